@@ -1,0 +1,19 @@
+//! Ground floor of the house: time, units, identifiers, serial numbers, the seed tree, range sets.
+//!
+//! Nothing here depends on anything else, and everything else depends on this.
+
+pub mod ids;
+pub mod range_set;
+pub mod rng;
+pub mod seed;
+pub mod serial;
+pub mod time;
+pub mod units;
+
+pub use ids::{PathId, StreamId};
+pub use range_set::RangeSet;
+pub use rng::Rng;
+pub use seed::Seed;
+pub use serial::{Serial16, Serial32};
+pub use time::{Duration, Time};
+pub use units::{Rate, RateClock};

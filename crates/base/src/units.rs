@@ -1,0 +1,120 @@
+//! Rates in bits per second, and serialisation times that lose no fraction of a nanosecond.
+
+use core::fmt;
+
+use crate::time::Duration;
+
+/// A rate in whole bits per second.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Rate(u64);
+
+impl Rate {
+    /// No rate: nothing moves.
+    pub const ZERO: Self = Self(0);
+
+    /// `bits` bits per second.
+    #[inline]
+    pub const fn from_bps(bits: u64) -> Self {
+        Self(bits)
+    }
+
+    /// Bits per second.
+    #[inline]
+    pub const fn as_bps(self) -> u64 {
+        self.0
+    }
+
+    /// How long `bytes` take, rounded up to a nanosecond. For estimates; a link uses [`RateClock`].
+    ///
+    /// # Panics
+    /// If the rate is zero.
+    #[inline]
+    pub const fn time_for(self, bytes: u64) -> Duration {
+        assert!(self.0 > 0, "nothing is ever sent at a rate of zero");
+        let nanos = (bytes as u128 * 8_000_000_000).div_ceil(self.0 as u128);
+        Duration::from_nanos(nanos as u64)
+    }
+
+    /// Whole bytes that fit into `d`.
+    #[inline]
+    pub const fn bytes_in(self, d: Duration) -> u64 {
+        (self.0 as u128 * d.as_nanos() as u128 / 8_000_000_000) as u64
+    }
+}
+
+impl fmt::Debug for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let n = self.0;
+        match n {
+            0..1_000 => write!(f, "{n} bit/s"),
+            1_000..1_000_000 => write!(f, "{} kbit/s", n as f64 / 1e3),
+            1_000_000..1_000_000_000 => write!(f, "{} Mbit/s", n as f64 / 1e6),
+            _ => write!(f, "{} Gbit/s", n as f64 / 1e9),
+        }
+    }
+}
+
+/// Serialisation of packets at a rate, exact over any number of packets: what a division leaves is
+/// carried to the next packet, so that `n` packets take `n * bits / rate` to the nanosecond.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RateClock {
+    /// Bit-nanoseconds not yet charged, below the rate they were left by.
+    remainder: u64,
+}
+
+impl RateClock {
+    /// The time that the next `bytes` bytes take at `rate`.
+    ///
+    /// # Panics
+    /// If the rate is zero.
+    #[inline]
+    pub fn serialise(&mut self, rate: Rate, bytes: u64) -> Duration {
+        let rate = rate.as_bps();
+        assert!(rate > 0, "nothing is ever sent at a rate of zero");
+        // 64 bits hold 2 GB in one piece; what is larger takes the wide road.
+        match bytes.checked_mul(8_000_000_000).and_then(|n| n.checked_add(self.remainder)) {
+            Some(work) => {
+                self.remainder = work % rate;
+                Duration::from_nanos(work / rate)
+            }
+            None => {
+                let work = bytes as u128 * 8_000_000_000 + self.remainder as u128;
+                self.remainder = (work % rate as u128) as u64;
+                Duration::from_nanos((work / rate as u128) as u64)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_million_packets_take_exactly_their_bits() {
+        // 1500 B at 7 Mbit/s is 1 714 285.714... ns: the remainder must not be lost.
+        let mut clock = RateClock::default();
+        let rate = Rate::from_bps(7_000_000);
+        let total: u64 = (0..1_000_000).map(|_| clock.serialise(rate, 1500).as_nanos()).sum();
+        assert_eq!(total, 12_000_000_000u64 * 1_000_000_000 / 7_000_000);
+    }
+
+    #[test]
+    fn a_huge_packet_takes_the_wide_road_to_the_same_answer() {
+        let rate = Rate::from_bps(1_000_000_000_000);
+        let bytes = 3_000_000_000;
+        assert_eq!(RateClock::default().serialise(rate, bytes), Duration::from_millis(24));
+    }
+
+    #[test]
+    fn estimates_round_up_and_bytes_round_down() {
+        assert_eq!(Rate::from_bps(3).time_for(1).as_nanos(), 2_666_666_667);
+        assert_eq!(Rate::from_bps(8_000).bytes_in(Duration::from_micros(1_999)), 1);
+    }
+}

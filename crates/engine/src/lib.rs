@@ -1,0 +1,1 @@
+//! Sans-I/O multipath transport engines.

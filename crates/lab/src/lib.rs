@@ -1,0 +1,1 @@
+//! Puts engine into network: runs, sweeps, compares, records, reports.

@@ -1,0 +1,1 @@
+//! Analytic models of multipath transport, pure functions of numbers.

@@ -1,0 +1,1 @@
+//! The scenario file: schema, units, defaults, errors that point at the line.
