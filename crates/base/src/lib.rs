@@ -2,6 +2,7 @@
 //!
 //! Nothing here depends on anything else, and everything else depends on this.
 
+pub mod histogram;
 pub mod ids;
 pub mod range_set;
 pub mod rng;
@@ -10,6 +11,7 @@ pub mod serial;
 pub mod time;
 pub mod units;
 
+pub use histogram::Histogram;
 pub use ids::{PathId, StreamId};
 pub use range_set::RangeSet;
 pub use rng::Rng;

@@ -1,1 +1,14 @@
-//! Sans-I/O multipath transport engines.
+//! Sans-I/O multipath transport engines: they never read a clock, a socket, a file or a global
+//! random number. Time comes in as an argument; datagrams, events and deadlines come out.
+
+pub mod congestion;
+pub mod path;
+pub mod payload;
+pub mod receive;
+pub mod record;
+pub mod recovery;
+pub mod scheduler;
+pub mod sctp;
+pub mod window;
+
+pub use payload::Payload;

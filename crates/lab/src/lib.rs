@@ -1,1 +1,26 @@
-//! Puts engine into network: runs, sweeps, compares, records, reports.
+//! Puts the engine into the network: runs, comparisons, series, results.
+//!
+//! ```
+//! let scenario = ropewalk_scenario::Scenario::parse(
+//!     "[transfer]\nduration = '10 s'\n[[path]]\nname = 'dsl'\nrate = '10 Mbit/s'\nrtt = '20 ms'\n",
+//!     "example.toml",
+//! )?;
+//! let run = ropewalk_lab::run(&scenario, &ropewalk_lab::RunOptions::default())?;
+//! assert!(run.result.goodput_bps > 9e6);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod cost;
+mod endpoint;
+mod engine_config;
+mod measure;
+mod network;
+mod result;
+mod run;
+mod series;
+
+pub use result::{
+    BlockingTime, AppDelay, EngineFigures, OutOfOrder, PathResult, ReceiveBufferResult, RunResult,
+};
+pub use run::{Run, RunError, RunOptions, Transfer, run};
+pub use series::{PathSeries, Sequence, SequencePath, Series};

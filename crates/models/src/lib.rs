@@ -1,1 +1,31 @@
 //! Analytic models of multipath transport, pure functions of numbers.
+//!
+//! Nothing here keeps state, reads a clock or draws a random number: the same arguments give the
+//! same answer. Quantities are SI and say so in their names (`rate_bps`, `rtt_s`,
+//! `packet_bytes`); sizes are bytes on the wire, headers included.
+//!
+//! | question | function | source |
+//! | --- | --- | --- |
+//! | how long can a packet wait for in-order delivery? | [`blocking_time_max_s`] | Kuhn et al. 2014, Eq 2 |
+//! | how large must the buffer be so that it never blocks? | [`receive_buffer_min_bytes`] | Kuhn et al. 2014, Eq 3 |
+//! | how unequal are two paths? | [`asymmetry`] | Kuhn et al., DAPS slides, 2013 |
+//! | what can flow control let through at most? | [`flow_control_bound`] | Little 1961 |
+//! | which packets go on which path so that they arrive in order? | [`order`] | Sarwar et al. 2013, Alg 1, 2 |
+//! | what does that gain, packet by packet? | [`slot`] | Sarwar et al. 2013, Tables I, II |
+
+pub mod blocking;
+pub mod bound;
+pub mod number;
+pub mod order;
+pub mod path;
+pub mod period;
+pub mod slot;
+
+pub use blocking::{
+    asymmetry, blocking_time_max_s, blocking_time_two_paths_s, receive_buffer_min_bytes,
+};
+pub use bound::{BoundInput, FlowControlBound, PathShare, flow_control_bound};
+pub use number::{OutOfRange, PathsError};
+pub use order::{OrderError, PacketRange, receive_order, sequence_lists};
+pub use path::PathNumbers;
+pub use period::{PacketsPerPeriod, Period, PeriodError, delay_ticks, packets_per_period, period};

@@ -1,1 +1,46 @@
 //! The scenario file: schema, units, defaults, errors that point at the line.
+//!
+//! ```
+//! let text = r#"
+//! [transfer]
+//! duration = "30 s"
+//!
+//! [[path]]
+//! name = "wifi"
+//! rate = "10 Mbit/s"
+//! rtt  = "20 ms"
+//! "#;
+//! let scenario = ropewalk_scenario::Scenario::parse(text, "example.toml")?;
+//! assert_eq!(scenario.paths[0].up.delay, ropewalk_base::Duration::from_millis(10));
+//! # Ok::<(), ropewalk_scenario::ScenarioError>(())
+//! ```
+//!
+//! One table of keys ([`reference_markdown`] prints it) drives the check of unknown keys, the
+//! limits, the defaults, the JSON Schema and the reference page.
+
+mod build;
+mod check;
+mod error;
+mod keys;
+mod overrides;
+mod parse;
+mod quantity;
+mod reference;
+mod schema;
+mod suggest;
+mod tree;
+mod types;
+mod write;
+
+pub use error::{Problem, ProblemKind, ScenarioError, UnknownName};
+pub use parse::{parse_duration, parse_rate, parse_size};
+pub use quantity::{duration_text, rate_text, size_text};
+pub use reference::reference_markdown;
+pub use schema::json_schema;
+pub use types::{
+    Application, Capacity, Choice, Cross, CrossKind, CwndUpdate, Discipline, ForwardDelay,
+    InitialSsthresh, InitialWindow, Jitter, JitterShape, Limit, Link, LinkSide, Loss, Named,
+    Outage, Path, Preset, Protocol, Queue, Quota, Record, Reorder, Retransmission, SackCount,
+    Scenario, ScheduleWindows, SchedulerName, SchedulerOptions, SctpOptions, Side, Step, Target,
+    Trace, Transfer, Weights, WhenBlocked, WindowUnit, World,
+};

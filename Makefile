@@ -1,0 +1,87 @@
+# `make help` lists what can be made. Everything is built into one target directory and, as far as it can
+# be, in one profile: `make test` builds dependencies once for tests, command and Python package alike.
+
+CARGO  ?= cargo
+PYTHON ?= python3
+TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
+VENV   := $(CURDIR)/.venv
+PY     := $(VENV)/bin/python
+
+# The profile of the command and of the Python package that `make test` tries. With the optimisation of the
+# test profile, `dev` shares its artefacts with `cargo test`, and it keeps the assertions in.
+PROFILE     ?= dev
+PROFILE_DIR := $(if $(filter dev,$(PROFILE)),debug,$(PROFILE))
+export CARGO_PROFILE_DEV_OPT_LEVEL := 2
+
+.DEFAULT_GOAL := help
+.PHONY: help demo bench test test-rust test-python test-docs test-report fmt fmt-check lint python command clean-venv
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 22
+
+demo: ## reproduces the papers' tables and figures into out/reproduce.html
+	@echo "Building the command (release) ..."
+	$(CARGO) build --release -p ropewalk-cli
+	@mkdir -p out
+	$(TARGET)/release/ropewalk reproduce --all --report out/reproduce.html
+	@echo
+	@echo "Done. Open $(CURDIR)/out/reproduce.html in a browser."
+
+bench: ## how fast the engine, the simulator and the sockets are (release)
+	$(CARGO) run --release -p ropewalk-bench
+
+test: test-rust test-python test-docs test-report ## everything below
+
+test-rust: ## unit, property, integration and tidy tests
+	$(CARGO) test --workspace
+
+test-python: ## the Python package, built into .venv
+ifneq ($(wildcard python/pyproject.toml),)
+test-python: python
+	cd python && $(PY) -m pytest -q
+else
+	@echo "test-python: no python/pyproject.toml, nothing to try"
+endif
+
+test-docs: command $(VENV)/.ready ## the examples of README.md and docs/
+	$(PY) -m pytest -q tests/docs
+	$(PY) tests/docs/run_examples.py --binary $(TARGET)/$(PROFILE_DIR)/ropewalk \
+	  $(if $(wildcard python/pyproject.toml),--python $(PY))
+
+# The package's examples need the package.
+ifneq ($(wildcard python/pyproject.toml),)
+test-docs: python
+endif
+
+test-report: ## the report page in a real browser (chromium)
+ifneq ($(wildcard tests/report/test_*.py),)
+test-report: command $(VENV)/.ready
+	ROPEWALK=$(TARGET)/$(PROFILE_DIR)/ropewalk $(PY) -m pytest -q tests/report
+else
+	@echo "test-report: no tests/report, nothing to try"
+endif
+
+command:
+	@# The whole workspace chooses the features, as it does for `cargo test`: nothing is built twice.
+	$(CARGO) build --workspace --bin ropewalk --profile $(PROFILE)
+
+python: $(VENV)/.ready ## the Python package, into .venv
+	cd python && VIRTUAL_ENV=$(VENV) $(VENV)/bin/maturin develop --profile $(PROFILE)
+
+$(VENV)/.ready: python/requirements-dev.txt
+	$(PYTHON) -m venv $(VENV)
+	$(PY) -m pip install --quiet --requirement python/requirements-dev.txt
+	@touch $@
+
+clean-venv: ## removes .venv
+	rm -rf $(VENV)
+
+fmt: ## formats all Rust code
+	$(CARGO) fmt --all
+
+fmt-check:
+	$(CARGO) fmt --all --check
+
+lint: fmt-check ## formatting, clippy and rustdoc; a warning is an error
+	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --quiet

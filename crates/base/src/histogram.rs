@@ -1,0 +1,141 @@
+//! A histogram with fixed relative precision and a weight per value: delays, and occupancy over time.
+
+/// Sub-buckets per power of two: a value is known to 1/64, that is 1.6 %, and quantiles to half that.
+const SUB_BITS: u32 = 6;
+const SUB: u64 = 1 << SUB_BITS;
+
+/// Weighted counts of `u64` values in buckets 1.6 % wide. Mean and maximum are exact.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Histogram {
+    buckets: Vec<u64>,
+    total_weight: u64,
+    sum: u128,
+    max: u64,
+}
+
+#[inline]
+fn bucket_of(value: u64) -> usize {
+    if value < SUB {
+        return value as usize;
+    }
+    let shift = 63 - value.leading_zeros() - SUB_BITS;
+    ((shift as u64 + 1) * SUB + ((value >> shift) - SUB)) as usize
+}
+
+/// The middle of a bucket.
+fn middle_of(bucket: usize) -> u64 {
+    let bucket = bucket as u64;
+    if bucket < SUB {
+        return bucket;
+    }
+    let shift = bucket / SUB - 1;
+    ((bucket % SUB + SUB) << shift) + ((1u64 << shift) >> 1)
+}
+
+impl Histogram {
+    /// An empty histogram.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Counts `value` once.
+    #[inline]
+    pub fn add(&mut self, value: u64) {
+        self.add_weighted(value, 1);
+    }
+
+    /// Counts `value` with a weight, for example the nanoseconds that it lasted.
+    #[inline]
+    pub fn add_weighted(&mut self, value: u64, weight: u64) {
+        let bucket = bucket_of(value);
+        if bucket >= self.buckets.len() {
+            self.buckets.resize(bucket + 1, 0);
+        }
+        self.buckets[bucket] += weight;
+        self.total_weight += weight;
+        self.sum += value as u128 * weight as u128;
+        if weight > 0 && value > self.max {
+            self.max = value;
+        }
+    }
+
+    /// Adds all that `other` counted.
+    pub fn merge(&mut self, other: &Self) {
+        if other.buckets.len() > self.buckets.len() {
+            self.buckets.resize(other.buckets.len(), 0);
+        }
+        for (mine, theirs) in self.buckets.iter_mut().zip(&other.buckets) {
+            *mine += theirs;
+        }
+        self.total_weight += other.total_weight;
+        self.sum += other.sum;
+        self.max = self.max.max(other.max);
+    }
+
+    /// Sum of the weights; with [`Histogram::add`], how many values were counted.
+    pub const fn total_weight(&self) -> u64 {
+        self.total_weight
+    }
+
+    /// Largest value counted; 0 if none.
+    pub const fn max(&self) -> u64 {
+        self.max
+    }
+
+    /// Weighted mean; 0 if nothing was counted.
+    pub fn mean(&self) -> f64 {
+        if self.total_weight == 0 { 0.0 } else { self.sum as f64 / self.total_weight as f64 }
+    }
+
+    /// The value that a share `q` of the weight does not exceed, to 0.8 %; 0 if nothing was counted.
+    ///
+    /// # Panics
+    /// If `q` is not in `[0, 1]`.
+    pub fn quantile(&self, q: f64) -> u64 {
+        assert!((0.0..=1.0).contains(&q), "{q} is not a share");
+        let wanted = (q * self.total_weight as f64).ceil() as u64;
+        let mut seen = 0;
+        for (bucket, weight) in self.buckets.iter().enumerate() {
+            seen += weight;
+            if *weight > 0 && seen >= wanted {
+                return middle_of(bucket).min(self.max);
+            }
+        }
+        self.max
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bucket_holds_its_own_middle_and_is_narrow() {
+        for value in (0..5_000).chain([1 << 20, (1 << 40) + 12_345, u64::MAX / 3]) {
+            let middle = middle_of(bucket_of(value));
+            assert_eq!(bucket_of(middle), bucket_of(value));
+            assert!(middle.abs_diff(value) as f64 <= value as f64 / 64.0, "{value} became {middle}");
+        }
+    }
+
+    #[test]
+    fn quantiles_of_a_uniform_ramp_lie_where_they_should() {
+        let mut h = Histogram::new();
+        (1..=100_000).for_each(|v| h.add(v));
+        for q in [0.01, 0.5, 0.99] {
+            let want = q * 100_000.0;
+            assert!((h.quantile(q) as f64 - want).abs() < want * 0.01, "quantile {q}");
+        }
+        assert_eq!(h.max(), 100_000);
+        assert_eq!(h.mean(), 50_000.5);
+    }
+
+    #[test]
+    fn weights_count_as_repetitions() {
+        let (mut weighted, mut repeated) = (Histogram::new(), Histogram::new());
+        weighted.add_weighted(7, 3);
+        weighted.add_weighted(900, 2);
+        [7, 7, 7, 900, 900].iter().for_each(|v| repeated.add(*v));
+        assert_eq!(weighted, repeated);
+    }
+}

@@ -1,0 +1,217 @@
+//! SCTP's own congestion control (RFC 9260, 7.2), with the options in which published set-ups differ.
+
+use ropewalk_base::Time;
+
+use super::{AckSample, PathCongestion};
+
+/// What the RFC leaves open and older set-ups do otherwise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rfc9260Options {
+    /// Path maximum DATA chunk size, bytes: the unit of every rule.
+    pub pmdcs: u64,
+    /// Initial window, bytes; none: `min(4 PMDCS, max(2 PMDCS, 4404 B))` (7.2.1).
+    pub initial_window: Option<u64>,
+    /// Initial slow-start threshold, bytes. The RFC allows any; the peer's window is usual.
+    pub initial_ssthresh: u64,
+    /// The threshold never falls below so many units (7.2.3: 4).
+    pub min_ssthresh_chunks: u64,
+    /// Most units by which one acknowledgement opens the window in slow start (7.2.1: L = 1).
+    pub byte_counting_limit: u64,
+    /// Whether the window grows only when it was in full use (7.2.1, 7.2.2: yes).
+    pub growth_when_full_only: bool,
+    /// Whether an idle path's window decays (7.2.1: to `max(cwnd / 2, 4 units)` per timeout).
+    pub idle_decay: bool,
+}
+
+impl Rfc9260Options {
+    fn initial_window(&self) -> u64 {
+        self.initial_window.unwrap_or((4 * self.pmdcs).min((2 * self.pmdcs).max(4404)))
+    }
+}
+
+/// Window, threshold and counter of one path.
+#[derive(Clone, Debug)]
+pub struct Rfc9260 {
+    options: Rfc9260Options,
+    cwnd: u64,
+    ssthresh: u64,
+    partial_bytes_acked: u64,
+    before_loss: Option<(u64, u64)>,
+}
+
+impl Rfc9260 {
+    /// A path at the start of its life.
+    pub fn new(options: Rfc9260Options) -> Self {
+        Self {
+            cwnd: options.initial_window(),
+            ssthresh: options.initial_ssthresh,
+            partial_bytes_acked: 0,
+            before_loss: None,
+            options,
+        }
+    }
+
+    fn slow_start(&mut self, sample: &AckSample, was_full: bool) {
+        // 7.2.1: only when the cumulative acknowledgement moved and the window was in full use.
+        if sample.advanced && was_full && !sample.in_recovery {
+            self.cwnd +=
+                sample.acked_bytes.min(self.options.byte_counting_limit * self.options.pmdcs);
+        }
+    }
+
+    fn avoid_congestion(&mut self, sample: &AckSample, was_full: bool) {
+        // 7.2.2.
+        if sample.advanced {
+            self.partial_bytes_acked += sample.acked_bytes;
+        }
+        if self.partial_bytes_acked >= self.cwnd {
+            if was_full {
+                self.partial_bytes_acked -= self.cwnd;
+                if !sample.in_recovery {
+                    self.cwnd += self.options.pmdcs;
+                }
+            } else {
+                self.partial_bytes_acked = self.cwnd;
+            }
+        }
+    }
+
+    fn halve(&mut self) {
+        self.before_loss = Some((self.cwnd, self.ssthresh));
+        let floor = self.options.min_ssthresh_chunks * self.options.pmdcs;
+        self.ssthresh = (self.cwnd / 2).max(floor);
+        self.partial_bytes_acked = 0;
+    }
+}
+
+impl PathCongestion for Rfc9260 {
+    fn on_ack(&mut self, _now: Time, sample: &AckSample) {
+        let was_full = !self.options.growth_when_full_only || sample.in_flight_before >= self.cwnd;
+        if self.cwnd <= self.ssthresh {
+            self.slow_start(sample, was_full);
+        } else {
+            self.avoid_congestion(sample, was_full);
+        }
+        if sample.flight_empty {
+            // 7.2.2: all data acknowledged.
+            self.partial_bytes_acked = 0;
+        }
+    }
+
+    fn on_loss(&mut self, _now: Time) {
+        // 7.2.3.
+        self.halve();
+        self.cwnd = self.ssthresh;
+    }
+
+    fn on_timeout(&mut self, _now: Time) {
+        // 7.2.3.
+        self.halve();
+        self.cwnd = self.options.pmdcs;
+    }
+
+    fn on_spurious(&mut self, _now: Time) {
+        if let Some((cwnd, ssthresh)) = self.before_loss.take() {
+            self.cwnd = self.cwnd.max(cwnd);
+            self.ssthresh = self.ssthresh.max(ssthresh);
+        }
+    }
+
+    fn on_idle(&mut self, _now: Time) {
+        if self.options.idle_decay {
+            // 7.2.1; RFC 9260 also keeps the threshold, so that growth is quick again.
+            self.ssthresh = self.ssthresh.max(self.cwnd * 3 / 4);
+            self.cwnd = (self.cwnd / 2).max(4 * self.options.pmdcs).min(self.cwnd);
+        }
+    }
+
+    fn on_return(&mut self, _now: Time) {
+        // RFC 7829, 3, rule 8 and the CMT-PF papers: start again from one unit.
+        self.cwnd = self.options.pmdcs;
+        self.partial_bytes_acked = 0;
+    }
+
+    fn window(&self) -> u64 {
+        self.cwnd
+    }
+
+    fn ssthresh(&self) -> u64 {
+        self.ssthresh
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const UNIT: u64 = 1468;
+
+    fn path(initial_ssthresh: u64) -> Rfc9260 {
+        Rfc9260::new(Rfc9260Options {
+            pmdcs: UNIT,
+            initial_window: None,
+            initial_ssthresh,
+            min_ssthresh_chunks: 4,
+            byte_counting_limit: 1,
+            growth_when_full_only: true,
+            idle_decay: true,
+        })
+    }
+
+    fn ack(bytes: u64, in_flight_before: u64) -> AckSample {
+        AckSample {
+            acked_bytes: bytes,
+            in_flight_before,
+            advanced: true,
+            in_recovery: false,
+            flight_empty: false,
+        }
+    }
+
+    #[test]
+    fn the_initial_window_is_that_of_the_rfc() {
+        assert_eq!(path(1).window(), 4404);
+        assert_eq!(Rfc9260Options { pmdcs: 500, ..path(1).options }.initial_window(), 2000);
+        assert_eq!(Rfc9260Options { pmdcs: 9000, ..path(1).options }.initial_window(), 18_000);
+    }
+
+    #[test]
+    fn slow_start_grows_by_one_unit_per_acknowledgement_when_full() {
+        let mut c = path(1 << 30);
+        let full = c.window();
+        c.on_ack(Time::ZERO, &ack(2 * UNIT, full));
+        assert_eq!(c.window(), full + UNIT);
+        c.on_ack(Time::ZERO, &ack(UNIT, full - 1));
+        assert_eq!(c.window(), full + UNIT, "the window was not full");
+        c.on_ack(Time::ZERO, &AckSample { advanced: false, ..ack(UNIT, 1 << 20) });
+        assert_eq!(c.window(), full + UNIT, "the cumulative acknowledgement stood still");
+    }
+
+    #[test]
+    fn avoidance_grows_by_one_unit_per_window() {
+        let mut c = path(0);
+        let start = c.window();
+        let mut acked = 0;
+        while c.window() == start {
+            c.on_ack(Time::ZERO, &ack(UNIT, start));
+            acked += UNIT;
+        }
+        assert!(acked >= start && acked < start + UNIT);
+        assert_eq!(c.window(), start + UNIT);
+    }
+
+    #[test]
+    fn loss_halves_and_timeout_starts_over_and_both_can_be_undone() {
+        let mut c = path(1 << 30);
+        (0..100).for_each(|_| c.on_ack(Time::ZERO, &ack(UNIT, 1 << 30)));
+        let before = c.window();
+        c.on_loss(Time::ZERO);
+        assert_eq!((c.window(), c.ssthresh()), (before / 2, before / 2));
+        c.on_spurious(Time::ZERO);
+        assert_eq!(c.window(), before);
+        c.on_timeout(Time::ZERO);
+        assert_eq!((c.window(), c.ssthresh()), (UNIT, before / 2));
+        c.on_timeout(Time::ZERO);
+        assert_eq!(c.ssthresh(), 4 * UNIT);
+    }
+}

@@ -1,0 +1,51 @@
+//! Every path for itself.
+
+use ropewalk_base::{PathId, Rate, Time};
+
+use super::{AckSample, CongestionControl, PathCongestion};
+
+/// A single-path algorithm on each path, none knowing of the others.
+#[derive(Clone, Debug)]
+pub struct Uncoupled<C> {
+    paths: Vec<C>,
+}
+
+impl<C: PathCongestion> Uncoupled<C> {
+    /// One instance per path.
+    pub const fn new(paths: Vec<C>) -> Self {
+        Self { paths }
+    }
+}
+
+impl<C: PathCongestion> CongestionControl for Uncoupled<C> {
+    fn on_ack(&mut self, path: PathId, now: Time, sample: &AckSample) {
+        self.paths[path.index()].on_ack(now, sample);
+    }
+    fn on_loss(&mut self, path: PathId, now: Time) {
+        self.paths[path.index()].on_loss(now);
+    }
+    fn on_timeout(&mut self, path: PathId, now: Time) {
+        self.paths[path.index()].on_timeout(now);
+    }
+    fn on_spurious(&mut self, path: PathId, now: Time) {
+        self.paths[path.index()].on_spurious(now);
+    }
+    fn on_ecn(&mut self, path: PathId, now: Time) {
+        self.paths[path.index()].on_ecn(now);
+    }
+    fn on_idle(&mut self, path: PathId, now: Time) {
+        self.paths[path.index()].on_idle(now);
+    }
+    fn on_return(&mut self, path: PathId, now: Time) {
+        self.paths[path.index()].on_return(now);
+    }
+    fn window(&self, path: PathId) -> u64 {
+        self.paths[path.index()].window()
+    }
+    fn ssthresh(&self, path: PathId) -> u64 {
+        self.paths[path.index()].ssthresh()
+    }
+    fn pacing_rate(&self, path: PathId) -> Option<Rate> {
+        self.paths[path.index()].pacing_rate()
+    }
+}

@@ -1,0 +1,123 @@
+//! Round trip and retransmission timeout (RFC 9260, 6.3).
+
+use ropewalk_base::{Duration, Time};
+
+/// Limits of the retransmission timeout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RtoLimits {
+    /// Before the first sample. RFC 9260: 1 s (RFC 4960: 3 s).
+    pub initial: Duration,
+    /// Never less. RFC 9260: 1 s.
+    pub min: Duration,
+    /// Never more. RFC 9260: 60 s.
+    pub max: Duration,
+}
+
+/// Smoothed round trip, mean deviation and timeout of one path.
+#[derive(Clone, Debug)]
+pub struct RttEstimator {
+    limits: RtoLimits,
+    smoothed: Option<(Duration, Duration)>,
+    min: Option<Duration>,
+    rto: Duration,
+    sampled_at: Time,
+}
+
+impl RttEstimator {
+    /// An estimator without a sample.
+    pub const fn new(limits: RtoLimits) -> Self {
+        Self { limits, smoothed: None, min: None, rto: limits.initial, sampled_at: Time::ZERO }
+    }
+
+    /// Takes a sample (RFC 9260, 6.3.1 C2, C3; alpha 1/8, beta 1/4). The caller keeps Karn's rule.
+    pub fn sample(&mut self, now: Time, rtt: Duration) {
+        let rtt = rtt.max(Duration::from_nanos(1));
+        let (srtt, rttvar) = match self.smoothed {
+            None => (rtt, rtt / 2),
+            Some((srtt, rttvar)) => ((srtt * 7 + rtt) / 8, (rttvar * 3 + srtt.abs_diff(rtt)) / 4),
+        };
+        self.smoothed = Some((srtt, rttvar));
+        self.min = Some(self.min.map_or(rtt, |m| m.min(rtt)));
+        self.sampled_at = now;
+        self.rto = (srtt + rttvar * 4).max(self.limits.min).min(self.limits.max);
+    }
+
+    /// Doubles the timeout after an expiry (6.3.3 E2).
+    pub fn back_off(&mut self) {
+        self.rto = self.rto.saturating_mul(2).min(self.limits.max);
+    }
+
+    /// Takes the doubling back once data or a heartbeat got through without a sample: the back-off
+    /// says that the path was dead, and it no longer is (RFC 9260, 6.3.2 leaves it open).
+    pub fn undo_back_off(&mut self) {
+        self.rto = match self.smoothed {
+            Some((srtt, rttvar)) => (srtt + rttvar * 4).max(self.limits.min).min(self.limits.max),
+            None => self.limits.initial,
+        };
+    }
+
+    /// Smoothed round trip.
+    #[inline]
+    pub fn srtt(&self) -> Option<Duration> {
+        self.smoothed.map(|(srtt, _)| srtt)
+    }
+
+    /// Mean deviation; zero before the first sample.
+    #[inline]
+    pub fn rttvar(&self) -> Duration {
+        self.smoothed.map_or(Duration::ZERO, |(_, var)| var)
+    }
+
+    /// Least sample.
+    #[inline]
+    pub const fn min(&self) -> Option<Duration> {
+        self.min
+    }
+
+    /// The current timeout.
+    #[inline]
+    pub const fn rto(&self) -> Duration {
+        self.rto
+    }
+
+    /// When the last sample came.
+    #[inline]
+    pub const fn sampled_at(&self) -> Time {
+        self.sampled_at
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMITS: RtoLimits = RtoLimits {
+        initial: Duration::from_secs(1),
+        min: Duration::from_millis(1),
+        max: Duration::from_secs(60),
+    };
+
+    #[test]
+    fn the_first_two_samples_follow_the_rfc() {
+        let mut rtt = RttEstimator::new(LIMITS);
+        assert_eq!(rtt.rto(), Duration::from_secs(1));
+        rtt.sample(Time::ZERO, Duration::from_millis(80));
+        assert_eq!(rtt.rto(), Duration::from_millis(80 + 4 * 40));
+        rtt.sample(Time::ZERO, Duration::from_millis(160));
+        assert_eq!(rtt.srtt(), Some(Duration::from_millis(90)));
+        assert_eq!(rtt.rttvar(), Duration::from_millis(50));
+    }
+
+    #[test]
+    fn back_off_doubles_up_to_the_limit_and_can_be_undone() {
+        let mut rtt = RttEstimator::new(LIMITS);
+        rtt.sample(Time::ZERO, Duration::from_secs(4));
+        let calm = rtt.rto();
+        rtt.back_off();
+        assert_eq!(rtt.rto(), calm * 2);
+        (0..10).for_each(|_| rtt.back_off());
+        assert_eq!(rtt.rto(), LIMITS.max);
+        rtt.undo_back_off();
+        assert_eq!(rtt.rto(), calm);
+    }
+}

@@ -1,0 +1,110 @@
+//! Reachability of a path (RFC 9260, 5.4 and 8; RFC 7829).
+
+/// Limits after which a path is doubted and given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FailureLimits {
+    /// More errors in a row than this: potentially failed (RFC 7829, PFMR; 0 in the CMT-PF papers:
+    /// the first timeout).
+    pub potentially_failed: u32,
+    /// More errors in a row than this: inactive (Path.Max.Retrans, 5).
+    pub path_max_retrans: u32,
+}
+
+/// Whether a path may carry data.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PathStatus {
+    /// Not yet proved to be the peer's: heartbeats only (RFC 9260, 5.4).
+    Unconfirmed,
+    /// In use.
+    Active,
+    /// Doubted: no new data while another path is active (RFC 7829).
+    PotentiallyFailed,
+    /// Given up; heartbeats go on.
+    Inactive,
+}
+
+/// Status and error counter of one path.
+#[derive(Clone, Copy, Debug)]
+pub struct PathState {
+    status: PathStatus,
+    errors: u32,
+    limits: FailureLimits,
+}
+
+impl PathState {
+    /// A path of which nothing is known.
+    pub const fn unconfirmed(limits: FailureLimits) -> Self {
+        Self { status: PathStatus::Unconfirmed, errors: 0, limits }
+    }
+
+    /// The status.
+    #[inline]
+    pub const fn status(&self) -> PathStatus {
+        self.status
+    }
+
+    /// Errors in a row.
+    pub const fn errors(&self) -> u32 {
+        self.errors
+    }
+
+    /// The address is proved. Returns whether the status changed.
+    pub fn on_confirmed(&mut self) -> bool {
+        self.on_success_of(true)
+    }
+
+    /// Data sent here was acknowledged, or a heartbeat answered. Returns whether the status changed.
+    #[inline]
+    pub fn on_success(&mut self) -> bool {
+        if self.errors == 0 && self.status == PathStatus::Active {
+            return false;
+        }
+        self.on_success_of(false)
+    }
+
+    fn on_success_of(&mut self, proves_address: bool) -> bool {
+        let before = self.status;
+        self.errors = 0;
+        if proves_address || before != PathStatus::Unconfirmed {
+            self.status = PathStatus::Active;
+        }
+        before != self.status
+    }
+
+    /// A timeout or an unanswered heartbeat. Returns whether the status changed.
+    pub fn on_error(&mut self) -> bool {
+        let before = self.status;
+        self.errors = self.errors.saturating_add(1);
+        if before != PathStatus::Unconfirmed {
+            if self.errors > self.limits.path_max_retrans {
+                self.status = PathStatus::Inactive;
+            } else if self.errors > self.limits.potentially_failed {
+                self.status = PathStatus::PotentiallyFailed;
+            }
+        }
+        before != self.status
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMITS: FailureLimits = FailureLimits { potentially_failed: 0, path_max_retrans: 5 };
+
+    #[test]
+    fn errors_lead_from_active_over_doubt_to_inactive_and_one_success_back() {
+        let mut path = PathState::unconfirmed(LIMITS);
+        assert!(!path.on_success(), "an acknowledgement does not prove an address");
+        assert!(path.on_confirmed());
+        assert!(path.on_error());
+        assert_eq!(path.status(), PathStatus::PotentiallyFailed);
+        for _ in 0..4 {
+            assert!(!path.on_error());
+        }
+        assert!(path.on_error());
+        assert_eq!(path.status(), PathStatus::Inactive);
+        assert!(path.on_success());
+        assert_eq!((path.status(), path.errors()), (PathStatus::Active, 0));
+    }
+}

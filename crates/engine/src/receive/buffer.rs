@@ -1,0 +1,385 @@
+//! The shared, bounded receive buffer: reassembly and release in order (RFC 9260, 6.2, 6.5, 6.9).
+
+use std::collections::VecDeque;
+
+use ropewalk_base::{RangeSet, StreamId, Time};
+
+use super::stats::ReceiveStats;
+use super::stream::InStream;
+use crate::payload::Payload;
+use crate::sctp::{Data, DataFlags};
+
+/// A message for the user.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// On which stream.
+    pub stream: StreamId,
+    /// Payload protocol identifier.
+    pub ppid: u32,
+    /// The user's data.
+    pub payload: Payload,
+    /// What it takes of the buffer until it is read, bytes.
+    charge: u64,
+}
+
+/// What became of an arriving chunk.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Arrival {
+    /// New and next in order.
+    InOrder,
+    /// New, but something before it is missing.
+    OutOfOrder,
+    /// Had come before.
+    Duplicate,
+    /// No room: not acknowledged.
+    Refused,
+}
+
+#[derive(Clone, Debug)]
+enum Slot {
+    Missing,
+    Held { data: Data, arrived: Time },
+    Released,
+}
+
+/// Receive buffer of one association.
+#[derive(Clone, Debug)]
+pub struct ReceiveBuffer {
+    capacity: u64,
+    /// Highest TSN received in sequence, unwrapped.
+    cumulative: u64,
+    /// TSNs received beyond it.
+    beyond: RangeSet,
+    /// Slots from TSN `base` on.
+    slots: VecDeque<Slot>,
+    base: u64,
+    streams: Vec<InStream>,
+    held_bytes: u64,
+    ready: VecDeque<Message>,
+    ready_bytes: u64,
+    /// What is measured.
+    pub stats: ReceiveStats,
+}
+
+/// A gap block reaches no further (RFC 9260, 3.3.4: 16-bit offsets), and no chunk that could not be
+/// acknowledged is kept.
+const REACH: u64 = u16::MAX as u64;
+
+fn charge_of(data: &Data) -> u64 {
+    Data::wire_len_of(data.payload.len()) as u64
+}
+
+impl ReceiveBuffer {
+    /// An empty buffer of `capacity` bytes that expects TSN `first` (unwrapped) on `streams` streams.
+    pub fn new(capacity: u64, first: u64, streams: u16) -> Self {
+        Self {
+            capacity,
+            cumulative: first - 1,
+            beyond: RangeSet::new(),
+            slots: VecDeque::new(),
+            base: first,
+            streams: vec![InStream::default(); streams as usize],
+            held_bytes: 0,
+            ready: VecDeque::new(),
+            ready_bytes: 0,
+            stats: ReceiveStats::default(),
+        }
+    }
+
+    /// Highest TSN received in sequence, unwrapped.
+    #[inline]
+    pub const fn cumulative(&self) -> u64 {
+        self.cumulative
+    }
+
+    /// TSNs received beyond the cumulative one.
+    #[inline]
+    pub const fn beyond(&self) -> &RangeSet {
+        &self.beyond
+    }
+
+    /// Bytes free: what is advertised.
+    #[inline]
+    pub const fn free(&self) -> u64 {
+        self.capacity.saturating_sub(self.held_bytes + self.ready_bytes)
+    }
+
+    /// Bytes held because something before them is missing.
+    #[inline]
+    pub const fn held_bytes(&self) -> u64 {
+        self.held_bytes
+    }
+
+    /// Takes the next message, and its room in the buffer with it.
+    #[inline]
+    pub fn read(&mut self) -> Option<Message> {
+        let message = self.ready.pop_front()?;
+        self.ready_bytes -= message.charge;
+        Some(message)
+    }
+
+    /// Takes a DATA chunk with unwrapped number `tsn`.
+    pub fn on_data(&mut self, now: Time, tsn: u64, data: Data) -> Arrival {
+        if tsn <= self.cumulative || self.beyond.contains(tsn) {
+            self.stats.duplicates += 1;
+            return Arrival::Duplicate;
+        }
+        let charge = charge_of(&data);
+        let out_of_reach = tsn - self.cumulative > REACH;
+        if out_of_reach || charge > self.free() && !self.make_room(now, tsn, charge) {
+            self.stats.refused += 1;
+            return Arrival::Refused;
+        }
+        self.stats.received += 1;
+        let in_order = tsn == self.cumulative + 1;
+        if in_order {
+            self.cumulative = self.beyond.range_of(tsn + 1).map_or(tsn, |r| r.end - 1);
+            self.beyond.remove_below(self.cumulative + 1);
+        } else {
+            self.beyond.insert(tsn);
+            self.stats.stored += 1;
+        }
+        self.keep_or_release(now, tsn, data);
+        self.drop_released();
+        self.stats.held_changed(now, self.held_bytes);
+        if in_order { Arrival::InOrder } else { Arrival::OutOfOrder }
+    }
+
+    /// RFC 9260, 6.2: with the buffer full, the highest TSNs go to make room for lower ones; what
+    /// is covered by the cumulative TSN never goes.
+    fn make_room(&mut self, now: Time, tsn: u64, charge: u64) -> bool {
+        while charge > self.free() {
+            let Some(last) = self.beyond.last().filter(|last| *last > tsn) else {
+                return false;
+            };
+            let at = (last - self.base) as usize;
+            if !matches!(self.slots[at], Slot::Held { .. }) {
+                // Already with the user: cannot be taken back.
+                return false;
+            }
+            if let Slot::Held { data, .. } = std::mem::replace(&mut self.slots[at], Slot::Missing) {
+                self.held_bytes -= charge_of(&data);
+            }
+            self.beyond.remove(last);
+        }
+        self.stats.held_changed(now, self.held_bytes);
+        true
+    }
+
+    #[inline]
+    fn keep_or_release(&mut self, now: Time, tsn: u64, data: Data) {
+        let whole = data.flags.has(DataFlags::WHOLE);
+        let unordered = data.flags.has(DataFlags::UNORDERED);
+        let stream = data.stream.0 as usize;
+        if whole && (unordered || self.streams[stream].is_next(data.ssn)) {
+            self.mark_released(tsn);
+            self.deliver(now, now, data);
+            if !unordered {
+                self.streams[stream].advance();
+                self.release_waiting(now, stream);
+            }
+            return;
+        }
+        self.held_bytes += charge_of(&data);
+        let (ssn, at) = (data.ssn, self.slot_index(tsn));
+        self.slots[at] = Slot::Held { data, arrived: now };
+        let Some((first, last)) = self.message_around(tsn) else { return };
+        if unordered {
+            self.release_message(now, first, last);
+        } else if self.streams[stream].keep(ssn, first..=last) {
+            self.release_waiting(now, stream);
+        }
+    }
+
+    fn release_waiting(&mut self, now: Time, stream: usize) {
+        while let Some(tsns) = self.streams[stream].take_next() {
+            self.release_message(now, *tsns.start(), *tsns.end());
+        }
+    }
+
+    /// The slot of `tsn`, made if need be.
+    #[inline]
+    fn slot_index(&mut self, tsn: u64) -> usize {
+        let at = (tsn - self.base) as usize;
+        if at >= self.slots.len() {
+            self.slots.resize(at + 1, Slot::Missing);
+        }
+        at
+    }
+
+    #[inline]
+    fn mark_released(&mut self, tsn: u64) {
+        if tsn == self.base && self.slots.is_empty() {
+            self.base += 1;
+            return;
+        }
+        let at = self.slot_index(tsn);
+        self.slots[at] = Slot::Released;
+    }
+
+    #[inline]
+    fn drop_released(&mut self) {
+        while self.base <= self.cumulative && matches!(self.slots.front(), Some(Slot::Released)) {
+            self.slots.pop_front();
+            self.base += 1;
+        }
+    }
+
+    fn held(&self, tsn: u64) -> Option<&Data> {
+        match self.slots.get(tsn.checked_sub(self.base)? as usize)? {
+            Slot::Held { data, .. } => Some(data),
+            _ => None,
+        }
+    }
+
+    /// First and last TSN of the message that `tsn` belongs to, if all of it is here.
+    fn message_around(&self, tsn: u64) -> Option<(u64, u64)> {
+        let (mut first, mut last) = (tsn, tsn);
+        while !self.held(first)?.flags.has(DataFlags::BEGIN) {
+            first -= 1;
+        }
+        while !self.held(last)?.flags.has(DataFlags::END) {
+            last += 1;
+        }
+        Some((first, last))
+    }
+
+    fn release_message(&mut self, now: Time, first: u64, last: u64) {
+        if first == last {
+            if let Some((data, arrived)) = self.take_held(first) {
+                self.deliver(now, arrived, data);
+            }
+            return;
+        }
+        let mut pieces = Vec::with_capacity((last - first + 1) as usize);
+        let (mut charge, mut whole) = (0, None);
+        for tsn in first..=last {
+            let Some((data, arrived)) = self.take_held(tsn) else { continue };
+            self.stats.delivered(now, arrived, data.first_sent, data.payload.len());
+            charge += charge_of(&data);
+            whole.get_or_insert((data.stream, data.ppid));
+            pieces.push(data.payload);
+        }
+        if let Some((stream, ppid)) = whole {
+            self.ready_bytes += charge;
+            let payload = Payload::concat(&pieces);
+            self.ready.push_back(Message { stream, ppid, payload, charge });
+        }
+    }
+
+    fn take_held(&mut self, tsn: u64) -> Option<(Data, Time)> {
+        let slot = self.slots.get_mut((tsn - self.base) as usize)?;
+        match std::mem::replace(slot, Slot::Released) {
+            Slot::Held { data, arrived } => {
+                self.held_bytes -= charge_of(&data);
+                Some((data, arrived))
+            }
+            other => {
+                *slot = other;
+                None
+            }
+        }
+    }
+
+    #[inline]
+    fn deliver(&mut self, now: Time, arrived: Time, data: Data) {
+        self.stats.delivered(now, arrived, data.first_sent, data.payload.len());
+        let charge = charge_of(&data);
+        self.ready_bytes += charge;
+        let Data { stream, ppid, payload, .. } = data;
+        self.ready.push_back(Message { stream, ppid, payload, charge });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ropewalk_base::{Seed, Serial16, Serial32};
+
+    fn piece(tsn: u64, stream: u16, ssn: u16, flags: DataFlags) -> Data {
+        Data {
+            tsn: Serial32::wrap(tsn),
+            stream: StreamId(stream),
+            ssn: Serial16(ssn),
+            ppid: 0,
+            flags,
+            payload: Payload::Length(100),
+            first_sent: Time::ZERO,
+        }
+    }
+
+    fn whole(tsn: u64) -> Data {
+        piece(tsn, 0, (tsn - 1) as u16, DataFlags::WHOLE)
+    }
+
+    #[test]
+    fn what_waits_for_a_hole_is_held_and_released_with_it() {
+        let mut buffer = ReceiveBuffer::new(10_000, 1, 1);
+        assert_eq!(buffer.on_data(Time::from_millis(1), 2, whole(2)), Arrival::OutOfOrder);
+        assert_eq!(buffer.on_data(Time::from_millis(2), 3, whole(3)), Arrival::OutOfOrder);
+        assert_eq!(buffer.held_bytes(), 2 * 116);
+        assert!(buffer.read().is_none());
+        assert_eq!(buffer.on_data(Time::from_millis(5), 1, whole(1)), Arrival::InOrder);
+        assert_eq!((buffer.cumulative(), buffer.held_bytes()), (3, 0));
+        assert_eq!(std::iter::from_fn(|| buffer.read()).count(), 3);
+        assert_eq!(buffer.free(), 10_000);
+        assert_eq!(buffer.stats.blocking.max(), 4_000_000);
+        assert_eq!(buffer.stats.stored, 2);
+        assert_eq!(buffer.on_data(Time::from_millis(6), 2, whole(2)), Arrival::Duplicate);
+    }
+
+    #[test]
+    fn a_hole_in_one_stream_does_not_hold_up_another() {
+        let mut buffer = ReceiveBuffer::new(10_000, 1, 2);
+        buffer.on_data(Time::ZERO, 2, piece(2, 1, 0, DataFlags::WHOLE));
+        assert_eq!(buffer.read().map(|m| m.stream), Some(StreamId(1)));
+        assert_eq!(buffer.held_bytes(), 0);
+    }
+
+    #[test]
+    fn fragments_come_together_in_any_order() {
+        let mut buffer = ReceiveBuffer::new(10_000, 1, 1);
+        buffer.on_data(Time::ZERO, 3, piece(3, 0, 0, DataFlags::END));
+        buffer.on_data(Time::ZERO, 1, piece(1, 0, 0, DataFlags::BEGIN));
+        assert!(buffer.read().is_none());
+        buffer.on_data(Time::ZERO, 2, piece(2, 0, 0, DataFlags::default()));
+        assert_eq!(buffer.read().map(|m| m.payload.len()), Some(300));
+    }
+
+    #[test]
+    fn a_full_buffer_gives_up_its_highest_chunk_for_the_hole_before_it() {
+        let mut buffer = ReceiveBuffer::new(3 * 116, 1, 1);
+        for tsn in 2..=4 {
+            assert_eq!(buffer.on_data(Time::ZERO, tsn, whole(tsn)), Arrival::OutOfOrder);
+        }
+        assert_eq!(buffer.on_data(Time::ZERO, 5, whole(5)), Arrival::Refused);
+        assert_eq!(buffer.on_data(Time::ZERO, 1, whole(1)), Arrival::InOrder);
+        assert_eq!(buffer.cumulative(), 3);
+    }
+
+    #[test]
+    fn random_orders_deliver_everything_once_and_in_order() {
+        for case in 0..300 {
+            let mut rng = Seed::root(case).child("order").rng();
+            let n = 1 + rng.below(40);
+            let mut tsns: Vec<u64> =
+                (1..=n).chain((0..rng.below(10)).map(|_| 1 + rng.below(n))).collect();
+            for i in (1..tsns.len()).rev() {
+                tsns.swap(i, rng.below(i as u64 + 1) as usize);
+            }
+            let mut buffer = ReceiveBuffer::new(1 << 20, 1, 1);
+            let mut out = 0;
+            for tsn in &tsns {
+                let mut data = whole(*tsn);
+                data.ppid = *tsn as u32;
+                buffer.on_data(Time::ZERO, *tsn, data);
+                while let Some(message) = buffer.read() {
+                    out += 1;
+                    assert_eq!(message.ppid, out, "case {case}");
+                }
+            }
+            assert_eq!((out as u64, buffer.cumulative(), buffer.held_bytes()), (n, n, 0));
+            assert_eq!(buffer.free(), 1 << 20);
+        }
+    }
+}

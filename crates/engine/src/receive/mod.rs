@@ -1,0 +1,8 @@
+//! The receiving side: one bounded buffer, reassembly, release in order, and what it measures.
+
+mod buffer;
+mod stats;
+mod stream;
+
+pub use buffer::{Arrival, Message, ReceiveBuffer};
+pub use stats::ReceiveStats;

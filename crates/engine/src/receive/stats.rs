@@ -1,0 +1,61 @@
+//! What the receiver measures: occupancy over time, blocking time, application delay.
+
+use ropewalk_base::{Duration, Histogram, Time};
+
+/// Measurements since the last reset. Bytes are chunks with their headers unless said otherwise.
+#[derive(Clone, Debug, Default)]
+pub struct ReceiveStats {
+    /// Bytes held out of order, weighted with the nanoseconds they were.
+    pub occupancy: Histogram,
+    /// Nanoseconds from arrival to in-order delivery, per chunk.
+    pub blocking: Histogram,
+    /// Nanoseconds from first transmission to in-order delivery, per chunk.
+    pub app_delay: Histogram,
+    /// Chunks received, duplicates apart.
+    pub received: u64,
+    /// Of those, chunks that had to be stored because something before them was missing.
+    pub stored: u64,
+    /// Chunks received again: their retransmission was spurious.
+    pub duplicates: u64,
+    /// Chunks dropped because the buffer was full.
+    pub refused: u64,
+    /// User data handed over in order, bytes.
+    pub delivered_bytes: u64,
+    /// Chunks handed over in order.
+    pub delivered_chunks: u64,
+    held_bytes: u64,
+    held_since: Time,
+}
+
+impl ReceiveStats {
+    /// Starts measuring afresh, with what is held now.
+    pub fn reset(&mut self, now: Time) {
+        *self = Self { held_bytes: self.held_bytes, held_since: now, ..Self::default() };
+    }
+
+    /// Charges the time since the last change to the occupancy that lasted so long.
+    pub fn settle(&mut self, now: Time) {
+        let lasted = now.since(self.held_since).as_nanos();
+        self.occupancy.add_weighted(self.held_bytes, lasted);
+        self.held_since = now;
+    }
+
+    #[inline]
+    pub(super) fn held_changed(&mut self, now: Time, bytes: u64) {
+        if bytes != self.held_bytes {
+            if now != self.held_since {
+                self.settle(now);
+            }
+            self.held_bytes = bytes;
+        }
+    }
+
+    #[inline]
+    pub(super) fn delivered(&mut self, now: Time, arrived: Time, first_sent: Time, payload: u32) {
+        let waited: Duration = now.since(arrived);
+        self.blocking.add(waited.as_nanos());
+        self.app_delay.add(now.since(first_sent).as_nanos());
+        self.delivered_bytes += payload as u64;
+        self.delivered_chunks += 1;
+    }
+}

@@ -1,0 +1,145 @@
+//! Transmissions of one path in the order in which they left.
+
+use std::collections::VecDeque;
+
+use ropewalk_base::Time;
+
+use crate::path::RateSnapshot;
+
+/// One transmission of one chunk.
+#[derive(Clone, Copy, Debug)]
+pub struct Flight {
+    /// Which chunk, unwrapped TSN.
+    pub tsn: u64,
+    /// Its size on the wire, bytes.
+    pub bytes: u32,
+    /// When it left.
+    pub sent_at: Time,
+    /// What the rate estimator knew then.
+    pub snapshot: RateSnapshot,
+    /// A retransmission: no round-trip sample (Karn).
+    pub again: bool,
+    /// Reports that it is missing.
+    pub misses: u8,
+    live: bool,
+}
+
+impl Flight {
+    /// A transmission that leaves now.
+    pub const fn new(tsn: u64, bytes: u32, now: Time, snapshot: RateSnapshot, again: bool) -> Self {
+        Self { tsn, bytes, sent_at: now, snapshot, again, misses: 0, live: true }
+    }
+}
+
+/// The transmissions of a path, numbered from 0 in the order they left. Order of leaving, not of
+/// TSN, is what a later arrival proves something about: on one path packets arrive as they left,
+/// whatever positions of the queue a scheduler took them from.
+#[derive(Clone, Debug, Default)]
+pub struct Flights {
+    queue: VecDeque<Flight>,
+    first: u64,
+    bytes: u64,
+    live: u64,
+}
+
+impl Flights {
+    /// Bytes in flight.
+    #[inline]
+    pub const fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Whether nothing is in flight.
+    #[inline]
+    pub const fn is_empty(&self) -> bool {
+        self.live == 0
+    }
+
+    /// The number that the next transmission gets.
+    #[inline]
+    pub fn next_number(&self) -> u64 {
+        self.first + self.queue.len() as u64
+    }
+
+    /// Number and transmission of the oldest in flight.
+    #[inline]
+    pub fn oldest(&self) -> Option<(u64, &Flight)> {
+        self.queue.front().map(|f| (self.first, f))
+    }
+
+    /// When a transmission in flight left.
+    pub fn sent_at(&self, number: u64) -> Option<Time> {
+        let at = number.checked_sub(self.first)? as usize;
+        self.queue.get(at).filter(|f| f.live).map(|f| f.sent_at)
+    }
+
+    /// Adds a transmission and tells its number.
+    #[inline]
+    pub fn push(&mut self, flight: Flight) -> u64 {
+        debug_assert!(flight.live, "only what leaves now is in flight");
+        let number = self.next_number();
+        self.bytes += flight.bytes as u64;
+        self.live += 1;
+        self.queue.push_back(flight);
+        number
+    }
+
+    /// Ends a transmission, acknowledged or given up; none if it had ended before.
+    #[inline]
+    pub fn end(&mut self, number: u64) -> Option<Flight> {
+        let at = number.checked_sub(self.first)? as usize;
+        let flight = self.queue.get_mut(at).filter(|f| f.live)?;
+        flight.live = false;
+        let ended = *flight;
+        self.bytes -= ended.bytes as u64;
+        self.live -= 1;
+        // The oldest of the queue is always live.
+        while self.queue.front().is_some_and(|f| !f.live) {
+            self.queue.pop_front();
+            self.first += 1;
+        }
+        Some(ended)
+    }
+
+    /// The live transmissions with a number below `number`, oldest first.
+    #[inline]
+    pub fn live_below(&mut self, number: u64) -> impl Iterator<Item = (u64, &mut Flight)> {
+        let first = self.first;
+        let count = number.saturating_sub(first) as usize;
+        let numbered = self.queue.iter_mut().take(count).enumerate();
+        numbered.filter(|(_, f)| f.live).map(move |(i, f)| (first + i as u64, f))
+    }
+
+    /// Every live transmission, oldest first.
+    pub fn live(&self) -> impl Iterator<Item = (u64, &Flight)> {
+        let numbered = self.queue.iter().enumerate();
+        numbered.filter(|(_, f)| f.live).map(|(i, f)| (self.first + i as u64, f))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn flight(tsn: u64) -> Flight {
+        Flight::new(tsn, 100, Time::ZERO, RateSnapshot::default(), false)
+    }
+
+    #[test]
+    fn the_oldest_is_always_in_flight_and_bytes_add_up() {
+        let mut flights = Flights::default();
+        let numbers: Vec<u64> = (10..14).map(|t| flights.push(flight(t))).collect();
+        assert_eq!(numbers, [0, 1, 2, 3]);
+        assert!(flights.end(1).is_some());
+        assert!(flights.end(1).is_none(), "ended twice");
+        assert_eq!(flights.oldest().map(|(n, f)| (n, f.tsn)), Some((0, 10)));
+        flights.end(0);
+        assert_eq!(flights.oldest().map(|(n, f)| (n, f.tsn)), Some((2, 12)));
+        assert_eq!(flights.bytes(), 200);
+        assert_eq!(flights.live_below(3).map(|(_, f)| f.tsn).collect::<Vec<_>>(), [12]);
+        flights.end(3);
+        flights.end(2);
+        assert!(flights.is_empty() && flights.oldest().is_none());
+        assert_eq!(flights.push(flight(20)), 4);
+    }
+}

@@ -1,0 +1,73 @@
+//! Loss by counted reports (RFC 9260, 7.2.4), split by path (Iyengar et al., 2006, SFR).
+
+use super::flight::Flights;
+
+/// A transmission is lost once later ones were reported so many times and it was not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MissCount {
+    /// Reports needed (3).
+    pub threshold: u32,
+}
+
+impl MissCount {
+    /// Counts `reports` against every transmission of the path that left before number `newest`,
+    /// which the peer has just acknowledged, and adds the numbers of those that are lost to `lost`.
+    pub fn count(&self, flights: &mut Flights, newest: u64, reports: u8, lost: &mut Vec<u64>) {
+        for (number, flight) in flights.live_below(newest) {
+            flight.misses = flight.misses.saturating_add(reports);
+            if flight.misses as u32 >= self.threshold {
+                lost.push(number);
+            }
+        }
+    }
+
+    /// The unsplit rule: TSN order across all paths, as plain SCTP counts.
+    pub fn count_by_tsn(&self, flights: &mut Flights, highest: u64, lost: &mut Vec<u64>) {
+        let all = flights.next_number();
+        for (number, flight) in flights.live_below(all).filter(|(_, f)| f.tsn < highest) {
+            flight.misses = flight.misses.saturating_add(1);
+            if flight.misses as u32 >= self.threshold {
+                lost.push(number);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Flight;
+    use super::*;
+    use crate::path::RateSnapshot;
+    use ropewalk_base::Time;
+
+    fn path(tsns: &[u64]) -> Flights {
+        let mut flights = Flights::default();
+        for tsn in tsns {
+            flights.push(Flight::new(*tsn, 1, Time::ZERO, RateSnapshot::default(), false));
+        }
+        flights
+    }
+
+    #[test]
+    fn the_third_report_of_a_later_transmission_makes_it_lost() {
+        let rule = MissCount { threshold: 3 };
+        let (mut flights, mut lost) = (path(&[5, 6, 7, 8]), Vec::new());
+        for newest in 1..=3 {
+            assert!(lost.is_empty());
+            flights.end(newest);
+            rule.count(&mut flights, newest, 1, &mut lost);
+        }
+        assert_eq!(lost, [0]);
+    }
+
+    #[test]
+    fn what_left_later_is_not_blamed_though_its_tsn_is_lower() {
+        let rule = MissCount { threshold: 1 };
+        let (mut flights, mut lost) = (path(&[50, 3]), Vec::new());
+        flights.end(0);
+        rule.count(&mut flights, 0, 1, &mut lost);
+        assert!(lost.is_empty(), "TSN 3 left after 50");
+        rule.count_by_tsn(&mut flights, 50, &mut lost);
+        assert_eq!(lost, [1], "the unsplit rule blames it");
+    }
+}

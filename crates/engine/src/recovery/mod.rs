@@ -1,0 +1,10 @@
+//! Lost or merely late? What is in flight on each path, what the peer has reported, and the
+//! algorithms that tell a loss from reordering.
+
+mod flight;
+mod miss_count;
+mod scoreboard;
+
+pub use flight::{Flight, Flights};
+pub use miss_count::MissCount;
+pub use scoreboard::{Record, RecordState, Scoreboard};

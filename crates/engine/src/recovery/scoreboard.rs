@@ -1,0 +1,268 @@
+//! What became of every TSN from the cumulative acknowledgement on.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use ropewalk_base::{PathId, RangeSet, Time};
+
+use crate::sctp::Data;
+
+/// Where a chunk stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RecordState {
+    /// Has its TSN, but a scheduler passed over it: a hole before later data.
+    Unsent,
+    /// On its way.
+    InFlight {
+        /// On which path.
+        path: PathId,
+        /// Number of the transmission there.
+        number: u64,
+    },
+    /// Given up, to be sent again.
+    Lost {
+        /// Where it was lost.
+        on: PathId,
+        /// By the timer, not by reports.
+        by_timer: bool,
+    },
+    /// Reported by a gap block.
+    Acked,
+}
+
+/// One chunk.
+#[derive(Clone, Debug)]
+pub struct Record {
+    /// The chunk as it is sent.
+    pub data: Data,
+    /// Its size on the wire, bytes.
+    pub bytes: u32,
+    /// How often it was sent.
+    pub transmissions: u32,
+    /// Where it stands.
+    pub state: RecordState,
+    /// Bytes of all chunks up to the end of this one, since the association began.
+    end: u64,
+}
+
+/// Records of all TSNs that have one and are not cumulatively acknowledged.
+#[derive(Clone, Debug)]
+pub struct Scoreboard {
+    base: u64,
+    base_offset: u64,
+    records: VecDeque<Record>,
+    /// Unsent TSNs that have a record.
+    holes: RangeSet,
+    /// Lost TSNs that wait to be sent again.
+    lost: RangeSet,
+    /// TSNs reported by gap blocks.
+    acked: RangeSet,
+    /// Further transmissions of chunks that travel in several copies.
+    copies: BTreeMap<u64, Vec<(PathId, u64)>>,
+}
+
+impl Scoreboard {
+    /// An empty board; the first chunk gets TSN `first` (unwrapped).
+    pub fn new(first: u64) -> Self {
+        Self {
+            base: first,
+            base_offset: 0,
+            records: VecDeque::new(),
+            holes: RangeSet::new(),
+            lost: RangeSet::new(),
+            acked: RangeSet::new(),
+            copies: BTreeMap::new(),
+        }
+    }
+
+    /// The cumulative acknowledgement.
+    #[inline]
+    pub const fn cumulative(&self) -> u64 {
+        self.base - 1
+    }
+
+    /// The TSN that the next new chunk gets.
+    #[inline]
+    pub fn next_tsn(&self) -> u64 {
+        self.base + self.records.len() as u64
+    }
+
+    /// Whether every TSN that has a record was acknowledged cumulatively.
+    pub fn is_empty(&self) -> bool {
+        self.records.is_empty()
+    }
+
+    /// Unsent TSNs that have a record.
+    #[inline]
+    pub const fn holes(&self) -> &RangeSet {
+        &self.holes
+    }
+
+    /// Lost TSNs.
+    #[inline]
+    pub const fn lost(&self) -> &RangeSet {
+        &self.lost
+    }
+
+    /// TSNs reported by gap blocks.
+    #[inline]
+    pub const fn acked(&self) -> &RangeSet {
+        &self.acked
+    }
+
+    /// Bytes from the cumulative acknowledgement to the end of the last chunk that has a TSN.
+    #[inline]
+    pub fn span(&self) -> u64 {
+        self.records.back().map_or(0, |r| r.end - self.base_offset)
+    }
+
+    /// Bytes from the cumulative acknowledgement to the end of `tsn`.
+    #[inline]
+    pub fn span_of(&self, tsn: u64) -> u64 {
+        self.record(tsn).end - self.base_offset
+    }
+
+    /// The record of `tsn`.
+    ///
+    /// # Panics
+    /// If it has none.
+    #[inline]
+    pub fn record(&self, tsn: u64) -> &Record {
+        &self.records[(tsn - self.base) as usize]
+    }
+
+    /// The record of `tsn`, if it has one.
+    #[inline]
+    pub fn get(&self, tsn: u64) -> Option<&Record> {
+        self.records.get(tsn.checked_sub(self.base)? as usize)
+    }
+
+    #[inline]
+    fn record_mut(&mut self, tsn: u64) -> &mut Record {
+        &mut self.records[(tsn - self.base) as usize]
+    }
+
+    /// Gives the chunk the next TSN; it is a hole until it is sent.
+    #[inline]
+    pub fn assign(&mut self, data: Data) -> u64 {
+        let tsn = self.next_tsn();
+        let bytes = Data::wire_len_of(data.payload.len());
+        let before = self.records.back().map_or(self.base_offset, |r| r.end);
+        let end = before + bytes as u64;
+        self.records.push_back(Record {
+            data,
+            bytes,
+            transmissions: 0,
+            state: RecordState::Unsent,
+            end,
+        });
+        self.holes.insert(tsn);
+        tsn
+    }
+
+    /// The chunk leaves on `path` as transmission `number`.
+    #[inline]
+    pub fn on_sent(&mut self, now: Time, tsn: u64, path: PathId, number: u64) {
+        let record = self.record_mut(tsn);
+        record.transmissions += 1;
+        let before = std::mem::replace(&mut record.state, RecordState::InFlight { path, number });
+        match before {
+            RecordState::Unsent => {
+                record.data.first_sent = now;
+                self.holes.remove(tsn);
+            }
+            RecordState::Lost { .. } => {
+                self.lost.remove(tsn);
+            }
+            RecordState::InFlight { path, number } => {
+                self.copies.entry(tsn).or_default().push((path, number));
+            }
+            RecordState::Acked => debug_assert!(false, "an acknowledged chunk was sent again"),
+        }
+    }
+
+    /// The chunk is given up on `path`, transmission `number`. If another copy is on its way that
+    /// one counts from now on; true if the chunk must be sent again.
+    pub fn on_lost(&mut self, tsn: u64, path: PathId, number: u64, by_timer: bool) -> bool {
+        let mut others = self.copies.remove(&tsn).unwrap_or_default();
+        let record = self.record_mut(tsn);
+        let RecordState::InFlight { path: p, number: n } = record.state else {
+            return false;
+        };
+        others.push((p, n));
+        others.retain(|copy| *copy != (path, number));
+        match others.pop() {
+            Some((path, number)) => {
+                record.state = RecordState::InFlight { path, number };
+                if !others.is_empty() {
+                    self.copies.insert(tsn, others);
+                }
+                false
+            }
+            None => {
+                record.state = RecordState::Lost { on: path, by_timer };
+                self.lost.insert(tsn);
+                true
+            }
+        }
+    }
+
+    /// Further transmissions of `tsn` beside the one in its record.
+    #[inline]
+    pub fn take_copies(&mut self, tsn: u64) -> Vec<(PathId, u64)> {
+        if self.copies.is_empty() {
+            Vec::new()
+        } else {
+            self.copies.remove(&tsn).unwrap_or_default()
+        }
+    }
+
+    /// Removes the lowest record, which the cumulative acknowledgement covers, and tells its TSN
+    /// and the state it was in.
+    #[inline]
+    pub fn pop_cumulative(&mut self) -> Option<(u64, Record)> {
+        let record = self.records.pop_front()?;
+        let tsn = self.base;
+        self.base += 1;
+        self.base_offset = record.end;
+        match record.state {
+            RecordState::Acked => self.acked.remove_below(tsn + 1),
+            RecordState::Lost { .. } => self.lost.remove_below(tsn + 1),
+            RecordState::Unsent => self.holes.remove_below(tsn + 1),
+            RecordState::InFlight { .. } => {}
+        }
+        Some((tsn, record))
+    }
+
+    /// Marks `tsn` as reported by a gap block and tells the state it was in.
+    #[inline]
+    pub fn on_gap_acked(&mut self, tsn: u64) -> RecordState {
+        let record = self.record_mut(tsn);
+        let before = record.state;
+        if before != RecordState::Unsent {
+            record.state = RecordState::Acked;
+            self.acked.insert(tsn);
+            self.lost.remove(tsn);
+        }
+        before
+    }
+
+    /// The peer has dropped what it had reported (RFC 9260, 6.2.1 D iv): every acknowledged TSN
+    /// counts as lost again, to be sent anew. `on` is where they are said to have been lost.
+    pub fn on_reneged(&mut self, on: PathId) {
+        let tsns: Vec<u64> = self.acked.ranges().flatten().collect();
+        self.acked.clear();
+        for tsn in tsns {
+            self.record_mut(tsn).state = RecordState::Lost { on, by_timer: false };
+            self.lost.insert(tsn);
+        }
+    }
+
+    /// How many holes end within `limit` bytes of the cumulative acknowledgement.
+    pub fn holes_within(&self, limit: u64) -> u64 {
+        if self.span() <= limit {
+            return self.holes.len();
+        }
+        let inside = self.records.partition_point(|r| r.end - self.base_offset <= limit);
+        self.holes.count_below(self.base + inside as u64)
+    }
+}

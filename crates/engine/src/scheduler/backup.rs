@@ -1,0 +1,51 @@
+//! `backup`: strict priority by cost; a dearer path carries what the cheaper ones cannot.
+
+use super::{Decision, Reason, Schedule, View};
+
+/// The cheapest open path, always; of equal costs the first. It keeps nothing between decisions.
+#[derive(Clone, Debug, Default)]
+pub struct Backup;
+
+impl Schedule for Backup {
+    #[inline]
+    fn decide(&mut self, view: &View<'_>) -> Decision {
+        match view.open_for_head().min_by_key(|p| p.cost) {
+            Some(path) => Decision::send(path.id, 0, Reason::LeastCost),
+            None => view.nobody(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ropewalk_base::PathId;
+
+    use super::super::kit::{path_view, view};
+    use super::super::{Occasion, PathView};
+    use super::*;
+
+    fn three() -> [PathView; 3] {
+        let path = |id, cost| PathView { cost, ..path_view(id) };
+        [path(0, 7), path(1, 2), path(2, 2)]
+    }
+
+    #[test]
+    fn the_next_path_is_taken_only_when_the_better_is_full_or_failed() {
+        let mut paths = three();
+        assert_eq!(Backup.decide(&view(&paths)), Decision::send(PathId(1), 0, Reason::LeastCost));
+        paths[1].in_flight = paths[1].window;
+        assert_eq!(Backup.decide(&view(&paths)), Decision::send(PathId(2), 0, Reason::LeastCost));
+        paths[2].usable = false;
+        assert_eq!(Backup.decide(&view(&paths)), Decision::send(PathId(0), 0, Reason::LeastCost));
+    }
+
+    #[test]
+    fn the_guard_holds_new_data_back_but_not_a_lost_chunk() {
+        let mut paths = three();
+        paths.iter_mut().for_each(|p| p.earliest_position = 4);
+        assert_eq!(Backup.decide(&view(&paths)), Decision::blocked(Reason::FasterSoon));
+        let occasion = Occasion::Retransmission { lost_on: PathId(0) };
+        let lost = View { occasion, sendable: 0, ..view(&paths) };
+        assert_eq!(Backup.decide(&lost), Decision::send(PathId(1), 0, Reason::LeastCost));
+    }
+}

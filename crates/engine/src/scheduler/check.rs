@@ -1,0 +1,143 @@
+//! The rules that every decision obeys, whoever made it.
+
+use core::fmt;
+
+use ropewalk_base::{PathId, Time};
+
+use super::{Action, Decision, View};
+
+/// A decision that the engine must not carry out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum IllegalDecision {
+    /// There is no such path.
+    UnknownPath(PathId),
+    /// The path is not usable, or its window is full.
+    ClosedPath(PathId),
+    /// The position is not below the number of chunks that may be taken.
+    BeyondReach {
+        /// The position asked for.
+        position: u64,
+        /// The first that may not be taken.
+        limit: u64,
+    },
+    /// The receive-window guard keeps the path from positions this early.
+    TooEarly {
+        /// The position asked for.
+        position: u64,
+        /// The first that the path may take.
+        earliest: u64,
+    },
+    /// Copies on no path at all.
+    NoCopies,
+    /// A wait for a time that is not in the future, or for ever.
+    UnboundedWait(Time),
+}
+
+impl fmt::Display for IllegalDecision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::UnknownPath(path) => write!(f, "{path:?} does not exist; see View::paths"),
+            Self::ClosedPath(path) => write!(f, "{path:?} is not open; choose from View::open"),
+            Self::BeyondReach { position, limit } => {
+                write!(f, "position {position} is out of reach: it must be below {limit}")
+            }
+            Self::TooEarly { position, earliest } => write!(
+                f,
+                "position {position} is too early for this path: it starts at {earliest}; see View::admit"
+            ),
+            Self::NoCopies => write!(f, "copies on no path; name at least one"),
+            Self::UnboundedWait(until) => {
+                write!(f, "waiting until {until} has no end or is past; answer Blocked instead")
+            }
+        }
+    }
+}
+
+impl core::error::Error for IllegalDecision {}
+
+/// Whether the engine may do what `decision` says.
+///
+/// # Errors
+/// The first rule that it breaks.
+#[inline]
+pub fn check(view: &View<'_>, decision: &Decision) -> Result<(), IllegalDecision> {
+    match decision.action {
+        Action::Send { path, position } => check_one(view, path, position),
+        Action::Copies { paths, .. } if paths.is_empty() => Err(IllegalDecision::NoCopies),
+        Action::Copies { paths, position } => {
+            paths.iter().try_for_each(|path| check_one(view, path, position))
+        }
+        Action::Wait { until } if until <= view.now || until == Time::FAR_FUTURE => {
+            Err(IllegalDecision::UnboundedWait(until))
+        }
+        Action::Wait { .. } | Action::Blocked => Ok(()),
+    }
+}
+
+fn check_one(view: &View<'_>, id: PathId, position: u64) -> Result<(), IllegalDecision> {
+    let path = view.path(id).ok_or(IllegalDecision::UnknownPath(id))?;
+    let limit = view.takeable();
+    if !path.is_open() {
+        Err(IllegalDecision::ClosedPath(id))
+    } else if position >= limit {
+        Err(IllegalDecision::BeyondReach { position, limit })
+    } else if view.is_new_data() && position < path.earliest_position {
+        Err(IllegalDecision::TooEarly { position, earliest: path.earliest_position })
+    } else {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::kit::{path_view, view};
+    use super::super::{Occasion, PathSet, PathView, Reason};
+    use super::*;
+
+    #[test]
+    fn each_rule_is_named_by_the_decision_that_breaks_it() {
+        let mut paths = [path_view(0), path_view(1), path_view(2)];
+        paths[1].in_flight = paths[1].window;
+        paths[2].earliest_position = 5;
+        let view =
+            View { sendable: 9, backlog_chunks: 12, now: Time::from_millis(3), ..view(&paths) };
+        let send = |path, position| Decision::send(PathId(path), position, Reason::Custom);
+        let both = PathSet::EMPTY.with(PathId(0)).with(PathId(2));
+        let wait = |until| Decision::wait(until, Reason::Custom);
+        let too_early = IllegalDecision::TooEarly { position: 4, earliest: 5 };
+        let beyond = IllegalDecision::BeyondReach { position: 9, limit: 9 };
+        for (decision, verdict) in [
+            (send(0, 0), Ok(())),
+            (send(0, 8), Ok(())),
+            (send(0, 9), Err(beyond)),
+            (send(1, 0), Err(IllegalDecision::ClosedPath(PathId(1)))),
+            (send(2, 4), Err(too_early)),
+            (send(2, 5), Ok(())),
+            (send(3, 0), Err(IllegalDecision::UnknownPath(PathId(3)))),
+            (Decision::copies(both, 4, Reason::Custom), Err(too_early)),
+            (Decision::copies(both, 5, Reason::Custom), Ok(())),
+            (Decision::copies(PathSet::EMPTY, 0, Reason::Custom), Err(IllegalDecision::NoCopies)),
+            (wait(Time::from_millis(4)), Ok(())),
+            (wait(view.now), Err(IllegalDecision::UnboundedWait(view.now))),
+            (wait(Time::FAR_FUTURE), Err(IllegalDecision::UnboundedWait(Time::FAR_FUTURE))),
+            (Decision::blocked(Reason::Custom), Ok(())),
+        ] {
+            assert_eq!(check(&view, &decision), verdict, "{decision:?}");
+        }
+    }
+
+    #[test]
+    fn a_lost_chunk_goes_whatever_the_span_and_the_guard_say() {
+        let paths = [PathView { earliest_position: 5, ..path_view(0) }];
+        let occasion = Occasion::Retransmission { lost_on: PathId(0) };
+        let view = View { occasion, sendable: 0, ..view(&paths) };
+        let decision = Decision::send(PathId(0), 0, Reason::RetransmissionPolicy);
+        assert_eq!(check(&view, &decision), Ok(()));
+    }
+
+    #[test]
+    fn messages_show_the_value_and_a_way_out() {
+        let text = IllegalDecision::BeyondReach { position: 9, limit: 7 }.to_string();
+        assert!(text.contains('9') && text.contains("below 7"), "{text}");
+    }
+}

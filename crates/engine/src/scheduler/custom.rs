@@ -1,0 +1,133 @@
+//! Guests: schedulers that are not built in.
+
+use core::fmt;
+
+use super::Schedule;
+
+/// A scheduler of one's own, put behind [`Scheduler::Custom`](super::Scheduler::Custom).
+///
+/// Implement [`Schedule`] for the decisions and this trait for the name and the copy. The engine checks each decision
+/// with [`check`](super::check) before it acts, so a guest can be wrong but not harmful.
+///
+/// # Examples
+/// A scheduler that prefers the least loaded path, by share of its window in use:
+///
+/// ```
+/// use ropewalk_engine::scheduler::{
+///     CustomScheduler, Decision, PathView, Reason, Schedule, Scheduler, SentReport, View,
+/// };
+///
+/// #[derive(Clone, Debug, Default)]
+/// struct LeastLoaded {
+///     chunks: u64,
+/// }
+///
+/// /// Window in use, in thousandths; whole numbers, so that every machine decides alike.
+/// fn load(path: &PathView) -> u64 {
+///     path.in_flight.saturating_mul(1000) / path.window.max(1)
+/// }
+///
+/// impl Schedule for LeastLoaded {
+///     fn decide(&mut self, view: &View<'_>) -> Decision {
+///         match view.open_for_head().min_by_key(|p| load(p)) {
+///             Some(path) => Decision::send(path.id, 0, Reason::Custom),
+///             None => view.nobody(),
+///         }
+///     }
+///
+///     fn on_sent(&mut self, _sent: &SentReport) {
+///         self.chunks += 1;
+///     }
+/// }
+///
+/// impl CustomScheduler for LeastLoaded {
+///     fn name(&self) -> &str {
+///         "least-loaded"
+///     }
+///
+///     fn clone_box(&self) -> Box<dyn CustomScheduler> {
+///         Box::new(self.clone())
+///     }
+/// }
+///
+/// let scheduler = Scheduler::Custom(Box::new(LeastLoaded::default()));
+/// assert_eq!(scheduler.name(), "least-loaded");
+/// ```
+pub trait CustomScheduler: Schedule + Send {
+    /// The name, for reports.
+    fn name(&self) -> &str;
+
+    /// A copy that goes on alike: an engine can be forked for a what-if run.
+    fn clone_box(&self) -> Box<dyn CustomScheduler>;
+
+    /// Whether the oldest unacknowledged chunk goes again, on another path, while the peer's
+    /// window shuts out everything.
+    fn resends_when_blocked(&self) -> bool {
+        false
+    }
+}
+
+impl Clone for Box<dyn CustomScheduler> {
+    fn clone(&self) -> Self {
+        self.as_ref().clone_box()
+    }
+}
+
+impl fmt::Debug for Box<dyn CustomScheduler> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::kit::{path_view, view};
+    use super::super::{Decision, Reason, Scheduler, View};
+    use super::*;
+
+    /// Blocks after a number of decisions, so that a copy can be told from its original.
+    #[derive(Clone)]
+    struct Countdown(u32);
+
+    impl Schedule for Countdown {
+        fn decide(&mut self, view: &View<'_>) -> Decision {
+            match (self.0.checked_sub(1), view.open().next()) {
+                (Some(left), Some(path)) => {
+                    self.0 = left;
+                    Decision::send(path.id, 0, Reason::Custom)
+                }
+                _ => view.nobody(),
+            }
+        }
+    }
+
+    impl CustomScheduler for Countdown {
+        fn name(&self) -> &str {
+            "countdown"
+        }
+
+        fn clone_box(&self) -> Box<dyn CustomScheduler> {
+            Box::new(self.clone())
+        }
+
+        fn resends_when_blocked(&self) -> bool {
+            true
+        }
+    }
+
+    #[test]
+    fn a_guest_is_asked_copied_and_named_like_a_scheduler_of_the_house() {
+        let paths = [path_view(0)];
+        let mut guest = Scheduler::Custom(Box::new(Countdown(2)));
+        let sent = Decision::send(ropewalk_base::PathId(0), 0, Reason::Custom);
+        assert_eq!(guest.decide(&view(&paths)), sent);
+        let mut fork = guest.clone();
+        for scheduler in [&mut guest, &mut fork] {
+            assert_eq!(scheduler.decide(&view(&paths)), sent);
+            assert_ne!(scheduler.decide(&view(&paths)), sent, "the second was the last");
+        }
+        assert_eq!(guest.name(), "countdown");
+        assert!(guest.resends_when_blocked());
+        assert_eq!(format!("{guest:?}"), "Custom(\"countdown\")");
+    }
+}

@@ -1,0 +1,142 @@
+//! What a scheduler answers.
+
+use ropewalk_base::{PathId, Time};
+
+/// A set of paths.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct PathSet(u64);
+
+impl PathSet {
+    /// No path.
+    pub const EMPTY: Self = Self(0);
+
+    /// The set with `path` in it.
+    #[must_use]
+    pub const fn with(self, path: PathId) -> Self {
+        Self(self.0 | 1 << path.0)
+    }
+
+    /// The set without `path`.
+    #[must_use]
+    pub const fn without(self, path: PathId) -> Self {
+        Self(self.0 & !(1 << path.0))
+    }
+
+    /// Whether `path` is in it.
+    pub const fn contains(self, path: PathId) -> bool {
+        self.0 >> path.0 & 1 == 1
+    }
+
+    /// How many paths are in it.
+    pub const fn len(self) -> u32 {
+        self.0.count_ones()
+    }
+
+    /// Whether no path is in it.
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// The paths in ascending order.
+    pub fn iter(self) -> impl Iterator<Item = PathId> {
+        (0..64u8).filter(move |i| self.0 >> i & 1 == 1).map(PathId)
+    }
+}
+
+/// What to do next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Action {
+    /// Send the chunk at `position` of the unassigned queue (0 is its head) on `path`.
+    Send {
+        /// Where to.
+        path: PathId,
+        /// Which chunk.
+        position: u64,
+    },
+    /// Send the chunk at `position` on every path of the set.
+    Copies {
+        /// Where to; not empty.
+        paths: PathSet,
+        /// Which chunk.
+        position: u64,
+    },
+    /// A better path will be free: ask again at `until`, or as soon as anything changes.
+    Wait {
+        /// When to ask again at the latest.
+        until: Time,
+    },
+    /// Nothing can be sent until an acknowledgement or a timer changes something.
+    Blocked,
+}
+
+/// Why, in the words of the algorithm; kept for `explain`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reason {
+    /// The only path that is open.
+    OnlyOpen,
+    /// Next in turn.
+    NextInTurn,
+    /// Largest deficit of its weighted share.
+    LargestDeficit,
+    /// Least smoothed round trip of the open paths.
+    LeastRtt,
+    /// The schedule has this path carry this chunk, so that it arrives in order.
+    OnSchedule,
+    /// Several paths were open: a new schedule was made and this is its entry.
+    NewSchedule,
+    /// The fast path takes the oldest unassigned data.
+    FastFromHead,
+    /// No path had a delay estimate: fell back to the least round trip.
+    NoEstimate,
+    /// Least cost.
+    LeastCost,
+    /// One copy on each path.
+    EveryPath,
+    /// A lost chunk, sent where the retransmission policy says.
+    RetransmissionPolicy,
+    /// The window is blocked: the oldest unacknowledged chunk goes again on another path.
+    Unblock,
+    /// The peer's window shuts out what this path should carry.
+    WindowShut,
+    /// Every path's window is full.
+    AllFull,
+    /// The queue of unassigned data is empty.
+    NoData,
+    /// The schedule gives this path its next turn at that time.
+    NotYetDue,
+    /// A faster path would deliver it sooner.
+    FasterSoon,
+    /// Told by a custom scheduler.
+    Custom,
+}
+
+/// An action and its reason.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Decision {
+    /// What to do.
+    pub action: Action,
+    /// Why.
+    pub reason: Reason,
+}
+
+impl Decision {
+    /// Send the chunk at `position` on `path`.
+    pub const fn send(path: PathId, position: u64, reason: Reason) -> Self {
+        Self { action: Action::Send { path, position }, reason }
+    }
+
+    /// Send the chunk at `position` on every path of `paths`.
+    pub const fn copies(paths: PathSet, position: u64, reason: Reason) -> Self {
+        Self { action: Action::Copies { paths, position }, reason }
+    }
+
+    /// Nothing can be sent.
+    pub const fn blocked(reason: Reason) -> Self {
+        Self { action: Action::Blocked, reason }
+    }
+
+    /// Ask again at `until`.
+    pub const fn wait(until: Time, reason: Reason) -> Self {
+        Self { action: Action::Wait { until }, reason }
+    }
+}

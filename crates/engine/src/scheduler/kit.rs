@@ -1,0 +1,327 @@
+//! The test kit: virtual paths with constant windows and delays, and a transfer that any scheduler
+//! can be run through. Windows are counted in whole chunks; nothing is lost unless a path dies.
+
+mod laws;
+mod suite;
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
+
+use ropewalk_base::{Duration, PathId, Rate, Time};
+
+use super::{Action, Decision, DelaySource, Occasion, PathView, Schedule, SentReport, View, check};
+
+/// Size of every chunk, bytes.
+pub(super) const CHUNK: u64 = 1000;
+/// How long after its death a path is noticed to be dead.
+const DETECTION: Duration = Duration::from_secs(1);
+
+/// A path whose view says nothing special: open, 20 ms there and back.
+pub(super) fn path_view(id: u8) -> PathView {
+    PathView {
+        id: PathId(id),
+        usable: true,
+        cost: 0,
+        weight: 1.0,
+        srtt: Some(Duration::from_millis(20)),
+        rttvar: Duration::ZERO,
+        min_rtt: Some(Duration::from_millis(20)),
+        rtt_age: Duration::ZERO,
+        forward_delay: Some(Duration::from_millis(10)),
+        delay_source: DelaySource::HalfRtt,
+        cwnd: 10 * CHUNK,
+        ssthresh: 5 * CHUNK,
+        window: 10 * CHUNK,
+        in_flight: 0,
+        burst_room: u64::MAX,
+        rate: None,
+        rate_confidence: 0.0,
+        loss: 0.0,
+        mtu: 1500,
+        earliest_position: 0,
+    }
+}
+
+/// New data without end, on these paths.
+pub(super) fn view(paths: &[PathView]) -> View<'_> {
+    View {
+        now: Time::ZERO,
+        occasion: Occasion::NewData,
+        backlog_chunks: 1000,
+        backlog_bytes: 1000 * CHUNK,
+        sendable: 1000,
+        window_room: 1000 * CHUNK,
+        receive_buffer: 1000 * CHUNK,
+        chunk_bytes: CHUNK,
+        epoch: 0,
+        paths,
+    }
+}
+
+/// A path of the kit.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Strand {
+    /// Window in chunks.
+    pub window: u64,
+    /// One-way delay of data.
+    pub forward: Duration,
+    /// Time that a chunk takes to be put on the wire.
+    pub gap: Duration,
+    /// One-way delay of acknowledgements.
+    pub back: Duration,
+    /// From then on it delivers nothing.
+    pub dies: Time,
+    /// What the scheduler is told instead of `forward`; `None` tells it nothing.
+    pub told: Option<Duration>,
+}
+
+impl Strand {
+    /// `window` chunks, and both ways `millis` long.
+    pub fn new(window: u64, millis: u64) -> Self {
+        let forward = Duration::from_millis(millis);
+        Self {
+            window,
+            forward,
+            gap: Duration::ZERO,
+            back: forward,
+            dies: Time::FAR_FUTURE,
+            told: Some(forward),
+        }
+    }
+
+    /// From the sending of a chunk to its acknowledgement, the wait behind a full window included.
+    pub fn round_trip(&self) -> Duration {
+        (self.forward + self.gap + self.back).max(self.gap * self.window)
+    }
+
+    /// The same, with acknowledgements that take no time.
+    pub fn instant_ack(window: u64, millis: u64) -> Self {
+        Self { back: Duration::ZERO, ..Self::new(window, millis) }
+    }
+}
+
+/// A transfer to run.
+#[derive(Clone, Debug)]
+pub(super) struct Transfer {
+    /// The paths.
+    pub strands: Vec<Strand>,
+    /// Chunks to deliver.
+    pub chunks: u64,
+    /// Receive buffer in chunks.
+    pub buffer: u64,
+    /// Give up then.
+    pub deadline: Time,
+}
+
+/// What came of it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Outcome {
+    /// Every transmission: when, on which path, which chunk.
+    pub sent: Vec<(Time, PathId, u64)>,
+    /// Chunks delivered in order.
+    pub delivered: u64,
+    /// When the last one was.
+    pub finished: Time,
+    /// Most chunks that ever waited in the reorder buffer.
+    pub most_buffered: usize,
+}
+
+impl Outcome {
+    /// The chunks sent first on `path`, in order of transmission.
+    pub fn carried(&self, path: u8) -> Vec<u64> {
+        let own = self.sent.iter().filter(|(_, p, _)| *p == PathId(path));
+        own.map(|(_, _, seq)| *seq).collect()
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Event {
+    Arrives { path: usize, seq: u64 },
+    Acknowledged { path: usize, seq: u64, cumulative: u64 },
+    Noticed { path: usize },
+    Timer,
+}
+
+struct Run<'a, S> {
+    transfer: &'a Transfer,
+    scheduler: &'a mut S,
+    now: Time,
+    /// Chunks not assigned yet, ascending.
+    queue: VecDeque<u64>,
+    /// Lost chunks and where they were lost.
+    lost: BTreeMap<u64, PathId>,
+    /// Per path: outstanding chunks.
+    flight: Vec<BTreeSet<u64>>,
+    dead: Vec<bool>,
+    /// Per path: when its sender has put everything on the wire.
+    idle_from: Vec<Time>,
+    epoch: u64,
+    /// First chunk that the sender does not know to be delivered.
+    cumulative: u64,
+    /// First chunk that the receiver lacks, and what it holds beyond.
+    expected: u64,
+    held: BTreeSet<u64>,
+    events: BinaryHeap<Reverse<(Time, u64, Event)>>,
+    order: u64,
+    outcome: Outcome,
+}
+
+/// Runs the transfer to its end or its deadline; fails at the first illegal decision.
+pub(super) fn run<S: Schedule>(transfer: &Transfer, scheduler: &mut S) -> Outcome {
+    let mut run = Run {
+        transfer,
+        scheduler,
+        now: Time::ZERO,
+        queue: (0..transfer.chunks).collect(),
+        lost: BTreeMap::new(),
+        flight: vec![BTreeSet::new(); transfer.strands.len()],
+        dead: vec![false; transfer.strands.len()],
+        idle_from: vec![Time::ZERO; transfer.strands.len()],
+        epoch: 0,
+        cumulative: 0,
+        expected: 0,
+        held: BTreeSet::new(),
+        events: BinaryHeap::new(),
+        order: 0,
+        outcome: Outcome::default(),
+    };
+    for (path, strand) in transfer.strands.iter().enumerate() {
+        if strand.dies != Time::FAR_FUTURE {
+            run.at(strand.dies.saturating_add(DETECTION), Event::Noticed { path });
+        }
+    }
+    run.go();
+    run.outcome
+}
+
+impl<S: Schedule> Run<'_, S> {
+    fn at(&mut self, time: Time, event: Event) {
+        self.order += 1;
+        self.events.push(Reverse((time, self.order, event)));
+    }
+
+    fn go(&mut self) {
+        self.send_all();
+        while let Some(Reverse((time, _, event))) = self.events.pop() {
+            if time > self.transfer.deadline || self.expected == self.transfer.chunks {
+                break;
+            }
+            self.now = time;
+            self.handle(event);
+            // Equal instants are handled together, so that one acknowledgement may open two paths.
+            if self.events.peek().is_none_or(|Reverse((next, _, _))| *next > time) {
+                self.send_all();
+            }
+        }
+        self.outcome.delivered = self.expected;
+    }
+
+    fn handle(&mut self, event: Event) {
+        match event {
+            Event::Arrives { path, seq } => self.arrive(path, seq),
+            Event::Acknowledged { path, seq, cumulative } => {
+                self.flight[path].remove(&seq);
+                self.cumulative = self.cumulative.max(cumulative);
+            }
+            Event::Noticed { path } => {
+                self.dead[path] = true;
+                self.epoch += 1;
+                let id = PathId::from_index(path);
+                let gone = core::mem::take(&mut self.flight[path]);
+                self.lost.extend(gone.into_iter().map(|seq| (seq, id)));
+            }
+            Event::Timer => {}
+        }
+    }
+
+    fn arrive(&mut self, path: usize, seq: u64) {
+        if seq >= self.expected {
+            self.held.insert(seq);
+        }
+        while self.held.remove(&self.expected) {
+            self.expected += 1;
+            self.outcome.finished = self.now;
+        }
+        self.outcome.most_buffered = self.outcome.most_buffered.max(self.held.len());
+        let back = self.now + self.transfer.strands[path].back;
+        self.at(back, Event::Acknowledged { path, seq, cumulative: self.expected });
+    }
+
+    fn paths(&self) -> Vec<PathView> {
+        let strands = self.transfer.strands.iter().enumerate();
+        let view = |(i, strand): (usize, &Strand)| PathView {
+            usable: !self.dead[i],
+            srtt: strand.told.map(|_| strand.round_trip()),
+            forward_delay: strand.told,
+            cost: 0,
+            window: strand.window * CHUNK,
+            cwnd: strand.window * CHUNK,
+            ssthresh: strand.window * CHUNK,
+            in_flight: self.flight[i].len() as u64 * CHUNK,
+            rate: Some(Rate::from_bps(1_000_000)),
+            ..path_view(i as u8)
+        };
+        strands.map(view).collect()
+    }
+
+    fn send_all(&mut self) {
+        while !self.queue.is_empty() || !self.lost.is_empty() {
+            let lost = self.lost.first_key_value().map(|(seq, on)| (*seq, *on));
+            let paths = self.paths();
+            let span_end = self.cumulative + self.transfer.buffer;
+            let view = View {
+                now: self.now,
+                occasion: lost
+                    .map_or(Occasion::NewData, |(_, lost_on)| Occasion::Retransmission { lost_on }),
+                backlog_chunks: self.queue.len() as u64,
+                backlog_bytes: self.queue.len() as u64 * CHUNK,
+                sendable: self.queue.partition_point(|seq| *seq < span_end) as u64,
+                receive_buffer: self.transfer.buffer * CHUNK,
+                epoch: self.epoch,
+                ..view(&paths)
+            };
+            let decision = self.scheduler.decide(&view);
+            if let Err(illegal) = check(&view, &decision) {
+                panic!("{illegal}: {decision:?} at {} on {view:#?}", self.now);
+            }
+            if !self.carry_out(decision) {
+                break;
+            }
+        }
+    }
+
+    /// Whether to ask again at once.
+    fn carry_out(&mut self, decision: Decision) -> bool {
+        match decision.action {
+            Action::Send { path, position } => self.send(&[path], position),
+            Action::Copies { paths, position } => {
+                self.send(&paths.iter().collect::<Vec<_>>(), position);
+            }
+            Action::Wait { until } => {
+                self.at(until, Event::Timer);
+                return false;
+            }
+            Action::Blocked => return false,
+        }
+        true
+    }
+
+    fn send(&mut self, paths: &[PathId], position: u64) {
+        let seq = match self.lost.pop_first() {
+            Some((seq, _)) => seq,
+            None => self.queue.remove(position as usize).expect("a checked position"),
+        };
+        for id in paths {
+            let path = id.index();
+            let strand = self.transfer.strands[path];
+            self.outcome.sent.push((self.now, *id, seq));
+            self.flight[path].insert(seq);
+            self.idle_from[path] = self.idle_from[path].max(self.now) + strand.gap;
+            let arrival = self.idle_from[path] + strand.forward;
+            if arrival < strand.dies {
+                self.at(arrival, Event::Arrives { path, seq });
+            }
+            self.scheduler.on_sent(&SentReport { path: *id, position, bytes: CHUNK });
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! What every scheduler does, whatever its idea: run by name.
+
+use super::super::{
+    Capacity, Daps, DapsOptions, PlanOptions, Schedule, Scheduler, SchedulerOptions, Windows,
+};
+use super::*;
+
+fn scheduler(name: &str) -> Scheduler {
+    Scheduler::from_name(name, &SchedulerOptions::default()).expect("a registered name")
+}
+
+fn transfer(strands: &[Strand], chunks: u64, buffer: u64) -> Transfer {
+    Transfer { strands: strands.to_vec(), chunks, buffer, deadline: Time::from_secs(600) }
+}
+
+/// All registered schedulers, and every variant of the delay-aware ones.
+fn everyone() -> Vec<(String, Scheduler)> {
+    let mut all: Vec<_> = Scheduler::NAMES.map(|n| (n.to_owned(), scheduler(n))).to_vec();
+    let plans = [
+        PlanOptions { windows: Windows::Smoothed, ..PlanOptions::default() },
+        PlanOptions { capacity: Capacity::WindowPerRoundTrip, ..PlanOptions::default() },
+        PlanOptions { quantum: Duration::ZERO, period_cap: 0, ..PlanOptions::default() },
+    ];
+    for (i, plan) in plans.into_iter().enumerate() {
+        for name in ["daps", "daps-lcm"] {
+            let daps = DapsOptions { plan, ..DapsOptions::default() };
+            let options = SchedulerOptions { daps, ..SchedulerOptions::default() };
+            let made = Scheduler::from_name(name, &options).expect("a registered name");
+            all.push((format!("{name} {i}"), made));
+        }
+    }
+    let options = SchedulerOptions { copies: 1.5, ..SchedulerOptions::default() };
+    all.push(("redundant 1.5".to_owned(), Scheduler::from_name("redundant", &options).unwrap()));
+    all
+}
+
+/// Runs to the end, and fails if it does not get there.
+fn complete(name: &str, transfer: &Transfer, scheduler: &mut impl Schedule) -> Outcome {
+    let outcome = run(transfer, scheduler);
+    assert_eq!(outcome.delivered, transfer.chunks, "{name} stalls");
+    outcome
+}
+
+#[test]
+fn on_one_path_all_choose_alike() {
+    let one = transfer(&[Strand::new(7, 30)], 500, 40);
+    let reference = complete("round-robin", &one, &mut scheduler("round-robin"));
+    let choices =
+        |o: &Outcome| o.sent.iter().map(|(_, path, seq)| (*path, *seq)).collect::<Vec<_>>();
+    for (name, mut scheduler) in everyone() {
+        let outcome = complete(&name, &one, &mut scheduler);
+        assert!(choices(&outcome) == choices(&reference), "{name} chooses {:?}", outcome.sent);
+        // Batches of less than a window are paced, but not slower.
+        let late = outcome.finished.since(reference.finished);
+        assert!(late <= Duration::from_millis(60), "{name} is {late} late");
+    }
+}
+
+#[test]
+fn on_equal_paths_daps_stays_within_a_chunk_of_alternation() {
+    let equal = transfer(&[Strand::new(1, 20), Strand::new(1, 20)], 400, 40);
+    for name in ["daps", "daps-lcm"] {
+        let outcome = complete(name, &equal, &mut scheduler(name));
+        let mut lead = 0i64;
+        for (_, path, seq) in &outcome.sent {
+            lead += if path.0 == 0 { 1 } else { -1 };
+            assert!(lead.abs() <= 1, "{name}: one path leads by {lead} chunks at {seq}");
+        }
+        assert!(outcome.most_buffered <= 1, "{name} buffers {}", outcome.most_buffered);
+    }
+}
+
+#[test]
+fn the_sequences_of_sarwar_table_ii_come_out() {
+    let strands = [Strand::instant_ack(2, 10), Strand::instant_ack(5, 100)];
+    let table = transfer(&strands, 50, 50);
+    for name in ["daps", "daps-lcm"] {
+        let outcome = complete(name, &table, &mut scheduler(name));
+        let first = |path: u8, chunks: usize| outcome.carried(path)[..chunks].to_vec();
+        assert_eq!(first(0, 20), (0..20).collect::<Vec<_>>(), "{name}: P1 carries 1 to 20");
+        assert_eq!(first(1, 5), (20..25).collect::<Vec<_>>(), "{name}: P2 carries 21 to 25");
+        assert!(outcome.most_buffered <= 5, "{name} buffers {}", outcome.most_buffered);
+        assert_eq!(outcome.finished, Time::from_millis(200), "{name}: two periods");
+    }
+}
+
+#[test]
+fn with_delays_of_one_to_ten_daps_buffers_a_batch_and_round_robin_ten() {
+    let strands = [Strand::instant_ack(4, 10), Strand::instant_ack(4, 100)];
+    let unequal = transfer(&strands, 4000, 1000);
+    let buffered = |name: &str| complete(name, &unequal, &mut scheduler(name)).most_buffered;
+    assert!(buffered("daps") <= 4, "daps holds {}", buffered("daps"));
+    assert!(buffered("daps-lcm") <= 4, "daps-lcm holds {}", buffered("daps-lcm"));
+    let blind = buffered("round-robin");
+    assert!((32..=48).contains(&blind), "round robin holds {blind}, not about ten batches of 4");
+}
+
+#[test]
+fn nobody_stalls_when_the_fast_path_dies() {
+    let mut fast = Strand::new(4, 10);
+    fast.dies = Time::from_millis(137);
+    let strands = [fast, Strand::new(6, 100), Strand::new(3, 55)];
+    for (name, mut scheduler) in everyone() {
+        for count in 2..=3 {
+            let dying = transfer(&strands[..count], 600, 20);
+            complete(&name, &dying, &mut scheduler);
+        }
+    }
+}
+
+#[test]
+fn nobody_stalls_on_estimates_that_are_wrong_or_missing() {
+    let millis = |m| Some(Duration::from_millis(m));
+    // Told to be equal, reversed, absurdly small and large, or nothing at all on one or both.
+    let tellings = [
+        [millis(50), millis(50)],
+        [millis(100), millis(10)],
+        [Some(Duration::ZERO), Some(Duration::MAX)],
+        [None, millis(100)],
+        [millis(10), None],
+        [None, None],
+    ];
+    for (name, _) in everyone() {
+        for told in tellings {
+            let mut strands = [Strand::new(4, 10), Strand::new(4, 100)];
+            strands.iter_mut().zip(told).for_each(|(s, told)| s.told = told);
+            let mut scheduler = everyone().into_iter().find(|(n, _)| *n == name).unwrap().1;
+            complete(&name, &transfer(&strands, 800, 200), &mut scheduler);
+        }
+    }
+}
+
+#[test]
+fn the_delay_aware_are_no_slower_than_the_best_path_when_a_delay_is_off_by_half() {
+    // 200 and 100 chunks/s; the receive buffer holds what the fast path needs ten times over.
+    let strands = [Strand::new(4, 10), Strand::new(20, 100)];
+    let best = Time::from_secs(15);
+    for name in ["daps", "daps-lcm"] {
+        for (fast, slow) in [(10, 100), (5, 100), (15, 100), (10, 50), (10, 150), (15, 150)] {
+            let mut strands = strands;
+            strands[0].told = Some(Duration::from_millis(fast));
+            strands[1].told = Some(Duration::from_millis(slow));
+            let outcome = complete(name, &transfer(&strands, 3000, 40), &mut scheduler(name));
+            assert!(outcome.finished <= best, "{name} {fast} {slow}: {}", outcome.finished);
+        }
+    }
+}
+
+#[test]
+fn batches_per_round_trip_fill_both_paths_through_a_buffer_that_whole_windows_overrun() {
+    // A whole window per forward delay puts the slow path 40 chunks ahead: the end of the buffer.
+    let strands = [Strand::new(4, 10), Strand::new(20, 100)];
+    let finished = |capacity| {
+        let plan = PlanOptions { capacity, ..PlanOptions::default() };
+        let mut daps = Daps::new(DapsOptions { plan, ..DapsOptions::default() });
+        complete("daps", &transfer(&strands, 3000, 40), &mut daps).finished
+    };
+    assert!(finished(Capacity::WindowPerRoundTrip) <= Time::from_secs(10), "the sum of both");
+    assert!(finished(Capacity::Window) > Time::from_secs(14), "the fast path alone");
+}
+
+#[test]
+fn a_receive_buffer_of_one_chunk_still_lets_everybody_finish() {
+    let strands = [Strand::new(4, 10), Strand::new(4, 100)];
+    for (name, mut scheduler) in everyone() {
+        complete(&name, &transfer(&strands, 60, 1), &mut scheduler);
+    }
+}
+
+#[test]
+fn a_clone_decides_alike() {
+    let strands = [Strand::new(4, 10), Strand::new(4, 70)];
+    for (name, mut scheduler) in everyone() {
+        complete(&name, &transfer(&strands, 100, 50), &mut scheduler);
+        let mut fork = scheduler.clone();
+        let next = transfer(&strands, 300, 50);
+        let (own, forked) = (run(&next, &mut scheduler), run(&next, &mut fork));
+        assert_eq!(own.sent, forked.sent, "{name}");
+    }
+}
+
+/// Chunks per second, and the most that waited in the reorder buffer.
+fn steady(strands: &[Strand], buffer: u64, scheduler: &mut impl Schedule) -> (f64, usize) {
+    let outcome = complete("steady", &transfer(strands, 5000, buffer), scheduler);
+    (5000.0 / outcome.finished.as_secs_f64(), outcome.most_buffered)
+}
+
+#[test]
+fn batches_per_round_trip_come_near_the_bound_with_less_reordering_than_round_robin() {
+    // 1 Mbit/s and 20 ms beside the slow path (Kuhn et al., 2014), 1500-B packets, windows that
+    // together fill the receive buffer. A fast window of 5 stands in the path's queue.
+    for (gap_us, millis, buffer, fast_window, slow_window) in [
+        (6_000, 100, 30, 3, 27),
+        (6_000, 100, 30, 5, 25),
+        (12_000, 100, 30, 3, 18),
+        (6_000, 50, 23, 3, 18),
+    ] {
+        let strand = |window, millis, gap_us| {
+            let gap = Duration::from_micros(gap_us);
+            let strand = Strand { gap, ..Strand::new(window, millis) };
+            Strand { told: Some(strand.round_trip() / 2), ..strand }
+        };
+        let strands = [strand(fast_window, 10, 12_000), strand(slow_window, millis, gap_us)];
+        let rate = |s: &Strand| s.window as f64 / s.round_trip().as_secs_f64();
+        let bound: f64 = strands.iter().map(rate).sum();
+
+        let plan = PlanOptions { capacity: Capacity::WindowPerRoundTrip, ..PlanOptions::default() };
+        let mut daps = Daps::new(DapsOptions { plan, ..DapsOptions::default() });
+        let (rate, held) = steady(&strands, buffer, &mut daps);
+        let (_, blind) = steady(&strands, buffer, &mut scheduler("round-robin"));
+        assert!(rate > 0.93 * bound, "{rate} of {bound} chunks/s with {strands:?}");
+        assert!(held < blind, "{held} held, {blind} by round robin, with {strands:?}");
+    }
+}

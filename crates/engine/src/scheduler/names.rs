@@ -1,0 +1,152 @@
+//! Schedulers by name.
+
+use core::fmt;
+
+use super::{
+    Backup, Daps, DapsLcm, DapsOptions, MinRtt, Quota, Redundant, RoundRobin, Scheduler,
+    WeightSource, Weighted,
+};
+
+/// What the built-in schedulers can be told. Each one reads its own fields only.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct SchedulerOptions {
+    /// `round-robin`: what a turn gives. Default [`Quota::Window`].
+    pub quota: Quota,
+    /// `weighted`: what shares follow. Default [`WeightSource::Configured`].
+    pub weights: WeightSource,
+    /// `redundant`: copies of each chunk, from 1 to the number of paths; fractions mix. Default infinity:
+    /// a copy on every path.
+    pub copies: f64,
+    /// `daps` and `daps-lcm`.
+    pub daps: DapsOptions,
+}
+
+impl Default for SchedulerOptions {
+    fn default() -> Self {
+        Self {
+            quota: Quota::default(),
+            weights: WeightSource::default(),
+            copies: f64::INFINITY,
+            daps: DapsOptions::default(),
+        }
+    }
+}
+
+impl Scheduler {
+    /// The names of the built-in schedulers.
+    pub const NAMES: [&'static str; 7] =
+        ["round-robin", "weighted", "min-rtt", "daps", "daps-lcm", "redundant", "backup"];
+
+    /// The built-in scheduler of that name.
+    ///
+    /// # Errors
+    /// If there is none; the error names those that exist, and the nearest.
+    pub fn from_name(name: &str, options: &SchedulerOptions) -> Result<Self, UnknownScheduler> {
+        Ok(match name {
+            "round-robin" => Self::RoundRobin(RoundRobin::new(options.quota)),
+            "weighted" => Self::Weighted(Weighted::new(options.weights)),
+            "min-rtt" => Self::MinRtt(MinRtt),
+            "daps" => Self::Daps(Daps::new(options.daps)),
+            "daps-lcm" => Self::DapsLcm(DapsLcm::new(options.daps)),
+            "redundant" => Self::Redundant(Redundant::new(options.copies)),
+            "backup" => Self::Backup(Backup),
+            _ => return Err(UnknownScheduler::new(name)),
+        })
+    }
+
+    /// The name it was made by; that of the guest for a custom one.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::RoundRobin(_) => "round-robin",
+            Self::Weighted(_) => "weighted",
+            Self::MinRtt(_) => "min-rtt",
+            Self::Daps(_) => "daps",
+            Self::DapsLcm(_) => "daps-lcm",
+            Self::Redundant(_) => "redundant",
+            Self::Backup(_) => "backup",
+            Self::Custom(guest) => guest.name(),
+        }
+    }
+}
+
+/// No built-in scheduler has this name.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct UnknownScheduler {
+    /// What was asked for.
+    pub name: String,
+    /// The valid name that is most like it.
+    pub nearest: &'static str,
+}
+
+impl UnknownScheduler {
+    fn new(name: &str) -> Self {
+        let nearest = Scheduler::NAMES.into_iter().min_by_key(|known| edits(name, known));
+        Self { name: name.to_owned(), nearest: nearest.unwrap_or_default() }
+    }
+}
+
+impl fmt::Display for UnknownScheduler {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, nearest } = self;
+        let valid = Scheduler::NAMES.join(", ");
+        write!(f, "unknown scheduler {name:?}; did you mean {nearest:?}? Valid names: {valid}")
+    }
+}
+
+impl core::error::Error for UnknownScheduler {}
+
+/// Insertions, deletions and substitutions that turn one word into the other (Levenshtein).
+fn edits(from: &str, to: &str) -> usize {
+    // No valid name comes near this length: what is longer is compared by its beginning.
+    const LONGEST: usize = 64;
+    let to: Vec<char> = to.chars().collect();
+    let mut row: Vec<usize> = (0..=to.len()).collect();
+    for (i, a) in from.chars().take(LONGEST).enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, b) in to.iter().enumerate() {
+            let substituted = diagonal + usize::from(a != *b);
+            diagonal = row[j + 1];
+            row[j + 1] = substituted.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[to.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_makes_a_scheduler_that_bears_it() {
+        for name in Scheduler::NAMES {
+            let made = Scheduler::from_name(name, &SchedulerOptions::default());
+            assert_eq!(made.expect("a registered name").name(), name);
+        }
+    }
+
+    #[test]
+    fn an_unknown_name_is_answered_with_the_nearest_and_all_valid_ones() {
+        for (name, nearest) in [
+            ("dasp", "daps"),
+            ("daps_lcm", "daps-lcm"),
+            ("rtt", "min-rtt"),
+            ("roundrobin", "round-robin"),
+            ("weihgted", "weighted"),
+            ("back-up", "backup"),
+        ] {
+            let error = Scheduler::from_name(name, &SchedulerOptions::default()).unwrap_err();
+            assert_eq!(error.nearest, nearest, "for {name}");
+            let text = error.to_string();
+            assert!(text.contains(&format!("{name:?}; did you mean {nearest:?}?")), "{text}");
+            assert!(Scheduler::NAMES.iter().all(|valid| text.contains(valid)), "{text}");
+        }
+    }
+
+    #[test]
+    fn edits_count_insertions_deletions_and_substitutions() {
+        for (from, to, count) in [("", "abc", 3), ("abc", "abc", 0), ("kitten", "sitting", 3)] {
+            assert_eq!(edits(from, to), count);
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! Where a lost chunk is sent again (Iyengar et al., 2006).
+
+use ropewalk_base::{PathId, Rng};
+
+use super::{Occasion, PathView, View};
+
+/// Retransmission policies. Those that look at loss, `Ssthresh`, `Cwnd` and `LossRate`, win where
+/// the receive buffer is bounded; the first two need no loss estimate.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum RetransmissionPolicy {
+    /// The path it was lost on, until that fails.
+    Same,
+    /// The path with the largest slow-start threshold.
+    #[default]
+    Ssthresh,
+    /// The path with the largest congestion window.
+    Cwnd,
+    /// The path with the lowest estimated loss.
+    LossRate,
+    /// Any path that has room now.
+    Asap,
+}
+
+impl RetransmissionPolicy {
+    /// The policies and their names.
+    pub const ALL: [(&'static str, Self); 5] = [
+        ("same", Self::Same),
+        ("ssthresh", Self::Ssthresh),
+        ("cwnd", Self::Cwnd),
+        ("loss-rate", Self::LossRate),
+        ("asap", Self::Asap),
+    ];
+
+    /// The policy of that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.iter().find(|(known, _)| *known == name).map(|(_, policy)| *policy)
+    }
+
+    /// The path for the lost chunk of `view.occasion`; ties are broken at random. The path is usable but
+    /// not always open: a fast retransmission may go beyond the window by one packet, any other waits
+    /// for room. A path that failed is skipped; where the policy finds none, any usable path will do.
+    /// None if no path is usable.
+    pub fn choose(self, view: &View<'_>, rng: &mut Rng) -> Option<PathId> {
+        self.pick(view, rng, |p| p.usable)
+    }
+
+    /// As [`choose`](Self::choose), but among the paths that are open now: for a chunk that may not
+    /// go beyond the window. `Same` waits for its path as long as that is usable.
+    pub fn choose_open(self, view: &View<'_>, rng: &mut Rng) -> Option<PathId> {
+        match (self, view.occasion) {
+            (Self::Same, Occasion::Retransmission { lost_on })
+                if view.path(lost_on).is_some_and(|p| p.usable && !p.is_open()) =>
+            {
+                None
+            }
+            _ => self.pick(view, rng, PathView::is_open),
+        }
+    }
+
+    fn pick(
+        self,
+        view: &View<'_>,
+        rng: &mut Rng,
+        eligible: impl Fn(&PathView) -> bool,
+    ) -> Option<PathId> {
+        let paths = || view.paths.iter().filter(|p| eligible(p));
+        // The order of `total_cmp` as an integer: losses are never negative.
+        let loss = |p: &PathView| u64::MAX - p.loss.max(0.0).to_bits();
+        let lost_on = match view.occasion {
+            Occasion::Retransmission { lost_on } => Some(lost_on),
+            Occasion::NewData => None,
+        };
+        let merit = |p: &PathView| match self {
+            Self::Same => u64::from(Some(p.id) == lost_on),
+            Self::Ssthresh => p.ssthresh,
+            Self::Cwnd => p.cwnd,
+            Self::LossRate => loss(p),
+            Self::Asap => u64::from(p.is_open()),
+        };
+        let best = paths().map(merit).max()?;
+        let tied = || paths().filter(|p| merit(p) == best);
+        let count = tied().count() as u64;
+        // One candidate needs no luck, and takes none from the stream.
+        let nth = if count > 1 { rng.below(count) } else { 0 };
+        tied().nth(nth as usize).map(|p| p.id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ropewalk_base::Seed;
+
+    use super::super::kit::{path_view, view};
+    use super::RetransmissionPolicy::{Asap, Cwnd, LossRate, Same, Ssthresh};
+    use super::*;
+
+    fn rng() -> Rng {
+        Seed::root(1).child("retransmission").rng()
+    }
+
+    fn lost_on(paths: &[PathView], lost_on: u8) -> View<'_> {
+        View { occasion: Occasion::Retransmission { lost_on: PathId(lost_on) }, ..view(paths) }
+    }
+
+    /// Path 0 is full, 1 has the largest threshold, 2 the largest window, 3 the least loss.
+    fn four() -> [PathView; 4] {
+        let path = |id, cwnd, ssthresh, loss, in_flight| PathView {
+            cwnd,
+            window: cwnd,
+            ssthresh,
+            loss,
+            in_flight,
+            ..path_view(id)
+        };
+        [
+            path(0, 4000, 2000, 0.2, 4000),
+            path(1, 5000, 9000, 0.1, 5000),
+            path(2, 8000, 3000, 0.3, 0),
+            path(3, 3000, 3000, 0.01, 3000),
+        ]
+    }
+
+    #[test]
+    fn each_policy_takes_the_path_it_is_named_for() {
+        let paths = four();
+        for (policy, chosen) in [(Same, 0), (Ssthresh, 1), (Cwnd, 2), (LossRate, 3), (Asap, 2)] {
+            let choice = policy.choose(&lost_on(&paths, 0), &mut rng());
+            assert_eq!(choice, Some(PathId(chosen)), "{policy:?}");
+        }
+    }
+
+    #[test]
+    fn failed_paths_are_skipped_and_any_usable_one_will_do() {
+        let mut paths = four();
+        for failed in [0, 1, 2] {
+            paths[failed].usable = false;
+        }
+        for (name, policy) in RetransmissionPolicy::ALL {
+            let choice = policy.choose(&lost_on(&paths, 0), &mut rng());
+            assert_eq!(choice, Some(PathId(3)), "{name}");
+        }
+        paths[3].usable = false;
+        for (name, policy) in RetransmissionPolicy::ALL {
+            assert_eq!(policy.choose(&lost_on(&paths, 0), &mut rng()), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn within_the_window_only_open_paths_are_chosen_and_same_waits_for_its_own() {
+        let paths = four();
+        for (name, policy) in RetransmissionPolicy::ALL {
+            let choice = policy.choose_open(&lost_on(&paths, 0), &mut rng());
+            let expected = if policy == Same { None } else { Some(PathId(2)) };
+            assert_eq!(choice, expected, "{name}");
+        }
+        assert_eq!(Same.choose_open(&lost_on(&paths, 2), &mut rng()), Some(PathId(2)));
+    }
+
+    #[test]
+    fn ties_are_broken_at_random_and_evenly() {
+        let paths = [path_view(0), path_view(1), path_view(2)];
+        for policy in [Ssthresh, Cwnd, LossRate, Asap] {
+            let mut rng = rng();
+            let mut count = [0; 3];
+            for _ in 0..3000 {
+                let choice = policy.choose(&lost_on(&paths, 0), &mut rng).expect("a usable path");
+                count[choice.index()] += 1;
+            }
+            assert!(count.iter().all(|n| (900..1100).contains(n)), "{policy:?}: {count:?}");
+        }
+    }
+
+    #[test]
+    fn names_lead_back_to_their_policies() {
+        for (name, policy) in RetransmissionPolicy::ALL {
+            assert_eq!(RetransmissionPolicy::from_name(name), Some(policy));
+        }
+        assert_eq!(RetransmissionPolicy::from_name("random"), None);
+    }
+}

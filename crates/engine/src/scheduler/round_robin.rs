@@ -1,0 +1,95 @@
+//! `round-robin`: each open path in turn (CMT-SCTP; Kuhn et al., 2014, Eq 1).
+
+use super::{Decision, Reason, Schedule, SentReport, View};
+
+/// How much a path gets when its turn comes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Quota {
+    /// One packet.
+    Packet,
+    /// Whatever its window takes; then the next path. This is what CMT-SCTP stacks do.
+    #[default]
+    Window,
+}
+
+/// Blind round robin: it looks at nothing but the windows.
+#[derive(Clone, Debug, Default)]
+pub struct RoundRobin {
+    quota: Quota,
+    /// Identifier of the path that has the turn, or of one that is gone: then the next after it.
+    turn: u8,
+}
+
+impl RoundRobin {
+    /// Round robin with the given quota.
+    pub const fn new(quota: Quota) -> Self {
+        Self { quota, turn: 0 }
+    }
+}
+
+impl Schedule for RoundRobin {
+    #[inline]
+    fn decide(&mut self, view: &View<'_>) -> Decision {
+        let start = view.paths.iter().position(|p| p.id.0 >= self.turn).unwrap_or(0);
+        let (before, from) = view.paths.split_at(start);
+        for path in from.iter().chain(before) {
+            if path.is_open() && view.admit(path, 0) == Some(0) {
+                self.turn = path.id.0;
+                return Decision::send(path.id, 0, Reason::NextInTurn);
+            }
+        }
+        view.nobody()
+    }
+
+    #[inline]
+    fn on_sent(&mut self, sent: &SentReport) {
+        if self.quota == Quota::Packet {
+            self.turn = sent.path.0 + 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::kit::{CHUNK, path_view, view};
+    use super::super::{Action, PathView};
+    use super::*;
+
+    /// The paths of the next chunks, when each fills the window of its path.
+    fn turns(scheduler: &mut RoundRobin, paths: &mut [PathView], chunks: usize) -> Vec<u8> {
+        let mut taken = Vec::new();
+        for _ in 0..chunks {
+            let Action::Send { path, position } = scheduler.decide(&view(paths)).action else {
+                break;
+            };
+            scheduler.on_sent(&SentReport { path, position, bytes: CHUNK });
+            let sent = paths.iter_mut().find(|p| p.id == path).expect("a path of the view");
+            sent.in_flight += CHUNK;
+            taken.push(path.0);
+        }
+        taken
+    }
+
+    /// Room for two chunks each; path 1 was removed.
+    fn three() -> Vec<PathView> {
+        [0, 2, 3].map(|id| PathView { window: 2 * CHUNK, ..path_view(id) }).to_vec()
+    }
+
+    #[test]
+    fn a_quota_of_a_packet_alternates_and_of_a_window_fills() {
+        for (quota, expected) in
+            [(Quota::Packet, [0, 2, 3, 0, 2, 3]), (Quota::Window, [0, 0, 2, 2, 3, 3])]
+        {
+            assert_eq!(turns(&mut RoundRobin::new(quota), &mut three(), 9), expected, "{quota:?}");
+        }
+    }
+
+    #[test]
+    fn the_turn_survives_the_removal_of_the_path_that_had_it() {
+        let mut scheduler = RoundRobin::new(Quota::Packet);
+        assert_eq!(turns(&mut scheduler, &mut three(), 1), [0]);
+        let mut left = three();
+        left.remove(1);
+        assert_eq!(turns(&mut scheduler, &mut left, 2), [3, 0]);
+    }
+}

@@ -1,0 +1,182 @@
+//! What a scheduler may look at. Everything here is a copy: a scheduler cannot touch the engine.
+
+use ropewalk_base::{Duration, PathId, Rate, Time};
+
+use super::{Decision, Reason};
+
+/// Why the scheduler is asked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Occasion {
+    /// New data waits; the decision may take any position of the unassigned queue.
+    NewData,
+    /// One lost chunk is to be sent again; position 0 is that chunk, there is no other.
+    Retransmission {
+        /// The path it was lost on.
+        lost_on: PathId,
+    },
+}
+
+/// Where a forward delay comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum DelaySource {
+    /// Told by the driver; exists in simulation only.
+    Oracle,
+    /// Half of the smoothed round trip.
+    #[default]
+    HalfRtt,
+    /// Measured by timestamps (Sarwar et al., 2013, Eq 6); a constant offset between the clocks is
+    /// common to all paths and cancels.
+    Timestamp,
+}
+
+/// One path as a scheduler sees it. Bytes count whole chunks on the wire's payload side, the unit
+/// of the congestion window (RFC 9260, 7.2).
+#[derive(Clone, Copy, Debug)]
+pub struct PathView {
+    /// Which path.
+    pub id: PathId,
+    /// Confirmed, and neither failed nor potentially failed.
+    pub usable: bool,
+    /// Priority for `backup`: lower is better.
+    pub cost: u32,
+    /// Configured share for `weighted`, any positive scale.
+    pub weight: f64,
+    /// Smoothed round trip; none before the first sample.
+    pub srtt: Option<Duration>,
+    /// Mean deviation of the round trip.
+    pub rttvar: Duration,
+    /// Least round trip seen.
+    pub min_rtt: Option<Duration>,
+    /// Time since the last round-trip sample: an estimate is worth less as it ages.
+    pub rtt_age: Duration,
+    /// One-way delay of a data packet, all clocks read as one; see `delay_source`.
+    pub forward_delay: Option<Duration>,
+    /// Where `forward_delay` comes from.
+    pub delay_source: DelaySource,
+    /// Congestion window, bytes.
+    pub cwnd: u64,
+    /// Slow-start threshold, bytes.
+    pub ssthresh: u64,
+    /// The window that the window manager leaves of it, bytes.
+    pub window: u64,
+    /// Sent and not yet acknowledged, nor given up as lost, bytes.
+    pub in_flight: u64,
+    /// Bytes that may still go in this burst (Max.Burst, pacing); 0 closes the path.
+    pub burst_room: u64,
+    /// Measured delivery rate; none before there is one.
+    pub rate: Option<Rate>,
+    /// How far `rate` can be trusted, 0 to 1: below 1 while the application or the peer's window,
+    /// and not the path, limited it.
+    pub rate_confidence: f64,
+    /// Estimated loss, as a fraction of what was sent.
+    pub loss: f64,
+    /// Largest packet, bytes on the wire.
+    pub mtu: u32,
+    /// The least position of the unassigned queue that the receive-window guard lets this path
+    /// take: what lies before it, faster paths deliver sooner. 0 with the guard off.
+    pub earliest_position: u64,
+}
+
+impl PathView {
+    /// Whether the path could carry a chunk now. The window may be overrun by less than one chunk
+    /// (RFC 9260, 6.1 B), so what counts is that it is not full yet.
+    #[inline]
+    pub fn is_open(&self) -> bool {
+        self.usable && self.in_flight < self.window && self.burst_room > 0
+    }
+
+    /// Bytes of window that are free.
+    #[inline]
+    pub fn room(&self) -> u64 {
+        self.window.saturating_sub(self.in_flight)
+    }
+}
+
+/// All that a scheduler may look at.
+#[derive(Clone, Copy, Debug)]
+pub struct View<'a> {
+    /// The time.
+    pub now: Time,
+    /// Why it is asked.
+    pub occasion: Occasion,
+    /// Chunks in the unassigned queue (at most what the send buffer holds).
+    pub backlog_chunks: u64,
+    /// Bytes in the unassigned queue.
+    pub backlog_bytes: u64,
+    /// The first position of the unassigned queue that the span rule shuts out: positions below it
+    /// may be sent now.
+    pub sendable: u64,
+    /// Bytes of the peer's receive buffer that no outstanding or buffered data claims.
+    pub window_room: u64,
+    /// The receive buffer that the peer offered, whole, bytes.
+    pub receive_buffer: u64,
+    /// Size of a full chunk, bytes.
+    pub chunk_bytes: u64,
+    /// Counts losses, failures and whatever else makes an old plan worthless.
+    pub epoch: u64,
+    /// The paths, in the order of their identifiers.
+    pub paths: &'a [PathView],
+}
+
+impl View<'_> {
+    /// Paths that could carry the next chunk now.
+    pub fn open(&self) -> impl Iterator<Item = &PathView> {
+        self.paths.iter().filter(|p| p.is_open())
+    }
+
+    /// Whether new data is asked for, and not a lost chunk.
+    #[inline]
+    pub fn is_new_data(&self) -> bool {
+        self.occasion == Occasion::NewData
+    }
+
+    /// How many chunks, from the head, may be taken now: what the span rule leaves of the queue. A
+    /// lost chunk lay within the span when it was first sent, so it may always go.
+    #[inline]
+    pub fn takeable(&self) -> u64 {
+        match self.occasion {
+            Occasion::NewData => self.sendable.min(self.backlog_chunks),
+            Occasion::Retransmission { .. } => 1,
+        }
+    }
+
+    /// The position that `path` may take when its schedule says `wanted`: that one, or the later one
+    /// from which the guard lets it start; none if the span rule or the end of the queue comes
+    /// first. The guard speaks of unassigned data only, so it does not hold a lost chunk back.
+    #[inline]
+    pub fn admit(&self, path: &PathView, wanted: u64) -> Option<u64> {
+        let position = match self.occasion {
+            Occasion::NewData => wanted.max(path.earliest_position),
+            Occasion::Retransmission { .. } => 0,
+        };
+        (position < self.takeable()).then_some(position)
+    }
+
+    /// Paths that may take the head of the queue, or the lost chunk, now.
+    #[inline]
+    pub fn open_for_head(&self) -> impl Iterator<Item = &PathView> {
+        self.open().filter(|p| self.admit(p, 0) == Some(0))
+    }
+
+    /// The path with this identifier, if there is one.
+    #[inline]
+    pub fn path(&self, id: PathId) -> Option<&PathView> {
+        // Identifiers are nearly always the indices; paths that were removed leave gaps.
+        match self.paths.get(id.index()) {
+            Some(path) if path.id == id => Some(path),
+            _ => self.paths.iter().find(|p| p.id == id),
+        }
+    }
+
+    /// The answer of a scheduler that takes from the head only and found no path that may.
+    pub fn nobody(&self) -> Decision {
+        let reason = if self.takeable() == 0 {
+            if self.backlog_chunks == 0 { Reason::NoData } else { Reason::WindowShut }
+        } else if self.open().next().is_some() {
+            Reason::FasterSoon
+        } else {
+            Reason::AllFull
+        };
+        Decision::blocked(reason)
+    }
+}

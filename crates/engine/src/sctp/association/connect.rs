@@ -1,0 +1,157 @@
+//! Setting up: the four-way handshake (RFC 9260, 5.1), duplicates and collisions (5.2).
+
+use ropewalk_base::{PathId, Serial32, Time};
+
+use super::super::chunk::{Chunk, Init};
+use super::super::cookie::{Cookie, CookieError};
+use super::super::packet::Packet;
+use super::state::Retry;
+use super::{Association, CloseReason, Event, State};
+
+impl Association {
+    pub(super) fn begin(&mut self, now: Time) {
+        self.state = State::CookieWait { t1: self.first_retry(now) };
+        self.push_init(PathId(0));
+    }
+
+    fn first_retry(&self, now: Time) -> Retry {
+        Retry { at: now + self.config.rto.initial, count: 0 }
+    }
+
+    fn own_init(&self) -> Init {
+        Init {
+            tag: self.local_tag,
+            window: self.config.receive_capacity().min(u32::MAX as u64) as u32,
+            outbound_streams: self.config.streams,
+            inbound_streams: self.config.streams,
+            initial_tsn: Serial32(self.local_tsn),
+            addresses: self.paths.len() as u8,
+        }
+    }
+
+    fn push_init(&mut self, path: PathId) {
+        let init = Chunk::Init(Box::new(self.own_init()));
+        self.control.push_back((path, 0, init));
+    }
+
+    /// INIT: answered from its content alone, nothing is kept (5.1, B).
+    pub(super) fn on_init(&mut self, now: Time, path: PathId, packet: &Packet, init: &Init) {
+        // 3.1: an INIT travels alone, under tag 0; 3.3.2: no tag 0, no streams of 0.
+        let alone = packet.tag == 0 && packet.chunks.len() == 1;
+        let sane = init.tag != 0 && init.outbound_streams != 0 && init.inbound_streams != 0;
+        let ended = matches!(self.state, State::Ended(_) | State::ShutdownAckSent { .. });
+        if !alone || !sane || init.window < 1500 || ended {
+            return;
+        }
+        // 5.2.1, 5.2.2: an association that exists stays as it is; the tie-tags let the cookie
+        // tell a collision from a restart.
+        let tie_tags = if self.peer_tag == 0 { (0, 0) } else { (self.local_tag, self.peer_tag) };
+        let own = self.own_init();
+        let cookie = self.key.seal(own.clone(), init.clone(), now, tie_tags);
+        let answer = Chunk::InitAck(Box::new((own, cookie)));
+        self.control.push_back((path, init.tag, answer));
+    }
+
+    /// INIT ACK (5.1, C).
+    pub(super) fn on_init_ack(&mut self, now: Time, path: PathId, init: &Init, cookie: &Cookie) {
+        if !matches!(self.state, State::CookieWait { .. }) || init.tag == 0 {
+            return;
+        }
+        self.adopt_peer(init);
+        let cookie = Box::new(cookie.clone());
+        self.control.push_back((path, self.peer_tag, Chunk::CookieEcho(cookie.clone())));
+        self.state = State::CookieEchoed { t1: self.first_retry(now), cookie };
+    }
+
+    /// What both ends learn from the other's initiation.
+    fn adopt_peer(&mut self, init: &Init) {
+        self.peer_tag = init.tag;
+        self.offered = init.window as u64;
+        self.start_congestion(init.window as u64);
+        self.inbound.expect(&self.config, init.initial_tsn);
+    }
+
+    /// COOKIE ECHO (5.1, D; 5.2.4).
+    pub(super) fn on_cookie_echo(&mut self, now: Time, path: PathId, tag: u32, cookie: &Cookie) {
+        match self.key.check(cookie, now, self.config.cookie_life) {
+            Err(CookieError::Forged) => return,
+            Err(CookieError::Stale(by)) => {
+                let micros = (by.as_nanos() / 1000).min(u32::MAX as u64) as u32;
+                let error = Chunk::StaleCookie(micros);
+                self.control.push_back((path, cookie.peer.tag, error));
+                return;
+            }
+            Ok(()) => {}
+        }
+        if tag != cookie.local.tag {
+            return;
+        }
+        match &self.state {
+            State::Closed => {
+                self.adopt_peer(&cookie.peer);
+                self.establish(now, path);
+            }
+            // Collision: both ends sent an INIT (5.2.4, action B: the peer's tag is the newer).
+            State::CookieWait { .. } | State::CookieEchoed { .. } => {
+                self.adopt_peer(&cookie.peer);
+                self.establish(now, path);
+            }
+            // Action D: the COOKIE ACK was lost.
+            _ if cookie.peer.tag == self.peer_tag => {}
+            _ => return,
+        }
+        self.control.push_back((path, self.peer_tag, Chunk::CookieAck));
+    }
+
+    /// COOKIE ACK (5.1, E).
+    pub(super) fn on_cookie_ack(&mut self, now: Time, path: PathId) {
+        if matches!(self.state, State::CookieEchoed { .. }) {
+            self.establish(now, path);
+        }
+    }
+
+    /// A stale cookie: start over (5.2.6).
+    pub(super) fn on_stale_cookie(&mut self, now: Time, path: PathId) {
+        if let State::CookieEchoed { t1, .. } = &self.state {
+            let retry = Retry { at: now + self.config.rto.initial, count: t1.count + 1 };
+            self.peer_tag = 0;
+            self.state = State::CookieWait { t1: retry };
+            self.push_init(path);
+        }
+    }
+
+    fn establish(&mut self, now: Time, path: PathId) {
+        self.state = State::Established;
+        self.errors = 0;
+        // 5.4: the path of the handshake is proved, the others must answer a heartbeat.
+        self.paths[path.index()].state.on_confirmed();
+        self.start_heartbeats(now);
+        self.push_event(Event::Connected);
+    }
+
+    /// T1-init or T1-cookie expired (5.1, 4.). Each try goes to the next address.
+    pub(super) fn on_t1(&mut self, now: Time) {
+        let (State::CookieWait { t1 } | State::CookieEchoed { t1, .. }) = &mut self.state else {
+            return;
+        };
+        if t1.at > now {
+            return;
+        }
+        t1.count += 1;
+        let count = t1.count;
+        if count > self.config.max_init_retransmits {
+            self.close(CloseReason::NoAnswer);
+            return;
+        }
+        let doubled = self.config.rto.initial.saturating_mul(1 << count.min(20));
+        t1.at = now + doubled.min(self.config.rto.max);
+        let path = PathId::from_index(count as usize % self.paths.len());
+        match &self.state {
+            State::CookieEchoed { cookie, .. } => {
+                let echo = Chunk::CookieEcho(cookie.clone());
+                self.control.push_back((path, self.peer_tag, echo));
+            }
+            _ => self.push_init(path),
+        }
+    }
+}

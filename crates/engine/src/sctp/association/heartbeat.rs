@@ -1,0 +1,103 @@
+//! Heartbeats: proof of addresses, idle paths, failed paths (RFC 9260, 5.4, 8.3; RFC 7829).
+
+use ropewalk_base::{PathId, Time};
+
+use super::super::chunk::{Chunk, HeartbeatInfo};
+use super::{Association, Event};
+use crate::congestion::CongestionControl;
+use crate::path::PathStatus;
+
+impl Association {
+    /// The association is up: unproved paths are asked at once, the others when idle.
+    pub(super) fn start_heartbeats(&mut self, now: Time) {
+        for i in 0..self.paths.len() {
+            let unproved = self.paths[i].state.status() == PathStatus::Unconfirmed;
+            let due = if unproved { now } else { self.next_heartbeat(now, PathId::from_index(i)) };
+            self.paths[i].heartbeat.due = Some(due);
+        }
+    }
+
+    /// RTO plus HB.interval, with half an RTO of jitter either way (8.3).
+    fn next_heartbeat(&mut self, now: Time, id: PathId) -> Time {
+        let jitter = 0.5 + self.rng.unit();
+        let path = &self.paths[id.index()];
+        let rto = path.rtt.rto().mul_f64(jitter);
+        match path.state.status() {
+            PathStatus::Active | PathStatus::Inactive => now + rto + self.config.heartbeat_interval,
+            // No more than one per RTO to an address that is not proved or is doubted.
+            PathStatus::Unconfirmed | PathStatus::PotentiallyFailed => now + path.rtt.rto(),
+        }
+    }
+
+    pub(super) fn on_heartbeat_timer(&mut self, now: Time, id: PathId) {
+        if !self.state.is_up() {
+            self.paths[id.index()].stop();
+            return;
+        }
+        if let Some((_, deadline)) = self.paths[id.index()].heartbeat.pending
+            && deadline <= now
+        {
+            self.paths[id.index()].heartbeat.pending = None;
+            self.paths[id.index()].rtt.back_off();
+            // 8.3: an unanswered heartbeat counts, but to an address never proved only there.
+            let proved = self.paths[id.index()].state.status() != PathStatus::Unconfirmed;
+            self.note_path_error(now, id, proved && !self.any_active());
+            if !self.state.is_up() {
+                return;
+            }
+        }
+        if self.paths[id.index()].heartbeat.due.is_some_and(|d| d <= now) {
+            self.heartbeat_due(now, id);
+        }
+    }
+
+    fn any_active(&self) -> bool {
+        self.paths.iter().any(|p| p.state.status() == PathStatus::Active)
+    }
+
+    fn heartbeat_due(&mut self, now: Time, id: PathId) {
+        let interval = self.config.heartbeat_interval;
+        let path = &self.paths[id.index()];
+        let busy = path.state.status() == PathStatus::Active
+            && !path.flights.is_empty() | (path.idle(now) < interval);
+        let idle_timeout = path.flights.is_empty() && path.idle(now) >= path.rtt.rto();
+        if !busy && path.heartbeat.pending.is_none() {
+            let nonce = self.rng.next_u64();
+            let chunk = Chunk::Heartbeat(HeartbeatInfo { nonce, sent: now });
+            self.control.push_back((id, self.peer_tag, chunk));
+            let rto = self.paths[id.index()].rtt.rto();
+            self.paths[id.index()].heartbeat.pending = Some((nonce, now + rto));
+        }
+        if idle_timeout {
+            self.congestion.on_idle(id, now);
+        }
+        self.paths[id.index()].heartbeat.due = Some(self.next_heartbeat(now, id));
+    }
+
+    pub(super) fn on_heartbeat(&mut self, path: PathId, info: HeartbeatInfo) {
+        if self.state.is_up() {
+            self.control.push_back((path, self.peer_tag, Chunk::HeartbeatAck(info)));
+        }
+    }
+
+    /// HEARTBEAT ACK: counts only with the nonce that is awaited on that path (5.4).
+    pub(super) fn on_heartbeat_ack(&mut self, now: Time, id: PathId, info: HeartbeatInfo) {
+        let path = &mut self.paths[id.index()];
+        if !path.heartbeat.pending.is_some_and(|(nonce, _)| nonce == info.nonce) {
+            return;
+        }
+        path.heartbeat.pending = None;
+        path.rtt.sample(now, now.since(info.sent));
+        self.errors = 0;
+        let was = path.state.status();
+        if path.state.on_confirmed() {
+            if was == PathStatus::Unconfirmed {
+                self.epoch += 1;
+                self.push_event(Event::PathChanged(id, PathStatus::Active));
+            } else {
+                self.on_path_returned(now, id);
+            }
+            self.paths[id.index()].heartbeat.due = Some(self.next_heartbeat(now, id));
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! Incoming DATA, and when it is acknowledged (RFC 9260, 6.2; delayed acknowledgement for CMT).
+
+use ropewalk_base::{PathId, Serial32, Time};
+
+use super::super::chunk::{AbortCause, Chunk, Data, DataFlags, DelayEcho, GapBlock, Sack};
+use super::super::config::{Config, SackOptions};
+use super::{Association, Event};
+use crate::receive::{Arrival, ReceiveBuffer};
+
+/// Most duplicates that one SACK lists.
+const DUPLICATES_LIMIT: usize = 16;
+
+/// Receive buffer and what is owed to the sender of its content.
+#[derive(Clone, Debug)]
+pub(super) struct Inbound {
+    pub buffer: ReceiveBuffer,
+    options: SackOptions,
+    delayed_ack_for_cmt: bool,
+    /// Packets with DATA since the last SACK, for the association and per path.
+    packets: u32,
+    packets_on: Vec<u32>,
+    duplicates: Vec<Serial32>,
+    pub due_now: bool,
+    pub deadline: Option<Time>,
+    /// Where the newest DATA came from: there the SACK goes (RFC 9260, 6.4).
+    pub path: PathId,
+    echo: Option<DelayEcho>,
+    advertised: u64,
+}
+
+impl Inbound {
+    pub fn new(config: &Config) -> Self {
+        Self {
+            buffer: ReceiveBuffer::new(config.receive_capacity(), 1, config.streams),
+            options: config.sack,
+            delayed_ack_for_cmt: config.cmt.concurrent && config.cmt.delayed_ack,
+            packets: 0,
+            packets_on: vec![0; config.paths.len()],
+            duplicates: Vec::new(),
+            due_now: false,
+            deadline: None,
+            path: PathId(0),
+            echo: None,
+            advertised: 0,
+        }
+    }
+
+    /// The peer's first TSN is known.
+    pub fn expect(&mut self, config: &Config, first: Serial32) {
+        let unwrapped = (1u64 << 32) + first.0 as u64;
+        self.buffer = ReceiveBuffer::new(config.receive_capacity(), unwrapped, config.streams);
+        self.advertised = config.receive_capacity();
+    }
+
+    /// No more timers.
+    pub fn stop(&mut self) {
+        self.deadline = None;
+        self.due_now = false;
+    }
+
+    /// The user took data: tell a sender that we had (nearly) shut out (RFC 9260, 6.2).
+    #[inline]
+    pub fn on_read(&mut self, now: Time, chunk: u32) {
+        let chunk = chunk as u64;
+        let was_shut = self.advertised < 2 * chunk;
+        if was_shut && self.buffer.free() >= (2 * chunk).max(self.advertised + chunk) {
+            self.due_now = true;
+            self.deadline = Some(now);
+        }
+    }
+
+    /// One packet with DATA has been taken in whole.
+    #[inline]
+    fn after_packet(&mut self, now: Time, path: PathId, urgent: bool) {
+        self.path = path;
+        self.packets += 1;
+        self.packets_on[path.index()] += 1;
+        let count =
+            if self.options.count_per_path { self.packets_on[path.index()] } else { self.packets };
+        if urgent || count >= self.options.every_packets {
+            self.due_now = true;
+        } else if self.deadline.is_none() {
+            self.deadline = Some(now + self.options.delay);
+        }
+    }
+
+    /// Whether a gap alone calls for a SACK at once: it does in plain SCTP (RFC 9260, 6.7).
+    const fn gap_is_urgent(&self) -> bool {
+        !self.delayed_ack_for_cmt
+    }
+
+    /// Makes the SACK that is owed, with at most `room` bytes.
+    pub fn take_sack(&mut self, room: u32) -> (Sack, Option<DelayEcho>) {
+        let cumulative = self.buffer.cumulative();
+        let most = (room.saturating_sub(16) / 4) as usize;
+        let beyond = self.buffer.beyond();
+        let mut gaps = Vec::with_capacity(beyond.range_count().min(most));
+        for range in beyond.ranges().take(most) {
+            let offset = |tsn: u64| (tsn - cumulative).min(u16::MAX as u64) as u16;
+            gaps.push(GapBlock { start: offset(range.start), end: offset(range.end - 1) });
+        }
+        self.advertised = self.buffer.free();
+        let mut duplicates = std::mem::take(&mut self.duplicates);
+        duplicates.truncate(most - gaps.len());
+        let sack = Sack {
+            cumulative: Serial32::wrap(cumulative),
+            window: self.advertised.min(u32::MAX as u64) as u32,
+            gaps,
+            duplicates,
+            data_packets: if self.delayed_ack_for_cmt { self.packets.clamp(1, 3) as u8 } else { 0 },
+        };
+        self.packets = 0;
+        self.packets_on.fill(0);
+        self.due_now = false;
+        self.deadline = None;
+        (sack, self.echo.take())
+    }
+}
+
+/// What the chunks of one packet amount to.
+#[derive(Clone, Copy, Default)]
+pub(super) struct DataSummary {
+    any: bool,
+    urgent: bool,
+    stamp: Option<u64>,
+}
+
+impl DataSummary {
+    pub fn note_stamp(&mut self, sent: u64) {
+        self.stamp = Some(sent);
+    }
+}
+
+impl Association {
+    #[inline]
+    pub(super) fn on_data(&mut self, now: Time, data: Data, summary: &mut DataSummary) {
+        if !self.state.receives_data() {
+            return;
+        }
+        if data.payload.is_empty() {
+            self.abort_with(AbortCause::NoUserData);
+            return;
+        }
+        summary.any = true;
+        if data.stream.0 >= self.config.streams {
+            // RFC 9260, 6.5: acknowledged, reported, not delivered. With as many streams each way
+            // as were agreed only a broken peer gets here.
+            self.abort_with(AbortCause::ProtocolViolation);
+            return;
+        }
+        let wire_tsn = data.tsn;
+        let tsn = wire_tsn.unwrap_near(self.inbound.buffer.cumulative());
+        summary.urgent |= data.flags.has(DataFlags::IMMEDIATE);
+        let had_gap = !self.inbound.buffer.beyond().is_empty();
+        match self.inbound.buffer.on_data(now, tsn, data) {
+            Arrival::Duplicate => {
+                summary.urgent = true;
+                if self.inbound.duplicates.len() < DUPLICATES_LIMIT {
+                    self.inbound.duplicates.push(wire_tsn);
+                }
+            }
+            Arrival::Refused => summary.urgent = true,
+            Arrival::InOrder | Arrival::OutOfOrder => {
+                let gap = had_gap || !self.inbound.buffer.beyond().is_empty();
+                summary.urgent |= gap && self.inbound.gap_is_urgent();
+            }
+        }
+    }
+
+    /// All chunks of a packet were taken in.
+    #[inline]
+    pub(super) fn after_data(&mut self, now: Time, path: PathId, summary: DataSummary) {
+        if !summary.any {
+            return;
+        }
+        if let Some(sent) = summary.stamp {
+            let received = now.as_nanos();
+            self.inbound.echo = Some(DelayEcho { path: path.0, sent, received });
+        }
+        // While shutting down every packet is answered at once (RFC 9260, 9.2).
+        let shutting = matches!(self.state, super::State::ShutdownSent { .. });
+        self.inbound.after_packet(now, path, summary.urgent || shutting);
+        if shutting {
+            self.answer_with_shutdown();
+        }
+        if self.events.back() != Some(&Event::Readable) {
+            self.push_event(Event::Readable);
+        }
+    }
+
+    /// SACK timer (RFC 9260, 6.2: 200 ms).
+    pub(super) fn on_sack_timer(&mut self, now: Time) {
+        if self.inbound.deadline.is_some_and(|d| d <= now) {
+            self.inbound.due_now = true;
+            self.inbound.deadline = None;
+        }
+    }
+
+    /// The SACK that is owed, as chunks, with at most `room` bytes in all.
+    pub(super) fn sack_chunks(&mut self, room: u32) -> (Chunk, Option<Chunk>) {
+        const ECHO_BYTES: u32 = 24;
+        let (sack, echo) = self.inbound.take_sack(room.saturating_sub(ECHO_BYTES));
+        (Chunk::Sack(sack), echo.map(Chunk::DelayEcho))
+    }
+}

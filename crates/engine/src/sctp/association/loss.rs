@@ -1,0 +1,115 @@
+//! Loss: fast retransmit and recovery (RFC 9260, 7.2.4), the retransmission timer (6.3.3).
+
+use ropewalk_base::{PathId, Time};
+
+use super::{Association, CloseReason, Event};
+use crate::congestion::CongestionControl;
+use crate::path::PathStatus;
+
+impl Association {
+    /// Split fast retransmit: reports of later transmissions on the same path.
+    pub(super) fn count_split_misses(&mut self, now: Time, id: PathId, newest: u64, reports: u8) {
+        let mut lost = std::mem::take(&mut self.scratch.lost);
+        lost.clear();
+        self.misses.count(&mut self.paths[id.index()].flights, newest, reports, &mut lost);
+        self.fast_retransmit(now, id, &lost);
+        self.scratch.lost = lost;
+    }
+
+    /// The unsplit rule: TSN order over all paths.
+    pub(super) fn count_unsplit_misses(&mut self, now: Time) {
+        if self.config.cmt.split_fast_retransmit {
+            return;
+        }
+        let Some(highest) = self.board.acked().last() else { return };
+        let mut lost = std::mem::take(&mut self.scratch.lost);
+        for i in 0..self.paths.len() {
+            lost.clear();
+            self.misses.count_by_tsn(&mut self.paths[i].flights, highest, &mut lost);
+            self.fast_retransmit(now, PathId::from_index(i), &lost);
+        }
+        self.scratch.lost = lost;
+    }
+
+    fn fast_retransmit(&mut self, now: Time, id: PathId, lost: &[u64]) {
+        if lost.is_empty() {
+            return;
+        }
+        for number in lost {
+            self.give_up(id, *number, false);
+        }
+        self.epoch += 1;
+        let path = &mut self.paths[id.index()];
+        path.restart_t3(now);
+        if !path.in_recovery() {
+            // 7.2.4, 2 and 5: one reduction per window of data.
+            path.recovery_exit = Some(path.flights.next_number());
+            path.fast_credit = true;
+            path.counters.fast_retransmits += 1;
+            self.congestion.on_loss(id, now);
+        }
+    }
+
+    /// One transmission is given up.
+    fn give_up(&mut self, id: PathId, number: u64, by_timer: bool) {
+        let path = &mut self.paths[id.index()];
+        if let Some(flight) = path.flights.end(number) {
+            path.counters.lost += 1;
+            path.note_outcome(true);
+            self.board.on_lost(flight.tsn, id, number, by_timer);
+        }
+    }
+
+    /// T3 of `id` expired (6.3.3).
+    pub(super) fn on_t3(&mut self, now: Time, id: PathId) {
+        let path = &mut self.paths[id.index()];
+        path.t3 = None;
+        let mut lost = std::mem::take(&mut self.scratch.lost);
+        lost.clear();
+        lost.extend(path.flights.live().map(|(number, _)| number));
+        path.counters.timeouts += 1;
+        path.rtt.back_off();
+        path.recovery_exit = None;
+        for number in &lost {
+            self.give_up(id, *number, true);
+        }
+        self.scratch.lost = lost;
+        self.epoch += 1;
+        self.congestion.on_timeout(id, now);
+        // A peer that has shut its window answers probes or not; while it does, they are no
+        // errors (6.1, A), and an answered probe clears the counters anyway.
+        self.note_path_error(now, id, true);
+    }
+
+    /// A timeout or an unanswered heartbeat on `id`. `counts`: also against the association.
+    pub(super) fn note_path_error(&mut self, now: Time, id: PathId, counts: bool) {
+        let path = &mut self.paths[id.index()];
+        if path.state.on_error() {
+            let status = path.state.status();
+            if status == PathStatus::PotentiallyFailed {
+                // RFC 7829, 3, rule 4: ask at once.
+                path.heartbeat.due = Some(now);
+            }
+            self.epoch += 1;
+            self.push_event(Event::PathChanged(id, status));
+        }
+        if counts {
+            self.errors += 1;
+            if self.errors > self.config.association_max_retrans {
+                self.close(CloseReason::Unreachable);
+            }
+        }
+    }
+
+    /// `id` works again.
+    pub(super) fn on_path_returned(&mut self, now: Time, id: PathId) {
+        let path = &mut self.paths[id.index()];
+        path.rtt.undo_back_off();
+        let status = path.state.status();
+        self.epoch += 1;
+        if self.config.cmt.concurrent {
+            self.congestion.on_return(id, now);
+        }
+        self.push_event(Event::PathChanged(id, status));
+    }
+}

@@ -1,0 +1,364 @@
+//! One end of an association, split by phase.
+//!
+//! **One input, then drain, then ask for the deadline**: after each `handle_*`, `send` or other
+//! call that takes `now`, call [`Association::poll_transmit`] until it returns nothing, then
+//! [`Association::poll_event`] until nothing, then [`Association::next_deadline`].
+
+mod accounts;
+mod connect;
+mod heartbeat;
+mod inbound;
+mod loss;
+mod outbound;
+mod path;
+mod queue;
+mod sack;
+mod shutdown;
+mod state;
+mod timers;
+mod view;
+
+use std::collections::VecDeque;
+
+use ropewalk_base::{PathId, Rng, Seed, StreamId, Time};
+
+pub use accounts::{PathCounters, SenderStats};
+pub use state::{CloseReason, State};
+
+use self::accounts::Accounts;
+use self::inbound::Inbound;
+use self::path::Path;
+use self::queue::SendQueue;
+use self::sack::AckScratch;
+use super::chunk::{AbortCause, Chunk};
+use super::config::Config;
+use super::cookie::CookieKey;
+use super::packet::Packet;
+use crate::congestion::{CongestionControl, Rfc9260, Rfc9260Options, Uncoupled};
+use crate::path::PathStatus;
+use crate::payload::Payload;
+use crate::receive::{Message, ReceiveStats};
+use crate::record::DecisionRecord;
+use crate::recovery::{MissCount, Scoreboard};
+use crate::scheduler::{PathView, Scheduler};
+use crate::window::Guard;
+
+/// A packet to send.
+#[derive(Clone, Debug)]
+pub struct Transmit {
+    /// On which path.
+    pub path: PathId,
+    /// What.
+    pub packet: Packet,
+    /// Number of the sender's round on this path, for networks that lose by rounds.
+    pub round: u64,
+}
+
+/// What the user should know.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Event {
+    /// The association is up.
+    Connected,
+    /// Messages can be read.
+    Readable,
+    /// The send buffer has room again.
+    Writable,
+    /// A path changed.
+    PathChanged(PathId, PathStatus),
+    /// The association has ended.
+    Closed(CloseReason),
+}
+
+/// Why a message was not taken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SendError {
+    /// The send buffer is full; [`Event::Writable`] tells when it is not.
+    Full,
+    /// There is no such stream.
+    NoSuchStream,
+    /// The association is shutting down or has ended.
+    Closing,
+    /// A message has at least one byte.
+    Empty,
+}
+
+impl core::fmt::Display for SendError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(match self {
+            Self::Full => "the send buffer is full; wait until it is writable",
+            Self::NoSuchStream => "there is no such stream; negotiate more streams",
+            Self::Closing => "the association is closing or closed",
+            Self::Empty => "a message has at least one byte",
+        })
+    }
+}
+
+impl core::error::Error for SendError {}
+
+/// One end of an association.
+#[derive(Clone, Debug)]
+pub struct Association {
+    config: Config,
+    state: State,
+    /// Tag that packets to us carry, and tag that ours carry.
+    local_tag: u32,
+    peer_tag: u32,
+    local_tsn: u32,
+    key: CookieKey,
+    paths: Vec<Path>,
+    board: Scoreboard,
+    queue: SendQueue,
+    /// The peer's whole receive buffer as last offered, bytes.
+    offered: u64,
+    /// What the newest SACK said was held by gaps, bytes; tells an old SACK from a new one.
+    offered_gaps: u64,
+    inbound: Inbound,
+    scheduler: Scheduler,
+    congestion: Uncoupled<Rfc9260>,
+    misses: MissCount,
+    guard: Guard,
+    control: VecDeque<(PathId, u32, Chunk)>,
+    events: VecDeque<Event>,
+    /// Errors in a row over all paths.
+    errors: u32,
+    /// When a scheduler that waits wants to be asked again.
+    wait_until: Option<Time>,
+    /// Losses, failures and returns so far: a scheduler's plan is good for one epoch.
+    epoch: u64,
+    views: Vec<PathView>,
+    scratch: AckScratch,
+    rng: Rng,
+    accounts: Accounts,
+    records: Vec<DecisionRecord>,
+    /// Copies of chunks that a scheduler wants on several paths, yet to leave.
+    copies: Vec<(PathId, u64)>,
+    /// Whether the views are of the current input.
+    drained: bool,
+    chunk_limit: u32,
+    was_full: bool,
+}
+
+impl Association {
+    /// An end that waits for the peer's INIT.
+    pub fn listen(config: Config, scheduler: Scheduler, seed: Seed) -> Self {
+        Self::new(config, scheduler, seed)
+    }
+
+    /// An end that sends an INIT.
+    pub fn connect(config: Config, scheduler: Scheduler, seed: Seed, now: Time) -> Self {
+        let mut association = Self::new(config, scheduler, seed);
+        association.begin(now);
+        association
+    }
+
+    /// An end that sends an INIT once `at` has come.
+    pub fn start_later(config: Config, scheduler: Scheduler, seed: Seed, at: Time) -> Self {
+        let mut association = Self::new(config, scheduler, seed);
+        association.wait_until = Some(at);
+        association
+    }
+
+    fn new(config: Config, scheduler: Scheduler, seed: Seed) -> Self {
+        let mut rng = seed.child("association").rng();
+        let mut key = [0; 32];
+        for piece in key.chunks_mut(8) {
+            piece.copy_from_slice(&rng.next_u64().to_le_bytes());
+        }
+        // A tag is never 0 (RFC 9260, 3.3.2).
+        let local_tag = (rng.next_u64() as u32).max(1);
+        let local_tsn = rng.next_u64() as u32;
+        let chunk_limit = config.chunk_limit();
+        let first = (1u64 << 32) + local_tsn as u64;
+        let paths: Vec<_> = config.paths.iter().map(|p| Path::new(p, &config)).collect();
+        let congestion = Uncoupled::new(vec![Rfc9260::new(options(&config, 0)); paths.len()]);
+        Self {
+            state: State::Closed,
+            local_tag,
+            peer_tag: 0,
+            local_tsn,
+            key: CookieKey::new(key),
+            board: Scoreboard::new(first),
+            queue: SendQueue::new(config.streams, chunk_limit),
+            offered: 0,
+            offered_gaps: 0,
+            inbound: Inbound::new(&config),
+            scheduler,
+            congestion,
+            misses: MissCount { threshold: config.fast_retransmit_threshold },
+            guard: Guard::new(config.guard),
+            control: VecDeque::new(),
+            events: VecDeque::new(),
+            errors: 0,
+            wait_until: None,
+            epoch: 0,
+            views: Vec::with_capacity(paths.len()),
+            scratch: AckScratch::new(paths.len()),
+            accounts: Accounts::default(),
+            records: Vec::new(),
+            paths,
+            rng,
+            copies: Vec::new(),
+            drained: false,
+            chunk_limit,
+            config,
+            was_full: false,
+        }
+    }
+
+    /// The state.
+    pub const fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// The knobs.
+    pub const fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Queues a message.
+    ///
+    /// # Errors
+    /// [`SendError`]; nothing is queued then.
+    pub fn send(
+        &mut self,
+        stream: StreamId,
+        payload: Payload,
+        unordered: bool,
+    ) -> Result<(), SendError> {
+        if payload.is_empty() {
+            return Err(SendError::Empty);
+        }
+        if stream.0 >= self.config.streams {
+            return Err(SendError::NoSuchStream);
+        }
+        if !self.state.takes_data() {
+            return Err(SendError::Closing);
+        }
+        if self.send_room() == 0 {
+            self.was_full = true;
+            return Err(SendError::Full);
+        }
+        self.queue.push(stream, payload, unordered);
+        self.drained = false;
+        Ok(())
+    }
+
+    /// Bytes of user data that the send buffer still takes. A message may overrun it, so that one
+    /// longer than the whole buffer can be sent at all.
+    pub fn send_room(&self) -> u64 {
+        self.config.send_buffer.saturating_sub(self.queue.bytes() + self.board.span())
+    }
+
+    /// Whether all that was given to [`Association::send`] has been acknowledged.
+    pub fn is_flushed(&self) -> bool {
+        self.queue.is_empty() && self.board.is_empty()
+    }
+
+    /// The next message for the user.
+    #[inline]
+    pub fn read(&mut self, now: Time) -> Option<Message> {
+        let message = self.inbound.buffer.read();
+        if message.is_some() {
+            self.inbound.on_read(now, self.chunk_limit);
+        }
+        message
+    }
+
+    /// The next thing that the user should know.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    /// Replaces the scheduler; data that is on its way is not touched.
+    pub fn set_scheduler(&mut self, scheduler: Scheduler) {
+        self.scheduler = scheduler;
+        self.epoch += 1;
+    }
+
+    /// What the receiving side measured.
+    pub const fn receive_stats(&self) -> &ReceiveStats {
+        &self.inbound.buffer.stats
+    }
+
+    /// Bytes held out of order now, and the window advertised now.
+    pub const fn receive_occupancy(&self) -> (u64, u64) {
+        (self.inbound.buffer.held_bytes(), self.inbound.buffer.free())
+    }
+
+    /// The paths as schedulers see them, for series and reports.
+    pub fn path_views(&mut self, now: Time) -> &[PathView] {
+        self.refresh_views(now);
+        &self.views
+    }
+
+    /// Takes the decisions recorded since the last call.
+    pub fn take_records(&mut self) -> Vec<DecisionRecord> {
+        std::mem::take(&mut self.records)
+    }
+
+    fn push_event(&mut self, event: Event) {
+        self.events.push_back(event);
+    }
+
+    fn close(&mut self, reason: CloseReason) {
+        if !matches!(self.state, State::Ended(_)) {
+            self.state = State::Ended(reason);
+            self.paths.iter_mut().for_each(Path::stop);
+            self.wait_until = None;
+            self.inbound.stop();
+            self.push_event(Event::Closed(reason));
+        }
+    }
+
+    /// Ends the association at once and tells the peer (RFC 9260, 9.1).
+    pub fn abort(&mut self) {
+        self.abort_with(AbortCause::User);
+    }
+
+    fn abort_with(&mut self, cause: AbortCause) {
+        if matches!(self.state, State::Ended(_)) {
+            return;
+        }
+        if self.peer_tag != 0 {
+            self.control.clear();
+            let path = self.control_path();
+            self.control.push_back((path, self.peer_tag, Chunk::Abort(cause)));
+        }
+        self.close(CloseReason::Aborted(cause));
+    }
+
+    /// Where control chunks go: the first path in the best state.
+    fn control_path(&self) -> PathId {
+        let rank = |p: &Path| match p.state.status() {
+            PathStatus::Active => 0,
+            PathStatus::PotentiallyFailed => 1,
+            PathStatus::Unconfirmed => 2,
+            PathStatus::Inactive => 3,
+        };
+        let best = (0..self.paths.len()).min_by_key(|i| rank(&self.paths[*i]));
+        PathId::from_index(best.unwrap_or(0))
+    }
+
+    /// Starts congestion control with the peer's window known.
+    fn start_congestion(&mut self, peer_window: u64) {
+        let options = options(&self.config, peer_window);
+        self.congestion = Uncoupled::new(vec![Rfc9260::new(options); self.paths.len()]);
+    }
+
+    #[inline]
+    fn cwnd(&self, path: PathId) -> u64 {
+        self.congestion.window(path)
+    }
+}
+
+fn options(config: &Config, peer_window: u64) -> Rfc9260Options {
+    Rfc9260Options {
+        pmdcs: config.chunk_limit() as u64,
+        initial_window: config.initial_window,
+        initial_ssthresh: config.initial_ssthresh.unwrap_or(peer_window),
+        min_ssthresh_chunks: config.min_ssthresh_chunks,
+        byte_counting_limit: config.byte_counting_limit,
+        growth_when_full_only: config.growth_when_full_only,
+        idle_decay: config.idle_decay,
+    }
+}

@@ -1,0 +1,311 @@
+//! Outgoing packets: control first, then what is owed to the peer, then lost data, then new data
+//! (RFC 9260, 6.1 and 6.10).
+
+use ropewalk_base::{PathId, Serial32, Time};
+use smallvec::SmallVec;
+
+use super::super::chunk::{Chunk, DelayStamp};
+use super::super::packet::Packet;
+use super::{Association, Transmit};
+use crate::path::PathStatus;
+use crate::record::DecisionRecord;
+use crate::recovery::{Flight, RecordState};
+use crate::scheduler::{Action, Decision, DelaySource, Occasion, Reason, Schedule, SentReport};
+
+impl Association {
+    /// The next packet to send; none when all is sent that may be sent now.
+    pub fn poll_transmit(&mut self, now: Time) -> Option<Transmit> {
+        if !self.control.is_empty() {
+            return self.next_control();
+        }
+        if self.inbound.due_now && self.state.is_up() {
+            return Some(self.sack_packet());
+        }
+        if self.state.sends_data() {
+            return self.next_data(now);
+        }
+        None
+    }
+
+    /// Control chunks that go to one place travel together; INIT and INIT ACK travel alone
+    /// (RFC 9260, 6.10).
+    fn next_control(&mut self) -> Option<Transmit> {
+        let (path, tag, first) = self.control.pop_front()?;
+        let mut room = self.packet_room(path).saturating_sub(first.wire_len());
+        let mut packet = Packet::of(tag, first);
+        let alone = |chunk: &Chunk| matches!(chunk, Chunk::Init(_) | Chunk::InitAck(_));
+        if !alone(&packet.chunks[0]) {
+            while let Some((next_path, next_tag, chunk)) = self.control.front() {
+                let size = chunk.wire_len();
+                if *next_path != path || *next_tag != tag || alone(chunk) || size > room {
+                    break;
+                }
+                room -= size;
+                packet.chunks.extend(self.control.pop_front().map(|(_, _, chunk)| chunk));
+            }
+        }
+        Some(self.transmit(path, packet))
+    }
+
+    fn sack_packet(&mut self) -> Transmit {
+        let mut path = self.inbound.path;
+        if self.paths[path.index()].state.status() == PathStatus::Inactive {
+            path = self.control_path();
+        }
+        let (sack, echo) = self.sack_chunks(self.packet_room(path));
+        let mut packet = Packet::of(self.peer_tag, sack);
+        packet.chunks.extend(echo);
+        self.transmit(path, packet)
+    }
+
+    fn transmit(&self, path: PathId, packet: Packet) -> Transmit {
+        Transmit { path, packet, round: self.paths[path.index()].round }
+    }
+
+    /// Bytes for chunks in a packet on `path`.
+    #[inline]
+    fn packet_room(&self, path: PathId) -> u32 {
+        self.paths[path.index()].config.mtu - self.config.lower_header - Packet::HEADER
+    }
+
+    #[inline]
+    fn next_data(&mut self, now: Time) -> Option<Transmit> {
+        if let Some((path, tsn)) = self.copies.pop() {
+            // Already acknowledged, or given up and sent again, in the meantime?
+            if self.board.get(tsn).is_some_and(|r| matches!(r.state, RecordState::InFlight { .. }))
+            {
+                return Some(self.send_chunk(now, path, tsn));
+            }
+        }
+        let idle = self.board.holes().is_empty() && self.queue.is_empty();
+        if idle && self.board.lost().is_empty() {
+            self.accounts.set_blocked(now, false);
+            return None;
+        }
+        if !self.drained {
+            self.refresh_views(now);
+            self.drained = true;
+        }
+        let sent = self.next_lost(now).or_else(|| if idle { None } else { self.next_new(now) });
+        if sent.is_none() {
+            self.finish_drain(now, idle);
+        }
+        sent
+    }
+
+    /// The oldest lost chunk, where the policy says.
+    fn next_lost(&mut self, now: Time) -> Option<Transmit> {
+        let tsn = self.board.lost().first()?;
+        let RecordState::Lost { on, by_timer } = self.board.record(tsn).state else { return None };
+        let view = self.view(now, Occasion::Retransmission { lost_on: on });
+        let credit = self.paths[on.index()].fast_credit;
+        let policy = self.config.retransmission;
+        let mut rng = self.rng.clone();
+        let choice = if credit {
+            policy.choose(&view, &mut rng)
+        } else {
+            policy.choose_open(&view, &mut rng)
+        };
+        self.rng = rng;
+        let path = self.elsewhere(on, by_timer).or(choice)?;
+        self.paths[on.index()].fast_credit = false;
+        self.record(now, Decision::send(path, 0, Reason::RetransmissionPolicy), Some(tsn));
+        Some(self.send_chunk(now, path, tsn))
+    }
+
+    /// Plain SCTP sends what a timer gave up on another active path (RFC 9260, 6.4.1).
+    fn elsewhere(&self, on: PathId, by_timer: bool) -> Option<PathId> {
+        if self.config.cmt.concurrent || !by_timer {
+            return None;
+        }
+        let other = |i: &usize| {
+            let path = &self.paths[*i];
+            let id = PathId::from_index(*i);
+            id != on
+                && path.state.status() == PathStatus::Active
+                && path.flights.bytes() < self.cwnd(id)
+        };
+        (0..self.paths.len()).find(other).map(PathId::from_index)
+    }
+
+    /// New data, as the scheduler says.
+    #[inline]
+    fn next_new(&mut self, now: Time) -> Option<Transmit> {
+        let mut scheduler = std::mem::take(&mut self.scheduler);
+        let view = self.view(now, Occasion::NewData);
+        let decision = scheduler.decide(&view);
+        let legal = crate::scheduler::check(&view, &decision).is_ok();
+        debug_assert!(legal, "illegal decision {decision:?}");
+        let sent = if legal { self.act(now, &mut scheduler, &decision) } else { None };
+        self.scheduler = scheduler;
+        sent
+    }
+
+    #[inline]
+    fn act(
+        &mut self,
+        now: Time,
+        scheduler: &mut crate::scheduler::Scheduler,
+        decision: &Decision,
+    ) -> Option<Transmit> {
+        let (path, position) = match decision.action {
+            Action::Send { path, position } => (path, position),
+            Action::Copies { paths, position } => (paths.iter().next()?, position),
+            Action::Wait { until } => {
+                self.wait_until = Some(until);
+                self.record(now, *decision, None);
+                return self.unblock(now, scheduler.resends_when_blocked());
+            }
+            Action::Blocked => {
+                self.record(now, *decision, None);
+                return self.unblock(now, scheduler.resends_when_blocked());
+            }
+        };
+        let tsn = self.chunk_at(position)?;
+        self.record(now, *decision, Some(tsn));
+        let bytes = self.board.record(tsn).bytes as u64;
+        if let Action::Copies { paths, .. } = decision.action {
+            for copy in paths.iter().skip(1) {
+                self.copies.push((copy, tsn));
+                scheduler.on_sent(&SentReport { path: copy, position, bytes });
+            }
+        }
+        scheduler.on_sent(&SentReport { path, position, bytes });
+        Some(self.send_chunk(now, path, tsn))
+    }
+
+    /// The TSN at a position of the unassigned queue; gives TSNs to all chunks before it.
+    #[inline]
+    fn chunk_at(&mut self, position: u64) -> Option<u64> {
+        let holes = self.board.holes().len();
+        if position < holes {
+            return self.board.holes().nth(position);
+        }
+        let mut tsn = None;
+        for _ in holes..=position {
+            let mut chunk = self.queue.next_chunk()?;
+            chunk.tsn = Serial32::wrap(self.board.next_tsn());
+            tsn = Some(self.board.assign(chunk));
+        }
+        tsn
+    }
+
+    /// Sends `tsn` on `path`, with further small chunks beside it where they fit.
+    #[inline]
+    fn send_chunk(&mut self, now: Time, path: PathId, tsn: u64) -> Transmit {
+        let mut chunks = SmallVec::new();
+        let mut room = self.packet_room(path);
+        if self.config.delay_source == DelaySource::Timestamp {
+            let stamp = Chunk::DelayStamp(DelayStamp { sent: now.as_nanos() });
+            room -= stamp.wire_len();
+            chunks.push(stamp);
+        }
+        room -= self.board.record(tsn).bytes;
+        chunks.push(self.launch(now, path, tsn));
+        self.bundle(now, path, &mut room, &mut chunks);
+        let state = &mut self.paths[path.index()];
+        state.counters.sent_packets += 1;
+        state.last_sent_at = now;
+        state.burst_left = state.burst_left.saturating_sub(1);
+        if state.t3.is_none() {
+            state.t3 = Some(now + state.rtt.rto());
+        }
+        let (in_flight, burst) = (state.flights.bytes(), state.burst_left as u64);
+        let full = self.full_chunk();
+        if let Some(view) = self.views.get_mut(path.index()) {
+            view.in_flight = in_flight;
+            view.burst_room = burst * full;
+        }
+        self.transmit(path, Packet { tag: self.peer_tag, chunks })
+    }
+
+    /// Adds chunks from the head of the queue while they fit (RFC 9260, 6.10), if the path may
+    /// take from there.
+    #[inline]
+    fn bundle(
+        &mut self,
+        now: Time,
+        path: PathId,
+        room: &mut u32,
+        chunks: &mut SmallVec<[Chunk; 1]>,
+    ) {
+        const LEAST: u32 = super::super::chunk::Data::HEADER + 4;
+        while *room >= LEAST && self.board.holes().is_empty() && self.board.lost().is_empty() {
+            let Some(next) = self.queue.next_bytes().filter(|next| next <= room) else { return };
+            let open = self.views.get(path.index()).is_some_and(|v| {
+                v.usable
+                    && v.earliest_position == 0
+                    && self.paths[path.index()].flights.bytes() < v.window
+            });
+            if !open || self.board.span() + next as u64 > self.offered {
+                return;
+            }
+            let Some(tsn) = self.chunk_at(0) else { return };
+            *room -= next;
+            chunks.push(self.launch(now, path, tsn));
+        }
+    }
+
+    /// Books one chunk as on its way.
+    #[inline]
+    fn launch(&mut self, now: Time, path: PathId, tsn: u64) -> Chunk {
+        let state = &mut self.paths[path.index()];
+        let record = self.board.record(tsn);
+        let (bytes, again) = (record.bytes, record.transmissions > 0);
+        let snapshot = state.rate.on_sent(now, state.flights.is_empty(), state.limited);
+        let number = state.flights.push(Flight::new(tsn, bytes, now, snapshot, again));
+        state.counters.sent_chunks += 1;
+        state.counters.retransmitted += again as u64;
+        self.board.on_sent(now, tsn, path, number);
+        Chunk::Data(self.board.record(tsn).data.clone())
+    }
+
+    /// The window is shut by a chunk that is on its way elsewhere: send that chunk on an open path
+    /// that delivers it sooner.
+    fn unblock(&mut self, now: Time, asked: bool) -> Option<Transmit> {
+        if !(asked || self.guard.is_on()) || self.sendable() > 0 {
+            return None;
+        }
+        let tsn = self.board.cumulative() + 1;
+        let record = self.board.get(tsn)?;
+        let RecordState::InFlight { path: on, number } = record.state else { return None };
+        if record.transmissions > 1 {
+            return None;
+        }
+        let sent_at = self.paths[on.index()].flights.sent_at(number)?;
+        let due = sent_at + self.views[on.index()].forward_delay?;
+        let sooner = |v: &&crate::scheduler::PathView| {
+            v.id != on && v.is_open() && v.forward_delay.is_some_and(|d| now + d < due)
+        };
+        let path = self.views.iter().filter(sooner).min_by_key(|v| v.forward_delay)?.id;
+        self.accounts.stats.unblocked += 1;
+        self.record(now, Decision::send(path, 0, Reason::Unblock), Some(tsn));
+        Some(self.send_chunk(now, path, tsn))
+    }
+
+    fn finish_drain(&mut self, now: Time, idle: bool) {
+        let shut = !idle && self.sendable() == 0;
+        let mut open = false;
+        for (view, path) in self.views.iter().zip(&mut self.paths) {
+            let has_room = view.usable && view.in_flight < view.window;
+            path.limited = has_room;
+            open |= has_room;
+        }
+        self.accounts.set_blocked(now, shut && open);
+    }
+
+    #[inline]
+    fn record(&mut self, now: Time, decision: Decision, tsn: Option<u64>) {
+        if self.config.record_decisions {
+            let first = (1u64 << 32) + self.local_tsn as u64;
+            self.records.push(DecisionRecord {
+                at: now,
+                chunk: tsn.map(|tsn| tsn - first),
+                action: decision.action,
+                reason: decision.reason,
+                sendable: self.sendable(),
+                paths: self.views.iter().map(Into::into).collect(),
+            });
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! What an association keeps per path.
+
+use ropewalk_base::{Duration, Time};
+
+use super::super::config::{Config, PathConfig};
+use super::accounts::PathCounters;
+use crate::path::{DeliveryRate, ForwardDelay, PathState, RttEstimator};
+use crate::recovery::Flights;
+
+/// Heartbeats of a path (RFC 9260, 8.3).
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Heartbeat {
+    /// The nonce that waits for its answer, and when it counts as unanswered.
+    pub pending: Option<(u64, Time)>,
+    /// When the next one is due.
+    pub due: Option<Time>,
+}
+
+/// One path.
+#[derive(Clone, Debug)]
+pub(super) struct Path {
+    pub config: PathConfig,
+    pub state: PathState,
+    pub rtt: RttEstimator,
+    pub rate: DeliveryRate,
+    pub forward: ForwardDelay,
+    pub flights: Flights,
+    /// T3-rtx.
+    pub t3: Option<Time>,
+    pub heartbeat: Heartbeat,
+    /// Fast recovery until the transmission with this number has been acknowledged or given up.
+    pub recovery_exit: Option<u64>,
+    /// A fast retransmit may leave though the window is full (RFC 9260, 7.2.4, 3).
+    pub fast_credit: bool,
+    /// Highest transmission number acknowledged so far, plus one.
+    pub acked_to: u64,
+    pub last_sent_at: Time,
+    /// The last drain left room in the window: not the path, but the data or the peer's window was
+    /// the limit.
+    pub limited: bool,
+    /// Packets that may still leave in answer to the current input.
+    pub burst_left: u32,
+    /// Share of transmissions lost, EWMA over about 64.
+    pub loss: f64,
+    /// Rounds of the sender on this path: one per window of data acknowledged.
+    pub round: u64,
+    pub round_ends: u64,
+    pub counters: PathCounters,
+}
+
+impl Path {
+    pub fn new(path: &PathConfig, config: &Config) -> Self {
+        Self {
+            config: *path,
+            state: PathState::unconfirmed(config.failure),
+            rtt: RttEstimator::new(config.rto),
+            rate: DeliveryRate::default(),
+            forward: ForwardDelay::default(),
+            flights: Flights::default(),
+            t3: None,
+            heartbeat: Heartbeat::default(),
+            recovery_exit: None,
+            fast_credit: false,
+            acked_to: 0,
+            last_sent_at: Time::ZERO,
+            limited: false,
+            burst_left: u32::MAX,
+            loss: 0.0,
+            round: 0,
+            round_ends: 0,
+            counters: PathCounters::default(),
+        }
+    }
+
+    /// No more timers.
+    pub fn stop(&mut self) {
+        self.t3 = None;
+        self.heartbeat = Heartbeat::default();
+    }
+
+    /// Whether fast recovery lasts; ends it when its exit point is passed (RFC 9260, 7.2.4, 5).
+    #[inline]
+    pub fn in_recovery(&mut self) -> bool {
+        if let Some(exit) = self.recovery_exit {
+            let oldest = self.flights.oldest().map_or(self.flights.next_number(), |(n, _)| n);
+            if oldest >= exit {
+                self.recovery_exit = None;
+            }
+        }
+        self.recovery_exit.is_some()
+    }
+
+    /// Starts T3 anew, or stops it when nothing is in flight.
+    #[inline]
+    pub fn restart_t3(&mut self, now: Time) {
+        self.t3 = (!self.flights.is_empty()).then(|| now + self.rtt.rto());
+    }
+
+    /// Time since a packet with data left.
+    pub fn idle(&self, now: Time) -> Duration {
+        now.since(self.last_sent_at)
+    }
+
+    /// Moves the loss estimate by one transmission.
+    #[inline]
+    pub fn note_outcome(&mut self, lost: bool) {
+        let outcome = if lost { 1.0 } else { 0.0 };
+        self.loss += (outcome - self.loss) / 64.0;
+    }
+}

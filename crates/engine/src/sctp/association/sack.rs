@@ -1,0 +1,289 @@
+//! Incoming SACKs (RFC 9260, 6.2.1), path by path (CUC, SFR).
+
+use ropewalk_base::{PathId, Time};
+
+use super::super::chunk::{AbortCause, DelayEcho, Sack};
+use super::super::config::CwndUpdate;
+use super::{Association, Event};
+use crate::congestion::{AckSample, CongestionControl};
+use crate::recovery::{Flight, RecordState};
+use crate::sctp::Data;
+
+/// What one SACK acknowledges on one path.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct PathAck {
+    pub bytes: u64,
+    in_flight_before: u64,
+    oldest_before: Option<u64>,
+    /// Highest transmission number newly acknowledged.
+    newest: Option<u64>,
+    newest_flight: Option<Flight>,
+    payload: u64,
+    chunks: u32,
+}
+
+/// Scratch space of SACK processing, kept to save allocations.
+#[derive(Clone, Debug)]
+pub(super) struct AckScratch {
+    paths: Vec<PathAck>,
+    fresh: Vec<(u64, u64)>,
+    pub lost: Vec<u64>,
+}
+
+impl AckScratch {
+    pub fn new(paths: usize) -> Self {
+        Self { paths: vec![PathAck::default(); paths], fresh: Vec::new(), lost: Vec::new() }
+    }
+}
+
+impl Association {
+    pub(super) fn on_sack(&mut self, now: Time, sack: &Sack) {
+        if !self.state.receives_sacks() {
+            return;
+        }
+        let before = self.board.cumulative();
+        let cumulative = sack.cumulative.unwrap_near(before);
+        if cumulative < before {
+            // Older than one already taken (6.2.1, D i).
+            return;
+        }
+        if cumulative >= self.board.next_tsn() {
+            self.abort_with(AbortCause::ProtocolViolation);
+            return;
+        }
+        self.accounts.stats.sacks += 1;
+        self.begin_acks();
+        if !self.take_cumulative(now, cumulative) {
+            return;
+        }
+        let gap_bytes = self.take_gaps(now, cumulative, sack);
+        self.check_reneging();
+        self.take_window(cumulative > before, sack.window as u64, gap_bytes);
+        self.settle_acks(now, cumulative > before, sack.data_packets);
+        if self.was_full && self.send_room() > 0 {
+            self.was_full = false;
+            self.push_event(Event::Writable);
+        }
+        self.after_flush(now);
+    }
+
+    fn begin_acks(&mut self) {
+        for (ack, path) in self.scratch.paths.iter_mut().zip(&self.paths) {
+            *ack = PathAck {
+                in_flight_before: path.flights.bytes(),
+                oldest_before: path.flights.oldest().map(|(n, _)| n),
+                ..PathAck::default()
+            };
+        }
+    }
+
+    /// Takes the cumulative acknowledgement. False if it covers what was never sent.
+    #[inline]
+    fn take_cumulative(&mut self, now: Time, cumulative: u64) -> bool {
+        while self.board.cumulative() < cumulative {
+            let Some((tsn, record)) = self.board.pop_cumulative() else { break };
+            match record.state {
+                RecordState::Unsent => {
+                    self.abort_with(AbortCause::ProtocolViolation);
+                    return false;
+                }
+                RecordState::InFlight { path, number } => {
+                    self.end_flight(now, path, number, record.data.payload.len());
+                }
+                RecordState::Lost { .. } | RecordState::Acked => {}
+            }
+            for (path, number) in self.board.take_copies(tsn) {
+                self.end_flight(now, path, number, 0);
+            }
+        }
+        true
+    }
+
+    /// Takes the gap blocks and tells how many bytes they hold.
+    fn take_gaps(&mut self, now: Time, cumulative: u64, sack: &Sack) -> u64 {
+        let mut fresh = std::mem::take(&mut self.scratch.fresh);
+        fresh.clear();
+        let highest = self.board.next_tsn();
+        {
+            let mut known = self.board.acked().ranges().peekable();
+            let mut last_end = cumulative;
+            for gap in &sack.gaps {
+                let start = cumulative + gap.start as u64;
+                let end = cumulative + gap.end as u64 + 1;
+                // Blocks are ascending and disjoint, else the rest is not believed.
+                if start <= last_end || end <= start || end > highest {
+                    break;
+                }
+                last_end = end;
+                while known.next_if(|r| r.end <= start).is_some() {}
+                let mut at = start;
+                while let Some(range) = known.peek().filter(|r| r.start < end) {
+                    if at < range.start {
+                        fresh.push((at, range.start));
+                    }
+                    at = range.end;
+                    if range.end > end {
+                        break;
+                    }
+                    known.next();
+                }
+                if at < end {
+                    fresh.push((at, end));
+                }
+            }
+        }
+        for &(start, end) in &fresh {
+            for tsn in start..end {
+                self.take_gap_ack(now, tsn);
+            }
+        }
+        self.scratch.fresh = fresh;
+        self.gap_bytes(sack)
+    }
+
+    /// Bytes of chunks that the gap blocks cover: what the peer's buffer holds.
+    fn gap_bytes(&self, sack: &Sack) -> u64 {
+        let chunks: u64 = sack.gaps.iter().map(|g| (g.end.wrapping_sub(g.start)) as u64 + 1).sum();
+        if chunks == 0 {
+            return 0;
+        }
+        // All chunks but the last of a message are full; taking each as the mean is exact for
+        // full chunks and close for others.
+        let records = self.board.next_tsn() - self.board.cumulative() - 1;
+        chunks.min(records) * self.board.span() / records.max(1)
+    }
+
+    #[inline]
+    fn take_gap_ack(&mut self, now: Time, tsn: u64) {
+        let payload = self.board.record(tsn).data.payload.len();
+        match self.board.on_gap_acked(tsn) {
+            RecordState::InFlight { path, number } => self.end_flight(now, path, number, payload),
+            RecordState::Lost { .. } | RecordState::Acked | RecordState::Unsent => {}
+        }
+        for (path, number) in self.board.take_copies(tsn) {
+            self.end_flight(now, path, number, 0);
+        }
+    }
+
+    /// A transmission arrived.
+    #[inline]
+    fn end_flight(&mut self, now: Time, path: PathId, number: u64, payload: u32) {
+        let state = &mut self.paths[path.index()];
+        let Some(flight) = state.flights.end(number) else { return };
+        state.rate.on_delivered(now, flight.bytes as u64);
+        let ack = &mut self.scratch.paths[path.index()];
+        ack.bytes += flight.bytes as u64;
+        ack.payload += payload as u64;
+        ack.chunks += 1;
+        if ack.newest.is_none_or(|newest| number > newest) {
+            ack.newest = Some(number);
+            ack.newest_flight = Some(flight);
+        }
+    }
+
+    /// The chunk after the cumulative TSN was reported by a gap block, yet it is missing: the peer
+    /// has dropped it, and then all that it held may be gone (6.2.1, D iv). A SACK that merely
+    /// arrives late, by a slower path than a newer one, cannot show this.
+    fn check_reneging(&mut self) {
+        let next = self.board.cumulative() + 1;
+        if self.board.acked().contains(next) {
+            self.board.on_reneged(PathId(0));
+        }
+    }
+
+    /// Takes the window on offer, unless the SACK is older than one already taken: SACKs overtake
+    /// each other between paths.
+    fn take_window(&mut self, moved: bool, window: u64, gap_bytes: u64) {
+        if moved || gap_bytes >= self.offered_gaps || window + gap_bytes > self.offered {
+            self.offered = window + gap_bytes;
+            self.offered_gaps = gap_bytes;
+        }
+    }
+
+    fn settle_acks(&mut self, now: Time, cumulative_moved: bool, data_packets: u8) {
+        let acked_paths = self.scratch.paths.iter().filter(|a| a.newest.is_some()).count();
+        let reports = if acked_paths == 1 { data_packets.clamp(1, 2) } else { 1 };
+        for i in 0..self.paths.len() {
+            let ack = self.scratch.paths[i];
+            if ack.newest.is_some() {
+                self.settle_path(now, PathId::from_index(i), &ack, cumulative_moved, reports);
+            }
+        }
+        if acked_paths > 0 {
+            self.errors = 0;
+            self.count_unsplit_misses(now);
+        }
+    }
+
+    fn settle_path(
+        &mut self,
+        now: Time,
+        id: PathId,
+        ack: &PathAck,
+        cumulative_moved: bool,
+        reports: u8,
+    ) {
+        let (Some(newest), Some(flight)) = (ack.newest, ack.newest_flight) else { return };
+        let path = &mut self.paths[id.index()];
+        path.counters.delivered_bytes += ack.payload;
+        (0..ack.chunks.min(64)).for_each(|_| path.note_outcome(false));
+        path.acked_to = path.acked_to.max(newest + 1);
+        if path.acked_to > path.round_ends {
+            path.round += 1;
+            path.round_ends = path.flights.next_number();
+        }
+        if !flight.again {
+            // Karn: never from what was sent twice (6.3.1, C5).
+            path.rtt.sample(now, now.since(flight.sent_at));
+        } else {
+            path.rtt.undo_back_off();
+        }
+        path.rate.sample(now, flight.sent_at, &flight.snapshot);
+        let returned = path.state.on_success();
+        let own_advance = ack.oldest_before
+            != path.flights.oldest().map(|(n, _)| n).or(Some(path.flights.next_number()));
+        let advanced = match self.config.cmt.cwnd_update {
+            CwndUpdate::Off => cumulative_moved,
+            CwndUpdate::Cuc | CwndUpdate::CucV2 => own_advance || cumulative_moved,
+        };
+        let oldest_moved = own_advance;
+        let in_recovery = path.in_recovery();
+        if oldest_moved {
+            // 6.3.2, R3: the earliest outstanding chunk of the path was acknowledged.
+            path.restart_t3(now);
+        }
+        let sample = AckSample {
+            acked_bytes: ack.bytes,
+            in_flight_before: ack.in_flight_before,
+            advanced,
+            in_recovery,
+            flight_empty: path.flights.is_empty(),
+        };
+        if returned {
+            self.on_path_returned(now, id);
+        }
+        self.congestion.on_ack(id, now, &sample);
+        if self.config.cmt.split_fast_retransmit {
+            let newest = if in_recovery && own_advance {
+                self.paths[id.index()].acked_to - 1
+            } else {
+                newest
+            };
+            self.count_split_misses(now, id, newest, reports);
+        }
+    }
+
+    /// Forward delay, from the timestamps that came beside a SACK.
+    pub(super) fn on_delay_echo(&mut self, now: Time, echo: &DelayEcho) {
+        if let Some(path) = self.paths.get_mut(echo.path as usize) {
+            path.forward.sample(now, echo.sent, echo.received);
+        }
+    }
+
+    /// Size of a full chunk, bytes.
+    #[inline]
+    pub(super) const fn full_chunk(&self) -> u64 {
+        let payload = self.chunk_limit - Data::HEADER;
+        Data::wire_len_of(payload) as u64
+    }
+}

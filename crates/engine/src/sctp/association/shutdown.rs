@@ -1,0 +1,132 @@
+//! Shutting down in order (RFC 9260, 9.2).
+
+use ropewalk_base::{Serial32, Time};
+
+use super::super::chunk::Chunk;
+use super::state::Retry;
+use super::{Association, CloseReason, State};
+
+impl Association {
+    /// No more messages; ends when all that was sent is acknowledged.
+    pub fn shutdown(&mut self, now: Time) {
+        match self.state {
+            State::Established => self.state = State::ShutdownPending,
+            State::Closed | State::CookieWait { .. } | State::CookieEchoed { .. } => {
+                self.abort();
+            }
+            _ => {}
+        }
+        self.after_flush(now);
+    }
+
+    /// Goes on with the shutdown once nothing is outstanding.
+    pub(super) fn after_flush(&mut self, now: Time) {
+        if !self.is_flushed() {
+            return;
+        }
+        match self.state {
+            State::ShutdownPending => {
+                self.push_shutdown();
+                let guard = now + self.config.rto.max * 5;
+                self.state = State::ShutdownSent { t2: self.t2(now, 0), guard };
+            }
+            State::ShutdownReceived => self.acknowledge_shutdown(now, 0),
+            _ => {}
+        }
+    }
+
+    fn t2(&self, now: Time, count: u32) -> Retry {
+        let path = self.control_path();
+        Retry { at: now + self.paths[path.index()].rtt.rto(), count }
+    }
+
+    fn push_shutdown(&mut self) {
+        let path = self.control_path();
+        let cumulative = Serial32::wrap(self.inbound.buffer.cumulative());
+        self.control.push_back((path, self.peer_tag, Chunk::Shutdown(cumulative)));
+    }
+
+    /// DATA in SHUTDOWN-SENT is answered with SHUTDOWN beside the SACK (9.2).
+    pub(super) fn answer_with_shutdown(&mut self) {
+        self.push_shutdown();
+    }
+
+    fn acknowledge_shutdown(&mut self, now: Time, count: u32) {
+        let path = self.control_path();
+        self.control.push_back((path, self.peer_tag, Chunk::ShutdownAck));
+        self.state = State::ShutdownAckSent { t2: self.t2(now, count) };
+    }
+
+    /// SHUTDOWN: its cumulative TSN counts like a SACK's.
+    pub(super) fn on_shutdown(&mut self, now: Time, cumulative: Serial32) {
+        match self.state {
+            State::Established | State::ShutdownPending => self.state = State::ShutdownReceived,
+            State::ShutdownReceived => {}
+            // Both shut down at once: each acknowledges the other's.
+            State::ShutdownSent { .. } => {
+                self.acknowledge_shutdown(now, 0);
+                return;
+            }
+            _ => return,
+        }
+        let known = self.board.cumulative();
+        let told = cumulative.unwrap_near(known);
+        if told > known && told < self.board.next_tsn() {
+            self.on_shutdown_cumulative(now, cumulative);
+        }
+        self.after_flush(now);
+    }
+
+    fn on_shutdown_cumulative(&mut self, now: Time, cumulative: Serial32) {
+        let window = self.offered.saturating_sub(self.offered_gaps).min(u32::MAX as u64) as u32;
+        let sack = super::super::chunk::Sack {
+            cumulative,
+            window,
+            gaps: Vec::new(),
+            duplicates: Vec::new(),
+            data_packets: 0,
+        };
+        self.on_sack(now, &sack);
+    }
+
+    pub(super) fn on_shutdown_ack(&mut self) {
+        if matches!(self.state, State::ShutdownSent { .. } | State::ShutdownAckSent { .. }) {
+            let path = self.control_path();
+            self.control.push_back((path, self.peer_tag, Chunk::ShutdownComplete));
+            self.close(CloseReason::Shutdown);
+        }
+    }
+
+    pub(super) fn on_shutdown_complete(&mut self) {
+        // Outside SHUTDOWN-ACK-SENT it means nothing (8.5.1, C).
+        if matches!(self.state, State::ShutdownAckSent { .. }) {
+            self.close(CloseReason::Shutdown);
+        }
+    }
+
+    /// T2-shutdown or its guard expired.
+    pub(super) fn on_t2(&mut self, now: Time) {
+        let count = match &self.state {
+            State::ShutdownSent { guard, .. } if *guard <= now => {
+                self.abort_with(super::super::chunk::AbortCause::User);
+                return;
+            }
+            State::ShutdownSent { t2, .. } | State::ShutdownAckSent { t2 } if t2.at <= now => {
+                t2.count + 1
+            }
+            _ => return,
+        };
+        let path = self.control_path();
+        self.paths[path.index()].rtt.back_off();
+        self.note_path_error(now, path, true);
+        let again = self.t2(now, count);
+        match &mut self.state {
+            State::ShutdownSent { t2, .. } => {
+                *t2 = again;
+                self.push_shutdown();
+            }
+            State::ShutdownAckSent { .. } => self.acknowledge_shutdown(now, count),
+            _ => {}
+        }
+    }
+}

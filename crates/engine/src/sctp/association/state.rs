@@ -1,0 +1,110 @@
+//! The states of an association (RFC 9260, 4). Each holds what exists only in it.
+
+use ropewalk_base::Time;
+
+use super::super::chunk::AbortCause;
+use super::super::cookie::Cookie;
+
+/// Retransmission of a chunk that must be answered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Retry {
+    /// When to send it again.
+    pub at: Time,
+    /// How often it was sent again so far.
+    pub count: u32,
+}
+
+/// Why an association ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CloseReason {
+    /// Both ends were shut down in order; everything was delivered.
+    Shutdown,
+    /// This end aborted it.
+    Aborted(AbortCause),
+    /// The peer aborted it.
+    AbortedByPeer(AbortCause),
+    /// The peer never answered the INIT.
+    NoAnswer,
+    /// The peer stopped answering (Association.Max.Retrans).
+    Unreachable,
+}
+
+/// State of an association.
+#[derive(Clone, PartialEq, Debug)]
+pub enum State {
+    /// Waits for a peer.
+    Closed,
+    /// INIT sent.
+    CookieWait {
+        /// T1-init.
+        t1: Retry,
+    },
+    /// COOKIE ECHO sent.
+    CookieEchoed {
+        /// T1-cookie.
+        t1: Retry,
+        /// What to send again.
+        cookie: Box<Cookie>,
+    },
+    /// Up.
+    Established,
+    /// The user wants to shut down; data is still on its way.
+    ShutdownPending,
+    /// SHUTDOWN sent.
+    ShutdownSent {
+        /// T2-shutdown.
+        t2: Retry,
+        /// T5-shutdown-guard: the end of patience.
+        guard: Time,
+    },
+    /// The peer shuts down; our data is still on its way.
+    ShutdownReceived,
+    /// SHUTDOWN ACK sent.
+    ShutdownAckSent {
+        /// T2-shutdown.
+        t2: Retry,
+    },
+    /// Over.
+    Ended(CloseReason),
+}
+
+impl State {
+    /// Whether the user may queue data.
+    pub const fn takes_data(&self) -> bool {
+        matches!(
+            self,
+            Self::Closed | Self::CookieWait { .. } | Self::CookieEchoed { .. } | Self::Established
+        )
+    }
+
+    /// Whether DATA may leave (RFC 9260, 6 and 9.2).
+    #[inline]
+    pub const fn sends_data(&self) -> bool {
+        matches!(self, Self::Established | Self::ShutdownPending | Self::ShutdownReceived)
+    }
+
+    /// Whether DATA is taken (RFC 9260, 6).
+    #[inline]
+    pub const fn receives_data(&self) -> bool {
+        matches!(self, Self::Established | Self::ShutdownPending | Self::ShutdownSent { .. })
+    }
+
+    /// Whether SACKs are taken.
+    #[inline]
+    pub const fn receives_sacks(&self) -> bool {
+        matches!(self, Self::Established | Self::ShutdownPending | Self::ShutdownReceived)
+    }
+
+    /// Whether heartbeats are sent and answered.
+    #[inline]
+    pub const fn is_up(&self) -> bool {
+        matches!(
+            self,
+            Self::Established
+                | Self::ShutdownPending
+                | Self::ShutdownSent { .. }
+                | Self::ShutdownReceived
+                | Self::ShutdownAckSent { .. }
+        )
+    }
+}

@@ -1,0 +1,134 @@
+//! Deadlines, and the way in for packets.
+
+use ropewalk_base::{PathId, Time};
+
+use super::super::chunk::{AbortCause, Chunk};
+use super::super::packet::Packet;
+use super::inbound::DataSummary;
+use super::{Association, CloseReason, State};
+
+impl Association {
+    /// When [`Association::handle_timeout`] wants to be called at the latest.
+    pub fn next_deadline(&self) -> Option<Time> {
+        let mut next = Time::FAR_FUTURE;
+        let mut consider = |at: Option<Time>| {
+            if let Some(at) = at {
+                next = next.min(at);
+            }
+        };
+        consider(self.inbound.deadline);
+        consider(self.wait_until);
+        for path in &self.paths {
+            consider(path.t3);
+            consider(path.heartbeat.due);
+            consider(path.heartbeat.pending.map(|(_, at)| at));
+        }
+        match &self.state {
+            State::CookieWait { t1 } | State::CookieEchoed { t1, .. } => consider(Some(t1.at)),
+            State::ShutdownSent { t2, guard } => consider(Some(t2.at.min(*guard))),
+            State::ShutdownAckSent { t2 } => consider(Some(t2.at)),
+            _ => {}
+        }
+        (next != Time::FAR_FUTURE).then_some(next)
+    }
+
+    /// Time has passed.
+    pub fn handle_timeout(&mut self, now: Time) {
+        self.refill_bursts();
+        if self.wait_until.is_some_and(|at| at <= now) {
+            self.wait_until = None;
+            if matches!(self.state, State::Closed) {
+                self.begin(now);
+            }
+        }
+        self.on_sack_timer(now);
+        for i in 0..self.paths.len() {
+            let id = PathId::from_index(i);
+            if self.paths[i].t3.is_some_and(|at| at <= now) {
+                self.on_t3(now, id);
+            }
+            let heartbeat = &self.paths[i].heartbeat;
+            let pending = heartbeat.pending.is_some_and(|(_, at)| at <= now);
+            if pending || heartbeat.due.is_some_and(|at| at <= now) {
+                self.on_heartbeat_timer(now, id);
+            }
+        }
+        self.on_t1(now);
+        self.on_t2(now);
+    }
+
+    /// A packet came on `path`.
+    pub fn handle_datagram(&mut self, now: Time, path: PathId, packet: Packet) {
+        if path.index() >= self.paths.len() || !self.tag_is_right(&packet) {
+            return;
+        }
+        self.refill_bursts();
+        self.wait_until = None;
+        if let Some(Chunk::Init(init)) = packet.chunks.first() {
+            let init = init.clone();
+            self.on_init(now, path, &packet, &init);
+            return;
+        }
+        let tag = packet.tag;
+        let mut summary = DataSummary::default();
+        for chunk in packet.chunks {
+            self.on_chunk(now, path, tag, chunk, &mut summary);
+            if matches!(self.state, State::Ended(_)) {
+                return;
+            }
+        }
+        self.after_data(now, path, summary);
+    }
+
+    /// RFC 9260, 8.5: our tag, with exceptions for INIT (0) and COOKIE ECHO (checked with the
+    /// cookie).
+    #[inline]
+    fn tag_is_right(&self, packet: &Packet) -> bool {
+        packet.tag == self.local_tag
+            || matches!(packet.chunks.first(), Some(Chunk::Init(_)) if packet.tag == 0)
+    }
+
+    #[inline]
+    fn on_chunk(
+        &mut self,
+        now: Time,
+        path: PathId,
+        tag: u32,
+        chunk: Chunk,
+        summary: &mut DataSummary,
+    ) {
+        match chunk {
+            Chunk::Data(data) => self.on_data(now, data, summary),
+            Chunk::Sack(sack) => self.on_sack(now, &sack),
+            Chunk::DelayStamp(stamp) => summary.note_stamp(stamp.sent),
+            Chunk::DelayEcho(echo) => self.on_delay_echo(now, &echo),
+            // Only ever alone, under tag 0: handled before.
+            Chunk::Init(_) => {}
+            Chunk::InitAck(both) => self.on_init_ack(now, path, &both.0, &both.1),
+            Chunk::CookieEcho(cookie) => self.on_cookie_echo(now, path, tag, &cookie),
+            Chunk::CookieAck => self.on_cookie_ack(now, path),
+            Chunk::StaleCookie(_) => self.on_stale_cookie(now, path),
+            Chunk::Heartbeat(info) => self.on_heartbeat(path, info),
+            Chunk::HeartbeatAck(info) => self.on_heartbeat_ack(now, path, info),
+            Chunk::Shutdown(cumulative) => self.on_shutdown(now, cumulative),
+            Chunk::ShutdownAck => self.on_shutdown_ack(),
+            Chunk::ShutdownComplete => self.on_shutdown_complete(),
+            Chunk::Abort(cause) => self.on_abort(cause),
+        }
+    }
+
+    fn on_abort(&mut self, cause: AbortCause) {
+        if !matches!(self.state, State::Closed) {
+            self.close(CloseReason::AbortedByPeer(cause));
+        }
+    }
+
+    #[inline]
+    fn refill_bursts(&mut self) {
+        self.drained = false;
+        let burst = if self.config.max_burst == 0 { u32::MAX } else { self.config.max_burst };
+        for path in &mut self.paths {
+            path.burst_left = burst;
+        }
+    }
+}

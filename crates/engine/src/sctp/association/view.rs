@@ -1,0 +1,154 @@
+//! The scheduler's view, made afresh for each input and kept up to date while it is drained.
+
+use ropewalk_base::{Duration, PathId, Time};
+
+use super::Association;
+use crate::congestion::CongestionControl;
+use crate::path::PathStatus;
+use crate::scheduler::{DelaySource, Occasion, PathView, View};
+use crate::window::SharedWindow;
+
+impl Association {
+    /// Makes the views of all paths.
+    pub(super) fn refresh_views(&mut self, now: Time) {
+        self.views.clear();
+        let held_back = self.config.cmt.hold_data_until_confirmed && !self.all_confirmed();
+        let fallback = self.fallback_path();
+        let only = (!self.config.cmt.concurrent).then(|| self.single_path());
+        let clock_offset = self.clock_offset();
+        for i in 0..self.paths.len() {
+            let id = PathId::from_index(i);
+            let active = match fallback {
+                Some(path) => path == id,
+                None => self.paths[i].state.status() == PathStatus::Active,
+            };
+            let usable = active && !held_back && only.is_none_or(|only| only == id);
+            let view = self.view_of(now, id, usable, clock_offset);
+            self.views.push(view);
+        }
+        let shared = SharedWindow { buffer: self.offered, chunk: self.full_chunk() };
+        self.guard.apply(shared, &mut self.views);
+    }
+
+    fn view_of(&self, now: Time, id: PathId, usable: bool, clock_offset: Option<i64>) -> PathView {
+        let path = &self.paths[id.index()];
+        let cwnd = self.cwnd(id);
+        PathView {
+            id,
+            usable,
+            cost: path.config.cost,
+            weight: path.config.weight,
+            srtt: path.rtt.srtt(),
+            rttvar: path.rtt.rttvar(),
+            min_rtt: path.rtt.min(),
+            rtt_age: now.since(path.rtt.sampled_at()),
+            forward_delay: self.forward_delay(id, clock_offset),
+            delay_source: self.config.delay_source,
+            cwnd,
+            ssthresh: self.congestion.ssthresh(id),
+            window: cwnd,
+            in_flight: path.flights.bytes(),
+            burst_room: path.burst_left as u64 * self.full_chunk(),
+            rate: path.rate.rate().or(path.config.rate_hint),
+            rate_confidence: path.rate.confidence(),
+            loss: path.loss,
+            mtu: path.config.mtu,
+            earliest_position: 0,
+        }
+    }
+
+    /// Clock offset between the ends as the timestamps see it: the path with the least round trip
+    /// is taken to be symmetric, and what its timestamps say beyond half its round trip is offset.
+    /// The same for all paths, so that it cancels where paths are compared.
+    fn clock_offset(&self) -> Option<i64> {
+        if self.config.delay_source != DelaySource::Timestamp {
+            return None;
+        }
+        let measured =
+            self.paths.iter().filter_map(|p| Some((p.rtt.srtt()?, p.forward.raw_nanos()?)));
+        let (srtt, raw) = measured.min_by_key(|(srtt, _)| *srtt)?;
+        Some(raw - (srtt / 2).as_nanos() as i64)
+    }
+
+    fn forward_delay(&self, id: PathId, clock_offset: Option<i64>) -> Option<Duration> {
+        let path = &self.paths[id.index()];
+        let half = path.rtt.srtt().map(|r| r / 2);
+        let honest = match self.config.delay_source {
+            DelaySource::Oracle => path.config.oracle_delay.or(half),
+            DelaySource::HalfRtt => half,
+            DelaySource::Timestamp => match (path.forward.raw_nanos(), clock_offset) {
+                (Some(raw), Some(offset)) => {
+                    Some(Duration::from_nanos((raw - offset).max(0) as u64))
+                }
+                _ => half,
+            },
+        };
+        let error = path.config.delay_error;
+        if error == 1.0 { honest } else { honest.map(|d| d.mul_f64(error)) }
+    }
+
+    fn all_confirmed(&self) -> bool {
+        self.paths.iter().all(|p| p.state.status() != PathStatus::Unconfirmed)
+    }
+
+    /// With no path active, the one with the fewest errors, then the latest used, carries on
+    /// (RFC 7829, 3, rule 3).
+    fn fallback_path(&self) -> Option<PathId> {
+        if self.paths.iter().any(|p| p.state.status() == PathStatus::Active) {
+            return None;
+        }
+        let proved = |p: &super::Path| p.state.status() != PathStatus::Unconfirmed;
+        let all = (0..self.paths.len()).filter(|i| proved(&self.paths[*i]));
+        let best = all.min_by_key(|i| {
+            let path = &self.paths[*i];
+            (path.state.errors(), Time::FAR_FUTURE.since(path.last_sent_at))
+        });
+        best.map(PathId::from_index)
+    }
+
+    /// Plain SCTP sends on the primary path, path 0, and on another only while that has failed.
+    pub(super) fn single_path(&self) -> PathId {
+        let active = |p: &super::Path| p.state.status() == PathStatus::Active;
+        let first = self.paths.iter().position(active);
+        PathId::from_index(first.unwrap_or_else(|| self.fallback_path().map_or(0, |p| p.index())))
+    }
+
+    /// What the scheduler sees.
+    #[inline]
+    pub(super) fn view(&self, now: Time, occasion: Occasion) -> View<'_> {
+        let span = self.board.span();
+        View {
+            now,
+            occasion,
+            backlog_chunks: self.queue.chunks() + self.board.holes().len(),
+            backlog_bytes: self.queue.bytes(),
+            sendable: self.sendable(),
+            window_room: self.offered.saturating_sub(span),
+            receive_buffer: self.offered,
+            chunk_bytes: self.full_chunk(),
+            epoch: self.epoch,
+            paths: &self.views,
+        }
+    }
+
+    /// The span rule: how many of the unassigned chunks lie, with all before them, within the
+    /// buffer that the peer offered. One may always go when nothing is on its way: the
+    /// zero-window probe (RFC 9260, 6.1 A).
+    #[inline]
+    pub(super) fn sendable(&self) -> u64 {
+        let span = self.board.span();
+        let holes = self.board.holes_within(self.offered);
+        let beyond = self.offered.saturating_sub(span);
+        let fresh = match self.queue.next_bytes() {
+            Some(next) if next as u64 <= beyond => (beyond / self.full_chunk()).max(1),
+            _ => 0,
+        };
+        let sendable = holes + if holes == self.board.holes().len() { fresh } else { 0 };
+        if sendable == 0 && self.nothing_in_flight() { 1 } else { sendable }
+    }
+
+    #[inline]
+    pub(super) fn nothing_in_flight(&self) -> bool {
+        self.paths.iter().all(|p| p.flights.is_empty())
+    }
+}

@@ -1,0 +1,174 @@
+//! The knobs of an association. Each says its unit, its default and what turning it costs.
+
+use ropewalk_base::{Duration, Rate};
+
+use super::preset::Preset;
+use crate::path::{FailureLimits, RtoLimits};
+use crate::scheduler::{DelaySource, RetransmissionPolicy};
+
+/// How the receive window is counted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum WindowUnit {
+    /// In bytes of chunks.
+    #[default]
+    Bytes,
+    /// In whole packets of the largest size, as ns-2 does: `floor(buffer / packet)`.
+    Packets,
+}
+
+/// When a path's window may grow (Iyengar et al., 2006, CUC).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum CwndUpdate {
+    /// Only when the association's cumulative acknowledgement moves (plain SCTP).
+    Off,
+    /// When the lowest TSN outstanding on the path is acknowledged, counting data sent once.
+    Cuc,
+    /// The same, with retransmissions tracked apart, so that a redirected retransmission does not
+    /// freeze the window of the path it left.
+    #[default]
+    CucV2,
+}
+
+/// Acknowledging.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SackOptions {
+    /// A SACK for every so many packets with DATA (RFC 9260, 6.2: 2). 1 costs twice the SACKs and
+    /// saves the wait for the timer at small windows.
+    pub every_packets: u32,
+    /// Or after this long (200 ms; at most 500 ms).
+    pub delay: Duration,
+    /// Count packets per path instead of per association.
+    pub count_per_path: bool,
+}
+
+/// Concurrent multipath transfer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CmtOptions {
+    /// Send on all paths at once. Off: plain SCTP, the primary path and failover.
+    pub concurrent: bool,
+    /// Split fast retransmit: reordering between paths is no sign of loss.
+    pub split_fast_retransmit: bool,
+    /// When windows grow.
+    pub cwnd_update: CwndUpdate,
+    /// Delayed acknowledgement for CMT: a gap alone is no reason to acknowledge at once.
+    pub delayed_ack: bool,
+    /// Send no data before every path is confirmed.
+    pub hold_data_until_confirmed: bool,
+}
+
+/// What is configured per path.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct PathConfig {
+    /// Priority for `backup`: lower is better.
+    pub cost: u32,
+    /// Share for `weighted`.
+    pub weight: f64,
+    /// Largest packet, bytes on the wire with the headers below SCTP.
+    pub mtu: u32,
+    /// Forward delay told by the driver ([`DelaySource::Oracle`]).
+    pub oracle_delay: Option<Duration>,
+    /// Configured rate, for `weighted`.
+    pub rate_hint: Option<Rate>,
+    /// Factor by which the forward delay is misjudged, for sensitivity studies; 1 is honest.
+    pub delay_error: f64,
+}
+
+impl Default for PathConfig {
+    fn default() -> Self {
+        Self {
+            cost: 1,
+            weight: 1.0,
+            mtu: 1500,
+            oracle_delay: None,
+            rate_hint: None,
+            delay_error: 1.0,
+        }
+    }
+}
+
+/// All knobs of one end of an association.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The paths, in the order of their identifiers; not empty.
+    pub paths: Vec<PathConfig>,
+    /// Headers below SCTP, bytes: 20 for IPv4.
+    pub lower_header: u32,
+    /// Receive buffer, bytes.
+    pub receive_buffer: u64,
+    /// How it is counted.
+    pub window_unit: WindowUnit,
+    /// Most user data that waits unsent or unacknowledged, bytes.
+    pub send_buffer: u64,
+    /// Streams each way.
+    pub streams: u16,
+    /// Acknowledging.
+    pub sack: SackOptions,
+    /// Multipath.
+    pub cmt: CmtOptions,
+    /// Where lost chunks go.
+    pub retransmission: RetransmissionPolicy,
+    /// Missing reports before a fast retransmit (3).
+    pub fast_retransmit_threshold: u32,
+    /// Packets sent at most in answer to one input (Max.Burst, 4); 0: no limit.
+    pub max_burst: u32,
+    /// Timeout.
+    pub rto: RtoLimits,
+    /// Failure of paths.
+    pub failure: FailureLimits,
+    /// Association.Max.Retrans (10).
+    pub association_max_retrans: u32,
+    /// Max.Init.Retransmits (8).
+    pub max_init_retransmits: u32,
+    /// HB.interval (30 s).
+    pub heartbeat_interval: Duration,
+    /// Valid.Cookie.Life (60 s).
+    pub cookie_life: Duration,
+    /// Initial window, bytes; none: the RFC's.
+    pub initial_window: Option<u64>,
+    /// Initial slow-start threshold, bytes; none: the peer's receive window.
+    pub initial_ssthresh: Option<u64>,
+    /// Least slow-start threshold after a loss, in largest chunks (4).
+    pub min_ssthresh_chunks: u64,
+    /// Most chunks by which one acknowledgement opens the window in slow start (1).
+    pub byte_counting_limit: u64,
+    /// Windows grow only when they were full.
+    pub growth_when_full_only: bool,
+    /// Idle windows decay.
+    pub idle_decay: bool,
+    /// Where forward delays come from.
+    pub delay_source: DelaySource,
+    /// The receive-window guard.
+    pub guard: bool,
+    /// Keep a record of every decision for `explain`.
+    pub record_decisions: bool,
+}
+
+impl Config {
+    /// The preset's values for `paths` paths and a receive buffer of `receive_buffer` bytes.
+    ///
+    /// # Panics
+    /// If `paths` is empty.
+    pub fn preset(preset: Preset, paths: Vec<PathConfig>, receive_buffer: u64) -> Self {
+        assert!(!paths.is_empty(), "an association needs a path");
+        preset.config(paths, receive_buffer)
+    }
+
+    /// Largest DATA chunk that fits into a packet on every path, bytes with its header.
+    pub fn chunk_limit(&self) -> u32 {
+        let mtu = self.paths.iter().map(|p| p.mtu).min().unwrap_or(1500);
+        let stamp = if self.delay_source == DelaySource::Timestamp { 12 } else { 0 };
+        let room = mtu - self.lower_header - super::Packet::HEADER - stamp;
+        room / 4 * 4
+    }
+
+    /// The receive buffer as it is counted, bytes of chunks.
+    pub fn receive_capacity(&self) -> u64 {
+        match self.window_unit {
+            WindowUnit::Bytes => self.receive_buffer,
+            WindowUnit::Packets => {
+                let mtu = self.paths.iter().map(|p| p.mtu).min().unwrap_or(1500);
+                self.receive_buffer / mtu as u64 * self.chunk_limit() as u64
+            }
+        }
+    }
+}

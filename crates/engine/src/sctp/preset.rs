@@ -1,0 +1,91 @@
+//! Named sets of knobs: the RFC, and what the papers' simulator did.
+
+use ropewalk_base::Duration;
+
+use super::config::{CmtOptions, Config, CwndUpdate, PathConfig, SackOptions, WindowUnit};
+use crate::path::{FailureLimits, RtoLimits};
+use crate::scheduler::{DelaySource, RetransmissionPolicy};
+
+/// A named set of knobs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Preset {
+    /// RFC 9260 and the multipath draft as published.
+    #[default]
+    Rfc9260,
+    /// What ns-2's CMT-SCTP does, with which the papers of 2013 and 2014 were made: RFC 4960's
+    /// timers, window counted in packets, data held until every path is confirmed, initial
+    /// threshold at the receive window, no guard.
+    Paper2013,
+}
+
+impl Preset {
+    pub(super) fn config(self, paths: Vec<PathConfig>, receive_buffer: u64) -> Config {
+        let rfc = Self::rfc9260(paths, receive_buffer);
+        match self {
+            Self::Rfc9260 => rfc,
+            Self::Paper2013 => Self::paper_2013(rfc),
+        }
+    }
+
+    fn rfc9260(paths: Vec<PathConfig>, receive_buffer: u64) -> Config {
+        let concurrent = paths.len() > 1;
+        Config {
+            paths,
+            lower_header: 20,
+            receive_buffer,
+            window_unit: WindowUnit::Bytes,
+            send_buffer: receive_buffer.saturating_mul(4).max(1 << 16),
+            streams: 1,
+            sack: SackOptions {
+                every_packets: 2,
+                delay: Duration::from_millis(200),
+                count_per_path: false,
+            },
+            cmt: CmtOptions {
+                concurrent,
+                split_fast_retransmit: true,
+                cwnd_update: CwndUpdate::CucV2,
+                delayed_ack: true,
+                hold_data_until_confirmed: false,
+            },
+            retransmission: RetransmissionPolicy::Ssthresh,
+            fast_retransmit_threshold: 3,
+            max_burst: 4,
+            rto: RtoLimits {
+                initial: Duration::from_secs(1),
+                min: Duration::from_secs(1),
+                max: Duration::from_secs(60),
+            },
+            failure: FailureLimits { potentially_failed: 0, path_max_retrans: 5 },
+            association_max_retrans: 10,
+            max_init_retransmits: 8,
+            heartbeat_interval: Duration::from_secs(30),
+            cookie_life: Duration::from_secs(60),
+            initial_window: None,
+            initial_ssthresh: None,
+            min_ssthresh_chunks: 4,
+            byte_counting_limit: 1,
+            growth_when_full_only: true,
+            idle_decay: true,
+            delay_source: DelaySource::HalfRtt,
+            guard: true,
+            record_decisions: false,
+        }
+    }
+
+    fn paper_2013(rfc: Config) -> Config {
+        Config {
+            window_unit: WindowUnit::Packets,
+            cmt: CmtOptions {
+                hold_data_until_confirmed: true,
+                cwnd_update: CwndUpdate::CucV2,
+                ..rfc.cmt
+            },
+            failure: FailureLimits { potentially_failed: u32::MAX, ..rfc.failure },
+            rto: RtoLimits { initial: Duration::from_secs(3), ..rfc.rto },
+            idle_decay: false,
+            guard: false,
+            ..rfc
+        }
+    }
+}

@@ -1,0 +1,6 @@
+//! Between congestion control and scheduler: what of each window may really be used, given that all
+//! paths share one receive buffer.
+
+mod guard;
+
+pub use guard::{Guard, SharedWindow};

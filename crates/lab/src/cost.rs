@@ -1,0 +1,23 @@
+//! What a run cost: the only place below the runtime that looks at a clock, and only to report.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the cost of a run is measured, never used: results do not depend on it"
+)]
+
+use cpu_time::ThreadTime;
+
+/// Measures the CPU time of one thread.
+#[derive(Debug)]
+pub struct Stopwatch(ThreadTime);
+
+impl Stopwatch {
+    /// Starts.
+    pub fn start() -> Self {
+        Self(ThreadTime::now())
+    }
+
+    /// CPU seconds since the start.
+    pub fn seconds(&self) -> f64 {
+        self.0.elapsed().as_secs_f64()
+    }
+}

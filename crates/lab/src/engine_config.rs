@@ -1,0 +1,152 @@
+//! From the scenario's words to the engine's knobs.
+
+use ropewalk_base::Duration;
+use ropewalk_engine::scheduler::{
+    DapsOptions, DelaySource, PlanOptions, Quota, RetransmissionPolicy, Scheduler,
+    SchedulerOptions, UnknownScheduler, WeightSource, WhenBlocked, Windows,
+};
+use ropewalk_engine::sctp::{self, Config, CwndUpdate, PathConfig, WindowUnit};
+use ropewalk_scenario as file;
+
+/// The engine's configuration for one end.
+pub fn config(scenario: &file::Scenario) -> Config {
+    let transfer = &scenario.transfer;
+    let preset = match transfer.preset {
+        file::Preset::Rfc9260 => sctp::Preset::Rfc9260,
+        file::Preset::Paper2013 => sctp::Preset::Paper2013,
+    };
+    let paths = scenario.paths.iter().map(|p| path(scenario, p)).collect();
+    let mut config = Config::preset(preset, paths, transfer.receive_buffer);
+    config.cmt.concurrent = transfer.protocol == file::Protocol::CmtSctp && scenario.paths.len() > 1;
+    config.guard = transfer.guard;
+    config.streams = transfer.streams;
+    config.record_decisions = scenario.record.decisions;
+    config.delay_source = match scenario.scheduler.forward_delay {
+        file::ForwardDelay::Oracle => DelaySource::Oracle,
+        file::ForwardDelay::HalfRtt => DelaySource::HalfRtt,
+        file::ForwardDelay::Timestamp => DelaySource::Timestamp,
+    };
+    apply_sctp(&mut config, &scenario.sctp);
+    config
+}
+
+/// Propagation and one packet's serialisation, all links of the path together.
+fn oracle_delay(scenario: &file::Scenario, path: &file::Path) -> Duration {
+    let packet = scenario.transfer.packet as u64;
+    let sides = path.via.iter().map(|i| &scenario.links[*i].up).chain([&path.up]);
+    sides.map(|s| s.delay + s.capacity.mean_rate().time_for(packet)).fold(Duration::ZERO, |a, b| a + b)
+}
+
+fn path(scenario: &file::Scenario, path: &file::Path) -> PathConfig {
+    PathConfig {
+        cost: path.cost,
+        weight: path.weight,
+        mtu: path.mtu.min(scenario.transfer.packet),
+        oracle_delay: Some(oracle_delay(scenario, path)),
+        rate_hint: None,
+        delay_error: 1.0 + path.delay_error,
+    }
+}
+
+fn set<T>(target: &mut T, value: Option<T>) {
+    if let Some(value) = value {
+        *target = value;
+    }
+}
+
+fn apply_sctp(config: &mut Config, sctp: &file::SctpOptions) {
+    set(&mut config.sack.every_packets, sctp.sack_every);
+    set(&mut config.sack.delay, sctp.sack_delay);
+    set(&mut config.sack.count_per_path, sctp.sack_count.map(|c| c == file::SackCount::Path));
+    set(&mut config.cmt.delayed_ack, sctp.delayed_ack_for_cmt);
+    set(&mut config.min_ssthresh_chunks, sctp.min_ssthresh.map(u64::from));
+    set(&mut config.byte_counting_limit, sctp.byte_counting_limit.map(u64::from));
+    set(&mut config.growth_when_full_only, sctp.cwnd_growth_when_full_only);
+    set(&mut config.max_burst, sctp.max_burst);
+    set(&mut config.rto.initial, sctp.rto_initial);
+    set(&mut config.rto.min, sctp.rto_min);
+    set(&mut config.rto.max, sctp.rto_max);
+    set(&mut config.fast_retransmit_threshold, sctp.fast_retransmit_threshold);
+    set(&mut config.cmt.split_fast_retransmit, sctp.split_fast_retransmit);
+    set(&mut config.cmt.hold_data_until_confirmed, sctp.hold_data_until_confirmed);
+    set(&mut config.heartbeat_interval, sctp.heartbeat_interval);
+    set(&mut config.failure.path_max_retrans, sctp.path_max_retrans);
+    set(&mut config.failure.potentially_failed, sctp.pf_threshold);
+    set(&mut config.association_max_retrans, sctp.association_max_retrans);
+    set(&mut config.cmt.cwnd_update, sctp.cwnd_update.map(cwnd_update));
+    set(&mut config.retransmission, sctp.retransmission.map(retransmission));
+    set(&mut config.window_unit, sctp.window_counted_in.map(window_unit));
+    let chunk = config.chunk_limit() as u64;
+    match sctp.initial_window {
+        None | Some(file::InitialWindow::Auto) => {}
+        Some(file::InitialWindow::Bytes(bytes)) => config.initial_window = Some(bytes),
+        Some(file::InitialWindow::Packets(n)) => config.initial_window = Some(n as u64 * chunk),
+    }
+    match sctp.initial_ssthresh {
+        None | Some(file::InitialSsthresh::ReceiveBuffer) => {}
+        Some(file::InitialSsthresh::Unlimited) => config.initial_ssthresh = Some(u64::MAX / 4),
+        Some(file::InitialSsthresh::Bytes(bytes)) => config.initial_ssthresh = Some(bytes),
+    }
+}
+
+const fn cwnd_update(name: file::CwndUpdate) -> CwndUpdate {
+    match name {
+        file::CwndUpdate::Off => CwndUpdate::Off,
+        file::CwndUpdate::Cuc => CwndUpdate::Cuc,
+        file::CwndUpdate::Cucv2 => CwndUpdate::CucV2,
+    }
+}
+
+const fn retransmission(name: file::Retransmission) -> RetransmissionPolicy {
+    match name {
+        file::Retransmission::Same => RetransmissionPolicy::Same,
+        file::Retransmission::Ssthresh => RetransmissionPolicy::Ssthresh,
+        file::Retransmission::Cwnd => RetransmissionPolicy::Cwnd,
+        file::Retransmission::LossRate => RetransmissionPolicy::LossRate,
+        file::Retransmission::Asap => RetransmissionPolicy::Asap,
+    }
+}
+
+const fn window_unit(name: file::WindowUnit) -> WindowUnit {
+    match name {
+        file::WindowUnit::Bytes => WindowUnit::Bytes,
+        file::WindowUnit::Packets => WindowUnit::Packets,
+    }
+}
+
+/// The scheduler that the scenario names.
+///
+/// # Errors
+/// If the engine does not know it.
+pub fn scheduler(options: &file::SchedulerOptions) -> Result<Scheduler, UnknownScheduler> {
+    let plan = PlanOptions {
+        quantum: options.quantum,
+        period_cap: options.period_cap as u64,
+        windows: match options.windows {
+            file::ScheduleWindows::Frozen => Windows::Frozen,
+            file::ScheduleWindows::Smoothed => Windows::Smoothed,
+        },
+        ..PlanOptions::default()
+    };
+    let daps = DapsOptions {
+        plan,
+        when_blocked: match options.when_blocked {
+            file::WhenBlocked::Nothing => WhenBlocked::Nothing,
+            file::WhenBlocked::ResendOldest => WhenBlocked::ResendOldest,
+        },
+        in_slow_start: options.in_slow_start,
+    };
+    let known = SchedulerOptions {
+        quota: match options.quota {
+            file::Quota::Window => Quota::Window,
+            file::Quota::Packet => Quota::Packet,
+        },
+        weights: match options.weights {
+            file::Weights::Configured => WeightSource::Configured,
+            file::Weights::Measured => WeightSource::MeasuredRate,
+        },
+        copies: options.copies as f64,
+        daps,
+    };
+    Scheduler::from_name(options.name.as_str(), &known)
+}

@@ -1,0 +1,335 @@
+//! Reads the figures off the ends and the links.
+
+use ropewalk_base::{Duration, Histogram, Time};
+use ropewalk_engine::sctp::Data;
+use ropewalk_models::bound::{BoundInput, flow_control_bound};
+use ropewalk_models::path::PathNumbers;
+use ropewalk_netsim::LinkStats;
+use ropewalk_scenario::Scenario;
+
+use crate::engine_config;
+use crate::result::{
+    AppDelay, BlockingTime, EngineFigures, OutOfOrder, PathResult, ReceiveBufferResult, RunResult,
+};
+use crate::run::{Run, Setup};
+use crate::series::{PathSeries, Sequence, SequencePath, Series};
+
+const NANO: f64 = 1e-9;
+
+/// Measures one run.
+pub struct Meter {
+    /// Begin of the measured interval.
+    from: Time,
+    links_before: Vec<LinkStats>,
+    read_before: Vec<u64>,
+    packets_before: u64,
+    interval: Duration,
+    next: Option<Time>,
+    series: Series,
+    last: LastSample,
+}
+
+#[derive(Default)]
+struct LastSample {
+    at: Time,
+    delivered: u64,
+    paths: Vec<u64>,
+}
+
+impl Meter {
+    /// A meter that begins at the start of the run.
+    pub fn new(scenario: &Scenario, setup: &Setup, with_series: bool) -> Self {
+        let interval = scenario.record.interval;
+        let paths = scenario.paths.iter();
+        let names = paths.map(|p| PathSeries { name: p.name.clone(), ..PathSeries::default() });
+        Self {
+            from: Time::ZERO,
+            links_before: link_stats(setup),
+            read_before: vec![0; setup.transfers.len()],
+            packets_before: 0,
+            interval,
+            next: with_series.then_some(Time::ZERO + interval),
+            series: Series { paths: names.collect(), ..Series::default() },
+            last: LastSample { paths: vec![0; scenario.paths.len()], ..LastSample::default() },
+        }
+    }
+
+    /// When the next sample is due.
+    pub const fn next_sample(&self) -> Option<Time> {
+        self.next
+    }
+
+    /// The warm-up is over.
+    pub fn reset(&mut self, setup: &mut Setup, now: Time) {
+        self.from = now;
+        self.links_before = link_stats(setup);
+        self.last.paths.fill(0);
+        for (i, transfer) in setup.transfers.iter().enumerate() {
+            setup.world.host_mut(transfer.sender).association.reset_measurements(now);
+            let receiver = setup.world.host_mut(transfer.receiver);
+            self.read_before[i] = receiver.read_bytes;
+            self.packets_before += receiver.association.receive_stats().delivered_chunks;
+            receiver.association.reset_measurements(now);
+        }
+    }
+
+    /// Takes a sample of everything.
+    pub fn sample(&mut self, setup: &mut Setup, now: Time) {
+        let seconds = now.since(self.last.at).as_secs_f64().max(NANO);
+        let rate = |bytes: u64| bytes as f64 * 8.0 / seconds;
+        let (mut delivered, mut held, mut free) = (0, 0, 0);
+        for transfer in &setup.transfers {
+            let receiver = setup.world.host(transfer.receiver);
+            delivered += receiver.read_bytes;
+            let (now_held, now_free) = receiver.association.receive_occupancy();
+            held += now_held;
+            free += now_free;
+        }
+        self.series.time_s.push(now.as_secs_f64());
+        self.series.goodput_bps.push(rate(delivered - self.last.delivered));
+        self.series.delivered_bytes.push(delivered);
+        self.series.receive_buffer_bytes.push(held);
+        self.series.receive_window_bytes.push(free);
+        self.last.delivered = delivered;
+        for (i, path) in self.series.paths.iter_mut().enumerate() {
+            let (mut acked, mut cwnd, mut in_flight) = (0, 0, 0);
+            let mut srtt = None;
+            for transfer in &setup.transfers {
+                let sender = &mut setup.world.host_mut(transfer.sender).association;
+                acked += sender.path_counters().nth(i).map_or(0, |c| c.delivered_bytes);
+                let view = sender.path_views(now)[i];
+                cwnd += view.cwnd;
+                in_flight += view.in_flight;
+                srtt = srtt.or(view.srtt);
+            }
+            path.throughput_bps.push(rate(acked.saturating_sub(self.last.paths[i])));
+            path.cwnd_bytes.push(cwnd);
+            path.in_flight_bytes.push(in_flight);
+            path.srtt_s.push(srtt.map(Duration::as_secs_f64));
+            self.last.paths[i] = acked;
+        }
+        self.last.at = now;
+        self.next = self.next.map(|at| at + self.interval);
+    }
+
+    /// The figures of the run.
+    pub fn finish(mut self, setup: &mut Setup, scenario: &Scenario, ended: Time) -> Run {
+        for transfer in &setup.transfers {
+            setup.world.host_mut(transfer.sender).association.settle_measurements(ended);
+            setup.world.host_mut(transfer.receiver).association.settle_measurements(ended);
+        }
+        let series = self.next.take().map(|_| std::mem::take(&mut self.series));
+        let result = self.result(setup, scenario, ended);
+        let first = setup.transfers.first().copied();
+        let decisions = first.map(|t| setup.world.host_mut(t.sender).association.take_records());
+        Run { result, series, sequence: None, decisions: decisions.unwrap_or_default() }
+    }
+
+    fn result(&self, setup: &mut Setup, scenario: &Scenario, ended: Time) -> RunResult {
+        let seconds = ended.since(self.from).as_secs_f64().max(NANO);
+        let totals = Totals::of(setup);
+        let per_association: Vec<f64> = (setup.transfers.iter().zip(&self.read_before))
+            .map(|(t, before)| {
+                (setup.world.host(t.receiver).read_bytes - before) as f64 * 8.0 / seconds
+            })
+            .collect();
+        let goodput = per_association.iter().sum();
+        let config = engine_config::config(scenario);
+        let full = config.chunk_limit() - Data::HEADER;
+        let on_wire = scenario.transfer.packet as f64 / full as f64;
+        let bound = physical_limit(scenario);
+        let first = setup.transfers.first().map(|t| setup.world.host(t.receiver));
+        let seconds_of = |at: Option<Time>| at.map(Time::as_secs_f64);
+        let completion = first.and_then(|end| seconds_of(end.done_at));
+        let first_arrival = first.and_then(|end| seconds_of(end.first_data));
+        RunResult {
+            schema: "ropewalk.run/1".to_owned(),
+            protocol: scenario.transfer.protocol.to_string(),
+            scheduler: scenario.scheduler.name.to_string(),
+            seed: scenario.transfer.seed.to_string(),
+            duration_s: seconds,
+            warmup_s: scenario.transfer.warmup.as_secs_f64(),
+            goodput_bps: goodput,
+            goodput_wire_bps: goodput * on_wire,
+            delivered_bytes: totals.delivered_bytes,
+            delivered_packets: totals.delivered_chunks,
+            completion_s: completion,
+            first_arrival_s: first_arrival,
+            paths: self.paths(setup, scenario, ended, seconds),
+            receive_buffer: totals.receive_buffer(),
+            blocking_time_s: totals.blocking_time(),
+            app_delay_s: totals.app_delay(),
+            out_of_order: OutOfOrder {
+                ratio: totals.stored as f64 / totals.received.max(1) as f64,
+                max_bytes: totals.occupancy.max(),
+            },
+            spurious_retransmissions: totals.duplicates,
+            flow_control_bound_bps: bound,
+            share_of_bound: bound.map(|bound| goodput * on_wire / bound),
+            association_goodput_bps: if per_association.len() > 1 {
+                per_association
+            } else {
+                Vec::new()
+            },
+            engine: EngineFigures {
+                events: setup.world.events(),
+                packets: self.packets_before + totals.delivered_chunks,
+                cpu_s: 0.0,
+                packets_per_cpu_s: 0.0,
+            },
+        }
+    }
+
+    fn paths(
+        &self,
+        setup: &mut Setup,
+        scenario: &Scenario,
+        ended: Time,
+        seconds: f64,
+    ) -> Vec<PathResult> {
+        let links = link_stats(setup);
+        let mut out = Vec::with_capacity(scenario.paths.len());
+        for (i, path) in scenario.paths.iter().enumerate() {
+            let (before, after) = (&self.links_before[i], &links[i]);
+            let capacity = after.capacity_bytes.unwrap_or(0) - before.capacity_bytes.unwrap_or(0);
+            let carried = after.delivered_bytes - before.delivered_bytes;
+            let mut result = PathResult {
+                name: path.name.clone(),
+                sent_packets: 0,
+                retransmitted_packets: 0,
+                lost_packets: 0,
+                timeouts: 0,
+                delivered_bytes: 0,
+                throughput_bps: 0.0,
+                utilisation: carried as f64 / capacity.max(1) as f64,
+                srtt_s: None,
+                cwnd_bytes: 0,
+            };
+            for transfer in &setup.transfers {
+                let sender = &mut setup.world.host_mut(transfer.sender).association;
+                if let Some(counters) = sender.path_counters().nth(i) {
+                    result.sent_packets += counters.sent_packets;
+                    result.retransmitted_packets += counters.retransmitted;
+                    result.lost_packets += counters.lost;
+                    result.timeouts += counters.timeouts;
+                    result.delivered_bytes += counters.delivered_bytes;
+                }
+                let view = sender.path_views(ended)[i];
+                result.srtt_s = result.srtt_s.or(view.srtt.map(Duration::as_secs_f64));
+                result.cwnd_bytes += view.cwnd;
+            }
+            result.throughput_bps = result.delivered_bytes as f64 * 8.0 / seconds;
+            out.push(result);
+        }
+        out
+    }
+}
+
+/// Counters of the first link of each path, towards the receiver.
+fn link_stats(setup: &Setup) -> Vec<LinkStats> {
+    setup.links.iter().map(|path| setup.world.link_stats(path.up[0])).collect()
+}
+
+/// Sums over all associations.
+#[derive(Default)]
+struct Totals {
+    occupancy: Histogram,
+    blocking: Histogram,
+    app_delay: Histogram,
+    delivered_bytes: u64,
+    delivered_chunks: u64,
+    received: u64,
+    stored: u64,
+    duplicates: u64,
+    blocked: Duration,
+}
+
+impl Totals {
+    fn of(setup: &Setup) -> Self {
+        let mut all = Self::default();
+        for transfer in &setup.transfers {
+            let stats = setup.world.host(transfer.receiver).association.receive_stats();
+            all.occupancy.merge(&stats.occupancy);
+            all.blocking.merge(&stats.blocking);
+            all.app_delay.merge(&stats.app_delay);
+            all.delivered_bytes += stats.delivered_bytes;
+            all.delivered_chunks += stats.delivered_chunks;
+            all.received += stats.received;
+            all.stored += stats.stored;
+            all.duplicates += stats.duplicates;
+            all.blocked += setup.world.host(transfer.sender).association.sender_stats().blocked;
+        }
+        all
+    }
+
+    fn receive_buffer(&self) -> ReceiveBufferResult {
+        ReceiveBufferResult {
+            max_bytes: self.occupancy.max(),
+            mean_bytes: self.occupancy.mean(),
+            p99_bytes: self.occupancy.quantile(0.99),
+            blocked_s: self.blocked.as_secs_f64(),
+        }
+    }
+
+    fn blocking_time(&self) -> BlockingTime {
+        BlockingTime {
+            max: self.blocking.max() as f64 * NANO,
+            mean: self.blocking.mean() * NANO,
+            p50: self.blocking.quantile(0.5) as f64 * NANO,
+            p99: self.blocking.quantile(0.99) as f64 * NANO,
+        }
+    }
+
+    fn app_delay(&self) -> AppDelay {
+        AppDelay {
+            mean: self.app_delay.mean() * NANO,
+            p50: self.app_delay.quantile(0.5) as f64 * NANO,
+            p99: self.app_delay.quantile(0.99) as f64 * NANO,
+            max: self.app_delay.max() as f64 * NANO,
+        }
+    }
+}
+
+/// The paths as the models see them; none for a path over shared links, whose share is not known.
+pub fn path_numbers(scenario: &Scenario) -> Option<Vec<PathNumbers>> {
+    let one = |path: &ropewalk_scenario::Path| {
+        if !path.via.is_empty() {
+            return None;
+        }
+        let rtt = (path.up.delay + path.down.delay).as_secs_f64();
+        let rate = path.up.capacity.mean_rate().as_bps() as f64;
+        let back = path.down.capacity.mean_rate().as_bps() as f64;
+        let numbers = PathNumbers::new(rate, rtt).ok()?.with_reverse_rate_bps(back).ok()?;
+        numbers.with_forward_delay_s(path.up.delay.as_secs_f64()).ok()
+    };
+    scenario.paths.iter().map(one).collect()
+}
+
+/// The physical limit of the scenario, bit/s on the wire. The window is the one that is really
+/// granted: so many chunks, each standing for its packet on the wire.
+fn physical_limit(scenario: &Scenario) -> Option<f64> {
+    let config = engine_config::config(scenario);
+    let packet = scenario.transfer.packet as f64;
+    let window = config.receive_capacity() as f64 * packet / config.chunk_limit() as f64;
+    let mut paths = path_numbers(scenario)?;
+    if scenario.transfer.protocol == ropewalk_scenario::Protocol::Sctp {
+        paths.truncate(1);
+    }
+    let input = BoundInput::new(window, packet);
+    flow_control_bound(&paths, &input).ok().map(|bound| bound.bound_bps)
+}
+
+/// The first seconds of the first association.
+pub fn sequence_of(setup: &Setup, scenario: &Scenario) -> Sequence {
+    let mut sequence = Sequence::default();
+    let Some(first) = setup.transfers.first() else { return sequence };
+    let receiver = setup.world.host(first.receiver);
+    for (i, path) in scenario.paths.iter().enumerate() {
+        let marks = receiver.marks.iter().filter(|m| m.path as usize == i);
+        let (time_s, seq) = marks.map(|m| (m.at.as_secs_f64(), m.chunk)).unzip();
+        sequence.paths.push(SequencePath { name: path.name.clone(), time_s, seq });
+    }
+    let (time_s, seq) = receiver.releases.iter().map(|(at, n)| (at.as_secs_f64(), *n)).unzip();
+    sequence.delivered = SequencePath { name: String::new(), time_s, seq };
+    sequence
+}

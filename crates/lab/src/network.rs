@@ -1,0 +1,235 @@
+//! From the scenario's paths, links and cross traffic to a world of links and routes.
+
+use std::sync::Arc;
+
+use ropewalk_base::{Duration, Rate, Time};
+use ropewalk_netsim::cross::{Feedback, Greedy, Pattern};
+use ropewalk_netsim::link::{
+    Bernoulli, CoDel, GilbertElliott, Jitter, LossTrace, Markov, Outage, Outages, Red, Reordering,
+    Round, Span,
+};
+use ropewalk_netsim::{CrossConfig, LinkConfig, LossModel, QueueModel, RateModel, Schedule};
+use ropewalk_netsim::{HostId, LinkId, Port, RouteId, World};
+use ropewalk_scenario as file;
+
+use crate::endpoint::{Endpoint, Wire};
+use crate::run::RunError;
+
+/// The links of one path, each way, shared links included.
+#[derive(Clone, Debug)]
+pub struct PathLinks {
+    /// Towards the receiver, in order.
+    pub up: Vec<LinkId>,
+    /// Towards the sender, in order.
+    pub down: Vec<LinkId>,
+}
+
+fn impossible(name: &str, error: impl core::fmt::Display) -> RunError {
+    RunError::Network(format!("{name}: {error}"))
+}
+
+/// Adds all links of the scenario and returns those of each path.
+pub fn add_links(
+    world: &mut World<Wire, Endpoint>,
+    scenario: &file::Scenario,
+) -> Result<Vec<PathLinks>, RunError> {
+    let packet = scenario.transfer.packet;
+    let mut add = |name: &str, side: &file::LinkSide, outages: &[file::Outage]| {
+        let config = link_config(side, outages, packet).map_err(|e| impossible(name, e))?;
+        world.add_link(name, &config).map_err(|e| impossible(name, e))
+    };
+    let mut shared = Vec::with_capacity(scenario.links.len());
+    for link in &scenario.links {
+        let up = add(&format!("{}/up", link.name), &link.up, &link.outages)?;
+        let down = add(&format!("{}/down", link.name), &link.down, &link.outages)?;
+        shared.push((up, down));
+    }
+    let mut paths = Vec::with_capacity(scenario.paths.len());
+    for path in &scenario.paths {
+        let own_up = add(&format!("{}/up", path.name), &path.up, &path.outages)?;
+        let own_down = add(&format!("{}/down", path.name), &path.down, &path.outages)?;
+        let mut up = vec![own_up];
+        up.extend(path.via.iter().map(|i| shared[*i].0));
+        let mut down: Vec<_> = path.via.iter().rev().map(|i| shared[*i].1).collect();
+        down.push(own_down);
+        paths.push(PathLinks { up, down });
+    }
+    add_cross(world, scenario, &paths, &shared);
+    Ok(paths)
+}
+
+/// Routes of one association over all paths: towards the receiver, towards the sender.
+pub fn add_routes(
+    world: &mut World<Wire, Endpoint>,
+    paths: &[PathLinks],
+    sender: HostId,
+    receiver: HostId,
+) -> (Vec<RouteId>, Vec<RouteId>) {
+    let port = |i: usize| Port(i as u32);
+    let there = paths.iter().enumerate().map(|(i, p)| world.add_route(&p.up, receiver, port(i)));
+    let there = there.collect();
+    let back = paths.iter().enumerate().map(|(i, p)| world.add_route(&p.down, sender, port(i)));
+    (there, back.collect())
+}
+
+fn link_config(
+    side: &file::LinkSide,
+    outages: &[file::Outage],
+    packet: u32,
+) -> Result<LinkConfig, Box<dyn core::error::Error>> {
+    let mean = side.capacity.mean_rate();
+    let mut config = LinkConfig::with_rate_model(rate_model(side)?, side.delay);
+    config.queue = queue_model(&side.queue, mean, packet);
+    config.delay = delay_schedule(side)?;
+    config.loss = loss_schedule(side)?;
+    config.corruption = side.corrupt;
+    config.duplication = side.duplicate;
+    if let Some(jitter) = side.jitter {
+        config.jitter = Some(match jitter.shape {
+            file::JitterShape::Uniform { max } => Jitter::Uniform(max),
+            file::JitterShape::Normal { mean, deviation } => {
+                config.delay = Schedule::constant(side.delay + mean);
+                Jitter::Normal(deviation)
+            }
+            file::JitterShape::Exponential { mean } => Jitter::Exponential(mean),
+        });
+        config.allow_reorder = !jitter.keep_order;
+    }
+    config.reordering =
+        side.reorder.map(|r| Reordering { probability: r.probability, extra: r.delay });
+    config.outages = Outages {
+        spans: outages.iter().map(|o| Span { from: o.from, until: o.to }).collect(),
+        effect: Outage::Drop,
+    };
+    Ok(config)
+}
+
+fn rate_model(side: &file::LinkSide) -> Result<RateModel, Box<dyn core::error::Error>> {
+    Ok(match &side.capacity {
+        file::Capacity::Rate(rate) => {
+            let steps: Vec<(Time, Rate)> =
+                side.steps.iter().filter_map(|s| Some((s.at, s.rate?))).collect();
+            if steps.is_empty() {
+                RateModel::Constant(*rate)
+            } else {
+                RateModel::Steps { initial: *rate, steps }
+            }
+        }
+        file::Capacity::Trace(trace) => {
+            let millis = trace.opportunities.iter().map(|at| at.as_nanos() / 1_000_000).collect();
+            RateModel::Trace(Arc::new(ropewalk_netsim::Trace::from_millis(millis)?))
+        }
+    })
+}
+
+fn limit(limit: file::Limit) -> ropewalk_netsim::link::Limit {
+    match limit {
+        file::Limit::Unlimited => ropewalk_netsim::link::Limit::Unlimited,
+        file::Limit::Packets(n) => ropewalk_netsim::link::Limit::Packets(n),
+        file::Limit::Bytes(n) => ropewalk_netsim::link::Limit::Bytes(n),
+    }
+}
+
+fn queue_model(queue: &file::Queue, rate: Rate, packet: u32) -> QueueModel {
+    let most = limit(queue.limit);
+    let packets = match queue.limit {
+        file::Limit::Unlimited => 1000.0,
+        file::Limit::Packets(n) => n as f64,
+        file::Limit::Bytes(n) => n as f64 / packet as f64,
+    };
+    match queue.discipline {
+        file::Discipline::DropTail => QueueModel::DropTail(most),
+        file::Discipline::Red { min, max, probability, weight } => QueueModel::Red(Red {
+            min_threshold: min * packets,
+            max_threshold: max * packets,
+            max_probability: probability,
+            weight,
+            gentle: true,
+            ecn: false,
+            packet_time: rate.time_for(packet as u64),
+            limit: most,
+        }),
+        file::Discipline::CoDel { target, interval } => {
+            QueueModel::CoDel(CoDel { target, interval, mtu: packet, ecn: false, limit: most })
+        }
+    }
+}
+
+fn delay_schedule(
+    side: &file::LinkSide,
+) -> Result<Schedule<Duration>, Box<dyn core::error::Error>> {
+    let steps = side.steps.iter().filter_map(|s| Some((s.at, s.delay?))).collect();
+    Ok(Schedule::steps(side.delay, steps)?)
+}
+
+fn loss_schedule(
+    side: &file::LinkSide,
+) -> Result<Schedule<LossModel>, Box<dyn core::error::Error>> {
+    let mut steps = Vec::new();
+    for step in &side.steps {
+        if let Some(rate) = step.loss {
+            steps.push((step.at, LossModel::bernoulli(rate)?));
+        }
+    }
+    Ok(Schedule::steps(loss_model(&side.loss)?, steps)?)
+}
+
+fn loss_model(loss: &file::Loss) -> Result<LossModel, Box<dyn core::error::Error>> {
+    Ok(match loss {
+        file::Loss::None => LossModel::None,
+        file::Loss::Bernoulli { rate } => LossModel::Bernoulli(Bernoulli::new(*rate)?),
+        file::Loss::GilbertElliott { p, r, good, bad } => {
+            LossModel::GilbertElliott(GilbertElliott::new(*p, *r, *good, *bad)?)
+        }
+        file::Loss::Markov { transitions, loss } => {
+            LossModel::Markov(Markov::new(transitions, loss)?)
+        }
+        file::Loss::Round { rate, .. } => LossModel::Round(Round::new(*rate)?),
+        file::Loss::Trace { losses } => {
+            let last = losses.last().copied().unwrap_or(0) as usize;
+            let indices: Vec<usize> = losses.iter().map(|i| *i as usize).collect();
+            // The list is given once, not looped: what follows it is never lost.
+            LossModel::Trace(LossTrace::from_indices(&indices, last + (1 << 32))?)
+        }
+    })
+}
+
+fn add_cross(
+    world: &mut World<Wire, Endpoint>,
+    scenario: &file::Scenario,
+    paths: &[PathLinks],
+    shared: &[(LinkId, LinkId)],
+) {
+    // Flows of associations are numbered from 0; cross traffic begins far above.
+    const FIRST_FLOW: u32 = 1 << 24;
+    let mut flow = FIRST_FLOW;
+    for (number, cross) in scenario.cross.iter().enumerate() {
+        let (up, down) = match cross.on {
+            // A path's own link is the first on the way up and the last on the way down.
+            file::Target::Path(i) => (paths[i].up[0], *paths[i].down.last().unwrap_or(&paths[i].up[0])),
+            file::Target::Link(i) => shared[i],
+        };
+        let link = if cross.side == file::Side::Up { up } else { down };
+        for copy in 0..cross.flows {
+            let config = CrossConfig {
+                pattern: pattern(&cross.kind),
+                packet: cross.packet,
+                start: cross.start,
+                stop: cross.stop.unwrap_or(Time::FAR_FUTURE),
+            };
+            world.add_cross(&format!("{number}/{copy}"), &config, flow, &[link]);
+            flow += 1;
+        }
+    }
+}
+
+fn pattern(kind: &file::CrossKind) -> Pattern {
+    match *kind {
+        file::CrossKind::Cbr { rate } => Pattern::Cbr(rate),
+        file::CrossKind::OnOff { rate, on_time, off_time } => {
+            Pattern::OnOff { rate, on: on_time, off: off_time }
+        }
+        file::CrossKind::Poisson { rate } => Pattern::Poisson(rate),
+        file::CrossKind::Greedy { rtt } => Pattern::Greedy(Greedy::new(Feedback::Delay(rtt))),
+    }
+}

@@ -1,0 +1,252 @@
+//! One run: build the world, let time pass, measure.
+
+use core::fmt;
+
+use ropewalk_base::{Duration, Seed, Time};
+use ropewalk_engine::scheduler::Scheduler;
+use ropewalk_engine::sctp::association::CloseReason;
+use ropewalk_engine::sctp::{AbortCause, Association, Data};
+use ropewalk_engine::record::DecisionRecord;
+use ropewalk_netsim::{HostId, World};
+use ropewalk_scenario::{self as file, Scenario};
+
+use crate::cost::Stopwatch;
+use crate::endpoint::{Application, Endpoint, Wire};
+use crate::engine_config;
+use crate::measure::{Meter, sequence_of};
+use crate::network::{PathLinks, add_links, add_routes};
+use crate::result::RunResult;
+use crate::series::{Sequence, Series};
+
+/// What to keep of a run beside its result.
+#[derive(Clone, Debug, Default)]
+pub struct RunOptions {
+    /// Keep time series at the scenario's interval.
+    pub series: bool,
+    /// Keep every arrival of the first so much time, for sequence-time plots.
+    pub sequence: Option<Duration>,
+    /// A scheduler in place of the scenario's, for guests.
+    pub scheduler: Option<Scheduler>,
+}
+
+/// A finished run.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// The figures.
+    pub result: RunResult,
+    /// Series, if asked for.
+    pub series: Option<Series>,
+    /// The first seconds, if asked for.
+    pub sequence: Option<Sequence>,
+    /// Decisions of the first association's sender, if the scenario records them.
+    pub decisions: Vec<DecisionRecord>,
+}
+
+/// Why a run failed.
+#[derive(Clone, Debug)]
+pub enum RunError {
+    /// The engine does not know the scheduler.
+    Scheduler(String),
+    /// The network cannot be built.
+    Network(String),
+    /// Nothing more can happen, and the transfer is not done.
+    Stuck {
+        /// When.
+        at: Time,
+        /// What had been delivered, bytes.
+        delivered: u64,
+        /// What is the matter, in words.
+        diagnosis: String,
+    },
+}
+
+impl fmt::Display for RunError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Scheduler(text) | Self::Network(text) => f.write_str(text),
+            Self::Stuck { at, delivered, diagnosis } => {
+                write!(f, "the transfer stopped at {at} with {delivered} B delivered: {diagnosis}")
+            }
+        }
+    }
+}
+
+impl core::error::Error for RunError {}
+
+/// The ends of one association.
+#[derive(Clone, Copy, Debug)]
+pub struct Transfer {
+    /// Sender.
+    pub sender: HostId,
+    /// Receiver.
+    pub receiver: HostId,
+    /// When it starts.
+    pub start: Time,
+}
+
+/// A world that is ready to run.
+pub(crate) struct Setup {
+    pub world: World<Wire, Endpoint>,
+    pub transfers: Vec<Transfer>,
+    pub links: Vec<PathLinks>,
+}
+
+/// Runs a scenario.
+///
+/// # Errors
+/// [`RunError`].
+pub fn run(scenario: &Scenario, options: &RunOptions) -> Result<Run, RunError> {
+    let watch = Stopwatch::start();
+    let mut setup = set_up(scenario, options)?;
+    let end = Time::ZERO + scenario.transfer.duration;
+    let mut meter = Meter::new(scenario, &setup, options.series);
+    let warm = Time::ZERO + scenario.transfer.warmup;
+    if !scenario.transfer.warmup.is_zero() {
+        advance(&mut setup, &mut meter, scenario, warm)?;
+        meter.reset(&mut setup, warm);
+    }
+    let ended = advance(&mut setup, &mut meter, scenario, end)?;
+    check_progress(&setup, scenario, ended)?;
+    let mut run = meter.finish(&mut setup, scenario, ended);
+    run.sequence = options.sequence.map(|_| sequence_of(&setup, scenario));
+    let engine = &mut run.result.engine;
+    engine.cpu_s = watch.seconds();
+    engine.packets_per_cpu_s = engine.packets as f64 / engine.cpu_s.max(1e-9);
+    Ok(run)
+}
+
+fn set_up(scenario: &Scenario, options: &RunOptions) -> Result<Setup, RunError> {
+    let seed = Seed::root(scenario.transfer.seed);
+    let mut world = World::new(seed.child("network"));
+    let links = add_links(&mut world, scenario)?;
+    let config = engine_config::config(scenario);
+    let scheduler = match &options.scheduler {
+        Some(scheduler) => scheduler.clone(),
+        None => engine_config::scheduler(&scenario.scheduler)
+            .map_err(|e| RunError::Scheduler(e.to_string()))?,
+    };
+    let chunk = config.chunk_limit() - Data::HEADER;
+    let mut transfers = Vec::with_capacity(scenario.world.associations as usize);
+    for number in 0..scenario.world.associations {
+        let start = Time::ZERO + scenario.world.stagger * number as u64;
+        let seed = seed.child("association").child(&number.to_string());
+        let out = Association::start_later(config.clone(), scheduler.clone(), seed.child("sender"), start);
+        let back = Association::listen(config.clone(), scheduler.clone(), seed.child("receiver"));
+        let application = application(scenario, chunk, start);
+        let unordered = scenario.transfer.unordered;
+        let sender = world.add_host(Endpoint::new(out, application, number, unordered));
+        let receiver = world.add_host(Endpoint::new(back, Application::Sink, number, unordered));
+        let (there, back) = add_routes(&mut world, &links, sender, receiver);
+        world.host_mut(sender).routes = there;
+        let end = world.host_mut(receiver);
+        end.routes = back;
+        end.wanted = scenario.transfer.bytes;
+        if let Some(length) = options.sequence.filter(|_| number == 0) {
+            end.keep_marks(Time::ZERO + length);
+        }
+        transfers.push(Transfer { sender, receiver, start });
+    }
+    Ok(Setup { world, transfers, links })
+}
+
+fn application(scenario: &Scenario, chunk: u32, start: Time) -> Application {
+    let left = scenario.transfer.bytes;
+    match scenario.transfer.application {
+        file::Application::Bulk => {
+            let message = scenario.transfer.message.unwrap_or(chunk as u64);
+            Application::Bulk { message: message.min(u32::MAX as u64) as u32, left }
+        }
+        file::Application::Steady { rate, message } => Application::Steady {
+            message: message.min(u32::MAX as u64) as u32,
+            every: rate.time_for(message),
+            next: start,
+            left,
+        },
+    }
+}
+
+/// Lets time pass until `end`, or until all wanted bytes are delivered; tells when it stopped.
+fn advance(
+    setup: &mut Setup,
+    meter: &mut Meter,
+    scenario: &Scenario,
+    end: Time,
+) -> Result<Time, RunError> {
+    let wants_bytes = scenario.transfer.bytes.is_some();
+    loop {
+        let next = meter.next_sample().map_or(end, |at| at.min(end));
+        if wants_bytes {
+            if let Some(done) = run_until_done(setup, next) {
+                return Ok(done);
+            }
+        } else {
+            setup.world.run_until(next);
+        }
+        if meter.next_sample().is_some_and(|at| at <= next) {
+            meter.sample(setup, next);
+        }
+        if next >= end {
+            return Ok(end);
+        }
+    }
+}
+
+fn run_until_done(setup: &mut Setup, until: Time) -> Option<Time> {
+    let done = |setup: &Setup| {
+        let ends = setup.transfers.iter().map(|t| setup.world.host(t.receiver).done_at);
+        ends.collect::<Option<Vec<_>>>().and_then(|all| all.into_iter().max())
+    };
+    let mut left = setup.transfers.len() * 64;
+    while setup.world.step_until(until).is_some() {
+        // Asking all ends after each event would cost more than the event.
+        left -= 1;
+        if left == 0 || setup.transfers.len() == 1 {
+            left = setup.transfers.len() * 64;
+            if let Some(at) = done(setup) {
+                return Some(at);
+            }
+        }
+    }
+    setup.world.run_until(until);
+    done(setup)
+}
+
+/// A run in which nothing arrived, or that stopped half way, is a failure with a reason.
+fn check_progress(setup: &Setup, scenario: &Scenario, ended: Time) -> Result<(), RunError> {
+    let Some(first) = setup.transfers.first() else { return Ok(()) };
+    let (sender, receiver) = (setup.world.host(first.sender), setup.world.host(first.receiver));
+    let delivered = receiver.read_bytes;
+    if let Some((at, reason)) = sender.closed {
+        return Err(RunError::Stuck { at, delivered, diagnosis: why_closed(reason).to_owned() });
+    }
+    let unfinished = scenario.transfer.bytes.is_some() && receiver.done_at.is_none();
+    let nothing = delivered == 0 && scenario.transfer.bytes.is_none();
+    if !unfinished && !nothing {
+        return Ok(());
+    }
+    let diagnosis = if sender.connected.is_none() {
+        "the handshake did not complete; see the loss, outages and delay of the first path"
+    } else if nothing {
+        "the association came up but no data arrived; see loss, outages and the receive buffer"
+    } else {
+        "the time given was not enough; raise transfer.duration or lower transfer.bytes"
+    };
+    Err(RunError::Stuck { at: ended, delivered, diagnosis: diagnosis.to_owned() })
+}
+
+const fn why_closed(reason: CloseReason) -> &'static str {
+    match reason {
+        CloseReason::NoAnswer => {
+            "the peer never answered the INIT; see the loss and outages of the paths"
+        }
+        CloseReason::Unreachable => {
+            "the peer stopped answering: more timeouts in a row than sctp.association_max_retrans"
+        }
+        CloseReason::Aborted(AbortCause::ProtocolViolation)
+        | CloseReason::AbortedByPeer(AbortCause::ProtocolViolation) => {
+            "an end broke the protocol; this is a defect of the engine"
+        }
+        CloseReason::Aborted(_) | CloseReason::AbortedByPeer(_) => "the association was aborted",
+        CloseReason::Shutdown => "the association was shut down",
+    }
+}

@@ -1,0 +1,56 @@
+//! Time series at a chosen interval, and the first arrivals for sequence-time plots.
+
+use serde::{Deserialize, Serialize};
+
+/// One value per interval; `time_s` is the end of it.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, PartialEq)]
+pub struct Series {
+    /// End of the interval, s since the start.
+    pub time_s: Vec<f64>,
+    /// User data handed over in the interval, bit/s.
+    pub goodput_bps: Vec<f64>,
+    /// User data handed over so far, bytes.
+    pub delivered_bytes: Vec<u64>,
+    /// Bytes held out of order.
+    pub receive_buffer_bytes: Vec<u64>,
+    /// Bytes free.
+    pub receive_window_bytes: Vec<u64>,
+    /// Each path.
+    pub paths: Vec<PathSeries>,
+}
+
+/// One path over time.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, PartialEq)]
+pub struct PathSeries {
+    /// Name.
+    pub name: String,
+    /// User data acknowledged in the interval, bit/s.
+    pub throughput_bps: Vec<f64>,
+    /// Congestion window, bytes.
+    pub cwnd_bytes: Vec<u64>,
+    /// In flight, bytes.
+    pub in_flight_bytes: Vec<u64>,
+    /// Smoothed round trip, s.
+    pub srtt_s: Vec<Option<f64>>,
+}
+
+/// The first seconds packet by packet.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, PartialEq)]
+pub struct Sequence {
+    /// Arrivals on each path.
+    pub paths: Vec<SequencePath>,
+    /// Chunks released to the application so far.
+    pub delivered: SequencePath,
+}
+
+/// Times and chunk numbers.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, PartialEq)]
+pub struct SequencePath {
+    /// Name.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub name: String,
+    /// When, s since the start.
+    pub time_s: Vec<f64>,
+    /// Chunk number.
+    pub seq: Vec<u64>,
+}

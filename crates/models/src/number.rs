@@ -1,0 +1,102 @@
+//! Arguments that are checked once, and errors that show what was wrong.
+
+use core::fmt;
+
+/// A number outside the range in which the model means anything.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct OutOfRange {
+    /// The argument, with its unit.
+    pub name: &'static str,
+    /// What was given.
+    pub value: f64,
+    /// What would have been accepted, in words.
+    pub valid: &'static str,
+}
+
+impl fmt::Display for OutOfRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} = {} is out of range: it must be {}", self.name, self.value, self.valid)
+    }
+}
+
+impl core::error::Error for OutOfRange {}
+
+/// Why a model of several paths refused its arguments.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum PathsError {
+    /// One of the numbers makes no sense.
+    Number(OutOfRange),
+    /// Fewer paths than the model needs.
+    TooFew {
+        /// How many were given.
+        given: usize,
+        /// How many it takes.
+        least: usize,
+    },
+    /// Lists that should have one entry per path differ in length.
+    Lengths {
+        /// Entries of the rates.
+        rates: usize,
+        /// Entries of the round trips.
+        round_trips: usize,
+    },
+}
+
+impl fmt::Display for PathsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(e) => e.fmt(f),
+            Self::TooFew { given, least } => {
+                write!(f, "{given} path(s) given, this model needs at least {least}")
+            }
+            Self::Lengths { rates, round_trips } => {
+                write!(f, "{rates} rates but {round_trips} round trips: give one of each per path")
+            }
+        }
+    }
+}
+
+impl core::error::Error for PathsError {}
+
+impl From<OutOfRange> for PathsError {
+    fn from(e: OutOfRange) -> Self {
+        Self::Number(e)
+    }
+}
+
+/// `value` if it is finite and above zero.
+pub(crate) fn positive(name: &'static str, value: f64) -> Result<f64, OutOfRange> {
+    if value.is_finite() && value > 0.0 {
+        return Ok(value);
+    }
+    Err(OutOfRange { name, value, valid: "a finite number above 0" })
+}
+
+/// `value` if it is finite and not negative.
+pub(crate) fn not_negative(name: &'static str, value: f64) -> Result<f64, OutOfRange> {
+    if value.is_finite() && value >= 0.0 {
+        return Ok(value);
+    }
+    Err(OutOfRange { name, value, valid: "a finite number, 0 or above" })
+}
+
+/// An error unless there are at least `least` paths.
+pub(crate) fn at_least(given: usize, least: usize) -> Result<(), PathsError> {
+    if given >= least { Ok(()) } else { Err(PathsError::TooFew { given, least }) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refuses_what_is_not_a_usable_number_and_says_why() {
+        for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+            assert!(positive("rate_bps", bad).is_err(), "{bad} was accepted");
+        }
+        assert!(not_negative("rtt_s", 0.0).is_ok());
+        assert!(not_negative("rtt_s", -1e-9).is_err());
+        let message = positive("rate_bps", -3.0).unwrap_err().to_string();
+        assert_eq!(message, "rate_bps = -3 is out of range: it must be a finite number above 0");
+    }
+}

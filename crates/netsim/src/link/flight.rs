@@ -1,0 +1,129 @@
+//! What is on its way: packets by the instant of their arrival.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+use ropewalk_base::Time;
+
+use super::stats::DropCause;
+use crate::packet::Packet;
+
+/// What becomes of a packet at the end of the wire.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Fate {
+    Delivered,
+    Dropped(DropCause),
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Travelling<P> {
+    pub(super) arrive: Time,
+    pub(super) fate: Fate,
+    pub(super) packet: Packet<P>,
+}
+
+/// Packets under way.
+#[derive(Clone, Debug)]
+pub(super) struct Flight<P> {
+    /// When the next packet arrives; kept here because it is asked for at every event.
+    next: Time,
+    store: Store<P>,
+}
+
+/// In order they need no search; only a link that may reorder pays for a heap.
+#[derive(Clone, Debug)]
+enum Store<P> {
+    InOrder(VecDeque<Travelling<P>>),
+    AnyOrder { heap: BinaryHeap<Reverse<Keyed<P>>>, sequence: u64 },
+}
+
+impl<P> Flight<P> {
+    pub(super) fn new(may_reorder: bool) -> Self {
+        let store = if may_reorder {
+            Store::AnyOrder { heap: BinaryHeap::new(), sequence: 0 }
+        } else {
+            Store::InOrder(VecDeque::new())
+        };
+        Self { next: Time::FAR_FUTURE, store }
+    }
+
+    #[inline]
+    pub(super) fn push(&mut self, travelling: Travelling<P>) {
+        self.next = self.next.min(travelling.arrive);
+        match &mut self.store {
+            Store::InOrder(queue) => {
+                debug_assert!(queue.back().is_none_or(|last| last.arrive <= travelling.arrive));
+                queue.push_back(travelling);
+            }
+            Store::AnyOrder { heap, sequence } => {
+                *sequence += 1;
+                heap.push(Reverse(Keyed { sequence: *sequence, travelling }));
+            }
+        }
+    }
+
+    /// When the next packet arrives; [`Time::FAR_FUTURE`] without one.
+    #[inline]
+    pub(super) fn next(&self) -> Time {
+        self.next
+    }
+
+    /// The next packet, if it has arrived by `now`.
+    #[inline]
+    pub(super) fn pop(&mut self, now: Time) -> Option<Travelling<P>> {
+        if self.next > now {
+            return None;
+        }
+        let popped = match &mut self.store {
+            Store::InOrder(queue) => queue.pop_front(),
+            Store::AnyOrder { heap, .. } => heap.pop().map(|Reverse(keyed)| keyed.travelling),
+        };
+        let head = match &self.store {
+            Store::InOrder(queue) => queue.front(),
+            Store::AnyOrder { heap, .. } => heap.peek().map(|Reverse(keyed)| &keyed.travelling),
+        };
+        self.next = head.map_or(Time::FAR_FUTURE, |travelling| travelling.arrive);
+        popped
+    }
+
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        match &self.store {
+            Store::InOrder(queue) => queue.len(),
+            Store::AnyOrder { heap, .. } => heap.len(),
+        }
+    }
+}
+
+/// A packet ordered by its arrival, then by the order of sending.
+#[derive(Clone, Debug)]
+struct Keyed<P> {
+    sequence: u64,
+    travelling: Travelling<P>,
+}
+
+impl<P> Keyed<P> {
+    fn key(&self) -> (Time, u64) {
+        (self.travelling.arrive, self.sequence)
+    }
+}
+
+impl<P> PartialEq for Keyed<P> {
+    fn eq(&self, other: &Self) -> bool {
+        self.key() == other.key()
+    }
+}
+
+impl<P> Eq for Keyed<P> {}
+
+impl<P> PartialOrd for Keyed<P> {
+    fn partial_cmp(&self, other: &Self) -> Option<core::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<P> Ord for Keyed<P> {
+    fn cmp(&self, other: &Self) -> core::cmp::Ordering {
+        self.key().cmp(&other.key())
+    }
+}

@@ -1,0 +1,288 @@
+//! One direction of a link: shaper, queue, wire.
+//!
+//! A queue that decides at the offer (drop-tail, RED) lets the link compute at once when the packet will be sent and when
+//! it will arrive; then the only event per packet is its arrival. A queue that decides when the packet is about to be
+//! sent (CoDel) costs one event more.
+
+mod config;
+mod flight;
+mod jitter;
+mod loss;
+mod outage;
+mod queue;
+mod shaper;
+mod stats;
+mod wire;
+
+use ropewalk_base::{Seed, Time};
+
+pub use config::{ConfigError, LinkConfig, LossPlace, Reordering};
+pub use jitter::Jitter;
+pub use loss::{Bernoulli, GilbertElliott, LossError, LossModel, LossTrace, Markov, Round};
+pub use outage::{Outage, Outages, Span};
+pub use queue::{CoDel, Limit, QueueModel, Red};
+pub use shaper::RateModel;
+pub use stats::{DropCause, Drops, LinkStats};
+
+use crate::packet::Packet;
+use flight::Fate;
+use queue::backlog::Backlog;
+use queue::codel::CoDelQueue;
+use queue::red::{RedQueue, Verdict};
+use shaper::Shaper;
+use wire::Wire;
+
+/// What a link says to an offered packet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Admission {
+    /// It is on its way, which does not mean that it arrives.
+    Admitted,
+    /// It is gone.
+    Dropped(DropCause),
+}
+
+/// One direction of a link. Times given to it must never go back.
+#[derive(Clone, Debug)]
+pub struct Link<P> {
+    shaper: Shaper,
+    discipline: Discipline<P>,
+    /// Transmissions: those to come, as far as they are known, and totals.
+    backlog: Backlog,
+    wire: Wire<P>,
+    counters: Counters,
+}
+
+/// When the queue decides.
+#[derive(Clone, Debug)]
+enum Discipline<P> {
+    DropTail(Limit),
+    Red(Box<RedQueue>),
+    CoDel(Box<CoDelQueue<P>>),
+}
+
+#[derive(Clone, Debug, Default)]
+struct Counters {
+    offered: u64,
+    offered_bytes: u64,
+    delivered: u64,
+    delivered_bytes: u64,
+    duplicated: u64,
+    dropped: Drops,
+    marked: u64,
+    queue_max_packets: u64,
+    queue_max_bytes: u64,
+}
+
+impl<P: Clone> Link<P> {
+    /// A link that draws its luck from the children of `seed`.
+    ///
+    /// # Errors
+    /// If a value of `config` cannot be.
+    pub fn new(config: &LinkConfig, seed: Seed) -> Result<Self, ConfigError> {
+        config.check()?;
+        let discipline = match config.queue {
+            QueueModel::DropTail(limit) => Discipline::DropTail(limit),
+            QueueModel::Red(red) => {
+                Discipline::Red(Box::new(RedQueue::new(red, seed.child("red").rng())))
+            }
+            QueueModel::CoDel(codel) => Discipline::CoDel(Box::new(CoDelQueue::new(codel))),
+        };
+        Ok(Self {
+            shaper: Shaper::new(&config.rate, config.outages.holds()),
+            discipline,
+            backlog: Backlog::default(),
+            wire: Wire::new(config, seed),
+            counters: Counters::default(),
+        })
+    }
+
+    /// Offers a packet.
+    #[inline]
+    pub fn offer(&mut self, now: Time, packet: Packet<P>) -> Admission {
+        self.counters.offered += 1;
+        self.counters.offered_bytes += u64::from(packet.size);
+        let admission = match self.wire.refuses(now, packet.flow, packet.round) {
+            Some(cause) => Admission::Dropped(cause),
+            None => self.enqueue(now, packet),
+        };
+        if let Admission::Dropped(cause) = admission {
+            self.counters.dropped.count(cause);
+        }
+        self.assert_conservation();
+        admission
+    }
+
+    /// When the link next has something to do, if ever.
+    #[inline]
+    pub fn next_wake(&self) -> Option<Time> {
+        let mut next = self.wire.flight.next();
+        if let Discipline::CoDel(queue) = &self.discipline {
+            next = next.min(dequeue_time(queue, &self.shaper));
+        }
+        (next < Time::FAR_FUTURE).then_some(next)
+    }
+
+    /// Does what is due at `now`; packets that have arrived go to `out`, in order.
+    pub fn wake(&mut self, now: Time, out: &mut Vec<Packet<P>>) {
+        while let Some(packet) = self.take(now) {
+            out.push(packet);
+        }
+    }
+
+    /// Does what is due at `now` until a packet arrives, and returns it. `None` when nothing more has
+    /// arrived by `now`.
+    #[inline]
+    pub fn take(&mut self, now: Time) -> Option<Packet<P>> {
+        if let Discipline::CoDel(_) = &self.discipline {
+            self.dequeue_due(now);
+        }
+        while let Some(travelling) = self.wire.flight.pop(now) {
+            match travelling.fate {
+                Fate::Delivered => {
+                    self.counters.delivered += 1;
+                    self.counters.delivered_bytes += u64::from(travelling.packet.size);
+                    self.assert_conservation();
+                    return Some(travelling.packet);
+                }
+                Fate::Dropped(cause) => self.counters.dropped.count(cause),
+            }
+        }
+        self.assert_conservation();
+        None
+    }
+
+    #[inline]
+    fn enqueue(&mut self, now: Time, mut packet: Packet<P>) -> Admission {
+        self.backlog.advance(now);
+        let size = packet.size;
+        let start = self.shaper.next_start(now);
+        let verdict = match &mut self.discipline {
+            Discipline::DropTail(limit) => {
+                let room = start <= now
+                    || limit.admits(self.backlog.packets(), self.backlog.bytes(), size);
+                if room { Verdict::Admit } else { Verdict::Full }
+            }
+            Discipline::Red(red) => {
+                let idle_since = self.backlog.idle_since(now);
+                red.judge(now, idle_since, &self.backlog, size, packet.ect)
+            }
+            Discipline::CoDel(_) => return self.enqueue_codel(now, packet),
+        };
+        match verdict {
+            Verdict::Admit => {}
+            Verdict::Mark => {
+                packet.ce = true;
+                self.counters.marked += 1;
+            }
+            Verdict::Full => return Admission::Dropped(DropCause::Full),
+            Verdict::Early => return Admission::Dropped(DropCause::Early),
+        }
+        self.transmit(now, packet);
+        self.note_queue(self.backlog.packets(), self.backlog.bytes());
+        Admission::Admitted
+    }
+
+    /// Fixes when the packet is sent, and sends it.
+    #[inline]
+    fn transmit(&mut self, now: Time, packet: Packet<P>) {
+        let service = self.shaper.serve(now, packet.size);
+        self.backlog.push(now, service, packet.size);
+        self.counters.duplicated += self.wire.send(service, packet);
+    }
+
+    fn enqueue_codel(&mut self, now: Time, packet: Packet<P>) -> Admission {
+        self.dequeue_due(now);
+        let Discipline::CoDel(queue) = &mut self.discipline else {
+            unreachable!("asked for CoDel")
+        };
+        let idle = queue.packets() == 0 && self.shaper.next_start(now) <= now;
+        if !idle && !queue.has_room(packet.size) {
+            return Admission::Dropped(DropCause::Full);
+        }
+        queue.push(now, packet);
+        self.dequeue_due(now);
+        if let Discipline::CoDel(queue) = &self.discipline {
+            let (packets, bytes) = (queue.packets(), queue.bytes());
+            self.note_queue(packets, bytes);
+        }
+        Admission::Admitted
+    }
+
+    /// Takes packets out of the managed queue for as long as the transmitter is free by `now`.
+    fn dequeue_due(&mut self, now: Time) {
+        while let Discipline::CoDel(queue) = &mut self.discipline {
+            let at = dequeue_time(queue, &self.shaper);
+            if at > now {
+                return;
+            }
+            let out = queue.pop(at);
+            for _ in 0..out.dropped {
+                self.counters.dropped.count(DropCause::Early);
+            }
+            self.counters.marked += u64::from(out.marked);
+            if let Some(packet) = out.packet {
+                self.transmit(at, packet);
+            }
+        }
+    }
+
+    #[inline]
+    fn note_queue(&mut self, packets: usize, bytes: u64) {
+        let counters = &mut self.counters;
+        counters.queue_max_packets = counters.queue_max_packets.max(packets as u64);
+        counters.queue_max_bytes = counters.queue_max_bytes.max(bytes);
+    }
+
+    /// Everything counted until `now`, which must not lie before the last time given.
+    pub fn stats(&self, now: Time) -> LinkStats {
+        let c = &self.counters;
+        let snapshot = self.backlog.snapshot(now);
+        let (held, waited) = match &self.discipline {
+            Discipline::CoDel(queue) => (queue.packets() as u64, queue.waited(now)),
+            Discipline::DropTail(_) | Discipline::Red(_) => (0, (0, 0)),
+        };
+        let elapsed = (now.as_nanos() as f64).max(1.0);
+        LinkStats {
+            offered: c.offered,
+            offered_bytes: c.offered_bytes,
+            delivered: c.delivered,
+            delivered_bytes: c.delivered_bytes,
+            duplicated: c.duplicated,
+            dropped: c.dropped,
+            marked: c.marked,
+            queued: held + snapshot.waiting,
+            in_flight: self.wire.flight.len() as u64 - snapshot.waiting,
+            queue_max_packets: c.queue_max_packets,
+            queue_max_bytes: c.queue_max_bytes,
+            queue_mean_packets: (waited.0 + snapshot.wait_nanos) as f64 / elapsed,
+            queue_mean_bytes: (waited.1 + snapshot.wait_byte_nanos) as f64 / elapsed,
+            sent_bytes: snapshot.sent_bytes,
+            busy: snapshot.busy,
+            capacity_bytes: self.shaper.capacity_bytes(now),
+        }
+    }
+
+    /// What came in went out or is inside.
+    #[inline]
+    fn assert_conservation(&self) {
+        debug_assert_eq!(
+            self.counters.offered + self.counters.duplicated,
+            self.held() as u64 + self.counters.delivered + self.counters.dropped.total(),
+            "packets appeared or vanished: {:?}",
+            self.counters
+        );
+    }
+
+    fn held(&self) -> usize {
+        let queued = match &self.discipline {
+            Discipline::CoDel(queue) => queue.packets(),
+            Discipline::DropTail(_) | Discipline::Red(_) => 0,
+        };
+        queued + self.wire.flight.len()
+    }
+}
+
+/// When the head of a managed queue may be sent; [`Time::FAR_FUTURE`] without one.
+fn dequeue_time<P>(queue: &CoDelQueue<P>, shaper: &Shaper) -> Time {
+    queue.head_since().map_or(Time::FAR_FUTURE, |since| shaper.next_start(since))
+}

@@ -1,0 +1,170 @@
+//! What happens to a packet after the queue: loss, damage, duplication, propagation.
+
+use ropewalk_base::{Duration, Rng, Seed, Time};
+
+use super::config::{LinkConfig, LossPlace, Reordering};
+use super::flight::{Fate, Flight, Travelling};
+use super::jitter::Jitter;
+use super::loss::LossModel;
+use super::outage::{self, Span};
+use super::shaper::Service;
+use super::stats::DropCause;
+use crate::packet::Packet;
+use crate::schedule::Schedule;
+
+/// The wire of one link and the packets on it.
+#[derive(Clone, Debug)]
+pub(super) struct Wire<P> {
+    delay: Schedule<Duration>,
+    /// The latest arrival of a packet that keeps its place.
+    last_arrival: Time,
+    allow_reorder: bool,
+    /// What can go wrong; `None` on a link on which nothing does, which most are.
+    troubles: Option<Box<Troubles>>,
+    pub(super) flight: Flight<P>,
+}
+
+/// Each trouble has its own random stream, so that turning one on leaves the others' luck alone.
+#[derive(Clone, Debug)]
+struct Troubles {
+    loss: Schedule<LossModel>,
+    loss_place: LossPlace,
+    loss_rng: Rng,
+    corruption: f64,
+    corruption_rng: Rng,
+    duplication: f64,
+    duplication_rng: Rng,
+    jitter: Option<Jitter>,
+    jitter_rng: Rng,
+    reordering: Option<Reordering>,
+    reordering_rng: Rng,
+    /// Spans in which packets are dropped.
+    outages: Vec<Span>,
+}
+
+impl<P: Clone> Wire<P> {
+    pub(super) fn new(config: &LinkConfig, seed: Seed) -> Self {
+        Self {
+            delay: config.delay.clone(),
+            last_arrival: Time::ZERO,
+            allow_reorder: config.allow_reorder,
+            troubles: Troubles::new(config, seed).map(Box::new),
+            flight: Flight::new(config.may_reorder()),
+        }
+    }
+
+    /// Why a packet offered at `now` does not even come to the queue, if so.
+    #[inline]
+    pub(super) fn refuses(&mut self, now: Time, flow: u32, round: u64) -> Option<DropCause> {
+        let troubles = self.troubles.as_deref_mut()?;
+        if outage::covers(&troubles.outages, now) {
+            return Some(DropCause::Outage);
+        }
+        let lost = troubles.loss_place == LossPlace::Entry
+            && troubles.loss.at(now).lost(&mut troubles.loss_rng, flow, round);
+        lost.then_some(DropCause::Loss)
+    }
+
+    /// Sends a packet; returns the number of copies made of it.
+    #[inline]
+    pub(super) fn send(&mut self, service: Service, packet: Packet<P>) -> u64 {
+        let delay = *self.delay.at(service.depart);
+        if self.troubles.is_some() {
+            return self.send_through_trouble(service, delay, packet);
+        }
+        let arrive = self.place(service.depart.saturating_add(delay));
+        self.flight.push(Travelling { arrive, fate: Fate::Delivered, packet });
+        0
+    }
+
+    /// The arrival of a packet that keeps its place, unless the link allows otherwise.
+    #[inline]
+    fn place(&mut self, arrive: Time) -> Time {
+        if self.allow_reorder {
+            return arrive;
+        }
+        self.last_arrival = self.last_arrival.max(arrive);
+        self.last_arrival
+    }
+
+    fn send_through_trouble(
+        &mut self,
+        service: Service,
+        delay: Duration,
+        packet: Packet<P>,
+    ) -> u64 {
+        let Some(troubles) = self.troubles.as_deref_mut() else { return 0 };
+        let fate = troubles.fate(service, &packet);
+        let (delay, overtaken) = troubles.delay(delay);
+        let twice = troubles.duplicates() && fate == Fate::Delivered;
+        let mut arrive = service.depart.saturating_add(delay);
+        if !overtaken {
+            arrive = self.place(arrive);
+        }
+        if twice {
+            self.flight.push(Travelling { arrive, fate, packet: packet.clone() });
+        }
+        self.flight.push(Travelling { arrive, fate, packet });
+        u64::from(twice)
+    }
+}
+
+impl Troubles {
+    /// The link's troubles, if it has any.
+    fn new(config: &LinkConfig, seed: Seed) -> Option<Self> {
+        let troubled = config.loss.values().any(|model| *model != LossModel::None)
+            || config.corruption > 0.0
+            || config.duplication > 0.0
+            || config.jitter.is_some()
+            || config.reordering.is_some()
+            || !config.outages.drops().is_empty();
+        troubled.then(|| Self {
+            loss: config.loss.clone(),
+            loss_place: config.loss_place,
+            loss_rng: seed.child("loss").rng(),
+            corruption: config.corruption,
+            corruption_rng: seed.child("corruption").rng(),
+            duplication: config.duplication,
+            duplication_rng: seed.child("duplication").rng(),
+            jitter: config.jitter,
+            jitter_rng: seed.child("jitter").rng(),
+            reordering: config.reordering,
+            reordering_rng: seed.child("reordering").rng(),
+            outages: config.outages.drops().to_vec(),
+        })
+    }
+
+    /// What becomes of the packet. Every stream takes its draw whatever the others say.
+    #[inline]
+    fn fate<P>(&mut self, service: Service, packet: &Packet<P>) -> Fate {
+        let lost = self.loss_place == LossPlace::Wire
+            && self.loss.at(service.start).lost(&mut self.loss_rng, packet.flow, packet.round);
+        let damaged = self.corruption > 0.0 && self.corruption_rng.chance(self.corruption);
+        if outage::touches(&self.outages, service.start, service.depart) {
+            Fate::Dropped(DropCause::Outage)
+        } else if lost {
+            Fate::Dropped(DropCause::Loss)
+        } else if damaged {
+            Fate::Dropped(DropCause::Corruption)
+        } else {
+            Fate::Delivered
+        }
+    }
+
+    #[inline]
+    fn duplicates(&mut self) -> bool {
+        self.duplication > 0.0 && self.duplication_rng.chance(self.duplication)
+    }
+
+    /// The packet's own delay, and whether others may overtake it.
+    #[inline]
+    fn delay(&mut self, delay: Duration) -> (Duration, bool) {
+        let delay = self.jitter.map_or(delay, |jitter| jitter.apply(delay, &mut self.jitter_rng));
+        match self.reordering {
+            Some(reordering) if self.reordering_rng.chance(reordering.probability) => {
+                (delay.saturating_add(reordering.extra), true)
+            }
+            _ => (delay, false),
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! What a packet meets between its ends: routes, links, and the event queue that wakes them.
+
+use ropewalk_base::Time;
+
+use crate::cross::CrossId;
+use crate::event_queue::EventQueue;
+use crate::host::HostId;
+use crate::link::{Admission, Link};
+use crate::packet::Packet;
+use crate::route::{End, LinkId, RouteId, Routes, Step};
+
+/// Who waits in a slot of the event queue.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Actor {
+    Link(LinkId),
+    Host(HostId),
+    Cross(CrossId),
+}
+
+/// A link, and the instant at which the event queue will wake it; kept here too because at most
+/// offers it does not change.
+#[derive(Clone, Debug)]
+struct LinkEntry<P> {
+    slot: u32,
+    scheduled: Option<Time>,
+    inner: Link<P>,
+}
+
+/// Links, routes and the event queue: all that a packet meets between its ends.
+#[derive(Clone, Debug)]
+pub(crate) struct Network<P> {
+    pub(crate) now: Time,
+    pub(crate) events: EventQueue,
+    pub(crate) actors: Vec<Actor>,
+    links: Vec<LinkEntry<P>>,
+    pub(crate) routes: Routes,
+}
+
+impl<P: Clone> Network<P> {
+    pub(crate) fn new() -> Self {
+        Self {
+            now: Time::ZERO,
+            events: EventQueue::default(),
+            actors: Vec::new(),
+            links: Vec::new(),
+            routes: Routes::default(),
+        }
+    }
+
+    pub(crate) fn add_slot(&mut self, actor: Actor) -> u32 {
+        self.actors.push(actor);
+        self.events.add_slot()
+    }
+
+    pub(crate) fn add_link(&mut self, link: Link<P>) -> LinkId {
+        let id = LinkId(index(self.links.len()));
+        let slot = self.add_slot(Actor::Link(id));
+        self.links.push(LinkEntry { slot, scheduled: None, inner: link });
+        id
+    }
+
+    pub(crate) fn has(&self, id: LinkId) -> bool {
+        (id.0 as usize) < self.links.len()
+    }
+
+    pub(crate) fn link(&self, id: LinkId) -> &Link<P> {
+        &self.links[id.0 as usize].inner
+    }
+
+    /// Puts a packet on the first link of `route`.
+    #[inline]
+    pub(crate) fn launch(&mut self, route: RouteId, mut packet: Packet<P>) -> Admission {
+        packet.step = self.routes.start(route);
+        match self.routes.step(packet.step) {
+            Step::Link(first) => self.offer(first, packet),
+            Step::End(_) => unreachable!("a route has at least one link"),
+        }
+    }
+
+    /// Takes the next packet that is due off a link: onto the next link, or to the end of its route.
+    #[inline]
+    pub(crate) fn advance(&mut self, id: LinkId) -> Option<(End, Packet<P>)> {
+        let arrived = self.links[id.0 as usize].inner.take(self.now);
+        self.schedule(id);
+        let mut packet = arrived?;
+        packet.step += 1;
+        match self.routes.step(packet.step) {
+            Step::Link(next) => {
+                self.offer(next, packet);
+                None
+            }
+            Step::End(end) => Some((end, packet)),
+        }
+    }
+
+    #[inline]
+    fn offer(&mut self, id: LinkId, packet: Packet<P>) -> Admission {
+        let admission = self.links[id.0 as usize].inner.offer(self.now, packet);
+        self.schedule(id);
+        admission
+    }
+
+    #[inline]
+    fn schedule(&mut self, id: LinkId) {
+        let link = &mut self.links[id.0 as usize];
+        let next = link.inner.next_wake();
+        if next == link.scheduled {
+            return;
+        }
+        link.scheduled = next;
+        match next {
+            Some(time) => self.events.set(link.slot, time),
+            None => self.events.clear(link.slot),
+        }
+    }
+}
+
+pub(crate) fn index(length: usize) -> u32 {
+    u32::try_from(length).expect("fewer than 2^32 of a kind")
+}

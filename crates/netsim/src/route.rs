@@ -1,0 +1,77 @@
+//! Routes: which links a packet takes, and where it ends.
+
+use crate::cross::CrossId;
+use crate::host::{HostId, Port};
+
+/// A link of a world, in order of addition.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct LinkId(pub u32);
+
+/// A route of a world, in order of addition.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct RouteId(pub u32);
+
+/// Where a route ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum End {
+    /// At a host's port.
+    Host(HostId, Port),
+    /// At the receiver of a cross-traffic source.
+    CrossData(CrossId),
+    /// At the sender of a cross-traffic source, bringing an acknowledgement.
+    CrossAck(CrossId),
+}
+
+/// One step of a route.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Step {
+    /// Cross this link.
+    Link(LinkId),
+    /// Be there.
+    End(End),
+}
+
+/// All routes, step after step in one list, so that a packet carries one number and a hop costs one
+/// look-up.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Routes {
+    steps: Vec<Step>,
+    /// Index of each route's first step.
+    starts: Vec<u32>,
+}
+
+impl Routes {
+    /// Adds a route over `links` to `end`.
+    ///
+    /// # Panics
+    /// If `links` is empty: what takes no time needs no network.
+    pub(crate) fn add(&mut self, links: &[LinkId], end: End) -> RouteId {
+        assert!(!links.is_empty(), "a route has at least one link");
+        let id = RouteId(u32::try_from(self.starts.len()).expect("fewer than 2^32 routes"));
+        let start = u32::try_from(self.steps.len()).expect("fewer than 2^32 steps");
+        self.starts.push(start);
+        self.steps.extend(links.iter().map(|link| Step::Link(*link)));
+        self.steps.push(Step::End(end));
+        id
+    }
+
+    /// Index of the first step of `route`.
+    #[inline]
+    pub(crate) fn start(&self, route: RouteId) -> u32 {
+        self.starts[route.0 as usize]
+    }
+
+    /// The step at `index`; the next one of the same route is at `index + 1`.
+    #[inline]
+    pub(crate) fn step(&self, index: u32) -> Step {
+        self.steps[index as usize]
+    }
+
+    /// The links of `route`, in order.
+    pub(crate) fn links(&self, route: RouteId) -> impl Iterator<Item = LinkId> + '_ {
+        self.steps[self.start(route) as usize..].iter().map_while(|step| match step {
+            Step::Link(link) => Some(*link),
+            Step::End(_) => None,
+        })
+    }
+}

@@ -1,0 +1,98 @@
+//! A value that changes at known instants.
+
+use std::collections::VecDeque;
+
+use ropewalk_base::Time;
+
+/// A value with later replacements; asked with times that never go back.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Schedule<T> {
+    current: T,
+    upcoming: VecDeque<(Time, T)>,
+}
+
+/// The steps of a schedule are not in order of time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OutOfOrder {
+    /// Index of the first step that lies before its predecessor.
+    pub index: usize,
+    /// Its time.
+    pub at: Time,
+}
+
+impl core::fmt::Display for OutOfOrder {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let Self { index, at } = self;
+        write!(f, "step {index} at {at} lies before its predecessor; list steps in order of time")
+    }
+}
+
+impl core::error::Error for OutOfOrder {}
+
+impl<T> Schedule<T> {
+    /// `value`, for ever.
+    pub const fn constant(value: T) -> Self {
+        Self { current: value, upcoming: VecDeque::new() }
+    }
+
+    /// `initial`, replaced by each step's value from that step's time on.
+    ///
+    /// # Errors
+    /// If a step lies before its predecessor. Of steps at one time, the last counts.
+    pub fn steps(initial: T, steps: Vec<(Time, T)>) -> Result<Self, OutOfOrder> {
+        in_order(&steps)?;
+        Ok(Self { current: initial, upcoming: steps.into() })
+    }
+
+    /// The value at `time`, which must not lie before an earlier question's.
+    #[inline]
+    pub fn at(&mut self, time: Time) -> &mut T {
+        while self.upcoming.front().is_some_and(|(at, _)| *at <= time) {
+            if let Some((_, value)) = self.upcoming.pop_front() {
+                self.current = value;
+            }
+        }
+        &mut self.current
+    }
+
+    /// Every value the schedule has yet to show, the present one first.
+    pub fn values(&self) -> impl Iterator<Item = &T> {
+        core::iter::once(&self.current).chain(self.upcoming.iter().map(|(_, value)| value))
+    }
+
+    /// True if no step is to come.
+    pub fn is_constant(&self) -> bool {
+        self.upcoming.is_empty()
+    }
+}
+
+/// Checks that `steps` never go back in time.
+pub(crate) fn in_order<T>(steps: &[(Time, T)]) -> Result<(), OutOfOrder> {
+    match steps.windows(2).position(|pair| pair[1].0 < pair[0].0) {
+        Some(before) => Err(OutOfOrder { index: before + 1, at: steps[before + 1].0 }),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_counts_from_its_own_time_on() {
+        let at = Time::from_millis;
+        let mut schedule = Schedule::steps('a', vec![(at(5), 'b'), (at(5), 'c'), (at(9), 'd')])
+            .expect("steps are in order");
+        for (ms, value) in [(0, 'a'), (4, 'a'), (5, 'c'), (8, 'c'), (20, 'd')] {
+            assert_eq!(*schedule.at(at(ms)), value, "at {ms} ms");
+        }
+        assert!(schedule.is_constant());
+    }
+
+    #[test]
+    fn steps_that_go_back_in_time_are_refused() {
+        let steps = vec![(Time::from_millis(5), 1), (Time::from_millis(4), 2)];
+        let error = Schedule::steps(0, steps).expect_err("4 ms lies before 5 ms");
+        assert_eq!(error, OutOfOrder { index: 1, at: Time::from_millis(4) });
+    }
+}

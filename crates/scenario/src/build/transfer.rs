@@ -1,0 +1,119 @@
+//! `[transfer]` and `[scheduler]`.
+
+use ropewalk_base::Duration;
+
+use super::Builder;
+use crate::check::{Checked, Value};
+use crate::error::ProblemKind;
+use crate::quantity::{duration_text, size_text};
+use crate::types::{Application, Preset, SchedulerName, SchedulerOptions, Transfer};
+
+/// Length of a run that names neither time nor bytes.
+const DURATION: Duration = Duration::from_secs(60);
+/// When a transfer of a given size is given up.
+const LIMIT_OF_BYTES: Duration = Duration::from_secs(3600);
+
+impl Builder<'_> {
+    pub(super) fn transfer(&mut self, table: &Checked) -> Transfer {
+        let bytes = table.opt("bytes");
+        let fallback = if bytes.is_some() { LIMIT_OF_BYTES } else { DURATION };
+        let preset = table.get("preset");
+        let transfer = Transfer {
+            protocol: table.get("protocol"),
+            duration: table.opt("duration").unwrap_or(fallback),
+            bytes,
+            warmup: table.get("warmup"),
+            seed: table.get("seed"),
+            receive_buffer: self.receive_buffer(table),
+            packet: self.packet,
+            preset,
+            guard: table.opt("guard").unwrap_or(preset != Preset::Paper2013),
+            application: application(table),
+            streams: u16::try_from(table.get::<u64>("streams")).expect("limited to 16 bits"),
+            message: table.opt("message"),
+            unordered: table.get("unordered"),
+        };
+        if transfer.warmup >= transfer.duration {
+            let message = format!(
+                "`transfer.warmup` = {} is not shorter than `transfer.duration`, {}",
+                self.excerpt(table, "warmup"),
+                duration_text(transfer.duration)
+            );
+            let help = "nothing would be left to measure; shorten the warm-up or lengthen the run";
+            self.wrong(table, "warmup", ProblemKind::Conflict, message, help);
+        }
+        transfer
+    }
+
+    /// The receive buffer in bytes; at least a packet.
+    fn receive_buffer(&mut self, table: &Checked) -> u64 {
+        let packet = u64::from(self.packet);
+        let bytes = match table.value("receive_buffer") {
+            Some(Value::Packets(n)) => n * packet,
+            _ => table.get("receive_buffer"),
+        };
+        let largest = u64::from(u32::MAX);
+        if bytes < packet || bytes > largest {
+            let (what, near) = match bytes < packet {
+                true => (format!("smaller than one packet, {}", size_text(packet)), packet),
+                false => (format!("larger than a window can be, {largest} B"), largest),
+            };
+            let text = self.excerpt(table, "receive_buffer");
+            let message = format!("`transfer.receive_buffer` = {text} is {what}");
+            let help = format!("the nearest valid value is \"{}\"", size_text(near));
+            self.wrong(table, "receive_buffer", ProblemKind::OutOfRange, message, help);
+        }
+        bytes
+    }
+
+    pub(super) fn scheduler(
+        &mut self,
+        transfer: &Checked,
+        table: &Checked,
+        paths: usize,
+    ) -> SchedulerOptions {
+        if let (Some(first), Some(second)) = (transfer.place("scheduler"), table.place("name")) {
+            // What stands later in the file is the one to point at.
+            let span = first.max(second).clone();
+            let message = format!(
+                "`transfer.scheduler` = {} and `scheduler.name` = {} say the same thing twice",
+                self.excerpt(transfer, "scheduler"),
+                self.excerpt(table, "name")
+            );
+            let help = "leave one of them out";
+            self.wrong_at(&span, "scheduler.name", ProblemKind::Conflict, message, help);
+        }
+        if table.place("copies").is_some() && table.get::<u64>("copies") > paths as u64 {
+            let message = format!(
+                "`scheduler.copies` = {} is more than the number of paths, {paths}",
+                self.excerpt(table, "copies")
+            );
+            let help = format!("the nearest valid value is {paths}");
+            self.wrong(table, "copies", ProblemKind::OutOfRange, message, help);
+        }
+        let name: Option<SchedulerName> = table.opt("name");
+        SchedulerOptions {
+            name: name.unwrap_or_else(|| transfer.get("scheduler")),
+            forward_delay: table.get("forward_delay"),
+            delay_error: table.get("delay_error"),
+            quantum: table.get("quantum"),
+            period_cap: table.get("period_cap"),
+            windows: table.get("windows"),
+            when_blocked: table.get("when_blocked"),
+            in_slow_start: table.get("in_slow_start"),
+            quota: table.get("quota"),
+            weights: table.get("weights"),
+            // The default of 2 is no error where there is one path; it means "all".
+            copies: table.get::<u32>("copies").min(paths as u32),
+        }
+    }
+}
+
+fn application(table: &Checked) -> Application {
+    match table.value("application") {
+        Some(Value::Table(steady)) => {
+            Application::Steady { rate: steady.get("rate"), message: steady.get("message") }
+        }
+        _ => Application::Bulk,
+    }
+}

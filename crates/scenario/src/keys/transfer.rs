@@ -1,0 +1,153 @@
+//! Keys of `[transfer]`.
+
+use super::Fallback::{Derived, Is};
+use super::{
+    Extra, Key, Kind, LARGEST_WINDOW, LONGEST_RUN, PACKET, RATE, Table, choice, size, time,
+};
+use crate::quantity::Dimension;
+use crate::types::{Choice, Named, Preset, Protocol, SchedulerName};
+
+pub(super) static TRANSFER: Table = Table {
+    title: "[transfer]",
+    doc: "What is sent, how, and for how long.",
+    keys: KEYS,
+    exclusive: &[],
+};
+
+const BUFFER: Kind = Kind::Quantity {
+    dimension: Dimension::Size,
+    min: 1,
+    max: LARGEST_WINDOW,
+    also: &[Extra::Packets],
+};
+
+const BULK: &[Choice] = &[choice("bulk", "There is always more to send.")];
+
+static STEADY: Table = Table {
+    title: "application = { ... }",
+    doc: "Messages at a constant rate instead of bulk data.",
+    keys: &[
+        Key {
+            name: "rate",
+            kind: RATE,
+            default: Is("1 Mbit/s"),
+            example: "\"2 Mbit/s\"",
+            doc: "User data that the application hands over per second.",
+        },
+        Key {
+            name: "message",
+            kind: size(1, 1_000_000_000),
+            default: Is("1000 B"),
+            example: "\"1000 B\"",
+            doc: "Size of each message; rate and size together give the distance of messages.",
+        },
+    ],
+    exclusive: &[],
+};
+
+const KEYS: &[Key] = &[
+    Key {
+        name: "protocol",
+        kind: Kind::Choice(Protocol::CHOICES),
+        default: Is("cmt-sctp"),
+        example: "\"cmt-sctp\"",
+        doc: "The transport protocol.",
+    },
+    Key {
+        name: "duration",
+        kind: time(1, LONGEST_RUN),
+        default: Derived("60 s; 3600 s if `bytes` is given"),
+        example: "\"100 s\"",
+        doc: "How long the run lasts. With `bytes` it is the limit after which an unfinished \
+              transfer is given up.",
+    },
+    Key {
+        name: "bytes",
+        kind: size(1, 1_000_000_000_000_000),
+        default: Derived("no end but `duration`"),
+        example: "\"20 MB\"",
+        doc: "Ends the run when so much user data has been delivered in order, to each \
+              association.",
+    },
+    Key {
+        name: "warmup",
+        kind: time(0, LONGEST_RUN),
+        default: Is("0 s"),
+        example: "\"20 s\"",
+        doc: "Left out of every figure; shorter than `duration`. Twenty of the longest round \
+              trips are enough to see a steady state.",
+    },
+    Key {
+        name: "seed",
+        kind: Kind::Integer { min: 0, max: i64::MAX as u64 },
+        default: Is("1"),
+        example: "7",
+        doc: "Root of all randomness. The same file with the same seed gives the same bytes.",
+    },
+    Key {
+        name: "scheduler",
+        kind: Kind::Choice(SchedulerName::CHOICES),
+        default: Is("daps"),
+        example: "\"daps\"",
+        doc: "Which scheduler assigns data to paths. Short for `scheduler.name`; give one of \
+              the two.",
+    },
+    Key {
+        name: "receive_buffer",
+        kind: BUFFER,
+        default: Is("128 KiB"),
+        example: "\"45 kB\"",
+        doc: "Shared by all paths, at least one packet. Below the sum of the rates times the \
+              longest round trip a blind scheduler is held up by the slow path.",
+    },
+    Key {
+        name: "packet",
+        kind: PACKET,
+        default: Is("1500 B"),
+        example: "\"1500 B\"",
+        doc: "A full packet on the wire, IP and transport headers included.",
+    },
+    Key {
+        name: "preset",
+        kind: Kind::Choice(Preset::CHOICES),
+        default: Is("rfc9260"),
+        example: "\"paper-2013\"",
+        doc: "Where everything that `[sctp]` leaves open comes from.",
+    },
+    Key {
+        name: "guard",
+        kind: Kind::Bool,
+        default: Derived("true; false under preset `paper-2013`"),
+        example: "true",
+        doc: "The receive-window guard: a chunk is sent only if everything up to its end fits \
+              into the receive buffer. Without it far-ahead data can shut out the hole before it.",
+    },
+    Key {
+        name: "application",
+        kind: Kind::OneOf(&[Kind::Choice(BULK), Kind::Table(&STEADY)]),
+        default: Is("bulk"),
+        example: "{ rate = \"2 Mbit/s\", message = \"1000 B\" }",
+        doc: "Where the data comes from.",
+    },
+    Key {
+        name: "streams",
+        kind: Kind::Integer { min: 1, max: 65_535 },
+        default: Is("1"),
+        example: "4",
+        doc: "Streams of the association; messages take them in turn.",
+    },
+    Key {
+        name: "message",
+        kind: size(1, 1_000_000_000),
+        default: Derived("one full chunk"),
+        example: "\"4 kB\"",
+        doc: "Size of the messages of a bulk transfer. One larger than a chunk is fragmented.",
+    },
+    Key {
+        name: "unordered",
+        kind: Kind::Bool,
+        default: Is("false"),
+        example: "true",
+        doc: "Deliver messages as they come instead of in order.",
+    },
+];

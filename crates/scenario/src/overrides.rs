@@ -1,0 +1,259 @@
+//! `--set key=value`: changes to a file before it is checked.
+
+use crate::error::{Problem, ProblemKind};
+use crate::keys::{Kind, ROOT, Table};
+use crate::suggest;
+use crate::tree::{Node, Pair, Raw, Source, Span, parse_value};
+
+/// A step of a dotted key.
+struct Segment<'a> {
+    text: &'a str,
+    /// `[1]` behind it.
+    index: Option<usize>,
+    span: Span,
+}
+
+/// Puts the override that is source number `source`, as `key=value`, into `root`.
+pub(crate) fn apply(root: &mut Node, sources: &[Source], source: usize) -> Result<(), Problem> {
+    let text = &sources[source].text;
+    let Some(equals) = text.find('=') else {
+        let message = format!("`{text}` is not of the form key=value");
+        let help = "for example transfer.scheduler=daps, path.lte.rtt=40ms or path[1].loss=0.01";
+        let span = Span::new(source, 0..text.len());
+        return Err(Problem::at(sources, &span, ProblemKind::Syntax, "", message, help.into()));
+    };
+    let segments = split(&text[..equals], source)
+        .map_err(|(span, message)| key_problem(sources, &span, message, KEY_FORM.into()))?;
+    let value = value(text, source, equals + 1);
+    descend(root, &ROOT, &segments, value, sources)?;
+    // The scheduler has two names in the file; the override wins over both.
+    match segments.iter().map(|s| s.text).collect::<Vec<_>>()[..] {
+        ["transfer", "scheduler"] => remove(root, "scheduler", "name"),
+        ["scheduler", "name"] => remove(root, "transfer", "scheduler"),
+        _ => {}
+    }
+    Ok(())
+}
+
+/// Takes `key` out of the table called `table`, if both are there.
+fn remove(root: &mut Node, table: &str, key: &str) {
+    let Raw::Table(tables) = &mut root.raw else { return };
+    for pair in tables.iter_mut().filter(|p| p.key == table) {
+        if let Raw::Table(pairs) = &mut pair.node.raw {
+            pairs.retain(|p| p.key != key);
+        }
+    }
+}
+
+const KEY_FORM: &str = "a key is names with dots in between, and a position from 0 in brackets: \
+                        transfer.seed, path.lte.rtt, path[1].loss";
+
+fn key_problem(sources: &[Source], span: &Span, message: String, help: String) -> Problem {
+    Problem::at(sources, span, ProblemKind::UnknownKey, "", message, help)
+}
+
+/// The value as TOML; what is not TOML is text without its quotes.
+fn value(text: &str, source: usize, start: usize) -> Node {
+    let raw = &text[start..];
+    let lead = raw.len() - raw.trim_start().len();
+    let trimmed = raw.trim();
+    match parse_value(trimmed, source, start + lead) {
+        Some(node) if !matches!(node.raw, Raw::Datetime) => node,
+        _ => Node {
+            raw: Raw::Text(trimmed.into()),
+            span: Span::new(source, start + lead..start + lead + trimmed.len()),
+        },
+    }
+}
+
+fn split(key: &str, source: usize) -> Result<Vec<Segment<'_>>, (Span, String)> {
+    let mut segments = Vec::new();
+    let mut start = 0;
+    for piece in key.split('.') {
+        let lead = piece.len() - piece.trim_start().len();
+        let trimmed = piece.trim();
+        let span = Span::new(source, start + lead..start + lead + trimmed.len());
+        start += piece.len() + 1;
+        let (text, index) = match trimmed.split_once('[') {
+            None => (trimmed, None),
+            Some((text, rest)) => {
+                let index = rest.strip_suffix(']').and_then(|digits| digits.parse().ok());
+                let error =
+                    || (span.clone(), format!("`{trimmed}` has no position in its brackets"));
+                (text, Some(index.ok_or_else(error)?))
+            }
+        };
+        let text = text.trim_matches('"');
+        if text.is_empty() {
+            return Err((span, format!("`{}` has an empty name", key.trim())));
+        }
+        segments.push(Segment { text, index, span });
+    }
+    Ok(segments)
+}
+
+/// Walks down `segments` from `node`, which is described by `table`, and puts `value` there.
+fn descend(
+    node: &mut Node,
+    table: &'static Table,
+    segments: &[Segment<'_>],
+    value: Node,
+    sources: &[Source],
+) -> Result<(), Problem> {
+    let [head, rest @ ..] = segments else { unreachable!("a key has at least one name") };
+    let Raw::Table(pairs) = &mut node.raw else {
+        let message = format!("`{}` cannot be set inside of {}", head.text, node.shape());
+        return Err(key_problem(sources, &head.span, message, String::new()));
+    };
+    let kind = kind_of(table, head.text);
+    if rest.is_empty() && head.index.is_none() {
+        remove_rivals(pairs, table, head.text);
+        put(pairs, head, value);
+        return Ok(());
+    }
+    match kind {
+        Some(Kind::List { of, .. }) => {
+            let (item, rest) = find_item(pairs, head, rest, sources)?;
+            if rest.is_empty() {
+                item.raw = value.raw;
+                item.span = value.span;
+                return Ok(());
+            }
+            descend(item, inner_table(of, item), rest, value, sources)
+        }
+        Some(Kind::Table(_) | Kind::Tagged(_) | Kind::OneOf(_)) if head.index.is_none() => {
+            let at = child(pairs, head);
+            // A plain value gives way to a table: `path.lte.loss.model=...`.
+            if !matches!(pairs[at].node.raw, Raw::Table(_)) {
+                pairs[at].node = empty_table(&head.span);
+            }
+            let kind = kind.unwrap_or(Kind::Bool);
+            let inner = inner_table(&kind, &pairs[at].node);
+            descend(&mut pairs[at].node, inner, rest, value, sources)
+        }
+        _ => Err(not_inside(table, head, kind.is_some(), sources)),
+    }
+}
+
+fn kind_of(table: &'static Table, name: &str) -> Option<Kind> {
+    table.position(name).map(|i| table.keys[i].kind)
+}
+
+fn not_inside(table: &Table, head: &Segment<'_>, known: bool, sources: &[Source]) -> Problem {
+    let names: Vec<_> = table.keys.iter().map(|k| k.name).collect();
+    if known {
+        let message = format!("`{}` is a value, not a table or list", head.text);
+        return key_problem(sources, &head.span, message, KEY_FORM.into());
+    }
+    let valid = format!("valid: {}", suggest::quoted_or_list(&names));
+    let help = match suggest::nearest(head.text, &names) {
+        Some(near) => format!("did you mean `{near}`? {valid}"),
+        None => valid,
+    };
+    key_problem(sources, &head.span, format!("there is no `{}`", head.text), help)
+}
+
+/// The table that describes the keys inside of `node`, as far as it is known: one that no key
+/// matches is harmless, since the result is checked as a whole.
+fn inner_table(kind: &Kind, node: &Node) -> &'static Table {
+    static NO_KEYS: Table = Table { title: "", doc: "", keys: &[], exclusive: &[] };
+    match kind {
+        Kind::Table(table) => table,
+        Kind::Tagged(tagged) => {
+            let name = match &node.raw {
+                Raw::Table(pairs) => pairs.iter().find(|p| p.key == tagged.tag),
+                _ => None,
+            };
+            let named = name.and_then(|pair| match &pair.node.raw {
+                Raw::Text(text) => tagged.variants.iter().find(|v| v.choice.name == text),
+                _ => None,
+            });
+            named.map_or(&NO_KEYS, |variant| variant.table)
+        }
+        Kind::OneOf(kinds) => kinds
+            .iter()
+            .find(|k| matches!(k, Kind::Table(_) | Kind::Tagged(_)))
+            .map_or(&NO_KEYS, |k| inner_table(k, node)),
+        _ => &NO_KEYS,
+    }
+}
+
+fn empty_table(span: &Span) -> Node {
+    Node { raw: Raw::Table(Vec::new()), span: span.clone() }
+}
+
+/// The position of the child called `head`, made if it is not there.
+fn child(pairs: &mut Vec<Pair>, head: &Segment<'_>) -> usize {
+    pairs.iter().position(|p| p.key == head.text).unwrap_or_else(|| {
+        let (key, key_span) = (head.text.to_owned(), head.span.clone());
+        pairs.push(Pair { key, key_span, node: empty_table(&head.span) });
+        pairs.len() - 1
+    })
+}
+
+fn put(pairs: &mut Vec<Pair>, head: &Segment<'_>, value: Node) {
+    pairs.retain(|p| p.key != head.text);
+    pairs.push(Pair { key: head.text.into(), key_span: head.span.clone(), node: value });
+}
+
+/// Setting `rtt` takes away `delay`, and so on: the override wins over the file.
+fn remove_rivals(pairs: &mut Vec<Pair>, table: &Table, name: &str) {
+    for exclusive in table.exclusive {
+        if exclusive.ways.iter().any(|way| way.contains(&name)) {
+            let rival = |key: &str| {
+                exclusive.ways.iter().any(|way| way.contains(&key) && !way.contains(&name))
+            };
+            pairs.retain(|p| !rival(&p.key));
+        }
+    }
+}
+
+/// The item of a list that `path[1]` or `path.lte` means, and the segments after it.
+fn find_item<'n, 's, 't>(
+    pairs: &'n mut [Pair],
+    head: &Segment<'_>,
+    rest: &'s [Segment<'t>],
+    sources: &[Source],
+) -> Result<(&'n mut Node, &'s [Segment<'t>]), Problem> {
+    let mut none = Vec::new();
+    let items = match pairs.iter_mut().find(|p| p.key == head.text) {
+        Some(Pair { node: Node { raw: Raw::List(items), .. }, .. }) => items,
+        _ => &mut none,
+    };
+    let names: Vec<_> = items.iter().map(item_name).collect();
+    let found = match (head.index, rest) {
+        (Some(i), _) => Some(i).filter(|i| *i < names.len()),
+        (None, [name, ..]) => names.iter().position(|n| *n == Some(name.text)),
+        (None, []) => unreachable!("a list without position or name is set as a whole"),
+    };
+    let Some(found) = found else {
+        let listed: Vec<_> = (0..names.len())
+            .map(|i| match names[i] {
+                Some(name) => format!("{}[{i}] ({name})", head.text),
+                None => format!("{}[{i}]", head.text),
+            })
+            .collect();
+        let (span, wanted) = match (head.index, rest) {
+            (None, [name, ..]) => (&name.span, format!("{}.{}", head.text, name.text)),
+            _ => (&head.span, format!("{}[{}]", head.text, head.index.unwrap_or(0))),
+        };
+        let help = match listed.is_empty() {
+            true => format!("the file has no [[{}]]", head.text),
+            false => format!("the file has {}", listed.join(", ")),
+        };
+        return Err(key_problem(sources, span, format!("there is no `{wanted}`"), help));
+    };
+    let rest = if head.index.is_some() { rest } else { &rest[1..] };
+    match pairs.iter_mut().find(|p| p.key == head.text).map(|p| &mut p.node.raw) {
+        Some(Raw::List(items)) => Ok((&mut items[found], rest)),
+        _ => unreachable!("the item was found in a list"),
+    }
+}
+
+fn item_name(item: &Node) -> Option<&str> {
+    let Raw::Table(pairs) = &item.raw else { return None };
+    pairs.iter().find(|p| p.key == "name").and_then(|p| match &p.node.raw {
+        Raw::Text(name) => Some(name.as_str()),
+        _ => None,
+    })
+}

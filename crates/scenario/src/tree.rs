@@ -1,0 +1,196 @@
+//! TOML with the place of everything, owned, so that overrides can be mixed in.
+
+use std::ops::Range;
+
+use toml::Spanned;
+use toml::de::{DeArray, DeTable, DeValue};
+
+use crate::error::{Problem, ProblemKind};
+
+/// A text that values come from: the file, or one override.
+#[derive(Clone, Debug)]
+pub(crate) struct Source {
+    /// A file name, or `--set ...`.
+    pub(crate) name: String,
+    pub(crate) text: String,
+}
+
+/// A piece of a source.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Span {
+    pub(crate) source: usize,
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+}
+
+impl Span {
+    pub(crate) fn new(source: usize, range: Range<usize>) -> Self {
+        Self { source, start: range.start, end: range.end }
+    }
+}
+
+/// A value and its place.
+#[derive(Clone, Debug)]
+pub(crate) struct Node {
+    pub(crate) raw: Raw,
+    pub(crate) span: Span,
+}
+
+/// A value as TOML has it.
+#[derive(Clone, Debug)]
+pub(crate) enum Raw {
+    Text(String),
+    /// `None` beyond 64 bits.
+    Integer(Option<i64>),
+    Float(f64),
+    Bool(bool),
+    Datetime,
+    List(Vec<Node>),
+    /// In the order of the file.
+    Table(Vec<Pair>),
+}
+
+/// A key with its value.
+#[derive(Clone, Debug)]
+pub(crate) struct Pair {
+    pub(crate) key: String,
+    pub(crate) key_span: Span,
+    pub(crate) node: Node,
+}
+
+/// Reads the text of source number `source` as a document.
+pub(crate) fn parse(sources: &[Source], source: usize) -> Result<Node, Problem> {
+    let text = &sources[source].text;
+    match DeTable::parse(text) {
+        Ok(table) => {
+            let span = Span::new(source, table.span());
+            Ok(Node { raw: table_raw(table.into_inner(), source), span })
+        }
+        Err(error) => {
+            let range = error.span().unwrap_or(0..0);
+            let message = format!("this is not valid TOML: {}", error.message());
+            let span = Span::new(source, range);
+            let help = "text stands in quotes, tables in brackets: `key = \"value\"`, `[table]`";
+            Err(Problem::at(sources, &span, ProblemKind::Syntax, "", message, help.into()))
+        }
+    }
+}
+
+/// Reads `text`, which stands at `offset` of source number `source`, as one value.
+pub(crate) fn parse_value(text: &str, source: usize, offset: usize) -> Option<Node> {
+    let value = DeValue::parse(text).ok()?;
+    let mut node = node(value, source);
+    shift(&mut node, offset);
+    Some(node)
+}
+
+fn shift(node: &mut Node, by: usize) {
+    let shift_span = |span: &mut Span| {
+        span.start += by;
+        span.end += by;
+    };
+    shift_span(&mut node.span);
+    match &mut node.raw {
+        Raw::List(items) => items.iter_mut().for_each(|item| shift(item, by)),
+        Raw::Table(pairs) => {
+            for pair in pairs {
+                shift_span(&mut pair.key_span);
+                shift(&mut pair.node, by);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn node(value: Spanned<DeValue<'_>>, source: usize) -> Node {
+    let span = Span::new(source, value.span());
+    let raw = match value.into_inner() {
+        DeValue::String(text) => Raw::Text(text.into_owned()),
+        DeValue::Integer(i) => Raw::Integer(i64::from_str_radix(i.as_str(), i.radix()).ok()),
+        // What does not parse is beyond the range of a double, which infinity says as well.
+        DeValue::Float(f) => Raw::Float(f.as_str().parse().unwrap_or(f64::INFINITY)),
+        DeValue::Boolean(b) => Raw::Bool(b),
+        DeValue::Datetime(_) => Raw::Datetime,
+        DeValue::Array(items) => list_raw(items, source),
+        DeValue::Table(table) => table_raw(table, source),
+    };
+    Node { raw, span }
+}
+
+fn list_raw(items: DeArray<'_>, source: usize) -> Raw {
+    Raw::List(items.into_iter().map(|item| node(item, source)).collect())
+}
+
+fn table_raw(table: DeTable<'_>, source: usize) -> Raw {
+    let mut pairs: Vec<_> = table
+        .into_iter()
+        .map(|(key, value)| Pair {
+            key_span: Span::new(source, key.span()),
+            key: key.into_inner().into_owned(),
+            node: node(value, source),
+        })
+        .collect();
+    pairs.sort_by_key(|pair| pair.key_span.start);
+    Raw::Table(pairs)
+}
+
+impl Node {
+    /// What stands there, for messages; long or many-line values are cut.
+    pub(crate) fn excerpt(&self, sources: &[Source]) -> String {
+        let text = &sources[self.span.source].text;
+        let piece = text.get(self.span.start..self.span.end).unwrap_or_default();
+        let line = piece.lines().next().unwrap_or_default();
+        if line.chars().count() > 60 || line.len() < piece.len() {
+            format!("{}...", line.chars().take(57).collect::<String>())
+        } else {
+            line.into()
+        }
+    }
+
+    /// "a number", "text" and so on.
+    pub(crate) const fn shape(&self) -> &'static str {
+        match self.raw {
+            Raw::Text(_) => "text",
+            Raw::Integer(_) => "a whole number",
+            Raw::Float(_) => "a number",
+            Raw::Bool(_) => "true or false",
+            Raw::Datetime => "a date or time of day",
+            Raw::List(_) => "a list",
+            Raw::Table(_) => "a table",
+        }
+    }
+}
+
+impl Problem {
+    /// A problem with what stands at `span`.
+    pub(crate) fn at(
+        sources: &[Source],
+        span: &Span,
+        kind: ProblemKind,
+        key: &str,
+        message: String,
+        help: String,
+    ) -> Self {
+        let source = &sources[span.source];
+        let start = span.start.min(source.text.len());
+        let before = source.text.get(..start).unwrap_or(&source.text);
+        let line_start = before.rfind('\n').map_or(0, |at| at + 1);
+        let source_line = source.text.get(line_start..).unwrap_or_default();
+        let source_line = source_line.lines().next().unwrap_or_default();
+        let column = before[line_start..].chars().count() + 1;
+        // A span over several lines is marked to the end of its first one.
+        let end = span.end.min(line_start + source_line.len()).max(start);
+        let length = source.text.get(start..end).map_or(1, |piece| piece.chars().count().max(1));
+        Self {
+            kind,
+            source: source.name.clone(),
+            line: before.matches('\n').count() + 1,
+            column,
+            length,
+            source_line: source_line.into(),
+            key: key.into(),
+            message,
+            help,
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! Values that are names: one list per kind, which parsing, errors, schema and reference share.
+
+/// A name that a key may have, and what it means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Choice {
+    /// As written in the file.
+    pub name: &'static str,
+    /// One sentence for the reference.
+    pub doc: &'static str,
+    /// False for a name that is reserved but does not work yet.
+    pub available: bool,
+}
+
+/// An enum whose variants are [`Choice`]s.
+pub trait Named: Copy + Sized + 'static {
+    /// Every name, in the order of the variants.
+    const CHOICES: &'static [Choice];
+    /// Every variant, in the order of [`Named::CHOICES`].
+    const ALL: &'static [Self];
+}
+
+macro_rules! choices {
+    ($(#[$meta:meta])* $name:ident { $($variant:ident = $text:literal $($state:ident)?, $doc:literal;)+ }) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum $name {
+            $(#[doc = $doc] $variant,)+
+        }
+
+        impl Named for $name {
+            const CHOICES: &'static [Choice] = &[
+                $(Choice { name: $text, doc: $doc, available: choices!(@state $($state)?) },)+
+            ];
+            const ALL: &'static [Self] = &[$(Self::$variant,)+];
+        }
+
+        impl $name {
+            /// The name in the file.
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $text,)+ }
+            }
+        }
+
+        impl core::fmt::Display for $name {
+            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+                f.write_str(self.as_str())
+            }
+        }
+
+        impl core::str::FromStr for $name {
+            type Err = crate::UnknownName;
+            fn from_str(text: &str) -> Result<Self, Self::Err> {
+                crate::error::find_name(text, Self::CHOICES).map(|i| Self::ALL[i])
+            }
+        }
+    };
+    (@state) => { true };
+    (@state reserved) => { false };
+}
+
+choices! {
+    /// The transport protocol.
+    Protocol {
+        CmtSctp = "cmt-sctp", "SCTP that sends new data on several paths at once (concurrent multipath transfer).";
+        Sctp = "sctp", "SCTP (RFC 9260): data on the primary path, the others stand by.";
+        Tcp = "tcp" reserved, "TCP on the first path.";
+        Mptcp = "mptcp" reserved, "Multipath TCP (RFC 8684).";
+    }
+}
+
+choices! {
+    /// A set of rules and starting values for what `[sctp]` leaves open.
+    Preset {
+        Rfc9260 = "rfc9260", "What RFC 9260 says, with the CMT rules of today's stacks.";
+        Paper2013 = "paper-2013", "The rules under which the papers of 2013 and 2014 were simulated.";
+    }
+}
+
+choices! {
+    /// Which scheduler assigns data to paths.
+    SchedulerName {
+        RoundRobin = "round-robin", "Each open path in turn, blind to delay.";
+        Weighted = "weighted", "Shares in proportion to a weight per path (deficit round robin).";
+        MinRtt = "min-rtt", "The open path with the least smoothed round-trip time.";
+        Daps = "daps", "Delay-aware: data is assigned so that it arrives in order (Kuhn et al., 2014).";
+        DapsLcm = "daps-lcm", "Delay-aware over one period of the delays, strictly by time (Sarwar et al., 2013).";
+        Redundant = "redundant", "Copies of everything on several paths.";
+        Backup = "backup", "The cheapest path that works; the next one only when it fails or is full.";
+    }
+}
+
+choices! {
+    /// Where the scheduler's forward delays come from.
+    ForwardDelay {
+        Timestamp = "timestamp", "Measured: sender and receiver timestamps, of which only differences between paths count.";
+        HalfRtt = "half-rtt", "Half of the smoothed round-trip time.";
+        Oracle = "oracle", "The true delay of the simulated path; in simulations only.";
+    }
+}
+
+choices! {
+    /// Which congestion windows a schedule is made from.
+    ScheduleWindows {
+        Frozen = "frozen", "The windows as they are when the schedule is made.";
+        Smoothed = "smoothed", "Moving average of the windows (gain 1/8).";
+    }
+}
+
+choices! {
+    /// What a scheduler does when the receive window is full.
+    WhenBlocked {
+        Nothing = "nothing", "Wait for the window to open.";
+        ResendOldest = "resend-oldest", "Send the oldest unacknowledged data again on a path that has not carried it.";
+    }
+}
+
+choices! {
+    /// What a path gets when its turn comes.
+    Quota {
+        Window = "window", "Whatever its congestion window takes, then the next path.";
+        Packet = "packet", "One packet, then the next path.";
+    }
+}
+
+choices! {
+    /// Where the weights of `weighted` come from.
+    Weights {
+        Configured = "configured", "The `weight` of each path.";
+        Measured = "measured", "The measured delivery rate of each path.";
+    }
+}
+
+choices! {
+    /// What the receiver counts to decide whether a SACK is due.
+    SackCount {
+        Association = "association", "Packets of the association, whatever their path.";
+        Path = "path", "Packets of each path by itself.";
+    }
+}
+
+choices! {
+    /// When congestion windows may grow although the cumulative TSN stands still.
+    CwndUpdate {
+        Off = "off", "Never: plain RFC 9260.";
+        Cuc = "cuc", "Per-path pseudo-cumulative TSN (Iyengar et al., 2006).";
+        Cucv2 = "cucv2", "The same, with a second tracker for retransmitted data.";
+    }
+}
+
+choices! {
+    /// Which path carries a retransmission.
+    Retransmission {
+        Same = "same", "The path it was lost on, until that path fails.";
+        Ssthresh = "ssthresh", "The path with the largest slow-start threshold.";
+        Cwnd = "cwnd", "The path with the largest congestion window.";
+        LossRate = "loss-rate", "The path with the lowest measured loss.";
+        Asap = "asap", "Any path that has room at once.";
+    }
+}
+
+choices! {
+    /// Unit in which the receiver counts its buffer.
+    WindowUnit {
+        Bytes = "bytes", "Bytes of user data.";
+        Packets = "packets", "Whole packets of `transfer.packet` bytes.";
+    }
+}
+
+choices! {
+    /// Direction of traffic.
+    Side {
+        Up = "up", "From the sender to the receiver: the data.";
+        Down = "down", "From the receiver to the sender: the acknowledgements.";
+    }
+}

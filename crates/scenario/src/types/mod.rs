@@ -1,0 +1,111 @@
+//! What a scenario file says, as types: every default filled in, every quantity in base units.
+
+mod choices;
+mod cross;
+mod link;
+mod scheduler;
+mod sctp;
+mod trace;
+
+pub use choices::{
+    Choice, CwndUpdate, ForwardDelay, Named, Preset, Protocol, Quota, Retransmission, SackCount,
+    ScheduleWindows, SchedulerName, Side, Weights, WhenBlocked, WindowUnit,
+};
+pub use cross::{Cross, CrossKind, Target};
+pub use link::{
+    Capacity, Discipline, Jitter, JitterShape, Limit, Link, LinkSide, Loss, Outage, Path, Queue,
+    Reorder, Step,
+};
+pub use scheduler::SchedulerOptions;
+pub use sctp::{InitialSsthresh, InitialWindow, SctpOptions};
+pub use trace::Trace;
+pub(crate) use trace::numbered_lines;
+
+use ropewalk_base::{Duration, Rate};
+
+/// Everything that a scenario file says.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scenario {
+    /// `[transfer]`: what is sent, how, and for how long.
+    pub transfer: Transfer,
+    /// `[scheduler]`: which path gets which data.
+    pub scheduler: SchedulerOptions,
+    /// `[sctp]`: departures from the preset.
+    pub sctp: SctpOptions,
+    /// `[[path]]`, at least one; the position is the path's number.
+    pub paths: Vec<Path>,
+    /// `[[link]]`: links that several paths share.
+    pub links: Vec<Link>,
+    /// `[[cross]]`: other people's traffic.
+    pub cross: Vec<Cross>,
+    /// `[world]`: how many transfers run side by side.
+    pub world: World,
+    /// `[record]`: what is kept of the run.
+    pub record: Record,
+}
+
+/// `[transfer]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Transfer {
+    /// The protocol.
+    pub protocol: Protocol,
+    /// How long the run lasts; with `bytes`, how long it may last.
+    pub duration: Duration,
+    /// End when so many bytes of user data have been delivered in order.
+    pub bytes: Option<u64>,
+    /// Left out of every figure; shorter than `duration`.
+    pub warmup: Duration,
+    /// Root of the seed tree.
+    pub seed: u64,
+    /// Receive buffer in bytes, shared by all paths; at least one packet.
+    pub receive_buffer: u64,
+    /// A full packet in bytes on the wire, headers included.
+    pub packet: u32,
+    /// Where everything in `[sctp]` that is `None` comes from.
+    pub preset: Preset,
+    /// The receive-window guard: a chunk is sent only if everything up to its end fits into the
+    /// receive buffer.
+    pub guard: bool,
+    /// Where the data comes from.
+    pub application: Application,
+    /// Number of streams.
+    pub streams: u16,
+    /// Size of a user message in bytes; `None` for one full chunk.
+    pub message: Option<u64>,
+    /// Whether messages are delivered as they come instead of in order.
+    pub unordered: bool,
+}
+
+/// Where the data comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Application {
+    /// There is always more to send.
+    Bulk,
+    /// Messages at a constant rate.
+    Steady {
+        /// User data per second.
+        rate: Rate,
+        /// Bytes per message.
+        message: u64,
+    },
+}
+
+/// `[world]`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct World {
+    /// Associations with the same settings, each over all paths.
+    pub associations: u32,
+    /// Between the starts of two of them.
+    pub stagger: Duration,
+}
+
+/// `[record]`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// Distance of the points of the time series.
+    pub interval: Duration,
+    /// Whether to keep every decision of the scheduler, for `explain`.
+    pub decisions: bool,
+    /// Whether to keep every packet.
+    pub packets: bool,
+}

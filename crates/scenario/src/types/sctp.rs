@@ -1,0 +1,78 @@
+//! `[sctp]`: departures from the preset.
+
+use ropewalk_base::Duration;
+
+use super::{CwndUpdate, Retransmission, SackCount, WindowUnit};
+
+/// Protocol details; `None` is the preset's value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct SctpOptions {
+    /// Packets per SACK; 1 acknowledges each.
+    pub sack_every: Option<u32>,
+    /// Longest time that a SACK is held back (RFC 9260 Section 6.2).
+    pub sack_delay: Option<Duration>,
+    /// What `sack_every` counts.
+    pub sack_count: Option<SackCount>,
+    /// Delayed acknowledgement for CMT: a gap alone does not send a SACK at once.
+    pub delayed_ack_for_cmt: Option<bool>,
+    /// Initial congestion window of a path.
+    pub initial_window: Option<InitialWindow>,
+    /// Initial slow-start threshold of a path.
+    pub initial_ssthresh: Option<InitialSsthresh>,
+    /// Least slow-start threshold after a loss, packets.
+    pub min_ssthresh: Option<u32>,
+    /// Most that one SACK can add to the window in slow start, packets.
+    pub byte_counting_limit: Option<u32>,
+    /// Whether the window grows only when it was fully used.
+    pub cwnd_growth_when_full_only: Option<bool>,
+    /// Packets sent at most at one event; 0 for no limit.
+    pub max_burst: Option<u32>,
+    /// Retransmission timeout before the first sample.
+    pub rto_initial: Option<Duration>,
+    /// Least retransmission timeout.
+    pub rto_min: Option<Duration>,
+    /// Longest retransmission timeout.
+    pub rto_max: Option<Duration>,
+    /// Missing reports that make a chunk lost.
+    pub fast_retransmit_threshold: Option<u32>,
+    /// Whether missing reports count only acknowledgements of the same path.
+    pub split_fast_retransmit: Option<bool>,
+    /// When windows grow although the cumulative TSN stands still.
+    pub cwnd_update: Option<CwndUpdate>,
+    /// Which path carries a retransmission.
+    pub retransmission: Option<Retransmission>,
+    /// Whether no data is sent before every path is confirmed.
+    pub hold_data_until_confirmed: Option<bool>,
+    /// `HB.interval` of idle paths.
+    pub heartbeat_interval: Option<Duration>,
+    /// Timeouts in a row after which a path is inactive.
+    pub path_max_retrans: Option<u32>,
+    /// Timeouts in a row after which the association fails.
+    pub association_max_retrans: Option<u32>,
+    /// Timeouts in a row after which a path is potentially failed (RFC 7829).
+    pub pf_threshold: Option<u32>,
+    /// What the receiver counts its buffer in.
+    pub window_counted_in: Option<WindowUnit>,
+}
+
+/// Initial congestion window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InitialWindow {
+    /// The rule of RFC 9260 Section 7.2.1.
+    Auto,
+    /// So many bytes.
+    Bytes(u64),
+    /// So many full packets.
+    Packets(u32),
+}
+
+/// Initial slow-start threshold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InitialSsthresh {
+    /// The peer's receive buffer.
+    ReceiveBuffer,
+    /// Slow start ends with the first loss.
+    Unlimited,
+    /// So many bytes.
+    Bytes(u64),
+}

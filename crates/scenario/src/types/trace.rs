@@ -1,0 +1,75 @@
+//! Link traces in the format of Mahimahi: one line per delivery opportunity, in milliseconds.
+
+use ropewalk_base::{Duration, Rate};
+
+/// Bytes that one delivery opportunity carries (Netravali et al., 2015, Section 3.2).
+pub const OPPORTUNITY_BYTES: u64 = 1500;
+
+/// When a link may deliver 1500 bytes. After the last opportunity the trace begins again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trace {
+    /// The file's name as the scenario has it.
+    pub file: String,
+    /// Since the beginning of a round through the trace; ascending, several may be equal.
+    pub opportunities: Vec<Duration>,
+}
+
+impl Trace {
+    /// Bytes that one delivery opportunity carries.
+    pub const OPPORTUNITY_BYTES: u64 = OPPORTUNITY_BYTES;
+
+    /// Length of one round through the trace: the last opportunity. Above zero.
+    pub fn period(&self) -> Duration {
+        self.opportunities.last().copied().unwrap_or(Duration::ZERO)
+    }
+
+    /// What the trace delivers on average, rounded to a bit per second, at least one.
+    pub fn mean_rate(&self) -> Rate {
+        let bits = self.opportunities.len() as u128 * u128::from(OPPORTUNITY_BYTES) * 8;
+        let nanos = u128::from(self.period().as_nanos()).max(1);
+        Rate::from_bps(u64::try_from(bits * 1_000_000_000 / nanos).unwrap_or(u64::MAX).max(1))
+    }
+
+    /// Reads the text of a trace file. Empty lines and lines that begin with `#` do not count.
+    ///
+    /// # Errors
+    /// The line (counted from 1; 0 for the file as a whole) and what is wrong with it.
+    pub fn parse(file: &str, text: &str) -> Result<Self, (usize, String)> {
+        let mut opportunities: Vec<Duration> = Vec::new();
+        for (line, content) in numbered_lines(text) {
+            let millis = content
+                .parse::<u64>()
+                .ok()
+                .filter(|ms| *ms <= MOST_MILLIS)
+                .ok_or_else(|| (line, format!("`{content}` is not a whole number of milliseconds from 0 to {MOST_MILLIS}")))?;
+            let at = Duration::from_millis(millis);
+            if opportunities.last().is_some_and(|last| at < *last) {
+                return Err((
+                    line,
+                    format!("{millis} ms lies before the line above; times must ascend"),
+                ));
+            }
+            opportunities.push(at);
+        }
+        match opportunities.last() {
+            None => {
+                Err((0, "the trace is empty; it needs one time in milliseconds per line".into()))
+            }
+            Some(last) if last.is_zero() => {
+                Err((0, "the trace ends at 0 ms; its last line says how long it is".into()))
+            }
+            Some(_) => Ok(Self { file: file.into(), opportunities }),
+        }
+    }
+}
+
+/// Ten days: longer than any run, and far from overflow.
+const MOST_MILLIS: u64 = 864_000_000;
+
+/// Lines that say something, with their numbers from 1.
+pub(crate) fn numbered_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    text.lines()
+        .enumerate()
+        .map(|(i, line)| (i + 1, line.trim()))
+        .filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
+}

@@ -1,0 +1,200 @@
+"""Reports made of plain formulas. They look like results but come from no simulation: fixtures only."""
+
+from __future__ import annotations
+
+import math
+import random
+
+TOML = """# Fixture. Two unequal paths and one small buffer. Text that tries to break out: </script><!-- /*REPORT_JS*/
+[transfer]
+protocol       = "cmt-sctp"
+duration       = "100 s"
+warmup         = "20 s"
+scheduler      = "{scheduler}"
+receive_buffer = "45 kB"
+
+[[path]]
+name = "wifi"
+rate = "1 Mbit/s"
+rtt  = "20 ms"
+
+[[path]]
+name = "lte"
+rate = "2 Mbit/s"
+rtt  = "200 ms"
+loss = {{ model = "bernoulli", rate = 1e-3 }}
+"""
+
+PATHS = [("wifi", 1e6, 0.020), ("lte", 2e6, 0.200)]
+
+
+def saw(t: float, period: float) -> float:
+    """A sawtooth between 0.5 and 1, as congestion windows make it."""
+    return 0.5 + 0.5 * ((t / period) % 1.0)
+
+
+def series(quality: float, rng: random.Random) -> dict:
+    """Time series of 100 s in steps of 0.5 s; ``quality`` is the share of the capacity that is reached."""
+    time = [round(0.5 * i, 1) for i in range(1, 201)]
+    paths = []
+    for index, (name, rate, rtt) in enumerate(PATHS):
+        shape = [quality * saw(t, 11 + 7 * index) * min(1.0, t / 3) for t in time]
+        paths.append({
+            "name": name,
+            "throughput_bps": [rate * s * rng.uniform(0.96, 1.04) for s in shape],
+            "cwnd_bytes": [rate / 8 * (rtt + 0.06) * s * 1.3 for s in shape],
+            "in_flight_bytes": [rate / 8 * (rtt + 0.06) * s * 1.1 for s in shape],
+            "srtt_s": [rtt + 0.05 * s for s in shape],
+        })
+    total = [sum(p["throughput_bps"][i] for p in paths) for i in range(len(time))]
+    occupancy = [45e3 * min(1.0, (1.25 - quality) * abs(math.sin(t / 4)) * rng.uniform(0.8, 1.1)) for t in time]
+    delivered, sum_bytes = [], 0.0
+    for rate in total:
+        sum_bytes += rate * 0.5 / 8
+        delivered.append(round(sum_bytes))
+    paths[1]["srtt_s"][0] = None  # a value that is not known yet
+    return {
+        "time_s": time, "goodput_bps": [0.97 * rate for rate in total], "delivered_bytes": delivered,
+        "receive_buffer_bytes": occupancy, "receive_window_bytes": [45e3 - b for b in occupancy], "paths": paths,
+    }
+
+
+def sequence(delay_aware: bool) -> dict:
+    """Arrivals of the first 300 packets: two of three go by the slow, wide path."""
+    arrivals: dict[str, list[tuple[float, int]]] = {name: [] for name, _, _ in PATHS}
+    sent = {name: 0 for name, _, _ in PATHS}
+    for seq in range(300):
+        name, rate, rtt = PATHS[0] if seq % 3 == 0 else PATHS[1]
+        lead = 15 if delay_aware and name == "wifi" else 0
+        sent[name] += 1
+        arrivals[name].append((rtt / 2 + sent[name] * 12e3 / rate + lead * 0.006, seq))
+    at = {seq: t for points in arrivals.values() for t, seq in points}
+    release, latest = [], 0.0
+    for seq in range(300):
+        latest = max(latest, at[seq])
+        release.append(latest)
+    return {
+        "paths": [{"name": n, "time_s": [t for t, _ in p], "seq": [s for _, s in p]} for n, p in arrivals.items()],
+        "delivered": {"time_s": release, "seq": list(range(300))},
+    }
+
+
+def result(scheduler: str, quality: float) -> dict:
+    """One ``ropewalk.run/1`` document."""
+    goodput = 2.21e6 * quality
+    wait = 0.4 * (1.1 - quality)
+    return {
+        "schema": "ropewalk.run/1", "protocol": "cmt-sctp", "scheduler": scheduler, "duration_s": 100.0, "warmup_s": 20.0,
+        "goodput_bps": goodput, "flow_control_bound_bps": 2.34e6, "share_of_bound": goodput / 2.34e6,
+        "paths": [
+            {
+                "name": name, "sent_packets": round(8000 * rate / 1e6 * quality), "retransmitted_packets": round(12 * rtt * 50),
+                "lost_packets": round(9 * rtt * 50), "delivered_bytes": round(rate * quality * 10), "throughput_bps": rate * 0.78 * quality,
+                "utilisation": 0.78 * quality, "srtt_s": rtt + 0.04, "cwnd_bytes": rate / 8 * (rtt + 0.06),
+            }
+            for name, rate, rtt in PATHS
+        ],
+        "receive_buffer": {"max_bytes": 45000 * (1.2 - quality), "mean_bytes": 14000 * (1.2 - quality), "p99_bytes": 42000 * (1.2 - quality), "blocked_s": 40 * (1 - quality)},
+        "blocking_time_s": {"max": 2 * wait, "mean": wait / 2, "p50": wait / 3, "p99": 1.7 * wait},
+        "app_delay_s": {"mean": 0.1 + wait, "p50": 0.09 + wait, "p99": 0.12 + 2.2 * wait, "max": 0.3 + 3 * wait},
+        "out_of_order": {"ratio": 0.6 * (1.1 - quality), "max_bytes": 44000 * (1.2 - quality)},
+        "spurious_retransmissions": round(50 * (1 - quality)),
+        "engine": {"events": 184_223, "packets": 24_311, "cpu_s": 0.0312, "packets_per_cpu_s": 779_199.0},
+    }
+
+
+def run(scheduler: str, quality: float, label: str | None = None) -> dict:
+    """One entry of ``runs``."""
+    rng = random.Random(scheduler)
+    return {
+        "label": label or scheduler, "scenario_toml": TOML.format(scheduler=scheduler), "seed": 7, "result": result(scheduler, quality),
+        "series": series(quality, rng), "sequence": sequence(scheduler in ("daps", "ods")),
+    }
+
+
+def head(kind: str, title: str, command: str) -> dict:
+    """The keys that every report has."""
+    return {"schema": "ropewalk.report/1", "title": title, "kind": kind, "version": "0.1.0", "generated_from": command, "runs": [], "figures": [], "rows": []}
+
+
+def run_report() -> dict:
+    """One run; its title tries to break out of the page."""
+    report = head("run", "DAPS over Wi-Fi and LTE </script><script>window.escaped = true</script>", "ropewalk run wifi-lte.toml --scheduler daps --report out.html")
+    report["runs"] = [run("daps", 0.93)]
+    return report
+
+
+def compare_report() -> dict:
+    """Nine runs, more than there are colours and more than are shown at first; one without a series."""
+    report = head("compare", "Nine schedulers, two unequal paths", "ropewalk compare wifi-lte.toml --schedulers all --report out.html")
+    names = ["daps", "ods", "stms", "blest", "ecf", "min-rtt", "otias", "redundant", "round-robin"]
+    report["runs"] = [run(name, 0.95 - 0.075 * i) for i, name in enumerate(names)]
+    report["runs"][-1]["series"] = {"time_s": [], "goodput_bps": [], "delivered_bytes": [], "receive_buffer_bytes": [], "receive_window_bytes": [], "paths": []}
+    report["runs"][-1]["result"]["app_delay_s"] = None
+    return report
+
+
+def figures() -> list[dict]:
+    """One figure of every style and scale."""
+    buffers = [20, 30, 45, 60, 90, 120, 200]
+    rise = [3 * (1 - math.exp(-b / 50)) for b in buffers]
+    loss = [1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2]
+    pftk = [1.2 / math.sqrt(p) / 10 for p in loss]
+    wait = sorted(0.2 * math.sqrt(i / 200) for i in range(200)) + [0.2, 0.2]
+    cases = ["5 ms", "50 ms", "200 ms"]
+    return [
+        {"id": "fig5", "paper": "Fixture 2014", "title": "Goodput over receive buffer", "x_label": "Receive buffer, kB", "y_label": "Goodput, Mbit/s", "x_scale": "linear", "y_scale": "linear",
+         "note": "Points read off the printed figure to within 2 %.",
+         "series": [
+             {"name": "DAPS", "source": "paper", "style": "points", "x": buffers, "y": [v * 1.02 for v in rise]},
+             {"name": "DAPS", "source": "simulated", "style": "line", "x": buffers, "y": rise},
+             {"name": "round robin", "source": "paper", "style": "points", "x": buffers, "y": [v * 0.62 for v in rise]},
+             {"name": "round robin", "source": "simulated", "style": "line", "x": buffers[:5] + [None, 200], "y": [v * 0.6 for v in rise[:5]] + [None, rise[6] * 0.6]},
+         ]},
+        {"id": "fig6", "paper": "Fixture 2014", "title": "Throughput over loss", "x_label": "Loss rate", "y_label": "Throughput, Mbit/s", "x_scale": "log", "y_scale": "log", "note": None,
+         "series": [
+             {"name": "TCP", "source": "paper", "style": "points", "x": loss, "y": [v * 0.94 for v in pftk]},
+             {"name": "TCP", "source": "model", "style": "line", "x": [0, *loss], "y": [99, *pftk]},
+             {"name": "TCP", "source": "simulated", "style": "line", "x": loss, "y": [v * 0.9 for v in pftk]},
+             {"name": "TCP", "source": "peer", "style": "line", "x": loss, "y": [v * 0.83 for v in pftk]},
+         ]},
+        {"id": "fig7", "paper": "Fixture 2014", "title": "Blocking time", "x_label": "Blocking time, s", "y_label": "Share of packets", "note": "A step at the end: many packets wait equally long.",
+         "series": [{"name": "all packets", "source": "simulated", "style": "line", "x": wait, "y": [i / 201 for i in range(202)]}]},
+        {"id": "tab3", "paper": "Fixture 2018, with a rather long name that has to wrap on a phone", "title": "Delay by case", "x_label": "Case", "y_label": "Delay, ms", "note": "Bars side by side.",
+         "series": [
+             {"name": "paper", "source": "paper", "style": "bars", "x": cases, "y": [12, 48, 210]},
+             {"name": "model", "source": "model", "style": "bars", "x": cases, "y": [11, 51, 203]},
+             {"name": "simulated", "source": "simulated", "style": "bars", "x": cases, "y": [13, 49, None]},
+         ]},
+        {"id": "fig9", "paper": "Fixture 2018, with a rather long name that has to wrap on a phone", "title": "Never measured", "x_label": "x", "y_label": "y", "note": None,
+         "series": [{"name": "nothing", "source": "simulated", "style": "line", "x": [], "y": []}]},
+    ]
+
+
+def row(paper: str, item: str, case: str, quantity: str, unit: str, values: tuple, verdict: str, reason: str | None) -> dict:
+    """One entry of ``rows``; ``values`` are paper, model, simulated, peer."""
+    printed, model, simulated, peer = values
+    known = [v for v in (printed, simulated) if isinstance(v, (int, float)) and not isinstance(v, bool)]
+    difference = (simulated - printed) / printed if len(known) == 2 and printed else None
+    return {"paper": paper, "item": item, "case": case, "quantity": quantity, "unit": unit, "paper_value": printed, "model_value": model,
+            "simulated_value": simulated, "peer_value": peer, "difference": difference, "verdict": verdict, "reason": reason}
+
+
+def reproduce_report() -> dict:
+    """Two papers with figures and rows of every verdict."""
+    report = head("reproduce", "Papers reproduced", "ropewalk reproduce all --report out.html")
+    report["figures"] = figures()
+    first, second = report["figures"][0]["paper"], report["figures"][3]["paper"]
+    report["rows"] = [
+        row(first, "Table 2", "45 kB, round robin", "goodput", "bit/s", (1.21e6, 1.19e6, 1.2312e6, None), "agrees", None),
+        row(first, "Table 2", "45 kB, DAPS", "goodput", "bit/s", (2.31e6, 2.34e6, 2.1e6, 2.2e6), "differs", "The paper's sender starts with a window of four packets; this one follows RFC 9260 and starts with three."),
+        row(first, "Table 2", "45 kB, DAPS", "largest blocking time", "s", (0.038, 0.0375, 0.0381, None), "agrees", None),
+        row(first, "Figure 5", "all buffers", "DAPS is never slower", "", (True, None, True, None), "claim holds", "Checked at seven buffer sizes, ten seeds each."),
+        row(first, "Figure 6", "loss 1 %", "claimed order of schedulers", "", ("A > B", None, "B > A", None), "claim fails", "The order turns round above 0.5 % loss, in every seed."),
+        row(second, "Table 3", "200 ms", "buffer needed", "B", (45000, 45312, 44870, None), "agrees", None),
+        row(second, "Table 3", "5 ms", "packets stored", "packets", (0, 0, 0, None), "not checked", None),
+    ]
+    return report
+
+
+ALL = {"run": run_report, "compare": compare_report, "reproduce": reproduce_report}

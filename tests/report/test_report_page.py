@@ -1,0 +1,286 @@
+"""The report page in a real browser: charts carry points, nothing fails, nothing overflows, nothing is fetched.
+
+``ROPEWALK_REPORT_HTML``   reports written by ropewalk, separated by the path separator, to be checked as well
+``ROPEWALK_REPORT_SHOTS``  a directory that receives a screenshot of every page looked at
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import time
+from pathlib import Path
+
+import pytest
+import report_fixtures as fixtures
+from browser import Browser, find
+from fill import FILES, PLACEHOLDER, WEB, escaped, fill
+
+CHROMIUM = find()
+needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine: set CHROMIUM or install it")
+REAL = [Path(p) for p in os.environ.get("ROPEWALK_REPORT_HTML", "").split(os.pathsep) if p]
+PAGES = [*fixtures.ALL, *map(str, REAL)]
+SCREENS = {"desktop": (1280, 900), "phone": (390, 844)}
+
+# Counts pixels of a canvas that a series colour painted (its own or a blend): not grid, not text, not background.
+COLOURFUL = """[...document.querySelectorAll('.plot canvas')].map((canvas) => {
+  const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+  let count = 0;
+  for (let i = 0; i < data.length; i += 4) {
+    const [r, g, b, a] = [data[i], data[i + 1], data[i + 2], data[i + 3]];
+    if (a > 100 && Math.max(r, g, b) - Math.min(r, g, b) > 40) count += 1;
+  }
+  return count;
+})"""
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with Browser(CHROMIUM) as one:
+        yield one
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("reports")
+    files = {str(path): path for path in REAL}
+    for name, make in fixtures.ALL.items():
+        files[name] = folder / f"{name}.html"
+        files[name].write_text(fill(make()), encoding="utf-8")
+    return files
+
+
+def shoot(browser: Browser, name: str) -> None:
+    folder = os.environ.get("ROPEWALK_REPORT_SHOTS")
+    if folder:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        browser.screenshot(Path(folder) / f"{name}.png")
+
+
+def status(browser: Browser) -> dict:
+    return json.loads(browser.evaluate("document.getElementById('ropewalk-status').textContent"))
+
+
+def test_the_template_names_every_script_of_the_page_once():
+    template = (WEB / "report.html").read_text(encoding="utf-8")
+    names = [m.group(1) for m in PLACEHOLDER.finditer(template)]
+    scripts = [f"REPORT_JS:report/{p.name}" for p in (WEB / "report").glob("*.js")]
+    assert sorted(names) == sorted([*FILES, "REPORT_DATA", *scripts])
+    assert not re.sub(PLACEHOLDER, "", template).count("/*"), "a comment in the template looks like a misspelt placeholder"
+
+
+def test_no_embedded_file_can_end_its_own_element():
+    for path in [*(WEB / file for file in FILES.values()), *(WEB / "report").glob("*.js")]:
+        assert not re.search(r"</(script|style)|<!--", path.read_text(encoding="utf-8"), re.IGNORECASE), path
+
+
+def test_data_cannot_end_its_element_and_survives_unchanged():
+    document = fixtures.run_report()
+    assert "</script>" in document["title"]
+    text = escaped(document)
+    assert "<" not in text
+    assert json.loads(text) == document
+
+
+def test_vendored_files_are_the_released_ones():
+    folder = WEB / "vendor" / "uPlot"
+    sums = re.findall(r"^([0-9a-f]{64})  (\S+)$", (folder / "VERSION").read_text(encoding="utf-8"), re.MULTILINE)
+    assert len(sums) == 3
+    for digest, name in sums:
+        assert hashlib.sha256((folder / name).read_bytes()).hexdigest() == digest, name
+
+
+@needs_browser
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("screen", SCREENS)
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_draws_without_errors_and_fits_its_window(browser, pages, page, screen, scheme):
+    width, height = SCREENS[screen]
+    browser.open(pages[page], width, height, scheme)
+    shoot(browser, f"{Path(page).stem}-{screen}-{scheme}")
+    seen = status(browser)
+    assert seen["errors"] == []
+    assert browser.problems() == []
+    assert seen["layout"] == {"scrollWidth": width, "innerWidth": width, "theme": scheme}
+    assert all(url.startswith(("file:", "data:", "blob:")) for url in browser.requests())
+    assert seen["charts"] == len(seen["points"]) > 0
+    assert max(seen["points"]) > 5
+    painted = browser.evaluate(COLOURFUL)
+    assert len(painted) == sum(points > 0 for points in seen["points"])
+    assert all(count > 50 for count in painted), painted
+
+
+@needs_browser
+@pytest.mark.parametrize("page", PAGES)
+def test_every_chart_has_words_and_every_table_a_caption(browser, pages, page):
+    browser.open(pages[page], 1280, 900, "light")
+    labels = browser.evaluate("[...document.querySelectorAll('.plot')].map((p) => p.getAttribute('aria-label'))")
+    assert labels
+    assert all(re.search(r"points from .+ to .+, mean ", label) for label in labels), labels
+    assert browser.evaluate("[...document.querySelectorAll('table')].every((t) => t.caption && t.caption.textContent.trim())")
+    assert browser.evaluate("[...document.querySelectorAll('button')].every((b) => b.textContent.trim())")
+    ids = browser.evaluate("[...document.querySelectorAll('[id]')].map((e) => e.id)")
+    assert len(ids) == len(set(ids))
+
+
+@needs_browser
+def test_points_of_each_chart_are_those_of_the_data(browser, pages):
+    browser.open(pages["run"], 1280, 900, "light")
+    # Sequence: 300 arrivals and 300 releases. Then 200 samples each of: two paths, goodput (and the two ends of the
+    # limit); occupancy and window; two round trips less one null; window and in flight of two paths.
+    assert status(browser)["points"] == [600, 602, 400, 399, 800]
+
+
+@needs_browser
+def test_text_from_the_data_stays_text(browser, pages):
+    browser.open(pages["run"], 1280, 900, "light")
+    assert browser.evaluate("typeof window.escaped") == "undefined"
+    assert browser.evaluate("document.getElementById('title').textContent") == fixtures.run_report()["title"]
+    assert "</script><!-- /*REPORT_JS*/" in browser.evaluate("document.querySelector('.scenario pre').textContent")
+
+
+@needs_browser
+def test_headline_figures_are_in_human_units(browser, pages):
+    browser.open(pages["run"], 1280, 900, "light")
+    tiles = browser.evaluate("[...document.querySelectorAll('.tile')].map((t) => t.querySelector('.figure').textContent + ' ' + t.querySelector('.unit').textContent)")
+    assert tiles == ["2.055 Mbit/s", "87.8 %", "12.15 kB", "269.6 ms"]
+
+
+@needs_browser
+def test_the_best_run_of_each_column_is_marked_and_a_heading_sorts(browser, pages):
+    browser.open(pages["compare"], 1280, 900, "light")
+    assert browser.evaluate("[...document.querySelectorAll('.comparison .best')].length") == 9
+    order = "[...document.querySelectorAll('.comparison tbody th')].map((t) => t.textContent)"
+    assert browser.evaluate(order)[0] == "daps"
+    browser.evaluate("document.querySelector('.comparison .sort').click(); document.querySelector('.comparison .sort').click()")
+    assert browser.evaluate(order)[0] == "round-robin"
+
+
+@needs_browser
+def test_a_run_can_be_switched_off_in_all_overlays_and_another_shown_in_full(browser, pages):
+    browser.open(pages["compare"], 1280, 900, "light")
+    pressed = "[...document.querySelectorAll('section[aria-labelledby=overlays] .legend')].map((l) => l.firstChild.getAttribute('aria-pressed'))"
+    assert browser.evaluate(pressed) == ["true", "true", "true"]
+    browser.evaluate("document.querySelector('.chooser input').click()")
+    assert browser.evaluate(pressed) == ["false", "false", "false"]
+    browser.evaluate("const s = document.querySelector('.pick select'); s.value = '3'; s.dispatchEvent(new Event('change'))")
+    assert "blest" in browser.evaluate("document.querySelector('.one-run .keyline').textContent")
+    assert status(browser)["errors"] == []
+
+
+@needs_browser
+def test_dragging_zooms_all_time_series_and_a_button_shows_everything_again(browser, pages):
+    browser.open(pages["run"], 1280, 900, "light")
+    hidden = "[...document.querySelectorAll('.chart-top button')].map((b) => b.hidden)"
+    assert browser.evaluate(hidden) == [True] * 5
+    box = browser.evaluate("(() => { const o = document.querySelectorAll('.u-over')[1]; o.scrollIntoView({block: 'center', behavior: 'instant'}); const b = o.getBoundingClientRect(); return [b.x, b.y, b.width, b.height]; })()")
+    middle = box[1] + box[3] / 2
+    browser.drag((box[0] + 0.3 * box[2], middle), (box[0] + 0.6 * box[2], middle))
+    browser.evaluate("new Promise((done) => requestAnimationFrame(done))")
+    # The sequence chart covers seconds, not minutes: it keeps its own zoom.
+    assert browser.evaluate(hidden) == [True, False, False, False, False]
+    values = browser.evaluate("[...document.querySelectorAll('.legend')].map((l) => l.querySelector('.legend-value').textContent)")
+    assert all(re.search(r"\d", v) for v in values[1:]), values
+    browser.evaluate("document.querySelectorAll('.chart-top button')[1].click()")
+    browser.evaluate("new Promise((done) => requestAnimationFrame(done))")
+    assert browser.evaluate(hidden) == [True] * 5
+
+
+@needs_browser
+def test_arrow_keys_walk_along_a_chart(browser, pages):
+    browser.open(pages["run"], 1280, 900, "light")
+    browser.evaluate("document.querySelectorAll('.plot')[1].dispatchEvent(new KeyboardEvent('keydown', {key: 'ArrowRight'}))")
+    browser.evaluate("new Promise((done) => requestAnimationFrame(done))")
+    where = browser.evaluate("[...document.querySelectorAll('.legend-where')].map((w) => w.textContent)")
+    assert where[1:] == ["0.5\u202fs"] * 4  # the other charts of the run follow
+
+
+@needs_browser
+def test_verdicts_are_counted_and_filter_the_rows_and_reasons_unfold(browser, pages):
+    browser.open(pages["reproduce"], 1280, 900, "light")
+    tallies = browser.evaluate("[...document.querySelectorAll('.tally')].map((t) => [t.querySelector('.figure').textContent, t.querySelector('.word').lastChild.textContent])")
+    assert tallies == [["3", "agrees"], ["1", "claim holds"], ["1", "claim fails"], ["1", "differs"], ["1", "not checked"]]
+    shown = "[...document.querySelectorAll('tr[data-verdict]')].filter((r) => r.offsetParent).map((r) => r.dataset.verdict)"
+    assert len(browser.evaluate(shown)) == 7
+    browser.evaluate("document.querySelectorAll('.tally')[3].click()")
+    assert browser.evaluate(shown) == ["differs"]
+    reasons = "[...document.querySelectorAll('tr.reason')].filter((r) => r.offsetParent).map((r) => r.textContent)"
+    assert browser.evaluate(reasons) == []
+    browser.evaluate("[...document.querySelectorAll('.why')].find((b) => b.offsetParent).click()")
+    assert "RFC 9260" in browser.evaluate(reasons)[0]
+    browser.evaluate("document.querySelectorAll('.tally')[3].click()")
+    assert len(browser.evaluate(shown)) == 7
+
+
+@needs_browser
+def test_rows_show_base_units_scaled_and_others_as_they_are(browser, pages):
+    browser.open(pages["reproduce"], 1280, 900, "light")
+    rows = browser.evaluate("[...document.querySelectorAll('tr[data-verdict]')].map((r) => [...r.cells].map((c) => c.textContent))")
+    thin = "\u202f"
+    assert rows[0] == ["45 kB, round robin", "goodputMbit/s", "1.21", "1.19", "1.231", "–", f"+1.8{thin}%", "✓agrees"]
+    assert rows[1][6] == f"−9.1{thin}%"
+    assert rows[3][2:5] == ["yes", "–", "yes"]
+
+
+@needs_browser
+def test_points_that_a_logarithmic_axis_cannot_show_are_counted(browser, pages):
+    browser.open(pages["reproduce"], 1280, 900, "light")
+    notes = browser.evaluate("[...document.querySelectorAll('figcaption')].map((c) => c.textContent)")
+    assert [note for note in notes if "not shown" in note] == ["Throughput over lossOne point at or below zero is not shown."]
+    # Paper 6, model 7 less the one at zero, simulated 6, peer 6.
+    assert status(browser)["points"][1] == 24
+
+
+@needs_browser
+def test_the_download_is_the_document_itself(browser, pages, tmp_path):
+    browser.open(pages["run"], 1280, 900, "light")
+    browser.call("Browser.setDownloadBehavior", session=None, behavior="allow", downloadPath=str(tmp_path))
+    browser.evaluate("document.querySelector('#actions button').click()")
+    deadline = time.monotonic() + 20
+    while not list(tmp_path.glob("*.json")) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    (file,) = tmp_path.glob("*.json")
+    assert file.name.startswith("daps-over-wi-fi-and-lte")
+    assert json.loads(file.read_text(encoding="utf-8")) == fixtures.run_report()
+    assert browser.problems() == []
+
+
+@needs_browser
+def test_the_theme_button_recolours_the_charts(browser, pages):
+    browser.open(pages["run"], 1280, 900, "light")
+    pixels = "document.querySelector('.plot canvas').toDataURL().length + document.querySelector('.plot canvas').toDataURL().slice(-400)"
+    before = browser.evaluate(pixels)
+    browser.evaluate("[...document.querySelectorAll('#actions button')].at(-1).click()")
+    browser.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    assert browser.evaluate("document.documentElement.dataset.theme") == "dark"
+    assert browser.evaluate(pixels) != before
+    browser.evaluate("[...document.querySelectorAll('#actions button')].at(-1).click()")
+
+
+@needs_browser
+@pytest.mark.parametrize(("change", "message"), [({"schema": "ropewalk.report/9"}, "ropewalk.report/9"), ({"runs": [{"label": "bare"}]}, "")])
+def test_foreign_data_is_refused_in_words_and_bare_data_is_borne(browser, tmp_path, change, message):
+    page = tmp_path / "odd.html"
+    page.write_text(fill({**fixtures.head("run", "Odd", ""), **change}), encoding="utf-8")
+    browser.open(page, 1280, 900, "light")
+    if message:
+        assert message in browser.evaluate("document.querySelector('[role=alert]').textContent")
+        assert status(browser)["errors"]
+    else:
+        assert status(browser)["errors"] == []
+        assert browser.evaluate("document.querySelectorAll('.chart').length") == 5
+
+
+@needs_browser
+def test_the_page_prints_with_everything_unfolded(browser, pages, tmp_path):
+    browser.open(pages["reproduce"], 1280, 900, "dark")
+    browser.evaluate("window.atPrint = null; window.addEventListener('beforeprint', () => { window.atPrint = [document.documentElement.dataset.theme, document.querySelectorAll('details:not([open])').length]; })")
+    folder = os.environ.get("ROPEWALK_REPORT_SHOTS")
+    file = Path(folder or tmp_path) / "reproduce.pdf"
+    browser.pdf(file)
+    assert file.read_bytes().startswith(b"%PDF")
+    assert browser.evaluate("window.atPrint") == ["light", 0]
+    assert browser.evaluate("document.documentElement.dataset.theme") == "dark"
+    assert status(browser)["errors"] == []

@@ -1,0 +1,178 @@
+//! The arrows of the house: which crate may depend on which (docs/decisions/house.md).
+
+use toml::{Table, Value};
+
+use crate::Finding;
+use crate::tree::{SourceFile, Tree};
+
+/// What one crate may use.
+struct Room {
+    name: &'static str,
+    /// Rooms it may use.
+    below: &'static [&'static str],
+    /// Rooms that its tests may use besides.
+    in_tests: &'static [&'static str],
+}
+
+/// The whole house, from the ground up. A crate that is not here may not exist.
+const HOUSE: [Room; 9] = [
+    Room { name: "base", below: &[], in_tests: &[] },
+    // The engine's pair tests run over simulated links.
+    Room { name: "engine", below: &["base"], in_tests: &["netsim"] },
+    Room { name: "netsim", below: &["base"], in_tests: &[] },
+    Room { name: "models", below: &["base"], in_tests: &[] },
+    Room { name: "scenario", below: &["base"], in_tests: &[] },
+    Room { name: "lab", below: &["engine", "netsim", "models", "scenario", "base"], in_tests: &[] },
+    // The emulator runs netsim's links in real time; a test compares a live run with a simulated one.
+    Room { name: "runtime", below: &["engine", "netsim", "base"], in_tests: &["lab", "scenario"] },
+    Room {
+        name: "cli",
+        below: &["lab", "runtime", "scenario", "models", "base"],
+        in_tests: &["engine", "netsim"],
+    },
+    Room { name: "py", below: &["lab", "scenario", "models", "base"], in_tests: &[] },
+];
+
+/// Rooms that take their time, randomness and bytes as arguments.
+const PURE: [&str; 4] = ["base", "engine", "netsim", "models"];
+
+/// Crates that would bring a clock, a socket, a log or a global generator into a pure room.
+const WORLDLY: [&str; 15] = [
+    "async-std",
+    "chrono",
+    "env_logger",
+    "fastrand",
+    "getrandom",
+    "libc",
+    "log",
+    "mio",
+    "nix",
+    "rand",
+    "rustix",
+    "socket2",
+    "time",
+    "tokio",
+    "tracing",
+];
+
+/// Dependencies that lead upwards or sideways, or that a pure room may not have.
+pub fn wrong_arrows(tree: &Tree) -> Vec<Finding> {
+    let manifests = tree.files.iter().filter(|file| {
+        let inside = file.path.strip_prefix("crates/");
+        inside.is_some_and(|rest| rest.ends_with("/Cargo.toml") && rest.matches('/').count() == 1)
+    });
+    manifests.flat_map(check_manifest).collect()
+}
+
+fn check_manifest(file: &SourceFile) -> Vec<Finding> {
+    let name = file.crate_name().unwrap_or_default();
+    let Some(room) = HOUSE.iter().find(|room| room.name == name) else {
+        let message = format!("`{name}` has no place in the house: give it one in arrows.rs");
+        return vec![Finding::new(&file.path, 0, message)];
+    };
+    let manifest: Table = match file.text.parse() {
+        Ok(manifest) => manifest,
+        Err(error) => return vec![Finding::new(&file.path, 0, format!("not TOML: {error}"))],
+    };
+    let uses = dependencies(&manifest);
+    let wrong = uses.iter().filter_map(|used| Some((used, room.objection(used)?)));
+    wrong.map(|(used, why)| Finding::new(&file.path, line_of(file, &used.package), why)).collect()
+}
+
+/// A dependency as a manifest declares it.
+struct Use {
+    package: String,
+    for_tests: bool,
+}
+
+impl Room {
+    fn objection(&self, used: &Use) -> Option<String> {
+        let (name, package) = (self.name, &used.package);
+        if let Some(other) = package.strip_prefix("ropewalk-") {
+            let allowed = self.below.contains(&other)
+                || (used.for_tests && (self.in_tests.contains(&other) || other == name));
+            return (!allowed)
+                .then(|| format!("`{name}` may not use `{other}`; it may use {:?}", self.below));
+        }
+        if used.for_tests {
+            return None;
+        }
+        if name == "base" {
+            return Some(format!("`base` has no dependencies, so not `{package}` either"));
+        }
+        let worldly = PURE.contains(&name) && WORLDLY.contains(&package.as_str());
+        worldly.then(|| format!("`{package}` brings the outside world into `{name}`"))
+    }
+}
+
+/// All dependencies of a manifest, for every target, with the real name of a renamed package.
+fn dependencies(manifest: &Table) -> Vec<Use> {
+    let targets = manifest.get("target").and_then(Value::as_table);
+    let per_target = targets.into_iter().flat_map(Table::values).filter_map(Value::as_table);
+    let mut uses = Vec::new();
+    for table in per_target.chain([manifest]) {
+        for (key, for_tests) in
+            [("dependencies", false), ("build-dependencies", false), ("dev-dependencies", true)]
+        {
+            let declared = table.get(key).and_then(Value::as_table);
+            for (alias, value) in declared.into_iter().flatten() {
+                let package = value.get("package").and_then(Value::as_str).unwrap_or(alias);
+                uses.push(Use { package: package.to_owned(), for_tests });
+            }
+        }
+    }
+    uses
+}
+
+fn line_of(file: &SourceFile, package: &str) -> usize {
+    file.text.lines().position(|line| line.contains(package)).map_or(0, |index| index + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::assert_tidy;
+
+    #[test]
+    fn the_stairs_of_the_house_lead_downwards() {
+        let tree = Tree::real();
+        assert!(tree.file("crates/engine/Cargo.toml").is_some());
+        assert_tidy(wrong_arrows(tree));
+    }
+
+    #[test]
+    fn every_room_stands_on_rooms_of_the_house_below_it() {
+        for (floor, room) in HOUSE.iter().enumerate() {
+            for other in room.below {
+                let below = HOUSE[..floor].iter().any(|r| r.name == *other);
+                assert!(below, "{} uses {other}, which is not below it", room.name);
+            }
+        }
+    }
+
+    #[test]
+    fn dependencies_are_allowed_or_refused_by_the_house() {
+        let table = [
+            ("engine", "[dependencies]\nropewalk-base.workspace = true\nbytes = \"1\"", 0),
+            ("engine", "[dependencies]\nropewalk-netsim.workspace = true", 1),
+            ("engine", "[dev-dependencies]\nropewalk-netsim.workspace = true", 0),
+            ("engine", "[dev-dependencies]\nropewalk-lab.workspace = true", 1),
+            ("engine", "[dependencies]\nrand = \"0.9\"", 1),
+            ("engine", "[target.'cfg(unix)'.dependencies]\nropewalk-lab = \"0\"", 1),
+            ("models", "[dependencies]\nsim = { package = \"ropewalk-netsim\" }", 1),
+            ("base", "[dependencies]\nserde = \"1\"", 1),
+            ("base", "[dev-dependencies]\nproptest = \"1\"", 0),
+            ("base", "[build-dependencies]\ncc = \"1\"", 1),
+            ("lab", "[dependencies]\nropewalk-engine = \"0\"\nropewalk-runtime = \"0\"", 1),
+            ("runtime", "[dependencies]\nropewalk-lab = \"0\"", 1),
+            ("cli", "[dependencies]\nropewalk-runtime = \"0\"\nropewalk-py = \"0\"", 1),
+            ("attic", "[dependencies]", 1),
+            ("lab", "[dependencies", 1),
+        ];
+        for (name, manifest, expected) in table {
+            let path = format!("crates/{name}/Cargo.toml");
+            let found = wrong_arrows(&Tree::of(&[(&path, manifest)]));
+            assert_eq!(found.len(), expected, "{name}: {manifest}: {found:?}");
+        }
+    }
+}

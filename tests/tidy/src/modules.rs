@@ -1,0 +1,147 @@
+//! Dead files: every Rust file of a crate is reached through `mod` from a root that cargo compiles.
+
+use std::collections::BTreeSet;
+
+use proc_macro2::Delimiter;
+use toml::{Table, Value};
+
+use crate::Finding;
+use crate::tokens::{Kind, Token, attribute_at, closing, lex, string_of};
+use crate::tree::{SourceFile, Tree};
+
+/// Rust files under `crates/*/src` that nothing compiles.
+pub fn dead_files(tree: &Tree) -> Vec<Finding> {
+    let mut alive = BTreeSet::new();
+    let mut pending = roots(tree);
+    while let Some(path) = pending.pop() {
+        if let Some(file) = tree.file(&path)
+            && alive.insert(path)
+        {
+            pending.extend(modules_of(file));
+        }
+    }
+    let sources = tree.with_extension(&["rs"]).filter(|file| file.is_crate_source());
+    let dead = sources.filter(|file| !alive.contains(&file.path));
+    let message = "nothing compiles this file: declare it with `mod`, or remove it";
+    dead.map(|file| Finding::new(&file.path, 0, message)).collect()
+}
+
+/// The files at which cargo starts: by convention, and by `path` in the manifests.
+fn roots(tree: &Tree) -> Vec<String> {
+    let by_convention = tree.with_extension(&["rs"]).filter(|file| {
+        let inside: Vec<&str> = file.path.splitn(3, '/').collect();
+        matches!(inside[..], ["crates", _, rest] if is_root(rest))
+    });
+    let mut roots: Vec<String> = by_convention.map(|file| file.path.clone()).collect();
+    for file in tree.files.iter().filter(|file| file.path.ends_with("Cargo.toml")) {
+        let directory = file.path.trim_end_matches("Cargo.toml");
+        let manifest: Table = file.text.parse().unwrap_or_default();
+        roots.extend(declared_paths(&manifest).iter().map(|path| join(directory, path)));
+    }
+    roots
+}
+
+/// Whether a path inside a crate is compiled without being declared.
+fn is_root(path: &str) -> bool {
+    let parts: Vec<&str> = path.split('/').collect();
+    matches!(
+        parts[..],
+        ["src", "lib.rs" | "main.rs"] | ["src", "bin", _] | ["src", "bin", _, "main.rs"]
+    )
+}
+
+fn declared_paths(manifest: &Table) -> Vec<String> {
+    let library = manifest.get("lib").into_iter();
+    let lists = ["bin", "test", "bench", "example"];
+    let others = lists.iter().filter_map(|key| manifest.get(*key)?.as_array()).flatten();
+    let paths = library.chain(others).filter_map(|target| target.get("path"));
+    paths.filter_map(Value::as_str).map(String::from).collect()
+}
+
+/// Where the modules may be that a file declares.
+fn modules_of(file: &SourceFile) -> Vec<String> {
+    let Ok(tokens) = lex(file) else { return Vec::new() };
+    let (directory, name) = file.path.rsplit_once('/').unwrap_or(("", &file.path));
+    let stem = name.trim_end_matches(".rs");
+    let inside = file.path.splitn(3, '/').nth(2).unwrap_or_default();
+    // `lib.rs`, `main.rs` and `mod.rs` stand for their directory, `a.rs` for `a/`.
+    let children = match stem == "mod" || is_root(inside) {
+        true => format!("{directory}/"),
+        false => format!("{directory}/{stem}/"),
+    };
+    let mut found = Vec::new();
+    declared(&tokens, &children, &format!("{directory}/"), &mut found);
+    found
+}
+
+/// Collects the candidates for `mod name;` in `tokens`; `children` is the directory of the module.
+fn declared(tokens: &[Token], children: &str, own: &str, found: &mut Vec<String>) {
+    let mut path = None;
+    let mut index = 0;
+    while index < tokens.len() {
+        if let Some(attribute) = attribute_at(tokens, index) {
+            if attribute.inside.first().is_some_and(|token| token.is_word("path")) {
+                path = attribute.inside.get(2).and_then(string_of);
+            }
+            index = attribute.end;
+            continue;
+        }
+        if let [keyword, Token { kind: Kind::Word(name), .. }, next, ..] = &tokens[index..]
+            && keyword.is_word("mod")
+        {
+            if next.kind == Kind::Open(Delimiter::Brace) {
+                let close = closing(tokens, index + 2);
+                let inside = &tokens[index + 3..close];
+                declared(inside, &format!("{children}{name}/"), own, found);
+                index = close;
+            } else if let Some(path) = path {
+                found.push(join(own, path));
+            } else {
+                found.push(format!("{children}{name}.rs"));
+                found.push(format!("{children}{name}/mod.rs"));
+            }
+        }
+        // A visibility may stand between the attribute and its `mod`; an item's end may not.
+        if tokens[index].is_punct(';') || matches!(tokens[index].kind, Kind::Close(_)) {
+            path = None;
+        }
+        index += 1;
+    }
+}
+
+/// Joins a relative path to a directory that ends in `/`, resolving `..`.
+fn join(directory: &str, path: &str) -> String {
+    crate::links::resolve(directory, path).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::assert_tidy;
+
+    #[test]
+    fn every_file_of_the_house_is_compiled() {
+        assert_tidy(dead_files(Tree::real()));
+    }
+
+    #[test]
+    fn a_file_that_no_module_declares_is_dead() {
+        let tree = Tree::of(&[
+            ("crates/a/Cargo.toml", "[[bin]]\nname = \"c\"\npath = \"src/command.rs\""),
+            ("crates/a/src/lib.rs", "pub mod b; // mod dead;\n#[cfg(test)] mod tests;"),
+            ("crates/a/src/b.rs", "pub(crate) mod c; mod inner { mod d; }"),
+            ("crates/a/src/b/c.rs", "#[path = \"../odd.rs\"] pub mod e;"),
+            ("crates/a/src/b/inner/d.rs", ""),
+            ("crates/a/src/odd.rs", ""),
+            ("crates/a/src/tests/mod.rs", "mod helper;"),
+            ("crates/a/src/tests/helper.rs", ""),
+            ("crates/a/src/command.rs", ""),
+            ("crates/a/src/bin/tool.rs", ""),
+            ("crates/a/tests/whole.rs", ""),
+            ("crates/a/src/dead.rs", "mod deader;"),
+            ("crates/a/src/dead/deader.rs", ""),
+        ]);
+        let dead: Vec<String> = dead_files(&tree).into_iter().map(|f| f.path).collect();
+        assert_eq!(dead, ["crates/a/src/dead.rs", "crates/a/src/dead/deader.rs"]);
+    }
+}

@@ -1,0 +1,75 @@
+// The page itself: whatever the data holds is shown, in the order that its kind suggests.
+(function (rw) {
+  "use strict";
+  const { h } = rw.dom;
+  const KINDS = { run: "Run", compare: "Comparison", reproduce: "Reproduction" };
+
+  function themeButton() {
+    const button = h("button", { type: "button", onclick: rw.theme.toggle });
+    const name = () => {
+      button.textContent = rw.theme.current() === "dark" ? "Light" : "Dark";
+      button.setAttribute("aria-label", `Switch to ${button.textContent.toLowerCase()} colours`);
+    };
+    rw.theme.onChange(name);
+    name();
+    return button;
+  }
+
+  function header(report) {
+    const kind = KINDS[report.kind] || "Report";
+    document.title = `${report.title || kind} – Ropewalk`;
+    document.getElementById("title").textContent = report.title || kind;
+    const origin = [h("span", { class: "kind" }, kind)];
+    if (report.generated_from) origin.push(h("code", null, report.generated_from));
+    document.getElementById("origin").append(...origin);
+    document.getElementById("actions").append(
+      h("button", { type: "button", "aria-label": "Download JSON", onclick: () => rw.data.download(report) },
+        h("span", { class: "roomy" }, "Download "), "JSON"),
+      themeButton());
+    const version = report.version ? ` ${report.version}` : "";
+    document.getElementById("colophon").append(
+      h("p", null, `Made by Ropewalk${version}. This file is complete in itself: it holds its data and asks the network for nothing.`),
+      h("p", { class: "help" }, "In a chart: drag to zoom, double-click to see everything again; with the keyboard, arrows walk, + and − zoom, 0 resets. kB is 1000 bytes."));
+  }
+
+  function runs(main, report) {
+    if (!report.runs.length) return;
+    main.append(rw.tiles.headline(report.runs));
+    if (report.runs.length === 1) rw.run.draw(main, report.runs[0]);
+    else rw.compare.draw(main, report.runs);
+  }
+
+  function papers(main, report) {
+    if (report.figures.length || report.rows.length) rw.reproduce.draw(main, report);
+  }
+
+  // On paper nothing can be unfolded, so everything is.
+  function unfoldForPrint() {
+    let folded = [];
+    window.addEventListener("beforeprint", () => {
+      folded = [...document.querySelectorAll("details:not([open])")];
+      for (const details of folded) details.open = true;
+    });
+    window.addEventListener("afterprint", () => {
+      for (const details of folded) details.open = false;
+    });
+  }
+
+  function build() {
+    const main = document.getElementById("main");
+    const report = rw.data.load();
+    header(report);
+    const order = report.kind === "reproduce" ? [papers, runs] : [runs, papers];
+    for (const part of order) part(main, report);
+    if (!main.querySelector("*:not(noscript)")) main.append(h("p", { class: "note" }, "This report holds no results."));
+    unfoldForPrint();
+  }
+
+  try {
+    build();
+  } catch (error) {
+    document.getElementById("main").append(h("p", { class: "problem", role: "alert" }, `This report cannot be shown. ${error.message}`));
+    console.error(error);
+  }
+  rw.status.finish();
+})((window.Ropewalk = window.Ropewalk || {}));

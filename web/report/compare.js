@@ -1,0 +1,85 @@
+// Several runs: side by side in a table, laid over each other in charts, and any one of them in full.
+(function (rw) {
+  "use strict";
+  const { h, svg } = rw.dom;
+  // More lines than this at first hide each other; the reader can switch on the rest.
+  const SHOWN_AT_FIRST = 6;
+
+  const OVERLAYS = [
+    { key: "goodput_bps", title: "Goodput", label: "Rate", kind: "rate", wide: true },
+    { key: "receive_buffer_bytes", title: "Receive buffer occupancy", label: "Bytes", kind: "bytes" },
+    { key: "delivered_bytes", title: "Delivered in order", label: "Bytes", kind: "bytes" },
+  ];
+
+  function key(index) {
+    const { colour, dash } = rw.paint.look(index);
+    return svg("svg", { class: "mark", viewBox: "0 0 26 14", width: 26, height: 14, "aria-hidden": "true", fill: "none" },
+      svg("path", { d: "M1 7h24", style: `stroke: var(${colour})`, "stroke-width": 2.5, "stroke-dasharray": dash.join(" ") || null }));
+  }
+
+  // Labels may repeat; a series is addressed by its name, so a repeated one gets its number.
+  function names(runs) {
+    return runs.map((run, i) => (runs.findIndex((r) => r.label === run.label) === i ? run.label : `${run.label} #${i + 1}`));
+  }
+
+  function overlay(kind, runs, labels) {
+    return {
+      title: kind.title,
+      x: { label: "Time", kind: "time", tight: true },
+      y: { label: kind.label, kind: kind.kind, fromZero: true },
+      series: runs.map((run, i) => rw.run.line(labels[i], run.series && run.series.time_s, run.series && run.series[kind.key],
+        { ...rw.paint.look(i), hidden: i >= SHOWN_AT_FIRST })),
+      sync: { key: "compare", zoom: true },
+    };
+  }
+
+  function chooser(labels, toggle) {
+    const boxes = labels.map((label, i) => h("label", { class: "choice" },
+      h("input", { type: "checkbox", checked: i < SHOWN_AT_FIRST, onchange: (event) => toggle(label, event.target.checked) }),
+      key(i), label));
+    return h("fieldset", { class: "chooser" }, h("legend", null, "Runs in these charts"), boxes);
+  }
+
+  function overlays(parent, runs) {
+    const labels = names(runs);
+    const drawn = [];
+    parent.append(chooser(labels, (label, on) => drawn.forEach((chart) => chart.toggle(label, on))));
+    const grid = h("div", { class: "charts" });
+    parent.append(grid);
+    for (const kind of OVERLAYS) {
+      const cell = h("div", { class: kind.wide ? "cell whole" : "cell" });
+      grid.append(cell);
+      drawn.push(rw.chart.create(cell, overlay(kind, runs, labels)));
+    }
+  }
+
+  // Only the chosen run is drawn: five charts for each of a dozen runs would be slow and long.
+  function oneInFull(parent, runs) {
+    const labels = names(runs);
+    const room = h("div", { class: "one-run" });
+    let drawn = [];
+    const show = (index) => {
+      drawn.forEach((chart) => chart.destroy());
+      room.replaceChildren();
+      drawn = rw.run.draw(room, runs[index]);
+    };
+    const select = h("select", { onchange: (event) => show(Number(event.target.value)) },
+      labels.map((label, i) => h("option", { value: i }, label)));
+    parent.append(h("label", { class: "pick" }, "Run ", select), room);
+    show(0);
+  }
+
+  /** Draws all of `runs` into `parent`. */
+  function draw(parent, runs) {
+    parent.append(
+      rw.tables.comparison(runs, (run, i) => key(i)),
+      h("p", { class: "note" }, "The best of each column is marked. A click on a heading sorts."));
+    const over = h("section", { "aria-labelledby": "overlays" }, h("h2", { id: "overlays" }, "Runs over time"));
+    const one = h("section", { "aria-labelledby": "one-run" }, h("h2", { id: "one-run" }, "One run in full"));
+    parent.append(over, one);
+    overlays(over, runs);
+    oneInFull(one, runs);
+  }
+
+  rw.compare = { draw };
+})((window.Ropewalk = window.Ropewalk || {}));

@@ -1,0 +1,149 @@
+// Papers reproduced: a count on top, then one section per paper with its figures and its table of numbers.
+(function (rw) {
+  "use strict";
+  const { h } = rw.dom;
+
+  // Verdicts fall into three classes; each has a sign, so that colour is never the only bearer.
+  const CLASSES = [
+    { name: "good", sign: "✓", match: /^(agrees|claim holds|holds|pass)/i },
+    { name: "bad", sign: "✕", match: /^(claim fails|fails|fail)/i },
+    { name: "warn", sign: "≠", match: /^differs/i },
+    { name: "other", sign: "·", match: /.*/ },
+  ];
+
+  const classOf = (verdict) => CLASSES.find((c) => c.match.test(String(verdict ?? "")));
+  const verdictOf = (row) => row.verdict || "no verdict";
+
+  function count(rows) {
+    const counts = new Map();
+    for (const row of rows) counts.set(verdictOf(row), (counts.get(verdictOf(row)) || 0) + 1);
+    const rank = (verdict) => CLASSES.indexOf(classOf(verdict));
+    return [...counts].sort((a, b) => rank(a[0]) - rank(b[0]));
+  }
+
+  function chip(verdict, text) {
+    const { name, sign } = classOf(verdict);
+    return h("span", { class: `chip ${name}` }, h("span", { "aria-hidden": "true" }, sign), text || verdict);
+  }
+
+  function line(row, withPeer) {
+    const values = [row.paper_value, row.model_value, row.simulated_value, ...(withPeer ? [row.peer_value] : [])];
+    const { unit, cells } = rw.format.row(values, row.unit);
+    const names = ["Paper", "Model", "Simulated", "Peer"];
+    return { unit, cells: cells.map((text, i) => h("td", { class: "num", role: "cell", "data-label": names[i] }, text)) };
+  }
+
+  function reason(row, columns, id) {
+    return h("tr", { class: "reason", id, hidden: true, role: "row" }, h("td", { colspan: columns, role: "cell" }, row.reason));
+  }
+
+  function why(target, verdict) {
+    return h("button", {
+      type: "button", class: "why", "aria-expanded": "false", "aria-controls": target.id, "aria-label": `Why: ${verdict}`,
+      onclick: (event) => {
+        target.hidden = !target.hidden;
+        event.currentTarget.setAttribute("aria-expanded", String(!target.hidden));
+      },
+    }, "why");
+  }
+
+  function lines(row, withPeer) {
+    const columns = withPeer ? 8 : 7;
+    const explained = row.reason ? reason(row, columns, rw.dom.anchor(`reason ${row.paper} ${row.item}`)) : null;
+    const { unit, cells } = line(row, withPeer);
+    const main = h("tr", { role: "row", "data-verdict": verdictOf(row) },
+      h("th", { scope: "row", role: "rowheader" }, rw.format.words(row.case)),
+      h("td", { role: "cell", "data-label": "Quantity", class: "quantity" }, row.quantity, unit ? h("span", { class: "unit" }, unit) : null),
+      cells,
+      h("td", { class: "num", role: "cell", "data-label": "Difference" }, rw.format.difference(row.difference)),
+      h("td", { role: "cell", "data-label": "Verdict", class: "verdict" }, chip(verdictOf(row)), explained ? why(explained, verdictOf(row)) : null));
+    return explained ? [main, explained] : [main];
+  }
+
+  // One <tbody> for each item of the paper ("Table 2", "Figure 5"), headed by its name.
+  function groups(rows, withPeer) {
+    const items = [...new Set(rows.map((row) => row.item))];
+    return items.map((item) => h("tbody", { role: "rowgroup" },
+      h("tr", { class: "item", role: "row" }, h("th", { scope: "rowgroup", role: "rowheader", colspan: withPeer ? 8 : 7 }, rw.format.words(item))),
+      rows.filter((row) => row.item === item).flatMap((row) => lines(row, withPeer))));
+  }
+
+  function table(paper, rows) {
+    const withPeer = rows.some((row) => row.peer_value !== null && row.peer_value !== undefined);
+    const heads = [["Case"], ["Quantity"], ["Paper", "num"], ["Model", "num"], ["Simulated", "num"],
+      ...(withPeer ? [["Peer", "num"]] : []), ["Difference", "num"], ["Verdict"]];
+    return h("div", { class: "scroll" },
+      h("table", { class: "rows", role: "table" },
+        h("caption", null, `${paper}: printed, predicted and simulated`),
+        h("thead", { role: "rowgroup" }, h("tr", { role: "row" },
+          heads.map(([text, kind]) => h("th", { scope: "col", role: "columnheader", class: kind }, text)))),
+        groups(rows, withPeer)));
+  }
+
+  function section(paper, report) {
+    const rows = report.rows.filter((row) => row.paper === paper);
+    const figures = report.figures.filter((figure) => figure.paper === paper);
+    const id = rw.dom.anchor(`paper ${paper}`);
+    const element = h("section", { class: "paper", id, "aria-labelledby": `${id}-title` },
+      h("h2", { id: `${id}-title` }, paper),
+      h("p", { class: "chips" }, count(rows).map(([verdict, n]) => chip(verdict, `${n} ${verdict}`))));
+    return { id, element, paper, rows, figures };
+  }
+
+  // A click on a verdict shows only its rows; a second click shows all again.
+  function filter(verdict, buttons) {
+    const on = buttons.get(verdict).getAttribute("aria-pressed") !== "true";
+    for (const [name, button] of buttons) button.setAttribute("aria-pressed", String(on && name === verdict));
+    for (const row of document.querySelectorAll("tr[data-verdict]")) {
+      row.hidden = on && row.dataset.verdict !== verdict;
+      const next = row.nextElementSibling;
+      if (row.hidden && next && next.classList.contains("reason")) next.hidden = true;
+      const button = row.querySelector(".why");
+      if (row.hidden && button) button.setAttribute("aria-expanded", "false");
+    }
+    for (const body of document.querySelectorAll("table.rows tbody")) {
+      body.hidden = !body.querySelector("tr[data-verdict]:not([hidden])");
+    }
+  }
+
+  function overview(rows) {
+    const buttons = new Map();
+    const counts = count(rows);
+    for (const [verdict, n] of counts) {
+      const { name, sign } = classOf(verdict);
+      buttons.set(verdict, h("button",
+        { type: "button", class: `tally ${name}`, "aria-pressed": "false", onclick: () => filter(verdict, buttons) },
+        h("span", { class: "figure" }, String(n)),
+        h("span", { class: "word" }, h("span", { "aria-hidden": "true" }, `${sign} `), verdict)));
+    }
+    const good = rows.filter((row) => classOf(verdictOf(row)).name === "good").length;
+    return h("div", { class: "overview" },
+      h("p", { class: "lead" }, `${good} of ${rows.length} numbers and claims agree with what was printed.`),
+      h("div", { class: "tallies", role: "group", "aria-label": "Verdicts; a click shows only the rows of one" }, [...buttons.values()]));
+  }
+
+  function contents(sections) {
+    if (sections.length < 2) return null;
+    const entries = sections.map((s) => {
+      const good = s.rows.filter((row) => classOf(verdictOf(row)).name === "good").length;
+      return h("li", null, h("a", { href: `#${s.id}` }, s.paper), s.rows.length ? h("span", { class: "note" }, ` ${good} of ${s.rows.length}`) : null);
+    });
+    return h("nav", { class: "contents", "aria-label": "Papers" }, h("ol", null, entries));
+  }
+
+  /** Draws the overview and one section per paper into `parent`. */
+  function draw(parent, report) {
+    const papers = [...new Set([...report.figures, ...report.rows].map((entry) => entry.paper))];
+    const sections = papers.map((paper) => section(paper, report));
+    if (report.rows.length) parent.append(overview(report.rows));
+    const nav = contents(sections);
+    if (nav) parent.append(nav);
+    for (const s of sections) {
+      parent.append(s.element);
+      if (s.figures.length) rw.figures.draw(s.element, s.figures);
+      if (s.rows.length) s.element.append(table(s.paper, s.rows));
+    }
+  }
+
+  rw.reproduce = { draw };
+})((window.Ropewalk = window.Ropewalk || {}));

@@ -1,0 +1,93 @@
+// Tables of results: one run in detail, its paths, all runs side by side.
+(function (rw) {
+  "use strict";
+  const { h } = rw.dom;
+  const { at, best } = rw.metrics;
+
+  const heading = (metric, unit) => [metric.label, unit ? h("span", { class: "unit" }, unit) : null];
+
+  function group({ title, metrics }, result) {
+    const known = metrics.filter((m) => at(result, m.path) !== null);
+    if (!known.length) return null;
+    const lines = known.map((m) => h("tr", null,
+      h("th", { scope: "row", title: m.means || null }, m.label),
+      h("td", { class: "num" }, rw.format.value(at(result, m.path), m.kind))));
+    return h("table", { class: "facts" }, h("caption", null, title), h("tbody", null, lines));
+  }
+
+  /** Everything a run's document says, in small groups. */
+  function detail(result) {
+    return h("div", { class: "facts-grid" }, rw.metrics.detail.map((g) => group(g, result)));
+  }
+
+  function meter(share) {
+    if (!rw.format.isNumber(share)) return null;
+    const width = `width: ${(100 * Math.min(1, Math.max(0, share))).toFixed(1)}%`;
+    return h("span", { class: "meter", "aria-hidden": "true" }, h("span", { style: width }));
+  }
+
+  // The cells of a table with a run or a path in each line and a metric in each column.
+  function grid(documents, metrics, withMeters) {
+    return metrics.map((metric) => {
+      const values = documents.map((d) => at(d, metric.path));
+      const { unit, cells } = rw.format.column(values, metric.kind);
+      const wins = best(values, metric.better);
+      return {
+        metric, unit, values,
+        cells: cells.map((text, i) => h("td", { class: wins[i] ? "num best" : "num" },
+          text,
+          wins[i] ? h("span", { class: "hidden" }, " (best)") : null,
+          withMeters && metric.path === "utilisation" ? meter(values[i]) : null)),
+      };
+    });
+  }
+
+  /** The paths of one run. */
+  function paths(result) {
+    const list = (result && result.paths) || [];
+    if (!list.length) return null;
+    const columns = grid(list, rw.metrics.paths, true).filter((c) => c.values.some((v) => v !== null));
+    return h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Paths" },
+      h("table", { class: "wide" },
+        h("caption", null, "Paths"),
+        h("thead", null, h("tr", null,
+          h("th", { scope: "col" }, "Path"),
+          columns.map((c) => h("th", { scope: "col", class: "num", title: c.metric.means || null }, heading(c.metric, c.unit))))),
+        h("tbody", null, list.map((path, i) => h("tr", null,
+          h("th", { scope: "row" }, path.name), columns.map((c) => c.cells[i]))))));
+  }
+
+  // Sorting by a click on a column's head: best first, the other way round on the second click.
+  function sortBy(body, lines, columns, column, heads) {
+    const head = heads[column];
+    const wanted = columns[column].metric.better === "high" ? "descending" : "ascending";
+    const other = wanted === "descending" ? "ascending" : "descending";
+    const order = head.getAttribute("aria-sort") === wanted ? other : wanted;
+    heads.forEach((one) => one.removeAttribute("aria-sort"));
+    head.setAttribute("aria-sort", order);
+    const { values } = columns[column];
+    const sign = order === "ascending" ? 1 : -1;
+    const rank = (i) => (rw.format.isNumber(values[i]) ? sign * values[i] : Infinity);
+    const order2 = lines.map((_, i) => i).sort((a, b) => (rank(a) === rank(b) ? a - b : rank(a) - rank(b)));
+    body.append(...order2.map((i) => lines[i]));
+  }
+
+  /** All runs side by side; the best of each column stands out. `mark(run, index)` may add a colour key. */
+  function comparison(runs, mark) {
+    const columns = grid(runs.map((r) => r.result), rw.metrics.comparison, false)
+      .filter((c) => c.values.some((v) => v !== null));
+    const lines = runs.map((run, i) => h("tr", null,
+      h("th", { scope: "row" }, h("span", { class: "run-name" }, mark(run, i), h("span", null, run.label))), columns.map((c) => c.cells[i])));
+    const body = h("tbody", null, lines);
+    const heads = columns.map((c, i) => h("th", { scope: "col", class: "num", title: c.metric.means || null },
+      h("button", { type: "button", class: "sort", onclick: () => sortBy(body, lines, columns, i, heads) },
+        heading(c.metric, c.unit))));
+    return h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Runs side by side" },
+      h("table", { class: "wide comparison" },
+        h("caption", null, "Runs side by side"),
+        h("thead", null, h("tr", null, h("th", { scope: "col" }, "Run"), heads)),
+        body));
+  }
+
+  rw.tables = { detail, paths, comparison };
+})((window.Ropewalk = window.Ropewalk || {}));
