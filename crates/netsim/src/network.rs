@@ -7,7 +7,7 @@ use crate::event_queue::EventQueue;
 use crate::host::HostId;
 use crate::link::{Admission, Link};
 use crate::packet::Packet;
-use crate::route::{End, LinkId, RouteId, Routes, Step};
+use crate::route::{LinkId, RouteId, Routes, Step};
 
 /// Who waits in a slot of the event queue.
 #[derive(Clone, Copy, Debug)]
@@ -77,20 +77,25 @@ impl<P: Clone> Network<P> {
         }
     }
 
-    /// Takes the next packet that is due off a link: onto the next link, or to the end of its route.
-    #[inline]
-    pub(crate) fn advance(&mut self, id: LinkId) -> Option<(End, Packet<P>)> {
+    /// Takes the next packet that is due off a link.
+    #[inline(always)]
+    pub(crate) fn take(&mut self, id: LinkId) -> Option<Packet<P>> {
         let arrived = self.links[id.0 as usize].inner.take(self.now);
         self.schedule(id);
-        let mut packet = arrived?;
+        arrived
+    }
+
+    /// Where a packet goes from the end of the link that it was on.
+    #[inline]
+    pub(crate) fn after(&self, packet: &Packet<P>) -> Step {
+        self.routes.step(packet.step + 1)
+    }
+
+    /// Puts a packet on the next link of its route.
+    #[inline]
+    pub(crate) fn forward(&mut self, next: LinkId, mut packet: Packet<P>) {
         packet.step += 1;
-        match self.routes.step(packet.step) {
-            Step::Link(next) => {
-                self.offer(next, packet);
-                None
-            }
-            Step::End(end) => Some((end, packet)),
-        }
+        self.offer(next, packet);
     }
 
     #[inline]

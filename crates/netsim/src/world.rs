@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 
 use ropewalk_base::{Seed, Time};
 
-use crate::cross::{CrossConfig, CrossId, CrossPayload, CrossStats, Source, Tags};
+use crate::cross::{CrossConfig, CrossError, CrossId, CrossPayload, CrossStats, Source, Tags};
 use crate::host::{Host, HostId, Outbox, Port};
 use crate::link::{Admission, ConfigError, Link, LinkConfig, LinkStats};
 use crate::network::{Actor, Network, index};
 use crate::packet::Packet;
-use crate::route::{End, LinkId, RouteId};
+use crate::route::{End, LinkId, RouteId, Step};
 
 /// Something with a slot in the event queue.
 #[derive(Clone, Debug)]
@@ -79,6 +79,9 @@ impl<P: Clone, H: Host<P>> World<P, H> {
     /// Adds a source of cross traffic over `links`, and its receiver at their end. Its randomness is
     /// that of `cross/<name>` in the seed tree; its packets have `flow`.
     ///
+    /// # Errors
+    /// If a value of `config` cannot be.
+    ///
     /// # Panics
     /// As [`Self::add_link`] and [`Self::add_route`] do.
     pub fn add_cross(
@@ -87,10 +90,11 @@ impl<P: Clone, H: Host<P>> World<P, H> {
         config: &CrossConfig,
         flow: u32,
         links: &[LinkId],
-    ) -> CrossId
+    ) -> Result<CrossId, CrossError>
     where
         P: CrossPayload,
     {
+        config.check()?;
         let name = self.claim("cross", name);
         let id = CrossId(index(self.cross.len()));
         let route = self.route_to(links, End::CrossData(id));
@@ -100,7 +104,7 @@ impl<P: Clone, H: Host<P>> World<P, H> {
         self.cross.push(Slotted { slot, inner: source });
         self.tags = Some(Tags::of());
         self.schedule_cross(id);
-        id
+        Ok(id)
     }
 
     fn route_to(&mut self, links: &[LinkId], end: End) -> RouteId {
@@ -228,13 +232,16 @@ impl<P: Clone, H: Host<P>> World<P, H> {
     #[inline]
     fn wake_link(&mut self, id: LinkId, time: Time) -> bool {
         self.network.now = time;
-        if let Some((end, packet)) = self.network.advance(id) {
-            self.arrive(end, packet);
+        if let Some(packet) = self.network.take(id) {
+            match self.network.after(&packet) {
+                Step::Link(next) => self.network.forward(next, packet),
+                Step::End(end) => self.arrive(end, packet),
+            }
         }
         true
     }
 
-    #[inline]
+    #[inline(always)]
     fn arrive(&mut self, end: End, packet: Packet<P>) {
         let now = self.network.now;
         match end {

@@ -26,7 +26,7 @@ fn a_greedy_source_fills_a_link_whose_queue_holds_the_bandwidth_delay_product() 
         } else {
             Feedback::Delay(ms(20))
         };
-        let cross = world.add_cross("bulk", &greedy(feedback), 0, &[there]);
+        let cross = world.add_cross("bulk", &greedy(feedback), 0, &[there]).expect("a good source");
         world.run_until(Time::from_secs(60));
         let stats = world.cross_stats(cross);
         let link = world.link_stats(there);
@@ -50,7 +50,9 @@ fn under_random_loss_its_rate_is_that_of_the_square_root_law() {
                 let loss = LossModel::bernoulli(p).expect("a probability");
                 let config = LinkConfig::new(mbit(10_000), ms(50)).loss(loss);
                 let link = world.add_link("lossy", &config).expect("a good configuration");
-                let cross = world.add_cross("bulk", &greedy(Feedback::Delay(ms(50))), 0, &[link]);
+                let cross = world
+                    .add_cross("bulk", &greedy(Feedback::Delay(ms(50))), 0, &[link])
+                    .expect("a good source");
                 world.run_until(Time::from_secs(400));
                 world.cross_stats(cross).in_order as f64 / 400.0
             })
@@ -82,7 +84,7 @@ fn two_greedy_sources_with_equal_round_trips_share_fairly() {
     let ids = [0, 1].map(|flow| {
         let source =
             CrossConfig { start: at(u64::from(flow) * 317), ..greedy(Feedback::Delay(ms(20))) };
-        world.add_cross(&format!("bulk{flow}"), &source, flow, &[link])
+        world.add_cross(&format!("bulk{flow}"), &source, flow, &[link]).expect("a good source")
     });
     world.run_until(Time::from_secs(300));
     let [a, b] = ids.map(|id| world.cross_stats(id).in_order as f64);
@@ -100,7 +102,9 @@ fn a_greedy_source_survives_an_outage() {
     let queue = QueueModel::DropTail(Limit::Packets(50));
     let config = LinkConfig { outages, ..LinkConfig::new(mbit(10), ms(20)).queue(queue) };
     let link = world.add_link("flaky", &config).expect("a good configuration");
-    let cross = world.add_cross("bulk", &greedy(Feedback::Delay(ms(20))), 0, &[link]);
+    let cross = world
+        .add_cross("bulk", &greedy(Feedback::Delay(ms(20))), 0, &[link])
+        .expect("a good source");
     world.run_until(at(5_000));
     let before = world.cross_stats(cross);
     assert!(before.timeouts > 0, "three silent seconds without a timeout");
@@ -124,7 +128,9 @@ fn a_source_stops_when_told_and_falls_silent() {
     let mut ids = Vec::new();
     for (flow, pattern) in (0..).zip(patterns) {
         let source = CrossConfig { start: at(100), stop: at(2_000), ..CrossConfig::new(pattern) };
-        ids.push(world.add_cross(&format!("s{flow}"), &source, flow, &[link]));
+        ids.push(
+            world.add_cross(&format!("s{flow}"), &source, flow, &[link]).expect("a good source"),
+        );
     }
     world.run_until(at(99));
     assert!(ids.iter().all(|id| world.cross_stats(*id).sent == 0), "too early");
@@ -144,7 +150,7 @@ fn cross_traffic_delays_hosts_and_never_reaches_them() {
     // 1500 B take 1 ms; at 4 ms sharp the cross traffic sends too, and was scheduled first.
     let source =
         CrossConfig { start: at(4), stop: at(5), ..CrossConfig::new(Pattern::Cbr(mbit(12))) };
-    world.add_cross("cbr", &source, 1, &[link]);
+    world.add_cross("cbr", &source, 1, &[link]).expect("a good source");
     plan(&mut world, left, vec![(at(2), route, 1500), (at(4), route, 1500)]);
     world.run_until(at(20));
     let times: Vec<Time> = world.host(right).seen.iter().map(|(time, ..)| *time).collect();
@@ -162,4 +168,19 @@ fn a_packet_can_be_injected_from_outside() {
     assert_eq!(world.step(), Some(at(5)));
     assert_eq!(world.host(host).seen, [(at(5), Port(7), 5)]);
     assert_eq!(world.step(), None);
+}
+
+#[test]
+fn a_source_that_cannot_be_says_why() {
+    let no_rate = ropewalk_base::Rate::ZERO;
+    for (config, part) in [
+        (CrossConfig { packet: 0, ..CrossConfig::new(Pattern::Cbr(mbit(1))) }, "0 bytes"),
+        (CrossConfig::new(Pattern::Cbr(no_rate)), "0 bit/s"),
+        (CrossConfig::new(Pattern::Poisson(no_rate)), "0 bit/s"),
+        (CrossConfig::new(Pattern::OnOff { rate: mbit(1), on: ms(0), off: ms(1) }), "0 s"),
+        (greedy(Feedback::Links { links: Vec::new(), size: 40 }), "name one"),
+    ] {
+        let error = config.check().expect_err(part).to_string();
+        assert!(error.contains(part), "{error}");
+    }
 }

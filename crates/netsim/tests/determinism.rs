@@ -45,7 +45,7 @@ fn busy_run(seed: u64, bystanders: bool) -> (Vec<Vec<Seen>>, u64) {
         ("poisson", Pattern::Poisson(mbit(1))),
         ("onoff", Pattern::OnOff { rate: mbit(4), on: ms(100), off: ms(300) }),
     ]) {
-        world.add_cross(name, &CrossConfig::new(pattern), flow, &forward);
+        world.add_cross(name, &CrossConfig::new(pattern), flow, &forward).expect("a good source");
     }
     for (pair, duplex) in bell.pairs.iter().enumerate() {
         let steps = (0..2_000).map(|i| (at(i * 2), duplex.forward, 1000)).collect();
@@ -99,7 +99,8 @@ fn a_clone_of_a_world_goes_on_alike() {
     let config = LinkConfig::new(mbit(10), ms(10)).loss(LossModel::bernoulli(0.1).expect("p"));
     let link = world.add_link("shared", &config).expect("a good configuration");
     let pattern = Pattern::Greedy(Greedy::new(Feedback::Delay(ms(10))));
-    let cross = world.add_cross("greedy", &CrossConfig::new(pattern), 0, &[link]);
+    let cross =
+        world.add_cross("greedy", &CrossConfig::new(pattern), 0, &[link]).expect("a good source");
     world.run_until(at(700));
     let mut fork = world.clone();
     world.run_until(at(5_000));
@@ -107,4 +108,15 @@ fn a_clone_of_a_world_goes_on_alike() {
     assert_eq!(world.link_stats(link), fork.link_stats(link));
     assert_eq!(world.cross_stats(cross), fork.cross_stats(cross));
     assert!(world.cross_stats(cross).received > 100);
+}
+
+#[test]
+fn a_world_can_go_to_another_thread() {
+    fn needs_send<T: Send>(value: T) -> T {
+        value
+    }
+    let here = busy_run(4, false);
+    let there = std::thread::spawn(|| busy_run(4, false)).join().expect("no panic");
+    assert_eq!(needs_send(here), there);
+    needs_send(world(1));
 }

@@ -19,7 +19,7 @@ fn run(
 ) -> (LinkStats, CrossStats) {
     let mut world: TestWorld = world(seed);
     let link = world.add_link("bottleneck", config).expect("a good configuration");
-    let cross = world.add_cross("source", source, 1, &[link]);
+    let cross = world.add_cross("source", source, 1, &[link]).expect("a good source");
     world.run_until(length);
     (world.link_stats(link), world.cross_stats(cross))
 }
@@ -77,7 +77,7 @@ fn greedy_bottleneck(queue: QueueModel, flows: u32) -> LinkStats {
         let pattern = Pattern::Greedy(Greedy::new(Feedback::Delay(ms(20))));
         let start = at(u64::from(flow) * 113);
         let source = CrossConfig { start, ..CrossConfig::new(pattern) };
-        world.add_cross(&format!("flow{flow}"), &source, flow, &[link]);
+        world.add_cross(&format!("flow{flow}"), &source, flow, &[link]).expect("a good source");
     }
     world.run_until(Time::from_secs(60));
     world.link_stats(link)

@@ -14,13 +14,18 @@ struct Segment<'a> {
 }
 
 /// Puts the override that is source number `source`, as `key=value`, into `root`.
-pub(crate) fn apply(root: &mut Node, sources: &[Source], source: usize) -> Result<(), Problem> {
+pub(crate) fn apply(
+    root: &mut Node,
+    sources: &[Source],
+    source: usize,
+) -> Result<(), Box<Problem>> {
     let text = &sources[source].text;
     let Some(equals) = text.find('=') else {
         let message = format!("`{text}` is not of the form key=value");
         let help = "for example transfer.scheduler=daps, path.lte.rtt=40ms or path[1].loss=0.01";
         let span = Span::new(source, 0..text.len());
-        return Err(Problem::at(sources, &span, ProblemKind::Syntax, "", message, help.into()));
+        let kind = ProblemKind::Syntax;
+        return Err(Box::new(Problem::at(sources, &span, kind, "", message, help.into())));
     };
     let segments = split(&text[..equals], source)
         .map_err(|(span, message)| key_problem(sources, &span, message, KEY_FORM.into()))?;
@@ -48,8 +53,8 @@ fn remove(root: &mut Node, table: &str, key: &str) {
 const KEY_FORM: &str = "a key is names with dots in between, and a position from 0 in brackets: \
                         transfer.seed, path.lte.rtt, path[1].loss";
 
-fn key_problem(sources: &[Source], span: &Span, message: String, help: String) -> Problem {
-    Problem::at(sources, span, ProblemKind::UnknownKey, "", message, help)
+fn key_problem(sources: &[Source], span: &Span, message: String, help: String) -> Box<Problem> {
+    Box::new(Problem::at(sources, span, ProblemKind::UnknownKey, "", message, help))
 }
 
 /// The value as TOML; what is not TOML is text without its quotes.
@@ -99,7 +104,7 @@ fn descend(
     segments: &[Segment<'_>],
     value: Node,
     sources: &[Source],
-) -> Result<(), Problem> {
+) -> Result<(), Box<Problem>> {
     let [head, rest @ ..] = segments else { unreachable!("a key has at least one name") };
     let Raw::Table(pairs) = &mut node.raw else {
         let message = format!("`{}` cannot be set inside of {}", head.text, node.shape());
@@ -139,7 +144,7 @@ fn kind_of(table: &'static Table, name: &str) -> Option<Kind> {
     table.position(name).map(|i| table.keys[i].kind)
 }
 
-fn not_inside(table: &Table, head: &Segment<'_>, known: bool, sources: &[Source]) -> Problem {
+fn not_inside(table: &Table, head: &Segment<'_>, known: bool, sources: &[Source]) -> Box<Problem> {
     let names: Vec<_> = table.keys.iter().map(|k| k.name).collect();
     if known {
         let message = format!("`{}` is a value, not a table or list", head.text);
@@ -214,7 +219,7 @@ fn find_item<'n, 's, 't>(
     head: &Segment<'_>,
     rest: &'s [Segment<'t>],
     sources: &[Source],
-) -> Result<(&'n mut Node, &'s [Segment<'t>]), Problem> {
+) -> Result<(&'n mut Node, &'s [Segment<'t>]), Box<Problem>> {
     let mut none = Vec::new();
     let items = match pairs.iter_mut().find(|p| p.key == head.text) {
         Some(Pair { node: Node { raw: Raw::List(items), .. }, .. }) => items,

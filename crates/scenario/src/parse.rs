@@ -41,7 +41,7 @@ impl Scenario {
             let text = set.as_ref().to_owned();
             Source { name: format!("--set {text}"), text }
         }));
-        let one = |problem| ScenarioError::new(vec![problem]);
+        let one = |problem: Box<Problem>| ScenarioError::new(vec![*problem]);
         let mut root = tree::parse(&sources, 0).map_err(one)?;
         for source in 1..sources.len() {
             overrides::apply(&mut root, &sources, source).map_err(one)?;

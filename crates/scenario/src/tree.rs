@@ -59,7 +59,7 @@ pub(crate) struct Pair {
 }
 
 /// Reads the text of source number `source` as a document.
-pub(crate) fn parse(sources: &[Source], source: usize) -> Result<Node, Problem> {
+pub(crate) fn parse(sources: &[Source], source: usize) -> Result<Node, Box<Problem>> {
     let text = &sources[source].text;
     match DeTable::parse(text) {
         Ok(table) => {
@@ -71,7 +71,8 @@ pub(crate) fn parse(sources: &[Source], source: usize) -> Result<Node, Problem> 
             let message = format!("this is not valid TOML: {}", error.message());
             let span = Span::new(source, range);
             let help = "text stands in quotes, tables in brackets: `key = \"value\"`, `[table]`";
-            Err(Problem::at(sources, &span, ProblemKind::Syntax, "", message, help.into()))
+            let kind = ProblemKind::Syntax;
+            Err(Box::new(Problem::at(sources, &span, kind, "", message, help.into())))
         }
     }
 }

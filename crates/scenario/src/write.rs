@@ -294,11 +294,7 @@ fn loss(loss: &Loss) -> String {
             bracketed(transitions.iter().map(|row| numbers(row))),
             numbers(loss)
         ),
-        Loss::Round { rate, round } => format!(
-            "{{ model = \"round\", rate = {}, round = {} }}",
-            number(*rate),
-            duration(*round)
-        ),
+        Loss::Round { rate } => format!("{{ model = \"round\", rate = {} }}", number(*rate)),
         Loss::Trace { losses } => format!(
             "{{ model = \"trace\", losses = {} }}",
             bracketed(losses.iter().map(u64::to_string))

@@ -29,8 +29,8 @@ fn a_trace_is_found_beside_the_scenario_and_sets_the_rate_of_the_way_back() {
     let times: Vec<_> = [2, 2, 10].into_iter().map(Duration::from_millis).collect();
     assert_eq!(trace.opportunities, times);
     assert_eq!(trace.period(), Duration::from_millis(10));
-    // Three packets of 1500 B in 10 ms.
-    let mean = Rate::from_bps(3_600_000);
+    // Three opportunities of 1504 B in 10 ms.
+    let mean = Rate::from_bps(3_609_600);
     assert_eq!(scenario.paths[0].down.capacity, Capacity::Rate(mean));
 }
 

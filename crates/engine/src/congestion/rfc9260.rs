@@ -21,6 +21,9 @@ pub struct Rfc9260Options {
     pub growth_when_full_only: bool,
     /// Whether an idle path's window decays (7.2.1: to `max(cwnd / 2, 4 units)` per timeout).
     pub idle_decay: bool,
+    /// Whether the credit towards the next growth in congestion avoidance is cut to one window
+    /// while the window is not full (7.2.2: yes; RFC 4960: no).
+    pub partial_bytes_capped: bool,
 }
 
 impl Rfc9260Options {
@@ -70,7 +73,7 @@ impl Rfc9260 {
                 if !sample.in_recovery {
                     self.cwnd += self.options.pmdcs;
                 }
-            } else {
+            } else if self.options.partial_bytes_capped {
                 self.partial_bytes_acked = self.cwnd;
             }
         }
@@ -155,6 +158,7 @@ mod tests {
             byte_counting_limit: 1,
             growth_when_full_only: true,
             idle_decay: true,
+            partial_bytes_capped: true,
         })
     }
 

@@ -40,7 +40,9 @@ pub enum Capacity {
     #[default]
     Window,
     /// The part of its window that a forward delay is of the round trip: a window is emitted once
-    /// per round trip, not once per forward delay. Slow paths then reach half as far ahead.
+    /// per round trip, not once per forward delay. Slow paths then reach about half as far ahead, which
+    /// is when their data arrives. For receive buffers that the windows fill: with whole windows
+    /// the slow path's data lies beyond the buffer there, and the path idle.
     WindowPerRoundTrip,
 }
 

@@ -18,12 +18,14 @@ pub struct RoundRobin {
     quota: Quota,
     /// Identifier of the path that has the turn, or of one that is gone: then the next after it.
     turn: u8,
+    /// Whether the path that has the turn has sent in this round.
+    used: bool,
 }
 
 impl RoundRobin {
     /// Round robin with the given quota.
     pub const fn new(quota: Quota) -> Self {
-        Self { quota, turn: 0 }
+        Self { quota, turn: 0, used: false }
     }
 }
 
@@ -38,13 +40,23 @@ impl Schedule for RoundRobin {
                 return Decision::send(path.id, 0, Reason::NextInTurn);
             }
         }
+        // The round is over. The next one begins behind the path that was served last, so that a
+        // credit of one packet at a time does not always go to the same path.
+        if self.used {
+            self.turn += 1;
+            self.used = false;
+        }
         view.nobody()
     }
 
     #[inline]
     fn on_sent(&mut self, sent: &SentReport) {
-        if self.quota == Quota::Packet {
-            self.turn = sent.path.0 + 1;
+        match self.quota {
+            Quota::Packet => self.turn = sent.path.0 + 1,
+            Quota::Window => {
+                self.turn = sent.path.0;
+                self.used = true;
+            }
         }
     }
 }

@@ -135,6 +135,9 @@ pub struct Config {
     pub growth_when_full_only: bool,
     /// Idle windows decay.
     pub idle_decay: bool,
+    /// The credit towards the next growth in congestion avoidance never exceeds a window
+    /// (RFC 9260, 7.2.2; RFC 4960 lets it pile up while the window is not full).
+    pub partial_bytes_capped: bool,
     /// Where forward delays come from.
     pub delay_source: DelaySource,
     /// The receive-window guard.

@@ -67,6 +67,7 @@ impl Preset {
             byte_counting_limit: 1,
             growth_when_full_only: true,
             idle_decay: true,
+            partial_bytes_capped: true,
             delay_source: DelaySource::HalfRtt,
             guard: true,
             record_decisions: false,
@@ -83,7 +84,10 @@ impl Preset {
             },
             failure: FailureLimits { potentially_failed: u32::MAX, ..rfc.failure },
             rto: RtoLimits { initial: Duration::from_secs(3), ..rfc.rto },
+            // Applied there only in the burst that follows a fast recovery.
+            max_burst: 0,
             idle_decay: false,
+            partial_bytes_capped: false,
             guard: false,
             ..rfc
         }

@@ -3,6 +3,8 @@
 mod greedy;
 mod paced;
 
+use core::fmt;
+
 use ropewalk_base::{Duration, Rate, Seed, Time};
 
 pub use greedy::{Feedback, Greedy};
@@ -38,6 +40,34 @@ pub struct CrossConfig {
     pub stop: Time,
 }
 
+/// Why a source cannot be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CrossError {
+    /// Packets of no bytes.
+    NoPacket,
+    /// A rate of zero.
+    NoRate,
+    /// An on/off source that is never on.
+    NoSpell,
+    /// Acknowledgements that are to travel over no link.
+    NoWayBack,
+}
+
+impl fmt::Display for CrossError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NoPacket => "cross-traffic packets have 0 bytes; 1500 is usual",
+            Self::NoRate => "the cross traffic has a rate of 0 bit/s; leave it out instead",
+            Self::NoSpell => {
+                "the on/off source is on for 0 s; leave it out, or give it a mean spell"
+            }
+            Self::NoWayBack => "acknowledgements need a link; name one, or give a feedback delay",
+        })
+    }
+}
+
+impl core::error::Error for CrossError {}
+
 /// How a source sends.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Pattern {
@@ -63,6 +93,29 @@ impl CrossConfig {
     /// Packets of 1500 bytes for the whole run.
     pub const fn new(pattern: Pattern) -> Self {
         Self { pattern, packet: 1500, start: Time::ZERO, stop: Time::FAR_FUTURE }
+    }
+
+    /// Checks every value.
+    ///
+    /// # Errors
+    /// With the first that cannot be.
+    pub fn check(&self) -> Result<(), CrossError> {
+        if self.packet == 0 {
+            return Err(CrossError::NoPacket);
+        }
+        match &self.pattern {
+            Pattern::Cbr(rate) | Pattern::Poisson(rate) | Pattern::OnOff { rate, .. }
+                if *rate == Rate::ZERO =>
+            {
+                Err(CrossError::NoRate)
+            }
+            Pattern::OnOff { on, .. } if on.is_zero() => Err(CrossError::NoSpell),
+            Pattern::Greedy(greedy) => match &greedy.feedback {
+                Feedback::Links { links, .. } if links.is_empty() => Err(CrossError::NoWayBack),
+                _ => Ok(()),
+            },
+            _ => Ok(()),
+        }
     }
 
     /// The links that bring acknowledgements back, if it wants any.

@@ -22,11 +22,10 @@ enum Gaps {
 }
 
 impl PacedSource {
-    /// # Panics
-    /// If the rate or the packet size is zero: such a source would send nothing, or without end.
+    /// A source of a configuration that has been checked.
     pub(super) fn new(config: &CrossConfig, mut rng: Rng) -> Self {
         let packet = u64::from(config.packet);
-        assert!(packet > 0, "a cross-traffic packet has at least one byte");
+        debug_assert_eq!(config.check(), Ok(()));
         let clock = RateClock::default();
         let gaps = match &config.pattern {
             Pattern::Cbr(rate) => Gaps::Even { rate: *rate, clock },
@@ -35,7 +34,6 @@ impl PacedSource {
                 Gaps::OnOff { rate: *rate, clock, on: *on, off: *off, spell_ends }
             }
             Pattern::Poisson(rate) => {
-                assert!(*rate > Rate::ZERO, "a Poisson source needs a rate above 0 bit/s");
                 Gaps::Exponential { mean_nanos: packet as f64 * 8e9 / rate.as_bps() as f64 }
             }
             Pattern::Greedy(_) => unreachable!("a greedy source is not paced"),

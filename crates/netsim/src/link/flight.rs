@@ -47,7 +47,7 @@ impl<P> Flight<P> {
         Self { next: Time::FAR_FUTURE, store }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn push(&mut self, travelling: Travelling<P>) {
         self.next = self.next.min(travelling.arrive);
         match &mut self.store {
@@ -69,7 +69,7 @@ impl<P> Flight<P> {
     }
 
     /// The next packet, if it has arrived by `now`.
-    #[inline]
+    #[inline(always)]
     pub(super) fn pop(&mut self, now: Time) -> Option<Travelling<P>> {
         if self.next > now {
             return None;

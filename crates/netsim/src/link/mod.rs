@@ -151,8 +151,9 @@ impl<P: Clone> Link<P> {
         None
     }
 
-    #[inline]
-    fn enqueue(&mut self, now: Time, mut packet: Packet<P>) -> Admission {
+    // Inlined by force: each call in between would copy the packet once more.
+    #[inline(always)]
+    fn enqueue(&mut self, now: Time, packet: Packet<P>) -> Admission {
         self.backlog.advance(now);
         let size = packet.size;
         let start = self.shaper.next_start(now);
@@ -169,21 +170,20 @@ impl<P: Clone> Link<P> {
             Discipline::CoDel(_) => return self.enqueue_codel(now, packet),
         };
         match verdict {
-            Verdict::Admit => {}
+            Verdict::Admit => self.transmit(now, packet),
             Verdict::Mark => {
-                packet.ce = true;
                 self.counters.marked += 1;
+                self.transmit(now, Packet { ce: true, ..packet });
             }
             Verdict::Full => return Admission::Dropped(DropCause::Full),
             Verdict::Early => return Admission::Dropped(DropCause::Early),
         }
-        self.transmit(now, packet);
         self.note_queue(self.backlog.packets(), self.backlog.bytes());
         Admission::Admitted
     }
 
     /// Fixes when the packet is sent, and sends it.
-    #[inline]
+    #[inline(always)]
     fn transmit(&mut self, now: Time, packet: Packet<P>) {
         let service = self.shaper.serve(now, packet.size);
         self.backlog.push(now, service, packet.size);

@@ -66,7 +66,7 @@ impl<P: Clone> Wire<P> {
     }
 
     /// Sends a packet; returns the number of copies made of it.
-    #[inline]
+    #[inline(always)]
     pub(super) fn send(&mut self, service: Service, packet: Packet<P>) -> u64 {
         let delay = *self.delay.at(service.depart);
         if self.troubles.is_some() {

@@ -1,9 +1,6 @@
 //! Loss models.
 
-use ropewalk_base::Duration;
-
 use super::Builder;
-use super::side::Surroundings;
 use crate::check::{Checked, FromValue, Item, Value};
 use crate::error::ProblemKind;
 use crate::tree::Span;
@@ -13,12 +10,7 @@ use crate::types::{Loss, numbered_lines};
 const ROW_TOLERANCE: f64 = 1e-9;
 
 impl Builder<'_> {
-    pub(super) fn loss(
-        &mut self,
-        table: &Checked,
-        key: &'static str,
-        around: &Surroundings,
-    ) -> Loss {
+    pub(super) fn loss(&mut self, table: &Checked, key: &'static str) -> Loss {
         let (variant, entry) = match table.value(key) {
             Some(Value::Tagged(variant, entry)) => (*variant, entry),
             Some(Value::Number(rate)) => return bernoulli(*rate),
@@ -33,11 +25,7 @@ impl Builder<'_> {
                 bad: entry.get("bad"),
             },
             2 => self.markov(entry),
-            3 => {
-                let both = around.delays.0.saturating_add(around.delays.1);
-                let round = entry.opt("round").unwrap_or(both.max(Duration::from_millis(1)));
-                Loss::Round { rate: entry.get("rate"), round }
-            }
+            3 => Loss::Round { rate: entry.get("rate") },
             _ => self.listed(entry),
         }
     }

@@ -45,7 +45,7 @@ impl Builder<'_> {
         LinkSide {
             delay: if up { around.delays.0 } else { around.delays.1 },
             queue: self.queue(table, direction.key("queue", "queue_down"), rate, around),
-            loss: self.loss(table, direction.key("loss", "loss_down"), around),
+            loss: self.loss(table, direction.key("loss", "loss_down")),
             jitter: jitter(table, direction.key("jitter", "jitter_down")),
             reorder: table.value("reorder").filter(|_| up).map(reorder),
             duplicate: if up { table.get("duplicate") } else { 0.0 },

@@ -323,8 +323,10 @@ impl<'a> Checker<'a> {
         let help = match suggest::nearest(&pair.key, &names) {
             Some(near) => format!("did you mean `{near}`? {valid}"),
             None => match elsewhere(&pair.key) {
-                Some(home) => format!("`{}` belongs into {home}; {valid}", pair.key),
-                None => valid,
+                Some(home) if tag.is_none() => {
+                    format!("`{}` belongs into {home}; {valid}", pair.key)
+                }
+                _ => valid,
             },
         };
         let key = join(path, &pair.key);
@@ -341,7 +343,8 @@ impl<'a> Checker<'a> {
                 if exclusive.required {
                     let names: Vec<_> = exclusive.ways.iter().map(|w| w[0]).collect();
                     let message = format!("`{path}` needs {}", suggest::quoted_or_list(&names));
-                    self.problem(&node.span, ProblemKind::Missing, path, message, String::new());
+                    let help = "give one of them".into();
+                    self.problem(&node.span, ProblemKind::Missing, path, message, help);
                     fine = false;
                 }
                 continue;

@@ -58,12 +58,7 @@ impl Checker<'_> {
         let text = node.excerpt(self.sources);
         let message = format!("`{path}` = {text} has no unit");
         let number = text.trim_matches(['"', '\'']);
-        let usual = match kind {
-            Kind::Quantity { dimension: Dimension::Time, .. } => "ms",
-            Kind::Quantity { dimension: Dimension::Rate, .. } => "Mbit/s",
-            Kind::Quantity { dimension: Dimension::Size, .. } => "B",
-            _ => "packets",
-        };
+        let usual = usual_unit(kind, number.parse().unwrap_or(0.0));
         let help = format!("write \"{number} {usual}\", say; it takes {}", describe(kind));
         self.problem(&node.span, ProblemKind::WrongUnit, path, message, help);
     }
@@ -196,6 +191,20 @@ impl Checker<'_> {
         let valid = format!("it takes {}", describe(kind));
         let help = hint.map_or_else(|| valid.clone(), |hint| format!("{hint} {valid}"));
         self.problem(&node.span, ProblemKind::WrongUnit, path, message, help);
+    }
+}
+
+/// The unit that a bare number was most likely meant in.
+fn usual_unit(kind: &Kind, number: f64) -> &'static str {
+    // What may last more than two hours is the length of a run, not a delay.
+    const HOUR: u64 = 3_600_000_000_000;
+    match kind {
+        Kind::Quantity { dimension: Dimension::Time, max, .. } if *max > 2 * HOUR => "s",
+        Kind::Quantity { dimension: Dimension::Time, .. } => "ms",
+        Kind::Quantity { dimension: Dimension::Rate, .. } if number >= 1e4 => "bit/s",
+        Kind::Quantity { dimension: Dimension::Rate, .. } => "Mbit/s",
+        Kind::Quantity { also, .. } if number >= 1e3 || also.is_empty() => "B",
+        _ => "packets",
     }
 }
 

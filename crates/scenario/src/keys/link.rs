@@ -73,7 +73,13 @@ pub(crate) static QUEUE_KINDS: Tagged = Tagged {
                         "Drop probability at `max`; from there to twice \
                            `max` it climbs to 1.",
                     ),
-                    share("weight", "0.002", "Weight of the newest sample in the average queue."),
+                    Key {
+                        name: "weight",
+                        kind: Kind::Number { min: 1e-6, max: 1.0 },
+                        default: Is("0.002"),
+                        example: "0.002",
+                        doc: "Weight of the newest sample in the average queue.",
+                    },
                 ],
                 exclusive: &[],
             },
@@ -180,22 +186,14 @@ pub(crate) static LOSS_MODELS: Tagged = Tagged {
             choice: choice("round", "After the first loss in a round the rest of it is lost too."),
             table: &Table {
                 title: "loss = { model = \"round\", ... }",
-                doc: "The correlated loss that throughput models assume.",
-                keys: &[
-                    required(
-                        "rate",
-                        PROBABILITY,
-                        "1e-3",
-                        "Probability of the first loss, per packet.",
-                    ),
-                    Key {
-                        name: "round",
-                        kind: time(NS_PER_MS, 2 * LONGEST_DELAY),
-                        default: Derived("both delays of the path or link, at least 1 ms"),
-                        example: "\"200 ms\"",
-                        doc: "How long a round lasts.",
-                    },
-                ],
+                doc: "The correlated loss that throughput models assume. A round is a round trip of the \
+                      sender that the packet belongs to.",
+                keys: &[required(
+                    "rate",
+                    PROBABILITY,
+                    "1e-3",
+                    "Probability of the first loss, per packet.",
+                )],
                 exclusive: &[],
             },
         },
@@ -255,7 +253,7 @@ pub(crate) static JITTER_KINDS: Tagged = Tagged {
             },
         },
         Variant {
-            choice: choice("normal", "Bell-shaped, cut at zero."),
+            choice: choice("normal", "Bell-shaped; the delay as a whole never falls below zero."),
             table: &Table {
                 title: "jitter = { distribution = \"normal\", ... }",
                 doc: "",

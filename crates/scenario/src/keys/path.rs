@@ -154,7 +154,7 @@ const TRACE_UP: Key = Key {
     default: Derived("none; or `rate`"),
     example: "\"traces/drive.mahi\"",
     doc: "In place of `rate`: a file in the format of Mahimahi, one line per opportunity to \
-          deliver 1500 B, in milliseconds; it begins again at its end.",
+          deliver 1504 B, in milliseconds; it begins again at its end.",
 };
 const RATE_DOWN: Key = Key {
     name: "rate_down",

@@ -158,12 +158,11 @@ pub enum Loss {
         /// Loss in each state.
         loss: Vec<f64>,
     },
-    /// Correlated within a round: after the first loss the rest of the round is lost too.
+    /// Correlated within a round trip of the sender: after the first loss the rest of the round
+    /// is lost too.
     Round {
         /// Probability of the first loss, per packet.
         rate: f64,
-        /// How long a round lasts.
-        round: Duration,
     },
     /// Exactly these packets, counted from 0 in order of arrival at the link; ascending.
     Trace {
@@ -181,7 +180,7 @@ pub struct Jitter {
     pub keep_order: bool,
 }
 
-/// Distributions of jitter; never below zero.
+/// Distributions of jitter. The delay as a whole never falls below zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JitterShape {
     /// Anything from zero to `max` alike.
@@ -189,7 +188,7 @@ pub enum JitterShape {
         /// The most.
         max: Duration,
     },
-    /// Bell-shaped, cut at zero.
+    /// Bell-shaped around `mean`.
     Normal {
         /// Mean.
         mean: Duration,

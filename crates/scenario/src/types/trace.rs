@@ -2,10 +2,11 @@
 
 use ropewalk_base::{Duration, Rate};
 
-/// Bytes that one delivery opportunity carries (Netravali et al., 2015, Section 3.2).
-pub const OPPORTUNITY_BYTES: u64 = 1500;
+/// Bytes that one delivery opportunity carries: a packet of 1500 bytes and what the tunnel device of
+/// Mahimahi puts before it.
+const OPPORTUNITY_BYTES: u64 = 1504;
 
-/// When a link may deliver 1500 bytes. After the last opportunity the trace begins again.
+/// When a link may deliver [`Trace::OPPORTUNITY_BYTES`]. After the last opportunity the trace begins again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trace {
     /// The file's name as the scenario has it.
