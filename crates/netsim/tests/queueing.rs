@@ -137,3 +137,23 @@ fn codel_lets_a_burst_pass_that_drains_within_an_interval() {
     assert_eq!((cross.sent, cross.received), (60, 60));
     assert_eq!(stats.dropped.total(), 0);
 }
+
+#[test]
+fn codel_tolerates_a_standing_queue_below_its_target_and_no_other() {
+    // At exactly the link's rate the packets at the beginning stay in the queue for ever: 3.6 ms of it.
+    let burst = Rate::from_bps(12_000_000_000_000);
+    for (target, drops) in [(ms(5), false), (ms(2), true)] {
+        let codel = CoDel { target, ..CoDel::default() };
+        let config = LinkConfig::new(mbit(10), ms(0)).queue(QueueModel::CoDel(codel));
+        let mut world: TestWorld = world(1);
+        let link = world.add_link("bottleneck", &config).expect("a good configuration");
+        let steady = CrossConfig::new(Pattern::Cbr(mbit(10)));
+        let first =
+            CrossConfig { stop: Time::from_nanos(3), ..CrossConfig::new(Pattern::Cbr(burst)) };
+        world.add_cross("steady", &steady, 0, &[link]).expect("a good source");
+        world.add_cross("burst", &first, 1, &[link]).expect("a good source");
+        world.run_until(Time::from_secs(10));
+        let dropped = world.link_stats(link).dropped.by(DropCause::Early);
+        assert_eq!(dropped > 0, drops, "{dropped} drops at a target of {target}");
+    }
+}

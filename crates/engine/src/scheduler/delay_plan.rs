@@ -37,12 +37,12 @@ pub enum Windows {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Capacity {
     /// Its whole window, as both papers put it.
-    #[default]
     Window,
     /// The part of its window that a forward delay is of the round trip: a window is emitted once
     /// per round trip, not once per forward delay. Slow paths then reach about half as far ahead, which
     /// is when their data arrives. For receive buffers that the windows fill: with whole windows
     /// the slow path's data lies beyond the buffer there, and the path idle.
+    #[default]
     WindowPerRoundTrip,
 }
 

@@ -2,8 +2,8 @@
 
 use super::Fallback::{Derived, Is, Required};
 use super::{
-    DELAY, Exclusive, Extra, INSTANT, Key, Kind, LARGEST_QUEUE, LONGEST_DELAY, NS_PER_MS, NS_PER_S,
-    PROBABILITY, RATE, Table, Tagged, UNLIMITED, Variant, choice, time,
+    DELAY, Exclusive, Extra, INSTANT, Key, Kind, LARGEST_QUEUE, NS_PER_MS, NS_PER_S, PROBABILITY,
+    RATE, Table, Tagged, UNLIMITED, Variant, choice, time,
 };
 use crate::quantity::Dimension;
 

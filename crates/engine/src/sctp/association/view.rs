@@ -42,7 +42,7 @@ impl Association {
             rttvar: path.rtt.rttvar(),
             min_rtt: path.rtt.min(),
             rtt_age: now.since(path.rtt.sampled_at()),
-            forward_delay: self.forward_delay(id, clock_offset),
+            forward_delay: self.forward_delay(now, id, clock_offset),
             delay_source: self.config.delay_source,
             cwnd,
             ssthresh: self.congestion.ssthresh(id),
@@ -70,21 +70,36 @@ impl Association {
         Some(raw - (srtt / 2).as_nanos() as i64)
     }
 
-    fn forward_delay(&self, id: PathId, clock_offset: Option<i64>) -> Option<Duration> {
+    fn forward_delay(&self, now: Time, id: PathId, clock_offset: Option<i64>) -> Option<Duration> {
         let path = &self.paths[id.index()];
         let half = path.rtt.srtt().map(|r| r / 2);
         let honest = match self.config.delay_source {
             DelaySource::Oracle => path.config.oracle_delay.or(half),
-            DelaySource::HalfRtt => half,
+            DelaySource::HalfRtt => half.map(|d| self.drained_delay(now, id, d)),
             DelaySource::Timestamp => match (path.forward.raw_nanos(), clock_offset) {
                 (Some(raw), Some(offset)) => {
-                    Some(Duration::from_nanos((raw - offset).max(0) as u64))
+                    let delay = Duration::from_nanos((raw - offset).max(0) as u64);
+                    Some(self.drained_delay(now, id, delay))
                 }
                 _ => half,
             },
         };
         let error = path.config.delay_error;
         if error == 1.0 { honest } else { honest.map(|d| d.mul_f64(error)) }
+    }
+
+    /// A path on which nothing is in flight empties its queue while time passes, and its last
+    /// estimate says less and less: without this a path that once queued looks slow for ever, is
+    /// given nothing, and is never measured again.
+    fn drained_delay(&self, now: Time, id: PathId, delay: Duration) -> Duration {
+        let path = &self.paths[id.index()];
+        let (Some(srtt), Some(least)) = (path.rtt.srtt(), path.rtt.min()) else { return delay };
+        if !path.flights.is_empty() {
+            return delay;
+        }
+        let queueing = srtt.saturating_sub(least);
+        let drained = queueing.min(now.since(path.rtt.sampled_at()));
+        delay.saturating_sub(drained).max(least / 2).min(delay)
     }
 
     fn all_confirmed(&self) -> bool {

@@ -144,4 +144,15 @@ mod tests {
         }
         assert!(last > Time::from_secs(5));
     }
+
+    #[test]
+    fn a_rate_that_steps_to_itself_is_as_exact_as_a_constant_one() {
+        // 1500 B at 7 Mbit/s is 1 714 285.714... ns: the remainder is carried, across steps too.
+        let list: Vec<_> = (1..1000).map(|i| (i * 13, 7 * MBIT)).collect();
+        let mut shaper = steps(7 * MBIT, &list, &[]);
+        for sent in 1..=20_000u64 {
+            let depart = shaper.serve(Time::ZERO, 1500).depart;
+            assert_eq!(depart.as_nanos(), sent * 12_000 * 1_000 / 7);
+        }
+    }
 }

@@ -1,0 +1,93 @@
+//! What can be reproduced, by name.
+
+/// A table, figure or claim of a paper, or a table of a peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Item {
+    /// Folder.
+    pub paper: &'static str,
+    /// Name within it.
+    pub name: &'static str,
+    /// What it is about.
+    pub title: &'static str,
+}
+
+impl Item {
+    /// `paper/item`, as it is asked for.
+    pub fn full_name(&self) -> String {
+        format!("{}/{}", self.paper, self.name)
+    }
+}
+
+const fn item(paper: &'static str, name: &'static str, title: &'static str) -> Item {
+    Item { paper, name, title }
+}
+
+/// Everything, in the order in which reports show it.
+pub const ITEMS: [Item; 19] = [
+    item("slides2013", "tmaxblock", "maximum blocking time: model, simulation, ns-2"),
+    item("slides2013", "cases", "delay-aware against round robin on three pairs of paths"),
+    item("kuhn2014", "receive-buffer-min", "least receive buffer that never blocks (Eq 3)"),
+    item("kuhn2014", "slow-path-use", "use of the slow path"),
+    item("kuhn2014", "throughput", "throughput of both paths, and the flow-control bound"),
+    item("kuhn2014", "application-delay", "from first transmission to in-order delivery"),
+    item("kuhn2014", "occupancy-small", "out-of-order data in a small receive buffer"),
+    item("kuhn2014", "occupancy-large", "out-of-order data in a large receive buffer"),
+    item("sarwar2013", "receive-buffer-min", "least receive buffer that never blocks (Eq 2)"),
+    item("sarwar2013", "period", "packets per forward delay and per period (Eq 3 and 4)"),
+    item("sarwar2013", "table1", "Table I: round robin packet by packet"),
+    item("sarwar2013", "table2", "Table II: delay-aware packet by packet"),
+    item("sarwar2013", "figures-1-2", "Figures 1 and 2: five seconds of round robin"),
+    item("sarwar2013", "figures-5-6", "Figures 5 and 6: goodput and occupancy in the slot model"),
+    item("sarwar2013", "figures-7-8", "Figures 7 and 8: wrong delays in the slot model"),
+    item("sarwar2013", "long-run", "a minute on the same paths in the packet engine"),
+    item("ns2", "sarwar", "round robin against ns-2: buffers of 10 to 100 packets"),
+    item("ns2", "kuhn", "round robin against ns-2: six cases, two queues"),
+    item("ns2", "blocking", "round robin against ns-2: blocking times"),
+];
+
+/// The items of this name: `paper/item`, or a paper for all of its items.
+pub fn find(name: &str) -> Vec<Item> {
+    let matches = |item: &&Item| item.full_name() == name || item.paper == name;
+    ITEMS.iter().filter(matches).copied().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::data::FOLDERS;
+    use super::super::expected::{expected, reasons};
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_statement_belongs_to_an_item_and_every_item_has_statements() {
+        let mut stated: BTreeSet<String> = BTreeSet::new();
+        for expected in FOLDERS.iter().filter_map(|f| expected(f).unwrap()) {
+            for entry in &expected.items {
+                stated.insert(format!("{}/{}", expected.paper, entry.group));
+            }
+        }
+        // A peer's statements are the rows of its tables.
+        let tables = FOLDERS.iter().find(|f| f.name == "ns2").unwrap().files.iter();
+        let tables = tables.filter_map(|(name, _)| name.strip_suffix(".csv"));
+        stated.extend(tables.map(|name| format!("ns2/{name}")));
+        let known = ITEMS.iter().map(Item::full_name).collect();
+        assert_eq!(stated, known);
+    }
+
+    #[test]
+    fn every_reason_is_about_an_item() {
+        for folder in &FOLDERS {
+            for reason in reasons(folder).unwrap().reasons {
+                let name = format!("{}/{}", folder.name, reason.item);
+                assert_eq!(find(&name).len(), 1, "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn items_are_found_alone_and_by_paper() {
+        assert_eq!(find("kuhn2014/throughput").len(), 1);
+        assert_eq!(find("kuhn2014").len(), 6);
+        assert!(find("throughput").is_empty());
+    }
+}
