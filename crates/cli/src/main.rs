@@ -1,3 +1,54 @@
 //! The `ropewalk` command.
+//!
+//! Data goes to stdout, everything else to stderr. The exit status is 0 when the thing is done, 1
+//! when the run failed, and 2 when the input was wrong and nothing was run or written.
 
-fn main() {}
+mod args;
+mod commands;
+mod failure;
+mod files;
+mod output;
+mod printer;
+mod progress;
+mod table;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::commands::Command;
+
+/// Simulates, predicts and explains multipath transport.
+#[derive(Debug, Parser)]
+#[command(name = "ropewalk", version, about, arg_required_else_help = true)]
+#[command(after_help = "Examples:\n  \
+    ropewalk run scenarios/wifi-lte.toml\n  \
+    ropewalk compare scenarios/kuhn-2-200-45.toml\n  \
+    ropewalk predict scenarios/wifi-lte.toml --json\n\n\
+    Exit status: 0 done, 1 the run failed, 2 the input is wrong.")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+fn main() -> ExitCode {
+    match commands::execute(Cli::parse().command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("{failure}");
+            failure.exit_code()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_declaration_of_all_arguments_is_sound() {
+        Cli::command().debug_assert();
+    }
+}

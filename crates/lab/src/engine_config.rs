@@ -104,6 +104,7 @@ const fn retransmission(name: file::Retransmission) -> RetransmissionPolicy {
         file::Retransmission::Cwnd => RetransmissionPolicy::Cwnd,
         file::Retransmission::LossRate => RetransmissionPolicy::LossRate,
         file::Retransmission::Asap => RetransmissionPolicy::Asap,
+        file::Retransmission::Fastest => RetransmissionPolicy::Fastest,
     }
 }
 

@@ -19,16 +19,19 @@ pub enum RetransmissionPolicy {
     LossRate,
     /// Any path that has room now.
     Asap,
+    /// The path that delivers it soonest: everything behind the hole waits for it.
+    Fastest,
 }
 
 impl RetransmissionPolicy {
     /// The policies and their names.
-    pub const ALL: [(&'static str, Self); 5] = [
+    pub const ALL: [(&'static str, Self); 6] = [
         ("same", Self::Same),
         ("ssthresh", Self::Ssthresh),
         ("cwnd", Self::Cwnd),
         ("loss-rate", Self::LossRate),
         ("asap", Self::Asap),
+        ("fastest", Self::Fastest),
     ];
 
     /// The policy of that name.
@@ -76,6 +79,7 @@ impl RetransmissionPolicy {
             Self::Cwnd => p.cwnd,
             Self::LossRate => loss(p),
             Self::Asap => u64::from(p.is_open()),
+            Self::Fastest => p.forward_delay.map_or(0, |d| u64::MAX - d.as_nanos()),
         };
         let best = paths().map(merit).max()?;
         let tied = || paths().filter(|p| merit(p) == best);

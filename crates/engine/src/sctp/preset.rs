@@ -48,7 +48,7 @@ impl Preset {
                 delayed_ack: true,
                 hold_data_until_confirmed: false,
             },
-            retransmission: RetransmissionPolicy::Ssthresh,
+            retransmission: RetransmissionPolicy::Fastest,
             fast_retransmit_threshold: 3,
             max_burst: 4,
             rto: RtoLimits {
@@ -86,6 +86,7 @@ impl Preset {
             rto: RtoLimits { initial: Duration::from_secs(3), ..rfc.rto },
             // Applied there only in the burst that follows a fast recovery.
             max_burst: 0,
+            retransmission: RetransmissionPolicy::Ssthresh,
             idle_decay: false,
             partial_bytes_capped: false,
             guard: false,

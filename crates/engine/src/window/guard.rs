@@ -1,11 +1,13 @@
 //! The receive-window guard: a bundle is never slower than its best single path.
 //!
-//! Two rules, both idle while the buffer is ample:
-//! 1. No path holds more of the shared window than fills its pipe, fastest round trip first: that
-//!    is how the flow-control bound is reached.
+//! Three rules, all idle while the buffer is ample:
+//! 1. No path holds more of the shared window than fills its pipe: that is how the flow-control
+//!    bound is reached.
 //! 2. No path is given data that it would deliver too late: before it arrives, faster paths would
 //!    have run into the end of the window behind it. Such a path may take data from further back
 //!    in the queue, which is due when it arrives, or none.
+//! 3. No path is used whose losses cost the others more than it carries: each loss leaves a hole
+//!    for a while, and what the others bring meanwhile must fit into the buffer.
 
 use ropewalk_base::Duration;
 
@@ -13,8 +15,10 @@ use crate::scheduler::PathView;
 
 /// Share of a pipe by which its window may exceed it, so that a rate that grows is noticed.
 const PROBE_GAIN: f64 = 1.25;
-/// And so many chunks, for pipes of a few packets.
+/// And so many chunks, for pipes of a few packets and acknowledgements of every second one.
 const PROBE_CHUNKS: f64 = 2.0;
+/// Packets of the same path that must arrive before a loss shows (RFC 9260, 7.2.4).
+const REPORTS: f64 = 3.0;
 
 /// The receive window as the guard needs it.
 #[derive(Clone, Copy, Debug)]
@@ -25,18 +29,27 @@ pub struct SharedWindow {
     pub chunk: u64,
 }
 
+/// What the guard knows of a path; times in nanoseconds, rates in bytes per nanosecond.
+#[derive(Clone, Copy, Debug)]
+struct Estimate {
+    index: usize,
+    rate: f64,
+    forward: f64,
+    round_trip: f64,
+    loss: f64,
+}
+
 /// The guard.
 #[derive(Clone, Debug)]
 pub struct Guard {
     on: bool,
-    /// Estimated rate of each path, bytes per nanosecond; scratch.
-    rates: Vec<f64>,
+    known: Vec<Estimate>,
 }
 
 impl Guard {
     /// A guard that is on or off.
     pub const fn new(on: bool) -> Self {
-        Self { on, rates: Vec::new() }
+        Self { on, known: Vec::new() }
     }
 
     /// Whether it is on.
@@ -49,58 +62,87 @@ impl Guard {
         if !self.on {
             return;
         }
-        self.rates.clear();
-        self.rates.extend(views.iter().map(potential_rate));
-        let windows: u64 = views.iter().filter(|p| p.usable).map(|p| p.cwnd).sum();
-        if windows <= shared.buffer && self.is_ample(shared, views) {
+        self.known.clear();
+        self.known.extend(views.iter().enumerate().filter_map(|(i, p)| Estimate::of(i, p)));
+        if self.known.len() < 2 || self.is_ample(shared) {
             return;
         }
-        if windows > shared.buffer {
-            limit_to_pipes(shared, views);
+        for path in &self.known {
+            limit_to_pipe(shared, &mut views[path.index]);
         }
+        self.drop_harmful(shared, views);
         self.set_positions(shared, views);
     }
 
     /// Whether the buffer holds all that the paths can have outstanding over the longest round
-    /// trip (Kuhn et al., 2014, Eq 3): then order does not matter.
-    fn is_ample(&self, shared: SharedWindow, views: &[PathView]) -> bool {
-        let longest = usable(views).filter_map(|(_, p)| p.srtt).max().unwrap_or(Duration::ZERO);
-        let rates: f64 = usable(views).map(|(i, _)| self.rates[i]).sum();
-        rates * longest.as_nanos() as f64 <= shared.buffer as f64
+    /// trip and the repair of a loss: then order does not matter (Kuhn et al., 2014, Eq 3).
+    fn is_ample(&self, shared: SharedWindow) -> bool {
+        let longest = self.known.iter().map(|p| p.round_trip).fold(0.0, f64::max);
+        let rates: f64 = self.known.iter().map(|p| p.rate).sum();
+        let lossy = self.known.iter().any(|p| p.loss > 0.0);
+        rates * longest * if lossy { 2.0 } else { 1.0 } <= shared.buffer as f64
     }
 
-    fn set_positions(&self, shared: SharedWindow, views: &mut [PathView]) {
-        let quickest_back = usable(views).filter_map(|(_, p)| way_back(p)).fold(f64::MAX, f64::min);
-        for i in 0..views.len() {
-            let Some(arrives) = views[i].forward_delay.filter(|_| views[i].usable) else {
-                continue;
-            };
-            let arrives = arrives.as_nanos() as f64;
-            let (mut before, mut meanwhile) = (0.0, 0.0);
-            for (j, other) in usable(views) {
-                let Some(delay) = other.forward_delay else { continue };
-                let lead = arrives - delay.as_nanos() as f64;
-                if j != i && lead > 0.0 {
-                    before += self.rates[j] * lead;
-                }
-                meanwhile += self.rates[j] * (arrives + quickest_back);
+    /// The way of an acknowledgement by the quickest path, which reports for all.
+    fn way_back(&self) -> f64 {
+        self.known.iter().map(|p| (p.round_trip - p.forward).max(0.0)).fold(f64::MAX, f64::min)
+    }
+
+    /// What the buffer can spare beyond data that arrives in order on a path `forward` long.
+    fn spare(&self, shared: SharedWindow, forward: f64) -> f64 {
+        let rates: f64 = self.known.iter().map(|p| p.rate).sum();
+        (shared.buffer as f64 - rates * (forward + self.way_back())).max(0.0)
+    }
+
+    /// Rule 3. The path that carries most is never dropped.
+    fn drop_harmful(&mut self, shared: SharedWindow, views: &mut [PathView]) {
+        let quickest = self.known.iter().map(|p| p.forward).fold(f64::MAX, f64::min);
+        let Some(most) = self.known.iter().map(|p| p.rate).max_by(f64::total_cmp) else { return };
+        let chunk = shared.chunk as f64;
+        let total: f64 = self.known.iter().map(|p| p.rate).sum();
+        let way_back = self.way_back();
+        let longest = self.known.iter().map(|p| p.forward).fold(0.0, f64::max);
+        let spare = (shared.buffer as f64 - total * (longest + way_back)).max(0.0);
+        self.known.retain(|path| {
+            let detect = path.round_trip + REPORTS * chunk / path.rate.max(1e-12);
+            let hole = (detect - path.forward + quickest).max(0.0);
+            let others = total - path.rate;
+            let cost = path.loss * (others * hole - spare).max(0.0);
+            let keep = path.rate >= most || cost < chunk;
+            if !keep {
+                views[path.index].window = 0;
             }
-            // What the buffer can spare beyond data that arrives in order may be out of order.
-            let spare = (shared.buffer as f64 - meanwhile).max(0.0);
+            keep
+        });
+    }
+
+    /// Rule 2.
+    fn set_positions(&self, shared: SharedWindow, views: &mut [PathView]) {
+        for path in &self.known {
+            let sooner = |other: &&Estimate| other.forward < path.forward;
+            let before: f64 = (self.known.iter().filter(sooner))
+                .map(|other| other.rate * (path.forward - other.forward))
+                .sum();
+            let spare = self.spare(shared, path.forward);
             let earliest = (before - spare).max(0.0) / shared.chunk as f64;
-            views[i].earliest_position = earliest as u64;
+            views[path.index].earliest_position = earliest as u64;
         }
     }
 }
 
-fn usable(views: &[PathView]) -> impl Iterator<Item = (usize, &PathView)> {
-    views.iter().enumerate().filter(|(_, p)| p.usable)
-}
-
-/// The way of an acknowledgement, nanoseconds.
-fn way_back(path: &PathView) -> Option<f64> {
-    let there = path.forward_delay?.as_nanos() as f64;
-    Some((path.srtt?.as_nanos() as f64 - there).max(0.0))
+impl Estimate {
+    fn of(index: usize, path: &PathView) -> Option<Self> {
+        if !path.usable {
+            return None;
+        }
+        Some(Self {
+            index,
+            rate: potential_rate(path),
+            forward: path.forward_delay?.as_nanos() as f64,
+            round_trip: path.srtt?.as_nanos() as f64,
+            loss: path.loss,
+        })
+    }
 }
 
 /// What a path would carry if the peer's window allowed, bytes per nanosecond: what it was seen to
@@ -113,23 +155,24 @@ fn potential_rate(path: &PathView) -> f64 {
     match path.rate {
         Some(rate) => {
             let seen = rate.as_bps() as f64 / 8e9;
-            let queueing = match (path.srtt, path.min_rtt) {
-                (Some(srtt), Some(least)) => srtt > least + least / 8,
-                _ => false,
-            };
             // Queueing shows that what was seen is all there is.
-            if queueing { seen } else { seen.max(by_window) }
+            if is_queueing(path) { seen } else { seen.max(by_window) }
         }
         None => by_window,
     }
 }
 
-/// Rule 1.
-fn limit_to_pipes(shared: SharedWindow, views: &mut [PathView]) {
-    for path in views.iter_mut().filter(|p| p.usable) {
-        let (Some(rate), Some(least)) = (path.rate, path.min_rtt) else { continue };
-        let pipe = rate.as_bps() as f64 / 8e9 * least.as_nanos() as f64;
-        let limit = PROBE_GAIN * pipe + PROBE_CHUNKS * shared.chunk as f64;
-        path.window = path.window.min(limit as u64);
+fn is_queueing(path: &PathView) -> bool {
+    match (path.srtt, path.min_rtt) {
+        (Some(srtt), Some(least)) => srtt > least + least / 8,
+        _ => false,
     }
+}
+
+/// Rule 1.
+fn limit_to_pipe(shared: SharedWindow, path: &mut PathView) {
+    let (Some(rate), Some(least)) = (path.rate, path.min_rtt) else { return };
+    let pipe = rate.as_bps() as f64 / 8e9 * least.max(Duration::from_nanos(1)).as_nanos() as f64;
+    let limit = PROBE_GAIN * pipe + PROBE_CHUNKS * shared.chunk as f64;
+    path.window = path.window.min(limit as u64);
 }

@@ -155,6 +155,7 @@ choices! {
         Cwnd = "cwnd", "The path with the largest congestion window.";
         LossRate = "loss-rate", "The path with the lowest measured loss.";
         Asap = "asap", "Any path that has room at once.";
+        Fastest = "fastest", "The path that delivers it soonest.";
     }
 }
 

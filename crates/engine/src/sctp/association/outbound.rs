@@ -260,8 +260,8 @@ impl Association {
         Chunk::Data(self.board.record(tsn).data.clone())
     }
 
-    /// The window is shut by a chunk that is on its way elsewhere: send that chunk on an open path
-    /// that delivers it sooner.
+    /// The window is shut by the oldest chunk. If it is on its way on a path that takes longer than
+    /// an open one would, or is overdue, it goes again on the open path that delivers it soonest.
     fn unblock(&mut self, now: Time, asked: bool) -> Option<Transmit> {
         if !(asked || self.guard.is_on()) || self.sendable() > 0 {
             return None;
@@ -273,11 +273,22 @@ impl Association {
             return None;
         }
         let sent_at = self.paths[on.index()].flights.sent_at(number)?;
+        let rtt = &self.paths[on.index()].rtt;
+        let patience = rtt.srtt()? + rtt.rttvar() * 4 + self.config.sack.delay;
+        let overdue = now >= sent_at + patience;
         let due = sent_at + self.views[on.index()].forward_delay?;
         let sooner = |v: &&crate::scheduler::PathView| {
-            v.id != on && v.is_open() && v.forward_delay.is_some_and(|d| now + d < due)
+            v.is_open()
+                && (overdue || v.id != on && v.forward_delay.is_some_and(|d| now + d < due))
         };
-        let path = self.views.iter().filter(sooner).min_by_key(|v| v.forward_delay)?.id;
+        let Some(path) = self.views.iter().filter(sooner).min_by_key(|v| v.forward_delay) else {
+            if !overdue {
+                let ask = sent_at + patience;
+                self.wait_until = Some(self.wait_until.map_or(ask, |at| at.min(ask)));
+            }
+            return None;
+        };
+        let path = path.id;
         self.accounts.stats.unblocked += 1;
         self.record(now, Decision::send(path, 0, Reason::Unblock), Some(tsn));
         Some(self.send_chunk(now, path, tsn))

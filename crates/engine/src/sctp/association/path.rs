@@ -40,7 +40,7 @@ pub(super) struct Path {
     pub limited: bool,
     /// Packets that may still leave in answer to the current input.
     pub burst_left: u32,
-    /// Share of transmissions lost, EWMA over about 64.
+    /// Share of transmissions lost, EWMA over about 256.
     pub loss: f64,
     /// Rounds of the sender on this path: one per window of data acknowledged.
     pub round: u64,
@@ -101,10 +101,17 @@ impl Path {
         now.since(self.last_sent_at)
     }
 
+    /// The loss estimate, halved for every so much silence: a path is never condemned for good.
+    pub fn aged_loss(&self, now: Time) -> f64 {
+        const HALF_LIFE_S: f64 = 10.0;
+        let idle = self.idle(now).as_secs_f64();
+        if idle < 1.0 { self.loss } else { self.loss * (-idle / HALF_LIFE_S).exp2() }
+    }
+
     /// Moves the loss estimate by one transmission.
     #[inline]
     pub fn note_outcome(&mut self, lost: bool) {
         let outcome = if lost { 1.0 } else { 0.0 };
-        self.loss += (outcome - self.loss) / 64.0;
+        self.loss += (outcome - self.loss) / 256.0;
     }
 }

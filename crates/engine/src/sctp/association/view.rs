@@ -51,7 +51,7 @@ impl Association {
             burst_room: path.burst_left as u64 * self.full_chunk(),
             rate: path.rate.rate().or(path.config.rate_hint),
             rate_confidence: path.rate.confidence(),
-            loss: path.loss,
+            loss: path.aged_loss(now),
             mtu: path.config.mtu,
             earliest_position: 0,
         }

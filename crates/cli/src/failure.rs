@@ -1,0 +1,67 @@
+//! How a command can fail, and with which exit status.
+
+use core::fmt;
+use std::process::ExitCode;
+
+use ropewalk_lab::RunError;
+use ropewalk_scenario::ScenarioError;
+
+/// Why a command did not do what it was asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// The input is wrong; nothing was run or written.
+    Input(String),
+    /// The input was right, but the run failed or a result could not be written.
+    Run(String),
+}
+
+impl Failure {
+    /// 2 for wrong input, 1 for a failed run.
+    pub fn exit_code(&self) -> ExitCode {
+        match self {
+            Self::Input(_) => ExitCode::from(2),
+            Self::Run(_) => ExitCode::from(1),
+        }
+    }
+
+    /// Wrong input: what is wrong, and what would be right.
+    pub fn input(message: impl fmt::Display, help: impl fmt::Display) -> Self {
+        Self::Input(format!("{message}\n = help: {help}"))
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Self::Input(text) | Self::Run(text)) = self;
+        // What comes from the scenario brings its own heading, one per problem.
+        if text.starts_with("error:") { f.write_str(text) } else { write!(f, "error: {text}") }
+    }
+}
+
+impl From<ScenarioError> for Failure {
+    fn from(error: ScenarioError) -> Self {
+        Self::Input(error.to_string())
+    }
+}
+
+impl From<RunError> for Failure {
+    fn from(error: RunError) -> Self {
+        Self::Run(error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_failure_shows_exactly_one_heading() {
+        for (failure, text) in [
+            (Failure::Run("it stopped".into()), "error: it stopped"),
+            (Failure::Input("error: no such key".into()), "error: no such key"),
+            (Failure::input("no `x`", "try `y`"), "error: no `x`\n = help: try `y`"),
+        ] {
+            assert_eq!(failure.to_string(), text);
+        }
+    }
+}

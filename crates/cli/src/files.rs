@@ -1,0 +1,130 @@
+//! `--report` and `--out`: files beside what is printed.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use ropewalk_base::Duration;
+use ropewalk_lab::Run;
+use ropewalk_lab::output::{SeriesFormat, SeriesOrigin, write_atomically, write_series};
+use ropewalk_lab::report::{Report, ReportKind, ReportRun};
+use ropewalk_scenario::Scenario;
+
+use crate::args::command_line;
+use crate::failure::Failure;
+
+/// How much of a run its sequence-time plot shows.
+const SEQUENCE: Duration = Duration::from_secs(5);
+
+/// The version in reports and files.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// Files that a command can write.
+#[derive(Clone, Debug, Args)]
+pub struct OutputFiles {
+    /// Write a report, one file that opens in any browser
+    #[arg(long, value_name = "FILE.html")]
+    report: Option<PathBuf>,
+    /// Write the time series: .parquet, .arrow, .feather or .csv
+    #[arg(long, value_name = "FILE.parquet")]
+    out: Option<PathBuf>,
+}
+
+/// Files that can be written, as far as can be told beforehand.
+#[derive(Clone, Debug)]
+pub struct CheckedFiles {
+    report: Option<PathBuf>,
+    out: Option<(PathBuf, SeriesFormat)>,
+}
+
+impl OutputFiles {
+    /// Finds what is wrong before anything runs.
+    ///
+    /// # Errors
+    /// An ending that says no format, or a directory that is not there.
+    pub fn check(&self) -> Result<CheckedFiles, Failure> {
+        if let Some(path) = &self.report {
+            check_place("--report", path)?;
+            let html = path.extension().is_some_and(|e| e == "html" || e == "htm");
+            if !html {
+                let message = format!("--report {}: a report is an HTML page", path.display());
+                return Err(Failure::input(message, "end the file's name in .html"));
+            }
+        }
+        let out = self.out.as_ref().map(|path| with_format(path)).transpose()?;
+        Ok(CheckedFiles { report: self.report.clone(), out })
+    }
+}
+
+fn with_format(path: &Path) -> Result<(PathBuf, SeriesFormat), Failure> {
+    check_place("--out", path)?;
+    let format = SeriesFormat::from_path(path)
+        .map_err(|e| Failure::input(format!("--out {}: {e}", path.display()), e.help()))?;
+    Ok((path.to_owned(), format))
+}
+
+fn check_place(option: &str, path: &Path) -> Result<(), Failure> {
+    let directory = path.parent().filter(|d| !d.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let wrong = if path.is_dir() {
+        "it is a directory".to_owned()
+    } else if !directory.is_dir() {
+        format!("there is no directory `{}`", directory.display())
+    } else {
+        return Ok(());
+    };
+    let message = format!("{option} {}: {wrong}", path.display());
+    Err(Failure::input(message, "give the name of a file in a directory that exists"))
+}
+
+impl CheckedFiles {
+    /// Whether time series are needed.
+    pub fn wants_series(&self) -> bool {
+        self.report.is_some() || self.out.is_some()
+    }
+
+    /// How much of the beginning is needed packet by packet.
+    pub fn sequence(&self) -> Option<Duration> {
+        self.report.as_ref().map(|_| SEQUENCE)
+    }
+
+    /// Writes the files of one run.
+    ///
+    /// # Errors
+    /// If one cannot be written.
+    pub fn write_run(&self, title: String, scenario: &Scenario, run: &Run) -> Result<(), Failure> {
+        if let Some((path, format)) = &self.out {
+            let series = run.series.as_ref().expect("series were asked for");
+            let origin = SeriesOrigin {
+                scenario_toml: scenario.to_toml(),
+                seed: run.result.seed.clone(),
+                version: VERSION.to_owned(),
+            };
+            write_series(path, *format, series, &origin).map_err(|e| failed("--out", path, e))?;
+        }
+        let label = run.result.scheduler.clone();
+        let runs = || vec![ReportRun::new(label, scenario.to_toml(), run)];
+        self.write_report(title, ReportKind::Run, runs)
+    }
+
+    /// Writes the report, if one is wanted.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn write_report(
+        &self,
+        title: String,
+        kind: ReportKind,
+        runs: impl FnOnce() -> Vec<ReportRun>,
+    ) -> Result<(), Failure> {
+        let Some(path) = &self.report else { return Ok(()) };
+        let mut report = Report::new(title, kind, VERSION.to_owned(), command_line());
+        report.runs = runs();
+        write_atomically(path, report.to_html().as_bytes())
+            .map_err(|error| failed("--report", path, error))?;
+        eprintln!("report: {}", path.display());
+        Ok(())
+    }
+}
+
+fn failed(option: &str, path: &Path, error: impl core::fmt::Display) -> Failure {
+    Failure::Run(format!("{option} {} cannot be written: {error}", path.display()))
+}

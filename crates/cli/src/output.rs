@@ -1,0 +1,31 @@
+//! Stdout, and nothing but data on it.
+
+use std::io::{ErrorKind, Write};
+
+use serde::Serialize;
+
+use crate::failure::Failure;
+
+/// Writes `text` to stdout.
+///
+/// # Errors
+/// If it cannot be written. A reader that went away, such as `head`, has what it wanted.
+pub fn print(text: &str) -> Result<(), Failure> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(Failure::Run(format!("stdout cannot be written: {error}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Writes `document` to stdout as JSON.
+///
+/// # Errors
+/// If it cannot be written.
+pub fn print_json(document: &impl Serialize) -> Result<(), Failure> {
+    let text = serde_json::to_string_pretty(document)
+        .map_err(|error| Failure::Run(format!("the result cannot be written as JSON: {error}")))?;
+    print(&(text + "\n"))
+}

@@ -1,0 +1,100 @@
+//! Quantities as people read them: Mbit/s, kB, ms. A kB is 1000 bytes.
+
+/// Four digits that count: `2.590`, `25.90`, `259.0`, `2590`.
+fn digits(value: f64) -> String {
+    let decimals = match value.abs() {
+        v if v < 9.9995 => 3,
+        v if v < 99.995 => 2,
+        v if v < 999.95 => 1,
+        _ => 0,
+    };
+    format!("{value:.decimals$}")
+}
+
+/// `value` in the largest of `units` that leaves it at least 1; the last one otherwise.
+fn scaled(value: f64, units: &[(f64, &str)]) -> String {
+    let fits = |(worth, _): &&(f64, &str)| value.abs() >= *worth;
+    let (worth, unit) = units.iter().find(fits).or(units.last()).expect("a unit");
+    if value == 0.0 { format!("0 {unit}") } else { format!("{} {unit}", digits(value / worth)) }
+}
+
+/// A rate in bit/s.
+pub fn rate(bps: f64) -> String {
+    scaled(bps, &[(1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s")])
+}
+
+/// A size in bytes.
+pub fn size(bytes: f64) -> String {
+    if bytes.abs() < 1e3 && bytes.fract() == 0.0 {
+        return format!("{bytes} B");
+    }
+    scaled(bytes, &[(1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B")])
+}
+
+/// A time in seconds.
+pub fn time(seconds: f64) -> String {
+    scaled(seconds, &[(1.0, "s"), (1e-3, "ms"), (1e-6, "us")])
+}
+
+/// A time in seconds, or a dash if it is not known.
+pub fn time_or_dash(seconds: Option<f64>) -> String {
+    seconds.map_or_else(|| "-".to_owned(), time)
+}
+
+/// A share, 1 for the whole.
+pub fn percent(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}
+
+/// A number of things, in groups of three.
+pub fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() * 4 / 3);
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            text.push(' ');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantities_are_shown_in_the_unit_that_people_read() {
+        for (shown, expected) in [
+            (rate(2.59e6), "2.590 Mbit/s"),
+            (rate(999.0), "999.0 bit/s"),
+            (rate(0.0), "0 bit/s"),
+            (rate(12.3456e9), "12.35 Gbit/s"),
+            (size(45_000.0), "45.00 kB"),
+            (size(0.0), "0 B"),
+            (size(960.0), "960 B"),
+            (size(12.5), "12.50 B"),
+            (time(0.0123), "12.30 ms"),
+            (time(100.0), "100.0 s"),
+            (time(4.2e-7), "0.420 us"),
+            (time(0.0), "0 us"),
+            (percent(0.9312), "93.1 %"),
+            (time_or_dash(None), "-"),
+        ] {
+            assert_eq!(shown, expected);
+        }
+    }
+
+    #[test]
+    fn rounding_never_adds_a_digit() {
+        assert_eq!(rate(9.9996e6), "10.00 Mbit/s");
+        assert_eq!(rate(99.996e6), "100.0 Mbit/s");
+    }
+
+    #[test]
+    fn counts_are_grouped_by_three() {
+        for (number, text) in [(0, "0"), (999, "999"), (1000, "1 000"), (1_234_567, "1 234 567")] {
+            assert_eq!(count(number), text);
+        }
+    }
+}

@@ -1,0 +1,284 @@
+//! One end: an association, its user, and a witness who checks what it does.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use ropewalk_base::{Duration, PathId, Seed, StreamId, Time};
+use ropewalk_engine::Payload;
+use ropewalk_engine::sctp::association::CloseReason;
+use ropewalk_engine::sctp::{Association, Event, Packet as SctpPacket};
+use ropewalk_netsim::{Host, Outbox, Packet, Port, RouteId};
+
+use crate::case::Load;
+use crate::ledger::Ledger;
+
+/// One message, as both ends know it.
+#[derive(Clone, Debug)]
+pub struct Planned {
+    pub stream: u16,
+    pub size: u32,
+    pub unordered: bool,
+}
+
+/// All messages of one direction.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    pub messages: Vec<Planned>,
+    real: bool,
+}
+
+impl Plan {
+    pub fn draw(load: &Load, bytes: u64, streams: u16, seed: Seed) -> Self {
+        let mut rng = seed.rng();
+        let (least, most) = load.message;
+        let (mut left, mut messages) = (bytes, Vec::new());
+        while left > 0 {
+            let drawn = least + rng.below(u64::from(most - least) + 1) as u32;
+            let stream = rng.below(u64::from(streams)) as u16;
+            let unordered = rng.chance(load.unordered);
+            // The last one may exceed what is left: unordered ones must not be too short.
+            messages.push(Planned { stream, size: drawn, unordered });
+            left = left.saturating_sub(u64::from(drawn));
+        }
+        Self { messages, real: load.real }
+    }
+
+    pub fn payload(&self, number: usize) -> Payload {
+        let size = self.messages[number].size;
+        if self.real { Payload::Bytes(content(number, size)) } else { Payload::Length(size) }
+    }
+}
+
+fn content(number: usize, size: u32) -> Bytes {
+    let tag = (number as u32).to_be_bytes();
+    (0..size)
+        .map(|i| tag.get(i as usize).copied().unwrap_or((number as u32 ^ i.rotate_left(3)) as u8))
+        .collect::<Vec<u8>>()
+        .into()
+}
+
+/// What has arrived, against what was sent.
+#[derive(Clone, Debug)]
+pub struct Inbox {
+    plan: Plan,
+    /// Ordered messages of each stream that are to come, last first.
+    ordered: Vec<Vec<usize>>,
+    /// Unordered ones by number.
+    loose: BTreeMap<usize, ()>,
+}
+
+impl Inbox {
+    pub fn new(plan: Plan, streams: u16) -> Self {
+        let mut ordered = vec![Vec::new(); streams as usize];
+        let mut loose = BTreeMap::new();
+        for (number, message) in plan.messages.iter().enumerate().rev() {
+            if message.unordered {
+                loose.insert(number, ());
+            } else {
+                ordered[message.stream as usize].push(number);
+            }
+        }
+        Self { plan, ordered, loose }
+    }
+
+    pub fn is_complete(&self) -> bool {
+        self.loose.is_empty() && self.ordered.iter().all(Vec::is_empty)
+    }
+
+    pub fn missing(&self) -> usize {
+        self.loose.len() + self.ordered.iter().map(Vec::len).sum::<usize>()
+    }
+
+    fn take(&mut self, stream: StreamId, payload: &Payload) -> Result<(), String> {
+        if let Payload::Bytes(bytes) = payload
+            && let Some(tag) = bytes.get(..4)
+        {
+            let number = u32::from_be_bytes([tag[0], tag[1], tag[2], tag[3]]) as usize;
+            if self.loose.remove(&number).is_some() {
+                return self.compare(number, stream, payload);
+            }
+        }
+        let Some(number) = self.ordered[stream.0 as usize].pop() else {
+            return Err(format!("{stream:?}: {} B that nobody sent, or twice", payload.len()));
+        };
+        self.compare(number, stream, payload)
+    }
+
+    fn compare(&self, number: usize, stream: StreamId, payload: &Payload) -> Result<(), String> {
+        let expected = self.plan.payload(number);
+        if self.plan.messages[number].stream != stream.0 || expected != *payload {
+            return Err(format!(
+                "message {number}: {} B on {stream:?} instead of {} B on {}, or other bytes",
+                payload.len(),
+                expected.len(),
+                self.plan.messages[number].stream
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// One end.
+#[derive(Clone, Debug)]
+pub struct End {
+    pub association: Association,
+    pub routes: Vec<RouteId>,
+    pub outbox: Plan,
+    pub inbox: Inbox,
+    pub ledger: Ledger,
+    pub sent: usize,
+    pub closed: Option<CloseReason>,
+    /// The first thing that went wrong.
+    pub wrong: Option<String>,
+    every: Duration,
+    next_write: Time,
+    reads_every: Duration,
+    next_read: Time,
+    wakes: (Time, u32),
+    lower_header: u32,
+}
+
+/// More wakes than this at one instant, or packets in answer to one input, are a loop without end.
+const WAKES_LIMIT: u32 = 1000;
+const BURST_LIMIT: usize = 20_000;
+
+impl End {
+    pub fn new(association: Association, load: &Load, outbox: Plan, inbox: Inbox) -> Self {
+        let config = association.config();
+        Self {
+            lower_header: config.lower_header,
+            ledger: Ledger::new(config.chunk_limit()),
+            association,
+            routes: Vec::new(),
+            outbox,
+            inbox,
+            sent: 0,
+            closed: None,
+            wrong: None,
+            every: Duration::from_micros(load.every),
+            next_write: Time::ZERO,
+            reads_every: Duration::from_millis(load.reads_every),
+            next_read: Time::ZERO,
+            wakes: (Time::ZERO, 0),
+        }
+    }
+
+    fn blame(&mut self, now: Time, what: impl FnOnce() -> String) {
+        if self.wrong.is_none() {
+            self.wrong = Some(format!("at {now}: {}", what()));
+        }
+    }
+
+    fn read(&mut self, now: Time) {
+        if now < self.next_read {
+            return;
+        }
+        if !self.reads_every.is_zero() {
+            self.next_read = now + self.reads_every;
+        }
+        while let Some(message) = self.association.read(now) {
+            if let Err(what) = self.inbox.take(message.stream, &message.payload) {
+                self.blame(now, || what);
+            }
+        }
+    }
+
+    fn write(&mut self, now: Time) {
+        while let Some(message) = self.outbox.messages.get(self.sent) {
+            if !self.every.is_zero() && now < self.next_write || self.association.send_room() == 0 {
+                return;
+            }
+            let (stream, unordered) = (StreamId(message.stream), message.unordered);
+            let payload = self.outbox.payload(self.sent);
+            if self.association.send(stream, payload, unordered).is_err() {
+                return;
+            }
+            self.sent += 1;
+            self.next_write = now + self.every;
+        }
+    }
+
+    fn drain(&mut self, now: Time, out: &mut Outbox<'_, SctpPacket>) {
+        self.read(now);
+        self.write(now);
+        for count in 0.. {
+            let Some(transmit) = self.association.poll_transmit(now) else { break };
+            if count > BURST_LIMIT {
+                self.blame(now, || "it sends without end".to_owned());
+                break;
+            }
+            self.witness(now, &transmit.packet, transmit.path);
+            let size = transmit.packet.wire_len() + self.lower_header;
+            let mut packet = Packet::new(size, 0, transmit.packet);
+            packet.round = transmit.round;
+            out.send(self.routes[transmit.path.index()], packet);
+        }
+        while let Some(event) = self.association.poll_event() {
+            if let Event::Closed(reason) = event {
+                self.closed = Some(reason);
+            }
+        }
+        let (held, free) = self.association.receive_occupancy();
+        let capacity = self.association.config().receive_capacity();
+        if held + free > capacity {
+            self.blame(now, || format!("{held} B held and {free} B free of {capacity} B"));
+        }
+    }
+
+    /// Every packet that leaves.
+    fn witness(&mut self, now: Time, packet: &SctpPacket, path: PathId) {
+        let mtu = self.association.config().paths[path.index()].mtu;
+        let size = packet.wire_len() + self.lower_header;
+        if size > mtu {
+            self.blame(now, || format!("a packet of {size} B on a path of {mtu} B: {packet:?}"));
+        }
+        if let Some(beyond) = self.ledger.sent(packet) {
+            // One chunk may go beyond: the zero-window probe, with nothing else on its way.
+            let chunk = beyond.bytes;
+            let flying: u64 = self.association.path_views(now).iter().map(|v| v.in_flight).sum();
+            if flying > chunk {
+                self.blame(now, || format!("span rule: {beyond:?}, {flying} B in flight"));
+            }
+        }
+    }
+}
+
+impl Host<SctpPacket> for End {
+    fn receive(
+        &mut self,
+        now: Time,
+        port: Port,
+        packet: Packet<SctpPacket>,
+        out: &mut Outbox<'_, SctpPacket>,
+    ) {
+        self.ledger.received(&packet.payload);
+        self.association.handle_datagram(now, PathId(port.0 as u8), packet.payload);
+        self.drain(now, out);
+    }
+
+    fn wake(&mut self, now: Time, out: &mut Outbox<'_, SctpPacket>) {
+        self.wakes = if self.wakes.0 == now { (now, self.wakes.1 + 1) } else { (now, 0) };
+        if self.wakes.1 > WAKES_LIMIT {
+            self.blame(now, || "it wants to be woken for ever".to_owned());
+            return;
+        }
+        self.association.handle_timeout(now);
+        self.drain(now, out);
+    }
+
+    fn next_wake(&self) -> Option<Time> {
+        if self.wrong.is_some() {
+            return None;
+        }
+        let mut next = self.association.next_deadline();
+        let mut consider = |at: Time| next = Some(next.map_or(at, |n| n.min(at)));
+        let waits = self.sent < self.outbox.messages.len();
+        if waits && !self.every.is_zero() && self.association.send_room() > 0 {
+            consider(self.next_write);
+        }
+        if !self.reads_every.is_zero() && !self.inbox.is_complete() {
+            consider(self.next_read);
+        }
+        next
+    }
+}

@@ -1,0 +1,1 @@
+//! Cases that failed once, in their least form.

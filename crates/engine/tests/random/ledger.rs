@@ -1,0 +1,110 @@
+//! Keeps the books of one sender, from its packets alone: which chunks it sent, and how far the
+//! peer's SACKs let it go.
+
+use std::collections::BTreeMap;
+
+use ropewalk_engine::sctp::{Chunk, Data, Packet, Sack};
+
+/// A chunk that the peer's buffer, as offered, could not have held.
+#[derive(Clone, Copy, Debug)]
+pub struct Beyond {
+    /// TSNs since the first.
+    #[allow(dead_code, reason = "shown where a case fails")]
+    pub chunk: u64,
+    /// Its end, bytes since the first.
+    #[allow(dead_code, reason = "shown where a case fails")]
+    pub end: u64,
+    /// The furthest that was offered.
+    #[allow(dead_code, reason = "shown where a case fails")]
+    pub edge: u64,
+    /// Its size, bytes.
+    pub bytes: u64,
+}
+
+/// The books.
+#[derive(Clone, Debug)]
+pub struct Ledger {
+    first: Option<u32>,
+    /// Sizes of the chunks sent so far, by number.
+    sizes: BTreeMap<u64, u64>,
+    /// Bytes of the chunks below `known`, all of which were sent.
+    known: (u64, u64),
+    edge: u64,
+    largest: u64,
+}
+
+/// The least that a chunk can be.
+const LEAST: u64 = Data::HEADER as u64 + 4;
+
+impl Ledger {
+    pub fn new(largest: u32) -> Self {
+        let largest = u64::from(largest);
+        Self { first: None, sizes: BTreeMap::new(), known: (0, 0), edge: 0, largest }
+    }
+
+    fn size(&self, chunk: u64, unknown: u64) -> u64 {
+        self.sizes.get(&chunk).copied().unwrap_or(unknown)
+    }
+
+    /// Bytes of the chunks below `chunk`; those not sent yet count `unknown` each.
+    fn offset(&self, chunk: u64, unknown: u64) -> u64 {
+        let (at, bytes) = self.known;
+        if chunk < at {
+            return bytes - (chunk..at).map(|c| self.size(c, 0)).sum::<u64>();
+        }
+        bytes + (at..chunk).map(|c| self.size(c, unknown)).sum::<u64>()
+    }
+
+    /// Enters a packet that leaves; tells of a new chunk beyond the edge.
+    pub fn sent(&mut self, packet: &Packet) -> Option<Beyond> {
+        let mut beyond = None;
+        for chunk in &packet.chunks {
+            match chunk {
+                Chunk::Init(init) => self.first = Some(init.initial_tsn.0),
+                Chunk::InitAck(both) => self.first = Some(both.0.initial_tsn.0),
+                Chunk::Data(data) => beyond = self.sent_data(data).or(beyond),
+                _ => {}
+            }
+        }
+        beyond
+    }
+
+    fn sent_data(&mut self, data: &Data) -> Option<Beyond> {
+        let chunk = u64::from(data.tsn.0.wrapping_sub(self.first?));
+        let bytes = u64::from(Data::wire_len_of(data.payload.len()));
+        if self.sizes.insert(chunk, bytes).is_some() {
+            return None;
+        }
+        while let Some(size) = self.sizes.get(&self.known.0) {
+            self.known = (self.known.0 + 1, self.known.1 + size);
+        }
+        // Unsent chunks before it count as the least they can be: no false alarm.
+        let end = self.offset(chunk, LEAST) + bytes;
+        (end > self.edge).then_some(Beyond { chunk, end, edge: self.edge, bytes })
+    }
+
+    /// Enters a packet that came.
+    pub fn received(&mut self, packet: &Packet) {
+        for chunk in &packet.chunks {
+            match chunk {
+                Chunk::Init(init) => self.edge = self.edge.max(u64::from(init.window)),
+                Chunk::InitAck(both) => self.edge = self.edge.max(u64::from(both.0.window)),
+                Chunk::CookieEcho(cookie) => {
+                    self.edge = self.edge.max(u64::from(cookie.peer.window));
+                }
+                Chunk::Sack(sack) => self.note(sack),
+                _ => {}
+            }
+        }
+    }
+
+    fn note(&mut self, sack: &Sack) {
+        let Some(first) = self.first else { return };
+        let acked = i64::from(sack.cumulative.0.wrapping_sub(first) as i32) + 1;
+        let Ok(acked) = u64::try_from(acked) else { return };
+        let gaps = sack.gaps.iter().flat_map(|g| u64::from(g.start)..=u64::from(g.end));
+        let held: u64 = gaps.map(|g| self.size(acked + g - 1, self.largest)).sum();
+        let edge = self.offset(acked, 0) + u64::from(sack.window) + held;
+        self.edge = self.edge.max(edge);
+    }
+}

@@ -1,0 +1,267 @@
+//! Plays a case to its end.
+
+use std::fmt::Write as _;
+
+use ropewalk_base::{Duration, Rate, Seed, Time};
+use ropewalk_engine::scheduler::{
+    DapsOptions, Scheduler, SchedulerOptions, WhenBlocked,
+};
+use ropewalk_engine::sctp::association::CloseReason;
+use ropewalk_engine::sctp::{Association, Config, Packet, PathConfig};
+use ropewalk_netsim::link::{GilbertElliott, Jitter, Limit, Outage, Outages, Span};
+use ropewalk_netsim::topology::{Duplex, DuplexConfig, disjoint};
+use ropewalk_netsim::{HostId, LinkConfig, LinkStats, LossModel, QueueModel, Schedule, World};
+
+use crate::case::{Case, Loss, PathCase};
+use crate::end::{End, Inbox, Plan};
+
+type Net = World<Packet, End>;
+
+fn loss_model(loss: Loss) -> LossModel {
+    match loss {
+        Loss::None => LossModel::None,
+        Loss::Single(p) => LossModel::bernoulli(p).expect("a probability"),
+        Loss::Bursts(p, r) => {
+            LossModel::GilbertElliott(GilbertElliott::new(p, r, 0.0, 1.0).expect("probabilities"))
+        }
+    }
+}
+
+fn link(path: &PathCase, loss: Loss, more_delay: u64, heals: Time) -> LinkConfig {
+    let delay = Duration::from_millis(path.delay + more_delay);
+    let mut config = LinkConfig::new(Rate::from_bps(path.kbit_s * 1000), delay)
+        .queue(QueueModel::DropTail(Limit::Packets(path.queue)));
+    config.loss = Schedule::steps(loss_model(loss), vec![(heals, LossModel::None)])
+        .expect("one step is in order");
+    config.jitter = (path.jitter > 0).then(|| Jitter::Uniform(Duration::from_millis(path.jitter)));
+    config.allow_reorder = path.reorders;
+    config.duplication = path.duplication;
+    config.corruption = path.corruption;
+    let span = path.outage.map(|(from, length)| {
+        let from = Time::from_millis(from);
+        Span { from, until: (from + Duration::from_millis(length)).min(heals) }
+    });
+    let spans = span.filter(|s| s.from < s.until).into_iter().collect();
+    config.outages = Outages { spans, effect: Outage::Drop };
+    config
+}
+
+fn config(case: &Case) -> Config {
+    let path = |p: &PathCase| PathConfig {
+        mtu: p.mtu,
+        oracle_delay: Some(Duration::from_millis(p.delay)),
+        ..PathConfig::default()
+    };
+    let knobs = &case.knobs;
+    let paths = case.paths.iter().map(path).collect();
+    // A buffer holds the longest message and a full packet: a message is handed over whole.
+    let chunk = u64::from(case.paths.iter().map(|p| p.mtu).min().unwrap_or(1500));
+    let longest = u64::from(case.load.message.1);
+    let buffer = knobs.buffer.max(2 * chunk).max(2 * (longest + 20 * (longest / (chunk - 80) + 2)));
+    let mut config = Config::preset(knobs.preset, paths, buffer);
+    config.cmt.concurrent = knobs.concurrent && case.paths.len() > 1;
+    config.cmt.split_fast_retransmit = knobs.split;
+    config.cmt.delayed_ack = knobs.delayed_ack;
+    config.cmt.hold_data_until_confirmed = knobs.hold;
+    config.retransmission = knobs.retransmission;
+    config.delay_source = knobs.delay_source;
+    config.guard = knobs.guard;
+    config.sack.every_packets = knobs.sack_every;
+    config.sack.delay = Duration::from_millis(knobs.sack_delay);
+    config.sack.count_per_path = knobs.sacks_per_path;
+    config.max_burst = knobs.max_burst;
+    config.failure.potentially_failed = knobs.potentially_failed;
+    config.failure.path_max_retrans = knobs.path_max_retrans;
+    config.streams = knobs.streams;
+    // Nobody gives up: the network heals.
+    config.association_max_retrans = 10_000;
+    config.max_init_retransmits = 10_000;
+    config
+}
+
+fn scheduler(case: &Case) -> Scheduler {
+    let knobs = &case.knobs;
+    let when_blocked =
+        if knobs.resends { WhenBlocked::ResendOldest } else { WhenBlocked::Nothing };
+    let options = SchedulerOptions {
+        copies: knobs.copies,
+        daps: DapsOptions { when_blocked, ..DapsOptions::default() },
+        ..SchedulerOptions::default()
+    };
+    Scheduler::from_name(knobs.scheduler, &options).expect("a built-in name")
+}
+
+struct Stage {
+    world: Net,
+    ends: [HostId; 2],
+    links: Vec<Duplex>,
+}
+
+fn set_stage(case: &Case) -> Stage {
+    let seed = Seed::root(case.seed);
+    let (config, heals) = (config(case), Time::from_millis(case.heals));
+    let plan = |bytes, name| Plan::draw(&case.load, bytes, config.streams, seed.child(name));
+    let (there, back) = (plan(case.load.bytes.0, "there"), plan(case.load.bytes.1, "back"));
+    let start = |name: &str, opens: bool| {
+        let (config, seed) = (config.clone(), seed.child(name));
+        if opens {
+            Association::connect(config, scheduler(case), seed, Time::ZERO)
+        } else {
+            Association::listen(config, scheduler(case), seed)
+        }
+    };
+    let mut world = World::new(seed.child("network"));
+    let end = |name, opens, out: &Plan, into: &Plan| {
+        let inbox = Inbox::new(into.clone(), config.streams);
+        End::new(start(name, opens), &case.load, out.clone(), inbox)
+    };
+    let left = world.add_host(end("left", true, &there, &back));
+    let right = world.add_host(end("right", case.load.collide, &back, &there));
+    let duplex = |(i, path): (usize, &PathCase)| DuplexConfig {
+        name: format!("path{i}"),
+        forward: link(path, path.loss, 0, heals),
+        backward: link(path, path.loss_back, path.delay_back, heals),
+    };
+    let paths: Vec<_> = case.paths.iter().enumerate().map(duplex).collect();
+    let links = disjoint(&mut world, left, right, &paths).expect("links that can be");
+    world.host_mut(left).routes = links.iter().map(|l| l.forward).collect();
+    world.host_mut(right).routes = links.iter().map(|l| l.backward).collect();
+    world.poke(left);
+    world.poke(right);
+    Stage { world, ends: [left, right], links }
+}
+
+fn conserved(stats: &LinkStats) -> bool {
+    let out = stats.queued + stats.in_flight + stats.delivered + stats.dropped.total();
+    stats.offered + stats.duplicated == out
+}
+
+impl Stage {
+    fn wrong(&self) -> Option<String> {
+        let side = |(name, id): (&str, HostId)| {
+            let end = self.world.host(id);
+            let what = end.wrong.clone();
+            let closed = end.closed.map(|reason| format!("ended: {reason:?}"));
+            what.or(closed).map(|what| format!("{name} {what}"))
+        };
+        ["left", "right"].into_iter().zip(self.ends).find_map(side)
+    }
+
+    fn is_done(&self) -> bool {
+        self.ends.iter().all(|id| {
+            let end = self.world.host(*id);
+            end.inbox.is_complete() && end.association.is_flushed()
+        })
+    }
+
+    fn check_links(&self) -> Result<(), String> {
+        for link in self.links.iter().flat_map(|l| [l.forward_link, l.backward_link]) {
+            let stats = self.world.link_stats(link);
+            if !conserved(&stats) {
+                return Err(format!("{link:?} loses count: {stats:?}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Nothing is in flight once everything was acknowledged.
+    fn check_books(&mut self) -> Result<(), String> {
+        let now = self.world.now();
+        for id in self.ends {
+            let views = self.world.host_mut(id).association.path_views(now);
+            let flying: u64 = views.iter().map(|v| v.in_flight).sum();
+            if flying != 0 {
+                return Err(format!("{flying} B in flight though all was acknowledged"));
+            }
+        }
+        Ok(())
+    }
+
+    fn describe(&mut self) -> String {
+        let now = self.world.now();
+        let mut text = String::new();
+        for id in self.ends {
+            let end = self.world.host_mut(id);
+            let (missing, sent) = (end.inbox.missing(), end.sent);
+            let occupancy = end.association.receive_occupancy();
+            let next = end.association.next_deadline();
+            let _ = write!(
+                text,
+                "\n  {:?}, sent {sent} of {}, {missing} to come, holds {occupancy:?}, due {next:?}",
+                end.association.state(),
+                end.outbox.messages.len(),
+            );
+            for view in end.association.path_views(now) {
+                let _ = write!(
+                    text,
+                    "\n    {:?} usable {} window {} of {} in flight {} from {}",
+                    view.id,
+                    view.usable,
+                    view.window,
+                    view.cwnd,
+                    view.in_flight,
+                    view.earliest_position
+                );
+            }
+        }
+        text
+    }
+}
+
+/// By when a healthy network has carried everything: backed-off timers, then twenty times what the
+/// slowest path takes, or a timeout for each packet of a path whose queue holds one.
+fn patience(case: &Case) -> Time {
+    let bits = (case.load.bytes.0 + case.load.bytes.1) * 8 * 20;
+    let slowest = case.paths.iter().map(|p| p.kbit_s).min().unwrap_or(1);
+    let messages = (case.load.bytes.0 + case.load.bytes.1) / u64::from(case.load.message.0) + 1;
+    let pace = case.load.every / 1000 + case.load.reads_every;
+    Time::from_millis(case.heals)
+        + Duration::from_secs(2000)
+        + Duration::from_millis(bits / slowest + messages * pace)
+}
+
+/// Plays a case.
+///
+/// # Errors
+/// With what went wrong.
+pub fn play(case: &Case) -> Result<(), String> {
+    let mut stage = set_stage(case);
+    let end = patience(case);
+    let mut events = 0u64;
+    while !stage.is_done() {
+        if stage.world.step_until(end).is_none() {
+            let state = stage.describe();
+            return Err(format!("not done at {end}, {events} events{state}"));
+        }
+        events += 1;
+        if let Some(wrong) = stage.wrong() {
+            return Err(wrong + &stage.describe());
+        }
+        if events.is_multiple_of(256) {
+            stage.check_links()?;
+        }
+    }
+    stage.check_books()?;
+    stage.check_links()?;
+    shut_down(&mut stage)
+}
+
+/// Both users have all; one shuts down, and both ends must come to know.
+fn shut_down(stage: &mut Stage) -> Result<(), String> {
+    let now = stage.world.now();
+    stage.world.host_mut(stage.ends[0]).association.shutdown(now);
+    stage.world.poke(stage.ends[0]);
+    let end = now + Duration::from_secs(1000);
+    loop {
+        let closed = stage.ends.map(|id| stage.world.host(id).closed);
+        if closed == [Some(CloseReason::Shutdown); 2] {
+            return Ok(());
+        }
+        let orderly = |reason: Option<CloseReason>| {
+            reason.is_none_or(|reason| reason == CloseReason::Shutdown)
+        };
+        if !closed.into_iter().all(orderly) || stage.world.step_until(end).is_none() {
+            return Err(format!("shutdown ends in {closed:?}{}", stage.describe()));
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! Why a packet went where it went.
+
+mod words;
+
+use ropewalk_base::{PathId, Time};
+use ropewalk_engine::record::{DecisionRecord, PathSnapshot};
+use ropewalk_engine::scheduler::{Action, Reason};
+use ropewalk_scenario::Scenario;
+use serde::Serialize;
+
+use crate::run::{Run, RunError, RunOptions, run};
+
+/// Which decisions to tell of. What is not given does not restrict.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Question {
+    /// Those about this chunk, counted from 0.
+    pub chunk: Option<u64>,
+    /// Those at or after this time.
+    pub from: Option<Time>,
+    /// Those that send on this path; its position in the scenario.
+    pub path: Option<usize>,
+    /// Also those that found nothing to send, or every window full.
+    pub idle: bool,
+    /// At most so many.
+    pub first: usize,
+}
+
+/// Decisions with reasons, `ropewalk.explain/1`.
+#[derive(Clone, Debug, Serialize, PartialEq)]
+pub struct Explanation {
+    /// `ropewalk.explain/1`.
+    pub schema: &'static str,
+    /// Protocol.
+    pub protocol: String,
+    /// Scheduler.
+    pub scheduler: String,
+    /// Root seed, as text.
+    pub seed: String,
+    /// The decisions that were asked for, in order of time.
+    pub decisions: Vec<Explained>,
+    /// How many more there are.
+    pub omitted: usize,
+    /// How often each reason was given for each path, all decisions of the run counted.
+    pub summary: Vec<ReasonCount>,
+}
+
+/// One decision.
+#[derive(Clone, Debug, Serialize, PartialEq)]
+pub struct Explained {
+    /// When, s since the start.
+    pub at_s: f64,
+    /// The chunk that was sent, counted from 0; null if nothing was.
+    pub chunk: Option<u64>,
+    /// `send`, `copies`, `wait` or `blocked`.
+    pub action: &'static str,
+    /// Where to: names of paths.
+    pub sent_on: Vec<String>,
+    /// Which chunk of the unassigned queue, 0 being its head; null if nothing was sent.
+    pub position: Option<u64>,
+    /// When to ask again, s since the start; with `wait` only.
+    pub until_s: Option<f64>,
+    /// The reason as a word.
+    pub reason: &'static str,
+    /// All of it as a sentence.
+    pub sentence: String,
+    /// Chunks of the queue that the peer's window left open.
+    pub sendable: u64,
+    /// The paths as the scheduler saw them.
+    pub paths: Vec<PathSeen>,
+}
+
+/// A path as the scheduler saw it.
+#[derive(Clone, Debug, Serialize, PartialEq)]
+pub struct PathSeen {
+    /// Name.
+    pub name: String,
+    /// Whether it could be used.
+    pub usable: bool,
+    /// Window that could be used, bytes.
+    pub window_bytes: u64,
+    /// In flight, bytes.
+    pub in_flight_bytes: u64,
+    /// Smoothed round trip, s; null before the first sample.
+    pub srtt_s: Option<f64>,
+    /// Forward delay, s; null if it is not known.
+    pub forward_delay_s: Option<f64>,
+}
+
+/// How often a reason was given.
+#[derive(Clone, Debug, Serialize, PartialEq, Eq)]
+pub struct ReasonCount {
+    /// The path that the decision sent on; null for those that sent nothing.
+    pub path: Option<String>,
+    /// The reason as a word.
+    pub reason: &'static str,
+    /// What it means.
+    pub meaning: &'static str,
+    /// How often.
+    pub count: u64,
+}
+
+/// Runs a scenario with its decisions recorded, and tells why.
+///
+/// # Errors
+/// If the run fails.
+pub fn explain(scenario: &Scenario, question: &Question) -> Result<Explanation, RunError> {
+    let mut scenario = scenario.clone();
+    scenario.record.decisions = true;
+    let run = run(&scenario, &RunOptions::default())?;
+    Ok(explain_run(&scenario, &run, question))
+}
+
+/// Tells why, of a run whose decisions were recorded.
+pub fn explain_run(scenario: &Scenario, run: &Run, question: &Question) -> Explanation {
+    let names: Vec<&str> = scenario.paths.iter().map(|path| path.name.as_str()).collect();
+    let mut asked = run.decisions.iter().filter(|record| question.covers(record));
+    let decisions: Vec<Explained> =
+        asked.by_ref().take(question.first).map(|record| explained(&names, record)).collect();
+    Explanation {
+        schema: "ropewalk.explain/1",
+        protocol: run.result.protocol.clone(),
+        scheduler: run.result.scheduler.clone(),
+        seed: run.result.seed.clone(),
+        decisions,
+        omitted: asked.count(),
+        summary: summary(&names, &run.decisions),
+    }
+}
+
+impl Question {
+    fn covers(&self, record: &DecisionRecord) -> bool {
+        // Most decisions only find that all is sent: they are noise unless asked for.
+        let idle = matches!(record.reason, Reason::NoData | Reason::AllFull);
+        self.chunk.is_none_or(|chunk| record.chunk == Some(chunk))
+            && self.from.is_none_or(|from| record.at >= from)
+            && self.path.is_none_or(|path| {
+                destinations(record.action).contains(&PathId::from_index(path))
+            })
+            && (self.idle || !idle)
+    }
+}
+
+/// The paths that an action sends on.
+fn destinations(action: Action) -> Vec<PathId> {
+    match action {
+        Action::Send { path, .. } => vec![path],
+        Action::Copies { paths, .. } => paths.iter().collect(),
+        Action::Wait { .. } | Action::Blocked => Vec::new(),
+    }
+}
+
+fn explained(names: &[&str], record: &DecisionRecord) -> Explained {
+    let (action, position, until) = match record.action {
+        Action::Send { position, .. } => ("send", Some(position), None),
+        Action::Copies { position, .. } => ("copies", Some(position), None),
+        Action::Wait { until } => ("wait", None, Some(until.as_secs_f64())),
+        Action::Blocked => ("blocked", None, None),
+    };
+    let sent_on = destinations(record.action);
+    Explained {
+        at_s: record.at.as_secs_f64(),
+        chunk: record.chunk,
+        action,
+        sent_on: sent_on.iter().map(|path| names[path.index()].to_owned()).collect(),
+        position,
+        until_s: until,
+        reason: words::word(record.reason),
+        sentence: words::sentence(names, record),
+        sendable: record.sendable,
+        paths: record.paths.iter().map(|path| seen(names, path)).collect(),
+    }
+}
+
+fn seen(names: &[&str], path: &PathSnapshot) -> PathSeen {
+    let seconds = |nanos: u64| (nanos > 0).then(|| Time::from_nanos(nanos).as_secs_f64());
+    PathSeen {
+        name: names[path.id.index()].to_owned(),
+        usable: path.usable,
+        window_bytes: path.window,
+        in_flight_bytes: path.in_flight,
+        srtt_s: seconds(path.srtt_nanos),
+        forward_delay_s: seconds(path.forward_nanos),
+    }
+}
+
+/// Counts per path in the scenario's order, then what sent nothing; the most frequent reason first.
+fn summary(names: &[&str], records: &[DecisionRecord]) -> Vec<ReasonCount> {
+    let mut counts: Vec<(Option<usize>, Reason, u64)> = Vec::new();
+    for record in records {
+        let paths = destinations(record.action);
+        let places = if paths.is_empty() {
+            vec![None]
+        } else {
+            paths.iter().map(|path| Some(path.index())).collect()
+        };
+        for place in places {
+            match counts.iter_mut().find(|(p, r, _)| *p == place && *r == record.reason) {
+                Some((.., count)) => *count += 1,
+                None => counts.push((place, record.reason, 1)),
+            }
+        }
+    }
+    counts.sort_by_key(|(place, reason, count)| {
+        (place.unwrap_or(usize::MAX), u64::MAX - count, words::word(*reason))
+    });
+    let named = counts.into_iter().map(|(place, reason, count)| ReasonCount {
+        path: place.map(|i| names[i].to_owned()),
+        reason: words::word(reason),
+        meaning: words::meaning(reason),
+        count,
+    });
+    named.collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,64 @@
+//! A file appears whole or not at all.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::Path;
+
+/// Writes `bytes` to `path` by way of a temporary file beside it, so that whoever reads `path`
+/// sees either what was there before or all of what is new. An existing file is replaced.
+///
+/// # Errors
+/// What the file system says; then nothing is left behind.
+pub fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let name = path.file_name().ok_or_else(|| {
+        io::Error::new(io::ErrorKind::InvalidInput, "the path does not end in a file name")
+    })?;
+    let mut hidden = std::ffi::OsString::from(".");
+    hidden.push(name);
+    // Two processes may write the same file at once: each has a temporary one of its own.
+    hidden.push(format!(".{}.part", std::process::id()));
+    let temporary = path.with_file_name(hidden);
+    let written = File::create(&temporary).and_then(|mut file| {
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        fs::rename(&temporary, path)
+    });
+    if written.is_err() {
+        // The first error is the one that matters.
+        let _ = fs::remove_file(&temporary);
+    }
+    written
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn room(name: &str) -> std::path::PathBuf {
+        let room = std::env::temp_dir().join(format!("ropewalk-{name}-{}", std::process::id()));
+        fs::create_dir_all(&room).expect("a temporary directory");
+        room
+    }
+
+    #[test]
+    fn a_file_is_replaced_and_nothing_else_is_left() {
+        let room = room("atomic");
+        let path = room.join("a.txt");
+        for text in ["first", "second"] {
+            write_atomically(&path, text.as_bytes()).expect("a writable directory");
+            assert_eq!(fs::read_to_string(&path).expect("the file"), text);
+        }
+        assert_eq!(fs::read_dir(&room).expect("the room").count(), 1);
+        fs::remove_dir_all(room).expect("to tidy up");
+    }
+
+    #[test]
+    fn a_target_that_cannot_be_replaced_leaves_no_temporary_file() {
+        let room = room("atomic-refused");
+        let path = room.join("taken");
+        fs::create_dir_all(path.join("inside")).expect("a directory in the way");
+        assert!(write_atomically(&path, b"x").is_err());
+        assert_eq!(fs::read_dir(&room).expect("the room").count(), 1);
+        fs::remove_dir_all(room).expect("to tidy up");
+    }
+}

@@ -1,0 +1,156 @@
+//! Files that a run leaves: time series as Parquet, Arrow or CSV.
+
+mod atomic;
+mod batch;
+mod csv;
+
+use core::fmt;
+use std::ffi::OsStr;
+use std::path::Path;
+
+use arrow_array::RecordBatch;
+use arrow_ipc::writer::FileWriter;
+use arrow_schema::ArrowError;
+use parquet::arrow::ArrowWriter;
+use parquet::basic::Compression;
+use parquet::errors::ParquetError;
+use parquet::file::properties::WriterProperties;
+
+pub use atomic::write_atomically;
+pub use batch::{SeriesOrigin, series_to_record_batch};
+
+use crate::series::Series;
+
+/// How a series is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SeriesFormat {
+    /// Apache Parquet, compressed with Snappy: small, and read by everything.
+    Parquet,
+    /// An Arrow IPC file (also called Feather): read without a copy.
+    Arrow,
+    /// Comma-separated values (RFC 4180); it has no room for the scenario and the seed.
+    Csv,
+}
+
+impl SeriesFormat {
+    /// Endings of file names and what they stand for.
+    const ENDINGS: [(&'static str, Self); 4] = [
+        ("parquet", Self::Parquet),
+        ("arrow", Self::Arrow),
+        ("feather", Self::Arrow),
+        ("csv", Self::Csv),
+    ];
+
+    /// The format that the ending of the file's name says.
+    ///
+    /// # Errors
+    /// If it says none.
+    pub fn from_path(path: &Path) -> Result<Self, UnknownFormat> {
+        let ending = path.extension().unwrap_or(OsStr::new("")).to_string_lossy().to_lowercase();
+        let known = Self::ENDINGS.iter().find(|(name, _)| *name == ending);
+        known.map(|(_, format)| *format).ok_or(UnknownFormat { ending })
+    }
+}
+
+/// No format has this ending.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownFormat {
+    /// What stands behind the last dot; empty if there is none.
+    pub ending: String,
+}
+
+impl UnknownFormat {
+    /// What would be right.
+    pub fn help(&self) -> String {
+        let valid: Vec<String> =
+            SeriesFormat::ENDINGS.iter().map(|(name, _)| format!(".{name}")).collect();
+        format!("end the file's name in one of {}", valid.join(", "))
+    }
+}
+
+impl fmt::Display for UnknownFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.ending.as_str() {
+            "" => f.write_str("the file's name has no ending that says its format"),
+            ending => write!(f, "`.{ending}` is no format for time series"),
+        }
+    }
+}
+
+impl core::error::Error for UnknownFormat {}
+
+/// Why a file was not written.
+#[derive(Debug)]
+pub enum WriteError {
+    /// The file system refused.
+    Io(std::io::Error),
+    /// The columns do not fit together.
+    Arrow(ArrowError),
+    /// The file could not be encoded.
+    Parquet(ParquetError),
+}
+
+impl fmt::Display for WriteError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Io(error) => error.fmt(f),
+            Self::Arrow(error) => error.fmt(f),
+            Self::Parquet(error) => error.fmt(f),
+        }
+    }
+}
+
+impl core::error::Error for WriteError {}
+
+impl From<std::io::Error> for WriteError {
+    fn from(error: std::io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+impl From<ArrowError> for WriteError {
+    fn from(error: ArrowError) -> Self {
+        Self::Arrow(error)
+    }
+}
+
+impl From<ParquetError> for WriteError {
+    fn from(error: ParquetError) -> Self {
+        Self::Parquet(error)
+    }
+}
+
+/// Writes the series of one run to `path`: whole, or not at all.
+///
+/// # Errors
+/// [`WriteError`].
+pub fn write_series(
+    path: &Path,
+    format: SeriesFormat,
+    series: &Series,
+    origin: &SeriesOrigin,
+) -> Result<(), WriteError> {
+    let batch = series_to_record_batch(series, origin)?;
+    Ok(write_atomically(path, &encode(format, &batch)?)?)
+}
+
+/// A table as the bytes of a file.
+fn encode(format: SeriesFormat, batch: &RecordBatch) -> Result<Vec<u8>, WriteError> {
+    let mut bytes = Vec::new();
+    match format {
+        SeriesFormat::Parquet => {
+            let properties =
+                WriterProperties::builder().set_compression(Compression::SNAPPY).build();
+            let mut writer = ArrowWriter::try_new(&mut bytes, batch.schema(), Some(properties))?;
+            writer.write(batch)?;
+            writer.close()?;
+        }
+        SeriesFormat::Arrow => {
+            let mut writer = FileWriter::try_new(&mut bytes, &batch.schema())?;
+            writer.write(batch)?;
+            writer.finish()?;
+        }
+        SeriesFormat::Csv => csv::write(&mut bytes, batch)?,
+    }
+    Ok(bytes)
+}

@@ -1,0 +1,251 @@
+//! What the closed forms say about a scenario, without running it.
+
+use ropewalk_models::bound::{BoundInput, FlowControlBound, flow_control_bound};
+use ropewalk_models::slot::SlotPath;
+use ropewalk_models::{
+    PathNumbers, blocking_time_max_s, packets_per_period, receive_buffer_min_bytes,
+};
+use ropewalk_scenario::{Protocol, Scenario};
+use serde::Serialize;
+
+use crate::engine_config;
+use crate::measure::path_numbers;
+
+/// What the models say, `ropewalk.predict/1`. What a model cannot say is null, and
+/// [`notes`](Self::notes) tells why.
+#[derive(Clone, Debug, Serialize, PartialEq)]
+pub struct Prediction {
+    /// `ropewalk.predict/1`.
+    pub schema: &'static str,
+    /// The longest that a packet waits in the receive buffer for one sent at the same moment on
+    /// another path, queues being empty, s (Kuhn et al. 2014, Eq 2).
+    pub blocking_time_max_s: Option<f64>,
+    /// The least receive buffer with which no path ever stops for want of room, bytes on the
+    /// wire (Kuhn et al. 2014, Eq 3).
+    pub receive_buffer_min_bytes: Option<f64>,
+    /// The physical limit of the paths and the receive buffer, bit/s on the wire.
+    pub flow_control_bound_bps: Option<f64>,
+    /// The receive buffer that the limit reckons with, bytes on the wire.
+    pub receive_buffer_bytes: f64,
+    /// Each path.
+    pub paths: Vec<PathPrediction>,
+    /// The period of a delay-aware schedule (Sarwar et al. 2013, Eq 3 and 4).
+    pub period: Option<PeriodPrediction>,
+    /// Why something is null.
+    pub notes: Vec<String>,
+}
+
+/// One path.
+#[derive(Clone, Debug, Serialize, PartialEq)]
+pub struct PathPrediction {
+    /// Name.
+    pub name: String,
+    /// Its rate, the mean of a trace, bit/s.
+    pub rate_bps: f64,
+    /// Propagation there and back, s.
+    pub rtt_s: f64,
+    /// Least round trip of a full packet: propagation and the serialisation of the packet and of
+    /// its SACK, s.
+    pub round_trip_s: Option<f64>,
+    /// Its part of the physical limit, bit/s on the wire.
+    pub share_bps: Option<f64>,
+    /// The window that this takes, bytes on the wire.
+    pub window_bytes: Option<f64>,
+    /// Packets that it carries in one period of a delay-aware schedule.
+    pub packets_per_period: Option<u64>,
+}
+
+/// After what time a delay-aware schedule repeats.
+#[derive(Clone, Debug, Serialize, PartialEq)]
+pub struct PeriodPrediction {
+    /// Its length, s.
+    pub length_s: f64,
+    /// Whether the least common multiple of the delays was longer and has been cut.
+    pub capped: bool,
+    /// Packets of all paths in one period.
+    pub packets: u64,
+}
+
+/// Asks the closed forms.
+///
+/// The paths are taken as they are at the start: no losses, no changes, no other traffic.
+pub fn predict(scenario: &Scenario) -> Prediction {
+    let mut prediction = without_models(scenario);
+    let Some(mut numbers) = path_numbers(scenario) else {
+        prediction.notes.push(
+            "a path crosses shared links, of which its share is not known: run the scenario"
+                .to_owned(),
+        );
+        return prediction;
+    };
+    if scenario.transfer.protocol == Protocol::Sctp {
+        numbers.truncate(1);
+        if scenario.paths.len() > 1 {
+            prediction.notes.push("plain SCTP sends on the first path only".to_owned());
+        }
+    }
+    prediction.ask_blocking(scenario, &numbers);
+    prediction.ask_bound(scenario, &numbers);
+    prediction.ask_period(scenario, &numbers);
+    prediction
+}
+
+fn without_models(scenario: &Scenario) -> Prediction {
+    let path = |path: &ropewalk_scenario::Path| PathPrediction {
+        name: path.name.clone(),
+        rate_bps: path.up.capacity.mean_rate().as_bps() as f64,
+        rtt_s: (path.up.delay + path.down.delay).as_secs_f64(),
+        round_trip_s: None,
+        share_bps: None,
+        window_bytes: None,
+        packets_per_period: None,
+    };
+    Prediction {
+        schema: "ropewalk.predict/1",
+        blocking_time_max_s: None,
+        receive_buffer_min_bytes: None,
+        flow_control_bound_bps: None,
+        receive_buffer_bytes: window_on_the_wire(scenario),
+        paths: scenario.paths.iter().map(path).collect(),
+        period: None,
+        notes: Vec::new(),
+    }
+}
+
+/// The window that is really granted: so many chunks, each standing for its packet on the wire.
+fn window_on_the_wire(scenario: &Scenario) -> f64 {
+    let config = engine_config::config(scenario);
+    let packet = scenario.transfer.packet as f64;
+    config.receive_capacity() as f64 * packet / config.chunk_limit() as f64
+}
+
+/// The physical limit of the scenario, and how it is shared.
+pub(crate) fn physical_limit(
+    scenario: &Scenario,
+    numbers: &[PathNumbers],
+) -> Option<FlowControlBound> {
+    let input =
+        BoundInput::new(window_on_the_wire(scenario), f64::from(scenario.transfer.packet));
+    flow_control_bound(numbers, &input).ok()
+}
+
+impl Prediction {
+    fn ask_blocking(&mut self, scenario: &Scenario, numbers: &[PathNumbers]) {
+        let packet = f64::from(scenario.transfer.packet);
+        match blocking_time_max_s(numbers, packet) {
+            Ok(seconds) => self.blocking_time_max_s = Some(seconds),
+            // A single path cannot block itself.
+            Err(_) => self.blocking_time_max_s = Some(0.0),
+        }
+        self.receive_buffer_min_bytes = receive_buffer_min_bytes(numbers).ok();
+    }
+
+    fn ask_bound(&mut self, scenario: &Scenario, numbers: &[PathNumbers]) {
+        let Some(bound) = physical_limit(scenario, numbers) else { return };
+        self.flow_control_bound_bps = Some(bound.bound_bps);
+        for (path, share) in self.paths.iter_mut().zip(bound.shares) {
+            path.round_trip_s = Some(share.round_trip_s);
+            path.share_bps = Some(share.rate_bps);
+            path.window_bytes = Some(share.window_bytes);
+        }
+    }
+
+    fn ask_period(&mut self, scenario: &Scenario, numbers: &[PathNumbers]) {
+        let packet = f64::from(scenario.transfer.packet);
+        let quantum_s = scenario.scheduler.quantum.as_secs_f64();
+        let mut slots = Vec::with_capacity(numbers.len());
+        for (path, numbers) in scenario.paths.iter().zip(numbers) {
+            match SlotPath::from_numbers(numbers, packet, quantum_s) {
+                Ok(slot) => slots.push(slot),
+                Err(why) => {
+                    let name = &path.name;
+                    self.notes.push(format!("no period of a schedule: path {name}: {why}"));
+                    return;
+                }
+            }
+        }
+        let delays: Vec<u64> = slots.iter().map(|slot| slot.delay_ticks).collect();
+        let capacities: Vec<u64> = slots.iter().map(|slot| slot.capacity_packets).collect();
+        let longest = delays.iter().copied().max().unwrap_or(1);
+        let cap = longest.saturating_mul(u64::from(scenario.scheduler.period_cap));
+        match packets_per_period(&delays, &capacities, Some(cap)) {
+            Ok(plan) => {
+                self.period = Some(PeriodPrediction {
+                    length_s: plan.period.ticks as f64 * quantum_s,
+                    capped: plan.period.capped,
+                    packets: plan.total,
+                });
+                for (path, packets) in self.paths.iter_mut().zip(plan.per_path) {
+                    path.packets_per_period = Some(packets);
+                }
+            }
+            Err(why) => self.notes.push(format!("no period of a schedule: {why}")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scenario(text: &str) -> Scenario {
+        Scenario::parse(text, "test.toml").expect("a sound scenario")
+    }
+
+    const SARWAR: &str = r#"
+        [transfer]
+        packet = "1000 B"
+        receive_buffer = "10 packets"
+        preset = "paper-2013"
+        [[path]]
+        name = "fast"
+        rate = "1.6 Mbit/s"
+        rtt = "20 ms"
+        [[path]]
+        name = "slow"
+        rate = "0.4 Mbit/s"
+        rtt = "200 ms"
+    "#;
+
+    #[test]
+    fn the_case_of_sarwar_2013_has_its_printed_numbers() {
+        let prediction = predict(&scenario(SARWAR));
+        assert_eq!(prediction.receive_buffer_min_bytes, Some(50_000.0));
+        let period = prediction.period.expect("a period");
+        assert_eq!((period.packets, period.length_s), (25, 0.1));
+        let packets: Vec<_> = prediction.paths.iter().map(|p| p.packets_per_period).collect();
+        assert_eq!(packets, [Some(20), Some(5)]);
+        // 100 ms + 20 ms of serialisation, less 10 ms + 5 ms.
+        let blocking = prediction.blocking_time_max_s.expect("two paths");
+        assert!((blocking - 0.105).abs() < 1e-12, "{blocking}");
+        assert_eq!(prediction.notes, [""; 0]);
+    }
+
+    #[test]
+    fn the_limit_is_the_one_that_a_run_is_measured_by() {
+        let scenario = scenario(SARWAR);
+        let run = crate::run(&scenario, &crate::RunOptions::default()).expect("a run");
+        let prediction = predict(&scenario);
+        assert_eq!(prediction.flow_control_bound_bps, run.result.flow_control_bound_bps);
+        let shares: f64 = prediction.paths.iter().filter_map(|p| p.share_bps).sum();
+        assert_eq!(Some(shares), prediction.flow_control_bound_bps);
+    }
+
+    #[test]
+    fn one_path_cannot_block_itself() {
+        let prediction = predict(&scenario("[[path]]\nrate = '1 Mbit/s'\nrtt = '20 ms'\n"));
+        assert_eq!(prediction.blocking_time_max_s, Some(0.0));
+    }
+
+    #[test]
+    fn what_no_model_can_say_is_null_with_a_reason() {
+        let shared = scenario(
+            "[[path]]\nvia = ['dumbbell']\n[[link]]\nname = 'dumbbell'\nrate = '1 Mbit/s'\n",
+        );
+        let prediction = predict(&shared);
+        assert_eq!(prediction.flow_control_bound_bps, None);
+        assert!(prediction.notes[0].contains("shared links"), "{:?}", prediction.notes);
+        let slow = predict(&scenario("[[path]]\nrate = '1 kbit/s'\nrtt = '20 ms'\n"));
+        assert!(slow.period.is_none() && slow.notes[0].contains("rate_bps"), "{:?}", slow.notes);
+    }
+}

@@ -1,0 +1,93 @@
+//! Fills the template of the report page with its styles, its scripts and the document.
+
+/// The page with placeholders.
+const TEMPLATE: &str = include_str!("../../../../web/report.html");
+
+/// The placeholder of the document.
+const DATA: &str = "REPORT_DATA";
+
+/// What stands in the place of the other placeholders.
+const PARTS: [(&str, &str); 21] = [
+    ("UPLOT_CSS", include_str!("../../../../web/vendor/uPlot/uPlot.min.css")),
+    ("UPLOT_JS", include_str!("../../../../web/vendor/uPlot/uPlot.iife.min.js")),
+    ("REPORT_CSS", include_str!("../../../../web/report.css")),
+    ("REPORT_JS", include_str!("../../../../web/report.js")),
+    ("REPORT_JS:report/align.js", include_str!("../../../../web/report/align.js")),
+    ("REPORT_JS:report/chart.js", include_str!("../../../../web/report/chart.js")),
+    ("REPORT_JS:report/compare.js", include_str!("../../../../web/report/compare.js")),
+    ("REPORT_JS:report/data.js", include_str!("../../../../web/report/data.js")),
+    ("REPORT_JS:report/dom.js", include_str!("../../../../web/report/dom.js")),
+    ("REPORT_JS:report/figures.js", include_str!("../../../../web/report/figures.js")),
+    ("REPORT_JS:report/format.js", include_str!("../../../../web/report/format.js")),
+    ("REPORT_JS:report/legend.js", include_str!("../../../../web/report/legend.js")),
+    ("REPORT_JS:report/metrics.js", include_str!("../../../../web/report/metrics.js")),
+    ("REPORT_JS:report/paint.js", include_str!("../../../../web/report/paint.js")),
+    ("REPORT_JS:report/reproduce.js", include_str!("../../../../web/report/reproduce.js")),
+    ("REPORT_JS:report/run.js", include_str!("../../../../web/report/run.js")),
+    ("REPORT_JS:report/status.js", include_str!("../../../../web/report/status.js")),
+    ("REPORT_JS:report/summary.js", include_str!("../../../../web/report/summary.js")),
+    ("REPORT_JS:report/tables.js", include_str!("../../../../web/report/tables.js")),
+    ("REPORT_JS:report/theme.js", include_str!("../../../../web/report/theme.js")),
+    ("REPORT_JS:report/tiles.js", include_str!("../../../../web/report/tiles.js")),
+];
+
+/// The page with `document`, which is JSON, in it.
+///
+/// One pass from left to right: text that was put in is never searched, so that a scenario may
+/// contain the words of a placeholder.
+pub fn fill(document: &str) -> String {
+    let mut page = String::with_capacity(TEMPLATE.len() + 200_000 + document.len());
+    let mut rest = TEMPLATE;
+    while let Some((before, after)) = rest.split_once("/*") {
+        page.push_str(before);
+        let (name, behind) = after.split_once("*/").unwrap_or((after, ""));
+        if name == DATA {
+            push_escaped(&mut page, document);
+        } else if let Some((_, part)) = PARTS.iter().find(|(known, _)| *known == name) {
+            page.push_str(part);
+        } else {
+            // A comment that is no placeholder stays.
+            page.extend(["/*", name, "*/"]);
+        }
+        rest = behind;
+    }
+    page.push_str(rest);
+    page
+}
+
+/// `<` stands only inside of JSON's strings, where `\u003c` means the same: so nothing in the
+/// document can end or comment out its element.
+fn push_escaped(page: &mut String, document: &str) {
+    for (i, piece) in document.split('<').enumerate() {
+        if i > 0 {
+            page.push_str("\\u003c");
+        }
+        page.push_str(piece);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_placeholder_of_the_template_is_known_and_each_part_is_used_once() {
+        let comments = TEMPLATE.split("/*").skip(1).filter_map(|text| text.split_once("*/"));
+        let mut named: Vec<&str> = comments.map(|(name, _)| name).collect();
+        let mut known: Vec<&str> = PARTS.iter().map(|(name, _)| *name).chain([DATA]).collect();
+        named.sort_unstable();
+        known.sort_unstable();
+        assert_eq!(named, known);
+    }
+
+    #[test]
+    fn a_document_with_words_of_the_template_comes_out_as_it_went_in() {
+        let text = "</script><!-- /*REPORT_JS*/ /*REPORT_DATA*/";
+        let page = fill(&serde_json::to_string(text).expect("text"));
+        let start = "<script type=\"application/json\" id=\"report-data\">";
+        let (_, from) = page.split_once(start).expect("the element of the document");
+        let (data, behind) = from.split_once("</script>").expect("its end");
+        assert_eq!(serde_json::from_str::<String>(data).expect("JSON"), text);
+        assert!(behind.contains("uPlot"), "the scripts come after the document");
+    }
+}

@@ -1,0 +1,95 @@
+//! The figures of the report page: what was printed, predicted and simulated, in one frame.
+
+mod kuhn;
+mod peers;
+mod sarwar;
+mod slides;
+
+use super::catalogue::Item;
+use super::expected::Expected;
+use super::plan::{RunKey, Runs};
+use super::quantity;
+use super::row::{Figure, FigureSeries, Origin, Style, Value};
+
+/// What a figure may draw on.
+#[derive(Clone, Copy, Debug)]
+pub struct Material<'a> {
+    /// The paper; none for a peer.
+    pub expected: Option<&'a Expected>,
+    /// Finished simulations.
+    pub runs: &'a Runs,
+}
+
+/// Simulations that only figures take.
+pub fn keys(item: Item) -> Vec<RunKey> {
+    match (item.paper, item.name) {
+        ("kuhn2014", "occupancy-small" | "occupancy-large") => kuhn::occupancy_keys(item.name),
+        ("sarwar2013", "figures-1-2") => sarwar::packet_keys(),
+        _ => Vec::new(),
+    }
+}
+
+/// The figures of an item.
+///
+/// # Errors
+/// A run that failed; the rows of the item say which and why.
+pub fn figures(item: Item, material: Material<'_>) -> Result<Vec<Figure>, String> {
+    match (item.paper, item.name) {
+        ("slides2013", "tmaxblock") => slides::blocking(material),
+        ("slides2013", "cases") => slides::cases(material),
+        ("kuhn2014", name) => kuhn::figures(name, material),
+        ("sarwar2013", "figures-1-2") => sarwar::packets(material),
+        ("sarwar2013", "figures-5-6") => sarwar::slot(material),
+        ("sarwar2013", "figures-7-8") => sarwar::errors(material),
+        ("ns2", name) => peers::figures(name, material),
+        _ => Ok(Vec::new()),
+    }
+}
+
+/// An empty frame.
+fn frame(paper: &str, id: &str, title: &str, (x_label, y_label): (&str, &str)) -> Figure {
+    Figure {
+        id: format!("{paper}-{id}"),
+        paper: paper.to_owned(),
+        title: title.to_owned(),
+        note: None,
+        x_label: x_label.to_owned(),
+        y_label: y_label.to_owned(),
+        x_scale: "linear".to_owned(),
+        y_scale: "linear".to_owned(),
+        series: Vec::new(),
+    }
+}
+
+/// A bar for each category.
+fn bars(name: &str, source: Origin, categories: &[String], y: Vec<f64>) -> FigureSeries {
+    let x = categories.iter().cloned().map(Value::Text).collect();
+    let y = y.into_iter().map(Some).collect();
+    FigureSeries { name: name.to_owned(), source, style: Style::Bars, x, y }
+}
+
+/// A curve through points.
+fn line(name: &str, source: Origin, points: impl IntoIterator<Item = (f64, f64)>) -> FigureSeries {
+    let (x, y) = points.into_iter().map(|(x, y)| (Value::Number(x), Some(y))).unzip();
+    FigureSeries { name: name.to_owned(), source, style: Style::Line, x, y }
+}
+
+/// The same as dots.
+fn dots(name: &str, source: Origin, points: impl IntoIterator<Item = (f64, f64)>) -> FigureSeries {
+    FigureSeries { style: Style::Points, ..line(name, source, points) }
+}
+
+/// A quantity of one scheduler over several scenario files, times `factor`.
+fn simulated(
+    runs: &Runs,
+    (paper, scheduler): (&str, &str),
+    files: &[String],
+    (name, factor): (&str, f64),
+) -> Result<Vec<f64>, String> {
+    let one = |file: &String| {
+        let key = RunKey::new(paper, file, scheduler);
+        let value = quantity::of_run(&runs.get(&key)?.result, &key.scenario()?, name)?;
+        Ok(value * factor)
+    };
+    files.iter().map(one).collect()
+}

@@ -1,0 +1,86 @@
+//! Numbers with units in the form people say them; kB is 1000 bytes.
+
+use super::row::Value;
+
+const RATES: [(f64, &str); 4] =
+    [(1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s")];
+const SIZES: [(f64, &str); 4] = [(1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B")];
+const TIMES: [(f64, &str); 3] = [(1.0, "s"), (1e-3, "ms"), (1e-6, "µs")];
+
+/// `value` of `unit` (`bit/s`, `B`, `s`, `ratio` or any other word) for people: `2.59 Mbit/s`.
+pub fn quantity(value: f64, unit: &str) -> String {
+    let scales: &[(f64, &str)] = match unit {
+        "bit/s" => &RATES,
+        "B" => &SIZES,
+        "s" => &TIMES,
+        "ratio" => return format!("{} %", plain(value * 100.0)),
+        "" | "1" => return plain(value),
+        other => return format!("{} {other}", plain(value)),
+    };
+    if value == 0.0 {
+        return format!("0 {unit}");
+    }
+    let fits = |(factor, _): &&(f64, &str)| value.abs() >= *factor;
+    let (factor, name) = scales.iter().find(fits).unwrap_or(&scales[scales.len() - 1]);
+    format!("{} {name}", plain(value / factor))
+}
+
+/// A value of a row for people; `–` for none.
+pub fn value(value: Option<&Value>, unit: &str) -> String {
+    match value {
+        None => "–".to_owned(),
+        Some(Value::Number(number)) => quantity(*number, unit),
+        Some(Value::Text(text)) => text.clone(),
+    }
+}
+
+/// A fraction as a signed percentage: `+5.0 %`; `–` for none.
+pub fn difference(fraction: Option<f64>) -> String {
+    fraction.map_or_else(|| "–".to_owned(), |d| format!("{:+.1} %", d * 100.0 + 0.0))
+}
+
+/// Up to four significant digits, none of them a trailing zero behind the point.
+fn plain(value: f64) -> String {
+    if value == 0.0 {
+        return "0".to_owned();
+    }
+    if value.fract() == 0.0 && value.abs() < 1e9 {
+        return format!("{value:.0}");
+    }
+    let decimals = (3 - value.abs().log10().floor() as i32).clamp(0, 9) as usize;
+    let text = format!("{value:.decimals$}");
+    if !text.contains('.') {
+        return text;
+    }
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantities_read_as_people_say_them() {
+        let cases = [
+            (2.5912e6, "bit/s", "2.591 Mbit/s"),
+            (50_000.0, "B", "50 kB"),
+            (0.0394, "s", "39.4 ms"),
+            (0.0, "s", "0 s"),
+            (0.425, "ratio", "42.5 %"),
+            (3.3333, "", "3.333"),
+            (12.0, "packets", "12 packets"),
+            (-1.5e6, "bit/s", "-1.5 Mbit/s"),
+        ];
+        for (number, unit, expected) in cases {
+            assert_eq!(quantity(number, unit), expected);
+        }
+    }
+
+    #[test]
+    fn differences_have_a_sign_and_a_missing_one_a_dash() {
+        assert_eq!(difference(Some(0.0512)), "+5.1 %");
+        assert_eq!(difference(Some(-0.2)), "-20.0 %");
+        assert_eq!(difference(Some(0.0)), "+0.0 %");
+        assert_eq!(difference(None), "–");
+    }
+}

@@ -1,0 +1,31 @@
+//! The native half of the Python package `ropewalk`: runs, tables and closed forms.
+//!
+//! Only what needs Rust is here. Arguments are shaped, documented and given defaults by the
+//! Python half (`python/ropewalk`), which is what users see; nothing here is public by itself.
+
+mod error;
+mod models;
+mod run;
+mod scenario;
+mod table;
+
+/// The module `ropewalk._ropewalk`.
+#[pyo3::pymodule]
+mod _ropewalk {
+    #[pymodule_export]
+    use crate::models::{
+        asymmetry, blocking_time_max_s, blocking_time_two_paths_s, flow_control_bound,
+        packets_per_period, receive_buffer_min_bytes, receive_order,
+    };
+    #[pymodule_export]
+    use crate::run::{Run, run};
+    #[pymodule_export]
+    use crate::scenario::{Scenario, scheduler_names};
+    #[pymodule_export]
+    use crate::table::Table;
+
+    /// Version of the package.
+    #[pymodule_export]
+    #[expect(non_upper_case_globals, reason = "the name that Python expects")]
+    const __version__: &str = env!("CARGO_PKG_VERSION");
+}

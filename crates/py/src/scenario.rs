@@ -1,0 +1,113 @@
+//! A scenario, kept as its text and the changes to it.
+
+use std::path::PathBuf;
+
+use pyo3::exceptions::PyOSError;
+use pyo3::prelude::*;
+use ropewalk_scenario::{self as file, Named, SchedulerName};
+
+use crate::error;
+
+/// A checked scenario.
+///
+/// The text stays beside it: a change checks everything again, and an error can then point at
+/// the line that its author wrote.
+#[pyclass(frozen, module = "ropewalk._ropewalk")]
+pub(crate) struct Scenario {
+    text: String,
+    name: String,
+    sets: Vec<String>,
+    seed: Option<u64>,
+    checked: file::Scenario,
+}
+
+impl Scenario {
+    pub(crate) fn checked(&self) -> &file::Scenario {
+        &self.checked
+    }
+
+    fn check(
+        py: Python<'_>,
+        text: String,
+        name: String,
+        sets: Vec<String>,
+        seed: Option<u64>,
+    ) -> PyResult<Self> {
+        let mut checked = file::Scenario::parse_with(&text, &name, &sets)
+            .map_err(|problems| error::scenario(py, problems))?;
+        // Not by an override: TOML's integers end where half of the seeds begin.
+        checked.transfer.seed = seed.unwrap_or(checked.transfer.seed);
+        Ok(Self { text, name, sets, seed, checked })
+    }
+}
+
+#[pymethods]
+impl Scenario {
+    /// Reads a file; `sets` are overrides of the form `key=value`.
+    #[staticmethod]
+    fn load(py: Python<'_>, path: PathBuf, sets: Vec<String>, seed: Option<u64>) -> PyResult<Self> {
+        match std::fs::read_to_string(&path) {
+            Ok(text) => Self::check(py, text, path.display().to_string(), sets, seed),
+            // Reading it once more gives the house's own words for what is wrong.
+            Err(io) => Err(match file::Scenario::load(&path) {
+                Err(problems) => error::scenario(py, problems),
+                Ok(_) => PyOSError::new_err(io.to_string()),
+            }),
+        }
+    }
+
+    /// Reads a text; `name` stands for it in messages.
+    #[staticmethod]
+    fn parse(
+        py: Python<'_>,
+        text: String,
+        name: String,
+        sets: Vec<String>,
+        seed: Option<u64>,
+    ) -> PyResult<Self> {
+        Self::check(py, text, name, sets, seed)
+    }
+
+    /// The same scenario with more overrides, and another seed if one is given.
+    fn with_changes(&self, py: Python<'_>, sets: Vec<String>, seed: Option<u64>) -> PyResult<Self> {
+        let sets = self.sets.iter().cloned().chain(sets).collect();
+        Self::check(py, self.text.clone(), self.name.clone(), sets, seed.or(self.seed))
+    }
+
+    /// Every value spelled out.
+    fn to_toml(&self) -> String {
+        self.checked.to_toml()
+    }
+
+    #[getter]
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    #[getter]
+    fn scheduler(&self) -> &'static str {
+        self.checked.scheduler.name.as_str()
+    }
+
+    #[getter]
+    fn protocol(&self) -> &'static str {
+        self.checked.transfer.protocol.as_str()
+    }
+
+    #[getter]
+    fn seed(&self) -> u64 {
+        self.checked.transfer.seed
+    }
+
+    #[getter]
+    fn path_names(&self) -> Vec<&str> {
+        self.checked.paths.iter().map(|path| path.name.as_str()).collect()
+    }
+}
+
+/// The names of the schedulers that can be used.
+#[pyfunction]
+pub(crate) fn scheduler_names() -> Vec<&'static str> {
+    let available = SchedulerName::CHOICES.iter().filter(|choice| choice.available);
+    available.map(|choice| choice.name).collect()
+}

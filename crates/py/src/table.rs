@@ -1,0 +1,154 @@
+//! A table of columns, handed over by the Arrow PyCapsule interface without a copy.
+
+use std::sync::Arc;
+
+use arrow_array::ffi::FFI_ArrowSchema;
+use arrow_array::ffi_stream::FFI_ArrowArrayStream;
+use arrow_array::types::{Float64Type, UInt64Type};
+use arrow_array::cast::AsArray;
+use arrow_array::{ArrayRef, Array, Float64Array, RecordBatch, RecordBatchIterator, StringArray};
+use arrow_schema::{ArrowError, DataType, Field, Schema};
+use pyo3::buffer::PyBuffer;
+use pyo3::exceptions::{PyKeyError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyDict};
+
+/// Columns of equal length.
+#[pyclass(frozen, module = "ropewalk._ropewalk")]
+pub(crate) struct Table {
+    batch: RecordBatch,
+}
+
+impl Table {
+    pub(crate) fn new(batch: RecordBatch) -> Self {
+        Self { batch }
+    }
+}
+
+/// A column that comes from Python.
+#[derive(FromPyObject)]
+enum Column {
+    Text(Vec<String>),
+    Numbers(Vec<Option<f64>>),
+}
+
+impl From<Column> for ArrayRef {
+    fn from(column: Column) -> Self {
+        match column {
+            Column::Text(values) => Arc::new(StringArray::from(values)),
+            Column::Numbers(values) => Arc::new(Float64Array::from(values)),
+        }
+    }
+}
+
+#[pymethods]
+impl Table {
+    /// A table of text and numbers.
+    #[staticmethod]
+    fn from_columns(columns: Vec<(String, Column)>) -> PyResult<Self> {
+        let (names, arrays): (Vec<_>, Vec<ArrayRef>) =
+            columns.into_iter().map(|(name, column)| (name, column.into())).unzip();
+        let field = |(name, array): (_, &ArrayRef)| {
+            Field::new::<String>(name, array.data_type().clone(), array.is_nullable())
+        };
+        let fields: Vec<_> = names.into_iter().zip(&arrays).map(field).collect();
+        let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays);
+        Ok(Self::new(batch.map_err(arrow_error)?))
+    }
+
+    /// The Arrow C stream of its one batch. The columns are shared, not copied; the schema that
+    /// a consumer asks for is a wish, which the protocol allows to be left unmet.
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<&Bound<'py, PyCapsule>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        let _ = requested_schema;
+        let batches = std::iter::once(Ok(self.batch.clone()));
+        let reader = RecordBatchIterator::new(batches, self.batch.schema());
+        let stream = FFI_ArrowArrayStream::new(Box::new(reader));
+        PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
+    }
+
+    /// The schema alone.
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        let schema = FFI_ArrowSchema::try_from(self.batch.schema().as_ref());
+        PyCapsule::new_with_value(py, schema.map_err(arrow_error)?, c"arrow_schema")
+    }
+
+    fn __len__(&self) -> usize {
+        self.batch.num_rows()
+    }
+
+    /// Names with their types: `float64`, `uint64` or `string`.
+    fn types(&self) -> PyResult<Vec<(String, &'static str)>> {
+        let schema = self.batch.schema();
+        let name = |field: &Arc<Field>| Ok((field.name().clone(), type_name(field.data_type())?));
+        schema.fields().iter().map(name).collect()
+    }
+
+    /// What the schema carries besides.
+    fn metadata<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let schema = self.batch.schema();
+        let mut pairs: Vec<_> = schema.metadata().iter().collect();
+        pairs.sort_unstable();
+        let dict = PyDict::new(py);
+        for (key, value) in pairs {
+            dict.set_item(key, value)?;
+        }
+        Ok(dict)
+    }
+
+    /// Writes a column of floats into `out`; what is unknown becomes NaN.
+    fn fill_floats(&self, py: Python<'_>, name: &str, out: PyBuffer<f64>) -> PyResult<()> {
+        let column = self.column(name)?.as_primitive_opt::<Float64Type>();
+        let column = column.ok_or_else(|| wrong_type(name, "floats"))?;
+        let values: Vec<f64> = column.iter().map(|value| value.unwrap_or(f64::NAN)).collect();
+        out.copy_from_slice(py, &values)
+    }
+
+    /// Writes a column of counts into `out`.
+    fn fill_counts(&self, py: Python<'_>, name: &str, out: PyBuffer<u64>) -> PyResult<()> {
+        let column = self.column(name)?.as_primitive_opt::<UInt64Type>();
+        let column = column.ok_or_else(|| wrong_type(name, "counts"))?;
+        if column.null_count() > 0 {
+            return Err(wrong_type(name, "counts without gaps"));
+        }
+        out.copy_from_slice(py, column.values())
+    }
+
+    /// A column of text.
+    fn texts(&self, name: &str) -> PyResult<Vec<Option<String>>> {
+        let column = self.column(name)?.as_string_opt::<i32>();
+        let column = column.ok_or_else(|| wrong_type(name, "text"))?;
+        Ok(column.iter().map(|value| value.map(str::to_owned)).collect())
+    }
+}
+
+impl Table {
+    fn column(&self, name: &str) -> PyResult<&ArrayRef> {
+        self.batch.column_by_name(name).ok_or_else(|| {
+            let schema = self.batch.schema();
+            let names: Vec<_> = schema.fields().iter().map(|f| f.name().as_str()).collect();
+            PyKeyError::new_err(format!("no column `{name}`; there are: {}", names.join(", ")))
+        })
+    }
+}
+
+fn type_name(data: &DataType) -> PyResult<&'static str> {
+    match data {
+        DataType::Float64 => Ok("float64"),
+        DataType::UInt64 => Ok("uint64"),
+        DataType::Utf8 => Ok("string"),
+        other => Err(PyTypeError::new_err(format!("a column of type {other} is not expected"))),
+    }
+}
+
+fn wrong_type(name: &str, wanted: &str) -> PyErr {
+    PyTypeError::new_err(format!("the column `{name}` does not hold {wanted}"))
+}
+
+fn arrow_error(error: ArrowError) -> PyErr {
+    PyValueError::new_err(error.to_string())
+}
