@@ -5,7 +5,10 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use ropewalk_base::Duration;
 use ropewalk_lab::Run;
-use ropewalk_lab::output::{SeriesFormat, SeriesOrigin, write_atomically, write_series};
+use ropewalk_lab::compare::Compared;
+use ropewalk_lab::output::{
+    SeriesFormat, SeriesOrigin, write_atomically, write_labelled_series, write_series,
+};
 use ropewalk_lab::report::{Report, ReportKind, ReportRun};
 use ropewalk_scenario::Scenario;
 
@@ -93,16 +96,37 @@ impl CheckedFiles {
     pub fn write_run(&self, title: String, scenario: &Scenario, run: &Run) -> Result<(), Failure> {
         if let Some((path, format)) = &self.out {
             let series = run.series.as_ref().expect("series were asked for");
-            let origin = SeriesOrigin {
-                scenario_toml: scenario.to_toml(),
-                seed: run.result.seed.clone(),
-                version: VERSION.to_owned(),
-            };
-            write_series(path, *format, series, &origin).map_err(|e| failed("--out", path, e))?;
+            write_series(path, *format, series, &origin(scenario, run))
+                .map_err(|e| failed("--out", path, e))?;
         }
         let label = run.result.scheduler.clone();
         let runs = || vec![ReportRun::new(label, scenario.to_toml(), run)];
         self.write_report(title, ReportKind::Run, runs)
+    }
+
+    /// Writes the files of a comparison: the first run of each variant that did not fail.
+    ///
+    /// # Errors
+    /// If one cannot be written.
+    pub fn write_compared(&self, title: String, runs: &[Compared]) -> Result<(), Failure> {
+        let kept = runs.iter().filter_map(|compared| {
+            let run = compared.outcome.as_ref().ok()?;
+            run.series.as_ref().map(|series| (compared, run, series))
+        });
+        if let Some((path, format)) = &self.out {
+            let tables = kept.clone().map(|(compared, run, series)| {
+                (compared.label.as_str(), series, origin(&compared.scenario, run))
+            });
+            write_labelled_series(path, *format, &tables.collect::<Vec<_>>())
+                .map_err(|e| failed("--out", path, e))?;
+        }
+        let runs = || {
+            let one = |(compared, run, _): (&Compared, &Run, _)| {
+                ReportRun::new(compared.label.clone(), compared.scenario.to_toml(), run)
+            };
+            kept.map(one).collect()
+        };
+        self.write_report(title, ReportKind::Compare, runs)
     }
 
     /// Writes the report, if one is wanted.
@@ -122,6 +146,14 @@ impl CheckedFiles {
             .map_err(|error| failed("--report", path, error))?;
         eprintln!("report: {}", path.display());
         Ok(())
+    }
+}
+
+fn origin(scenario: &Scenario, run: &Run) -> SeriesOrigin {
+    SeriesOrigin {
+        scenario_toml: scenario.to_toml(),
+        seed: run.result.seed.clone(),
+        version: VERSION.to_owned(),
     }
 }
 

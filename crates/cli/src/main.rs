@@ -20,7 +20,7 @@ use crate::commands::Command;
 
 /// Simulates, predicts and explains multipath transport.
 #[derive(Debug, Parser)]
-#[command(name = "ropewalk", version, about, arg_required_else_help = true)]
+#[command(name = "ropewalk", version, arg_required_else_help = true)]
 #[command(after_help = "Examples:\n  \
     ropewalk run scenarios/wifi-lte.toml\n  \
     ropewalk compare scenarios/kuhn-2-200-45.toml\n  \

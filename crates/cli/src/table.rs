@@ -1,15 +1,24 @@
 //! Tables of text.
 
-/// Rows of cells: the first column to the left, the others to the right.
+/// Rows of cells: the first column to the left, the others to the right unless said otherwise.
 #[derive(Clone, Debug, Default)]
 pub struct Table {
     rows: Vec<Vec<String>>,
+    left: Option<usize>,
 }
 
 impl Table {
     /// A table with these headings.
     pub fn new(headings: &[&str]) -> Self {
-        Self { rows: vec![headings.iter().map(|h| (*h).to_owned()).collect()] }
+        let headings = headings.iter().map(|heading| (*heading).to_owned()).collect();
+        Self { rows: vec![headings], left: None }
+    }
+
+    /// The same table with this column, which holds words, to the left.
+    #[must_use]
+    pub const fn left(mut self, column: usize) -> Self {
+        self.left = Some(column);
+        self
     }
 
     /// Adds a row.
@@ -32,6 +41,7 @@ impl Table {
                 let pad = " ".repeat(widths[column].saturating_sub(cell.chars().count()));
                 match column {
                     0 => line.extend([cell, pad.as_str()]),
+                    _ if self.left == Some(column) => line.extend(["   ", cell, &pad]),
                     _ => line.extend(["   ", &pad, cell]),
                 }
             }

@@ -10,12 +10,15 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub mod compare;
 mod cost;
 mod endpoint;
 mod engine_config;
+pub mod explain;
 mod measure;
 mod network;
 pub mod output;
+pub mod predict;
 pub mod report;
 pub mod reproduce;
 mod result;

@@ -120,12 +120,8 @@ fn window_on_the_wire(scenario: &Scenario) -> f64 {
 }
 
 /// The physical limit of the scenario, and how it is shared.
-pub(crate) fn physical_limit(
-    scenario: &Scenario,
-    numbers: &[PathNumbers],
-) -> Option<FlowControlBound> {
-    let input =
-        BoundInput::new(window_on_the_wire(scenario), f64::from(scenario.transfer.packet));
+fn physical_limit(scenario: &Scenario, numbers: &[PathNumbers]) -> Option<FlowControlBound> {
+    let input = BoundInput::new(window_on_the_wire(scenario), f64::from(scenario.transfer.packet));
     flow_control_bound(numbers, &input).ok()
 }
 
@@ -157,9 +153,12 @@ impl Prediction {
         for (path, numbers) in scenario.paths.iter().zip(numbers) {
             match SlotPath::from_numbers(numbers, packet, quantum_s) {
                 Ok(slot) => slots.push(slot),
-                Err(why) => {
-                    let name = &path.name;
-                    self.notes.push(format!("no period of a schedule: path {name}: {why}"));
+                Err(_) => {
+                    self.notes.push(format!(
+                        "no period of a delay-aware schedule: path {} carries less than one \
+                         packet of {packet} B per forward delay",
+                        path.name
+                    ));
                     return;
                 }
             }
@@ -179,7 +178,7 @@ impl Prediction {
                     path.packets_per_period = Some(packets);
                 }
             }
-            Err(why) => self.notes.push(format!("no period of a schedule: {why}")),
+            Err(why) => self.notes.push(format!("no period of a delay-aware schedule: {why}")),
         }
     }
 }
@@ -246,6 +245,10 @@ mod tests {
         assert_eq!(prediction.flow_control_bound_bps, None);
         assert!(prediction.notes[0].contains("shared links"), "{:?}", prediction.notes);
         let slow = predict(&scenario("[[path]]\nrate = '1 kbit/s'\nrtt = '20 ms'\n"));
-        assert!(slow.period.is_none() && slow.notes[0].contains("rate_bps"), "{:?}", slow.notes);
+        assert!(
+            slow.period.is_none() && slow.notes[0].contains("less than one packet"),
+            "{:?}",
+            slow.notes
+        );
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fmt::Display;
 
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use ropewalk_scenario::{Problem, ProblemKind, ScenarioError as FileError};
@@ -21,6 +22,11 @@ pub(crate) fn model(text: impl Display) -> PyErr {
 /// A run that failed.
 pub(crate) fn run(text: impl Display) -> PyErr {
     python::RunError::new_err(text.to_string())
+}
+
+/// An argument that is not possible.
+pub(crate) fn value(text: impl Display) -> PyErr {
+    PyValueError::new_err(text.to_string())
 }
 
 /// A scenario that is wrong: the message as people read it, and each problem as a dict.

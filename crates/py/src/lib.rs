@@ -3,6 +3,7 @@
 //! Only what needs Rust is here. Arguments are shaped, documented and given defaults by the
 //! Python half (`python/ropewalk`), which is what users see; nothing here is public by itself.
 
+mod compare;
 mod error;
 mod models;
 mod run;
@@ -12,6 +13,8 @@ mod table;
 /// The module `ropewalk._ropewalk`.
 #[pyo3::pymodule]
 mod _ropewalk {
+    #[pymodule_export]
+    use crate::compare::{compare, predict, report_runs};
     #[pymodule_export]
     use crate::models::{
         asymmetry, blocking_time_max_s, blocking_time_two_paths_s, flow_control_bound,

@@ -4,7 +4,6 @@
 //! the caller made. Quantities of paths are rows of `paths` numbers each.
 
 use pyo3::buffer::PyBuffer;
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use ropewalk_models::{self as models, BoundInput, PathNumbers, PathsError};
 
@@ -21,8 +20,7 @@ struct Rows {
 
 /// The columns of paths as they come from Python: rate, round trip, and what may be left out,
 /// forward delay and rate of the reverse direction.
-type PathBuffers =
-    (PyBuffer<f64>, PyBuffer<f64>, Option<PyBuffer<f64>>, Option<PyBuffer<f64>>);
+type PathBuffers = (PyBuffer<f64>, PyBuffer<f64>, Option<PyBuffer<f64>>, Option<PyBuffer<f64>>);
 
 impl Rows {
     fn read(py: Python<'_>, paths: usize, buffers: &PathBuffers) -> PyResult<Self> {
@@ -37,9 +35,10 @@ impl Rows {
             reverse_rate_bps: optional(&buffers.3)?,
         };
         let length = rows.rate_bps.len();
-        let others = [Some(&rows.rtt_s), rows.forward_delay_s.as_ref(), rows.reverse_rate_bps.as_ref()];
+        let others =
+            [Some(&rows.rtt_s), rows.forward_delay_s.as_ref(), rows.reverse_rate_bps.as_ref()];
         if paths == 0 || length % paths != 0 || others.iter().flatten().any(|c| c.len() != length) {
-            return Err(PyValueError::new_err("columns of paths differ in length"));
+            return Err(error::value("columns of paths differ in length"));
         }
         Ok(rows)
     }
@@ -93,7 +92,7 @@ fn column(py: Python<'_>, buffer: &PyBuffer<f64>, rows: usize) -> PyResult<Vec<f
     if column.len() == rows {
         return Ok(column);
     }
-    Err(PyValueError::new_err(format!("{} numbers for {rows} cases", column.len())))
+    Err(error::value(format!("{} numbers for {rows} cases", column.len())))
 }
 
 /// Kuhn et al. 2014, Eq 2, for n paths.
@@ -128,7 +127,7 @@ fn column_length(out: &PyBuffer<f64>, rows: usize) -> PyResult<()> {
     if out.item_count() == rows {
         return Ok(());
     }
-    Err(PyValueError::new_err(format!("room for {} of {rows} answers", out.item_count())))
+    Err(error::value(format!("room for {} of {rows} answers", out.item_count())))
 }
 
 /// The bound, its shares per path (windows and rates), and the bytes left over.
@@ -175,7 +174,13 @@ pub(crate) fn blocking_time_two_paths_s(
 ) -> PyResult<()> {
     let [slow_bps, slow_s, fast_bps, fast_s, packets] = columns(py, &arguments, &out)?;
     fill(py, &out, |i| {
-        models::blocking_time_two_paths_s(slow_bps[i], slow_s[i], fast_bps[i], fast_s[i], packets[i])
+        models::blocking_time_two_paths_s(
+            slow_bps[i],
+            slow_s[i],
+            fast_bps[i],
+            fast_s[i],
+            packets[i],
+        )
     })
 }
 

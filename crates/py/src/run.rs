@@ -1,19 +1,37 @@
 //! One run, with the interpreter free to do something else meanwhile.
 
-use pyo3::exceptions::PyValueError;
+use std::path::PathBuf;
+
+use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
-use ropewalk_lab::output::{SeriesOrigin, series_to_record_batch};
+use ropewalk_lab::explain::{Question, explain_run};
+use ropewalk_lab::output::{SeriesOrigin, series_to_record_batch, write_atomically};
+use ropewalk_lab::report::{Report, ReportKind, ReportRun};
 use ropewalk_lab::{self as lab, RunOptions, SequencePath};
+use ropewalk_scenario as file;
 
 use crate::error;
 use crate::scenario::Scenario;
 use crate::table::Table;
 
+/// Name, times and numbers of the arrivals on a path.
+type Arrivals = (String, Vec<f64>, Vec<u64>);
+
 /// A finished run.
 #[pyclass(frozen, module = "ropewalk._ropewalk")]
 pub(crate) struct Run {
     run: lab::Run,
-    scenario_toml: String,
+    scenario: file::Scenario,
+}
+
+impl Run {
+    pub(crate) fn new(run: lab::Run, scenario: file::Scenario) -> Self {
+        Self { run, scenario }
+    }
+
+    pub(crate) fn in_report(&self, label: String) -> ReportRun {
+        ReportRun::new(label, self.scenario.to_toml(), &self.run)
+    }
 }
 
 /// Runs `scenario`; other Python threads go on meanwhile.
@@ -25,14 +43,14 @@ pub(crate) fn run(
     sequence: Option<&str>,
 ) -> PyResult<Run> {
     let sequence = sequence.map(ropewalk_scenario::parse_duration).transpose();
-    let sequence =
-        sequence.map_err(|text| PyValueError::new_err(format!("sequence: {text}")))?;
+    let sequence = sequence.map_err(|text| error::value(format!("sequence: {text}")))?;
     let checked = scenario.checked();
     let run = py.detach(|| {
-        let options = RunOptions { series, sequence, scheduler: None };
+        let options = RunOptions { series, sequence, ..RunOptions::default() };
         lab::run(checked, &options)
     });
-    Ok(Run { run: run.map_err(error::run)?, scenario_toml: checked.to_toml() })
+    let run = run.map_err(error::run)?;
+    Ok(Run::new(run, checked.clone()))
 }
 
 #[pymethods]
@@ -43,16 +61,15 @@ impl Run {
     }
 
     /// The scenario that was run, every value spelled out.
-    #[getter]
-    fn scenario_toml(&self) -> &str {
-        &self.scenario_toml
+    fn scenario_toml(&self) -> String {
+        self.scenario.to_toml()
     }
 
     /// The time series, if they were kept.
     fn series(&self) -> PyResult<Option<Table>> {
         let Some(series) = &self.run.series else { return Ok(None) };
         let origin = SeriesOrigin {
-            scenario_toml: self.scenario_toml.clone(),
+            scenario_toml: self.scenario.to_toml(),
             seed: self.run.result.seed.clone(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
         };
@@ -60,10 +77,47 @@ impl Run {
         Ok(Some(Table::new(batch)))
     }
 
-    /// The first arrivals: for each path, and last for the application, name, times and numbers.
-    fn sequence(&self) -> Option<Vec<(String, Vec<f64>, Vec<u64>)>> {
-        let column = |path: &SequencePath| (path.name.clone(), path.time_s.clone(), path.seq.clone());
+    /// The first arrivals: those of each path, and last those released to the application.
+    fn sequence(&self) -> Option<Vec<Arrivals>> {
+        let column =
+            |path: &SequencePath| (path.name.clone(), path.time_s.clone(), path.seq.clone());
         let sequence = self.run.sequence.as_ref()?;
         Some(sequence.paths.iter().chain([&sequence.delivered]).map(column).collect())
     }
+
+    /// Every decision with its reason, as a `ropewalk.explain/1` document; none if the scenario
+    /// did not record them.
+    fn explanation(&self, py: Python<'_>) -> PyResult<Option<String>> {
+        if !self.scenario.record.decisions {
+            return Ok(None);
+        }
+        let all = Question { idle: true, first: usize::MAX, ..Question::default() };
+        let document =
+            py.detach(|| serde_json::to_string(&explain_run(&self.scenario, &self.run, &all)));
+        document.map(Some).map_err(error::run)
+    }
+
+    /// Writes the report page.
+    fn report(&self, path: PathBuf, title: String, label: String, from: String) -> PyResult<()> {
+        write_report(path, ReportKind::Run, title, from, vec![self.in_report(label)])
+    }
+}
+
+/// Writes a report page: whole, or not at all.
+pub(crate) fn write_report(
+    path: PathBuf,
+    kind: ReportKind,
+    title: String,
+    from: String,
+    runs: Vec<ReportRun>,
+) -> PyResult<()> {
+    let mut report = Report::new(title, kind, env!("CARGO_PKG_VERSION").to_owned(), from);
+    report.runs = runs;
+    write_atomically(&path, report.to_html().as_bytes()).map_err(|error| {
+        match error.raw_os_error() {
+            // With number and name, Python picks the class: FileNotFoundError and so on.
+            Some(number) => PyOSError::new_err((number, error.to_string(), path)),
+            None => PyOSError::new_err(error.to_string()),
+        }
+    })
 }

@@ -2,16 +2,18 @@
 
 use std::sync::Arc;
 
+use arrow_array::cast::AsArray;
 use arrow_array::ffi::FFI_ArrowSchema;
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::types::{Float64Type, UInt64Type};
-use arrow_array::cast::AsArray;
-use arrow_array::{ArrayRef, Array, Float64Array, RecordBatch, RecordBatchIterator, StringArray};
+use arrow_array::{Array, ArrayRef, Float64Array, RecordBatch, RecordBatchIterator, StringArray};
 use arrow_schema::{ArrowError, DataType, Field, Schema};
 use pyo3::buffer::PyBuffer;
-use pyo3::exceptions::{PyKeyError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyKeyError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
+
+use crate::error;
 
 /// Columns of equal length.
 #[pyclass(frozen, module = "ropewalk._ropewalk")]
@@ -48,8 +50,8 @@ impl Table {
     fn from_columns(columns: Vec<(String, Column)>) -> PyResult<Self> {
         let (names, arrays): (Vec<_>, Vec<ArrayRef>) =
             columns.into_iter().map(|(name, column)| (name, column.into())).unzip();
-        let field = |(name, array): (_, &ArrayRef)| {
-            Field::new::<String>(name, array.data_type().clone(), array.is_nullable())
+        let field = |(name, array): (String, &ArrayRef)| {
+            Field::new(name, array.data_type().clone(), array.is_nullable())
         };
         let fields: Vec<_> = names.into_iter().zip(&arrays).map(field).collect();
         let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays);
@@ -150,5 +152,5 @@ fn wrong_type(name: &str, wanted: &str) -> PyErr {
 }
 
 fn arrow_error(error: ArrowError) -> PyErr {
-    PyValueError::new_err(error.to_string())
+    error::value(error)
 }

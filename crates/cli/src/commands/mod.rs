@@ -1,6 +1,12 @@
 //! One file per command.
 
+mod compare;
+mod completions;
+mod explain;
+mod new;
+mod predict;
 mod run;
+mod schema;
 
 use clap::Subcommand;
 
@@ -11,6 +17,18 @@ use crate::failure::Failure;
 pub enum Command {
     /// Simulate one scenario
     Run(run::RunArgs),
+    /// Simulate several schedulers, or several values of a key, side by side
+    Compare(compare::CompareArgs),
+    /// Ask the closed forms, without a simulation
+    Predict(predict::PredictArgs),
+    /// Tell why a packet went where it went
+    Explain(explain::ExplainArgs),
+    /// Write a scenario to start from
+    New(new::NewArgs),
+    /// Print the JSON Schema of the scenario file
+    Schema(schema::SchemaArgs),
+    /// Print a script that completes the command line in a shell
+    Completions(completions::CompletionsArgs),
 }
 
 /// Does what was asked for.
@@ -20,5 +38,11 @@ pub enum Command {
 pub fn execute(command: Command) -> Result<(), Failure> {
     match command {
         Command::Run(args) => run::execute(&args),
+        Command::Compare(args) => compare::execute(&args),
+        Command::Predict(args) => predict::execute(&args),
+        Command::Explain(args) => explain::execute(&args),
+        Command::New(args) => new::execute(&args),
+        Command::Schema(args) => schema::execute(&args),
+        Command::Completions(args) => completions::execute(&args),
     }
 }

@@ -159,6 +159,9 @@ impl ReceiveBuffer {
             }
             if let Slot::Held { data, .. } = std::mem::replace(&mut self.slots[at], Slot::Missing) {
                 self.held_bytes -= charge_of(&data);
+                if !data.flags.has(DataFlags::UNORDERED) {
+                    self.streams[data.stream.0 as usize].forget(data.ssn);
+                }
             }
             self.beyond.remove(last);
         }

@@ -5,8 +5,9 @@ use std::ops::RangeInclusive;
 
 use ropewalk_base::Serial16;
 
-/// Most messages of one stream that may wait for an earlier one.
-const WAITING_LIMIT: usize = 1 << 14;
+/// Most messages of one stream that may wait for an earlier one: half of the numbers there are, beyond
+/// which later and earlier cannot be told apart (RFC 1982).
+const WAITING_LIMIT: usize = 1 << 15;
 
 /// Complete messages of one stream that wait for an earlier one.
 #[derive(Clone, Debug, Default)]
@@ -42,6 +43,14 @@ impl InStream {
         }
         self.waiting[at] = Some((*tsns.start(), *tsns.end()));
         true
+    }
+
+    /// A piece of this message was dropped again: it is no longer complete.
+    pub fn forget(&mut self, ssn: Serial16) {
+        let ahead = ssn.distance_from(self.next);
+        if let Some(slot) = usize::try_from(ahead).ok().and_then(|at| self.waiting.get_mut(at)) {
+            *slot = None;
+        }
     }
 
     /// Takes the next message if it is complete.

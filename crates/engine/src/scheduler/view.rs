@@ -45,7 +45,7 @@ pub struct PathView {
     pub srtt: Option<Duration>,
     /// Mean deviation of the round trip.
     pub rttvar: Duration,
-    /// Least round trip seen.
+    /// Least smoothed round trip of late: the path without queueing.
     pub min_rtt: Option<Duration>,
     /// Time since the last round-trip sample: an estimate is worth less as it ages.
     pub rtt_age: Duration,

@@ -9,16 +9,20 @@
 //! 3. No path is used whose losses cost the others more than it carries: each loss leaves a hole
 //!    for a while, and what the others bring meanwhile must fit into the buffer.
 
-use ropewalk_base::Duration;
+use ropewalk_base::{Duration, Rate};
 
 use crate::scheduler::PathView;
 
-/// Share of a pipe by which its window may exceed it, so that a rate that grows is noticed.
-const PROBE_GAIN: f64 = 1.25;
-/// And so many chunks, for pipes of a few packets and acknowledgements of every second one.
-const PROBE_CHUNKS: f64 = 2.0;
+/// Share of a pipe that may be in flight, above 1 so that a rate that grows is noticed, and so many
+/// chunks more: acknowledgements come for every second one, and pipes may be tiny.
+const PIPE_GAIN: f64 = 1.25;
+const SLACK_CHUNKS: f64 = 2.0;
 /// Packets of the same path that must arrive before a loss shows (RFC 9260, 7.2.4).
 const REPORTS: f64 = 3.0;
+
+/// A path is dropped when each chunk it carries costs the others more than this share of a chunk:
+/// well below 1, for the cost is underestimated (windows that stop growing, repairs that are lost).
+const HARM_LIMIT: f64 = 0.25;
 
 /// The receive window as the guard needs it.
 #[derive(Clone, Copy, Debug)]
@@ -34,6 +38,8 @@ pub struct SharedWindow {
 struct Estimate {
     index: usize,
     rate: f64,
+    /// What its window would let it carry without queueing, if that is more.
+    most: f64,
     forward: f64,
     round_trip: f64,
     loss: f64,
@@ -78,7 +84,7 @@ impl Guard {
     /// trip and the repair of a loss: then order does not matter (Kuhn et al., 2014, Eq 3).
     fn is_ample(&self, shared: SharedWindow) -> bool {
         let longest = self.known.iter().map(|p| p.round_trip).fold(0.0, f64::max);
-        let rates: f64 = self.known.iter().map(|p| p.rate).sum();
+        let rates: f64 = self.known.iter().map(|p| p.most).sum();
         let lossy = self.known.iter().any(|p| p.loss > 0.0);
         rates * longest * if lossy { 2.0 } else { 1.0 } <= shared.buffer as f64
     }
@@ -108,7 +114,7 @@ impl Guard {
             let hole = (detect - path.forward + quickest).max(0.0);
             let others = total - path.rate;
             let cost = path.loss * (others * hole - spare).max(0.0);
-            let keep = path.rate >= most || cost < chunk;
+            let keep = path.rate >= most || cost < HARM_LIMIT * chunk;
             if !keep {
                 views[path.index].window = 0;
             }
@@ -135,9 +141,12 @@ impl Estimate {
         if !path.usable {
             return None;
         }
+        let rate = potential_rate(path);
+        let least = path.min_rtt?.as_nanos().max(1) as f64;
         Some(Self {
             index,
-            rate: potential_rate(path),
+            rate,
+            most: rate.max(path.cwnd as f64 / least),
             forward: path.forward_delay?.as_nanos() as f64,
             round_trip: path.srtt?.as_nanos() as f64,
             loss: path.loss,
@@ -172,7 +181,14 @@ fn is_queueing(path: &PathView) -> bool {
 /// Rule 1.
 fn limit_to_pipe(shared: SharedWindow, path: &mut PathView) {
     let (Some(rate), Some(least)) = (path.rate, path.min_rtt) else { return };
-    let pipe = rate.as_bps() as f64 / 8e9 * least.max(Duration::from_nanos(1)).as_nanos() as f64;
-    let limit = PROBE_GAIN * pipe + PROBE_CHUNKS * shared.chunk as f64;
+    let pipe = rate.as_bps() as f64 / 8e9 * least.as_nanos() as f64;
+    let limit = PIPE_GAIN * pipe + SLACK_CHUNKS * shared.chunk as f64;
     path.window = path.window.min(limit as u64);
+}
+
+/// The longest round trip that our own queueing explains while rule 1 holds, with one chunk to
+/// spare: beyond it the path itself has become longer.
+pub fn explained_round_trip(least: Duration, rate: Rate, chunk: u64) -> Duration {
+    let chunks = rate.time_for((SLACK_CHUNKS as u64 + 2) * chunk);
+    least.mul_f64(PIPE_GAIN * 1.1) + chunks
 }

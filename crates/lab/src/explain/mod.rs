@@ -133,9 +133,9 @@ impl Question {
         let idle = matches!(record.reason, Reason::NoData | Reason::AllFull);
         self.chunk.is_none_or(|chunk| record.chunk == Some(chunk))
             && self.from.is_none_or(|from| record.at >= from)
-            && self.path.is_none_or(|path| {
-                destinations(record.action).contains(&PathId::from_index(path))
-            })
+            && self
+                .path
+                .is_none_or(|path| destinations(record.action).contains(&PathId::from_index(path)))
             && (self.idle || !idle)
     }
 }

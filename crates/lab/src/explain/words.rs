@@ -97,7 +97,8 @@ fn path_known(name: &str, path: &PathSnapshot) -> String {
         return format!("{name}: not usable");
     }
     let kb = |bytes: u64| bytes as f64 / 1e3;
-    let filled = format!("{name}: {:.1} of {:.1} kB in flight", kb(path.in_flight), kb(path.window));
+    let filled =
+        format!("{name}: {:.1} of {:.1} kB in flight", kb(path.in_flight), kb(path.window));
     let ms = |nanos: u64| nanos as f64 / 1e6;
     match (path.forward_nanos, path.srtt_nanos) {
         (0, 0) => format!("{filled}, delay unknown"),
@@ -146,7 +147,14 @@ mod tests {
             earliest_position: 0,
         };
         let paths = vec![path(0, true, 15_000_000), path(1, true, 0), path(2, false, 0)];
-        DecisionRecord { at: Time::from_millis(5), chunk: Some(17), action, reason, sendable: 3, paths }
+        DecisionRecord {
+            at: Time::from_millis(5),
+            chunk: Some(17),
+            action,
+            reason,
+            sendable: 3,
+            paths,
+        }
     }
 
     #[test]
@@ -156,11 +164,27 @@ mod tests {
                      lte: 3.0 of 4.5 kB in flight, RTT 40.0 ms; satellite: not usable)";
         let on = |path: u8, position| Action::Send { path: PathId(path), position };
         for (action, reason, told) in [
-            (on(1, 4), Reason::OnSchedule, "chunk 17, 4 ahead of the head of the queue, goes on lte: the schedule has it carry this chunk, so that it arrives in order"),
+            (
+                on(1, 4),
+                Reason::OnSchedule,
+                "chunk 17, 4 ahead of the head of the queue, goes on lte: the schedule has it carry this chunk, so that it arrives in order",
+            ),
             (on(0, 0), Reason::NextInTurn, "chunk 17 goes on wifi: it is its turn"),
-            (on(0, 0), Reason::RetransmissionPolicy, "chunk 17 again goes on wifi: the chunk was lost, and this is where the retransmission policy sends it"),
-            (Action::Wait { until: Time::from_millis(1500) }, Reason::FasterSoon, "nothing is sent until 1.5 s: a faster path will have room soon and deliver it sooner"),
-            (Action::Blocked, Reason::WindowShut, "nothing is sent: the peer's window shuts out what should be sent next"),
+            (
+                on(0, 0),
+                Reason::RetransmissionPolicy,
+                "chunk 17 again goes on wifi: the chunk was lost, and this is where the retransmission policy sends it",
+            ),
+            (
+                Action::Wait { until: Time::from_millis(1500) },
+                Reason::FasterSoon,
+                "nothing is sent until 1.5 s: a faster path will have room soon and deliver it sooner",
+            ),
+            (
+                Action::Blocked,
+                Reason::WindowShut,
+                "nothing is sent: the peer's window shuts out what should be sent next",
+            ),
         ] {
             assert_eq!(sentence(&names, &record(action, reason)), format!("{told} {known}"));
         }

@@ -1,9 +1,10 @@
 //! Time series as one Arrow table.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, Float64Array, RecordBatch, UInt64Array};
-use arrow_schema::{ArrowError, Field, Metadata, Schema};
+use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray, UInt64Array};
+use arrow_schema::{ArrowError, DataType, Field, Metadata, Schema};
 
 use crate::series::Series;
 
@@ -54,6 +55,39 @@ pub fn series_to_record_batch(
     ];
     let schema = Schema::new(columns.fields).with_metadata(Metadata::from(metadata));
     RecordBatch::try_new(Arc::new(schema), columns.arrays)
+}
+
+/// A table per run, all of one schema: a column `run` with its label, then the columns of
+/// [`series_to_record_batch`]. In the metadata the scenarios stand as `scenario:<label>`.
+pub fn labelled(runs: &[(&str, &Series, SeriesOrigin)]) -> Result<Vec<RecordBatch>, ArrowError> {
+    let tables = runs.iter().map(|(_, series, origin)| series_to_record_batch(series, origin));
+    let tables = tables.collect::<Result<Vec<_>, _>>()?;
+    let (Some(first), Some((.., origin))) = (tables.first(), runs.first()) else {
+        return Ok(Vec::new());
+    };
+    let mut metadata = BTreeMap::from([
+        ("schema".to_owned(), SCHEMA.to_owned()),
+        ("seed".to_owned(), origin.seed.clone()),
+        ("version".to_owned(), origin.version.clone()),
+    ]);
+    for (label, _, origin) in runs {
+        metadata.insert(format!("scenario:{label}"), origin.scenario_toml.clone());
+    }
+    let mut fields = vec![Arc::new(Field::new("run", DataType::Utf8, false))];
+    fields.extend(first.schema().fields().iter().cloned());
+    let schema = Arc::new(Schema::new(fields).with_metadata(Metadata::from(metadata)));
+    let with_label = |(table, (label, ..)): (&RecordBatch, &(&str, &Series, SeriesOrigin))| {
+        // Columns have no names of their own: other paths would silently pass for these.
+        if table.schema().fields() != first.schema().fields() {
+            let message = format!("the paths of `{label}` are not those of the first run");
+            return Err(ArrowError::SchemaError(message));
+        }
+        let labels = StringArray::from(vec![*label; table.num_rows()]);
+        let mut columns: Vec<ArrayRef> = vec![Arc::new(labels)];
+        columns.extend(table.columns().iter().cloned());
+        RecordBatch::try_new(Arc::clone(&schema), columns)
+    };
+    tables.iter().zip(runs).map(with_label).collect()
 }
 
 #[derive(Default)]

@@ -5,17 +5,23 @@ use std::io::Write;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, UInt64Type};
 use arrow_array::{Array, RecordBatch};
-use arrow_schema::{ArrowError, DataType};
+use arrow_schema::{ArrowError, DataType, SchemaRef};
 
 /// Writes headings and rows; a null is an empty cell. Numbers are written so that reading them
 /// gives the same number again.
-pub fn write(out: &mut Vec<u8>, batch: &RecordBatch) -> Result<(), ArrowError> {
-    let headings: Vec<String> = batch.schema().fields().iter().map(|f| quoted(f.name())).collect();
+pub fn write(
+    out: &mut Vec<u8>,
+    schema: &SchemaRef,
+    batches: &[RecordBatch],
+) -> Result<(), ArrowError> {
+    let headings: Vec<String> = schema.fields().iter().map(|f| quoted(f.name())).collect();
     writeln!(out, "{}", headings.join(","))?;
-    for row in 0..batch.num_rows() {
-        let cells = batch.columns().iter().map(|column| cell(column, row));
-        let cells = cells.collect::<Result<Vec<_>, _>>()?;
-        writeln!(out, "{}", cells.join(","))?;
+    for batch in batches {
+        for row in 0..batch.num_rows() {
+            let cells = batch.columns().iter().map(|column| cell(column, row));
+            let cells = cells.collect::<Result<Vec<_>, _>>()?;
+            writeln!(out, "{}", cells.join(","))?;
+        }
     }
     Ok(())
 }
@@ -27,14 +33,15 @@ fn cell(column: &dyn Array, row: usize) -> Result<String, ArrowError> {
     match column.data_type() {
         DataType::Float64 => Ok(column.as_primitive::<Float64Type>().value(row).to_string()),
         DataType::UInt64 => Ok(column.as_primitive::<UInt64Type>().value(row).to_string()),
+        DataType::Utf8 => Ok(quoted(column.as_string::<i32>().value(row))),
         other => Err(ArrowError::CsvError(format!("a column of type {other} has no text form"))),
     }
 }
 
-/// A name with a comma, a quote or a line break stands in quotes (RFC 4180, Section 2).
-fn quoted(name: &str) -> String {
-    if name.contains([',', '"', '\n', '\r']) {
-        return format!("\"{}\"", name.replace('"', "\"\""));
+/// A text with a comma, a quote or a line break stands in quotes (RFC 4180, Section 2).
+fn quoted(text: &str) -> String {
+    if text.contains([',', '"', '\n', '\r']) {
+        return format!("\"{}\"", text.replace('"', "\"\""));
     }
-    name.to_owned()
+    text.to_owned()
 }

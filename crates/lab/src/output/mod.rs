@@ -7,10 +7,11 @@ mod csv;
 use core::fmt;
 use std::ffi::OsStr;
 use std::path::Path;
+use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_ipc::writer::FileWriter;
-use arrow_schema::ArrowError;
+use arrow_schema::{ArrowError, SchemaRef};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::Compression;
 use parquet::errors::ParquetError;
@@ -131,26 +132,55 @@ pub fn write_series(
     origin: &SeriesOrigin,
 ) -> Result<(), WriteError> {
     let batch = series_to_record_batch(series, origin)?;
-    Ok(write_atomically(path, &encode(format, &batch)?)?)
+    Ok(write_atomically(path, &encode(format, &batch.schema(), &[batch])?)?)
+}
+
+/// Writes the series of several runs over the same paths to one file, one run below the other;
+/// a column `run` before the others has their labels.
+///
+/// # Errors
+/// [`WriteError`]; also if there is no run, or their paths have different names.
+pub fn write_labelled_series(
+    path: &Path,
+    format: SeriesFormat,
+    runs: &[(&str, &Series, SeriesOrigin)],
+) -> Result<(), WriteError> {
+    let batches = batch::labelled(runs)?;
+    let schema = batches.first().map(RecordBatch::schema);
+    let schema =
+        schema.ok_or_else(|| ArrowError::InvalidArgumentError("no run to write".into()))?;
+    Ok(write_atomically(path, &encode(format, &schema, &batches)?)?)
 }
 
 /// A table as the bytes of a file.
-fn encode(format: SeriesFormat, batch: &RecordBatch) -> Result<Vec<u8>, WriteError> {
+fn encode(
+    format: SeriesFormat,
+    schema: &SchemaRef,
+    batches: &[RecordBatch],
+) -> Result<Vec<u8>, WriteError> {
     let mut bytes = Vec::new();
     match format {
         SeriesFormat::Parquet => {
             let properties =
                 WriterProperties::builder().set_compression(Compression::SNAPPY).build();
-            let mut writer = ArrowWriter::try_new(&mut bytes, batch.schema(), Some(properties))?;
-            writer.write(batch)?;
+            let mut writer =
+                ArrowWriter::try_new(&mut bytes, Arc::clone(schema), Some(properties))?;
+            for batch in batches {
+                writer.write(batch)?;
+            }
             writer.close()?;
         }
         SeriesFormat::Arrow => {
-            let mut writer = FileWriter::try_new(&mut bytes, &batch.schema())?;
-            writer.write(batch)?;
+            let mut writer = FileWriter::try_new(&mut bytes, schema)?;
+            for batch in batches {
+                writer.write(batch)?;
+            }
             writer.finish()?;
         }
-        SeriesFormat::Csv => csv::write(&mut bytes, batch)?,
+        SeriesFormat::Csv => csv::write(&mut bytes, schema, batches)?,
     }
     Ok(bytes)
 }
+
+#[cfg(test)]
+mod tests;

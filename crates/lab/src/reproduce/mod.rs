@@ -121,6 +121,14 @@ pub fn reproduce(items: &[Item], options: &Options<'_>) -> Result<Reproduction, 
     Ok(Reproduction { rows, figures: drawn, failures, simulations })
 }
 
+/// How many simulations these items take, for a progress bar.
+///
+/// # Errors
+/// A defect in the papers' files, in words.
+pub fn simulations(items: &[Item]) -> Result<usize, String> {
+    Ok(Papers::load()?.keys(items)?.len())
+}
+
 /// Reasons about rows of `done` that need none. `done` should hold all items.
 ///
 /// # Errors

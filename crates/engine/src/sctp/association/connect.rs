@@ -39,8 +39,13 @@ impl Association {
         // 3.1: an INIT travels alone, under tag 0; 3.3.2: no tag 0, no streams of 0.
         let alone = packet.tag == 0 && packet.chunks.len() == 1;
         let sane = init.tag != 0 && init.outbound_streams != 0 && init.inbound_streams != 0;
-        let ended = matches!(self.state, State::Ended(_) | State::ShutdownAckSent { .. });
+        let ended = matches!(self.state, State::Ended(_));
         if !alone || !sane || init.window < 1500 || ended {
+            return;
+        }
+        if matches!(self.state, State::ShutdownAckSent { .. }) {
+            // 9.2: the peer has not heard that all is over.
+            self.control.push_back((path, self.peer_tag, Chunk::ShutdownAck));
             return;
         }
         // 5.2.1, 5.2.2: an association that exists stays as it is; the tie-tags let the cookie
@@ -96,6 +101,7 @@ impl Association {
                 self.adopt_peer(&cookie.peer);
                 self.establish(now, path);
             }
+            State::Ended(_) => return,
             // Action D: the COOKIE ACK was lost.
             _ if cookie.peer.tag == self.peer_tag => {}
             _ => return,

@@ -181,7 +181,7 @@ impl Association {
         let shutting = matches!(self.state, super::State::ShutdownSent { .. });
         self.inbound.after_packet(now, path, summary.urgent || shutting);
         if shutting {
-            self.answer_with_shutdown();
+            self.answer_with_shutdown(now);
         }
         if self.events.back() != Some(&Event::Readable) {
             self.push_event(Event::Readable);

@@ -10,7 +10,9 @@ use super::{Association, Transmit};
 use crate::path::PathStatus;
 use crate::record::DecisionRecord;
 use crate::recovery::{Flight, RecordState};
-use crate::scheduler::{Action, Decision, DelaySource, Occasion, Reason, Schedule, SentReport};
+use crate::scheduler::{
+    Action, Decision, DelaySource, Occasion, Reason, RetransmissionPolicy, Schedule, SentReport,
+};
 
 impl Association {
     /// The next packet to send; none when all is sent that may be sent now.
@@ -99,9 +101,16 @@ impl Association {
         let RecordState::Lost { on, by_timer } = self.board.record(tsn).state else { return None };
         let view = self.view(now, Occasion::Retransmission { lost_on: on });
         let credit = self.paths[on.index()].fast_credit;
-        let policy = self.config.retransmission;
+        // `same` would wait for ever for a path to which the guard leaves no window.
+        let policy = match self.config.retransmission {
+            RetransmissionPolicy::Same if self.views[on.index()].window == 0 => {
+                RetransmissionPolicy::Asap
+            }
+            policy => policy,
+        };
         let mut rng = self.rng.clone();
-        let choice = if credit {
+        // With nothing on its way no acknowledgement will ever open a window.
+        let choice = if credit || self.nothing_in_flight() {
             policy.choose(&view, &mut rng)
         } else {
             policy.choose_open(&view, &mut rng)

@@ -8,6 +8,7 @@ use super::{Association, Event};
 use crate::congestion::{AckSample, CongestionControl};
 use crate::recovery::{Flight, RecordState};
 use crate::sctp::Data;
+use crate::window::explained_round_trip;
 
 /// What one SACK acknowledges on one path.
 #[derive(Clone, Copy, Debug, Default)]
@@ -103,6 +104,7 @@ impl Association {
     fn take_gaps(&mut self, now: Time, cumulative: u64, sack: &Sack) -> u64 {
         let mut fresh = std::mem::take(&mut self.scratch.fresh);
         fresh.clear();
+        let mut bytes = 0;
         let highest = self.board.next_tsn();
         {
             let mut known = self.board.acked().ranges().peekable();
@@ -115,6 +117,7 @@ impl Association {
                     break;
                 }
                 last_end = end;
+                bytes += self.board.bytes_between(start, end - 1);
                 while known.next_if(|r| r.end <= start).is_some() {}
                 let mut at = start;
                 while let Some(range) = known.peek().filter(|r| r.start < end) {
@@ -138,19 +141,7 @@ impl Association {
             }
         }
         self.scratch.fresh = fresh;
-        self.gap_bytes(sack)
-    }
-
-    /// Bytes of chunks that the gap blocks cover: what the peer's buffer holds.
-    fn gap_bytes(&self, sack: &Sack) -> u64 {
-        let chunks: u64 = sack.gaps.iter().map(|g| (g.end.wrapping_sub(g.start)) as u64 + 1).sum();
-        if chunks == 0 {
-            return 0;
-        }
-        // All chunks but the last of a message are full; taking each as the mean is exact for
-        // full chunks and close for others.
-        let records = self.board.next_tsn() - self.board.cumulative() - 1;
-        chunks.min(records) * self.board.span() / records.max(1)
+        bytes
     }
 
     #[inline]
@@ -239,6 +230,10 @@ impl Association {
             path.rtt.undo_back_off();
         }
         path.rate.sample(now, flight.sent_at, &flight.snapshot);
+        if let (Some(least), Some(rate)) = (path.rtt.base(), path.rate.rate()) {
+            let explained = explained_round_trip(least, rate, flight.bytes as u64);
+            path.rtt.reconsider_base(now, explained);
+        }
         let returned = path.state.on_success();
         let own_advance = ack.oldest_before
             != path.flights.oldest().map(|(n, _)| n).or(Some(path.flights.next_number()));

@@ -1,6 +1,6 @@
 //! Shutting down in order (RFC 9260, 9.2).
 
-use ropewalk_base::{Serial32, Time};
+use ropewalk_base::{PathId, Serial32, Time};
 
 use super::super::chunk::Chunk;
 use super::state::Retry;
@@ -47,8 +47,13 @@ impl Association {
     }
 
     /// DATA in SHUTDOWN-SENT is answered with SHUTDOWN beside the SACK (9.2).
-    pub(super) fn answer_with_shutdown(&mut self) {
+    pub(super) fn answer_with_shutdown(&mut self, now: Time) {
         self.push_shutdown();
+        // 9.2: and T2 starts anew, since the peer is alive.
+        let fresh = self.t2(now, 0);
+        if let State::ShutdownSent { t2, .. } = &mut self.state {
+            *t2 = fresh;
+        }
     }
 
     fn acknowledge_shutdown(&mut self, now: Time, count: u32) {
@@ -89,11 +94,17 @@ impl Association {
         self.on_sack(now, &sack);
     }
 
-    pub(super) fn on_shutdown_ack(&mut self) {
-        if matches!(self.state, State::ShutdownSent { .. } | State::ShutdownAckSent { .. }) {
-            let path = self.control_path();
-            self.control.push_back((path, self.peer_tag, Chunk::ShutdownComplete));
-            self.close(CloseReason::Shutdown);
+    pub(super) fn on_shutdown_ack(&mut self, path: PathId) {
+        match self.state {
+            State::ShutdownSent { .. } | State::ShutdownAckSent { .. } => {
+                self.control.push_back((path, self.peer_tag, Chunk::ShutdownComplete));
+                self.close(CloseReason::Shutdown);
+            }
+            // Our SHUTDOWN COMPLETE was lost; the peer must not wait for it for ever (8.4, 5).
+            State::Ended(_) => {
+                self.control.push_back((path, self.peer_tag, Chunk::ShutdownComplete));
+            }
+            _ => {}
         }
     }
 

@@ -63,7 +63,10 @@ impl Association {
             return;
         }
         self.refill_bursts();
-        self.wait_until = None;
+        // What comes is a reason to ask the scheduler again, but none not to start.
+        if !matches!(self.state, State::Closed) {
+            self.wait_until = None;
+        }
         if let Some(Chunk::Init(init)) = packet.chunks.first() {
             let init = init.clone();
             self.on_init(now, path, &packet, &init);
@@ -111,7 +114,7 @@ impl Association {
             Chunk::Heartbeat(info) => self.on_heartbeat(path, info),
             Chunk::HeartbeatAck(info) => self.on_heartbeat_ack(now, path, info),
             Chunk::Shutdown(cumulative) => self.on_shutdown(now, cumulative),
-            Chunk::ShutdownAck => self.on_shutdown_ack(),
+            Chunk::ShutdownAck => self.on_shutdown_ack(path),
             Chunk::ShutdownComplete => self.on_shutdown_complete(),
             Chunk::Abort(cause) => self.on_abort(cause),
         }

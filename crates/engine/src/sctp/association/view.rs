@@ -40,7 +40,7 @@ impl Association {
             weight: path.config.weight,
             srtt: path.rtt.srtt(),
             rttvar: path.rtt.rttvar(),
-            min_rtt: path.rtt.min(),
+            min_rtt: path.rtt.base(),
             rtt_age: now.since(path.rtt.sampled_at()),
             forward_delay: self.forward_delay(now, id, clock_offset),
             delay_source: self.config.delay_source,
@@ -93,7 +93,7 @@ impl Association {
     /// given nothing, and is never measured again.
     fn drained_delay(&self, now: Time, id: PathId, delay: Duration) -> Duration {
         let path = &self.paths[id.index()];
-        let (Some(srtt), Some(least)) = (path.rtt.srtt(), path.rtt.min()) else { return delay };
+        let (Some(srtt), Some(least)) = (path.rtt.srtt(), path.rtt.base()) else { return delay };
         if !path.flights.is_empty() {
             return delay;
         }

@@ -1,0 +1,285 @@
+//! `ropewalk reproduce`: what the papers print, against the models and the simulator.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use ropewalk_lab::output::write_atomically;
+use ropewalk_lab::report::{Report, ReportKind};
+use ropewalk_lab::reproduce::{
+    self, ITEMS, Item, Options, Reproduction, Row, Verdict, find, reproduce, simulations, text,
+};
+
+use crate::args::command_line;
+use crate::failure::Failure;
+use crate::files::VERSION;
+use crate::output;
+use crate::progress::{Progress, with_bar};
+use crate::table::Table;
+
+/// Arguments of `reproduce`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    ropewalk reproduce --list\n  \
+    ropewalk reproduce kuhn2014/throughput sarwar2013/table2\n  \
+    ropewalk reproduce kuhn2014 --json\n  \
+    ropewalk reproduce --all --report papers.html\n\n\
+    A number that differs or a claim that fails is a result, not an error: the exit status stays 0\n\
+    unless a run failed. With --strict it is 1 if one of them has no reason, too.")]
+pub struct ReproduceArgs {
+    /// What to reproduce, as paper/item, or a paper for all of its items; nothing for everything
+    #[arg(value_name = "ITEM", conflicts_with = "all")]
+    items: Vec<String>,
+    /// Reproduce everything
+    #[arg(long)]
+    all: bool,
+    /// List what can be reproduced, and run nothing
+    #[arg(long)]
+    list: bool,
+    /// Print one JSON document: a list of rows
+    #[arg(long)]
+    json: bool,
+    /// Write a report with all figures, one file that opens in any browser
+    #[arg(long, value_name = "FILE.html")]
+    report: Option<PathBuf>,
+    /// Fail if something is off and has no reason
+    #[arg(long)]
+    strict: bool,
+}
+
+/// Reproduces what was asked for, and shows what came of it.
+///
+/// # Errors
+/// [`Failure`].
+pub fn execute(args: &ReproduceArgs) -> Result<(), Failure> {
+    let items = chosen(&args.items)?;
+    if args.list {
+        return list(&items, args.json);
+    }
+    if let Some(path) = &args.report {
+        check(path)?;
+    }
+    let done = run(&items)?;
+    if let Some(path) = &args.report {
+        write_report(path, &done)?;
+    }
+    if args.json {
+        output::print_json(&done.rows)?;
+    } else {
+        output::print(&shown(&done))?;
+    }
+    verdict(&done, args.strict)
+}
+
+/// The items of these names, in the order of the list.
+fn chosen(names: &[String]) -> Result<Vec<Item>, Failure> {
+    let mut wanted = Vec::new();
+    for name in names {
+        let found = find(name);
+        if found.is_empty() {
+            let message = format!("there is no item `{name}` to reproduce");
+            return Err(Failure::input(message, hint(name)));
+        }
+        wanted.extend(found);
+    }
+    let is_wanted = |item: &&Item| names.is_empty() || wanted.contains(item);
+    Ok(ITEMS.iter().filter(is_wanted).copied().collect())
+}
+
+/// Items that share a word with `name`, or else how to see all.
+fn hint(name: &str) -> String {
+    let words: Vec<&str> = name.split(['/', '-', ' ']).filter(|word| word.len() > 2).collect();
+    let alike = |item: &&Item| words.iter().any(|word| item.full_name().contains(word));
+    let alike: Vec<String> = ITEMS.iter().filter(alike).map(Item::full_name).collect();
+    if alike.is_empty() {
+        return "`ropewalk reproduce --list` shows every item".to_owned();
+    }
+    format!("did you mean {}? `ropewalk reproduce --list` shows every item", alike.join(", "))
+}
+
+fn list(items: &[Item], json: bool) -> Result<(), Failure> {
+    if json {
+        let entry = |item: &Item| {
+            serde_json::json!({ "paper": item.paper, "item": item.name, "title": item.title })
+        };
+        return output::print_json(&items.iter().map(entry).collect::<Vec<_>>());
+    }
+    let width = items.iter().map(|item| item.full_name().len()).max().unwrap_or(0);
+    let line = |item: &Item| format!("{:width$}   {}\n", item.full_name(), item.title);
+    output::print(&items.iter().map(line).collect::<String>())
+}
+
+/// Before anything runs: the report has a place to go to.
+fn check(path: &Path) -> Result<(), Failure> {
+    let directory = path.parent().filter(|d| !d.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let html = path.extension().is_some_and(|ending| ending == "html" || ending == "htm");
+    let (message, help) = if !directory.is_dir() {
+        let message = format!("there is no directory `{}`", directory.display());
+        (message, "give the name of a file in a directory that exists")
+    } else if !html || path.is_dir() {
+        ("a report is an HTML page".to_owned(), "end the file's name in .html")
+    } else {
+        return Ok(());
+    };
+    Err(Failure::input(format!("--report {}: {message}", path.display()), help))
+}
+
+fn run(items: &[Item]) -> Result<Reproduction, Failure> {
+    // What fails here is a defect of the files inside the binary, not of the input.
+    let total = simulations(items).map_err(Failure::Run)?;
+    let progress = Progress::new(total as u64);
+    let step = |_: usize, _: usize, _: &str| progress.step();
+    let options = Options { progress: &step, ..Options::default() };
+    with_bar("reproducing", &progress, || reproduce(items, &options)).map_err(Failure::Run)
+}
+
+fn write_report(path: &Path, done: &Reproduction) -> Result<(), Failure> {
+    let title = "Papers reproduced".to_owned();
+    let mut report =
+        Report::new(title, ReportKind::Reproduce, VERSION.to_owned(), command_line());
+    let cannot = |error: &dyn core::fmt::Display| {
+        Failure::Run(format!("--report {} cannot be written: {error}", path.display()))
+    };
+    let rows = done.rows.iter().map(serde_json::to_value).collect::<Result<_, _>>();
+    report.rows = rows.map_err(|e| cannot(&e))?;
+    let figures = done.figures.iter().map(serde_json::to_value).collect::<Result<_, _>>();
+    report.figures = figures.map_err(|e| cannot(&e))?;
+    write_atomically(path, report.to_html().as_bytes()).map_err(|e| cannot(&e))?;
+    eprintln!("report: {}", path.display());
+    Ok(())
+}
+
+/// Whether what came of it is a failure of the command.
+fn verdict(done: &Reproduction, strict: bool) -> Result<(), Failure> {
+    if !done.failures.is_empty() {
+        let failures = done.failures.join("\n  ");
+        return Err(Failure::Run(format!("some runs failed:\n  {failures}")));
+    }
+    let unexplained: Vec<&Row> = done.unexplained().collect();
+    if !strict || unexplained.is_empty() {
+        return Ok(());
+    }
+    let name = |row: &&Row| format!("{}/{} {} {}", row.paper, row.item, row.case, row.quantity);
+    let names: Vec<String> = unexplained.iter().map(name).collect();
+    Err(Failure::Run(format!("off, and without a reason:\n  {}", names.join("\n  "))))
+}
+
+/// A section per paper, and a count of the verdicts.
+fn shown(done: &Reproduction) -> String {
+    let mut text = String::new();
+    for (i, row) in done.rows.iter().enumerate() {
+        let first = i == 0 || done.rows[i - 1].paper != row.paper;
+        if first {
+            let rows: Vec<&Row> = done.rows.iter().filter(|r| r.paper == row.paper).collect();
+            text.push_str(&section(&row.paper, &rows));
+        }
+    }
+    text.push_str(&summary(done));
+    text
+}
+
+fn section(paper: &str, rows: &[&Row]) -> String {
+    let with_peer = rows.iter().any(|row| row.peer_value.is_some());
+    let peer = with_peer.then_some("peer");
+    let headings = ["item, case", "quantity", "paper", "model", "simulated"];
+    let headings: Vec<&str> =
+        headings.into_iter().chain(peer).chain(["difference", "verdict"]).collect();
+    let mut table = Table::new(&headings);
+    let mut reasons: Vec<&str> = Vec::new();
+    for row in rows {
+        let mark = row.reason.as_deref().map(|reason| number(&mut reasons, reason));
+        let verdict = match mark {
+            Some(number) => format!("{} [{number}]", row.verdict),
+            None => row.verdict.to_string(),
+        };
+        let values = [&row.paper_value, &row.model_value, &row.simulated_value];
+        let values = values.into_iter().chain(with_peer.then_some(&row.peer_value));
+        let mut cells = vec![format!("{}, {}", row.item, row.case), row.quantity.clone()];
+        cells.extend(values.map(|value| text::value(value.as_ref(), &row.unit)));
+        cells.extend([text::difference(row.difference), verdict]);
+        table.row(cells);
+    }
+    let reasons = reasons.iter().enumerate().map(|(i, text)| format!("[{}] {text}\n", i + 1));
+    let reasons: String = reasons.collect();
+    let gap = if reasons.is_empty() { "" } else { "\n" };
+    format!("{paper}: {}\n\n{}{gap}{reasons}\n", reproduce::title(paper), table.text())
+}
+
+/// The number of a footnote; one for each different text.
+fn number<'a>(reasons: &mut Vec<&'a str>, reason: &'a str) -> usize {
+    let known = reasons.iter().position(|text| *text == reason);
+    known.unwrap_or_else(|| {
+        reasons.push(reason);
+        reasons.len() - 1
+    }) + 1
+}
+
+fn summary(done: &Reproduction) -> String {
+    let counts = done.counts().into_iter();
+    let counts: Vec<String> = counts.map(|(verdict, n)| counted(verdict, n)).collect();
+    let unexplained = done.unexplained().count();
+    let open = match unexplained {
+        0 => String::new(),
+        n => format!("; {n} without a reason"),
+    };
+    let (rows, runs) = (done.rows.len(), done.simulations);
+    format!("{rows} numbers and claims, {runs} simulations: {}{open}\n", counts.join(", "))
+}
+
+fn counted(verdict: Verdict, n: usize) -> String {
+    match (verdict, n) {
+        (Verdict::Agrees, 1) => "1 agrees".to_owned(),
+        (Verdict::Agrees, n) => format!("{n} agree"),
+        (Verdict::Differs, 1) => "1 differs".to_owned(),
+        (Verdict::Differs, n) => format!("{n} differ"),
+        (Verdict::ClaimHolds, 1) => "1 claim holds".to_owned(),
+        (Verdict::ClaimHolds, n) => format!("{n} claims hold"),
+        (Verdict::ClaimFails, 1) => "1 claim fails".to_owned(),
+        (Verdict::ClaimFails, n) => format!("{n} claims fail"),
+        (Verdict::Failed, n) => format!("{n} failed"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_asked_for_is_everything_and_the_order_is_that_of_the_list() {
+        assert_eq!(chosen(&[]).unwrap().len(), ITEMS.len());
+        let two = ["sarwar2013/table1".to_owned(), "kuhn2014/throughput".to_owned()];
+        let names: Vec<String> = chosen(&two).unwrap().iter().map(Item::full_name).collect();
+        assert_eq!(names, ["kuhn2014/throughput", "sarwar2013/table1"]);
+    }
+
+    #[test]
+    fn an_unknown_item_is_wrong_input_and_the_hint_names_those_alike() {
+        let error = chosen(&["kuhn2014/throughputs-small".to_owned()]).unwrap_err();
+        assert!(matches!(error, Failure::Input(_)));
+        assert!(error.to_string().contains("kuhn2014/occupancy-small"), "{error}");
+        assert!(hint("xyz").contains("--list"));
+    }
+
+    #[test]
+    fn a_report_needs_a_directory_and_the_ending_of_a_page() {
+        for (path, said) in [("/no/such/place/a.html", "no directory"), ("a.pdf", "HTML page")] {
+            assert!(check(Path::new(path)).unwrap_err().to_string().contains(said), "{path}");
+        }
+        assert!(check(Path::new("a.html")).is_ok());
+    }
+
+    #[test]
+    fn one_reason_is_one_footnote_however_many_rows_it_explains() {
+        let mut reasons = Vec::new();
+        let numbers = ["a", "b", "a"].map(|text| number(&mut reasons, text));
+        assert_eq!((numbers, reasons), ([1, 2, 1], vec!["a", "b"]));
+    }
+
+    #[test]
+    fn a_section_shows_every_row_and_what_differs_only_where_it_does() {
+        let done = reproduce(&find("sarwar2013/table1"), &Options::default()).unwrap();
+        let text = shown(&done);
+        assert_eq!(text.matches("slot.table").count(), 7);
+        assert!(text.contains("14 numbers and claims, 0 simulations: 14 agree\n"), "{text}");
+        assert!(verdict(&done, true).is_ok());
+    }
+}

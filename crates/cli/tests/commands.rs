@@ -1,0 +1,217 @@
+//! Every command on every ready example.
+
+mod support;
+
+use serde_json::Value;
+use support::{Room, scenario_names};
+
+/// Two seconds, or less where a thousand associations take their time.
+fn short(name: &str) -> [&'static str; 2] {
+    let duration = match name {
+        "thousand.toml" => "transfer.duration=1.2 s",
+        _ => "transfer.duration=2 s",
+    };
+    ["--set", duration]
+}
+
+/// Words of a command on an example, cut short and without a warm-up.
+fn words<'a>(command: &'a str, path: &'a str, name: &str, more: &[&'a str]) -> Vec<&'a str> {
+    let mut words = vec![command, path, "--set", "transfer.warmup=0 s"];
+    words.extend(short(name));
+    words.extend(more);
+    words
+}
+
+fn number(document: &Value, key: &str) -> f64 {
+    document[key].as_f64().unwrap_or_else(|| panic!("`{key}` is {}", document[key]))
+}
+
+#[test]
+fn run_shows_every_example_as_a_table_and_as_one_document() {
+    let room = Room::new("run");
+    for name in scenario_names() {
+        let path = format!("scenarios/{name}");
+        let table = room.ropewalk(&words("run", &path, &name, &[])).good();
+        for part in ["goodput", "receive buffer", "blocking time", "delay", "throughput"] {
+            assert!(table.stdout().contains(part), "{name}: no {part} in {}", table.stdout());
+        }
+        assert!(table.stderr().contains("packets per second"), "{}", table.stderr());
+        let done = room.ropewalk(&words("run", &path, &name, &["--json"])).good();
+        let document = done.json("ropewalk.run/1");
+        assert!(number(&document, "goodput_bps") > 0.0, "{name}");
+        assert!(!document["paths"].as_array().expect("paths").is_empty(), "{name}");
+        assert_eq!(done.stderr(), "", "{name}: silence beside JSON");
+    }
+    assert_eq!(room.left_behind(), [""; 0]);
+}
+
+#[test]
+fn predict_answers_for_every_example() {
+    let room = Room::new("predict");
+    for name in scenario_names() {
+        let path = format!("scenarios/{name}");
+        room.ropewalk(&["predict", &path]).good();
+        let document =
+            room.ropewalk(&["predict", &path, "--json"]).good().json("ropewalk.predict/1");
+        if name == "thousand.toml" {
+            assert!(document["flow_control_bound_bps"].is_null(), "its paths share a link");
+            assert!(document["notes"][0].as_str().expect("a reason").contains("shared"));
+        } else {
+            for key in ["blocking_time_max_s", "receive_buffer_min_bytes", "flow_control_bound_bps"]
+            {
+                assert!(number(&document, key) > 0.0, "{name}: {key}");
+            }
+        }
+    }
+}
+
+#[test]
+fn explain_gives_reasons_in_every_example() {
+    let room = Room::new("explain");
+    for name in scenario_names().into_iter().filter(|name| name != "thousand.toml") {
+        let path = format!("scenarios/{name}");
+        let text = room.ropewalk(&words("explain", &path, &name, &["--chunk", "3"])).good();
+        assert!(text.stdout().contains("chunk 3"), "{name}: {}", text.stdout());
+        let json = words("explain", &path, &name, &["--json", "--first", "4"]);
+        let document = room.ropewalk(&json).good().json("ropewalk.explain/1");
+        assert_eq!(document["decisions"].as_array().expect("decisions").len(), 4, "{name}");
+        assert!(document["omitted"].as_u64().expect("a count") > 0, "{name}");
+        assert!(document["summary"][0]["count"].as_u64().expect("a count") > 0, "{name}");
+    }
+}
+
+#[test]
+fn explain_answers_about_a_time_and_a_path() {
+    let room = Room::new("explain-at");
+    let words = [
+        "explain",
+        "scenarios/wifi-lte.toml",
+        "--set",
+        "transfer.duration=4 s",
+        "--set",
+        "transfer.warmup=0 s",
+        "--at",
+        "1.5 s",
+        "--path",
+        "lte",
+        "--json",
+    ];
+    let document = room.ropewalk(&words).good().json("ropewalk.explain/1");
+    let decisions = document["decisions"].as_array().expect("decisions");
+    assert_eq!(decisions.len(), 20, "the default of --first");
+    for decision in decisions {
+        assert!(number(decision, "at_s") >= 1.5 && decision["sent_on"][0] == "lte", "{decision}");
+    }
+}
+
+#[test]
+fn compare_runs_two_schedulers_on_every_example() {
+    let room = Room::new("compare");
+    for name in scenario_names() {
+        let path = format!("scenarios/{name}");
+        let json = words("compare", &path, &name, &["--schedulers", "min-rtt,daps", "--json"]);
+        let document = room.ropewalk(&json).good().json("ropewalk.compare/1");
+        let labels: Vec<&Value> =
+            document["runs"].as_array().expect("runs").iter().map(|run| &run["label"]).collect();
+        assert_eq!(labels, ["min-rtt", "daps"], "{name}");
+        for run in document["runs"].as_array().expect("runs") {
+            assert_eq!(run["result"]["schema"], "ropewalk.run/1", "{name}");
+            assert_eq!(run["result"]["scheduler"], run["label"], "{name}");
+        }
+    }
+}
+
+#[test]
+fn compare_tries_every_scheduler_unless_told_otherwise() {
+    let room = Room::new("compare-all");
+    let words = words("compare", "scenarios/two-dsl.toml", "", &[]);
+    let table = room.ropewalk(&words).good();
+    for name in ["round-robin", "weighted", "min-rtt", "daps", "daps-lcm", "redundant", "backup"] {
+        let found = table.stdout().lines().any(|line| line.split(' ').next() == Some(name));
+        assert!(found, "no {name} in {}", table.stdout());
+    }
+}
+
+#[test]
+fn compare_varies_any_key_and_repeats_with_seeds() {
+    let room = Room::new("compare-vary");
+    let more = ["--vary", "transfer.receive_buffer=30kB,\"60 kB\"", "--seeds", "3", "--json"];
+    let words = words("compare", "scenarios/lossy-wifi.toml", "", &more);
+    let document = room.ropewalk(&words).good().json("ropewalk.compare/1");
+    let runs = document["runs"].as_array().expect("runs");
+    let seeds: Vec<&str> = runs.iter().filter_map(|run| run["seed"].as_str()).collect();
+    assert_eq!(seeds, ["1", "2", "3", "1", "2", "3"]);
+    let summary = document["summary"].as_array().expect("a summary");
+    let labels: Vec<&Value> = summary.iter().map(|one| &one["label"]).collect();
+    assert_eq!(labels, ["receive_buffer 30kB", "receive_buffer 60 kB"]);
+    for one in summary {
+        assert!(number(&one["goodput_bps"], "half_width") > 0.0, "{one}");
+    }
+}
+
+#[test]
+fn the_number_of_threads_never_shows() {
+    let room = Room::new("threads");
+    let of = |threads| {
+        let more = ["--json", "--threads", threads, "--seeds", "2"];
+        let words = words("compare", "scenarios/lossy-wifi.toml", "", &more);
+        without_timing(&room.ropewalk(&words).good().json("ropewalk.compare/1"))
+    };
+    assert_eq!(of("1"), of("3"));
+}
+
+/// The document without what only tells how fast it ran.
+fn without_timing(document: &Value) -> String {
+    let mut document = document.clone();
+    let clear = |engine: &mut Value| {
+        for key in ["cpu_s", "packets_per_cpu_s"] {
+            assert!(engine.as_object_mut().expect("figures").remove(key).is_some());
+        }
+    };
+    if document["engine"].is_object() {
+        clear(&mut document["engine"]);
+    }
+    for run in document["runs"].as_array_mut().into_iter().flatten() {
+        clear(&mut run["result"]["engine"]);
+    }
+    document.to_string()
+}
+
+#[test]
+fn the_same_seed_gives_the_same_bytes_and_another_seed_others() {
+    let room = Room::new("seed");
+    for name in ["lossy-wifi.toml", "lte-satellite.toml", "trace-driven.toml"] {
+        let path = format!("scenarios/{name}");
+        let of = |seed| {
+            let words = words("run", &path, name, &["--json", "--seed", seed]);
+            without_timing(&room.ropewalk(&words).good().json("ropewalk.run/1"))
+        };
+        assert_eq!(of("7"), of("7"), "{name}");
+        assert_ne!(of("7"), of("8"), "{name}");
+    }
+    let largest = u64::MAX.to_string();
+    let words = words("run", "scenarios/sarwar.toml", "", &["--json", "--seed", &largest]);
+    assert_eq!(room.ropewalk(&words).good().json("ropewalk.run/1")["seed"], largest);
+}
+
+#[test]
+fn overrides_and_the_scheduler_reach_the_run() {
+    let room = Room::new("overrides");
+    let more = ["--json", "--set", "path.wifi.rate=3 Mbit/s", "--scheduler", "backup"];
+    let words = words("run", "scenarios/wifi-lte.toml", "", &more);
+    let document = room.ropewalk(&words).good().json("ropewalk.run/1");
+    assert_eq!(document["scheduler"], "backup");
+    assert!(number(&document["paths"][0], "throughput_bps") > 1.5e6, "{document}");
+}
+
+#[test]
+fn schema_new_and_completions_print_what_they_promise() {
+    let room = Room::new("rest");
+    let schema = room.ropewalk(&["schema"]).good();
+    let schema: Value = serde_json::from_str(schema.stdout()).expect("JSON");
+    assert!(schema["properties"]["path"].is_object());
+    room.ropewalk(&["new", "mine.toml"]).good();
+    room.ropewalk(&["run", "mine.toml", "--set", "transfer.duration=2 s"]).good();
+    assert!(room.ropewalk(&["new"]).good().stdout().contains("[[path]]"));
+    assert!(room.ropewalk(&["completions", "bash"]).good().stdout().contains("complete"));
+}

@@ -1,0 +1,81 @@
+//! What `--help` shows works.
+
+mod support;
+
+use support::Room;
+
+/// The commands that the main help lists.
+fn commands(room: &Room) -> Vec<String> {
+    let help = room.ropewalk(&["--help"]).good();
+    let (_, list) = help.stdout().split_once("Commands:\n").expect("a list of commands");
+    let (list, _) = list.split_once("\n\n").expect("its end");
+    let names = list.lines().filter(|line| line.starts_with("  ") && !line.starts_with("   "));
+    let names = names.filter_map(|line| line.split_whitespace().next()).map(str::to_owned);
+    let names: Vec<String> = names.filter(|name| name != "help").collect();
+    assert!(names.len() >= 7, "{names:?}");
+    names
+}
+
+/// A command line as words; quotes keep a word together.
+fn words(line: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut quoted = false;
+    for c in line.chars() {
+        match c {
+            '\'' => quoted = !quoted,
+            ' ' if !quoted => words.push(String::new()),
+            _ => words.last_mut().expect("a word").push(c),
+        }
+    }
+    words
+}
+
+/// The examples in a help text.
+fn examples(help: &str) -> Vec<&str> {
+    help.lines().filter_map(|line| line.strip_prefix("  ropewalk ")).collect()
+}
+
+#[test]
+fn the_help_of_each_command_shows_an_example_and_it_works() {
+    let room = Room::new("help");
+    for command in commands(&room) {
+        // It takes its minutes and has a test of its own.
+        if command == "reproduce" {
+            continue;
+        }
+        let help = room.ropewalk(&[&command, "--help"]).good();
+        let examples = examples(help.stdout());
+        assert!(!examples.is_empty(), "{command} --help has no example: {}", help.stdout());
+        for example in examples {
+            assert!(example.starts_with(&command), "{command}: {example}");
+            let words = words(example);
+            let done = room.ropewalk(&words.iter().map(String::as_str).collect::<Vec<_>>()).good();
+            assert!(!done.stdout().is_empty() || command == "new", "{example}");
+        }
+    }
+}
+
+#[test]
+fn the_examples_of_the_main_help_work() {
+    let room = Room::new("main-help");
+    let help = room.ropewalk(&["--help"]).good();
+    let examples = examples(help.stdout());
+    assert!(examples.len() >= 3, "{examples:?}");
+    for example in examples {
+        let words = words(example);
+        room.ropewalk(&words.iter().map(String::as_str).collect::<Vec<_>>()).good();
+    }
+}
+
+#[test]
+fn the_version_is_that_of_the_package() {
+    let room = Room::new("version");
+    let version = room.ropewalk(&["--version"]).good();
+    assert_eq!(version.stdout(), format!("ropewalk {}\n", env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn without_a_command_the_help_is_shown_as_an_error() {
+    let room = Room::new("nothing");
+    room.ropewalk(&[]).refused(&["Commands:", "ropewalk run"]);
+}

@@ -1,0 +1,124 @@
+//! Runs the real command in a room of its own.
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+/// The directory of the ready examples.
+pub fn scenarios() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios")
+}
+
+/// All ready examples, by name. At least the ones that the pages speak of must be there.
+pub fn scenario_names() -> Vec<String> {
+    let entries = fs::read_dir(scenarios()).expect("the examples");
+    let names = entries.map(|e| e.expect("an entry").file_name().to_string_lossy().into_owned());
+    let mut names: Vec<String> = names.filter(|name| name.ends_with(".toml")).collect();
+    names.sort();
+    assert!(names.len() >= 10, "{names:?}");
+    names
+}
+
+/// A fresh directory with the examples in `scenarios/`; it goes away with this value.
+pub struct Room {
+    path: PathBuf,
+}
+
+impl Room {
+    /// A room for the test of this name.
+    pub fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("ropewalk-cli-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        copy(&scenarios(), &path.join("scenarios"));
+        Self { path }
+    }
+
+    /// Runs the command here with these words.
+    pub fn ropewalk(&self, words: &[&str]) -> Done {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_ropewalk"));
+        let output = command.args(words).current_dir(&self.path).output().expect("the command");
+        Done { words: words.join(" "), output }
+    }
+
+    /// A file of the room.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
+    /// What is in the room besides the examples, hidden files included.
+    pub fn left_behind(&self) -> Vec<String> {
+        let entries = fs::read_dir(&self.path).expect("the room");
+        let names =
+            entries.map(|e| e.expect("an entry").file_name().to_string_lossy().into_owned());
+        let mut names: Vec<String> = names.filter(|name| name != "scenarios").collect();
+        names.sort();
+        names
+    }
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.path);
+    }
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).expect("a new directory");
+    for entry in fs::read_dir(from).expect("a directory") {
+        let entry = entry.expect("an entry");
+        let (source, target) = (entry.path(), to.join(entry.file_name()));
+        if source.is_dir() {
+            copy(&source, &target);
+        } else {
+            fs::copy(&source, &target).expect("a copy");
+        }
+    }
+}
+
+/// What a command did.
+pub struct Done {
+    words: String,
+    output: Output,
+}
+
+impl Done {
+    pub fn status(&self) -> i32 {
+        self.output.status.code().expect("an exit, not a signal")
+    }
+
+    pub fn stdout(&self) -> &str {
+        std::str::from_utf8(&self.output.stdout).expect("text")
+    }
+
+    pub fn stderr(&self) -> &str {
+        std::str::from_utf8(&self.output.stderr).expect("text")
+    }
+
+    /// It must have worked.
+    pub fn good(self) -> Self {
+        assert_eq!(self.status(), 0, "ropewalk {}: {}", self.words, self.stderr());
+        self
+    }
+
+    /// Stdout is exactly one JSON document of this schema.
+    pub fn json(&self, schema: &str) -> Value {
+        // `from_str` refuses anything behind the first document.
+        let document: Value = serde_json::from_str(self.stdout())
+            .unwrap_or_else(|error| panic!("ropewalk {}: {error}", self.words));
+        assert_eq!(document["schema"], schema, "ropewalk {}", self.words);
+        document
+    }
+
+    /// It refused its input: status 2, nothing on stdout, and all of `hints` in the message.
+    pub fn refused(&self, hints: &[&str]) {
+        let (words, stderr) = (&self.words, self.stderr());
+        assert_eq!(self.status(), 2, "ropewalk {words}: {stderr}");
+        assert_eq!(self.stdout(), "", "ropewalk {words}");
+        for hint in hints {
+            assert!(stderr.contains(hint), "ropewalk {words}: no {hint:?} in: {stderr}");
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! Fragments, bundles, streams and order (RFC 9260, 6.5, 6.6, 6.9, 6.10).
+
+use bytes::Bytes;
+use ropewalk_base::Time;
+use ropewalk_engine::Payload;
+use ropewalk_engine::sctp::association::CloseReason;
+use ropewalk_engine::sctp::{Chunk, Config, PathConfig, Preset};
+
+use crate::driver::{FULL, Fate, LEFT, Pair, RIGHT, Sent, config, ms};
+
+fn numbered(size: u32, salt: u32) -> Payload {
+    let bytes: Vec<u8> = (0..size).map(|i| (i.wrapping_mul(31) ^ salt) as u8).collect();
+    Payload::Bytes(Bytes::from(bytes))
+}
+
+#[test]
+fn messages_of_any_size_come_out_as_they_went_in() {
+    for mtu in [576, 1500, 9000] {
+        let path = PathConfig { mtu, ..PathConfig::default() };
+        let settings = Config::preset(Preset::Rfc9260, vec![path; 2], 1 << 20);
+        let mut pair = Pair::up(&settings, &[5, 20]);
+        let limit = mtu - 48;
+        let sizes = [1, 2, 3, 4, 5, limit - 1, limit, limit + 1, 2 * limit, 2 * limit + 3, 10 * mtu];
+        let sent: Vec<_> = sizes.iter().map(|s| numbered(*s, *s)).collect();
+        for payload in &sent {
+            pair.send_on(LEFT, 0, payload.clone(), false);
+        }
+        pair.run_for(ms(5000));
+        let read: Vec<_> = pair.read[RIGHT].iter().map(|m| m.payload.clone()).collect();
+        assert_eq!(read, sent, "MTU {mtu}");
+        assert!(pair.log.iter().all(|s| s.packet.wire_len() + 20 <= mtu), "MTU {mtu}");
+    }
+}
+
+#[test]
+fn small_messages_travel_together_and_large_ones_are_cut() {
+    let mut pair = Pair::up(&config(1, 1 << 20), &[10]);
+    for _ in 0..20 {
+        pair.queue(LEFT, 0, Payload::Length(100), false);
+    }
+    pair.drain(LEFT);
+    // 116 B each with header: twelve to a packet of 1468 B.
+    let chunks: Vec<_> = pair.log.iter().map(|s| s.data().count()).collect();
+    assert_eq!(chunks, [12, 8]);
+    pair.run_for(ms(500));
+    pair.log.clear();
+    pair.send(LEFT, 3 * FULL);
+    let flags: Vec<_> =
+        pair.log.iter().flat_map(Sent::data).map(|d| (d.flags.bits(), d.payload.len())).collect();
+    assert_eq!(flags, [(2, FULL), (0, FULL), (1, FULL)]);
+    assert!(pair.log.iter().flat_map(Sent::data).all(|d| d.ssn.0 == 20), "one number for all");
+}
+
+#[test]
+fn a_hole_in_one_stream_holds_up_no_other() {
+    let mut settings = config(1, 1 << 20);
+    settings.streams = 3;
+    let mut pair = Pair::up(&settings, &[10]);
+    let mut lost = false;
+    pair.script(move |sent| {
+        let hit = !lost && sent.data().any(|d| d.stream.0 == 1);
+        lost |= hit;
+        if hit { Fate::Drop } else { Fate::Arrive }
+    });
+    for stream in [0, 1, 2, 1] {
+        pair.send_on(LEFT, stream, numbered(FULL, u32::from(stream)), false);
+    }
+    pair.run_for(ms(100));
+    let streams: Vec<_> = pair.read[RIGHT].iter().map(|m| m.stream.0).collect();
+    assert_eq!(streams, [0, 2], "stream 1 waits for its first message");
+    pair.run_for(ms(3000));
+    let streams: Vec<_> = pair.read[RIGHT].iter().map(|m| m.stream.0).collect();
+    assert_eq!(streams, [0, 2, 1, 1]);
+}
+
+#[test]
+fn unordered_messages_pass_a_hole_and_fragments_of_both_kinds_mix() {
+    let mut pair = Pair::up(&config(1, 1 << 20), &[10]);
+    let mut first = true;
+    pair.script(move |sent| {
+        let hit = std::mem::take(&mut first) && sent.data().next().is_some();
+        if hit { Fate::Drop } else { Fate::Arrive }
+    });
+    pair.queue(LEFT, 0, numbered(FULL, 1), false);
+    pair.queue(LEFT, 0, numbered(2 * FULL, 2), true);
+    pair.drain(LEFT);
+    pair.run_for(ms(60));
+    assert_eq!(pair.read[RIGHT].len(), 1, "the unordered message waits for nobody");
+    assert_eq!(pair.read[RIGHT][0].payload, numbered(2 * FULL, 2));
+    pair.send_on(LEFT, 0, numbered(3 * FULL, 3), false);
+    pair.send_on(LEFT, 0, numbered(50, 4), true);
+    pair.run_for(ms(3000));
+    let read: Vec<_> = pair.read[RIGHT].iter().map(|m| m.payload.clone()).collect();
+    assert_eq!(read.len(), 4);
+    assert_eq!(
+        read.iter().position(|p| *p == numbered(FULL, 1)).map(|i| i + 1),
+        read.iter().position(|p| *p == numbered(3 * FULL, 3)),
+        "ordered messages keep their order"
+    );
+}
+
+#[test]
+fn sixteen_bits_of_stream_sequence_wrap_without_a_seam() {
+    let mut pair = Pair::up(&config(1, 1 << 20), &[1]);
+    let mut sent = 0u32;
+    while sent < 70_000 {
+        while pair.ends[LEFT].send_room() > 0 && sent < 70_000 {
+            pair.queue(LEFT, 0, Payload::Length(1 + sent % 7), false);
+            sent += 1;
+        }
+        pair.drain(LEFT);
+        pair.run_for(ms(50));
+        pair.log.clear();
+    }
+    pair.run_for(ms(5000));
+    let sizes: Vec<_> = pair.read[RIGHT].iter().map(|m| m.payload.len()).collect();
+    assert_eq!(sizes.len(), 70_000);
+    assert!(sizes.iter().enumerate().all(|(i, size)| *size == 1 + i as u32 % 7));
+}
+
+#[test]
+fn very_many_small_messages_wait_for_one_hole_and_none_is_forgotten() {
+    let mut settings = config(1, 2 << 20);
+    settings.initial_window = Some(4 << 20);
+    settings.max_burst = 0;
+    settings.send_buffer = 4 << 20;
+    let mut pair = Pair::up(&settings, &[50]);
+    let mut first = true;
+    pair.script(move |sent| {
+        let data = sent.data().next().is_some();
+        if data && std::mem::take(&mut first) { Fate::Drop } else { Fate::Arrive }
+    });
+    for _ in 0..25_000 {
+        pair.queue(LEFT, 0, Payload::Length(4), false);
+    }
+    pair.drain(LEFT);
+    pair.run_for(ms(20_000));
+    assert_eq!(pair.read[RIGHT].len(), 25_000);
+}
+
+#[test]
+fn a_message_longer_than_the_receive_buffer_still_arrives_or_is_refused() {
+    let mut pair = Pair::up(&config(1, 20_000), &[10]);
+    let taken = pair.ends[LEFT].send(ropewalk_base::StreamId(0), Payload::Length(50_000), false);
+    if taken.is_ok() {
+        pair.drain(LEFT);
+        pair.run_for(ms(60_000));
+        assert_eq!(pair.read_bytes(RIGHT), 50_000);
+    }
+}
+
+#[test]
+fn redundant_copies_are_delivered_exactly_once_even_where_some_are_lost() {
+    for losses in [0, 3, 2] {
+        let settings = config(3, 1 << 20);
+        let redundant = || crate::driver::scheduler("redundant");
+        let delays = [10, 35, 80];
+        let mut pair = Pair::with(&settings, &settings, &delays, [redundant(), redundant()]);
+        pair.connect();
+        let mut count = 0;
+        pair.script(move |sent| {
+            count += usize::from(sent.data().next().is_some());
+            let hit = losses > 0 && sent.data().next().is_some() && count % losses == 0;
+            if hit { Fate::Drop } else { Fate::Arrive }
+        });
+        let messages: Vec<_> = (0..60).map(|i| numbered(FULL, i)).collect();
+        for message in &messages {
+            pair.send_on(LEFT, 0, message.clone(), false);
+        }
+        pair.run_until(Time::from_secs(200));
+        let read: Vec<_> = pair.read[RIGHT].iter().map(|m| m.payload.clone()).collect();
+        assert!(read == messages, "every {losses}th lost: {} read", read.len());
+        assert!(pair.ends[LEFT].is_flushed());
+        let flying: u64 = (0..3).map(|p| pair.view(LEFT, p).in_flight).sum();
+        assert_eq!(flying, 0);
+    }
+}
+
+#[test]
+fn a_stream_that_the_peer_does_not_have_ends_nothing() {
+    let (mut left, right) = (config(1, 65_536), config(1, 65_536));
+    left.streams = 4;
+    let round_robin = || crate::driver::scheduler("round-robin");
+    let mut pair = Pair::with(&left, &right, &[10], [round_robin(), round_robin()]);
+    pair.connect();
+    // RFC 9260, 5.1.1: the smaller of what is wanted and what is allowed.
+    let taken = pair.ends[LEFT].send(ropewalk_base::StreamId(3), Payload::Length(10), false);
+    pair.drain(LEFT);
+    pair.run_for(ms(500));
+    assert_eq!(pair.closed(LEFT), None::<CloseReason>, "sending on it was {taken:?}");
+    assert!(taken.is_err());
+    assert!(!pair.log.iter().any(|s| s.packet.chunks.iter().any(|c| matches!(c, Chunk::Abort(_)))));
+}

@@ -1,0 +1,396 @@
+//! Two ends joined by scripted paths, in virtual time. Deterministic: events at one time happen in
+//! the order in which they were made.
+
+use std::collections::BTreeMap;
+
+use ropewalk_base::{Duration, PathId, Seed, StreamId, Time};
+use ropewalk_engine::Payload;
+use ropewalk_engine::receive::Message;
+use ropewalk_engine::scheduler::{PathView, Scheduler, SchedulerOptions};
+use ropewalk_engine::sctp::association::{CloseReason, PathCounters, State};
+use ropewalk_engine::sctp::{
+    Association, Chunk, Config, Data, Event, Packet, PathConfig, Preset, Sack,
+};
+
+/// The ends: `LEFT` opens the association and, in most tests, sends.
+pub const LEFT: usize = 0;
+pub const RIGHT: usize = 1;
+
+/// Bytes of user data in a full chunk on paths of 1500 B.
+pub const FULL: u32 = 1500 - 20 - 12 - 16;
+
+/// What becomes of a packet on its way.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Fate {
+    /// It arrives after the delay of its path.
+    Arrive,
+    /// It is lost.
+    Drop,
+    /// It arrives so much later, and may be overtaken.
+    Late(Duration),
+    /// It arrives twice.
+    Twice,
+}
+
+/// A packet that left an end.
+#[derive(Clone, Debug)]
+pub struct Sent {
+    pub at: Time,
+    pub from: usize,
+    pub path: usize,
+    pub packet: Packet,
+    pub fate: Fate,
+    /// The view of the path when the packet had left, if data.
+    pub in_flight: u64,
+}
+
+impl Sent {
+    pub fn data(&self) -> impl Iterator<Item = &Data> {
+        self.packet.chunks.iter().filter_map(|c| match c {
+            Chunk::Data(data) => Some(data),
+            _ => None,
+        })
+    }
+
+    pub fn sack(&self) -> Option<&Sack> {
+        self.packet.chunks.iter().find_map(|c| match c {
+            Chunk::Sack(sack) => Some(sack),
+            _ => None,
+        })
+    }
+
+    /// Names of its chunks.
+    pub fn names(&self) -> Vec<&'static str> {
+        self.packet.chunks.iter().map(name).collect()
+    }
+}
+
+pub fn name(chunk: &Chunk) -> &'static str {
+    match chunk {
+        Chunk::Data(_) => "DATA",
+        Chunk::Sack(_) => "SACK",
+        Chunk::Init(_) => "INIT",
+        Chunk::InitAck(_) => "INIT ACK",
+        Chunk::CookieEcho(_) => "COOKIE ECHO",
+        Chunk::CookieAck => "COOKIE ACK",
+        Chunk::StaleCookie(_) => "ERROR",
+        Chunk::Heartbeat(_) => "HEARTBEAT",
+        Chunk::HeartbeatAck(_) => "HEARTBEAT ACK",
+        Chunk::Shutdown(_) => "SHUTDOWN",
+        Chunk::ShutdownAck => "SHUTDOWN ACK",
+        Chunk::ShutdownComplete => "SHUTDOWN COMPLETE",
+        Chunk::Abort(_) => "ABORT",
+        Chunk::DelayStamp(_) => "stamp",
+        Chunk::DelayEcho(_) => "echo",
+    }
+}
+
+type Script = Box<dyn FnMut(&Sent) -> Fate>;
+
+enum Happening {
+    Arrival { to: usize, path: usize, packet: Packet },
+}
+
+/// The pair.
+pub struct Pair {
+    pub ends: [Association; 2],
+    pub now: Time,
+    /// One-way delay of each path.
+    pub delays: Vec<Duration>,
+    /// Every packet that left, in order.
+    pub log: Vec<Sent>,
+    pub events: [Vec<(Time, Event)>; 2],
+    /// What the users have read.
+    pub read: [Vec<Message>; 2],
+    /// Whether the users read.
+    pub reads: [bool; 2],
+    script: Script,
+    agenda: BTreeMap<(Time, u64), Happening>,
+    made: u64,
+    span: [Span; 2],
+}
+
+/// Who may send how far: the span rule, kept from packets alone.
+#[derive(Default)]
+struct Span {
+    first: Option<u32>,
+    sizes: BTreeMap<u64, u64>,
+    edge: u64,
+}
+
+/// A configuration for `paths` paths of 1500 B, as RFC 9260 has it.
+pub fn config(paths: usize, receive_buffer: u64) -> Config {
+    Config::preset(Preset::Rfc9260, vec![PathConfig::default(); paths], receive_buffer)
+}
+
+pub fn scheduler(name: &str) -> Scheduler {
+    Scheduler::from_name(name, &SchedulerOptions::default()).expect("a built-in scheduler")
+}
+
+pub fn ms(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+pub fn at_ms(millis: u64) -> Time {
+    Time::from_millis(millis)
+}
+
+impl Pair {
+    /// Two ends that have sent nothing yet; `delays` in milliseconds, one way.
+    pub fn new(config: &Config, delays: &[u64]) -> Self {
+        let round_robin = || scheduler("round-robin");
+        Self::with(config, config, delays, [round_robin(), round_robin()])
+    }
+
+    pub fn with(
+        left: &Config,
+        right: &Config,
+        delays: &[u64],
+        [one, other]: [Scheduler; 2],
+    ) -> Self {
+        let seed = Seed::root(7);
+        let later = Time::ZERO;
+        let opener = Association::start_later(left.clone(), one, seed.child("left"), later);
+        let listener = Association::listen(right.clone(), other, seed.child("right"));
+        Self::of(opener, listener, delays)
+    }
+
+    pub fn of(left: Association, right: Association, delays: &[u64]) -> Self {
+        Self {
+            ends: [left, right],
+            now: Time::ZERO,
+            delays: delays.iter().copied().map(ms).collect(),
+            log: Vec::new(),
+            events: [Vec::new(), Vec::new()],
+            read: [Vec::new(), Vec::new()],
+            reads: [true, true],
+            script: Box::new(|_| Fate::Arrive),
+            agenda: BTreeMap::new(),
+            made: 0,
+            span: [Span::default(), Span::default()],
+        }
+    }
+
+    /// What becomes of packets from now on.
+    pub fn script(&mut self, script: impl FnMut(&Sent) -> Fate + 'static) {
+        self.script = Box::new(script);
+    }
+
+    /// No more losses.
+    pub fn heal(&mut self) {
+        self.script(|_| Fate::Arrive);
+    }
+
+    /// A pair that is up, with every path confirmed, and an empty log.
+    pub fn up(config: &Config, delays: &[u64]) -> Self {
+        let mut pair = Self::new(config, delays);
+        pair.connect();
+        pair
+    }
+
+    /// Runs until both are up and all paths are confirmed.
+    pub fn connect(&mut self) {
+        self.run_for(ms(8 * self.delays.iter().map(|d| d.as_nanos() / 1_000_000).max().unwrap_or(0) + 1));
+        for end in [LEFT, RIGHT] {
+            assert_eq!(*self.ends[end].state(), State::Established, "end {end}");
+        }
+        self.log.clear();
+    }
+
+    fn put(&mut self, at: Time, happening: Happening) {
+        self.agenda.insert((at, self.made), happening);
+        self.made += 1;
+    }
+
+    /// Hands a packet to an end as if it came from its peer on `path`.
+    pub fn inject(&mut self, to: usize, path: usize, packet: Packet) {
+        self.ends[to].handle_datagram(self.now, PathId::from_index(path), packet);
+        self.drain(to);
+    }
+
+    /// Drains an end after application calls.
+    pub fn drain(&mut self, end: usize) {
+        if self.reads[end] {
+            while let Some(message) = self.ends[end].read(self.now) {
+                self.read[end].push(message);
+            }
+        }
+        while let Some(transmit) = self.ends[end].poll_transmit(self.now) {
+            self.leave(end, transmit.path.index(), transmit.packet);
+        }
+        while let Some(event) = self.ends[end].poll_event() {
+            self.events[end].push((self.now, event));
+        }
+    }
+
+    fn leave(&mut self, from: usize, path: usize, packet: Packet) {
+        let in_flight = self.ends[from].path_views(self.now)[path].in_flight;
+        self.check_span(from, &packet);
+        let mut sent = Sent { at: self.now, from, path, packet, fate: Fate::Arrive, in_flight };
+        sent.fate = (self.script)(&sent);
+        let due = self.now + self.delays[path];
+        let arrival =
+            || Happening::Arrival { to: 1 - from, path, packet: sent.packet.clone() };
+        match sent.fate {
+            Fate::Arrive => self.put(due, arrival()),
+            Fate::Drop => {}
+            Fate::Late(by) => self.put(due + by, arrival()),
+            Fate::Twice => {
+                self.put(due, arrival());
+                self.put(due, arrival());
+            }
+        }
+        self.log.push(sent);
+    }
+
+    /// The next moment at which something happens.
+    fn next(&self) -> Option<Time> {
+        let timers = self.ends.iter().filter_map(Association::next_deadline);
+        let arrivals = self.agenda.keys().next().map(|(at, _)| *at);
+        timers.chain(arrivals).min().map(|at| at.max(self.now))
+    }
+
+    /// Lets everything happen up to and including `until`.
+    pub fn run_until(&mut self, until: Time) {
+        for _ in 0..1_000_000 {
+            let Some(next) = self.next().filter(|at| *at <= until) else {
+                self.now = self.now.max(until);
+                return;
+            };
+            self.now = next;
+            self.step();
+        }
+        panic!("a million events up to {until}, now {}", self.now);
+    }
+
+    fn step(&mut self) {
+        while let Some(entry) = self.agenda.first_entry().filter(|e| e.key().0 <= self.now) {
+            let Happening::Arrival { to, path, packet } = entry.remove();
+            self.note_window(to, &packet);
+            self.ends[to].handle_datagram(self.now, PathId::from_index(path), packet);
+            self.drain(to);
+        }
+        for end in [LEFT, RIGHT] {
+            if self.ends[end].next_deadline().is_some_and(|at| at <= self.now) {
+                self.ends[end].handle_timeout(self.now);
+                self.drain(end);
+            }
+        }
+    }
+
+    pub fn run_for(&mut self, span: Duration) {
+        self.run_until(self.now + span);
+    }
+
+    /// Queues a message of so many bytes on stream 0 and drains.
+    pub fn send(&mut self, from: usize, bytes: u32) {
+        self.send_on(from, 0, Payload::Length(bytes), false);
+    }
+
+    pub fn send_on(&mut self, from: usize, stream: u16, payload: Payload, unordered: bool) {
+        self.queue(from, stream, payload, unordered);
+        self.drain(from);
+    }
+
+    /// Queues a message without letting it leave yet.
+    pub fn queue(&mut self, from: usize, stream: u16, payload: Payload, unordered: bool) {
+        self.ends[from].send(StreamId(stream), payload, unordered).expect("room");
+    }
+
+    /// Queues `count` full chunks and drains.
+    pub fn send_full(&mut self, from: usize, count: usize) {
+        for _ in 0..count {
+            self.queue(from, 0, Payload::Length(FULL), false);
+        }
+        self.drain(from);
+    }
+
+    /// User bytes that an end has read.
+    pub fn read_bytes(&self, end: usize) -> u64 {
+        self.read[end].iter().map(|m| u64::from(m.payload.len())).sum()
+    }
+
+    pub fn counters(&self, end: usize) -> Vec<PathCounters> {
+        self.ends[end].path_counters().copied().collect()
+    }
+
+    pub fn view(&mut self, end: usize, path: usize) -> PathView {
+        let now = self.now;
+        self.ends[end].path_views(now)[path]
+    }
+
+    /// Why an end closed, if it did.
+    pub fn closed(&self, end: usize) -> Option<CloseReason> {
+        self.events[end].iter().find_map(|(_, event)| match event {
+            Event::Closed(reason) => Some(*reason),
+            _ => None,
+        })
+    }
+
+    /// Packets that left `end` with a chunk of that name.
+    pub fn count(&self, end: usize, chunk: &str) -> usize {
+        self.log.iter().filter(|s| s.from == end && s.names().contains(&chunk)).count()
+    }
+
+    /// Times at which packets with DATA left `end`.
+    pub fn data_times(&self, end: usize) -> Vec<Time> {
+        let data = self.log.iter().filter(|s| s.from == end && s.data().next().is_some());
+        data.map(|s| s.at).collect()
+    }
+
+    fn note_window(&mut self, to: usize, packet: &Packet) {
+        let span = &mut self.span[to];
+        for chunk in &packet.chunks {
+            let edge = match chunk {
+                Chunk::Init(init) => u64::from(init.window),
+                Chunk::InitAck(both) => u64::from(both.0.window),
+                Chunk::CookieEcho(cookie) => u64::from(cookie.peer.window),
+                Chunk::Sack(sack) => span.edge_of(sack),
+                _ => 0,
+            };
+            span.edge = span.edge.max(edge);
+        }
+    }
+
+    /// No chunk beyond the cumulative acknowledgement and the buffer offered ever leaves, but one
+    /// that is alone: the zero-window probe.
+    fn check_span(&mut self, from: usize, packet: &Packet) {
+        let now = self.now;
+        let views = self.ends[from].path_views(now);
+        let flying: u64 = views.iter().map(|v| v.in_flight).sum();
+        let span = &mut self.span[from];
+        for chunk in &packet.chunks {
+            match chunk {
+                Chunk::Init(init) => span.first = Some(init.initial_tsn.0),
+                Chunk::InitAck(both) => span.first = Some(both.0.initial_tsn.0),
+                Chunk::Data(data) => {
+                    let (end, new) = span.enter(data);
+                    let bytes = u64::from(Data::wire_len_of(data.payload.len()));
+                    assert!(
+                        !new || end <= span.edge || flying == bytes,
+                        "at {now} a chunk ends at {end} B, the offer at {} B",
+                        span.edge
+                    );
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+impl Span {
+    fn enter(&mut self, data: &Data) -> (u64, bool) {
+        let chunk = u64::from(data.tsn.0.wrapping_sub(self.first.unwrap_or(0)));
+        let bytes = u64::from(Data::wire_len_of(data.payload.len()));
+        let new = self.sizes.insert(chunk, bytes).is_none();
+        (self.sizes.range(..=chunk).map(|(_, size)| size).sum(), new)
+    }
+
+    fn edge_of(&self, sack: &Sack) -> u64 {
+        let acked = u64::from(sack.cumulative.0.wrapping_sub(self.first.unwrap_or(0))) + 1;
+        let below: u64 = self.sizes.range(..acked & 0xffff_ffff).map(|(_, size)| size).sum();
+        let gaps = sack.gaps.iter().flat_map(|g| u64::from(g.start)..=u64::from(g.end));
+        let held: u64 = gaps.filter_map(|g| self.sizes.get(&((acked & 0xffff_ffff) + g - 1))).sum();
+        below + u64::from(sack.window) + held
+    }
+}

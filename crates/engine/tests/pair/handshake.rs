@@ -1,0 +1,220 @@
+//! The handshake (RFC 9260, 5.1 and 5.2).
+
+use ropewalk_base::{Duration, PathId, Seed, Serial32, Time};
+use ropewalk_engine::sctp::association::{CloseReason, State};
+use ropewalk_engine::sctp::{Association, Chunk, Packet};
+
+use crate::driver::{Fate, LEFT, Pair, RIGHT, Sent, at_ms, config, ms, name, scheduler};
+
+/// Drops the first packet with a chunk of this name.
+fn lose_first(chunk: &'static str) -> impl FnMut(&Sent) -> Fate {
+    let mut lost = false;
+    move |sent| {
+        let hit = !lost && sent.names().contains(&chunk);
+        lost |= hit;
+        if hit { Fate::Drop } else { Fate::Arrive }
+    }
+}
+
+fn up(pair: &Pair, end: usize) -> bool {
+    *pair.ends[end].state() == State::Established
+}
+
+#[test]
+fn four_packets_set_an_association_up() {
+    let mut pair = Pair::new(&config(1, 65_536), &[10]);
+    pair.run_until(at_ms(45));
+    let names: Vec<_> = pair.log.iter().flat_map(Sent::names).collect();
+    assert_eq!(names, ["INIT", "INIT ACK", "COOKIE ECHO", "COOKIE ACK"]);
+    assert!(up(&pair, LEFT) && up(&pair, RIGHT));
+    assert!(pair.log.iter().all(|s| s.packet.chunks.len() == 1));
+}
+
+#[test]
+fn any_lost_packet_of_the_handshake_is_made_good_by_t1() {
+    for chunk in ["INIT", "INIT ACK", "COOKIE ECHO", "COOKIE ACK"] {
+        for paths in [1, 2] {
+            let mut pair = Pair::new(&config(paths, 65_536), &[10, 30][..paths]);
+            pair.script(lose_first(chunk));
+            pair.send(LEFT, 100);
+            pair.run_until(at_ms(990));
+            assert!(!up(&pair, LEFT), "{chunk} was lost and nobody noticed");
+            pair.run_until(at_ms(1600));
+            assert!(up(&pair, LEFT) && up(&pair, RIGHT), "{chunk} lost, {paths} paths");
+            assert_eq!(pair.read_bytes(RIGHT), 100, "{chunk} lost, {paths} paths");
+        }
+    }
+}
+
+#[test]
+fn t1_doubles_goes_round_the_addresses_and_gives_up_after_max_init_retransmits() {
+    let mut settings = config(2, 65_536);
+    settings.max_init_retransmits = 3;
+    let mut pair = Pair::new(&settings, &[10, 10]);
+    pair.script(|_| Fate::Drop);
+    pair.run_until(Time::from_secs(14));
+    let tries: Vec<_> = pair.log.iter().map(|s| (s.at.as_nanos() / 1_000_000_000, s.path)).collect();
+    assert_eq!(tries, [(0, 0), (1, 1), (3, 0), (7, 1)]);
+    assert_eq!(pair.closed(LEFT), None);
+    pair.run_until(Time::from_secs(16));
+    assert_eq!(pair.closed(LEFT), Some(CloseReason::NoAnswer));
+    assert_eq!(pair.ends[LEFT].next_deadline(), None, "no timer is left behind");
+}
+
+#[test]
+fn an_init_is_answered_without_anything_kept() {
+    let mut pair = Pair::new(&config(1, 65_536), &[10]);
+    pair.script(|sent| if sent.names() == ["COOKIE ECHO"] { Fate::Drop } else { Fate::Arrive });
+    pair.run_until(at_ms(25));
+    assert_eq!(*pair.ends[RIGHT].state(), State::Closed);
+    assert_eq!(pair.ends[RIGHT].next_deadline(), None, "no timer for an unproven peer");
+    let Chunk::Init(init) = pair.log[0].packet.chunks[0].clone() else { panic!("no INIT") };
+    // A flood of them changes nothing and gets one small answer each.
+    for tag in 1..=1000 {
+        let mut forged = init.clone();
+        forged.tag = tag;
+        let before = pair.log.len();
+        pair.inject(RIGHT, 0, Packet::of(0, Chunk::Init(forged)));
+        assert_eq!(pair.log.len(), before + 1);
+        let (asked, answer) = (20 + 8 + 12 + 20, pair.log[before].packet.wire_len() + 20);
+        assert!(answer <= 4 * asked, "{answer} B for {asked} B");
+    }
+    assert_eq!(*pair.ends[RIGHT].state(), State::Closed);
+}
+
+#[test]
+fn a_bad_init_gets_no_answer() {
+    let mut pair = Pair::new(&config(1, 65_536), &[10]);
+    pair.run_until(at_ms(5));
+    let Chunk::Init(good) = pair.log[0].packet.chunks[0].clone() else { panic!("no INIT") };
+    let mut bad = Vec::new();
+    for change in 0..4 {
+        let mut init = good.clone();
+        match change {
+            0 => init.tag = 0,
+            1 => init.outbound_streams = 0,
+            2 => init.inbound_streams = 0,
+            _ => init.window = 1499,
+        }
+        bad.push(Packet::of(0, Chunk::Init(init)));
+    }
+    bad.push(Packet::of(5, Chunk::Init(good.clone())));
+    let mut bundled = Packet::of(0, Chunk::Init(good));
+    bundled.chunks.push(Chunk::CookieAck);
+    bad.push(bundled);
+    for packet in bad {
+        pair.inject(RIGHT, 0, packet.clone());
+        assert_eq!(pair.log.len(), 1, "answered: {packet:?}");
+    }
+}
+
+#[test]
+fn a_duplicate_cookie_echo_is_acknowledged_again_and_changes_nothing() {
+    let mut pair = Pair::new(&config(1, 65_536), &[10]);
+    pair.script(|sent| if sent.names() == ["COOKIE ECHO"] { Fate::Twice } else { Fate::Arrive });
+    pair.send(LEFT, 5000);
+    pair.run_until(at_ms(500));
+    assert_eq!(pair.count(RIGHT, "COOKIE ACK"), 2);
+    assert_eq!(pair.read_bytes(RIGHT), 5000);
+    let echo = pair.log.iter().find(|s| s.names() == ["COOKIE ECHO"]).expect("one").packet.clone();
+    for _ in 0..3 {
+        pair.inject(RIGHT, 0, echo.clone());
+    }
+    assert_eq!(pair.count(RIGHT, "COOKIE ACK"), 5);
+    pair.send(LEFT, 5000);
+    pair.run_for(ms(500));
+    assert_eq!(pair.read_bytes(RIGHT), 10_000);
+}
+
+#[test]
+fn a_forged_cookie_is_dropped_and_a_stale_one_is_reported_and_replaced() {
+    let mut pair = Pair::new(&config(1, 65_536), &[10]);
+    pair.script(|sent| if sent.names() == ["COOKIE ECHO"] { Fate::Drop } else { Fate::Arrive });
+    pair.run_until(at_ms(30));
+    let echo = pair.log[2].packet.clone();
+    let Chunk::CookieEcho(cookie) = &echo.chunks[0] else { panic!("{echo:?}") };
+    let mut forged = cookie.clone();
+    forged.peer.window += 1;
+    pair.inject(RIGHT, 0, Packet::of(echo.tag, Chunk::CookieEcho(forged)));
+    assert_eq!(pair.log.len(), 3, "a forged cookie is not answered");
+    // The real one, after its life of 60 s, is; the opener then starts over and gets through.
+    pair.run_until(Time::from_secs(62));
+    pair.heal();
+    pair.inject(RIGHT, 0, echo);
+    let error = &pair.log.last().expect("an answer").packet.chunks[0];
+    assert!(matches!(error, Chunk::StaleCookie(micros) if *micros > 1_000_000), "{error:?}");
+    pair.run_until(Time::from_secs(63));
+    assert!(up(&pair, LEFT) && up(&pair, RIGHT));
+}
+
+#[test]
+fn two_ends_that_open_at_once_become_one_association() {
+    for (delay, apart) in [(10, 0), (10, 5), (10, 15), (10, 25)] {
+        let settings = config(1, 65_536);
+        let seed = Seed::root(3);
+        let start = |name: &str, at| {
+            let round_robin = scheduler("round-robin");
+            Association::start_later(settings.clone(), round_robin, seed.child(name), at_ms(at))
+        };
+        let mut pair = Pair::of(start("left", 0), start("right", apart), &[delay]);
+        pair.run_until(at_ms(500));
+        for end in [LEFT, RIGHT] {
+            assert!(up(&pair, end), "{apart} ms apart: {:?}", pair.ends[end].state());
+            pair.send(end, 20_000);
+        }
+        pair.run_for(ms(2000));
+        for end in [LEFT, RIGHT] {
+            assert_eq!(pair.read_bytes(end), 20_000, "{apart} ms apart");
+            let ups = pair.events[end].iter().filter(|(_, e)| format!("{e:?}") == "Connected");
+            assert_eq!(ups.count(), 1);
+        }
+    }
+}
+
+#[test]
+fn an_init_from_anybody_does_not_keep_an_end_from_starting() {
+    let settings = config(1, 65_536);
+    let start = |at| {
+        let round_robin = scheduler("round-robin");
+        Association::start_later(settings.clone(), round_robin, Seed::root(at), at_ms(at))
+    };
+    let (mut first, mut second) = (start(1), start(500));
+    first.handle_timeout(at_ms(1));
+    let init = first.poll_transmit(at_ms(1)).expect("an INIT").packet;
+    second.handle_datagram(at_ms(2), PathId(0), init);
+    let answer = second.poll_transmit(at_ms(2)).expect("an answer");
+    assert_eq!(name(&answer.packet.chunks[0]), "INIT ACK");
+    assert_eq!(second.next_deadline(), Some(at_ms(500)), "it still means to start");
+}
+
+#[test]
+fn an_init_for_an_association_that_is_up_changes_nothing() {
+    let mut pair = Pair::up(&config(2, 65_536), &[10, 40]);
+    let mut stranger = Association::connect(
+        config(2, 65_536),
+        scheduler("round-robin"),
+        Seed::root(99),
+        Time::ZERO,
+    );
+    let init = stranger.poll_transmit(Time::ZERO).expect("an INIT").packet;
+    let mut sane = true;
+    for end in [LEFT, RIGHT] {
+        pair.inject(end, 1, init.clone());
+        sane &= up(&pair, end);
+    }
+    assert!(sane);
+    pair.send(LEFT, 10_000);
+    pair.run_for(Duration::from_secs(1));
+    assert_eq!(pair.read_bytes(RIGHT), 10_000);
+}
+
+#[test]
+fn data_waits_for_the_cookie_and_starts_with_the_announced_tsn() {
+    let mut pair = Pair::new(&config(1, 65_536), &[10]);
+    pair.send(LEFT, 100);
+    pair.run_until(at_ms(200));
+    let Chunk::Init(init) = &pair.log[0].packet.chunks[0] else { panic!("no INIT") };
+    let first = pair.log.iter().find_map(|s| s.data().next()).expect("data");
+    assert_eq!(first.tsn, init.initial_tsn);
+    assert_ne!(init.initial_tsn, Serial32(0));
+}

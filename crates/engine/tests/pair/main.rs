@@ -1,0 +1,12 @@
+//! Pairs of associations in virtual time, over paths that do what a script says.
+
+mod cmt;
+mod data;
+mod driver;
+mod failover;
+mod handshake;
+mod hostile;
+mod loss;
+mod sack;
+mod shutdown;
+mod window;

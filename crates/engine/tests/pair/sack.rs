@@ -1,0 +1,115 @@
+//! When data is acknowledged (RFC 9260, 6.2, 6.7; delayed acknowledgement for CMT).
+
+use ropewalk_engine::sctp::{Chunk, Data, DataFlags, Packet};
+
+use crate::driver::{FULL, Fate, LEFT, Pair, RIGHT, config, ms};
+
+/// Milliseconds, from the start of the log, at which SACKs left the receiver.
+fn sack_times(pair: &Pair, since: u64) -> Vec<u64> {
+    let sacks = pair.log.iter().filter(|s| s.from == RIGHT && s.sack().is_some());
+    sacks.map(|s| s.at.as_nanos() / 1_000_000 - since).collect()
+}
+
+fn start(pair: &Pair) -> u64 {
+    pair.now.as_nanos() / 1_000_000
+}
+
+#[test]
+fn every_second_packet_is_acknowledged_at_once_and_a_single_one_after_200_ms() {
+    let mut pair = Pair::up(&config(1, 1 << 20), &[10]);
+    let since = start(&pair);
+    pair.send_full(LEFT, 1);
+    pair.run_for(ms(1000));
+    assert_eq!(sack_times(&pair, since), [210]);
+    let since = start(&pair);
+    pair.log.clear();
+    pair.send_full(LEFT, 2);
+    pair.run_for(ms(1000));
+    assert_eq!(sack_times(&pair, since), [10]);
+}
+
+#[test]
+fn a_gap_is_reported_at_once_in_plain_sctp_until_it_is_filled() {
+    let mut pair = Pair::up(&config(1, 1 << 20), &[10]);
+    let mut count = 0;
+    pair.script(move |sent| {
+        count += usize::from(sent.data().next().is_some());
+        if sent.data().next().is_some() && count == 1 { Fate::Drop } else { Fate::Arrive }
+    });
+    let since = start(&pair);
+    pair.send_full(LEFT, 3);
+    pair.run_for(ms(15));
+    assert_eq!(sack_times(&pair, since), [10, 10], "one for each packet behind the gap");
+}
+
+#[test]
+fn a_gap_alone_hurries_nobody_with_delayed_acknowledgement_for_cmt() {
+    let mut pair = Pair::up(&config(2, 1 << 20), &[10, 10]);
+    let mut count = 0;
+    pair.script(move |sent| {
+        count += usize::from(sent.data().next().is_some());
+        if sent.data().next().is_some() && count == 1 { Fate::Drop } else { Fate::Arrive }
+    });
+    let since = start(&pair);
+    pair.send_full(LEFT, 4);
+    pair.run_for(ms(300));
+    // Three arrive: one SACK for two of them, one by the timer for the third.
+    assert_eq!(sack_times(&pair, since), [10, 210]);
+    let told: Vec<_> = pair.log.iter().filter_map(|s| s.sack()).map(|s| s.data_packets).collect();
+    assert_eq!(told, [2, 1]);
+}
+
+#[test]
+fn duplicates_and_the_immediate_bit_are_answered_at_once() {
+    for paths in [1, 2] {
+        let mut pair = Pair::up(&config(paths, 1 << 20), &[10, 10][..paths]);
+        pair.send_full(LEFT, 1);
+        let packet = pair.log[0].packet.clone();
+        pair.run_for(ms(300));
+        pair.log.clear();
+        pair.inject(RIGHT, 0, packet.clone());
+        let sack = pair.log[0].sack().expect("at once");
+        let Chunk::Data(data) = &packet.chunks[0] else { panic!("{packet:?}") };
+        assert_eq!(sack.duplicates, [data.tsn]);
+        pair.log.clear();
+        let flags = DataFlags::WHOLE.and(DataFlags::IMMEDIATE);
+        let next = Data { tsn: data.tsn.plus(1), ssn: data.ssn.plus(1), flags, ..data.clone() };
+        pair.inject(RIGHT, 0, Packet::of(packet.tag, Chunk::Data(next)));
+        assert!(pair.log[0].sack().is_some_and(|s| s.duplicates.is_empty()));
+    }
+}
+
+#[test]
+fn a_long_transfer_costs_half_a_sack_per_packet_however_unequal_the_paths() {
+    for loss in [false, true] {
+        let mut pair = Pair::up(&config(2, 1 << 20), &[10, 100]);
+        let mut count = 0u32;
+        pair.script(move |sent| {
+            count += u32::from(sent.data().next().is_some());
+            let hit = loss && sent.data().next().is_some() && count.is_multiple_of(50);
+            if hit { Fate::Drop } else { Fate::Arrive }
+        });
+        for _ in 0..100 {
+            while pair.ends[LEFT].send_room() > 0 {
+                pair.queue(LEFT, 0, ropewalk_engine::Payload::Length(FULL), false);
+            }
+            pair.drain(LEFT);
+            pair.run_for(ms(100));
+        }
+        let packets = pair.data_times(LEFT).len();
+        let sacks = pair.count(RIGHT, "SACK");
+        let share = sacks as f64 / packets as f64;
+        assert!(packets > 2000, "{packets} packets");
+        assert!((0.45..0.6).contains(&share), "loss {loss}: {share} SACKs per packet");
+    }
+}
+
+#[test]
+fn a_sack_goes_back_where_the_newest_data_came_from() {
+    let mut pair = Pair::up(&config(2, 1 << 20), &[10, 60]);
+    pair.send_full(LEFT, 40);
+    pair.run_for(ms(1000));
+    for path in 0..2 {
+        assert!(pair.log.iter().any(|s| s.sack().is_some() && s.path == path), "path {path}");
+    }
+}

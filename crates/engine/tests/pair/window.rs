@@ -1,0 +1,144 @@
+//! The peer's window: shut, reopened, probed; chunks given back; SACKs that overtake each other.
+
+use ropewalk_base::{Duration, Serial32};
+use ropewalk_engine::sctp::{Chunk, Config, GapBlock, Packet, PathConfig, Preset, Sack};
+
+use crate::driver::{FULL, Fate, LEFT, Pair, RIGHT, config, ms};
+
+fn fill(pair: &mut Pair) {
+    while pair.ends[LEFT].send_room() > 0 {
+        pair.queue(LEFT, 0, ropewalk_engine::Payload::Length(FULL), false);
+    }
+    pair.drain(LEFT);
+}
+
+/// A pair whose reader sleeps, until the window is shut.
+fn shut(settings: &Config, delays: &[u64]) -> Pair {
+    let mut pair = Pair::up(settings, delays);
+    pair.reads[RIGHT] = false;
+    fill(&mut pair);
+    pair.run_for(ms(3000));
+    let (held, free) = pair.ends[RIGHT].receive_occupancy();
+    assert!(held == 0 && free < 2 * 1468, "{held} held, {free} free");
+    pair
+}
+
+#[test]
+fn a_reader_that_wakes_up_reopens_the_window_even_if_the_update_is_lost() {
+    for lose_update in [false, true] {
+        for paths in [1, 2] {
+            let mut pair = shut(&config(paths, 20_000), &[10, 40][..paths]);
+            pair.log.clear();
+            if lose_update {
+                let mut first = true;
+                pair.script(move |sent| {
+                    let update = sent.from == RIGHT && sent.sack().is_some();
+                    if update && std::mem::take(&mut first) { Fate::Drop } else { Fate::Arrive }
+                });
+            }
+            pair.reads[RIGHT] = true;
+            pair.drain(RIGHT);
+            assert!(pair.log.iter().any(|s| s.sack().is_some()), "a window update, at once");
+            pair.run_for(if lose_update { ms(20_000) } else { ms(1500) });
+            assert!(pair.ends[LEFT].is_flushed(), "{paths} paths, update lost: {lose_update}");
+            assert!(pair.ends[RIGHT].receive_stats().refused <= 20);
+        }
+    }
+}
+
+#[test]
+fn a_shut_window_is_probed_with_one_chunk_at_a_time_for_as_long_as_it_takes() {
+    for preset in [Preset::Rfc9260, Preset::Paper2013] {
+        for paths in [1, 2] {
+            let settings = Config::preset(preset, vec![PathConfig::default(); paths], 20_000);
+            let mut pair = shut(&settings, &[10, 40][..paths]);
+            pair.log.clear();
+            let before = pair.read[RIGHT].len();
+            pair.run_for(Duration::from_secs(1200));
+            let what = format!("{preset:?}, {paths} paths");
+            let probes = pair.data_times(LEFT);
+            assert!((5..200).contains(&probes.len()), "{what}: {} probes", probes.len());
+            // RFC 9260, 6.1 A: a peer that answers is alive, however long it is shut.
+            assert_eq!(pair.closed(LEFT), None, "{what}");
+            pair.reads[RIGHT] = true;
+            pair.drain(RIGHT);
+            pair.run_for(Duration::from_secs(70));
+            assert!(pair.ends[LEFT].is_flushed(), "{what}");
+            assert!(pair.read[RIGHT].len() > before);
+        }
+    }
+}
+
+#[test]
+fn the_receive_buffer_never_holds_more_than_it_may() {
+    for kb in [3, 5, 20] {
+        let mut pair = Pair::up(&config(2, kb * 1000), &[5, 100]);
+        for round in 0..40 {
+            pair.reads[RIGHT] = round % 4 == 3;
+            fill(&mut pair);
+            pair.drain(RIGHT);
+            pair.run_for(ms(200));
+            let (held, free) = pair.ends[RIGHT].receive_occupancy();
+            assert!(held + free <= kb * 1000);
+        }
+        assert!(pair.read_bytes(RIGHT) > 0);
+    }
+}
+
+/// Ten chunks on their way, none of which arrives; the tag of packets to the left and the TSN
+/// before the first.
+fn ten_on_their_way() -> (Pair, u32, u32) {
+    let mut settings = config(2, 1 << 20);
+    settings.initial_window = Some(100_000);
+    settings.max_burst = 0;
+    let mut pair = Pair::up(&settings, &[10, 100]);
+    pair.send_full(LEFT, 2);
+    pair.run_for(ms(500));
+    let sack = pair.log.iter().find(|s| s.sack().is_some()).expect("a SACK");
+    let tag = sack.packet.tag;
+    pair.log.clear();
+    pair.script(|sent| if sent.from == RIGHT { Fate::Arrive } else { Fate::Drop });
+    pair.send_full(LEFT, 10);
+    let before = pair.log[0].data().next().expect("data").tsn.0.wrapping_sub(1);
+    (pair, tag, before)
+}
+
+fn sack(before: u32, cumulative: u32, gaps: &[(u16, u16)], window: u32) -> Chunk {
+    Chunk::Sack(Sack {
+        cumulative: Serial32(before.wrapping_add(cumulative)),
+        window,
+        gaps: gaps.iter().map(|(start, end)| GapBlock { start: *start, end: *end }).collect(),
+        duplicates: Vec::new(),
+        data_packets: 0,
+    })
+}
+
+#[test]
+fn chunks_that_the_peer_gives_back_are_sent_again() {
+    let (mut pair, tag, before) = ten_on_their_way();
+    pair.inject(LEFT, 0, Packet::of(tag, sack(before, 2, &[(2, 8)], 1 << 20)));
+    // Chunk 3 comes, but the peer no longer has what lay beyond it.
+    pair.heal();
+    pair.log.clear();
+    pair.inject(LEFT, 0, Packet::of(tag, sack(before, 3, &[], 1 << 20)));
+    let again: Vec<_> = pair.log.iter().flat_map(|s| s.data()).map(|d| d.tsn.0.wrapping_sub(before)).collect();
+    assert!(again.contains(&4), "sent again: {again:?}");
+}
+
+#[test]
+fn a_sack_that_comes_late_changes_nothing() {
+    let (mut pair, tag, before) = ten_on_their_way();
+    pair.inject(LEFT, 0, Packet::of(tag, sack(before, 4, &[(2, 4)], 1 << 20)));
+    pair.log.clear();
+    let flying = |pair: &mut Pair| [0, 1].map(|p| pair.view(LEFT, p).in_flight);
+    let windows = |pair: &mut Pair| [0, 1].map(|p| pair.view(LEFT, p).cwnd);
+    let (before_flying, before_windows) = (flying(&mut pair), windows(&mut pair));
+    for (cumulative, gaps) in [(0, &[(2, 4)][..]), (2, &[]), (3, &[(2, 5)]), (4, &[]), (4, &[(2, 2)])] {
+        pair.inject(LEFT, 1, Packet::of(tag, sack(before, cumulative, gaps, 0)));
+    }
+    assert_eq!(flying(&mut pair), before_flying);
+    assert_eq!(windows(&mut pair), before_windows);
+    let data = pair.log.iter().filter(|s| s.data().next().is_some()).count();
+    assert_eq!(data, 0, "nothing was taken for lost");
+    assert_eq!(pair.closed(LEFT), None);
+}

@@ -1,0 +1,68 @@
+use super::*;
+
+fn variant(scheduler: &str, seed: u64) -> Variant {
+    let text = format!(
+        "[transfer]\nduration = '2 s'\nscheduler = '{scheduler}'\nseed = {seed}\n\
+         [[path]]\nname = 'wifi'\nrate = '1 Mbit/s'\nrtt = '20 ms'\nloss = 0.01\n\
+         [[path]]\nname = 'lte'\nrate = '2 Mbit/s'\nrtt = '200 ms'\n"
+    );
+    let scenario = Scenario::parse(&text, "test.toml").expect("a sound scenario");
+    Variant { label: scheduler.to_owned(), scenario }
+}
+
+/// The document without what only tells how fast it ran.
+fn document(runs: &[Compared]) -> String {
+    let mut comparison = Comparison::new(runs);
+    for run in &mut comparison.runs {
+        let result = run.result.as_mut().expect("a good run");
+        (result.engine.cpu_s, result.engine.packets_per_cpu_s) = (0.0, 0.0);
+    }
+    serde_json::to_string(&comparison).expect("plain JSON")
+}
+
+#[test]
+fn the_number_of_threads_does_not_show() {
+    let variants = [variant("daps", 1), variant("round-robin", 1), variant("min-rtt", 1)];
+    let of = |threads| {
+        let options = CompareOptions { seeds: 2, threads, series: false, sequence: None };
+        document(&compare(&variants, &options, &|| {}))
+    };
+    assert_eq!(of(1), of(4));
+}
+
+#[test]
+fn each_variant_runs_with_each_seed_and_keeps_the_series_of_the_first() {
+    let options = CompareOptions { seeds: 3, threads: 2, series: true, sequence: None };
+    let done = std::sync::atomic::AtomicU64::new(0);
+    let count = || {
+        done.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    };
+    let runs = compare(&[variant("daps", 7), variant("backup", 7)], &options, &count);
+    assert_eq!(done.into_inner(), 6);
+    let seeds: Vec<(&str, u64)> =
+        runs.iter().map(|run| (run.label.as_str(), run.scenario.transfer.seed)).collect();
+    let expected =
+        [("daps", 7), ("daps", 8), ("daps", 9), ("backup", 7), ("backup", 8), ("backup", 9)];
+    assert_eq!(seeds, expected);
+    let kept: Vec<bool> =
+        runs.iter().map(|run| run.outcome.as_ref().expect("a run").series.is_some()).collect();
+    assert_eq!(kept, [true, false, false, true, false, false]);
+    let comparison = Comparison::new(&runs);
+    assert_eq!(comparison.summary.len(), 2);
+    let goodput = comparison.summary[0].goodput_bps.expect("good runs");
+    assert_eq!(comparison.summary[0].runs, 3);
+    assert!(goodput.mean > 1e6 && goodput.half_width.expect("three runs") > 0.0, "{goodput:?}");
+}
+
+#[test]
+fn a_run_that_fails_is_told_and_does_not_spoil_the_others() {
+    let mut dead = variant("daps", 1);
+    for path in &mut dead.scenario.paths {
+        path.up.loss = ropewalk_scenario::Loss::Bernoulli { rate: 1.0 };
+    }
+    let options = CompareOptions { seeds: 1, threads: 1, series: false, sequence: None };
+    let comparison = Comparison::new(&compare(&[dead, variant("backup", 1)], &options, &|| {}));
+    assert!(comparison.runs[0].result.is_none() && comparison.runs[0].error.is_some());
+    assert_eq!((comparison.summary[0].runs, comparison.summary[0].goodput_bps), (0, None));
+    assert!(comparison.runs[1].result.is_some());
+}

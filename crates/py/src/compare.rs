@@ -1,0 +1,62 @@
+//! Several runs side by side, and what the closed forms say.
+
+use std::path::PathBuf;
+use std::thread::available_parallelism;
+
+use pyo3::prelude::*;
+use ropewalk_lab::compare::{CompareOptions, Comparison, Variant, compare as compare_all};
+use ropewalk_lab::predict::predict as predict_all;
+use ropewalk_lab::report::ReportKind;
+
+use crate::error;
+use crate::run::{Run, write_report};
+use crate::scenario::Scenario;
+
+/// A `ropewalk.compare/1` document and, in its order, the runs; none where one failed.
+type Compared = (String, Vec<Option<Run>>);
+
+/// Runs every labelled scenario with every seed on all cores; other Python threads go on.
+#[pyfunction]
+pub(crate) fn compare(
+    py: Python<'_>,
+    variants: Vec<(String, PyRef<'_, Scenario>)>,
+    seeds: u64,
+    threads: Option<usize>,
+    series: bool,
+    sequence: Option<&str>,
+) -> PyResult<Compared> {
+    let sequence = sequence.map(ropewalk_scenario::parse_duration).transpose();
+    let sequence = sequence.map_err(|text| error::value(format!("sequence: {text}")))?;
+    if seeds == 0 || threads == Some(0) {
+        return Err(error::value("seeds and threads must be at least 1"));
+    }
+    let cores = || available_parallelism().map_or(1, usize::from);
+    let threads = threads.unwrap_or_else(cores);
+    let options = CompareOptions { seeds, threads, series, sequence };
+    let variants: Vec<_> = variants
+        .into_iter()
+        .map(|(label, scenario)| Variant { label, scenario: scenario.checked().clone() })
+        .collect();
+    let runs = py.detach(|| compare_all(&variants, &options, &|| ()));
+    let document = serde_json::to_string_pretty(&Comparison::new(&runs)).map_err(error::run)?;
+    let runs = runs.into_iter().map(|one| one.outcome.ok().map(|run| Run::new(run, one.scenario)));
+    Ok((document, runs.collect()))
+}
+
+/// Writes one report page about labelled runs.
+#[pyfunction]
+pub(crate) fn report_runs(
+    path: PathBuf,
+    title: String,
+    from: String,
+    runs: Vec<(String, PyRef<'_, Run>)>,
+) -> PyResult<()> {
+    let runs = runs.into_iter().map(|(label, run)| run.in_report(label)).collect();
+    write_report(path, ReportKind::Compare, title, from, runs)
+}
+
+/// What the closed forms say, a `ropewalk.predict/1` document as the command prints it.
+#[pyfunction]
+pub(crate) fn predict(scenario: &Scenario) -> PyResult<String> {
+    serde_json::to_string_pretty(&predict_all(scenario.checked())).map_err(error::run)
+}

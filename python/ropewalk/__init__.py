@@ -1,0 +1,60 @@
+"""Simulate and predict multipath transport.
+
+>>> import ropewalk as rw
+>>> run = rw.run("scenario.toml", scheduler="daps", seed=1)  # doctest: +SKIP
+>>> run.goodput_bps, run.paths["lte"].srtt_s  # doctest: +SKIP
+
+:func:`run` runs a scenario, :func:`compare` several schedulers or values side by side,
+:func:`predict` asks the closed forms, which :mod:`ropewalk.models` has for arrays. Quantities are
+bits per second, bytes and seconds, and say so in their names. Every error that the package raises
+by itself is a :class:`RopewalkError`.
+"""
+
+from ropewalk import models
+from ropewalk._compare import ComparedRun, Comparison, compare
+from ropewalk._predict import PathPrediction, PeriodPrediction, Prediction, predict
+from ropewalk._results import (
+    Arrivals,
+    Delays,
+    EngineFigures,
+    OutOfOrder,
+    PathResult,
+    Paths,
+    ReceiveBuffer,
+    Sequence,
+)
+from ropewalk._ropewalk import __version__
+from ropewalk._ropewalk import scheduler_names as schedulers
+from ropewalk._run import Run, run
+from ropewalk._scenario import Scenario
+from ropewalk._table import Table
+from ropewalk.errors import ModelError, RopewalkError, RunError, ScenarioError
+
+__all__ = [
+    "Arrivals",
+    "ComparedRun",
+    "Comparison",
+    "Delays",
+    "EngineFigures",
+    "ModelError",
+    "OutOfOrder",
+    "PathPrediction",
+    "PathResult",
+    "Paths",
+    "PeriodPrediction",
+    "Prediction",
+    "ReceiveBuffer",
+    "RopewalkError",
+    "Run",
+    "RunError",
+    "Scenario",
+    "ScenarioError",
+    "Sequence",
+    "Table",
+    "__version__",
+    "compare",
+    "models",
+    "predict",
+    "run",
+    "schedulers",
+]

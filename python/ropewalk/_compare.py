@@ -1,0 +1,242 @@
+"""Several runs side by side."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ropewalk import _html
+from ropewalk import _ropewalk as native
+from ropewalk._run import Run
+from ropewalk._scenario import Scenario, resolve
+from ropewalk._table import Table
+from ropewalk.errors import RunError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedRun:
+    """One run of a comparison."""
+
+    label: str
+    """Which variant."""
+    seed: int
+    """Root of its randomness."""
+    run: Run | None
+    """What came of it; None if it failed."""
+    error: str | None
+    """Why it failed; None if it did not."""
+
+
+def compare(
+    scenario: Scenario | str | PathLike[str],
+    *,
+    schedulers: Iterable[str] | None = None,
+    vary: Mapping[str, Iterable[Any]] | None = None,
+    seeds: int = 1,
+    seed: int | None = None,
+    set: Mapping[str, Any] | None = None,
+    threads: int | None = None,
+    series: bool = True,
+    sequence: str | None = None,
+) -> Comparison:
+    """Run several schedulers, or several values of a key, on one scenario, on all cores.
+
+    Parameters
+    ----------
+    scenario
+        A :class:`Scenario`, or the name of a scenario file.
+    schedulers
+        Names; all that there are if neither this nor ``vary`` is given.
+    vary
+        One key and its values, instead: ``{"transfer.receive_buffer": ["30 kB", "90 kB"]}``.
+    seeds
+        Runs of each variant, with seeds that follow each other, at least 1. From 2 on, means have
+        95 % confidence intervals.
+    seed
+        The first seed, instead of ``transfer.seed``.
+    set
+        Other changes, as in :meth:`Scenario.set`.
+    threads
+        At most so many at once; one per core unless given. The results do not depend on it.
+    series, sequence
+        As in :func:`run`, kept of the first run of each variant.
+
+    Raises
+    ------
+    ScenarioError
+        The scenario, or one of the variants, is not possible; nothing was run.
+    RunError
+        Every run failed. A single failure stands in :attr:`Comparison.runs`.
+    """
+    if isinstance(scenario, Scenario):
+        base = scenario
+    else:
+        base = Scenario.load(scenario)
+    variants = [
+        (label, resolve(base, seed=seed, set={**(set or {}), **change}))
+        for label, change in _changes(schedulers, vary).items()
+    ]
+    document, runs = native.compare(variants, seeds, threads, series, sequence)
+    comparison = Comparison(document, runs, Path(base.name).stem)
+    if all(one.run is None for one in comparison.runs):
+        raise RunError("\n".join(f"{o.label}, seed {o.seed}: {o.error}" for o in comparison.runs))
+    return comparison
+
+
+def _changes(
+    schedulers: Iterable[str] | None, vary: Mapping[str, Iterable[Any]] | None
+) -> dict[str, dict[str, Any]]:
+    """What each variant changes, by label."""
+    if vary is None:
+        names = native.scheduler_names() if schedulers is None else list(schedulers)
+        if isinstance(schedulers, str) or not names:
+            raise ValueError(f"schedulers={schedulers!r}: give a list of names, at least one")
+        return {name: {"transfer.scheduler": name} for name in names}
+    if schedulers is not None or len(vary) != 1:
+        raise ValueError("give either schedulers, or vary with exactly one key")
+    (key, values), *_ = vary.items()
+    # The last part of a key says enough: what varies is one key.
+    changes = {f"{key.rsplit('.')[-1]} {value}": {key: value} for value in values}
+    if isinstance(values, str) or not changes:
+        raise ValueError(f"vary={dict(vary)!r}: give a list of values, at least one")
+    return changes
+
+
+class Comparison:
+    """Runs side by side; in a notebook it shows itself.
+
+    ``for one in comparison`` goes through the runs that did not fail; ``comparison["daps"]`` is
+    the first run of a variant.
+    """
+
+    schema: str
+    """``ropewalk.compare/1``."""
+    labels: list[str]
+    """The variants, in the order given."""
+    runs: list[ComparedRun]
+    """Every run: those of the first variant by ascending seed, then those of the second."""
+    table: Table
+    """One row per variant: ``label``, ``runs``, and mean and ``..._half_width`` of the 95 %
+    confidence interval of ``goodput_bps``, ``share_of_bound``, ``receive_buffer_max_bytes``,
+    ``blocked_s``, ``blocking_time_p99_s``, ``app_delay_mean_s``, ``app_delay_p99_s`` and
+    ``spurious_retransmissions``; null where it is not known. Failed runs do not count."""
+
+    def __init__(self, document: str, runs: list[native.Run | None], title: str) -> None:
+        """Not for use outside of the package: see :func:`compare`."""
+        self._json = document
+        self._natives = runs
+        self._title = title
+        parsed = json.loads(document)
+        self.schema = parsed["schema"]
+        self.labels = [row["label"] for row in parsed["summary"]]
+        self.runs = [
+            ComparedRun(
+                one["label"], int(one["seed"]), None if run is None else Run(run, title), one["error"]
+            )
+            for one, run in zip(parsed["runs"], runs, strict=True)
+        ]
+        self.table = _summary(parsed["summary"])
+
+    def __iter__(self) -> Any:
+        return iter([one.run for one in self.runs if one.run is not None])
+
+    def __len__(self) -> int:
+        return len(self.runs)
+
+    def __getitem__(self, label: str) -> Run:
+        """The first run of a variant that did not fail."""
+        for one in self.runs:
+            if one.label == label and one.run is not None:
+                return one.run
+        raise KeyError(f"no run {label!r}; there are: {', '.join(self.labels)}")
+
+    def json(self) -> str:
+        """The comparison as the command ``ropewalk compare --json`` prints it."""
+        return self._json
+
+    def to_dict(self) -> dict[str, Any]:
+        """The comparison as plain dicts, lists and numbers, a new copy each time."""
+        document: dict[str, Any] = json.loads(self._json)
+        return document
+
+    def plot(self) -> Figure:
+        """Draw goodput, buffer and delay of the variants as bars; needs matplotlib.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            Three axes with one bar for each variant and, from two seeds on, its confidence
+            interval.
+        """
+        from ropewalk import _plot
+
+        return _plot.comparison(self)
+
+    def report(self, path: str | PathLike[str], *, title: str | None = None) -> None:
+        """Write a report page with the first run of each variant side by side.
+
+        Raises
+        ------
+        OSError
+            The file cannot be written.
+        """
+        first: dict[str, native.Run] = {}
+        for one, run in zip(self.runs, self._natives, strict=True):
+            if run is not None:
+                first.setdefault(one.label, run)
+        origin = f"ropewalk {native.__version__} for Python"
+        native.report_runs(path, title or self._title, origin, list(first.items()))
+
+    def __repr__(self) -> str:
+        return f"<Comparison {self._title}: {', '.join(self.labels)}; {len(self.runs)} runs>"
+
+    def _repr_html_(self) -> str:
+        headings = ("", "goodput", "share of limit", "buffer peak", "shut", "delay mean", "delay p99")
+        summary = self.to_dict()["summary"]
+        rows = [
+            (
+                row["label"],
+                _with_interval(row["goodput_bps"], "bit/s"),
+                _html.percent(_mean(row["share_of_bound"])),
+                _with_interval(row["receive_buffer_max_bytes"], "B"),
+                _with_interval(row["blocked_s"], "s"),
+                _with_interval(row["app_delay_mean_s"], "s"),
+                _with_interval(row["app_delay_p99_s"], "s"),
+            )
+            for row in summary
+        ]
+        failed = [one for one in self.runs if one.error is not None]
+        notes = [(f"{one.label}, seed {one.seed}", one.error or "") for one in failed]
+        heading = f"{self._title}: {len(self.runs)} runs"
+        return _html.heading(heading) + _html.grid(headings, rows) + _html.pairs(notes)
+
+
+def _summary(rows: list[dict[str, Any]]) -> Table:
+    columns: dict[str, list[Any]] = {
+        "label": [row["label"] for row in rows],
+        "runs": [row["runs"] for row in rows],
+    }
+    for key in rows[0]:
+        if key not in columns:
+            estimates = [row[key] or {"mean": None, "half_width": None} for row in rows]
+            columns[key] = [estimate["mean"] for estimate in estimates]
+            columns[f"{key}_half_width"] = [estimate["half_width"] for estimate in estimates]
+    return Table.from_columns(columns)
+
+
+def _mean(estimate: dict[str, float | None] | None) -> float | None:
+    return None if estimate is None else estimate["mean"]
+
+
+def _with_interval(estimate: dict[str, float | None] | None, unit: str) -> str:
+    mean = _html.si(_mean(estimate), unit)
+    if estimate is None or estimate["half_width"] is None:
+        return mean
+    return f"{mean} ± {_html.si(estimate['half_width'], unit)}"

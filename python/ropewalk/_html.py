@@ -1,0 +1,72 @@
+"""How results show themselves in a notebook, and quantities as people read them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from typing import Any
+
+# Longer tables show their head and their tail.
+_ROWS = 20
+
+
+def si(value: float | None, unit: str) -> str:
+    """A quantity with a decimal prefix: ``2.59 Mbit/s``, ``45 kB``, ``12.3 ms``."""
+    if value is None:
+        return "–"
+    if value == 0:
+        return f"0 {unit}"
+    prefixes = [(1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""), (1e-3, "m"), (1e-6, "µ")]
+    if unit == "B":
+        prefixes = prefixes[:4]
+    # Half of the last digit shown counts as reaching the prefix: 999.96 k is 1 M.
+    fits = (p for p in prefixes if abs(value) >= p[0] * 0.9995)
+    scale, prefix = next(fits, prefixes[-1])
+    digits = f"{value / scale:.3g}"
+    return f"{digits} {prefix}{unit}"
+
+
+def percent(share: float | None) -> str:
+    """A share, 1 for the whole."""
+    return "–" if share is None else f"{share:.1%}"
+
+
+def grid(headings: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
+    """A table of cells, headings above."""
+    head = "".join(f"<th>{escape(text)}</th>" for text in headings)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in row) + "</tr>" for row in rows
+    )
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def pairs(rows: Iterable[tuple[str, str]]) -> str:
+    """A table of names and values."""
+    body = "".join(
+        f"<tr><th style='text-align:left'>{escape(name)}</th>"
+        f"<td style='text-align:left'>{escape(value)}</td></tr>"
+        for name, value in rows
+    )
+    return f"<table><tbody>{body}</tbody></table>"
+
+
+def table(columns: Mapping[str, Sequence[Any]]) -> str:
+    """Columns, shortened in the middle if there are many rows."""
+    count = len(next(iter(columns.values()), ()))
+    shown = list(range(count))
+    if count > _ROWS:
+        shown = [*range(_ROWS // 2), *range(count - _ROWS // 2, count)]
+    rows: list[list[object]] = [[_cell(column[i]) for column in columns.values()] for i in shown]
+    if count > _ROWS:
+        rows.insert(_ROWS // 2, ["…"] * len(columns))
+    note = f"<p>{count} rows × {len(columns)} columns</p>"
+    return grid(columns, rows) + note
+
+
+def _cell(value: Any) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def heading(text: str) -> str:
+    """A line above a result."""
+    return f"<p><strong>{escape(text)}</strong></p>"

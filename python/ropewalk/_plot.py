@@ -1,0 +1,104 @@
+"""Plots with matplotlib, which is imported only here."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import matplotlib.pyplot as plt
+from matplotlib.figure import Figure
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from ropewalk._compare import Comparison
+    from ropewalk._run import Run
+    from ropewalk._table import Table
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """An empty figure that is shown once, in a notebook as well as by ``plt.show()``."""
+    # A notebook's inline backend shows pyplot's figures at the end of a cell, and shows once more
+    # the one that the cell returns; a figure that pyplot does not know is shown once.
+    if "inline" in plt.get_backend():
+        return Figure(figsize=(width, height), layout="constrained")
+    return plt.figure(figsize=(width, height), layout="constrained")
+
+
+def run(result: Run) -> Figure:
+    """Four panels of one run."""
+    if result.series is None:
+        raise ValueError("this run kept no series: run it with series=True")
+    figure = new_figure(10, 7)
+    (sequence, throughput), (occupancy, window) = figure.subplots(2, 2)
+    _sequence(sequence, result, result.series)
+    _throughput(throughput, result, result.series)
+    _occupancy(occupancy, result.series)
+    _window(window, result, result.series)
+    for axes in (sequence, throughput, occupancy, window):
+        axes.set_xlabel("time (s)")
+        axes.set_ylim(bottom=0)
+        axes.legend(loc="best", fontsize="small")
+        axes.grid(alpha=0.3)
+    figure.suptitle(f"{result.title}: {result.scheduler}, seed {result.seed}")
+    return figure
+
+
+def _sequence(axes: Axes, result: Run, series: Table) -> None:
+    if result.sequence is None:
+        axes.plot(series["time_s"], series["delivered_bytes"] / 1e6, label="in order")
+        axes.set(title="Delivered", ylabel="MB")
+        return
+    for name, arrivals in result.sequence.paths.items():
+        axes.plot(arrivals.time_s, arrivals.seq, ".", markersize=3, label=name)
+    delivered = result.sequence.delivered
+    axes.step(delivered.time_s, delivered.seq, where="post", color="black", lw=1, label="in order")
+    axes.set(title="Sequence", ylabel="chunk")
+
+
+def _throughput(axes: Axes, result: Run, series: Table) -> None:
+    time = series["time_s"]
+    for path in result.paths:
+        axes.plot(time, series[f"{path.name}.throughput_bps"] / 1e6, lw=1, label=path.name)
+    axes.plot(time, series["goodput_bps"] / 1e6, color="black", lw=1.2, label="goodput")
+    if result.flow_control_bound_bps is not None:
+        # The limit counts headers, the curves do not: shown in their unit.
+        user = result.goodput_bps / result.goodput_wire_bps if result.goodput_wire_bps else 1.0
+        limit = result.flow_control_bound_bps * user / 1e6
+        axes.axhline(limit, color="grey", ls="--", lw=1, label="physical limit")
+    axes.set(title="Throughput", ylabel="Mbit/s")
+
+
+def _occupancy(axes: Axes, series: Table) -> None:
+    held = series["receive_buffer_bytes"] / 1e3
+    axes.fill_between(series["time_s"], held, alpha=0.4, step="post", label="out of order")
+    axes.plot(series["time_s"], series["receive_window_bytes"] / 1e3, lw=1, label="free")
+    axes.set(title="Receive buffer", ylabel="kB")
+
+
+def _window(axes: Axes, result: Run, series: Table) -> None:
+    for path in result.paths:
+        window = series[f"{path.name}.cwnd_bytes"] / 1e3
+        (line,) = axes.plot(series["time_s"], window, lw=1.2, label=f"{path.name} window")
+        flight = series[f"{path.name}.in_flight_bytes"] / 1e3
+        label = f"{path.name} in flight"
+        axes.plot(series["time_s"], flight, lw=0.8, ls=":", color=line.get_color(), label=label)
+    axes.set(title="Windows", ylabel="kB")
+
+
+def comparison(result: Comparison) -> Figure:
+    """Bars of goodput, buffer and delay, one for each variant, with confidence intervals."""
+    figure = new_figure(11, 0.45 * len(result.labels) + 2)
+    panels = [
+        ("goodput_bps", 1e-6, "Goodput", "Mbit/s"),
+        ("receive_buffer_max_bytes", 1e-3, "Receive buffer, peak", "kB"),
+        ("app_delay_p99_s", 1e3, "Delay, p99", "ms"),
+    ]
+    all_axes = figure.subplots(1, len(panels), sharey=True)
+    for axes, (key, scale, title, unit) in zip(all_axes, panels, strict=True):
+        means, half_widths = result.table[key], result.table[f"{key}_half_width"]
+        axes.barh(result.labels, means * scale, xerr=half_widths * scale, capsize=3, alpha=0.8)
+        axes.set(title=title, xlabel=unit)
+        axes.grid(alpha=0.3, axis="x")
+    # The first variant on top, as in the table.
+    all_axes[0].invert_yaxis()
+    return figure

@@ -1,0 +1,136 @@
+"""What the closed forms say about a scenario."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from ropewalk import _html
+from ropewalk import _ropewalk as native
+from ropewalk._results import record
+from ropewalk._scenario import Scenario, resolve
+
+
+@dataclass(frozen=True, slots=True)
+class PathPrediction:
+    """One path."""
+
+    name: str
+    """Name in the scenario."""
+    rate_bps: float
+    """Its rate, the mean of a trace, bit/s."""
+    rtt_s: float
+    """Propagation there and back, s."""
+    round_trip_s: float | None
+    """Least round trip of a full packet, serialisation included, s."""
+    share_bps: float | None
+    """Its part of the physical limit, bit/s on the wire."""
+    window_bytes: float | None
+    """The window that this takes, bytes on the wire."""
+    packets_per_period: int | None
+    """Packets that it carries in one period of a delay-aware schedule."""
+
+
+@dataclass(frozen=True, slots=True)
+class PeriodPrediction:
+    """After what time a delay-aware schedule repeats."""
+
+    length_s: float
+    """Its length, s."""
+    capped: bool
+    """Whether the least common multiple of the delays was longer and has been cut."""
+    packets: int
+    """Packets of all paths in one period."""
+
+
+class Prediction:
+    """What the models say; what a model cannot say is None, and :attr:`notes` tells why."""
+
+    schema: str
+    """``ropewalk.predict/1``."""
+    blocking_time_max_s: float | None
+    """The longest wait in the receive buffer, queues being empty, s (Kuhn et al. 2014, Eq 2)."""
+    receive_buffer_min_bytes: float | None
+    """The least buffer with which no path stops for want of room, bytes on the wire (Eq 3)."""
+    flow_control_bound_bps: float | None
+    """The physical limit of the paths and the receive buffer, bit/s on the wire."""
+    receive_buffer_bytes: float
+    """The receive buffer that the limit reckons with, bytes on the wire."""
+    paths: list[PathPrediction]
+    """Each path."""
+    period: PeriodPrediction | None
+    """The period of a delay-aware schedule (Sarwar et al. 2013, Eq 3 and 4)."""
+    notes: list[str]
+    """Why something is None."""
+
+    def __init__(self, document: str, title: str) -> None:
+        """Not for use outside of the package: see :func:`predict`."""
+        self._json = document
+        self._title = title
+        parsed = json.loads(document)
+        parsed["paths"] = [record(PathPrediction, path) for path in parsed["paths"]]
+        if parsed["period"] is not None:
+            parsed["period"] = record(PeriodPrediction, parsed["period"])
+        vars(self).update(parsed)
+
+    def json(self) -> str:
+        """The prediction as the command ``ropewalk predict --json`` prints it."""
+        return self._json
+
+    def to_dict(self) -> dict[str, Any]:
+        """The prediction as plain dicts, lists and numbers, a new copy each time."""
+        document: dict[str, Any] = json.loads(self._json)
+        return document
+
+    def __repr__(self) -> str:
+        limit = _html.si(self.flow_control_bound_bps, "bit/s")
+        return f"<Prediction {self._title}: physical limit {limit}>"
+
+    def _repr_html_(self) -> str:
+        facts = [
+            ("physical limit", _html.si(self.flow_control_bound_bps, "bit/s")),
+            ("receive buffer without blocking", _html.si(self.receive_buffer_min_bytes, "B")),
+            ("longest blocking", _html.si(self.blocking_time_max_s, "s")),
+            *(("note", note) for note in self.notes),
+        ]
+        rows = [
+            (
+                path.name,
+                _html.si(path.rate_bps, "bit/s"),
+                _html.si(path.round_trip_s, "s"),
+                _html.si(path.share_bps, "bit/s"),
+                _html.si(path.window_bytes, "B"),
+            )
+            for path in self.paths
+        ]
+        grid = _html.grid(("path", "rate", "round trip", "share", "window"), rows)
+        return _html.heading(f"{self._title}: prediction") + _html.pairs(facts) + grid
+
+
+def predict(
+    scenario: Scenario | str | PathLike[str],
+    *,
+    set: Mapping[str, Any] | None = None,
+) -> Prediction:
+    """Ask the closed forms about a scenario, without running it.
+
+    The paths are taken as they are at the start: no losses, no changes, no other traffic.
+
+    Parameters
+    ----------
+    scenario
+        A :class:`Scenario`, or the name of a scenario file.
+    set
+        Changes, as in :meth:`Scenario.set`.
+
+    Raises
+    ------
+    ScenarioError
+        The scenario, or a change to it, is not possible.
+    """
+    checked = resolve(scenario, set=set)
+    return Prediction(native.predict(checked), Path(checked.name).stem)
