@@ -41,6 +41,18 @@ impl RangeSet {
         self.ranges.iter().cloned()
     }
 
+    /// The ranges that end after `x`, in ascending order.
+    #[inline]
+    pub fn ranges_from(&self, x: u64) -> impl Iterator<Item = Range<u64>> + '_ {
+        self.ranges.range(self.position(x)..).cloned()
+    }
+
+    /// The ranges as two slices that follow each other, for loops that must be tight.
+    #[inline]
+    pub fn as_slices(&self) -> (&[Range<u64>], &[Range<u64>]) {
+        self.ranges.as_slices()
+    }
+
     /// The lowest number.
     #[inline]
     pub fn first(&self) -> Option<u64> {

@@ -205,6 +205,16 @@ fn overrides_and_the_scheduler_reach_the_run() {
 }
 
 #[test]
+fn reproduce_prints_rows_of_a_table_that_needs_no_simulation() {
+    let room = Room::new("reproduce");
+    let done = room.ropewalk(&["reproduce", "sarwar2013/table1", "--json"]).good();
+    let rows: Value = serde_json::from_str(done.stdout()).expect("one JSON document");
+    let rows = rows.as_array().expect("a list of rows");
+    assert!(!rows.is_empty() && rows.iter().all(|row| row["verdict"] == "agrees"), "{rows:?}");
+    room.ropewalk(&["reproduce", "nobody2099"]).refused(&["nobody2099", "--list"]);
+}
+
+#[test]
 fn schema_new_and_completions_print_what_they_promise() {
     let room = Room::new("rest");
     let schema = room.ropewalk(&["schema"]).good();

@@ -37,7 +37,10 @@ impl Rows {
         let length = rows.rate_bps.len();
         let others =
             [Some(&rows.rtt_s), rows.forward_delay_s.as_ref(), rows.reverse_rate_bps.as_ref()];
-        if paths == 0 || length % paths != 0 || others.iter().flatten().any(|c| c.len() != length) {
+        if paths == 0
+            || !length.is_multiple_of(paths)
+            || others.iter().flatten().any(|c| c.len() != length)
+        {
             return Err(error::value("columns of paths differ in length"));
         }
         Ok(rows)

@@ -22,7 +22,7 @@ use crate::table::Table;
 #[command(after_help = "Examples:\n  \
     ropewalk compare scenarios/kuhn-2-200-45.toml\n  \
     ropewalk compare scenarios/wifi-lte.toml --schedulers daps,min-rtt --seeds 5 --json\n  \
-    ropewalk compare scenarios/wifi-lte.toml --vary transfer.receive_buffer=30kB,45kB,90kB --report buffers.html")]
+    ropewalk compare scenarios/sarwar.toml --vary path.slow.rtt=50ms,200ms --report rtt.html")]
 pub struct CompareArgs {
     #[command(flatten)]
     scenario: ScenarioArgs,

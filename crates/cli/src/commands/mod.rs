@@ -5,6 +5,7 @@ mod completions;
 mod explain;
 mod new;
 mod predict;
+mod reproduce;
 mod run;
 mod schema;
 
@@ -21,6 +22,8 @@ pub enum Command {
     Compare(compare::CompareArgs),
     /// Ask the closed forms, without a simulation
     Predict(predict::PredictArgs),
+    /// Reproduce the tables and figures of the papers
+    Reproduce(reproduce::ReproduceArgs),
     /// Tell why a packet went where it went
     Explain(explain::ExplainArgs),
     /// Write a scenario to start from
@@ -40,6 +43,7 @@ pub fn execute(command: Command) -> Result<(), Failure> {
         Command::Run(args) => run::execute(&args),
         Command::Compare(args) => compare::execute(&args),
         Command::Predict(args) => predict::execute(&args),
+        Command::Reproduce(args) => reproduce::execute(&args),
         Command::Explain(args) => explain::execute(&args),
         Command::New(args) => new::execute(&args),
         Command::Schema(args) => schema::execute(&args),

@@ -98,9 +98,7 @@ fn hint(name: &str) -> String {
 
 fn list(items: &[Item], json: bool) -> Result<(), Failure> {
     if json {
-        let entry = |item: &Item| {
-            serde_json::json!({ "paper": item.paper, "item": item.name, "title": item.title })
-        };
+        let entry = |item: &Item| serde_json::json!({ "paper": item.paper, "item": item.name, "title": item.title });
         return output::print_json(&items.iter().map(entry).collect::<Vec<_>>());
     }
     let width = items.iter().map(|item| item.full_name().len()).max().unwrap_or(0);
@@ -134,8 +132,7 @@ fn run(items: &[Item]) -> Result<Reproduction, Failure> {
 
 fn write_report(path: &Path, done: &Reproduction) -> Result<(), Failure> {
     let title = "Papers reproduced".to_owned();
-    let mut report =
-        Report::new(title, ReportKind::Reproduce, VERSION.to_owned(), command_line());
+    let mut report = Report::new(title, ReportKind::Reproduce, VERSION.to_owned(), command_line());
     let cannot = |error: &dyn core::fmt::Display| {
         Failure::Run(format!("--report {} cannot be written: {error}", path.display()))
     };

@@ -18,7 +18,8 @@ impl ForwardDelay {
         let raw = arrived.wrapping_sub(departed) as i64;
         self.smoothed_nanos = Some(match self.smoothed_nanos {
             None => raw,
-            Some(old) => old + (raw - old) / 8,
+            // The peer chooses the numbers.
+            Some(old) => old.wrapping_add(raw.wrapping_sub(old) / 8),
         });
         self.sampled_at = now;
     }

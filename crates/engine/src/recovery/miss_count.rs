@@ -10,10 +10,12 @@ pub struct MissCount {
 }
 
 impl MissCount {
-    /// Counts `reports` against every transmission of the path that left before number `newest`,
-    /// which the peer has just acknowledged, and adds the numbers of those that are lost to `lost`.
-    pub fn count(&self, flights: &mut Flights, newest: u64, reports: u8, lost: &mut Vec<u64>) {
+    /// Counts one report against every transmission of the path that left before number `newest`,
+    /// which the peer has just acknowledged, a second one against those that left before number
+    /// `twice_below`, and adds the numbers of those that are lost to `lost`.
+    pub fn count(&self, flights: &mut Flights, newest: u64, twice_below: u64, lost: &mut Vec<u64>) {
         for (number, flight) in flights.live_below(newest) {
+            let reports = if number < twice_below { 2 } else { 1 };
             flight.misses = flight.misses.saturating_add(reports);
             if flight.misses as u32 >= self.threshold {
                 lost.push(number);
@@ -21,10 +23,11 @@ impl MissCount {
         }
     }
 
-    /// The unsplit rule: TSN order across all paths, as plain SCTP counts.
+    /// The unsplit rule: TSN order across all paths, as plain SCTP counts. What was sent again is not
+    /// blamed (RFC 9260, 7.2.4, 5): everything that left before it has a higher TSN.
     pub fn count_by_tsn(&self, flights: &mut Flights, highest: u64, lost: &mut Vec<u64>) {
         let all = flights.next_number();
-        for (number, flight) in flights.live_below(all).filter(|(_, f)| f.tsn < highest) {
+        for (number, flight) in flights.live_below(all).filter(|(_, f)| f.tsn < highest && !f.again) {
             flight.misses = flight.misses.saturating_add(1);
             if flight.misses as u32 >= self.threshold {
                 lost.push(number);
@@ -55,7 +58,7 @@ mod tests {
         for newest in 1..=3 {
             assert!(lost.is_empty());
             flights.end(newest);
-            rule.count(&mut flights, newest, 1, &mut lost);
+            rule.count(&mut flights, newest, 0, &mut lost);
         }
         assert_eq!(lost, [0]);
     }
@@ -65,7 +68,7 @@ mod tests {
         let rule = MissCount { threshold: 1 };
         let (mut flights, mut lost) = (path(&[50, 3]), Vec::new());
         flights.end(0);
-        rule.count(&mut flights, 0, 1, &mut lost);
+        rule.count(&mut flights, 0, 0, &mut lost);
         assert!(lost.is_empty(), "TSN 3 left after 50");
         rule.count_by_tsn(&mut flights, 50, &mut lost);
         assert_eq!(lost, [1], "the unsplit rule blames it");

@@ -56,6 +56,8 @@ pub struct Scoreboard {
     lost: RangeSet,
     /// TSNs reported by gap blocks.
     acked: RangeSet,
+    /// Bytes of the chunks in `acked`.
+    acked_bytes: u64,
     /// Further transmissions of chunks that travel in several copies.
     copies: BTreeMap<u64, Vec<(PathId, u64)>>,
 }
@@ -70,6 +72,7 @@ impl Scoreboard {
             holes: RangeSet::new(),
             lost: RangeSet::new(),
             acked: RangeSet::new(),
+            acked_bytes: 0,
             copies: BTreeMap::new(),
         }
     }
@@ -119,6 +122,12 @@ impl Scoreboard {
     #[inline]
     pub fn span_of(&self, tsn: u64) -> u64 {
         self.record(tsn).end - self.base_offset
+    }
+
+    /// Bytes of the chunks reported by gap blocks.
+    #[inline]
+    pub const fn acked_bytes(&self) -> u64 {
+        self.acked_bytes
     }
 
     /// Bytes of the chunks from `first` to `last`, both of which have a record.
@@ -232,7 +241,10 @@ impl Scoreboard {
         self.base += 1;
         self.base_offset = record.end;
         match record.state {
-            RecordState::Acked => self.acked.remove_below(tsn + 1),
+            RecordState::Acked => {
+                self.acked.remove_below(tsn + 1);
+                self.acked_bytes -= record.bytes as u64;
+            }
             RecordState::Lost { .. } => self.lost.remove_below(tsn + 1),
             RecordState::Unsent => self.holes.remove_below(tsn + 1),
             RecordState::InFlight { .. } => {}
@@ -247,7 +259,10 @@ impl Scoreboard {
         let before = record.state;
         if before != RecordState::Unsent {
             record.state = RecordState::Acked;
-            self.acked.insert(tsn);
+            let bytes = record.bytes as u64;
+            if self.acked.insert(tsn) {
+                self.acked_bytes += bytes;
+            }
             self.lost.remove(tsn);
         }
         before
@@ -258,6 +273,7 @@ impl Scoreboard {
     pub fn on_reneged(&mut self, on: PathId) {
         let tsns: Vec<u64> = self.acked.ranges().flatten().collect();
         self.acked.clear();
+        self.acked_bytes = 0;
         for tsn in tsns {
             self.record_mut(tsn).state = RecordState::Lost { on, by_timer: false };
             self.lost.insert(tsn);

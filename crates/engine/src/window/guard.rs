@@ -16,6 +16,11 @@ use crate::scheduler::PathView;
 /// Share of a pipe that may be in flight, above 1 so that a rate that grows is noticed, and so many
 /// chunks more: acknowledgements come for every second one, and pipes may be tiny.
 const PIPE_GAIN: f64 = 1.25;
+/// The same on a path that loses: each loss halves its window, and from a little above the pipe
+/// that would leave it half empty.
+const LOSSY_PIPE_GAIN: f64 = 2.5;
+/// More loss than this is not our own queueing.
+const LOSSY: f64 = 1e-3;
 const SLACK_CHUNKS: f64 = 2.0;
 /// Packets of the same path that must arrive before a loss shows (RFC 9260, 7.2.4).
 const REPORTS: f64 = 3.0;
@@ -182,7 +187,8 @@ fn is_queueing(path: &PathView) -> bool {
 fn limit_to_pipe(shared: SharedWindow, path: &mut PathView) {
     let (Some(rate), Some(least)) = (path.rate, path.min_rtt) else { return };
     let pipe = rate.as_bps() as f64 / 8e9 * least.as_nanos() as f64;
-    let limit = PIPE_GAIN * pipe + SLACK_CHUNKS * shared.chunk as f64;
+    let gain = if path.loss > LOSSY { LOSSY_PIPE_GAIN } else { PIPE_GAIN };
+    let limit = gain * pipe + SLACK_CHUNKS * shared.chunk as f64;
     path.window = path.window.min(limit as u64);
 }
 

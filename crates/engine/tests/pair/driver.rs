@@ -12,6 +12,8 @@ use ropewalk_engine::sctp::{
     Association, Chunk, Config, Data, Event, Packet, PathConfig, Preset, Sack,
 };
 
+use crate::ledger::Ledger;
+
 /// The ends: `LEFT` opens the association and, in most tests, sends.
 pub const LEFT: usize = 0;
 pub const RIGHT: usize = 1;
@@ -40,8 +42,6 @@ pub struct Sent {
     pub path: usize,
     pub packet: Packet,
     pub fate: Fate,
-    /// The view of the path when the packet had left, if data.
-    pub in_flight: u64,
 }
 
 impl Sent {
@@ -107,15 +107,7 @@ pub struct Pair {
     script: Script,
     agenda: BTreeMap<(Time, u64), Happening>,
     made: u64,
-    span: [Span; 2],
-}
-
-/// Who may send how far: the span rule, kept from packets alone.
-#[derive(Default)]
-struct Span {
-    first: Option<u32>,
-    sizes: BTreeMap<u64, u64>,
-    edge: u64,
+    books: [Ledger; 2],
 }
 
 /// A configuration for `paths` paths of 1500 B, as RFC 9260 has it.
@@ -156,6 +148,7 @@ impl Pair {
     }
 
     pub fn of(left: Association, right: Association, delays: &[u64]) -> Self {
+        let books = [&left, &right].map(|end| Ledger::new(end.config().chunk_limit()));
         Self {
             ends: [left, right],
             now: Time::ZERO,
@@ -167,7 +160,7 @@ impl Pair {
             script: Box::new(|_| Fate::Arrive),
             agenda: BTreeMap::new(),
             made: 0,
-            span: [Span::default(), Span::default()],
+            books,
         }
     }
 
@@ -224,9 +217,8 @@ impl Pair {
     }
 
     fn leave(&mut self, from: usize, path: usize, packet: Packet) {
-        let in_flight = self.ends[from].path_views(self.now)[path].in_flight;
         self.check_span(from, &packet);
-        let mut sent = Sent { at: self.now, from, path, packet, fate: Fate::Arrive, in_flight };
+        let mut sent = Sent { at: self.now, from, path, packet, fate: Fate::Arrive };
         sent.fate = (self.script)(&sent);
         let due = self.now + self.delays[path];
         let arrival =
@@ -266,7 +258,7 @@ impl Pair {
     fn step(&mut self) {
         while let Some(entry) = self.agenda.first_entry().filter(|e| e.key().0 <= self.now) {
             let Happening::Arrival { to, path, packet } = entry.remove();
-            self.note_window(to, &packet);
+            self.books[to].received(&packet);
             self.ends[to].handle_datagram(self.now, PathId::from_index(path), packet);
             self.drain(to);
         }
@@ -338,59 +330,13 @@ impl Pair {
         data.map(|s| s.at).collect()
     }
 
-    fn note_window(&mut self, to: usize, packet: &Packet) {
-        let span = &mut self.span[to];
-        for chunk in &packet.chunks {
-            let edge = match chunk {
-                Chunk::Init(init) => u64::from(init.window),
-                Chunk::InitAck(both) => u64::from(both.0.window),
-                Chunk::CookieEcho(cookie) => u64::from(cookie.peer.window),
-                Chunk::Sack(sack) => span.edge_of(sack),
-                _ => 0,
-            };
-            span.edge = span.edge.max(edge);
-        }
-    }
-
     /// No chunk beyond the cumulative acknowledgement and the buffer offered ever leaves, but one
     /// that is alone: the zero-window probe.
     fn check_span(&mut self, from: usize, packet: &Packet) {
-        let now = self.now;
-        let views = self.ends[from].path_views(now);
-        let flying: u64 = views.iter().map(|v| v.in_flight).sum();
-        let span = &mut self.span[from];
-        for chunk in &packet.chunks {
-            match chunk {
-                Chunk::Init(init) => span.first = Some(init.initial_tsn.0),
-                Chunk::InitAck(both) => span.first = Some(both.0.initial_tsn.0),
-                Chunk::Data(data) => {
-                    let (end, new) = span.enter(data);
-                    let bytes = u64::from(Data::wire_len_of(data.payload.len()));
-                    assert!(
-                        !new || end <= span.edge || flying == bytes,
-                        "at {now} a chunk ends at {end} B, the offer at {} B",
-                        span.edge
-                    );
-                }
-                _ => {}
-            }
+        if let Some(beyond) = self.books[from].sent(packet) {
+            let views = self.ends[from].path_views(self.now);
+            let flying: u64 = views.iter().map(|v| v.in_flight).sum();
+            assert!(flying == beyond.bytes, "at {}: {beyond:?}, {flying} B in flight", self.now);
         }
-    }
-}
-
-impl Span {
-    fn enter(&mut self, data: &Data) -> (u64, bool) {
-        let chunk = u64::from(data.tsn.0.wrapping_sub(self.first.unwrap_or(0)));
-        let bytes = u64::from(Data::wire_len_of(data.payload.len()));
-        let new = self.sizes.insert(chunk, bytes).is_none();
-        (self.sizes.range(..=chunk).map(|(_, size)| size).sum(), new)
-    }
-
-    fn edge_of(&self, sack: &Sack) -> u64 {
-        let acked = u64::from(sack.cumulative.0.wrapping_sub(self.first.unwrap_or(0))) + 1;
-        let below: u64 = self.sizes.range(..acked & 0xffff_ffff).map(|(_, size)| size).sum();
-        let gaps = sack.gaps.iter().flat_map(|g| u64::from(g.start)..=u64::from(g.end));
-        let held: u64 = gaps.filter_map(|g| self.sizes.get(&((acked & 0xffff_ffff) + g - 1))).sum();
-        below + u64::from(sack.window) + held
     }
 }

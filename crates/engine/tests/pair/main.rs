@@ -6,6 +6,8 @@ mod driver;
 mod failover;
 mod handshake;
 mod hostile;
+#[path = "../random/ledger.rs"]
+mod ledger;
 mod loss;
 mod sack;
 mod shutdown;

@@ -57,8 +57,8 @@ fn a_shut_window_is_probed_with_one_chunk_at_a_time_for_as_long_as_it_takes() {
             pair.run_for(Duration::from_secs(1200));
             let what = format!("{preset:?}, {paths} paths");
             let probes = pair.data_times(LEFT);
-            assert!((5..200).contains(&probes.len()), "{what}: {} probes", probes.len());
-            // RFC 9260, 6.1 A: a peer that answers is alive, however long it is shut.
+            assert!((5..=1200).contains(&probes.len()), "{what}: {} probes", probes.len());
+            // One per timeout of at least a second. RFC 9260, 6.1 A: a peer that answers is alive, however long it is shut.
             assert_eq!(pair.closed(LEFT), None, "{what}");
             pair.reads[RIGHT] = true;
             pair.drain(RIGHT);
@@ -99,7 +99,8 @@ fn ten_on_their_way() -> (Pair, u32, u32) {
     pair.log.clear();
     pair.script(|sent| if sent.from == RIGHT { Fate::Arrive } else { Fate::Drop });
     pair.send_full(LEFT, 10);
-    let before = pair.log[0].data().next().expect("data").tsn.0.wrapping_sub(1);
+    let sent = pair.log.iter().flat_map(|s| s.data()).map(|d| d.tsn.0);
+    let before = sent.min().expect("data").wrapping_sub(1);
     (pair, tag, before)
 }
 

@@ -26,7 +26,8 @@ pub fn judge(expected: &Expected, entry: &Entry, runs: &Runs) -> Vec<Row> {
         Kind::Claim => claim(expected, entry, runs).map(|row| vec![row]),
     };
     judged.unwrap_or_else(|error| {
-        let failed = Row { verdict: Verdict::Failed, reason: Some(error), ..blank(expected, entry) };
+        let failed =
+            Row { verdict: Verdict::Failed, reason: Some(error), ..blank(expected, entry) };
         vec![failed]
     })
 }
@@ -59,7 +60,12 @@ fn value(expected: &Expected, entry: &Entry) -> Result<Row, String> {
         slot::value_at(expected, entry)?
     } else {
         let file = entry.scenario.as_ref().ok_or("a value without its scenario")?;
-        let key = RunKey { folder: expected.paper.clone(), file: file.clone(), sets: Vec::new(), series: false };
+        let key = RunKey {
+            folder: expected.paper.clone(),
+            file: file.clone(),
+            sets: Vec::new(),
+            series: false,
+        };
         quantity::of_model(&key.scenario()?, &entry.quantity)?
     };
     let allowed = entry.tolerance.map_or(0.0, |t| t.around(printed));
@@ -85,6 +91,7 @@ fn claim(expected: &Expected, entry: &Entry, runs: &Runs) -> Result<Row, String>
             let holds = holds(entry, relation, pair);
             let mut row = inequality(expected, entry, relation, pair);
             row.simulated_value = Some(pair.subject.into());
+            row.model_value = bound(paper, entry, file, runs)?.map(Value::Number);
             row.verdict = Verdict::of_claim(holds);
             Ok(row)
         }
@@ -192,6 +199,14 @@ fn measure(paper: &str, entry: &Entry, file: &str, runs: &Runs) -> Result<Pair, 
         scheduler => of(scheduler)?,
     };
     Ok(Pair { subject: of(subject)?, reference })
+}
+
+/// What flow control lets through at most, beside a goodput.
+fn bound(paper: &str, entry: &Entry, file: &str, runs: &Runs) -> Result<Option<f64>, String> {
+    let subject = entry.subject.as_deref().ok_or("a claim without its subject")?;
+    let run = runs.get(&RunKey::new(paper, file, subject))?;
+    let wanted = entry.quantity == "goodput_wire_bps";
+    Ok(run.result.flow_control_bound_bps.filter(|_| wanted))
 }
 
 fn is_share(quantity: &str) -> bool {

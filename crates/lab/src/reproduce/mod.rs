@@ -109,8 +109,7 @@ pub fn reproduce(items: &[Item], options: &Options<'_>) -> Result<Reproduction, 
     let (mut rows, mut drawn) = (Vec::new(), Vec::new());
     for item in ITEMS.iter().filter(|item| items.contains(item)) {
         rows.extend(papers.rows(*item, &runs)?);
-        let material =
-            figures::Material { expected: papers.expected.get(item.paper), runs: &runs };
+        let material = figures::Material { expected: papers.expected.get(item.paper), runs: &runs };
         // A figure that lacks a run is left out; the rows of the run say why it failed.
         drawn.extend(figures::figures(*item, material).unwrap_or_default());
     }
@@ -195,8 +194,10 @@ impl Papers {
         if item.paper == "ns2" {
             return peers::rows(item.name, runs);
         }
-        let mut rows: Vec<Row> =
-            self.entries(item).flat_map(|(paper, entry)| judge::judge(paper, entry, runs)).collect();
+        let mut rows: Vec<Row> = self
+            .entries(item)
+            .flat_map(|(paper, entry)| judge::judge(paper, entry, runs))
+            .collect();
         if item.name == "tmaxblock" {
             peers::beside_blocking_times(&mut rows, runs)?;
         }
@@ -219,9 +220,9 @@ impl Papers {
     /// The note of a statement that is known not to hold.
     fn known_beforehand(&self, row: &Row) -> Option<String> {
         let items = &self.expected.get(row.paper.as_str())?.items;
-        let entry = items.iter().find(|e| {
-            e.group == row.item && e.case == row.case && e.quantity == row.quantity
-        })?;
+        let entry = items
+            .iter()
+            .find(|e| e.group == row.item && e.case == row.case && e.quantity == row.quantity)?;
         let known = entry.expected_verdict == ExpectedVerdict::Differs;
         entry.note.clone().filter(|_| known)
     }

@@ -119,8 +119,22 @@ pub fn rows(item: &str, runs: &Runs) -> Result<Vec<Row>, String> {
         let goodput = whole_goodput_bps(&case.key, runs);
         let wait = runs.get(&case.key).map(|run| run.result.blocking_time_s.max);
         let tolerances = (GOODPUT_TOLERANCE, WAIT_TOLERANCE);
-        rows.push(row(item, &case, ("goodput_wire_bps", "bit/s"), case.goodput_bps, goodput, tolerances.0));
-        rows.push(row(item, &case, ("blocking_time_s.max", "s"), case.wait_max_s, wait, tolerances.1));
+        rows.push(row(
+            item,
+            &case,
+            ("goodput_wire_bps", "bit/s"),
+            case.goodput_bps,
+            goodput,
+            tolerances.0,
+        ));
+        rows.push(row(
+            item,
+            &case,
+            ("blocking_time_s.max", "s"),
+            case.wait_max_s,
+            wait,
+            tolerances.1,
+        ));
     }
     Ok(rows)
 }
@@ -164,18 +178,17 @@ fn row(
 /// Puts what was simulated, by us and by the peer, beside the slides' blocking times.
 ///
 /// # Errors
-/// What is wrong with the peer's table, in words.
+/// What is wrong with the peer's table or a scenario, in words.
 pub fn beside_blocking_times(rows: &mut [Row], runs: &Runs) -> Result<(), String> {
     let cases = cases("blocking")?;
     for row in rows {
+        // The peer has not run every row of the slides.
         let known = cases.iter().find(|c| c.short == row.case && c.variant == "base");
-        let Some(case) = known else { continue };
-        row.peer_value = Some(case.wait_max_s.into());
-        if let Ok(run) = runs.get(&case.key) {
-            row.simulated_value = Some(run.result.blocking_time_s.max.into());
-        }
-        let model = quantity::of_model(&case.key.scenario()?, "blocking_time_max_s")?;
-        row.model_value = Some(model.into());
+        row.peer_value = known.map(|case| case.wait_max_s.into());
+        let key = RunKey::new("slides2013", &format!("tmaxblock-{}.toml", row.case), "round-robin");
+        let run = runs.get(&key).ok();
+        row.simulated_value = run.map(|run| run.result.blocking_time_s.max.into());
+        row.model_value = Some(quantity::of_model(&key.scenario()?, "blocking_time_max_s")?.into());
     }
     Ok(())
 }

@@ -53,9 +53,7 @@ pub fn measure(setup: &SlotSetup, trace: &SlotTrace, quantity: &str) -> Result<f
     let from = (setup.warmup_s / setup.quantum_s).round() as u64;
     match quantity {
         "slot.goodput_bps" => Ok(trace.goodput_bps(from, setup.packet_bytes, setup.quantum_s)),
-        "slot.longest_silence_s" => {
-            Ok(trace.longest_silence_ticks(from) as f64 * setup.quantum_s)
-        }
+        "slot.longest_silence_s" => Ok(trace.longest_silence_ticks(from) as f64 * setup.quantum_s),
         "slot.mean_in_buffer_packets" => Ok(trace.mean_packets(from, |i| i.in_buffer_packets)),
         "slot.mean_unacknowledged_packets" => {
             Ok(trace.mean_packets(from, |i| i.unacknowledged_packets))
@@ -174,9 +172,8 @@ pub fn claim(expected: &Expected, entry: &Entry, relation: Relation) -> Result<R
 pub fn by_error(setup: &SlotSetup, entry: &Entry) -> Result<Vec<f64>, String> {
     let subject = entry.subject.as_deref().unwrap_or_default();
     let errors: &[f64] = if entry.error_on.is_some() { &setup.delay_errors } else { &[0.0] };
-    let one = |error: &f64| {
-        measure(setup, &run(setup, subject, plan(entry, *error))?, &entry.quantity)
-    };
+    let one =
+        |error: &f64| measure(setup, &run(setup, subject, plan(entry, *error))?, &entry.quantity);
     errors.iter().map(one).collect()
 }
 

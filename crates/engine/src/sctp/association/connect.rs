@@ -72,6 +72,7 @@ impl Association {
     fn adopt_peer(&mut self, init: &Init) {
         self.peer_tag = init.tag;
         self.offered = init.window as u64;
+        self.outbound_streams = self.config.streams.min(init.inbound_streams);
         self.start_congestion(init.window as u64);
         self.inbound.expect(&self.config, init.initial_tsn);
     }

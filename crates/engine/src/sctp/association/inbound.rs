@@ -95,9 +95,15 @@ impl Inbound {
         let most = (room.saturating_sub(16) / 4) as usize;
         let beyond = self.buffer.beyond();
         let mut gaps = Vec::with_capacity(beyond.range_count().min(most));
-        for range in beyond.ranges().take(most) {
-            let offset = |tsn: u64| (tsn - cumulative).min(u16::MAX as u64) as u16;
-            gaps.push(GapBlock { start: offset(range.start), end: offset(range.end - 1) });
+        // Nothing further than 16-bit offsets reach is ever kept: see `ReceiveBuffer`.
+        let offset = |tsn: u64| (tsn - cumulative) as u16;
+        let (first, second) = beyond.as_slices();
+        for ranges in [first, second] {
+            let room = most - gaps.len();
+            gaps.extend(ranges.iter().take(room).map(|range| GapBlock {
+                start: offset(range.start),
+                end: offset(range.end - 1),
+            }));
         }
         self.advertised = self.buffer.free();
         let mut duplicates = std::mem::take(&mut self.duplicates);

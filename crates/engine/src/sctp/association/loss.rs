@@ -2,26 +2,31 @@
 
 use ropewalk_base::{PathId, Time};
 
-use super::{Association, CloseReason, Event};
+use super::{Association, CloseReason, Event, Path};
 use crate::congestion::CongestionControl;
 use crate::path::PathStatus;
 
 impl Association {
     /// Split fast retransmit: reports of later transmissions on the same path.
-    pub(super) fn count_split_misses(&mut self, now: Time, id: PathId, newest: u64, reports: u8) {
+    pub(super) fn count_split_misses(&mut self, now: Time, id: PathId, newest: u64, twice: u64) {
         let mut lost = std::mem::take(&mut self.scratch.lost);
         lost.clear();
-        self.misses.count(&mut self.paths[id.index()].flights, newest, reports, &mut lost);
+        self.misses.count(&mut self.paths[id.index()].flights, newest, twice, &mut lost);
         self.fast_retransmit(now, id, &lost);
         self.scratch.lost = lost;
     }
 
-    /// The unsplit rule: TSN order over all paths.
-    pub(super) fn count_unsplit_misses(&mut self, now: Time) {
+    /// The unsplit rule: TSN order over all paths, up to the highest TSN newly acknowledged
+    /// (7.2.4), or in fast recovery, if the cumulative one moved, to the highest of all.
+    pub(super) fn count_unsplit_misses(&mut self, now: Time, cumulative_moved: bool) {
         if self.config.cmt.split_fast_retransmit {
             return;
         }
-        let Some(highest) = self.board.acked().last() else { return };
+        let recovers = cumulative_moved && self.paths.iter_mut().any(Path::in_recovery);
+        let highest = match self.board.acked().last() {
+            Some(last) if recovers => last,
+            _ => self.scratch.highest,
+        };
         let mut lost = std::mem::take(&mut self.scratch.lost);
         for i in 0..self.paths.len() {
             lost.clear();
@@ -64,6 +69,10 @@ impl Association {
     pub(super) fn on_t3(&mut self, now: Time, id: PathId) {
         let path = &mut self.paths[id.index()];
         path.t3 = None;
+        path.fast_credit = false;
+        // 6.1, A: a peer that has shut its window and answers the probes is alive.
+        let heard = now.since(self.heard_at) <= path.rtt.rto();
+        let probing = heard && self.board.span() > self.offered;
         let mut lost = std::mem::take(&mut self.scratch.lost);
         lost.clear();
         lost.extend(path.flights.live().map(|(number, _)| number));
@@ -76,9 +85,9 @@ impl Association {
         self.scratch.lost = lost;
         self.epoch += 1;
         self.congestion.on_timeout(id, now);
-        // A peer that has shut its window answers probes or not; while it does, they are no
-        // errors (6.1, A), and an answered probe clears the counters anyway.
-        self.note_path_error(now, id, true);
+        if !probing {
+            self.note_path_error(now, id, true);
+        }
     }
 
     /// A timeout or an unanswered heartbeat on `id`. `counts`: also against the association.

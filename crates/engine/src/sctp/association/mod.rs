@@ -119,6 +119,10 @@ pub struct Association {
     guard: Guard,
     control: VecDeque<(PathId, u32, Chunk)>,
     events: VecDeque<Event>,
+    /// Streams that we may send on: what we want, and what the peer allows (RFC 9260, 5.1.1).
+    outbound_streams: u16,
+    /// When the last SACK came.
+    heard_at: Time,
     /// Errors in a row over all paths.
     errors: u32,
     /// When a scheduler that waits wants to be asked again.
@@ -188,6 +192,8 @@ impl Association {
             guard: Guard::new(config.guard),
             control: VecDeque::new(),
             events: VecDeque::new(),
+            outbound_streams: config.streams,
+            heard_at: Time::ZERO,
             errors: 0,
             wait_until: None,
             epoch: 0,
@@ -228,7 +234,7 @@ impl Association {
         if payload.is_empty() {
             return Err(SendError::Empty);
         }
-        if stream.0 >= self.config.streams {
+        if stream.0 >= self.outbound_streams {
             return Err(SendError::NoSuchStream);
         }
         if !self.state.takes_data() {

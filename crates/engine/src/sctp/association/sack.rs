@@ -1,12 +1,14 @@
 //! Incoming SACKs (RFC 9260, 6.2.1), path by path (CUC, SFR).
 
+use std::ops::Range;
+
 use ropewalk_base::{PathId, Time};
 
 use super::super::chunk::{AbortCause, DelayEcho, Sack};
 use super::super::config::CwndUpdate;
 use super::{Association, Event};
 use crate::congestion::{AckSample, CongestionControl};
-use crate::recovery::{Flight, RecordState};
+use crate::recovery::{Flight, GapMemory, RecordState};
 use crate::sctp::Data;
 use crate::window::explained_round_trip;
 
@@ -16,8 +18,9 @@ pub(super) struct PathAck {
     pub bytes: u64,
     in_flight_before: u64,
     oldest_before: Option<u64>,
-    /// Highest transmission number newly acknowledged.
+    /// Highest and lowest transmission number newly acknowledged.
     newest: Option<u64>,
+    lowest: u64,
     newest_flight: Option<Flight>,
     payload: u64,
     chunks: u32,
@@ -27,13 +30,22 @@ pub(super) struct PathAck {
 #[derive(Clone, Debug)]
 pub(super) struct AckScratch {
     paths: Vec<PathAck>,
-    fresh: Vec<(u64, u64)>,
+    fresh: Vec<Range<u64>>,
+    memory: GapMemory,
+    /// Highest TSN newly acknowledged.
+    pub highest: u64,
     pub lost: Vec<u64>,
 }
 
 impl AckScratch {
     pub fn new(paths: usize) -> Self {
-        Self { paths: vec![PathAck::default(); paths], fresh: Vec::new(), lost: Vec::new() }
+        Self {
+            paths: vec![PathAck::default(); paths],
+            fresh: Vec::new(),
+            memory: GapMemory::default(),
+            highest: 0,
+            lost: Vec::new(),
+        }
     }
 }
 
@@ -53,13 +65,14 @@ impl Association {
             return;
         }
         self.accounts.stats.sacks += 1;
+        self.heard_at = now;
         self.begin_acks();
         if !self.take_cumulative(now, cumulative) {
             return;
         }
-        let gap_bytes = self.take_gaps(now, cumulative, sack);
+        self.take_gaps(now, cumulative, sack);
+        self.take_window(cumulative > before, sack);
         self.check_reneging();
-        self.take_window(cumulative > before, sack.window as u64, gap_bytes);
         self.settle_acks(now, cumulative > before, sack.data_packets);
         if self.was_full && self.send_room() > 0 {
             self.was_full = false;
@@ -69,6 +82,7 @@ impl Association {
     }
 
     fn begin_acks(&mut self) {
+        self.scratch.highest = 0;
         for (ack, path) in self.scratch.paths.iter_mut().zip(&self.paths) {
             *ack = PathAck {
                 in_flight_before: path.flights.bytes(),
@@ -93,55 +107,44 @@ impl Association {
                 }
                 RecordState::Lost { .. } | RecordState::Acked => {}
             }
-            for (path, number) in self.board.take_copies(tsn) {
-                self.end_flight(now, path, number, 0);
-            }
+            self.end_copies(now, tsn);
         }
         true
     }
 
-    /// Takes the gap blocks and tells how many bytes they hold.
-    fn take_gaps(&mut self, now: Time, cumulative: u64, sack: &Sack) -> u64 {
+    /// Takes the gap blocks.
+    fn take_gaps(&mut self, now: Time, cumulative: u64, sack: &Sack) {
+        if sack.gaps.is_empty() {
+            return;
+        }
         let mut fresh = std::mem::take(&mut self.scratch.fresh);
         fresh.clear();
-        let mut bytes = 0;
-        let highest = self.board.next_tsn();
-        {
-            let mut known = self.board.acked().ranges().peekable();
-            let mut last_end = cumulative;
-            for gap in &sack.gaps {
-                let start = cumulative + gap.start as u64;
-                let end = cumulative + gap.end as u64 + 1;
-                // Blocks are ascending and disjoint, else the rest is not believed.
-                if start <= last_end || end <= start || end > highest {
-                    break;
-                }
-                last_end = end;
-                bytes += self.board.bytes_between(start, end - 1);
-                while known.next_if(|r| r.end <= start).is_some() {}
-                let mut at = start;
-                while let Some(range) = known.peek().filter(|r| r.start < end) {
-                    if at < range.start {
-                        fresh.push((at, range.start));
-                    }
-                    at = range.end;
-                    if range.end > end {
-                        break;
-                    }
-                    known.next();
-                }
-                if at < end {
-                    fresh.push((at, end));
-                }
-            }
-        }
-        for &(start, end) in &fresh {
-            for tsn in start..end {
+        let end = self.board.next_tsn();
+        let known = self.board.acked();
+        self.scratch.memory.find_fresh(cumulative, &sack.gaps, end, known, &mut fresh);
+        for range in &fresh {
+            for tsn in range.clone() {
                 self.take_gap_ack(now, tsn);
             }
         }
         self.scratch.fresh = fresh;
-        bytes
+    }
+
+    /// Bytes of the chunks that the gap blocks cover: what the peer's buffer holds beyond the hole.
+    fn gap_bytes(&self, sack: &Sack) -> u64 {
+        let between: u32 = sack.gaps.iter().map(|g| g.end.wrapping_sub(g.start) as u32).sum();
+        let covered = between as u64 + sack.gaps.len() as u64;
+        if covered == self.board.acked().len() {
+            // The usual case: it reports all that is known, and that has been added up.
+            return self.board.acked_bytes();
+        }
+        let cumulative = self.board.cumulative();
+        let end = self.board.next_tsn();
+        let believed = sack.gaps.iter().filter(|g| g.start <= g.end && cumulative + (g.end as u64) < end);
+        let bytes = believed.map(|g| {
+            self.board.bytes_between(cumulative + g.start as u64, cumulative + g.end as u64)
+        });
+        bytes.sum()
     }
 
     #[inline]
@@ -151,6 +154,12 @@ impl Association {
             RecordState::InFlight { path, number } => self.end_flight(now, path, number, payload),
             RecordState::Lost { .. } | RecordState::Acked | RecordState::Unsent => {}
         }
+        self.end_copies(now, tsn);
+    }
+
+    /// A chunk that travelled in several copies arrived: which of them did is not known.
+    #[inline]
+    fn end_copies(&mut self, now: Time, tsn: u64) {
         for (path, number) in self.board.take_copies(tsn) {
             self.end_flight(now, path, number, 0);
         }
@@ -166,6 +175,9 @@ impl Association {
         ack.bytes += flight.bytes as u64;
         ack.payload += payload as u64;
         ack.chunks += 1;
+        ack.lowest = if ack.newest.is_none() { number } else { ack.lowest.min(number) };
+        self.scratch.highest = self.scratch.highest.max(flight.tsn);
+        let ack = &mut self.scratch.paths[path.index()];
         if ack.newest.is_none_or(|newest| number > newest) {
             ack.newest = Some(number);
             ack.newest_flight = Some(flight);
@@ -179,12 +191,15 @@ impl Association {
         let next = self.board.cumulative() + 1;
         if self.board.acked().contains(next) {
             self.board.on_reneged(PathId(0));
+            self.scratch.memory.clear();
         }
     }
 
     /// Takes the window on offer, unless the SACK is older than one already taken: SACKs overtake
     /// each other between paths.
-    fn take_window(&mut self, moved: bool, window: u64, gap_bytes: u64) {
+    fn take_window(&mut self, moved: bool, sack: &Sack) {
+        let gap_bytes = self.gap_bytes(sack);
+        let window = sack.window as u64;
         if moved || gap_bytes >= self.offered_gaps || window + gap_bytes > self.offered {
             self.offered = window + gap_bytes;
             self.offered_gaps = gap_bytes;
@@ -193,16 +208,17 @@ impl Association {
 
     fn settle_acks(&mut self, now: Time, cumulative_moved: bool, data_packets: u8) {
         let acked_paths = self.scratch.paths.iter().filter(|a| a.newest.is_some()).count();
-        let reports = if acked_paths == 1 { data_packets.clamp(1, 2) } else { 1 };
+        // DAC: packets that came together count once more, on what left before all of them.
+        let several = acked_paths == 1 && data_packets > 1;
         for i in 0..self.paths.len() {
             let ack = self.scratch.paths[i];
             if ack.newest.is_some() {
-                self.settle_path(now, PathId::from_index(i), &ack, cumulative_moved, reports);
+                self.settle_path(now, PathId::from_index(i), &ack, cumulative_moved, several);
             }
         }
         if acked_paths > 0 {
             self.errors = 0;
-            self.count_unsplit_misses(now);
+            self.count_unsplit_misses(now, cumulative_moved);
         }
     }
 
@@ -212,7 +228,7 @@ impl Association {
         id: PathId,
         ack: &PathAck,
         cumulative_moved: bool,
-        reports: u8,
+        several: bool,
     ) {
         let (Some(newest), Some(flight)) = (ack.newest, ack.newest_flight) else { return };
         let path = &mut self.paths[id.index()];
@@ -264,7 +280,8 @@ impl Association {
             } else {
                 newest
             };
-            self.count_split_misses(now, id, newest, reports);
+            let twice = if several { ack.lowest } else { 0 };
+            self.count_split_misses(now, id, newest, twice);
         }
     }
 

@@ -77,13 +77,15 @@ impl Association {
         let known = self.board.cumulative();
         let told = cumulative.unwrap_near(known);
         if told > known && told < self.board.next_tsn() {
-            self.on_shutdown_cumulative(now, cumulative);
+            self.on_shutdown_cumulative(now, cumulative, told);
         }
         self.after_flush(now);
     }
 
-    fn on_shutdown_cumulative(&mut self, now: Time, cumulative: Serial32) {
-        let window = self.offered.saturating_sub(self.offered_gaps).min(u32::MAX as u64) as u32;
+    fn on_shutdown_cumulative(&mut self, now: Time, cumulative: Serial32, told: u64) {
+        // It tells no window: what was offered ends where it did.
+        let left = self.offered.saturating_sub(self.board.span_of(told));
+        let window = left.min(u32::MAX as u64) as u32;
         let sack = super::super::chunk::Sack {
             cumulative,
             window,

@@ -67,7 +67,7 @@ impl Association {
         let measured =
             self.paths.iter().filter_map(|p| Some((p.rtt.srtt()?, p.forward.raw_nanos()?)));
         let (srtt, raw) = measured.min_by_key(|(srtt, _)| *srtt)?;
-        Some(raw - (srtt / 2).as_nanos() as i64)
+        Some(raw.saturating_sub((srtt / 2).as_nanos() as i64))
     }
 
     fn forward_delay(&self, now: Time, id: PathId, clock_offset: Option<i64>) -> Option<Duration> {
@@ -78,7 +78,7 @@ impl Association {
             DelaySource::HalfRtt => half.map(|d| self.drained_delay(now, id, d)),
             DelaySource::Timestamp => match (path.forward.raw_nanos(), clock_offset) {
                 (Some(raw), Some(offset)) => {
-                    let delay = Duration::from_nanos((raw - offset).max(0) as u64);
+                    let delay = Duration::from_nanos(raw.saturating_sub(offset).max(0) as u64);
                     Some(self.drained_delay(now, id, delay))
                 }
                 _ => half,

@@ -26,12 +26,8 @@ pub fn blocking(material: Material<'_>) -> Result<Vec<Figure>, String> {
     let paper = printed.iter().filter_map(|e| e.paper_value).map(|s| s * 1e3).collect();
     figure.series.push(bars("printed model", Origin::Paper, &cases, paper));
     figure.series.push(bars("closed form", Origin::Model, &cases, models));
-    let ours = simulated(
-        material.runs,
-        (PAPER, "round-robin"),
-        &files,
-        ("blocking_time_s.max", 1e3),
-    )?;
+    let ours =
+        simulated(material.runs, (PAPER, "round-robin"), &files, ("blocking_time_s.max", 1e3))?;
     figure.series.push(bars("round robin", Origin::Simulated, &cases, ours));
     let peer: Vec<_> =
         peers::cases("blocking")?.into_iter().filter(|c| c.variant == "base").collect();

@@ -1,0 +1,123 @@
+//! Everything that `papers/` states, reproduced once.
+
+use std::collections::BTreeSet;
+use std::sync::OnceLock;
+
+use ropewalk_lab::reproduce::{
+    ITEMS, Options, Reproduction, Row, Style, Value, Verdict, find, reproduce, unused_reasons,
+};
+
+fn everything() -> &'static Reproduction {
+    static DONE: OnceLock<Reproduction> = OnceLock::new();
+    DONE.get_or_init(|| reproduce(&ITEMS, &Options::default()).unwrap())
+}
+
+fn rows_of(paper: &str, item: &str) -> impl Iterator<Item = &'static Row> {
+    let (paper, item) = (paper.to_owned(), item.to_owned());
+    everything().rows.iter().filter(move |row| row.paper == paper && row.item == item)
+}
+
+fn number(value: Option<&Value>) -> f64 {
+    match value {
+        Some(Value::Number(number)) => *number,
+        other => panic!("{other:?} is no number"),
+    }
+}
+
+#[test]
+fn no_simulation_fails_and_every_item_has_rows() {
+    let done = everything();
+    assert_eq!(done.failures, Vec::<String>::new());
+    for item in ITEMS {
+        assert!(rows_of(item.paper, item.name).count() > 0, "{}", item.full_name());
+    }
+}
+
+#[test]
+fn tables_i_and_ii_come_out_row_by_row() {
+    for (item, printed) in [("table1", 7), ("table2", 5)] {
+        let rows: Vec<&Row> = rows_of("sarwar2013", item).collect();
+        let table: Vec<&&Row> = rows.iter().filter(|r| r.quantity == "slot.table").collect();
+        assert_eq!(table.len(), printed, "{item}");
+        for row in &rows {
+            assert_eq!(row.verdict, Verdict::Agrees, "{row:?}");
+            assert_eq!(row.paper_value, row.model_value);
+        }
+    }
+}
+
+#[test]
+fn twelve_blocking_times_agree_with_the_closed_form_to_a_millisecond() {
+    let rows = rows_of("slides2013", "tmaxblock").filter(|r| r.quantity == "blocking_time_max_s");
+    let rows: Vec<&Row> = rows.collect();
+    assert_eq!(rows.len(), 12);
+    for row in rows {
+        let off = number(row.model_value.as_ref()) - number(row.paper_value.as_ref());
+        assert!(off.abs() < 1e-3 && row.verdict == Verdict::Agrees, "{row:?}");
+        assert!(number(row.simulated_value.as_ref()) > 0.0);
+    }
+}
+
+#[test]
+fn least_buffers_are_exact() {
+    let kuhn = rows_of("kuhn2014", "receive-buffer-min");
+    let rows: Vec<&Row> = kuhn.chain(rows_of("sarwar2013", "receive-buffer-min")).collect();
+    assert_eq!(rows.len(), 8);
+    for row in rows {
+        let (model, paper) = (number(row.model_value.as_ref()), number(row.paper_value.as_ref()));
+        assert!((model - paper).abs() < 1e-6 && row.verdict == Verdict::Agrees, "{row:?}");
+    }
+}
+
+#[test]
+fn a_row_is_named_by_item_case_and_quantity_alone() {
+    let mut seen = BTreeSet::new();
+    for row in &everything().rows {
+        let name = (&row.paper, &row.item, &row.case, &row.quantity);
+        assert!(seen.insert(name), "{name:?} stands twice: a reason could not tell them apart");
+    }
+}
+
+#[test]
+fn whatever_differs_has_a_reason() {
+    let unexplained: Vec<String> = everything()
+        .unexplained()
+        .map(|row| format!("{}/{} {} {}", row.paper, row.item, row.case, row.quantity))
+        .collect();
+    assert!(unexplained.is_empty(), "no reason for:\n{}", unexplained.join("\n"));
+}
+
+#[test]
+fn no_reason_outlives_its_difference() {
+    assert_eq!(unused_reasons(everything()).unwrap(), []);
+}
+
+#[test]
+fn every_figure_has_finite_points_and_an_id_of_its_own() {
+    let figures = &everything().figures;
+    let ids: BTreeSet<&str> = figures.iter().map(|f| f.id.as_str()).collect();
+    assert_eq!(ids.len(), figures.len());
+    for item in ITEMS.iter().filter(|i| !["period", "long-run"].contains(&i.name)) {
+        assert!(figures.iter().any(|f| f.paper == item.paper), "{}", item.full_name());
+    }
+    for figure in figures {
+        assert!(!figure.series.is_empty(), "{}", figure.id);
+        for series in &figure.series {
+            assert_eq!(series.x.len(), series.y.len(), "{}", figure.id);
+            let finite = |y: &Option<f64>| y.is_some_and(f64::is_finite);
+            assert!(!series.y.is_empty() && series.y.iter().all(finite), "{}", figure.id);
+            let words = series.x.iter().all(|x| matches!(x, Value::Text(_)));
+            assert_eq!(series.style == Style::Bars, words, "{}", figure.id);
+        }
+    }
+}
+
+#[test]
+fn two_reproductions_are_the_same_to_the_byte_on_one_thread_and_on_several() {
+    let items = find("kuhn2014/throughput");
+    let text = |threads| {
+        let options = Options { threads, ..Options::default() };
+        serde_json::to_string(&reproduce(&items, &options).unwrap().rows).unwrap()
+    };
+    assert_eq!(text(1), text(3));
+}

@@ -1,0 +1,131 @@
+"""Comparisons and predictions."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from test_run import without_timing
+
+import ropewalk as rw
+
+
+@pytest.fixture(scope="module")
+def comparison(scenario: rw.Scenario) -> rw.Comparison:
+    return rw.compare(scenario, schedulers=["daps", "round-robin"], seeds=3, seed=4)
+
+
+def test_each_run_is_the_run_by_itself(scenario: rw.Scenario, comparison: rw.Comparison) -> None:
+    assert [(one.label, one.seed) for one in comparison.runs] == [
+        (label, seed) for label in ("daps", "round-robin") for seed in (4, 5, 6)
+    ]
+    for one in comparison.runs:
+        alone = rw.run(scenario, scheduler=one.label, seed=one.seed)
+        assert one.run is not None and one.error is None
+        assert without_timing(one.run.json()) == without_timing(alone.json())
+
+
+def test_the_table_has_a_row_per_variant(comparison: rw.Comparison) -> None:
+    table = comparison.table
+    assert table["label"].tolist() == comparison.labels == ["daps", "round-robin"]
+    goodputs = [one.run.goodput_bps for one in comparison.runs if one.run and one.label == "daps"]
+    assert table["goodput_bps"][0] == pytest.approx(np.mean(goodputs))
+    # Student's t with 2 degrees of freedom.
+    expected = 4.3027 * np.std(goodputs, ddof=1) / np.sqrt(3)
+    assert table["goodput_bps_half_width"][0] == pytest.approx(expected, rel=1e-4)
+    assert table["runs"].tolist() == [3, 3]
+
+
+def test_the_number_of_threads_does_not_show(scenario: rw.Scenario) -> None:
+    one, two = (rw.compare(scenario, seeds=2, threads=threads) for threads in (1, 2))
+    assert one.labels == rw.schedulers()
+    assert without_timing(one.json()) == without_timing(two.json())
+
+
+def test_values_of_any_key_can_be_compared(scenario: rw.Scenario) -> None:
+    sizes = ["30 kB", "120 kB"]
+    comparison = rw.compare(scenario, vary={"transfer.receive_buffer": sizes})
+    assert comparison.labels == ["receive_buffer 30 kB", "receive_buffer 120 kB"]
+    small, large = comparison
+    assert small.goodput_bps < large.goodput_bps
+    assert comparison["receive_buffer 120 kB"] is large
+    # A single run says nothing about its spread.
+    assert np.isnan(comparison.table["goodput_bps_half_width"]).all()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"schedulers": []},
+        {"schedulers": "daps"},
+        {"vary": {"a": [1], "b": [2]}},
+        {"schedulers": ["daps"], "vary": {"transfer.seed": [1]}},
+        {"vary": {"transfer.receive_buffer": []}},
+        {"seeds": 0},
+        {"threads": 0},
+    ],
+)
+def test_a_comparison_of_nothing_is_refused(scenario: rw.Scenario, arguments: dict) -> None:
+    with pytest.raises(ValueError):
+        rw.compare(scenario, **arguments)
+
+
+def test_failures_are_told_and_only_a_total_one_is_raised(scenario: rw.Scenario) -> None:
+    some = rw.compare(scenario, vary={"transfer.bytes": ["10 kB", "1 GB"]}, set={})
+    good, bad = some.runs
+    assert good.run is not None and bad.run is None and "transfer.duration" in (bad.error or "")
+    assert np.isnan(some.table["goodput_bps"][1]) and "1 GB" in some._repr_html_()
+    with pytest.raises(rw.RunError, match="1 GB"):
+        rw.compare(scenario, vary={"transfer.bytes": ["1 GB"]})
+
+
+def test_a_notebook_shows_each_variant(comparison: rw.Comparison) -> None:
+    html = comparison._repr_html_()
+    assert "<td>round-robin</td>" in html and "±" in html
+
+
+def test_the_report_has_every_variant(comparison: rw.Comparison, tmp_path: Path) -> None:
+    comparison.report(tmp_path / "both.html")
+    page = (tmp_path / "both.html").read_text(encoding="utf-8")
+    assert '"kind":"compare"' in page
+    assert page.count('"label":"daps"') == page.count('"label":"round-robin"') == 1
+
+
+def test_the_prediction_has_the_printed_numbers_of_sarwar_2013() -> None:
+    scenario = rw.Scenario.parse("""
+[transfer]
+packet = "1000 B"
+receive_buffer = "10 packets"
+[[path]]
+name = "fast"
+rate = "1.6 Mbit/s"
+rtt = "20 ms"
+[[path]]
+name = "slow"
+rate = "0.4 Mbit/s"
+rtt = "200 ms"
+""")
+    prediction = rw.predict(scenario)
+    assert prediction.receive_buffer_min_bytes == 50_000
+    assert prediction.period is not None and prediction.period.packets == 25
+    assert [path.packets_per_period for path in prediction.paths] == [20, 5]
+    assert prediction.blocking_time_max_s == pytest.approx(0.105)
+    assert rw.Prediction.__annotations__.keys() == prediction.to_dict().keys()
+    assert rw.PathPrediction.__annotations__.keys() == prediction.to_dict()["paths"][0].keys()
+    assert "physical limit" in prediction._repr_html_()
+
+
+def test_prediction_and_run_know_the_same_limit(scenario: rw.Scenario, run: rw.Run) -> None:
+    assert rw.predict(scenario).flow_control_bound_bps == run.flow_control_bound_bps
+    faster = rw.predict(scenario, set={"path.lte.rtt": "20 ms"})
+    assert faster.flow_control_bound_bps > run.flow_control_bound_bps
+
+
+def test_the_command_predicts_the_same_bytes(command: str, scenario_file: Path) -> None:
+    arguments = [command, "predict", str(scenario_file), "--json"]
+    printed = subprocess.run(arguments, check=True, capture_output=True, text=True).stdout
+    assert rw.predict(scenario_file).json() + "\n" == printed
+    assert json.loads(printed)["schema"] == "ropewalk.predict/1"

@@ -1,0 +1,49 @@
+"""The types that the package promises hold together."""
+
+from __future__ import annotations
+
+import inspect
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+import ropewalk as rw
+from ropewalk import _ropewalk
+
+
+def test_the_package_says_that_it_is_typed() -> None:
+    assert files("ropewalk").joinpath("py.typed").is_file()
+
+
+def test_the_stub_names_what_the_native_module_has() -> None:
+    stub = Path(str(files("ropewalk").joinpath("_ropewalk.pyi"))).read_text(encoding="utf-8")
+    for name in dir(_ropewalk):
+        if not name.startswith("__"):
+            assert f"def {name}(" in stub or f"class {name}:" in stub, name
+    assert "__version__" in stub and _ropewalk.__version__ == rw.__version__
+
+
+def test_everything_public_is_documented() -> None:
+    for name in rw.__all__:
+        thing = getattr(rw, name)
+        if inspect.isclass(thing) or inspect.isfunction(thing):
+            assert inspect.getdoc(thing), name
+            members = vars(thing).items() if inspect.isclass(thing) else ()
+            for key, member in members:
+                if inspect.isfunction(member) and not key.startswith("_"):
+                    assert inspect.getdoc(member), f"{name}.{key}"
+
+
+def test_options_are_keyword_only() -> None:
+    for function, positional in [(rw.run, 1), (rw.compare, 1), (rw.predict, 1)]:
+        kinds = [p.kind for p in inspect.signature(function).parameters.values()]
+        assert kinds.count(inspect.Parameter.POSITIONAL_OR_KEYWORD) == positional
+        assert set(kinds[positional:]) == {inspect.Parameter.KEYWORD_ONLY}
+
+
+def test_the_types_are_sound() -> None:
+    api = pytest.importorskip("mypy.api")
+    root = Path(__file__).parents[1]
+    said, complained, status = api.run(["--config-file", str(root / "pyproject.toml"), str(root / "ropewalk")])
+    assert status == 0, said + complained
