@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
+from numpy.typing import NDArray
+
 # Longer tables show their head and their tail.
 _ROWS = 20
 
@@ -50,7 +52,7 @@ def pairs(rows: Iterable[tuple[str, str]]) -> str:
     return f"<table><tbody>{body}</tbody></table>"
 
 
-def table(columns: Mapping[str, Sequence[Any]]) -> str:
+def table(columns: Mapping[str, Sequence[Any] | NDArray[Any]]) -> str:
     """Columns, shortened in the middle if there are many rows."""
     count = len(next(iter(columns.values()), ()))
     shown = list(range(count))

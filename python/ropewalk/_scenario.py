@@ -172,8 +172,11 @@ def _toml(key: str, value: Any) -> str:
             return "{ " + ", ".join(pairs) + " }"
         case list() | tuple():
             return "[" + ", ".join(_toml(key, v) for v in value) + "]"
-        case int() | float():
-            return repr(value)
+        case int():
+            return str(int(value))
+        case float():
+            # NumPy's float64 is a float, but its repr is not a number.
+            return repr(float(value))
         case PathLike():
             return _toml(key, value.__fspath__())
     # NumPy's scalars know their Python value.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,7 +33,7 @@ class Table:
         self._types = dict(table.types())
 
     @classmethod
-    def from_columns(cls, columns: dict[str, Sequence[Any]]) -> Table:
+    def from_columns(cls, columns: Mapping[str, Sequence[Any]]) -> Table:
         """A table of columns, each all text or all numbers (None for unknown)."""
         return cls(native.Table.from_columns([(k, list(v)) for k, v in columns.items()]))
 

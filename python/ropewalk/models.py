@@ -89,7 +89,7 @@ def blocking_time_max_s(
     """
     cases = _Cases(rate_bps, rtt_s, forward_delay_s, None, sizes=[packet_bytes])
     out = cases.answers()
-    native.blocking_time_max_s(cases.paths, cases.buffers, cases.sizes[0], out)
+    native.blocking_time_max_s(cases.paths, cases.buffers, cases.sizes[0], out.reshape(-1))
     return _plain(out)
 
 
@@ -111,7 +111,7 @@ def receive_buffer_min_bytes(rate_bps: ArrayLike, rtt_s: ArrayLike) -> Answer:
     """
     cases = _Cases(rate_bps, rtt_s, None, None, sizes=[])
     out = cases.answers()
-    native.receive_buffer_min_bytes(cases.paths, cases.buffers, out)
+    native.receive_buffer_min_bytes(cases.paths, cases.buffers, out.reshape(-1))
     return _plain(out)
 
 
@@ -158,7 +158,7 @@ def flow_control_bound(
         cases.buffers,
         (cases.sizes[0], cases.sizes[1], cases.sizes[2]),
         whole_packets,
-        (bound, windows, shares, spare),
+        (bound.reshape(-1), windows.reshape(-1), shares.reshape(-1), spare.reshape(-1)),
     )
     return FlowControlBound(_plain(bound), windows, shares, _plain(spare))
 
@@ -181,9 +181,9 @@ def blocking_time_two_paths_s(
     ModelError
         A number out of range.
     """
-    arguments = _columns(slow_rate_bps, slow_rtt_s, fast_rate_bps, fast_rtt_s, packet_bytes)
-    out = np.empty(arguments[0].shape)
-    native.blocking_time_two_paths_s(arguments, out)
+    given = (slow_rate_bps, slow_rtt_s, fast_rate_bps, fast_rtt_s, packet_bytes)
+    arguments, out = _elementwise(*given)
+    native.blocking_time_two_paths_s(arguments, out.reshape(-1))
     return _plain(out)
 
 
@@ -199,9 +199,8 @@ def asymmetry(
     ModelError
         A number that is not above 0.
     """
-    arguments = _columns(rate_0_bps, rtt_0_s, rate_1_bps, rtt_1_s)
-    out = np.empty(arguments[0].shape)
-    native.asymmetry(arguments, out)
+    arguments, out = _elementwise(rate_0_bps, rtt_0_s, rate_1_bps, rtt_1_s)
+    native.asymmetry(arguments, out.reshape(-1))
     return _plain(out)
 
 
@@ -277,12 +276,11 @@ class _Cases:
         if self.paths == 0:
             raise ModelError("0 path(s) given: the last axis has one entry per path")
         rate, rtt, delay, reverse = (
-            None if each is None else np.ascontiguousarray(np.broadcast_to(each, shape))
-            for each in columns
+            None if each is None else _flat(each, shape) for each in columns
         )
         assert rate is not None and rtt is not None
         self.buffers = (rate, rtt, delay, reverse)
-        self.sizes = [np.ascontiguousarray(np.broadcast_to(s, self.shape)) for s in of_case]
+        self.sizes = [_flat(each, self.shape) for each in of_case]
 
     def answers(self) -> NDArray[np.float64]:
         return np.empty(self.shape)
@@ -291,9 +289,17 @@ class _Cases:
         return np.empty((*self.shape, self.paths))
 
 
-def _columns(*arguments: ArrayLike) -> list[NDArray[np.float64]]:
+def _elementwise(
+    *arguments: ArrayLike,
+) -> tuple[list[NDArray[np.float64]], NDArray[np.float64]]:
+    """The arguments as flat columns of one length, and room for the answers in their shape."""
     arrays = np.broadcast_arrays(*(_floats(each) for each in arguments))
-    return [np.ascontiguousarray(each) for each in arrays]
+    return [np.array(each).reshape(-1) for each in arrays], np.empty(arrays[0].shape)
+
+
+def _flat(values: NDArray[np.float64], shape: tuple[int, ...]) -> NDArray[np.float64]:
+    """The values broadcast to a shape, then in a row: the native half knows no shapes."""
+    return np.array(np.broadcast_to(values, shape)).reshape(-1)
 
 
 def _floats(values: ArrayLike) -> NDArray[np.float64]:

@@ -55,6 +55,16 @@ def test_the_same_seed_gives_the_same_bytes_and_another_one_does_not(scenario: r
     assert one.goodput_bps != other.goodput_bps
 
 
+@pytest.mark.parametrize("scheduler", rw.schedulers())
+def test_looking_changes_nothing(scenario: rw.Scenario, scheduler: str) -> None:
+    for seed in range(4):
+        seen, unseen = (
+            rw.run(scenario, scheduler=scheduler, seed=seed, series=series, sequence=sequence)
+            for series, sequence in ((True, "3 s"), (False, None))
+        )
+        assert without_timing(seen.json()) == without_timing(unseen.json()), seed
+
+
 def test_eight_runs_on_threads_are_the_eight_runs_in_turn(scenario: rw.Scenario) -> None:
     seeds = range(8)
     with ThreadPoolExecutor(8) as pool:

@@ -16,7 +16,7 @@ pub struct ScenarioArgs {
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub sets: Vec<String>,
     /// Root of all randomness, instead of transfer.seed
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub seed: Option<u64>,
     /// Scheduler, instead of transfer.scheduler
     #[arg(long, value_name = "NAME", value_parser = str::parse::<SchedulerName>)]

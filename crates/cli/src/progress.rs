@@ -77,14 +77,7 @@ mod tests {
     #[test]
     fn the_result_of_the_work_comes_back_and_every_step_counts() {
         let progress = Progress::new(3);
-        let work = || {
-            (0..3)
-                .map(|i| {
-                    progress.step();
-                    i
-                })
-                .sum::<u32>()
-        };
+        let work = || (0..3).inspect(|_| progress.step()).sum::<u32>();
         assert_eq!(with_bar("adding", &progress, work), 3);
         assert_eq!(progress.done.load(Ordering::Relaxed), 3);
     }

@@ -89,17 +89,17 @@ fn a_report_of_a_comparison_holds_every_run() {
 }
 
 #[test]
-fn a_scenario_cannot_break_out_of_the_report() {
+fn a_name_cannot_break_out_of_the_report() {
     let room = Room::new("report-hostile");
-    let text = "[transfer]\nduration = '1 s'\n[[path]]\nname = '</script><!-- /*REPORT_JS*/'\n\
-        rate = '1 Mbit/s'\nrtt = '20 ms'\n";
-    fs::write(room.file("odd.toml"), text).expect("a file");
-    let done = room.ropewalk(&["run", "odd.toml", "--report", "r.html"]);
-    if done.status() == 2 {
-        return done.refused(&["name"]);
-    }
-    let report = document_of(&fs::read_to_string(room.file("r.html")).expect("a report"));
-    assert_eq!(report["runs"][0]["result"]["paths"][0]["name"], "</script><!-- /*REPORT_JS*/");
+    let name = "<!-- <script> REPORT_DATA.toml";
+    let text = "[transfer]\nduration = '1 s'\n[[path]]\nrate = '1 Mbit/s'\nrtt = '20 ms'\n";
+    fs::write(room.file(name), text).expect("a file");
+    room.ropewalk(&["run", name, "--report", "r.html"]).good();
+    let page = fs::read_to_string(room.file("r.html")).expect("a report");
+    let report = document_of(&page);
+    let title = report["title"].as_str().expect("text");
+    assert!(title.starts_with("<!-- <script> REPORT_DATA, "), "{title}");
+    assert!(!page.contains("<!-- <script>"), "the page has it with its `<` escaped");
 }
 
 #[test]

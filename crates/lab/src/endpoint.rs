@@ -10,8 +10,8 @@ use ropewalk_netsim::{Host, Outbox, Packet, Port, RouteId};
 /// What travels in the simulated network.
 #[derive(Clone, Debug)]
 pub enum Wire {
-    /// A packet of one of ours.
-    Sctp(SctpPacket),
+    /// A packet of one of ours; boxed, for it is moved at every hop.
+    Sctp(Box<SctpPacket>),
     /// Somebody else's.
     Cross(u64),
 }
@@ -161,7 +161,7 @@ impl Endpoint {
         self.write(now);
         while let Some(transmit) = self.association.poll_transmit(now) {
             let size = transmit.packet.wire_len() + self.lower_header;
-            let mut packet = Packet::new(size, self.flow, Wire::Sctp(transmit.packet));
+            let mut packet = Packet::new(size, self.flow, Wire::Sctp(Box::new(transmit.packet)));
             packet.round = transmit.round;
             out.send(self.routes[transmit.path.index()], packet);
         }
@@ -243,7 +243,7 @@ impl Host<Wire> for Endpoint {
         if now < self.marks_until {
             self.mark(now, path.0, &sctp);
         }
-        self.association.handle_datagram(now, path, sctp);
+        self.association.handle_datagram(now, path, *sctp);
         self.drain(now, out);
     }
 

@@ -3,10 +3,7 @@
 use std::thread::available_parallelism;
 
 use clap::Args;
-use ropewalk_lab::compare::{
-    CompareOptions, Compared, Comparison, Estimate, Summary, Variant, compare,
-};
-use ropewalk_lab::report::{ReportKind, ReportRun};
+use ropewalk_lab::compare::{CompareOptions, Comparison, Estimate, Summary, Variant, compare};
 use ropewalk_scenario::{Named, SchedulerName};
 
 use crate::args::ScenarioArgs;

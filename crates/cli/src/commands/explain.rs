@@ -22,7 +22,7 @@ pub struct ExplainArgs {
     #[command(flatten)]
     scenario: ScenarioArgs,
     /// Only decisions about this chunk of data, counted from 0
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     chunk: Option<u64>,
     /// Only decisions from this time on, for example '2.5 s'
     #[arg(long, value_name = "TIME", conflicts_with = "chunk")]

@@ -80,8 +80,11 @@ impl GapMemory {
         const STRIDE: usize = 16;
         let mut same = 0;
         for (old, new) in old.chunks_exact(STRIDE).zip(blocks.chunks_exact(STRIDE)) {
-            let differing = old.iter().zip(new).filter(|pair| !equal(pair)).count();
-            if differing > 0 {
+            let difference = old.iter().zip(new).fold(0, |sum, (old, new)| {
+                sum | (old.start.wrapping_sub(moved) ^ new.start)
+                    | (old.end.wrapping_sub(moved) ^ new.end)
+            });
+            if difference != 0 {
                 break;
             }
             same += STRIDE;

@@ -131,6 +131,16 @@ pub struct DelayStamp {
     pub sent: u64,
 }
 
+impl DelayStamp {
+    /// Bytes of the chunk.
+    pub const WIRE_LEN: u32 = CHUNK_HEADER + 8;
+}
+
+impl DelayEcho {
+    /// Bytes of the chunk.
+    pub const WIRE_LEN: u32 = CHUNK_HEADER + 20;
+}
+
 /// Timestamps beside a SACK (Sarwar et al., 2013, `T_r` and `T_e`): of the packet that is
 /// acknowledged, on whose path the SACK returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -187,10 +197,6 @@ pub enum Chunk {
     ShutdownComplete,
     /// ABORT.
     Abort(AbortCause),
-    /// Timestamp beside DATA.
-    DelayStamp(DelayStamp),
-    /// Timestamps beside a SACK.
-    DelayEcho(DelayEcho),
 }
 
 impl Chunk {
@@ -211,8 +217,6 @@ impl Chunk {
             Self::Heartbeat(_) | Self::HeartbeatAck(_) => CHUNK_HEADER + 4 + 16,
             Self::Shutdown(_) => CHUNK_HEADER + 4,
             Self::Abort(_) => CHUNK_HEADER + 4,
-            Self::DelayStamp(_) => CHUNK_HEADER + 8,
-            Self::DelayEcho(_) => CHUNK_HEADER + 20,
         }
     }
 }

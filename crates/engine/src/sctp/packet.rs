@@ -2,13 +2,18 @@
 
 use smallvec::SmallVec;
 
-use super::chunk::Chunk;
+use super::chunk::{Chunk, DelayEcho, DelayStamp};
 
 /// A packet of typed chunks. One chunk costs no allocation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Packet {
     /// Verification tag.
     pub tag: u32,
+    /// The chunk with the sender's timestamp, if there is one. Kept beside the list, so that a
+    /// packet of one DATA chunk costs no allocation with it.
+    pub stamp: Option<DelayStamp>,
+    /// The chunk with the receiver's timestamps, if there is one.
+    pub echo: Option<DelayEcho>,
     /// Chunks in order.
     pub chunks: SmallVec<[Chunk; 1]>,
 }
@@ -19,14 +24,15 @@ impl Packet {
 
     /// A packet of one chunk.
     pub fn of(tag: u32, chunk: Chunk) -> Self {
-        let mut chunks = SmallVec::new();
-        chunks.push(chunk);
-        Self { tag, chunks }
+        let chunks = SmallVec::from_buf([chunk]);
+        Self { tag, stamp: None, echo: None, chunks }
     }
 
     /// Bytes of the SCTP packet, without what lies below it.
     #[inline]
     pub fn wire_len(&self) -> u32 {
-        Self::HEADER + self.chunks.iter().map(Chunk::wire_len).sum::<u32>()
+        let stamp = if self.stamp.is_some() { DelayStamp::WIRE_LEN } else { 0 };
+        let echo = if self.echo.is_some() { DelayEcho::WIRE_LEN } else { 0 };
+        Self::HEADER + stamp + echo + self.chunks.iter().map(Chunk::wire_len).sum::<u32>()
     }
 }

@@ -9,7 +9,7 @@
 //! 3. No path is used whose losses cost the others more than it carries: each loss leaves a hole
 //!    for a while, and what the others bring meanwhile must fit into the buffer.
 
-use ropewalk_base::{Duration, Rate};
+use ropewalk_base::{Duration, Rate, Time};
 
 use crate::scheduler::PathView;
 
@@ -50,17 +50,40 @@ struct Estimate {
     loss: f64,
 }
 
+/// What the guard decided for a path.
+#[derive(Clone, Copy, Debug)]
+struct Verdict {
+    window_most: u64,
+    earliest_position: u64,
+}
+
+impl Verdict {
+    const FREE: Self = Self { window_most: u64::MAX, earliest_position: 0 };
+}
+
+/// How often verdicts are renewed, per shortest round trip: estimates move no faster.
+const RENEWALS_PER_ROUND_TRIP: u64 = 16;
+
 /// The guard.
 #[derive(Clone, Debug)]
 pub struct Guard {
     on: bool,
     known: Vec<Estimate>,
+    verdicts: Vec<Verdict>,
+    valid_until: Time,
+    valid_for: (u64, u64),
 }
 
 impl Guard {
     /// A guard that is on or off.
     pub const fn new(on: bool) -> Self {
-        Self { on, known: Vec::new() }
+        Self {
+            on,
+            known: Vec::new(),
+            verdicts: Vec::new(),
+            valid_until: Time::ZERO,
+            valid_for: (0, 0),
+        }
     }
 
     /// Whether it is on.
@@ -68,21 +91,39 @@ impl Guard {
         self.on
     }
 
-    /// Sets `window` and `earliest_position` of each path.
-    pub fn apply(&mut self, shared: SharedWindow, views: &mut [PathView]) {
-        if !self.on {
+    /// Sets `window` and `earliest_position` of each path. `epoch` counts losses and changes of
+    /// paths; verdicts do not outlive one.
+    #[inline]
+    pub fn apply(&mut self, now: Time, epoch: u64, shared: SharedWindow, views: &mut [PathView]) {
+        if !self.on || views.len() < 2 {
             return;
         }
+        if now >= self.valid_until || self.valid_for != (epoch, shared.buffer) {
+            self.renew(shared, views);
+            let shortest = views.iter().filter_map(|p| p.srtt).min().unwrap_or(Duration::ZERO);
+            self.valid_until = now + shortest / RENEWALS_PER_ROUND_TRIP;
+            self.valid_for = (epoch, shared.buffer);
+        }
+        for (view, verdict) in views.iter_mut().zip(&self.verdicts) {
+            view.window = view.window.min(verdict.window_most);
+            view.earliest_position = verdict.earliest_position;
+        }
+    }
+
+    fn renew(&mut self, shared: SharedWindow, views: &[PathView]) {
+        self.verdicts.clear();
+        self.verdicts.resize(views.len(), Verdict::FREE);
         self.known.clear();
         self.known.extend(views.iter().enumerate().filter_map(|(i, p)| Estimate::of(i, p)));
         if self.known.len() < 2 || self.is_ample(shared) {
             return;
         }
         for path in &self.known {
-            limit_to_pipe(shared, &mut views[path.index]);
+            let limit = pipe_limit(shared, &views[path.index]);
+            self.verdicts[path.index].window_most = limit;
         }
-        self.drop_harmful(shared, views);
-        self.set_positions(shared, views);
+        self.drop_harmful(shared);
+        self.set_positions(shared);
     }
 
     /// Whether the buffer holds all that the paths can have outstanding over the longest round
@@ -106,7 +147,7 @@ impl Guard {
     }
 
     /// Rule 3. The path that carries most is never dropped.
-    fn drop_harmful(&mut self, shared: SharedWindow, views: &mut [PathView]) {
+    fn drop_harmful(&mut self, shared: SharedWindow) {
         let quickest = self.known.iter().map(|p| p.forward).fold(f64::MAX, f64::min);
         let Some(most) = self.known.iter().map(|p| p.rate).max_by(f64::total_cmp) else { return };
         let chunk = shared.chunk as f64;
@@ -121,14 +162,14 @@ impl Guard {
             let cost = path.loss * (others * hole - spare).max(0.0);
             let keep = path.rate >= most || cost < HARM_LIMIT * chunk;
             if !keep {
-                views[path.index].window = 0;
+                self.verdicts[path.index].window_most = 0;
             }
             keep
         });
     }
 
     /// Rule 2.
-    fn set_positions(&self, shared: SharedWindow, views: &mut [PathView]) {
+    fn set_positions(&mut self, shared: SharedWindow) {
         for path in &self.known {
             let sooner = |other: &&Estimate| other.forward < path.forward;
             let before: f64 = (self.known.iter().filter(sooner))
@@ -136,7 +177,7 @@ impl Guard {
                 .sum();
             let spare = self.spare(shared, path.forward);
             let earliest = (before - spare).max(0.0) / shared.chunk as f64;
-            views[path.index].earliest_position = earliest as u64;
+            self.verdicts[path.index].earliest_position = earliest as u64;
         }
     }
 }
@@ -184,12 +225,11 @@ fn is_queueing(path: &PathView) -> bool {
 }
 
 /// Rule 1.
-fn limit_to_pipe(shared: SharedWindow, path: &mut PathView) {
-    let (Some(rate), Some(least)) = (path.rate, path.min_rtt) else { return };
+fn pipe_limit(shared: SharedWindow, path: &PathView) -> u64 {
+    let (Some(rate), Some(least)) = (path.rate, path.min_rtt) else { return u64::MAX };
     let pipe = rate.as_bps() as f64 / 8e9 * least.as_nanos() as f64;
     let gain = if path.loss > LOSSY { LOSSY_PIPE_GAIN } else { PIPE_GAIN };
-    let limit = gain * pipe + SLACK_CHUNKS * shared.chunk as f64;
-    path.window = path.window.min(limit as u64);
+    (gain * pipe + SLACK_CHUNKS * shared.chunk as f64) as u64
 }
 
 /// The longest round trip that our own queueing explains while rule 1 holds, with one chunk to

@@ -19,7 +19,7 @@ fn bulk(pair: &mut Pair, millis: u64) {
 }
 
 fn ample(paths: usize) -> Config {
-    let mut settings = config(paths, 1 << 21);
+    let mut settings = config(paths, 1 << 17);
     settings.guard = false;
     settings
 }
@@ -30,7 +30,7 @@ fn unequal_paths_without_loss_see_no_fast_retransmit() {
         let one = || crate::driver::scheduler(name);
         let mut pair = Pair::with(&ample(2), &ample(2), &[10, 100], [one(), one()]);
         pair.connect();
-        bulk(&mut pair, 5000);
+        bulk(&mut pair, 3000);
         for counters in pair.counters(LEFT) {
             let again = if name == "redundant" { 0 } else { counters.retransmitted };
             assert_eq!((counters.fast_retransmits, counters.timeouts, again), (0, 0, 0), "{name}");
@@ -93,6 +93,8 @@ fn each_policy_sends_lost_chunks_where_it_says() {
     for (name, policy) in RetransmissionPolicy::ALL {
         let mut settings = ample(2);
         settings.retransmission = policy;
+        // Well below the peer's window, so that later data shows the loss.
+        settings.initial_ssthresh = Some(20_000);
         let mut pair = Pair::up(&settings, &[50, 20]);
         bulk(&mut pair, 600);
         pair.log.clear();
@@ -147,7 +149,7 @@ fn retransmitted_after(sacks: &[(u32, &[(u16, u16)], u8)]) -> u64 {
         let gaps = gaps.iter().map(|(start, end)| GapBlock { start: *start, end: *end }).collect();
         let sack = Sack {
             cumulative: Serial32(first.0.wrapping_add(*cumulative).wrapping_sub(1)),
-            window: 1 << 21,
+            window: 1 << 17,
             gaps,
             duplicates: Vec::new(),
             data_packets: *data_packets,

@@ -80,8 +80,6 @@ pub fn name(chunk: &Chunk) -> &'static str {
         Chunk::ShutdownAck => "SHUTDOWN ACK",
         Chunk::ShutdownComplete => "SHUTDOWN COMPLETE",
         Chunk::Abort(_) => "ABORT",
-        Chunk::DelayStamp(_) => "stamp",
-        Chunk::DelayEcho(_) => "echo",
     }
 }
 

@@ -4,14 +4,24 @@ use ropewalk_base::{Duration, Time};
 use ropewalk_engine::Payload;
 use ropewalk_engine::path::PathStatus;
 use ropewalk_engine::sctp::association::CloseReason;
-use ropewalk_engine::sctp::{Chunk, Event, HeartbeatInfo, Packet};
+use ropewalk_engine::sctp::{Chunk, Config, Event, HeartbeatInfo, Packet};
 
 use crate::driver::{FULL, Fate, LEFT, Pair, RIGHT, at_ms, config, ms};
 
+/// No guard, so that both paths carry data.
+fn two_paths() -> Config {
+    let mut settings = config(2, 1 << 20);
+    settings.guard = false;
+    settings
+}
+
+/// A user who sends four chunks every 20 ms.
 fn bulk(pair: &mut Pair, millis: u64) {
     for _ in 0..millis / 20 {
-        while pair.ends[LEFT].send_room() > 0 {
-            pair.queue(LEFT, 0, Payload::Length(FULL), false);
+        for _ in 0..4 {
+            if pair.ends[LEFT].send_room() > 0 {
+                pair.queue(LEFT, 0, Payload::Length(FULL), false);
+            }
         }
         pair.drain(LEFT);
         pair.run_for(ms(20));
@@ -28,7 +38,7 @@ fn changes(pair: &Pair, path: u8) -> Vec<(Time, PathStatus)> {
 
 #[test]
 fn a_path_carries_no_data_before_its_heartbeat_was_answered() {
-    let mut pair = Pair::new(&config(2, 1 << 20), &[10, 50]);
+    let mut pair = Pair::new(&two_paths(), &[10, 50]);
     pair.script(|sent| if sent.path == 1 && sent.from == RIGHT { Fate::Drop } else { Fate::Arrive });
     pair.send_full(LEFT, 30);
     pair.run_until(at_ms(5000));
@@ -44,7 +54,7 @@ fn a_path_carries_no_data_before_its_heartbeat_was_answered() {
 
 #[test]
 fn after_one_timeout_a_path_is_doubted_probed_at_once_and_given_no_data() {
-    let mut pair = Pair::up(&config(2, 1 << 20), &[10, 30]);
+    let mut pair = Pair::up(&two_paths(), &[10, 30]);
     bulk(&mut pair, 500);
     pair.script(|sent| if sent.path == 1 { Fate::Drop } else { Fate::Arrive });
     pair.log.clear();
@@ -63,7 +73,7 @@ fn after_one_timeout_a_path_is_doubted_probed_at_once_and_given_no_data() {
 
 #[test]
 fn a_doubted_path_that_answers_returns_with_a_window_of_one_chunk() {
-    let mut pair = Pair::up(&config(2, 1 << 20), &[10, 30]);
+    let mut pair = Pair::up(&two_paths(), &[10, 30]);
     bulk(&mut pair, 500);
     pair.script(|sent| if sent.path == 1 { Fate::Drop } else { Fate::Arrive });
     // Until path 1 is doubted, and no further data is queued.
@@ -85,12 +95,12 @@ fn a_doubted_path_that_answers_returns_with_a_window_of_one_chunk() {
     assert!(window.is_some_and(|w| w <= 2 * 1468), "{window:?}");
     let before = pair.counters(LEFT)[1].delivered_bytes;
     bulk(&mut pair, 2000);
-    assert!(pair.counters(LEFT)[1].delivered_bytes > before + 50_000, "it is used again");
+    assert!(pair.counters(LEFT)[1].delivered_bytes > before + 20_000, "it is used again");
 }
 
 #[test]
 fn more_errors_than_path_max_retrans_make_a_path_inactive_and_one_answer_brings_it_back() {
-    let mut pair = Pair::up(&config(2, 1 << 20), &[10, 30]);
+    let mut pair = Pair::up(&two_paths(), &[10, 30]);
     bulk(&mut pair, 300);
     pair.script(|sent| if sent.path == 1 { Fate::Drop } else { Fate::Arrive });
     bulk(&mut pair, 100_000);
@@ -107,7 +117,7 @@ fn more_errors_than_path_max_retrans_make_a_path_inactive_and_one_answer_brings_
 
 #[test]
 fn a_peer_that_stops_answering_everywhere_ends_the_association() {
-    let mut pair = Pair::up(&config(2, 1 << 20), &[10, 30]);
+    let mut pair = Pair::up(&two_paths(), &[10, 30]);
     bulk(&mut pair, 300);
     pair.script(|_| Fate::Drop);
     pair.run_for(Duration::from_secs(2000));
@@ -117,7 +127,7 @@ fn a_peer_that_stops_answering_everywhere_ends_the_association() {
 
 #[test]
 fn an_idle_association_keeps_itself_alive_and_notices_a_dead_peer() {
-    let mut pair = Pair::up(&config(2, 1 << 20), &[10, 30]);
+    let mut pair = Pair::up(&two_paths(), &[10, 30]);
     pair.run_for(Duration::from_secs(200));
     for path in 0..2 {
         let asked = pair.log.iter().filter(|s| s.path == path && s.from == LEFT && s.names() == ["HEARTBEAT"]);
@@ -130,7 +140,7 @@ fn an_idle_association_keeps_itself_alive_and_notices_a_dead_peer() {
 
 #[test]
 fn a_heartbeat_ack_counts_only_with_its_nonce_and_on_its_path() {
-    let mut pair = Pair::new(&config(2, 1 << 20), &[10, 50]);
+    let mut pair = Pair::new(&two_paths(), &[10, 50]);
     pair.script(|sent| if sent.path == 1 && sent.from == RIGHT { Fate::Drop } else { Fate::Arrive });
     pair.run_until(at_ms(500));
     let asked = pair.log.iter().find(|s| s.from == LEFT && s.path == 1).expect("a HEARTBEAT");
@@ -149,7 +159,7 @@ fn a_heartbeat_ack_counts_only_with_its_nonce_and_on_its_path() {
 #[test]
 fn one_way_of_a_path_may_fail_and_the_transfer_goes_on_over_the_other() {
     for dead in [LEFT, RIGHT] {
-        let mut pair = Pair::up(&config(2, 1 << 18), &[10, 30]);
+        let mut pair = Pair::up(&two_paths(), &[10, 30]);
         bulk(&mut pair, 300);
         pair.script(move |sent| {
             if sent.path == 1 && sent.from == dead { Fate::Drop } else { Fate::Arrive }
@@ -157,6 +167,6 @@ fn one_way_of_a_path_may_fail_and_the_transfer_goes_on_over_the_other() {
         bulk(&mut pair, 3000);
         let before = pair.read_bytes(RIGHT);
         bulk(&mut pair, 3000);
-        assert!(pair.read_bytes(RIGHT) > before + 500_000, "dead from {dead}");
+        assert!(pair.read_bytes(RIGHT) > before + 200_000, "dead from {dead}");
     }
 }

@@ -62,15 +62,16 @@ fn a_wrong_tag_makes_every_chunk_a_nothing() {
         Chunk::ShutdownAck,
         Chunk::ShutdownComplete,
         Chunk::Abort(AbortCause::User),
-        Chunk::DelayStamp(DelayStamp { sent: 1 }),
-        Chunk::DelayEcho(DelayEcho { path: 0, sent: 1, received: 2 }),
     ];
     for chunk in chunks {
         for tag in [0, 1, u32::MAX] {
             for end in [LEFT, RIGHT] {
                 let before = format!("{:?}", pair.ends[end]);
                 let sent = pair.log.len();
-                pair.inject(end, 0, Packet::of(tag, chunk.clone()));
+                let mut packet = Packet::of(tag, chunk.clone());
+                packet.stamp = Some(DelayStamp { sent: 1 });
+                packet.echo = Some(DelayEcho { path: 0, sent: 1, received: 2 });
+                pair.inject(end, 0, packet);
                 assert_eq!(format!("{:?}", pair.ends[end]), before, "{chunk:?} under tag {tag}");
                 assert_eq!(pair.log.len(), sent, "an answer to {chunk:?} under tag {tag}");
             }
@@ -194,8 +195,9 @@ fn timestamps_from_a_broken_clock_do_no_harm() {
     for (path, sent, received) in
         [(0, 0, u64::MAX / 2), (0, u64::MAX / 2, 0), (0, 1 << 63, 0), (1, 0, 1 << 63), (9, 1, 2), (255, 0, 0)]
     {
-        let echo = Chunk::DelayEcho(DelayEcho { path, sent, received });
-        pair.inject(LEFT, 0, Packet::of(tag, echo));
+        let mut packet = Packet::of(tag, Chunk::CookieAck);
+        packet.echo = Some(DelayEcho { path, sent, received });
+        pair.inject(LEFT, 0, packet);
         pair.send(LEFT, 20_000);
         pair.run_for(ms(1000));
     }

@@ -82,14 +82,14 @@ fn duplicates_and_the_immediate_bit_are_answered_at_once() {
 #[test]
 fn a_long_transfer_costs_half_a_sack_per_packet_however_unequal_the_paths() {
     for loss in [false, true] {
-        let mut pair = Pair::up(&config(2, 1 << 20), &[10, 100]);
+        let mut pair = Pair::up(&config(2, 1 << 17), &[10, 100]);
         let mut count = 0u32;
         pair.script(move |sent| {
             count += u32::from(sent.data().next().is_some());
             let hit = loss && sent.data().next().is_some() && count.is_multiple_of(50);
             if hit { Fate::Drop } else { Fate::Arrive }
         });
-        for _ in 0..100 {
+        for _ in 0..50 {
             while pair.ends[LEFT].send_room() > 0 {
                 pair.queue(LEFT, 0, ropewalk_engine::Payload::Length(FULL), false);
             }
@@ -99,7 +99,7 @@ fn a_long_transfer_costs_half_a_sack_per_packet_however_unequal_the_paths() {
         let packets = pair.data_times(LEFT).len();
         let sacks = pair.count(RIGHT, "SACK");
         let share = sacks as f64 / packets as f64;
-        assert!(packets > 2000, "{packets} packets");
+        assert!(packets > 1000, "{packets} packets");
         assert!((0.45..0.6).contains(&share), "loss {loss}: {share} SACKs per packet");
     }
 }

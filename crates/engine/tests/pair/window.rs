@@ -91,6 +91,7 @@ fn ten_on_their_way() -> (Pair, u32, u32) {
     let mut settings = config(2, 1 << 20);
     settings.initial_window = Some(100_000);
     settings.max_burst = 0;
+    settings.guard = false;
     let mut pair = Pair::up(&settings, &[10, 100]);
     pair.send_full(LEFT, 2);
     pair.run_for(ms(500));
@@ -99,6 +100,7 @@ fn ten_on_their_way() -> (Pair, u32, u32) {
     pair.log.clear();
     pair.script(|sent| if sent.from == RIGHT { Fate::Arrive } else { Fate::Drop });
     pair.send_full(LEFT, 10);
+    assert_eq!(pair.log.len(), 10, "all leave at once");
     let sent = pair.log.iter().flat_map(|s| s.data()).map(|d| d.tsn.0);
     let before = sent.min().expect("data").wrapping_sub(1);
     (pair, tag, before)

@@ -1,6 +1,5 @@
 //! Decisions in words.
 
-use ropewalk_base::PathId;
 use ropewalk_engine::record::{DecisionRecord, PathSnapshot};
 use ropewalk_engine::scheduler::{Action, Reason};
 
@@ -132,7 +131,7 @@ pub const ALL: [Reason; 18] = [
 
 #[cfg(test)]
 mod tests {
-    use ropewalk_base::Time;
+    use ropewalk_base::{PathId, Time};
 
     use super::*;
 

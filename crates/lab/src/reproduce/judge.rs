@@ -26,9 +26,8 @@ pub fn judge(expected: &Expected, entry: &Entry, runs: &Runs) -> Vec<Row> {
         Kind::Claim => claim(expected, entry, runs).map(|row| vec![row]),
     };
     judged.unwrap_or_else(|error| {
-        let failed =
-            Row { verdict: Verdict::Failed, reason: Some(error), ..blank(expected, entry) };
-        vec![failed]
+        let reason = Some(format!("{}: {error}", entry.id));
+        vec![Row { verdict: Verdict::Failed, reason, ..blank(expected, entry) }]
     })
 }
 

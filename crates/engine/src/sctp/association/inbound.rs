@@ -2,7 +2,7 @@
 
 use ropewalk_base::{PathId, Serial32, Time};
 
-use super::super::chunk::{AbortCause, Chunk, Data, DataFlags, DelayEcho, GapBlock, Sack};
+use super::super::chunk::{AbortCause, Chunk, Data, DataFlags, DelayEcho, DelayStamp, GapBlock, Sack};
 use super::super::config::{Config, SackOptions};
 use super::{Association, Event};
 use crate::receive::{Arrival, ReceiveBuffer};
@@ -99,8 +99,8 @@ impl Inbound {
         let offset = |tsn: u64| (tsn - cumulative) as u16;
         let (first, second) = beyond.as_slices();
         for ranges in [first, second] {
-            let room = most - gaps.len();
-            gaps.extend(ranges.iter().take(room).map(|range| GapBlock {
+            let room = (most - gaps.len()).min(ranges.len());
+            gaps.extend(ranges[..room].iter().map(|range| GapBlock {
                 start: offset(range.start),
                 end: offset(range.end - 1),
             }));
@@ -128,13 +128,6 @@ impl Inbound {
 pub(super) struct DataSummary {
     any: bool,
     urgent: bool,
-    stamp: Option<u64>,
-}
-
-impl DataSummary {
-    pub fn note_stamp(&mut self, sent: u64) {
-        self.stamp = Some(sent);
-    }
 }
 
 impl Association {
@@ -175,11 +168,17 @@ impl Association {
 
     /// All chunks of a packet were taken in.
     #[inline]
-    pub(super) fn after_data(&mut self, now: Time, path: PathId, summary: DataSummary) {
+    pub(super) fn after_data(
+        &mut self,
+        now: Time,
+        path: PathId,
+        stamp: Option<DelayStamp>,
+        summary: DataSummary,
+    ) {
         if !summary.any {
             return;
         }
-        if let Some(sent) = summary.stamp {
+        if let Some(DelayStamp { sent }) = stamp {
             let received = now.as_nanos();
             self.inbound.echo = Some(DelayEcho { path: path.0, sent, received });
         }
@@ -203,9 +202,8 @@ impl Association {
     }
 
     /// The SACK that is owed, as chunks, with at most `room` bytes in all.
-    pub(super) fn sack_chunks(&mut self, room: u32) -> (Chunk, Option<Chunk>) {
-        const ECHO_BYTES: u32 = 24;
-        let (sack, echo) = self.inbound.take_sack(room.saturating_sub(ECHO_BYTES));
-        (Chunk::Sack(sack), echo.map(Chunk::DelayEcho))
+    pub(super) fn sack_chunks(&mut self, room: u32) -> (Chunk, Option<DelayEcho>) {
+        let (sack, echo) = self.inbound.take_sack(room.saturating_sub(DelayEcho::WIRE_LEN));
+        (Chunk::Sack(sack), echo)
     }
 }

@@ -138,6 +138,8 @@ pub struct Association {
     copies: Vec<(PathId, u64)>,
     /// Whether the views are of the current input.
     drained: bool,
+    /// Chunks of the unassigned queue that the span rule still lets go, kept while draining.
+    sendable_left: u64,
     chunk_limit: u32,
     was_full: bool,
 }
@@ -205,6 +207,7 @@ impl Association {
             rng,
             copies: Vec::new(),
             drained: false,
+            sendable_left: 0,
             chunk_limit,
             config,
             was_full: false,

@@ -56,7 +56,7 @@ impl Association {
         }
         let (sack, echo) = self.sack_chunks(self.packet_room(path));
         let mut packet = Packet::of(self.peer_tag, sack);
-        packet.chunks.extend(echo);
+        packet.echo = echo;
         self.transmit(path, packet)
     }
 
@@ -140,6 +140,10 @@ impl Association {
     /// New data, as the scheduler says.
     #[inline]
     fn next_new(&mut self, now: Time) -> Option<Transmit> {
+        if self.sendable_left == 0 {
+            // Chunks smaller than full ones may have left more room than was counted.
+            self.sendable_left = self.sendable();
+        }
         let mut scheduler = std::mem::take(&mut self.scheduler);
         let view = self.view(now, Occasion::NewData);
         let decision = scheduler.decide(&view);
@@ -204,10 +208,10 @@ impl Association {
     fn send_chunk(&mut self, now: Time, path: PathId, tsn: u64) -> Transmit {
         let mut chunks = SmallVec::new();
         let mut room = self.packet_room(path);
-        if self.config.delay_source == DelaySource::Timestamp {
-            let stamp = Chunk::DelayStamp(DelayStamp { sent: now.as_nanos() });
-            room -= stamp.wire_len();
-            chunks.push(stamp);
+        let stamp = (self.config.delay_source == DelaySource::Timestamp)
+            .then(|| DelayStamp { sent: now.as_nanos() });
+        if stamp.is_some() {
+            room -= DelayStamp::WIRE_LEN;
         }
         room -= self.board.record(tsn).bytes;
         chunks.push(self.launch(now, path, tsn));
@@ -225,7 +229,7 @@ impl Association {
             view.in_flight = in_flight;
             view.burst_room = burst * full;
         }
-        self.transmit(path, Packet { tag: self.peer_tag, chunks })
+        self.transmit(path, Packet { tag: self.peer_tag, stamp, echo: None, chunks })
     }
 
     /// Adds chunks from the head of the queue while they fit (RFC 9260, 6.10), if the path may
@@ -261,6 +265,9 @@ impl Association {
         let state = &mut self.paths[path.index()];
         let record = self.board.record(tsn);
         let (bytes, again) = (record.bytes, record.transmissions > 0);
+        if !again {
+            self.sendable_left = self.sendable_left.saturating_sub(1);
+        }
         let snapshot = state.rate.on_sent(now, state.flights.is_empty(), state.limited);
         let number = state.flights.push(Flight::new(tsn, bytes, now, snapshot, again));
         state.counters.sent_chunks += 1;
@@ -272,7 +279,7 @@ impl Association {
     /// The window is shut by the oldest chunk. If it is on its way on a path that takes longer than
     /// an open one would, or is overdue, it goes again on the open path that delivers it soonest.
     fn unblock(&mut self, now: Time, asked: bool) -> Option<Transmit> {
-        if !(asked || self.guard.is_on()) || self.sendable() > 0 {
+        if !(asked || self.guard.is_on()) || self.sendable_left > 0 {
             return None;
         }
         let tsn = self.board.cumulative() + 1;
@@ -304,7 +311,7 @@ impl Association {
     }
 
     fn finish_drain(&mut self, now: Time, idle: bool) {
-        let shut = !idle && self.sendable() == 0;
+        let shut = !idle && self.sendable_left == 0;
         let mut open = false;
         for (view, path) in self.views.iter().zip(&mut self.paths) {
             let has_room = view.usable && view.in_flight < view.window;
@@ -323,7 +330,7 @@ impl Association {
                 chunk: tsn.map(|tsn| tsn - first),
                 action: decision.action,
                 reason: decision.reason,
-                sendable: self.sendable(),
+                sendable: self.sendable_left,
                 paths: self.views.iter().map(Into::into).collect(),
             });
         }

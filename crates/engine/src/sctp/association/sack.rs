@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use ropewalk_base::{PathId, Time};
 
-use super::super::chunk::{AbortCause, DelayEcho, Sack};
+use super::super::chunk::{AbortCause, DelayEcho, GapBlock, Sack};
 use super::super::config::CwndUpdate;
 use super::{Association, Event};
 use crate::congestion::{AckSample, CongestionControl};
@@ -140,7 +140,10 @@ impl Association {
         }
         let cumulative = self.board.cumulative();
         let end = self.board.next_tsn();
-        let believed = sack.gaps.iter().filter(|g| g.start <= g.end && cumulative + (g.end as u64) < end);
+        let sane = |g: &&GapBlock| {
+            0 < g.start && g.start <= g.end && cumulative + (g.end as u64) < end
+        };
+        let believed = sack.gaps.iter().filter(sane);
         let bytes = believed.map(|g| {
             self.board.bytes_between(cumulative + g.start as u64, cumulative + g.end as u64)
         });

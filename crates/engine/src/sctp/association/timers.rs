@@ -72,7 +72,10 @@ impl Association {
             self.on_init(now, path, &packet, &init);
             return;
         }
-        let tag = packet.tag;
+        if let Some(echo) = &packet.echo {
+            self.on_delay_echo(now, echo);
+        }
+        let (tag, stamp) = (packet.tag, packet.stamp);
         let mut summary = DataSummary::default();
         for chunk in packet.chunks {
             self.on_chunk(now, path, tag, chunk, &mut summary);
@@ -80,7 +83,7 @@ impl Association {
                 return;
             }
         }
-        self.after_data(now, path, summary);
+        self.after_data(now, path, stamp, summary);
     }
 
     /// RFC 9260, 8.5: our tag, with exceptions for INIT (0) and COOKIE ECHO (checked with the
@@ -103,8 +106,6 @@ impl Association {
         match chunk {
             Chunk::Data(data) => self.on_data(now, data, summary),
             Chunk::Sack(sack) => self.on_sack(now, &sack),
-            Chunk::DelayStamp(stamp) => summary.note_stamp(stamp.sent),
-            Chunk::DelayEcho(echo) => self.on_delay_echo(now, &echo),
             // Only ever alone, under tag 0: handled before.
             Chunk::Init(_) => {}
             Chunk::InitAck(both) => self.on_init_ack(now, path, &both.0, &both.1),

@@ -26,8 +26,9 @@ impl Association {
             let view = self.view_of(now, id, usable, clock_offset);
             self.views.push(view);
         }
+        self.sendable_left = self.sendable();
         let shared = SharedWindow { buffer: self.offered, chunk: self.full_chunk() };
-        self.guard.apply(shared, &mut self.views);
+        self.guard.apply(now, self.epoch, shared, &mut self.views);
     }
 
     fn view_of(&self, now: Time, id: PathId, usable: bool, clock_offset: Option<i64>) -> PathView {
@@ -137,7 +138,7 @@ impl Association {
             occasion,
             backlog_chunks: self.queue.chunks() + self.board.holes().len(),
             backlog_bytes: self.queue.bytes(),
-            sendable: self.sendable(),
+            sendable: self.sendable_left,
             window_room: self.offered.saturating_sub(span),
             receive_buffer: self.offered,
             chunk_bytes: self.full_chunk(),

@@ -1,0 +1,39 @@
+//! The ready scenarios run with every scheduler.
+
+use std::path::PathBuf;
+
+use ropewalk_engine::scheduler::Scheduler;
+use ropewalk_lab::{RunOptions, run};
+use ropewalk_scenario::Scenario;
+
+fn ready() -> Vec<PathBuf> {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios");
+    let entries = std::fs::read_dir(folder).expect("the folder of ready scenarios");
+    let files = entries.map(|e| e.expect("an entry").path());
+    let mut files: Vec<_> = files.filter(|p| p.extension().is_some_and(|e| e == "toml")).collect();
+    files.sort();
+    files
+}
+
+#[test]
+fn every_ready_scenario_runs_three_seconds_with_every_scheduler() {
+    let files = ready();
+    assert!(files.len() >= 5, "{files:?}");
+    for file in files {
+        for name in Scheduler::NAMES {
+            let mut changes = vec![
+                "transfer.duration=3 s".to_owned(),
+                "transfer.warmup=0 s".to_owned(),
+                format!("transfer.scheduler={name}"),
+            ];
+            // A thousand homes take a minute; forty show the same.
+            let many = Scenario::load(&file).is_ok_and(|s| s.world.associations > 40);
+            changes.extend(many.then(|| "world.associations=40".to_owned()));
+            let what = format!("{}, {name}", file.display());
+            let scenario = Scenario::load_with(&file, &changes).unwrap_or_else(|e| panic!("{what}: {e}"));
+            let finished = run(&scenario, &RunOptions::default());
+            let result = finished.unwrap_or_else(|e| panic!("{what}: {e}")).result;
+            assert!(result.delivered_bytes > 0, "{what}");
+        }
+    }
+}

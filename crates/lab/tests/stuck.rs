@@ -1,0 +1,37 @@
+//! A run that cannot go on ends, and says why.
+
+use ropewalk_lab::{RunError, RunOptions, run};
+use ropewalk_scenario::Scenario;
+
+fn diagnosis(transfer: &str, path: &str) -> String {
+    let text = format!(
+        "[transfer]\nduration = '600 s'\n{transfer}\n\
+         [[path]]\nname = 'a'\nrate = '2 Mbit/s'\nrtt = '20 ms'\n{path}\n\
+         [[path]]\nname = 'b'\nrate = '1 Mbit/s'\nrtt = '60 ms'\n{path}\n"
+    );
+    let scenario = Scenario::parse(&text, "stuck.toml").unwrap_or_else(|e| panic!("{e}"));
+    match run(&scenario, &RunOptions::default()) {
+        Err(RunError::Stuck { diagnosis, .. }) => diagnosis,
+        other => panic!("{transfer} {path}: {other:?}"),
+    }
+}
+
+#[test]
+fn paths_that_lose_everything_get_no_answer() {
+    let text = diagnosis("", "loss = 1.0");
+    assert!(text.contains("INIT") && text.contains("loss"), "{text}");
+}
+
+#[test]
+fn an_outage_that_never_ends_makes_the_peer_unreachable() {
+    let text = diagnosis("bytes = '50 MB'", "outages = [{ from = '5 s', to = '599 s' }]");
+    assert!(text.contains("stopped answering"), "{text}");
+    let text = diagnosis("", "outages = [{ from = '0 s', to = '599 s' }]");
+    assert!(text.contains("INIT"), "{text}");
+}
+
+#[test]
+fn more_bytes_than_there_is_time_for_are_said_to_be_so() {
+    let text = diagnosis("bytes = '500 MB'\nscheduler = 'min-rtt'", "");
+    assert!(text.contains("duration"), "{text}");
+}
