@@ -1,7 +1,7 @@
 //! Random scenarios: is the bundle ever slower than its best single path?
 
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ropewalk_base::{Rng, Seed};
 use ropewalk_lab::{RunOptions, run};
@@ -49,7 +49,8 @@ impl Draw {
             "[transfer]\nduration = \"130 s\"\nwarmup = \"10 s\"\nseed = {number}\n\
              scheduler = \"{scheduler}\"\nguard = {guard}\nreceive_buffer = \"{buffer} B\"\n"
         );
-        for (i, path) in self.paths.iter().enumerate().filter(|(i, _)| only.is_none_or(|o| o == *i)) {
+        for (i, path) in self.paths.iter().enumerate().filter(|(i, _)| only.is_none_or(|o| o == *i))
+        {
             let Path { rate_bps, rtt_us, loss } = path;
             let bdp = rate_bps * rtt_us / 8 / 1_000_000 / 1500;
             let queue = bdp.max(20);

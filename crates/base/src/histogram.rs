@@ -114,7 +114,10 @@ mod tests {
         for value in (0..5_000).chain([1 << 20, (1 << 40) + 12_345, u64::MAX / 3]) {
             let middle = middle_of(bucket_of(value));
             assert_eq!(bucket_of(middle), bucket_of(value));
-            assert!(middle.abs_diff(value) as f64 <= value as f64 / 64.0, "{value} became {middle}");
+            assert!(
+                middle.abs_diff(value) as f64 <= value as f64 / 64.0,
+                "{value} became {middle}"
+            );
         }
     }
 

@@ -17,7 +17,8 @@ pub fn config(scenario: &file::Scenario) -> Config {
     };
     let paths = scenario.paths.iter().map(|p| path(scenario, p)).collect();
     let mut config = Config::preset(preset, paths, transfer.receive_buffer);
-    config.cmt.concurrent = transfer.protocol == file::Protocol::CmtSctp && scenario.paths.len() > 1;
+    config.cmt.concurrent =
+        transfer.protocol == file::Protocol::CmtSctp && scenario.paths.len() > 1;
     config.guard = transfer.guard;
     config.streams = transfer.streams;
     config.record_decisions = scenario.record.decisions;
@@ -34,7 +35,9 @@ pub fn config(scenario: &file::Scenario) -> Config {
 fn oracle_delay(scenario: &file::Scenario, path: &file::Path) -> Duration {
     let packet = scenario.transfer.packet as u64;
     let sides = path.via.iter().map(|i| &scenario.links[*i].up).chain([&path.up]);
-    sides.map(|s| s.delay + s.capacity.mean_rate().time_for(packet)).fold(Duration::ZERO, |a, b| a + b)
+    sides
+        .map(|s| s.delay + s.capacity.mean_rate().time_for(packet))
+        .fold(Duration::ZERO, |a, b| a + b)
 }
 
 fn path(scenario: &file::Scenario, path: &file::Path) -> PathConfig {

@@ -26,7 +26,7 @@ mod run;
 mod series;
 
 pub use result::{
-    BlockingTime, AppDelay, EngineFigures, OutOfOrder, PathResult, ReceiveBufferResult, RunResult,
+    AppDelay, BlockingTime, EngineFigures, OutOfOrder, PathResult, ReceiveBufferResult, RunResult,
 };
 pub use run::{Run, RunError, RunOptions, Transfer, run};
 pub use series::{PathSeries, Sequence, SequencePath, Series};

@@ -1,10 +1,9 @@
 //! Reads the figures off the ends and the links.
 
-use ropewalk_base::{Duration, Histogram, Time};
+use ropewalk_base::{Duration, Histogram, PathId, Time};
 use ropewalk_engine::sctp::Data;
 use ropewalk_models::bound::{BoundInput, flow_control_bound};
 use ropewalk_models::path::PathNumbers;
-use ropewalk_netsim::LinkStats;
 use ropewalk_scenario::Scenario;
 
 use crate::engine_config;
@@ -20,7 +19,7 @@ const NANO: f64 = 1e-9;
 pub struct Meter {
     /// Begin of the measured interval.
     from: Time,
-    links_before: Vec<LinkStats>,
+    links_before: Vec<LinkWork>,
     read_before: Vec<u64>,
     packets_before: u64,
     interval: Duration,
@@ -44,7 +43,7 @@ impl Meter {
         let names = paths.map(|p| PathSeries { name: p.name.clone(), ..PathSeries::default() });
         Self {
             from: Time::ZERO,
-            links_before: link_stats(setup),
+            links_before: link_work(setup),
             read_before: vec![0; setup.transfers.len()],
             packets_before: 0,
             interval,
@@ -62,7 +61,7 @@ impl Meter {
     /// The warm-up is over.
     pub fn reset(&mut self, setup: &mut Setup, now: Time) {
         self.from = now;
-        self.links_before = link_stats(setup);
+        self.links_before = link_work(setup);
         self.last.paths.fill(0);
         for (i, transfer) in setup.transfers.iter().enumerate() {
             setup.world.host_mut(transfer.sender).association.reset_measurements(now);
@@ -95,9 +94,9 @@ impl Meter {
             let (mut acked, mut cwnd, mut in_flight) = (0, 0, 0);
             let mut srtt = None;
             for transfer in &setup.transfers {
-                let sender = &mut setup.world.host_mut(transfer.sender).association;
+                let sender = &setup.world.host(transfer.sender).association;
                 acked += sender.path_counters().nth(i).map_or(0, |c| c.delivered_bytes);
-                let view = sender.path_views(now)[i];
+                let view = sender.path_view(now, PathId::from_index(i));
                 cwnd += view.cwnd;
                 in_flight += view.in_flight;
                 srtt = srtt.or(view.srtt);
@@ -187,11 +186,11 @@ impl Meter {
         ended: Time,
         seconds: f64,
     ) -> Vec<PathResult> {
-        let links = link_stats(setup);
+        let links = link_work(setup);
         let mut out = Vec::with_capacity(scenario.paths.len());
         for (i, path) in scenario.paths.iter().enumerate() {
             let (before, after) = (&self.links_before[i], &links[i]);
-            let capacity = after.capacity_bytes.unwrap_or(0) - before.capacity_bytes.unwrap_or(0);
+            let capacity = after.capacity_bytes - before.capacity_bytes;
             let carried = after.delivered_bytes - before.delivered_bytes;
             let mut result = PathResult {
                 name: path.name.clone(),
@@ -206,7 +205,7 @@ impl Meter {
                 cwnd_bytes: 0,
             };
             for transfer in &setup.transfers {
-                let sender = &mut setup.world.host_mut(transfer.sender).association;
+                let sender = &setup.world.host(transfer.sender).association;
                 if let Some(counters) = sender.path_counters().nth(i) {
                     result.sent_packets += counters.sent_packets;
                     result.retransmitted_packets += counters.retransmitted;
@@ -214,7 +213,7 @@ impl Meter {
                     result.timeouts += counters.timeouts;
                     result.delivered_bytes += counters.delivered_bytes;
                 }
-                let view = sender.path_views(ended)[i];
+                let view = sender.path_view(ended, PathId::from_index(i));
                 result.srtt_s = result.srtt_s.or(view.srtt.map(Duration::as_secs_f64));
                 result.cwnd_bytes += view.cwnd;
             }
@@ -225,9 +224,26 @@ impl Meter {
     }
 }
 
-/// Counters of the first link of each path, towards the receiver.
-fn link_stats(setup: &Setup) -> Vec<LinkStats> {
-    setup.links.iter().map(|path| setup.world.link_stats(path.up[0])).collect()
+/// Bytes that each path's own links, towards the receiver, have delivered and could have carried,
+/// all associations together.
+fn link_work(setup: &Setup) -> Vec<LinkWork> {
+    let paths = setup.links.first().map_or(0, Vec::len);
+    let mut work = vec![LinkWork::default(); paths];
+    for association in &setup.links {
+        for (sum, path) in work.iter_mut().zip(association) {
+            let stats = setup.world.link_stats(path.up[0]);
+            sum.delivered_bytes += stats.delivered_bytes;
+            sum.capacity_bytes += stats.capacity_bytes.unwrap_or(0);
+        }
+    }
+    work
+}
+
+/// What links did and could have done.
+#[derive(Clone, Copy, Debug, Default)]
+struct LinkWork {
+    delivered_bytes: u64,
+    capacity_bytes: u64,
 }
 
 /// Sums over all associations.

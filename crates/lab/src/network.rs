@@ -28,33 +28,59 @@ fn impossible(name: &str, error: impl core::fmt::Display) -> RunError {
     RunError::Network(format!("{name}: {error}"))
 }
 
-/// Adds all links of the scenario and returns those of each path.
-pub fn add_links(
+/// A link that several paths cross, each way.
+pub type SharedLink = (LinkId, LinkId);
+
+fn add_link(
     world: &mut World<Wire, Endpoint>,
     scenario: &file::Scenario,
-) -> Result<Vec<PathLinks>, RunError> {
+    name: &str,
+    side: &file::LinkSide,
+    outages: &[file::Outage],
+) -> Result<LinkId, RunError> {
     let packet = scenario.transfer.packet;
-    let mut add = |name: &str, side: &file::LinkSide, outages: &[file::Outage]| {
-        let config = link_config(side, outages, packet).map_err(|e| impossible(name, e))?;
-        world.add_link(name, &config).map_err(|e| impossible(name, e))
-    };
+    let config = link_config(side, outages, packet).map_err(|e| impossible(name, e))?;
+    world.add_link(name, &config).map_err(|e| impossible(name, e))
+}
+
+/// Adds the links that several paths, and all associations, share.
+pub fn add_shared_links(
+    world: &mut World<Wire, Endpoint>,
+    scenario: &file::Scenario,
+) -> Result<Vec<SharedLink>, RunError> {
     let mut shared = Vec::with_capacity(scenario.links.len());
     for link in &scenario.links {
-        let up = add(&format!("{}/up", link.name), &link.up, &link.outages)?;
-        let down = add(&format!("{}/down", link.name), &link.down, &link.outages)?;
+        let up = add_link(world, scenario, &format!("{}/up", link.name), &link.up, &link.outages)?;
+        let down = format!("{}/down", link.name);
+        let down = add_link(world, scenario, &down, &link.down, &link.outages)?;
         shared.push((up, down));
     }
+    Ok(shared)
+}
+
+/// Adds one association's own links, and gives the way of each of its paths.
+pub fn add_paths(
+    world: &mut World<Wire, Endpoint>,
+    scenario: &file::Scenario,
+    shared: &[SharedLink],
+    association: u32,
+) -> Result<Vec<PathLinks>, RunError> {
     let mut paths = Vec::with_capacity(scenario.paths.len());
     for path in &scenario.paths {
-        let own_up = add(&format!("{}/up", path.name), &path.up, &path.outages)?;
-        let own_down = add(&format!("{}/down", path.name), &path.down, &path.outages)?;
+        let name = match association {
+            0 => path.name.clone(),
+            n => format!("{}/association {n}", path.name),
+        };
+        let up = format!("{name}/up");
+        let own_up = add_link(world, scenario, &up, &path.up, &path.outages)?;
+        let down = format!("{name}/down");
+        let own_down = add_link(world, scenario, &down, &path.down, &path.outages)?;
         let mut up = vec![own_up];
         up.extend(path.via.iter().map(|i| shared[*i].0));
         let mut down: Vec<_> = path.via.iter().rev().map(|i| shared[*i].1).collect();
         down.push(own_down);
         paths.push(PathLinks { up, down });
     }
-    add_cross(world, scenario, &paths, &shared);
     Ok(paths)
 }
 
@@ -80,21 +106,23 @@ fn link_config(
     let mean = side.capacity.mean_rate();
     let mut config = LinkConfig::with_rate_model(rate_model(side)?, side.delay);
     config.queue = queue_model(&side.queue, mean, packet);
-    config.delay = delay_schedule(side)?;
     config.loss = loss_schedule(side)?;
     config.corruption = side.corrupt;
     config.duplication = side.duplicate;
+    // Normal jitter lies around its mean, which then belongs to the delay.
+    let mut mean_jitter = Duration::ZERO;
     if let Some(jitter) = side.jitter {
         config.jitter = Some(match jitter.shape {
             file::JitterShape::Uniform { max } => Jitter::Uniform(max),
             file::JitterShape::Normal { mean, deviation } => {
-                config.delay = Schedule::constant(side.delay + mean);
+                mean_jitter = mean;
                 Jitter::Normal(deviation)
             }
             file::JitterShape::Exponential { mean } => Jitter::Exponential(mean),
         });
         config.allow_reorder = !jitter.keep_order;
     }
+    config.delay = delay_schedule(side, mean_jitter)?;
     config.reordering =
         side.reorder.map(|r| Reordering { probability: r.probability, extra: r.delay });
     config.outages = Outages {
@@ -157,9 +185,10 @@ fn queue_model(queue: &file::Queue, rate: Rate, packet: u32) -> QueueModel {
 
 fn delay_schedule(
     side: &file::LinkSide,
+    more: Duration,
 ) -> Result<Schedule<Duration>, Box<dyn core::error::Error>> {
-    let steps = side.steps.iter().filter_map(|s| Some((s.at, s.delay?))).collect();
-    Ok(Schedule::steps(side.delay, steps)?)
+    let steps = side.steps.iter().filter_map(|s| Some((s.at, s.delay? + more))).collect();
+    Ok(Schedule::steps(side.delay + more, steps)?)
 }
 
 fn loss_schedule(
@@ -188,25 +217,27 @@ fn loss_model(loss: &file::Loss) -> Result<LossModel, Box<dyn core::error::Error
         file::Loss::Trace { losses } => {
             let last = losses.last().copied().unwrap_or(0) as usize;
             let indices: Vec<usize> = losses.iter().map(|i| *i as usize).collect();
-            // The list is given once, not looped: what follows it is never lost.
-            LossModel::Trace(LossTrace::from_indices(&indices, last + (1 << 32))?)
+            LossModel::Trace(LossTrace::once(&indices, last + 1)?)
         }
     })
 }
 
-fn add_cross(
+/// Adds the cross traffic: on a path, on that path of the first association.
+pub fn add_cross(
     world: &mut World<Wire, Endpoint>,
     scenario: &file::Scenario,
     paths: &[PathLinks],
-    shared: &[(LinkId, LinkId)],
-) {
+    shared: &[SharedLink],
+) -> Result<(), RunError> {
     // Flows of associations are numbered from 0; cross traffic begins far above.
     const FIRST_FLOW: u32 = 1 << 24;
     let mut flow = FIRST_FLOW;
     for (number, cross) in scenario.cross.iter().enumerate() {
         let (up, down) = match cross.on {
             // A path's own link is the first on the way up and the last on the way down.
-            file::Target::Path(i) => (paths[i].up[0], *paths[i].down.last().unwrap_or(&paths[i].up[0])),
+            file::Target::Path(i) => {
+                (paths[i].up[0], *paths[i].down.last().unwrap_or(&paths[i].up[0]))
+            }
             file::Target::Link(i) => shared[i],
         };
         let link = if cross.side == file::Side::Up { up } else { down };
@@ -217,10 +248,14 @@ fn add_cross(
                 start: cross.start,
                 stop: cross.stop.unwrap_or(Time::FAR_FUTURE),
             };
-            world.add_cross(&format!("{number}/{copy}"), &config, flow, &[link]);
+            let name = format!("{number}/{copy}");
+            world
+                .add_cross(&name, &config, flow, &[link])
+                .map_err(|e| impossible(&format!("cross traffic {name}"), e))?;
             flow += 1;
         }
     }
+    Ok(())
 }
 
 fn pattern(kind: &file::CrossKind) -> Pattern {

@@ -3,10 +3,10 @@
 use core::fmt;
 
 use ropewalk_base::{Duration, Seed, Time};
+use ropewalk_engine::record::DecisionRecord;
 use ropewalk_engine::scheduler::Scheduler;
 use ropewalk_engine::sctp::association::CloseReason;
 use ropewalk_engine::sctp::{AbortCause, Association, Data};
-use ropewalk_engine::record::DecisionRecord;
 use ropewalk_netsim::{HostId, World};
 use ropewalk_scenario::{self as file, Scenario};
 
@@ -14,7 +14,7 @@ use crate::cost::Stopwatch;
 use crate::endpoint::{Application, Endpoint, Wire};
 use crate::engine_config;
 use crate::measure::{Meter, sequence_of};
-use crate::network::{PathLinks, add_links, add_routes};
+use crate::network::{PathLinks, add_cross, add_paths, add_routes, add_shared_links};
 use crate::result::RunResult;
 use crate::series::{Sequence, Series};
 
@@ -88,7 +88,8 @@ pub struct Transfer {
 pub(crate) struct Setup {
     pub world: World<Wire, Endpoint>,
     pub transfers: Vec<Transfer>,
-    pub links: Vec<PathLinks>,
+    /// The links of each association's paths.
+    pub links: Vec<Vec<PathLinks>>,
 }
 
 /// Runs a scenario.
@@ -118,7 +119,8 @@ pub fn run(scenario: &Scenario, options: &RunOptions) -> Result<Run, RunError> {
 fn set_up(scenario: &Scenario, options: &RunOptions) -> Result<Setup, RunError> {
     let seed = Seed::root(scenario.transfer.seed);
     let mut world = World::new(seed.child("network"));
-    let links = add_links(&mut world, scenario)?;
+    let shared = add_shared_links(&mut world, scenario)?;
+    let mut links = Vec::with_capacity(scenario.world.associations as usize);
     let config = engine_config::config(scenario);
     let scheduler = match &options.scheduler {
         Some(scheduler) => scheduler.clone(),
@@ -130,13 +132,20 @@ fn set_up(scenario: &Scenario, options: &RunOptions) -> Result<Setup, RunError> 
     for number in 0..scenario.world.associations {
         let start = Time::ZERO + scenario.world.stagger * number as u64;
         let seed = seed.child("association").child(&number.to_string());
-        let out = Association::start_later(config.clone(), scheduler.clone(), seed.child("sender"), start);
+        let out = Association::start_later(
+            config.clone(),
+            scheduler.clone(),
+            seed.child("sender"),
+            start,
+        );
         let back = Association::listen(config.clone(), scheduler.clone(), seed.child("receiver"));
         let application = application(scenario, chunk, start);
         let unordered = scenario.transfer.unordered;
         let sender = world.add_host(Endpoint::new(out, application, number, unordered));
         let receiver = world.add_host(Endpoint::new(back, Application::Sink, number, unordered));
-        let (there, back) = add_routes(&mut world, &links, sender, receiver);
+        let paths = add_paths(&mut world, scenario, &shared, number)?;
+        let (there, back) = add_routes(&mut world, &paths, sender, receiver);
+        links.push(paths);
         world.host_mut(sender).routes = there;
         let end = world.host_mut(receiver);
         end.routes = back;
@@ -145,6 +154,9 @@ fn set_up(scenario: &Scenario, options: &RunOptions) -> Result<Setup, RunError> 
             end.keep_marks(Time::ZERO + length);
         }
         transfers.push(Transfer { sender, receiver, start });
+    }
+    if let Some(first) = links.first() {
+        add_cross(&mut world, scenario, first, &shared)?;
     }
     Ok(Setup { world, transfers, links })
 }

@@ -37,7 +37,8 @@ fn without_figures(result: RunResult) -> String {
 fn one_seed_gives_one_result_again_and_on_any_thread() {
     let first = without_figures(result(LOSSY));
     assert_eq!(without_figures(result(LOSSY)), first);
-    let others: Vec<_> = (0..4).map(|_| std::thread::spawn(|| without_figures(result(LOSSY)))).collect();
+    let others: Vec<_> =
+        (0..4).map(|_| std::thread::spawn(|| without_figures(result(LOSSY)))).collect();
     for other in others {
         assert_eq!(other.join().expect("a run"), first);
     }

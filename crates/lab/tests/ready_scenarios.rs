@@ -30,7 +30,8 @@ fn every_ready_scenario_runs_three_seconds_with_every_scheduler() {
             let many = Scenario::load(&file).is_ok_and(|s| s.world.associations > 40);
             changes.extend(many.then(|| "world.associations=40".to_owned()));
             let what = format!("{}, {name}", file.display());
-            let scenario = Scenario::load_with(&file, &changes).unwrap_or_else(|e| panic!("{what}: {e}"));
+            let scenario =
+                Scenario::load_with(&file, &changes).unwrap_or_else(|e| panic!("{what}: {e}"));
             let finished = run(&scenario, &RunOptions::default());
             let result = finished.unwrap_or_else(|e| panic!("{what}: {e}")).result;
             assert!(result.delivered_bytes > 0, "{what}");

@@ -113,7 +113,8 @@ mod tests {
     fn any_order_of_arrivals_and_reports_yields_each_tsn_once() {
         for case in 0..200 {
             let mut rng = Seed::root(case).child("gap memory").rng();
-            let (mut memory, mut known, mut there) = (GapMemory::default(), RangeSet::new(), RangeSet::new());
+            let (mut memory, mut known, mut there) =
+                (GapMemory::default(), RangeSet::new(), RangeSet::new());
             let mut cumulative = 100;
             for _ in 0..150 {
                 there.insert(cumulative + 2 + rng.below(120));

@@ -27,7 +27,8 @@ impl MissCount {
     /// blamed (RFC 9260, 7.2.4, 5): everything that left before it has a higher TSN.
     pub fn count_by_tsn(&self, flights: &mut Flights, highest: u64, lost: &mut Vec<u64>) {
         let all = flights.next_number();
-        for (number, flight) in flights.live_below(all).filter(|(_, f)| f.tsn < highest && !f.again) {
+        for (number, flight) in flights.live_below(all).filter(|(_, f)| f.tsn < highest && !f.again)
+        {
             flight.misses = flight.misses.saturating_add(1);
             if flight.misses as u32 >= self.threshold {
                 lost.push(number);

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use ropewalk_base::{Duration, PathId, Seed, StreamId, Time};
 use ropewalk_engine::Payload;
 use ropewalk_engine::receive::Message;
-use ropewalk_engine::scheduler::{PathView, Scheduler, SchedulerOptions};
+use ropewalk_engine::scheduler::{PathView, Quota, Scheduler, SchedulerOptions};
 use ropewalk_engine::sctp::association::{CloseReason, PathCounters, State};
 use ropewalk_engine::sctp::{
     Association, Chunk, Config, Data, Event, Packet, PathConfig, Preset, Sack,
@@ -117,6 +117,12 @@ pub fn scheduler(name: &str) -> Scheduler {
     Scheduler::from_name(name, &SchedulerOptions::default()).expect("a built-in scheduler")
 }
 
+/// Each open path in turn, packet by packet, so that every path carries data.
+pub fn in_turn() -> Scheduler {
+    let options = SchedulerOptions { quota: Quota::Packet, ..SchedulerOptions::default() };
+    Scheduler::from_name("round-robin", &options).expect("a built-in scheduler")
+}
+
 pub fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
@@ -128,8 +134,7 @@ pub fn at_ms(millis: u64) -> Time {
 impl Pair {
     /// Two ends that have sent nothing yet; `delays` in milliseconds, one way.
     pub fn new(config: &Config, delays: &[u64]) -> Self {
-        let round_robin = || scheduler("round-robin");
-        Self::with(config, config, delays, [round_robin(), round_robin()])
+        Self::with(config, config, delays, [in_turn(), in_turn()])
     }
 
     pub fn with(
@@ -181,7 +186,13 @@ impl Pair {
 
     /// Runs until both are up and all paths are confirmed.
     pub fn connect(&mut self) {
-        self.run_for(ms(8 * self.delays.iter().map(|d| d.as_nanos() / 1_000_000).max().unwrap_or(0) + 1));
+        self.run_for(ms(8 * self
+            .delays
+            .iter()
+            .map(|d| d.as_nanos() / 1_000_000)
+            .max()
+            .unwrap_or(0)
+            + 1));
         for end in [LEFT, RIGHT] {
             assert_eq!(*self.ends[end].state(), State::Established, "end {end}");
         }
@@ -219,8 +230,7 @@ impl Pair {
         let mut sent = Sent { at: self.now, from, path, packet, fate: Fate::Arrive };
         sent.fate = (self.script)(&sent);
         let due = self.now + self.delays[path];
-        let arrival =
-            || Happening::Arrival { to: 1 - from, path, packet: sent.packet.clone() };
+        let arrival = || Happening::Arrival { to: 1 - from, path, packet: sent.packet.clone() };
         match sent.fate {
             Fate::Arrive => self.put(due, arrival()),
             Fate::Drop => {}
@@ -304,9 +314,8 @@ impl Pair {
         self.ends[end].path_counters().copied().collect()
     }
 
-    pub fn view(&mut self, end: usize, path: usize) -> PathView {
-        let now = self.now;
-        self.ends[end].path_views(now)[path]
+    pub fn view(&self, end: usize, path: usize) -> PathView {
+        self.ends[end].path_view(self.now, PathId::from_index(path))
     }
 
     /// Why an end closed, if it did.
@@ -332,8 +341,7 @@ impl Pair {
     /// that is alone: the zero-window probe.
     fn check_span(&mut self, from: usize, packet: &Packet) {
         if let Some(beyond) = self.books[from].sent(packet) {
-            let views = self.ends[from].path_views(self.now);
-            let flying: u64 = views.iter().map(|v| v.in_flight).sum();
+            let flying: u64 = (0..self.delays.len()).map(|p| self.view(from, p).in_flight).sum();
             assert!(flying == beyond.bytes, "at {}: {beyond:?}, {flying} B in flight", self.now);
         }
     }

@@ -39,10 +39,17 @@ fn changes(pair: &Pair, path: u8) -> Vec<(Time, PathStatus)> {
 #[test]
 fn a_path_carries_no_data_before_its_heartbeat_was_answered() {
     let mut pair = Pair::new(&two_paths(), &[10, 50]);
-    pair.script(|sent| if sent.path == 1 && sent.from == RIGHT { Fate::Drop } else { Fate::Arrive });
+    pair.script(
+        |sent| if sent.path == 1 && sent.from == RIGHT { Fate::Drop } else { Fate::Arrive },
+    );
     pair.send_full(LEFT, 30);
     pair.run_until(at_ms(5000));
-    assert!(pair.log.iter().filter(|s| s.path == 1).all(|s| s.names() == ["HEARTBEAT"] || s.from == RIGHT));
+    assert!(
+        pair.log
+            .iter()
+            .filter(|s| s.path == 1)
+            .all(|s| s.names() == ["HEARTBEAT"] || s.from == RIGHT)
+    );
     assert!(pair.ends[LEFT].is_flushed(), "path 0 carries it");
     let asked: Vec<_> = (pair.log.iter())
         .filter(|s| s.from == LEFT && s.path == 1)
@@ -60,7 +67,8 @@ fn after_one_timeout_a_path_is_doubted_probed_at_once_and_given_no_data() {
     pair.log.clear();
     bulk(&mut pair, 3000);
     let (at, status) = changes(&pair, 1)[0];
-    let (at, status) = if status == PathStatus::Active { changes(&pair, 1)[1] } else { (at, status) };
+    let (at, status) =
+        if status == PathStatus::Active { changes(&pair, 1)[1] } else { (at, status) };
     assert_eq!(status, PathStatus::PotentiallyFailed);
     let probe = pair.log.iter().find(|s| s.path == 1 && s.names().contains(&"HEARTBEAT"));
     assert_eq!(probe.map(|s| s.at), Some(at));
@@ -130,7 +138,10 @@ fn an_idle_association_keeps_itself_alive_and_notices_a_dead_peer() {
     let mut pair = Pair::up(&two_paths(), &[10, 30]);
     pair.run_for(Duration::from_secs(200));
     for path in 0..2 {
-        let asked = pair.log.iter().filter(|s| s.path == path && s.from == LEFT && s.names() == ["HEARTBEAT"]);
+        let asked = pair
+            .log
+            .iter()
+            .filter(|s| s.path == path && s.from == LEFT && s.names() == ["HEARTBEAT"]);
         assert!((5..=8).contains(&asked.count()), "path {path}: every 30 s and a bit");
     }
     pair.script(|_| Fate::Drop);
@@ -141,11 +152,14 @@ fn an_idle_association_keeps_itself_alive_and_notices_a_dead_peer() {
 #[test]
 fn a_heartbeat_ack_counts_only_with_its_nonce_and_on_its_path() {
     let mut pair = Pair::new(&two_paths(), &[10, 50]);
-    pair.script(|sent| if sent.path == 1 && sent.from == RIGHT { Fate::Drop } else { Fate::Arrive });
+    pair.script(
+        |sent| if sent.path == 1 && sent.from == RIGHT { Fate::Drop } else { Fate::Arrive },
+    );
     pair.run_until(at_ms(500));
     let asked = pair.log.iter().find(|s| s.from == LEFT && s.path == 1).expect("a HEARTBEAT");
     let Chunk::Heartbeat(info) = asked.packet.chunks[0] else { panic!("{asked:?}") };
-    let tag = pair.log.iter().find(|s| s.from == RIGHT && s.packet.tag != 0).expect("one").packet.tag;
+    let tag =
+        pair.log.iter().find(|s| s.from == RIGHT && s.packet.tag != 0).expect("one").packet.tag;
     let ack = |nonce, path, pair: &mut Pair| {
         let chunk = Chunk::HeartbeatAck(HeartbeatInfo { nonce, ..info });
         pair.inject(LEFT, path, Packet::of(tag, chunk));
@@ -161,9 +175,11 @@ fn one_way_of_a_path_may_fail_and_the_transfer_goes_on_over_the_other() {
     for dead in [LEFT, RIGHT] {
         let mut pair = Pair::up(&two_paths(), &[10, 30]);
         bulk(&mut pair, 300);
-        pair.script(move |sent| {
-            if sent.path == 1 && sent.from == dead { Fate::Drop } else { Fate::Arrive }
-        });
+        pair.script(
+            move |sent| {
+                if sent.path == 1 && sent.from == dead { Fate::Drop } else { Fate::Arrive }
+            },
+        );
         bulk(&mut pair, 3000);
         let before = pair.read_bytes(RIGHT);
         bulk(&mut pair, 3000);

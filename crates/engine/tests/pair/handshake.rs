@@ -53,7 +53,8 @@ fn t1_doubles_goes_round_the_addresses_and_gives_up_after_max_init_retransmits()
     let mut pair = Pair::new(&settings, &[10, 10]);
     pair.script(|_| Fate::Drop);
     pair.run_until(Time::from_secs(14));
-    let tries: Vec<_> = pair.log.iter().map(|s| (s.at.as_nanos() / 1_000_000_000, s.path)).collect();
+    let tries: Vec<_> =
+        pair.log.iter().map(|s| (s.at.as_nanos() / 1_000_000_000, s.path)).collect();
     assert_eq!(tries, [(0, 0), (1, 1), (3, 0), (7, 1)]);
     assert_eq!(pair.closed(LEFT), None);
     pair.run_until(Time::from_secs(16));

@@ -192,9 +192,14 @@ fn timestamps_from_a_broken_clock_do_no_harm() {
     pair.send(LEFT, 20_000);
     pair.run_for(ms(1000));
     let tag = pair.log.iter().find(|s| s.from == RIGHT).expect("a packet").packet.tag;
-    for (path, sent, received) in
-        [(0, 0, u64::MAX / 2), (0, u64::MAX / 2, 0), (0, 1 << 63, 0), (1, 0, 1 << 63), (9, 1, 2), (255, 0, 0)]
-    {
+    for (path, sent, received) in [
+        (0, 0, u64::MAX / 2),
+        (0, u64::MAX / 2, 0),
+        (0, 1 << 63, 0),
+        (1, 0, 1 << 63),
+        (9, 1, 2),
+        (255, 0, 0),
+    ] {
         let mut packet = Packet::of(tag, Chunk::CookieAck);
         packet.echo = Some(DelayEcho { path, sent, received });
         pair.inject(LEFT, 0, packet);

@@ -2,8 +2,8 @@
 
 use ropewalk_base::{Duration, StreamId};
 use ropewalk_engine::Payload;
-use ropewalk_engine::sctp::association::{CloseReason, SendError, State};
 use ropewalk_engine::sctp::AbortCause;
+use ropewalk_engine::sctp::association::{CloseReason, SendError, State};
 
 use crate::driver::{Fate, LEFT, Pair, RIGHT, config, ms};
 
@@ -57,7 +57,11 @@ fn any_lost_packet_of_the_shutdown_is_made_good() {
             pair.run_for(Duration::from_secs(30));
             for end in [LEFT, RIGHT] {
                 let reason = pair.closed(end);
-                assert_eq!(reason, Some(CloseReason::Shutdown), "{chunk} lost {times} times, {end}");
+                assert_eq!(
+                    reason,
+                    Some(CloseReason::Shutdown),
+                    "{chunk} lost {times} times, {end}"
+                );
             }
             assert_eq!(pair.read_bytes(RIGHT), 5000);
         }

@@ -137,11 +137,7 @@ fn policy() -> impl Strategy<Value = RetransmissionPolicy> {
 }
 
 fn delay_source() -> impl Strategy<Value = DelaySource> {
-    prop_oneof![
-        Just(DelaySource::HalfRtt),
-        Just(DelaySource::Oracle),
-        Just(DelaySource::Timestamp)
-    ]
+    prop_oneof![Just(DelaySource::HalfRtt), Just(DelaySource::Oracle), Just(DelaySource::Timestamp)]
 }
 
 prop_compose! {
@@ -201,6 +197,8 @@ prop_compose! {
         // Unordered messages are told apart by their content.
         let real = real || unordered > 0.0;
         let least = if unordered > 0.0 { least.max(8) } else { least };
+        // A few thousand messages at most.
+        let least = least.max((there.max(back) / 4000) as u32);
         Load {
             bytes: (there, back), message: (least, least + more), real, unordered, every,
             reads_every, collide,

@@ -225,6 +225,12 @@ impl End {
         }
     }
 
+    /// Bytes in flight on all paths.
+    pub fn in_flight(&self, now: Time) -> u64 {
+        let paths = (0..self.routes.len()).map(PathId::from_index);
+        paths.map(|path| self.association.path_view(now, path).in_flight).sum()
+    }
+
     /// Every packet that leaves.
     fn witness(&mut self, now: Time, packet: &SctpPacket, path: PathId) {
         let mtu = self.association.config().paths[path.index()].mtu;
@@ -235,7 +241,7 @@ impl End {
         if let Some(beyond) = self.ledger.sent(packet) {
             // One chunk may go beyond: the zero-window probe, with nothing else on its way.
             let chunk = beyond.bytes;
-            let flying: u64 = self.association.path_views(now).iter().map(|v| v.in_flight).sum();
+            let flying = self.in_flight(now);
             if flying > chunk {
                 self.blame(now, || format!("span rule: {beyond:?}, {flying} B in flight"));
             }

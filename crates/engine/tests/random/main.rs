@@ -57,7 +57,8 @@ fn every_transfer_ends_whole_and_in_order_once_the_network_heals() {
             let mine = (thread..batches).step_by(threads as usize);
             mine.filter_map(|batch| run_batch(seed, batch, BATCH.min(cases)).err()).take(1).next()
         };
-        let workers: Vec<_> = (0..threads).map(|thread| scope.spawn(move || work(thread))).collect();
+        let workers: Vec<_> =
+            (0..threads).map(|thread| scope.spawn(move || work(thread))).collect();
         workers.into_iter().filter_map(|w| w.join().expect("a worker")).collect()
     });
     assert!(failures.is_empty(), "{}", failures.join("\n\n"));

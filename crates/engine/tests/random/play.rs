@@ -2,10 +2,8 @@
 
 use std::fmt::Write as _;
 
-use ropewalk_base::{Duration, Rate, Seed, Time};
-use ropewalk_engine::scheduler::{
-    DapsOptions, Scheduler, SchedulerOptions, WhenBlocked,
-};
+use ropewalk_base::{Duration, PathId, Rate, Seed, Time};
+use ropewalk_engine::scheduler::{DapsOptions, Scheduler, SchedulerOptions, WhenBlocked};
 use ropewalk_engine::sctp::association::CloseReason;
 use ropewalk_engine::sctp::{Association, Config, Packet, PathConfig};
 use ropewalk_netsim::link::{GilbertElliott, Jitter, Limit, Outage, Outages, Span};
@@ -81,8 +79,7 @@ fn config(case: &Case) -> Config {
 
 fn scheduler(case: &Case) -> Scheduler {
     let knobs = &case.knobs;
-    let when_blocked =
-        if knobs.resends { WhenBlocked::ResendOldest } else { WhenBlocked::Nothing };
+    let when_blocked = if knobs.resends { WhenBlocked::ResendOldest } else { WhenBlocked::Nothing };
     let options = SchedulerOptions {
         copies: knobs.copies,
         daps: DapsOptions { when_blocked, ..DapsOptions::default() },
@@ -165,11 +162,10 @@ impl Stage {
     }
 
     /// Nothing is in flight once everything was acknowledged.
-    fn check_books(&mut self) -> Result<(), String> {
+    fn check_books(&self) -> Result<(), String> {
         let now = self.world.now();
         for id in self.ends {
-            let views = self.world.host_mut(id).association.path_views(now);
-            let flying: u64 = views.iter().map(|v| v.in_flight).sum();
+            let flying = self.world.host(id).in_flight(now);
             if flying != 0 {
                 return Err(format!("{flying} B in flight though all was acknowledged"));
             }
@@ -177,11 +173,11 @@ impl Stage {
         Ok(())
     }
 
-    fn describe(&mut self) -> String {
+    fn describe(&self) -> String {
         let now = self.world.now();
         let mut text = String::new();
         for id in self.ends {
-            let end = self.world.host_mut(id);
+            let end = self.world.host(id);
             let (missing, sent) = (end.inbox.missing(), end.sent);
             let occupancy = end.association.receive_occupancy();
             let next = end.association.next_deadline();
@@ -191,7 +187,8 @@ impl Stage {
                 end.association.state(),
                 end.outbox.messages.len(),
             );
-            for view in end.association.path_views(now) {
+            for path in 0..self.links.len() {
+                let view = end.association.path_view(now, PathId::from_index(path));
                 let _ = write!(
                     text,
                     "\n    {:?} usable {} window {} of {} in flight {} from {}",
@@ -209,12 +206,14 @@ impl Stage {
 }
 
 /// By when a healthy network has carried everything: backed-off timers, then twenty times what the
-/// slowest path takes, or a timeout for each packet of a path whose queue holds one.
+/// slowest path takes, and a round trip for each message, since a strict schedule may send small
+/// ones one by one.
 fn patience(case: &Case) -> Time {
     let bits = (case.load.bytes.0 + case.load.bytes.1) * 8 * 20;
     let slowest = case.paths.iter().map(|p| p.kbit_s).min().unwrap_or(1);
     let messages = (case.load.bytes.0 + case.load.bytes.1) / u64::from(case.load.message.0) + 1;
-    let pace = case.load.every / 1000 + case.load.reads_every;
+    let longest = case.paths.iter().map(|p| 2 * p.delay + p.delay_back + p.jitter).max();
+    let pace = case.load.every / 1000 + case.load.reads_every + longest.unwrap_or(0) + 200;
     Time::from_millis(case.heals)
         + Duration::from_secs(2000)
         + Duration::from_millis(bits / slowest + messages * pace)

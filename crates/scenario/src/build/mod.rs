@@ -15,7 +15,7 @@ use std::sync::Arc;
 use crate::check::{Checked, Checker};
 use crate::error::{ProblemKind, ScenarioError};
 use crate::tree::{Source, Span};
-use crate::types::{Record, Scenario, Trace, World};
+use crate::types::{Preset, Record, Scenario, SchedulerName, Trace, World};
 
 /// Largest trace that is read, bytes.
 const LARGEST_FILE: u64 = 256 << 20;
@@ -32,6 +32,15 @@ pub(crate) struct Builder<'a> {
 }
 
 /// Builds the scenario that `root` describes, with files relative to `directory`.
+/// The papers' round robin runs unguarded. Their delay-aware schedulers assume that the capacity of
+/// each path is known, which a congestion window that never met a loss is not; the guard tells it.
+const fn guard_by_default(preset: Preset, scheduler: SchedulerName) -> bool {
+    match preset {
+        Preset::Rfc9260 => true,
+        Preset::Paper2013 => matches!(scheduler, SchedulerName::Daps | SchedulerName::DapsLcm),
+    }
+}
+
 pub(crate) fn scenario(
     checker: Checker<'_>,
     root: &Checked,
@@ -39,10 +48,13 @@ pub(crate) fn scenario(
 ) -> Result<Scenario, ScenarioError> {
     let packet = root.table("transfer").get("packet");
     let mut builder = Builder { checker, directory, packet, traces: BTreeMap::new() };
-    let transfer = builder.transfer(root.table("transfer"));
+    let mut transfer = builder.transfer(root.table("transfer"));
     let network = builder.network(root);
     let scheduler =
         builder.scheduler(root.table("transfer"), root.table("scheduler"), network.paths.len());
+    if root.table("transfer").opt::<bool>("guard").is_none() {
+        transfer.guard = guard_by_default(transfer.preset, scheduler.name);
+    }
     let sctp = builder.sctp(root.table("sctp"));
     let cross = builder.cross(root, &network);
     let world = root.table("world");

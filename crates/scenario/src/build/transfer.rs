@@ -27,7 +27,7 @@ impl Builder<'_> {
             receive_buffer: self.receive_buffer(table),
             packet: self.packet,
             preset,
-            guard: table.opt("guard").unwrap_or(preset != Preset::Paper2013),
+            guard: table.opt("guard").unwrap_or(true),
             application: application(table),
             streams: u16::try_from(table.get::<u64>("streams")).expect("limited to 16 bits"),
             message: table.opt("message"),

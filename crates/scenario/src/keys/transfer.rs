@@ -117,10 +117,11 @@ const KEYS: &[Key] = &[
     Key {
         name: "guard",
         kind: Kind::Bool,
-        default: Derived("true; false under preset `paper-2013`"),
+        default: Derived("true; under preset `paper-2013` only for `daps` and `daps-lcm`"),
         example: "true",
-        doc: "The receive-window guard: a chunk is sent only if everything up to its end fits \
-              into the receive buffer. Without it far-ahead data can shut out the hole before it.",
+        doc: "The receive-window guard, which keeps a bundle from falling below its best path: no \
+              path holds more of the shared window than fills it, is given data that it would \
+              deliver too late, or is used if its losses cost the others more than it carries.",
     },
     Key {
         name: "application",

@@ -63,8 +63,7 @@ pub struct Transfer {
     pub packet: u32,
     /// Where everything in `[sctp]` that is `None` comes from.
     pub preset: Preset,
-    /// The receive-window guard: a chunk is sent only if everything up to its end fits into the
-    /// receive buffer.
+    /// The receive-window guard, which keeps a bundle from falling below its best path.
     pub guard: bool,
     /// Where the data comes from.
     pub application: Application,

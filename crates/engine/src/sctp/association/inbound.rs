@@ -2,7 +2,9 @@
 
 use ropewalk_base::{PathId, Serial32, Time};
 
-use super::super::chunk::{AbortCause, Chunk, Data, DataFlags, DelayEcho, DelayStamp, GapBlock, Sack};
+use super::super::chunk::{
+    AbortCause, Chunk, Data, DataFlags, DelayEcho, DelayStamp, GapBlock, Sack,
+};
 use super::super::config::{Config, SackOptions};
 use super::{Association, Event};
 use crate::receive::{Arrival, ReceiveBuffer};
@@ -100,10 +102,12 @@ impl Inbound {
         let (first, second) = beyond.as_slices();
         for ranges in [first, second] {
             let room = (most - gaps.len()).min(ranges.len());
-            gaps.extend(ranges[..room].iter().map(|range| GapBlock {
-                start: offset(range.start),
-                end: offset(range.end - 1),
-            }));
+            gaps.extend(
+                ranges[..room].iter().map(|range| GapBlock {
+                    start: offset(range.start),
+                    end: offset(range.end - 1),
+                }),
+            );
         }
         self.advertised = self.buffer.free();
         let mut duplicates = std::mem::take(&mut self.duplicates);

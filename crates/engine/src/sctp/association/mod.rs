@@ -294,10 +294,14 @@ impl Association {
         (self.inbound.buffer.held_bytes(), self.inbound.buffer.free())
     }
 
-    /// The paths as schedulers see them, for series and reports.
-    pub fn path_views(&mut self, now: Time) -> &[PathView] {
-        self.refresh_views(now);
-        &self.views
+    /// A path as schedulers see it, the guard apart. For series and reports: looking changes
+    /// nothing.
+    ///
+    /// # Panics
+    /// If there is no such path.
+    pub fn path_view(&self, now: Time, path: PathId) -> PathView {
+        let usable = self.paths[path.index()].state.status() == PathStatus::Active;
+        self.view_of(now, path, usable, self.clock_offset())
     }
 
     /// Takes the decisions recorded since the last call.

@@ -119,7 +119,10 @@ impl Association {
         let path = self.elsewhere(on, by_timer).or(choice)?;
         self.paths[on.index()].fast_credit = false;
         self.record(now, Decision::send(path, 0, Reason::RetransmissionPolicy), Some(tsn));
-        Some(self.send_chunk(now, path, tsn))
+        let sent = self.send_chunk(now, path, tsn);
+        // A probe of a shut window may go only while nothing else is on its way.
+        self.sendable_left = self.sendable();
+        Some(sent)
     }
 
     /// Plain SCTP sends what a timer gave up on another active path (RFC 9260, 6.4.1).
@@ -294,8 +297,7 @@ impl Association {
         let overdue = now >= sent_at + patience;
         let due = sent_at + self.views[on.index()].forward_delay?;
         let sooner = |v: &&crate::scheduler::PathView| {
-            v.is_open()
-                && (overdue || v.id != on && v.forward_delay.is_some_and(|d| now + d < due))
+            v.is_open() && (overdue || v.id != on && v.forward_delay.is_some_and(|d| now + d < due))
         };
         let Some(path) = self.views.iter().filter(sooner).min_by_key(|v| v.forward_delay) else {
             if !overdue {

@@ -140,9 +140,8 @@ impl Association {
         }
         let cumulative = self.board.cumulative();
         let end = self.board.next_tsn();
-        let sane = |g: &&GapBlock| {
-            0 < g.start && g.start <= g.end && cumulative + (g.end as u64) < end
-        };
+        let sane =
+            |g: &&GapBlock| 0 < g.start && g.start <= g.end && cumulative + (g.end as u64) < end;
         let believed = sack.gaps.iter().filter(sane);
         let bytes = believed.map(|g| {
             self.board.bytes_between(cumulative + g.start as u64, cumulative + g.end as u64)

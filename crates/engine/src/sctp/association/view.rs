@@ -31,7 +31,13 @@ impl Association {
         self.guard.apply(now, self.epoch, shared, &mut self.views);
     }
 
-    fn view_of(&self, now: Time, id: PathId, usable: bool, clock_offset: Option<i64>) -> PathView {
+    pub(super) fn view_of(
+        &self,
+        now: Time,
+        id: PathId,
+        usable: bool,
+        clock_offset: Option<i64>,
+    ) -> PathView {
         let path = &self.paths[id.index()];
         let cwnd = self.cwnd(id);
         PathView {
@@ -61,7 +67,7 @@ impl Association {
     /// Clock offset between the ends as the timestamps see it: the path with the least round trip
     /// is taken to be symmetric, and what its timestamps say beyond half its round trip is offset.
     /// The same for all paths, so that it cancels where paths are compared.
-    fn clock_offset(&self) -> Option<i64> {
+    pub(super) fn clock_offset(&self) -> Option<i64> {
         if self.config.delay_source != DelaySource::Timestamp {
             return None;
         }

@@ -9,6 +9,7 @@ use super::LossError;
 pub struct LossTrace {
     fates: Arc<[bool]>,
     next: usize,
+    repeats: bool,
 }
 
 impl LossTrace {
@@ -20,7 +21,7 @@ impl LossTrace {
         if fates.is_empty() {
             return Err(LossError::Empty);
         }
-        Ok(Self { fates: fates.into(), next: 0 })
+        Ok(Self { fates: fates.into(), next: 0, repeats: true })
     }
 
     /// Of every `length` packets, those with the given indices, counted from 0, are lost.
@@ -38,9 +39,20 @@ impl LossTrace {
         Self::new(&fates)
     }
 
+    /// Of the first `length` packets, those with the given indices are lost, and none after them.
+    ///
+    /// # Errors
+    /// As [`Self::from_indices`].
+    pub fn once(indices: &[usize], length: usize) -> Result<Self, LossError> {
+        Ok(Self { repeats: false, ..Self::from_indices(indices, length)? })
+    }
+
     pub(super) fn lost(&mut self) -> bool {
-        let fate = self.fates[self.next];
-        self.next = (self.next + 1) % self.fates.len();
+        let Some(fate) = self.fates.get(self.next).copied() else { return false };
+        self.next += 1;
+        if self.repeats {
+            self.next %= self.fates.len();
+        }
         fate
     }
 }
@@ -54,6 +66,13 @@ mod tests {
         let mut trace = LossTrace::from_indices(&[1, 2], 4).expect("a trace");
         let lost: Vec<usize> = (0..10).filter(|_| trace.lost()).collect();
         assert_eq!(lost, [1, 2, 5, 6, 9]);
+    }
+
+    #[test]
+    fn a_list_for_once_is_followed_by_no_loss() {
+        let mut trace = LossTrace::once(&[1], 2).expect("a trace");
+        let lost: Vec<usize> = (0..10).filter(|_| trace.lost()).collect();
+        assert_eq!(lost, [1]);
     }
 
     #[test]
