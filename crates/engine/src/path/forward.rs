@@ -1,6 +1,8 @@
 //! Forward delay from timestamps (Sarwar et al., 2013, Section II-C).
 
-use ropewalk_base::Time;
+use ropewalk_base::Duration;
+
+use super::floor::Floor;
 
 /// Smoothed difference of the receiver's clock at arrival and the sender's at departure (Eq 6:
 /// `T_r - T_e - T_s`). It holds the offset of the two clocks; only differences between paths that
@@ -8,20 +10,21 @@ use ropewalk_base::Time;
 #[derive(Clone, Debug, Default)]
 pub struct ForwardDelay {
     smoothed_nanos: Option<i64>,
-    sampled_at: Time,
+    floor: Floor,
 }
 
 impl ForwardDelay {
     /// Takes a sample: receiver's clock when the packet arrived, sender's when it left. EWMA 1/8,
     /// as for the round trip.
-    pub fn sample(&mut self, now: Time, departed: u64, arrived: u64) {
+    pub fn sample(&mut self, departed: u64, arrived: u64) {
         let raw = arrived.wrapping_sub(departed) as i64;
-        self.smoothed_nanos = Some(match self.smoothed_nanos {
+        let smoothed = match self.smoothed_nanos {
             None => raw,
             // The peer chooses the numbers.
             Some(old) => old.wrapping_add(raw.wrapping_sub(old) / 8),
-        });
-        self.sampled_at = now;
+        };
+        self.smoothed_nanos = Some(smoothed);
+        self.floor.sample(smoothed);
     }
 
     /// The smoothed difference, nanoseconds, clock offset included.
@@ -30,8 +33,15 @@ impl ForwardDelay {
         self.smoothed_nanos
     }
 
-    /// When the last sample came.
-    pub const fn sampled_at(&self) -> Time {
-        self.sampled_at
+    /// How much longer it takes than it did at best: our own queueing, and others'.
+    #[inline]
+    pub fn queueing(&self) -> Option<Duration> {
+        let above = self.smoothed_nanos?.saturating_sub(self.floor.least()?);
+        Some(Duration::from_nanos(above.max(0) as u64))
+    }
+
+    /// The floor under the delays.
+    pub const fn floor_mut(&mut self) -> &mut Floor {
+        &mut self.floor
     }
 }

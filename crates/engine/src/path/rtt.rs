@@ -2,6 +2,8 @@
 
 use ropewalk_base::{Duration, Time};
 
+use super::floor::Floor;
+
 /// Limits of the retransmission timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RtoLimits {
@@ -13,32 +15,21 @@ pub struct RtoLimits {
     pub max: Duration,
 }
 
-/// After so long without a round trip near the least one, the path may have become longer.
-const BASE_WINDOW: Duration = Duration::from_secs(5);
-
-/// Least smoothed round trip: since the path last changed, and within the current window.
-#[derive(Clone, Copy, Debug, Default)]
-struct Base {
-    least: Option<Duration>,
-    recent: Option<Duration>,
-    began: Time,
-}
-
 /// Smoothed round trip, mean deviation and timeout of one path.
 #[derive(Clone, Debug)]
 pub struct RttEstimator {
     limits: RtoLimits,
     smoothed: Option<(Duration, Duration)>,
-    base: Base,
+    floor: Floor,
     rto: Duration,
     sampled_at: Time,
 }
 
 impl RttEstimator {
     /// An estimator without a sample.
-    pub const fn new(limits: RtoLimits) -> Self {
-        let base = Base { least: None, recent: None, began: Time::ZERO };
-        Self { limits, smoothed: None, base, rto: limits.initial, sampled_at: Time::ZERO }
+    pub fn new(limits: RtoLimits) -> Self {
+        let floor = Floor::default();
+        Self { limits, smoothed: None, floor, rto: limits.initial, sampled_at: Time::ZERO }
     }
 
     /// Takes a sample (RFC 9260, 6.3.1 C2, C3; alpha 1/8, beta 1/4). The caller keeps Karn's rule.
@@ -49,9 +40,7 @@ impl RttEstimator {
             Some((srtt, rttvar)) => ((srtt * 7 + rtt) / 8, (rttvar * 3 + srtt.abs_diff(rtt)) / 4),
         };
         self.smoothed = Some((srtt, rttvar));
-        let base = &mut self.base;
-        base.least = Some(base.least.map_or(srtt, |least| least.min(srtt)));
-        base.recent = Some(base.recent.map_or(srtt, |recent| recent.min(srtt)));
+        self.floor.sample(srtt.as_nanos() as i64);
         self.sampled_at = now;
         self.rto = (srtt + rttvar * 4).max(self.limits.min).min(self.limits.max);
     }
@@ -82,25 +71,15 @@ impl RttEstimator {
         self.smoothed.map_or(Duration::ZERO, |(_, var)| var)
     }
 
-    /// Least smoothed round trip: the path without queueing. Smoothed, since with several paths a
-    /// SACK may return by a quicker one now and then, and a single sample then shows less than the
-    /// path's own round trip.
+    /// Least smoothed round trip: the path without queueing.
     #[inline]
-    pub const fn base(&self) -> Option<Duration> {
-        self.base.least
+    pub fn base(&self) -> Option<Duration> {
+        self.floor.least().map(|nanos| Duration::from_nanos(nanos as u64))
     }
 
-    /// If for a whole window no round trip was as short as `explained`, the longest that our own
-    /// queueing explains, the path has become longer, and its base with it.
-    pub fn reconsider_base(&mut self, now: Time, explained: Duration) {
-        if now.since(self.base.began) < BASE_WINDOW {
-            return;
-        }
-        if self.base.recent.is_some_and(|recent| recent > explained) {
-            self.base.least = self.base.recent;
-        }
-        self.base.recent = None;
-        self.base.began = now;
+    /// The floor under the round trips.
+    pub const fn floor_mut(&mut self) -> &mut Floor {
+        &mut self.floor
     }
 
     /// The current timeout.
@@ -135,23 +114,6 @@ mod tests {
         rtt.sample(Time::ZERO, Duration::from_millis(160));
         assert_eq!(rtt.srtt(), Some(Duration::from_millis(90)));
         assert_eq!(rtt.rttvar(), Duration::from_millis(50));
-    }
-
-    #[test]
-    fn the_base_rises_only_when_queueing_does_not_explain_the_round_trips() {
-        for (explained_ms, base_ms) in [(250, 20), (100, 200)] {
-            let mut rtt = RttEstimator::new(LIMITS);
-            for (begins_s, millis) in [(0, 20), (5, 200), (10, 200)] {
-                let begins = Time::from_secs(begins_s);
-                rtt.reconsider_base(begins, Duration::from_millis(explained_ms));
-                for i in 0..200 {
-                    rtt.sample(begins + Duration::from_millis(i), Duration::from_millis(millis));
-                }
-            }
-            rtt.reconsider_base(Time::from_secs(15), Duration::from_millis(explained_ms));
-            let base = rtt.base().unwrap_or_default();
-            assert!(base.abs_diff(Duration::from_millis(base_ms)) < Duration::from_millis(1));
-        }
     }
 
     #[test]

@@ -25,7 +25,7 @@ pub(super) fn path_view(id: u8) -> PathView {
         weight: 1.0,
         srtt: Some(Duration::from_millis(20)),
         rttvar: Duration::ZERO,
-        min_rtt: Some(Duration::from_millis(20)),
+        queueing: Duration::ZERO,
         rtt_age: Duration::ZERO,
         forward_delay: Some(Duration::from_millis(10)),
         delay_source: DelaySource::HalfRtt,

@@ -45,8 +45,8 @@ pub struct PathView {
     pub srtt: Option<Duration>,
     /// Mean deviation of the round trip.
     pub rttvar: Duration,
-    /// Least smoothed round trip of late: the path without queueing.
-    pub min_rtt: Option<Duration>,
+    /// What of the delay is queueing, our own or others'.
+    pub queueing: Duration,
     /// Time since the last round-trip sample: an estimate is worth less as it ages.
     pub rtt_age: Duration,
     /// One-way delay of a data packet, all clocks read as one; see `delay_source`.

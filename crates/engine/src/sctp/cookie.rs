@@ -2,7 +2,7 @@
 //! a key that never leaves it, so that it remembers nothing before the cookie returns.
 
 use hmac::{Hmac, Mac};
-use ropewalk_base::{Duration, Serial32, Time};
+use ropewalk_base::{Duration, Time};
 use sha2::Sha256;
 
 use super::chunk::Init;
@@ -92,6 +92,7 @@ impl CookieKey {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ropewalk_base::Serial32;
 
     fn init(tag: u32) -> Init {
         Init {

@@ -86,7 +86,7 @@ impl Preset {
             rto: RtoLimits { initial: Duration::from_secs(3), ..rfc.rto },
             // Applied there only in the burst that follows a fast recovery.
             max_burst: 0,
-            retransmission: RetransmissionPolicy::Ssthresh,
+            retransmission: RetransmissionPolicy::Cwnd,
             idle_decay: false,
             partial_bytes_capped: false,
             guard: false,

@@ -9,9 +9,9 @@
 //! 3. No path is used whose losses cost the others more than it carries: each loss leaves a hole
 //!    for a while, and what the others bring meanwhile must fit into the buffer.
 
-use ropewalk_base::{Duration, Rate, Time};
+use ropewalk_base::{Duration, PathId, Rate, Time};
 
-use crate::scheduler::PathView;
+use crate::scheduler::{PathSet, PathView};
 
 /// Share of a pipe that may be in flight, above 1 so that a rate that grows is noticed, and so many
 /// chunks more: acknowledgements come for every second one, and pipes may be tiny.
@@ -45,8 +45,11 @@ struct Estimate {
     rate: f64,
     /// What its window would let it carry without queueing, if that is more.
     most: f64,
+    /// When a packet that leaves now arrives, behind what is in flight.
     forward: f64,
     round_trip: f64,
+    /// The round trip without queueing.
+    pipe_time: f64,
     loss: f64,
 }
 
@@ -70,6 +73,8 @@ pub struct Guard {
     on: bool,
     known: Vec<Estimate>,
     verdicts: Vec<Verdict>,
+    /// Paths that were dropped; they must do better than not to be dropped, to come back.
+    dropped: PathSet,
     valid_until: Time,
     valid_for: (u64, u64),
 }
@@ -81,6 +86,7 @@ impl Guard {
             on,
             known: Vec::new(),
             verdicts: Vec::new(),
+            dropped: PathSet::EMPTY,
             valid_until: Time::ZERO,
             valid_for: (0, 0),
         }
@@ -118,11 +124,11 @@ impl Guard {
         if self.known.len() < 2 || self.is_ample(shared) {
             return;
         }
-        for path in &self.known {
-            let limit = pipe_limit(shared, &views[path.index]);
-            self.verdicts[path.index].window_most = limit;
-        }
         self.drop_harmful(shared);
+        if self.known.len() < 2 {
+            return;
+        }
+        self.share_window(shared);
         self.set_positions(shared);
     }
 
@@ -149,23 +155,43 @@ impl Guard {
     /// Rule 3. The path that carries most is never dropped.
     fn drop_harmful(&mut self, shared: SharedWindow) {
         let quickest = self.known.iter().map(|p| p.forward).fold(f64::MAX, f64::min);
-        let Some(most) = self.known.iter().map(|p| p.rate).max_by(f64::total_cmp) else { return };
+        let most = self.known.iter().map(|p| p.rate).fold(0.0, f64::max);
         let chunk = shared.chunk as f64;
         let total: f64 = self.known.iter().map(|p| p.rate).sum();
-        let way_back = self.way_back();
         let longest = self.known.iter().map(|p| p.forward).fold(0.0, f64::max);
-        let spare = (shared.buffer as f64 - total * (longest + way_back)).max(0.0);
-        self.known.retain(|path| {
+        let spare = (shared.buffer as f64 - total * (longest + self.way_back())).max(0.0);
+        let Self { known, verdicts, dropped, .. } = self;
+        known.retain(|path| {
+            let id = PathId::from_index(path.index);
             let detect = path.round_trip + REPORTS * chunk / path.rate.max(1e-12);
             let hole = (detect - path.forward + quickest).max(0.0);
-            let others = total - path.rate;
-            let cost = path.loss * (others * hole - spare).max(0.0);
-            let keep = path.rate >= most || cost < HARM_LIMIT * chunk;
-            if !keep {
-                self.verdicts[path.index].window_most = 0;
+            let cost = path.loss * ((total - path.rate) * hole - spare).max(0.0);
+            let limit = if dropped.contains(id) { HARM_LIMIT / 4.0 } else { HARM_LIMIT };
+            let keep = path.rate >= most || cost < limit * chunk;
+            if keep {
+                *dropped = dropped.without(id);
+            } else {
+                *dropped = dropped.with(id);
+                verdicts[path.index].window_most = 0;
             }
             keep
         });
+    }
+
+    /// Rule 1: each path what fills its pipe, the quickest first, of what is left of the window.
+    fn share_window(&mut self, shared: SharedWindow) {
+        self.known.sort_by(|a, b| a.forward.total_cmp(&b.forward));
+        let mut left = shared.buffer as f64;
+        for path in &self.known {
+            let pipe = path.rate * path.pipe_time;
+            let lossy = path.loss > LOSSY;
+            let gain = if lossy { LOSSY_PIPE_GAIN } else { PIPE_GAIN };
+            let limit = gain * pipe + SLACK_CHUNKS * shared.chunk as f64;
+            self.verdicts[path.index].window_most = limit.min(left) as u64;
+            // While a loss is repaired, what follows it waits in the buffer for a round trip more.
+            let need = if lossy { 2.0 * path.rate * path.round_trip } else { pipe };
+            left = (left - need).max(0.0);
+        }
     }
 
     /// Rule 2.
@@ -188,13 +214,20 @@ impl Estimate {
             return None;
         }
         let rate = potential_rate(path);
-        let least = path.min_rtt?.as_nanos().max(1) as f64;
+        let nanos = |d: Duration| d.as_nanos() as f64;
+        let round_trip = nanos(path.srtt?);
+        let pipe_time = nanos(path.srtt?.saturating_sub(path.queueing)).max(1.0);
+        let forward = nanos(path.forward_delay?);
+        // The estimate lags behind what has been sent since.
+        let backlog = path.in_flight as f64 / rate.max(1e-12) - pipe_time;
+        let unqueued = (forward - nanos(path.queueing)).max(0.0);
         Some(Self {
             index,
             rate,
-            most: rate.max(path.cwnd as f64 / least),
-            forward: path.forward_delay?.as_nanos() as f64,
-            round_trip: path.srtt?.as_nanos() as f64,
+            most: rate.max(path.cwnd as f64 / pipe_time),
+            forward: forward.max(unqueued + backlog),
+            round_trip,
+            pipe_time,
             loss: path.loss,
         })
     }
@@ -203,38 +236,17 @@ impl Estimate {
 /// What a path would carry if the peer's window allowed, bytes per nanosecond: what it was seen to
 /// deliver, or what its window gives where it was never seen full.
 fn potential_rate(path: &PathView) -> f64 {
-    let by_window = match path.srtt {
-        Some(srtt) => path.cwnd as f64 / srtt.as_nanos().max(1) as f64,
-        None => 0.0,
-    };
-    match path.rate {
-        Some(rate) => {
-            let seen = rate.as_bps() as f64 / 8e9;
-            // Queueing shows that what was seen is all there is.
-            if is_queueing(path) { seen } else { seen.max(by_window) }
-        }
-        None => by_window,
-    }
+    let Some(srtt) = path.srtt else { return 0.0 };
+    let by_window = path.cwnd as f64 / srtt.as_nanos().max(1) as f64;
+    let Some(rate) = path.rate else { return by_window };
+    let seen = rate.as_bps() as f64 / 8e9;
+    // Queueing shows that what was seen is all there is.
+    if path.queueing > srtt / 9 { seen } else { seen.max(by_window) }
 }
 
-fn is_queueing(path: &PathView) -> bool {
-    match (path.srtt, path.min_rtt) {
-        (Some(srtt), Some(least)) => srtt > least + least / 8,
-        _ => false,
-    }
-}
-
-/// Rule 1.
-fn pipe_limit(shared: SharedWindow, path: &PathView) -> u64 {
-    let (Some(rate), Some(least)) = (path.rate, path.min_rtt) else { return u64::MAX };
-    let pipe = rate.as_bps() as f64 / 8e9 * least.as_nanos() as f64;
-    let gain = if path.loss > LOSSY { LOSSY_PIPE_GAIN } else { PIPE_GAIN };
-    (gain * pipe + SLACK_CHUNKS * shared.chunk as f64) as u64
-}
-
-/// The longest round trip that our own queueing explains while rule 1 holds, with one chunk to
-/// spare: beyond it the path itself has become longer.
-pub fn explained_round_trip(least: Duration, rate: Rate, chunk: u64) -> Duration {
+/// The queueing that is our own doing while rule 1 holds, with two chunks to spare: more than that,
+/// and the path itself has become longer.
+pub fn explained_queueing(least: Duration, rate: Rate, chunk: u64) -> Duration {
     let chunks = rate.time_for((SLACK_CHUNKS as u64 + 2) * chunk);
-    least.mul_f64(PIPE_GAIN * 1.1) + chunks
+    least.mul_f64(PIPE_GAIN * 1.1 - 1.0) + chunks
 }

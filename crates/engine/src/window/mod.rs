@@ -3,4 +3,4 @@
 
 mod guard;
 
-pub use guard::{Guard, SharedWindow, explained_round_trip};
+pub use guard::{Guard, SharedWindow, explained_queueing};

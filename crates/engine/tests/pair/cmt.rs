@@ -54,8 +54,8 @@ fn windows_grow_on_both_paths_at_once() {
     let mut pair = Pair::up(&ample(2), &[10, 100]);
     let before = [pair.view(LEFT, 0).cwnd, pair.view(LEFT, 1).cwnd];
     bulk(&mut pair, 2000);
-    for path in 0..2 {
-        assert!(pair.view(LEFT, path).cwnd > 2 * before[path], "path {path}");
+    for (path, before) in before.into_iter().enumerate() {
+        assert!(pair.view(LEFT, path).cwnd > 2 * before, "path {path}");
     }
 }
 
@@ -127,9 +127,12 @@ fn each_policy_sends_lost_chunks_where_it_says() {
     }
 }
 
-/// Sends five chunks on one path, of which nothing arrives, and takes the SACKs given: the number
-/// of chunks up to which is acknowledged, gaps, and the count of packets that DAC tells.
-fn retransmitted_after(sacks: &[(u32, &[(u16, u16)], u8)]) -> u64 {
+/// A SACK: how many chunks it acknowledges cumulatively, gaps, and the packets that DAC tells.
+type Report = (u32, &'static [(u16, u16)], u8);
+
+/// Sends ten chunks on one path, of which nothing arrives, takes the SACKs given, and tells how
+/// many chunks then count as lost.
+fn retransmitted_after(sacks: &[Report]) -> u64 {
     let mut settings = ample(2);
     settings.initial_window = Some(100_000);
     settings.max_burst = 0;
@@ -161,8 +164,7 @@ fn retransmitted_after(sacks: &[(u32, &[(u16, u16)], u8)]) -> u64 {
 
 #[test]
 fn the_third_report_is_a_loss_and_two_are_none() {
-    let single: [(u32, &[(u16, u16)], u8); 3] =
-        [(0, &[(2, 2)], 1), (0, &[(2, 3)], 1), (0, &[(2, 4)], 1)];
+    let single: [Report; 3] = [(0, &[(2, 2)], 1), (0, &[(2, 3)], 1), (0, &[(2, 4)], 1)];
     assert_eq!(retransmitted_after(&single[..2]), 0);
     assert_eq!(retransmitted_after(&single), 1);
 }

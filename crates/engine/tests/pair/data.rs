@@ -1,12 +1,12 @@
 //! Fragments, bundles, streams and order (RFC 9260, 6.5, 6.6, 6.9, 6.10).
 
 use bytes::Bytes;
-use ropewalk_base::Time;
+use ropewalk_base::{Seed, Time};
 use ropewalk_engine::Payload;
 use ropewalk_engine::sctp::association::CloseReason;
-use ropewalk_engine::sctp::{Chunk, Config, PathConfig, Preset};
+use ropewalk_engine::sctp::{Association, Chunk, Config, PathConfig, Preset};
 
-use crate::driver::{FULL, Fate, LEFT, Pair, RIGHT, Sent, config, ms};
+use crate::driver::{FULL, Fate, LEFT, Pair, RIGHT, Sent, config, in_turn, ms};
 
 fn numbered(size: u32, salt: u32) -> Payload {
     let bytes: Vec<u8> = (0..size).map(|i| (i.wrapping_mul(31) ^ salt) as u8).collect();
@@ -192,4 +192,44 @@ fn a_stream_that_the_peer_does_not_have_ends_nothing() {
     assert_eq!(pair.closed(LEFT), None::<CloseReason>, "sending on it was {taken:?}");
     assert!(taken.is_err());
     assert!(!pair.log.iter().any(|s| s.packet.chunks.iter().any(|c| matches!(c, Chunk::Abort(_)))));
+}
+
+#[test]
+fn tsns_wrap_in_the_midst_of_losses_without_a_seam() {
+    // A seed whose first TSN lies 8005 below the wrap.
+    let seed = Seed::root(168_661);
+    let settings = config(2, 65_536);
+    let opener = Association::connect(settings.clone(), in_turn(), seed.child("left"), Time::ZERO);
+    let listener = Association::listen(settings, in_turn(), seed.child("right"));
+    let mut pair = Pair::of(opener, listener, &[10, 35]);
+    pair.drain(LEFT);
+    let Chunk::Init(init) = &pair.log[0].packet.chunks[0] else { panic!("no INIT") };
+    let first = init.initial_tsn.0;
+    assert!(first > u32::MAX - 10_000, "the seed no longer gives a TSN near the wrap: {first}");
+    pair.connect();
+    let mut count = 0u32;
+    pair.script(move |sent| {
+        count += 1;
+        if count.is_multiple_of(37) && !sent.packet.chunks.is_empty() {
+            Fate::Drop
+        } else {
+            Fate::Arrive
+        }
+    });
+    let mut sent = 0;
+    while sent < 16_000 {
+        while pair.ends[LEFT].send_room() > 0 && sent < 16_000 {
+            pair.queue(LEFT, 0, numbered(300 + sent % 5, sent), false);
+            sent += 1;
+        }
+        pair.drain(LEFT);
+        pair.run_for(ms(100));
+        pair.log.clear();
+    }
+    pair.run_for(ms(60_000));
+    assert_eq!(pair.read[RIGHT].len(), 16_000);
+    for (i, message) in (0..).zip(&pair.read[RIGHT]) {
+        assert_eq!(message.payload, numbered(300 + i % 5, i), "message {i}");
+    }
+    assert!(pair.ends[LEFT].is_flushed());
 }

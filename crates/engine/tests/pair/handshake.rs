@@ -149,6 +149,21 @@ fn a_forged_cookie_is_dropped_and_a_stale_one_is_reported_and_replaced() {
 }
 
 #[test]
+fn a_cookie_that_grew_old_on_the_way_is_good_for_the_association_it_made() {
+    let mut pair = Pair::new(&config(1, 65_536), &[10]);
+    pair.script(|sent| if sent.names() == ["COOKIE ACK"] { Fate::Drop } else { Fate::Arrive });
+    pair.run_until(Time::from_secs(100));
+    assert!(!up(&pair, LEFT) && up(&pair, RIGHT));
+    assert_eq!(pair.count(RIGHT, "ERROR"), 0);
+    pair.heal();
+    pair.run_until(Time::from_secs(200));
+    assert!(up(&pair, LEFT));
+    pair.send(LEFT, 1000);
+    pair.run_for(ms(500));
+    assert_eq!(pair.read_bytes(RIGHT), 1000);
+}
+
+#[test]
 fn two_ends_that_open_at_once_become_one_association() {
     for (delay, apart) in [(10, 0), (10, 5), (10, 15), (10, 25)] {
         let settings = config(1, 65_536);

@@ -104,6 +104,23 @@ fn the_timer_backs_off_and_the_window_starts_from_one_chunk() {
 }
 
 #[test]
+fn small_chunks_that_were_lost_travel_together_again() {
+    let mut pair = Pair::up(&config(1, 1 << 20), &[25]);
+    pair.script(|_| Fate::Drop);
+    for _ in 0..60 {
+        pair.queue(LEFT, 0, Payload::Length(4), false);
+    }
+    pair.drain(LEFT);
+    pair.log.clear();
+    pair.heal();
+    pair.run_for(ms(1500));
+    let again: Vec<_> =
+        (pair.log.iter()).filter(|s| s.data().next().is_some()).map(|s| s.data().count()).collect();
+    assert_eq!(again, [60], "one packet, as RFC 9260, 6.3.3 E3 says");
+    assert_eq!(pair.read[RIGHT].len(), 60);
+}
+
+#[test]
 fn plain_sctp_retransmits_by_timer_on_the_alternate_and_returns_to_the_primary() {
     let mut settings = config(2, 1 << 20);
     settings.cmt.concurrent = false;
@@ -160,5 +177,26 @@ fn a_path_that_becomes_slower_than_its_timeout_is_measured_again() {
             "{preset:?}: {} timeouts, {again} again",
             counters.timeouts
         );
+    }
+}
+
+#[test]
+fn a_packet_that_two_overtake_is_late_and_one_that_four_overtake_is_taken_for_lost() {
+    for (late, again) in [(12, 0), (22, 1)] {
+        let mut settings = config(1, 1 << 20);
+        settings.initial_window = Some(100_000);
+        settings.max_burst = 0;
+        let mut pair = Pair::up(&settings, &[25]);
+        for packet in 0..30 {
+            let late = if packet == 9 { Fate::Late(ms(late)) } else { Fate::Arrive };
+            pair.script(move |sent| if sent.from == LEFT { late } else { Fate::Arrive });
+            pair.send_full(LEFT, 1);
+            pair.heal();
+            pair.run_for(ms(5));
+        }
+        pair.run_for(ms(500));
+        assert_eq!(pair.counters(LEFT)[0].retransmitted, again, "{late} ms late");
+        assert_eq!(pair.ends[RIGHT].receive_stats().duplicates, again);
+        assert_eq!(pair.read[RIGHT].len(), 30);
     }
 }

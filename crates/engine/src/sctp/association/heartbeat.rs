@@ -83,7 +83,7 @@ impl Association {
     /// HEARTBEAT ACK: counts only with the nonce that is awaited on that path (5.4).
     pub(super) fn on_heartbeat_ack(&mut self, now: Time, id: PathId, info: HeartbeatInfo) {
         let path = &mut self.paths[id.index()];
-        if !path.heartbeat.pending.is_some_and(|(nonce, _)| nonce == info.nonce) {
+        if path.heartbeat.pending.is_none_or(|(nonce, _)| nonce != info.nonce) {
             return;
         }
         path.heartbeat.pending = None;

@@ -216,8 +216,16 @@ impl Association {
         if stamp.is_some() {
             room -= DelayStamp::WIRE_LEN;
         }
-        room -= self.board.record(tsn).bytes;
+        let first = self.board.record(tsn);
+        room -= first.bytes;
+        let lost_on = match first.state {
+            RecordState::Lost { on, .. } => Some(on),
+            _ => None,
+        };
         chunks.push(self.launch(now, path, tsn));
+        if let Some(on) = lost_on {
+            self.bundle_lost(now, path, on, &mut room, &mut chunks);
+        }
         self.bundle(now, path, &mut room, &mut chunks);
         let state = &mut self.paths[path.index()];
         state.counters.sent_packets += 1;
@@ -233,6 +241,28 @@ impl Association {
             view.burst_room = burst * full;
         }
         self.transmit(path, Packet { tag: self.peer_tag, stamp, echo: None, chunks })
+    }
+
+    /// Adds the next lost chunks while they fit (RFC 9260, 6.3.3 E3), if they were lost on the same
+    /// path and are thus to go where the first one goes.
+    fn bundle_lost(
+        &mut self,
+        now: Time,
+        path: PathId,
+        on: PathId,
+        room: &mut u32,
+        chunks: &mut SmallVec<[Chunk; 1]>,
+    ) {
+        while let Some(tsn) = self.board.lost().first() {
+            let record = self.board.record(tsn);
+            let same = matches!(record.state, RecordState::Lost { on: other, .. } if other == on);
+            let open = self.paths[path.index()].flights.bytes() < self.cwnd(path);
+            if !same || !open || record.bytes > *room {
+                return;
+            }
+            *room -= record.bytes;
+            chunks.push(self.launch(now, path, tsn));
+        }
     }
 
     /// Adds chunks from the head of the queue while they fit (RFC 9260, 6.10), if the path may

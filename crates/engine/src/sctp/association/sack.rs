@@ -10,7 +10,7 @@ use super::{Association, Event};
 use crate::congestion::{AckSample, CongestionControl};
 use crate::recovery::{Flight, GapMemory, RecordState};
 use crate::sctp::Data;
-use crate::window::explained_round_trip;
+use crate::window::explained_queueing;
 
 /// What one SACK acknowledges on one path.
 #[derive(Clone, Copy, Debug, Default)]
@@ -249,8 +249,9 @@ impl Association {
         }
         path.rate.sample(now, flight.sent_at, &flight.snapshot);
         if let (Some(least), Some(rate)) = (path.rtt.base(), path.rate.rate()) {
-            let explained = explained_round_trip(least, rate, flight.bytes as u64);
-            path.rtt.reconsider_base(now, explained);
+            let explained = explained_queueing(least, rate, flight.bytes as u64);
+            path.rtt.floor_mut().reconsider(now, explained);
+            path.forward.floor_mut().reconsider(now, explained);
         }
         let returned = path.state.on_success();
         let own_advance = ack.oldest_before
@@ -288,9 +289,9 @@ impl Association {
     }
 
     /// Forward delay, from the timestamps that came beside a SACK.
-    pub(super) fn on_delay_echo(&mut self, now: Time, echo: &DelayEcho) {
+    pub(super) fn on_delay_echo(&mut self, echo: &DelayEcho) {
         if let Some(path) = self.paths.get_mut(echo.path as usize) {
-            path.forward.sample(now, echo.sent, echo.received);
+            path.forward.sample(echo.sent, echo.received);
         }
     }
 

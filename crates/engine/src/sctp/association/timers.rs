@@ -73,7 +73,7 @@ impl Association {
             return;
         }
         if let Some(echo) = &packet.echo {
-            self.on_delay_echo(now, echo);
+            self.on_delay_echo(echo);
         }
         let (tag, stamp) = (packet.tag, packet.stamp);
         let mut summary = DataSummary::default();

@@ -47,7 +47,7 @@ impl Association {
             weight: path.config.weight,
             srtt: path.rtt.srtt(),
             rttvar: path.rtt.rttvar(),
-            min_rtt: path.rtt.base(),
+            queueing: self.queueing(now, id),
             rtt_age: now.since(path.rtt.sampled_at()),
             forward_delay: self.forward_delay(now, id, clock_offset),
             delay_source: self.config.delay_source,
@@ -82,11 +82,11 @@ impl Association {
         let half = path.rtt.srtt().map(|r| r / 2);
         let honest = match self.config.delay_source {
             DelaySource::Oracle => path.config.oracle_delay.or(half),
-            DelaySource::HalfRtt => half.map(|d| self.drained_delay(now, id, d)),
+            DelaySource::HalfRtt => half.map(|d| d.saturating_sub(self.drained(now, id))),
             DelaySource::Timestamp => match (path.forward.raw_nanos(), clock_offset) {
                 (Some(raw), Some(offset)) => {
                     let delay = Duration::from_nanos(raw.saturating_sub(offset).max(0) as u64);
-                    Some(self.drained_delay(now, id, delay))
+                    Some(delay.saturating_sub(self.drained(now, id)))
                 }
                 _ => half,
             },
@@ -95,18 +95,33 @@ impl Association {
         if error == 1.0 { honest } else { honest.map(|d| d.mul_f64(error)) }
     }
 
+    /// What of a path's delay was queueing when it was last measured.
+    fn measured_queueing(&self, id: PathId) -> Duration {
+        let path = &self.paths[id.index()];
+        let by_round_trip = match (path.rtt.srtt(), path.rtt.base()) {
+            (Some(srtt), Some(least)) => srtt.saturating_sub(least),
+            _ => Duration::ZERO,
+        };
+        match self.config.delay_source {
+            // The round trip also changes when SACKs return by another path; this does not.
+            DelaySource::Timestamp => path.forward.queueing().unwrap_or(by_round_trip),
+            DelaySource::HalfRtt | DelaySource::Oracle => by_round_trip,
+        }
+    }
+
     /// A path on which nothing is in flight empties its queue while time passes, and its last
     /// estimate says less and less: without this a path that once queued looks slow for ever, is
     /// given nothing, and is never measured again.
-    fn drained_delay(&self, now: Time, id: PathId, delay: Duration) -> Duration {
+    fn drained(&self, now: Time, id: PathId) -> Duration {
         let path = &self.paths[id.index()];
-        let (Some(srtt), Some(least)) = (path.rtt.srtt(), path.rtt.base()) else { return delay };
         if !path.flights.is_empty() {
-            return delay;
+            return Duration::ZERO;
         }
-        let queueing = srtt.saturating_sub(least);
-        let drained = queueing.min(now.since(path.rtt.sampled_at()));
-        delay.saturating_sub(drained).max(least / 2).min(delay)
+        self.measured_queueing(id).min(now.since(path.rtt.sampled_at()))
+    }
+
+    fn queueing(&self, now: Time, id: PathId) -> Duration {
+        self.measured_queueing(id).saturating_sub(self.drained(now, id))
     }
 
     fn all_confirmed(&self) -> bool {

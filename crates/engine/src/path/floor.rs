@@ -1,0 +1,63 @@
+//! The least value of a smoothed delay: the path without queueing.
+
+use ropewalk_base::{Duration, Time};
+
+/// After so long without a value near the least one, the path may have become longer.
+const WINDOW: Duration = Duration::from_secs(5);
+
+/// Least smoothed delay, nanoseconds of any origin: since the path last changed, and within the
+/// current window. Smoothed values, since with several paths a SACK may return by a quicker one
+/// now and then, and a single sample then shows less than the path's own round trip.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Floor {
+    least: Option<i64>,
+    recent: Option<i64>,
+    began: Time,
+}
+
+impl Floor {
+    /// Takes a smoothed value.
+    #[inline]
+    pub fn sample(&mut self, nanos: i64) {
+        self.least = Some(self.least.map_or(nanos, |least| least.min(nanos)));
+        self.recent = Some(self.recent.map_or(nanos, |recent| recent.min(nanos)));
+    }
+
+    /// The least value.
+    #[inline]
+    pub const fn least(&self) -> Option<i64> {
+        self.least
+    }
+
+    /// If for a whole window no value came within `explained`, what our own queueing explains, of
+    /// the least, the path has become longer, and its floor with it.
+    pub fn reconsider(&mut self, now: Time, explained: Duration) {
+        if now.since(self.began) < WINDOW {
+            return;
+        }
+        if let (Some(least), Some(recent)) = (self.least, self.recent)
+            && recent.saturating_sub(least) > explained.as_nanos() as i64
+        {
+            self.least = Some(recent);
+        }
+        self.recent = None;
+        self.began = now;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_floor_rises_only_when_queueing_does_not_explain_it() {
+        for (explained, expected) in [(230, 20), (80, 200)] {
+            let mut floor = Floor::default();
+            for (second, millis) in [(0, 20), (5, 200), (10, 200), (15, 210)] {
+                floor.reconsider(Time::from_secs(second), Duration::from_millis(explained));
+                floor.sample(millis * 1_000_000);
+            }
+            assert_eq!(floor.least(), Some(expected * 1_000_000), "explained: {explained} ms");
+        }
+    }
+}
