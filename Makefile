@@ -7,11 +7,10 @@ TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 VENV   := $(CURDIR)/.venv
 PY     := $(VENV)/bin/python
 
-# The profile of the command and of the Python package that `make test` tries. With the optimisation of the
-# test profile, `dev` shares its artefacts with `cargo test`, and it keeps the assertions in.
+# The profile of the command and of the Python package that `make test` tries: `dev` shares its artefacts
+# with `cargo test`, and it keeps the assertions in.
 PROFILE     ?= dev
 PROFILE_DIR := $(if $(filter dev,$(PROFILE)),debug,$(PROFILE))
-export CARGO_PROFILE_DEV_OPT_LEVEL := 2
 
 .DEFAULT_GOAL := help
 .PHONY: help demo bench test test-rust test-python test-docs test-report fmt fmt-check lint python command clean-venv
@@ -37,8 +36,8 @@ test-rust: ## unit, property, integration and tidy tests
 
 test-python: ## the Python package, built into .venv
 ifneq ($(wildcard python/pyproject.toml),)
-test-python: python
-	cd python && $(PY) -m pytest -q
+test-python: python command
+	cd python && ROPEWALK=$(TARGET)/$(PROFILE_DIR)/ropewalk $(PY) -m pytest -q
 else
 	@echo "test-python: no python/pyproject.toml, nothing to try"
 endif

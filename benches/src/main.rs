@@ -1,35 +1,64 @@
-//! Measures the figures that the README quotes: `make bench`.
+//! Measures the figures that the README quotes: `make bench`, or
+//! `cargo run --release -p ropewalk-bench -- speed random --json`.
+//!
+//! Every figure stands beside its target. A missed target is a result, not an error: the exit
+//! status tells only whether everything could be measured. It is 2 if the arguments are wrong.
 
-mod random;
+mod args;
+mod child;
+mod clock;
+mod machine;
+mod memory;
+mod parallel;
+mod report;
+mod row;
+mod runs;
+mod sections;
 
-fn main() {
-    let args: Vec<String> = std::env::args().collect();
-    let count = args.get(1).and_then(|n| n.parse().ok()).unwrap_or(200);
-    let contenders = [
-        ("daps", true),
-        ("min-rtt", true),
-        ("round-robin", true),
-        ("daps", false),
-        ("min-rtt", false),
-        ("round-robin", false),
-    ];
-    let all = random::ratios(count, &contenders);
-    for (i, (name, guard)) in contenders.iter().enumerate() {
-        let good = all.iter().filter(|(_, _, r)| r[i] >= 0.98).count();
-        let mean: f64 = all.iter().map(|(_, _, r)| r[i].ln()).sum::<f64>() / all.len() as f64;
-        println!("{name} guard {guard}: {good} of {} ; geo mean {:.3}", all.len(), mean.exp());
-    }
-    for (draw, best, r) in &all {
-        if r[0] < 0.98 {
-            println!(
-                "{}: {:.3} of {:.2} Mbit/s (rr {:.3} minrtt {:.3}): {}",
-                draw.number,
-                r[0],
-                best / 1e6,
-                r[5],
-                r[1],
-                draw.describe()
-            );
+use std::process::ExitCode;
+
+use args::{Args, Command};
+use machine::Machine;
+use report::Report;
+
+fn main() -> ExitCode {
+    match Args::parse(std::env::args().skip(1)) {
+        Err(message) => {
+            eprintln!("error: {message}");
+            ExitCode::from(2)
         }
+        Ok(Command::Help) => {
+            print!("{}", args::help());
+            ExitCode::SUCCESS
+        }
+        // The same binary, started anew by the section `many`, so that memory starts from nothing.
+        Ok(Command::Idle(associations)) => match memory::idle(associations) {
+            Ok(bytes) => {
+                println!("{bytes}");
+                ExitCode::SUCCESS
+            }
+            Err(message) => {
+                eprintln!("error: {message}");
+                ExitCode::FAILURE
+            }
+        },
+        Ok(Command::Measure(args)) => measure(&args),
     }
+}
+
+fn measure(args: &Args) -> ExitCode {
+    let mut report = Report::new(Machine::read());
+    for warning in &report.machine.warnings {
+        eprintln!("warning: {warning}");
+    }
+    for section in &args.sections {
+        eprintln!("{} ...", section.name);
+        report.sections.push(section.run(args));
+    }
+    if args.json {
+        println!("{}", report.json());
+    } else {
+        print!("{}", report.markdown());
+    }
+    if report.is_whole() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

@@ -18,51 +18,86 @@ import ropewalk as rw
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 KUHN = str(ROOT / "scenarios" / "kuhn-2-200-45.toml")
+SLIDES = str(ROOT / "papers" / "slides2013" / "tmaxblock-10-50-100.toml")
+# Scenario, what it is called, buffer in kB, and how much of it fits into a picture.
+CASES = [
+    (SLIDES, "10 Mbit/s, 20 ms and 50 Mbit/s, 100 ms; 65 kB", 65, 0.3),
+    (KUHN, "1 Mbit/s, 20 ms and 2 Mbit/s, 200 ms; 45 kB", 45, 0.8),
+]
 SCHEDULERS = ["round-robin", "daps"]
 COLOURS = {"round-robin": "#c0392b", "daps": "#1f77b4", "fast": "#2e86ab", "slow": "#e07b39"}
-# A steady part of the run: slow start is long over.
-FROM_S, LENGTH_S = 10.0, 0.8
+# A steady part of the run: slow start is over.
+FROM_S = 3.0
 
 
 def save(figure, name):
     """Writes a figure without the date and version that would change the file each time."""
-    figure.savefig(HERE / name, dpi=110, metadata={"Software": None})
+    figure.savefig(HERE / name, dpi=100, metadata={"Software": None})
     plt.close(figure)
     print(f"  {name}: {(HERE / name).stat().st_size / 1000:.0f} kB")
 
 
+def run_cases():
+    """Every case under every scheduler."""
+    runs = {}
+    for scenario, _, _, length_s in CASES:
+        for name in SCHEDULERS:
+            changes = {"record.interval": "2 ms", "transfer.duration": "30 s", "transfer.warmup": "5 s"}
+            run = rw.run(scenario, scheduler=name, sequence=f"{FROM_S + length_s} s", set=changes)
+            runs[scenario, name] = run
+            print(f"  {Path(scenario).stem}, {name}: {run.goodput_wire_bps / 1e6:.2f} Mbit/s, "
+                  f"{run.share_of_bound:.2f} of the limit, buffer {run.receive_buffer.mean_bytes / 1e3:.1f} kB mean, "
+                  f"{run.receive_buffer.max_bytes / 1e3:.1f} kB peak")  # fmt: skip
+    return runs
+
+
 def sequence(runs):
     """Which packet comes when, on which path, and what the application has received by then."""
-    figure, panels = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained", sharey=False)
-    for axes, name in zip(panels, SCHEDULERS):
-        shown = runs[name].sequence
-        inside = lambda arrivals: (arrivals.time_s >= FROM_S) & (arrivals.time_s <= FROM_S + LENGTH_S)
-        first = shown.delivered.seq[inside(shown.delivered)].min()
-        for path, arrivals in shown.paths.items():
-            chosen = inside(arrivals)
-            axes.plot((arrivals.time_s[chosen] - FROM_S) * 1e3, arrivals.seq[chosen] - float(first), "o",
-                      markersize=3, color=COLOURS[path], label=f"arrives on the {path} path")  # fmt: skip
-        chosen = inside(shown.delivered)
-        axes.step((shown.delivered.time_s[chosen] - FROM_S) * 1e3, shown.delivered.seq[chosen] - float(first),
-                  where="post", color="black", linewidth=1, label="delivered in order")  # fmt: skip
-        axes.set(title=name, xlabel="time (ms)", ylabel="packet number")
-        axes.grid(alpha=0.3)
-    panels[0].legend(fontsize="small", loc="upper left")
+    figure, panels = plt.subplots(2, 2, figsize=(9, 6.6), layout="constrained")
+    for row, (scenario, title, _, length_s) in zip(panels, CASES):
+        for axes, name in zip(row, SCHEDULERS):
+            shown = runs[scenario, name].sequence
+            start = delivered_before(shown.delivered)
+            for path, arrivals in shown.paths.items():
+                chosen = within(arrivals, length_s)
+                axes.plot((arrivals.time_s[chosen] - FROM_S) * 1e3, arrivals.seq[chosen] + 1.0 - start, "o",
+                          markersize=2.5, color=COLOURS[path], label=f"arrives on the {path} path")  # fmt: skip
+            chosen = within(shown.delivered, length_s)
+            axes.step((shown.delivered.time_s[chosen] - FROM_S) * 1e3, shown.delivered.seq[chosen] - start,
+                      where="post", color="black", linewidth=1, label="delivered in order")  # fmt: skip
+            axes.set(xlabel="time (ms)", ylabel="packet")
+            axes.set_title(f"{name}\n{title}", fontsize="medium")
+            axes.grid(alpha=0.3)
+    panels[0][0].legend(fontsize="small", loc="upper left")
     save(figure, "sequence.png")
+
+
+def within(marks, length_s):
+    """Which marks lie in the picture."""
+    return (marks.time_s >= FROM_S) & (marks.time_s <= FROM_S + length_s)
+
+
+def delivered_before(delivered):
+    """What the application had when the picture begins."""
+    before = delivered.seq[delivered.time_s < FROM_S]
+    return float(before.max()) if len(before) else 0.0
 
 
 def occupancy(runs):
     """What waits in the receive buffer."""
-    figure, axes = plt.subplots(figsize=(9, 2.8), layout="constrained")
-    for name in SCHEDULERS:
-        series = runs[name].series
-        time, held = series["time_s"], series["receive_buffer_bytes"] / 1e3
-        chosen = (time >= 0.0) & (time <= 5.0)
-        axes.step(time[chosen], held[chosen], where="post", linewidth=1, color=COLOURS[name], label=name)
-    axes.axhline(45, color="grey", linestyle="--", linewidth=1, label="receive buffer")
-    axes.set(xlabel="time (s)", ylabel="held out of order (kB)", ylim=(0, None))
-    axes.legend(fontsize="small", loc="center right")
-    axes.grid(alpha=0.3)
+    figure, panels = plt.subplots(1, 2, figsize=(9, 3.2), layout="constrained")
+    for axes, (scenario, title, buffer_kb, length_s) in zip(panels, CASES):
+        for name in SCHEDULERS:
+            series = runs[scenario, name].series
+            time, held = series["time_s"], series["receive_buffer_bytes"] / 1e3
+            chosen = (time >= FROM_S) & (time <= FROM_S + length_s)
+            axes.step((time[chosen] - FROM_S) * 1e3, held[chosen], where="post", linewidth=1.2,
+                      color=COLOURS[name], label=name)  # fmt: skip
+        axes.axhline(buffer_kb, color="grey", linestyle="--", linewidth=1, label="receive buffer")
+        axes.set(xlabel="time (ms)", ylabel="held out of order (kB)", ylim=(0, None))
+        axes.set_title(title, fontsize="medium")
+        axes.grid(alpha=0.3)
+    panels[1].legend(fontsize="small", loc="center right")
     save(figure, "occupancy.png")
 
 
@@ -111,12 +146,7 @@ def blocking_time():
 
 def main():
     """Draws everything."""
-    changes = {"record.interval": "10 ms"}
-    length = f"{FROM_S + LENGTH_S} s"
-    runs = {name: rw.run(KUHN, scheduler=name, sequence=length, set=changes) for name in SCHEDULERS}
-    for name, run in runs.items():
-        print(f"  {name}: {run.goodput_wire_bps / 1e6:.2f} Mbit/s, {run.share_of_bound:.2f} of the limit, "
-              f"buffer {run.receive_buffer.mean_bytes / 1e3:.1f} kB mean, shut for {run.receive_buffer.blocked_s:.1f} s")  # fmt: skip
+    runs = run_cases()
     sequence(runs)
     occupancy(runs)
     goodput()

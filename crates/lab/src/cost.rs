@@ -1,8 +1,4 @@
 //! What a run cost: the only place below the runtime that looks at a clock, and only to report.
-#![expect(
-    clippy::disallowed_methods,
-    reason = "the cost of a run is measured, never used: results do not depend on it"
-)]
 
 use cpu_time::ThreadTime;
 

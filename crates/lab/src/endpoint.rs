@@ -96,7 +96,6 @@ pub struct Endpoint {
     /// In-order releases until `marks_until`: time and chunks so far.
     pub releases: Vec<(Time, u64)>,
     marks_until: Time,
-    first_tsn: Option<u32>,
     released: u64,
 }
 
@@ -132,7 +131,6 @@ impl Endpoint {
             marks: Vec::new(),
             releases: Vec::new(),
             marks_until: Time::ZERO,
-            first_tsn: None,
             released: 0,
         }
     }
@@ -143,10 +141,10 @@ impl Endpoint {
     }
 
     fn mark(&mut self, now: Time, path: u8, packet: &SctpPacket) {
+        let Some(first) = self.association.peer_initial_tsn() else { return };
         for chunk in &packet.chunks {
             if let Chunk::Data(data) = chunk {
-                let first = *self.first_tsn.get_or_insert(data.tsn.0);
-                let chunk = data.tsn.0.wrapping_sub(first) as i32;
+                let chunk = data.tsn.distance_from(first);
                 if chunk >= 0 && self.marks.len() < MARKS_LIMIT {
                     self.marks.push(ArrivalMark { at: now, path, chunk: chunk as u64 });
                 }

@@ -131,9 +131,15 @@ impl Schedule for DapsLcm {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Action;
     use super::super::kit::{CHUNK, path_view, view};
+    use super::super::{Action, Capacity, PlanOptions};
     use super::*;
+
+    /// As the paper puts it: a whole window per forward delay.
+    fn whole_windows() -> DapsOptions {
+        let plan = PlanOptions { capacity: Capacity::Window, ..PlanOptions::default() };
+        DapsOptions { plan, ..DapsOptions::default() }
+    }
 
     /// Wide windows; batches of 2 and 5 chunks, every 10 and 100 ms.
     fn table() -> [PathView; 2] {
@@ -162,7 +168,7 @@ mod tests {
 
     #[test]
     fn each_entry_waits_for_its_multiple_of_the_delay() {
-        let mut lcm = DapsLcm::new(DapsOptions::default());
+        let mut lcm = DapsLcm::new(whole_windows());
         let next = |millis| Decision::wait(Time::from_millis(millis), Reason::NotYetDue);
         let first = vec![(0, 0), (0, 0), (1, 18), (1, 18), (1, 18), (1, 18), (1, 18)];
         assert_eq!(burst(&mut lcm, 0), (first.clone(), next(10)));
@@ -175,7 +181,7 @@ mod tests {
 
     #[test]
     fn a_loss_begins_a_new_period() {
-        let mut lcm = DapsLcm::new(DapsOptions::default());
+        let mut lcm = DapsLcm::new(whole_windows());
         burst(&mut lcm, 0);
         let paths = table();
         let view = View { now: Time::from_millis(5), epoch: 1, ..view(&paths) };

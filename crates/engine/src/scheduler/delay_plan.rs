@@ -56,7 +56,7 @@ pub struct PlanOptions {
     pub period_cap: u64,
     /// Which windows the batches are made of. Default [`Windows::Frozen`].
     pub windows: Windows,
-    /// How much of the window makes one batch. Default [`Capacity::Window`].
+    /// How much of the window makes one batch. Default [`Capacity::WindowPerRoundTrip`].
     pub capacity: Capacity,
 }
 
@@ -341,6 +341,11 @@ mod tests {
     use super::super::kit::{CHUNK, path_view, view};
     use super::*;
 
+    /// As the papers put it: a whole window per forward delay.
+    fn whole_windows() -> PlanOptions {
+        PlanOptions { capacity: Capacity::Window, ..PlanOptions::default() }
+    }
+
     /// Delay in ms and window in chunks of each path.
     fn plan(paths: &[(u64, u64)], options: PlanOptions) -> DelayPlan {
         let path = |(i, &(delay, window)): (usize, &(u64, u64))| PathView {
@@ -385,7 +390,7 @@ mod tests {
             paths in proptest::collection::vec((1..40u64, 1..6u64), 1..5),
             period_cap in 1..5u64,
         ) {
-            let options = PlanOptions { period_cap, ..PlanOptions::default() };
+            let options = PlanOptions { period_cap, ..whole_windows() };
             let listed = unrolled(&mut plan(&paths, options));
             prop_assert_eq!(listed, as_printed(&paths, period_cap));
         }
@@ -395,7 +400,7 @@ mod tests {
             paths in proptest::collection::vec((1..40u64, 1..6u64), 1..4),
             taken in proptest::collection::vec(0..4u8, 0..30),
         ) {
-            let mut lazy = plan(&paths, PlanOptions::default());
+            let mut lazy = plan(&paths, whole_windows());
             let mut list = unrolled(&mut lazy.clone());
             for path in taken {
                 let expected = list.iter().position(|p| *p == path);
@@ -411,7 +416,7 @@ mod tests {
     #[test]
     fn long_periods_are_neither_walked_nor_stored() {
         // Coprime delays of some years: the list starts at once and is made as far as it is read.
-        let mut plan = plan(&[(104_729, 3), (1 << 31, 5)], PlanOptions::default());
+        let mut plan = plan(&[(104_729, 3), (1 << 31, 5)], whole_windows());
         let fast_before_slow = ((1u64 << 31) / 104_729) * 3;
         assert_eq!(plan.position(PathId(1)), Some(fast_before_slow));
         assert_eq!(plan.batches.len(), 2);
@@ -419,14 +424,14 @@ mod tests {
 
     #[test]
     fn many_paths_of_very_unequal_delay_stay_within_the_limit() {
-        let mut plan = plan(&[(1, 1), (1, 1), (60_000, 1)], PlanOptions::default());
+        let mut plan = plan(&[(1, 1), (1, 1), (60_000, 1)], whole_windows());
         assert_eq!(plan.position(PathId(2)), None, "it stands beyond the limit");
         assert_eq!(plan.batches.len(), BATCH_LIMIT);
     }
 
     #[test]
     fn a_path_without_entries_takes_from_whoever_it_robs() {
-        let mut plan = plan(&[(10, 2), (30, 2)], PlanOptions::default());
+        let mut plan = plan(&[(10, 2), (30, 2)], whole_windows());
         plan.position(PathId(1));
         plan.take(PathId(9), 6);
         assert_eq!(plan.position(PathId(1)), Some(6), "the fast path's six chunks are untouched");
@@ -436,7 +441,7 @@ mod tests {
 
     #[test]
     fn a_path_that_takes_what_was_meant_for_another_pays_from_its_own_batch() {
-        let mut plan = plan(&[(10, 2), (30, 2)], PlanOptions::default());
+        let mut plan = plan(&[(10, 2), (30, 2)], whole_windows());
         assert_eq!(plan.position(PathId(1)), Some(6));
         plan.take(PathId(1), 3);
         plan.take(PathId(1), 3);
@@ -448,7 +453,7 @@ mod tests {
     fn delays_are_rounded_to_the_quantum_but_never_to_nothing() {
         for (quantum, fast, slow) in [(1, 4, 40), (10, 4, 44), (50, 4, 8), (1000, 4, 4)] {
             let options =
-                PlanOptions { quantum: Duration::from_millis(quantum), ..PlanOptions::default() };
+                PlanOptions { quantum: Duration::from_millis(quantum), ..whole_windows() };
             let mut plan = plan(&[(11, 4), (114, 4)], options);
             assert_eq!(plan.position(PathId(1)), Some(slow), "quantum {quantum} ms");
             assert_eq!(plan.lanes[0].chunks, fast);
@@ -464,11 +469,11 @@ mod tests {
             plan.lanes[0].chunks
         };
         let capacity = Capacity::WindowPerRoundTrip;
-        let options = PlanOptions { capacity, ..PlanOptions::default() };
+        let options = PlanOptions { capacity, ..whole_windows() };
         assert_eq!(chunks(&mut DelayPlan::new(options), path), 4, "half of the round trip");
-        assert_eq!(chunks(&mut DelayPlan::new(PlanOptions::default()), path), 8);
+        assert_eq!(chunks(&mut DelayPlan::new(whole_windows()), path), 8);
 
-        let options = PlanOptions { windows: Windows::Smoothed, ..PlanOptions::default() };
+        let options = PlanOptions { windows: Windows::Smoothed, ..whole_windows() };
         let mut plan = DelayPlan::new(options);
         assert_eq!(chunks(&mut plan, path), 8, "the first is taken as it is");
         path.window = 16 * CHUNK;

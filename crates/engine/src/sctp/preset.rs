@@ -14,7 +14,7 @@ pub enum Preset {
     Rfc9260,
     /// What ns-2's CMT-SCTP does, with which the papers of 2013 and 2014 were made: RFC 4960's
     /// timers, window counted in packets, data held until every path is confirmed, initial
-    /// threshold at the receive window, no guard.
+    /// threshold at the receive window, no guard unless asked for.
     Paper2013,
 }
 

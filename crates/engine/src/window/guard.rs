@@ -1,6 +1,7 @@
 //! The receive-window guard: a bundle is never slower than its best single path.
 //!
-//! Three rules, all idle while the buffer is ample:
+//! Three rules, all idle while the buffer is ample, and a fourth that believes only what was
+//! delivered ([`Trial`]):
 //! 1. No path holds more of the shared window than fills its pipe: that is how the flow-control
 //!    bound is reached.
 //! 2. No path is given data that it would deliver too late: before it arrives, faster paths would
@@ -11,6 +12,7 @@
 
 use ropewalk_base::{Duration, PathId, Rate, Time};
 
+use super::trial::{Progress, Promise, Trial};
 use crate::scheduler::{PathSet, PathView};
 
 /// Share of a pipe that may be in flight, above 1 so that a rate that grows is noticed, and so many
@@ -36,6 +38,10 @@ pub struct SharedWindow {
     pub buffer: u64,
     /// Size of a full chunk, bytes.
     pub chunk: u64,
+    /// Bytes cumulatively acknowledged so far.
+    pub acknowledged: u64,
+    /// Whether there is something to send.
+    pub busy: bool,
 }
 
 /// What the guard knows of a path; times in nanoseconds, rates in bytes per nanosecond.
@@ -50,6 +56,8 @@ struct Estimate {
     round_trip: f64,
     /// The round trip without queueing.
     pipe_time: f64,
+    /// The same with acknowledgements on the path itself, taken to be symmetric.
+    own_round_trip: f64,
     loss: f64,
 }
 
@@ -75,18 +83,20 @@ pub struct Guard {
     verdicts: Vec<Verdict>,
     /// Paths that were dropped; they must do better than not to be dropped, to come back.
     dropped: PathSet,
+    trial: Trial,
     valid_until: Time,
     valid_for: (u64, u64),
 }
 
 impl Guard {
     /// A guard that is on or off.
-    pub const fn new(on: bool) -> Self {
+    pub fn new(on: bool) -> Self {
         Self {
             on,
             known: Vec::new(),
             verdicts: Vec::new(),
             dropped: PathSet::EMPTY,
+            trial: Trial::default(),
             valid_until: Time::ZERO,
             valid_for: (0, 0),
         }
@@ -105,7 +115,7 @@ impl Guard {
             return;
         }
         if now >= self.valid_until || self.valid_for != (epoch, shared.buffer) {
-            self.renew(shared, views);
+            self.renew(now, shared, views);
             let shortest = views.iter().filter_map(|p| p.srtt).min().unwrap_or(Duration::ZERO);
             self.valid_until = now + shortest / RENEWALS_PER_ROUND_TRIP;
             self.valid_for = (epoch, shared.buffer);
@@ -116,12 +126,15 @@ impl Guard {
         }
     }
 
-    fn renew(&mut self, shared: SharedWindow, views: &[PathView]) {
+    fn renew(&mut self, now: Time, shared: SharedWindow, views: &[PathView]) {
         self.verdicts.clear();
         self.verdicts.resize(views.len(), Verdict::FREE);
         self.known.clear();
         self.known.extend(views.iter().enumerate().filter_map(|(i, p)| Estimate::of(i, p)));
         if self.known.len() < 2 || self.is_ample(shared) {
+            return;
+        }
+        if self.on_trial(now, shared) {
             return;
         }
         self.drop_harmful(shared);
@@ -150,6 +163,33 @@ impl Guard {
     fn spare(&self, shared: SharedWindow, forward: f64) -> f64 {
         let rates: f64 = self.known.iter().map(|p| p.rate).sum();
         (shared.buffer as f64 - rates * (forward + self.way_back())).max(0.0)
+    }
+
+    /// Rule 4: whether one path is to carry everything for now.
+    fn on_trial(&mut self, now: Time, shared: SharedWindow) -> bool {
+        let longest = self.known.iter().map(|p| p.round_trip).fold(0.0, f64::max);
+        let at = Progress {
+            now,
+            acknowledged: shared.acknowledged,
+            longest: Duration::from_nanos(longest as u64),
+            busy: shared.busy,
+        };
+        let promise = |path: &Estimate| Promise {
+            path: PathId::from_index(path.index),
+            rate: path.rate.min(shared.buffer as f64 / path.own_round_trip),
+        };
+        let best = self.known.iter().map(promise).max_by(|a, b| a.rate.total_cmp(&b.rate));
+        self.trial.step(&at, best);
+        let Some(alone) = self.trial.alone() else { return false };
+        if !self.known.iter().any(|path| path.index == alone.index()) {
+            // It has failed meanwhile: everybody else goes on.
+            self.trial = Trial::default();
+            return false;
+        }
+        for path in self.known.iter().filter(|path| path.index != alone.index()) {
+            self.verdicts[path.index].window_most = 0;
+        }
+        true
     }
 
     /// Rule 3. The path that carries most is never dropped.
@@ -228,6 +268,7 @@ impl Estimate {
             forward: forward.max(unqueued + backlog),
             round_trip,
             pipe_time,
+            own_round_trip: pipe_time.max(2.0 * unqueued),
             loss: path.loss,
         })
     }

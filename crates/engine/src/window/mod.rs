@@ -2,5 +2,6 @@
 //! paths share one receive buffer.
 
 mod guard;
+mod trial;
 
 pub use guard::{Guard, SharedWindow, explained_queueing};

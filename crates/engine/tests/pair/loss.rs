@@ -157,7 +157,7 @@ fn the_unsplit_rule_sends_each_chunk_again_once() {
 }
 
 #[test]
-#[ignore = "an acknowledged retransmission takes the back-off back, against Karn's rule"]
+
 fn a_path_that_becomes_slower_than_its_timeout_is_measured_again() {
     for preset in [Preset::Rfc9260, Preset::Paper2013] {
         let path = ropewalk_engine::sctp::PathConfig::default();

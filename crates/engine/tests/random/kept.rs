@@ -124,3 +124,40 @@ fn a_chunk_lost_on_a_path_that_the_guard_has_closed() {
     case.knobs.potentially_failed = u32::MAX;
     passes(&case);
 }
+
+/// The guard left no path a window while the peer's was shut: its probe never went.
+#[test]
+fn a_shut_window_and_a_guard_that_shuts_all_paths() {
+    let dark = PathCase { loss_back: Loss::Single(1.0), ..path(20, 2, 4) };
+    let noisy = PathCase { corruption: 0.013_438_918_492_987_683, ..path(205, 0, 4) };
+    let small = PathCase { mtu: 868, delay_back: 106, ..path(20, 125, 4) };
+    let paths = vec![dark, noisy, path(2958, 23, 4), small];
+    let mut case = case(2_034_113_568_941_656_767, paths, 6944, (12_104, 0), 70);
+    case.knobs.preset = Preset::Paper2013;
+    case.knobs.retransmission = RetransmissionPolicy::Asap;
+    case.knobs.guard = true;
+    case.knobs.split = false;
+    case.knobs.path_max_retrans = 0;
+    case.load.message = (70, 1489);
+    case.load.reads_every = 410;
+    case.heals = 36;
+    passes(&case);
+}
+
+/// A cookie that had grown old was refused though its association was up, and lost chunks went out
+/// one to a packet, so that their burst drowned the answer every time.
+#[test]
+fn a_lost_cookie_ack_behind_a_burst_of_small_chunks() {
+    let noisy = PathCase {
+        loss: Loss::Single(0.123_382_246_673_945_72),
+        loss_back: Loss::Single(0.128_953_244_068_132_16),
+        duplication: 0.229_997_148_556_799_56,
+        ..path(21, 0, 4)
+    };
+    let mut case = case(9_939_204_335_040_286_792, vec![noisy], 3032, (1, 2532), 2);
+    case.knobs.max_burst = 0;
+    case.knobs.potentially_failed = u32::MAX;
+    case.knobs.path_max_retrans = 0;
+    case.heals = 3139;
+    passes(&case);
+}

@@ -6,7 +6,7 @@ use super::Builder;
 use crate::check::{Checked, Value};
 use crate::error::ProblemKind;
 use crate::quantity::{duration_text, size_text};
-use crate::types::{Application, Preset, SchedulerName, SchedulerOptions, Transfer};
+use crate::types::{Application, SchedulerName, SchedulerOptions, Transfer};
 
 /// Length of a run that names neither time nor bytes.
 const DURATION: Duration = Duration::from_secs(60);

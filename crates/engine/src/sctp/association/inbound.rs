@@ -16,6 +16,8 @@ const DUPLICATES_LIMIT: usize = 16;
 #[derive(Clone, Debug)]
 pub(super) struct Inbound {
     pub buffer: ReceiveBuffer,
+    /// The peer's initial TSN, once known.
+    pub first: Option<Serial32>,
     options: SackOptions,
     delayed_ack_for_cmt: bool,
     /// Packets with DATA since the last SACK, for the association and per path.
@@ -34,6 +36,7 @@ impl Inbound {
     pub fn new(config: &Config) -> Self {
         Self {
             buffer: ReceiveBuffer::new(config.receive_capacity(), 1, config.streams),
+            first: None,
             options: config.sack,
             delayed_ack_for_cmt: config.cmt.concurrent && config.cmt.delayed_ack,
             packets: 0,
@@ -50,6 +53,7 @@ impl Inbound {
     /// The peer's first TSN is known.
     pub fn expect(&mut self, config: &Config, first: Serial32) {
         let unwrapped = (1u64 << 32) + first.0 as u64;
+        self.first = Some(first);
         self.buffer = ReceiveBuffer::new(config.receive_capacity(), unwrapped, config.streams);
         self.advertised = config.receive_capacity();
     }

@@ -20,7 +20,7 @@ mod view;
 
 use std::collections::VecDeque;
 
-use ropewalk_base::{PathId, Rng, Seed, StreamId, Time};
+use ropewalk_base::{PathId, Rng, Seed, Serial32, StreamId, Time};
 
 pub use accounts::{PathCounters, SenderStats};
 pub use state::{CloseReason, State};
@@ -292,6 +292,11 @@ impl Association {
     /// Bytes held out of order now, and the window advertised now.
     pub const fn receive_occupancy(&self) -> (u64, u64) {
         (self.inbound.buffer.held_bytes(), self.inbound.buffer.free())
+    }
+
+    /// The TSN of the first chunk that the peer sends, once known.
+    pub const fn peer_initial_tsn(&self) -> Option<Serial32> {
+        self.inbound.first
     }
 
     /// A path as schedulers see it, the guard apart. For series and reports: looking changes

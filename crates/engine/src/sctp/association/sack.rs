@@ -22,6 +22,8 @@ pub(super) struct PathAck {
     newest: Option<u64>,
     lowest: u64,
     newest_flight: Option<Flight>,
+    /// Highest transmission number that surely arrived.
+    witness: Option<u64>,
     payload: u64,
     chunks: u32,
 }
@@ -180,6 +182,12 @@ impl Association {
         ack.lowest = if ack.newest.is_none() { number } else { ack.lowest.min(number) };
         self.scratch.highest = self.scratch.highest.max(flight.tsn);
         let ack = &mut self.scratch.paths[path.index()];
+        // What was sent again half a round trip ago or less did not cause this acknowledgement: an
+        // earlier transmission did, and nothing sent between the two is late.
+        let since = now.since(flight.sent_at);
+        if !flight.again || state.rtt.srtt().is_none_or(|srtt| since > srtt / 2) {
+            ack.witness = ack.witness.max(Some(number));
+        }
         if ack.newest.is_none_or(|newest| number > newest) {
             ack.newest = Some(number);
             ack.newest_flight = Some(flight);
@@ -232,11 +240,11 @@ impl Association {
         cumulative_moved: bool,
         several: bool,
     ) {
-        let (Some(newest), Some(flight)) = (ack.newest, ack.newest_flight) else { return };
+        let Some(flight) = ack.newest_flight else { return };
         let path = &mut self.paths[id.index()];
         path.counters.delivered_bytes += ack.payload;
         (0..ack.chunks.min(64)).for_each(|_| path.note_outcome(false));
-        path.acked_to = path.acked_to.max(newest + 1);
+        path.acked_to = path.acked_to.max(ack.witness.map_or(0, |newest| newest + 1));
         if path.acked_to > path.round_ends {
             path.round += 1;
             path.round_ends = path.flights.next_number();
@@ -244,8 +252,6 @@ impl Association {
         if !flight.again {
             // Karn: never from what was sent twice (6.3.1, C5).
             path.rtt.sample(now, now.since(flight.sent_at));
-        } else {
-            path.rtt.undo_back_off();
         }
         path.rate.sample(now, flight.sent_at, &flight.snapshot);
         if let (Some(least), Some(rate)) = (path.rtt.base(), path.rate.rate()) {
@@ -279,9 +285,9 @@ impl Association {
         self.congestion.on_ack(id, now, &sample);
         if self.config.cmt.split_fast_retransmit {
             let newest = if in_recovery && own_advance {
-                self.paths[id.index()].acked_to - 1
+                self.paths[id.index()].acked_to.saturating_sub(1)
             } else {
-                newest
+                ack.witness.unwrap_or(0)
             };
             let twice = if several { ack.lowest } else { 0 };
             self.count_split_misses(now, id, newest, twice);

@@ -27,8 +27,21 @@ impl Association {
             self.views.push(view);
         }
         self.sendable_left = self.sendable();
-        let shared = SharedWindow { buffer: self.offered, chunk: self.full_chunk() };
+        let shared = SharedWindow {
+            buffer: self.offered,
+            chunk: self.full_chunk(),
+            acknowledged: self.board.acknowledged_bytes(),
+            busy: !(self.queue.is_empty() && self.board.holes().is_empty()),
+        };
         self.guard.apply(now, self.epoch, shared, &mut self.views);
+        // With nothing on its way nothing will come that changes the guard's mind: some path must
+        // be let go, if only with the probe of a shut window.
+        let goes = |v: &PathView| v.is_open() && v.earliest_position == 0;
+        if self.nothing_in_flight() && !self.views.iter().any(goes) {
+            for view in &mut self.views {
+                (view.window, view.earliest_position) = (view.cwnd, 0);
+            }
+        }
     }
 
     pub(super) fn view_of(

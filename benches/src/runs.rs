@@ -1,0 +1,68 @@
+//! One simulation, from text.
+
+use ropewalk_lab::{RunOptions, RunResult, run};
+use ropewalk_scenario::Scenario;
+
+/// Runs a scenario with changes of the form `key=value`.
+///
+/// # Errors
+/// The scenario is wrong or the run fails, in words.
+pub fn simulate(text: &str, sets: &[&str]) -> Result<RunResult, String> {
+    let scenario = Scenario::parse_with(text, "bench.toml", sets).map_err(|e| e.to_string())?;
+    simulate_scenario(&scenario)
+}
+
+/// Runs a scenario.
+///
+/// # Errors
+/// The run fails, in words.
+pub fn simulate_scenario(scenario: &Scenario) -> Result<RunResult, String> {
+    run(scenario, &RunOptions::default()).map(|run| run.result).map_err(|e| e.to_string())
+}
+
+/// The run that took the least CPU time of `times`: what others disturb only ever adds.
+///
+/// # Errors
+/// As [`simulate`].
+pub fn fastest(times: usize, text: &str, sets: &[&str]) -> Result<RunResult, String> {
+    let mut best = simulate(text, sets)?;
+    for _ in 1..times {
+        let next = simulate(text, sets)?;
+        if next.engine.cpu_s < best.engine.cpu_s {
+            best = next;
+        }
+    }
+    Ok(best)
+}
+
+/// A count with blanks between thousands.
+pub fn grouped(number: f64) -> String {
+    let digits = format!("{number:.0}");
+    let mut text = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            text.push(' ');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A share as a percentage.
+pub fn percent(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_are_grouped_by_thousands() {
+        for (number, text) in [(0.0, "0"), (999.4, "999"), (1e3, "1 000"), (1234567.0, "1 234 567")]
+        {
+            assert_eq!(grouped(number), text);
+        }
+        assert_eq!(percent(0.9876), "98.8 %");
+    }
+}

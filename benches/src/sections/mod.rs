@@ -1,0 +1,64 @@
+//! The sections, one file each.
+
+mod daps;
+mod many;
+mod ns2;
+mod random;
+mod speed;
+mod startup;
+
+use core::fmt;
+
+use crate::args::Args;
+use crate::clock::timed;
+use crate::report::Done;
+use crate::row::Findings;
+
+/// A group of figures that are measured together.
+pub struct Section {
+    /// As on the command line.
+    pub name: &'static str,
+    /// In words.
+    pub title: &'static str,
+    measure: fn(&Args) -> Result<Findings, String>,
+}
+
+impl fmt::Debug for Section {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+impl Section {
+    /// Measures.
+    pub fn run(&self, args: &Args) -> Done {
+        let (result, took_s) = timed(|| (self.measure)(args));
+        let (findings, error) = match result {
+            Ok(findings) => (findings, None),
+            Err(error) => (Findings::default(), Some(error)),
+        };
+        Done { name: self.name, title: self.title, took_s, findings, error }
+    }
+}
+
+const fn section(
+    name: &'static str,
+    title: &'static str,
+    measure: fn(&Args) -> Result<Findings, String>,
+) -> Section {
+    Section { name, title, measure }
+}
+
+/// All of them, in the order of the report. What measures time comes last but runs alone.
+pub const SECTIONS: [Section; 6] = [
+    section("ns2", "round robin against ns-2", ns2::measure),
+    section(
+        "daps",
+        "delay-aware scheduling against round robin and the physical limit",
+        daps::measure,
+    ),
+    section("random", "random scenarios: bundle against best single path", random::measure),
+    section("speed", "delivered packets per CPU second, beside ns-2", speed::measure),
+    section("many", "a thousand associations over one bottleneck", many::measure),
+    section("startup", "from the command line to the result", startup::measure),
+];

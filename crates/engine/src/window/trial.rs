@@ -1,0 +1,201 @@
+//! The bundle must prove itself: where a single path promises more than the bundle was seen to
+//! deliver, that path is tried alone, and what delivered more goes on.
+//!
+//! Estimates of delay, rate and loss can all be a little wrong at once, and then the other rules
+//! let a bundle run below its best path. This one believes only what was delivered. A trial that
+//! fails is repeated after twice as long, so that on steady paths trials soon cost nothing.
+
+use ropewalk_base::{Duration, PathId, Time};
+
+/// A period of measurement lasts so many of the longest round trip,
+const PERIOD_ROUND_TRIPS: u64 = 16;
+/// but not less than this,
+const PERIOD_MIN: Duration = Duration::from_millis(500);
+/// nor more than this.
+const PERIOD_MAX: Duration = Duration::from_secs(5);
+/// After a change, so many of the longest round trip are not measured.
+const SETTLING_ROUND_TRIPS: u64 = 3;
+/// Each trial that ends as the one before doubles the wait for the next, so often.
+const DOUBLINGS_MAX: u32 = 6;
+
+/// What one path promises alone.
+#[derive(Clone, Copy, Debug)]
+pub struct Promise {
+    /// Which.
+    pub path: PathId,
+    /// Bytes per nanosecond.
+    pub rate: f64,
+}
+
+/// What is known at an instant.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress {
+    /// The time.
+    pub now: Time,
+    /// Bytes cumulatively acknowledged so far.
+    pub acknowledged: u64,
+    /// Longest round trip of the paths in use.
+    pub longest: Duration,
+    /// Whether there was always something to send.
+    pub busy: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Mode {
+    /// All paths.
+    Bundle,
+    /// One path, to see what it delivers.
+    Trying(PathId),
+    /// One path, since it delivered more, until it is time to see whether that is still so.
+    Alone(PathId, Time),
+}
+
+/// Tries a path alone where that promises more.
+#[derive(Clone, Debug)]
+pub struct Trial {
+    mode: Mode,
+    /// When the current measurement began (after settling), with what had been acknowledged.
+    began: Option<(Time, u64)>,
+    settled_at: Time,
+    /// What the bundle was last seen to deliver, bytes per nanosecond.
+    bundle: f64,
+    /// No trial before this.
+    next: Time,
+    /// How the last trial ended, and how often in a row it had ended so before.
+    last_won: bool,
+    repeats: u32,
+}
+
+impl Default for Trial {
+    fn default() -> Self {
+        Self {
+            mode: Mode::Bundle,
+            began: None,
+            settled_at: Time::ZERO,
+            bundle: 0.0,
+            next: Time::ZERO,
+            last_won: false,
+            repeats: 0,
+        }
+    }
+}
+
+impl Trial {
+    /// The path that is to carry everything, if one is.
+    pub const fn alone(&self) -> Option<PathId> {
+        match self.mode {
+            Mode::Bundle => None,
+            Mode::Trying(path) | Mode::Alone(path, _) => Some(path),
+        }
+    }
+
+    /// Takes note of progress; `best` is the path that promises most alone.
+    pub fn step(&mut self, at: &Progress, best: Option<Promise>) {
+        if !at.busy {
+            // Nobody is measured by what the application did not send.
+            self.began = None;
+            return;
+        }
+        if at.now < self.settled_at {
+            return;
+        }
+        let Some((began, acknowledged)) = self.began else {
+            self.began = Some((at.now, at.acknowledged));
+            return;
+        };
+        let period = (at.longest * PERIOD_ROUND_TRIPS).max(PERIOD_MIN).min(PERIOD_MAX);
+        let lasted = at.now.since(began);
+        if lasted < period {
+            return;
+        }
+        let rate = (at.acknowledged - acknowledged) as f64 / lasted.as_nanos() as f64;
+        self.began = Some((at.now, at.acknowledged));
+        match self.mode {
+            Mode::Bundle => self.judge_bundle(at, rate, best),
+            Mode::Trying(path) => self.judge_trial(at, rate > self.bundle, path, period),
+            Mode::Alone(_, until) if until <= at.now || rate < self.bundle => {
+                self.bundle = 0.0;
+                self.change(at, Mode::Bundle);
+            }
+            Mode::Alone(..) => {}
+        }
+    }
+
+    fn judge_bundle(&mut self, at: &Progress, rate: f64, best: Option<Promise>) {
+        self.bundle = if self.bundle == 0.0 { rate } else { (self.bundle + rate) / 2.0 };
+        let promising = best.filter(|best| best.rate > self.bundle && at.now >= self.next);
+        if let Some(best) = promising {
+            self.change(at, Mode::Trying(best.path));
+        }
+    }
+
+    fn judge_trial(&mut self, at: &Progress, won: bool, path: PathId, period: Duration) {
+        self.repeats = if won == self.last_won { (self.repeats + 1).min(DOUBLINGS_MAX) } else { 0 };
+        self.last_won = won;
+        let wait_until = at.now + period * (1 << self.repeats);
+        if won {
+            self.mode = Mode::Alone(path, wait_until);
+        } else {
+            self.next = wait_until;
+            self.change(at, Mode::Bundle);
+        }
+    }
+
+    fn change(&mut self, at: &Progress, mode: Mode) {
+        self.mode = mode;
+        self.began = None;
+        self.settled_at = at.now + at.longest * SETTLING_ROUND_TRIPS;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Shares of the time alone, and of what could have been delivered, over `seconds`, where the
+    /// bundle and the path alone deliver so many bytes a second.
+    fn play(bundle: f64, alone: f64, promised: f64, seconds: u64) -> (f64, f64) {
+        let mut trial = Trial::default();
+        let (mut acknowledged, mut time_alone) = (0.0, 0u64);
+        let steps = seconds * 100;
+        for step in 0..steps {
+            let is_alone = trial.alone().is_some();
+            acknowledged += if is_alone { alone } else { bundle } / 100.0;
+            time_alone += u64::from(is_alone);
+            let now = Time::from_millis(step * 10);
+            let longest = Duration::from_millis(50);
+            let at = Progress { now, acknowledged: acknowledged as u64, longest, busy: true };
+            let best = Promise { path: PathId(1), rate: promised / 1e9 };
+            trial.step(&at, Some(best));
+        }
+        let most = bundle.max(alone) * seconds as f64;
+        (time_alone as f64 / steps as f64, acknowledged / most)
+    }
+
+    #[test]
+    fn whichever_delivers_more_soon_has_nearly_all_of_the_time() {
+        for (bundle, alone, promised) in [(1e6, 1.5e6, 2e6), (1.5e6, 1e6, 2e6), (1e6, 1.1e6, 1.2e6)]
+        {
+            // Long enough that finding out, once, does not count.
+            let (_, share) = play(bundle, alone, promised, 600);
+            assert!(share > 0.98, "bundle {bundle}, alone {alone}: {share}");
+        }
+    }
+
+    #[test]
+    fn a_bundle_that_beats_every_promise_is_never_interrupted() {
+        assert_eq!(play(3e6, 1e6, 2e6, 60).0, 0.0);
+    }
+
+    #[test]
+    fn nothing_is_concluded_while_the_application_is_the_limit() {
+        let mut trial = Trial::default();
+        for second in 0..100 {
+            let longest = Duration::from_millis(50);
+            let now = Time::from_secs(second);
+            let at = Progress { now, acknowledged: second, longest, busy: false };
+            trial.step(&at, Some(Promise { path: PathId(0), rate: 1.0 }));
+            assert_eq!(trial.alone(), None);
+        }
+    }
+}
