@@ -20,13 +20,15 @@ const SLACK: f64 = 0.005;
 
 /// Scheduler, and whether the guard of the windows is on. DAPS has it unless told otherwise; round
 /// robin is run as the papers and ns-2 know it.
-const CONTENDERS: [(&str, bool); 3] = [("daps", true), ("daps", false), ("round-robin", false)];
+const CONTENDERS: [(&str, bool); 4] =
+    [("daps", true), ("daps", false), ("round-robin", true), ("round-robin", false)];
 
 /// One case under each contender.
 struct Case {
     name: String,
     daps: RunResult,
     unguarded: RunResult,
+    guarded_round_robin: RunResult,
     round_robin: RunResult,
 }
 
@@ -48,15 +50,16 @@ pub fn measure(_: &Args) -> Result<Findings, String> {
     let mut found = Vec::new();
     for (name, ..) in cases {
         let mut next = || results.next().ok_or("a run is missing")?;
-        let (daps, unguarded, round_robin) = (next()?, next()?, next()?);
-        found.push(Case { name, daps, unguarded, round_robin });
+        let (daps, unguarded) = (next()?, next()?);
+        let (guarded_round_robin, round_robin) = (next()?, next()?);
+        found.push(Case { name, daps, unguarded, guarded_round_robin, round_robin });
     }
     let mut findings = Findings::default();
     findings.rows.extend(summary(&found[..KUHN.len()]));
     findings.rows.extend(found.iter().flat_map(Case::rows));
     findings.notes.push(
-        "DAPS has the guard of the windows, as it has by default; round robin is without it, as in \
-         the papers and in ns-2."
+        "Targets, gain and occupancy compare DAPS with the guard of the windows, its default, to round \
+         robin without it, as in the papers and in ns-2. The printed figures are of DAPS without a guard."
             .to_owned(),
     );
     if found.iter().any(|case| case.share() > 1.0 + SLACK) {
@@ -91,18 +94,21 @@ impl Case {
 
     fn rows(&self) -> [Row; 2] {
         let throughput = format!(
-            "{} (without guard {}, round robin {}), gain {:+.1} %",
+            "{}; without guard {}; round robin with guard {}, without {}; gain {:+.1} %",
             percent(self.share()),
             percent(share(&self.unguarded)),
+            percent(share(&self.guarded_round_robin)),
             percent(share(&self.round_robin)),
             self.gain() * 100.0
         );
         let millis = |run: &RunResult| run.app_delay_s.mean * 1e3;
         let waiting = format!(
-            "occupancy {:+.0} %; delay {:.0} ms (without guard {:.0} ms, round robin {:.0} ms)",
+            "occupancy {:+.0} %; delay {:.0} ms; without guard {:.0} ms; round robin with guard \
+             {:.0} ms, without {:.0} ms",
             -self.occupancy_reduction() * 100.0,
             millis(&self.daps),
             millis(&self.unguarded),
+            millis(&self.guarded_round_robin),
             millis(&self.round_robin)
         );
         let name = &self.name;

@@ -34,8 +34,8 @@ const MAKING: [&str; 22] = [
 /// Words with a meaning in the field, which they keep where that meaning lives.
 const AT_HOME: [(&str, &[&str]); 4] = [
     // ns-2 calls its protocol end points agents.
-    ("agent", &["tests/peers/", "docs/peers", "papers/"]),
-    ("agents", &["tests/peers/", "docs/peers", "papers/"]),
+    ("agent", &["tests/peers/", "docs/peers", "papers/", "benches/peers/"]),
+    ("agents", &["tests/peers/", "docs/peers", "papers/", "benches/peers/"]),
     // An MPTCP session, an encrypted session, a terminal session.
     ("this session", &["crates/engine/src/mptcp/", "crates/runtime/", "crates/cli/src/"]),
     (

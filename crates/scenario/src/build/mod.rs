@@ -31,7 +31,6 @@ pub(crate) struct Builder<'a> {
     traces: BTreeMap<String, Arc<Trace>>,
 }
 
-/// Builds the scenario that `root` describes, with files relative to `directory`.
 /// The papers' round robin runs unguarded. Their delay-aware schedulers assume that the capacity of
 /// each path is known, which a congestion window that never met a loss is not; the guard tells it.
 const fn guard_by_default(preset: Preset, scheduler: SchedulerName) -> bool {
@@ -41,6 +40,7 @@ const fn guard_by_default(preset: Preset, scheduler: SchedulerName) -> bool {
     }
 }
 
+/// Builds the scenario that `root` describes, with files relative to `directory`.
 pub(crate) fn scenario(
     checker: Checker<'_>,
     root: &Checked,
