@@ -7,6 +7,11 @@ const SUB: u64 = 1 << SUB_BITS;
 /// Weighted counts of `u64` values in buckets 1.6 % wide. Mean and maximum are exact.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Histogram {
+    /// Weight of the value 0, which is common and far from the others.
+    zero: u64,
+    /// Number of the first bucket kept: values seldom span many powers of two, and memory counts
+    /// where there are thousands of histograms.
+    first: usize,
     buckets: Vec<u64>,
     total_weight: u64,
     sum: u128,
@@ -47,11 +52,11 @@ impl Histogram {
     /// Counts `value` with a weight, for example the nanoseconds that it lasted.
     #[inline]
     pub fn add_weighted(&mut self, value: u64, weight: u64) {
-        let bucket = bucket_of(value);
-        if bucket >= self.buckets.len() {
-            self.buckets.resize(bucket + 1, 0);
+        if value == 0 {
+            self.zero += weight;
+        } else {
+            *self.bucket_mut(bucket_of(value)) += weight;
         }
-        self.buckets[bucket] += weight;
         self.total_weight += weight;
         self.sum += value as u128 * weight as u128;
         if weight > 0 && value > self.max {
@@ -59,13 +64,29 @@ impl Histogram {
         }
     }
 
+    /// The counter of a bucket, made if need be.
+    #[inline]
+    fn bucket_mut(&mut self, bucket: usize) -> &mut u64 {
+        if self.buckets.is_empty() {
+            self.first = bucket;
+        }
+        if bucket < self.first {
+            let missing = self.first - bucket;
+            self.buckets.splice(0..0, std::iter::repeat_n(0, missing));
+            self.first = bucket;
+        }
+        let at = bucket - self.first;
+        if at >= self.buckets.len() {
+            self.buckets.resize(at + 1, 0);
+        }
+        &mut self.buckets[at]
+    }
+
     /// Adds all that `other` counted.
     pub fn merge(&mut self, other: &Self) {
-        if other.buckets.len() > self.buckets.len() {
-            self.buckets.resize(other.buckets.len(), 0);
-        }
-        for (mine, theirs) in self.buckets.iter_mut().zip(&other.buckets) {
-            *mine += theirs;
+        self.zero += other.zero;
+        for (at, weight) in other.buckets.iter().enumerate().filter(|(_, weight)| **weight > 0) {
+            *self.bucket_mut(other.first + at) += weight;
         }
         self.total_weight += other.total_weight;
         self.sum += other.sum;
@@ -94,11 +115,14 @@ impl Histogram {
     pub fn quantile(&self, q: f64) -> u64 {
         assert!((0.0..=1.0).contains(&q), "{q} is not a share");
         let wanted = (q * self.total_weight as f64).ceil() as u64;
-        let mut seen = 0;
-        for (bucket, weight) in self.buckets.iter().enumerate() {
+        let mut seen = self.zero;
+        if seen > 0 && seen >= wanted {
+            return 0;
+        }
+        for (at, weight) in self.buckets.iter().enumerate() {
             seen += weight;
             if *weight > 0 && seen >= wanted {
-                return middle_of(bucket).min(self.max);
+                return middle_of(self.first + at).min(self.max);
             }
         }
         self.max
@@ -131,6 +155,22 @@ mod tests {
         }
         assert_eq!(h.max(), 100_000);
         assert_eq!(h.mean(), 50_000.5);
+    }
+
+    #[test]
+    fn order_and_merging_do_not_matter() {
+        let values = [0, 900, 3, 1 << 40, 0, 17, 900, 64];
+        let (mut up, mut down, mut halves) = (Histogram::new(), Histogram::new(), Histogram::new());
+        values.iter().for_each(|v| up.add(*v));
+        values.iter().rev().for_each(|v| down.add(*v));
+        for half in values.chunks(4) {
+            let mut part = Histogram::new();
+            half.iter().for_each(|v| part.add(*v));
+            halves.merge(&part);
+        }
+        assert_eq!(up, down);
+        assert_eq!(up, halves);
+        assert_eq!((up.quantile(0.2), up.quantile(0.3), up.quantile(1.0)), (0, 3, 1 << 40));
     }
 
     #[test]

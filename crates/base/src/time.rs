@@ -44,7 +44,7 @@ impl Time {
     /// Seconds since the run began, for reports only.
     #[inline]
     pub fn as_secs_f64(self) -> f64 {
-        self.0 as f64 * 1e-9
+        self.0 as f64 / 1e9
     }
 
     /// Time since `earlier`; zero if `earlier` is in fact later.
@@ -115,7 +115,7 @@ impl Duration {
     /// Seconds, for reports and models.
     #[inline]
     pub fn as_secs_f64(self) -> f64 {
-        self.0 as f64 * 1e-9
+        self.0 as f64 / 1e9
     }
 
     /// True for no time at all.

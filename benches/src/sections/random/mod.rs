@@ -11,6 +11,9 @@ use draw::Draw;
 /// Of the best single path's goodput; what is missing is chance, such as which packets are lost.
 const ENOUGH: f64 = 0.98;
 
+/// Share of the scenarios in which guarded `daps` is to reach that.
+const TARGET_SHARE: f64 = 0.95;
+
 /// Schedulers, and whether the guard is on. The first one is looked at more closely.
 const CONTENDERS: [(&str, bool); 6] = [
     ("daps", true),
@@ -78,10 +81,11 @@ fn row((name, guard): (&str, bool), ratios: &[f64]) -> Row {
         enough as f64,
         format!("{enough} of {}; on average {mean:.3} times the best path", ratios.len()),
     );
-    if !guard {
+    if !guard || name != "daps" {
         return row;
     }
-    row.with_target(format!("{0} of {0}", ratios.len()), enough == ratios.len())
+    let wanted = (ratios.len() as f64 * TARGET_SHARE).ceil() as usize;
+    row.with_target(format!(">= {wanted} of {}", ratios.len()), enough >= wanted)
 }
 
 /// Of ratios, none of which weighs more for being large. Nothing at all counts as a thousandth.
