@@ -42,7 +42,7 @@ fn text(title: &str, prediction: &Prediction) -> String {
         (
             "physical limit",
             or_dash(prediction.flow_control_bound_bps, rate),
-            format!("no scheduler beats it through {buffer} of receive buffer"),
+            format!("of windows and round trips, through {buffer} of receive buffer"),
         ),
         (
             "buffer needed",
