@@ -2,11 +2,11 @@
 
 use ropewalk_base::{Duration, Histogram, PathId, Time};
 use ropewalk_engine::sctp::Data;
-use ropewalk_models::bound::{BoundInput, flow_control_bound};
 use ropewalk_models::path::PathNumbers;
 use ropewalk_scenario::Scenario;
 
 use crate::engine_config;
+use crate::predict::physical_limit;
 use crate::result::{
     AppDelay, BlockingTime, EngineFigures, OutOfOrder, PathResult, ReceiveBufferResult, RunResult,
 };
@@ -136,7 +136,7 @@ impl Meter {
         let config = engine_config::config(scenario);
         let full = config.chunk_limit() - Data::HEADER;
         let on_wire = scenario.transfer.packet as f64 / full as f64;
-        let bound = physical_limit(scenario);
+        let bound = limit_bps(scenario);
         let first = setup.transfers.first().map(|t| setup.world.host(t.receiver));
         let seconds_of = |at: Option<Time>| at.map(Time::as_secs_f64);
         let completion = first.and_then(|end| seconds_of(end.done_at));
@@ -321,18 +321,13 @@ pub fn path_numbers(scenario: &Scenario) -> Option<Vec<PathNumbers>> {
     scenario.paths.iter().map(one).collect()
 }
 
-/// The physical limit of the scenario, bit/s on the wire. The window is the one that is really
-/// granted: so many chunks, each standing for its packet on the wire.
-fn physical_limit(scenario: &Scenario) -> Option<f64> {
-    let config = engine_config::config(scenario);
-    let packet = scenario.transfer.packet as f64;
-    let window = config.receive_capacity() as f64 * packet / config.chunk_limit() as f64;
+/// The physical limit of the scenario, bit/s on the wire; plain SCTP has one path at a time.
+fn limit_bps(scenario: &Scenario) -> Option<f64> {
     let mut paths = path_numbers(scenario)?;
     if scenario.transfer.protocol == ropewalk_scenario::Protocol::Sctp {
         paths.truncate(1);
     }
-    let input = BoundInput::new(window, packet);
-    flow_control_bound(&paths, &input).ok().map(|bound| bound.bound_bps)
+    physical_limit(scenario, &paths).map(|bound| bound.bound_bps)
 }
 
 /// The first seconds of the first association.

@@ -120,7 +120,10 @@ fn window_on_the_wire(scenario: &Scenario) -> f64 {
 }
 
 /// The physical limit of the scenario, and how it is shared.
-fn physical_limit(scenario: &Scenario, numbers: &[PathNumbers]) -> Option<FlowControlBound> {
+pub(crate) fn physical_limit(
+    scenario: &Scenario,
+    numbers: &[PathNumbers],
+) -> Option<FlowControlBound> {
     let input = BoundInput::new(window_on_the_wire(scenario), f64::from(scenario.transfer.packet));
     flow_control_bound(numbers, &input).ok()
 }
