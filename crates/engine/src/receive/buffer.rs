@@ -2,8 +2,9 @@
 
 use std::collections::VecDeque;
 
-use ropewalk_base::{RangeSet, StreamId, Time};
+use ropewalk_base::{StreamId, Time};
 
+use super::gaps::Gaps;
 use super::stats::ReceiveStats;
 use super::stream::InStream;
 use crate::payload::Payload;
@@ -46,10 +47,8 @@ enum Slot {
 #[derive(Clone, Debug)]
 pub struct ReceiveBuffer {
     capacity: u64,
-    /// Highest TSN received in sequence, unwrapped.
-    cumulative: u64,
-    /// TSNs received beyond it.
-    beyond: RangeSet,
+    /// Highest TSN received in sequence, and those received beyond it.
+    gaps: Gaps,
     /// Slots from TSN `base` on.
     slots: VecDeque<Slot>,
     base: u64,
@@ -74,8 +73,7 @@ impl ReceiveBuffer {
     pub fn new(capacity: u64, first: u64, streams: u16) -> Self {
         Self {
             capacity,
-            cumulative: first - 1,
-            beyond: RangeSet::new(),
+            gaps: Gaps::new(first - 1),
             slots: VecDeque::new(),
             base: first,
             streams: vec![InStream::default(); streams as usize],
@@ -89,13 +87,13 @@ impl ReceiveBuffer {
     /// Highest TSN received in sequence, unwrapped.
     #[inline]
     pub const fn cumulative(&self) -> u64 {
-        self.cumulative
+        self.gaps.cumulative()
     }
 
     /// TSNs received beyond the cumulative one.
     #[inline]
-    pub const fn beyond(&self) -> &RangeSet {
-        &self.beyond
+    pub const fn beyond(&self) -> &Gaps {
+        &self.gaps
     }
 
     /// Bytes free: what is advertised.
@@ -120,23 +118,22 @@ impl ReceiveBuffer {
 
     /// Takes a DATA chunk with unwrapped number `tsn`.
     pub fn on_data(&mut self, now: Time, tsn: u64, data: Data) -> Arrival {
-        if tsn <= self.cumulative || self.beyond.contains(tsn) {
+        if tsn <= self.cumulative() || self.gaps.contains(tsn) {
             self.stats.duplicates += 1;
             return Arrival::Duplicate;
         }
         let charge = charge_of(&data);
-        let out_of_reach = tsn - self.cumulative > REACH;
+        let out_of_reach = tsn - self.cumulative() > REACH;
         if out_of_reach || charge > self.free() && !self.make_room(now, tsn, charge) {
             self.stats.refused += 1;
             return Arrival::Refused;
         }
         self.stats.received += 1;
-        let in_order = tsn == self.cumulative + 1;
+        let in_order = tsn == self.cumulative() + 1;
         if in_order {
-            self.cumulative = self.beyond.range_of(tsn + 1).map_or(tsn, |r| r.end - 1);
-            self.beyond.remove_below(self.cumulative + 1);
+            self.gaps.advance();
         } else {
-            self.beyond.insert(tsn);
+            self.gaps.insert(tsn);
             self.stats.stored += 1;
         }
         self.keep_or_release(now, tsn, data);
@@ -149,7 +146,7 @@ impl ReceiveBuffer {
     /// is covered by the cumulative TSN never goes.
     fn make_room(&mut self, now: Time, tsn: u64, charge: u64) -> bool {
         while charge > self.free() {
-            let Some(last) = self.beyond.last().filter(|last| *last > tsn) else {
+            let Some(last) = self.gaps.last().filter(|last| *last > tsn) else {
                 return false;
             };
             let at = (last - self.base) as usize;
@@ -163,7 +160,7 @@ impl ReceiveBuffer {
                     self.streams[data.stream.0 as usize].forget(data.ssn);
                 }
             }
-            self.beyond.remove(last);
+            self.gaps.drop_last();
         }
         self.stats.held_changed(now, self.held_bytes);
         true
@@ -222,7 +219,7 @@ impl ReceiveBuffer {
 
     #[inline]
     fn drop_released(&mut self) {
-        while self.base <= self.cumulative && matches!(self.slots.front(), Some(Slot::Released)) {
+        while self.base <= self.cumulative() && matches!(self.slots.front(), Some(Slot::Released)) {
             self.slots.pop_front();
             self.base += 1;
         }

@@ -1,6 +1,7 @@
 //! The receiving side: one bounded buffer, reassembly, release in order, and what it measures.
 
 mod buffer;
+mod gaps;
 mod stats;
 mod stream;
 

@@ -4,109 +4,138 @@ use std::ops::Range;
 
 use ropewalk_base::RangeSet;
 
-use crate::sctp::GapBlock;
+use crate::sctp::GapList;
+use crate::sctp::gaps::{Word, distances, size};
 
 /// The fullest list of gap blocks seen so far. With several paths a SACK may hold hundreds of
-/// blocks of which only the last differs from the SACK before: what is the same is skipped by a
-/// comparison that costs next to nothing per block.
+/// blocks of which all but one or two are those of the SACK before: what is the same is skipped
+/// by a comparison of memory.
 #[derive(Clone, Debug, Default)]
 pub struct GapMemory {
-    cumulative: u64,
-    blocks: Vec<GapBlock>,
+    words: Vec<Word>,
+    /// Blocks before this one lie below the cumulative TSN.
+    head: usize,
+    /// TSNs that the blocks from `head` on hold.
+    covered: u64,
 }
 
+/// A gap block reaches no further: offsets have 16 bits.
+const REACH: u32 = u16::MAX as u32;
+
 impl GapMemory {
-    /// Adds the ranges that `blocks`, relative to `cumulative`, report and `known` does not hold to
-    /// `fresh`. Blocks must be ascending and disjoint and end below `end`, else the rest is not
-    /// believed. `known` holds no TSN up to `cumulative`.
+    /// Adds the ranges that `gaps` beyond `cumulative` report and `known` does not hold to `fresh`,
+    /// and tells how many TSNs the blocks hold in all. Blocks must be ascending and disjoint and
+    /// end below `end`, else the rest is not believed. `known` holds no TSN up to `cumulative`.
     pub fn find_fresh(
         &mut self,
         cumulative: u64,
-        blocks: &[GapBlock],
+        gaps: GapList,
         end: u64,
         known: &RangeSet,
         fresh: &mut Vec<Range<u64>>,
-    ) {
-        let same = self.common(cumulative, blocks);
-        let mut last_end = match same.checked_sub(1).map(|i| blocks[i]) {
-            Some(block) => cumulative + block.end as u64 + 1,
-            None => cumulative + 1,
-        };
+    ) -> u64 {
+        let origin = cumulative as u32;
+        self.forget_below(origin);
+        let mut words = gaps.words;
+        let old = &self.words[self.head..];
+        let (mut i, mut j) = (0, 0);
+        let mut covered = self.covered;
+        // The least distance from the cumulative TSN that the next block may have.
+        let mut least = 1;
         let before = fresh.len();
-        let mut known = known.ranges_from(last_end).peekable();
-        let mut believed = same;
-        for block in &blocks[same..] {
-            let from = cumulative + block.start as u64;
-            let to = cumulative + block.end as u64 + 1;
-            if from < last_end || to <= from || to > end {
+        while i < words.len() {
+            let (first, last) = distances(words[i], origin);
+            if first < least || last < first || last > REACH || cumulative + last as u64 >= end {
                 break;
             }
-            last_end = to;
-            believed += 1;
-            while known.next_if(|r| r.end <= from).is_some() {}
-            let mut at = from;
-            while let Some(range) = known.peek().filter(|r| r.start < to) {
-                if at < range.start {
-                    fresh.push(at..range.start);
-                }
-                at = range.end;
-                if range.end > to {
-                    break;
-                }
-                known.next();
+            let same = common_prefix(&old[j..], &words[i..]);
+            if same > 0 {
+                (i, j) = (i + same, j + same);
+                least = distances(words[i - 1], origin).1 + 1;
+                continue;
             }
-            if at < to {
-                fresh.push(at..to);
+            let range = cumulative + first as u64..cumulative + last as u64 + 1;
+            add_unknown(range, known, fresh);
+            covered += size(words[i]);
+            (i, least) = (i + 1, last + 1);
+            // Old blocks that begin before the next new one are like none of those to come.
+            let next = words.get(i).map_or(least, |next| distances(*next, origin).0);
+            while let Some(gone) = old.get(j).filter(|word| distances(**word, origin).0 < next) {
+                covered -= size(*gone);
+                j += 1;
             }
         }
+        covered -= old[j..].iter().map(|word| size(*word)).sum::<u64>();
         if fresh.len() > before {
-            self.cumulative = cumulative;
-            self.blocks.clear();
-            self.blocks.extend_from_slice(&blocks[..believed]);
+            words.truncate(i);
+            *self = Self { words, head: 0, covered };
         }
+        covered
     }
 
-    /// How many of the first blocks were in the list before. A block is the same if both its ends
-    /// are, seen from one origin.
-    fn common(&self, cumulative: u64, blocks: &[GapBlock]) -> usize {
-        let Some(moved) = cumulative.checked_sub(self.cumulative) else { return 0 };
-        let Ok(moved) = u16::try_from(moved) else { return 0 };
-        let gone = self.blocks.partition_point(|b| b.end <= moved);
-        let old = &self.blocks[gone..];
-        let equal = |(old, new): &(&GapBlock, &GapBlock)| {
-            (old.start.wrapping_sub(moved) == new.start) & (old.end.wrapping_sub(moved) == new.end)
-        };
-        // Sixteen at a time, so that the comparison needs no branch per block.
-        const STRIDE: usize = 16;
-        let mut same = 0;
-        for (old, new) in old.chunks_exact(STRIDE).zip(blocks.chunks_exact(STRIDE)) {
-            let difference = old.iter().zip(new).fold(0, |sum, (old, new)| {
-                sum | (old.start.wrapping_sub(moved) ^ new.start)
-                    | (old.end.wrapping_sub(moved) ^ new.end)
-            });
-            if difference != 0 {
+    #[inline]
+    fn forget_below(&mut self, cumulative: u32) {
+        while let Some(first) = self.words.get(self.head) {
+            if (distances(*first, cumulative).1 as i32) > 0 {
                 break;
             }
-            same += STRIDE;
+            self.covered -= size(*first);
+            self.head += 1;
         }
-        let rest = old[same..].iter().zip(&blocks[same..]);
-        same + rest.take_while(equal).count()
     }
 
     /// Forgets everything: the peer has dropped what it had reported.
     pub fn clear(&mut self) {
-        self.blocks.clear();
+        *self = Self::default();
     }
+}
+
+/// Adds what of `range` is not in `known` to `fresh`.
+#[inline]
+fn add_unknown(range: Range<u64>, known: &RangeSet, fresh: &mut Vec<Range<u64>>) {
+    let mut at = range.start;
+    for old in known.ranges_from(range.start).take_while(|r| r.start < range.end) {
+        if at < old.start {
+            fresh.push(at..old.start);
+        }
+        at = old.end;
+    }
+    if at < range.end {
+        fresh.push(at..range.end);
+    }
+}
+
+/// How many of the first words are equal.
+#[inline]
+fn common_prefix(a: &[Word], b: &[Word]) -> usize {
+    /// Words compared at once: enough that a long run is a comparison of memory.
+    const STRIDE: usize = 32;
+    const STEP: usize = 4;
+    let most = a.len().min(b.len());
+    let mut same = 0;
+    while same + STRIDE <= most && a[same..same + STRIDE] == b[same..same + STRIDE] {
+        same += STRIDE;
+    }
+    while same + STEP <= most && a[same..same + STEP] == b[same..same + STEP] {
+        same += STEP;
+    }
+    while same < most && a[same] == b[same] {
+        same += 1;
+    }
+    same
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ropewalk_base::Seed;
+    use crate::sctp::GapBlock;
+    use ropewalk_base::{Seed, Serial32};
 
-    fn blocks_of(set: &RangeSet, cumulative: u64) -> Vec<GapBlock> {
+    fn list_of(set: &RangeSet, cumulative: u64) -> GapList {
         let offset = |tsn: u64| (tsn - cumulative) as u16;
-        set.ranges().map(|r| GapBlock { start: offset(r.start), end: offset(r.end - 1) }).collect()
+        let blocks =
+            set.ranges().map(|r| GapBlock { start: offset(r.start), end: offset(r.end - 1) });
+        GapList::from_offsets(Serial32::wrap(cumulative), blocks)
     }
 
     #[test]
@@ -135,8 +164,9 @@ mod tests {
                     });
                 }
                 let mut fresh = Vec::new();
-                let blocks = blocks_of(&reported, cumulative);
-                memory.find_fresh(cumulative, &blocks, 1 << 40, &known, &mut fresh);
+                let gaps = list_of(&reported, cumulative);
+                let covered = memory.find_fresh(cumulative, gaps, 1 << 40, &known, &mut fresh);
+                assert_eq!(covered, reported.len(), "case {case}");
                 for tsn in fresh.into_iter().flatten() {
                     assert!(known.insert(tsn), "case {case}: {tsn} reported as news twice");
                     assert!(reported.contains(tsn));
@@ -156,8 +186,11 @@ mod tests {
             (vec![block(0, 4)], 0),
         ] {
             let mut fresh = Vec::new();
-            GapMemory::default().find_fresh(10, &blocks, 100, &RangeSet::new(), &mut fresh);
+            let gaps = GapList::from_offsets(Serial32(10), blocks.clone());
+            let known = RangeSet::new();
+            let covered = GapMemory::default().find_fresh(10, gaps, 100, &known, &mut fresh);
             assert_eq!(fresh.into_iter().flatten().count(), believed, "{blocks:?}");
+            assert_eq!(covered as usize, believed, "{blocks:?}");
         }
     }
 }

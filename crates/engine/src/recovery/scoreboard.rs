@@ -136,13 +136,6 @@ impl Scoreboard {
         self.acked_bytes
     }
 
-    /// Bytes of the chunks from `first` to `last`, both of which have a record.
-    #[inline]
-    pub fn bytes_between(&self, first: u64, last: u64) -> u64 {
-        let from = self.record(first);
-        self.record(last).end - (from.end - from.bytes as u64)
-    }
-
     /// The record of `tsn`.
     ///
     /// # Panics

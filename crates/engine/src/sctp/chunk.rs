@@ -3,6 +3,7 @@
 use ropewalk_base::{Serial16, Serial32, StreamId, Time};
 
 use super::cookie::Cookie;
+use super::gaps::GapList;
 use crate::payload::Payload;
 
 /// Chunk header, bytes (3.2).
@@ -73,15 +74,6 @@ impl Data {
     }
 }
 
-/// One gap-acknowledgement block: offsets from the cumulative TSN, both inclusive (3.3.4).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct GapBlock {
-    /// First TSN of the block, less the cumulative TSN.
-    pub start: u16,
-    /// Last TSN of the block, less the cumulative TSN.
-    pub end: u16,
-}
-
 /// SACK (3.3.4).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sack {
@@ -90,7 +82,7 @@ pub struct Sack {
     /// Advertised receive window, bytes.
     pub window: u32,
     /// Gap blocks in ascending order.
-    pub gaps: Vec<GapBlock>,
+    pub gaps: GapList,
     /// TSNs received more than once.
     pub duplicates: Vec<Serial32>,
     /// DATA packets since the last SACK, 1 to 3, in the top flag bits (delayed acknowledgement

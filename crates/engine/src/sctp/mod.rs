@@ -5,14 +5,16 @@ pub mod association;
 mod chunk;
 mod config;
 mod cookie;
+pub(crate) mod gaps;
 mod packet;
 mod preset;
 
 pub use association::{Association, Event, Transmit};
 pub use chunk::{
-    AbortCause, Chunk, Data, DataFlags, DelayEcho, DelayStamp, GapBlock, HeartbeatInfo, Init, Sack,
+    AbortCause, Chunk, Data, DataFlags, DelayEcho, DelayStamp, HeartbeatInfo, Init, Sack,
 };
 pub use config::{CmtOptions, Config, CwndUpdate, PathConfig, SackOptions, WindowUnit};
 pub use cookie::{Cookie, CookieError, CookieKey};
+pub use gaps::{GapBlock, GapList};
 pub use packet::Packet;
 pub use preset::Preset;

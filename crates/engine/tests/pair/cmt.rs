@@ -4,7 +4,7 @@
 use ropewalk_base::Serial32;
 use ropewalk_engine::Payload;
 use ropewalk_engine::scheduler::RetransmissionPolicy;
-use ropewalk_engine::sctp::{Chunk, Config, GapBlock, Packet, Sack};
+use ropewalk_engine::sctp::{Chunk, Config, GapBlock, GapList, Packet, Sack};
 
 use crate::driver::{FULL, Fate, LEFT, Pair, RIGHT, config, ms};
 
@@ -149,11 +149,12 @@ fn retransmitted_after(sacks: &[Report]) -> u64 {
         pair.log.iter().find(|s| s.from == RIGHT).expect("a SACK").packet.tag
     };
     for (cumulative, gaps, data_packets) in sacks {
-        let gaps = gaps.iter().map(|(start, end)| GapBlock { start: *start, end: *end }).collect();
+        let cumulative = Serial32(first.0.wrapping_add(*cumulative).wrapping_sub(1));
+        let gaps = gaps.iter().map(|(start, end)| GapBlock { start: *start, end: *end });
         let sack = Sack {
-            cumulative: Serial32(first.0.wrapping_add(*cumulative).wrapping_sub(1)),
+            cumulative,
             window: 1 << 17,
-            gaps,
+            gaps: GapList::from_offsets(cumulative, gaps),
             duplicates: Vec::new(),
             data_packets: *data_packets,
         };

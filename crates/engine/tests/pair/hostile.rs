@@ -4,8 +4,8 @@ use ropewalk_base::{Duration, Serial16, Serial32, StreamId, Time};
 use ropewalk_engine::Payload;
 use ropewalk_engine::sctp::association::{CloseReason, State};
 use ropewalk_engine::sctp::{
-    AbortCause, Chunk, Data, DataFlags, DelayEcho, DelayStamp, GapBlock, HeartbeatInfo, Packet,
-    Sack,
+    AbortCause, Chunk, Data, DataFlags, DelayEcho, DelayStamp, GapBlock, GapList, HeartbeatInfo,
+    Packet, Sack,
 };
 
 use crate::driver::{Fate, LEFT, Pair, RIGHT, config, ms};
@@ -41,7 +41,10 @@ fn sack(cumulative: Serial32, gaps: &[(u16, u16)]) -> Chunk {
     Chunk::Sack(Sack {
         cumulative,
         window: 1 << 18,
-        gaps: gaps.iter().map(|(start, end)| GapBlock { start: *start, end: *end }).collect(),
+        gaps: GapList::from_offsets(
+            cumulative,
+            gaps.iter().map(|(start, end)| GapBlock { start: *start, end: *end }),
+        ),
         duplicates: Vec::new(),
         data_packets: 0,
     })

@@ -1,7 +1,7 @@
 //! The peer's window: shut, reopened, probed; chunks given back; SACKs that overtake each other.
 
 use ropewalk_base::{Duration, Serial32};
-use ropewalk_engine::sctp::{Chunk, Config, GapBlock, Packet, PathConfig, Preset, Sack};
+use ropewalk_engine::sctp::{Chunk, Config, GapBlock, GapList, Packet, PathConfig, Preset, Sack};
 
 use crate::driver::{FULL, Fate, LEFT, Pair, RIGHT, config, ms};
 
@@ -107,10 +107,14 @@ fn ten_on_their_way() -> (Pair, u32, u32) {
 }
 
 fn sack(before: u32, cumulative: u32, gaps: &[(u16, u16)], window: u32) -> Chunk {
+    let cumulative = Serial32(before.wrapping_add(cumulative));
     Chunk::Sack(Sack {
-        cumulative: Serial32(before.wrapping_add(cumulative)),
+        cumulative,
         window,
-        gaps: gaps.iter().map(|(start, end)| GapBlock { start: *start, end: *end }).collect(),
+        gaps: GapList::from_offsets(
+            cumulative,
+            gaps.iter().map(|(start, end)| GapBlock { start: *start, end: *end }),
+        ),
         duplicates: Vec::new(),
         data_packets: 0,
     })

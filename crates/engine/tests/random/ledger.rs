@@ -102,7 +102,8 @@ impl Ledger {
         let Some(first) = self.first else { return };
         let acked = i64::from(sack.cumulative.0.wrapping_sub(first) as i32) + 1;
         let Ok(acked) = u64::try_from(acked) else { return };
-        let gaps = sack.gaps.iter().flat_map(|g| u64::from(g.start)..=u64::from(g.end));
+        let gaps =
+            sack.gaps.offsets(sack.cumulative).flat_map(|g| u64::from(g.start)..=u64::from(g.end));
         let held: u64 = gaps.map(|g| self.size(acked + g - 1, self.largest)).sum();
         let edge = self.offset(acked, 0) + u64::from(sack.window) + held;
         self.edge = self.edge.max(edge);

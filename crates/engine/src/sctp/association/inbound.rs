@@ -2,10 +2,9 @@
 
 use ropewalk_base::{PathId, Serial32, Time};
 
-use super::super::chunk::{
-    AbortCause, Chunk, Data, DataFlags, DelayEcho, DelayStamp, GapBlock, Sack,
-};
+use super::super::chunk::{AbortCause, Chunk, Data, DataFlags, DelayEcho, DelayStamp, Sack};
 use super::super::config::{Config, SackOptions};
+use super::super::gaps::GapList;
 use super::{Association, Event};
 use crate::receive::{Arrival, ReceiveBuffer};
 
@@ -99,20 +98,9 @@ impl Inbound {
     pub fn take_sack(&mut self, room: u32) -> (Sack, Option<DelayEcho>) {
         let cumulative = self.buffer.cumulative();
         let most = (room.saturating_sub(16) / 4) as usize;
-        let beyond = self.buffer.beyond();
-        let mut gaps = Vec::with_capacity(beyond.range_count().min(most));
+        let beyond = self.buffer.beyond().words();
         // Nothing further than 16-bit offsets reach is ever kept: see `ReceiveBuffer`.
-        let offset = |tsn: u64| (tsn - cumulative) as u16;
-        let (first, second) = beyond.as_slices();
-        for ranges in [first, second] {
-            let room = (most - gaps.len()).min(ranges.len());
-            gaps.extend(
-                ranges[..room].iter().map(|range| GapBlock {
-                    start: offset(range.start),
-                    end: offset(range.end - 1),
-                }),
-            );
-        }
+        let gaps = GapList { words: beyond[..beyond.len().min(most)].to_vec() };
         self.advertised = self.buffer.free();
         let mut duplicates = std::mem::take(&mut self.duplicates);
         duplicates.truncate(most - gaps.len());

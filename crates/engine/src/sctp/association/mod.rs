@@ -110,7 +110,7 @@ pub struct Association {
     queue: SendQueue,
     /// The peer's whole receive buffer as last offered, bytes.
     offered: u64,
-    /// What the newest SACK said was held by gaps, bytes; tells an old SACK from a new one.
+    /// How many chunks the newest SACK reported by gap blocks; tells an old SACK from a new one.
     offered_gaps: u64,
     inbound: Inbound,
     scheduler: Scheduler,

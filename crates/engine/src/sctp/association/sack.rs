@@ -4,8 +4,9 @@ use std::ops::Range;
 
 use ropewalk_base::{PathId, Time};
 
-use super::super::chunk::{AbortCause, DelayEcho, GapBlock, Sack};
+use super::super::chunk::{AbortCause, DelayEcho, Sack};
 use super::super::config::CwndUpdate;
+use super::super::gaps::GapList;
 use super::{Association, Event};
 use crate::congestion::{AckSample, CongestionControl};
 use crate::recovery::{Flight, GapMemory, RecordState};
@@ -52,7 +53,7 @@ impl AckScratch {
 }
 
 impl Association {
-    pub(super) fn on_sack(&mut self, now: Time, sack: &Sack) {
+    pub(super) fn on_sack(&mut self, now: Time, sack: Sack) {
         if !self.state.receives_sacks() {
             return;
         }
@@ -72,8 +73,8 @@ impl Association {
         if !self.take_cumulative(now, cumulative) {
             return;
         }
-        self.take_gaps(now, cumulative, sack);
-        self.take_window(cumulative > before, sack);
+        let covered = self.take_gaps(now, cumulative, sack.gaps);
+        self.take_window(cumulative > before, sack.window, covered);
         self.check_reneging();
         self.settle_acks(now, cumulative > before, sack.data_packets);
         if self.was_full && self.send_room() > 0 {
@@ -114,41 +115,23 @@ impl Association {
         true
     }
 
-    /// Takes the gap blocks.
-    fn take_gaps(&mut self, now: Time, cumulative: u64, sack: &Sack) {
-        if sack.gaps.is_empty() {
-            return;
+    /// Takes the gap blocks, and tells how many chunks they cover.
+    fn take_gaps(&mut self, now: Time, cumulative: u64, gaps: GapList) -> u64 {
+        if gaps.is_empty() {
+            return 0;
         }
         let mut fresh = std::mem::take(&mut self.scratch.fresh);
         fresh.clear();
         let end = self.board.next_tsn();
         let known = self.board.acked();
-        self.scratch.memory.find_fresh(cumulative, &sack.gaps, end, known, &mut fresh);
+        let covered = self.scratch.memory.find_fresh(cumulative, gaps, end, known, &mut fresh);
         for range in &fresh {
             for tsn in range.clone() {
                 self.take_gap_ack(now, tsn);
             }
         }
         self.scratch.fresh = fresh;
-    }
-
-    /// Bytes of the chunks that the gap blocks cover: what the peer's buffer holds beyond the hole.
-    fn gap_bytes(&self, sack: &Sack) -> u64 {
-        let between: u32 = sack.gaps.iter().map(|g| g.end.wrapping_sub(g.start) as u32).sum();
-        let covered = between as u64 + sack.gaps.len() as u64;
-        if covered == self.board.acked().len() {
-            // The usual case: it reports all that is known, and that has been added up.
-            return self.board.acked_bytes();
-        }
-        let cumulative = self.board.cumulative();
-        let end = self.board.next_tsn();
-        let sane =
-            |g: &&GapBlock| 0 < g.start && g.start <= g.end && cumulative + (g.end as u64) < end;
-        let believed = sack.gaps.iter().filter(sane);
-        let bytes = believed.map(|g| {
-            self.board.bytes_between(cumulative + g.start as u64, cumulative + g.end as u64)
-        });
-        bytes.sum()
+        covered
     }
 
     #[inline]
@@ -206,14 +189,16 @@ impl Association {
     }
 
     /// Takes the window on offer, unless the SACK is older than one already taken: SACKs overtake
-    /// each other between paths.
-    fn take_window(&mut self, moved: bool, sack: &Sack) {
-        let gap_bytes = self.gap_bytes(sack);
-        let window = sack.window as u64;
-        if moved || gap_bytes >= self.offered_gaps || window + gap_bytes > self.offered {
-            self.offered = window + gap_bytes;
-            self.offered_gaps = gap_bytes;
+    /// each other between paths. One that leaves the cumulative TSN where it was is older if it
+    /// reports fewer chunks beyond.
+    fn take_window(&mut self, moved: bool, window: u32, covered: u64) {
+        if !moved && covered < self.offered_gaps {
+            return;
         }
+        self.offered_gaps = covered;
+        // The window leaves out all that the buffer holds beyond the hole, also what a packet had no
+        // room to report once more.
+        self.offered = window as u64 + self.board.acked_bytes();
     }
 
     fn settle_acks(&mut self, now: Time, cumulative_moved: bool, data_packets: u8) {

@@ -3,6 +3,7 @@
 use ropewalk_base::{PathId, Serial32, Time};
 
 use super::super::chunk::Chunk;
+use super::super::gaps::GapList;
 use super::state::Retry;
 use super::{Association, CloseReason, State};
 
@@ -89,11 +90,11 @@ impl Association {
         let sack = super::super::chunk::Sack {
             cumulative,
             window,
-            gaps: Vec::new(),
+            gaps: GapList::default(),
             duplicates: Vec::new(),
             data_packets: 0,
         };
-        self.on_sack(now, &sack);
+        self.on_sack(now, sack);
     }
 
     pub(super) fn on_shutdown_ack(&mut self, path: PathId) {

@@ -105,7 +105,7 @@ impl Association {
     ) {
         match chunk {
             Chunk::Data(data) => self.on_data(now, data, summary),
-            Chunk::Sack(sack) => self.on_sack(now, &sack),
+            Chunk::Sack(sack) => self.on_sack(now, sack),
             // Only ever alone, under tag 0: handled before.
             Chunk::Init(_) => {}
             Chunk::InitAck(both) => self.on_init_ack(now, path, &both.0, &both.1),

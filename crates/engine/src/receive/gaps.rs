@@ -1,0 +1,166 @@
+//! TSNs received beyond the cumulative one, ready to be sent as gap blocks.
+
+use crate::sctp::gaps::{Word, distances, size, word};
+
+/// Disjoint, non-touching blocks in ascending order, all within 2^31 above the origin, which is the
+/// cumulative TSN.
+#[derive(Clone, Debug)]
+pub struct Gaps {
+    /// Blocks before `head` are gone; they are swept up now and then.
+    words: Vec<Word>,
+    head: usize,
+    origin: u64,
+}
+
+/// Blocks that may be gone before they are swept up.
+const SWEEP: usize = 64;
+
+impl Gaps {
+    /// Nothing beyond `cumulative`.
+    pub const fn new(cumulative: u64) -> Self {
+        Self { words: Vec::new(), head: 0, origin: cumulative }
+    }
+
+    /// Highest TSN received in sequence, unwrapped.
+    #[inline]
+    pub const fn cumulative(&self) -> u64 {
+        self.origin
+    }
+
+    /// The blocks.
+    #[inline]
+    pub fn words(&self) -> &[Word] {
+        &self.words[self.head..]
+    }
+
+    /// Whether nothing lies beyond the cumulative TSN.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.head == self.words.len()
+    }
+
+    /// The highest TSN.
+    #[inline]
+    pub fn last(&self) -> Option<u64> {
+        self.words().last().map(|word| self.origin + self.distances(*word).1 as u64)
+    }
+
+    #[inline]
+    fn distances(&self, word: Word) -> (u32, u32) {
+        distances(word, self.origin as u32)
+    }
+
+    /// Index in `words` of the first block that ends at `distance` or later.
+    #[inline]
+    fn position(&self, distance: u32) -> usize {
+        // Most arrivals are the furthest yet, or fill the first gap.
+        let ends_before = |word: &Word| self.distances(*word).1 < distance;
+        match (self.words().first(), self.words.last()) {
+            (Some(first), _) if !ends_before(first) => self.head,
+            (_, Some(last)) if ends_before(last) => self.words.len(),
+            _ => self.head + self.words().partition_point(ends_before),
+        }
+    }
+
+    /// Whether `tsn`, which lies beyond the cumulative one, is here.
+    #[inline]
+    pub fn contains(&self, tsn: u64) -> bool {
+        let distance = (tsn - self.origin) as u32;
+        let found = self.words.get(self.position(distance));
+        found.is_some_and(|word| self.distances(*word).0 <= distance)
+    }
+
+    /// Takes `tsn`, which lies beyond the next one after the cumulative; false if it was here.
+    #[inline]
+    pub fn insert(&mut self, tsn: u64) -> bool {
+        debug_assert!(tsn > self.origin + 1, "in sequence: that is for `advance`");
+        let distance = (tsn - self.origin) as u32;
+        let at = self.position(distance);
+        let tsn = tsn as u32;
+        let after = self.words.get(at).copied();
+        if after.is_some_and(|word| self.distances(word).0 <= distance) {
+            return false;
+        }
+        let joins_after = after.filter(|w| self.distances(*w).0 == distance + 1);
+        let before = (at > self.head).then(|| self.words[at - 1]);
+        let joins_before = before.filter(|w| self.distances(*w).1 + 1 == distance);
+        match (joins_before, joins_after) {
+            (Some(before), Some(after)) => {
+                self.words[at - 1] = word((before >> 32) as u32, after as u32);
+                self.words.remove(at);
+            }
+            (Some(before), None) => self.words[at - 1] = word((before >> 32) as u32, tsn),
+            (None, Some(after)) => self.words[at] = word(tsn, after as u32),
+            (None, None) => self.words.insert(at, word(tsn, tsn)),
+        }
+        true
+    }
+
+    /// The next TSN after the cumulative one came: the cumulative moves past it and past the block
+    /// that it meets.
+    #[inline]
+    pub fn advance(&mut self) {
+        self.origin += 1;
+        let Some(first) = self.words.get(self.head) else { return };
+        let (start, end) = self.distances(*first);
+        if start != 1 {
+            return;
+        }
+        self.origin += end as u64;
+        self.head += 1;
+        if self.is_empty() {
+            self.words.clear();
+            self.head = 0;
+        } else if self.head >= SWEEP && self.head * 2 >= self.words.len() {
+            self.words.drain(..self.head);
+            self.head = 0;
+        }
+    }
+
+    /// Gives up the highest TSN.
+    pub fn drop_last(&mut self) {
+        if self.is_empty() {
+            return;
+        }
+        let Some(last) = self.words.pop() else { return };
+        if size(last) > 1 {
+            self.words.push(word((last >> 32) as u32, (last as u32).wrapping_sub(1)));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ropewalk_base::{RangeSet, Seed};
+
+    #[test]
+    fn any_order_of_arrivals_leaves_what_a_plain_set_would() {
+        for case in 0..200 {
+            let mut rng = Seed::root(case).child("gaps").rng();
+            // Near the wrap of the wire's numbers.
+            let mut cumulative = (1u64 << 33) - 60;
+            let (mut gaps, mut plain) = (Gaps::new(cumulative), RangeSet::new());
+            for _ in 0..300 {
+                let tsn = cumulative + 1 + rng.below(90);
+                if tsn == cumulative + 1 {
+                    gaps.advance();
+                    cumulative = plain.range_of(tsn + 1).map_or(tsn, |r| r.end - 1);
+                    plain.remove_below(cumulative + 1);
+                } else if rng.chance(0.1) {
+                    gaps.drop_last();
+                    if let Some(last) = plain.last() {
+                        plain.remove(last);
+                    }
+                } else {
+                    assert_eq!(gaps.contains(tsn), plain.contains(tsn));
+                    assert_eq!(gaps.insert(tsn), plain.insert(tsn), "case {case}");
+                }
+                assert_eq!(gaps.cumulative(), cumulative);
+                assert_eq!((gaps.last(), gaps.is_empty()), (plain.last(), plain.is_empty()));
+                let blocks = plain.ranges().map(|r| word(r.start as u32, (r.end - 1) as u32));
+                assert_eq!(gaps.words(), blocks.collect::<Vec<_>>(), "case {case}");
+            }
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! Gap-acknowledgement blocks (RFC 9260, 3.3.4).
+
+use ropewalk_base::Serial32;
+
+/// One block as it is on the wire: offsets from the cumulative TSN, both inclusive.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct GapBlock {
+    /// First TSN of the block, less the cumulative TSN.
+    pub start: u16,
+    /// Last TSN of the block, less the cumulative TSN.
+    pub end: u16,
+}
+
+/// First and last TSN of a block, packed into one word.
+///
+/// Unlike an offset this does not change when the cumulative TSN moves, so that the lists of two
+/// SACKs, which differ in a block or two of hundreds, are copied and compared as plain memory.
+pub(crate) type Word = u64;
+
+#[inline]
+pub(crate) const fn word(first: u32, last: u32) -> Word {
+    (first as u64) << 32 | last as u64
+}
+
+/// First and last TSN as distances from `origin`.
+#[inline]
+pub(crate) const fn distances(word: Word, origin: u32) -> (u32, u32) {
+    (((word >> 32) as u32).wrapping_sub(origin), (word as u32).wrapping_sub(origin))
+}
+
+/// How many TSNs a block holds.
+#[inline]
+pub(crate) const fn size(word: Word) -> u64 {
+    let (_, last) = distances(word, (word >> 32) as u32);
+    last as u64 + 1
+}
+
+/// The gap blocks of a SACK in ascending order.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct GapList {
+    pub(crate) words: Vec<Word>,
+}
+
+impl GapList {
+    /// The list that has `blocks` on the wire beside `cumulative`.
+    pub fn from_offsets(cumulative: Serial32, blocks: impl IntoIterator<Item = GapBlock>) -> Self {
+        let tsn = |offset: u16| cumulative.plus(offset as u32).0;
+        let words = blocks.into_iter().map(|b| word(tsn(b.start), tsn(b.end))).collect();
+        Self { words }
+    }
+
+    /// The blocks as they are on the wire beside `cumulative`.
+    pub fn offsets(&self, cumulative: Serial32) -> impl ExactSizeIterator<Item = GapBlock> + '_ {
+        self.words.iter().map(move |word| {
+            let (start, end) = distances(*word, cumulative.0);
+            GapBlock { start: start as u16, end: end as u16 }
+        })
+    }
+
+    /// How many blocks there are.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.words.len()
+    }
+
+    /// Whether there are none.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.words.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn offsets_are_those_of_the_wire_also_where_the_numbers_wrap() {
+        let cumulative = Serial32(u32::MAX - 3);
+        let blocks = [GapBlock { start: 2, end: 2 }, GapBlock { start: 4, end: 900 }];
+        let list = GapList::from_offsets(cumulative, blocks);
+        assert_eq!(list.offsets(cumulative).collect::<Vec<_>>(), blocks);
+        assert_eq!(list.words.iter().map(|w| size(*w)).collect::<Vec<_>>(), [1, 897]);
+    }
+}
