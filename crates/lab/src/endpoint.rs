@@ -157,11 +157,19 @@ impl Endpoint {
     fn drain(&mut self, now: Time, out: &mut Outbox<Wire>) {
         self.read(now);
         self.write(now);
-        while let Some(transmit) = self.association.poll_transmit(now) {
-            let size = transmit.packet.wire_len() + self.lower_header;
-            let mut packet = Packet::new(size, self.flow, Wire::Sctp(Box::new(transmit.packet)));
-            packet.round = transmit.round;
-            out.send(self.routes[transmit.path.index()], packet);
+        loop {
+            let mut sctp = match out.spare() {
+                Some(Wire::Sctp(used)) => used,
+                _ => Box::default(),
+            };
+            let Some(departure) = self.association.poll_transmit_into(now, &mut sctp) else {
+                out.give_back(Wire::Sctp(sctp));
+                break;
+            };
+            let size = sctp.wire_len() + self.lower_header;
+            let mut packet = Packet::new(size, self.flow, Wire::Sctp(sctp));
+            packet.round = departure.round;
+            out.send(self.routes[departure.path.index()], packet);
         }
         while let Some(event) = self.association.poll_event() {
             match event {
@@ -236,12 +244,13 @@ impl Endpoint {
 impl Host<Wire> for Endpoint {
     #[inline]
     fn receive(&mut self, now: Time, port: Port, packet: Packet<Wire>, out: &mut Outbox<Wire>) {
-        let Wire::Sctp(sctp) = packet.payload else { return };
+        let Wire::Sctp(mut sctp) = packet.payload else { return };
         let path = PathId(port.0 as u8);
         if now < self.marks_until {
             self.mark(now, path.0, &sctp);
         }
-        self.association.handle_datagram(now, path, *sctp);
+        self.association.handle_datagram(now, path, std::mem::take(&mut *sctp));
+        out.give_back(Wire::Sctp(sctp));
         self.drain(now, out);
     }
 

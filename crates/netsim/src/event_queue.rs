@@ -129,7 +129,11 @@ impl EventQueue {
         loop {
             let first = at * ARITY + 1;
             let end = (first + ARITY).min(self.heap.len());
-            let Some((least, child)) = least_of(&self.heap, first, end) else { break };
+            let full = self.heap.get(first..first + ARITY).and_then(|all| all.try_into().ok());
+            let least = full.map(|all| least_of_four(first, all));
+            let Some((least, child)) = least.or_else(|| least_of(&self.heap, first, end)) else {
+                break;
+            };
             if child >= entry {
                 break;
             }
@@ -144,6 +148,15 @@ impl EventQueue {
         self.position[entry.slot()] = at as u32;
         self.heap[at] = entry;
     }
+}
+
+/// The least of four children that begin at index `first`, and its index: no branch to mispredict.
+#[inline]
+fn least_of_four(first: usize, all: &[Entry; ARITY]) -> (usize, Entry) {
+    let left = usize::from(all[1] < all[0]);
+    let right = 2 + usize::from(all[3] < all[2]);
+    let least = if all[right] < all[left] { right } else { left };
+    (first + least, all[least])
 }
 
 /// The least entry from index `first` up to `end`, and its index.

@@ -28,6 +28,9 @@ pub trait Host<P> {
     fn next_wake(&self) -> Option<Time>;
 }
 
+/// Payloads that are kept to be used again.
+const SPARE: usize = 256;
+
 /// Where a host puts what it wants to send. In a world that is the network itself.
 #[derive(Debug)]
 pub struct Outbox<'a, P> {
@@ -60,6 +63,26 @@ impl<'a, P: Clone> Outbox<'a, P> {
                 network.launch(route, packet);
             }
             Sink::List(list) => list.push((route, packet)),
+        }
+    }
+
+    /// Keeps a payload that has arrived, for [`Self::spare`]: what is boxed need not be boxed anew
+    /// for every packet.
+    #[inline]
+    pub fn give_back(&mut self, payload: P) {
+        if let Sink::Network(network) = &mut self.sink
+            && network.spare.len() < SPARE
+        {
+            network.spare.push(payload);
+        }
+    }
+
+    /// A payload that some host gave back, with whatever was left in it.
+    #[inline]
+    pub fn spare(&mut self) -> Option<P> {
+        match &mut self.sink {
+            Sink::Network(network) => network.spare.pop(),
+            Sink::List(_) => None,
         }
     }
 }

@@ -34,6 +34,8 @@ pub(crate) struct Network<P> {
     pub(crate) actors: Vec<Actor>,
     links: Vec<LinkEntry<P>>,
     pub(crate) routes: Routes,
+    /// Payloads to be used again.
+    pub(crate) spare: Vec<P>,
 }
 
 impl<P: Clone> Network<P> {
@@ -44,6 +46,7 @@ impl<P: Clone> Network<P> {
             actors: Vec::new(),
             links: Vec::new(),
             routes: Routes::default(),
+            spare: Vec::new(),
         }
     }
 

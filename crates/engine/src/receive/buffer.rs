@@ -202,7 +202,8 @@ impl ReceiveBuffer {
     fn slot_index(&mut self, tsn: u64) -> usize {
         let at = (tsn - self.base) as usize;
         if at >= self.slots.len() {
-            self.slots.resize(at + 1, Slot::Missing);
+            // Nearly always by one.
+            self.slots.extend((self.slots.len()..=at).map(|_| Slot::Missing));
         }
         at
     }

@@ -156,7 +156,13 @@ impl Scoreboard {
         &mut self.records[(tsn - self.base) as usize]
     }
 
-    /// Gives the chunk the next TSN; it is a hole until it is sent.
+    /// Gives the next TSN to a chunk that a scheduler passes over: it is a hole until it is sent.
+    pub fn pass_over(&mut self, data: Data) {
+        let tsn = self.assign(data);
+        self.holes.insert(tsn);
+    }
+
+    /// Gives the next TSN to a chunk that is sent at once.
     #[inline]
     pub fn assign(&mut self, data: Data) -> u64 {
         let tsn = self.next_tsn();
@@ -170,7 +176,6 @@ impl Scoreboard {
             state: RecordState::Unsent,
             end,
         });
-        self.holes.insert(tsn);
         tsn
     }
 

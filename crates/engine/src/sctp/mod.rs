@@ -9,7 +9,7 @@ pub(crate) mod gaps;
 mod packet;
 mod preset;
 
-pub use association::{Association, Event, Transmit};
+pub use association::{Association, Departure, Event, Transmit};
 pub use chunk::{
     AbortCause, Chunk, Data, DataFlags, DelayEcho, DelayStamp, HeartbeatInfo, Init, Sack,
 };

@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 use super::chunk::{Chunk, DelayEcho, DelayStamp};
 
 /// A packet of typed chunks. One chunk costs no allocation.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Packet {
     /// Verification tag.
     pub tag: u32,
@@ -26,6 +26,15 @@ impl Packet {
     pub fn of(tag: u32, chunk: Chunk) -> Self {
         let chunks = SmallVec::from_buf([chunk]);
         Self { tag, stamp: None, echo: None, chunks }
+    }
+
+    /// Makes this an empty packet with `tag`.
+    #[inline]
+    pub fn begin(&mut self, tag: u32) {
+        self.tag = tag;
+        self.stamp = None;
+        self.echo = None;
+        self.chunks.clear();
     }
 
     /// Bytes of the SCTP packet, without what lies below it.

@@ -54,6 +54,15 @@ pub struct Transmit {
     pub round: u64,
 }
 
+/// How a packet that was made in place leaves.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Departure {
+    /// On which path.
+    pub path: PathId,
+    /// Number of the sender's round on this path, for networks that lose by rounds.
+    pub round: u64,
+}
+
 /// What the user should know.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Event {
@@ -306,7 +315,9 @@ impl Association {
     /// If there is no such path.
     pub fn path_view(&self, now: Time, path: PathId) -> PathView {
         let usable = self.paths[path.index()].state.status() == PathStatus::Active;
-        self.view_of(now, path, usable, self.clock_offset())
+        let mut view = PathView { usable, ..self.blank_view(path) };
+        self.bring_up_to_date(now, &mut view, self.clock_offset());
+        view
     }
 
     /// Takes the decisions recorded since the last call.

@@ -4,37 +4,47 @@
 use ropewalk_base::{PathId, Serial32, Time};
 use smallvec::SmallVec;
 
-use super::super::chunk::{Chunk, DelayStamp};
+use super::super::chunk::{Chunk, Data, DelayStamp};
 use super::super::packet::Packet;
-use super::{Association, Transmit};
+use super::{Association, Departure, Transmit};
 use crate::path::PathStatus;
 use crate::record::DecisionRecord;
 use crate::recovery::{Flight, RecordState};
 use crate::scheduler::{
     Action, Decision, DelaySource, Occasion, Reason, RetransmissionPolicy, Schedule, SentReport,
+    View,
 };
 
 impl Association {
     /// The next packet to send; none when all is sent that may be sent now.
     pub fn poll_transmit(&mut self, now: Time) -> Option<Transmit> {
+        let mut packet = Packet::default();
+        let Departure { path, round } = self.poll_transmit_into(now, &mut packet)?;
+        Some(Transmit { path, packet, round })
+    }
+
+    /// As [`Association::poll_transmit`], but the packet is made in `packet`, whatever that held:
+    /// a driver that uses its packets again saves an allocation and several copies for each.
+    pub fn poll_transmit_into(&mut self, now: Time, packet: &mut Packet) -> Option<Departure> {
         if !self.control.is_empty() {
-            return self.next_control();
+            return self.next_control(packet);
         }
         if self.inbound.due_now && self.state.is_up() {
-            return Some(self.sack_packet());
+            return Some(self.sack_packet(packet));
         }
         if self.state.sends_data() {
-            return self.next_data(now);
+            return self.next_data(now, packet);
         }
         None
     }
 
     /// Control chunks that go to one place travel together; INIT and INIT ACK travel alone
     /// (RFC 9260, 6.10).
-    fn next_control(&mut self) -> Option<Transmit> {
+    fn next_control(&mut self, packet: &mut Packet) -> Option<Departure> {
         let (path, tag, first) = self.control.pop_front()?;
         let mut room = self.packet_room(path).saturating_sub(first.wire_len());
-        let mut packet = Packet::of(tag, first);
+        packet.begin(tag);
+        packet.chunks.push(first);
         let alone = |chunk: &Chunk| matches!(chunk, Chunk::Init(_) | Chunk::InitAck(_));
         if !alone(&packet.chunks[0]) {
             while let Some((next_path, next_tag, chunk)) = self.control.front() {
@@ -46,22 +56,24 @@ impl Association {
                 packet.chunks.extend(self.control.pop_front().map(|(_, _, chunk)| chunk));
             }
         }
-        Some(self.transmit(path, packet))
+        Some(self.departure(path))
     }
 
-    fn sack_packet(&mut self) -> Transmit {
+    fn sack_packet(&mut self, packet: &mut Packet) -> Departure {
         let mut path = self.inbound.path;
         if self.paths[path.index()].state.status() == PathStatus::Inactive {
             path = self.control_path();
         }
         let (sack, echo) = self.sack_chunks(self.packet_room(path));
-        let mut packet = Packet::of(self.peer_tag, sack);
+        packet.begin(self.peer_tag);
+        packet.chunks.push(sack);
         packet.echo = echo;
-        self.transmit(path, packet)
+        self.departure(path)
     }
 
-    fn transmit(&self, path: PathId, packet: Packet) -> Transmit {
-        Transmit { path, packet, round: self.paths[path.index()].round }
+    #[inline]
+    fn departure(&self, path: PathId) -> Departure {
+        Departure { path, round: self.paths[path.index()].round }
     }
 
     /// Bytes for chunks in a packet on `path`.
@@ -71,12 +83,12 @@ impl Association {
     }
 
     #[inline]
-    fn next_data(&mut self, now: Time) -> Option<Transmit> {
+    fn next_data(&mut self, now: Time, packet: &mut Packet) -> Option<Departure> {
         if let Some((path, tsn)) = self.copies.pop() {
             // Already acknowledged, or given up and sent again, in the meantime?
             if self.board.get(tsn).is_some_and(|r| matches!(r.state, RecordState::InFlight { .. }))
             {
-                return Some(self.send_chunk(now, path, tsn));
+                return Some(self.send_chunk(now, path, tsn, packet));
             }
         }
         let idle = self.board.holes().is_empty() && self.queue.is_empty();
@@ -88,7 +100,10 @@ impl Association {
             self.refresh_views(now);
             self.drained = true;
         }
-        let sent = self.next_lost(now).or_else(|| if idle { None } else { self.next_new(now) });
+        let mut sent = self.next_lost(now, packet);
+        if sent.is_none() && !idle {
+            sent = self.next_new(now, packet);
+        }
         if sent.is_none() {
             self.finish_drain(now, idle);
         }
@@ -96,10 +111,11 @@ impl Association {
     }
 
     /// The oldest lost chunk, where the policy says.
-    fn next_lost(&mut self, now: Time) -> Option<Transmit> {
+    fn next_lost(&mut self, now: Time, packet: &mut Packet) -> Option<Departure> {
         let tsn = self.board.lost().first()?;
         let RecordState::Lost { on, by_timer } = self.board.record(tsn).state else { return None };
-        let view = self.view(now, Occasion::Retransmission { lost_on: on });
+        let occasion = Occasion::Retransmission { lost_on: on };
+        let view = View { paths: &self.views, ..self.outlook(now, occasion) };
         let credit = self.paths[on.index()].fast_credit;
         // `same` would wait for ever for a path to which the guard leaves no window.
         let policy = match self.config.retransmission {
@@ -108,18 +124,17 @@ impl Association {
             }
             policy => policy,
         };
-        let mut rng = self.rng.clone();
         // With nothing on its way no acknowledgement will ever open a window.
-        let choice = if credit || self.nothing_in_flight() {
-            policy.choose(&view, &mut rng)
+        let idle = self.nothing_in_flight();
+        let choice = if credit || idle {
+            policy.choose(&view, &mut self.rng)
         } else {
-            policy.choose_open(&view, &mut rng)
+            policy.choose_open(&view, &mut self.rng)
         };
-        self.rng = rng;
         let path = self.elsewhere(on, by_timer).or(choice)?;
         self.paths[on.index()].fast_credit = false;
         self.record(now, Decision::send(path, 0, Reason::RetransmissionPolicy), Some(tsn));
-        let sent = self.send_chunk(now, path, tsn);
+        let sent = self.send_chunk(now, path, tsn, packet);
         // A probe of a shut window may go only while nothing else is on its way.
         self.sendable_left = self.sendable();
         Some(sent)
@@ -142,39 +157,31 @@ impl Association {
 
     /// New data, as the scheduler says.
     #[inline]
-    fn next_new(&mut self, now: Time) -> Option<Transmit> {
+    fn next_new(&mut self, now: Time, packet: &mut Packet) -> Option<Departure> {
         if self.sendable_left == 0 {
             // Chunks smaller than full ones may have left more room than was counted.
             self.sendable_left = self.sendable();
         }
-        let mut scheduler = std::mem::take(&mut self.scheduler);
-        let view = self.view(now, Occasion::NewData);
-        let decision = scheduler.decide(&view);
+        let view = View { paths: &self.views, ..self.outlook(now, Occasion::NewData) };
+        let decision = self.scheduler.decide(&view);
         let legal = crate::scheduler::check(&view, &decision).is_ok();
         debug_assert!(legal, "illegal decision {decision:?}");
-        let sent = if legal { self.act(now, &mut scheduler, &decision) } else { None };
-        self.scheduler = scheduler;
-        sent
+        if legal { self.act(now, &decision, packet) } else { None }
     }
 
     #[inline]
-    fn act(
-        &mut self,
-        now: Time,
-        scheduler: &mut crate::scheduler::Scheduler,
-        decision: &Decision,
-    ) -> Option<Transmit> {
+    fn act(&mut self, now: Time, decision: &Decision, packet: &mut Packet) -> Option<Departure> {
         let (path, position) = match decision.action {
             Action::Send { path, position } => (path, position),
             Action::Copies { paths, position } => (paths.iter().next()?, position),
             Action::Wait { until } => {
                 self.wait_until = Some(until);
                 self.record(now, *decision, None);
-                return self.unblock(now, scheduler.resends_when_blocked());
+                return self.unblock(now, packet);
             }
             Action::Blocked => {
                 self.record(now, *decision, None);
-                return self.unblock(now, scheduler.resends_when_blocked());
+                return self.unblock(now, packet);
             }
         };
         let tsn = self.chunk_at(position)?;
@@ -183,37 +190,44 @@ impl Association {
         if let Action::Copies { paths, .. } = decision.action {
             for copy in paths.iter().skip(1) {
                 self.copies.push((copy, tsn));
-                scheduler.on_sent(&SentReport { path: copy, position, bytes });
+                self.scheduler.on_sent(&SentReport { path: copy, position, bytes });
             }
         }
-        scheduler.on_sent(&SentReport { path, position, bytes });
-        Some(self.send_chunk(now, path, tsn))
+        self.scheduler.on_sent(&SentReport { path, position, bytes });
+        Some(self.send_chunk(now, path, tsn, packet))
     }
 
-    /// The TSN at a position of the unassigned queue; gives TSNs to all chunks before it.
+    /// The TSN at a position of the unassigned queue, to be sent at once; gives TSNs to all chunks
+    /// before it.
     #[inline]
     fn chunk_at(&mut self, position: u64) -> Option<u64> {
         let holes = self.board.holes().len();
         if position < holes {
             return self.board.holes().nth(position);
         }
-        let mut tsn = None;
-        for _ in holes..=position {
-            let mut chunk = self.queue.next_chunk()?;
-            chunk.tsn = Serial32::wrap(self.board.next_tsn());
-            tsn = Some(self.board.assign(chunk));
+        for _ in holes..position {
+            let chunk = self.numbered_chunk()?;
+            self.board.pass_over(chunk);
         }
-        tsn
+        let chunk = self.numbered_chunk()?;
+        Some(self.board.assign(chunk))
+    }
+
+    #[inline]
+    fn numbered_chunk(&mut self) -> Option<Data> {
+        let mut chunk = self.queue.next_chunk()?;
+        chunk.tsn = Serial32::wrap(self.board.next_tsn());
+        Some(chunk)
     }
 
     /// Sends `tsn` on `path`, with further small chunks beside it where they fit.
     #[inline]
-    fn send_chunk(&mut self, now: Time, path: PathId, tsn: u64) -> Transmit {
-        let mut chunks = SmallVec::new();
+    fn send_chunk(&mut self, now: Time, path: PathId, tsn: u64, packet: &mut Packet) -> Departure {
+        packet.begin(self.peer_tag);
+        let chunks = &mut packet.chunks;
         let mut room = self.packet_room(path);
-        let stamp = (self.config.delay_source == DelaySource::Timestamp)
-            .then(|| DelayStamp { sent: now.as_nanos() });
-        if stamp.is_some() {
+        if self.config.delay_source == DelaySource::Timestamp {
+            packet.stamp = Some(DelayStamp { sent: now.as_nanos() });
             room -= DelayStamp::WIRE_LEN;
         }
         let first = self.board.record(tsn);
@@ -224,9 +238,9 @@ impl Association {
         };
         chunks.push(self.launch(now, path, tsn));
         if let Some(on) = lost_on {
-            self.bundle_lost(now, path, on, &mut room, &mut chunks);
+            self.bundle_lost(now, path, on, &mut room, chunks);
         }
-        self.bundle(now, path, &mut room, &mut chunks);
+        self.bundle(now, path, &mut room, chunks);
         let state = &mut self.paths[path.index()];
         state.counters.sent_packets += 1;
         state.last_sent_at = now;
@@ -240,7 +254,7 @@ impl Association {
             view.in_flight = in_flight;
             view.burst_room = burst * full;
         }
-        self.transmit(path, Packet { tag: self.peer_tag, stamp, echo: None, chunks })
+        self.departure(path)
     }
 
     /// Adds the next lost chunks while they fit (RFC 9260, 6.3.3 E3), if they were lost on the same
@@ -275,7 +289,7 @@ impl Association {
         room: &mut u32,
         chunks: &mut SmallVec<[Chunk; 1]>,
     ) {
-        const LEAST: u32 = super::super::chunk::Data::HEADER + 4;
+        const LEAST: u32 = Data::HEADER + 4;
         while *room >= LEAST && self.board.holes().is_empty() && self.board.lost().is_empty() {
             let Some(next) = self.queue.next_bytes().filter(|next| next <= room) else { return };
             let open = self.views.get(path.index()).is_some_and(|v| {
@@ -311,7 +325,8 @@ impl Association {
 
     /// The window is shut by the oldest chunk. If it is on its way on a path that takes longer than
     /// an open one would, or is overdue, it goes again on the open path that delivers it soonest.
-    fn unblock(&mut self, now: Time, asked: bool) -> Option<Transmit> {
+    fn unblock(&mut self, now: Time, packet: &mut Packet) -> Option<Departure> {
+        let asked = self.scheduler.resends_when_blocked();
         if !(asked || self.guard.is_on()) || self.sendable_left > 0 {
             return None;
         }
@@ -339,7 +354,7 @@ impl Association {
         let path = path.id;
         self.accounts.stats.unblocked += 1;
         self.record(now, Decision::send(path, 0, Reason::Unblock), Some(tsn));
-        Some(self.send_chunk(now, path, tsn))
+        Some(self.send_chunk(now, path, tsn, packet))
     }
 
     fn finish_drain(&mut self, now: Time, idle: bool) {
@@ -356,15 +371,20 @@ impl Association {
     #[inline]
     fn record(&mut self, now: Time, decision: Decision, tsn: Option<u64>) {
         if self.config.record_decisions {
-            let first = (1u64 << 32) + self.local_tsn as u64;
-            self.records.push(DecisionRecord {
-                at: now,
-                chunk: tsn.map(|tsn| tsn - first),
-                action: decision.action,
-                reason: decision.reason,
-                sendable: self.sendable_left,
-                paths: self.views.iter().map(Into::into).collect(),
-            });
+            self.keep_record(now, decision, tsn);
         }
+    }
+
+    #[cold]
+    fn keep_record(&mut self, now: Time, decision: Decision, tsn: Option<u64>) {
+        let first = (1u64 << 32) + self.local_tsn as u64;
+        self.records.push(DecisionRecord {
+            at: now,
+            chunk: tsn.map(|tsn| tsn - first),
+            action: decision.action,
+            reason: decision.reason,
+            sendable: self.sendable_left,
+            paths: self.views.iter().map(Into::into).collect(),
+        });
     }
 }

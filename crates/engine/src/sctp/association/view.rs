@@ -11,21 +11,23 @@ use crate::window::SharedWindow;
 impl Association {
     /// Makes the views of all paths.
     pub(super) fn refresh_views(&mut self, now: Time) {
-        self.views.clear();
+        let mut views = std::mem::take(&mut self.views);
+        if views.len() != self.paths.len() {
+            views = (0..self.paths.len()).map(|i| self.blank_view(PathId::from_index(i))).collect();
+        }
         let held_back = self.config.cmt.hold_data_until_confirmed && !self.all_confirmed();
         let fallback = self.fallback_path();
         let only = (!self.config.cmt.concurrent).then(|| self.single_path());
         let clock_offset = self.clock_offset();
-        for i in 0..self.paths.len() {
-            let id = PathId::from_index(i);
+        for view in &mut views {
             let active = match fallback {
-                Some(path) => path == id,
-                None => self.paths[i].state.status() == PathStatus::Active,
+                Some(path) => path == view.id,
+                None => self.paths[view.id.index()].state.status() == PathStatus::Active,
             };
-            let usable = active && !held_back && only.is_none_or(|only| only == id);
-            let view = self.view_of(now, id, usable, clock_offset);
-            self.views.push(view);
+            view.usable = active && !held_back && only.is_none_or(|only| only == view.id);
+            self.bring_up_to_date(now, view, clock_offset);
         }
+        self.views = views;
         self.sendable_left = self.sendable();
         let shared = SharedWindow {
             buffer: self.offered,
@@ -44,37 +46,56 @@ impl Association {
         }
     }
 
-    pub(super) fn view_of(
-        &self,
-        now: Time,
-        id: PathId,
-        usable: bool,
-        clock_offset: Option<i64>,
-    ) -> PathView {
-        let path = &self.paths[id.index()];
-        let cwnd = self.cwnd(id);
+    /// What of a view never changes.
+    pub(super) fn blank_view(&self, id: PathId) -> PathView {
+        let config = &self.paths[id.index()].config;
         PathView {
             id,
-            usable,
-            cost: path.config.cost,
-            weight: path.config.weight,
-            srtt: path.rtt.srtt(),
-            rttvar: path.rtt.rttvar(),
-            queueing: self.queueing(now, id),
-            rtt_age: now.since(path.rtt.sampled_at()),
-            forward_delay: self.forward_delay(now, id, clock_offset),
+            usable: false,
+            cost: config.cost,
+            weight: config.weight,
+            srtt: None,
+            rttvar: Duration::ZERO,
+            queueing: Duration::ZERO,
+            rtt_age: Duration::ZERO,
+            forward_delay: None,
             delay_source: self.config.delay_source,
-            cwnd,
-            ssthresh: self.congestion.ssthresh(id),
-            window: cwnd,
-            in_flight: path.flights.bytes(),
-            burst_room: path.burst_left as u64 * self.full_chunk(),
-            rate: path.rate.rate().or(path.config.rate_hint),
-            rate_confidence: path.rate.confidence(),
-            loss: path.aged_loss(now),
-            mtu: path.config.mtu,
+            cwnd: 0,
+            ssthresh: 0,
+            window: 0,
+            in_flight: 0,
+            burst_room: 0,
+            rate: None,
+            rate_confidence: 0.0,
+            loss: 0.0,
+            mtu: config.mtu,
             earliest_position: 0,
         }
+    }
+
+    /// All of a view that changes, but whether the path may be used.
+    pub(super) fn bring_up_to_date(
+        &self,
+        now: Time,
+        view: &mut PathView,
+        clock_offset: Option<i64>,
+    ) {
+        let path = &self.paths[view.id.index()];
+        let drained = self.drained(now, view.id);
+        view.srtt = path.rtt.srtt();
+        view.rttvar = path.rtt.rttvar();
+        view.queueing = self.measured_queueing(view.id).saturating_sub(drained);
+        view.rtt_age = now.since(path.rtt.sampled_at());
+        view.forward_delay = self.forward_delay(view.id, clock_offset, drained);
+        view.cwnd = self.cwnd(view.id);
+        view.ssthresh = self.congestion.ssthresh(view.id);
+        view.window = view.cwnd;
+        view.in_flight = path.flights.bytes();
+        view.burst_room = path.burst_left as u64 * self.full_chunk();
+        view.rate = path.rate.rate().or(path.config.rate_hint);
+        view.rate_confidence = path.rate.confidence();
+        view.loss = path.aged_loss(now);
+        view.earliest_position = 0;
     }
 
     /// Clock offset between the ends as the timestamps see it: the path with the least round trip
@@ -90,16 +111,21 @@ impl Association {
         Some(raw.saturating_sub((srtt / 2).as_nanos() as i64))
     }
 
-    fn forward_delay(&self, now: Time, id: PathId, clock_offset: Option<i64>) -> Option<Duration> {
+    fn forward_delay(
+        &self,
+        id: PathId,
+        clock_offset: Option<i64>,
+        drained: Duration,
+    ) -> Option<Duration> {
         let path = &self.paths[id.index()];
         let half = path.rtt.srtt().map(|r| r / 2);
         let honest = match self.config.delay_source {
             DelaySource::Oracle => path.config.oracle_delay.or(half),
-            DelaySource::HalfRtt => half.map(|d| d.saturating_sub(self.drained(now, id))),
+            DelaySource::HalfRtt => half.map(|d| d.saturating_sub(drained)),
             DelaySource::Timestamp => match (path.forward.raw_nanos(), clock_offset) {
                 (Some(raw), Some(offset)) => {
                     let delay = Duration::from_nanos(raw.saturating_sub(offset).max(0) as u64);
-                    Some(delay.saturating_sub(self.drained(now, id)))
+                    Some(delay.saturating_sub(drained))
                 }
                 _ => half,
             },
@@ -133,10 +159,6 @@ impl Association {
         self.measured_queueing(id).min(now.since(path.rtt.sampled_at()))
     }
 
-    fn queueing(&self, now: Time, id: PathId) -> Duration {
-        self.measured_queueing(id).saturating_sub(self.drained(now, id))
-    }
-
     fn all_confirmed(&self) -> bool {
         self.paths.iter().all(|p| p.state.status() != PathStatus::Unconfirmed)
     }
@@ -163,9 +185,9 @@ impl Association {
         PathId::from_index(first.unwrap_or_else(|| self.fallback_path().map_or(0, |p| p.index())))
     }
 
-    /// What the scheduler sees.
+    /// What the scheduler sees, the paths apart: they are lent to it while it changes itself.
     #[inline]
-    pub(super) fn view(&self, now: Time, occasion: Occasion) -> View<'_> {
+    pub(super) fn outlook(&self, now: Time, occasion: Occasion) -> View<'static> {
         let span = self.board.span();
         View {
             now,
@@ -177,7 +199,7 @@ impl Association {
             receive_buffer: self.offered,
             chunk_bytes: self.full_chunk(),
             epoch: self.epoch,
-            paths: &self.views,
+            paths: &[],
         }
     }
 
