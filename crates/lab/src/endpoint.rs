@@ -249,7 +249,7 @@ impl Host<Wire> for Endpoint {
         if now < self.marks_until {
             self.mark(now, path.0, &sctp);
         }
-        self.association.handle_datagram(now, path, std::mem::take(&mut *sctp));
+        self.association.handle_in_place(now, path, &mut sctp);
         out.give_back(Wire::Sctp(sctp));
         self.drain(now, out);
     }

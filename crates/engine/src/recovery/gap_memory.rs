@@ -29,14 +29,14 @@ impl GapMemory {
     pub fn find_fresh(
         &mut self,
         cumulative: u64,
-        gaps: GapList,
+        mut gaps: GapList,
         end: u64,
         known: &RangeSet,
         fresh: &mut Vec<Range<u64>>,
     ) -> u64 {
         let origin = cumulative as u32;
         self.forget_below(origin);
-        let mut words = gaps.words;
+        let words = &gaps.words;
         let old = &self.words[self.head..];
         let (mut i, mut j) = (0, 0);
         let mut covered = self.covered;
@@ -67,8 +67,8 @@ impl GapMemory {
         }
         covered -= old[j..].iter().map(|word| size(*word)).sum::<u64>();
         if fresh.len() > before {
-            words.truncate(i);
-            *self = Self { words, head: 0, covered };
+            gaps.swap(&mut self.words, i);
+            (self.head, self.covered) = (0, covered);
         }
         covered
     }

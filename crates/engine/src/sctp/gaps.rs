@@ -1,5 +1,7 @@
 //! Gap-acknowledgement blocks (RFC 9260, 3.3.4).
 
+use std::cell::RefCell;
+
 use ropewalk_base::Serial32;
 
 /// One block as it is on the wire: offsets from the cumulative TSN, both inclusive.
@@ -41,7 +43,54 @@ pub struct GapList {
     pub(crate) words: Vec<Word>,
 }
 
+/// Lists shorter than this are left to the allocator, which is quick with them.
+const LONG: usize = 64;
+/// Most lists that are kept to be used again.
+const SPARE_LISTS: usize = 64;
+
+thread_local! {
+    /// Long lists come and go with every SACK, and allocating them would cost more than filling
+    /// them. What is in them before does not matter, so that nothing depends on the thread.
+    static SPARE: RefCell<Vec<Vec<Word>>> = const { RefCell::new(Vec::new()) };
+}
+
+impl Drop for GapList {
+    #[inline]
+    fn drop(&mut self) {
+        if self.words.capacity() >= LONG {
+            give_back(std::mem::take(&mut self.words));
+        }
+    }
+}
+
+fn give_back(words: Vec<Word>) {
+    SPARE.with_borrow_mut(|spare| {
+        if spare.len() < SPARE_LISTS {
+            spare.push(words);
+        }
+    });
+}
+
 impl GapList {
+    /// The list of these blocks.
+    #[inline]
+    pub(crate) fn copy_of(words: &[Word]) -> Self {
+        if words.len() < LONG {
+            return Self { words: words.to_vec() };
+        }
+        let mut list = SPARE.with_borrow_mut(Vec::pop).unwrap_or_default();
+        list.clear();
+        list.extend_from_slice(words);
+        Self { words: list }
+    }
+
+    /// Takes the blocks that `kept` held, and leaves it the first `count` of its own.
+    #[inline]
+    pub(crate) fn swap(&mut self, kept: &mut Vec<Word>, count: usize) {
+        self.words.truncate(count);
+        std::mem::swap(&mut self.words, kept);
+    }
+
     /// The list that has `blocks` on the wire beside `cumulative`.
     pub fn from_offsets(cumulative: Serial32, blocks: impl IntoIterator<Item = GapBlock>) -> Self {
         let tsn = |offset: u16| cumulative.plus(offset as u32).0;

@@ -100,7 +100,7 @@ impl Inbound {
         let most = (room.saturating_sub(16) / 4) as usize;
         let beyond = self.buffer.beyond().words();
         // Nothing further than 16-bit offsets reach is ever kept: see `ReceiveBuffer`.
-        let gaps = GapList { words: beyond[..beyond.len().min(most)].to_vec() };
+        let gaps = GapList::copy_of(&beyond[..beyond.len().min(most)]);
         self.advertised = self.buffer.free();
         let mut duplicates = std::mem::take(&mut self.duplicates);
         duplicates.truncate(most - gaps.len());

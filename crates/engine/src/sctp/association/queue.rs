@@ -15,6 +15,19 @@ struct Waiting {
     payload: Payload,
     /// Bytes of the message that have become chunks.
     taken: u32,
+    /// Messages after it that are just like it, but for the number in the stream: a bulk transfer
+    /// is one long run of them.
+    more: u32,
+}
+
+impl Waiting {
+    /// Whether a message may be counted as one more of these.
+    #[inline]
+    fn is_like(&self, stream: StreamId, payload: &Payload, unordered: bool) -> bool {
+        let same =
+            matches!((&self.payload, payload), (Payload::Length(a), Payload::Length(b)) if a == b);
+        same && self.stream == stream && self.unordered == unordered && self.more < u32::MAX
+    }
 }
 
 /// Messages in the order given; each stream numbers its own.
@@ -62,7 +75,13 @@ impl SendQueue {
         }
         self.bytes += payload.len() as u64;
         self.chunks += payload.len().div_ceil(self.chunk_payload) as u64;
-        self.messages.push_back(Waiting { stream, ssn, unordered, payload, taken: 0 });
+        match self.messages.back_mut() {
+            Some(last) if last.is_like(stream, &payload, unordered) => last.more += 1,
+            _ => {
+                let waiting = Waiting { stream, ssn, unordered, payload, taken: 0, more: 0 };
+                self.messages.push_back(waiting);
+            }
+        }
     }
 
     /// Size on the wire of the chunk that would come next.
@@ -102,7 +121,15 @@ impl SendQueue {
         self.bytes -= size as u64;
         self.chunks -= 1;
         if size == left {
-            self.messages.pop_front();
+            match message.more.checked_sub(1) {
+                None => {
+                    self.messages.pop_front();
+                }
+                Some(more) => {
+                    let ssn = if message.unordered { message.ssn } else { message.ssn.plus(1) };
+                    (message.more, message.ssn, message.taken) = (more, ssn, 0);
+                }
+            }
         }
         Some(chunk)
     }

@@ -58,8 +58,14 @@ impl Association {
     }
 
     /// A packet came on `path`.
-    pub fn handle_datagram(&mut self, now: Time, path: PathId, packet: Packet) {
-        if path.index() >= self.paths.len() || !self.tag_is_right(&packet) {
+    pub fn handle_datagram(&mut self, now: Time, path: PathId, mut packet: Packet) {
+        self.handle_in_place(now, path, &mut packet);
+    }
+
+    /// As [`Association::handle_datagram`]; the packet's chunks are taken out of it, and it can be
+    /// used again.
+    pub fn handle_in_place(&mut self, now: Time, path: PathId, packet: &mut Packet) {
+        if path.index() >= self.paths.len() || !self.tag_is_right(packet) {
             return;
         }
         self.refill_bursts();
@@ -69,7 +75,7 @@ impl Association {
         }
         if let Some(Chunk::Init(init)) = packet.chunks.first() {
             let init = init.clone();
-            self.on_init(now, path, &packet, &init);
+            self.on_init(now, path, packet, &init);
             return;
         }
         if let Some(echo) = &packet.echo {
@@ -77,7 +83,9 @@ impl Association {
         }
         let (tag, stamp) = (packet.tag, packet.stamp);
         let mut summary = DataSummary::default();
-        for chunk in packet.chunks {
+        for chunk in &mut packet.chunks {
+            // Left behind is what costs nothing to leave.
+            let chunk = std::mem::replace(chunk, Chunk::CookieAck);
             self.on_chunk(now, path, tag, chunk, &mut summary);
             if matches!(self.state, State::Ended(_)) {
                 return;
