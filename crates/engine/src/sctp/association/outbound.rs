@@ -11,8 +11,8 @@ use crate::path::PathStatus;
 use crate::record::DecisionRecord;
 use crate::recovery::{Flight, RecordState};
 use crate::scheduler::{
-    Action, Decision, DelaySource, Occasion, Reason, RetransmissionPolicy, Schedule, SentReport,
-    View,
+    Action, Decision, DelaySource, Occasion, Reason, RetransmissionPolicy, Schedule, Scheduler,
+    SentReport, View,
 };
 
 impl Association {
@@ -164,7 +164,9 @@ impl Association {
         }
         let view = View { paths: &self.views, ..self.outlook(now, Occasion::NewData) };
         let decision = self.scheduler.decide(&view);
-        let legal = crate::scheduler::check(&view, &decision).is_ok();
+        // Guests are never trusted; those of the house prove themselves in tests.
+        let doubtful = cfg!(debug_assertions) || matches!(self.scheduler, Scheduler::Custom(_));
+        let legal = !doubtful || crate::scheduler::check(&view, &decision).is_ok();
         debug_assert!(legal, "illegal decision {decision:?}");
         if legal { self.act(now, &decision, packet) } else { None }
     }
