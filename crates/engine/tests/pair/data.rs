@@ -140,15 +140,17 @@ fn very_many_small_messages_wait_for_one_hole_and_none_is_forgotten() {
 }
 
 #[test]
-#[ignore = "neither partial delivery (RFC 9260, 6.9) nor a refusal by send is there yet"]
-fn a_message_longer_than_the_receive_buffer_still_arrives_or_is_refused() {
-    let mut pair = Pair::up(&config(1, 20_000), &[10]);
-    let taken = pair.ends[LEFT].send(ropewalk_base::StreamId(0), Payload::Length(50_000), false);
-    if taken.is_ok() {
-        pair.drain(LEFT);
-        pair.run_for(ms(60_000));
-        assert_eq!(pair.read_bytes(RIGHT), 50_000);
+fn sending_alone_is_an_occasion_for_a_burst() {
+    let mut settings = config(1, 1 << 20);
+    settings.initial_window = Some(1 << 20);
+    let mut pair = Pair::up(&settings, &[100]);
+    for sent in 1..=20 {
+        // Nothing comes and no timer expires in between.
+        pair.send_full(LEFT, 1);
+        assert_eq!(pair.log.len(), sent, "one packet for each message");
     }
+    pair.send_full(LEFT, 20);
+    assert_eq!(pair.log.len(), 20 + 4, "Max.Burst for what is queued at once");
 }
 
 #[test]
