@@ -4,5 +4,5 @@ mod buffer;
 mod stats;
 mod stream;
 
-pub use buffer::{Arrival, Message, ReceiveBuffer};
+pub use buffer::{Arrival, Message, Part, ReceiveBuffer};
 pub use stats::ReceiveStats;

@@ -1,17 +1,11 @@
 //! Fragments, bundles, streams and order (RFC 9260, 6.5, 6.6, 6.9, 6.10).
 
-use bytes::Bytes;
 use ropewalk_base::{Seed, Time};
 use ropewalk_engine::Payload;
 use ropewalk_engine::sctp::association::CloseReason;
 use ropewalk_engine::sctp::{Association, Chunk, Config, PathConfig, Preset};
 
-use crate::driver::{FULL, Fate, LEFT, Pair, RIGHT, Sent, config, in_turn, ms};
-
-fn numbered(size: u32, salt: u32) -> Payload {
-    let bytes: Vec<u8> = (0..size).map(|i| (i.wrapping_mul(31) ^ salt) as u8).collect();
-    Payload::Bytes(Bytes::from(bytes))
-}
+use crate::driver::{FULL, Fate, LEFT, Pair, RIGHT, Sent, config, in_turn, ms, numbered};
 
 #[test]
 fn messages_of_any_size_come_out_as_they_went_in() {
