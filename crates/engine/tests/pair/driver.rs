@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use bytes::Bytes;
 use ropewalk_base::{Duration, PathId, Seed, StreamId, Time};
 use ropewalk_engine::Payload;
 use ropewalk_engine::receive::Message;
@@ -121,6 +122,12 @@ pub fn scheduler(name: &str) -> Scheduler {
 pub fn in_turn() -> Scheduler {
     let options = SchedulerOptions { quota: Quota::Packet, ..SchedulerOptions::default() };
     Scheduler::from_name("round-robin", &options).expect("a built-in scheduler")
+}
+
+/// Bytes that differ from place to place and from salt to salt.
+pub fn numbered(size: u32, salt: u32) -> Payload {
+    let bytes: Vec<u8> = (0..size).map(|i| (i.wrapping_mul(31) ^ salt) as u8).collect();
+    Payload::Bytes(Bytes::from(bytes))
 }
 
 pub fn ms(millis: u64) -> Duration {

@@ -66,6 +66,7 @@ impl Inbound {
     /// The user took data: tell a sender that we had (nearly) shut out (RFC 9260, 6.2).
     #[inline]
     pub fn on_read(&mut self, now: Time, chunk: u32) {
+        self.buffer.offer_part(now);
         let chunk = chunk as u64;
         let was_shut = self.advertised < 2 * chunk;
         if was_shut && self.buffer.free() >= (2 * chunk).max(self.advertised + chunk) {
@@ -155,6 +156,7 @@ impl Association {
                 }
             }
             Arrival::Refused => summary.urgent = true,
+            Arrival::Violation => self.abort_with(AbortCause::ProtocolViolation),
             Arrival::InOrder | Arrival::OutOfOrder => {
                 let gap = had_gap || !self.inbound.buffer.beyond().is_empty();
                 summary.urgent |= gap && self.inbound.gap_is_urgent();

@@ -69,6 +69,7 @@ impl Association {
     pub(super) fn on_t3(&mut self, now: Time, id: PathId) {
         let path = &mut self.paths[id.index()];
         path.t3 = None;
+        path.heartbeat.counted = true;
         path.fast_credit = false;
         // 6.1, A: a peer that has shut its window and answers the probes is alive.
         let heard = now.since(self.heard_at) <= path.rtt.rto();
@@ -113,7 +114,6 @@ impl Association {
     /// `id` works again.
     pub(super) fn on_path_returned(&mut self, now: Time, id: PathId) {
         let path = &mut self.paths[id.index()];
-        path.rtt.undo_back_off();
         let status = path.state.status();
         self.epoch += 1;
         if self.config.cmt.concurrent {

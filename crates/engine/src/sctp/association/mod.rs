@@ -257,7 +257,8 @@ impl Association {
             return Err(SendError::Full);
         }
         self.queue.push(stream, payload, unordered);
-        self.drained = false;
+        // 6.1, D: what is handed over is an occasion to send like any other.
+        self.refill_bursts();
         Ok(())
     }
 

@@ -299,7 +299,8 @@ impl Association {
                     && v.earliest_position == 0
                     && self.paths[path.index()].flights.bytes() < v.window
             });
-            if !open || self.board.span() + next as u64 > self.offered {
+            let fits = self.board.span() + next as u64 <= self.offered;
+            if !open || !fits || self.board.tsns_left() == 0 {
                 return;
             }
             let Some(tsn) = self.chunk_at(0) else { return };

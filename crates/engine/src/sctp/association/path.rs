@@ -12,6 +12,8 @@ use crate::recovery::Flights;
 pub(super) struct Heartbeat {
     /// The nonce that waits for its answer, and when it counts as unanswered.
     pub pending: Option<(u64, Time)>,
+    /// T3 expired while it was pending: the silence has been counted.
+    pub counted: bool,
     /// When the next one is due.
     pub due: Option<Time>,
 }

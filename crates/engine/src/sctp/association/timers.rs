@@ -136,7 +136,7 @@ impl Association {
     }
 
     #[inline]
-    fn refill_bursts(&mut self) {
+    pub(super) fn refill_bursts(&mut self) {
         self.drained = false;
         let burst = if self.config.max_burst == 0 { u32::MAX } else { self.config.max_burst };
         for path in &mut self.paths {
