@@ -102,8 +102,7 @@ def _changes(
     if schedulers is not None or len(vary) != 1:
         raise ValueError("give either schedulers, or vary with exactly one key")
     (key, values), *_ = vary.items()
-    # The last part of a key says enough: what varies is one key.
-    changes = {f"{key.rsplit('.')[-1]} {value}": {key: value} for value in values}
+    changes = {f"{key} {value}": {key: value} for value in values}
     if isinstance(values, str) or not changes:
         raise ValueError(f"vary={dict(vary)!r}: give a list of values, at least one")
     return changes
@@ -125,7 +124,7 @@ class Comparison:
     table: Table
     """One row per variant: ``label``, ``runs``, and mean and ``..._half_width`` of the 95 %
     confidence interval of ``goodput_bps``, ``share_of_bound``, ``receive_buffer_max_bytes``,
-    ``blocked_s``, ``blocking_time_p99_s``, ``app_delay_mean_s``, ``app_delay_p99_s`` and
+    ``blocked_s``, ``blocked_share`` (of the time), ``blocking_time_p99_s``, ``app_delay_mean_s``, ``app_delay_p99_s`` and
     ``spurious_retransmissions``; null where it is not known. Failed runs do not count."""
 
     def __init__(self, document: str, runs: list[native.Run | None], title: str) -> None:

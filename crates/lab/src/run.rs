@@ -27,6 +27,9 @@ pub struct RunOptions {
     pub sequence: Option<Duration>,
     /// A scheduler in place of the scenario's, for guests.
     pub scheduler: Option<Scheduler>,
+    /// Which association keeps its decisions, if the scenario records them, and its arrivals; from
+    /// 0. All others keep none: a thousand times what nobody asked for would not fit into memory.
+    pub association: u32,
 }
 
 /// A finished run.
@@ -38,7 +41,7 @@ pub struct Run {
     pub series: Option<Series>,
     /// The first seconds, if asked for.
     pub sequence: Option<Sequence>,
-    /// Decisions of the first association's sender, if the scenario records them.
+    /// Decisions of the chosen association's sender, if the scenario records them.
     pub decisions: Vec<DecisionRecord>,
 }
 
@@ -123,7 +126,10 @@ pub fn run_watched(
     let ended = advance(&mut setup, &mut meter, &mut watcher, end);
     check_progress(&setup, scenario, ended)?;
     let mut run = meter.finish(&mut setup, scenario, ended);
-    run.sequence = options.sequence.map(|_| sequence_of(&setup, scenario));
+    let chosen =
+        setup.transfers.get(options.association as usize).filter(|_| options.sequence.is_some());
+    run.sequence =
+        chosen.map(|transfer| sequence_of(setup.world.host(transfer.receiver), scenario));
     let engine = &mut run.result.engine;
     engine.cpu_s = watch.seconds();
     engine.packets_per_cpu_s = engine.packets as f64 / engine.cpu_s.max(1e-9);
@@ -146,13 +152,16 @@ fn set_up(scenario: &Scenario, options: &RunOptions) -> Result<Setup, RunError> 
     for number in 0..scenario.world.associations {
         let start = Time::ZERO + scenario.world.stagger * number as u64;
         let seed = seed.child("association").child(&number.to_string());
+        let chosen = number == options.association;
+        let mut config = config.clone();
+        config.record_decisions &= chosen;
         let out = Association::start_later(
             config.clone(),
             scheduler.clone(),
             seed.child("sender"),
             start,
         );
-        let back = Association::listen(config.clone(), scheduler.clone(), seed.child("receiver"));
+        let back = Association::listen(config, scheduler.clone(), seed.child("receiver"));
         let application = application(scenario, chunk, start);
         let unordered = scenario.transfer.unordered;
         let sender = world.add_host(Endpoint::new(out, application, number, unordered));
@@ -164,7 +173,7 @@ fn set_up(scenario: &Scenario, options: &RunOptions) -> Result<Setup, RunError> 
         let end = world.host_mut(receiver);
         end.routes = back;
         end.wanted = scenario.transfer.bytes;
-        if let Some(length) = options.sequence.filter(|_| number == 0) {
+        if let Some(length) = options.sequence.filter(|_| chosen) {
             end.keep_marks(Time::ZERO + length);
         }
         transfers.push(Transfer { sender, receiver, start });
