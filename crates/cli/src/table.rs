@@ -22,15 +22,20 @@ impl Table {
 
     /// The table as text, each row a line of at most `width` characters.
     ///
-    /// A heading that is wider than what stands below it takes several lines. What still does not
-    /// fit goes into a further block below, with the first column repeated.
+    /// If it does not fit, headings that are wider than what stands below them take several lines;
+    /// then columns move together; what still does not fit goes into a further block below, with
+    /// the first column repeated.
     pub fn text(&self, width: usize) -> String {
-        let columns: Vec<Column> = (0..self.headings.len()).map(|i| self.column(i)).collect();
-        let Some((first, rest)) = columns.split_first() else { return String::new() };
-        let fits = |gap: usize| {
-            first.width + rest.iter().map(|column| gap + column.width).sum::<usize>() <= width
+        let columns = |wrap: bool| -> Vec<Column> {
+            (0..self.headings.len()).map(|i| self.column(i, wrap)).collect()
         };
-        let gap = if fits(3) { 3 } else { 2 };
+        let fits = |columns: &[Column], gap: usize| {
+            columns.iter().map(|column| gap + column.width).sum::<usize>() <= width + gap
+        };
+        let (plain, wrapped) = (columns(false), columns(true));
+        let columns = if fits(&plain, 3) { plain } else { wrapped };
+        let gap = if fits(&columns, 3) { 3 } else { 2 };
+        let Some((first, rest)) = columns.split_first() else { return String::new() };
         let mut blocks: Vec<Vec<&Column>> = vec![vec![first]];
         let mut used = first.width;
         for column in rest {
@@ -47,13 +52,13 @@ impl Table {
         blocks.join("\n")
     }
 
-    fn column(&self, index: usize) -> Column {
+    fn column(&self, index: usize, wrap: bool) -> Column {
         let length = |text: &str| text.chars().count();
         let cells = self.rows.iter().map(|row| length(&row[index])).max().unwrap_or(0);
         let heading = &self.headings[index];
         let word = heading.split(' ').map(length).max().unwrap_or(0);
         // The first column's heading stays in one line, as a title of the rows does.
-        let room = if index == 0 { length(heading) } else { cells.max(word) };
+        let room = if index == 0 || !wrap { length(heading) } else { cells.max(word) };
         let mut lines: Vec<String> = Vec::new();
         for word in heading.split(' ') {
             match lines.last_mut() {
@@ -119,7 +124,18 @@ mod tests {
     }
 
     #[test]
-    fn columns_line_up_by_characters_and_headings_take_the_room_of_their_cells() {
+    fn columns_line_up_by_characters() {
+        let expected = [
+            "path            rate   packets per period",
+            "wän         1 Mbit/s                    7",
+            "satellite          -                   12",
+            "",
+        ];
+        assert_eq!(table().text(100), expected.join("\n"));
+    }
+
+    #[test]
+    fn headings_take_the_room_of_their_cells_where_there_is_no_more() {
         let expected = [
             "                       packets",
             "                           per",
@@ -129,7 +145,7 @@ mod tests {
             "",
         ];
         let expected = expected.join("\n");
-        assert_eq!(table().text(100), expected);
+        assert_eq!(table().text(40), expected);
     }
 
     #[test]
