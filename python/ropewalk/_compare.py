@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ropewalk import _html
 from ropewalk import _ropewalk as native
+from ropewalk._document import Document
 from ropewalk._run import Run
 from ropewalk._scenario import Scenario, resolve
 from ropewalk._table import Table
@@ -108,7 +109,7 @@ def _changes(
     return changes
 
 
-class Comparison:
+class Comparison(Document):
     """Runs side by side; in a notebook it shows itself.
 
     ``for one in comparison`` goes through the runs that did not fail; ``comparison["daps"]`` is
@@ -155,15 +156,6 @@ class Comparison:
             if one.label == label and one.run is not None:
                 return one.run
         raise KeyError(f"no run {label!r}; there are: {', '.join(self.labels)}")
-
-    def json(self) -> str:
-        """The comparison as the command ``ropewalk compare --json`` prints it."""
-        return self._json
-
-    def to_dict(self) -> dict[str, Any]:
-        """The comparison as plain dicts, lists and numbers, a new copy each time."""
-        document: dict[str, Any] = json.loads(self._json)
-        return document
 
     def plot(self) -> Figure:
         """Draw goodput, buffer and delay of the variants as bars; needs matplotlib.
