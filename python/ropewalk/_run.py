@@ -177,7 +177,7 @@ class Run(Document):
 
         None unless the scenario records them: ``set={"record.decisions": True}``. Each is a dict
         with ``at_s``, ``chunk``, ``action`` (``send``, ``copies``, ``wait``, ``blocked``),
-        ``sent_on``, ``position``, ``until_s``, ``reason``, ``sentence``, ``sendable`` and
+        ``sent_on``, ``position``, ``until_s``, ``reason``, ``sentence``, ``known``, ``sendable`` and
         ``paths``, what the scheduler saw.
         """
         explanation = self._native.explanation()
