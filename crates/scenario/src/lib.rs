@@ -33,6 +33,7 @@ mod types;
 mod write;
 
 pub use error::{Problem, ProblemKind, ScenarioError, UnknownName};
+pub use overrides::Override;
 pub use parse::{parse_duration, parse_rate, parse_size};
 pub use quantity::{duration_text, rate_text, size_text};
 pub use reference::reference_markdown;
