@@ -137,8 +137,7 @@ fn a_peer_that_starts_anew_during_a_shutdown_hears_that_all_is_over() {
 }
 
 #[test]
-fn a_cookie_of_another_association_without_tie_tags_is_dropped() {
-    // 5.2.4, C: sealed before the association was there, with another tag of this end's own.
+fn a_restart_cookie_with_other_tie_tags_is_dropped() {
     let mut pair = Pair::up(&settings(1), &[10]);
     let mut twin = Pair::up(&settings(1), &[10]);
     crash(&mut twin, 8);
