@@ -183,7 +183,7 @@ impl Endpoint {
             match event {
                 Event::Connected => self.connected = Some(now),
                 Event::Closed(reason) => self.closed = Some((now, reason)),
-                Event::Readable | Event::Writable | Event::PathChanged(..) => {}
+                Event::Readable | Event::Writable | Event::Restarted | Event::PathChanged(..) => {}
             }
         }
         self.deadline = self.next_deadline();

@@ -303,6 +303,7 @@ const fn why_closed(reason: CloseReason) -> &'static str {
             "an end broke the protocol; this is a defect of the engine"
         }
         CloseReason::Aborted(_) | CloseReason::AbortedByPeer(_) => "the association was aborted",
+        CloseReason::StaleCookie => "every cookie was too old when it came back",
         CloseReason::Shutdown => "the association was shut down",
     }
 }

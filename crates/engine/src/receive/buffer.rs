@@ -118,6 +118,24 @@ impl ReceiveBuffer {
         }
     }
 
+    /// Expects TSN `first` (unwrapped) next; what the user has not read yet stays.
+    pub fn start_over(&mut self, first: u64, streams: u16) {
+        *self = Self {
+            ready: std::mem::take(&mut self.ready),
+            ready_bytes: self.ready_bytes,
+            stats: std::mem::take(&mut self.stats),
+            ..Self::new(self.capacity, first, streams)
+        };
+    }
+
+    /// Drops what is held out of order: it will never be complete.
+    pub fn forget(&mut self, now: Time) {
+        self.held_bytes = 0;
+        self.slots.clear();
+        self.gaps.clear();
+        self.stats.held_changed(now, 0);
+    }
+
     /// Highest TSN received in sequence, unwrapped.
     #[inline]
     pub const fn cumulative(&self) -> u64 {

@@ -21,10 +21,13 @@ pub enum WindowUnit {
 pub enum CwndUpdate {
     /// Only when the association's cumulative acknowledgement moves (plain SCTP).
     Off,
-    /// When the lowest TSN outstanding on the path is acknowledged, counting data sent once.
+    /// When the path's pseudo-cumulative TSN is acknowledged: the oldest outstanding there when it
+    /// was looked for. If that is lost and sent again on another path, this path's window is frozen
+    /// until something sent here is acknowledged cumulatively.
     Cuc,
-    /// The same, with retransmissions tracked apart, so that a redirected retransmission does not
-    /// freeze the window of the path it left.
+    /// When the oldest transmission outstanding on the path is acknowledged, or the cumulative TSN
+    /// moves: what was lost is no longer looked for where it was lost, so that a redirected
+    /// retransmission freezes nothing.
     #[default]
     CucV2,
 }

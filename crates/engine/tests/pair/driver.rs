@@ -74,7 +74,7 @@ pub fn name(chunk: &Chunk) -> &'static str {
         Chunk::InitAck(_) => "INIT ACK",
         Chunk::CookieEcho(_) => "COOKIE ECHO",
         Chunk::CookieAck => "COOKIE ACK",
-        Chunk::StaleCookie(_) => "ERROR",
+        Chunk::StaleCookie(_) | Chunk::CookieInShutdown => "ERROR",
         Chunk::Heartbeat(_) => "HEARTBEAT",
         Chunk::HeartbeatAck(_) => "HEARTBEAT ACK",
         Chunk::Shutdown(_) => "SHUTDOWN",
@@ -172,6 +172,13 @@ impl Pair {
             made: 0,
             books,
         }
+    }
+
+    /// An end crashes, and another takes its place.
+    pub fn replace(&mut self, end: usize, association: Association) {
+        self.books = [0, 1].map(|end| Ledger::new(self.ends[end].config().chunk_limit()));
+        self.ends[end] = association;
+        self.drain(end);
     }
 
     /// What becomes of packets from now on.

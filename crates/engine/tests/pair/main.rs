@@ -10,6 +10,7 @@ mod hostile;
 mod ledger;
 mod loss;
 mod reassembly;
+mod restart;
 mod sack;
 mod shutdown;
 mod window;

@@ -53,8 +53,18 @@ impl Inbound {
     pub fn expect(&mut self, config: &Config, first: Serial32) {
         let unwrapped = (1u64 << 32) + first.0 as u64;
         self.first = Some(first);
-        self.buffer = ReceiveBuffer::new(config.receive_capacity(), unwrapped, config.streams);
-        self.advertised = config.receive_capacity();
+        self.buffer.start_over(unwrapped, config.streams);
+        self.advertised = self.buffer.free();
+    }
+
+    /// The peer has started anew: nothing is owed to the old one.
+    pub fn forget(&mut self, now: Time) {
+        self.buffer.forget(now);
+        self.packets = 0;
+        self.packets_on.fill(0);
+        self.duplicates.clear();
+        self.echo = None;
+        self.stop();
     }
 
     /// No more timers.

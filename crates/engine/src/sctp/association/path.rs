@@ -36,6 +36,9 @@ pub(super) struct Path {
     pub fast_credit: bool,
     /// Highest transmission number acknowledged so far, plus one.
     pub acked_to: u64,
+    /// The expected pseudo-cumulative TSN (CUC): the oldest that was outstanding here when it was
+    /// looked for. It stays until it is acknowledged here, or something sent here cumulatively.
+    pub pseudo_cumack: Option<u64>,
     pub last_sent_at: Time,
     /// The last drain left room in the window: not the path, but the data or the peer's window was
     /// the limit.
@@ -64,6 +67,7 @@ impl Path {
             recovery_exit: None,
             fast_credit: false,
             acked_to: 0,
+            pseudo_cumack: None,
             last_sent_at: Time::ZERO,
             limited: false,
             burst_left: u32::MAX,

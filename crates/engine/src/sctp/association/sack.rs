@@ -27,6 +27,8 @@ pub(super) struct PathAck {
     witness: Option<u64>,
     payload: u64,
     chunks: u32,
+    /// The pseudo-cumulative TSN moved (CUC).
+    pseudo_moved: bool,
 }
 
 /// Scratch space of SACK processing, kept to save allocations.
@@ -86,7 +88,9 @@ impl Association {
 
     fn begin_acks(&mut self) {
         self.scratch.highest = 0;
-        for (ack, path) in self.scratch.paths.iter_mut().zip(&self.paths) {
+        for (ack, path) in self.scratch.paths.iter_mut().zip(&mut self.paths) {
+            let oldest = path.flights.oldest().map(|(_, flight)| flight.tsn);
+            path.pseudo_cumack = path.pseudo_cumack.or(oldest);
             *ack = PathAck {
                 in_flight_before: path.flights.bytes(),
                 oldest_before: path.flights.oldest().map(|(n, _)| n),
@@ -107,6 +111,8 @@ impl Association {
                 }
                 RecordState::InFlight { path, number } => {
                     self.end_flight(now, path, number, record.data.payload.len());
+                    self.paths[path.index()].pseudo_cumack = None;
+                    self.scratch.paths[path.index()].pseudo_moved = true;
                 }
                 RecordState::Lost { .. } | RecordState::Acked => {}
             }
@@ -162,6 +168,10 @@ impl Association {
         ack.bytes += flight.bytes as u64;
         ack.payload += payload as u64;
         ack.chunks += 1;
+        if state.pseudo_cumack == Some(flight.tsn) {
+            state.pseudo_cumack = None;
+            ack.pseudo_moved = true;
+        }
         ack.lowest = if ack.newest.is_none() { number } else { ack.lowest.min(number) };
         self.scratch.highest = self.scratch.highest.max(flight.tsn);
         let ack = &mut self.scratch.paths[path.index()];
@@ -249,7 +259,8 @@ impl Association {
             != path.flights.oldest().map(|(n, _)| n).or(Some(path.flights.next_number()));
         let advanced = match self.config.cmt.cwnd_update {
             CwndUpdate::Off => cumulative_moved,
-            CwndUpdate::Cuc | CwndUpdate::CucV2 => own_advance || cumulative_moved,
+            CwndUpdate::Cuc => ack.pseudo_moved,
+            CwndUpdate::CucV2 => own_advance || cumulative_moved,
         };
         let oldest_moved = own_advance;
         let in_recovery = path.in_recovery();
