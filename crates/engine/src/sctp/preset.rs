@@ -4,6 +4,7 @@ use ropewalk_base::Duration;
 
 use super::config::{CmtOptions, Config, CwndUpdate, PathConfig, SackOptions, WindowUnit};
 use crate::path::{FailureLimits, RtoLimits};
+use crate::recovery::LossDetection;
 use crate::scheduler::{DelaySource, RetransmissionPolicy};
 
 /// A named set of knobs.
@@ -49,6 +50,7 @@ impl Preset {
                 hold_data_until_confirmed: false,
             },
             retransmission: RetransmissionPolicy::Fastest,
+            recovery: LossDetection::RackTlp,
             fast_retransmit_threshold: 3,
             max_burst: 4,
             rto: RtoLimits {
@@ -77,6 +79,7 @@ impl Preset {
     fn paper_2013(rfc: Config) -> Config {
         Config {
             window_unit: WindowUnit::Packets,
+            recovery: LossDetection::MissingReports,
             cmt: CmtOptions {
                 hold_data_until_confirmed: true,
                 cwnd_update: CwndUpdate::CucV2,

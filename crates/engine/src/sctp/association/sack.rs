@@ -8,7 +8,7 @@ use super::super::chunk::{AbortCause, DelayEcho, GapBlock, Sack};
 use super::super::config::CwndUpdate;
 use super::{Association, Event};
 use crate::congestion::{AckSample, CongestionControl};
-use crate::recovery::{Flight, GapMemory, RecordState};
+use crate::recovery::{Flight, GapMemory, LossDetection, RecordState};
 use crate::sctp::Data;
 use crate::window::explained_queueing;
 
@@ -24,6 +24,10 @@ pub(super) struct PathAck {
     newest_flight: Option<Flight>,
     /// Highest transmission number that surely arrived.
     witness: Option<u64>,
+    /// When it left.
+    witness_sent_at: Time,
+    /// Lowest number of a first transmission that arrived.
+    first_arrival: Option<u64>,
     payload: u64,
     chunks: u32,
 }
@@ -37,6 +41,8 @@ pub(super) struct AckScratch {
     /// Highest TSN newly acknowledged.
     pub highest: u64,
     pub lost: Vec<u64>,
+    /// The peer reports that something came twice.
+    duplicates: bool,
 }
 
 impl AckScratch {
@@ -47,6 +53,7 @@ impl AckScratch {
             memory: GapMemory::default(),
             highest: 0,
             lost: Vec::new(),
+            duplicates: false,
         }
     }
 }
@@ -69,6 +76,7 @@ impl Association {
         self.accounts.stats.sacks += 1;
         self.heard_at = now;
         self.begin_acks();
+        self.scratch.duplicates = !sack.duplicates.is_empty();
         if !self.take_cumulative(now, cumulative) {
             return;
         }
@@ -185,8 +193,12 @@ impl Association {
         // What was sent again half a round trip ago or less did not cause this acknowledgement: an
         // earlier transmission did, and nothing sent between the two is late.
         let since = now.since(flight.sent_at);
-        if !flight.again || state.rtt.srtt().is_none_or(|srtt| since > srtt / 2) {
-            ack.witness = ack.witness.max(Some(number));
+        if !flight.again && ack.first_arrival.is_none_or(|first| number < first) {
+            ack.first_arrival = Some(number);
+        }
+        let caused = !flight.again || state.rtt.srtt().is_none_or(|srtt| since > srtt / 2);
+        if caused && ack.witness.is_none_or(|witness| number > witness) {
+            (ack.witness, ack.witness_sent_at) = (Some(number), flight.sent_at);
         }
         if ack.newest.is_none_or(|newest| number > newest) {
             ack.newest = Some(number);
@@ -283,7 +295,9 @@ impl Association {
             self.on_path_returned(now, id);
         }
         self.congestion.on_ack(id, now, &sample);
-        if self.config.cmt.split_fast_retransmit {
+        if self.config.recovery == LossDetection::RackTlp {
+            self.settle_by_time(now, id, ack);
+        } else if self.config.cmt.split_fast_retransmit {
             let newest = if in_recovery && own_advance {
                 self.paths[id.index()].acked_to.saturating_sub(1)
             } else {
@@ -291,6 +305,24 @@ impl Association {
             };
             let twice = if several { ack.lowest } else { 0 };
             self.count_split_misses(now, id, newest, twice);
+        }
+    }
+
+    /// Loss by time (RFC 8985), after an acknowledgement.
+    fn settle_by_time(&mut self, now: Time, id: PathId, ack: &PathAck) {
+        let duplicates = self.scratch.duplicates;
+        let path = &mut self.paths[id.index()];
+        path.tail.on_activity(now);
+        let answered = path.tail.on_acked(path.acked_to);
+        if let Some(first) = ack.first_arrival {
+            path.rack.on_first_arrival(first);
+        }
+        if let Some(number) = ack.witness {
+            path.rack.on_arrival(number, now.since(ack.witness_sent_at));
+        }
+        self.find_lost_by_time(now, id);
+        if answered {
+            self.on_probe_answered(now, id, duplicates);
         }
     }
 
