@@ -35,8 +35,10 @@ pub struct Rack {
     newest: Option<Newest>,
     /// Something arrived after what had left later (6.2, step 3).
     reordering: bool,
-    /// By how much the window is widened for retransmissions that were not needed (6.2, step 4).
+    /// Quarters by which the window is widened for what was sent again in vain (6.2, step 4).
     quarters: u64,
+    /// The round in which it was widened last.
+    widened_in: Option<u64>,
     deadline: Option<Time>,
 }
 
@@ -61,11 +63,17 @@ impl Rack {
         self.reordering |= self.newest.is_some_and(|newest| number < newest.number);
     }
 
-    /// The peer reports that it got a chunk twice: patience was too short, so it grows by a quarter of
-    /// a round trip. The caller sees to it that this happens once a round at most.
-    pub fn on_needless(&mut self) {
-        if self.reordering {
+    /// What had been given up on this path has arrived after all, before it was sent again.
+    pub const fn on_late_arrival(&mut self) {
+        self.reordering = true;
+    }
+
+    /// The peer reports, in this round of the path, that it got something twice: on a path that
+    /// reorders patience was too short. It grows by a quarter of a round trip, once a round.
+    pub fn on_needless(&mut self, round: u64) {
+        if self.reordering && self.widened_in != Some(round) {
             self.quarters = (self.quarters + 1).min(WINDOW_DIVISOR * 4);
+            self.widened_in = Some(round);
         }
     }
 
@@ -168,15 +176,25 @@ mod tests {
     }
 
     #[test]
+    fn one_late_arrival_of_what_was_given_up_is_enough_to_be_patient() {
+        let (mut rack, mut flights) = (Rack::default(), flights(10));
+        assert_eq!(after(&mut rack, &mut flights, &[1, 2, 3], false), [0]);
+        flights.end(0);
+        rack.on_late_arrival();
+        assert_eq!(after(&mut rack, &mut flights, &[5, 6, 7, 8], false), []);
+        assert_eq!(rack.deadline(), Some(Time::from_millis(4 + 100 + 20)));
+    }
+
+    #[test]
     fn a_path_that_was_seen_to_reorder_is_given_time_and_more_where_that_was_too_little() {
         let (mut rack, mut flights) = (Rack::default(), flights(10));
         after(&mut rack, &mut flights, &[1, 0], false);
         assert_eq!(after(&mut rack, &mut flights, &[3, 4, 5, 6], false), []);
         assert_eq!(rack.deadline(), Some(Time::from_millis(2 + 100 + 20)));
-        rack.on_needless();
+        (0..5).for_each(|_| rack.on_needless(1));
         after(&mut rack, &mut flights, &[7], false);
-        assert_eq!(rack.deadline(), Some(Time::from_millis(2 + 100 + 40)));
-        (0..100).for_each(|_| rack.on_needless());
+        assert_eq!(rack.deadline(), Some(Time::from_millis(2 + 100 + 40)), "once a round");
+        (2..100).for_each(|round| rack.on_needless(round));
         after(&mut rack, &mut flights, &[8], false);
         assert_eq!(rack.deadline(), Some(Time::from_millis(2 + 100 + 100)), "a round trip at most");
     }

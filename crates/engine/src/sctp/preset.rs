@@ -10,7 +10,8 @@ use crate::scheduler::{DelaySource, RetransmissionPolicy};
 /// A named set of knobs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Preset {
-    /// RFC 9260 and the multipath draft as published.
+    /// RFC 9260 and the multipath draft, with losses found by time (RFC 8985). As published:
+    /// [`LossDetection::MissingReports`].
     #[default]
     Rfc9260,
     /// What ns-2's CMT-SCTP does, with which the papers of 2013 and 2014 were made: RFC 4960's

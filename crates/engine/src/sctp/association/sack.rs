@@ -115,7 +115,8 @@ impl Association {
                 RecordState::InFlight { path, number } => {
                     self.end_flight(now, path, number, record.data.payload.len());
                 }
-                RecordState::Lost { .. } | RecordState::Acked => {}
+                RecordState::Lost { on, .. } => self.paths[on.index()].rack.on_late_arrival(),
+                RecordState::Acked => {}
             }
             self.end_copies(now, tsn);
         }
@@ -164,7 +165,8 @@ impl Association {
         let payload = self.board.record(tsn).data.payload.len();
         match self.board.on_gap_acked(tsn) {
             RecordState::InFlight { path, number } => self.end_flight(now, path, number, payload),
-            RecordState::Lost { .. } | RecordState::Acked | RecordState::Unsent => {}
+            RecordState::Lost { on, .. } => self.paths[on.index()].rack.on_late_arrival(),
+            RecordState::Acked | RecordState::Unsent => {}
         }
         self.end_copies(now, tsn);
     }
@@ -314,6 +316,9 @@ impl Association {
         let path = &mut self.paths[id.index()];
         path.tail.on_activity(now);
         let answered = path.tail.on_acked(path.acked_to);
+        if duplicates {
+            path.rack.on_needless(path.round);
+        }
         if let Some(first) = ack.first_arrival {
             path.rack.on_first_arrival(first);
         }
