@@ -4,6 +4,7 @@ use ropewalk_base::{Duration, Rate};
 
 use super::preset::Preset;
 use crate::path::{FailureLimits, RtoLimits};
+use crate::recovery::LossDetection;
 use crate::scheduler::{DelaySource, RetransmissionPolicy};
 
 /// How the receive window is counted.
@@ -110,7 +111,10 @@ pub struct Config {
     pub cmt: CmtOptions,
     /// Where lost chunks go.
     pub retransmission: RetransmissionPolicy,
-    /// Missing reports before a fast retransmit (3).
+    /// How losses are found. By time and with probes of the tail they are found sooner where windows
+    /// are small; by reports they are found as RFC 9260 and the papers have it.
+    pub recovery: LossDetection,
+    /// Missing reports before a fast retransmit (3), where reports are counted.
     pub fast_retransmit_threshold: u32,
     /// Packets sent at most in answer to one input (Max.Burst, 4); 0: no limit.
     pub max_burst: u32,

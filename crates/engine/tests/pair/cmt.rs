@@ -3,6 +3,7 @@
 
 use ropewalk_base::Serial32;
 use ropewalk_engine::Payload;
+use ropewalk_engine::recovery::LossDetection;
 use ropewalk_engine::scheduler::RetransmissionPolicy;
 use ropewalk_engine::sctp::{Chunk, Config, CwndUpdate, GapBlock, GapList, Packet, Sack};
 
@@ -44,6 +45,7 @@ fn unequal_paths_without_loss_see_no_fast_retransmit() {
 fn without_the_split_the_same_paths_retransmit_in_vain() {
     let mut settings = ample(2);
     settings.cmt.split_fast_retransmit = false;
+    settings.recovery = LossDetection::MissingReports;
     let mut pair = Pair::up(&settings, &[10, 100]);
     bulk(&mut pair, 3000);
     assert!(pair.counters(LEFT)[1].fast_retransmits > 0, "the test sees the difference");

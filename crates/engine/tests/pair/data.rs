@@ -5,7 +5,9 @@ use ropewalk_engine::Payload;
 use ropewalk_engine::sctp::association::CloseReason;
 use ropewalk_engine::sctp::{Association, Chunk, Config, PathConfig, Preset};
 
-use crate::driver::{FULL, Fate, LEFT, Pair, RIGHT, Sent, config, in_turn, ms, numbered};
+use crate::driver::{
+    FULL, Fate, LEFT, Pair, RIGHT, Sent, as_published, config, in_turn, ms, numbered,
+};
 
 #[test]
 fn messages_of_any_size_come_out_as_they_went_in() {
@@ -29,7 +31,7 @@ fn messages_of_any_size_come_out_as_they_went_in() {
 
 #[test]
 fn small_messages_travel_together_and_large_ones_are_cut() {
-    let mut pair = Pair::up(&config(1, 1 << 20), &[10]);
+    let mut pair = Pair::up(&as_published(1, 1 << 20), &[10]);
     for _ in 0..20 {
         pair.queue(LEFT, 0, Payload::Length(100), false);
     }
@@ -48,7 +50,7 @@ fn small_messages_travel_together_and_large_ones_are_cut() {
 
 #[test]
 fn a_hole_in_one_stream_holds_up_no_other() {
-    let mut settings = config(1, 1 << 20);
+    let mut settings = as_published(1, 1 << 20);
     settings.streams = 3;
     let mut pair = Pair::up(&settings, &[10]);
     let mut lost = false;
@@ -70,7 +72,7 @@ fn a_hole_in_one_stream_holds_up_no_other() {
 
 #[test]
 fn unordered_messages_pass_a_hole_and_fragments_of_both_kinds_mix() {
-    let mut pair = Pair::up(&config(1, 1 << 20), &[10]);
+    let mut pair = Pair::up(&as_published(1, 1 << 20), &[10]);
     let mut first = true;
     pair.script(move |sent| {
         let hit = std::mem::take(&mut first) && sent.data().next().is_some();

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use ropewalk_base::{Duration, PathId, Seed, StreamId, Time};
 use ropewalk_engine::Payload;
 use ropewalk_engine::receive::Message;
+use ropewalk_engine::recovery::LossDetection;
 use ropewalk_engine::scheduler::{PathView, Quota, Scheduler, SchedulerOptions};
 use ropewalk_engine::sctp::association::{CloseReason, PathCounters, State};
 use ropewalk_engine::sctp::{
@@ -112,6 +113,11 @@ pub struct Pair {
 /// A configuration for `paths` paths of 1500 B, as RFC 9260 has it.
 pub fn config(paths: usize, receive_buffer: u64) -> Config {
     Config::preset(Preset::Rfc9260, vec![PathConfig::default(); paths], receive_buffer)
+}
+
+/// The same with losses found as RFC 9260 has it: by reports and by the timer.
+pub fn as_published(paths: usize, receive_buffer: u64) -> Config {
+    Config { recovery: LossDetection::MissingReports, ..config(paths, receive_buffer) }
 }
 
 pub fn scheduler(name: &str) -> Scheduler {

@@ -5,7 +5,7 @@ use ropewalk_base::{Duration, Time};
 use super::super::config::{Config, PathConfig};
 use super::accounts::PathCounters;
 use crate::path::{DeliveryRate, ForwardDelay, PathState, RttEstimator};
-use crate::recovery::Flights;
+use crate::recovery::{Flights, Rack, TailProbe};
 
 /// Heartbeats of a path (RFC 9260, 8.3).
 #[derive(Clone, Copy, Debug, Default)]
@@ -27,6 +27,9 @@ pub(super) struct Path {
     pub rate: DeliveryRate,
     pub forward: ForwardDelay,
     pub flights: Flights,
+    /// Loss by time.
+    pub rack: Rack,
+    pub tail: TailProbe,
     /// T3-rtx.
     pub t3: Option<Time>,
     pub heartbeat: Heartbeat,
@@ -62,6 +65,8 @@ impl Path {
             rate: DeliveryRate::default(),
             forward: ForwardDelay::default(),
             flights: Flights::default(),
+            rack: Rack::default(),
+            tail: TailProbe::default(),
             t3: None,
             heartbeat: Heartbeat::default(),
             recovery_exit: None,

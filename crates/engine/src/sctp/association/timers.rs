@@ -20,6 +20,7 @@ impl Association {
         consider(self.wait_until);
         for path in &self.paths {
             consider(path.t3);
+            consider(self.loss_deadline(path));
             consider(path.heartbeat.due);
             consider(path.heartbeat.pending.map(|(_, at)| at));
         }
@@ -46,6 +47,9 @@ impl Association {
             let id = PathId::from_index(i);
             if self.paths[i].t3.is_some_and(|at| at <= now) {
                 self.on_t3(now, id);
+            }
+            if self.loss_deadline(&self.paths[i]).is_some_and(|at| at <= now) {
+                self.on_loss_timer(now, id);
             }
             let heartbeat = &self.paths[i].heartbeat;
             let pending = heartbeat.pending.is_some_and(|(_, at)| at <= now);
