@@ -12,9 +12,12 @@
 //! | what can flow control let through at most? | [`flow_control_bound`] | Little 1961 |
 //! | which packets go on which path so that they arrive in order? | [`order`] | Sarwar et al. 2013, Alg 1, 2 |
 //! | what does that gain, packet by packet? | [`slot`] | Sarwar et al. 2013, Tables I, II |
+//! | what does a path with loss deliver through a window? | [`markov`] | Wallace and Shami 2014, Section 4.3 |
 
 pub mod blocking;
 pub mod bound;
+pub mod lossy;
+pub mod markov;
 pub mod number;
 pub mod order;
 pub mod path;
@@ -25,6 +28,8 @@ pub use blocking::{
     asymmetry, blocking_time_max_s, blocking_time_two_paths_s, receive_buffer_min_bytes,
 };
 pub use bound::{BoundInput, FlowControlBound, PathShare, flow_control_bound};
+pub use lossy::{LossyPath, loss_free_pps, window_packets};
+pub use markov::LossModel;
 pub use number::{OutOfRange, PathsError};
 pub use order::{OrderError, PacketRange, receive_order, sequence_lists};
 pub use path::PathNumbers;
