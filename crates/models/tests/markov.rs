@@ -135,3 +135,49 @@ fn no_window_and_too_wide_a_window_are_refused() {
     let error = plain::solve(&path, 301, LossModel::Independent).unwrap_err().to_string();
     assert!(error.contains("at most 300"), "{error}");
 }
+
+#[test]
+fn the_stationary_distribution_is_that_of_the_chain_written_out() {
+    for (window, p) in [(2, 0.1), (3, 0.05), (4, 0.3), (7, 0.02), (40, 1e-4), (40, 0.02)] {
+        let path = path(21.0, 0.04, p);
+        for model in LossModel::ALL {
+            let found = markov::stationary(&path, window, model).unwrap();
+            let chain = plain::Chain::new(&path, window, model).unwrap();
+            let (mut clean, mut lossy) = (vec![0.0; 41], vec![0.0; 41]);
+            let (mut slow_start, mut back_off) = (0.0, 0.0);
+            for (state, share) in chain.states.iter().zip(chain.stationary()) {
+                match *state {
+                    plain::State::Avoidance { window, sent } if window == sent => {
+                        clean[window as usize] += share;
+                    }
+                    plain::State::Avoidance { window, .. } => lossy[window as usize] += share,
+                    plain::State::SlowStart { .. } => slow_start += share,
+                    plain::State::BackOff { .. } => back_off += share,
+                }
+            }
+            let close = |a: f64, b: f64| {
+                assert!((a - b).abs() < 1e-12, "{model} W {window} p {p}: {a} for {b}");
+            };
+            found.clean.iter().zip(&clean).for_each(|(a, b)| close(*a, *b));
+            found.lossy.iter().zip(&lossy).for_each(|(a, b)| close(*a, *b));
+            close(found.slow_start, slow_start);
+            close(found.back_off, back_off);
+        }
+    }
+}
+
+#[test]
+fn wide_windows_are_balanced_to_a_ten_thousand_millionth() {
+    for (window, model, p) in [
+        (10_000, LossModel::Independent, 1e-7),
+        (10_000, LossModel::Independent, 1e-4),
+        (1_500, LossModel::Correlated, 1e-6),
+        (1_500, LossModel::Correlated, 1e-3),
+    ] {
+        let path = LossyPath::from_bits(1e9, 0.05, p, 60.0, 1500.0).unwrap();
+        let found = markov::stationary(&path, window, model).unwrap();
+        assert!(found.residual < 1e-10, "{model} {window} {p}: {}", found.residual);
+        let all: f64 = found.clean.iter().chain(&found.lossy).sum();
+        assert!((all + found.slow_start + found.back_off - 1.0).abs() < 1e-12);
+    }
+}

@@ -121,7 +121,7 @@ impl Ladder {
     /// Whether no higher limit would change the throughput.
     fn is_out_of_reach(&self, rung: u32) -> bool {
         let own_s = self.path.rto_s(f64::from(rung));
-        let falls = 1.0 - self.model.none_lost(self.path.loss(), rung);
+        let falls = self.model.some_lost(self.path.loss(), rung);
         let share = self.throughput_pps(rung) / self.path.rate_pps();
         self.reach[rung as usize].time_s * falls * share > OUT_OF_REACH * own_s
     }

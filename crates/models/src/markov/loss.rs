@@ -29,6 +29,11 @@ impl LossModel {
         (f64::from(sent) * (-p).ln_1p()).exp()
     }
 
+    /// Probability that one or more of `sent` packets are lost, to its last digit however rare.
+    pub(crate) fn some_lost(self, p: f64, sent: u32) -> f64 {
+        -(f64::from(sent) * (-p).ln_1p()).exp_m1()
+    }
+
     /// Probability that all of `sent` packets are lost.
     pub(crate) fn all_lost(self, p: f64, sent: u32) -> f64 {
         match self {
@@ -41,10 +46,7 @@ impl LossModel {
     pub(crate) fn delivered(self, p: f64, sent: u32) -> f64 {
         match self {
             Self::Independent => f64::from(sent) * (1.0 - p),
-            Self::Correlated => {
-                let some_lost = -(f64::from(sent) * (-p).ln_1p()).exp_m1();
-                (1.0 - p) * some_lost / p
-            }
+            Self::Correlated => (1.0 - p) * self.some_lost(p, sent) / p,
         }
     }
 }
@@ -100,6 +102,7 @@ mod tests {
         let close = |a: f64, b: f64| assert!((a - b).abs() < 1e-15, "{a} {b}");
         for model in LossModel::ALL {
             close(model.none_lost(p, 3), q * q * q);
+            close(model.some_lost(p, 3), 1.0 - q * q * q);
         }
         close(LossModel::Independent.all_lost(p, 3), p * p * p);
         close(LossModel::Correlated.all_lost(p, 3), p);

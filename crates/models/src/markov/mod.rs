@@ -6,7 +6,8 @@
 //! `docs/concepts/models.md` says.
 //!
 //! [`throughput_pps`], [`solve`] and [`table`] climb the chain's ladder (`ladder.rs`), which takes
-//! time of the order of W with independent and W² with correlated loss. [`plain`] lists all W²/2
+//! time of the order of W with independent and W² with correlated loss. [`stationary`] descends it
+//! again for the shares of the states. [`plain`] lists all W²/2
 //! states and eliminates them one by one; it is there to check the other.
 
 mod correlated;
@@ -16,10 +17,11 @@ mod loss;
 pub mod plain;
 mod recovery;
 mod rounds;
-
+mod stationary;
 mod totals;
 
 pub use loss::{LossModel, UnknownLossModel};
+pub use stationary::{Stationary, stationary};
 
 use crate::lossy::{LossyPath, window_at_least_one};
 use crate::number::OutOfRange;
