@@ -13,6 +13,8 @@
 //! | which packets go on which path so that they arrive in order? | [`order`] | Sarwar et al. 2013, Alg 1, 2 |
 //! | what does that gain, packet by packet? | [`slot`] | Sarwar et al. 2013, Tables I, II |
 //! | what does a path with loss deliver through a window? | [`markov`] | Wallace and Shami 2014, Section 4.3 |
+//! | the same in closed form? | [`renewal`] | Wallace and Shami 2014, Section 4.4 |
+//! | and by the formulas that everyone knows? | [`yardsticks`] | Padhye et al. 2000, Mathis et al. 1997 |
 
 pub mod blocking;
 pub mod bound;
@@ -22,7 +24,9 @@ pub mod number;
 pub mod order;
 pub mod path;
 pub mod period;
+pub mod renewal;
 pub mod slot;
+pub mod yardsticks;
 
 pub use blocking::{
     asymmetry, blocking_time_max_s, blocking_time_two_paths_s, receive_buffer_min_bytes,
