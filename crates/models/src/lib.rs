@@ -15,12 +15,14 @@
 //! | what does a path with loss deliver through a window? | [`markov`] | Wallace and Shami 2014, Section 4.3 |
 //! | the same in closed form? | [`renewal`] | Wallace and Shami 2014, Section 4.4 |
 //! | and by the formulas that everyone knows? | [`yardsticks`] | Padhye et al. 2000, Mathis et al. 1997 |
+//! | which window should each path have? | [`optimise`] | Wallace and Shami 2014, Section 5.2 |
 
 pub mod blocking;
 pub mod bound;
 pub mod lossy;
 pub mod markov;
 pub mod number;
+pub mod optimise;
 pub mod order;
 pub mod path;
 pub mod period;
