@@ -111,10 +111,11 @@ impl fmt::Display for OptimiseError {
                 "a receive buffer of {packets} packet(s) is too small: all paths together need \
                  {needed}; enlarge it, or let paths be left out"
             ),
+            // No unit: tables may be in another one than packets/s, as long as all are.
             Self::OutOfReach { target_pps, most_pps } => write!(
                 f,
-                "{target_pps} packets/s is out of reach: with the largest windows that are of use the \
-                 paths deliver {most_pps} packets/s"
+                "a throughput of {target_pps} is out of reach: with the largest windows that are of \
+                 use the paths deliver {most_pps}"
             ),
         }
     }
