@@ -44,6 +44,14 @@ def test_a_table_has_what_single_answers_say() -> None:
     assert (np.diff(table) > 0).all(), "more window delivers more"
 
 
+def test_windows_in_any_order_and_paths_in_turn_are_each_as_alone() -> None:
+    loss, windows = np.array([1e-3, 1e-3, 2e-2, 1e-3]), np.array([40, 7, 40, 87])
+    found = models.markov(*PATH, loss, window_packets=windows, loss_model="correlated")
+    for i in range(len(loss)):
+        alone = models.markov(*PATH, loss[i], window_packets=windows[i], loss_model="correlated")
+        assert tuple(np.asarray(field)[i] for field in found) == tuple(alone)
+
+
 def test_arguments_broadcast_and_a_single_case_is_a_plain_number() -> None:
     delays = np.array([[0.01], [0.02], [0.1]])
     for answer in (

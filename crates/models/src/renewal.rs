@@ -5,6 +5,7 @@
 //! `docs/concepts/models.md` says.
 
 use crate::lossy::{LossyPath, window_at_least_one};
+use crate::markov::table_length;
 use crate::number::OutOfRange;
 
 /// Below this mean window there is no saw tooth to speak of.
@@ -93,10 +94,11 @@ pub fn solve(path: &LossyPath, window: u32, losses: PeriodLosses) -> Result<Rene
 /// that of the limit c.
 ///
 /// # Errors
-/// As [`solve`].
+/// As [`solve`]; at most [`crate::markov::TABLE_MAX`] entries.
 pub fn table(path: &LossyPath, window: u32, losses: PeriodLosses) -> Result<Vec<f64>, OutOfRange> {
-    window_at_least_one(window)?;
-    (1..=window).map(|limit| Ok(solve(path, limit, losses)?.throughput_pps)).collect()
+    (1..=table_length(window)?)
+        .map(|limit| Ok(solve(path, limit, losses)?.throughput_pps))
+        .collect()
 }
 
 impl PeriodLosses {

@@ -1,5 +1,6 @@
 //! The chain against reference values, and its two solutions against each other.
 
+use proptest::prelude::*;
 use ropewalk_models::markov::{self, plain};
 use ropewalk_models::{LossModel, LossyPath, window_packets};
 
@@ -127,11 +128,68 @@ fn limits_out_of_reach_change_nothing_and_lower_ones_do_not_depend_on_higher() {
 }
 
 #[test]
+fn the_ladder_ends_where_the_rule_for_wide_windows_expects_it() {
+    for p in [1e-5, 1e-4, 1e-3, 1e-2, 0.1, 0.5, 0.9] {
+        let path = LossyPath::from_bits(10e9, 0.1, p, 60.0, 1500.0).unwrap();
+        for model in LossModel::ALL {
+            let found = markov::stationary(&path, 100_000, model).unwrap();
+            let top = found.clean.len() as f64 - 1.0;
+            assert!(top <= 13.0 / f64::sqrt(p), "{model} {p}: {top}");
+        }
+    }
+}
+
+#[test]
+fn several_windows_at_once_are_each_as_alone() {
+    let path = path(21.0, 0.04, 0.003);
+    let windows = [87, 1, 2, 40, 87];
+    for model in LossModel::ALL {
+        let each = markov::solve_each(&path, &windows, model).unwrap();
+        for (window, found) in windows.iter().zip(&each) {
+            assert_eq!(*found, markov::solve(&path, *window, model).unwrap());
+        }
+        assert_eq!(markov::solve_each(&path, &[], model), Ok(Vec::new()));
+        assert!(markov::solve_each(&path, &[3, 0], model).is_err());
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn any_path_is_solved_as_written_out_and_no_better_than_without_loss(
+        rate_pps in 1.0..1e5_f64,
+        delay_s in 0.0..0.5_f64,
+        exponent in -6.0..-0.05_f64,
+        doublings in 1.0..1e3_f64,
+        window in 1_u32..30,
+    ) {
+        let p = 10_f64.powf(exponent);
+        let rto_max_s = 3.0 * (delay_s + 1.0 / rate_pps) * doublings;
+        let path = LossyPath::new(rate_pps, delay_s, p, rto_max_s).unwrap();
+        for model in LossModel::ALL {
+            let found = markov::solve(&path, window, model).unwrap();
+            let plain = plain::solve(&path, window, model).unwrap();
+            prop_assert!(off(found.throughput_pps, plain.throughput_pps) < 1e-9);
+            prop_assert!(off(found.window_mean_packets, plain.window_mean_packets) < 1e-9);
+            prop_assert!((found.timer_share - plain.timer_share).abs() < 1e-12);
+            prop_assert!(found.throughput_pps <= path.loss_free_pps(window) * (1.0 + 1e-12));
+            prop_assert!(found.throughput_pps <= found.sent_pps * (1.0 - p) * (1.0 + 1e-12));
+        }
+    }
+}
+
+#[test]
 fn no_window_and_too_wide_a_window_are_refused() {
     let path = path(21.0, 0.04, 0.01);
     let error = markov::solve(&path, 0, LossModel::Independent).unwrap_err().to_string();
     assert_eq!(error, "window_packets = 0 is out of range: it must be 1 or more");
     assert!(markov::table(&path, 0, LossModel::Correlated).is_err());
+    for (model, p) in [(LossModel::Correlated, 3e-8), (LossModel::Independent, 1e-10)] {
+        let rare = self::path(21.0, 0.04, p);
+        assert!(markov::solve(&rare, u32::MAX, model).is_err(), "{model}");
+    }
+    assert!(markov::table(&path, markov::TABLE_MAX + 1, LossModel::Independent).is_err());
     let error = plain::solve(&path, 301, LossModel::Independent).unwrap_err().to_string();
     assert!(error.contains("at most 300"), "{error}");
 }

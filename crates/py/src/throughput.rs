@@ -65,21 +65,34 @@ pub(crate) fn markov(
 ) -> PyResult<()> {
     let model = loss_model(loss)?;
     let columns: Columns = columns(py, &arguments, &out[0])?;
-    let answer = |row: usize| {
-        let Case { path, window, packet_bits } = Case::read(&columns, row)?;
-        let found = models::markov::solve(&path, window, model)?;
-        Ok::<_, OutOfRange>([
+    let rows = out[0].item_count();
+    let answers = py.detach(|| {
+        let cases = each(rows, |row| Case::read(&columns, row))?;
+        // Neighbours that differ in their window only are solved together.
+        let runs = cases.chunk_by(|a, b| a.path == b.path && a.packet_bits == b.packet_bits);
+        let answers: Result<Vec<_>, String> =
+            runs.map(|run| one_path(run, model).map_err(|error| error.to_string())).collect();
+        answers.map(|answers| answers.concat())
+    });
+    scatter(py, &answers.map_err(error::model)?, &out)
+}
+
+/// The figures of cases that have one path and any windows.
+fn one_path(cases: &[Case], model: LossModel) -> Result<Vec<[f64; 6]>, OutOfRange> {
+    let Some(Case { path, packet_bits, .. }) = cases.first() else { return Ok(Vec::new()) };
+    let windows: Vec<u32> = cases.iter().map(|case| case.window).collect();
+    let found = models::markov::solve_each(path, &windows, model)?;
+    let figures = found.iter().map(|found| {
+        [
             found.throughput_pps * packet_bits,
             found.sent_pps * packet_bits,
             found.window_mean_packets,
             found.timeouts_per_s,
             found.recoveries_per_s,
             found.timer_share,
-        ])
-    };
-    let rows = out[0].item_count();
-    let answers = py.detach(|| each(rows, answer)).map_err(error::model)?;
-    scatter(py, &answers, &out)
+        ]
+    });
+    Ok(figures.collect())
 }
 
 /// The same for one path and all limits of the window from 1 on, as many as `out` has room for; bit/s.

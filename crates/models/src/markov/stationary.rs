@@ -10,7 +10,7 @@ use super::ladder::Ladder;
 use super::loss::LossModel;
 use super::recovery::threshold_exponent;
 use super::rounds::{Excursion, Rounds};
-use crate::lossy::{LossyPath, window_at_least_one};
+use crate::lossy::LossyPath;
 use crate::number::OutOfRange;
 
 /// Passes upwards after which the digits that are missing are those that rounding takes.
@@ -38,18 +38,17 @@ pub struct Stationary {
 /// Where the chain spends its rounds, for a window of at most `window` packets.
 ///
 /// # Errors
-/// The window must be 2 or more: with 1 there is nothing to distribute.
+/// The window must be 2 or more: with 1 there is nothing to distribute. Else as [`super::solve`].
 pub fn stationary(
     path: &LossyPath,
     window: u32,
     loss_model: LossModel,
 ) -> Result<Stationary, OutOfRange> {
-    window_at_least_one(window)?;
     if window < 2 {
         let (name, value) = ("window_packets", f64::from(window));
         return Err(OutOfRange { name, value, valid: "2 or more" });
     }
-    let ladder = Ladder::climb(*path, loss_model, window);
+    let ladder = super::climb(path, window, loss_model)?;
     let mut flow = Flow::new(path.loss(), loss_model, &ladder);
     let mut clean = flow.downwards();
     let mut residual = f64::INFINITY;
