@@ -201,3 +201,24 @@ def mathis_bps(
     arguments, out = elementwise(*given)
     native.mathis(arguments, packets_per_ack, out.reshape(-1))
     return plain(out)
+
+
+def loss_free_bps(
+    rate_bps: ArrayLike,
+    rtt_s: ArrayLike,
+    *,
+    window_packets: ArrayLike,
+    packet_bytes: ArrayLike = 1500,
+) -> Answer:
+    """What a path without loss carries, bit/s, element by element: a window per round trip.
+
+    The limit of :func:`markov` and :func:`renewal` for a loss that goes to 0, which they refuse.
+
+    Raises
+    ------
+    ModelError
+        A number out of range.
+    """
+    arguments, out = elementwise(rate_bps, rtt_s, packet_bytes, window_packets)
+    native.loss_free(arguments, out.reshape(-1))
+    return plain(out)

@@ -52,6 +52,17 @@ def test_windows_in_any_order_and_paths_in_turn_are_each_as_alone() -> None:
         assert tuple(np.asarray(field)[i] for field in found) == tuple(alone)
 
 
+def test_without_loss_both_models_meet_a_window_per_round_trip() -> None:
+    windows = np.arange(1, WINDOW + 1)
+    free = np.asarray(models.loss_free_bps(*PATH, window_packets=windows))
+    assert free[-1] == pytest.approx(PATH[0])
+    for loss_model in ("independent", "correlated"):
+        rare = {"window_packets": WINDOW, "loss_model": loss_model}
+        assert models.markov_table_bps(*PATH, 1e-12, **rare) == pytest.approx(free, rel=1e-7)
+    found = models.renewal(*PATH, 1e-9, window_packets=windows).throughput_bps
+    assert found == pytest.approx(free, rel=1e-4)
+
+
 def test_arguments_broadcast_and_a_single_case_is_a_plain_number() -> None:
     delays = np.array([[0.01], [0.02], [0.1]])
     for answer in (
@@ -93,6 +104,8 @@ def test_the_yardsticks_meet_where_losses_are_rare_and_part_where_not() -> None:
         (lambda: models.markov(*PATH, 0.1, window_packets=9, rto_max_s=0.1), "rto_max_s"),
         (lambda: models.markov(*PATH, 0.1, window_packets=9, loss_model="x"), "`independent` or"),
         (lambda: models.markov_table_bps(*PATH, 0.1, window_packets=0), "window_packets = 0"),
+        (lambda: models.loss_free_bps(0, 0.1, window_packets=9), "rate_bps = 0"),
+        (lambda: models.loss_free_bps(*PATH, window_packets=0.5), "window_packets = 0.5"),
         (lambda: models.renewal(*PATH, 0.7, window_packets=9), "at most 0.615"),
         (lambda: models.renewal(*PATH, 0.1, window_packets=9, lost_per_period="x"), "half-window"),
         (lambda: models.pftk_bps(*PATH, 0.1, window_packets=9, packets_per_ack=0), "packets_per_ack"),

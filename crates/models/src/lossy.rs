@@ -99,9 +99,7 @@ impl LossyPath {
 
     /// The largest window that can be of use, `ceil(b d + 1)` packets (Eq 58).
     pub fn window_limit(&self) -> u32 {
-        let product = self.rate_pps * self.delay_s + 1.0;
-        // Beyond the range of the type the answer is "as large as can be asked for".
-        (product * (1.0 - ROUNDING)).ceil() as u32
+        window_limit(self.rate_pps, self.delay_s)
     }
 
     /// What the path carries without loss, packets/s: a window per round trip.
@@ -110,6 +108,13 @@ impl LossyPath {
     pub fn loss_free_pps(&self, window: u32) -> f64 {
         loss_free_pps(self.rate_pps, self.delay_s, window)
     }
+}
+
+/// The largest window that can be of use on a path of `rate_pps` and `delay_s`, packets (Eq 58).
+pub fn window_limit(rate_pps: f64, delay_s: f64) -> u32 {
+    let product = rate_pps * delay_s + 1.0;
+    // Beyond the range of the type the answer is "as large as can be asked for".
+    (product * (1.0 - ROUNDING)).ceil() as u32
 }
 
 /// What a path of `rate_pps` and `delay_s` carries without any loss, packets/s (Eq 8).

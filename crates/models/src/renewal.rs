@@ -123,7 +123,7 @@ impl PeriodLosses {
         }
     }
 
-    /// Eq 31 with E[B] = E[W] - E[L] and E[X] = E[W] / 2 + 1, by bisection:
+    /// Eq 31 with `E[B] = E[W] - E[L]` and `E[X] = E[W] / 2 + 1`, by bisection:
     /// `3/8 W (W + 2) - E[L] = (1 - p) / p`. The left side grows with W, as the first loss takes
     /// less than a packet more for each packet that the window is wider.
     fn numeric_window(self, p: f64) -> f64 {

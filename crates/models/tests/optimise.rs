@@ -161,6 +161,21 @@ fn more_buffer_never_delivers_less_and_ample_buffer_delivers_all() {
 }
 
 #[test]
+fn without_loss_the_shorter_round_trip_is_filled_first() {
+    // 35 packets fill the first path, 71 the second.
+    let tables =
+        [(1750.0, 0.02), (1750.0, 0.04)].map(|(b, d)| PathTable::loss_free(b, d, 1000).unwrap());
+    assert_eq!(tables.each_ref().map(PathTable::limit_packets), [36, 71]);
+    let found = allocate(&tables, 60, Members::All).unwrap();
+    // The 36th packet still brings something, one round trip being 20 ms and a packet.
+    assert_eq!(found.limits_packets, [36, 24]);
+    let ample = allocate(&tables, 1000, Members::All).unwrap();
+    assert_eq!(ample.throughput_pps, 3500.0);
+    assert!(PathTable::loss_free(0.0, 0.02, 9).is_err());
+    assert!(PathTable::loss_free(1750.0, 0.02, 0).is_err());
+}
+
+#[test]
 fn what_cannot_be_is_said_with_what_could() {
     let two = tables(&[vec![1.0, 2.0], vec![3.0]]);
     let error = allocate(&two, 1, Members::All).unwrap_err().to_string();

@@ -31,7 +31,7 @@ mod _ropewalk {
     #[pymodule_export]
     use crate::table::Table;
     #[pymodule_export]
-    use crate::throughput::{markov, markov_table, mathis, pftk, renewal};
+    use crate::throughput::{loss_free, markov, markov_table, mathis, pftk, renewal};
 
     /// Version of the package.
     #[pymodule_export]

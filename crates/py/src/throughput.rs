@@ -169,3 +169,20 @@ pub(crate) fn mathis(
         Ok::<_, OutOfRange>(mathis_pps(&path, window, packets_per_ack)? * packet_bits)
     })
 }
+
+/// A window per round trip, at most the rate: rate in bit/s, round trip in s, bytes of a packet, window
+/// in packets; bit/s.
+#[pyfunction]
+pub(crate) fn loss_free(
+    py: Python<'_>,
+    arguments: [PyBuffer<f64>; 4],
+    out: PyBuffer<f64>,
+) -> PyResult<()> {
+    let [rate_bps, rtt_s, packet_bytes, windows] = columns(py, &arguments, &out)?;
+    fill(py, &out, |row| {
+        // A loss that is as good as none: it makes the numbers a path, which checks them.
+        let (rate, bytes) = (rate_bps[row], packet_bytes[row]);
+        let path = LossyPath::from_bits(rate, rtt_s[row], f64::EPSILON, f64::MAX, bytes)?;
+        Ok::<_, OutOfRange>(path.loss_free_pps(window(windows[row])?) * 8.0 * bytes)
+    })
+}

@@ -94,7 +94,7 @@ impl Recovery {
             // The last slow start state: 2, 2, 4, 8, ... for the thresholds 2, 4, 8, 16, ...
             let last = (exponent - 1).max(1);
             if self.lossy_start.len() < last {
-                let lossy = self.lossy_start(1 << last, rounds, reach);
+                let lossy = self.after_lossy_start(1 << last, rounds, reach);
                 self.lossy_start.push(lossy);
             }
             let mut start = Totals::default() - reach[2 << last];
@@ -116,7 +116,7 @@ impl Recovery {
 
     /// From the slow start state `window` with 1 to `window - 1` losses gamma: on to the congestion
     /// avoidance state (2 window - gamma, 2 (window - gamma)).
-    fn lossy_start(&self, window: u32, rounds: &Rounds, reach: &[Totals]) -> Totals {
+    fn after_lossy_start(&self, window: u32, rounds: &Rounds, reach: &[Totals]) -> Totals {
         let mut excursion = Excursion::default();
         let mut losses = Vec::new();
         let mut totals = Totals::default();

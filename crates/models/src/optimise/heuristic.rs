@@ -6,7 +6,7 @@ use crate::number::OutOfRange;
 /// The best limits among the multiples of `multiple` packets, at least one multiple for each path.
 ///
 /// Found by dynamic programming over the multiples: the result is that of the paper's exhaustive
-/// search ([`super::brute_force`]), sooner.
+/// search ([`super::brute_force()`]), sooner.
 ///
 /// # Errors
 /// `multiple` must be 1 or more and within the largest limit of each path (`k <= a`); one multiple

@@ -1,9 +1,9 @@
 //! Throughput of a path over the limit of its window.
 
 use super::Members;
-use crate::lossy::{LossyPath, window_at_least_one};
-use crate::markov::{self, LossModel};
-use crate::number::{OutOfRange, not_negative};
+use crate::lossy::{LossyPath, loss_free_pps, window_at_least_one, window_limit};
+use crate::markov::{self, LossModel, table_length};
+use crate::number::{OutOfRange, not_negative, positive};
 use crate::renewal::{self, PeriodLosses};
 
 /// What a path delivers with each limit of its window, from 1 packet on.
@@ -47,6 +47,18 @@ impl PathTable {
     pub fn renewal(path: &LossyPath, packets: u32) -> Result<Self, OutOfRange> {
         let window = packets.min(path.window_limit());
         Self::new(&renewal::table(path, window, PeriodLosses::HalfWindow)?)
+    }
+
+    /// Of a path of `rate_pps` packets/s and `delay_s` seconds that loses nothing, likewise.
+    ///
+    /// # Errors
+    /// There must be room for a packet; rate above 0, delay not negative.
+    pub fn loss_free(rate_pps: f64, delay_s: f64, packets: u32) -> Result<Self, OutOfRange> {
+        positive("rate_pps", rate_pps)?;
+        not_negative("delay_s", delay_s)?;
+        let window = table_length(packets.min(window_limit(rate_pps, delay_s)))?;
+        let entries = (1..=window).map(|limit| loss_free_pps(rate_pps, delay_s, limit));
+        Self::new(&entries.collect::<Vec<_>>())
     }
 
     /// The largest limit in the table, packets.
