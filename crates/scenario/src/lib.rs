@@ -42,5 +42,5 @@ pub use types::{
     InitialSsthresh, InitialWindow, Jitter, JitterShape, Limit, Link, LinkSide, Loss, Named,
     Outage, Path, Preset, Protocol, Queue, Quota, Record, Reorder, Retransmission, SackCount,
     Scenario, ScheduleWindows, SchedulerName, SchedulerOptions, SctpOptions, Side, Step, Target,
-    Trace, Transfer, Weights, WhenBlocked, WindowUnit, World,
+    Trace, Transfer, Weights, WhenBlocked, WindowManager, WindowUnit, World,
 };

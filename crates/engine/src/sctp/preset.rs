@@ -5,6 +5,7 @@ use ropewalk_base::Duration;
 use super::config::{CmtOptions, Config, CwndUpdate, PathConfig, SackOptions, WindowUnit};
 use crate::path::{FailureLimits, RtoLimits};
 use crate::scheduler::{DelaySource, RetransmissionPolicy};
+use crate::window::WindowManager;
 
 /// A named set of knobs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -70,6 +71,7 @@ impl Preset {
             partial_bytes_capped: true,
             delay_source: DelaySource::HalfRtt,
             guard: true,
+            window_manager: WindowManager::None,
             record_decisions: false,
         }
     }

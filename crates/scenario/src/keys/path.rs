@@ -91,6 +91,13 @@ pub(super) static PATH: Table = Table {
             doc: "Share of the path under `weighted`.",
         },
         Key {
+            name: "window_limit",
+            kind: Kind::Packets { min: 1, max: MANY_PACKETS },
+            default: Derived("none; `static` needs one on every path"),
+            example: "\"54 packets\"",
+            doc: "Limit of the congestion window under the window manager `static`.",
+        },
+        Key {
             name: "delay_error",
             kind: DELAY_ERROR,
             default: Derived("`scheduler.delay_error`"),

@@ -124,6 +124,14 @@ const KEYS: &[Key] = &[
               deliver too late, or is used if its losses cost the others more than it carries.",
     },
     Key {
+        name: "window_manager",
+        kind: Kind::Choice(WindowManager::CHOICES),
+        default: Is("none"),
+        example: "\"static\"",
+        doc: "How the receive buffer is shared between congestion windows. `ropewalk tune` finds \
+              the limits for `static`.",
+    },
+    Key {
         name: "application",
         kind: Kind::OneOf(&[Kind::Choice(BULK), Kind::Table(&STEADY)]),
         default: Is("bulk"),

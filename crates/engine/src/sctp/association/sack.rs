@@ -108,7 +108,10 @@ impl Association {
                 RecordState::InFlight { path, number } => {
                     self.end_flight(now, path, number, record.data.payload.len());
                 }
-                RecordState::Lost { .. } | RecordState::Acked => {}
+                RecordState::Acked { by } => {
+                    self.paths[by.index()].held -= record.bytes as u64;
+                }
+                RecordState::Lost { .. } => {}
             }
             self.end_copies(now, tsn);
         }
@@ -136,10 +139,15 @@ impl Association {
 
     #[inline]
     fn take_gap_ack(&mut self, now: Time, tsn: u64) {
-        let payload = self.board.record(tsn).data.payload.len();
+        let record = self.board.record(tsn);
+        let (payload, bytes) = (record.data.payload.len(), record.bytes as u64);
         match self.board.on_gap_acked(tsn) {
-            RecordState::InFlight { path, number } => self.end_flight(now, path, number, payload),
-            RecordState::Lost { .. } | RecordState::Acked | RecordState::Unsent => {}
+            RecordState::InFlight { path, number } => {
+                self.paths[path.index()].held += bytes;
+                self.end_flight(now, path, number, payload);
+            }
+            RecordState::Lost { on, .. } => self.paths[on.index()].held += bytes,
+            RecordState::Acked { .. } | RecordState::Unsent => {}
         }
         self.end_copies(now, tsn);
     }
@@ -184,6 +192,7 @@ impl Association {
         let next = self.board.cumulative() + 1;
         if self.board.acked().contains(next) {
             self.board.on_reneged(PathId(0));
+            self.paths.iter_mut().for_each(|p| p.held = 0);
             self.scratch.memory.clear();
         }
     }
@@ -268,6 +277,7 @@ impl Association {
             self.on_path_returned(now, id);
         }
         self.congestion.on_ack(id, now, &sample);
+        self.manage_windows(now, id);
         if self.config.cmt.split_fast_retransmit {
             let newest = if in_recovery && own_advance {
                 self.paths[id.index()].acked_to.saturating_sub(1)
