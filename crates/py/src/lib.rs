@@ -6,9 +6,11 @@
 mod compare;
 mod error;
 mod models;
+mod optimise;
 mod run;
 mod scenario;
 mod table;
+mod throughput;
 
 /// The module `ropewalk._ropewalk`.
 #[pyo3::pymodule]
@@ -21,11 +23,15 @@ mod _ropewalk {
         packets_per_period, receive_buffer_min_bytes, receive_order,
     };
     #[pymodule_export]
+    use crate::optimise::{allocate, heuristic, least_buffer};
+    #[pymodule_export]
     use crate::run::{Run, run};
     #[pymodule_export]
     use crate::scenario::{Scenario, scheduler_names};
     #[pymodule_export]
     use crate::table::Table;
+    #[pymodule_export]
+    use crate::throughput::{markov, markov_table, mathis, pftk, renewal};
 
     /// Version of the package.
     #[pymodule_export]
