@@ -5,8 +5,8 @@ use ropewalk_engine::scheduler::{
     DapsOptions, DelaySource, PlanOptions, Quota, RetransmissionPolicy, Scheduler,
     SchedulerOptions, UnknownScheduler, WeightSource, WhenBlocked, Windows,
 };
-use ropewalk_engine::window::{Adaptive, WindowManager};
 use ropewalk_engine::sctp::{self, Config, CwndUpdate, PathConfig, WindowUnit};
+use ropewalk_engine::window::{Adaptive, WindowManager};
 use ropewalk_scenario as file;
 
 use crate::advisor::ModelAdvisor;

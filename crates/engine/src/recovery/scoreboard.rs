@@ -199,7 +199,9 @@ impl Scoreboard {
             RecordState::InFlight { path, number } => {
                 self.copies.entry(tsn).or_default().push((path, number));
             }
-            RecordState::Acked { .. } => debug_assert!(false, "an acknowledged chunk was sent again"),
+            RecordState::Acked { .. } => {
+                debug_assert!(false, "an acknowledged chunk was sent again")
+            }
         }
     }
 

@@ -67,13 +67,7 @@ impl WindowManager {
     }
 
     /// The window of `grown` may have grown: makes all fit again.
-    pub fn manage(
-        &mut self,
-        now: Time,
-        grown: PathId,
-        budget: &Budget,
-        paths: &mut [ManagedPath],
-    ) {
+    pub fn manage(&mut self, now: Time, grown: PathId, budget: &Budget, paths: &mut [ManagedPath]) {
         match self {
             Self::None | Self::SplittingOutstanding => {}
             Self::Splitting => {

@@ -7,7 +7,7 @@ use super::side::{Direction, Surroundings};
 use crate::check::{Checked, Value};
 use crate::error::ProblemKind;
 use crate::suggest;
-use crate::types::{Link, Outage, Path};
+use crate::types::{Link, Outage, Path, WindowManager};
 
 /// The paths and links of a scenario.
 pub(super) struct Network {
@@ -71,7 +71,8 @@ impl Builder<'_> {
                 "`{}`: `transfer.window_manager` = \"static\" needs a `window_limit` here",
                 table.path
             );
-            let help = "add one, such as `window_limit = \"50 packets\"`; `ropewalk tune` finds the best";
+            let help =
+                "add one, such as `window_limit = \"50 packets\"`; `ropewalk tune` finds the best";
             self.wrong(table, "window_limit", ProblemKind::Missing, message, help);
         }
     }

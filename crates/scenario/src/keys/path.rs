@@ -3,6 +3,7 @@
 use super::Fallback::{Derived, Empty, Is};
 use super::link::{JITTER, LOSS, OUTAGES, QUEUE, REORDER_KIND, STEPS};
 use super::scheduler::DELAY_ERROR;
+use super::sctp::MANY_PACKETS;
 use super::{DELAY, Exclusive, Key, Kind, LONGEST_DELAY, PACKET, PROBABILITY, RATE, Table, time};
 
 const WAYS_OF_RATE: Exclusive = Exclusive { ways: &[&["rate"], &["trace"]], required: false };

@@ -5,7 +5,7 @@ use super::{
     Extra, Key, Kind, LARGEST_WINDOW, LONGEST_RUN, PACKET, RATE, Table, choice, size, time,
 };
 use crate::quantity::Dimension;
-use crate::types::{Choice, Named, Preset, Protocol, SchedulerName};
+use crate::types::{Choice, Named, Preset, Protocol, SchedulerName, WindowManager};
 
 pub(super) static TRANSFER: Table = Table {
     title: "[transfer]",
