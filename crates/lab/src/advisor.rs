@@ -85,7 +85,7 @@ mod tests {
     #[test]
     fn a_path_that_begins_to_lose_gives_its_share_away_and_small_changes_move_nothing() {
         let budget = Budget { buffer: 87 * 1500, chunk: 1500 };
-        let path = |mbps, loss| MeasuredPath {
+        let path = |mbps: u64, loss| MeasuredPath {
             rate: Rate::from_bps(mbps * 1_000_000),
             round_trip: Duration::from_millis(40),
             loss,

@@ -4,13 +4,15 @@ use ropewalk_base::Duration;
 
 use super::config::{CmtOptions, Config, CwndUpdate, PathConfig, SackOptions, WindowUnit};
 use crate::path::{FailureLimits, RtoLimits};
+use crate::recovery::LossDetection;
 use crate::scheduler::{DelaySource, RetransmissionPolicy};
 use crate::window::WindowManager;
 
 /// A named set of knobs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Preset {
-    /// RFC 9260 and the multipath draft as published.
+    /// RFC 9260 and the multipath draft, with losses found by time (RFC 8985). As published:
+    /// [`LossDetection::MissingReports`].
     #[default]
     Rfc9260,
     /// What ns-2's CMT-SCTP does, with which the papers of 2013 and 2014 were made: RFC 4960's
@@ -50,6 +52,7 @@ impl Preset {
                 hold_data_until_confirmed: false,
             },
             retransmission: RetransmissionPolicy::Fastest,
+            recovery: LossDetection::RackTlp,
             fast_retransmit_threshold: 3,
             max_burst: 4,
             rto: RtoLimits {
@@ -79,6 +82,7 @@ impl Preset {
     fn paper_2013(rfc: Config) -> Config {
         Config {
             window_unit: WindowUnit::Packets,
+            recovery: LossDetection::MissingReports,
             cmt: CmtOptions {
                 hold_data_until_confirmed: true,
                 cwnd_update: CwndUpdate::CucV2,

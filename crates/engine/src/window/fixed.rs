@@ -35,7 +35,7 @@ mod tests {
         let limits = [60 * CHUNK, 40 * CHUNK];
         for (grown, before, after, why) in [
             (0, [61, 30], [61, 30], "there is room, and the pipe takes 101"),
-            (0, [61, 41], [61, 39], "both are over: the one that grew is not over by more"),
+            (0, [61, 41], [60, 40], "both are over and give way"),
             (1, [70, 31], [69, 31], "the other is over its limit"),
             (0, [71, 30], [70, 30], "nobody else is over"),
             (1, [60, 55], [60, 40], "the limits fill the buffer"),
