@@ -7,7 +7,10 @@ use ropewalk_engine::scheduler::{
     SchedulerOptions, UnknownScheduler, WeightSource, WhenBlocked, Windows,
 };
 use ropewalk_engine::sctp::{self, Config, CwndUpdate, PathConfig, WindowUnit};
+use ropewalk_engine::window::{Adaptive, WindowManager};
 use ropewalk_scenario as file;
+
+use crate::advisor::ModelAdvisor;
 
 /// The engine's configuration for one end.
 pub fn config(scenario: &file::Scenario) -> Config {
@@ -21,6 +24,7 @@ pub fn config(scenario: &file::Scenario) -> Config {
     config.cmt.concurrent =
         transfer.protocol == file::Protocol::CmtSctp && scenario.paths.len() > 1;
     config.guard = transfer.guard;
+    config.window_manager = window_manager(scenario, config.chunk_limit() as u64);
     config.streams = transfer.streams;
     config.record_decisions = scenario.record.decisions;
     config.delay_source = match scenario.scheduler.forward_delay {
@@ -42,13 +46,32 @@ fn oracle_delay(scenario: &file::Scenario, path: &file::Path) -> Duration {
 }
 
 fn path(scenario: &file::Scenario, path: &file::Path) -> PathConfig {
+    // The managers of the paper rank paths by a bandwidth that is known beforehand.
+    let manager = scenario.transfer.window_manager;
+    let known = matches!(manager, file::WindowManager::Dynamic | file::WindowManager::Static);
     PathConfig {
         cost: path.cost,
         weight: path.weight,
         mtu: path.mtu.min(scenario.transfer.packet),
         oracle_delay: Some(oracle_delay(scenario, path)),
-        rate_hint: None,
+        rate_hint: known.then(|| path.up.capacity.mean_rate()),
         delay_error: 1.0 + path.delay_error,
+    }
+}
+
+fn window_manager(scenario: &file::Scenario, chunk: u64) -> WindowManager {
+    let limit = |p: &file::Path| p.window_limit.map_or(u64::MAX, |packets| packets as u64 * chunk);
+    match scenario.transfer.window_manager {
+        file::WindowManager::None => WindowManager::None,
+        file::WindowManager::BufferSplitting => WindowManager::Splitting,
+        file::WindowManager::BufferSplittingOutstanding => WindowManager::SplittingOutstanding,
+        file::WindowManager::Dynamic => WindowManager::Dynamic,
+        file::WindowManager::Static => {
+            WindowManager::Static(scenario.paths.iter().map(limit).collect())
+        }
+        file::WindowManager::Adaptive => {
+            WindowManager::Adaptive(Adaptive::new(Box::new(ModelAdvisor::default())))
+        }
     }
 }
 

@@ -10,6 +10,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod advisor;
 pub mod compare;
 mod cost;
 mod endpoint;

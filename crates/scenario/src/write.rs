@@ -137,6 +137,7 @@ fn transfer(out: &mut Out, t: &Transfer) {
     out.text("packet", size_text(t.packet.into()));
     out.text("preset", t.preset);
     out.plain("guard", t.guard);
+    out.text("window_manager", t.window_manager);
     match t.application {
         Application::Bulk => out.text("application", "bulk"),
         Application::Steady { rate: r, message } => {
@@ -214,6 +215,9 @@ fn path(out: &mut Out, p: &Path, links: &[Link]) {
     sides(out, &p.up, &p.down, &p.outages);
     out.plain("cost", p.cost);
     out.number("weight", p.weight);
+    if let Some(packets) = p.window_limit {
+        out.text("window_limit", format!("{packets} packets"));
+    }
     out.number("delay_error", p.delay_error);
     out.plain("via", bracketed(p.via.iter().map(|at| quoted(&links[*at].name))));
     out.text("mtu", size_text(p.mtu.into()));

@@ -179,6 +179,7 @@ const LIMITS: &[Wrong] = &[
     ),
     ("[[path]]\nqueue = \"-1 BDP\"\n", 2, OutOfRange, "is negative"),
     ("[[path]]\nqueue = \"0 BDP\"\n", 2, OutOfRange, "above 0"),
+    ("[transfer]\nwindow_manager = \"static\"\n[[path]]\n", 3, Missing, "needs a `window_limit`"),
     ("[scheduler]\ncopies = 2\n[[path]]\n", 2, OutOfRange, "more than the number of paths, 1"),
     ("[sctp]\nsack_delay = \"1 s\"\n[[path]]\n", 2, OutOfRange, "500 ms"),
     ("[[path]]\nmtu = \"70 kB\"\n", 2, OutOfRange, "65535 B"),

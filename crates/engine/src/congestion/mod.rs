@@ -42,6 +42,9 @@ pub trait PathCongestion {
     fn on_idle(&mut self, _now: Time) {}
     /// The path came back from failure.
     fn on_return(&mut self, now: Time);
+    /// The window may be at most so large for now: other paths have the better use for the receive
+    /// buffer. It may grow again.
+    fn limit(&mut self, most: u64);
     /// The window, bytes.
     fn window(&self) -> u64;
     /// The slow-start threshold, bytes.
@@ -70,6 +73,8 @@ pub trait CongestionControl {
     fn on_idle(&mut self, path: PathId, now: Time);
     /// The path came back from failure.
     fn on_return(&mut self, path: PathId, now: Time);
+    /// The window may be at most so large for now.
+    fn limit(&mut self, path: PathId, most: u64);
     /// The window, bytes.
     fn window(&self, path: PathId) -> u64;
     /// The slow-start threshold, bytes.

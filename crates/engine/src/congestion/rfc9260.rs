@@ -134,6 +134,14 @@ impl PathCongestion for Rfc9260 {
         self.partial_bytes_acked = 0;
     }
 
+    fn limit(&mut self, most: u64) {
+        if most < self.cwnd {
+            self.cwnd = most.max(self.options.pmdcs);
+            // What was on the way to the next step has been taken.
+            self.partial_bytes_acked = 0;
+        }
+    }
+
     fn window(&self) -> u64 {
         self.cwnd
     }

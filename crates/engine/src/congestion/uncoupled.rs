@@ -39,6 +39,9 @@ impl<C: PathCongestion> CongestionControl for Uncoupled<C> {
     fn on_return(&mut self, path: PathId, now: Time) {
         self.paths[path.index()].on_return(now);
     }
+    fn limit(&mut self, path: PathId, most: u64) {
+        self.paths[path.index()].limit(most);
+    }
     fn window(&self, path: PathId) -> u64 {
         self.paths[path.index()].window()
     }

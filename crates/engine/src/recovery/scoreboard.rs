@@ -26,7 +26,10 @@ pub enum RecordState {
         by_timer: bool,
     },
     /// Reported by a gap block.
-    Acked,
+    Acked {
+        /// The path that brought it there.
+        by: PathId,
+    },
 }
 
 /// One chunk.
@@ -207,7 +210,9 @@ impl Scoreboard {
             RecordState::InFlight { path, number } => {
                 self.copies.entry(tsn).or_default().push((path, number));
             }
-            RecordState::Acked => debug_assert!(false, "an acknowledged chunk was sent again"),
+            RecordState::Acked { .. } => {
+                debug_assert!(false, "an acknowledged chunk was sent again")
+            }
         }
     }
 
@@ -256,7 +261,7 @@ impl Scoreboard {
         self.base += 1;
         self.base_offset = record.end;
         match record.state {
-            RecordState::Acked => {
+            RecordState::Acked { .. } => {
                 self.acked.remove_below(tsn + 1);
                 self.acked_bytes -= record.bytes as u64;
             }
@@ -272,14 +277,18 @@ impl Scoreboard {
     pub fn on_gap_acked(&mut self, tsn: u64) -> RecordState {
         let record = self.record_mut(tsn);
         let before = record.state;
-        if before != RecordState::Unsent {
-            record.state = RecordState::Acked;
-            let bytes = record.bytes as u64;
-            if self.acked.insert(tsn) {
-                self.acked_bytes += bytes;
-            }
-            self.lost.remove(tsn);
+        let by = match before {
+            RecordState::InFlight { path, .. } => path,
+            RecordState::Lost { on, .. } => on,
+            RecordState::Acked { by } => by,
+            RecordState::Unsent => return before,
+        };
+        record.state = RecordState::Acked { by };
+        let bytes = record.bytes as u64;
+        if self.acked.insert(tsn) {
+            self.acked_bytes += bytes;
         }
+        self.lost.remove(tsn);
         before
     }
 

@@ -6,6 +6,7 @@ use super::preset::Preset;
 use crate::path::{FailureLimits, RtoLimits};
 use crate::recovery::LossDetection;
 use crate::scheduler::{DelaySource, RetransmissionPolicy};
+use crate::window::WindowManager;
 
 /// How the receive window is counted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -149,6 +150,8 @@ pub struct Config {
     pub delay_source: DelaySource,
     /// The receive-window guard.
     pub guard: bool,
+    /// How far windows may grow together.
+    pub window_manager: WindowManager,
     /// Keep a record of every decision for `explain`.
     pub record_decisions: bool,
 }

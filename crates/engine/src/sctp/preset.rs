@@ -6,6 +6,7 @@ use super::config::{CmtOptions, Config, CwndUpdate, PathConfig, SackOptions, Win
 use crate::path::{FailureLimits, RtoLimits};
 use crate::recovery::LossDetection;
 use crate::scheduler::{DelaySource, RetransmissionPolicy};
+use crate::window::WindowManager;
 
 /// A named set of knobs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -73,6 +74,7 @@ impl Preset {
             partial_bytes_capped: true,
             delay_source: DelaySource::HalfRtt,
             guard: true,
+            window_manager: WindowManager::None,
             record_decisions: false,
         }
     }

@@ -55,6 +55,7 @@ pub(crate) fn scenario(
     if root.table("transfer").opt::<bool>("guard").is_none() {
         transfer.guard = guard_by_default(transfer.preset, scheduler.name);
     }
+    builder.window_limits(root, transfer.window_manager);
     let sctp = builder.sctp(root.table("sctp"));
     let cross = builder.cross(root, &network);
     let world = root.table("world");

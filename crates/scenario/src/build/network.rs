@@ -7,7 +7,7 @@ use super::side::{Direction, Surroundings};
 use crate::check::{Checked, Value};
 use crate::error::ProblemKind;
 use crate::suggest;
-use crate::types::{Link, Outage, Path};
+use crate::types::{Link, Outage, Path, WindowManager};
 
 /// The paths and links of a scenario.
 pub(super) struct Network {
@@ -40,6 +40,7 @@ impl Builder<'_> {
                 outages: self.outages(table),
                 cost: table.get("cost"),
                 weight: table.get("weight"),
+                window_limit: table.opt("window_limit"),
                 delay_error: table.opt("delay_error").unwrap_or(scheduler_error),
                 via: via[i].clone(),
                 mtu: table.opt("mtu").unwrap_or(self.packet),
@@ -58,6 +59,22 @@ impl Builder<'_> {
             });
         }
         Network { paths, links }
+    }
+
+    /// Static management needs a limit on every path.
+    pub(super) fn window_limits(&mut self, root: &Checked, manager: WindowManager) {
+        if manager != WindowManager::Static {
+            return;
+        }
+        for table in tables(root, "path").iter().filter(|t| t.place("window_limit").is_none()) {
+            let message = format!(
+                "`{}`: `transfer.window_manager` = \"static\" needs a `window_limit` here",
+                table.path
+            );
+            let help =
+                "add one, such as `window_limit = \"50 packets\"`; `ropewalk tune` finds the best";
+            self.wrong(table, "window_limit", ProblemKind::Missing, message, help);
+        }
     }
 
     /// The names of all paths, then of all links; each only once.

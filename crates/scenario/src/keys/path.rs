@@ -3,6 +3,7 @@
 use super::Fallback::{Derived, Empty, Is};
 use super::link::{JITTER, LOSS, OUTAGES, QUEUE, REORDER_KIND, STEPS};
 use super::scheduler::DELAY_ERROR;
+use super::sctp::MANY_PACKETS;
 use super::{DELAY, Exclusive, Key, Kind, LONGEST_DELAY, PACKET, PROBABILITY, RATE, Table, time};
 
 const WAYS_OF_RATE: Exclusive = Exclusive { ways: &[&["rate"], &["trace"]], required: false };
@@ -74,6 +75,13 @@ pub(super) static PATH: Table = Table {
                 default: Is("1.0"),
                 example: "2.0",
                 doc: "Share of the path under `weighted`.",
+            },
+            Key {
+                name: "window_limit",
+                kind: Kind::Packets { min: 1, max: MANY_PACKETS },
+                default: Derived("none; `static` needs one on every path"),
+                example: "\"54 packets\"",
+                doc: "Limit of the congestion window under the window manager `static`.",
             },
             Key {
                 name: "delay_error",

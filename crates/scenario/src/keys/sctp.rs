@@ -28,7 +28,7 @@ const WINDOW: Kind = Kind::Quantity {
 };
 const TIMEOUT: Kind = time(NS_PER_MS, 3_600 * NS_PER_S);
 const COUNT: Kind = Kind::Integer { min: 0, max: 1_000 };
-const MANY_PACKETS: u64 = 1_000_000;
+pub(super) const MANY_PACKETS: u64 = 1_000_000;
 
 const fn key(name: &'static str, kind: Kind, example: &'static str, doc: &'static str) -> Key {
     Key { name, kind, default: PRESET, example, doc }

@@ -5,7 +5,7 @@ use super::{
     Extra, Key, Kind, LARGEST_WINDOW, LONGEST_RUN, PACKET, RATE, Table, choice, size, time,
 };
 use crate::quantity::Dimension;
-use crate::types::{Choice, Named, Preset, Protocol, SchedulerName};
+use crate::types::{Choice, Named, Preset, Protocol, SchedulerName, WindowManager};
 
 pub(super) static TRANSFER: Table = Table {
     title: "[transfer]",
@@ -122,6 +122,14 @@ const KEYS: &[Key] = &[
         doc: "The receive-window guard, which keeps a bundle from falling below its best path: no \
               path holds more of the shared window than fills it, is given data that it would \
               deliver too late, or is used if its losses cost the others more than it carries.",
+    },
+    Key {
+        name: "window_manager",
+        kind: Kind::Choice(WindowManager::CHOICES),
+        default: Is("none"),
+        example: "\"static\"",
+        doc: "How the receive buffer is shared between congestion windows. `ropewalk tune` finds \
+              the limits for `static`.",
     },
     Key {
         name: "application",

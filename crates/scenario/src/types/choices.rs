@@ -170,6 +170,18 @@ choices! {
 }
 
 choices! {
+    /// How the receive buffer is shared between congestion windows.
+    WindowManager {
+        None = "none", "Not at all: whoever fills it first has it.";
+        BufferSplitting = "buffer-splitting", "Equal shares of the buffer as limits of the windows.";
+        BufferSplittingOutstanding = "buffer-splitting-outstanding", "Equal shares for what each path has under way or waiting in the buffer.";
+        Dynamic = "dynamic", "The path with more bandwidth grows at the cost of the others (Wallace and Shami, 2014, 5.1).";
+        Static = "static", "The `window_limit` of each path (Wallace and Shami, 2014, 5.2).";
+        Adaptive = "adaptive", "Limits that maximise the modelled throughput, found anew while running from what is measured.";
+    }
+}
+
+choices! {
     /// Unit in which the receiver counts its buffer.
     WindowUnit {
         Bytes = "bytes", "Bytes of user data.";

@@ -21,6 +21,8 @@ pub struct Path {
     pub cost: u32,
     /// Share under `weighted`.
     pub weight: f64,
+    /// Limit of the congestion window under the window manager `static`, packets.
+    pub window_limit: Option<u32>,
     /// Relative error put on the forward delay that the scheduler sees.
     pub delay_error: f64,
     /// Positions in [`Scenario::links`](super::Scenario::links) that data crosses after `up`, in

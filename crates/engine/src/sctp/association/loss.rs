@@ -113,6 +113,7 @@ impl Association {
         let path = &mut self.paths[id.index()];
         if let Some(flight) = path.flights.end(number) {
             path.counters.lost += 1;
+            path.losses += !by_timer as u64;
             path.note_outcome(true);
             self.board.on_lost(flight.tsn, id, number, by_timer);
         }
@@ -121,6 +122,7 @@ impl Association {
     /// T3 of `id` expired (6.3.3).
     pub(super) fn on_t3(&mut self, now: Time, id: PathId) {
         let path = &mut self.paths[id.index()];
+        path.losses += 1;
         path.t3 = None;
         path.heartbeat.counted = true;
         path.fast_credit = false;

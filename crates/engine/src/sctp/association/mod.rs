@@ -18,6 +18,7 @@ mod shutdown;
 mod state;
 mod timers;
 mod view;
+mod windows;
 
 use std::collections::VecDeque;
 
@@ -42,7 +43,7 @@ use crate::receive::{Message, ReceiveStats};
 use crate::record::DecisionRecord;
 use crate::recovery::{MissCount, Scoreboard};
 use crate::scheduler::{PathView, Scheduler};
-use crate::window::Guard;
+use crate::window::{Guard, ManagedPath, WindowManager};
 
 /// A packet to send.
 #[derive(Clone, Debug)]
@@ -130,6 +131,9 @@ pub struct Association {
     congestion: Uncoupled<Rfc9260>,
     misses: MissCount,
     guard: Guard,
+    manager: WindowManager,
+    /// Scratch space of the manager.
+    managed: Vec<ManagedPath>,
     control: VecDeque<(PathId, u32, Chunk)>,
     events: VecDeque<Event>,
     /// Streams that we may send on: what we want, and what the peer allows (RFC 9260, 5.1.1).
@@ -208,6 +212,8 @@ impl Association {
             congestion,
             misses: MissCount { threshold: config.fast_retransmit_threshold },
             guard: Guard::new(config.guard),
+            manager: config.window_manager.clone(),
+            managed: Vec::new(),
             control: VecDeque::new(),
             events: VecDeque::new(),
             outbound_streams: config.streams,

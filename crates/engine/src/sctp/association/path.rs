@@ -53,6 +53,10 @@ pub(super) struct Path {
     /// Rounds of the sender on this path: one per window of data acknowledged.
     pub round: u64,
     pub round_ends: u64,
+    /// Bytes that the peer holds of this path's data, beyond the cumulative acknowledgement.
+    pub held: u64,
+    /// Losses found so far; a timeout is one, whatever it gives up.
+    pub losses: u64,
     pub counters: PathCounters,
 }
 
@@ -79,6 +83,8 @@ impl Path {
             loss: 0.0,
             round: 0,
             round_ends: 0,
+            held: 0,
+            losses: 0,
             counters: PathCounters::default(),
         }
     }

@@ -123,7 +123,9 @@ impl Association {
                     self.scratch.paths[path.index()].pseudo_moved = true;
                 }
                 RecordState::Lost { on, .. } => self.paths[on.index()].rack.on_late_arrival(),
-                RecordState::Acked => {}
+                RecordState::Acked { by } => {
+                    self.paths[by.index()].held -= record.bytes as u64;
+                }
             }
             self.end_copies(now, tsn);
         }
@@ -151,11 +153,18 @@ impl Association {
 
     #[inline]
     fn take_gap_ack(&mut self, now: Time, tsn: u64) {
-        let payload = self.board.record(tsn).data.payload.len();
+        let record = self.board.record(tsn);
+        let (payload, bytes) = (record.data.payload.len(), record.bytes as u64);
         match self.board.on_gap_acked(tsn) {
-            RecordState::InFlight { path, number } => self.end_flight(now, path, number, payload),
-            RecordState::Lost { on, .. } => self.paths[on.index()].rack.on_late_arrival(),
-            RecordState::Acked | RecordState::Unsent => {}
+            RecordState::InFlight { path, number } => {
+                self.paths[path.index()].held += bytes;
+                self.end_flight(now, path, number, payload);
+            }
+            RecordState::Lost { on, .. } => {
+                self.paths[on.index()].held += bytes;
+                self.paths[on.index()].rack.on_late_arrival();
+            }
+            RecordState::Acked { .. } | RecordState::Unsent => {}
         }
         self.end_copies(now, tsn);
     }
@@ -208,6 +217,7 @@ impl Association {
         let next = self.board.cumulative() + 1;
         if self.board.acked().contains(next) {
             self.board.on_reneged(PathId(0));
+            self.paths.iter_mut().for_each(|p| p.held = 0);
             self.scratch.memory.clear();
         }
     }
@@ -293,6 +303,7 @@ impl Association {
             self.on_path_returned(now, id);
         }
         self.congestion.on_ack(id, now, &sample);
+        self.manage_windows(now, id);
         if self.config.recovery == LossDetection::RackTlp {
             self.settle_by_time(now, id, ack);
         } else if self.config.cmt.split_fast_retransmit {

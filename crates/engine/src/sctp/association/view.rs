@@ -89,7 +89,8 @@ impl Association {
         view.forward_delay = self.forward_delay(view.id, clock_offset, drained);
         view.cwnd = self.cwnd(view.id);
         view.ssthresh = self.congestion.ssthresh(view.id);
-        view.window = view.cwnd;
+        let most = self.manager.in_flight_most(&self.budget(), self.paths.len(), path.held);
+        view.window = view.cwnd.min(most);
         view.in_flight = path.flights.bytes();
         view.burst_room = path.burst_left as u64 * self.full_chunk();
         view.rate = path.rate.rate().or(path.config.rate_hint);

@@ -1,0 +1,50 @@
+//! Static congestion window management (Wallace and Shami, 2014, 5.2): a limit per path, chosen to
+//! maximise the throughput of all together in the long run. A path may exceed its limit while the
+//! buffer has room and its pipe too, and is then the first to give way.
+
+use ropewalk_base::PathId;
+
+use super::manager::{Budget, ManagedPath, excess, take};
+
+/// Makes the windows fit into the buffer after `grown` grew.
+pub(super) fn fit(grown: PathId, budget: &Budget, limits: &[u64], paths: &mut [ManagedPath]) {
+    let limit = |i: usize| limits.get(i).copied().unwrap_or(u64::MAX).max(budget.chunk);
+    let i = grown.index();
+    // Beyond the limit there is nothing to win beyond the pipe.
+    let most = paths[i].pipe(budget.chunk).map_or(limit(i), |pipe| pipe.max(limit(i)));
+    paths[i].window = paths[i].window.min(most);
+    let mut excess = excess(budget, paths);
+    while excess > 0 {
+        let over = |j: usize, p: &ManagedPath| p.window.saturating_sub(limit(j));
+        // The one that grew gives way among equals.
+        let most = (0..paths.len()).max_by_key(|j| (over(*j, &paths[*j]), *j == i));
+        let Some(j) = most.filter(|j| over(*j, &paths[*j]) > 0) else { break };
+        excess = take(&mut paths[j], excess, limit(j));
+    }
+    // Limits that together exceed the buffer: the one that grew takes it back.
+    take(&mut paths[i], excess, budget.chunk);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::manager::tests::{CHUNK, budget, path, windows};
+    use super::*;
+
+    #[test]
+    fn who_exceeds_the_limit_gives_way_first() {
+        let limits = [60 * CHUNK, 40 * CHUNK];
+        for (grown, before, after, why) in [
+            (0, [61, 30], [61, 30], "there is room, and the pipe takes 101"),
+            (0, [61, 41], [60, 40], "both are over and give way"),
+            (1, [70, 31], [69, 31], "the other is over its limit"),
+            (0, [71, 30], [70, 30], "nobody else is over"),
+            (1, [60, 55], [60, 40], "the limits fill the buffer"),
+            (1, [20, 60], [20, 51], "no more than the pipe"),
+        ] {
+            let [a, b] = before;
+            let mut paths = [path(20, 40, a), path(10, 40, b)];
+            fit(PathId(grown), &budget(100), &limits, &mut paths);
+            assert_eq!(windows(&paths), after, "{before:?}, {grown} grew: {why}");
+        }
+    }
+}

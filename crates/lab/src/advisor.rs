@@ -1,0 +1,103 @@
+//! The models' advice on window limits, for the engine to take while it runs.
+
+use ropewalk_engine::window::{Budget, LimitAdvisor, MeasuredPath};
+use ropewalk_models::optimise::{Members, PathTable, allocate};
+use ropewalk_models::{LossModel, LossyPath};
+
+/// Longest timeout that the models are given, seconds (RFC 9260, 16: RTO.Max).
+const RTO_MAX_S: f64 = 60.0;
+/// What is measured may wander so far before the models are asked again.
+const WANDER: f64 = 0.1;
+/// New limits must promise so much more than those in force: each change costs a little.
+const WORTH: f64 = 1.005;
+/// Above so many packets the closed form serves: the chain would take longer than it is worth.
+const CHAIN_MOST: u32 = 500;
+
+/// Limits that maximise the modelled throughput of all paths (Wallace and Shami, 2014, Eq 56 to 60).
+#[derive(Clone, Debug, Default)]
+pub struct ModelAdvisor {
+    /// For what the models were last asked.
+    asked: Option<(Budget, Vec<MeasuredPath>)>,
+}
+
+impl ModelAdvisor {
+    /// Whether nothing has changed enough to ask again.
+    fn is_old_news(&self, budget: &Budget, paths: &[MeasuredPath]) -> bool {
+        let near = |a: f64, b: f64| (a - b).abs() <= WANDER * a.max(b);
+        self.asked.as_ref().is_some_and(|(old_budget, old)| {
+            let alike = |(a, b): (&MeasuredPath, &MeasuredPath)| {
+                near(a.rate.as_bps() as f64, b.rate.as_bps() as f64)
+                    && near(a.round_trip.as_secs_f64(), b.round_trip.as_secs_f64())
+                    && near(a.loss, b.loss)
+            };
+            old_budget == budget && old.len() == paths.len() && old.iter().zip(paths).all(alike)
+        })
+    }
+}
+
+fn table(path: &MeasuredPath, budget: &Budget, packets: u32) -> Option<PathTable> {
+    let (rate, delay) = (path.rate.as_bps() as f64, path.round_trip.as_secs_f64());
+    let path = LossyPath::from_bits(rate, delay, path.loss, RTO_MAX_S, budget.chunk as f64).ok()?;
+    if packets.min(path.window_limit()) <= CHAIN_MOST {
+        PathTable::markov(&path, packets, LossModel::Independent).ok()
+    } else {
+        PathTable::renewal(&path, packets).ok()
+    }
+}
+
+impl LimitAdvisor for ModelAdvisor {
+    fn advise(
+        &mut self,
+        budget: &Budget,
+        paths: &[MeasuredPath],
+        current: Option<&[u64]>,
+    ) -> Option<Vec<u64>> {
+        if self.is_old_news(budget, paths) {
+            return None;
+        }
+        self.asked = Some((*budget, paths.to_vec()));
+        let packets = u32::try_from(budget.buffer / budget.chunk).ok()?;
+        let tables: Option<Vec<_>> = paths.iter().map(|p| table(p, budget, packets)).collect();
+        let tables = tables?;
+        let best = allocate(&tables, packets, Members::All).ok()?;
+        if let Some(current) = current {
+            let promised = |(table, bytes): (&PathTable, &u64)| {
+                table.throughput_pps(u32::try_from(bytes / budget.chunk).unwrap_or(u32::MAX))
+            };
+            let now: f64 = tables.iter().zip(current).map(promised).sum();
+            if best.throughput_pps < now * WORTH {
+                return None;
+            }
+        }
+        Some(best.limits_packets.iter().map(|c| u64::from(*c) * budget.chunk).collect())
+    }
+
+    fn clone_box(&self) -> Box<dyn LimitAdvisor> {
+        Box::new(self.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ropewalk_base::{Duration, Rate};
+
+    #[test]
+    fn a_path_that_begins_to_lose_gives_its_share_away_and_small_changes_move_nothing() {
+        let budget = Budget { buffer: 87 * 1500, chunk: 1500 };
+        let path = |mbps: u64, loss| MeasuredPath {
+            rate: Rate::from_bps(mbps * 1_000_000),
+            round_trip: Duration::from_millis(40),
+            loss,
+        };
+        let mut advisor = ModelAdvisor::default();
+        let calm = [path(21, 1e-4), path(20, 1e-4)];
+        let first = advisor.advise(&budget, &calm, None).expect("there is none yet");
+        assert!(first.iter().sum::<u64>() <= budget.buffer);
+        let same = [path(21, 1.05e-4), path(20, 1e-4)];
+        assert_eq!(advisor.advise(&budget, &same, Some(&first)), None);
+        let rough = [path(21, 1e-2), path(20, 1e-4)];
+        let second = advisor.advise(&budget, &rough, Some(&first)).expect("much has changed");
+        assert!(second[0] < first[0] && second[1] > first[1], "{first:?} became {second:?}");
+    }
+}
