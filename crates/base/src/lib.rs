@@ -18,4 +18,4 @@ pub use rng::Rng;
 pub use seed::Seed;
 pub use serial::{Serial16, Serial32};
 pub use time::{Duration, Time};
-pub use units::{Rate, RateClock};
+pub use units::{Rate, RateClock, Serialisation};

@@ -158,6 +158,8 @@ pub struct Association {
     copies: Vec<(PathId, u64)>,
     /// Whether the views are of the current input.
     drained: bool,
+    /// Whether some of a path's burst allowance has gone.
+    bursts_spent: bool,
     /// Chunks of the unassigned queue that the span rule still lets go, kept while draining.
     sendable_left: u64,
     chunk_limit: u32,
@@ -231,6 +233,7 @@ impl Association {
             rng,
             copies: Vec::new(),
             drained: false,
+            bursts_spent: true,
             sendable_left: 0,
             chunk_limit,
             config,

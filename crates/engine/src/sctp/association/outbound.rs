@@ -248,6 +248,7 @@ impl Association {
         state.last_sent_at = now;
         state.tail.on_activity(now);
         state.burst_left = state.burst_left.saturating_sub(1);
+        self.bursts_spent = true;
         if state.t3.is_none() {
             state.t3 = Some(now + state.rtt.rto());
         }

@@ -11,11 +11,8 @@ impl Association {
     /// When [`Association::handle_timeout`] wants to be called at the latest.
     pub fn next_deadline(&self) -> Option<Time> {
         let mut next = Time::FAR_FUTURE;
-        let mut consider = |at: Option<Time>| {
-            if let Some(at) = at {
-                next = next.min(at);
-            }
-        };
+        // Without a branch per timer: it is asked after every input.
+        let mut consider = |at: Option<Time>| next = next.min(at.unwrap_or(Time::FAR_FUTURE));
         consider(self.inbound.deadline);
         consider(self.wait_until);
         for path in &self.paths {
@@ -148,6 +145,10 @@ impl Association {
     #[inline]
     pub(super) fn refill_bursts(&mut self) {
         self.drained = false;
+        if !self.bursts_spent {
+            return;
+        }
+        self.bursts_spent = false;
         let burst = if self.config.max_burst == 0 { u32::MAX } else { self.config.max_burst };
         for path in &mut self.paths {
             path.burst_left = burst;

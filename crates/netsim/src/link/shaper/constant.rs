@@ -1,6 +1,6 @@
 //! The same rate for ever.
 
-use ropewalk_base::{Rate, RateClock, Time};
+use ropewalk_base::{Rate, RateClock, Serialisation, Time};
 
 use super::Service;
 
@@ -8,13 +8,20 @@ use super::Service;
 pub(in crate::link) struct Constant {
     rate: Rate,
     clock: RateClock,
+    /// What the last size of packet takes: the next one is likely to have it too.
+    last: (u32, Serialisation),
     /// When the last packet's last bit has been sent.
     free: Time,
 }
 
 impl Constant {
     pub(super) fn new(rate: Rate) -> Self {
-        Self { rate, clock: RateClock::default(), free: Time::ZERO }
+        Self {
+            rate,
+            clock: RateClock::default(),
+            last: (0, Serialisation::default()),
+            free: Time::ZERO,
+        }
     }
 
     #[inline]
@@ -25,7 +32,10 @@ impl Constant {
     #[inline]
     pub(super) fn serve(&mut self, ready: Time, bytes: u32) -> Service {
         let start = self.next_start(ready);
-        self.free = start.saturating_add(self.clock.serialise(self.rate, u64::from(bytes)));
+        if self.last.0 != bytes {
+            self.last = (bytes, Serialisation::of(self.rate, u64::from(bytes)));
+        }
+        self.free = start.saturating_add(self.clock.add(self.rate, self.last.1));
         Service { start, depart: self.free }
     }
 
