@@ -8,6 +8,7 @@ mod predict;
 mod reproduce;
 mod run;
 mod schema;
+mod sweep;
 
 use clap::Subcommand;
 
@@ -20,6 +21,8 @@ pub enum Command {
     Run(run::RunArgs),
     /// Simulate several schedulers, or several values of a key, side by side
     Compare(compare::CompareArgs),
+    /// Simulate a grid of values, resumable, on all cores
+    Sweep(sweep::SweepArgs),
     /// Ask the closed forms, without a simulation
     Predict(predict::PredictArgs),
     /// Reproduce the tables and figures of the papers
@@ -42,6 +45,7 @@ pub fn execute(command: Command) -> Result<(), Failure> {
     match command {
         Command::Run(args) => run::execute(&args),
         Command::Compare(args) => compare::execute(&args),
+        Command::Sweep(args) => sweep::execute(&args),
         Command::Predict(args) => predict::execute(&args),
         Command::Reproduce(args) => reproduce::execute(&args),
         Command::Explain(args) => explain::execute(&args),
