@@ -1,5 +1,6 @@
 //! `ropewalk sweep`: a grid of points, on all cores, resumable, in shards.
 
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::thread::available_parallelism;
 
@@ -89,7 +90,11 @@ pub fn execute(args: &SweepArgs) -> Result<(), Failure> {
     tell_what_is_there(&sweep, &plan, &options);
     let progress = Progress::new(sweep.runs_left());
     let label = format!("sweeping {}", scenario.title());
-    let table = with_bar(&label, &progress, || sweep.finish(threads, &|| progress.step()))?;
+    let step = || {
+        progress.step();
+        ControlFlow::Continue(())
+    };
+    let table = with_bar(&label, &progress, || sweep.finish(threads, &step))?;
     show(&table, args)
 }
 
@@ -120,12 +125,12 @@ fn plan(scenario: &ScenarioArgs, args: &SweepArgs) -> Result<Plan, Failure> {
     Ok(Plan::new(source, axes, args.seeds)?)
 }
 
-fn tell_what_is_there(sweep: &Sweep<'_>, plan: &Plan, options: &SweepOptions<'_>) {
+fn tell_what_is_there(sweep: &Sweep, plan: &Plan, options: &SweepOptions<'_>) {
     let Some(out) = options.out else { return };
     let all = (0..plan.grid().points())
         .filter(|point| options.shard.is_none_or(|shard| shard.has(*point)))
         .count();
-    match sweep.points_left() {
+    match sweep.left().len() {
         0 => eprintln!("{} has all {all} points; --fresh runs them again", out.display()),
         left if left < all => eprintln!("resumed: {} of {all} points are finished", all - left),
         _ => {}
@@ -188,8 +193,10 @@ fn show(table: &RecordBatch, args: &SweepArgs) -> Result<(), Failure> {
     Err(Failure::Run(message))
 }
 
-/// The figures that are shown: heading, column, and how to write it.
-const SHOWN_FIGURES: [(&str, &str, fn(f64) -> String); 8] = [
+/// A figure that is shown: heading, column, and how to write it.
+type ShownFigure = (&'static str, &'static str, fn(f64) -> String);
+
+const SHOWN_FIGURES: [ShownFigure; 8] = [
     ("goodput", "goodput_bps", rate),
     ("of limit", "share_of_bound", percent),
     ("blocked", "blocked_share", percent),
@@ -252,7 +259,7 @@ impl From<SweepError> for Failure {
         match error {
             SweepError::Input { message, help } => Self::input(message, help),
             SweepError::Scenario(error) => (*error).into(),
-            SweepError::File { .. } => Self::Run(error.to_string()),
+            SweepError::File { .. } | SweepError::Stopped => Self::Run(error.to_string()),
         }
     }
 }

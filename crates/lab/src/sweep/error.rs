@@ -24,6 +24,8 @@ pub enum SweepError {
         /// What the file system or the format says.
         reason: String,
     },
+    /// Whoever asked for it said stop.
+    Stopped,
 }
 
 impl SweepError {
@@ -42,6 +44,9 @@ impl fmt::Display for SweepError {
             Self::Input { message, help } => write!(f, "{message}\n = help: {help}"),
             Self::Scenario(error) => error.fmt(f),
             Self::File { path, reason } => write!(f, "{}: {reason}", path.display()),
+            Self::Stopped => {
+                f.write_str("the sweep was stopped; finished points are in its journal")
+            }
         }
     }
 }

@@ -12,7 +12,8 @@
 //! };
 //! let axes = vec![Axis::parse("path.dsl.rtt=20ms..80ms/3")?];
 //! let plan = Plan::new(source, axes, 2)?;
-//! let table = Sweep::open(&plan, SweepOptions::default())?.finish(2, &|| ())?;
+//! let go_on = || std::ops::ControlFlow::Continue(());
+//! let table = Sweep::open(&plan, SweepOptions::default())?.finish(2, &go_on)?;
 //! assert_eq!(table.num_rows(), 3);
 //! # Ok::<(), ropewalk_lab::sweep::SweepError>(())
 //! ```
@@ -24,7 +25,9 @@ mod grid;
 mod identity;
 mod journal;
 mod json;
+mod ledger;
 mod merge;
+mod outlook;
 mod plan;
 mod range;
 mod row;
@@ -42,13 +45,14 @@ pub use identity::Identity;
 pub use journal::journal_of;
 pub use json::{to_json, value, varied};
 pub use merge::merge;
+pub use outlook::{Outlook, outlook};
 pub use plan::Plan;
 pub use range::RANGE_MAX;
 pub use row::{FIGURES, Figure, Outcome, PointRow};
 pub use shard::Shard;
 pub use table::{SCHEMA, to_record_batch};
 pub use value::Value;
-pub use work::{Outlook, Sweep, SweepOptions, outlook};
+pub use work::{Sweep, SweepOptions};
 
 #[cfg(test)]
 mod tests;

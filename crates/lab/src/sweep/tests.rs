@@ -1,4 +1,5 @@
 use std::fs;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -72,6 +73,7 @@ fn finish(plan: &Plan, options: SweepOptions<'_>, threads: usize) -> (RecordBatc
     let left = sweep.runs_left();
     let count = || {
         runs.fetch_add(1, Ordering::Relaxed);
+        ControlFlow::Continue(())
     };
     let table = sweep.finish(threads, &count).expect("a result");
     assert_eq!(runs.load(Ordering::Relaxed), left);
@@ -167,6 +169,48 @@ fn what_is_in_the_journal_is_not_done_again_and_half_a_line_is() {
     let fresh = SweepOptions { fresh: true, ..options(&out, None) };
     assert_eq!(finish(&plan, fresh, 2), (table, 18));
     assert_eq!(room.names(), ["cut.parquet", "whole.parquet"]);
+}
+
+#[test]
+fn a_sweep_that_is_stopped_keeps_what_is_finished() {
+    let room = Room::new("stop");
+    let plan = plan();
+    let out = room.file("x.parquet");
+    let runs = AtomicU64::new(0);
+    let stop_after_two_points = || match runs.fetch_add(1, Ordering::Relaxed) {
+        0..5 => ControlFlow::Continue(()),
+        _ => ControlFlow::Break(()),
+    };
+    let sweep = Sweep::open(&plan, options(&out, None)).expect("a good place");
+    let error = sweep.finish(1, &stop_after_two_points).expect_err("a stop");
+    assert!(matches!(error, SweepError::Stopped), "{error}");
+    assert_eq!(runs.load(Ordering::Relaxed), 6, "nothing runs after the stop");
+    assert_eq!(room.names(), ["x.parquet.journal"]);
+    assert_eq!(finish(&plan, options(&out, None), 1).1, 12);
+}
+
+#[test]
+fn points_that_ran_elsewhere_make_the_same_table() {
+    let room = Room::new("elsewhere");
+    let plan = plan_of(&["path.lte.rtt=50ms..200ms/3"], 2).expect("a sound plan");
+    let [here, there] = ["here", "there"].map(|name| room.file(&format!("{name}.parquet")));
+    let (table, _) = finish(&plan, options(&here, None), 1);
+    let mut sweep = Sweep::open(&plan, options(&there, None)).expect("a good place");
+    for point in [2, 0] {
+        sweep.keep(plan.grid().run_point(point)).expect("a point that is left");
+    }
+    assert_eq!(sweep.left(), [1]);
+    let twice = sweep.keep(plan.grid().run_point(2)).expect_err("a point that is there");
+    assert!(twice.to_string().contains("point 2"), "{twice}");
+    drop(sweep);
+    // What was brought is in the journal, and what is missing is told.
+    let sweep = Sweep::open(&plan, options(&there, None)).expect("a good place");
+    let early = sweep.close().expect_err("a point is left").to_string();
+    assert!(early.contains("1 points"), "{early}");
+    let mut sweep = Sweep::open(&plan, options(&there, None)).expect("a good place");
+    sweep.keep(plan.grid().run_point(1)).expect("the last point");
+    assert_eq!(sweep.close().expect("all points"), table);
+    assert_eq!(fs::read(here).expect("a result"), fs::read(there).expect("a result"));
 }
 
 #[test]

@@ -1,25 +1,19 @@
-//! The work of a sweep: on all cores, written down point by point, resumed where it was left.
+//! The work of a sweep: written down point by point, resumed where it was left.
 
 use std::collections::BTreeSet;
-use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
 
 use arrow_array::RecordBatch;
-use serde::Serialize;
 
 use super::error::SweepError;
 use super::file::{self, check_out, metadata};
 use super::journal::{Header, Journal, journal_of};
+use super::ledger::Ledger;
 use super::plan::Plan;
-use super::row::{Outcome, PointRow};
+use super::row::{FIGURES, PointRow};
 use super::shard::Shard;
 use super::table::to_record_batch;
-use crate::compare::map_in_parallel;
-use crate::cost::Stopwatch;
-
-/// Runs that are tried to tell how long all of them will take.
-const SAMPLES: usize = 3;
 
 /// Where the result goes, and which part it is.
 #[derive(Clone, Copy, Debug, Default)]
@@ -32,24 +26,12 @@ pub struct SweepOptions<'a> {
     pub fresh: bool,
 }
 
-/// How much there is to do.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Outlook {
-    /// Points of the sweep, or of the shard.
-    pub points: usize,
-    /// Those that are not finished.
-    pub points_left: usize,
-    /// Their runs.
-    pub runs_left: u64,
-    /// Mean CPU time of some of the runs that are left, s; none if none is left.
-    pub run_cpu_s: Option<f64>,
-}
-
 /// A sweep that has been begun, perhaps by another process.
 #[derive(Debug)]
-pub struct Sweep<'a> {
-    plan: &'a Plan,
-    options: SweepOptions<'a>,
+pub struct Sweep {
+    plan: Plan,
+    out: Option<PathBuf>,
+    shard: Option<Shard>,
     state: State,
 }
 
@@ -58,70 +40,121 @@ enum State {
     /// The result is there already.
     Finished(RecordBatch),
     /// Some points may be.
-    Begun { journal: Option<Journal>, rows: Vec<PointRow> },
+    Begun(Kept),
 }
 
-impl<'a> Sweep<'a> {
+/// What is finished, and where it is written down.
+#[derive(Debug, Default)]
+pub(super) struct Kept {
+    journal: Option<Journal>,
+    rows: Vec<PointRow>,
+}
+
+impl Kept {
+    /// Takes a finished point. When this returns, a kill no longer loses it.
+    pub(super) fn keep(&mut self, row: PointRow) -> Result<(), SweepError> {
+        self.journal.as_mut().map_or(Ok(()), |journal| journal.add(&row))?;
+        self.rows.push(row);
+        Ok(())
+    }
+}
+
+impl Sweep {
     /// Begins a sweep, or finds what is left of it.
     ///
     /// # Errors
     /// The place of the result is no good, is in use, or holds another sweep.
-    pub fn open(plan: &'a Plan, options: SweepOptions<'a>) -> Result<Self, SweepError> {
-        let Some(out) = options.out else {
-            let state = State::Begun { journal: None, rows: Vec::new() };
-            return Ok(Self { plan, options, state });
-        };
-        check_out(out)?;
-        let state = match finished(plan, &options, out)? {
-            Some(batch) => State::Finished(batch),
-            None => {
-                let header = header(plan, &options);
-                let (journal, rows) = Journal::open(&journal_of(out), &header, options.fresh)?;
-                State::Begun { journal: Some(journal), rows }
+    pub fn open(plan: &Plan, options: SweepOptions<'_>) -> Result<Self, SweepError> {
+        let state = match options.out {
+            None => State::Begun(Kept::default()),
+            Some(out) => {
+                check_out(out)?;
+                match finished(plan, &options, out)? {
+                    Some(batch) => State::Finished(batch),
+                    None => {
+                        let header = header(plan, &options);
+                        let (journal, rows) =
+                            Journal::open(&journal_of(out), &header, options.fresh)?;
+                        State::Begun(Kept { journal: Some(journal), rows })
+                    }
+                }
             }
         };
-        Ok(Self { plan, options, state })
+        let out = options.out.map(Path::to_owned);
+        Ok(Self { plan: plan.clone(), out, shard: options.shard, state })
     }
 
-    /// Points that are left to do.
-    pub fn points_left(&self) -> usize {
+    /// Points that are left to do, in order.
+    pub fn left(&self) -> Vec<usize> {
         match &self.state {
-            State::Finished(_) => 0,
-            State::Begun { rows, .. } => left(self.plan, &self.options, rows).len(),
+            State::Finished(_) => Vec::new(),
+            State::Begun(kept) => left(&self.plan, self.shard, &kept.rows),
         }
     }
 
     /// Runs that are left to do.
     pub fn runs_left(&self) -> u64 {
-        self.points_left() as u64 * self.plan.grid().seeds()
+        self.left().len() as u64 * self.plan.grid().seeds()
+    }
+
+    /// Takes a point that was run elsewhere and writes it down.
+    ///
+    /// # Errors
+    /// It is not left to do, comes from another version, or the journal cannot be written.
+    pub fn keep(&mut self, row: PointRow) -> Result<(), SweepError> {
+        let ours = row.point < self.plan.grid().points()
+            && self.shard.is_none_or(|shard| shard.has(row.point))
+            && row.figures.len() == FIGURES.len();
+        match &mut self.state {
+            State::Begun(kept) if ours && kept.rows.iter().all(|r| r.point != row.point) => {
+                kept.keep(row)
+            }
+            _ => {
+                let message = format!("point {} is not one that is waited for", row.point);
+                Err(SweepError::input(message, "bring each point that is left once"))
+            }
+        }
     }
 
     /// Does what is left on so many threads and writes the result; `done` is told of each run
-    /// that is over, from any thread. The table does not depend on the threads, nor on how often
-    /// the work was cut short.
+    /// that is over, from any thread, and says whether to go on. The table does not depend on the
+    /// threads, nor on how often the work was cut short.
     ///
     /// # Errors
-    /// If a file cannot be written. What was finished is resumed all the same.
+    /// A file cannot be written, or `done` said stop. What was finished is resumed all the same.
     pub fn finish(
         self,
         threads: usize,
-        done: &(dyn Fn() + Sync),
+        done: &(dyn Fn() -> ControlFlow<()> + Sync),
     ) -> Result<RecordBatch, SweepError> {
-        let (journal, rows) = match self.state {
-            State::Finished(batch) => return Ok(batch),
-            State::Begun { journal, rows } => (journal, rows),
+        let points = self.left();
+        let Self { plan, out, shard, state } = self;
+        let state = match state {
+            State::Begun(kept) => {
+                State::Begun(Ledger::new(&plan, points, kept).work_on(threads, done)?)
+            }
+            finished @ State::Finished(_) => finished,
         };
-        let points = left(self.plan, &self.options, &rows);
-        let ledger = Ledger::new(self.plan, points, Kept { journal, rows, failure: None });
-        let jobs = ledger.jobs();
-        map_in_parallel(&jobs, threads, |(position, seed)| {
-            ledger.work(*position as usize, u64::from(*seed));
-            done();
-        });
-        let kept = ledger.close()?;
-        let batch = to_record_batch(self.plan, self.options.shard, kept.rows)
+        Self { plan, out, shard, state }.close()
+    }
+
+    /// Writes the result.
+    ///
+    /// # Errors
+    /// Points are left to do, or a file cannot be written.
+    pub fn close(self) -> Result<RecordBatch, SweepError> {
+        let missing = self.left().len();
+        if missing > 0 {
+            let message = format!("{missing} points are left to do");
+            return Err(SweepError::input(message, "a result has all points of its sweep"));
+        }
+        let kept = match self.state {
+            State::Finished(batch) => return Ok(batch),
+            State::Begun(kept) => kept,
+        };
+        let batch = to_record_batch(&self.plan, self.shard, kept.rows)
             .map_err(|error| SweepError::input(error.to_string(), "vary other keys"))?;
-        if let Some(out) = self.options.out {
+        if let Some(out) = &self.out {
             file::write(out, &batch)?;
         }
         kept.journal.map_or(Ok(()), Journal::remove)?;
@@ -129,51 +162,19 @@ impl<'a> Sweep<'a> {
     }
 }
 
-/// Tells how much there is to do, without changing a file; tries a few runs to time them.
-///
-/// # Errors
-/// As [`Sweep::open`].
-pub fn outlook(plan: &Plan, options: &SweepOptions<'_>) -> Result<Outlook, SweepError> {
-    let mut rows = Vec::new();
-    let mut over = false;
-    if let Some(out) = options.out {
-        check_out(out)?;
-        over = finished(plan, options, out)?.is_some();
-        if !over && !options.fresh {
-            rows = Journal::peek(&journal_of(out), &header(plan, options))?;
-        }
-    }
-    let points = left(plan, options, &[]).len();
-    let todo = if over { Vec::new() } else { left(plan, options, &rows) };
-    let samples = todo.len().min(SAMPLES);
-    let watch = Stopwatch::start();
-    for sample in 0..samples {
-        // From the first to the last: a point's cost often grows along an axis.
-        let at = if samples > 1 { sample * (todo.len() - 1) / (samples - 1) } else { 0 };
-        // A run that fails takes its time as well.
-        let _ = plan.grid().run(todo[at], 0);
-    }
-    Ok(Outlook {
-        points,
-        points_left: todo.len(),
-        runs_left: todo.len() as u64 * plan.grid().seeds(),
-        run_cpu_s: (samples > 0).then(|| watch.seconds() / samples as f64),
-    })
-}
-
-fn header(plan: &Plan, options: &SweepOptions<'_>) -> Header {
+pub(super) fn header(plan: &Plan, options: &SweepOptions<'_>) -> Header {
     Header::new(plan.identity().clone(), options.shard.map(|shard| shard.to_string()))
 }
 
-/// The points that have no row, in order.
-fn left(plan: &Plan, options: &SweepOptions<'_>, rows: &[PointRow]) -> Vec<usize> {
+/// The points of the shard that have no row, in order.
+pub(super) fn left(plan: &Plan, shard: Option<Shard>, rows: &[PointRow]) -> Vec<usize> {
     let have: BTreeSet<usize> = rows.iter().map(|row| row.point).collect();
-    let wanted = |point: &usize| options.shard.is_none_or(|shard| shard.has(*point));
-    (0..plan.grid().points()).filter(wanted).filter(|point| !have.contains(point)).collect()
+    let points = (0..plan.grid().points()).filter(|point| shard.is_none_or(|s| s.has(*point)));
+    points.filter(|point| !have.contains(point)).collect()
 }
 
 /// The result, if the file has it already.
-fn finished(
+pub(super) fn finished(
     plan: &Plan,
     options: &SweepOptions<'_>,
     out: &Path,
@@ -192,72 +193,4 @@ fn finished(
     };
     let message = format!("--out {} has the result of {other}", out.display());
     Err(SweepError::input(message, "give another name, or --fresh to throw that result away"))
-}
-
-/// What is finished, and where it is written down.
-struct Kept {
-    journal: Option<Journal>,
-    rows: Vec<PointRow>,
-    failure: Option<SweepError>,
-}
-
-/// Who brings the last run of a point writes the point down.
-struct Ledger<'a> {
-    plan: &'a Plan,
-    points: Vec<usize>,
-    outcomes: Vec<Mutex<Vec<(u64, Outcome)>>>,
-    kept: Mutex<Kept>,
-    stopped: AtomicBool,
-}
-
-impl<'a> Ledger<'a> {
-    fn new(plan: &'a Plan, points: Vec<usize>, kept: Kept) -> Self {
-        let outcomes = points.iter().map(|_| Mutex::default()).collect();
-        let stopped = AtomicBool::new(false);
-        Self { plan, points, outcomes, kept: Mutex::new(kept), stopped }
-    }
-
-    /// Every run as position of its point and number of its seed. One point after the other:
-    /// there are never more unfinished ones than threads.
-    fn jobs(&self) -> Vec<(u32, u32)> {
-        let seeds = self.plan.grid().seeds() as u32;
-        let positions = 0..self.points.len() as u32;
-        positions.flat_map(|position| (0..seeds).map(move |seed| (position, seed))).collect()
-    }
-
-    fn work(&self, position: usize, seed: u64) {
-        if self.stopped.load(Ordering::Relaxed) {
-            return;
-        }
-        let point = self.points[position];
-        let outcome = self.plan.grid().run(point, seed);
-        let mut outcomes = self.outcomes[position].lock().unwrap_or_else(PoisonError::into_inner);
-        outcomes.push((seed, outcome));
-        if outcomes.len() as u64 == self.plan.grid().seeds() {
-            let mut all = std::mem::take(&mut *outcomes);
-            drop(outcomes);
-            // A mean over other orders may differ in its last digit.
-            all.sort_by_key(|(seed, _)| *seed);
-            let all: Vec<Outcome> = all.into_iter().map(|(_, outcome)| outcome).collect();
-            self.keep(PointRow::new(point, &all));
-        }
-    }
-
-    fn keep(&self, row: PointRow) {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let written = kept.journal.as_mut().map_or(Ok(()), |journal| journal.add(&row));
-        match written {
-            Ok(()) => kept.rows.push(row),
-            Err(error) => {
-                // Hours of work that cannot be written down are not worth doing.
-                self.stopped.store(true, Ordering::Relaxed);
-                kept.failure.get_or_insert(error);
-            }
-        }
-    }
-
-    fn close(self) -> Result<Kept, SweepError> {
-        let mut kept = self.kept.into_inner().unwrap_or_else(PoisonError::into_inner);
-        kept.failure.take().map_or(Ok(kept), Err)
-    }
 }
