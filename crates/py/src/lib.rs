@@ -8,6 +8,7 @@ mod error;
 mod models;
 mod run;
 mod scenario;
+mod sweep;
 mod table;
 
 /// The module `ropewalk._ropewalk`.
@@ -24,6 +25,8 @@ mod _ropewalk {
     use crate::run::{Run, run};
     #[pymodule_export]
     use crate::scenario::{Scenario, scheduler_names};
+    #[pymodule_export]
+    use crate::sweep::{Sweep, merge_sweeps, sweep_point};
     #[pymodule_export]
     use crate::table::Table;
 
