@@ -211,7 +211,12 @@ fn text(table: &RecordBatch) -> String {
     let keys = varied(table);
     let names = keys.iter().map(|key| key.strip_suffix(unit_of(key)).unwrap_or(key));
     let headings: Vec<&str> = names.chain(SHOWN_FIGURES.iter().map(|(name, ..)| *name)).collect();
+    // Words to the left, if a column behind the first has some.
+    let words = |key: &String| value(table, key, 0).is_string();
     let mut lines = Table::new(&headings);
+    if let Some(at) = keys.iter().skip(1).position(words) {
+        lines = lines.left(at + 1);
+    }
     for row in 0..table.num_rows().min(SHOWN) {
         let values = keys.iter().map(|key| varied_cell(key, &value(table, key, row)));
         let figures = SHOWN_FIGURES.iter().map(|(_, name, show)| {
@@ -219,7 +224,7 @@ fn text(table: &RecordBatch) -> String {
             match (of(name), of(&format!("{name}_half_width"))) {
                 (None, _) => "-".to_owned(),
                 (Some(mean), None) => show(mean),
-                (Some(mean), Some(half)) => format!("{} ± {}", show(mean), show(half)),
+                (Some(mean), Some(half)) => with_interval(mean, half, *show),
             }
         });
         lines.row(values.chain(figures).collect());
@@ -250,8 +255,22 @@ fn varied_cell(column: &str, cell: &Value) -> String {
     }
 }
 
+/// Mean and half width in the unit of the mean, which fits more columns on a screen.
+fn with_interval(mean: f64, half: f64, show: fn(f64) -> String) -> String {
+    let shown = show(mean);
+    let (digits, unit) = shown.split_once(' ').unwrap_or((&shown, ""));
+    match digits.parse::<f64>() {
+        Ok(number) if number != 0.0 => {
+            let decimals = digits.split_once('.').map_or(0, |(_, behind)| behind.len());
+            let half = half * number / mean;
+            format!("{digits} ± {half:.decimals$} {unit}").trim_end().to_owned()
+        }
+        _ => format!("{shown} ± {}", show(half)),
+    }
+}
+
 fn number(value: f64) -> String {
-    if value.fract() == 0.0 { count(value as u64) } else { format!("{value:.1}") }
+    format!("{value:.1}")
 }
 
 impl From<SweepError> for Failure {
@@ -272,6 +291,18 @@ mod tests {
     fn long_times_are_told_in_the_units_of_a_clock() {
         for (seconds, text) in [(0.25, "250.0 ms"), (61.0, "1 min 1 s"), (7384.0, "2 h 3 min")] {
             assert_eq!(long_time(seconds), text);
+        }
+    }
+
+    #[test]
+    fn an_interval_stands_in_the_unit_of_its_mean() {
+        for (mean, half, show, text) in [
+            (2.862e6, 7_351.0, rate as fn(f64) -> String, "2.862 ± 0.007 Mbit/s"),
+            (0.994, 0.003, percent, "99.4 ± 0.3 %"),
+            (0.0, 0.0, time, "0 us ± 0 us"),
+            (1_000.0, 12.34, number, "1000.0 ± 12.3"),
+        ] {
+            assert_eq!(with_interval(mean, half, show), text);
         }
     }
 

@@ -40,6 +40,8 @@ pub fn journal_of(out: &Path) -> PathBuf {
 pub(super) struct Journal {
     path: PathBuf,
     file: File,
+    /// Length of its whole lines.
+    good_bytes: u64,
 }
 
 impl Journal {
@@ -70,10 +72,8 @@ impl Journal {
             file.read_to_end(&mut bytes).map_err(failed)?;
         }
         let read = read(path, &bytes, header)?;
-        // What a kill cut short is written anew.
-        file.set_len(read.good_bytes as u64).map_err(failed)?;
-        file.seek(SeekFrom::End(0)).map_err(failed)?;
-        let mut journal = Self { path: path.to_owned(), file };
+        let mut journal = Self { path: path.to_owned(), file, good_bytes: read.good_bytes };
+        journal.cut().map_err(failed)?;
         if read.good_bytes == 0 {
             journal.line(header).map_err(failed)?;
         }
@@ -98,30 +98,45 @@ impl Journal {
         written.map_err(|error| SweepError::file(&self.path, error))
     }
 
-    /// Removes the journal, when the result is in its place.
-    pub(super) fn remove(self) -> Result<(), SweepError> {
-        std::fs::remove_file(&self.path).map_err(|error| SweepError::file(&self.path, error))
+    /// Removes the journal at `path`, when the result is in its place.
+    pub(super) fn remove(path: &Path) -> Result<(), SweepError> {
+        match std::fs::remove_file(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(SweepError::file(path, error))
+            }
+            _ => Ok(()),
+        }
     }
 
-    /// One line in one piece: half a line is only left where the machine stops in the middle.
     fn line(&mut self, value: &impl Serialize) -> io::Result<()> {
         let mut line = serde_json::to_vec(value)?;
         line.push(b'\n');
-        self.file.write_all(&line)
+        let written = self.file.write_all(&line);
+        match written {
+            Ok(()) => self.good_bytes += line.len() as u64,
+            // Half a line, as on a full disk; the first error is the one that matters.
+            Err(_) => drop(self.cut()),
+        }
+        written
+    }
+
+    /// Takes away what is behind the last whole line.
+    fn cut(&mut self) -> io::Result<()> {
+        self.file.set_len(self.good_bytes)?;
+        self.file.seek(SeekFrom::Start(self.good_bytes)).map(|_| ())
     }
 }
 
 /// What a journal has.
 struct Contents {
     rows: Vec<PointRow>,
-    /// Length of its whole lines.
-    good_bytes: usize,
+    good_bytes: u64,
 }
 
 fn read(path: &Path, bytes: &[u8], header: &Header) -> Result<Contents, SweepError> {
     // The piece behind the last line end is empty, or a line that was cut short.
-    let good_bytes = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-    let mut lines = bytes[..good_bytes].split_inclusive(|byte| *byte == b'\n').enumerate();
+    let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+    let mut lines = bytes[..whole].split_inclusive(|byte| *byte == b'\n').enumerate();
     let mut rows = Vec::new();
     if let Some((_, first)) = lines.next() {
         let found: Header =
@@ -136,7 +151,7 @@ fn read(path: &Path, bytes: &[u8], header: &Header) -> Result<Contents, SweepErr
         }
         rows.push(row);
     }
-    Ok(Contents { rows, good_bytes })
+    Ok(Contents { rows, good_bytes: whole as u64 })
 }
 
 fn check(path: &Path, found: &Header, header: &Header) -> Result<(), SweepError> {

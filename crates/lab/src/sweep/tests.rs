@@ -162,7 +162,9 @@ fn what_is_in_the_journal_is_not_done_again_and_half_a_line_is() {
     let (resumed, runs) = finish(&plan, options(&out, None), 2);
     assert_eq!((runs, &resumed), (9, &table));
     assert_eq!(fs::read(&out).expect("a result"), fs::read(&whole).expect("a result"));
-    // Once more: there is nothing to do, and the result is the same.
+    // Once more: there is nothing to do, and the result is the same, even if a kill between the
+    // last two steps left the journal.
+    fs::write(&journal, &bytes).expect("a writable room");
     let (again, runs) = finish(&plan, options(&out, None), 2);
     assert_eq!((runs, &again), (0, &table));
     assert_eq!(outlook(&plan, &options(&out, None)).expect("an outlook").points_left, 0);
@@ -236,6 +238,13 @@ fn the_work_of_another_sweep_is_never_resumed_nor_overwritten() {
         let error = Sweep::open(other, options(&over, None)).expect_err(reason).to_string();
         assert!(error.contains("has the result of another sweep"), "{error}");
     }
+    // What is begun anew in the place of another can be resumed.
+    let fresh = SweepOptions { fresh: true, ..options(&over, None) };
+    let mut sweep = Sweep::open(&more_seeds, fresh).expect("a fresh start");
+    sweep.keep(more_seeds.grid().run_point(0)).expect("a point that is left");
+    drop(sweep);
+    let sweep = Sweep::open(&more_seeds, options(&over, None)).expect("its own journal");
+    assert_eq!(sweep.left(), [1]);
     let shard = options(&begun, Some("1/2"));
     let error = Sweep::open(&plan, shard).expect_err("a shard").to_string();
     assert!(error.contains("it is of all points, this is 1/2"), "{error}");

@@ -67,18 +67,7 @@ impl Sweep {
     pub fn open(plan: &Plan, options: SweepOptions<'_>) -> Result<Self, SweepError> {
         let state = match options.out {
             None => State::Begun(Kept::default()),
-            Some(out) => {
-                check_out(out)?;
-                match finished(plan, &options, out)? {
-                    Some(batch) => State::Finished(batch),
-                    None => {
-                        let header = header(plan, &options);
-                        let (journal, rows) =
-                            Journal::open(&journal_of(out), &header, options.fresh)?;
-                        State::Begun(Kept { journal: Some(journal), rows })
-                    }
-                }
-            }
+            Some(out) => begun(plan, &options, out)?,
         };
         let out = options.out.map(Path::to_owned);
         Ok(Self { plan: plan.clone(), out, shard: options.shard, state })
@@ -157,9 +146,26 @@ impl Sweep {
         if let Some(out) = &self.out {
             file::write(out, &batch)?;
         }
-        kept.journal.map_or(Ok(()), Journal::remove)?;
+        self.out.map_or(Ok(()), |out| Journal::remove(&journal_of(&out)))?;
         Ok(batch)
     }
+}
+
+/// What there is of a sweep at `out`.
+fn begun(plan: &Plan, options: &SweepOptions<'_>, out: &Path) -> Result<State, SweepError> {
+    check_out(out)?;
+    let journal_path = journal_of(out);
+    if let Some(batch) = finished(plan, options, out)? {
+        // Left by a kill between the last two steps.
+        Journal::remove(&journal_path)?;
+        return Ok(State::Finished(batch));
+    }
+    let (journal, rows) = Journal::open(&journal_path, &header(plan, options), options.fresh)?;
+    if options.fresh && out.exists() {
+        // Otherwise it would stand in the way when this sweep is resumed.
+        std::fs::remove_file(out).map_err(|error| SweepError::file(out, error))?;
+    }
+    Ok(State::Begun(Kept { journal: Some(journal), rows }))
 }
 
 pub(super) fn header(plan: &Plan, options: &SweepOptions<'_>) -> Header {
