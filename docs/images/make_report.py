@@ -25,7 +25,7 @@ def main():
     if executable is None or len(sys.argv) != 2:
         sys.exit("usage: make_report.py path/to/ropewalk   (needs chromium)")
     command = [str(Path(sys.argv[1]).resolve()), "compare", "scenarios/kuhn-2-200-45.toml",
-               "--schedulers", "round-robin,min-rtt,daps", "--set", "record.interval=1s", "--report"]  # fmt: skip
+               "--schedulers", "round-robin,min-rtt,daps", "--report"]  # fmt: skip
     with tempfile.TemporaryDirectory() as directory:
         report = Path(directory) / "kuhn.html"
         (Path(directory) / "scenarios").symlink_to(ROOT / "scenarios")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ropewalk import _html
 from ropewalk import _ropewalk as native
+from ropewalk._document import Document
 from ropewalk._run import Run
 from ropewalk._scenario import Scenario, resolve
 from ropewalk._table import Table
@@ -102,14 +103,13 @@ def _changes(
     if schedulers is not None or len(vary) != 1:
         raise ValueError("give either schedulers, or vary with exactly one key")
     (key, values), *_ = vary.items()
-    # The last part of a key says enough: what varies is one key.
-    changes = {f"{key.rsplit('.')[-1]} {value}": {key: value} for value in values}
+    changes = {f"{key} {value}": {key: value} for value in values}
     if isinstance(values, str) or not changes:
         raise ValueError(f"vary={dict(vary)!r}: give a list of values, at least one")
     return changes
 
 
-class Comparison:
+class Comparison(Document):
     """Runs side by side; in a notebook it shows itself.
 
     ``for one in comparison`` goes through the runs that did not fail; ``comparison["daps"]`` is
@@ -125,7 +125,7 @@ class Comparison:
     table: Table
     """One row per variant: ``label``, ``runs``, and mean and ``..._half_width`` of the 95 %
     confidence interval of ``goodput_bps``, ``share_of_bound``, ``receive_buffer_max_bytes``,
-    ``blocked_s``, ``blocking_time_p99_s``, ``app_delay_mean_s``, ``app_delay_p99_s`` and
+    ``blocked_s``, ``blocked_share`` (of the time), ``blocking_time_p99_s``, ``app_delay_mean_s``, ``app_delay_p99_s`` and
     ``spurious_retransmissions``; null where it is not known. Failed runs do not count."""
 
     def __init__(self, document: str, runs: list[native.Run | None], title: str) -> None:
@@ -156,15 +156,6 @@ class Comparison:
             if one.label == label and one.run is not None:
                 return one.run
         raise KeyError(f"no run {label!r}; there are: {', '.join(self.labels)}")
-
-    def json(self) -> str:
-        """The comparison as the command ``ropewalk compare --json`` prints it."""
-        return self._json
-
-    def to_dict(self) -> dict[str, Any]:
-        """The comparison as plain dicts, lists and numbers, a new copy each time."""
-        document: dict[str, Any] = json.loads(self._json)
-        return document
 
     def plot(self) -> Figure:
         """Draw goodput, buffer and delay of the variants as bars; needs matplotlib.

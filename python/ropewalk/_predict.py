@@ -11,6 +11,7 @@ from typing import Any
 
 from ropewalk import _html
 from ropewalk import _ropewalk as native
+from ropewalk._document import Document
 from ropewalk._results import record
 from ropewalk._scenario import Scenario, resolve
 
@@ -47,7 +48,7 @@ class PeriodPrediction:
     """Packets of all paths in one period."""
 
 
-class Prediction:
+class Prediction(Document):
     """What the models say; what a model cannot say is None, and :attr:`notes` tells why."""
 
     schema: str
@@ -76,15 +77,6 @@ class Prediction:
         if parsed["period"] is not None:
             parsed["period"] = record(PeriodPrediction, parsed["period"])
         vars(self).update(parsed)
-
-    def json(self) -> str:
-        """The prediction as the command ``ropewalk predict --json`` prints it."""
-        return self._json
-
-    def to_dict(self) -> dict[str, Any]:
-        """The prediction as plain dicts, lists and numbers, a new copy each time."""
-        document: dict[str, Any] = json.loads(self._json)
-        return document
 
     def __repr__(self) -> str:
         limit = _html.si(self.flow_control_bound_bps, "bit/s")

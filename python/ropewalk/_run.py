@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ropewalk import _html
 from ropewalk import _ropewalk as native
+from ropewalk._document import Document
 from ropewalk._results import (
     Delays,
     EngineFigures,
@@ -74,7 +75,7 @@ def run(
     return Run(native.run(checked, series, sequence), Path(checked.name).stem)
 
 
-class Run:
+class Run(Document):
     """A finished run: the figures as attributes, the series as a table, plots and a report.
 
     Rates are bits per second of user data, sizes bytes, times seconds, over the measured
@@ -176,20 +177,11 @@ class Run:
 
         None unless the scenario records them: ``set={"record.decisions": True}``. Each is a dict
         with ``at_s``, ``chunk``, ``action`` (``send``, ``copies``, ``wait``, ``blocked``),
-        ``sent_on``, ``position``, ``until_s``, ``reason``, ``sentence``, ``sendable`` and
+        ``sent_on``, ``position``, ``until_s``, ``reason``, ``sentence``, ``known``, ``sendable`` and
         ``paths``, what the scheduler saw.
         """
         explanation = self._native.explanation()
         return None if explanation is None else json.loads(explanation)["decisions"]
-
-    def json(self) -> str:
-        """The result as the command ``ropewalk run --json`` prints it."""
-        return self._json
-
-    def to_dict(self) -> dict[str, Any]:
-        """The result as plain dicts, lists and numbers, a new copy each time."""
-        document: dict[str, Any] = json.loads(self._json)
-        return document
 
     def plot(self) -> Figure:
         """Draw data, rates, buffer and windows over time; needs matplotlib.

@@ -2,7 +2,8 @@
 
 Arguments that describe paths have the paths on their *last* axis: ``rate_bps=[1e6, 2e6]`` is one
 case of two paths, an array of shape (1000, 2) is a thousand cases. Arguments of a whole case
-(``packet_bytes``, ``receive_buffer_bytes``) have the shape of the cases. Everything broadcasts as
+(``packet_bytes``, ``receive_buffer_bytes``) have the shape of the cases. Functions of a single path
+(``markov``, ``renewal``, ``pftk_bps``, ``mathis_bps``) go element by element. Everything broadcasts as
 in NumPy, and a single case gives a plain number. Numbers that make no sense raise
 :class:`~ropewalk.ModelError`, which names the first bad case.
 """
@@ -16,22 +17,52 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ropewalk import _ropewalk as native
+from ropewalk._arrays import Answer, elementwise, floats, in_a_row, plain
+from ropewalk._optimise import (
+    Allocation,
+    LeastBuffer,
+    allocate_windows,
+    allocate_windows_in_multiples,
+    least_buffer,
+)
+from ropewalk._throughput import (
+    LossModel,
+    Markov,
+    Renewal,
+    loss_free_bps,
+    markov,
+    markov_table_bps,
+    mathis_bps,
+    pftk_bps,
+    renewal,
+)
 from ropewalk.errors import ModelError
 
 __all__ = [
+    "Allocation",
     "FlowControlBound",
+    "LeastBuffer",
+    "LossModel",
+    "Markov",
     "Period",
+    "Renewal",
+    "allocate_windows",
+    "allocate_windows_in_multiples",
     "asymmetry",
     "blocking_time_max_s",
     "blocking_time_two_paths_s",
     "flow_control_bound",
+    "least_buffer",
+    "loss_free_bps",
+    "markov",
+    "markov_table_bps",
+    "mathis_bps",
     "packets_per_period",
+    "pftk_bps",
     "receive_buffer_min_bytes",
     "receive_order",
+    "renewal",
 ]
-
-#: A plain number for a single case, else an array with the shape of the cases.
-Answer = float | NDArray[np.float64]
 
 #: Bytes of a SACK on the wire without gap blocks (RFC 791, RFC 9260 Section 3.3.4).
 SACK_BYTES = 48.0
@@ -90,7 +121,7 @@ def blocking_time_max_s(
     cases = _Cases(rate_bps, rtt_s, forward_delay_s, None, sizes=[packet_bytes])
     out = cases.answers()
     native.blocking_time_max_s(cases.paths, cases.buffers, cases.sizes[0], out.reshape(-1))
-    return _plain(out)
+    return plain(out)
 
 
 def receive_buffer_min_bytes(rate_bps: ArrayLike, rtt_s: ArrayLike) -> Answer:
@@ -112,7 +143,7 @@ def receive_buffer_min_bytes(rate_bps: ArrayLike, rtt_s: ArrayLike) -> Answer:
     cases = _Cases(rate_bps, rtt_s, None, None, sizes=[])
     out = cases.answers()
     native.receive_buffer_min_bytes(cases.paths, cases.buffers, out.reshape(-1))
-    return _plain(out)
+    return plain(out)
 
 
 def flow_control_bound(
@@ -160,7 +191,7 @@ def flow_control_bound(
         whole_packets,
         (bound.reshape(-1), windows.reshape(-1), shares.reshape(-1), spare.reshape(-1)),
     )
-    return FlowControlBound(_plain(bound), windows, shares, _plain(spare))
+    return FlowControlBound(plain(bound), windows, shares, plain(spare))
 
 
 def blocking_time_two_paths_s(
@@ -182,9 +213,9 @@ def blocking_time_two_paths_s(
         A number out of range.
     """
     given = (slow_rate_bps, slow_rtt_s, fast_rate_bps, fast_rtt_s, packet_bytes)
-    arguments, out = _elementwise(*given)
+    arguments, out = elementwise(*given)
     native.blocking_time_two_paths_s(arguments, out.reshape(-1))
-    return _plain(out)
+    return plain(out)
 
 
 def asymmetry(
@@ -199,9 +230,9 @@ def asymmetry(
     ModelError
         A number that is not above 0.
     """
-    arguments, out = _elementwise(rate_0_bps, rtt_0_s, rate_1_bps, rtt_1_s)
+    arguments, out = elementwise(rate_0_bps, rtt_0_s, rate_1_bps, rtt_1_s)
     native.asymmetry(arguments, out.reshape(-1))
-    return _plain(out)
+    return plain(out)
 
 
 def receive_order(delays: Sequence[int], period_ticks: int) -> list[int]:
@@ -266,9 +297,9 @@ class _Cases:
         sizes: list[ArrayLike],
     ) -> None:
         given = [rate_bps, rtt_s, forward_delay_s, reverse_rate_bps]
-        columns = [None if each is None else _floats(each) for each in given]
+        columns = [None if each is None else floats(each) for each in given]
         flat = [np.atleast_1d(each) for each in columns if each is not None]
-        of_case = [_floats(each) for each in sizes]
+        of_case = [floats(each) for each in sizes]
         # A size has no axis of paths: it gets one of length 1, so that all broadcast together.
         shape = np.broadcast_shapes(*(each.shape for each in flat), *((*s.shape, 1) for s in of_case))
         self.shape = shape[:-1]
@@ -276,34 +307,17 @@ class _Cases:
         if self.paths == 0:
             raise ModelError("0 path(s) given: the last axis has one entry per path")
         rate, rtt, delay, reverse = (
-            None if each is None else _flat(each, shape) for each in columns
+            None if each is None else in_a_row(each, shape) for each in columns
         )
         assert rate is not None and rtt is not None
         self.buffers = (rate, rtt, delay, reverse)
-        self.sizes = [_flat(each, self.shape) for each in of_case]
+        self.sizes = [in_a_row(each, self.shape) for each in of_case]
 
     def answers(self) -> NDArray[np.float64]:
         return np.empty(self.shape)
 
     def answers_per_path(self) -> NDArray[np.float64]:
         return np.empty((*self.shape, self.paths))
-
-
-def _elementwise(
-    *arguments: ArrayLike,
-) -> tuple[list[NDArray[np.float64]], NDArray[np.float64]]:
-    """The arguments as flat columns of one length, and room for the answers in their shape."""
-    arrays = np.broadcast_arrays(*(_floats(each) for each in arguments))
-    return [np.array(each).reshape(-1) for each in arrays], np.empty(arrays[0].shape)
-
-
-def _flat(values: NDArray[np.float64], shape: tuple[int, ...]) -> NDArray[np.float64]:
-    """The values broadcast to a shape, then in a row: the native half knows no shapes."""
-    return np.array(np.broadcast_to(values, shape)).reshape(-1)
-
-
-def _floats(values: ArrayLike) -> NDArray[np.float64]:
-    return np.asarray(values, dtype=np.float64)
 
 
 def _counts(name: str, values: Any) -> list[int]:
@@ -314,7 +328,3 @@ def _counts(name: str, values: Any) -> list[int]:
         raise ModelError(f"{name}={values!r}: a count cannot be negative")
     counts: list[int] = array.tolist()
     return counts
-
-
-def _plain(answers: NDArray[np.float64]) -> Answer:
-    return float(answers) if answers.ndim == 0 else answers

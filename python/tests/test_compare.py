@@ -48,10 +48,10 @@ def test_the_number_of_threads_does_not_show(scenario: rw.Scenario) -> None:
 def test_values_of_any_key_can_be_compared(scenario: rw.Scenario) -> None:
     sizes = ["30 kB", "120 kB"]
     comparison = rw.compare(scenario, vary={"transfer.receive_buffer": sizes})
-    assert comparison.labels == ["receive_buffer 30 kB", "receive_buffer 120 kB"]
+    assert comparison.labels == ["transfer.receive_buffer 30 kB", "transfer.receive_buffer 120 kB"]
     small, large = comparison
     assert small.goodput_bps < large.goodput_bps
-    assert comparison["receive_buffer 120 kB"] is large
+    assert comparison["transfer.receive_buffer 120 kB"] is large
     # A single run says nothing about its spread.
     assert np.isnan(comparison.table["goodput_bps_half_width"]).all()
 

@@ -128,9 +128,46 @@ def test_every_chart_has_words_and_every_table_a_caption(browser, pages, page):
 @needs_browser
 def test_points_of_each_chart_are_those_of_the_data(browser, pages):
     browser.open(pages["run"], 1280, 900, "light")
-    # Sequence: 300 arrivals and 300 releases. Then 200 samples each of: two paths, goodput (and the two ends of the
-    # limit); occupancy and window; two round trips less one null; window and in flight of two paths.
-    assert status(browser)["points"] == [600, 602, 400, 399, 800]
+    # Sequence: 300 arrivals and 300 releases. Rates: 200 samples of 0.5 s in stretches of four round trips of the slow
+    # path, which is two samples, of two paths and goodput, and the two ends of the limit. Then 200 samples each of:
+    # occupancy and window; two round trips less one null; window and in flight of two paths.
+    assert status(browser)["points"] == [600, 302, 400, 399, 800]
+    notes = browser.evaluate("[...document.querySelectorAll('.chart .note')].map((n) => n.textContent)")
+    assert any("the mean over 1\u202fs" in note for note in notes), notes
+
+
+@needs_browser
+def test_a_rate_over_a_stretch_is_the_mean_of_its_samples(browser, pages):
+    browser.open(pages["run"], 1280, 900, "light")
+    assert browser.evaluate("Ropewalk.bins.means([1, 3, null, 5, 7], 2)") == [2, 5, 7]
+    assert browser.evaluate("Ropewalk.bins.ends([1, 2, 3, 4, 5], 2)") == [2, 4, 5]
+
+
+@needs_browser
+def test_a_sequence_that_was_cut_says_where(browser, tmp_path):
+    report = fixtures.run_report()
+    page = tmp_path / "cut.html"
+    for cut, said in [(None, False), (1.25, True)]:
+        report["runs"][0]["sequence"] = {**report["runs"][0]["sequence"], "cut_s": cut}
+        page.write_text(fill(report), encoding="utf-8")
+        browser.open(page, 1280, 900, "light")
+        text = browser.evaluate("document.querySelector('.chart .note').textContent")
+        assert ("Cut at 1.25\u202fs" in text) is said, text
+
+
+@needs_browser
+@pytest.mark.parametrize(("width", "names", "leaning"), [(1280, 3, False), (1280, 12, True), (400, 3, False), (400, 12, True)])
+def test_names_on_an_axis_lean_where_they_would_run_into_each_other(browser, tmp_path, width, names, leaning):
+    series = {"name": "a", "source": "simulated", "style": "bars", "x": [f"{i}-{i}-case" for i in range(names)], "y": [1] * names}
+    figure = {"id": "f", "paper": "p", "title": "t", "x_label": "", "y_label": "", "series": [series]}
+    page = tmp_path / "names.html"
+    half = {**figure, "id": "g"}
+    figures = [figure, half] if width > 400 else [figure]
+    page.write_text(fill({**fixtures.head("reproduce", "Names", ""), "figures": figures, "rows": []}), encoding="utf-8")
+    browser.open(page, width, 900, "light")
+    # Leaning names take of the plot's height what upright ones take of its width.
+    height = browser.evaluate("document.querySelector('.u-over').clientHeight")
+    assert (height < 225) is leaning, height
 
 
 @needs_browser
@@ -194,7 +231,7 @@ def test_arrow_keys_walk_along_a_chart(browser, pages):
     browser.evaluate("document.querySelectorAll('.plot')[1].dispatchEvent(new KeyboardEvent('keydown', {key: 'ArrowRight'}))")
     browser.evaluate("new Promise((done) => requestAnimationFrame(done))")
     where = browser.evaluate("[...document.querySelectorAll('.legend-where')].map((w) => w.textContent)")
-    assert where[1:] == ["0.5\u202fs"] * 4  # the other charts of the run follow
+    assert where[1:] == ["1\u202fs"] * 4  # one stretch of the rates; the other charts of the run follow
 
 
 @needs_browser

@@ -14,6 +14,9 @@
   const FONT = '12px system-ui, -apple-system, "Segoe UI", Roboto, sans-serif';
   const ZOOM_EVENTS = ["mousedown", "mouseup", "dblclick"];
   const PRINT_WIDTH = 660;
+  const PX_OF_CHAR = 7;
+  // What the y axis and the margin take of a chart's width, about.
+  const AXIS_ROOM = 75;
   // Every chart on the page, with its description.
   const live = new Map();
 
@@ -76,8 +79,20 @@
       ticks: { stroke: colour("--grid"), width: 1, size: 5 },
       values: (u, splits) => splits.map(text),
     };
-    if (side === "x") return { ...common, size: 32, space: 60, ...(words ? { incrs: [1], space: 24 } : {}) };
+    if (side === "x") return { ...common, size: 32, space: 60, ...(words ? wordy(words) : {}) };
     return { ...common, size: axisWidth, space: 34, gap: 6 };
+  }
+
+  // Words that would run into each other lean; where even leaning ones would, they stand upright.
+  function wordy(words) {
+    const longest = Math.max(...words.map((word) => PX_OF_CHAR * String(word).length));
+    const angle = (u) => {
+      const room = (u.width - AXIS_ROOM) / (words.length + 0.2);
+      if (longest + 10 <= room) return 0;
+      return room >= 22 ? -45 : -90;
+    };
+    const height = (u) => 20 + Math.max(12, longest * Math.sin((-angle(u) * Math.PI) / 180));
+    return { incrs: [1], space: 10, rotate: angle, size: (u) => Math.ceil(height(u)) };
   }
 
   // As wide as the longest tick needs; about 7 px a character at 12 px.

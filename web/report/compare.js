@@ -6,8 +6,8 @@
   const SHOWN_AT_FIRST = 6;
 
   const OVERLAYS = [
-    { key: "goodput_bps", title: "Goodput", label: "Rate", kind: "rate", wide: true },
-    { key: "receive_buffer_bytes", title: "Receive buffer occupancy", label: "Bytes", kind: "bytes" },
+    { key: "goodput_bps", title: "Goodput", label: "Rate", kind: "rate", wide: true, means: true },
+    { key: "receive_buffer_bytes", title: "Receive buffer occupancy", label: "Bytes", kind: "bytes", means: true },
     { key: "delivered_bytes", title: "Delivered in order", label: "Bytes", kind: "bytes" },
   ];
 
@@ -23,12 +23,18 @@
   }
 
   function overlay(kind, runs, labels) {
+    const count = kind.means ? rw.bins.samples(runs) : 1;
+    const drawn = (run) => {
+      const series = run.series || {};
+      if (count === 1) return [series.time_s, series[kind.key]];
+      return [rw.bins.ends(series.time_s, count), rw.bins.means(series[kind.key], count)];
+    };
     return {
       title: kind.title,
+      note: kind.means ? rw.bins.note(runs, count) : null,
       x: { label: "Time", kind: "time", tight: true },
       y: { label: kind.label, kind: kind.kind, fromZero: true },
-      series: runs.map((run, i) => rw.run.line(labels[i], run.series && run.series.time_s, run.series && run.series[kind.key],
-        { ...rw.paint.look(i), hidden: i >= SHOWN_AT_FIRST })),
+      series: runs.map((run, i) => rw.run.line(labels[i], ...drawn(run), { ...rw.paint.look(i), hidden: i >= SHOWN_AT_FIRST })),
       sync: { key: "compare", zoom: true },
     };
   }

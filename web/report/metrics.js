@@ -29,6 +29,17 @@
   const headline = [GOODPUT, SHARE, PEAK, DELAY];
   const comparison = [GOODPUT, SHARE, PEAK, BLOCKED, WAIT, DELAY_MEAN, DELAY, DISORDER, SPURIOUS];
 
+  // How a time per packet is spread.
+  const spread = (title, key, means) => ({
+    title,
+    metrics: [
+      metric(`${key}.mean`, "Mean", "time", "low", means),
+      metric(`${key}.p50`, "Median", "time", "low", ""),
+      metric(`${key}.p99`, "p99", "time", "low", ""),
+      metric(`${key}.max`, "Largest", "time", "low", ""),
+    ],
+  });
+
   const detail = [
     { title: "Transfer", metrics: [GOODPUT, BOUND, SHARE, SPURIOUS] },
     {
@@ -42,24 +53,8 @@
         metric("out_of_order.max_bytes", "Out of order, peak", "bytes", "low", "peak of stored bytes"),
       ],
     },
-    {
-      title: "Blocking time per packet",
-      metrics: [
-        metric("blocking_time_s.mean", "Mean", "time", "low", "arrival to in-order delivery"),
-        metric("blocking_time_s.p50", "Median", "time", "low", ""),
-        metric("blocking_time_s.p99", "p99", "time", "low", ""),
-        metric("blocking_time_s.max", "Largest", "time", "low", ""),
-      ],
-    },
-    {
-      title: "Delay per packet",
-      metrics: [
-        metric("app_delay_s.mean", "Mean", "time", "low", "first transmission to in-order delivery"),
-        metric("app_delay_s.p50", "Median", "time", "low", ""),
-        metric("app_delay_s.p99", "p99", "time", "low", ""),
-        metric("app_delay_s.max", "Largest", "time", "low", ""),
-      ],
-    },
+    spread("Blocking time per packet", "blocking_time_s", "arrival to in-order delivery"),
+    spread("Delay per packet", "app_delay_s", "first transmission to in-order delivery"),
     {
       title: "Engine",
       metrics: [

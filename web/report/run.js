@@ -19,9 +19,11 @@
       name: p.name, x: list(p.time_s), y: list(p.seq), style: "points", size: 5, ...pathLook(i),
     }));
     const delivered = sequence.delivered || {};
+    const cut = rw.format.isNumber(sequence.cut_s)
+      ? ` Cut at ${rw.format.value(sequence.cut_s, "time")}: more arrivals than a plot can show.` : "";
     return {
       title: "Sequence over time",
-      note: "Each dot is the arrival of a packet; the line is what the application has received in order. Dots above the line wait in the buffer.",
+      note: "Each dot is the arrival of a packet; the line is what the application has received in order. Dots above the line wait in the buffer." + cut,
       x: TIME,
       y: { label: "Sequence number", kind: "number" },
       series: [{ name: "in order", x: list(delivered.time_s), y: list(delivered.seq), style: "step", colour: "--ink", width: 1.25 }, ...arrivals],
@@ -32,17 +34,20 @@
 
   function throughput(series, run, base) {
     const bound = at(run.result, "flow_control_bound_bps");
-    const time = list(series.time_s);
+    const count = rw.bins.samples([run]);
+    const time = rw.bins.ends(series.time_s, count);
+    const rate = (values) => rw.bins.means(values, count);
     const limit = rw.format.isNumber(bound) && time.length
       ? [line("physical limit", [time[0], time[time.length - 1]], [bound, bound], { colour: "--muted", dash: [4, 4], width: 1.25 })]
       : [];
     return {
       ...base,
       title: "Throughput and goodput",
+      note: rw.bins.note([run], count),
       y: { label: "Rate", kind: "rate", fromZero: true },
       series: [
-        ...list(series.paths).map((p, i) => line(p.name, time, p.throughput_bps, pathLook(i))),
-        line("goodput", time, series.goodput_bps, { colour: "--ink", width: 2.25 }),
+        ...list(series.paths).map((p, i) => line(p.name, time, rate(p.throughput_bps), pathLook(i))),
+        line("goodput", time, rate(series.goodput_bps), { colour: "--ink", width: 2.25 }),
         ...limit,
       ],
     };

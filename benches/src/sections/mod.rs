@@ -2,6 +2,7 @@
 
 mod daps;
 mod many;
+mod models;
 mod ns2;
 mod random;
 mod speed;
@@ -50,7 +51,7 @@ const fn section(
 }
 
 /// All of them, in the order of the report. What measures time comes last but runs alone.
-pub const SECTIONS: [Section; 6] = [
+pub const SECTIONS: [Section; 7] = [
     section("ns2", "round robin against ns-2", ns2::measure),
     section(
         "daps",
@@ -60,5 +61,6 @@ pub const SECTIONS: [Section; 6] = [
     section("random", "random scenarios: bundle against best single path", random::measure),
     section("speed", "delivered packets per CPU second, beside ns-2", speed::measure),
     section("many", "a thousand associations over one bottleneck", many::measure),
+    section("models", "throughput models and the window optimiser", models::measure),
     section("startup", "from the command line to the result", startup::measure),
 ];

@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use ropewalk_scenario::{Scenario, SchedulerName};
+use ropewalk_scenario::{Override, Scenario, SchedulerName};
 
 use crate::failure::Failure;
 
 /// Which scenario, and what is changed in it.
 #[derive(Clone, Debug, Args)]
-pub struct ScenarioArgs {
+pub struct FileArgs {
     /// Scenario file (TOML)
     pub scenario: PathBuf,
     /// Change a key before the file is checked; may be repeated, and the last one wins
@@ -18,28 +18,27 @@ pub struct ScenarioArgs {
     /// Root of all randomness, instead of transfer.seed
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub seed: Option<u64>,
-    /// Scheduler, instead of transfer.scheduler
-    #[arg(long, value_name = "NAME", value_parser = str::parse::<SchedulerName>)]
-    pub scheduler: Option<SchedulerName>,
 }
 
-impl ScenarioArgs {
-    /// Reads and checks the scenario with all changes.
-    ///
-    /// # Errors
-    /// Everything that is wrong with it.
-    pub fn load(&self) -> Result<Scenario, Failure> {
-        self.load_with(&[])
-    }
+/// The same with one scheduler.
+#[derive(Clone, Debug, Args)]
+pub struct ScenarioArgs {
+    #[command(flatten)]
+    file: FileArgs,
+    /// Scheduler, instead of transfer.scheduler
+    #[arg(long, value_name = "NAME", value_parser = str::parse::<SchedulerName>)]
+    scheduler: Option<SchedulerName>,
+}
 
-    /// The same with `more` overrides after those of the command line.
+impl FileArgs {
+    /// Reads and checks the scenario with all changes, and with `more` after those of `--set`.
     ///
     /// # Errors
     /// Everything that is wrong with it.
-    pub fn load_with(&self, more: &[String]) -> Result<Scenario, Failure> {
-        let scheduler = self.scheduler.map(|name| format!("transfer.scheduler={name}"));
-        let sets: Vec<&String> = self.sets.iter().chain(&scheduler).chain(more).collect();
-        let mut scenario = Scenario::load_with(&self.scenario, &sets)?;
+    pub fn load_with(&self, more: &[Override<'_>]) -> Result<Scenario, Failure> {
+        let sets = self.sets.iter().map(|change| Override { option: "--set", change });
+        let all: Vec<Override<'_>> = sets.chain(more.iter().copied()).collect();
+        let mut scenario = Scenario::load_overridden(&self.scenario, &all)?;
         // Not by an override: TOML's integers end where half of the seeds begin.
         scenario.transfer.seed = self.seed.unwrap_or(scenario.transfer.seed);
         Ok(scenario)
@@ -52,6 +51,23 @@ impl ScenarioArgs {
     }
 }
 
+impl ScenarioArgs {
+    /// Reads and checks the scenario with all changes.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn load(&self) -> Result<Scenario, Failure> {
+        let name = self.scheduler.map(|name| format!("transfer.scheduler={name}"));
+        let change = name.as_deref().map(|change| Override { option: "--scheduler", change });
+        self.file.load_with(change.as_slice())
+    }
+
+    /// The scenario's name for headings: the file name without its ending.
+    pub fn title(&self) -> String {
+        self.file.title()
+    }
+}
+
 /// The command line as it could be typed again, for reports.
 pub fn command_line() -> String {
     let words = std::env::args_os().skip(1).map(|word| quoted(&word.to_string_lossy()));
@@ -59,7 +75,7 @@ pub fn command_line() -> String {
 }
 
 /// A word as a shell takes it.
-fn quoted(word: &str) -> String {
+pub fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=,:+%@[]".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
         return word.to_owned();

@@ -13,6 +13,7 @@ use ropewalk_lab::report::{Report, ReportKind, ReportRun};
 use ropewalk_scenario::Scenario;
 
 use crate::args::command_line;
+use crate::console::Console;
 use crate::failure::Failure;
 
 /// How much of a run its sequence-time plot shows.
@@ -35,6 +36,7 @@ pub struct OutputFiles {
 /// Files that can be written, as far as can be told beforehand.
 #[derive(Clone, Debug)]
 pub struct CheckedFiles {
+    console: Console,
     report: Option<PathBuf>,
     out: Option<(PathBuf, SeriesFormat)>,
 }
@@ -44,17 +46,10 @@ impl OutputFiles {
     ///
     /// # Errors
     /// An ending that says no format, or a directory that is not there.
-    pub fn check(&self) -> Result<CheckedFiles, Failure> {
-        if let Some(path) = &self.report {
-            check_place("--report", path)?;
-            let html = path.extension().is_some_and(|e| e == "html" || e == "htm");
-            if !html {
-                let message = format!("--report {}: a report is an HTML page", path.display());
-                return Err(Failure::input(message, "end the file's name in .html"));
-            }
-        }
+    pub fn check(&self, console: Console) -> Result<CheckedFiles, Failure> {
+        self.report.as_deref().map_or(Ok(()), check_report)?;
         let out = self.out.as_ref().map(|path| with_format(path)).transpose()?;
-        Ok(CheckedFiles { report: self.report.clone(), out })
+        Ok(CheckedFiles { console, report: self.report.clone(), out })
     }
 }
 
@@ -63,6 +58,30 @@ fn with_format(path: &Path) -> Result<(PathBuf, SeriesFormat), Failure> {
     let format = SeriesFormat::from_path(path)
         .map_err(|e| Failure::input(format!("--out {}: {e}", path.display()), e.help()))?;
     Ok((path.to_owned(), format))
+}
+
+/// Finds what is wrong with the place of a report before anything runs.
+///
+/// # Errors
+/// An ending that is not HTML's, or a directory that is not there.
+pub fn check_report(path: &Path) -> Result<(), Failure> {
+    check_place("--report", path)?;
+    if path.extension().is_some_and(|ending| ending == "html" || ending == "htm") {
+        return Ok(());
+    }
+    let message = format!("--report {}: a report is an HTML page", path.display());
+    Err(Failure::input(message, "end the file's name in .html"))
+}
+
+/// Writes a report whose place was checked.
+///
+/// # Errors
+/// If it cannot be written.
+pub fn save_report(path: &Path, report: &Report, console: Console) -> Result<(), Failure> {
+    write_atomically(path, report.to_html().as_bytes())
+        .map_err(|error| failed("--report", path, error))?;
+    console.note(format_args!("report: {}", path.display()));
+    Ok(())
 }
 
 fn check_place(option: &str, path: &Path) -> Result<(), Failure> {
@@ -142,10 +161,7 @@ impl CheckedFiles {
         let Some(path) = &self.report else { return Ok(()) };
         let mut report = Report::new(title, kind, VERSION.to_owned(), command_line());
         report.runs = runs();
-        write_atomically(path, report.to_html().as_bytes())
-            .map_err(|error| failed("--report", path, error))?;
-        eprintln!("report: {}", path.display());
-        Ok(())
+        save_report(path, &report, self.console)
     }
 }
 
@@ -159,4 +175,24 @@ fn origin(scenario: &Scenario, run: &Run) -> SeriesOrigin {
 
 fn failed(option: &str, path: &Path, error: impl core::fmt::Display) -> Failure {
     Failure::Run(format!("{option} {} cannot be written: {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_needs_a_directory_and_the_ending_of_a_page() {
+        for (path, said) in [
+            ("/no/such/place/a.html", "no directory"),
+            ("a.pdf", "HTML page"),
+            (".", "it is a directory"),
+        ] {
+            assert!(
+                check_report(Path::new(path)).unwrap_err().to_string().contains(said),
+                "{path}"
+            );
+        }
+        assert!(check_report(Path::new("a.html")).is_ok());
+    }
 }

@@ -5,18 +5,21 @@
 
 mod args;
 mod commands;
+mod console;
 mod failure;
 mod files;
 mod output;
 mod printer;
 mod progress;
 mod table;
+mod vary;
 
 use std::process::ExitCode;
 
 use clap::Parser;
 
 use crate::commands::Command;
+use crate::console::Console;
 
 /// Simulates, predicts and explains multipath transport.
 #[derive(Debug, Parser)]
@@ -29,10 +32,14 @@ use crate::commands::Command;
 struct Cli {
     #[command(subcommand)]
     command: Command,
+    /// Write nothing but errors to stderr: no progress bar, no notes
+    #[arg(long, short, global = true)]
+    quiet: bool,
 }
 
 fn main() -> ExitCode {
-    match commands::execute(Cli::parse().command) {
+    let Cli { command, quiet } = Cli::parse();
+    match commands::execute(command, Console::new(quiet)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             eprintln!("{failure}");

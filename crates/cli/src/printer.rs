@@ -15,11 +15,14 @@ fn digits(value: f64) -> String {
 fn scaled(value: f64, units: &[(f64, &str)]) -> String {
     let fits = |(worth, _): &&(f64, &str)| value.abs() >= *worth;
     let (worth, unit) = units.iter().find(fits).or(units.last()).expect("a unit");
-    if value == 0.0 { format!("0 {unit}") } else { format!("{} {unit}", digits(value / worth)) }
+    format!("{} {unit}", digits(value / worth))
 }
 
 /// A rate in bit/s.
 pub fn rate(bps: f64) -> String {
+    if bps == 0.0 {
+        return "0 bit/s".to_owned();
+    }
     scaled(bps, &[(1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s")])
 }
 
@@ -33,7 +36,10 @@ pub fn size(bytes: f64) -> String {
 
 /// A time in seconds.
 pub fn time(seconds: f64) -> String {
-    scaled(seconds, &[(1.0, "s"), (1e-3, "ms"), (1e-6, "us")])
+    if seconds == 0.0 {
+        return "0 s".to_owned();
+    }
+    scaled(seconds, &[(1.0, "s"), (1e-3, "ms"), (1e-6, "µs")])
 }
 
 /// A time in seconds, or a dash if it is not known.
@@ -76,8 +82,8 @@ mod tests {
             (size(12.5), "12.50 B"),
             (time(0.0123), "12.30 ms"),
             (time(100.0), "100.0 s"),
-            (time(4.2e-7), "0.420 us"),
-            (time(0.0), "0 us"),
+            (time(4.2e-7), "0.420 µs"),
+            (time(0.0), "0 s"),
             (percent(0.9312), "93.1 %"),
             (time_or_dash(None), "-"),
         ] {

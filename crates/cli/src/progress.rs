@@ -1,6 +1,5 @@
 //! A progress bar on a terminal, for what takes longer than a second.
 
-use std::io::{IsTerminal, stderr};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
@@ -8,33 +7,56 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
+use crate::console::Console;
+
 /// Nobody needs a bar for what is over before they look.
 const SILENT_FIRST: Duration = Duration::from_secs(1);
 const REDRAW: Duration = Duration::from_millis(100);
+/// How finely a share is kept.
+const PARTS: u64 = 1_000_000;
+
+const SHARES: &str = "{msg} {wide_bar} {percent}%, {elapsed}, {eta} left";
+const STEPS: &str = "{msg} {wide_bar} {pos}/{len}, {elapsed}, {eta} left";
 
 /// How far a thing is, told from any thread.
 #[derive(Debug)]
 pub struct Progress {
     total: u64,
+    template: &'static str,
     done: AtomicU64,
 }
 
 impl Progress {
-    /// Nothing done of `total` steps; with a total of 0 only the time is shown.
-    pub const fn new(total: u64) -> Self {
-        Self { total, done: AtomicU64::new(0) }
+    /// Nothing done of `total` things.
+    pub const fn steps(total: u64) -> Self {
+        Self { total, template: STEPS, done: AtomicU64::new(0) }
     }
 
-    /// One more step is done.
+    /// Nothing done of a whole.
+    pub const fn share() -> Self {
+        Self { total: PARTS, template: SHARES, done: AtomicU64::new(0) }
+    }
+
+    /// One more thing is done.
     pub fn step(&self) {
         self.done.fetch_add(1, Ordering::Relaxed);
     }
+
+    /// This share of the whole is done, 0 to 1; what was done stays done.
+    pub fn tell(&self, share: f64) {
+        self.done.fetch_max((share * PARTS as f64) as u64, Ordering::Relaxed);
+    }
 }
 
-/// Does `work` on this thread. If stderr is a terminal and it takes longer than a second, a bar
-/// shows how far it is.
-pub fn with_bar<T>(label: &str, progress: &Progress, work: impl FnOnce() -> T) -> T {
-    if !stderr().is_terminal() {
+/// Does `work` on this thread. If somebody looks at stderr and it takes longer than a second, a
+/// bar shows how far it is.
+pub fn with_bar<T>(
+    console: Console,
+    label: &str,
+    progress: &Progress,
+    work: impl FnOnce() -> T,
+) -> T {
+    if !console.has_viewer() {
         return work();
     }
     thread::scope(|scope| {
@@ -52,7 +74,7 @@ fn draw_until_over(label: &str, progress: &Progress, wait: &Receiver<()>) {
     if !goes_on(SILENT_FIRST) {
         return;
     }
-    let bar = bar(label, progress.total);
+    let bar = bar(label, progress);
     while goes_on(REDRAW) {
         bar.set_position(progress.done.load(Ordering::Relaxed));
         bar.tick();
@@ -60,14 +82,11 @@ fn draw_until_over(label: &str, progress: &Progress, wait: &Receiver<()>) {
     bar.finish_and_clear();
 }
 
-fn bar(label: &str, total: u64) -> ProgressBar {
-    let (bar, template) = if total == 0 {
-        (ProgressBar::new_spinner(), "{spinner} {msg} {elapsed}")
-    } else {
-        (ProgressBar::new(total), "{msg} {wide_bar} {pos}/{len} {elapsed}, {eta} left")
-    };
-    let style = ProgressStyle::with_template(template).expect("a template that a test tries");
-    bar.with_style(style).with_message(label.to_owned()).with_elapsed(SILENT_FIRST)
+fn bar(label: &str, progress: &Progress) -> ProgressBar {
+    let style =
+        ProgressStyle::with_template(progress.template).expect("a template that a test tries");
+    let bar = ProgressBar::new(progress.total).with_style(style);
+    bar.with_message(label.to_owned()).with_elapsed(SILENT_FIRST)
 }
 
 #[cfg(test)]
@@ -76,16 +95,25 @@ mod tests {
 
     #[test]
     fn the_result_of_the_work_comes_back_and_every_step_counts() {
-        let progress = Progress::new(3);
+        let progress = Progress::steps(3);
         let work = || (0..3).inspect(|_| progress.step()).sum::<u32>();
-        assert_eq!(with_bar("adding", &progress, work), 3);
+        assert_eq!(with_bar(Console::new(true), "adding", &progress, work), 3);
         assert_eq!(progress.done.load(Ordering::Relaxed), 3);
     }
 
     #[test]
+    fn a_share_never_falls() {
+        let progress = Progress::share();
+        for share in [0.25, 0.5, 0.4] {
+            progress.tell(share);
+        }
+        assert_eq!(progress.done.load(Ordering::Relaxed), PARTS / 2);
+    }
+
+    #[test]
     fn both_kinds_of_bar_have_a_valid_template() {
-        for total in [0, 7] {
-            assert_eq!(bar("x", total).length().unwrap_or(0), total);
+        for progress in [Progress::steps(7), Progress::share()] {
+            assert_eq!(bar("x", &progress).length(), Some(progress.total));
         }
     }
 }

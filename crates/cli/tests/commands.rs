@@ -133,6 +133,47 @@ fn compare_tries_every_scheduler_unless_told_otherwise() {
 }
 
 #[test]
+fn compare_says_what_was_run_and_beats_the_best_path_and_explains_its_headings() {
+    let room = Room::new("compare-text");
+    let more = ["--schedulers", "daps,backup", "--vary", "path.lte.rtt=60ms,200ms"];
+    let words = words("compare", "scenarios/wifi-lte.toml", "", &more);
+    let text = room.ropewalk(&words).good();
+    let text = text.stdout();
+    assert!(text.starts_with("wifi-lte: cmt-sctp, seed 1; 2 s with a warm-up of 0 s\n"), "{text}");
+    for part in
+        ["path.lte.rtt", "daps, 60ms", "backup, 200ms", "best path", "\nneedless ", "\nshut "]
+    {
+        assert!(text.contains(part), "no {part:?} in {text}");
+    }
+    let wide = text.lines().filter(|line| line.chars().count() > 100);
+    assert_eq!(wide.collect::<Vec<_>>(), [""; 0]);
+}
+
+#[test]
+fn quiet_leaves_nothing_beside_the_data() {
+    let room = Room::new("quiet");
+    let words = words("run", "scenarios/wifi-lte.toml", "", &["--quiet", "--report", "r.html"]);
+    let done = room.ropewalk(&words).good();
+    assert_eq!(done.stderr(), "");
+    assert!(done.stdout().contains("goodput"));
+    assert_eq!(room.left_behind(), ["r.html"]);
+}
+
+#[test]
+fn explain_counts_reasons_only_when_asked_and_of_the_association_asked_about() {
+    let room = Room::new("explain-summary");
+    let three = ["--first", "2", "--set", "world.associations=3", "--association", "2"];
+    let asked = [&three[..], &["--summary"]].concat();
+    for (more, summed) in [(&three[..], false), (&asked, true)] {
+        let words = words("explain", "scenarios/wifi-lte.toml", "", more);
+        let done = room.ropewalk(&words).good();
+        let text = done.stdout();
+        assert!(text.contains("association 2 of 0 to 2"), "{text}");
+        assert_eq!(text.contains("All decisions of the run"), summed, "{text}");
+    }
+}
+
+#[test]
 fn compare_varies_any_key_and_repeats_with_seeds() {
     let room = Room::new("compare-vary");
     let more = ["--vary", "transfer.receive_buffer=30kB,\"60 kB\"", "--seeds", "3", "--json"];
@@ -143,7 +184,7 @@ fn compare_varies_any_key_and_repeats_with_seeds() {
     assert_eq!(seeds, ["1", "2", "3", "1", "2", "3"]);
     let summary = document["summary"].as_array().expect("a summary");
     let labels: Vec<&Value> = summary.iter().map(|one| &one["label"]).collect();
-    assert_eq!(labels, ["receive_buffer 30kB", "receive_buffer 60 kB"]);
+    assert_eq!(labels, ["transfer.receive_buffer 30kB", "transfer.receive_buffer 60 kB"]);
     for one in summary {
         assert!(number(&one["goodput_bps"], "half_width") > 0.0, "{one}");
     }
@@ -212,6 +253,10 @@ fn reproduce_prints_rows_of_a_table_that_needs_no_simulation() {
     let rows = rows.as_array().expect("a list of rows");
     assert!(!rows.is_empty() && rows.iter().all(|row| row["verdict"] == "agrees"), "{rows:?}");
     room.ropewalk(&["reproduce", "nobody2099"]).refused(&["nobody2099", "--list"]);
+    let several = ["more than one", "kuhn2014/occupancy-small", "kuhn2014/occupancy-large"];
+    room.ropewalk(&["reproduce", "kuhn2014/occ"]).refused(&several);
+    let text = room.ropewalk(&["reproduce", "sarwar/table1"]).good();
+    assert!(text.stdout().starts_with("sarwar2013: "), "{}", text.stdout());
 }
 
 #[test]
@@ -221,6 +266,10 @@ fn schema_new_and_completions_print_what_they_promise() {
     let schema: Value = serde_json::from_str(schema.stdout()).expect("JSON");
     assert!(schema["properties"]["path"].is_object());
     room.ropewalk(&["new", "mine.toml"]).good();
+    std::fs::create_dir(room.file("it's here")).expect("a directory");
+    let made = room.ropewalk(&["new", "it's here"]).good();
+    let next = "next: ropewalk run 'it'\\''s here/scenario.toml'";
+    assert!(made.stderr().contains(next), "{}", made.stderr());
     room.ropewalk(&["run", "mine.toml", "--set", "transfer.duration=2 s"]).good();
     assert!(room.ropewalk(&["new"]).good().stdout().contains("[[path]]"));
     assert!(room.ropewalk(&["completions", "bash"]).good().stdout().contains("complete"));

@@ -28,10 +28,10 @@ fn wrong_input_is_refused_with_a_hint_and_leaves_nothing() {
         (&["run"], &["<SCENARIO>"]),
         (&["compare", FILE, "--schedulers", "daps,nobody"], &["nobody", "round-robin"]),
         (&["compare", FILE, "--vary", "transfer.seed"], &["transfer.seed", "for example"]),
-        (&["compare", FILE, "--scheduler", "daps"], &["--vary"]),
+        (&["compare", FILE, "--scheduler", "daps"], &["--schedulers"]),
         (
             &["compare", FILE, "--vary", "transfer.receive_buffer=30kB,x"],
-            &["transfer.receive_buffer", "= x", "--set"],
+            &["transfer.receive_buffer", "= x", "--> --vary transfer.receive_buffer=x"],
         ),
     ];
     for (words, hints) in cases {
@@ -45,10 +45,15 @@ fn wrong_input_is_refused_with_a_hint_and_leaves_nothing() {
 #[test]
 fn wrong_questions_to_explain_are_refused_with_what_would_be_right() {
     let room = Room::new("refused-explain");
-    let cases: [(&[&str], &[&str]); 4] = [
+    let cases: [(&[&str], &[&str]); 9] = [
         (&["--path", "wlan"], &["wlan", "valid: wifi, lte"]),
         (&["--at", "soon"], &["soon", "--at '2.5 s'"]),
         (&["--at", "1 s", "--chunk", "3"], &["cannot be used with"]),
+        (&["--at", "2.5"], &["2.5", "has no unit", "2500ms"]),
+        (&["--at", "-1s"], &["-1s", "negative"]),
+        (&["--at", "200 s"], &["200 s", "the run ends at 100 s"]),
+        (&["--chunk", "99999999"], &["99999999", "chunks", "valid: 0 to "]),
+        (&["--association", "1"], &["--association 1", "valid: 0 to 0"]),
         (&["--first", "some"], &["some"]),
     ];
     for (words, hints) in cases {

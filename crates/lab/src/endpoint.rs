@@ -140,6 +140,14 @@ impl Endpoint {
         self.marks_until = until;
     }
 
+    /// From when on arrivals or releases are missing, because there were too many.
+    pub fn marks_cut(&self) -> Option<Time> {
+        let full = |length: usize| length >= MARKS_LIMIT;
+        let arrival = self.marks.last().filter(|_| full(self.marks.len())).map(|mark| mark.at);
+        let release = self.releases.last().filter(|_| full(self.releases.len())).map(|(at, _)| *at);
+        arrival.into_iter().chain(release).min()
+    }
+
     fn mark(&mut self, now: Time, path: u8, packet: &SctpPacket) {
         let Some(first) = self.association.peer_initial_tsn() else { return };
         for chunk in &packet.chunks {
@@ -175,7 +183,7 @@ impl Endpoint {
             match event {
                 Event::Connected => self.connected = Some(now),
                 Event::Closed(reason) => self.closed = Some((now, reason)),
-                Event::Readable | Event::Writable | Event::PathChanged(..) => {}
+                Event::Readable | Event::Writable | Event::Restarted | Event::PathChanged(..) => {}
             }
         }
         self.deadline = self.next_deadline();

@@ -1,6 +1,7 @@
 //! From the scenario's words to the engine's knobs.
 
 use ropewalk_base::Duration;
+use ropewalk_engine::recovery::LossDetection;
 use ropewalk_engine::scheduler::{
     DapsOptions, DelaySource, PlanOptions, Quota, RetransmissionPolicy, Scheduler,
     SchedulerOptions, UnknownScheduler, WeightSource, WhenBlocked, Windows,
@@ -69,6 +70,11 @@ fn apply_sctp(config: &mut Config, sctp: &file::SctpOptions) {
     set(&mut config.rto.initial, sctp.rto_initial);
     set(&mut config.rto.min, sctp.rto_min);
     set(&mut config.rto.max, sctp.rto_max);
+    if sctp.fast_retransmit_threshold.is_some() || sctp.split_fast_retransmit.is_some() {
+        // Options of counting mean that reports are to be counted.
+        config.recovery = LossDetection::MissingReports;
+    }
+    set(&mut config.recovery, sctp.recovery.map(recovery));
     set(&mut config.fast_retransmit_threshold, sctp.fast_retransmit_threshold);
     set(&mut config.cmt.split_fast_retransmit, sctp.split_fast_retransmit);
     set(&mut config.cmt.hold_data_until_confirmed, sctp.hold_data_until_confirmed);
@@ -97,6 +103,13 @@ const fn cwnd_update(name: file::CwndUpdate) -> CwndUpdate {
         file::CwndUpdate::Off => CwndUpdate::Off,
         file::CwndUpdate::Cuc => CwndUpdate::Cuc,
         file::CwndUpdate::Cucv2 => CwndUpdate::CucV2,
+    }
+}
+
+const fn recovery(name: file::Recovery) -> LossDetection {
+    match name {
+        file::Recovery::MissingReports => LossDetection::MissingReports,
+        file::Recovery::RackTlp => LossDetection::RackTlp,
     }
 }
 

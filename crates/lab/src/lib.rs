@@ -29,5 +29,5 @@ pub mod sweep;
 pub use result::{
     AppDelay, BlockingTime, EngineFigures, OutOfOrder, PathResult, ReceiveBufferResult, RunResult,
 };
-pub use run::{Run, RunError, RunOptions, Transfer, run};
+pub use run::{Run, RunError, RunOptions, Transfer, run, run_watched};
 pub use series::{PathSeries, Sequence, SequencePath, Series};

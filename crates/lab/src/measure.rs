@@ -5,6 +5,7 @@ use ropewalk_engine::sctp::Data;
 use ropewalk_models::path::PathNumbers;
 use ropewalk_scenario::Scenario;
 
+use crate::endpoint::Endpoint;
 use crate::engine_config;
 use crate::predict::physical_limit;
 use crate::result::{
@@ -119,9 +120,12 @@ impl Meter {
         }
         let series = self.next.take().map(|_| std::mem::take(&mut self.series));
         let result = self.result(setup, scenario, ended);
-        let first = setup.transfers.first().copied();
-        let decisions = first.map(|t| setup.world.host_mut(t.sender).association.take_records());
-        Run { result, series, sequence: None, decisions: decisions.unwrap_or_default() }
+        // One association at most has any.
+        let mut decisions = Vec::new();
+        for transfer in &setup.transfers {
+            decisions.append(&mut setup.world.host_mut(transfer.sender).association.take_records());
+        }
+        Run { result, series, sequence: None, decisions }
     }
 
     fn result(&self, setup: &mut Setup, scenario: &Scenario, ended: Time) -> RunResult {
@@ -330,17 +334,18 @@ fn limit_bps(scenario: &Scenario) -> Option<f64> {
     physical_limit(scenario, &paths).map(|bound| bound.bound_bps)
 }
 
-/// The first seconds of the first association.
-pub fn sequence_of(setup: &Setup, scenario: &Scenario) -> Sequence {
-    let mut sequence = Sequence::default();
-    let Some(first) = setup.transfers.first() else { return sequence };
-    let receiver = setup.world.host(first.receiver);
+/// What an end kept of its first seconds, up to where both of its lists are whole.
+pub fn sequence_of(receiver: &Endpoint, scenario: &Scenario) -> Sequence {
+    let cut = receiver.marks_cut();
+    let kept = |at: Time| cut.is_none_or(|cut| at < cut);
+    let mut sequence = Sequence { cut_s: cut.map(Time::as_secs_f64), ..Sequence::default() };
     for (i, path) in scenario.paths.iter().enumerate() {
-        let marks = receiver.marks.iter().filter(|m| m.path as usize == i);
+        let marks = receiver.marks.iter().filter(|m| m.path as usize == i && kept(m.at));
         let (time_s, seq) = marks.map(|m| (m.at.as_secs_f64(), m.chunk)).unzip();
         sequence.paths.push(SequencePath { name: path.name.clone(), time_s, seq });
     }
-    let (time_s, seq) = receiver.releases.iter().map(|(at, n)| (at.as_secs_f64(), *n)).unzip();
+    let releases = receiver.releases.iter().filter(|(at, _)| kept(*at));
+    let (time_s, seq) = releases.map(|(at, n)| (at.as_secs_f64(), *n)).unzip();
     sequence.delivered = SequencePath { name: String::new(), time_s, seq };
     sequence
 }

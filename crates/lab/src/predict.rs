@@ -72,10 +72,13 @@ pub struct PeriodPrediction {
 pub fn predict(scenario: &Scenario) -> Prediction {
     let mut prediction = without_models(scenario);
     let Some(mut numbers) = path_numbers(scenario) else {
-        prediction.notes.push(
-            "a path crosses shared links, of which its share is not known: run the scenario"
-                .to_owned(),
-        );
+        let crossing = scenario.paths.iter().filter(|path| !path.via.is_empty());
+        let names: Vec<&str> = crossing.map(|path| path.name.as_str()).collect();
+        prediction.notes.push(format!(
+            "over shared links ({}) the share of a path is not known, so neither are limit, \
+             buffer, blocking time and windows: run the scenario",
+            names.join(", ")
+        ));
         return prediction;
     };
     if scenario.transfer.protocol == Protocol::Sctp {

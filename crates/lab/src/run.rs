@@ -27,6 +27,9 @@ pub struct RunOptions {
     pub sequence: Option<Duration>,
     /// A scheduler in place of the scenario's, for guests.
     pub scheduler: Option<Scheduler>,
+    /// Which association keeps its decisions, if the scenario records them, and its arrivals; from
+    /// 0. All others keep none: a thousand times what nobody asked for would not fit into memory.
+    pub association: u32,
 }
 
 /// A finished run.
@@ -38,7 +41,7 @@ pub struct Run {
     pub series: Option<Series>,
     /// The first seconds, if asked for.
     pub sequence: Option<Sequence>,
-    /// Decisions of the first association's sender, if the scenario records them.
+    /// Decisions of the chosen association's sender, if the scenario records them.
     pub decisions: Vec<DecisionRecord>,
 }
 
@@ -97,19 +100,36 @@ pub(crate) struct Setup {
 /// # Errors
 /// [`RunError`].
 pub fn run(scenario: &Scenario, options: &RunOptions) -> Result<Run, RunError> {
+    run_watched(scenario, options, &|_| ())
+}
+
+/// The same; `told` hears every now and then which share of the run is over, 0 to 1, ascending.
+/// It cannot change the result.
+///
+/// # Errors
+/// [`RunError`].
+pub fn run_watched(
+    scenario: &Scenario,
+    options: &RunOptions,
+    told: &dyn Fn(f64),
+) -> Result<Run, RunError> {
     let watch = Stopwatch::start();
     let mut setup = set_up(scenario, options)?;
     let end = Time::ZERO + scenario.transfer.duration;
     let mut meter = Meter::new(scenario, &setup, options.series);
+    let mut watcher = Watcher::new(scenario, told);
     let warm = Time::ZERO + scenario.transfer.warmup;
     if !scenario.transfer.warmup.is_zero() {
-        advance(&mut setup, &mut meter, scenario, warm)?;
+        advance(&mut setup, &mut meter, &mut watcher, warm);
         meter.reset(&mut setup, warm);
     }
-    let ended = advance(&mut setup, &mut meter, scenario, end)?;
+    let ended = advance(&mut setup, &mut meter, &mut watcher, end);
     check_progress(&setup, scenario, ended)?;
     let mut run = meter.finish(&mut setup, scenario, ended);
-    run.sequence = options.sequence.map(|_| sequence_of(&setup, scenario));
+    let chosen =
+        setup.transfers.get(options.association as usize).filter(|_| options.sequence.is_some());
+    run.sequence =
+        chosen.map(|transfer| sequence_of(setup.world.host(transfer.receiver), scenario));
     let engine = &mut run.result.engine;
     engine.cpu_s = watch.seconds();
     engine.packets_per_cpu_s = engine.packets as f64 / engine.cpu_s.max(1e-9);
@@ -132,13 +152,16 @@ fn set_up(scenario: &Scenario, options: &RunOptions) -> Result<Setup, RunError> 
     for number in 0..scenario.world.associations {
         let start = Time::ZERO + scenario.world.stagger * number as u64;
         let seed = seed.child("association").child(&number.to_string());
+        let chosen = number == options.association;
+        let mut config = config.clone();
+        config.record_decisions &= chosen;
         let out = Association::start_later(
             config.clone(),
             scheduler.clone(),
             seed.child("sender"),
             start,
         );
-        let back = Association::listen(config.clone(), scheduler.clone(), seed.child("receiver"));
+        let back = Association::listen(config, scheduler.clone(), seed.child("receiver"));
         let application = application(scenario, chunk, start);
         let unordered = scenario.transfer.unordered;
         let sender = world.add_host(Endpoint::new(out, application, number, unordered));
@@ -150,7 +173,7 @@ fn set_up(scenario: &Scenario, options: &RunOptions) -> Result<Setup, RunError> 
         let end = world.host_mut(receiver);
         end.routes = back;
         end.wanted = scenario.transfer.bytes;
-        if let Some(length) = options.sequence.filter(|_| number == 0) {
+        if let Some(length) = options.sequence.filter(|_| chosen) {
             end.keep_marks(Time::ZERO + length);
         }
         transfers.push(Transfer { sender, receiver, start });
@@ -178,49 +201,70 @@ fn application(scenario: &Scenario, chunk: u32, start: Time) -> Application {
 }
 
 /// Lets time pass until `end`, or until all wanted bytes are delivered; tells when it stopped.
-fn advance(
-    setup: &mut Setup,
-    meter: &mut Meter,
-    scenario: &Scenario,
-    end: Time,
-) -> Result<Time, RunError> {
-    let wants_bytes = scenario.transfer.bytes.is_some();
+fn advance(setup: &mut Setup, meter: &mut Meter, watcher: &mut Watcher<'_>, end: Time) -> Time {
+    // Asking all ends after each event would cost more than the event. What is counted goes on
+    // over samples and reports, so that neither changes where a run ends.
+    let every = if setup.transfers.len() == 1 { 1 } else { setup.transfers.len() * 64 };
+    let mut left = every;
     loop {
-        let next = meter.next_sample().map_or(end, |at| at.min(end));
-        if wants_bytes {
-            if let Some(done) = run_until_done(setup, next) {
-                return Ok(done);
+        let next = meter.next_sample().map_or(end, |at| at.min(end)).min(watcher.next);
+        if watcher.wanted.is_some() {
+            while setup.world.step_until(next).is_some() {
+                left -= 1;
+                if left == 0 {
+                    left = every;
+                    if let Some(at) = done(setup) {
+                        return at;
+                    }
+                }
             }
-        } else {
-            setup.world.run_until(next);
         }
+        setup.world.run_until(next);
         if meter.next_sample().is_some_and(|at| at <= next) {
             meter.sample(setup, next);
         }
+        watcher.tell(setup, next);
         if next >= end {
-            return Ok(end);
+            return done(setup).unwrap_or(end);
         }
     }
 }
 
-fn run_until_done(setup: &mut Setup, until: Time) -> Option<Time> {
-    let done = |setup: &Setup| {
-        let ends = setup.transfers.iter().map(|t| setup.world.host(t.receiver).done_at);
-        ends.collect::<Option<Vec<_>>>().and_then(|all| all.into_iter().max())
-    };
-    let mut left = setup.transfers.len() * 64;
-    while setup.world.step_until(until).is_some() {
-        // Asking all ends after each event would cost more than the event.
-        left -= 1;
-        if left == 0 || setup.transfers.len() == 1 {
-            left = setup.transfers.len() * 64;
-            if let Some(at) = done(setup) {
-                return Some(at);
-            }
-        }
+/// When the last end had all it wanted, if all have.
+fn done(setup: &Setup) -> Option<Time> {
+    let ends = setup.transfers.iter().map(|t| setup.world.host(t.receiver).done_at);
+    ends.collect::<Option<Vec<_>>>().and_then(|all| all.into_iter().max())
+}
+
+/// Who is told how far a run is.
+struct Watcher<'a> {
+    told: &'a dyn Fn(f64),
+    whole: Duration,
+    wanted: Option<u64>,
+    step: Duration,
+    next: Time,
+}
+
+impl<'a> Watcher<'a> {
+    fn new(scenario: &Scenario, told: &'a dyn Fn(f64)) -> Self {
+        let whole = scenario.transfer.duration;
+        // Fine enough for a bar. With wanted bytes the duration is only a limit, and may be far off.
+        let step = Duration::from_nanos(whole.as_nanos() / 1000).min(Duration::from_secs(1));
+        let step = step.max(Duration::from_millis(1));
+        let wanted = scenario.transfer.bytes;
+        Self { told, whole, wanted, step, next: Time::ZERO + step }
     }
-    setup.world.run_until(until);
-    done(setup)
+
+    fn tell(&mut self, setup: &Setup, now: Time) {
+        if now < self.next {
+            return;
+        }
+        self.next += self.step;
+        let time = now.since(Time::ZERO).as_secs_f64() / self.whole.as_secs_f64();
+        let read = setup.transfers.iter().map(|t| setup.world.host(t.receiver).read_bytes).min();
+        let bytes = self.wanted.map_or(0.0, |wanted| read.unwrap_or(0) as f64 / wanted as f64);
+        (self.told)(time.max(bytes).min(1.0));
+    }
 }
 
 /// A run in which nothing arrived, or that stopped half way, is a failure with a reason.
@@ -259,6 +303,7 @@ const fn why_closed(reason: CloseReason) -> &'static str {
             "an end broke the protocol; this is a defect of the engine"
         }
         CloseReason::Aborted(_) | CloseReason::AbortedByPeer(_) => "the association was aborted",
+        CloseReason::StaleCookie => "every cookie was too old when it came back",
         CloseReason::Shutdown => "the association was shut down",
     }
 }

@@ -41,6 +41,9 @@ pub struct Sequence {
     pub paths: Vec<SequencePath>,
     /// Chunks released to the application so far.
     pub delivered: SequencePath,
+    /// Where it was cut, s since the start, because there was more than one keeps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cut_s: Option<f64>,
 }
 
 /// Times and chunk numbers.

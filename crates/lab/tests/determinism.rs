@@ -1,6 +1,8 @@
 //! One seed, one result: run again, on other threads, or beside links that nobody uses.
 
-use ropewalk_lab::{EngineFigures, RunOptions, RunResult, run};
+use std::cell::RefCell;
+
+use ropewalk_lab::{EngineFigures, RunOptions, RunResult, run, run_watched};
 use ropewalk_scenario::Scenario;
 
 const LOSSY: &str = "
@@ -68,5 +70,27 @@ rate = '2 Mbit/s'
 ";
     for more in [idle.to_owned(), format!("{idle}{cross}")] {
         assert_eq!(without_figures(result(&format!("{LOSSY}{more}"))), first, "{more}");
+    }
+}
+
+#[test]
+fn being_watched_and_sampled_changes_no_figure() {
+    let bytes = "[transfer]\nbytes = '1 MB'";
+    let crowd = "[world]\nassociations = 3\nstagger = '100 ms'\n";
+    for (head, more) in [("[transfer]", ""), (bytes, ""), (bytes, crowd)] {
+        let text = format!("{}{more}", LOSSY.replace("[transfer]", head));
+        let text = text.replace("duration       = '10 s'", "duration       = '60 s'");
+        let scenario = Scenario::parse(&text, "test.toml").unwrap_or_else(|e| panic!("{e}"));
+        let alone = run(&scenario, &RunOptions::default()).unwrap_or_else(|e| panic!("{e}"));
+        let told = RefCell::new(Vec::new());
+        let options = RunOptions { series: true, ..RunOptions::default() };
+        let watched = run_watched(&scenario, &options, &|share| told.borrow_mut().push(share));
+        let watched = watched.unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(watched.result.engine.events, alone.result.engine.events, "{text}");
+        assert_eq!(without_figures(watched.result), without_figures(alone.result), "{text}");
+        let told = told.into_inner();
+        assert!(told.len() > 50 && told.is_sorted(), "{told:?}");
+        assert!(told.iter().all(|share| (0.0..=1.0).contains(share)), "{told:?}");
+        assert!(told.last().is_some_and(|last| *last > 0.9), "{told:?}");
     }
 }

@@ -12,19 +12,30 @@
 //! | what can flow control let through at most? | [`flow_control_bound`] | Little 1961 |
 //! | which packets go on which path so that they arrive in order? | [`order`] | Sarwar et al. 2013, Alg 1, 2 |
 //! | what does that gain, packet by packet? | [`slot`] | Sarwar et al. 2013, Tables I, II |
+//! | what does a path with loss deliver through a window? | [`markov`] | Wallace and Shami 2014, Section 4.3 |
+//! | the same in closed form? | [`renewal`] | Wallace and Shami 2014, Section 4.4 |
+//! | and by the formulas that everyone knows? | [`yardsticks`] | Padhye et al. 2000, Mathis et al. 1997 |
+//! | which window should each path have? | [`optimise`] | Wallace and Shami 2014, Section 5.2 |
 
 pub mod blocking;
 pub mod bound;
+pub mod lossy;
+pub mod markov;
 pub mod number;
+pub mod optimise;
 pub mod order;
 pub mod path;
 pub mod period;
+pub mod renewal;
 pub mod slot;
+pub mod yardsticks;
 
 pub use blocking::{
     asymmetry, blocking_time_max_s, blocking_time_two_paths_s, receive_buffer_min_bytes,
 };
 pub use bound::{BoundInput, FlowControlBound, PathShare, flow_control_bound};
+pub use lossy::{LossyPath, loss_free_pps, window_packets};
+pub use markov::LossModel;
 pub use number::{OutOfRange, PathsError};
 pub use order::{OrderError, PacketRange, receive_order, sequence_lists};
 pub use path::PathNumbers;

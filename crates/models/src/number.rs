@@ -80,6 +80,14 @@ pub(crate) fn not_negative(name: &'static str, value: f64) -> Result<f64, OutOfR
     Err(OutOfRange { name, value, valid: "a finite number, 0 or above" })
 }
 
+/// `value` if it lies strictly between 0 and 1.
+pub(crate) fn probability(name: &'static str, value: f64) -> Result<f64, OutOfRange> {
+    if value > 0.0 && value < 1.0 {
+        return Ok(value);
+    }
+    Err(OutOfRange { name, value, valid: "above 0 and below 1" })
+}
+
 /// An error unless there are at least `least` paths.
 pub(crate) fn at_least(given: usize, least: usize) -> Result<(), PathsError> {
     if given >= least { Ok(()) } else { Err(PathsError::TooFew { given, least }) }

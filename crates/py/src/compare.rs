@@ -32,12 +32,12 @@ pub(crate) fn compare(
     }
     let cores = || available_parallelism().map_or(1, usize::from);
     let threads = threads.unwrap_or_else(cores);
-    let options = CompareOptions { seeds, threads, series, sequence };
+    let options = CompareOptions { seeds, threads, series, sequence, single_paths: false };
     let variants: Vec<_> = variants
         .into_iter()
         .map(|(label, scenario)| Variant { label, scenario: scenario.checked().clone() })
         .collect();
-    let runs = py.detach(|| compare_all(&variants, &options, &|| ()));
+    let runs = py.detach(|| compare_all(&variants, &options, &|_| ()));
     let document = serde_json::to_string_pretty(&Comparison::new(&runs)).map_err(error::run)?;
     let runs = runs.into_iter().map(|one| one.outcome.ok().map(|run| Run::new(run, one.scenario)));
     Ok((document, runs.collect()))

@@ -6,10 +6,12 @@
 mod compare;
 mod error;
 mod models;
+mod optimise;
 mod run;
 mod scenario;
 mod sweep;
 mod table;
+mod throughput;
 
 /// The module `ropewalk._ropewalk`.
 #[pyo3::pymodule]
@@ -22,6 +24,8 @@ mod _ropewalk {
         packets_per_period, receive_buffer_min_bytes, receive_order,
     };
     #[pymodule_export]
+    use crate::optimise::{allocate, heuristic, least_buffer};
+    #[pymodule_export]
     use crate::run::{Run, run};
     #[pymodule_export]
     use crate::scenario::{Scenario, scheduler_names};
@@ -29,6 +33,8 @@ mod _ropewalk {
     use crate::sweep::{Sweep, merge_sweeps, sweep_point};
     #[pymodule_export]
     use crate::table::Table;
+    #[pymodule_export]
+    use crate::throughput::{loss_free, markov, markov_table, mathis, pftk, renewal};
 
     /// Version of the package.
     #[pymodule_export]

@@ -69,7 +69,7 @@ impl Rows {
 /// The answers to `rows` cases, or what is wrong with the first bad one.
 ///
 /// A single case is not counted in the message: there is nothing to look for.
-fn each<T, E: ToString>(
+pub(crate) fn each<T, E: ToString>(
     rows: usize,
     answer: impl Fn(usize) -> Result<T, E>,
 ) -> Result<Vec<T>, String> {
@@ -79,7 +79,7 @@ fn each<T, E: ToString>(
 }
 
 /// `answer` for each case into `out`, with the interpreter free meanwhile.
-fn fill<E: ToString>(
+pub(crate) fn fill<E: ToString>(
     py: Python<'_>,
     out: &PyBuffer<f64>,
     answer: impl Fn(usize) -> Result<f64, E> + Send,
@@ -198,7 +198,8 @@ pub(crate) fn asymmetry(
     fill(py, &out, |i| models::asymmetry(rate_0[i], rtt_0[i], rate_1[i], rtt_1[i]))
 }
 
-fn columns<const N: usize>(
+/// Columns with a number for each answer.
+pub(crate) fn columns<const N: usize>(
     py: Python<'_>,
     arguments: &[PyBuffer<f64>; N],
     out: &PyBuffer<f64>,

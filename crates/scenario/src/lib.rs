@@ -33,6 +33,7 @@ mod types;
 mod write;
 
 pub use error::{Problem, ProblemKind, ScenarioError, UnknownName};
+pub use overrides::Override;
 pub use parse::{parse_duration, parse_rate, parse_size};
 pub use quantity::{duration_text, rate_text, size_text};
 pub use reference::reference_markdown;
@@ -40,7 +41,7 @@ pub use schema::json_schema;
 pub use types::{
     Application, Capacity, Choice, Cross, CrossKind, CwndUpdate, Discipline, ForwardDelay,
     InitialSsthresh, InitialWindow, Jitter, JitterShape, Limit, Link, LinkSide, Loss, Named,
-    Outage, Path, Preset, Protocol, Queue, Quota, Record, Reorder, Retransmission, SackCount,
-    Scenario, ScheduleWindows, SchedulerName, SchedulerOptions, SctpOptions, Side, Step, Target,
-    Trace, Transfer, Weights, WhenBlocked, WindowUnit, World,
+    Outage, Path, Preset, Protocol, Queue, Quota, Record, Recovery, Reorder, Retransmission,
+    SackCount, Scenario, ScheduleWindows, SchedulerName, SchedulerOptions, SctpOptions, Side, Step,
+    Target, Trace, Transfer, Weights, WhenBlocked, WindowUnit, World,
 };

@@ -1,9 +1,20 @@
-//! `--set key=value`: changes to a file before it is checked.
+//! `key=value`: changes to a file before it is checked.
 
 use crate::error::{Problem, ProblemKind};
 use crate::keys::{Kind, ROOT, Table};
 use crate::suggest;
-use crate::tree::{Node, Pair, Raw, Source, Span, parse_value};
+use crate::tree::{Alias, Node, Pair, Raw, Source, Span, parse_value};
+
+/// A change to a scenario before it is checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Override<'a> {
+    /// Where it comes from, as messages say: `--set`.
+    pub option: &'a str,
+    /// `key=value`: `transfer.scheduler=daps`, `path.lte.rtt=40ms`, `path[1].loss=0.01` (positions
+    /// count from 0). The value is TOML, or text without quotes. It wins over keys that exclude
+    /// its own: setting `rtt` takes `delay` away.
+    pub change: &'a str,
+}
 
 /// A step of a dotted key.
 struct Segment<'a> {
@@ -13,12 +24,13 @@ struct Segment<'a> {
     span: Span,
 }
 
-/// Puts the override that is source number `source`, as `key=value`, into `root`.
+/// Puts the override that is source number `source`, as `key=value`, into `root`; tells what it
+/// calls an item of a list.
 pub(crate) fn apply(
     root: &mut Node,
     sources: &[Source],
     source: usize,
-) -> Result<(), Box<Problem>> {
+) -> Result<Option<Alias>, Box<Problem>> {
     let text = &sources[source].text;
     let Some(equals) = text.find('=') else {
         let message = format!("`{text}` is not of the form key=value");
@@ -30,6 +42,7 @@ pub(crate) fn apply(
     let segments = split(&text[..equals], source)
         .map_err(|(span, message)| key_problem(sources, &span, message, KEY_FORM.into()))?;
     let value = value(text, source, equals + 1);
+    let alias = alias(root, &segments);
     descend(root, &ROOT, &segments, value, sources)?;
     // The scheduler has two names in the file; the override wins over both.
     match segments.iter().map(|s| s.text).collect::<Vec<_>>()[..] {
@@ -37,7 +50,18 @@ pub(crate) fn apply(
         ["scheduler", "name"] => remove(root, "transfer", "scheduler"),
         _ => {}
     }
-    Ok(())
+    Ok(alias)
+}
+
+/// `path.lte` and its `path[1]`, if that is how the key begins.
+fn alias(root: &Node, segments: &[Segment<'_>]) -> Option<Alias> {
+    let [Segment { text: list, index: None, .. }, Segment { text: name, .. }, ..] = segments else {
+        return None;
+    };
+    let Raw::Table(pairs) = &root.raw else { return None };
+    let Raw::List(items) = &pairs.iter().find(|p| p.key == *list)?.node.raw else { return None };
+    let at = items.iter().position(|item| item_name(item) == Some(name))?;
+    Some(Alias { position: format!("{list}[{at}]"), typed: format!("{list}.{name}") })
 }
 
 /// Takes `key` out of the table called `table`, if both are there.

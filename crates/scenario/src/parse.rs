@@ -7,7 +7,7 @@ use ropewalk_base::{Duration, Rate};
 use crate::build;
 use crate::check::{self, Checker};
 use crate::error::{Problem, ProblemKind, ScenarioError};
-use crate::overrides;
+use crate::overrides::{self, Override};
 use crate::quantity::Dimension;
 use crate::tree::{self, Source};
 use crate::types::Scenario;
@@ -22,10 +22,9 @@ impl Scenario {
         Self::parse_with(text, source_name, &[] as &[&str])
     }
 
-    /// Like [`Scenario::parse`], with overrides of the form `key=value`, applied in order before
-    /// anything is checked: `transfer.scheduler=daps`, `path.lte.rtt=40ms`, `path[1].loss=0.01`
-    /// (positions count from 0). The value is TOML, or text without quotes. An override wins
-    /// over keys that exclude its own: setting `rtt` takes `delay` away.
+    /// Like [`Scenario::parse`], with overrides of the form `key=value`, as
+    /// [`Override::change`] describes them, applied in order before anything is checked. Messages
+    /// say that they come from `--set`.
     ///
     /// # Errors
     /// Everything that is wrong, first in the file, then in the overrides.
@@ -34,17 +33,29 @@ impl Scenario {
         source_name: &str,
         sets: &[S],
     ) -> Result<Self, ScenarioError> {
+        Self::parse_overridden(text, source_name, &from_set(sets))
+    }
+
+    /// Like [`Scenario::parse_with`], with overrides that say where they come from.
+    ///
+    /// # Errors
+    /// Everything that is wrong, first in the text, then in the overrides.
+    pub fn parse_overridden(
+        text: &str,
+        source_name: &str,
+        overrides: &[Override<'_>],
+    ) -> Result<Self, ScenarioError> {
         // A byte order mark, as some editors write it, is no part of the text.
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-        let mut sources = vec![Source { name: source_name.into(), text: text.into() }];
-        sources.extend(sets.iter().map(|set| {
-            let text = set.as_ref().to_owned();
-            Source { name: format!("--set {text}"), text }
+        let mut sources = vec![Source::new(source_name.into(), text.into())];
+        sources.extend(overrides.iter().map(|Override { option, change }| {
+            Source::new(format!("{option} {change}"), (*change).to_owned())
         }));
         let one = |problem: Box<Problem>| ScenarioError::new(vec![*problem]);
         let mut root = tree::parse(&sources, 0).map_err(one)?;
         for source in 1..sources.len() {
-            overrides::apply(&mut root, &sources, source).map_err(one)?;
+            let alias = overrides::apply(&mut root, &sources, source).map_err(one)?;
+            sources[source].alias = alias;
         }
         let mut checker = Checker::new(&sources);
         let checked = checker.root(&root);
@@ -69,10 +80,21 @@ impl Scenario {
         path: impl AsRef<FilePath>,
         sets: &[S],
     ) -> Result<Self, ScenarioError> {
+        Self::load_overridden(path, &from_set(sets))
+    }
+
+    /// The same with overrides that say where each comes from.
+    ///
+    /// # Errors
+    /// The file cannot be read, or everything that is wrong with it.
+    pub fn load_overridden(
+        path: impl AsRef<FilePath>,
+        overrides: &[Override<'_>],
+    ) -> Result<Self, ScenarioError> {
         let path = path.as_ref();
         let name = path.display().to_string();
         match std::fs::read_to_string(path) {
-            Ok(text) => Self::parse_with(&text, &name, sets),
+            Ok(text) => Self::parse_overridden(&text, &name, overrides),
             Err(error) => Err(ScenarioError::new(vec![Problem {
                 kind: ProblemKind::Unreadable,
                 source: name.clone(),
@@ -86,6 +108,10 @@ impl Scenario {
             }])),
         }
     }
+}
+
+fn from_set<S: AsRef<str>>(sets: &[S]) -> Vec<Override<'_>> {
+    sets.iter().map(|set| Override { option: "--set", change: set.as_ref() }).collect()
 }
 
 /// Reads a time such as `20 ms`, for other places than a scenario file.

@@ -93,6 +93,9 @@ pub(crate) struct Decimal {
     exponent: i32,
 }
 
+/// Microseconds as they are written: with the sign of micro, and with the Greek letter.
+pub(crate) const MICROSECONDS: [&str; 2] = ["\u{b5}s", "\u{3bc}s"];
+
 /// Why a quantity is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum QuantityError {
@@ -112,7 +115,8 @@ impl<'a> Quantity<'a> {
         let text = text.trim();
         let end = number_end(text);
         let number = Decimal::parse(&text[..end])?;
-        Ok(Self { number, unit: text[end..].trim_start() })
+        let unit = text[end..].trim_start();
+        Ok(Self { number, unit: if MICROSECONDS.contains(&unit) { "us" } else { unit } })
     }
 }
 
@@ -244,6 +248,8 @@ mod tests {
             (Dimension::Time, "0.1s", 100_000_000),
             (Dimension::Time, "1e3 us", 1_000_000),
             (Dimension::Time, "1.5 min", 90_000_000_000),
+            (Dimension::Time, "7 \u{b5}s", 7_000),
+            (Dimension::Time, "7\u{3bc}s", 7_000),
             (Dimension::Time, "0 s", 0),
             (Dimension::Rate, "1.6 Mbit/s", 1_600_000),
             (Dimension::Rate, "2 MB/s", 16_000_000),

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::keys::{Exclusive, Fallback, Key, Kind, ROOT, Table, Tagged};
+use crate::quantity::{Dimension, MICROSECONDS};
 use crate::tree::{Node, Raw, parse_value};
 
 /// The JSON Schema (draft 2020-12) of a scenario file, generated from the table of keys.
@@ -128,6 +129,9 @@ fn kind(defs: &mut Map<String, Value>, kind: &Kind) -> Value {
         Kind::Quantity { dimension, also, .. } => {
             let mut units: Vec<_> = dimension.units().iter().map(|u| u.0).collect();
             units.extend(also.iter().flat_map(|e| e.spellings()));
+            if matches!(dimension, Dimension::Time) {
+                units.extend(MICROSECONDS);
+            }
             json!({ "type": "string", "pattern": format!("{NUMBER}({})\\s*$", units.join("|")) })
         }
         Kind::Choice(choices) => {

@@ -13,6 +13,31 @@ pub(crate) struct Source {
     /// A file name, or `--set ...`.
     pub(crate) name: String,
     pub(crate) text: String,
+    /// What a problem calls `path[1]` where the override said `path.lte`.
+    pub(crate) alias: Option<Alias>,
+}
+
+/// Two names of one item of a list.
+#[derive(Clone, Debug)]
+pub(crate) struct Alias {
+    /// By position, as everywhere.
+    pub(crate) position: String,
+    /// As it was typed.
+    pub(crate) typed: String,
+}
+
+impl Source {
+    pub(crate) const fn new(name: String, text: String) -> Self {
+        Self { name, text, alias: None }
+    }
+
+    /// `text` about a key, with the key as it was typed.
+    fn as_typed(&self, text: String) -> String {
+        match &self.alias {
+            Some(alias) => text.replace(&alias.position, &alias.typed),
+            None => text,
+        }
+    }
 }
 
 /// A piece of a source.
@@ -189,9 +214,9 @@ impl Problem {
             column,
             length,
             source_line: source_line.into(),
-            key: key.into(),
-            message,
-            help,
+            key: source.as_typed(key.into()),
+            message: source.as_typed(message),
+            help: source.as_typed(help),
         }
     }
 }

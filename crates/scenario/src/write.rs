@@ -179,6 +179,7 @@ fn sctp(out: &mut Out, s: &SctpOptions) {
     out.opt_text("rto_initial", s.rto_initial.map(duration_text));
     out.opt_text("rto_min", s.rto_min.map(duration_text));
     out.opt_text("rto_max", s.rto_max.map(duration_text));
+    out.opt_text("recovery", s.recovery);
     out.opt_plain("fast_retransmit_threshold", s.fast_retransmit_threshold);
     out.opt_plain("split_fast_retransmit", s.split_fast_retransmit);
     out.opt_text("cwnd_update", s.cwnd_update);

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use ropewalk_base::{Duration, Rate, Time};
 use ropewalk_scenario::{
     Application, Capacity, Cross, CrossKind, Discipline, Jitter, JitterShape, Limit, Loss,
-    Protocol, Queue, Reorder, Scenario, SchedulerName, Side, Step, Target,
+    Override, Protocol, Queue, Reorder, Scenario, SchedulerName, Side, Step, Target,
 };
 
 fn ready_scenarios() -> Vec<PathBuf> {
@@ -240,6 +240,29 @@ fn wrong_overrides_are_refused_like_wrong_files() {
 }
 
 #[test]
+fn a_message_about_an_override_names_the_key_as_it_was_typed() {
+    let text = "[[path]]\nname = 'wifi'\n[[path]]\nname = 'lte'\n";
+    for (set, named) in [
+        ("path.lte.rtt=60", "`path.lte.rtt` = 60"),
+        ("path[1].rtt=60", "`path[1].rtt` = 60"),
+        ("path.lte.loss={ model = 'bernoulli', rate = 2 }", "`path.lte.loss.rate` = 2"),
+    ] {
+        let error = refusal(text, &[set]);
+        assert!(error.contains(named), "no {named} in:\n{error}");
+    }
+}
+
+#[test]
+fn a_message_says_which_option_an_override_came_from() {
+    let file = std::env::temp_dir().join(format!("ropewalk-overrides-{}.toml", std::process::id()));
+    std::fs::write(&file, "[[path]]\n").expect("a file");
+    let change = Override { option: "--vary", change: "transfer.seed=x" };
+    let error = Scenario::load_overridden(&file, &[change]).expect_err("no number").to_string();
+    std::fs::remove_file(&file).expect("it was there");
+    assert!(error.contains("--> --vary transfer.seed=x:1:"), "{error}");
+}
+
+#[test]
 fn an_override_mends_what_is_wrong_in_the_file() {
     let text = "[[path]]\nrtt = 20\n";
     assert!(Scenario::parse(text, "test.toml").is_err());
@@ -263,6 +286,7 @@ fn names_of_schedulers_are_read_outside_of_files_too() {
     let error = "dasp".parse::<SchedulerName>().unwrap_err().to_string();
     assert!(error.contains("did you mean `daps`?"), "{error}");
     assert_eq!(ropewalk_scenario::parse_duration("1.5 ms"), Ok(Duration::from_micros(1500)));
+    assert!(ropewalk_scenario::parse_duration("2.5").unwrap_err().contains("`2.5` has no unit"));
     assert!(ropewalk_scenario::parse_rate("2 Mb/s").unwrap_err().contains("Mbit/s"));
     assert!(ropewalk_scenario::parse_size("-1 kB").unwrap_err().contains("negative"));
 }

@@ -3,16 +3,20 @@
 use std::thread::available_parallelism;
 
 use clap::Args;
-use ropewalk_lab::compare::{CompareOptions, Comparison, Estimate, Summary, Variant, compare};
-use ropewalk_scenario::{Named, SchedulerName};
+use ropewalk_lab::compare::{
+    CompareOptions, Compared, Comparison, Estimate, Summary, Variant, compare,
+};
+use ropewalk_scenario::{Named, Override, SchedulerName, duration_text};
 
-use crate::args::ScenarioArgs;
+use crate::args::FileArgs;
+use crate::console::{Console, width, wrapped};
 use crate::failure::Failure;
 use crate::files::OutputFiles;
 use crate::output;
 use crate::printer::{count, percent, rate, size, time};
 use crate::progress::{Progress, with_bar};
 use crate::table::Table;
+use crate::vary::Vary;
 
 /// Arguments of `compare`.
 #[derive(Debug, Args)]
@@ -22,12 +26,12 @@ use crate::table::Table;
     ropewalk compare scenarios/sarwar.toml --vary path.slow.rtt=50ms,200ms --report rtt.html")]
 pub struct CompareArgs {
     #[command(flatten)]
-    scenario: ScenarioArgs,
-    /// Schedulers to compare [default: all]
-    #[arg(long, value_name = "A,B,C", value_delimiter = ',', conflicts_with_all = ["scheduler", "vary"],
+    scenario: FileArgs,
+    /// Schedulers to compare [default: all, or with --vary that of the scenario]
+    #[arg(long, value_name = "A,B,C", value_delimiter = ',',
         value_parser = str::parse::<SchedulerName>)]
     schedulers: Vec<SchedulerName>,
-    /// Compare values of any key instead
+    /// Compare values of any key, with each of the schedulers
     #[arg(long, value_name = "KEY=V1,V2")]
     vary: Option<String>,
     /// Runs of each, with seeds that follow each other; means come with 95 % confidence intervals
@@ -47,25 +51,33 @@ pub struct CompareArgs {
 ///
 /// # Errors
 /// [`Failure`]; runs that failed are shown all the same, and make the command fail in the end.
-pub fn execute(args: &CompareArgs) -> Result<(), Failure> {
-    let variants = variants(args)?;
-    let files = args.files.check()?;
+pub fn execute(args: &CompareArgs, console: Console) -> Result<(), Failure> {
+    let vary = args.vary.as_deref().map(Vary::parse).transpose()?;
+    let variants = variants(args, vary.as_ref())?;
+    let files = args.files.check(console)?;
     let cores = available_parallelism().map_or(1, usize::from);
     let options = CompareOptions {
         seeds: args.seeds,
         threads: args.threads.map_or(cores, usize::from),
         series: files.wants_series(),
         sequence: files.sequence(),
+        single_paths: true,
     };
-    let progress = Progress::new(variants.len() as u64 * args.seeds);
+    let progress = Progress::share();
     let label = format!("comparing on {}", args.scenario.title());
-    let runs = with_bar(&label, &progress, || compare(&variants, &options, &|| progress.step()));
+    let work = || compare(&variants, &options, &|share| progress.tell(share));
+    let runs = with_bar(console, &label, &progress, work);
     let comparison = Comparison::new(&runs);
     files.write_compared(args.scenario.title(), &runs)?;
     if args.json {
         output::print_json(&comparison)?;
     } else {
-        output::print(&table(&comparison))?;
+        let text = [
+            heading(&args.scenario.title(), &runs, args.seeds),
+            table(&comparison, vary.as_ref()),
+            legend(&comparison, &runs),
+        ];
+        output::print(&text.join("\n"))?;
     }
     let failed = comparison.runs.iter().filter(|run| run.error.is_some());
     let reasons: Vec<String> = failed
@@ -76,29 +88,43 @@ pub fn execute(args: &CompareArgs) -> Result<(), Failure> {
     if reasons.is_empty() { Ok(()) } else { Err(Failure::Run(reasons.join("\n"))) }
 }
 
-fn variants(args: &CompareArgs) -> Result<Vec<Variant>, Failure> {
-    let overrides: Vec<(String, String)> = match &args.vary {
-        Some(vary) => varied(vary)?,
-        None if args.scenario.scheduler.is_some() => {
-            let message = "--scheduler leaves only one scheduler to compare";
-            return Err(Failure::input(message, "say what differs with --vary or --schedulers"));
-        }
-        None => {
-            // `compare` shows at once what a scenario gains, so by default it tries everything.
-            let all = || SchedulerName::ALL.iter().filter(|name| is_available(**name)).copied();
-            let chosen = args.schedulers.iter().copied();
-            let names: Vec<_> =
-                if args.schedulers.is_empty() { all().collect() } else { chosen.collect() };
-            let set =
-                |name: SchedulerName| (name.to_string(), format!("transfer.scheduler={name}"));
-            names.into_iter().map(set).collect()
-        }
+fn variants(args: &CompareArgs, vary: Option<&Vary>) -> Result<Vec<Variant>, Failure> {
+    let of_scenario = args.schedulers.is_empty() && vary.is_some();
+    let names = if args.schedulers.is_empty() {
+        // `compare` shows at once what a scenario gains, so by default it tries everything.
+        SchedulerName::ALL.iter().copied().filter(|name| is_available(*name)).collect()
+    } else {
+        args.schedulers.clone()
     };
-    let load = |(label, set): (String, String)| {
-        let scenario = args.scenario.load_with(&[set])?;
-        Ok(Variant { label, scenario })
+    let schedulers: Vec<Option<SchedulerName>> =
+        if of_scenario { vec![None] } else { names.into_iter().map(Some).collect() };
+    let values: Vec<Option<(String, String)>> = match vary {
+        Some(vary) => vary.changes().map(Some).collect(),
+        None => vec![None],
     };
-    overrides.into_iter().map(load).collect()
+    let mut variants = Vec::with_capacity(schedulers.len() * values.len());
+    for name in schedulers {
+        for value in &values {
+            variants.push(variant(args, name, value.as_ref())?);
+        }
+    }
+    Ok(variants)
+}
+
+fn variant(
+    args: &CompareArgs,
+    scheduler: Option<SchedulerName>,
+    value: Option<&(String, String)>,
+) -> Result<Variant, Failure> {
+    let name = scheduler.map(|name| name.to_string());
+    let set = name.as_ref().map(|name| format!("transfer.scheduler={name}"));
+    let scheduler = set.as_deref().map(|change| Override { option: "--schedulers", change });
+    let varied = value.map(|(_, change)| Override { option: "--vary", change });
+    let changes: Vec<Override<'_>> = scheduler.into_iter().chain(varied).collect();
+    let scenario = args.scenario.load_with(&changes)?;
+    let label: Vec<&str> =
+        name.as_deref().into_iter().chain(value.map(|(label, _)| label.as_str())).collect();
+    Ok(Variant { label: label.join(", "), scenario })
 }
 
 /// Whether the scheduler can be used yet: a reserved name does not parse.
@@ -106,72 +132,59 @@ fn is_available(name: SchedulerName) -> bool {
     name.as_str().parse::<SchedulerName>().is_ok()
 }
 
-/// `key=v1,v2` as labels and overrides. A comma inside of brackets or quotes separates nothing.
-fn varied(vary: &str) -> Result<Vec<(String, String)>, Failure> {
-    let help = "for example --vary transfer.receive_buffer=30kB,45kB,90kB";
-    let Some((key, list)) = vary.split_once('=') else {
-        return Err(Failure::input(format!("--vary {vary}: there is no `=`"), help));
+/// The scenario, the seeds, and what all runs have in common.
+fn heading(title: &str, runs: &[Compared], seeds: u64) -> String {
+    let same = |of: &dyn Fn(&Compared) -> String| {
+        let first = runs.first().map(of)?;
+        runs.iter().all(|run| of(run) == first).then_some(first)
     };
-    let values = split_list(list);
-    if let Some(empty) = values.iter().position(|value| value.is_empty()) {
-        let message = format!("--vary {vary}: value {} is empty", empty + 1);
-        return Err(Failure::input(message, help));
-    }
-    // The last part of a key says enough: what varies is one key.
-    let name = key.rsplit('.').next().unwrap_or(key).trim();
-    let one = |value: &&str| (format!("{name} {}", unquoted(value)), format!("{key}={value}"));
-    Ok(values.iter().map(one).collect())
+    let first = runs.first().map_or(0, |run| run.scenario.transfer.seed);
+    let seeds = match seeds {
+        1 => format!("seed {first}"),
+        n => format!("seeds {first} to {}", first.wrapping_add(n - 1)),
+    };
+    let known = [
+        same(&|run| run.scenario.transfer.protocol.to_string()),
+        same(&|run| run.scenario.scheduler.name.to_string()),
+        Some(seeds),
+    ];
+    let known: Vec<String> = known.into_iter().flatten().collect();
+    let length = same(&|run| {
+        let transfer = &run.scenario.transfer;
+        format!(
+            "; {} with a warm-up of {}",
+            duration_text(transfer.duration),
+            duration_text(transfer.warmup)
+        )
+    });
+    format!("{title}: {}{}\n", known.join(", "), length.unwrap_or_default())
 }
 
-fn unquoted(value: &str) -> &str {
-    value.trim_matches(['"', '\''])
-}
-
-fn split_list(list: &str) -> Vec<&str> {
-    let (mut pieces, mut start, mut depth, mut quote) = (Vec::new(), 0, 0_i32, None);
-    for (at, c) in list.char_indices() {
-        match (quote, c) {
-            (Some(open), _) if c == open => quote = None,
-            (Some(_), _) => {}
-            (None, '"' | '\'') => quote = Some(c),
-            (None, '[' | '{') => depth += 1,
-            (None, ']' | '}') => depth -= 1,
-            (None, ',') if depth == 0 => {
-                pieces.push(list[start..at].trim());
-                start = at + 1;
-            }
-            _ => {}
-        }
-    }
-    pieces.push(list[start..].trim());
-    pieces
-}
-
-fn table(comparison: &Comparison) -> String {
-    let headings = [
-        "",
+fn table(comparison: &Comparison, vary: Option<&Vary>) -> String {
+    let mut table = Table::new(&[
+        vary.map_or("", |vary| vary.key.as_str()),
         "goodput",
         "of limit",
+        "of best path",
         "peak buffer",
-        "shut for",
+        "shut",
         "blocking p99",
         "delay mean",
         "delay p99",
         "needless",
-    ];
-    let mut table = Table::new(&headings);
+    ]);
     for summary in &comparison.summary {
-        table.row(row(summary));
+        let label = &summary.label;
+        table.row(row(vary.map_or_else(|| label.clone(), |vary| vary.value_of(label)), summary));
     }
-    let most = comparison.summary.iter().map(|summary| summary.runs).max().unwrap_or(0);
-    let note = if most > 1 { "\nMeans, with 95 % confidence intervals behind ±.\n" } else { "" };
-    table.text() + note
+    table.text(width())
 }
 
-fn row(summary: &Summary) -> Vec<String> {
+fn row(label: String, summary: &Summary) -> Vec<String> {
     let cell = |estimate: Option<Estimate>, show: fn(f64) -> String| match estimate {
         None => "-".to_owned(),
         Some(Estimate { mean, half_width: None }) => show(mean),
+        Some(Estimate { mean, half_width: Some(0.0) }) => format!("{} ± 0", show(mean)),
         Some(Estimate { mean, half_width: Some(half) }) => {
             format!("{} ± {}", show(mean), show(half))
         }
@@ -180,11 +193,12 @@ fn row(summary: &Summary) -> Vec<String> {
         if value.fract() == 0.0 { count(value as u64) } else { format!("{value:.1}") }
     };
     vec![
-        summary.label.clone(),
+        label,
         if summary.runs == 0 { "failed".to_owned() } else { cell(summary.goodput_bps, rate) },
         cell(summary.share_of_bound, percent),
+        cell(summary.gain, percent),
         cell(summary.receive_buffer_max_bytes, size),
-        cell(summary.blocked_s, time),
+        cell(summary.blocked_share, percent),
         cell(summary.blocking_time_p99_s, time),
         cell(summary.app_delay_mean_s, time),
         cell(summary.app_delay_p99_s, time),
@@ -192,39 +206,37 @@ fn row(summary: &Summary) -> Vec<String> {
     ]
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_list_is_split_at_its_own_commas_only() {
-        for (list, pieces) in [
-            ("1,2", vec!["1", "2"]),
-            ("\"2 s\", \"3 s\"", vec!["\"2 s\"", "\"3 s\""]),
-            (
-                "{ model = 'bernoulli', rate = 0.1 },none",
-                vec!["{ model = 'bernoulli', rate = 0.1 }", "none"],
-            ),
-            ("[1,[2,3]],[4]", vec!["[1,[2,3]]", "[4]"]),
-            ("'a,b',c", vec!["'a,b'", "c"]),
-            ("", vec![""]),
-        ] {
-            assert_eq!(split_list(list), pieces, "{list}");
-        }
+/// What the headings mean.
+fn legend(comparison: &Comparison, runs: &[Compared]) -> String {
+    let best = best_paths(runs);
+    let mut lines = vec![
+        (
+            "of limit",
+            "goodput with headers over the physical limit, which `predict` shows".to_owned(),
+        ),
+        ("of best path", format!("goodput over that of the best path alone{best}")),
+        (
+            "shut",
+            "share of the time in which only the receive window kept data from a path".to_owned(),
+        ),
+        ("blocking", "wait in the receive buffer for packets that come before".to_owned()),
+        ("delay", "from first sent to in-order delivery".to_owned()),
+        ("needless", "packets sent again that had arrived".to_owned()),
+    ];
+    if comparison.summary.iter().any(|summary| summary.runs > 1) {
+        lines.push(("±", "half of a 95 % confidence interval of the mean".to_owned()));
     }
+    let width = width();
+    lines.iter().map(|(name, text)| wrapped(&format!("{name:<15}"), text, width)).collect()
+}
 
-    #[test]
-    fn labels_name_the_key_by_its_last_part_and_the_value_without_quotes() {
-        let varied = varied("path.lte.rtt='40 ms',80ms").expect("two values");
-        let expected = [("rtt 40 ms", "path.lte.rtt='40 ms'"), ("rtt 80ms", "path.lte.rtt=80ms")];
-        assert_eq!(varied, expected.map(|(label, set)| (label.to_owned(), set.to_owned())));
-    }
-
-    #[test]
-    fn a_list_without_key_or_with_a_hole_is_refused_with_an_example() {
-        for wrong in ["transfer.seed", "transfer.seed=", "transfer.seed=1,,2"] {
-            let Err(Failure::Input(text)) = varied(wrong) else { panic!("{wrong} was accepted") };
-            assert!(text.contains(wrong) && text.contains("for example"), "{text}");
+/// Which paths are the best ones alone, if all runs agree on the figure.
+fn best_paths(runs: &[Compared]) -> String {
+    let mut known = runs.iter().map(|run| run.best_path.as_ref());
+    match known.next() {
+        Some(Some(first)) if known.all(|one| one == Some(first)) => {
+            format!(": {} with {}", first.name, rate(first.goodput_bps))
         }
+        _ => String::new(),
     }
 }

@@ -2,40 +2,47 @@
 
 use clap::Args;
 use ropewalk_base::Time;
-use ropewalk_lab::explain::{Explanation, Question, explain};
-use ropewalk_scenario::{Scenario, parse_duration};
+use ropewalk_lab::explain::{Explanation, Question, ReasonCount, explain};
+use ropewalk_scenario::{Scenario, duration_text, parse_duration};
 
 use crate::args::ScenarioArgs;
+use crate::console::{Console, width, wrapped};
 use crate::failure::Failure;
 use crate::output;
 use crate::printer::{count, time};
 use crate::progress::{Progress, with_bar};
-use crate::table::Table;
 
 /// Arguments of `explain`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     ropewalk explain scenarios/wifi-lte.toml --first 5\n  \
     ropewalk explain scenarios/wifi-lte.toml --chunk 300\n  \
-    ropewalk explain scenarios/wifi-lte.toml --at '2.5 s' --path lte --json")]
+    ropewalk explain scenarios/wifi-lte.toml --first 0 --summary\n  \
+    ropewalk explain scenarios/wifi-lte.toml --at 2500ms --path lte --json")]
 pub struct ExplainArgs {
     #[command(flatten)]
     scenario: ScenarioArgs,
     /// Only decisions about this chunk of data, counted from 0
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     chunk: Option<u64>,
-    /// Only decisions from this time on, for example '2.5 s'
-    #[arg(long, value_name = "TIME", conflicts_with = "chunk")]
+    /// Only decisions from this time on, with its unit: '2.5 s', 2500ms
+    #[arg(long, value_name = "TIME", conflicts_with = "chunk", allow_hyphen_values = true)]
     at: Option<String>,
     /// Only decisions that send on this path
     #[arg(long, value_name = "NAME")]
     path: Option<String>,
+    /// Decisions of this association's sender, counted from 0
+    #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true)]
+    association: u32,
     /// At most so many decisions
     #[arg(long, value_name = "N", default_value_t = 20)]
     first: usize,
     /// Also decisions that found nothing to send, or every window full
     #[arg(long)]
     all: bool,
+    /// Also how often each reason was given in the whole run
+    #[arg(long)]
+    summary: bool,
     /// Print the decisions as one JSON document
     #[arg(long)]
     json: bool,
@@ -45,29 +52,52 @@ pub struct ExplainArgs {
 ///
 /// # Errors
 /// [`Failure`].
-pub fn execute(args: &ExplainArgs) -> Result<(), Failure> {
+pub fn execute(args: &ExplainArgs, console: Console) -> Result<(), Failure> {
     let scenario = args.scenario.load()?;
     let question = question(args, &scenario)?;
     let label = format!("simulating {}", args.scenario.title());
-    let explanation = with_bar(&label, &Progress::new(0), || explain(&scenario, &question))?;
+    let progress = Progress::share();
+    let work = || explain(&scenario, &question, &|share| progress.tell(share));
+    let explanation = with_bar(console, &label, &progress, work)?;
+    check_chunk(&question, &explanation)?;
     if args.json {
         return output::print_json(&explanation);
     }
-    output::print(&text(&args.scenario.title(), &explanation))
+    let mut text = heading(&args.scenario.title(), &explanation, &scenario);
+    text += &answer(&explanation);
+    if args.summary {
+        text += &summary(&explanation.summary);
+    }
+    output::print(&text)
 }
 
 fn question(args: &ExplainArgs, scenario: &Scenario) -> Result<Question, Failure> {
-    let from = match &args.at {
-        None => None,
-        Some(text) => {
-            let duration = parse_duration(text).map_err(|why| {
-                Failure::input(format!("--at {text}: {why}"), "for example --at '2.5 s'")
-            })?;
-            Some(Time::ZERO + duration)
-        }
-    };
+    let from = args.at.as_ref().map(|text| from(text, scenario)).transpose()?;
     let path = args.path.as_ref().map(|name| position(name, scenario)).transpose()?;
-    Ok(Question { chunk: args.chunk, from, path, idle: args.all, first: args.first })
+    let there_are = scenario.world.associations;
+    if args.association >= there_are {
+        let message = format!("--association {}: the scenario has no such one", args.association);
+        return Err(Failure::input(message, format!("valid: 0 to {}", there_are - 1)));
+    }
+    Ok(Question {
+        chunk: args.chunk,
+        from,
+        path,
+        idle: args.all,
+        first: args.first,
+        association: args.association,
+    })
+}
+
+fn from(text: &str, scenario: &Scenario) -> Result<Time, Failure> {
+    let help = "for example --at '2.5 s' or --at 2500ms";
+    let wrong = |why: String| Failure::input(format!("--at {text}: {why}"), help);
+    let from = parse_duration(text).map_err(wrong)?;
+    let whole = scenario.transfer.duration;
+    if from >= whole {
+        return Err(wrong(format!("the run ends at {}", duration_text(whole))));
+    }
+    Ok(Time::ZERO + from)
 }
 
 fn position(name: &str, scenario: &Scenario) -> Result<usize, Failure> {
@@ -78,24 +108,54 @@ fn position(name: &str, scenario: &Scenario) -> Result<usize, Failure> {
     })
 }
 
-fn text(title: &str, explanation: &Explanation) -> String {
-    let Explanation { protocol, scheduler, seed, .. } = explanation;
-    let mut text = format!("{title}: {protocol}, {scheduler}, seed {seed}\n\n");
+/// Only the run knows how many chunks there are.
+fn check_chunk(question: &Question, explanation: &Explanation) -> Result<(), Failure> {
+    let Some(chunk) = question.chunk.filter(|chunk| *chunk >= explanation.chunks) else {
+        return Ok(());
+    };
+    let there_are = count(explanation.chunks);
+    let message = format!("--chunk {chunk}: the run has {there_are} chunks");
+    let last = explanation.chunks.saturating_sub(1);
+    Err(Failure::input(message, format!("valid: 0 to {last}")))
+}
+
+fn heading(title: &str, explanation: &Explanation, scenario: &Scenario) -> String {
+    let Explanation { protocol, scheduler, seed, association, .. } = explanation;
+    let whose = match scenario.world.associations {
+        1 => String::new(),
+        n => format!("; association {association} of 0 to {}", n - 1),
+    };
+    format!("{title}: {protocol}, {scheduler}, seed {seed}{whose}\n\n")
+}
+
+fn answer(explanation: &Explanation) -> String {
+    let (mut text, width) = (String::new(), width());
     for decision in &explanation.decisions {
-        text += &format!("{:>10}  {}\n", time(decision.at_s), decision.sentence);
+        let at = format!("{:>10}  ", time(decision.at_s));
+        text += &wrapped(&at, &decision.sentence, width);
+        text += &wrapped(&" ".repeat(at.chars().count()), &format!("({})", decision.known), width);
     }
-    if explanation.decisions.is_empty() {
+    let shown = explanation.decisions.len();
+    if shown == 0 && explanation.omitted == 0 {
         text += "No decision fits the question.\n";
     }
     if explanation.omitted > 0 {
         let omitted = count(explanation.omitted as u64);
-        text += &format!("... and {omitted} more; see --first, --chunk, --at and --path\n");
+        let more = if shown == 0 { "" } else { " more" };
+        text += &format!("... {omitted}{more} decisions; see --first, --chunk, --at and --path\n");
     }
-    text += "\nAll decisions of the run:\n";
-    let mut table = Table::new(&["path", "count", "reason"]).left(2);
-    for entry in &explanation.summary {
-        let path = entry.path.clone().unwrap_or_else(|| "(none)".to_owned());
-        table.row(vec![path, count(entry.count), entry.meaning.to_owned()]);
+    text
+}
+
+fn summary(reasons: &[ReasonCount]) -> String {
+    let path = |reason: &ReasonCount| reason.path.clone().unwrap_or_else(|| "(none)".to_owned());
+    let longest = |lengths: &mut dyn Iterator<Item = usize>| lengths.max().unwrap_or(0);
+    let names = longest(&mut reasons.iter().map(|r| path(r).chars().count()));
+    let counts = longest(&mut reasons.iter().map(|r| count(r.count).len()));
+    let mut text = "\nAll decisions of the run:\n".to_owned();
+    for reason in reasons {
+        let head = format!("{:<names$}   {:>counts$}   ", path(reason), count(reason.count));
+        text += &wrapped(&head, reason.meaning, width());
     }
-    text + &table.text()
+    text
 }

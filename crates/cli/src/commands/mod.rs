@@ -12,6 +12,7 @@ mod sweep;
 
 use clap::Subcommand;
 
+use crate::console::Console;
 use crate::failure::Failure;
 
 /// What can be asked for.
@@ -41,15 +42,15 @@ pub enum Command {
 ///
 /// # Errors
 /// [`Failure`].
-pub fn execute(command: Command) -> Result<(), Failure> {
+pub fn execute(command: Command, console: Console) -> Result<(), Failure> {
     match command {
-        Command::Run(args) => run::execute(&args),
-        Command::Compare(args) => compare::execute(&args),
-        Command::Sweep(args) => sweep::execute(&args),
+        Command::Run(args) => run::execute(&args, console),
+        Command::Compare(args) => compare::execute(&args, console),
+        Command::Sweep(args) => sweep::execute(&args, console),
         Command::Predict(args) => predict::execute(&args),
-        Command::Reproduce(args) => reproduce::execute(&args),
-        Command::Explain(args) => explain::execute(&args),
-        Command::New(args) => new::execute(&args),
+        Command::Reproduce(args) => reproduce::execute(&args, console),
+        Command::Explain(args) => explain::execute(&args, console),
+        Command::New(args) => new::execute(&args, console),
         Command::Schema(args) => schema::execute(&args),
         Command::Completions(args) => completions::execute(&args),
     }

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use crate::args::quoted;
+use crate::console::Console;
 use crate::failure::Failure;
 use crate::output;
 
@@ -29,7 +31,8 @@ rtt  = "200 ms"
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  ropewalk new\n  ropewalk new mine.toml")]
 pub struct NewArgs {
-    /// File to write; a file that exists is left alone. Without it the scenario is printed
+    /// File to write, or a directory to write scenario.toml into; a file that exists is left
+    /// alone. Without it the scenario is printed
     file: Option<PathBuf>,
 }
 
@@ -37,13 +40,15 @@ pub struct NewArgs {
 ///
 /// # Errors
 /// [`Failure`].
-pub fn execute(args: &NewArgs) -> Result<(), Failure> {
+pub fn execute(args: &NewArgs, console: Console) -> Result<(), Failure> {
     let Some(path) = &args.file else { return output::print(TEMPLATE) };
+    let path = if path.is_dir() { path.join("scenario.toml") } else { path.clone() };
     let name = path.display();
-    let created = std::fs::File::create_new(path);
+    let created = std::fs::File::create_new(&path);
     match created.and_then(|mut file| file.write_all(TEMPLATE.as_bytes())) {
         Ok(()) => {
-            eprintln!("{name} is written; next: ropewalk run {name}");
+            let word = quoted(&path.to_string_lossy());
+            console.note(format_args!("{name} is written; next: ropewalk run {word}"));
             Ok(())
         }
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {

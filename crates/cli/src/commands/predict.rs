@@ -2,8 +2,10 @@
 
 use clap::Args;
 use ropewalk_lab::predict::{Prediction, predict};
+use ropewalk_scenario::Scenario;
 
 use crate::args::ScenarioArgs;
+use crate::console::{width, wrapped};
 use crate::failure::Failure;
 use crate::output;
 use crate::printer::{count, rate, size, time};
@@ -27,44 +29,55 @@ pub struct PredictArgs {
 /// # Errors
 /// [`Failure`].
 pub fn execute(args: &PredictArgs) -> Result<(), Failure> {
-    let prediction = predict(&args.scenario.load()?);
+    let scenario = args.scenario.load()?;
+    let prediction = predict(&scenario);
     if args.json {
         return output::print_json(&prediction);
     }
-    output::print(&text(&args.scenario.title(), &prediction))
+    let heading = format!("{}: closed forms, nothing was run\n", args.scenario.title());
+    let parts = [heading, figures(&prediction), paths(&prediction), notes(&scenario, &prediction)];
+    output::print(&parts.join("\n"))
 }
 
-fn text(title: &str, prediction: &Prediction) -> String {
-    let or_dash = |value: Option<f64>, show: fn(f64) -> String| value.map_or("-".into(), show);
-    let buffer = size(prediction.receive_buffer_bytes);
-    let mut text = format!("{title}: closed forms, nothing was run\n\n");
-    for (name, value, meaning) in [
-        (
-            "physical limit",
-            or_dash(prediction.flow_control_bound_bps, rate),
-            format!("of windows and round trips, through {buffer} of receive buffer"),
-        ),
-        (
-            "buffer needed",
-            or_dash(prediction.receive_buffer_min_bytes, size),
-            "so that no path ever stops for want of room: rates times longest RTT".to_owned(),
-        ),
-        (
-            "blocking time",
-            or_dash(prediction.blocking_time_max_s, time),
-            "longest wait for a packet sent at the same moment on another path".to_owned(),
-        ),
-    ] {
-        text += &format!("{name:<16}{value:>13}   {meaning}\n");
-    }
-    if let Some(period) = &prediction.period {
+fn or_dash(value: Option<f64>, show: fn(f64) -> String) -> String {
+    value.map_or("-".into(), show)
+}
+
+fn figures(prediction: &Prediction) -> String {
+    let limit = or_dash(prediction.flow_control_bound_bps, rate);
+    let buffer = or_dash(prediction.receive_buffer_min_bytes, size);
+    let wait = or_dash(prediction.blocking_time_max_s, time);
+    let period = prediction.period.as_ref().map(|period| {
         let cut = if period.capped { ", cut short" } else { "" };
         let packets = count(period.packets);
         let meaning = format!("after which a delay-aware schedule repeats: {packets} packets{cut}");
-        text += &format!("{:<16}{:>13}   {meaning}\n", "period", time(period.length_s));
-    }
-    text += "\n";
-    let headings = ["path", "rate", "round trip", "of the limit", "window", "packets per period"];
+        ("period", time(period.length_s), meaning)
+    });
+    let lines = [
+        (
+            "physical limit",
+            limit,
+            "of the rates, and of receive buffer over round trips".to_owned(),
+        ),
+        (
+            "buffer needed",
+            buffer,
+            "so that no path ever stops: all rates times longest RTT".to_owned(),
+        ),
+        (
+            "blocking time",
+            wait,
+            "longest wait for a packet sent at once on another path".to_owned(),
+        ),
+    ];
+    let line = |(name, value, meaning): (&str, String, String)| {
+        wrapped(&format!("{name:<16}{value:>13}   "), &meaning, width())
+    };
+    lines.into_iter().chain(period).map(line).collect()
+}
+
+fn paths(prediction: &Prediction) -> String {
+    let headings = ["path", "rate", "round trip", "of limit", "window", "packets per period"];
     let mut table = Table::new(&headings);
     for path in &prediction.paths {
         table.row(vec![
@@ -76,9 +89,21 @@ fn text(title: &str, prediction: &Prediction) -> String {
             path.packets_per_period.map_or("-".into(), count),
         ]);
     }
-    text += &table.text();
-    for note in &prediction.notes {
-        text += &format!("\nnote: {note}\n");
+    table.text(width())
+}
+
+/// What the figures count, and why some are missing.
+fn notes(scenario: &Scenario, prediction: &Prediction) -> String {
+    let file = size(scenario.transfer.receive_buffer as f64);
+    let wire = size(prediction.receive_buffer_bytes);
+    let headers = format!(
+        "rates, windows and buffers count headers; the receive buffer of {file} in the scenario \
+         takes packets of {wire} with them"
+    );
+    let notes = [headers].into_iter().chain(prediction.notes.iter().cloned());
+    let mut text: String = notes.map(|note| wrapped("note: ", &note, width())).collect();
+    if !prediction.notes.is_empty() {
+        text += "A dash stands for what no closed form can say; the notes tell why.\n";
     }
     text
 }

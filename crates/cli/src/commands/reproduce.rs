@@ -3,15 +3,15 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use ropewalk_lab::output::write_atomically;
 use ropewalk_lab::report::{Report, ReportKind};
 use ropewalk_lab::reproduce::{
     self, ITEMS, Item, Options, Reproduction, Row, Verdict, find, reproduce, simulations, text,
 };
 
 use crate::args::command_line;
+use crate::console::{Console, width, wrapped};
 use crate::failure::Failure;
-use crate::files::VERSION;
+use crate::files::{VERSION, check_report, save_report};
 use crate::output;
 use crate::progress::{Progress, with_bar};
 use crate::table::Table;
@@ -21,12 +21,13 @@ use crate::table::Table;
 #[command(after_help = "Examples:\n  \
     ropewalk reproduce --list\n  \
     ropewalk reproduce kuhn2014/throughput sarwar2013/table2\n  \
-    ropewalk reproduce kuhn2014 --json\n  \
+    ropewalk reproduce kuhn --json\n  \
     ropewalk reproduce --all --report papers.html\n\n\
     A number that differs or a claim that fails is a result, not an error: the exit status stays 0\n\
     unless a run failed. With --strict it is 1 if one of them has no reason, too.")]
 pub struct ReproduceArgs {
-    /// What to reproduce, as paper/item, or a paper for all of its items; nothing for everything
+    /// What to reproduce: paper/item, or a paper for all of its items; a beginning that fits only
+    /// one will do. Nothing for everything
     #[arg(value_name = "ITEM", conflicts_with = "all")]
     items: Vec<String>,
     /// Reproduce everything
@@ -50,17 +51,17 @@ pub struct ReproduceArgs {
 ///
 /// # Errors
 /// [`Failure`].
-pub fn execute(args: &ReproduceArgs) -> Result<(), Failure> {
+pub fn execute(args: &ReproduceArgs, console: Console) -> Result<(), Failure> {
     let items = chosen(&args.items)?;
     if args.list {
         return list(&items, args.json);
     }
     if let Some(path) = &args.report {
-        check(path)?;
+        check_report(path)?;
     }
-    let done = run(&items)?;
+    let done = run(&items, console)?;
     if let Some(path) = &args.report {
-        write_report(path, &done)?;
+        write_report(path, &done, console)?;
     }
     if args.json {
         output::print_json(&done.rows)?;
@@ -76,8 +77,7 @@ fn chosen(names: &[String]) -> Result<Vec<Item>, Failure> {
     for name in names {
         let found = find(name);
         if found.is_empty() {
-            let message = format!("there is no item `{name}` to reproduce");
-            return Err(Failure::input(message, hint(name)));
+            return Err(Failure::input(not_found(name), hint(name)));
         }
         wanted.extend(found);
     }
@@ -85,15 +85,35 @@ fn chosen(names: &[String]) -> Result<Vec<Item>, Failure> {
     Ok(ITEMS.iter().filter(is_wanted).copied().collect())
 }
 
-/// Items that share a word with `name`, or else how to see all.
+/// Items that begin so.
+fn begins(name: &str) -> Vec<String> {
+    let begins = |item: &&Item| {
+        !name.is_empty() && (item.full_name().starts_with(name) || item.name.starts_with(name))
+    };
+    ITEMS.iter().filter(begins).map(Item::full_name).collect()
+}
+
+fn not_found(name: &str) -> String {
+    if begins(name).len() > 1 {
+        return format!("`{name}` fits more than one item");
+    }
+    format!("there is no item `{name}` to reproduce")
+}
+
+/// Items that begin so or share a word with `name`, or else how to see all.
 fn hint(name: &str) -> String {
+    const ALL: &str = "`ropewalk reproduce --list` shows every item";
     let words: Vec<&str> = name.split(['/', '-', ' ']).filter(|word| word.len() > 2).collect();
     let alike = |item: &&Item| words.iter().any(|word| item.full_name().contains(word));
-    let alike: Vec<String> = ITEMS.iter().filter(alike).map(Item::full_name).collect();
-    if alike.is_empty() {
-        return "`ropewalk reproduce --list` shows every item".to_owned();
+    let mut alike: Vec<String> = ITEMS.iter().filter(alike).map(Item::full_name).collect();
+    let begins = begins(name);
+    if begins.len() > 1 {
+        alike = begins;
     }
-    format!("did you mean {}? `ropewalk reproduce --list` shows every item", alike.join(", "))
+    if alike.is_empty() {
+        return ALL.to_owned();
+    }
+    format!("did you mean {}? {ALL}", alike.join(", "))
 }
 
 fn list(items: &[Item], json: bool) -> Result<(), Failure> {
@@ -106,31 +126,16 @@ fn list(items: &[Item], json: bool) -> Result<(), Failure> {
     output::print(&items.iter().map(line).collect::<String>())
 }
 
-/// Before anything runs: the report has a place to go to.
-fn check(path: &Path) -> Result<(), Failure> {
-    let directory = path.parent().filter(|d| !d.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let html = path.extension().is_some_and(|ending| ending == "html" || ending == "htm");
-    let (message, help) = if !directory.is_dir() {
-        let message = format!("there is no directory `{}`", directory.display());
-        (message, "give the name of a file in a directory that exists")
-    } else if !html || path.is_dir() {
-        ("a report is an HTML page".to_owned(), "end the file's name in .html")
-    } else {
-        return Ok(());
-    };
-    Err(Failure::input(format!("--report {}: {message}", path.display()), help))
-}
-
-fn run(items: &[Item]) -> Result<Reproduction, Failure> {
+fn run(items: &[Item], console: Console) -> Result<Reproduction, Failure> {
     // What fails here is a defect of the files inside the binary, not of the input.
     let total = simulations(items).map_err(Failure::Run)?;
-    let progress = Progress::new(total as u64);
+    let progress = Progress::steps(total as u64);
     let step = |_: usize, _: usize, _: &str| progress.step();
     let options = Options { progress: &step, ..Options::default() };
-    with_bar("reproducing", &progress, || reproduce(items, &options)).map_err(Failure::Run)
+    with_bar(console, "reproducing", &progress, || reproduce(items, &options)).map_err(Failure::Run)
 }
 
-fn write_report(path: &Path, done: &Reproduction) -> Result<(), Failure> {
+fn write_report(path: &Path, done: &Reproduction, console: Console) -> Result<(), Failure> {
     let title = "Papers reproduced".to_owned();
     let mut report = Report::new(title, ReportKind::Reproduce, VERSION.to_owned(), command_line());
     let cannot = |error: &dyn core::fmt::Display| {
@@ -140,9 +145,7 @@ fn write_report(path: &Path, done: &Reproduction) -> Result<(), Failure> {
     report.rows = rows.map_err(|e| cannot(&e))?;
     let figures = done.figures.iter().map(serde_json::to_value).collect::<Result<_, _>>();
     report.figures = figures.map_err(|e| cannot(&e))?;
-    write_atomically(path, report.to_html().as_bytes()).map_err(|e| cannot(&e))?;
-    eprintln!("report: {}", path.display());
-    Ok(())
+    save_report(path, &report, console)
 }
 
 /// Whether what came of it is a failure of the command.
@@ -175,30 +178,74 @@ fn shown(done: &Reproduction) -> String {
 }
 
 fn section(paper: &str, rows: &[&Row]) -> String {
-    let with_peer = rows.iter().any(|row| row.peer_value.is_some());
-    let peer = with_peer.then_some("peer");
-    let headings = ["item, case", "quantity", "paper", "model", "simulated"];
-    let headings: Vec<&str> =
-        headings.into_iter().chain(peer).chain(["difference", "verdict"]).collect();
-    let mut table = Table::new(&headings);
+    let mut text = format!("{paper}: {}\n", reproduce::title(paper));
     let mut reasons: Vec<&str> = Vec::new();
+    // What is the same in row after row is said once, above them.
+    let mut groups: Vec<(&str, &str)> = Vec::new();
     for row in rows {
-        let mark = row.reason.as_deref().map(|reason| number(&mut reasons, reason));
-        let verdict = match mark {
-            Some(number) => format!("{} [{number}]", row.verdict),
-            None => row.verdict.to_string(),
-        };
-        let values = [&row.paper_value, &row.model_value, &row.simulated_value];
-        let values = values.into_iter().chain(with_peer.then_some(&row.peer_value));
-        let mut cells = vec![format!("{}, {}", row.item, row.case), row.quantity.clone()];
-        cells.extend(values.map(|value| text::value(value.as_ref(), &row.unit)));
-        cells.extend([text::difference(row.difference), verdict]);
-        table.row(cells);
+        let group = (row.item.as_str(), row.quantity.as_str());
+        if !groups.contains(&group) {
+            groups.push(group);
+        }
     }
-    let reasons = reasons.iter().enumerate().map(|(i, text)| format!("[{}] {text}\n", i + 1));
-    let reasons: String = reasons.collect();
-    let gap = if reasons.is_empty() { "" } else { "\n" };
-    format!("{paper}: {}\n\n{}{gap}{reasons}\n", reproduce::title(paper), table.text())
+    for (item, quantity) in groups {
+        let rows = rows.iter().filter(|row| row.item == item && row.quantity == quantity);
+        text += &format!("\n{item}: {quantity}\n");
+        text += &table(&rows.copied().collect::<Vec<_>>(), &mut reasons);
+    }
+    if !reasons.is_empty() {
+        text.push('\n');
+    }
+    for (i, reason) in reasons.iter().enumerate() {
+        text += &wrapped(&format!("[{}] ", i + 1), reason, width());
+    }
+    text + "\n"
+}
+
+/// Rows of one quantity; `reasons` are the footnotes so far.
+fn table<'a>(rows: &[&'a Row], reasons: &mut Vec<&'a str>) -> String {
+    let some = |value: fn(&Row) -> bool| rows.iter().any(|row| value(row));
+    let (model, peer) =
+        (some(|row| row.model_value.is_some()), some(|row| row.peer_value.is_some()));
+    let simulated = some(|row| row.simulated_value.is_some());
+    let columns = [
+        ("case", true),
+        ("paper", true),
+        ("model", model),
+        ("simulated", simulated),
+        ("peer", peer),
+        ("off by", some(|row| row.difference.is_some())),
+        ("verdict", true),
+    ];
+    let shown = columns.iter().filter(|(_, shown)| *shown);
+    let mut table = Table::new(&shown.map(|(name, _)| *name).collect::<Vec<_>>());
+    for row in rows {
+        let mark = row.reason.as_deref().map(|reason| number(reasons, reason));
+        let value = |value| text::value(Option::as_ref(value), &row.unit);
+        let cells = [
+            row.case.clone(),
+            value(&row.paper_value),
+            value(&row.model_value),
+            value(&row.simulated_value),
+            value(&row.peer_value),
+            text::difference(row.difference),
+            mark.map_or(word(row.verdict).to_owned(), |mark| {
+                format!("{} [{mark}]", word(row.verdict))
+            }),
+        ];
+        let shown = cells.into_iter().zip(columns).filter(|(_, (_, shown))| *shown);
+        table.row(shown.map(|(cell, _)| cell).collect());
+    }
+    table.text(width())
+}
+
+/// A verdict in a narrow column; that a claim is one shows in its bound.
+const fn word(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::ClaimHolds => "holds",
+        Verdict::ClaimFails => "fails",
+        other => other.as_str(),
+    }
 }
 
 /// The number of a footnote; one for each different text.
@@ -257,14 +304,6 @@ mod tests {
     }
 
     #[test]
-    fn a_report_needs_a_directory_and_the_ending_of_a_page() {
-        for (path, said) in [("/no/such/place/a.html", "no directory"), ("a.pdf", "HTML page")] {
-            assert!(check(Path::new(path)).unwrap_err().to_string().contains(said), "{path}");
-        }
-        assert!(check(Path::new("a.html")).is_ok());
-    }
-
-    #[test]
     fn one_reason_is_one_footnote_however_many_rows_it_explains() {
         let mut reasons = Vec::new();
         let numbers = ["a", "b", "a"].map(|text| number(&mut reasons, text));
@@ -275,7 +314,8 @@ mod tests {
     fn a_section_shows_every_row_and_what_differs_only_where_it_does() {
         let done = reproduce(&find("sarwar2013/table1"), &Options::default()).unwrap();
         let text = shown(&done);
-        assert_eq!(text.matches("slot.table").count(), 7);
+        assert_eq!(text.matches("slot.table").count(), 1, "what all rows share stands above them");
+        assert_eq!(text.lines().filter(|line| line.ends_with("agrees")).count(), 14, "{text}");
         assert!(text.contains("14 numbers and claims, 0 simulations: 14 agree\n"), "{text}");
         assert!(verdict(&done, true).is_ok());
     }

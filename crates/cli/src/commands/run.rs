@@ -1,9 +1,10 @@
 //! `ropewalk run`: one scenario.
 
 use clap::Args;
-use ropewalk_lab::{Run, RunOptions, RunResult};
+use ropewalk_lab::{Run, RunOptions, RunResult, run_watched};
 
 use crate::args::ScenarioArgs;
+use crate::console::{Console, width, wrapped};
 use crate::failure::Failure;
 use crate::files::OutputFiles;
 use crate::output;
@@ -31,24 +32,25 @@ pub struct RunArgs {
 ///
 /// # Errors
 /// [`Failure`].
-pub fn execute(args: &RunArgs) -> Result<(), Failure> {
+pub fn execute(args: &RunArgs, console: Console) -> Result<(), Failure> {
     let scenario = args.scenario.load()?;
-    let files = args.files.check()?;
+    let files = args.files.check(console)?;
     let options = RunOptions {
         series: files.wants_series(),
         sequence: files.sequence(),
         ..RunOptions::default()
     };
     let label = format!("simulating {}", args.scenario.title());
-    let work = || ropewalk_lab::run(&scenario, &options);
-    let run = with_bar(&label, &Progress::new(0), work)?;
+    let progress = Progress::share();
+    let work = || run_watched(&scenario, &options, &|share| progress.tell(share));
+    let run = with_bar(console, &label, &progress, work)?;
     let title = format!("{}, {}", args.scenario.title(), run.result.scheduler);
     files.write_run(title, &scenario, &run)?;
     if args.json {
         return output::print_json(&run.result);
     }
     output::print(&summary(&args.scenario.title(), &run))?;
-    eprintln!("{}", speed(&run.result));
+    console.note(speed(&run.result));
     Ok(())
 }
 
@@ -89,11 +91,12 @@ fn figures(result: &RunResult) -> String {
     lines.push((
         "receive buffer",
         format!(
-            "{} mean, {} p99, {} peak; shut for {}",
+            "{} mean, {} p99, {} peak; shut for {}, {} of the time",
             size(buffer.mean_bytes),
             size(buffer.p99_bytes as f64),
             size(buffer.max_bytes as f64),
             time(buffer.blocked_s),
+            percent(buffer.blocked_s / result.duration_s),
         ),
     ));
     let wait = &result.blocking_time_s;
@@ -109,7 +112,8 @@ fn figures(result: &RunResult) -> String {
     if !result.association_goodput_bps.is_empty() {
         lines.push(("associations", associations(&result.association_goodput_bps)));
     }
-    lines.iter().map(|(name, text)| format!("{name:<16}{text}\n")).collect()
+    let width = width();
+    lines.iter().map(|(name, text)| wrapped(&format!("{name:<16}"), text, width)).collect()
 }
 
 fn goodput(result: &RunResult) -> String {
@@ -155,5 +159,5 @@ fn paths(result: &RunResult) -> String {
             count(path.timeouts),
         ]);
     }
-    table.text()
+    table.text(width())
 }

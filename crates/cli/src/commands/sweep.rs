@@ -11,7 +11,8 @@ use ropewalk_lab::sweep::{
 };
 use serde_json::{Value, json};
 
-use crate::args::ScenarioArgs;
+use crate::args::FileArgs;
+use crate::console::{Console, width};
 use crate::failure::Failure;
 use crate::output;
 use crate::printer::{count, percent, rate, size, time};
@@ -37,7 +38,7 @@ const SHOWN: usize = 100;
     are in FILE.journal.")]
 pub struct SweepArgs {
     #[command(flatten)]
-    scenario: Option<ScenarioArgs>,
+    scenario: Option<FileArgs>,
     /// A key and its values; may be repeated
     #[arg(long, value_name = "KEY=VALUES")]
     vary: Vec<String>,
@@ -61,7 +62,7 @@ pub struct SweepArgs {
     dry_run: bool,
     /// Join the results of all shards instead of running anything
     #[arg(long, value_name = "FILE.parquet", num_args = 1.., requires = "out", conflicts_with_all =
-        ["scenario", "sets", "seed", "scheduler", "vary", "seeds", "threads", "shard", "fresh", "dry_run"])]
+        ["scenario", "sets", "seed", "vary", "seeds", "threads", "shard", "fresh", "dry_run"])]
     merge: Vec<PathBuf>,
     /// Print the result as one JSON document, each point on a line of its own
     #[arg(long)]
@@ -73,8 +74,8 @@ pub struct SweepArgs {
 /// # Errors
 /// [`Failure`]; points with runs that failed are kept and shown all the same, and make the
 /// command fail in the end.
-pub fn execute(args: &SweepArgs) -> Result<(), Failure> {
-    let Some(scenario) = &args.scenario else { return join(args) };
+pub fn execute(args: &SweepArgs, console: Console) -> Result<(), Failure> {
+    let Some(scenario) = &args.scenario else { return join(args, console) };
     if args.shard.is_some() && args.out.is_none() && !args.dry_run {
         let message = "--shard without --out leaves nothing that can be joined";
         return Err(Failure::input(message, "give each shard a file: --out shard-1.parquet"));
@@ -87,52 +88,54 @@ pub fn execute(args: &SweepArgs) -> Result<(), Failure> {
         return tell_outlook(&sweep::outlook(&plan, &options)?, threads, args.json);
     }
     let sweep = Sweep::open(&plan, options)?;
-    tell_what_is_there(&sweep, &plan, &options);
-    let progress = Progress::new(sweep.runs_left());
+    tell_what_is_there(&sweep, &plan, &options, console);
+    let progress = Progress::steps(sweep.runs_left());
     let label = format!("sweeping {}", scenario.title());
     let step = || {
         progress.step();
         ControlFlow::Continue(())
     };
-    let table = with_bar(&label, &progress, || sweep.finish(threads, &step))?;
-    show(&table, args)
+    let table = with_bar(console, &label, &progress, || sweep.finish(threads, &step))?;
+    show(&table, args, console)
 }
 
-fn join(args: &SweepArgs) -> Result<(), Failure> {
+fn join(args: &SweepArgs, console: Console) -> Result<(), Failure> {
     let out = args.out.as_deref().unwrap_or(Path::new(""));
     sweep::check_out(out)?;
     let table = sweep::merge(&args.merge)?;
     sweep::write(out, &table)?;
-    show(&table, args)
+    show(&table, args, console)
 }
 
-fn plan(scenario: &ScenarioArgs, args: &SweepArgs) -> Result<Plan, Failure> {
+fn plan(scenario: &FileArgs, args: &SweepArgs) -> Result<Plan, Failure> {
     let axes: Vec<Axis> =
         args.vary.iter().map(|vary| Axis::parse(vary)).collect::<Result<_, _>>()?;
     // The file as it stands comes first: what is wrong with it has nothing to do with the sweep.
-    scenario.load()?;
+    scenario.load_with(&[])?;
     let text = std::fs::read_to_string(&scenario.scenario).map_err(|error| {
         let message = format!("{} cannot be read: {error}", scenario.scenario.display());
         Failure::input(message, "give the name of a scenario file (TOML)")
     })?;
-    let scheduler = scenario.scheduler.map(|name| format!("transfer.scheduler={name}"));
     let source = Source {
         text,
         name: scenario.scenario.display().to_string(),
-        sets: scenario.sets.iter().cloned().chain(scheduler).collect(),
+        sets: scenario.sets.clone(),
         seed: scenario.seed,
     };
     Ok(Plan::new(source, axes, args.seeds)?)
 }
 
-fn tell_what_is_there(sweep: &Sweep, plan: &Plan, options: &SweepOptions<'_>) {
+fn tell_what_is_there(sweep: &Sweep, plan: &Plan, options: &SweepOptions<'_>, console: Console) {
     let Some(out) = options.out else { return };
     let all = (0..plan.grid().points())
         .filter(|point| options.shard.is_none_or(|shard| shard.has(*point)))
         .count();
     match sweep.left().len() {
-        0 => eprintln!("{} has all {all} points; --fresh runs them again", out.display()),
-        left if left < all => eprintln!("resumed: {} of {all} points are finished", all - left),
+        0 => console
+            .note(format_args!("{} has all {all} points; --fresh runs them again", out.display())),
+        left if left < all => {
+            console.note(format_args!("resumed: {} of {all} points are finished", all - left));
+        }
         _ => {}
     }
 }
@@ -172,14 +175,14 @@ fn long_time(seconds: f64) -> String {
     }
 }
 
-fn show(table: &RecordBatch, args: &SweepArgs) -> Result<(), Failure> {
+fn show(table: &RecordBatch, args: &SweepArgs, console: Console) -> Result<(), Failure> {
     if args.json {
         output::print(&to_json(table))?;
     } else {
         output::print(&text(table))?;
     }
     if let Some(out) = &args.out {
-        eprintln!("result: {}", out.display());
+        console.note(format_args!("result: {}", out.display()));
     }
     let number = |name: &str, row| value(table, name, row).as_u64().unwrap_or(0);
     let sum = |name: &str| (0..table.num_rows()).map(|row| number(name, row)).sum::<u64>();
@@ -196,11 +199,10 @@ fn show(table: &RecordBatch, args: &SweepArgs) -> Result<(), Failure> {
 /// A figure that is shown: heading, column, and how to write it.
 type ShownFigure = (&'static str, &'static str, fn(f64) -> String);
 
-const SHOWN_FIGURES: [ShownFigure; 8] = [
+const SHOWN_FIGURES: [ShownFigure; 7] = [
     ("goodput", "goodput_bps", rate),
     ("of limit", "share_of_bound", percent),
-    ("blocked", "blocked_share", percent),
-    ("mean buffer", "receive_buffer_mean_bytes", size),
+    ("shut", "blocked_share", percent),
     ("peak buffer", "receive_buffer_max_bytes", size),
     ("delay mean", "app_delay_mean_s", time),
     ("delay p99", "app_delay_p99_s", time),
@@ -210,13 +212,10 @@ const SHOWN_FIGURES: [ShownFigure; 8] = [
 fn text(table: &RecordBatch) -> String {
     let keys = varied(table);
     let names = keys.iter().map(|key| key.strip_suffix(unit_of(key)).unwrap_or(key));
-    let headings: Vec<&str> = names.chain(SHOWN_FIGURES.iter().map(|(name, ..)| *name)).collect();
-    // Words to the left, if a column behind the first has some.
-    let words = |key: &String| value(table, key, 0).is_string();
-    let mut lines = Table::new(&headings);
-    if let Some(at) = keys.iter().skip(1).position(words) {
-        lines = lines.left(at + 1);
-    }
+    // One column, since a table that is too wide repeats its first one in a block below.
+    let point = names.collect::<Vec<_>>().join(", ");
+    let figures = SHOWN_FIGURES.iter().map(|(name, ..)| *name);
+    let mut lines = Table::new(&std::iter::once(&*point).chain(figures).collect::<Vec<_>>());
     for row in 0..table.num_rows().min(SHOWN) {
         let values = keys.iter().map(|key| varied_cell(key, &value(table, key, row)));
         let figures = SHOWN_FIGURES.iter().map(|(_, name, show)| {
@@ -227,15 +226,16 @@ fn text(table: &RecordBatch) -> String {
                 (Some(mean), Some(half)) => with_interval(mean, half, *show),
             }
         });
-        lines.row(values.chain(figures).collect());
+        let point = values.collect::<Vec<_>>().join(", ");
+        lines.row(std::iter::once(point).chain(figures).collect());
     }
-    let mut text = lines.text();
+    let mut text = lines.text(width());
     if table.num_rows() > SHOWN {
         text += &format!("... and {} more points\n", count((table.num_rows() - SHOWN) as u64));
     }
     let runs = |row| value(table, "runs", row).as_u64();
     if (0..table.num_rows()).any(|row| runs(row) > Some(1)) {
-        text += "\nMeans, with 95 % confidence intervals behind ±.\n";
+        text += "\n±  half of a 95 % confidence interval of the mean\n";
     }
     text
 }
@@ -299,7 +299,7 @@ mod tests {
         for (mean, half, show, text) in [
             (2.862e6, 7_351.0, rate as fn(f64) -> String, "2.862 ± 0.007 Mbit/s"),
             (0.994, 0.003, percent, "99.4 ± 0.3 %"),
-            (0.0, 0.0, time, "0 us ± 0 us"),
+            (0.0, 0.0, time, "0 s ± 0 s"),
             (1_000.0, 12.34, number, "1000.0 ± 12.3"),
         ] {
             assert_eq!(with_interval(mean, half, show), text);

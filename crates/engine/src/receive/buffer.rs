@@ -1,16 +1,34 @@
 //! The shared, bounded receive buffer: reassembly and release in order (RFC 9260, 6.2, 6.5, 6.9).
 
+mod partial;
+mod runs;
+
 use std::collections::VecDeque;
 
 use ropewalk_base::{StreamId, Time};
 
+use self::partial::Begun;
 use super::gaps::Gaps;
 use super::stats::ReceiveStats;
 use super::stream::InStream;
 use crate::payload::Payload;
 use crate::sctp::{Data, DataFlags};
 
-/// A message for the user.
+/// How much of a message one [`Message`] is. Between the parts of one others may come, but whole
+/// ones alone: at most one is delivered in parts at a time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Part {
+    /// All of it.
+    Whole,
+    /// Its beginning: it is longer than the receive buffer (RFC 9260, 6.9).
+    First,
+    /// What follows the part before.
+    Middle,
+    /// Its end.
+    Last,
+}
+
+/// A message for the user, or a part of one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
     /// On which stream.
@@ -19,6 +37,8 @@ pub struct Message {
     pub ppid: u32,
     /// The user's data.
     pub payload: Payload,
+    /// Whether that is all.
+    pub part: Part,
     /// What it takes of the buffer until it is read, bytes.
     charge: u64,
 }
@@ -34,12 +54,20 @@ pub enum Arrival {
     Duplicate,
     /// No room: not acknowledged.
     Refused,
+    /// It contradicts its neighbours or its stream: fragments of a message have consecutive TSNs,
+    /// one stream and one number, and no number comes twice (RFC 9260, 3.3.1, 6.6, 6.9).
+    Violation,
 }
 
 #[derive(Clone, Debug)]
 enum Slot {
     Missing,
-    Held { data: Data, arrived: Time },
+    /// `run`: at either end of a run of fragments of one message, the TSN of the other end.
+    Held {
+        data: Data,
+        arrived: Time,
+        run: u64,
+    },
     Released,
 }
 
@@ -56,6 +84,10 @@ pub struct ReceiveBuffer {
     held_bytes: u64,
     ready: VecDeque<Message>,
     ready_bytes: u64,
+    /// The message that is being delivered in parts; its next TSN is `base`.
+    begun: Option<Begun>,
+    /// Largest chunk so far, bytes.
+    largest: u64,
     /// What is measured.
     pub stats: ReceiveStats,
 }
@@ -80,8 +112,28 @@ impl ReceiveBuffer {
             held_bytes: 0,
             ready: VecDeque::new(),
             ready_bytes: 0,
+            begun: None,
+            largest: 0,
             stats: ReceiveStats::default(),
         }
+    }
+
+    /// Expects TSN `first` (unwrapped) next; what the user has not read yet stays.
+    pub fn start_over(&mut self, first: u64, streams: u16) {
+        *self = Self {
+            ready: std::mem::take(&mut self.ready),
+            ready_bytes: self.ready_bytes,
+            stats: std::mem::take(&mut self.stats),
+            ..Self::new(self.capacity, first, streams)
+        };
+    }
+
+    /// Drops what is held out of order: it will never be complete.
+    pub fn forget(&mut self, now: Time) {
+        self.held_bytes = 0;
+        self.slots.clear();
+        self.gaps.clear();
+        self.stats.held_changed(now, 0);
     }
 
     /// Highest TSN received in sequence, unwrapped.
@@ -126,8 +178,15 @@ impl ReceiveBuffer {
         let out_of_reach = tsn - self.cumulative() > REACH;
         if out_of_reach || charge > self.free() && !self.make_room(now, tsn, charge) {
             self.stats.refused += 1;
+            if tsn == self.cumulative() + 1 {
+                self.offer_part(now);
+            }
             return Arrival::Refused;
         }
+        if !self.fits(tsn, &data) {
+            return Arrival::Violation;
+        }
+        self.largest = self.largest.max(charge);
         self.stats.received += 1;
         let in_order = tsn == self.cumulative() + 1;
         if in_order {
@@ -136,8 +195,13 @@ impl ReceiveBuffer {
             self.gaps.insert(tsn);
             self.stats.stored += 1;
         }
-        self.keep_or_release(now, tsn, data);
+        if !self.keep_or_release(now, tsn, data) {
+            return Arrival::Violation;
+        }
         self.drop_released();
+        if in_order && self.gaps.is_empty() {
+            self.offer_part(now);
+        }
         self.stats.held_changed(now, self.held_bytes);
         if in_order { Arrival::InOrder } else { Arrival::OutOfOrder }
     }
@@ -150,6 +214,7 @@ impl ReceiveBuffer {
                 return false;
             };
             let at = (last - self.base) as usize;
+            self.cut_run(last);
             if !matches!(self.slots[at], Slot::Held { .. }) {
                 // Already with the user: cannot be taken back.
                 return false;
@@ -166,8 +231,9 @@ impl ReceiveBuffer {
         true
     }
 
+    /// False if the number of the message makes no sense on its stream.
     #[inline]
-    fn keep_or_release(&mut self, now: Time, tsn: u64, data: Data) {
+    fn keep_or_release(&mut self, now: Time, tsn: u64, data: Data) -> bool {
         let whole = data.flags.has(DataFlags::WHOLE);
         let unordered = data.flags.has(DataFlags::UNORDERED);
         let stream = data.stream.0 as usize;
@@ -178,22 +244,33 @@ impl ReceiveBuffer {
                 self.streams[stream].advance();
                 self.release_waiting(now, stream);
             }
-            return;
+            return true;
         }
         self.held_bytes += charge_of(&data);
         let (ssn, at) = (data.ssn, self.slot_index(tsn));
-        self.slots[at] = Slot::Held { data, arrived: now };
-        let Some((first, last)) = self.message_around(tsn) else { return };
+        self.slots[at] = Slot::Held { data, arrived: now, run: tsn };
+        let (first, last) = self.join(tsn);
+        if first == self.base && self.begun.is_some() {
+            self.continue_part(now, last);
+            return true;
+        }
+        if !self.is_complete(first, last) {
+            return true;
+        }
         if unordered {
-            self.release_message(now, first, last);
-        } else if self.streams[stream].keep(ssn, first..=last) {
+            self.release_message(now, first, last, Part::Whole);
+            return true;
+        }
+        let kept = self.streams[stream].keep(ssn, first..=last);
+        if kept {
             self.release_waiting(now, stream);
         }
+        kept
     }
 
     fn release_waiting(&mut self, now: Time, stream: usize) {
         while let Some(tsns) = self.streams[stream].take_next() {
-            self.release_message(now, *tsns.start(), *tsns.end());
+            self.release_message(now, *tsns.start(), *tsns.end(), Part::Whole);
         }
     }
 
@@ -233,20 +310,8 @@ impl ReceiveBuffer {
         }
     }
 
-    /// First and last TSN of the message that `tsn` belongs to, if all of it is here.
-    fn message_around(&self, tsn: u64) -> Option<(u64, u64)> {
-        let (mut first, mut last) = (tsn, tsn);
-        while !self.held(first)?.flags.has(DataFlags::BEGIN) {
-            first -= 1;
-        }
-        while !self.held(last)?.flags.has(DataFlags::END) {
-            last += 1;
-        }
-        Some((first, last))
-    }
-
-    fn release_message(&mut self, now: Time, first: u64, last: u64) {
-        if first == last {
+    fn release_message(&mut self, now: Time, first: u64, last: u64, part: Part) {
+        if first == last && part == Part::Whole {
             if let Some((data, arrived)) = self.take_held(first) {
                 self.deliver(now, arrived, data);
             }
@@ -264,14 +329,14 @@ impl ReceiveBuffer {
         if let Some((stream, ppid)) = whole {
             self.ready_bytes += charge;
             let payload = Payload::concat(&pieces);
-            self.ready.push_back(Message { stream, ppid, payload, charge });
+            self.ready.push_back(Message { stream, ppid, payload, part, charge });
         }
     }
 
     fn take_held(&mut self, tsn: u64) -> Option<(Data, Time)> {
         let slot = self.slots.get_mut((tsn - self.base) as usize)?;
         match std::mem::replace(slot, Slot::Released) {
-            Slot::Held { data, arrived } => {
+            Slot::Held { data, arrived, .. } => {
                 self.held_bytes -= charge_of(&data);
                 Some((data, arrived))
             }
@@ -288,7 +353,7 @@ impl ReceiveBuffer {
         let charge = charge_of(&data);
         self.ready_bytes += charge;
         let Data { stream, ppid, payload, .. } = data;
-        self.ready.push_back(Message { stream, ppid, payload, charge });
+        self.ready.push_back(Message { stream, ppid, payload, part: Part::Whole, charge });
     }
 }
 
@@ -381,6 +446,48 @@ mod tests {
             }
             assert_eq!((out as u64, buffer.cumulative(), buffer.held_bytes()), (n, n, 0));
             assert_eq!(buffer.free(), 1 << 20);
+        }
+    }
+
+    #[test]
+    fn long_messages_come_together_in_any_order_of_their_fragments() {
+        for case in 0..200 {
+            let mut rng = Seed::root(case).child("fragments").rng();
+            let mut chunks = Vec::new();
+            for ssn in 0..1 + rng.below(4) as u16 {
+                let n = 1 + rng.below(30);
+                for i in 0..n {
+                    let begin = if i == 0 { DataFlags::BEGIN } else { DataFlags::default() };
+                    let end = if i + 1 == n { DataFlags::END } else { DataFlags::default() };
+                    chunks.push(piece(1 + chunks.len() as u64, 0, ssn, begin.and(end)));
+                }
+            }
+            // Some come twice, and a small buffer gives some up again.
+            let n = chunks.len();
+            let mut order: Vec<usize> = (0..n).collect();
+            for i in (1..n).rev() {
+                order.swap(i, rng.below(i as u64 + 1) as usize);
+            }
+            let capacity = 116 * (1 + rng.below(2 * n as u64));
+            let mut buffer = ReceiveBuffer::new(capacity, 1, 1);
+            let mut bytes = 0;
+            while buffer.cumulative() < n as u64 {
+                let before = buffer.cumulative();
+                for at in &order {
+                    let verdict = buffer.on_data(Time::ZERO, 1 + *at as u64, chunks[*at].clone());
+                    assert_ne!(verdict, Arrival::Violation, "case {case}");
+                    while let Some(message) = buffer.read() {
+                        bytes += u64::from(message.payload.len());
+                    }
+                    buffer.offer_part(Time::ZERO);
+                }
+                let moves = buffer.cumulative() > before || !buffer.ready.is_empty();
+                assert!(moves, "case {case}: stuck at {before} of {n}, {capacity} B");
+            }
+            bytes +=
+                std::iter::from_fn(|| buffer.read()).map(|m| m.payload.len() as u64).sum::<u64>();
+            assert_eq!(bytes, 100 * n as u64, "case {case}");
+            assert_eq!((buffer.held_bytes(), buffer.free()), (0, capacity), "case {case}");
         }
     }
 }

@@ -117,6 +117,12 @@ impl Gaps {
         }
     }
 
+    /// Gives up everything beyond the cumulative TSN.
+    pub fn clear(&mut self) {
+        self.words.clear();
+        self.head = 0;
+    }
+
     /// Gives up the highest TSN.
     pub fn drop_last(&mut self) {
         if self.is_empty() {

@@ -5,5 +5,5 @@ mod gaps;
 mod stats;
 mod stream;
 
-pub use buffer::{Arrival, Message, ReceiveBuffer};
+pub use buffer::{Arrival, Message, Part, ReceiveBuffer};
 pub use stats::ReceiveStats;

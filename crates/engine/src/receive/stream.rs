@@ -31,7 +31,8 @@ impl InStream {
         self.waiting.pop_front();
     }
 
-    /// Keeps a complete message; false if its number makes no sense here.
+    /// Keeps a complete message; false if its number makes no sense here: it lies behind, too far
+    /// ahead, or has come before.
     pub fn keep(&mut self, ssn: Serial16, tsns: RangeInclusive<u64>) -> bool {
         let ahead = ssn.distance_from(self.next);
         if ahead < 0 || ahead as usize >= WAITING_LIMIT {
@@ -41,8 +42,9 @@ impl InStream {
         if at >= self.waiting.len() {
             self.waiting.resize(at + 1, None);
         }
+        let fresh = self.waiting[at].is_none();
         self.waiting[at] = Some((*tsns.start(), *tsns.end()));
-        true
+        fresh
     }
 
     /// A piece of this message was dropped again: it is no longer complete.

@@ -67,6 +67,26 @@ impl Flights {
         self.queue.front().map(|f| (self.first, f))
     }
 
+    /// How many are in flight.
+    #[inline]
+    pub const fn count(&self) -> u64 {
+        self.live
+    }
+
+    /// Number and transmission of the newest in flight.
+    pub fn newest(&self) -> Option<(u64, &Flight)> {
+        let at = self.queue.iter().rposition(|f| f.live)?;
+        Some((self.first + at as u64, &self.queue[at]))
+    }
+
+    /// How many from the oldest in flight up to `number` have ended, if none beyond that has.
+    #[inline]
+    pub fn ended_up_to(&self, number: u64) -> u64 {
+        let beyond = self.next_number().saturating_sub(number + 1);
+        let live = self.live.saturating_sub(beyond);
+        (number + 1).saturating_sub(self.first + live)
+    }
+
     /// When a transmission in flight left.
     pub fn sent_at(&self, number: u64) -> Option<Time> {
         let at = number.checked_sub(self.first)? as usize;

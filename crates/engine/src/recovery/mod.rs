@@ -4,9 +4,23 @@
 mod flight;
 mod gap_memory;
 mod miss_count;
+mod rack;
 mod scoreboard;
+mod tail_probe;
 
 pub use flight::{Flight, Flights};
 pub use gap_memory::GapMemory;
 pub use miss_count::MissCount;
+pub use rack::{Rack, RoundTrips};
 pub use scoreboard::{Record, RecordState, Scoreboard};
+pub use tail_probe::TailProbe;
+
+/// How losses are found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum LossDetection {
+    /// By counted reports, and by the timer where too little comes to count (RFC 9260, 7.2.4).
+    MissingReports,
+    /// By time, with a probe of the tail (RFC 8985, carried over to the paths of an association).
+    #[default]
+    RackTlp,
+}

@@ -62,6 +62,11 @@ pub struct Scoreboard {
     copies: BTreeMap<u64, Vec<(PathId, u64)>>,
 }
 
+/// Most chunks outstanding: half of the 16-bit stream sequence numbers, beyond which late and early
+/// ones cannot be told apart, and half of what gap blocks reach (RFC 9260, 3.3.4, 6.6). In full
+/// chunks of 1500 B packets that is a window of 48 MB.
+const OUTSTANDING_LIMIT: u64 = (1 << 15) - 1;
+
 impl Scoreboard {
     /// An empty board; the first chunk gets TSN `first` (unwrapped).
     pub fn new(first: u64) -> Self {
@@ -93,6 +98,12 @@ impl Scoreboard {
     #[inline]
     pub fn next_tsn(&self) -> u64 {
         self.base + self.records.len() as u64
+    }
+
+    /// How many more chunks may get a TSN before the oldest is acknowledged.
+    #[inline]
+    pub fn tsns_left(&self) -> u64 {
+        OUTSTANDING_LIMIT.saturating_sub(self.records.len() as u64)
     }
 
     /// Whether every TSN that has a record was acknowledged cumulatively.

@@ -1,6 +1,6 @@
 //! Where a lost chunk is sent again (Iyengar et al., 2006).
 
-use ropewalk_base::{PathId, Rng};
+use ropewalk_base::{Duration, PathId, Rng};
 
 use super::{Occasion, PathView, View};
 
@@ -48,13 +48,20 @@ impl RetransmissionPolicy {
     }
 
     /// As [`choose`](Self::choose), but among the paths that are open now: for a chunk that may not
-    /// go beyond the window. `Same` waits for its path as long as that is usable.
+    /// go beyond the window. `Same` waits for its path as long as that is usable, and `Fastest` for
+    /// the path that delivers soonest, its wait included.
     pub fn choose_open(self, view: &View<'_>, rng: &mut Rng) -> Option<PathId> {
         match (self, view.occasion) {
             (Self::Same, Occasion::Retransmission { lost_on })
                 if view.path(lost_on).is_some_and(|p| p.usable && !p.is_open()) =>
             {
                 None
+            }
+            (Self::Fastest, _) => {
+                let open = self.pick(view, rng, PathView::is_open)?;
+                let arrival = view.path(open)?.forward_delay.unwrap_or(Duration::MAX);
+                let sooner = |p: &PathView| arrival_after_wait(p).is_some_and(|at| at <= arrival);
+                (!view.paths.iter().any(sooner)).then_some(open)
             }
             _ => self.pick(view, rng, PathView::is_open),
         }
@@ -90,12 +97,23 @@ impl RetransmissionPolicy {
     }
 }
 
+/// When a chunk would arrive on a path that is full now: acknowledgements of a round trip bring room
+/// for a window. None if the path is open, or nothing is on its way that would open it.
+fn arrival_after_wait(path: &PathView) -> Option<Duration> {
+    if !path.usable || path.is_open() || path.window == 0 || path.in_flight == 0 {
+        return None;
+    }
+    let excess = path.in_flight.saturating_sub(path.window) + path.mtu as u64;
+    let share = excess as f64 / path.in_flight as f64;
+    Some(path.forward_delay? + path.srtt?.mul_f64(share.min(1.0)))
+}
+
 #[cfg(test)]
 mod tests {
     use ropewalk_base::Seed;
 
     use super::super::kit::{path_view, view};
-    use super::RetransmissionPolicy::{Asap, Cwnd, LossRate, Same, Ssthresh};
+    use super::RetransmissionPolicy::{Asap, Cwnd, Fastest, LossRate, Same, Ssthresh};
     use super::*;
 
     fn rng() -> Rng {
@@ -158,6 +176,30 @@ mod tests {
             assert_eq!(choice, expected, "{name}");
         }
         assert_eq!(Same.choose_open(&lost_on(&paths, 2), &mut rng()), Some(PathId(2)));
+    }
+
+    #[test]
+    fn fastest_waits_for_a_full_path_if_its_next_room_comes_in_time() {
+        let path = |id, delay, in_flight, window| PathView {
+            forward_delay: Some(Duration::from_millis(delay)),
+            srtt: Some(Duration::from_millis(2 * delay)),
+            in_flight,
+            window,
+            ..path_view(id)
+        };
+        for (near, expected) in [
+            (path(0, 10, 9000, 20_000), Some(PathId(0))),
+            (path(0, 10, 20_000, 20_000), None),
+            // Half of it must be acknowledged first, which takes 40 ms of a round trip of 80.
+            (path(0, 40, 40_000, 20_000), None),
+            (path(0, 45, 40_000, 4_000), Some(PathId(1))),
+            (path(0, 10, 0, 0), Some(PathId(1))),
+            (PathView { usable: false, ..path(0, 10, 20_000, 20_000) }, Some(PathId(1))),
+        ] {
+            let paths = [near, path(1, 100, 0, 20_000)];
+            let choice = Fastest.choose_open(&lost_on(&paths, 0), &mut rng());
+            assert_eq!(choice, expected, "{near:?}");
+        }
     }
 
     #[test]

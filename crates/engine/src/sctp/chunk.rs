@@ -105,6 +105,16 @@ pub struct Init {
     pub initial_tsn: Serial32,
     /// How many addresses the sender lists.
     pub addresses: u8,
+    /// Cookie Preservative: by how many milliseconds the cookie should live longer; 0: the
+    /// parameter is absent (3.3.2.1.3).
+    pub preserve_millis: u32,
+}
+
+impl Init {
+    /// Bytes of the chunk: header, fixed part, an address parameter each, Cookie Preservative.
+    const fn wire_len(&self) -> u32 {
+        20 + 8 * self.addresses as u32 + if self.preserve_millis > 0 { 8 } else { 0 }
+    }
 }
 
 /// What a HEARTBEAT carries and its acknowledgement returns (3.3.5).
@@ -158,6 +168,8 @@ pub enum AbortCause {
     Unreachable,
     /// Out of resource (4).
     OutOfResource,
+    /// A restart that names more addresses than the association had (11).
+    NewAddresses,
 }
 
 /// A chunk.
@@ -177,6 +189,8 @@ pub enum Chunk {
     CookieAck,
     /// ERROR: stale cookie, with the staleness in microseconds (3.3.10.3).
     StaleCookie(u32),
+    /// ERROR: cookie received while shutting down (3.3.10.10).
+    CookieInShutdown,
     /// HEARTBEAT.
     Heartbeat(HeartbeatInfo),
     /// HEARTBEAT ACK.
@@ -198,13 +212,12 @@ impl Chunk {
         match self {
             Self::Data(d) => Data::wire_len_of(d.payload.len()),
             Self::Sack(s) => 16 + 4 * (s.gaps.len() + s.duplicates.len()) as u32,
-            Self::Init(init) => 20 + 8 * init.addresses as u32,
-            Self::InitAck(both) => {
-                20 + 8 * both.0.addresses as u32 + CHUNK_HEADER + Cookie::WIRE_LEN
-            }
+            Self::Init(init) => init.wire_len(),
+            Self::InitAck(both) => both.0.wire_len() + CHUNK_HEADER + Cookie::WIRE_LEN,
             Self::CookieEcho(_) => CHUNK_HEADER + Cookie::WIRE_LEN,
             Self::CookieAck | Self::ShutdownAck | Self::ShutdownComplete => CHUNK_HEADER,
             Self::StaleCookie(_) => CHUNK_HEADER + 8,
+            Self::CookieInShutdown => CHUNK_HEADER + 4,
             // Parameter header, nonce, timestamp.
             Self::Heartbeat(_) | Self::HeartbeatAck(_) => CHUNK_HEADER + 4 + 16,
             Self::Shutdown(_) => CHUNK_HEADER + 4,

@@ -4,6 +4,7 @@ use ropewalk_base::{Duration, Rate};
 
 use super::preset::Preset;
 use crate::path::{FailureLimits, RtoLimits};
+use crate::recovery::LossDetection;
 use crate::scheduler::{DelaySource, RetransmissionPolicy};
 
 /// How the receive window is counted.
@@ -21,10 +22,13 @@ pub enum WindowUnit {
 pub enum CwndUpdate {
     /// Only when the association's cumulative acknowledgement moves (plain SCTP).
     Off,
-    /// When the lowest TSN outstanding on the path is acknowledged, counting data sent once.
+    /// When the path's pseudo-cumulative TSN is acknowledged: the oldest outstanding there when it
+    /// was looked for. If that is lost and sent again on another path, this path's window is frozen
+    /// until something sent here is acknowledged cumulatively.
     Cuc,
-    /// The same, with retransmissions tracked apart, so that a redirected retransmission does not
-    /// freeze the window of the path it left.
+    /// When the oldest transmission outstanding on the path is acknowledged, or the cumulative TSN
+    /// moves: what was lost is no longer looked for where it was lost, so that a redirected
+    /// retransmission freezes nothing.
     #[default]
     CucV2,
 }
@@ -107,7 +111,10 @@ pub struct Config {
     pub cmt: CmtOptions,
     /// Where lost chunks go.
     pub retransmission: RetransmissionPolicy,
-    /// Missing reports before a fast retransmit (3).
+    /// How losses are found. By time and with probes of the tail they are found sooner where windows
+    /// are small; by reports they are found as RFC 9260 and the papers have it.
+    pub recovery: LossDetection,
+    /// Missing reports before a fast retransmit (3), where reports are counted.
     pub fast_retransmit_threshold: u32,
     /// Packets sent at most in answer to one input (Max.Burst, 4); 0: no limit.
     pub max_burst: u32,

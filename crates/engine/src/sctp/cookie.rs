@@ -2,7 +2,7 @@
 //! a key that never leaves it, so that it remembers nothing before the cookie returns.
 
 use hmac::{Hmac, Mac};
-use ropewalk_base::{Duration, Time};
+use ropewalk_base::{Duration, Serial32, Time};
 use sha2::Sha256;
 
 use super::chunk::Init;
@@ -41,7 +41,7 @@ impl core::fmt::Debug for CookieKey {
 }
 
 impl Cookie {
-    /// Bytes of the cookie parameter: two initiations, time, tie-tags, code.
+    /// Bytes of the cookie parameter: two initiations with what they ask for, time, tie-tags, code.
     pub const WIRE_LEN: u32 = 2 * 20 + 8 + 8 + 32;
 }
 
@@ -61,6 +61,7 @@ impl CookieKey {
             mac.update(&init.inbound_streams.to_be_bytes());
             mac.update(&init.initial_tsn.0.to_be_bytes());
             mac.update(&[init.addresses]);
+            mac.update(&init.preserve_millis.to_be_bytes());
         }
         mac.update(&cookie.created.as_nanos().to_be_bytes());
         mac.update(&cookie.tie_tags.0.to_be_bytes());
@@ -87,12 +88,28 @@ impl CookieKey {
         }
         Ok(())
     }
+
+    /// Tag and initial TSN for an association that may follow one that is up (5.2.2): new ones for
+    /// each INIT, yet nothing is kept for it, not even a step of the generator. The tag is not 0
+    /// and not `current`.
+    pub fn fresh(&self, peer: &Init, now: Time, current: u32) -> (u32, Serial32) {
+        let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).unwrap_or_else(|_| unreachable!());
+        mac.update(b"tag");
+        mac.update(&peer.tag.to_be_bytes());
+        mac.update(&peer.initial_tsn.0.to_be_bytes());
+        mac.update(&now.as_nanos().to_be_bytes());
+        let code: [u8; 32] = mac.finalize().into_bytes().into();
+        let word =
+            |at: usize| u32::from_be_bytes([code[at], code[at + 1], code[at + 2], code[at + 3]]);
+        let good = |tag: &u32| *tag != 0 && *tag != current;
+        let tag = [word(0), word(4), word(8)].into_iter().find(good);
+        (tag.unwrap_or(current ^ 1).max(1), Serial32(word(12)))
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ropewalk_base::Serial32;
 
     fn init(tag: u32) -> Init {
         Init {
@@ -102,6 +119,7 @@ mod tests {
             inbound_streams: 1,
             initial_tsn: Serial32(9),
             addresses: 2,
+            preserve_millis: 0,
         }
     }
 
@@ -116,6 +134,7 @@ mod tests {
         let forged = [
             Cookie { local: init(5), ..cookie.clone() },
             Cookie { peer: Init { window: 1, ..init(2) }, ..cookie.clone() },
+            Cookie { peer: Init { preserve_millis: 9, ..init(2) }, ..cookie.clone() },
             Cookie { created: Time::from_secs(6), ..cookie.clone() },
             Cookie { tie_tags: (3, 5), ..cookie.clone() },
             Cookie { tie_tags: (0, 4), ..cookie.clone() },

@@ -4,12 +4,14 @@ use ropewalk_base::Duration;
 
 use super::config::{CmtOptions, Config, CwndUpdate, PathConfig, SackOptions, WindowUnit};
 use crate::path::{FailureLimits, RtoLimits};
+use crate::recovery::LossDetection;
 use crate::scheduler::{DelaySource, RetransmissionPolicy};
 
 /// A named set of knobs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Preset {
-    /// RFC 9260 and the multipath draft as published.
+    /// RFC 9260 and the multipath draft, with losses found by time (RFC 8985). As published:
+    /// [`LossDetection::MissingReports`].
     #[default]
     Rfc9260,
     /// What ns-2's CMT-SCTP does, with which the papers of 2013 and 2014 were made: RFC 4960's
@@ -49,6 +51,7 @@ impl Preset {
                 hold_data_until_confirmed: false,
             },
             retransmission: RetransmissionPolicy::Fastest,
+            recovery: LossDetection::RackTlp,
             fast_retransmit_threshold: 3,
             max_burst: 4,
             rto: RtoLimits {
@@ -77,6 +80,7 @@ impl Preset {
     fn paper_2013(rfc: Config) -> Config {
         Config {
             window_unit: WindowUnit::Packets,
+            recovery: LossDetection::MissingReports,
             cmt: CmtOptions {
                 hold_data_until_confirmed: true,
                 cwnd_update: CwndUpdate::CucV2,

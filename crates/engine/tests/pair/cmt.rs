@@ -3,8 +3,9 @@
 
 use ropewalk_base::Serial32;
 use ropewalk_engine::Payload;
+use ropewalk_engine::recovery::LossDetection;
 use ropewalk_engine::scheduler::RetransmissionPolicy;
-use ropewalk_engine::sctp::{Chunk, Config, GapBlock, GapList, Packet, Sack};
+use ropewalk_engine::sctp::{Chunk, Config, CwndUpdate, GapBlock, GapList, Packet, Sack};
 
 use crate::driver::{FULL, Fate, LEFT, Pair, RIGHT, config, ms};
 
@@ -44,6 +45,7 @@ fn unequal_paths_without_loss_see_no_fast_retransmit() {
 fn without_the_split_the_same_paths_retransmit_in_vain() {
     let mut settings = ample(2);
     settings.cmt.split_fast_retransmit = false;
+    settings.recovery = LossDetection::MissingReports;
     let mut pair = Pair::up(&settings, &[10, 100]);
     bulk(&mut pair, 3000);
     assert!(pair.counters(LEFT)[1].fast_retransmits > 0, "the test sees the difference");
@@ -86,6 +88,37 @@ fn redirected_retransmissions_freeze_no_window() {
         assert!(lost.iter().all(|l| *l > 0), "{name}: losses {lost:?}");
         assert!(grew.iter().all(|times| *times > 15), "{name}: grew {grew:?} times");
     }
+}
+
+/// How often the window of a fast path grows whose losses are sent again on a slow one.
+fn growths(rule: CwndUpdate) -> u32 {
+    let mut settings = config(2, 1 << 21);
+    settings.guard = false;
+    settings.cmt.cwnd_update = rule;
+    settings.retransmission = RetransmissionPolicy::LossRate;
+    settings.initial_ssthresh = Some(20_000);
+    let mut pair = Pair::up(&settings, &[10, 300]);
+    let mut count = 0u32;
+    pair.script(move |sent| {
+        let data = sent.path == 0 && sent.data().next().is_some();
+        count += u32::from(data);
+        if data && count.is_multiple_of(150) { Fate::Drop } else { Fate::Arrive }
+    });
+    let (mut grew, mut last) = (0, pair.view(LEFT, 0).cwnd);
+    for _ in 0..1000 {
+        bulk(&mut pair, 20);
+        let cwnd = pair.view(LEFT, 0).cwnd;
+        grew += u32::from(cwnd > last);
+        last = cwnd;
+    }
+    assert!(pair.counters(LEFT)[0].lost > 10);
+    grew
+}
+
+#[test]
+fn a_redirected_retransmission_freezes_the_window_under_cuc_and_not_under_cucv2() {
+    let [first, second] = [CwndUpdate::Cuc, CwndUpdate::CucV2].map(growths);
+    assert!(second > 2 * first, "CUC: grew {first} times, CUCv2: {second}");
 }
 
 #[test]

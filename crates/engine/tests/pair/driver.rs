@@ -3,9 +3,11 @@
 
 use std::collections::BTreeMap;
 
+use bytes::Bytes;
 use ropewalk_base::{Duration, PathId, Seed, StreamId, Time};
 use ropewalk_engine::Payload;
 use ropewalk_engine::receive::Message;
+use ropewalk_engine::recovery::LossDetection;
 use ropewalk_engine::scheduler::{PathView, Quota, Scheduler, SchedulerOptions};
 use ropewalk_engine::sctp::association::{CloseReason, PathCounters, State};
 use ropewalk_engine::sctp::{
@@ -73,7 +75,7 @@ pub fn name(chunk: &Chunk) -> &'static str {
         Chunk::InitAck(_) => "INIT ACK",
         Chunk::CookieEcho(_) => "COOKIE ECHO",
         Chunk::CookieAck => "COOKIE ACK",
-        Chunk::StaleCookie(_) => "ERROR",
+        Chunk::StaleCookie(_) | Chunk::CookieInShutdown => "ERROR",
         Chunk::Heartbeat(_) => "HEARTBEAT",
         Chunk::HeartbeatAck(_) => "HEARTBEAT ACK",
         Chunk::Shutdown(_) => "SHUTDOWN",
@@ -113,6 +115,11 @@ pub fn config(paths: usize, receive_buffer: u64) -> Config {
     Config::preset(Preset::Rfc9260, vec![PathConfig::default(); paths], receive_buffer)
 }
 
+/// The same with losses found as RFC 9260 has it: by reports and by the timer.
+pub fn as_published(paths: usize, receive_buffer: u64) -> Config {
+    Config { recovery: LossDetection::MissingReports, ..config(paths, receive_buffer) }
+}
+
 pub fn scheduler(name: &str) -> Scheduler {
     Scheduler::from_name(name, &SchedulerOptions::default()).expect("a built-in scheduler")
 }
@@ -121,6 +128,12 @@ pub fn scheduler(name: &str) -> Scheduler {
 pub fn in_turn() -> Scheduler {
     let options = SchedulerOptions { quota: Quota::Packet, ..SchedulerOptions::default() };
     Scheduler::from_name("round-robin", &options).expect("a built-in scheduler")
+}
+
+/// Bytes that differ from place to place and from salt to salt.
+pub fn numbered(size: u32, salt: u32) -> Payload {
+    let bytes: Vec<u8> = (0..size).map(|i| (i.wrapping_mul(31) ^ salt) as u8).collect();
+    Payload::Bytes(Bytes::from(bytes))
 }
 
 pub fn ms(millis: u64) -> Duration {
@@ -165,6 +178,13 @@ impl Pair {
             made: 0,
             books,
         }
+    }
+
+    /// An end crashes, and another takes its place.
+    pub fn replace(&mut self, end: usize, association: Association) {
+        self.books = [0, 1].map(|end| Ledger::new(self.ends[end].config().chunk_limit()));
+        self.ends[end] = association;
+        self.drain(end);
     }
 
     /// What becomes of packets from now on.

@@ -124,6 +124,26 @@ fn more_errors_than_path_max_retrans_make_a_path_inactive_and_one_answer_brings_
 }
 
 #[test]
+fn a_timeout_and_the_heartbeat_it_calls_for_are_one_error() {
+    let mut settings = config(1, 1 << 20);
+    settings.failure.path_max_retrans = 3;
+    let mut pair = Pair::up(&settings, &[10]);
+    pair.send_full(LEFT, 1);
+    pair.run_for(ms(1000));
+    pair.script(|_| Fate::Drop);
+    let start = pair.now;
+    pair.send_full(LEFT, 1);
+    pair.run_for(Duration::from_secs(30));
+    let seen: Vec<_> = changes(&pair, 0)
+        .into_iter()
+        .filter(|(at, _)| *at > start)
+        .map(|(at, status)| (at.since(start).as_nanos() / 1_000_000_000, status))
+        .collect();
+    // Timeouts after 1, 3, 7 and 15 s; the fourth is one more than Path.Max.Retrans.
+    assert_eq!(seen, [(1, PathStatus::PotentiallyFailed), (15, PathStatus::Inactive)]);
+}
+
+#[test]
 fn a_peer_that_stops_answering_everywhere_ends_the_association() {
     let mut pair = Pair::up(&two_paths(), &[10, 30]);
     bulk(&mut pair, 300);

@@ -9,6 +9,9 @@ mod hostile;
 #[path = "../random/ledger.rs"]
 mod ledger;
 mod loss;
+mod rack;
+mod reassembly;
+mod restart;
 mod sack;
 mod shutdown;
 mod window;

@@ -2,7 +2,7 @@
 
 use ropewalk_engine::sctp::{Chunk, Data, DataFlags, Packet};
 
-use crate::driver::{FULL, Fate, LEFT, Pair, RIGHT, config, ms};
+use crate::driver::{FULL, Fate, LEFT, Pair, RIGHT, as_published, config, ms};
 
 /// Milliseconds, from the start of the log, at which SACKs left the receiver.
 fn sack_times(pair: &Pair, since: u64) -> Vec<u64> {
@@ -44,7 +44,7 @@ fn a_gap_is_reported_at_once_in_plain_sctp_until_it_is_filled() {
 
 #[test]
 fn a_gap_alone_hurries_nobody_with_delayed_acknowledgement_for_cmt() {
-    let mut pair = Pair::up(&config(2, 1 << 20), &[10, 10]);
+    let mut pair = Pair::up(&as_published(2, 1 << 20), &[10, 10]);
     let mut count = 0;
     pair.script(move |sent| {
         count += usize::from(sent.data().next().is_some());
@@ -81,8 +81,10 @@ fn duplicates_and_the_immediate_bit_are_answered_at_once() {
 
 #[test]
 fn a_long_transfer_costs_half_a_sack_per_packet_however_unequal_the_paths() {
-    for loss in [false, true] {
-        let mut pair = Pair::up(&config(2, 1 << 17), &[10, 100]);
+    let by_time = config(2, 1 << 17);
+    let counted = as_published(2, 1 << 17);
+    for (loss, settings) in [(false, &by_time), (false, &counted), (true, &counted)] {
+        let mut pair = Pair::up(settings, &[10, 100]);
         let mut count = 0u32;
         pair.script(move |sent| {
             count += u32::from(sent.data().next().is_some());

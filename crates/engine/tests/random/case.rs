@@ -188,7 +188,7 @@ prop_compose! {
         there in prop_oneof![1u64..20_000, 20_000u64..200_000],
         back in prop_oneof![3 => Just(0u64), 1 => 1u64..50_000],
         least in prop_oneof![1u32..100, 100u32..1500],
-        more in prop_oneof![1 => Just(0u32), 2 => 0u32..1500, 1 => 0u32..6000],
+        more in prop_oneof![1 => Just(0u32), 2 => 0u32..1500, 1 => 0u32..6000, 1 => 0u32..40_000],
         real in any::<bool>(),
         unordered in prop_oneof![4 => Just(0.0), 1 => Just(1.0), 1 => 0.0..1.0],
         every in prop_oneof![3 => Just(0u64), 1 => 100u64..50_000],

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use ropewalk_base::{Duration, PathId, Seed, StreamId, Time};
 use ropewalk_engine::Payload;
+use ropewalk_engine::receive::{Message, Part};
 use ropewalk_engine::sctp::association::CloseReason;
 use ropewalk_engine::sctp::{Association, Event, Packet as SctpPacket};
 use ropewalk_netsim::{Host, Outbox, Packet, Port, RouteId};
@@ -65,6 +66,8 @@ pub struct Inbox {
     ordered: Vec<Vec<usize>>,
     /// Unordered ones by number.
     loose: BTreeMap<usize, ()>,
+    /// The parts so far of a message longer than the buffer.
+    parts: Vec<Payload>,
 }
 
 impl Inbox {
@@ -78,7 +81,7 @@ impl Inbox {
                 ordered[message.stream as usize].push(number);
             }
         }
-        Self { plan, ordered, loose }
+        Self { plan, ordered, loose, parts: Vec::new() }
     }
 
     pub fn is_complete(&self) -> bool {
@@ -87,6 +90,22 @@ impl Inbox {
 
     pub fn missing(&self) -> usize {
         self.loose.len() + self.ordered.iter().map(Vec::len).sum::<usize>()
+    }
+
+    fn take_part(&mut self, message: Message) -> Result<(), String> {
+        let Message { stream, payload, part, .. } = message;
+        let begun = !self.parts.is_empty();
+        match part {
+            Part::Whole => return self.take(stream, &payload),
+            Part::First if begun => return Err("two messages in parts at a time".to_owned()),
+            Part::Middle | Part::Last if !begun => return Err("a part of nothing".to_owned()),
+            _ => self.parts.push(payload),
+        }
+        if part != Part::Last {
+            return Ok(());
+        }
+        let all = Payload::concat(&std::mem::take(&mut self.parts));
+        self.take(stream, &all)
     }
 
     fn take(&mut self, stream: StreamId, payload: &Payload) -> Result<(), String> {
@@ -177,7 +196,7 @@ impl End {
             self.next_read = now + self.reads_every;
         }
         while let Some(message) = self.association.read(now) {
-            if let Err(what) = self.inbox.take(message.stream, &message.payload) {
+            if let Err(what) = self.inbox.take_part(message) {
                 self.blame(now, || what);
             }
         }

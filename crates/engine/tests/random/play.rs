@@ -52,10 +52,8 @@ fn config(case: &Case) -> Config {
     };
     let knobs = &case.knobs;
     let paths = case.paths.iter().map(path).collect();
-    // A buffer holds the longest message and a full packet: a message is handed over whole.
     let chunk = u64::from(case.paths.iter().map(|p| p.mtu).min().unwrap_or(1500));
-    let longest = u64::from(case.load.message.1);
-    let buffer = knobs.buffer.max(2 * chunk).max(2 * (longest + 20 * (longest / (chunk - 80) + 2)));
+    let buffer = knobs.buffer.max(2 * chunk);
     let mut config = Config::preset(knobs.preset, paths, buffer);
     config.cmt.concurrent = knobs.concurrent && case.paths.len() > 1;
     config.cmt.split_fast_retransmit = knobs.split;

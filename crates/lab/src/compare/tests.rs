@@ -24,21 +24,30 @@ fn document(runs: &[Compared]) -> String {
 fn the_number_of_threads_does_not_show() {
     let variants = [variant("daps", 1), variant("round-robin", 1), variant("min-rtt", 1)];
     let of = |threads| {
-        let options = CompareOptions { seeds: 2, threads, series: false, sequence: None };
-        document(&compare(&variants, &options, &|| {}))
+        let options = CompareOptions {
+            seeds: 2,
+            threads,
+            series: false,
+            sequence: None,
+            single_paths: false,
+        };
+        let options = CompareOptions { single_paths: true, ..options };
+        document(&compare(&variants, &options, &|_| ()))
     };
     assert_eq!(of(1), of(4));
 }
 
 #[test]
 fn each_variant_runs_with_each_seed_and_keeps_the_series_of_the_first() {
-    let options = CompareOptions { seeds: 3, threads: 2, series: true, sequence: None };
-    let done = std::sync::atomic::AtomicU64::new(0);
-    let count = || {
-        done.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    let options =
+        CompareOptions { seeds: 3, threads: 2, series: true, sequence: None, single_paths: false };
+    let most = std::sync::Mutex::new(0.0_f64);
+    let told = |share: f64| {
+        let mut most = most.lock().expect("no panic");
+        *most = most.max(share);
     };
-    let runs = compare(&[variant("daps", 7), variant("backup", 7)], &options, &count);
-    assert_eq!(done.into_inner(), 6);
+    let runs = compare(&[variant("daps", 7), variant("backup", 7)], &options, &told);
+    assert_eq!(most.into_inner().expect("no panic"), 1.0);
     let seeds: Vec<(&str, u64)> =
         runs.iter().map(|run| (run.label.as_str(), run.scenario.transfer.seed)).collect();
     let expected =
@@ -60,9 +69,27 @@ fn a_run_that_fails_is_told_and_does_not_spoil_the_others() {
     for path in &mut dead.scenario.paths {
         path.up.loss = ropewalk_scenario::Loss::Bernoulli { rate: 1.0 };
     }
-    let options = CompareOptions { seeds: 1, threads: 1, series: false, sequence: None };
-    let comparison = Comparison::new(&compare(&[dead, variant("backup", 1)], &options, &|| {}));
+    let options =
+        CompareOptions { seeds: 1, threads: 1, series: false, sequence: None, single_paths: false };
+    let comparison = Comparison::new(&compare(&[dead, variant("backup", 1)], &options, &|_| ()));
     assert!(comparison.runs[0].result.is_none() && comparison.runs[0].error.is_some());
     assert_eq!((comparison.summary[0].runs, comparison.summary[0].goodput_bps), (0, None));
     assert!(comparison.runs[1].result.is_some());
+}
+
+#[test]
+fn what_the_best_path_does_alone_stands_beside_every_run() {
+    let options =
+        CompareOptions { seeds: 2, threads: 2, series: false, sequence: None, single_paths: true };
+    let runs = compare(&[variant("daps", 1), variant("backup", 1)], &options, &|_| ());
+    let best: Vec<_> = runs.iter().map(|run| run.best_path.clone().expect("two paths")).collect();
+    assert!(best.iter().all(|best| best.name == "wifi" && best.goodput_bps > 9e5), "{best:?}");
+    // The same seed is the same run, whatever the scheduler.
+    assert_eq!((&best[0], &best[1]), (&best[2], &best[3]));
+    let comparison = Comparison::new(&runs);
+    let gain = comparison.summary[0].gain.expect("two paths").mean;
+    let goodputs = runs[..2].iter().zip(&best).map(|(run, best)| {
+        run.outcome.as_ref().expect("a run").result.goodput_bps / best.goodput_bps
+    });
+    assert!((gain - goodputs.sum::<f64>() / 2.0).abs() < 1e-12, "{gain}");
 }

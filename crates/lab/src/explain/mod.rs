@@ -8,7 +8,7 @@ use ropewalk_engine::scheduler::{Action, Reason};
 use ropewalk_scenario::Scenario;
 use serde::Serialize;
 
-use crate::run::{Run, RunError, RunOptions, run};
+use crate::run::{Run, RunError, RunOptions, run_watched};
 
 /// Which decisions to tell of. What is not given does not restrict.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -23,6 +23,8 @@ pub struct Question {
     pub idle: bool,
     /// At most so many.
     pub first: usize,
+    /// Of which association, from 0.
+    pub association: u32,
 }
 
 /// Decisions with reasons, `ropewalk.explain/1`.
@@ -36,6 +38,10 @@ pub struct Explanation {
     pub scheduler: String,
     /// Root seed, as text.
     pub seed: String,
+    /// Whose decisions these are, from 0.
+    pub association: u32,
+    /// Chunks that any decision was about: 0 to one less.
+    pub chunks: u64,
     /// The decisions that were asked for, in order of time.
     pub decisions: Vec<Explained>,
     /// How many more there are.
@@ -61,8 +67,10 @@ pub struct Explained {
     pub until_s: Option<f64>,
     /// The reason as a word.
     pub reason: &'static str,
-    /// All of it as a sentence.
+    /// What was done and why, as a sentence.
     pub sentence: String,
+    /// What was known of the paths, as a sentence.
+    pub known: String,
     /// Chunks of the queue that the peer's window left open.
     pub sendable: u64,
     /// The paths as the scheduler saw them.
@@ -99,14 +107,20 @@ pub struct ReasonCount {
     pub count: u64,
 }
 
-/// Runs a scenario with its decisions recorded, and tells why.
+/// Runs a scenario with its decisions recorded, and tells why; `told` hears which share of the run
+/// is over, 0 to 1.
 ///
 /// # Errors
 /// If the run fails.
-pub fn explain(scenario: &Scenario, question: &Question) -> Result<Explanation, RunError> {
+pub fn explain(
+    scenario: &Scenario,
+    question: &Question,
+    told: &dyn Fn(f64),
+) -> Result<Explanation, RunError> {
     let mut scenario = scenario.clone();
     scenario.record.decisions = true;
-    let run = run(&scenario, &RunOptions::default())?;
+    let options = RunOptions { association: question.association, ..RunOptions::default() };
+    let run = run_watched(&scenario, &options, told)?;
     Ok(explain_run(&scenario, &run, question))
 }
 
@@ -121,6 +135,8 @@ pub fn explain_run(scenario: &Scenario, run: &Run, question: &Question) -> Expla
         protocol: run.result.protocol.clone(),
         scheduler: run.result.scheduler.clone(),
         seed: run.result.seed.clone(),
+        association: question.association,
+        chunks: run.decisions.iter().filter_map(|d| d.chunk).max().map_or(0, |last| last + 1),
         decisions,
         omitted: asked.count(),
         summary: summary(&names, &run.decisions),
@@ -166,6 +182,7 @@ fn explained(names: &[&str], record: &DecisionRecord) -> Explained {
         until_s: until,
         reason: words::word(record.reason),
         sentence: words::sentence(names, record),
+        known: words::known(names, record),
         sendable: record.sendable,
         paths: record.paths.iter().map(|path| seen(names, path)).collect(),
     }

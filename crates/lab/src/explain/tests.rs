@@ -1,6 +1,7 @@
 use std::collections::BTreeSet;
 
 use super::*;
+use crate::run::run;
 
 fn scenario(scheduler: &str) -> Scenario {
     let text = format!(
@@ -12,7 +13,8 @@ fn scenario(scheduler: &str) -> Scenario {
 }
 
 fn ask(question: Question) -> Explanation {
-    explain(&scenario("daps"), &Question { first: 1000, ..question }).expect("a run")
+    let first = question.first.max(1000);
+    explain(&scenario("daps"), &Question { first, ..question }, &|_| ()).expect("a run")
 }
 
 #[test]
@@ -46,7 +48,7 @@ fn time_and_path_restrict_the_answer() {
 #[test]
 fn what_is_left_out_is_counted() {
     let (all, few) = (ask(Question::default()), Question { first: 7, ..Question::default() });
-    let few = explain(&scenario("daps"), &few).expect("a run");
+    let few = explain(&scenario("daps"), &few, &|_| ()).expect("a run");
     assert_eq!((few.decisions.len(), few.omitted), (7, all.decisions.len() - 7));
     assert_eq!(few.summary, all.summary);
 }
@@ -55,7 +57,32 @@ fn what_is_left_out_is_counted() {
 fn the_summary_counts_every_decision_once_per_path() {
     let all = ask(Question { idle: true, first: usize::MAX, ..Question::default() });
     let sent: u64 = all.summary.iter().filter(|c| c.path.is_some()).map(|c| c.count).sum();
-    let told = explain(&scenario("daps"), &Question { first: usize::MAX, ..Question::default() });
-    let told = told.expect("a run").decisions.iter().filter(|d| d.chunk.is_some()).count();
+    let told = ask(Question { first: usize::MAX, ..Question::default() });
+    let told = told.decisions.iter().filter(|d| d.chunk.is_some()).count();
     assert_eq!(sent, told as u64);
+}
+
+#[test]
+fn the_number_of_chunks_is_told_so_that_a_question_beyond_it_can_be_answered() {
+    let answer = ask(Question { chunk: Some(1_000_000), ..Question::default() });
+    assert_eq!(answer.decisions, []);
+    let last = ask(Question { chunk: Some(answer.chunks - 1), ..Question::default() });
+    assert!(!last.decisions.is_empty());
+}
+
+#[test]
+fn only_the_association_that_was_asked_about_keeps_its_decisions() {
+    let mut scenario = scenario("daps");
+    scenario.world.associations = 3;
+    scenario.world.stagger = ropewalk_base::Duration::from_millis(500);
+    for association in 0..3 {
+        let question = Question { association, first: 10, ..Question::default() };
+        let answer = explain(&scenario, &question, &|_| ()).expect("a run");
+        let start = f64::from(association) * 0.5;
+        assert_eq!(answer.association, association);
+        assert_eq!(answer.decisions[0].chunk, Some(0), "one sender's chunks, from its first");
+        assert!(answer.decisions[0].at_s > start && answer.decisions[0].at_s < start + 0.5);
+        let chunks: Vec<_> = answer.decisions.iter().filter_map(|d| d.chunk).collect();
+        assert_eq!(chunks.iter().collect::<BTreeSet<_>>().len(), chunks.len(), "{chunks:?}");
+    }
 }

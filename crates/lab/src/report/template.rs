@@ -7,12 +7,13 @@ const TEMPLATE: &str = include_str!("../../../../web/report.html");
 const DATA: &str = "REPORT_DATA";
 
 /// What stands in the place of the other placeholders.
-const PARTS: [(&str, &str); 21] = [
+const PARTS: [(&str, &str); 22] = [
     ("UPLOT_CSS", include_str!("../../../../web/vendor/uPlot/uPlot.min.css")),
     ("UPLOT_JS", include_str!("../../../../web/vendor/uPlot/uPlot.iife.min.js")),
     ("REPORT_CSS", include_str!("../../../../web/report.css")),
     ("REPORT_JS", include_str!("../../../../web/report.js")),
     ("REPORT_JS:report/align.js", include_str!("../../../../web/report/align.js")),
+    ("REPORT_JS:report/bins.js", include_str!("../../../../web/report/bins.js")),
     ("REPORT_JS:report/chart.js", include_str!("../../../../web/report/chart.js")),
     ("REPORT_JS:report/compare.js", include_str!("../../../../web/report/compare.js")),
     ("REPORT_JS:report/data.js", include_str!("../../../../web/report/data.js")),

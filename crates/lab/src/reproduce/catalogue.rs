@@ -45,10 +45,32 @@ pub const ITEMS: [Item; 19] = [
     item("ns2", "blocking", "round robin against ns-2: blocking times"),
 ];
 
-/// The items of this name: `paper/item`, or a paper for all of its items.
+/// The items of this name: `paper/item`, or a paper for all of its items. A beginning will do if
+/// it fits only one paper (`kuhn`) or only one item (`kuhn/thr`, `thr`); else there are none.
 pub fn find(name: &str) -> Vec<Item> {
-    let matches = |item: &&Item| item.full_name() == name || item.paper == name;
-    ITEMS.iter().filter(matches).copied().collect()
+    let all = |matches: &dyn Fn(&Item) -> bool| -> Vec<Item> {
+        ITEMS.iter().filter(|item| matches(item)).copied().collect()
+    };
+    let only_one = |found: Vec<Item>, same: &dyn Fn(&Item, &Item) -> bool| {
+        let one = found.iter().all(|item| same(item, &found[0]));
+        if one { found } else { Vec::new() }
+    };
+    let (paper, item) = name.split_once('/').unwrap_or((name, ""));
+    let tries: [&dyn Fn() -> Vec<Item>; 4] = [
+        &|| all(&|i| i.full_name() == name || i.paper == name),
+        &|| only_one(all(&|i| i.paper.starts_with(name)), &|a, b| a.paper == b.paper),
+        &|| all(&|i| i.paper.starts_with(paper) && i.name == item),
+        &|| {
+            only_one(all(&|i| i.paper.starts_with(paper) && i.name.starts_with(item)), &|a, b| {
+                a == b
+            })
+        },
+    ];
+    if name.is_empty() {
+        return Vec::new();
+    }
+    let found = tries.iter().map(|attempt| attempt()).find(|found| !found.is_empty());
+    found.unwrap_or_else(|| only_one(all(&|i| i.name.starts_with(name)), &|a, b| a == b))
 }
 
 #[cfg(test)]
@@ -85,9 +107,25 @@ mod tests {
     }
 
     #[test]
-    fn items_are_found_alone_and_by_paper() {
-        assert_eq!(find("kuhn2014/throughput").len(), 1);
-        assert_eq!(find("kuhn2014").len(), 6);
-        assert!(find("throughput").is_empty());
+    fn items_are_found_alone_by_paper_and_by_a_beginning_that_fits_once() {
+        for (name, number) in [
+            ("kuhn2014/throughput", 1),
+            ("kuhn2014", 6),
+            ("kuhn", 6),
+            ("kuhn/thr", 1),
+            ("throughput", 1),
+            ("tmax", 1),
+            // Several fit.
+            ("s", 0),
+            ("kuhn/occ", 0),
+            ("receive-buffer-min", 0),
+            // The paper, not the peer's table of the same name.
+            ("sarwar", 8),
+            ("ns2/kuhn", 1),
+            ("nobody", 0),
+            ("", 0),
+        ] {
+            assert_eq!(find(name).len(), number, "{name}");
+        }
     }
 }

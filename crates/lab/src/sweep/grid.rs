@@ -1,7 +1,7 @@
 //! The points of a sweep: every combination of values, each with every seed.
 
 use ropewalk_base::Seed;
-use ropewalk_scenario::{Scenario, ScenarioError};
+use ropewalk_scenario::{Override, Scenario, ScenarioError};
 
 use super::axis::Axis;
 use super::error::SweepError;
@@ -29,9 +29,12 @@ pub struct Source {
 }
 
 impl Source {
-    fn load(&self, more: &[String]) -> Result<Scenario, ScenarioError> {
-        let sets: Vec<&String> = self.sets.iter().chain(more).collect();
-        let mut scenario = Scenario::parse_with(&self.text, &self.name, &sets)?;
+    /// The scenario, with what varies set as `varied` says.
+    fn load(&self, varied: &[String]) -> Result<Scenario, ScenarioError> {
+        let set = self.sets.iter().map(|change| Override { option: "--set", change });
+        let varied = varied.iter().map(|change| Override { option: "--vary", change });
+        let overrides: Vec<Override<'_>> = set.chain(varied).collect();
+        let mut scenario = Scenario::parse_overridden(&self.text, &self.name, &overrides)?;
         // Not by an override: TOML's integers end where half of the seeds begin.
         scenario.transfer.seed = self.seed.unwrap_or(scenario.transfer.seed);
         Ok(scenario)
@@ -127,15 +130,7 @@ impl Grid {
         let indices = self.indices(point);
         let sets: Vec<String> =
             self.axes.iter().zip(indices).map(|(axis, index)| axis.set(index)).collect();
-        self.source.load(&sets).map_err(|mut error| {
-            for problem in &mut error.problems {
-                let set = problem.source.strip_prefix("--set ");
-                if let Some(set) = set.filter(|set| sets.iter().any(|own| own == set)) {
-                    problem.source = format!("--vary {set}");
-                }
-            }
-            error
-        })
+        self.source.load(&sets)
     }
 
     /// Seed number `index` of every point: first the scenario's own, then children of it. All

@@ -27,6 +27,7 @@ impl Builder<'_> {
             rto_initial: table.opt("rto_initial"),
             rto_min: table.opt("rto_min"),
             rto_max: table.opt("rto_max"),
+            recovery: table.opt("recovery"),
             fast_retransmit_threshold: table.opt("fast_retransmit_threshold"),
             split_fast_retransmit: table.opt("split_fast_retransmit"),
             cwnd_update: table.opt("cwnd_update"),

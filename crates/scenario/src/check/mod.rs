@@ -391,7 +391,7 @@ pub(crate) fn default_value(kind: &Kind, text: &str) -> Option<Value> {
             _ => Raw::Text(text.into()),
         },
     };
-    let source = [Source { name: "default".into(), text: text.into() }];
+    let source = [Source::new("default".into(), text.into())];
     let mut checker = Checker::new(&source);
     let node = Node { raw, span: Span::new(0, 0..text.len()) };
     let value = checker.value(kind, &node, "default");

@@ -270,6 +270,9 @@ pub(crate) fn read(dimension: Dimension, text: &str) -> Result<u64, String> {
     let Quantity { number, unit }: Quantity<'_> = quantity;
     let number: Decimal = number;
     let units = dimension.unit_list();
+    if unit.is_empty() {
+        return Err(format!("`{text}` has no unit; it takes {units}"));
+    }
     let worth = dimension.units().iter().find(|u| u.0 == unit).map(|u| u.1).ok_or_else(|| {
         let slip = usual_slip(dimension, unit).map_or(String::new(), |slip| format!("; {slip}"));
         format!("`{text}` is not {} in {units}{slip}", dimension.with_article())

@@ -9,32 +9,31 @@ const WAYS_OF_RATE: Exclusive = Exclusive { ways: &[&["rate"], &["trace"]], requ
 const WAYS_OF_RATE_DOWN: Exclusive =
     Exclusive { ways: &[&["rate_down"], &["trace_down"]], required: false };
 
+/// What shared links and paths have in common, in the order of the reference, with what is told
+/// before it, in place of the delay, and after it.
+macro_rules! keys_of_a_link {
+    ([$($first:expr),* $(,)?], [$($delay:expr),* $(,)?], [$($last:expr),* $(,)?] $(,)?) => {
+        &[
+            $($first,)*
+            RATE_UP, TRACE_UP, RATE_DOWN, TRACE_DOWN,
+            $($delay,)*
+            DELAY_UP, DELAY_DOWN, QUEUE_UP, QUEUE_DOWN, LOSS_UP, LOSS_DOWN, JITTER_UP, JITTER_DOWN,
+            REORDER, DUPLICATE, CORRUPT, STEPS_KEY, OUTAGES_KEY,
+            $($last,)*
+        ]
+    };
+}
+
 /// A shared link.
 pub(super) static LINK: Table = Table {
     title: "[[link]]",
     doc: "A link that several paths share: every path that names it in `via` sends its data \
           over it, after its own link, and its acknowledgements back over it.",
-    keys: &[
-        name("\"bottleneck\"", "link1, link2, ... by position"),
-        RATE_UP,
-        TRACE_UP,
-        RATE_DOWN,
-        TRACE_DOWN,
-        one_way(Is("10 ms")),
-        DELAY_UP,
-        DELAY_DOWN,
-        QUEUE_UP,
-        QUEUE_DOWN,
-        LOSS_UP,
-        LOSS_DOWN,
-        JITTER_UP,
-        JITTER_DOWN,
-        REORDER,
-        DUPLICATE,
-        CORRUPT,
-        STEPS_KEY,
-        OUTAGES_KEY,
-    ],
+    keys: keys_of_a_link!(
+        [name("\"bottleneck\"", "link1, link2, ... by position")],
+        [one_way(Is("10 ms"))],
+        [],
+    ),
     exclusive: &[
         WAYS_OF_RATE,
         WAYS_OF_RATE_DOWN,
@@ -47,72 +46,59 @@ pub(super) static PATH: Table = Table {
     title: "[[path]]",
     doc: "An interface of the sender, an interface of the receiver, and what lies between. At \
           least one, at most 64; the first is the primary path.",
-    keys: &[
-        name("\"lte\"", "path1, path2, ... by position"),
-        RATE_UP,
-        TRACE_UP,
-        RATE_DOWN,
-        TRACE_DOWN,
-        Key {
-            name: "rtt",
-            kind: time(0, 2 * LONGEST_DELAY),
-            default: Is("40 ms"),
-            example: "\"20 ms\"",
-            doc: "Round trip of propagation alone, half each way; queueing and serialisation \
+    keys: keys_of_a_link!(
+        [name("\"lte\"", "path1, path2, ... by position")],
+        [
+            Key {
+                name: "rtt",
+                kind: time(0, 2 * LONGEST_DELAY),
+                default: Is("40 ms"),
+                example: "\"20 ms\"",
+                doc: "Round trip of propagation alone, half each way; queueing and serialisation \
                   come on top.",
-        },
-        one_way(Derived("half of `rtt`")),
-        DELAY_UP,
-        DELAY_DOWN,
-        QUEUE_UP,
-        QUEUE_DOWN,
-        LOSS_UP,
-        LOSS_DOWN,
-        JITTER_UP,
-        JITTER_DOWN,
-        REORDER,
-        DUPLICATE,
-        CORRUPT,
-        STEPS_KEY,
-        OUTAGES_KEY,
-        Key {
-            name: "cost",
-            kind: Kind::Integer { min: 0, max: 1_000_000 },
-            default: Is("1"),
-            example: "10",
-            doc: "Lower is preferred by `backup`; a path with a higher cost than another is a \
+            },
+            one_way(Derived("half of `rtt`")),
+        ],
+        [
+            Key {
+                name: "cost",
+                kind: Kind::Integer { min: 0, max: 1_000_000 },
+                default: Is("1"),
+                example: "10",
+                doc: "Lower is preferred by `backup`; a path with a higher cost than another is a \
                   standby for `min-rtt`.",
-        },
-        Key {
-            name: "weight",
-            kind: Kind::Number { min: 1e-6, max: 1e6 },
-            default: Is("1.0"),
-            example: "2.0",
-            doc: "Share of the path under `weighted`.",
-        },
-        Key {
-            name: "delay_error",
-            kind: DELAY_ERROR,
-            default: Derived("`scheduler.delay_error`"),
-            example: "0.2",
-            doc: "Relative error put on the forward delay that the scheduler sees.",
-        },
-        Key {
-            name: "via",
-            kind: Kind::List { of: &Kind::Name, min: 0, max: 64 },
-            default: Empty,
-            example: "[\"bottleneck\"]",
-            doc: "Names of the shared links that the path crosses, in order.",
-        },
-        Key {
-            name: "mtu",
-            kind: PACKET,
-            default: Derived("`transfer.packet`"),
-            example: "\"1280 B\"",
-            doc: "Largest packet that the path takes; packets are the smaller of this and \
+            },
+            Key {
+                name: "weight",
+                kind: Kind::Number { min: 1e-6, max: 1e6 },
+                default: Is("1.0"),
+                example: "2.0",
+                doc: "Share of the path under `weighted`.",
+            },
+            Key {
+                name: "delay_error",
+                kind: DELAY_ERROR,
+                default: Derived("`scheduler.delay_error`"),
+                example: "0.2",
+                doc: "Relative error put on the forward delay that the scheduler sees.",
+            },
+            Key {
+                name: "via",
+                kind: Kind::List { of: &Kind::Name, min: 0, max: 64 },
+                default: Empty,
+                example: "[\"bottleneck\"]",
+                doc: "Names of the shared links that the path crosses, in order.",
+            },
+            Key {
+                name: "mtu",
+                kind: PACKET,
+                default: Derived("`transfer.packet`"),
+                example: "\"1280 B\"",
+                doc: "Largest packet that the path takes; packets are the smaller of this and \
                   `transfer.packet`.",
-        },
-    ],
+            },
+        ],
+    ),
     exclusive: &[
         WAYS_OF_RATE,
         WAYS_OF_RATE_DOWN,

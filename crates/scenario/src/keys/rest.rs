@@ -96,6 +96,13 @@ const CROSS_RATE: Key = Key {
 /// On-times and off-times.
 const SPELL: Kind = time(NS_PER_US, LONGEST_DELAY);
 
+/// The keys of a kind of cross traffic: those of every kind around its own.
+macro_rules! cross_keys {
+    ($($own:expr),* $(,)?) => {
+        &[CROSS_ON, CROSS_SIDE, $($own,)* CROSS_PACKET, CROSS_FLOWS, CROSS_START, CROSS_STOP]
+    };
+}
+
 /// Kinds of cross traffic.
 pub(crate) static CROSS_KINDS: Tagged = Tagged {
     tag: "kind",
@@ -107,15 +114,7 @@ pub(crate) static CROSS_KINDS: Tagged = Tagged {
             table: &Table {
                 title: "[[cross]] kind = \"cbr\"",
                 doc: "",
-                keys: &[
-                    CROSS_ON,
-                    CROSS_SIDE,
-                    CROSS_RATE,
-                    CROSS_PACKET,
-                    CROSS_FLOWS,
-                    CROSS_START,
-                    CROSS_STOP,
-                ],
+                keys: cross_keys![CROSS_RATE,],
                 exclusive: &[],
             },
         },
@@ -124,9 +123,7 @@ pub(crate) static CROSS_KINDS: Tagged = Tagged {
             table: &Table {
                 title: "[[cross]] kind = \"on-off\"",
                 doc: "",
-                keys: &[
-                    CROSS_ON,
-                    CROSS_SIDE,
+                keys: cross_keys![
                     CROSS_RATE,
                     Key {
                         name: "on_time",
@@ -142,10 +139,6 @@ pub(crate) static CROSS_KINDS: Tagged = Tagged {
                         example: "\"500 ms\"",
                         doc: "Mean of the exponentially distributed off-times.",
                     },
-                    CROSS_PACKET,
-                    CROSS_FLOWS,
-                    CROSS_START,
-                    CROSS_STOP,
                 ],
                 exclusive: &[],
             },
@@ -155,15 +148,7 @@ pub(crate) static CROSS_KINDS: Tagged = Tagged {
             table: &Table {
                 title: "[[cross]] kind = \"poisson\"",
                 doc: "",
-                keys: &[
-                    CROSS_ON,
-                    CROSS_SIDE,
-                    CROSS_RATE,
-                    CROSS_PACKET,
-                    CROSS_FLOWS,
-                    CROSS_START,
-                    CROSS_STOP,
-                ],
+                keys: cross_keys![CROSS_RATE,],
                 exclusive: &[],
             },
         },
@@ -175,21 +160,13 @@ pub(crate) static CROSS_KINDS: Tagged = Tagged {
             table: &Table {
                 title: "[[cross]] kind = \"greedy\"",
                 doc: "",
-                keys: &[
-                    CROSS_ON,
-                    CROSS_SIDE,
-                    Key {
-                        name: "rtt",
-                        kind: time(NS_PER_US, LONGEST_DELAY),
-                        default: Is("40 ms"),
-                        example: "\"40 ms\"",
-                        doc: "Its round trip without the queue of this link.",
-                    },
-                    CROSS_PACKET,
-                    CROSS_FLOWS,
-                    CROSS_START,
-                    CROSS_STOP,
-                ],
+                keys: cross_keys![Key {
+                    name: "rtt",
+                    kind: time(NS_PER_US, LONGEST_DELAY),
+                    default: Is("40 ms"),
+                    example: "\"40 ms\"",
+                    doc: "Its round trip without the queue of this link.",
+                },],
                 exclusive: &[],
             },
         },

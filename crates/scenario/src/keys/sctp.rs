@@ -4,7 +4,7 @@ use super::Fallback::Derived;
 use super::{Key, Kind, LARGEST_WINDOW, NS_PER_MS, NS_PER_S, Table, choice, size, time};
 use crate::keys::Extra;
 use crate::quantity::Dimension;
-use crate::types::{Choice, CwndUpdate, Named, Retransmission, SackCount, WindowUnit};
+use crate::types::{Choice, CwndUpdate, Named, Recovery, Retransmission, SackCount, WindowUnit};
 
 pub(super) static SCTP: Table = Table {
     title: "[sctp]",
@@ -96,10 +96,18 @@ const KEYS: &[Key] = &[
     key("rto_min", TIMEOUT, "\"1 s\"", "Least retransmission timeout; at most `rto_max`."),
     key("rto_max", TIMEOUT, "\"60 s\"", "Longest retransmission timeout."),
     key(
+        "recovery",
+        Kind::Choice(Recovery::CHOICES),
+        "\"missing-reports\"",
+        "How losses are found. By time, small windows recover without waiting for a timer. With \
+         `fast_retransmit_threshold` or `split_fast_retransmit` given, `missing-reports`.",
+    ),
+    key(
         "fast_retransmit_threshold",
         Kind::Integer { min: 1, max: 1_000 },
         "3",
-        "Missing reports that make a chunk lost. More forgives reordering and finds losses later.",
+        "Missing reports that make a chunk lost, where reports are counted. More forgives \
+         reordering and finds losses later.",
     ),
     key(
         "split_fast_retransmit",

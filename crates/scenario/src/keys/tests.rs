@@ -32,7 +32,7 @@ fn every_default_and_every_example_is_valid_for_its_key() {
         if key.example.is_empty() {
             return;
         }
-        let sources = [Source { name: "example".into(), text: key.example.into() }];
+        let sources = [Source::new("example".into(), key.example.into())];
         let node = parse_value(key.example, 0, 0).unwrap_or_else(|| panic!("{}", key.example));
         let mut checker = Checker::new(&sources);
         let value = checker.value(&key.kind, &node, key.name);

@@ -148,6 +148,16 @@ choices! {
 }
 
 choices! {
+    /// How losses are found.
+    Recovery {
+        MissingReports = "missing-reports",
+            "By counted reports and the retransmission timer: RFC 9260 as published.";
+        RackTlp = "rack-tlp",
+            "By time, with a probe of the tail (RFC 8985), and SACKs asked for where windows are small.";
+    }
+}
+
+choices! {
     /// Which path carries a retransmission.
     Retransmission {
         Same = "same", "The path it was lost on, until that path fails.";

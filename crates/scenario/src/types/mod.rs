@@ -8,8 +8,8 @@ mod sctp;
 mod trace;
 
 pub use choices::{
-    Choice, CwndUpdate, ForwardDelay, Named, Preset, Protocol, Quota, Retransmission, SackCount,
-    ScheduleWindows, SchedulerName, Side, Weights, WhenBlocked, WindowUnit,
+    Choice, CwndUpdate, ForwardDelay, Named, Preset, Protocol, Quota, Recovery, Retransmission,
+    SackCount, ScheduleWindows, SchedulerName, Side, Weights, WhenBlocked, WindowUnit,
 };
 pub use cross::{Cross, CrossKind, Target};
 pub use link::{

@@ -2,7 +2,7 @@
 
 use ropewalk_base::Duration;
 
-use super::{CwndUpdate, Retransmission, SackCount, WindowUnit};
+use super::{CwndUpdate, Recovery, Retransmission, SackCount, WindowUnit};
 
 /// Protocol details; `None` is the preset's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -33,6 +33,8 @@ pub struct SctpOptions {
     pub rto_min: Option<Duration>,
     /// Longest retransmission timeout.
     pub rto_max: Option<Duration>,
+    /// How losses are found.
+    pub recovery: Option<Recovery>,
     /// Missing reports that make a chunk lost.
     pub fast_retransmit_threshold: Option<u32>,
     /// Whether missing reports count only acknowledgements of the same path.

@@ -2,8 +2,8 @@
 
 use ropewalk_base::{PathId, Serial32, Time};
 
-use super::super::chunk::{Chunk, Init};
-use super::super::cookie::{Cookie, CookieError};
+use super::super::chunk::{AbortCause, Chunk, Init};
+use super::super::cookie::Cookie;
 use super::super::packet::Packet;
 use super::state::Retry;
 use super::{Association, CloseReason, Event, State};
@@ -21,15 +21,16 @@ impl Association {
     fn own_init(&self) -> Init {
         Init {
             tag: self.local_tag,
-            window: self.config.receive_capacity().min(u32::MAX as u64) as u32,
+            window: self.inbound.buffer.free().clamp(1500, u32::MAX as u64) as u32,
             outbound_streams: self.config.streams,
             inbound_streams: self.config.streams,
             initial_tsn: Serial32(self.local_tsn),
             addresses: self.paths.len() as u8,
+            preserve_millis: self.preserve_millis,
         }
     }
 
-    fn push_init(&mut self, path: PathId) {
+    pub(super) fn push_init(&mut self, path: PathId) {
         let init = Chunk::Init(Box::new(self.own_init()));
         self.control.push_back((path, 0, init));
     }
@@ -51,7 +52,16 @@ impl Association {
         // 5.2.1, 5.2.2: an association that exists stays as it is; the tie-tags let the cookie
         // tell a collision from a restart.
         let tie_tags = if self.peer_tag == 0 { (0, 0) } else { (self.local_tag, self.peer_tag) };
-        let own = self.own_init();
+        let mut own = Init { preserve_millis: 0, ..self.own_init() };
+        if self.state.is_up() {
+            if init.addresses as usize > self.paths.len() {
+                // 5.2.2: a restart may not bring addresses along.
+                let abort = Chunk::Abort(AbortCause::NewAddresses);
+                self.control.push_back((path, init.tag, abort));
+                return;
+            }
+            (own.tag, own.initial_tsn) = self.key.fresh(init, now, self.local_tag);
+        }
         let cookie = self.key.seal(own.clone(), init.clone(), now, tie_tags);
         let answer = Chunk::InitAck(Box::new((own, cookie)));
         self.control.push_back((path, init.tag, answer));
@@ -65,11 +75,11 @@ impl Association {
         self.adopt_peer(init);
         let cookie = Box::new(cookie.clone());
         self.control.push_back((path, self.peer_tag, Chunk::CookieEcho(cookie.clone())));
-        self.state = State::CookieEchoed { t1: self.first_retry(now), cookie };
+        self.state = State::CookieEchoed { t1: self.first_retry(now), cookie, sent: now };
     }
 
     /// What both ends learn from the other's initiation.
-    fn adopt_peer(&mut self, init: &Init) {
+    pub(super) fn adopt_peer(&mut self, init: &Init) {
         self.peer_tag = init.tag;
         self.offered = init.window as u64;
         self.outbound_streams = self.config.streams.min(init.inbound_streams);
@@ -77,67 +87,20 @@ impl Association {
         self.inbound.expect(&self.config, init.initial_tsn);
     }
 
-    /// COOKIE ECHO (5.1, D; 5.2.4).
-    pub(super) fn on_cookie_echo(&mut self, now: Time, path: PathId, tag: u32, cookie: &Cookie) {
-        match self.key.check(cookie, now, self.config.cookie_life) {
-            Err(CookieError::Forged) => return,
-            // 5.2.4, 3: however old, with the tags of the association that is up it is a duplicate.
-            Err(CookieError::Stale(_))
-                if self.state.is_up()
-                    && (cookie.local.tag, cookie.peer.tag) == (self.local_tag, self.peer_tag) => {}
-            Err(CookieError::Stale(by)) => {
-                let micros = (by.as_nanos() / 1000).min(u32::MAX as u64) as u32;
-                let error = Chunk::StaleCookie(micros);
-                self.control.push_back((path, cookie.peer.tag, error));
-                return;
-            }
-            Ok(()) => {}
-        }
-        if tag != cookie.local.tag {
-            return;
-        }
-        match &self.state {
-            State::Closed => {
-                self.adopt_peer(&cookie.peer);
-                self.establish(now, path);
-            }
-            // Collision: both ends sent an INIT (5.2.4, action B: the peer's tag is the newer).
-            State::CookieWait { .. } | State::CookieEchoed { .. } => {
-                self.adopt_peer(&cookie.peer);
-                self.establish(now, path);
-            }
-            State::Ended(_) => return,
-            // Action D: the COOKIE ACK was lost.
-            _ if cookie.peer.tag == self.peer_tag => {}
-            _ => return,
-        }
-        self.control.push_back((path, self.peer_tag, Chunk::CookieAck));
-    }
-
     /// COOKIE ACK (5.1, E).
     pub(super) fn on_cookie_ack(&mut self, now: Time, path: PathId) {
         if matches!(self.state, State::CookieEchoed { .. }) {
-            self.establish(now, path);
+            self.establish(now, path, Event::Connected);
         }
     }
 
-    /// A stale cookie: start over (5.2.6).
-    pub(super) fn on_stale_cookie(&mut self, now: Time, path: PathId) {
-        if let State::CookieEchoed { t1, .. } = &self.state {
-            let retry = Retry { at: now + self.config.rto.initial, count: t1.count + 1 };
-            self.peer_tag = 0;
-            self.state = State::CookieWait { t1: retry };
-            self.push_init(path);
-        }
-    }
-
-    fn establish(&mut self, now: Time, path: PathId) {
+    pub(super) fn establish(&mut self, now: Time, path: PathId, event: Event) {
         self.state = State::Established;
         self.errors = 0;
         // 5.4: the path of the handshake is proved, the others must answer a heartbeat.
         self.paths[path.index()].state.on_confirmed();
         self.start_heartbeats(now);
-        self.push_event(Event::Connected);
+        self.push_event(event);
     }
 
     /// T1-init or T1-cookie expired (5.1, 4.). Each try goes to the next address.
@@ -157,8 +120,9 @@ impl Association {
         let doubled = self.config.rto.initial.saturating_mul(1 << count.min(20));
         t1.at = now + doubled.min(self.config.rto.max);
         let path = PathId::from_index(count as usize % self.paths.len());
-        match &self.state {
-            State::CookieEchoed { cookie, .. } => {
+        match &mut self.state {
+            State::CookieEchoed { cookie, sent, .. } => {
+                *sent = now;
                 let echo = Chunk::CookieEcho(cookie.clone());
                 self.control.push_back((path, self.peer_tag, echo));
             }

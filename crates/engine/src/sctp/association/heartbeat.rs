@@ -37,11 +37,7 @@ impl Association {
         if let Some((_, deadline)) = self.paths[id.index()].heartbeat.pending
             && deadline <= now
         {
-            self.paths[id.index()].heartbeat.pending = None;
-            self.paths[id.index()].rtt.back_off();
-            // 8.3: an unanswered heartbeat counts, but to an address never proved only there.
-            let proved = self.paths[id.index()].state.status() != PathStatus::Unconfirmed;
-            self.note_path_error(now, id, proved && !self.any_active());
+            self.on_unanswered(now, id);
             if !self.state.is_up() {
                 return;
             }
@@ -49,6 +45,20 @@ impl Association {
         if self.paths[id.index()].heartbeat.due.is_some_and(|d| d <= now) {
             self.heartbeat_due(now, id);
         }
+    }
+
+    /// An unanswered heartbeat counts on an idle path (8.2). While data is on its way there T3 tells
+    /// of the same silence, and each silence is one error and doubles the timeout once.
+    fn on_unanswered(&mut self, now: Time, id: PathId) {
+        let path = &mut self.paths[id.index()];
+        path.heartbeat.pending = None;
+        if path.heartbeat.counted || !path.flights.is_empty() {
+            return;
+        }
+        path.rtt.back_off();
+        // 8.1: an address never proved counts for itself alone.
+        let proved = path.state.status() != PathStatus::Unconfirmed;
+        self.note_path_error(now, id, proved && !self.any_active());
     }
 
     fn any_active(&self) -> bool {
@@ -65,8 +75,9 @@ impl Association {
             let nonce = self.rng.next_u64();
             let chunk = Chunk::Heartbeat(HeartbeatInfo { nonce, sent: now });
             self.control.push_back((id, self.peer_tag, chunk));
-            let rto = self.paths[id.index()].rtt.rto();
-            self.paths[id.index()].heartbeat.pending = Some((nonce, now + rto));
+            let path = &mut self.paths[id.index()];
+            path.heartbeat.pending = Some((nonce, now + path.rtt.rto()));
+            path.heartbeat.counted = false;
         }
         if idle_timeout {
             self.congestion.on_idle(id, now);

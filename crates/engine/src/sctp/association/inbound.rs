@@ -53,8 +53,18 @@ impl Inbound {
     pub fn expect(&mut self, config: &Config, first: Serial32) {
         let unwrapped = (1u64 << 32) + first.0 as u64;
         self.first = Some(first);
-        self.buffer = ReceiveBuffer::new(config.receive_capacity(), unwrapped, config.streams);
-        self.advertised = config.receive_capacity();
+        self.buffer.start_over(unwrapped, config.streams);
+        self.advertised = self.buffer.free();
+    }
+
+    /// The peer has started anew: nothing is owed to the old one.
+    pub fn forget(&mut self, now: Time) {
+        self.buffer.forget(now);
+        self.packets = 0;
+        self.packets_on.fill(0);
+        self.duplicates.clear();
+        self.echo = None;
+        self.stop();
     }
 
     /// No more timers.
@@ -66,6 +76,7 @@ impl Inbound {
     /// The user took data: tell a sender that we had (nearly) shut out (RFC 9260, 6.2).
     #[inline]
     pub fn on_read(&mut self, now: Time, chunk: u32) {
+        self.buffer.offer_part(now);
         let chunk = chunk as u64;
         let was_shut = self.advertised < 2 * chunk;
         if was_shut && self.buffer.free() >= (2 * chunk).max(self.advertised + chunk) {
@@ -155,6 +166,7 @@ impl Association {
                 }
             }
             Arrival::Refused => summary.urgent = true,
+            Arrival::Violation => self.abort_with(AbortCause::ProtocolViolation),
             Arrival::InOrder | Arrival::OutOfOrder => {
                 let gap = had_gap || !self.inbound.buffer.beyond().is_empty();
                 summary.urgent |= gap && self.inbound.gap_is_urgent();

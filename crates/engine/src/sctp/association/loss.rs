@@ -5,6 +5,7 @@ use ropewalk_base::{PathId, Time};
 use super::{Association, CloseReason, Event, Path};
 use crate::congestion::CongestionControl;
 use crate::path::PathStatus;
+use crate::recovery::{LossDetection, RoundTrips};
 
 impl Association {
     /// Split fast retransmit: reports of later transmissions on the same path.
@@ -16,10 +17,62 @@ impl Association {
         self.scratch.lost = lost;
     }
 
+    /// Loss by time, if that is how it is found.
+    pub(super) fn find_lost_by_time(&mut self, now: Time, id: PathId) {
+        let path = &mut self.paths[id.index()];
+        let in_recovery = path.in_recovery();
+        let (Some(smoothed), Some(least)) = (path.rtt.srtt(), path.rtt.base()) else { return };
+        let trips = RoundTrips { smoothed, least };
+        let mut lost = std::mem::take(&mut self.scratch.lost);
+        lost.clear();
+        path.rack.find_lost(now, trips, in_recovery, &mut path.flights, &mut lost);
+        self.fast_retransmit(now, id, &lost);
+        self.scratch.lost = lost;
+    }
+
+    /// When RACK wants to look again, or a probe of the tail is due (RFC 8985, 6.3 and 7.2).
+    #[inline]
+    pub(super) fn loss_deadline(&self, path: &Path) -> Option<Time> {
+        if self.config.recovery != LossDetection::RackTlp {
+            return None;
+        }
+        let probes = path.recovery_exit.is_none() && path.state.status() == PathStatus::Active;
+        path.rack.deadline().or_else(|| {
+            let delay = self.config.sack.delay;
+            probes.then(|| path.tail.deadline(path.rtt.srtt(), path.flights.count(), delay))?
+        })
+    }
+
+    /// [`Association::loss_deadline`] has come.
+    pub(super) fn on_loss_timer(&mut self, now: Time, id: PathId) {
+        let path = &mut self.paths[id.index()];
+        if path.rack.deadline().is_some() {
+            self.find_lost_by_time(now, id);
+            return;
+        }
+        let Some((_, flight)) = path.flights.newest() else { return };
+        let tsn = flight.tsn;
+        path.tail.on_probe(path.flights.next_number());
+        path.restart_t3(now);
+        self.copies.push((id, tsn));
+    }
+
+    /// The probe of a tail was answered: if the peer did not get the chunk twice, it had been lost,
+    /// and nothing else shows that (RFC 8985, 7.4.2).
+    pub(super) fn on_probe_answered(&mut self, now: Time, id: PathId, twice: bool) {
+        let path = &mut self.paths[id.index()];
+        if twice || path.in_recovery() {
+            return;
+        }
+        path.recovery_exit = Some(path.flights.next_number());
+        self.congestion.on_loss(id, now);
+    }
+
     /// The unsplit rule: TSN order over all paths, up to the highest TSN newly acknowledged
     /// (7.2.4), or in fast recovery, if the cumulative one moved, to the highest of all.
     pub(super) fn count_unsplit_misses(&mut self, now: Time, cumulative_moved: bool) {
-        if self.config.cmt.split_fast_retransmit {
+        let by_time = self.config.recovery == LossDetection::RackTlp;
+        if by_time || self.config.cmt.split_fast_retransmit {
             return;
         }
         let recovers = cumulative_moved && self.paths.iter_mut().any(Path::in_recovery);
@@ -69,6 +122,7 @@ impl Association {
     pub(super) fn on_t3(&mut self, now: Time, id: PathId) {
         let path = &mut self.paths[id.index()];
         path.t3 = None;
+        path.heartbeat.counted = true;
         path.fast_credit = false;
         // 6.1, A: a peer that has shut its window and answers the probes is alive.
         let heard = now.since(self.heard_at) <= path.rtt.rto();
@@ -78,6 +132,8 @@ impl Association {
         lost.extend(path.flights.live().map(|(number, _)| number));
         path.counters.timeouts += 1;
         path.rtt.back_off();
+        path.rack.on_timeout();
+        path.tail.on_timeout();
         path.recovery_exit = None;
         for number in &lost {
             self.give_up(id, *number, true);
@@ -113,7 +169,6 @@ impl Association {
     /// `id` works again.
     pub(super) fn on_path_returned(&mut self, now: Time, id: PathId) {
         let path = &mut self.paths[id.index()];
-        path.rtt.undo_back_off();
         let status = path.state.status();
         self.epoch += 1;
         if self.config.cmt.concurrent {

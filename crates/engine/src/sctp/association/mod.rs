@@ -12,6 +12,7 @@ mod loss;
 mod outbound;
 mod path;
 mod queue;
+mod restart;
 mod sack;
 mod shutdown;
 mod state;
@@ -72,6 +73,9 @@ pub enum Event {
     Readable,
     /// The send buffer has room again.
     Writable,
+    /// The peer has started anew (RFC 9260, 5.2.4 A): what was queued or unacknowledged is gone,
+    /// a message of which the beginning was read has no end, and numbers start over.
+    Restarted,
     /// A path changed.
     PathChanged(PathId, PathStatus),
     /// The association has ended.
@@ -143,6 +147,9 @@ pub struct Association {
     rng: Rng,
     accounts: Accounts,
     records: Vec<DecisionRecord>,
+    /// How often the peer found our cookie stale, and by how much longer the next is to live.
+    stale_cookies: u32,
+    preserve_millis: u32,
     /// Copies of chunks that a scheduler wants on several paths, yet to leave.
     copies: Vec<(PathId, u64)>,
     /// Whether the views are of the current input.
@@ -212,6 +219,8 @@ impl Association {
             scratch: AckScratch::new(paths.len()),
             accounts: Accounts::default(),
             records: Vec::new(),
+            stale_cookies: 0,
+            preserve_millis: 0,
             paths,
             rng,
             copies: Vec::new(),
@@ -257,7 +266,8 @@ impl Association {
             return Err(SendError::Full);
         }
         self.queue.push(stream, payload, unordered);
-        self.drained = false;
+        // 6.1, D: what is handed over is an occasion to send like any other.
+        self.refill_bursts();
         Ok(())
     }
 

@@ -4,12 +4,12 @@
 use ropewalk_base::{PathId, Serial32, Time};
 use smallvec::SmallVec;
 
-use super::super::chunk::{Chunk, Data, DelayStamp};
+use super::super::chunk::{Chunk, Data, DataFlags, DelayStamp};
 use super::super::packet::Packet;
 use super::{Association, Departure, Transmit};
 use crate::path::PathStatus;
 use crate::record::DecisionRecord;
-use crate::recovery::{Flight, RecordState};
+use crate::recovery::{Flight, LossDetection, RecordState};
 use crate::scheduler::{
     Action, Decision, DelaySource, Occasion, Reason, RetransmissionPolicy, Schedule, Scheduler,
     SentReport, View,
@@ -246,6 +246,7 @@ impl Association {
         let state = &mut self.paths[path.index()];
         state.counters.sent_packets += 1;
         state.last_sent_at = now;
+        state.tail.on_activity(now);
         state.burst_left = state.burst_left.saturating_sub(1);
         if state.t3.is_none() {
             state.t3 = Some(now + state.rtt.rto());
@@ -299,7 +300,8 @@ impl Association {
                     && v.earliest_position == 0
                     && self.paths[path.index()].flights.bytes() < v.window
             });
-            if !open || self.board.span() + next as u64 > self.offered {
+            let fits = self.board.span() + next as u64 <= self.offered;
+            if !open || !fits || self.board.tsns_left() == 0 {
                 return;
             }
             let Some(tsn) = self.chunk_at(0) else { return };
@@ -322,7 +324,28 @@ impl Association {
         state.counters.sent_chunks += 1;
         state.counters.retransmitted += again as u64;
         self.board.on_sent(now, tsn, path, number);
-        Chunk::Data(self.board.record(tsn).data.clone())
+        let mut data = self.board.record(tsn).data.clone();
+        if self.wants_sack_at_once(path, again) {
+            data.flags = data.flags.and(DataFlags::IMMEDIATE);
+        }
+        Chunk::Data(data)
+    }
+
+    /// Whether the chunk just booked asks for a SACK at once (RFC 7053, 5): a retransmission, since the
+    /// window opens when it arrives, and the one that fills a window that is small or recovers. After
+    /// these nothing may follow that would call forth the SACK which the peer holds back.
+    #[inline]
+    fn wants_sack_at_once(&self, path: PathId, again: bool) -> bool {
+        /// Below so many chunks the wait for a SACK is a good part of a round.
+        const SMALL_WINDOW: u64 = 16;
+        if self.config.recovery != LossDetection::RackTlp {
+            return false;
+        }
+        let full = self.full_chunk();
+        let state = &self.paths[path.index()];
+        let window = self.views.get(path.index()).map_or(0, |v| v.window);
+        let fills = state.flights.bytes() + full > window;
+        again || fills && (state.recovery_exit.is_some() || window <= SMALL_WINDOW * full)
     }
 
     /// The window is shut by the oldest chunk. If it is on its way on a path that takes longer than

@@ -5,13 +5,15 @@ use ropewalk_base::{Duration, Time};
 use super::super::config::{Config, PathConfig};
 use super::accounts::PathCounters;
 use crate::path::{DeliveryRate, ForwardDelay, PathState, RttEstimator};
-use crate::recovery::Flights;
+use crate::recovery::{Flights, Rack, TailProbe};
 
 /// Heartbeats of a path (RFC 9260, 8.3).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Heartbeat {
     /// The nonce that waits for its answer, and when it counts as unanswered.
     pub pending: Option<(u64, Time)>,
+    /// T3 expired while it was pending: the silence has been counted.
+    pub counted: bool,
     /// When the next one is due.
     pub due: Option<Time>,
 }
@@ -25,6 +27,9 @@ pub(super) struct Path {
     pub rate: DeliveryRate,
     pub forward: ForwardDelay,
     pub flights: Flights,
+    /// Loss by time.
+    pub rack: Rack,
+    pub tail: TailProbe,
     /// T3-rtx.
     pub t3: Option<Time>,
     pub heartbeat: Heartbeat,
@@ -34,6 +39,9 @@ pub(super) struct Path {
     pub fast_credit: bool,
     /// Highest transmission number acknowledged so far, plus one.
     pub acked_to: u64,
+    /// The expected pseudo-cumulative TSN (CUC): the oldest that was outstanding here when it was
+    /// looked for. It stays until it is acknowledged here, or something sent here cumulatively.
+    pub pseudo_cumack: Option<u64>,
     pub last_sent_at: Time,
     /// The last drain left room in the window: not the path, but the data or the peer's window was
     /// the limit.
@@ -57,11 +65,14 @@ impl Path {
             rate: DeliveryRate::default(),
             forward: ForwardDelay::default(),
             flights: Flights::default(),
+            rack: Rack::default(),
+            tail: TailProbe::default(),
             t3: None,
             heartbeat: Heartbeat::default(),
             recovery_exit: None,
             fast_credit: false,
             acked_to: 0,
+            pseudo_cumack: None,
             last_sent_at: Time::ZERO,
             limited: false,
             burst_left: u32::MAX,

@@ -9,7 +9,7 @@ use super::super::config::CwndUpdate;
 use super::super::gaps::GapList;
 use super::{Association, Event};
 use crate::congestion::{AckSample, CongestionControl};
-use crate::recovery::{Flight, GapMemory, RecordState};
+use crate::recovery::{Flight, GapMemory, LossDetection, RecordState};
 use crate::sctp::Data;
 use crate::window::explained_queueing;
 
@@ -25,8 +25,14 @@ pub(super) struct PathAck {
     newest_flight: Option<Flight>,
     /// Highest transmission number that surely arrived.
     witness: Option<u64>,
+    /// When it left.
+    witness_sent_at: Time,
+    /// Lowest number of a first transmission that arrived.
+    first_arrival: Option<u64>,
     payload: u64,
     chunks: u32,
+    /// The pseudo-cumulative TSN moved (CUC).
+    pseudo_moved: bool,
 }
 
 /// Scratch space of SACK processing, kept to save allocations.
@@ -38,6 +44,8 @@ pub(super) struct AckScratch {
     /// Highest TSN newly acknowledged.
     pub highest: u64,
     pub lost: Vec<u64>,
+    /// The peer reports that something came twice.
+    duplicates: bool,
 }
 
 impl AckScratch {
@@ -48,6 +56,7 @@ impl AckScratch {
             memory: GapMemory::default(),
             highest: 0,
             lost: Vec::new(),
+            duplicates: false,
         }
     }
 }
@@ -70,6 +79,7 @@ impl Association {
         self.accounts.stats.sacks += 1;
         self.heard_at = now;
         self.begin_acks();
+        self.scratch.duplicates = !sack.duplicates.is_empty();
         if !self.take_cumulative(now, cumulative) {
             return;
         }
@@ -86,7 +96,9 @@ impl Association {
 
     fn begin_acks(&mut self) {
         self.scratch.highest = 0;
-        for (ack, path) in self.scratch.paths.iter_mut().zip(&self.paths) {
+        for (ack, path) in self.scratch.paths.iter_mut().zip(&mut self.paths) {
+            let oldest = path.flights.oldest().map(|(_, flight)| flight.tsn);
+            path.pseudo_cumack = path.pseudo_cumack.or(oldest);
             *ack = PathAck {
                 in_flight_before: path.flights.bytes(),
                 oldest_before: path.flights.oldest().map(|(n, _)| n),
@@ -107,8 +119,11 @@ impl Association {
                 }
                 RecordState::InFlight { path, number } => {
                     self.end_flight(now, path, number, record.data.payload.len());
+                    self.paths[path.index()].pseudo_cumack = None;
+                    self.scratch.paths[path.index()].pseudo_moved = true;
                 }
-                RecordState::Lost { .. } | RecordState::Acked => {}
+                RecordState::Lost { on, .. } => self.paths[on.index()].rack.on_late_arrival(),
+                RecordState::Acked => {}
             }
             self.end_copies(now, tsn);
         }
@@ -139,7 +154,8 @@ impl Association {
         let payload = self.board.record(tsn).data.payload.len();
         match self.board.on_gap_acked(tsn) {
             RecordState::InFlight { path, number } => self.end_flight(now, path, number, payload),
-            RecordState::Lost { .. } | RecordState::Acked | RecordState::Unsent => {}
+            RecordState::Lost { on, .. } => self.paths[on.index()].rack.on_late_arrival(),
+            RecordState::Acked | RecordState::Unsent => {}
         }
         self.end_copies(now, tsn);
     }
@@ -162,14 +178,22 @@ impl Association {
         ack.bytes += flight.bytes as u64;
         ack.payload += payload as u64;
         ack.chunks += 1;
+        if state.pseudo_cumack == Some(flight.tsn) {
+            state.pseudo_cumack = None;
+            ack.pseudo_moved = true;
+        }
         ack.lowest = if ack.newest.is_none() { number } else { ack.lowest.min(number) };
         self.scratch.highest = self.scratch.highest.max(flight.tsn);
         let ack = &mut self.scratch.paths[path.index()];
         // What was sent again half a round trip ago or less did not cause this acknowledgement: an
         // earlier transmission did, and nothing sent between the two is late.
         let since = now.since(flight.sent_at);
-        if !flight.again || state.rtt.srtt().is_none_or(|srtt| since > srtt / 2) {
-            ack.witness = ack.witness.max(Some(number));
+        if !flight.again && ack.first_arrival.is_none_or(|first| number < first) {
+            ack.first_arrival = Some(number);
+        }
+        let caused = !flight.again || state.rtt.srtt().is_none_or(|srtt| since > srtt / 2);
+        if caused && ack.witness.is_none_or(|witness| number > witness) {
+            (ack.witness, ack.witness_sent_at) = (Some(number), flight.sent_at);
         }
         if ack.newest.is_none_or(|newest| number > newest) {
             ack.newest = Some(number);
@@ -249,7 +273,8 @@ impl Association {
             != path.flights.oldest().map(|(n, _)| n).or(Some(path.flights.next_number()));
         let advanced = match self.config.cmt.cwnd_update {
             CwndUpdate::Off => cumulative_moved,
-            CwndUpdate::Cuc | CwndUpdate::CucV2 => own_advance || cumulative_moved,
+            CwndUpdate::Cuc => ack.pseudo_moved,
+            CwndUpdate::CucV2 => own_advance || cumulative_moved,
         };
         let oldest_moved = own_advance;
         let in_recovery = path.in_recovery();
@@ -268,7 +293,9 @@ impl Association {
             self.on_path_returned(now, id);
         }
         self.congestion.on_ack(id, now, &sample);
-        if self.config.cmt.split_fast_retransmit {
+        if self.config.recovery == LossDetection::RackTlp {
+            self.settle_by_time(now, id, ack);
+        } else if self.config.cmt.split_fast_retransmit {
             let newest = if in_recovery && own_advance {
                 self.paths[id.index()].acked_to.saturating_sub(1)
             } else {
@@ -276,6 +303,27 @@ impl Association {
             };
             let twice = if several { ack.lowest } else { 0 };
             self.count_split_misses(now, id, newest, twice);
+        }
+    }
+
+    /// Loss by time (RFC 8985), after an acknowledgement.
+    fn settle_by_time(&mut self, now: Time, id: PathId, ack: &PathAck) {
+        let duplicates = self.scratch.duplicates;
+        let path = &mut self.paths[id.index()];
+        path.tail.on_activity(now);
+        let answered = path.tail.on_acked(path.acked_to);
+        if duplicates {
+            path.rack.on_needless(path.round);
+        }
+        if let Some(first) = ack.first_arrival {
+            path.rack.on_first_arrival(first);
+        }
+        if let Some(number) = ack.witness {
+            path.rack.on_arrival(number, now.since(ack.witness_sent_at));
+        }
+        self.find_lost_by_time(now, id);
+        if answered {
+            self.on_probe_answered(now, id, duplicates);
         }
     }
 

@@ -25,6 +25,8 @@ pub enum CloseReason {
     AbortedByPeer(AbortCause),
     /// The peer never answered the INIT.
     NoAnswer,
+    /// The peer found every cookie too old, however long they were asked to live.
+    StaleCookie,
     /// The peer stopped answering (Association.Max.Retrans).
     Unreachable,
 }
@@ -45,6 +47,8 @@ pub enum State {
         t1: Retry,
         /// What to send again.
         cookie: Box<Cookie>,
+        /// When it was sent last.
+        sent: Time,
     },
     /// Up.
     Established,

@@ -20,6 +20,7 @@ impl Association {
         consider(self.wait_until);
         for path in &self.paths {
             consider(path.t3);
+            consider(self.loss_deadline(path));
             consider(path.heartbeat.due);
             consider(path.heartbeat.pending.map(|(_, at)| at));
         }
@@ -47,6 +48,9 @@ impl Association {
             if self.paths[i].t3.is_some_and(|at| at <= now) {
                 self.on_t3(now, id);
             }
+            if self.loss_deadline(&self.paths[i]).is_some_and(|at| at <= now) {
+                self.on_loss_timer(now, id);
+            }
             let heartbeat = &self.paths[i].heartbeat;
             let pending = heartbeat.pending.is_some_and(|(_, at)| at <= now);
             if pending || heartbeat.due.is_some_and(|at| at <= now) {
@@ -68,6 +72,12 @@ impl Association {
         if path.index() >= self.paths.len() || !self.tag_is_right(packet) {
             return;
         }
+        if let Some(Chunk::CookieEcho(cookie)) = packet.chunks.first() {
+            let cookie = cookie.clone();
+            if !self.on_cookie_echo(now, path, packet.tag, &cookie) {
+                return;
+            }
+        }
         self.refill_bursts();
         // What comes is a reason to ask the scheduler again, but none not to start.
         if !matches!(self.state, State::Closed) {
@@ -81,12 +91,12 @@ impl Association {
         if let Some(echo) = &packet.echo {
             self.on_delay_echo(echo);
         }
-        let (tag, stamp) = (packet.tag, packet.stamp);
+        let stamp = packet.stamp;
         let mut summary = DataSummary::default();
         for chunk in &mut packet.chunks {
             // Left behind is what costs nothing to leave.
             let chunk = std::mem::replace(chunk, Chunk::CookieAck);
-            self.on_chunk(now, path, tag, chunk, &mut summary);
+            self.on_chunk(now, path, chunk, &mut summary);
             if matches!(self.state, State::Ended(_)) {
                 return;
             }
@@ -99,27 +109,27 @@ impl Association {
     #[inline]
     fn tag_is_right(&self, packet: &Packet) -> bool {
         packet.tag == self.local_tag
-            || matches!(packet.chunks.first(), Some(Chunk::Init(_)) if packet.tag == 0)
+            || match packet.chunks.first() {
+                Some(Chunk::Init(_)) => packet.tag == 0,
+                Some(Chunk::CookieEcho(_)) => true,
+                _ => false,
+            }
     }
 
     #[inline]
-    fn on_chunk(
-        &mut self,
-        now: Time,
-        path: PathId,
-        tag: u32,
-        chunk: Chunk,
-        summary: &mut DataSummary,
-    ) {
+    fn on_chunk(&mut self, now: Time, path: PathId, chunk: Chunk, summary: &mut DataSummary) {
         match chunk {
             Chunk::Data(data) => self.on_data(now, data, summary),
             Chunk::Sack(sack) => self.on_sack(now, sack),
             // Only ever alone, under tag 0: handled before.
             Chunk::Init(_) => {}
             Chunk::InitAck(both) => self.on_init_ack(now, path, &both.0, &both.1),
-            Chunk::CookieEcho(cookie) => self.on_cookie_echo(now, path, tag, &cookie),
+            // Only ever first, checked with the cookie: handled before.
+            Chunk::CookieEcho(_) => {}
             Chunk::CookieAck => self.on_cookie_ack(now, path),
             Chunk::StaleCookie(_) => self.on_stale_cookie(now, path),
+            // 5.2.4, A: the SHUTDOWN ACK beside it says the same.
+            Chunk::CookieInShutdown => {}
             Chunk::Heartbeat(info) => self.on_heartbeat(path, info),
             Chunk::HeartbeatAck(info) => self.on_heartbeat_ack(now, path, info),
             Chunk::Shutdown(cumulative) => self.on_shutdown(now, cumulative),
@@ -136,7 +146,7 @@ impl Association {
     }
 
     #[inline]
-    fn refill_bursts(&mut self) {
+    pub(super) fn refill_bursts(&mut self) {
         self.drained = false;
         let burst = if self.config.max_burst == 0 { u32::MAX } else { self.config.max_burst };
         for path in &mut self.paths {

@@ -212,7 +212,9 @@ impl Association {
         let holes = self.board.holes_within(self.offered);
         let beyond = self.offered.saturating_sub(span);
         let fresh = match self.queue.next_bytes() {
-            Some(next) if next as u64 <= beyond => (beyond / self.full_chunk()).max(1),
+            Some(next) if next as u64 <= beyond => {
+                (beyond / self.full_chunk()).max(1).min(self.board.tsns_left())
+            }
             _ => 0,
         };
         let sendable = holes + if holes == self.board.holes().len() { fresh } else { 0 };

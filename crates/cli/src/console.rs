@@ -1,0 +1,91 @@
+//! What a person at a terminal gets beside the data: notes on stderr, lines of a fitting width.
+
+use core::fmt;
+use std::io::{IsTerminal, stderr, stdout};
+
+/// Where nobody says how wide lines may be.
+const WIDTH: usize = 100;
+/// Nothing can be laid out in less.
+const LEAST_WIDTH: usize = 40;
+
+/// Stderr, unless it shall be silent.
+#[derive(Clone, Copy, Debug)]
+pub struct Console {
+    quiet: bool,
+}
+
+impl Console {
+    /// With `quiet`, only errors are written to stderr.
+    pub const fn new(quiet: bool) -> Self {
+        Self { quiet }
+    }
+
+    /// Says something that is no data.
+    pub fn note(self, text: impl fmt::Display) {
+        if !self.quiet {
+            eprintln!("{text}");
+        }
+    }
+
+    /// Whether somebody looks who may want to know how far a thing is.
+    pub fn has_viewer(self) -> bool {
+        !self.quiet && stderr().is_terminal()
+    }
+}
+
+/// How many characters a line of the output may have: as many as the terminal shows, else 100.
+pub fn width() -> usize {
+    let shown = terminal_size::terminal_size_of(stdout()).map(|(columns, _)| columns.0.into());
+    shown.unwrap_or(WIDTH).max(LEAST_WIDTH)
+}
+
+/// `text` behind `head` in lines of at most `width` characters; all but the first are indented by
+/// the width of `head`. A word that is longer stays whole, and so does a number with its unit.
+pub fn wrapped(head: &str, text: &str, width: usize) -> String {
+    let indent = head.chars().count();
+    let mut out = head.to_owned();
+    let mut used = indent;
+    for word in words(text) {
+        let length = word.chars().count();
+        if used > indent && used + 1 + length > width {
+            out.extend(["\n", &" ".repeat(indent)]);
+            used = indent;
+        } else if used > indent {
+            out.push(' ');
+            used += 1;
+        }
+        out.push_str(&word);
+        used += length;
+    }
+    out.push('\n');
+    out
+}
+
+/// The words of `text`; what follows a number belongs to it.
+fn words(text: &str) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        match words.last_mut() {
+            Some(last) if last.ends_with(|c: char| c.is_ascii_digit()) => last.extend([" ", word]),
+            _ => words.push(word.to_owned()),
+        }
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_text_goes_on_below_itself() {
+        for (head, text, width, expected) in [
+            ("why  ", "it is its turn", 40, "why  it is its turn\n"),
+            ("why  ", "it is its turn", 12, "why  it is\n     its\n     turn\n"),
+            ("", "a limit of 2.6 Mbit/s", 16, "a limit of\n2.6 Mbit/s\n"),
+            ("", "averyveryverylongword and more", 10, "averyveryverylongword\nand more\n"),
+        ] {
+            assert_eq!(wrapped(head, text, width), expected);
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! Partial delivery (RFC 9260, 6.9): a message longer than the buffer goes to the user in parts, so
+//! that the rest of it finds room.
+
+use ropewalk_base::{Serial16, StreamId, Time};
+
+use super::{Part, ReceiveBuffer};
+use crate::sctp::{Data, DataFlags};
+
+/// A message of which the user has the beginning.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Begun {
+    stream: StreamId,
+    ssn: Serial16,
+    unordered: bool,
+}
+
+impl Begun {
+    /// Whether a fragment belongs to this message.
+    pub(super) fn goes_on_with(&self, data: &Data) -> bool {
+        data.stream == self.stream
+            && data.flags.has(DataFlags::UNORDERED) == self.unordered
+            && (self.unordered || data.ssn == self.ssn)
+    }
+}
+
+impl ReceiveBuffer {
+    /// Hands over the beginning of the message at the front if nothing else can make room: the
+    /// buffer takes no further chunk and the user has nothing to read.
+    #[inline]
+    pub fn offer_part(&mut self, now: Time) {
+        if self.held_bytes > 0 && self.ready.is_empty() && self.free() < self.largest {
+            self.begin_part(now);
+        }
+    }
+
+    fn begin_part(&mut self, now: Time) {
+        let Some(data) = self.held(self.base).filter(|_| self.begun.is_none()) else { return };
+        let unordered = data.flags.has(DataFlags::UNORDERED);
+        let begun = Begun { stream: data.stream, ssn: data.ssn, unordered };
+        let turn = unordered || self.streams[begun.stream.0 as usize].is_next(begun.ssn);
+        let Some(last) = self.other_end(self.base).filter(|_| turn) else { return };
+        self.begun = Some(begun);
+        self.release_message(now, self.base, last, Part::First);
+        self.drop_released();
+        self.stats.held_changed(now, self.held_bytes);
+    }
+
+    /// The run from the front to `last` goes on with the message that has begun.
+    pub(super) fn continue_part(&mut self, now: Time, last: u64) {
+        let ends = self.held(last).is_some_and(|d| d.flags.has(DataFlags::END));
+        let part = if ends { Part::Last } else { Part::Middle };
+        self.release_message(now, self.base, last, part);
+        if let Some(begun) = self.begun.take_if(|_| ends).filter(|b| !b.unordered) {
+            let stream = begun.stream.0 as usize;
+            self.streams[stream].advance();
+            self.release_waiting(now, stream);
+        }
+    }
+}

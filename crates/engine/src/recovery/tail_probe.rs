@@ -1,0 +1,86 @@
+//! Loss at the tail: a probe after two round trips of silence (RFC 8985, 7), per path.
+//!
+//! The last packets of a flight have none behind them that could show their loss. Instead of waiting
+//! for the timer, which is a second at least (RFC 9260, 6.3.1), the newest is sent once more; its
+//! acknowledgement shows what is missing before it.
+
+use ropewalk_base::{Duration, Time};
+
+/// Tail probe of one path.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TailProbe {
+    /// When something last left or was acknowledged.
+    active_at: Time,
+    /// Number of the probe that is on its way, or about to leave.
+    out: Option<u64>,
+}
+
+impl TailProbe {
+    /// Something left, or was acknowledged.
+    #[inline]
+    pub const fn on_activity(&mut self, now: Time) {
+        self.active_at = now;
+    }
+
+    /// When the probe is due, with `chunks` in flight (7.2): none while one is out, or nothing is in
+    /// flight. A single chunk may wait for the peer's delayed acknowledgement.
+    #[inline]
+    pub fn deadline(
+        &self,
+        srtt: Option<Duration>,
+        chunks: u64,
+        sack_delay: Duration,
+    ) -> Option<Time> {
+        if chunks == 0 || self.out.is_some() {
+            return None;
+        }
+        let wait = srtt? * 2 + if chunks == 1 { sack_delay } else { Duration::ZERO };
+        Some(self.active_at + wait)
+    }
+
+    /// The probe leaves as transmission `number`.
+    pub const fn on_probe(&mut self, number: u64) {
+        self.out = Some(number);
+    }
+
+    /// Transmissions below `acked_to` have been acknowledged, or passed by; whether the probe is
+    /// among them.
+    #[inline]
+    pub fn on_acked(&mut self, acked_to: u64) -> bool {
+        let answered = self.out.is_some_and(|number| number < acked_to);
+        if answered {
+            self.out = None;
+        }
+        answered
+    }
+
+    /// The timer expired: a new flight begins.
+    pub const fn on_timeout(&mut self) {
+        self.out = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_probe_goes_two_round_trips_after_the_last_sign_of_life() {
+        let millis = Duration::from_millis;
+        let due = |probe: &TailProbe, chunks| probe.deadline(Some(millis(30)), chunks, millis(200));
+        let mut probe = TailProbe::default();
+        probe.on_activity(Time::from_millis(1000));
+        assert_eq!(due(&probe, 0), None, "nothing in flight");
+        assert_eq!(due(&probe, 5), Some(Time::from_millis(1060)));
+        assert_eq!(due(&probe, 1), Some(Time::from_millis(1260)), "a SACK may be held back");
+        assert_eq!(probe.deadline(None, 5, millis(200)), None, "no round trip is known");
+        probe.on_probe(17);
+        assert_eq!(due(&probe, 5), None, "one at a time");
+        assert!(!probe.on_acked(17), "17 itself is not below 17");
+        assert!(probe.on_acked(18) && !probe.on_acked(18));
+        assert_eq!(due(&probe, 5), Some(Time::from_millis(1060)));
+        probe.on_probe(20);
+        probe.on_timeout();
+        assert!(due(&probe, 5).is_some());
+    }
+}

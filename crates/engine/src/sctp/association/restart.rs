@@ -1,0 +1,115 @@
+//! Cookies that come back: a new association, a duplicate, a collision or a peer that has started
+//! anew (RFC 9260, 5.1 D, 5.2.4), and cookies that came back too late (5.2.6).
+
+use ropewalk_base::{Duration, PathId, Time};
+
+use super::super::chunk::Chunk;
+use super::super::cookie::{Cookie, CookieError};
+use super::path::Path;
+use super::queue::SendQueue;
+use super::state::Retry;
+use super::{AckScratch, Association, CloseReason, Event, State};
+use crate::recovery::Scoreboard;
+use crate::window::Guard;
+
+impl Association {
+    /// COOKIE ECHO. Whether the chunks beside it belong to the association.
+    pub(super) fn on_cookie_echo(
+        &mut self,
+        now: Time,
+        path: PathId,
+        tag: u32,
+        cookie: &Cookie,
+    ) -> bool {
+        let ours = cookie.local.tag == self.local_tag;
+        let theirs = cookie.peer.tag == self.peer_tag;
+        // 5.2.6: as long as the initiator asked for, within reason: no longer than a timeout may be.
+        let asked = Duration::from_millis(cookie.peer.preserve_millis as u64);
+        let life = self.config.cookie_life + asked.min(self.config.rto.max);
+        match self.key.check(cookie, now, life) {
+            Err(CookieError::Forged) => return false,
+            // 5.2.4, 3: however old, with the tags of the association that is up it is a duplicate.
+            Err(CookieError::Stale(_)) if self.state.is_up() && ours && theirs => {}
+            Err(CookieError::Stale(by)) => {
+                let micros = (by.as_nanos() / 1000).min(u32::MAX as u64) as u32;
+                self.control.push_back((path, cookie.peer.tag, Chunk::StaleCookie(micros)));
+                return false;
+            }
+            Ok(()) => {}
+        }
+        if tag != cookie.local.tag {
+            return false;
+        }
+        let known = cookie.tie_tags == (self.local_tag, self.peer_tag) && self.peer_tag != 0;
+        match (&self.state, ours, theirs) {
+            (State::Ended(_), ..) => return false,
+            (State::Closed, ..) => {
+                self.adopt_peer(&cookie.peer);
+                self.establish(now, path, Event::Connected);
+            }
+            // Both ends sent an INIT: action B, or D where the tags are known already.
+            (State::CookieWait { .. } | State::CookieEchoed { .. }, true, _) => {
+                self.adopt_peer(&cookie.peer);
+                self.establish(now, path, Event::Connected);
+            }
+            // Action D: the COOKIE ACK was lost.
+            (_, true, true) => {}
+            // Action B, after the peer's first answer had set this end up.
+            (_, true, false) => self.peer_tag = cookie.peer.tag,
+            // Action A, while this end waits for a SHUTDOWN COMPLETE.
+            (State::ShutdownAckSent { .. }, false, false) if known => {
+                self.control.push_back((path, cookie.peer.tag, Chunk::ShutdownAck));
+                self.control.push_back((path, cookie.peer.tag, Chunk::CookieInShutdown));
+                return false;
+            }
+            (_, false, false) if known && self.state.is_up() => self.restart(now, path, cookie),
+            // Action C and all the rest.
+            _ => return false,
+        }
+        self.control.push_back((path, self.peer_tag, Chunk::CookieAck));
+        true
+    }
+
+    /// Action A: the peer has started anew, and so does this end. What the user has not read yet
+    /// stays; data that the old peer may or may not have got is not sent to the new one.
+    fn restart(&mut self, now: Time, path: PathId, cookie: &Cookie) {
+        self.local_tag = cookie.local.tag;
+        self.local_tsn = cookie.local.initial_tsn.0;
+        self.board = Scoreboard::new((1u64 << 32) + self.local_tsn as u64);
+        self.queue = SendQueue::new(self.config.streams, self.chunk_limit);
+        self.scratch = AckScratch::new(self.paths.len());
+        self.guard = Guard::new(self.config.guard);
+        for path in &mut self.paths {
+            let counters = path.counters;
+            *path = Path::new(&path.config, &self.config);
+            path.counters = counters;
+        }
+        self.views.clear();
+        self.control.clear();
+        self.copies.clear();
+        self.offered_gaps = 0;
+        self.wait_until = None;
+        self.was_full = false;
+        self.epoch += 1;
+        self.inbound.forget(now);
+        self.adopt_peer(&cookie.peer);
+        self.establish(now, path, Event::Restarted);
+    }
+
+    /// A stale cookie: start over with a cookie that lives longer (5.2.6), but not for ever.
+    pub(super) fn on_stale_cookie(&mut self, now: Time, path: PathId) {
+        let State::CookieEchoed { sent, .. } = &self.state else { return };
+        self.stale_cookies += 1;
+        if self.stale_cookies > self.config.max_init_retransmits {
+            self.close(CloseReason::StaleCookie);
+            return;
+        }
+        // 5.2.6: the round trip just measured, and no more than a second beyond it.
+        let longer = now.since(*sent) + Duration::from_secs(1);
+        self.preserve_millis = (longer.as_nanos() / 1_000_000).min(u32::MAX as u64) as u32;
+        self.peer_tag = 0;
+        let t1 = Retry { at: now + self.config.rto.initial, count: 0 };
+        self.state = State::CookieWait { t1 };
+        self.push_init(path);
+    }
+}

@@ -1,0 +1,118 @@
+//! Loss by time and probes of the tail (RFC 8985), over the paths of an association.
+
+use ropewalk_engine::recovery::LossDetection;
+use ropewalk_engine::sctp::{Config, DataFlags};
+
+use crate::driver::{Fate, LEFT, Pair, RIGHT, Sent, as_published, config, ms};
+
+/// Up, and with a round trip measured: 50 ms on the first path.
+fn measured(settings: &Config, delays: &[u64]) -> Pair {
+    let mut pair = Pair::up(settings, delays);
+    for _ in 0..20 {
+        pair.send_full(LEFT, 2);
+        pair.run_for(ms(100));
+    }
+    pair.log.clear();
+    pair
+}
+
+/// Drops the data packets with these numbers, counted from now.
+fn lose(numbers: &'static [u32]) -> impl FnMut(&Sent) -> Fate {
+    let mut count = 0;
+    move |sent| {
+        let data = sent.data().next().is_some();
+        count += u32::from(data);
+        if data && numbers.contains(&count) { Fate::Drop } else { Fate::Arrive }
+    }
+}
+
+/// Milliseconds until all of `count` chunks are with the user, some of them lost on the way.
+fn time_to_repair(settings: &Config, count: usize, lost: &'static [u32]) -> u64 {
+    let mut pair = measured(settings, &[25]);
+    let (start, before) = (pair.now, pair.read[RIGHT].len());
+    pair.script(lose(lost));
+    pair.send_full(LEFT, count);
+    while pair.read[RIGHT].len() < before + count {
+        assert!(pair.now.since(start) < ms(10_000), "{lost:?} of {count} lost, and not repaired");
+        pair.run_for(ms(1));
+    }
+    pair.now.since(start).as_nanos() / 1_000_000
+}
+
+#[test]
+fn losses_that_too_few_reports_follow_are_repaired_in_a_few_round_trips_and_not_by_the_timer() {
+    // A round trip is 50 ms, the timer a second. The peer may hold a SACK back for 200 ms, so the probe
+    // of a chunk that is alone on its way waits as long.
+    for (count, lost, most) in [
+        (4, &[1][..], 150),
+        (4, &[3], 150),
+        (4, &[4], 400),
+        (4, &[3, 4], 250),
+        (3, &[1, 2, 3], 300),
+        (1, &[1], 400),
+        (3, &[1], 400),
+    ] {
+        let by_time = time_to_repair(&config(1, 1 << 20), count, lost);
+        assert!(by_time <= most, "{lost:?} of {count}: {by_time} ms");
+        let counted = time_to_repair(&as_published(1, 1 << 20), count, lost);
+        assert!(by_time <= counted, "{lost:?} of {count}: {by_time} ms, by reports {counted} ms");
+    }
+    assert!(time_to_repair(&as_published(1, 1 << 20), 4, &[4]) >= 1000, "the test sees it");
+}
+
+#[test]
+fn a_lost_tail_halves_the_window_once_though_the_probe_repairs_it() {
+    for (lost, losses) in [(&[4][..], true), (&[], false)] {
+        let mut pair = measured(&config(1, 1 << 20), &[25]);
+        let before = pair.view(LEFT, 0).ssthresh;
+        pair.script(lose(lost));
+        pair.send_full(LEFT, 4);
+        pair.run_for(ms(900));
+        let after = pair.view(LEFT, 0).ssthresh;
+        assert_eq!(after < before, losses, "{lost:?}: threshold {before}, then {after}");
+        assert_eq!(pair.counters(LEFT)[0].timeouts, 0);
+    }
+}
+
+#[test]
+fn a_probe_that_was_not_needed_changes_no_window() {
+    let mut pair = measured(&config(1, 1 << 20), &[25]);
+    let before = (pair.view(LEFT, 0).cwnd, pair.view(LEFT, 0).ssthresh);
+    // SACKs are lost for a while: data arrives, and the probe arrives as a duplicate.
+    let until = pair.now + ms(60);
+    pair.script(move |s| if s.from == RIGHT && s.at < until { Fate::Drop } else { Fate::Arrive });
+    pair.send_full(LEFT, 2);
+    pair.run_for(ms(900));
+    assert_eq!(pair.ends[RIGHT].receive_stats().duplicates, 1);
+    let after = (pair.view(LEFT, 0).cwnd, pair.view(LEFT, 0).ssthresh);
+    assert!(after.0 >= before.0 && after.1 == before.1, "{before:?}, then {after:?}");
+    assert!(pair.ends[LEFT].is_flushed());
+}
+
+#[test]
+fn acknowledgements_are_asked_for_at_once_only_where_the_sender_would_wait_for_them() {
+    let asks = |pair: &Pair| {
+        let data = pair.log.iter().flat_map(Sent::data);
+        data.map(|d| d.flags.has(DataFlags::IMMEDIATE)).collect::<Vec<_>>()
+    };
+    for (settings, expected) in
+        [(config(1, 1 << 20), [false, false, true]), (as_published(1, 1 << 20), [false; 3])]
+    {
+        // 4404 bytes of window are three chunks.
+        let mut pair = Pair::up(&settings, &[25]);
+        pair.log.clear();
+        pair.send_full(LEFT, 3);
+        assert_eq!(asks(&pair), expected, "the third fills a small window");
+    }
+    let counted = LossDetection::MissingReports;
+    for (recovery, asked) in [(LossDetection::RackTlp, true), (counted, false)] {
+        let mut pair = measured(&Config { recovery, ..config(1, 1 << 20) }, &[25]);
+        pair.script(lose(&[1]));
+        pair.send_full(LEFT, 4);
+        let tsn = pair.log[0].data().next().expect("data").tsn;
+        pair.run_for(ms(500));
+        let again = pair.log.iter().flat_map(Sent::data).filter(|d| d.tsn == tsn).nth(1);
+        let again = again.expect("a retransmission");
+        assert_eq!(again.flags.has(DataFlags::IMMEDIATE), asked, "{recovery:?}");
+    }
+}

@@ -1,0 +1,142 @@
+//! The Markov chain of one path's congestion window (Wallace and Shami 2014, Section 4.3).
+//!
+//! A step of the chain is a round: a window's worth of packets and their acknowledgements, or the
+//! wait for a timer. States are (w, xi, tau): the window, the packets sent in the round, the
+//! slow start threshold. What the paper leaves open or prints wrongly is read as
+//! `docs/concepts/models.md` says.
+//!
+//! [`throughput_pps`], [`solve`] and [`table`] climb the chain's ladder (`ladder.rs`), which takes
+//! time of the order of W with independent and W² with correlated loss. [`stationary`] descends it
+//! again for the shares of the states. [`plain`] lists all W²/2
+//! states and eliminates them one by one; it is there to check the other.
+
+mod correlated;
+mod independent;
+mod ladder;
+mod loss;
+pub mod plain;
+mod recovery;
+mod rounds;
+mod stationary;
+mod totals;
+
+pub use loss::{LossModel, UnknownLossModel};
+pub use stationary::{Stationary, stationary};
+
+use crate::lossy::{LossyPath, window_at_least_one};
+use crate::number::OutOfRange;
+use ladder::Ladder;
+
+/// What the chain says of one path.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Prediction {
+    /// Packets that arrive per second (Eq 19).
+    pub throughput_pps: f64,
+    /// Packets that are sent per second.
+    pub sent_pps: f64,
+    /// Mean of the window over time, packets; 1 in back-off.
+    pub window_mean_packets: f64,
+    /// Timeouts per second, those in back-off included.
+    pub timeouts_per_s: f64,
+    /// Fast recoveries per second.
+    pub recoveries_per_s: f64,
+    /// Share of the time that is spent waiting for a retransmission timer.
+    pub timer_share: f64,
+}
+
+/// The largest window of a [`table`], packets.
+pub const TABLE_MAX: u32 = 1 << 20;
+
+/// Rungs above this many times `1 / sqrt(p)` are never reached: a window of w survives with
+/// `(1 - p)^w`, so that climbing to w takes of the order of `exp(p w^2 / 2)` cycles.
+const REACH: f64 = 13.0;
+
+/// Solves the chain for a window of at most `window` packets.
+///
+/// # Errors
+/// The window must be 1 or more. So wide a window and so rare a loss that the answer would take
+/// minutes are refused: with correlated loss p below 4e-8 and W above 2^16, with
+/// independent loss p below 2e-10 and W above 2^20.
+pub fn solve(
+    path: &LossyPath,
+    window: u32,
+    loss_model: LossModel,
+) -> Result<Prediction, OutOfRange> {
+    Ok(Prediction::of(&climb(path, window, loss_model)?, window))
+}
+
+/// The same for several windows of one path, for little more than the widest one alone.
+///
+/// # Errors
+/// As [`solve`], for any of the windows.
+pub fn solve_each(
+    path: &LossyPath,
+    windows: &[u32],
+    loss_model: LossModel,
+) -> Result<Vec<Prediction>, OutOfRange> {
+    let (Some(&least), Some(&most)) = (windows.iter().min(), windows.iter().max()) else {
+        return Ok(Vec::new());
+    };
+    window_at_least_one(least)?;
+    let ladder = climb(path, most, loss_model)?;
+    Ok(windows.iter().map(|window| Prediction::of(&ladder, *window)).collect())
+}
+
+/// Throughput with a window of at most `window` packets, packets/s (Eq 19).
+///
+/// # Errors
+/// As [`solve`].
+pub fn throughput_pps(
+    path: &LossyPath,
+    window: u32,
+    loss_model: LossModel,
+) -> Result<f64, OutOfRange> {
+    Ok(climb(path, window, loss_model)?.throughput_pps(window))
+}
+
+/// Throughput for every limit of the window from 1 to `window` packets, packets/s: entry `c - 1` is
+/// that of the limit c. It costs no more than the last entry alone.
+///
+/// # Errors
+/// As [`solve`]; at most [`TABLE_MAX`] entries.
+pub fn table(path: &LossyPath, window: u32, loss_model: LossModel) -> Result<Vec<f64>, OutOfRange> {
+    let ladder = climb(path, table_length(window)?, loss_model)?;
+    Ok((1..=window).map(|limit| ladder.throughput_pps(limit)).collect())
+}
+
+/// `window` if a table of so many entries is a sensible thing to ask for.
+pub(crate) fn table_length(window: u32) -> Result<u32, OutOfRange> {
+    if window <= TABLE_MAX {
+        return window_at_least_one(window);
+    }
+    let valid = "at most 1048576 for a table";
+    Err(OutOfRange { name: "window_packets", value: f64::from(window), valid })
+}
+
+/// The ladder up to `window`, if it is one that can be climbed in reasonable time.
+fn climb(path: &LossyPath, window: u32, loss_model: LossModel) -> Result<Ladder, OutOfRange> {
+    window_at_least_one(window)?;
+    let (window_max, valid) = match loss_model {
+        LossModel::Independent => (1 << 20, "at most 1048576 with so rare a loss"),
+        LossModel::Correlated => (1 << 16, "at most 65536 with so rare a correlated loss"),
+    };
+    if window > window_max && REACH / path.loss().sqrt() > f64::from(window_max) {
+        return Err(OutOfRange { name: "window_packets", value: f64::from(window), valid });
+    }
+    Ok(Ladder::climb(*path, loss_model, window))
+}
+
+impl Prediction {
+    /// By what passes in a cycle at the limit `window`.
+    fn of(ladder: &Ladder, window: u32) -> Self {
+        let cycle = ladder.cycle(window);
+        Self {
+            throughput_pps: cycle.delivered / cycle.time_s,
+            sent_pps: cycle.sent / cycle.time_s,
+            window_mean_packets: cycle.window_s / cycle.time_s,
+            timeouts_per_s: cycle.timeouts / cycle.time_s,
+            recoveries_per_s: cycle.recoveries / cycle.time_s,
+            timer_share: cycle.timer_s / cycle.time_s,
+        }
+    }
+}

@@ -1,0 +1,30 @@
+"""Arrays in and out of the closed forms: shapes here, loops in the native half."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+#: A plain number for a single case, else an array with the shape of the cases.
+Answer = float | NDArray[np.float64]
+
+
+def elementwise(
+    *arguments: ArrayLike,
+) -> tuple[list[NDArray[np.float64]], NDArray[np.float64]]:
+    """The arguments as flat columns of one length, and room for the answers in their shape."""
+    arrays = np.broadcast_arrays(*(floats(each) for each in arguments))
+    return [np.array(each).reshape(-1) for each in arrays], np.empty(arrays[0].shape)
+
+
+def in_a_row(values: NDArray[np.float64], shape: tuple[int, ...]) -> NDArray[np.float64]:
+    """The values broadcast to a shape, then in a row: the native half knows no shapes."""
+    return np.array(np.broadcast_to(values, shape)).reshape(-1)
+
+
+def floats(values: ArrayLike) -> NDArray[np.float64]:
+    return np.asarray(values, dtype=np.float64)
+
+
+def plain(answers: NDArray[np.float64]) -> Answer:
+    return float(answers) if answers.ndim == 0 else answers

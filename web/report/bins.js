@@ -1,0 +1,61 @@
+// Rates over stretches that hold several round trips and a fair number of packets: a rate over less is mostly noise.
+(function (rw) {
+  "use strict";
+  const { isNumber } = rw.format;
+  const ROUND_TRIPS = 4;
+  const PACKETS = 40;
+  // A curve wants so many points, however long the stretches ought to be.
+  const POINTS = 50;
+  // What carries less of the whole does not decide how smooth the rest is.
+  const MINOR = 0.02;
+
+  const list = (value) => (Array.isArray(value) ? value : []);
+
+  function wished(result) {
+    const paths = list(result && result.paths);
+    const rates = paths.map((p) => p.throughput_bps).filter(isNumber);
+    const minor = MINOR * rates.reduce((sum, rate) => sum + rate, 0);
+    const slowest = Math.min(...rates.filter((rate) => rate > 0 && rate >= minor));
+    const packet = (result && result.delivered_bytes) / (result && result.delivered_packets);
+    const waits = [...paths.map((p) => ROUND_TRIPS * p.srtt_s), (PACKETS * packet * 8) / slowest];
+    return Math.max(0, ...waits.filter(isNumber));
+  }
+
+  /** How many samples of each of `runs` make a stretch, the same for all. */
+  function samples(runs) {
+    const counts = runs.map((run) => {
+      const time = list(run.series && run.series.time_s);
+      if (time.length < 2) return 1;
+      const step = time[1] - time[0];
+      const most = Math.floor(time.length / POINTS);
+      return Math.min(most, Math.round(wished(run.result) / step));
+    });
+    return Math.max(1, ...counts);
+  }
+
+  /** The end of each stretch of `count` samples. */
+  function ends(time, count) {
+    const all = list(time);
+    return all.filter((_, i) => (i + 1) % count === 0 || i === all.length - 1);
+  }
+
+  /** The mean of `values` over each stretch: samples are equally long, so that it is the rate over all of it. */
+  function means(values, count) {
+    const all = list(values);
+    const out = [];
+    for (let from = 0; from < all.length; from += count) {
+      const known = all.slice(from, from + count).filter(isNumber);
+      out.push(known.length ? known.reduce((sum, v) => sum + v, 0) / known.length : null);
+    }
+    return out;
+  }
+
+  /** Says how long a stretch is. */
+  function note(runs, count) {
+    const time = list(runs[0] && runs[0].series && runs[0].series.time_s);
+    if (time.length < 2) return null;
+    return `Each point is the mean over ${rw.format.value(Number(((time[1] - time[0]) * count).toPrecision(6)), "time")}.`;
+  }
+
+  rw.bins = { samples, ends, means, note };
+})((window.Ropewalk = window.Ropewalk || {}));
