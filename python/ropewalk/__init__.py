@@ -5,7 +5,7 @@
 >>> run.goodput_bps, run.paths["lte"].srtt_s  # doctest: +SKIP
 
 :func:`run` runs a scenario, :func:`compare` several schedulers or values side by side,
-:func:`predict` asks the closed forms, which :mod:`ropewalk.models` has for arrays. Quantities are
+:func:`sweep` a grid of values (:mod:`ropewalk.dask` does so on a cluster), :func:`predict` asks the closed forms, which :mod:`ropewalk.models` has for arrays. Quantities are
 bits per second, bytes and seconds, and say so in their names. Every error that the package raises
 by itself is a :class:`RopewalkError`.
 """
@@ -27,6 +27,7 @@ from ropewalk._ropewalk import __version__
 from ropewalk._ropewalk import scheduler_names as schedulers
 from ropewalk._run import Run, run
 from ropewalk._scenario import Scenario
+from ropewalk._sweep import merge_sweeps, sweep
 from ropewalk._table import Table
 from ropewalk.errors import ModelError, RopewalkError, RunError, ScenarioError
 
@@ -53,8 +54,10 @@ __all__ = [
     "Table",
     "__version__",
     "compare",
+    "merge_sweeps",
     "models",
     "predict",
     "run",
     "schedulers",
+    "sweep",
 ]

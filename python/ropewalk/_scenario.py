@@ -154,10 +154,12 @@ def resolve(
 
 def overrides(changes: Mapping[str, Any] | None) -> list[str]:
     """Changes as ``key=value``; text stays as it is, as on the command line."""
-    return [
-        f"{key}={value if isinstance(value, str) else _toml(key, value)}"
-        for key, value in (changes or {}).items()
-    ]
+    return [f"{key}={text_of(key, value)}" for key, value in (changes or {}).items()]
+
+
+def text_of(key: str, value: Any) -> str:
+    """The value of a key as an override has it; text stays as it is."""
+    return value if isinstance(value, str) else _toml(key, value)
 
 
 def _toml(key: str, value: Any) -> str:

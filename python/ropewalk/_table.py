@@ -62,11 +62,13 @@ class Table:
         return name in self._types
 
     def __getitem__(self, name: str) -> NDArray[Any]:
-        """The column ``name`` as a new array of shape (rows,): float64, uint64 or objects."""
+        """The column ``name`` as a new array of shape (rows,): float64, uint64, bool or objects."""
         if self._types.get(name) == "uint64":
             counts = np.empty(len(self), dtype=np.uint64)
             self._native.fill_counts(name, counts)
             return counts
+        if self._types.get(name) == "bool":
+            return np.array(self._native.flags(name), dtype=np.bool_)
         if self._types.get(name) == "string":
             return np.array(self._native.texts(name), dtype=object)
         # A name that does not exist fails here, with the names that do.

@@ -36,7 +36,7 @@ def test_everything_public_is_documented() -> None:
 
 
 def test_options_are_keyword_only() -> None:
-    for function, positional in [(rw.run, 1), (rw.compare, 1), (rw.predict, 1)]:
+    for function, positional in [(rw.run, 1), (rw.compare, 1), (rw.predict, 1), (rw.sweep, 1)]:
         kinds = [p.kind for p in inspect.signature(function).parameters.values()]
         assert kinds.count(inspect.Parameter.POSITIONAL_OR_KEYWORD) == positional
         assert set(kinds[positional:]) == {inspect.Parameter.KEYWORD_ONLY}

@@ -25,6 +25,7 @@ pub mod reproduce;
 mod result;
 mod run;
 mod series;
+pub mod sweep;
 
 pub use result::{
     AppDelay, BlockingTime, EngineFigures, OutOfOrder, PathResult, ReceiveBufferResult, RunResult,

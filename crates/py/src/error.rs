@@ -33,8 +33,10 @@ pub(crate) fn value(text: impl Display) -> PyErr {
 pub(crate) fn scenario(py: Python<'_>, mut error: FileError) -> PyErr {
     for problem in &mut error.problems {
         // The scenario crate names overrides as the command line spells them.
-        if let Some(set) = problem.source.strip_prefix("--set ") {
-            problem.source = format!("set: {set}");
+        for option in ["set", "vary"] {
+            if let Some(set) = problem.source.strip_prefix(&format!("--{option} ")) {
+                problem.source = format!("{option}: {set}");
+            }
         }
     }
     let problems: PyResult<Vec<_>> = error.problems.iter().map(|p| problem(py, p)).collect();

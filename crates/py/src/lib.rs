@@ -9,6 +9,7 @@ mod models;
 mod optimise;
 mod run;
 mod scenario;
+mod sweep;
 mod table;
 mod throughput;
 
@@ -28,6 +29,8 @@ mod _ropewalk {
     use crate::run::{Run, run};
     #[pymodule_export]
     use crate::scenario::{Scenario, scheduler_names};
+    #[pymodule_export]
+    use crate::sweep::{Sweep, merge_sweeps, sweep_point};
     #[pymodule_export]
     use crate::table::Table;
     #[pymodule_export]

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
+use ropewalk_lab::sweep::Source;
 use ropewalk_scenario::{self as file, Named, SchedulerName};
 
 use crate::error;
@@ -24,6 +25,12 @@ pub(crate) struct Scenario {
 impl Scenario {
     pub(crate) fn checked(&self) -> &file::Scenario {
         &self.checked
+    }
+
+    /// What it was read from.
+    pub(crate) fn source(&self) -> Source {
+        let (text, name, sets) = (self.text.clone(), self.name.clone(), self.sets.clone());
+        Source { text, name, sets, seed: self.seed }
     }
 
     fn check(
@@ -72,6 +79,11 @@ impl Scenario {
     fn with_changes(&self, py: Python<'_>, sets: Vec<String>, seed: Option<u64>) -> PyResult<Self> {
         let sets = self.sets.iter().cloned().chain(sets).collect();
         Self::check(py, self.text.clone(), self.name.clone(), sets, seed.or(self.seed))
+    }
+
+    /// What [`Scenario::parse`] makes the same scenario of, somewhere else.
+    fn parts(&self) -> (String, String, Vec<String>, Option<u64>) {
+        (self.text.clone(), self.name.clone(), self.sets.clone(), self.seed)
     }
 
     /// Every value spelled out.

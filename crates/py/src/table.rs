@@ -83,7 +83,7 @@ impl Table {
         self.batch.num_rows()
     }
 
-    /// Names with their types: `float64`, `uint64` or `string`.
+    /// Names with their types: `float64`, `uint64`, `bool` or `string`.
     fn types(&self) -> PyResult<Vec<(String, &'static str)>> {
         let schema = self.batch.schema();
         let name = |field: &Arc<Field>| Ok((field.name().clone(), type_name(field.data_type())?));
@@ -120,6 +120,13 @@ impl Table {
         out.copy_from_slice(py, column.values())
     }
 
+    /// A column of yes and no.
+    fn flags(&self, name: &str) -> PyResult<Vec<Option<bool>>> {
+        let column = self.column(name)?.as_boolean_opt();
+        let column = column.ok_or_else(|| wrong_type(name, "flags"))?;
+        Ok(column.iter().collect())
+    }
+
     /// A column of text.
     fn texts(&self, name: &str) -> PyResult<Vec<Option<String>>> {
         let column = self.column(name)?.as_string_opt::<i32>();
@@ -142,6 +149,7 @@ fn type_name(data: &DataType) -> PyResult<&'static str> {
     match data {
         DataType::Float64 => Ok("float64"),
         DataType::UInt64 => Ok("uint64"),
+        DataType::Boolean => Ok("bool"),
         DataType::Utf8 => Ok("string"),
         other => Err(PyTypeError::new_err(format!("a column of type {other} is not expected"))),
     }

@@ -36,7 +36,11 @@ impl Scenario {
         Self::parse_overridden(text, source_name, &from_set(sets))
     }
 
-    fn parse_overridden(
+    /// Like [`Scenario::parse_with`], with overrides that say where they come from.
+    ///
+    /// # Errors
+    /// Everything that is wrong, first in the text, then in the overrides.
+    pub fn parse_overridden(
         text: &str,
         source_name: &str,
         overrides: &[Override<'_>],

@@ -8,6 +8,7 @@ mod predict;
 mod reproduce;
 mod run;
 mod schema;
+mod sweep;
 
 use clap::Subcommand;
 
@@ -21,6 +22,8 @@ pub enum Command {
     Run(run::RunArgs),
     /// Simulate several schedulers, or several values of a key, side by side
     Compare(compare::CompareArgs),
+    /// Simulate a grid of values, resumable, on all cores
+    Sweep(sweep::SweepArgs),
     /// Ask the closed forms, without a simulation
     Predict(predict::PredictArgs),
     /// Reproduce the tables and figures of the papers
@@ -43,6 +46,7 @@ pub fn execute(command: Command, console: Console) -> Result<(), Failure> {
     match command {
         Command::Run(args) => run::execute(&args, console),
         Command::Compare(args) => compare::execute(&args, console),
+        Command::Sweep(args) => sweep::execute(&args, console),
         Command::Predict(args) => predict::execute(&args),
         Command::Reproduce(args) => reproduce::execute(&args, console),
         Command::Explain(args) => explain::execute(&args, console),

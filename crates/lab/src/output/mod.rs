@@ -153,7 +153,7 @@ pub fn write_labelled_series(
 }
 
 /// A table as the bytes of a file.
-fn encode(
+pub(crate) fn encode(
     format: SeriesFormat,
     schema: &SchemaRef,
     batches: &[RecordBatch],

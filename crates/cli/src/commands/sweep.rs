@@ -1,0 +1,322 @@
+//! `ropewalk sweep`: a grid of points, on all cores, resumable, in shards.
+
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::thread::available_parallelism;
+
+use clap::Args;
+use ropewalk_lab::sweep::{
+    self, Axis, Outlook, Plan, RecordBatch, SEEDS_MAX, Shard, Source, Sweep, SweepError,
+    SweepOptions, to_json, value, varied,
+};
+use serde_json::{Value, json};
+
+use crate::args::FileArgs;
+use crate::console::{Console, width};
+use crate::failure::Failure;
+use crate::output;
+use crate::printer::{count, percent, rate, size, time};
+use crate::progress::{Progress, with_bar};
+use crate::table::Table;
+
+/// Rows that are shown; all of them are in the file.
+const SHOWN: usize = 100;
+
+/// Arguments of `sweep`.
+#[derive(Debug, Args)]
+#[command(mut_arg("scenario", |arg| arg.required(false).required_unless_present("merge")))]
+#[command(after_help = "Examples:\n  \
+    ropewalk sweep scenarios/wifi-lte.toml --vary path.lte.rtt=40ms..200ms/3 --dry-run\n  \
+    ropewalk sweep scenarios/wifi-lte.toml --vary transfer.scheduler=round-robin,daps --seeds 3\n  \
+    ropewalk sweep scenarios/wifi-lte.toml --vary path.lte.rtt=40ms..200ms/3 --out rtt.parquet\n  \
+    ropewalk sweep scenarios/wifi-lte.toml --vary 'transfer.receive_buffer=16kB..256kB/3 log' --json\n\n\
+    VALUES is a list whose items are values or ranges: a..b/n has n values from a to b, both\n\
+    included; a..b/n log spaces them by equal factors. Every --vary adds a dimension to the grid.\n\n\
+    On several machines, each does a shard (--shard 1/8 --out 1.parquet), and then\n\
+    `ropewalk sweep --merge 1.parquet 2.parquet ... --out all.parquet` joins them.\n\n\
+    What is interrupted goes on where it was when the same command is given again: finished points\n\
+    are in FILE.journal.")]
+pub struct SweepArgs {
+    #[command(flatten)]
+    scenario: Option<FileArgs>,
+    /// A key and its values; may be repeated
+    #[arg(long, value_name = "KEY=VALUES")]
+    vary: Vec<String>,
+    /// Runs of each point, with seeds from the seed tree; means come with 95 % confidence intervals
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=SEEDS_MAX))]
+    seeds: u64,
+    /// Threads; the results do not depend on it [default: one per core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    threads: Option<u16>,
+    /// Write one row per point
+    #[arg(long, value_name = "FILE.parquet")]
+    out: Option<PathBuf>,
+    /// Run only every n-th point, beginning with the i-th
+    #[arg(long, value_name = "I/N", value_parser = str::parse::<Shard>)]
+    shard: Option<Shard>,
+    /// Begin anew: throw away what FILE and its journal have of this or another sweep
+    #[arg(long)]
+    fresh: bool,
+    /// Tell how many points there are and how long they will take, and write nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Join the results of all shards instead of running anything
+    #[arg(long, value_name = "FILE.parquet", num_args = 1.., requires = "out", conflicts_with_all =
+        ["scenario", "sets", "seed", "vary", "seeds", "threads", "shard", "fresh", "dry_run"])]
+    merge: Vec<PathBuf>,
+    /// Print the result as one JSON document, each point on a line of its own
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs, times or joins a sweep, and shows its table.
+///
+/// # Errors
+/// [`Failure`]; points with runs that failed are kept and shown all the same, and make the
+/// command fail in the end.
+pub fn execute(args: &SweepArgs, console: Console) -> Result<(), Failure> {
+    let Some(scenario) = &args.scenario else { return join(args, console) };
+    if args.shard.is_some() && args.out.is_none() && !args.dry_run {
+        let message = "--shard without --out leaves nothing that can be joined";
+        return Err(Failure::input(message, "give each shard a file: --out shard-1.parquet"));
+    }
+    let plan = plan(scenario, args)?;
+    let cores = available_parallelism().map_or(1, usize::from);
+    let threads = args.threads.map_or(cores, usize::from);
+    let options = SweepOptions { out: args.out.as_deref(), shard: args.shard, fresh: args.fresh };
+    if args.dry_run {
+        return tell_outlook(&sweep::outlook(&plan, &options)?, threads, args.json);
+    }
+    let sweep = Sweep::open(&plan, options)?;
+    tell_what_is_there(&sweep, &plan, &options, console);
+    let progress = Progress::steps(sweep.runs_left());
+    let label = format!("sweeping {}", scenario.title());
+    let step = || {
+        progress.step();
+        ControlFlow::Continue(())
+    };
+    let table = with_bar(console, &label, &progress, || sweep.finish(threads, &step))?;
+    show(&table, args, console)
+}
+
+fn join(args: &SweepArgs, console: Console) -> Result<(), Failure> {
+    let out = args.out.as_deref().unwrap_or(Path::new(""));
+    sweep::check_out(out)?;
+    let table = sweep::merge(&args.merge)?;
+    sweep::write(out, &table)?;
+    show(&table, args, console)
+}
+
+fn plan(scenario: &FileArgs, args: &SweepArgs) -> Result<Plan, Failure> {
+    let axes: Vec<Axis> =
+        args.vary.iter().map(|vary| Axis::parse(vary)).collect::<Result<_, _>>()?;
+    // The file as it stands comes first: what is wrong with it has nothing to do with the sweep.
+    scenario.load_with(&[])?;
+    let text = std::fs::read_to_string(&scenario.scenario).map_err(|error| {
+        let message = format!("{} cannot be read: {error}", scenario.scenario.display());
+        Failure::input(message, "give the name of a scenario file (TOML)")
+    })?;
+    let source = Source {
+        text,
+        name: scenario.scenario.display().to_string(),
+        sets: scenario.sets.clone(),
+        seed: scenario.seed,
+    };
+    Ok(Plan::new(source, axes, args.seeds)?)
+}
+
+fn tell_what_is_there(sweep: &Sweep, plan: &Plan, options: &SweepOptions<'_>, console: Console) {
+    let Some(out) = options.out else { return };
+    let all = (0..plan.grid().points())
+        .filter(|point| options.shard.is_none_or(|shard| shard.has(*point)))
+        .count();
+    match sweep.left().len() {
+        0 => console
+            .note(format_args!("{} has all {all} points; --fresh runs them again", out.display())),
+        left if left < all => {
+            console.note(format_args!("resumed: {} of {all} points are finished", all - left));
+        }
+        _ => {}
+    }
+}
+
+fn tell_outlook(outlook: &Outlook, threads: usize, as_json: bool) -> Result<(), Failure> {
+    let each = outlook.run_cpu_s.unwrap_or(0.0);
+    let seconds = each * outlook.runs_left as f64 / threads as f64;
+    if as_json {
+        return output::print_json(&json!({
+            "schema": "ropewalk.sweep-outlook/1",
+            "points": outlook.points,
+            "points_left": outlook.points_left,
+            "runs_left": outlook.runs_left,
+            "run_cpu_s": outlook.run_cpu_s,
+            "threads": threads,
+            "estimated_s": seconds,
+        }));
+    }
+    let finished = outlook.points - outlook.points_left;
+    let mut text =
+        format!("{} points, {finished} of them finished\n", count(outlook.points as u64));
+    text += &format!("{} runs left", count(outlook.runs_left));
+    if outlook.run_cpu_s.is_some() {
+        text +=
+            &format!(", about {} each: {} on {threads} threads", time(each), long_time(seconds));
+    }
+    output::print(&(text + "\n"))
+}
+
+/// A time that may be hours.
+fn long_time(seconds: f64) -> String {
+    let whole = seconds.round() as u64;
+    match whole {
+        0..60 => time(seconds),
+        60..3600 => format!("{} min {} s", whole / 60, whole % 60),
+        _ => format!("{} h {} min", whole / 3600, whole % 3600 / 60),
+    }
+}
+
+fn show(table: &RecordBatch, args: &SweepArgs, console: Console) -> Result<(), Failure> {
+    if args.json {
+        output::print(&to_json(table))?;
+    } else {
+        output::print(&text(table))?;
+    }
+    if let Some(out) = &args.out {
+        console.note(format_args!("result: {}", out.display()));
+    }
+    let number = |name: &str, row| value(table, name, row).as_u64().unwrap_or(0);
+    let sum = |name: &str| (0..table.num_rows()).map(|row| number(name, row)).sum::<u64>();
+    let (failed, good) = (sum("failed"), sum("runs"));
+    let first = (0..table.num_rows()).find(|row| number("failed", *row) > 0);
+    let Some(first) = first else { return Ok(()) };
+    let reason = value(table, "error", first).as_str().unwrap_or("").to_owned();
+    let point = number("point", first);
+    let all = failed + good;
+    let message = format!("{failed} of {all} runs failed, the first at point {point}: {reason}");
+    Err(Failure::Run(message))
+}
+
+/// A figure that is shown: heading, column, and how to write it.
+type ShownFigure = (&'static str, &'static str, fn(f64) -> String);
+
+const SHOWN_FIGURES: [ShownFigure; 7] = [
+    ("goodput", "goodput_bps", rate),
+    ("of limit", "share_of_bound", percent),
+    ("shut", "blocked_share", percent),
+    ("peak buffer", "receive_buffer_max_bytes", size),
+    ("delay mean", "app_delay_mean_s", time),
+    ("delay p99", "app_delay_p99_s", time),
+    ("resent", "retransmitted_packets", number),
+];
+
+fn text(table: &RecordBatch) -> String {
+    let keys = varied(table);
+    let names = keys.iter().map(|key| key.strip_suffix(unit_of(key)).unwrap_or(key));
+    // One column, since a table that is too wide repeats its first one in a block below.
+    let point = names.collect::<Vec<_>>().join(", ");
+    let figures = SHOWN_FIGURES.iter().map(|(name, ..)| *name);
+    let mut lines = Table::new(&std::iter::once(&*point).chain(figures).collect::<Vec<_>>());
+    for row in 0..table.num_rows().min(SHOWN) {
+        let values = keys.iter().map(|key| varied_cell(key, &value(table, key, row)));
+        let figures = SHOWN_FIGURES.iter().map(|(_, name, show)| {
+            let of = |name: &str| value(table, name, row).as_f64();
+            match (of(name), of(&format!("{name}_half_width"))) {
+                (None, _) => "-".to_owned(),
+                (Some(mean), None) => show(mean),
+                (Some(mean), Some(half)) => with_interval(mean, half, *show),
+            }
+        });
+        let point = values.collect::<Vec<_>>().join(", ");
+        lines.row(std::iter::once(point).chain(figures).collect());
+    }
+    let mut text = lines.text(width());
+    if table.num_rows() > SHOWN {
+        text += &format!("... and {} more points\n", count((table.num_rows() - SHOWN) as u64));
+    }
+    let runs = |row| value(table, "runs", row).as_u64();
+    if (0..table.num_rows()).any(|row| runs(row) > Some(1)) {
+        text += "\n±  half of a 95 % confidence interval of the mean\n";
+    }
+    text
+}
+
+/// What stands behind the key in the name of its column.
+fn unit_of(column: &str) -> &'static str {
+    ["_s", "_bps", "_bytes"].into_iter().find(|unit| column.ends_with(unit)).unwrap_or("")
+}
+
+fn varied_cell(column: &str, cell: &Value) -> String {
+    match (cell.as_f64(), unit_of(column)) {
+        (Some(seconds), "_s") => time(seconds),
+        (Some(bps), "_bps") => rate(bps),
+        (Some(bytes), "_bytes") => size(bytes),
+        (Some(number), _) => number.to_string(),
+        (None, _) => cell.as_str().map_or_else(|| cell.to_string(), str::to_owned),
+    }
+}
+
+/// Mean and half width in the unit of the mean, which fits more columns on a screen.
+fn with_interval(mean: f64, half: f64, show: fn(f64) -> String) -> String {
+    let shown = show(mean);
+    let (digits, unit) = shown.split_once(' ').unwrap_or((&shown, ""));
+    match digits.parse::<f64>() {
+        Ok(number) if number != 0.0 => {
+            let decimals = digits.split_once('.').map_or(0, |(_, behind)| behind.len());
+            let half = half * number / mean;
+            format!("{digits} ± {half:.decimals$} {unit}").trim_end().to_owned()
+        }
+        _ => format!("{shown} ± {}", show(half)),
+    }
+}
+
+fn number(value: f64) -> String {
+    format!("{value:.1}")
+}
+
+impl From<SweepError> for Failure {
+    fn from(error: SweepError) -> Self {
+        match error {
+            SweepError::Input { message, help } => Self::input(message, help),
+            SweepError::Scenario(error) => (*error).into(),
+            SweepError::File { .. } | SweepError::Stopped => Self::Run(error.to_string()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_times_are_told_in_the_units_of_a_clock() {
+        for (seconds, text) in [(0.25, "250.0 ms"), (61.0, "1 min 1 s"), (7384.0, "2 h 3 min")] {
+            assert_eq!(long_time(seconds), text);
+        }
+    }
+
+    #[test]
+    fn an_interval_stands_in_the_unit_of_its_mean() {
+        for (mean, half, show, text) in [
+            (2.862e6, 7_351.0, rate as fn(f64) -> String, "2.862 ± 0.007 Mbit/s"),
+            (0.994, 0.003, percent, "99.4 ± 0.3 %"),
+            (0.0, 0.0, time, "0 s ± 0 s"),
+            (1_000.0, 12.34, number, "1000.0 ± 12.3"),
+        ] {
+            assert_eq!(with_interval(mean, half, show), text);
+        }
+    }
+
+    #[test]
+    fn varied_values_are_shown_in_their_unit() {
+        for (column, cell, text) in [
+            ("path.lte.rtt_s", json!(0.02), "20.00 ms"),
+            ("transfer.receive_buffer_bytes", json!(45_000), "45.00 kB"),
+            ("path.lte.rate_bps", json!(2e6), "2.000 Mbit/s"),
+            ("path.lte.loss", json!(0.01), "0.01"),
+            ("transfer.scheduler", json!("daps"), "daps"),
+            ("transfer.unordered", json!(true), "true"),
+        ] {
+            assert_eq!(varied_cell(column, &cell), text);
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! Sweeps: the same bytes on any number of threads, in shards, and after a kill.
+
+mod support;
+
+use std::fs;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+use support::Room;
+
+const FILE: &str = "scenarios/wifi-lte.toml";
+
+const GRID: [&str; 12] = [
+    "sweep",
+    FILE,
+    "--set",
+    "transfer.duration=5 s",
+    "--set",
+    "transfer.warmup=1 s",
+    "--vary",
+    "path.lte.rtt=40ms..200ms/3",
+    "--vary",
+    "transfer.scheduler=round-robin,daps",
+    "--seeds",
+    "2",
+];
+
+#[test]
+fn threads_and_shards_do_not_show_in_the_file() {
+    let room = Room::new("sweep-bytes");
+    let run = |more: &[&str]| room.ropewalk(&[&GRID[..], more].concat()).good();
+    let bytes = |name: &str| fs::read(room.file(name)).expect(name);
+    let one = run(&["--threads", "1", "--out", "one.parquet", "--json"]);
+    let document = one.json("ropewalk.sweep/1");
+    let points = document["points"].as_array().expect("points");
+    assert_eq!(points.len(), 6);
+    assert_eq!(points[5]["path.lte.rtt_s"], 0.2);
+    assert_eq!(points[5]["transfer.scheduler"], "daps");
+    assert!(points[5]["goodput_bps_half_width"].as_f64().expect("two seeds") > 0.0);
+    // Tools that go by the line find each point on its own.
+    let lines = one.stdout().lines().filter(|line| line.starts_with("{\"point\": "));
+    assert_eq!(lines.count(), 6);
+    run(&["--threads", "2", "--out", "two.parquet"]);
+    assert!(bytes("one.parquet") == bytes("two.parquet"));
+    run(&["--shard", "1/2", "--out", "a.parquet"]);
+    run(&["--shard", "2/2", "--out", "b.parquet"]);
+    let words = ["sweep", "--merge", "b.parquet", "a.parquet", "--out", "all.parquet"];
+    let table = room.ropewalk(&words).good();
+    assert!(bytes("one.parquet") == bytes("all.parquet"));
+    assert_eq!(table.stdout(), run(&["--out", "two.parquet"]).stdout());
+    let files = ["a", "all", "b", "one", "two"].map(|name| format!("{name}.parquet"));
+    assert_eq!(room.left_behind(), files);
+}
+
+/// Whole lines of a file; none if it is not there.
+fn lines(room: &Room, name: &str) -> Vec<String> {
+    let text = fs::read_to_string(room.file(name)).unwrap_or_default();
+    let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+    whole.lines().map(str::to_owned).collect()
+}
+
+/// Waits until the journal has so many lines; the sweep must still go on then.
+fn wait_for_lines(room: &Room, name: &str, wanted: usize, sweep: &mut Child) {
+    let (_open, never) = channel::<()>();
+    for _ in 0..6000 {
+        if lines(room, name).len() >= wanted {
+            return;
+        }
+        assert!(sweep.try_wait().expect("a child").is_none(), "the sweep was over too soon");
+        let _ = never.recv_timeout(Duration::from_millis(10));
+    }
+    panic!("no {wanted} lines after a minute");
+}
+
+#[test]
+fn a_killed_sweep_goes_on_where_it_was_and_ends_with_the_same_bytes() {
+    let room = Room::new("sweep-kill");
+    let words = |out| {
+        let long = "transfer.duration=200 s";
+        let vary = "path.lte.rtt=40ms..300ms/30";
+        ["sweep", FILE, "--set", long, "--vary", vary, "--threads", "2", "--out", out]
+    };
+    room.ropewalk(&words("whole.parquet")).good();
+    // Killed twice: the second time it goes on from a journal that it did not begin.
+    for finished in [3, 8] {
+        let mut sweep = Command::new(env!("CARGO_BIN_EXE_ropewalk"))
+            .args(words("cut.parquet"))
+            .current_dir(room.file("."))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the command");
+        wait_for_lines(&room, "cut.parquet.journal", 1 + finished, &mut sweep);
+        // SIGKILL: nothing of the process can tidy up.
+        sweep.kill().expect("a running sweep");
+        sweep.wait().expect("its end");
+        assert_eq!(room.left_behind(), ["cut.parquet.journal", "whole.parquet"]);
+    }
+    let journal = lines(&room, "cut.parquet.journal");
+    let kept = journal.len() - 1;
+    let point = |line: &String| {
+        let row: serde_json::Value = serde_json::from_str(line).expect("a point");
+        row["point"].as_u64().expect("its number")
+    };
+    // Points are begun in order: those before the last finished one that are missing were running.
+    let last = journal[1..].iter().map(point).max().expect("points");
+    assert!(last < kept as u64 + 2, "{kept} points are finished, but number {last} is");
+    // Another sweep is not mistaken for this one.
+    let other = [&words("cut.parquet")[..], &["--seeds", "2"]].concat();
+    room.ropewalk(&other).refused(&["belongs to another sweep", "--seeds 1", "--fresh"]);
+    let resumed = room.ropewalk(&words("cut.parquet")).good();
+    let said = format!("resumed: {kept} of 30 points are finished");
+    assert!(resumed.stderr().contains(&said), "{said}: {}", resumed.stderr());
+    let bytes = |name: &str| fs::read(room.file(name)).expect(name);
+    assert!(bytes("cut.parquet") == bytes("whole.parquet"));
+    assert_eq!(room.left_behind(), ["cut.parquet", "whole.parquet"]);
+    // Once more: nothing is left to do, and the same is shown.
+    let again = room.ropewalk(&words("cut.parquet")).good();
+    assert!(again.stderr().contains("has all 30 points"), "{}", again.stderr());
+    assert_eq!(again.stdout(), resumed.stdout());
+}
+
+#[test]
+fn a_dry_run_counts_and_estimates_and_leaves_nothing() {
+    let room = Room::new("sweep-dry");
+    let done = room.ropewalk(&[&GRID[..], &["--dry-run", "--out", "x.parquet"]].concat()).good();
+    assert!(done.stdout().starts_with("6 points, 0 of them finished\n12 runs left, about "));
+    let words = [&GRID[..], &["--dry-run", "--json", "--shard", "2/4"]].concat();
+    let outlook = room.ropewalk(&words).good().json("ropewalk.sweep-outlook/1");
+    assert_eq!((&outlook["points"], &outlook["runs_left"]), (&2.into(), &4.into()));
+    assert!(outlook["estimated_s"].as_f64().expect("a time") > 0.0);
+    assert_eq!(room.left_behind(), [""; 0]);
+}
+
+#[test]
+fn wrong_input_is_refused_with_what_would_be_right_before_anything_runs() {
+    let room = Room::new("sweep-refused");
+    let rtt = "path.lte.rtt=1ms,2ms";
+    let cases: [(&[&str], &[&str]); 18] = [
+        (&["sweep"], &["<SCENARIO>"]),
+        (&["sweep", "nope.toml", "--vary", rtt], &["nope.toml", "cannot be read"]),
+        (&["sweep", FILE], &["nothing varies", "--vary"]),
+        (&["sweep", FILE, "--vary", "path.lte.rtt"], &["there is no `=`", "=20ms..400ms/20"]),
+        (&["sweep", FILE, "--vary", "path.lte.rtt=1ms..2ms"], &["how many values"]),
+        (&["sweep", FILE, "--vary", "path.lte.rtt=1ms..2ms/0"], &["`0`", "from 2 to"]),
+        (&["sweep", FILE, "--vary", "path.lte.rtt=1ms..2kB/4"], &["not of one kind"]),
+        (&["sweep", FILE, "--vary", "path.lte.rt=1ms,2ms"], &["did you mean `rtt`?", "--vary"]),
+        (&["sweep", FILE, "--vary", "path.lt.rtt=1ms"], &["path.lt", "path[1] (lte)"]),
+        (&["sweep", FILE, "--vary", "transfer.scheduler=daps,dasp"], &["did you mean `daps`?"]),
+        (&["sweep", FILE, "--vary", "transfer.seed=1,2"], &["--seeds N"]),
+        (&["sweep", FILE, "--vary", rtt, "--vary", rtt], &["the key is there twice"]),
+        (&["sweep", FILE, "--vary", rtt, "--seeds", "0"], &["--seeds", "1..=10000"]),
+        (&["sweep", FILE, "--vary", rtt, "--shard", "1/2"], &["--shard", "--out"]),
+        (&["sweep", FILE, "--vary", rtt, "--shard", "3/2"], &["valid: 1/2 to 2/2"]),
+        (&["sweep", FILE, "--vary", rtt, "--out", "x.csv"], &["x.csv", ".parquet"]),
+        (&["sweep", FILE, "--merge", "a.parquet", "--out", "b.parquet"], &["cannot be used with"]),
+        (&["sweep", "--merge", "a.parquet", "--out", "b.parquet"], &["a.parquet", "shard"]),
+    ];
+    for (words, hints) in cases {
+        room.ropewalk(words).refused(hints);
+        assert_eq!(room.left_behind(), [""; 0], "{words:?}");
+    }
+}
+
+#[test]
+fn points_that_fail_are_kept_beside_the_others_and_the_status_is_1() {
+    let room = Room::new("sweep-failed");
+    let dead = ["--set", "path.lte.loss=1.0", "--set", "transfer.duration=30 s"];
+    let vary = ["--vary", "path.wifi.loss=0.0,1.0", "--json", "--out", "x.parquet"];
+    let done = room.ropewalk(&[&["sweep", FILE], &dead[..], &vary[..]].concat());
+    assert_eq!(done.status(), 1, "{}", done.stderr());
+    assert!(
+        done.stderr().contains("1 of 2 runs failed, the first at point 1: the transfer stopped")
+    );
+    let document = done.json("ropewalk.sweep/1");
+    assert_eq!(document["points"][0]["failed"], 0);
+    assert_eq!(document["points"][1]["failed"], 1);
+    assert_eq!(room.left_behind(), ["x.parquet"]);
+}

@@ -1,0 +1,66 @@
+//! The table of a sweep on disk.
+
+use std::fs::File;
+use std::path::Path;
+
+use arrow_array::RecordBatch;
+use arrow_select::concat::concat_batches;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::errors::ParquetError;
+
+use super::error::SweepError;
+use super::table::SCHEMA;
+use crate::output::{SeriesFormat, encode, write_atomically};
+
+/// Finds what is wrong with the name of a result before anything runs.
+///
+/// # Errors
+/// It does not end in `.parquet`, it is a directory, or its directory is not there.
+pub fn check_out(path: &Path) -> Result<(), SweepError> {
+    let directory = path.parent().filter(|d| !d.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let (wrong, help) = if path.extension().is_none_or(|ending| ending != "parquet") {
+        ("the result of a sweep is a Parquet file".to_owned(), "end the file's name in .parquet")
+    } else if path.is_dir() {
+        ("it is a directory".to_owned(), "give the name of a file")
+    } else if !directory.is_dir() {
+        let what = format!("there is no directory `{}`", directory.display());
+        (what, "give the name of a file in a directory that exists")
+    } else {
+        return Ok(());
+    };
+    Err(SweepError::input(format!("--out {}: {wrong}", path.display()), help))
+}
+
+/// Writes the table to `path`: whole, or not at all. Equal tables have equal bytes.
+///
+/// # Errors
+/// If it cannot be written.
+pub fn write(path: &Path, batch: &RecordBatch) -> Result<(), SweepError> {
+    let bytes = encode(SeriesFormat::Parquet, &batch.schema(), std::slice::from_ref(batch))
+        .map_err(|error| SweepError::file(path, error))?;
+    write_atomically(path, &bytes).map_err(|error| SweepError::file(path, error))
+}
+
+/// Reads the table of a sweep; none if the file is something else.
+///
+/// # Errors
+/// If it cannot be read.
+pub fn read(path: &Path) -> Result<Option<RecordBatch>, SweepError> {
+    let file = File::open(path).map_err(|error| SweepError::file(path, error))?;
+    let Ok(builder) = ParquetRecordBatchReaderBuilder::try_new(file) else { return Ok(None) };
+    let schema = builder.schema().clone();
+    if schema.metadata().get("schema").map(String::as_str) != Some(SCHEMA) {
+        return Ok(None);
+    }
+    let batches = builder
+        .build()
+        .and_then(|reader| reader.collect::<Result<Vec<_>, _>>().map_err(ParquetError::from));
+    let batches = batches.map_err(|error| SweepError::file(path, error))?;
+    let batch = concat_batches(&schema, &batches).map_err(|error| SweepError::file(path, error))?;
+    Ok(Some(batch))
+}
+
+/// An entry of the table's metadata; empty if it is not there.
+pub(super) fn metadata<'a>(batch: &'a RecordBatch, key: &str) -> &'a str {
+    batch.schema_ref().metadata().get(key).map_or("", String::as_str)
+}

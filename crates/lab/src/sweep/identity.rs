@@ -1,0 +1,101 @@
+//! What makes two sweeps the same one, so that only its own work is ever resumed.
+
+use std::collections::BTreeSet;
+
+use ropewalk_scenario::{Capacity, Scenario};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::error::SweepError;
+use super::grid::Grid;
+
+/// What a sweep computes. Equal identities have equal results.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Identity {
+    /// SHA-256 over all that follows and over the scenario of every point, traces included.
+    pub hash: String,
+    /// Version of ropewalk.
+    pub version: String,
+    /// The scenario without what varies, every value spelled out.
+    pub scenario: String,
+    /// Each axis as `key=v1,v2`.
+    pub vary: Vec<String>,
+    /// Runs of each point.
+    pub seeds: u64,
+}
+
+impl Identity {
+    /// The identity of a grid; reads and checks every point on the way.
+    ///
+    /// # Errors
+    /// The first point that is no sound scenario, or that is the same as another.
+    pub(super) fn of(grid: &Grid) -> Result<Self, SweepError> {
+        let version = env!("CARGO_PKG_VERSION").to_owned();
+        let scenario = grid.base().to_toml();
+        let vary: Vec<String> = grid.axes().iter().map(super::Axis::text).collect();
+        let seeds = grid.seeds();
+        let mut all = Sha256::new();
+        for text in [&version, &scenario].into_iter().chain(&vary) {
+            add(&mut all, text.as_bytes());
+        }
+        all.update(seeds.to_le_bytes());
+        let mut points = BTreeSet::new();
+        for point in 0..grid.points() {
+            let digest = digest_of(&grid.scenario(point)?);
+            all.update(digest);
+            if !points.insert(digest) {
+                return Err(same_point(grid, point));
+            }
+        }
+        let hash = all.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+        Ok(Self { hash, version, scenario, vary, seeds })
+    }
+
+    /// In which respect `other` is another sweep.
+    pub(super) fn difference(&self, other: &Self) -> String {
+        if self.version != other.version {
+            return format!("it is of version {}, this is {}", other.version, self.version);
+        }
+        if self.seeds != other.seeds {
+            return format!("it has --seeds {}, this one {}", other.seeds, self.seeds);
+        }
+        if self.vary != other.vary {
+            let [theirs, ours] = [&other.vary, &self.vary].map(|vary| vary.join(" --vary "));
+            return format!("it has --vary {theirs}, this one --vary {ours}");
+        }
+        let lines = other.scenario.lines().zip(self.scenario.lines());
+        match lines.into_iter().find(|(theirs, ours)| theirs != ours) {
+            Some((theirs, ours)) => format!("its scenario has `{theirs}`, this one `{ours}`"),
+            None => "its scenario or a file that it names was another one".to_owned(),
+        }
+    }
+}
+
+fn same_point(grid: &Grid, point: usize) -> SweepError {
+    let values = grid.axes().iter().zip(grid.indices(point));
+    let values: Vec<String> = values.map(|(axis, index)| axis.set(index)).collect();
+    let message = format!("--vary {}: this point is the same as another", values.join(" "));
+    let help = "vary only keys that have their own effect: one of these takes another's away";
+    SweepError::input(message, help)
+}
+
+/// A scenario with all that it is made of: its text names the traces, their contents count.
+fn digest_of(scenario: &Scenario) -> [u8; 32] {
+    let mut digest = Sha256::new();
+    add(&mut digest, scenario.to_toml().as_bytes());
+    let paths = scenario.paths.iter().flat_map(|path| [&path.up, &path.down]);
+    let links = scenario.links.iter().flat_map(|link| [&link.up, &link.down]);
+    for side in paths.chain(links) {
+        if let Capacity::Trace(trace) = &side.capacity {
+            for at in &trace.opportunities {
+                digest.update(at.as_nanos().to_le_bytes());
+            }
+        }
+    }
+    digest.finalize().into()
+}
+
+fn add(digest: &mut Sha256, bytes: &[u8]) {
+    digest.update((bytes.len() as u64).to_le_bytes());
+    digest.update(bytes);
+}

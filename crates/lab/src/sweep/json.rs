@@ -1,0 +1,59 @@
+//! The table of a sweep as a JSON document.
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float64Type, UInt64Type};
+use arrow_array::{Array, RecordBatch};
+use arrow_schema::DataType;
+use serde_json::Value;
+
+/// The document: the metadata, and `points`, each on a line of its own with its columns as keys.
+pub fn to_json(batch: &RecordBatch) -> String {
+    let schema = batch.schema();
+    let mut text = String::from("{");
+    for key in ["schema", "version", "identity", "shard"] {
+        if let Some(value) = schema.metadata().get(key) {
+            text += &format!("{}: {},\n", Value::from(key), Value::from(value.as_str()));
+        }
+    }
+    for key in ["vary", "seeds"] {
+        // Kept as JSON already.
+        if let Some(list) = schema.metadata().get(key) {
+            text += &format!("{}: {list},\n", Value::from(key));
+        }
+    }
+    let points: Vec<String> = (0..batch.num_rows()).map(|row| point(batch, row)).collect();
+    text + &format!("\"points\": [\n{}\n]}}\n", points.join(",\n"))
+}
+
+fn point(batch: &RecordBatch, row: usize) -> String {
+    let schema = batch.schema();
+    let pairs = schema.fields().iter().zip(batch.columns());
+    let pairs = pairs.map(|(field, column)| {
+        format!("{}: {}", Value::from(field.name().as_str()), cell(column, row))
+    });
+    format!("{{{}}}", pairs.collect::<Vec<_>>().join(", "))
+}
+
+/// The cell of a column; null where there is nothing, or no such column.
+pub fn value(batch: &RecordBatch, name: &str, row: usize) -> Value {
+    batch.column_by_name(name).map_or(Value::Null, |column| cell(column, row))
+}
+
+/// The columns of the varied keys.
+pub fn varied(batch: &RecordBatch) -> Vec<String> {
+    let names = batch.schema_ref().fields().iter().map(|field| field.name().clone());
+    names.skip_while(|name| name == "point").take_while(|name| name != "runs").collect()
+}
+
+fn cell(column: &dyn Array, row: usize) -> Value {
+    if column.is_null(row) {
+        return Value::Null;
+    }
+    match column.data_type() {
+        DataType::Float64 => Value::from(column.as_primitive::<Float64Type>().value(row)),
+        DataType::UInt64 => Value::from(column.as_primitive::<UInt64Type>().value(row)),
+        DataType::Boolean => Value::from(column.as_boolean().value(row)),
+        DataType::Utf8 => Value::from(column.as_string::<i32>().value(row)),
+        other => unreachable!("a sweep has no column of type {other}"),
+    }
+}

@@ -1,0 +1,92 @@
+//! What is kept of a point: means over its seeds, with confidence intervals.
+
+use serde::{Deserialize, Serialize};
+
+use crate::compare::{Estimate, estimate};
+use crate::result::{PathResult, RunResult};
+
+/// What came of one run; or why it failed.
+pub type Outcome = Result<Box<RunResult>, String>;
+
+/// A figure of a run that a sweep keeps.
+#[derive(Clone, Copy, Debug)]
+pub struct Figure {
+    /// Its name, in the vocabulary of results.
+    pub name: &'static str,
+    /// The figure, if the run has it.
+    pub of: fn(&RunResult) -> Option<f64>,
+}
+
+/// All figures, in the order of the columns.
+pub const FIGURES: [Figure; 18] = [
+    figure("goodput_bps", |r| Some(r.goodput_bps)),
+    figure("share_of_bound", |r| r.share_of_bound),
+    figure("flow_control_bound_bps", |r| r.flow_control_bound_bps),
+    figure("blocked_share", |r| Some(blocked_share(r))),
+    figure("receive_buffer_mean_bytes", |r| Some(r.receive_buffer.mean_bytes)),
+    figure("receive_buffer_p99_bytes", |r| Some(r.receive_buffer.p99_bytes as f64)),
+    figure("receive_buffer_max_bytes", |r| Some(r.receive_buffer.max_bytes as f64)),
+    figure("blocking_time_mean_s", |r| Some(r.blocking_time_s.mean)),
+    figure("blocking_time_p99_s", |r| Some(r.blocking_time_s.p99)),
+    figure("blocking_time_max_s", |r| Some(r.blocking_time_s.max)),
+    figure("app_delay_mean_s", |r| Some(r.app_delay_s.mean)),
+    figure("app_delay_p99_s", |r| Some(r.app_delay_s.p99)),
+    figure("out_of_order_ratio", |r| Some(r.out_of_order.ratio)),
+    figure("retransmitted_packets", |r| Some(total(r, |path| path.retransmitted_packets))),
+    figure("lost_packets", |r| Some(total(r, |path| path.lost_packets))),
+    figure("timeouts", |r| Some(total(r, |path| path.timeouts))),
+    figure("spurious_retransmissions", |r| Some(r.spurious_retransmissions as f64)),
+    figure("completion_s", |r| r.completion_s),
+];
+
+const fn figure(name: &'static str, of: fn(&RunResult) -> Option<f64>) -> Figure {
+    Figure { name, of }
+}
+
+/// Share of the time in which the receive window held a sender up, 0 to 1: the mean over the
+/// associations, whose times a result adds up.
+fn blocked_share(result: &RunResult) -> f64 {
+    let associations = result.association_goodput_bps.len().max(1) as f64;
+    let measured = result.duration_s * associations;
+    if measured > 0.0 { result.receive_buffer.blocked_s / measured } else { 0.0 }
+}
+
+fn total(result: &RunResult, of: fn(&PathResult) -> u64) -> f64 {
+    result.paths.iter().map(of).sum::<u64>() as f64
+}
+
+/// A finished point. It can be written down and read again without a loss.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PointRow {
+    /// Number of the point, from 0.
+    pub point: usize,
+    /// Runs that did not fail; the figures are of these.
+    pub runs: u64,
+    /// Runs that failed.
+    pub failed: u64,
+    /// Mean and half width of the 95 % confidence interval, in the order of [`FIGURES`].
+    pub figures: Vec<Option<(f64, Option<f64>)>>,
+    /// Why the first of the failed runs failed.
+    pub error: Option<String>,
+}
+
+impl PointRow {
+    /// The row of a point, from its runs in the order of the seeds.
+    pub fn new(point: usize, outcomes: &[Outcome]) -> Self {
+        let good: Vec<&RunResult> =
+            outcomes.iter().filter_map(|o| o.as_ref().ok()).map(|result| &**result).collect();
+        let over = |figure: &Figure| {
+            // A figure that one run lacks has no mean; JSON has no infinity to keep one.
+            let values: Option<Vec<f64>> = good.iter().map(|result| (figure.of)(result)).collect();
+            let Estimate { mean, half_width } = estimate(&values?)?;
+            mean.is_finite().then_some((mean, half_width.filter(|half| half.is_finite())))
+        };
+        Self {
+            point,
+            runs: good.len() as u64,
+            failed: (outcomes.len() - good.len()) as u64,
+            figures: FIGURES.iter().map(over).collect(),
+            error: outcomes.iter().find_map(|outcome| outcome.as_ref().err().cloned()),
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! Grids of values, on all cores or brought point by point from elsewhere.
+
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Mutex, PoisonError};
+use std::thread::{available_parallelism, scope};
+use std::time::Duration;
+
+use pyo3::exceptions::PyOSError;
+use pyo3::prelude::*;
+use ropewalk_lab::sweep::{self as lab, Axis, Grid, Plan, PointRow, SweepError, SweepOptions};
+
+use crate::error;
+use crate::scenario::Scenario;
+use crate::table::Table;
+
+/// How long Ctrl-C waits at most.
+const SIGNALS: Duration = Duration::from_millis(50);
+
+/// Values of a key: a text with lists and ranges, or one item each.
+#[derive(FromPyObject)]
+pub(crate) enum Values {
+    Text(String),
+    Items(Vec<String>),
+}
+
+type Vary = Vec<(String, Values)>;
+
+fn axes(vary: Vary) -> Result<Vec<Axis>, SweepError> {
+    let axis = |(key, values): (String, Values)| match values {
+        Values::Text(text) => Axis::parse(&format!("{key}={text}")),
+        Values::Items(items) => Axis::new(&key, &items),
+    };
+    vary.into_iter().map(axis).collect()
+}
+
+/// A sweep that has been begun.
+#[pyclass(frozen, module = "ropewalk._ropewalk")]
+pub(crate) struct Sweep {
+    /// None once the result is written.
+    begun: Mutex<Option<lab::Sweep>>,
+}
+
+#[pymethods]
+impl Sweep {
+    /// Checks every point, and begins the sweep or finds what is left of it.
+    #[new]
+    fn new(
+        py: Python<'_>,
+        scenario: &Scenario,
+        vary: Vary,
+        seeds: u64,
+        out: Option<PathBuf>,
+        shard: Option<&str>,
+        fresh: bool,
+    ) -> PyResult<Self> {
+        let shard = shard.map(str::parse).transpose();
+        let shard = shard.map_err(|text: String| error::value(format!("shard: {text}")))?;
+        let source = scenario.source();
+        let begun = py.detach(|| {
+            let plan = Plan::new(source, axes(vary)?, seeds)?;
+            lab::Sweep::open(&plan, SweepOptions { out: out.as_deref(), shard, fresh })
+        });
+        let begun = begun.map_err(|error| raised(py, error))?;
+        Ok(Self { begun: Mutex::new(Some(begun)) })
+    }
+
+    /// The points that are left to do.
+    fn left(&self) -> Vec<usize> {
+        self.lock().as_ref().map(lab::Sweep::left).unwrap_or_default()
+    }
+
+    /// Does all that is left here; Ctrl-C stops it between two runs.
+    fn run(&self, py: Python<'_>, threads: Option<usize>) -> PyResult<Table> {
+        if threads == Some(0) {
+            return Err(error::value("threads must be at least 1"));
+        }
+        let cores = || available_parallelism().map_or(1, usize::from);
+        let threads = threads.unwrap_or_else(cores);
+        let sweep = self.take()?;
+        let stop = AtomicBool::new(false);
+        let go_on = || match stop.load(Ordering::Relaxed) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        };
+        let (table, signal) = py.detach(|| {
+            let (over, wait) = channel::<()>();
+            scope(|scope| {
+                let go_on = &go_on;
+                let worker = scope.spawn(move || {
+                    // Goes away with this thread, whatever becomes of it.
+                    let _over = over;
+                    sweep.finish(threads, go_on)
+                });
+                let mut signal = None;
+                while matches!(wait.recv_timeout(SIGNALS), Err(RecvTimeoutError::Timeout)) {
+                    if let Err(raised) = Python::attach(|py| py.check_signals()) {
+                        stop.store(true, Ordering::Relaxed);
+                        signal.get_or_insert(raised);
+                    }
+                }
+                let table = worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+                (table, signal)
+            })
+        });
+        match (signal, table) {
+            (Some(signal), Err(SweepError::Stopped)) => Err(signal),
+            (_, table) => table.map(Table::new).map_err(|error| raised(py, error)),
+        }
+    }
+
+    /// Takes a point as [`sweep_point`] made it, and writes it down.
+    fn keep(&self, py: Python<'_>, point: &str) -> PyResult<()> {
+        let row: PointRow = serde_json::from_str(point).map_err(error::value)?;
+        let mut begun = self.lock();
+        let sweep = begun.as_mut().ok_or_else(over)?;
+        sweep.keep(row).map_err(|error| raised(py, error))
+    }
+
+    /// Writes the result, when no point is left.
+    fn close(&self, py: Python<'_>) -> PyResult<Table> {
+        self.take()?.close().map(Table::new).map_err(|error| raised(py, error))
+    }
+}
+
+impl Sweep {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<lab::Sweep>> {
+        self.begun.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take(&self) -> PyResult<lab::Sweep> {
+        self.lock().take().ok_or_else(over)
+    }
+}
+
+fn over() -> PyErr {
+    error::value("this sweep is over; begin another one")
+}
+
+/// Runs one point of a sweep with all its seeds, on this thread; other Python threads go on.
+#[pyfunction]
+pub(crate) fn sweep_point(
+    py: Python<'_>,
+    scenario: &Scenario,
+    vary: Vary,
+    seeds: u64,
+    point: usize,
+) -> PyResult<String> {
+    let source = scenario.source();
+    let row = py.detach(|| {
+        let grid = Grid::new(source, axes(vary)?, seeds)?;
+        if point >= grid.points() {
+            let message = format!("there is no point {point}");
+            let help = format!("the sweep has points 0 to {}", grid.points() - 1);
+            return Err(SweepError::Input { message, help });
+        }
+        Ok(grid.run_point(point))
+    });
+    let row = row.map_err(|error| raised(py, error))?;
+    serde_json::to_string(&row).map_err(error::run)
+}
+
+/// Joins the results of shards; writes the whole to `out` if that is given.
+#[pyfunction]
+pub(crate) fn merge_sweeps(
+    py: Python<'_>,
+    paths: Vec<PathBuf>,
+    out: Option<PathBuf>,
+) -> PyResult<Table> {
+    let merged = py.detach(|| {
+        out.as_deref().map_or(Ok(()), lab::check_out)?;
+        let batch = lab::merge(&paths)?;
+        out.as_deref().map_or(Ok(()), |out| lab::write(out, &batch))?;
+        Ok(batch)
+    });
+    merged.map(Table::new).map_err(|error| raised(py, error))
+}
+
+fn raised(py: Python<'_>, error: SweepError) -> PyErr {
+    match error {
+        SweepError::Scenario(error) => error::scenario(py, *error),
+        SweepError::Input { .. } => error::value(in_python(&error.to_string())),
+        SweepError::File { .. } => PyOSError::new_err(error.to_string()),
+        SweepError::Stopped => error::run(error),
+    }
+}
+
+/// The lab names options as the command line spells them.
+fn in_python(text: &str) -> String {
+    let fresh = text.replace("--fresh", "fresh=True");
+    ["vary", "seeds", "seed", "shard", "out"]
+        .iter()
+        .fold(fresh, |text, name| text.replace(&format!("--{name}"), name))
+}

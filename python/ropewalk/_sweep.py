@@ -1,0 +1,110 @@
+"""Grids of values: every combination, each with several seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from os import PathLike
+from typing import Any
+
+from ropewalk import _ropewalk as native
+from ropewalk._scenario import Scenario, resolve, text_of
+from ropewalk._table import Table
+from ropewalk.errors import RunError
+
+
+def sweep(
+    scenario: Scenario | str | PathLike[str],
+    *,
+    vary: Mapping[str, str | Iterable[Any]],
+    seeds: int = 1,
+    seed: int | None = None,
+    set: Mapping[str, Any] | None = None,
+    threads: int | None = None,
+    out: str | PathLike[str] | None = None,
+    shard: str | None = None,
+    fresh: bool = False,
+) -> Table:
+    """Run every combination of the values of some keys, on all cores.
+
+    Parameters
+    ----------
+    scenario
+        A :class:`Scenario`, or the name of a scenario file.
+    vary
+        Keys and their values: a list, or a text as the command's ``--vary`` has it, with ranges:
+        ``{"path.lte.rtt": "20ms..400ms/20", "transfer.scheduler": ["round-robin", "daps"]}``.
+        ``a..b/n`` has n values from a to b, ``a..b/n log`` spaces them by equal factors.
+    seeds
+        Runs of each point, from 1 to 10000. From 2 on, means have 95 % confidence intervals. The
+        first seed is the scenario's; all points share them.
+    seed
+        Root of the seeds, instead of ``transfer.seed``.
+    set
+        Changes that hold at every point, as in :meth:`Scenario.set`.
+    threads
+        At most so many at once; one per core unless given. The results do not depend on it.
+    out
+        A Parquet file for the table. Finished points go to a journal beside it; the same call
+        after an interruption goes on there, and after the end reads the result back.
+    shard
+        ``"i/n"``: only every n-th point, beginning with the i-th. :func:`merge_sweeps` joins them.
+    fresh
+        Throw away what ``out`` and its journal have, of this sweep or another.
+
+    Returns
+    -------
+    Table
+        One row per point: ``point``; the varied keys, with their units, as ``path.lte.rtt_s``;
+        ``runs``, ``failed``; mean and ``..._half_width`` of the 95 % confidence interval of
+        ``goodput_bps``, ``share_of_bound``, ``blocked_share``, ``receive_buffer_mean_bytes``,
+        ``app_delay_p99_s`` and others; ``error``. Failed runs do not count in the means.
+
+    Raises
+    ------
+    ValueError
+        ``vary``, ``shard`` or ``out`` is not possible, or ``out`` has another sweep; nothing was
+        run.
+    ScenarioError
+        The scenario, or one of the points, is not possible; nothing was run.
+    RunError
+        Every run failed. A single failure stands in the columns ``failed`` and ``error``.
+    """
+    base = resolve(scenario, seed=seed, set=set)
+    begun = native.Sweep(base, values_of(vary), seeds, out, shard, fresh)
+    return checked(Table(begun.run(threads)))
+
+
+def merge_sweeps(
+    paths: Iterable[str | PathLike[str]], *, out: str | PathLike[str] | None = None
+) -> Table:
+    """Join the results of shards; the table is that of the sweep in one piece.
+
+    Parameters
+    ----------
+    paths
+        The Parquet files of all shards.
+    out
+        A Parquet file for the whole.
+
+    Raises
+    ------
+    ValueError
+        The files are not all shards of one sweep.
+    """
+    return Table(native.merge_sweeps(list(paths), out))
+
+
+def values_of(vary: Mapping[str, str | Iterable[Any]]) -> list[tuple[str, str | list[str]]]:
+    """What varies, as the native half takes it."""
+    return [
+        (key, values if isinstance(values, str) else [text_of(key, value) for value in values])
+        for key, values in vary.items()
+    ]
+
+
+def checked(table: Table) -> Table:
+    """The table, unless it has no run that did not fail."""
+    if len(table) > 0 and not table["runs"].any():
+        reason = next(text for text in table["error"] if text is not None)
+        raise RunError(f"all runs of all {len(table)} points failed, the first: {reason}")
+    return table

@@ -1,0 +1,92 @@
+"""Sweeps on a cluster, by Dask: every point is a task.
+
+>>> from distributed import Client
+>>> from ropewalk.dask import sweep
+>>> client = Client("scheduler:8786")  # doctest: +SKIP
+>>> table = sweep("scenario.toml", vary={"path.lte.rtt": "20ms..400ms/20"}, client=client)  # doctest: +SKIP
+
+Needs ``dask[distributed]``, and this package in the same version on every worker. The scenario
+travels with the tasks; trace files that it names must be there on the workers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from os import PathLike
+from typing import Any
+
+from ropewalk import _ropewalk as native
+from ropewalk._scenario import Scenario, resolve
+from ropewalk._sweep import checked, values_of
+from ropewalk._table import Table
+
+try:
+    import distributed
+except ImportError as missing:
+    raise ImportError(
+        "ropewalk.dask needs Dask's distributed scheduler: pip install 'dask[distributed]'"
+    ) from missing
+
+__all__ = ["sweep"]
+
+
+def sweep(
+    scenario: Scenario | str | PathLike[str],
+    *,
+    vary: Mapping[str, str | Iterable[Any]],
+    seeds: int = 1,
+    seed: int | None = None,
+    set: Mapping[str, Any] | None = None,
+    client: distributed.Client | None = None,
+    out: str | PathLike[str] | None = None,
+    fresh: bool = False,
+) -> Table:
+    """Run every combination of the values of some keys on a Dask cluster.
+
+    The table is the one that :func:`ropewalk.sweep` makes, byte for byte.
+
+    Parameters
+    ----------
+    scenario, vary, seeds, seed, set, fresh
+        As in :func:`ropewalk.sweep`.
+    client
+        The client of the cluster; the current one unless given.
+    out
+        A Parquet file for the table. Points that come in go to a journal beside it, on this
+        machine; the same call after an interruption only runs what is left, and
+        :func:`ropewalk.sweep` or the command can go on with it as well.
+
+    Raises
+    ------
+    ValueError, ScenarioError, RunError
+        As in :func:`ropewalk.sweep`.
+    RuntimeError
+        A worker has another version of this package.
+    """
+    client = client or distributed.get_client()
+    base = resolve(scenario, seed=seed, set=set)
+    values = values_of(vary)
+    begun = native.Sweep(base, values, seeds, out, None, fresh)
+    points = begun.left()
+    if points:
+        # Equal points have equal keys: what the cluster still knows is not run again.
+        job = client.scatter((native.__version__, base.parts(), values, seeds), broadcast=True)
+        futures = client.map(_point, points, job=job, pure=True)
+        try:
+            for future in distributed.as_completed(futures):
+                begun.keep(future.result())
+        finally:
+            # After a failure nobody waits for the others.
+            client.cancel(futures)
+    return checked(Table(begun.close()))
+
+
+def _point(point: int, *, job: tuple[str, Any, list[tuple[str, str | list[str]]], int]) -> str:
+    """Run one point; on a worker."""
+    version, (text, name, sets, seed), values, seeds = job
+    if version != native.__version__:
+        raise RuntimeError(
+            f"this worker has ropewalk {native.__version__}, but the sweep is of {version}"
+        )
+    scenario = native.Scenario.parse(text, name, sets, seed)
+    return native.sweep_point(scenario, values, seeds, point)

@@ -1,0 +1,87 @@
+"""Sweeps on a local cluster of two worker processes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import ropewalk as rw
+
+if TYPE_CHECKING:
+    import distributed
+
+VARY: dict[str, Any] = {
+    "path.lte.rtt": "50ms..200ms/3",
+    "transfer.scheduler": ["round-robin", "daps"],
+}
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[distributed.Client]:
+    distributed = pytest.importorskip("distributed")
+    options = {"n_workers": 2, "threads_per_worker": 1, "processes": True}
+    with (
+        distributed.LocalCluster(**options, dashboard_address=None, host="127.0.0.1") as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield client
+
+
+def test_a_cluster_makes_the_same_bytes(
+    client: distributed.Client, scenario: rw.Scenario, tmp_path: Path
+) -> None:
+    from ropewalk import dask
+
+    here, there = tmp_path / "here.parquet", tmp_path / "there.parquet"
+    rw.sweep(scenario, vary=VARY, seeds=2, seed=3, out=here)
+    table = dask.sweep(scenario, vary=VARY, seeds=2, seed=3, out=there, client=client)
+    assert here.read_bytes() == there.read_bytes()
+    assert len(table) == 6
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["here.parquet", "there.parquet"]
+    # Both workers are there, each a process of its own.
+    assert len(set(client.run(os.getpid).values())) == 2
+
+
+def test_what_another_process_began_is_finished_on_the_cluster(
+    client: distributed.Client, scenario: rw.Scenario, tmp_path: Path
+) -> None:
+    from ropewalk import _ropewalk as native
+    from ropewalk import dask
+    from ropewalk._sweep import values_of
+
+    values = values_of(VARY)
+    out = tmp_path / "x.parquet"
+    begun = native.Sweep(scenario._native, values, 1, out, None, False)
+    begun.keep(native.sweep_point(scenario._native, values, 1, 4))
+    assert begun.left() == [0, 1, 2, 3, 5]
+    del begun
+    table = dask.sweep(scenario, vary=VARY, out=out, client=client)
+    assert table.to_pyarrow().equals(rw.sweep(scenario, vary=VARY).to_pyarrow())
+
+
+def test_the_current_client_is_taken(client: distributed.Client, scenario_file: Path) -> None:
+    from ropewalk import dask
+
+    table = dask.sweep(scenario_file, vary={"path.lte.rtt": ["50 ms", "100 ms"]})
+    assert table["path.lte.rtt_s"].tolist() == [0.05, 0.1]
+
+
+def test_wrong_input_is_refused_before_anything_is_sent(
+    client: distributed.Client, scenario: rw.Scenario
+) -> None:
+    from ropewalk import dask
+
+    with pytest.raises(rw.ScenarioError, match="dasp"):
+        dask.sweep(scenario, vary={"transfer.scheduler": ["daps", "dasp"]}, client=client)
+
+
+def test_a_worker_of_another_version_is_refused() -> None:
+    pytest.importorskip("distributed")
+    from ropewalk import dask
+
+    with pytest.raises(RuntimeError, match="but the sweep is of 0.0.0"):
+        dask._point(0, job=("0.0.0", ("", "", [], None), [], 1))
