@@ -346,7 +346,10 @@ impl Association {
         let state = &self.paths[path.index()];
         let window = self.views.get(path.index()).map_or(0, |v| v.window);
         let fills = state.flights.bytes() + full > window;
-        again || fills && (state.recovery_exit.is_some() || window <= SMALL_WINDOW * full)
+        again
+            || fills
+                && (state.recovery_exit.is_some()
+                    || state.losses > 0 && window <= SMALL_WINDOW * full)
     }
 
     /// The window is shut by the oldest chunk. If it is on its way on a path that takes longer than
