@@ -242,6 +242,13 @@ impl Scoreboard {
         }
     }
 
+    /// Whether no copy of `tsn` is in flight on another path than this.
+    #[inline]
+    pub fn is_only_on(&self, tsn: u64, path: PathId) -> bool {
+        let elsewhere = |copies: &Vec<(PathId, u64)>| copies.iter().any(|(on, _)| *on != path);
+        self.copies.is_empty() || !self.copies.get(&tsn).is_some_and(elsewhere)
+    }
+
     /// Further transmissions of `tsn` beside the one in its record.
     #[inline]
     pub fn take_copies(&mut self, tsn: u64) -> Vec<(PathId, u64)> {

@@ -6,13 +6,24 @@
 
 use ropewalk_base::{Duration, Time};
 
+/// A probe that left.
+#[derive(Clone, Copy, Debug)]
+struct Probe {
+    /// Which transmission it is.
+    number: u64,
+    /// It, or what it repeats, has been acknowledged.
+    answered: bool,
+    /// The peer has since reported that something came twice.
+    needless: bool,
+}
+
 /// Tail probe of one path.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TailProbe {
     /// When something last left or was acknowledged.
     active_at: Time,
-    /// Number of the probe that is on its way, or about to leave.
-    out: Option<u64>,
+    /// The last probe, until it is known what it was worth.
+    last: Option<Probe>,
 }
 
 impl TailProbe {
@@ -31,7 +42,7 @@ impl TailProbe {
         chunks: u64,
         sack_delay: Duration,
     ) -> Option<Time> {
-        if chunks == 0 || self.out.is_some() {
+        if chunks == 0 || self.last.is_some_and(|probe| !probe.answered) {
             return None;
         }
         let wait = srtt? * 2 + if chunks == 1 { sack_delay } else { Duration::ZERO };
@@ -40,23 +51,36 @@ impl TailProbe {
 
     /// The probe leaves as transmission `number`.
     pub const fn on_probe(&mut self, number: u64) {
-        self.out = Some(number);
+        self.last = Some(Probe { number, answered: false, needless: false });
     }
 
-    /// Transmissions below `acked_to` have been acknowledged, or passed by; whether the probe is
-    /// among them.
+    /// The peer reports that something came twice.
+    #[inline]
+    pub const fn on_duplicate(&mut self) {
+        if let Some(probe) = &mut self.last {
+            probe.needless = true;
+        }
+    }
+
+    /// Transmissions below `acked_to` have been acknowledged, or passed by; true if it is now clear that
+    /// the probe repaired a loss. An answer to the probe itself shows nothing: it may be that of
+    /// the chunk that the probe repeats, which was merely late. Once something that left after the
+    /// probe has arrived, a needless one would have been reported (RFC 8985, 7.4.2).
     #[inline]
     pub fn on_acked(&mut self, acked_to: u64) -> bool {
-        let answered = self.out.is_some_and(|number| number < acked_to);
-        if answered {
-            self.out = None;
+        let Some(probe) = &mut self.last else { return false };
+        probe.answered |= acked_to > probe.number;
+        if acked_to <= probe.number + 1 {
+            return false;
         }
-        answered
+        let needless = probe.needless;
+        self.last = None;
+        !needless
     }
 
     /// The timer expired: a new flight begins.
     pub const fn on_timeout(&mut self) {
-        self.out = None;
+        self.last = None;
     }
 }
 
@@ -77,9 +101,16 @@ mod tests {
         probe.on_probe(17);
         assert_eq!(due(&probe, 5), None, "one at a time");
         assert!(!probe.on_acked(17), "17 itself is not below 17");
-        assert!(probe.on_acked(18) && !probe.on_acked(18));
-        assert_eq!(due(&probe, 5), Some(Time::from_millis(1060)));
+        assert!(!probe.on_acked(18), "the answer may be that of the original");
+        assert_eq!(due(&probe, 5), Some(Time::from_millis(1060)), "the next may go");
+        assert!(
+            probe.on_acked(19) && !probe.on_acked(19),
+            "what left after it arrived, not it twice"
+        );
         probe.on_probe(20);
+        probe.on_duplicate();
+        assert!(!probe.on_acked(25), "it was not needed");
+        probe.on_probe(30);
         probe.on_timeout();
         assert!(due(&probe, 5).is_some());
     }

@@ -3,7 +3,7 @@
 use ropewalk_engine::recovery::LossDetection;
 use ropewalk_engine::sctp::{Config, DataFlags};
 
-use crate::driver::{Fate, LEFT, Pair, RIGHT, Sent, as_published, config, ms};
+use crate::driver::{FULL, Fate, LEFT, Pair, RIGHT, Sent, as_published, config, ms};
 
 /// Up, and with a round trip measured: 50 ms on the first path.
 fn measured(settings: &Config, delays: &[u64]) -> Pair {
@@ -68,6 +68,9 @@ fn a_lost_tail_halves_the_window_once_though_the_probe_repairs_it() {
         pair.script(lose(lost));
         pair.send_full(LEFT, 4);
         pair.run_for(ms(900));
+        // What leaves after the probe shows that the probe was needed.
+        pair.send_full(LEFT, 1);
+        pair.run_for(ms(300));
         let after = pair.view(LEFT, 0).ssthresh;
         assert_eq!(after < before, losses, "{lost:?}: threshold {before}, then {after}");
         assert_eq!(pair.counters(LEFT)[0].timeouts, 0);
@@ -95,14 +98,21 @@ fn acknowledgements_are_asked_for_at_once_only_where_the_sender_would_wait_for_t
         let data = pair.log.iter().flat_map(Sent::data);
         data.map(|d| d.flags.has(DataFlags::IMMEDIATE)).collect::<Vec<_>>()
     };
-    for (settings, expected) in
-        [(config(1, 1 << 20), [false, false, true]), (as_published(1, 1 << 20), [false; 3])]
-    {
-        // 4404 bytes of window are three chunks.
-        let mut pair = Pair::up(&settings, &[25]);
+    for loses in [false, true] {
+        let mut pair = measured(&config(1, 1 << 20), &[25]);
+        if loses {
+            pair.script(lose(&[1]));
+            pair.send_full(LEFT, 4);
+            pair.run_for(ms(2_000));
+        }
         pair.log.clear();
-        pair.send_full(LEFT, 3);
-        assert_eq!(asks(&pair), expected, "the third fills a small window");
+        pair.script(|_| Fate::Arrive);
+        let chunks = pair.view(LEFT, 0).cwnd.div_ceil(u64::from(FULL)) as usize;
+        pair.send_full(LEFT, chunks);
+        let asked = asks(&pair);
+        let (last, others) = asked.split_last().expect("data");
+        assert_eq!(*last, loses, "what fills a small window of a path that loses");
+        assert!(others.iter().all(|asked| !asked), "{asked:?}");
     }
     let counted = LossDetection::MissingReports;
     for (recovery, asked) in [(LossDetection::RackTlp, true), (counted, false)] {

@@ -1,8 +1,9 @@
 //! When data is acknowledged (RFC 9260, 6.2, 6.7; delayed acknowledgement for CMT).
 
+use ropewalk_engine::scheduler::DelaySource;
 use ropewalk_engine::sctp::{Chunk, Data, DataFlags, Packet};
 
-use crate::driver::{FULL, Fate, LEFT, Pair, RIGHT, as_published, config, ms};
+use crate::driver::{FULL, Fate, LEFT, Pair, RIGHT, as_published, config, in_turn, ms};
 
 /// Milliseconds, from the start of the log, at which SACKs left the receiver.
 fn sack_times(pair: &Pair, since: u64) -> Vec<u64> {
@@ -114,4 +115,23 @@ fn a_sack_goes_back_where_the_newest_data_came_from() {
     for path in 0..2 {
         assert!(pair.log.iter().any(|s| s.sack().is_some() && s.path == path), "path {path}");
     }
+}
+
+#[test]
+fn timestamps_of_every_path_come_back_though_one_path_calls_forth_all_sacks() {
+    let mut settings = as_published(2, 1 << 20);
+    settings.delay_source = DelaySource::Timestamp;
+    let mut pair = Pair::with(&settings, &settings, &[10, 11], [in_turn(), in_turn()]);
+    pair.connect();
+    for _ in 0..20 {
+        // One on each path; the second to arrive is the one that is answered.
+        pair.send_full(LEFT, 2);
+        pair.run_for(ms(50));
+    }
+    let echoes = pair.log.iter().filter_map(|s| s.packet.echo.as_ref());
+    let of = echoes.fold([0, 0], |mut of, echo| {
+        of[usize::from(echo.path)] += 1;
+        of
+    });
+    assert!(of[0] >= 8 && of[1] >= 8, "{of:?} of 20");
 }

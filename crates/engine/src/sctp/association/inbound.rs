@@ -27,7 +27,10 @@ pub(super) struct Inbound {
     pub deadline: Option<Time>,
     /// Where the newest DATA came from: there the SACK goes (RFC 9260, 6.4).
     pub path: PathId,
-    echo: Option<DelayEcho>,
+    /// Timestamps of the newest packet of each path, to go with a SACK, which has room for one: the
+    /// paths take turns, for the busy ones would never let a quiet one be heard.
+    echoes: Vec<Option<DelayEcho>>,
+    next_echo: usize,
     advertised: u64,
 }
 
@@ -44,7 +47,8 @@ impl Inbound {
             due_now: false,
             deadline: None,
             path: PathId(0),
-            echo: None,
+            echoes: vec![None; config.paths.len()],
+            next_echo: 0,
             advertised: 0,
         }
     }
@@ -63,7 +67,7 @@ impl Inbound {
         self.packets = 0;
         self.packets_on.fill(0);
         self.duplicates.clear();
-        self.echo = None;
+        self.echoes.fill(None);
         self.stop();
     }
 
@@ -126,7 +130,19 @@ impl Inbound {
         self.packets_on.fill(0);
         self.due_now = false;
         self.deadline = None;
-        (sack, self.echo.take())
+        (sack, self.take_echo())
+    }
+
+    #[inline]
+    fn take_echo(&mut self) -> Option<DelayEcho> {
+        for _ in 0..self.echoes.len() {
+            let path = self.next_echo;
+            self.next_echo = (path + 1) % self.echoes.len();
+            if let Some(echo) = self.echoes[path].take() {
+                return Some(echo);
+            }
+        }
+        None
     }
 }
 
@@ -188,7 +204,8 @@ impl Association {
         }
         if let Some(DelayStamp { sent }) = stamp {
             let received = now.as_nanos();
-            self.inbound.echo = Some(DelayEcho { path: path.0, sent, received });
+            let echo = DelayEcho { path: path.0, sent, received };
+            self.inbound.echoes[path.index()] = Some(echo);
         }
         // While shutting down every packet is answered at once (RFC 9260, 9.2).
         let shutting = matches!(self.state, super::State::ShutdownSent { .. });

@@ -57,11 +57,10 @@ impl Association {
         self.copies.push((id, tsn));
     }
 
-    /// The probe of a tail was answered: if the peer did not get the chunk twice, it had been lost,
-    /// and nothing else shows that (RFC 8985, 7.4.2).
-    pub(super) fn on_probe_answered(&mut self, now: Time, id: PathId, twice: bool) {
+    /// The probe of a tail repaired a loss, which nothing else shows (RFC 8985, 7.4.2).
+    pub(super) fn on_tail_lost(&mut self, now: Time, id: PathId) {
         let path = &mut self.paths[id.index()];
-        if twice || path.in_recovery() {
+        if path.in_recovery() {
             return;
         }
         path.recovery_exit = Some(path.flights.next_number());
@@ -100,6 +99,7 @@ impl Association {
         let path = &mut self.paths[id.index()];
         path.restart_t3(now);
         if !path.in_recovery() {
+            path.note_outcome(true);
             // 7.2.4, 2 and 5: one reduction per window of data.
             path.recovery_exit = Some(path.flights.next_number());
             path.fast_credit = true;
@@ -114,7 +114,6 @@ impl Association {
         if let Some(flight) = path.flights.end(number) {
             path.counters.lost += 1;
             path.losses += !by_timer as u64;
-            path.note_outcome(true);
             self.board.on_lost(flight.tsn, id, number, by_timer);
         }
     }
@@ -123,6 +122,7 @@ impl Association {
     pub(super) fn on_t3(&mut self, now: Time, id: PathId) {
         let path = &mut self.paths[id.index()];
         path.losses += 1;
+        path.note_outcome(true);
         path.t3 = None;
         path.heartbeat.counted = true;
         path.fast_credit = false;

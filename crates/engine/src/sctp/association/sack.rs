@@ -25,8 +25,8 @@ pub(super) struct PathAck {
     newest_flight: Option<Flight>,
     /// Highest transmission number that surely arrived.
     witness: Option<u64>,
-    /// When it left.
-    witness_sent_at: Time,
+    /// The same, where no copy on another path may have arrived in its place; and when it left.
+    sure_witness: Option<(u64, Time)>,
     /// Lowest number of a first transmission that arrived.
     first_arrival: Option<u64>,
     payload: u64,
@@ -80,6 +80,9 @@ impl Association {
         self.heard_at = now;
         self.begin_acks();
         self.scratch.duplicates = !sack.duplicates.is_empty();
+        if self.scratch.duplicates {
+            self.paths.iter_mut().for_each(|path| path.tail.on_duplicate());
+        }
         if !self.take_cumulative(now, cumulative) {
             return;
         }
@@ -118,7 +121,8 @@ impl Association {
                     return false;
                 }
                 RecordState::InFlight { path, number } => {
-                    self.end_flight(now, path, number, record.data.payload.len());
+                    let sure = self.board.is_only_on(tsn, path);
+                    self.end_flight(now, path, number, record.data.payload.len(), sure);
                     self.paths[path.index()].pseudo_cumack = None;
                     self.scratch.paths[path.index()].pseudo_moved = true;
                 }
@@ -158,7 +162,8 @@ impl Association {
         match self.board.on_gap_acked(tsn) {
             RecordState::InFlight { path, number } => {
                 self.paths[path.index()].held += bytes;
-                self.end_flight(now, path, number, payload);
+                let sure = self.board.is_only_on(tsn, path);
+                self.end_flight(now, path, number, payload, sure);
             }
             RecordState::Lost { on, .. } => {
                 self.paths[on.index()].held += bytes;
@@ -173,13 +178,13 @@ impl Association {
     #[inline]
     fn end_copies(&mut self, now: Time, tsn: u64) {
         for (path, number) in self.board.take_copies(tsn) {
-            self.end_flight(now, path, number, 0);
+            self.end_flight(now, path, number, 0, false);
         }
     }
 
-    /// A transmission arrived.
+    /// A transmission arrived; `sure` if no copy of it can have done so in its place.
     #[inline]
-    fn end_flight(&mut self, now: Time, path: PathId, number: u64, payload: u32) {
+    fn end_flight(&mut self, now: Time, path: PathId, number: u64, payload: u32, sure: bool) {
         let state = &mut self.paths[path.index()];
         let Some(flight) = state.flights.end(number) else { return };
         state.rate.on_delivered(now, flight.bytes as u64);
@@ -197,12 +202,15 @@ impl Association {
         // What was sent again half a round trip ago or less did not cause this acknowledgement: an
         // earlier transmission did, and nothing sent between the two is late.
         let since = now.since(flight.sent_at);
-        if !flight.again && ack.first_arrival.is_none_or(|first| number < first) {
+        if sure && !flight.again && ack.first_arrival.is_none_or(|first| number < first) {
             ack.first_arrival = Some(number);
         }
         let caused = !flight.again || state.rtt.srtt().is_none_or(|srtt| since > srtt / 2);
         if caused && ack.witness.is_none_or(|witness| number > witness) {
-            (ack.witness, ack.witness_sent_at) = (Some(number), flight.sent_at);
+            ack.witness = Some(number);
+        }
+        if sure && caused && ack.sure_witness.is_none_or(|(witness, _)| number > witness) {
+            ack.sure_witness = Some((number, flight.sent_at));
         }
         if ack.newest.is_none_or(|newest| number > newest) {
             ack.newest = Some(number);
@@ -322,19 +330,19 @@ impl Association {
         let duplicates = self.scratch.duplicates;
         let path = &mut self.paths[id.index()];
         path.tail.on_activity(now);
-        let answered = path.tail.on_acked(path.acked_to);
+        let repaired = path.tail.on_acked(path.acked_to);
         if duplicates {
             path.rack.on_needless(path.round);
         }
         if let Some(first) = ack.first_arrival {
             path.rack.on_first_arrival(first);
         }
-        if let Some(number) = ack.witness {
-            path.rack.on_arrival(number, now.since(ack.witness_sent_at));
+        if let Some((number, sent_at)) = ack.sure_witness {
+            path.rack.on_arrival(number, now.since(sent_at));
         }
         self.find_lost_by_time(now, id);
-        if answered {
-            self.on_probe_answered(now, id, duplicates);
+        if repaired {
+            self.on_tail_lost(now, id);
         }
     }
 
