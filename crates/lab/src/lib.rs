@@ -16,6 +16,7 @@ mod cost;
 mod endpoint;
 mod engine_config;
 pub mod explain;
+mod lossy;
 mod measure;
 mod network;
 pub mod output;
@@ -25,7 +26,9 @@ pub mod reproduce;
 mod result;
 mod run;
 mod series;
+pub mod tune;
 
+pub use lossy::LossKind;
 pub use result::{
     AppDelay, BlockingTime, EngineFigures, OutOfOrder, PathResult, ReceiveBufferResult, RunResult,
 };

@@ -8,6 +8,7 @@ mod predict;
 mod reproduce;
 mod run;
 mod schema;
+mod tune;
 
 use clap::Subcommand;
 
@@ -23,6 +24,8 @@ pub enum Command {
     Compare(compare::CompareArgs),
     /// Ask the closed forms, without a simulation
     Predict(predict::PredictArgs),
+    /// Find the best window limits, and the least receive buffer
+    Tune(tune::TuneArgs),
     /// Reproduce the tables and figures of the papers
     Reproduce(reproduce::ReproduceArgs),
     /// Tell why a packet went where it went
@@ -44,6 +47,7 @@ pub fn execute(command: Command, console: Console) -> Result<(), Failure> {
         Command::Run(args) => run::execute(&args, console),
         Command::Compare(args) => compare::execute(&args, console),
         Command::Predict(args) => predict::execute(&args),
+        Command::Tune(args) => tune::execute(&args, console),
         Command::Reproduce(args) => reproduce::execute(&args, console),
         Command::Explain(args) => explain::execute(&args, console),
         Command::New(args) => new::execute(&args, console),
