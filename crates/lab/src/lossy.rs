@@ -18,7 +18,8 @@ pub enum LossKind {
     Independent,
     /// From the first lost packet to the end of its round.
     Correlated,
-    /// In bursts of their own making; the models are given the mean.
+    /// In bursts of their own making. A window is halved once for a burst, so the models take a burst
+    /// for a single loss.
     Bursts,
 }
 
@@ -42,6 +43,8 @@ pub(crate) struct ModelPath {
     pub delay_s: f64,
     /// Share of the packets that is lost; with correlated losses the share that begins a loss.
     pub loss: f64,
+    /// What the models take for the probability of a loss: with bursts, that one begins.
+    pub p: f64,
     /// How they are lost.
     pub kind: LossKind,
     /// The same with the loss; none without loss, which no model but the simplest takes.
@@ -61,23 +64,24 @@ impl ModelPath {
     /// The path of this scenario; how it shares links is the caller's matter.
     pub fn new(scenario: &Scenario, path: &Path) -> Result<Self, NoModel> {
         let kind = kind(&path.up.loss, path.up.corrupt);
-        let mean = mean_loss(&path.up.loss).ok_or(NoModel::ListedLosses)?;
+        let (mean, begins) = loss_rates(&path.up.loss).ok_or(NoModel::ListedLosses)?;
         // What fails its checksum is as good as lost.
-        let loss = 1.0 - (1.0 - mean) * (1.0 - path.up.corrupt);
+        let with_corrupt = |loss: f64| 1.0 - (1.0 - loss) * (1.0 - path.up.corrupt);
+        let (loss, p) = (with_corrupt(mean), with_corrupt(begins));
         let rate_pps =
             path.up.capacity.mean_rate().as_bps() as f64 / (8.0 * packet_bytes(scenario));
         let back_bps = path.down.capacity.mean_rate().as_bps() as f64;
         let delay_s = (path.up.delay + path.down.delay).as_secs_f64() + 8.0 * SACK_BYTES / back_bps;
         let rto_max_s = engine_config::config(scenario).rto.max.as_secs_f64();
-        let lossy = match loss {
+        let lossy = match p {
             0.0 => None,
-            loss => {
-                let path = LossyPath::new(rate_pps, delay_s, loss, rto_max_s);
+            p => {
+                let path = LossyPath::new(rate_pps, delay_s, p, rto_max_s);
                 Some(path.map_err(NoModel::Number)?)
             }
         };
         let kind = if lossy.is_some() { kind } else { LossKind::None };
-        Ok(Self { rate_pps, delay_s, loss, kind, lossy })
+        Ok(Self { rate_pps, delay_s, loss, p, kind, lossy })
     }
 
     /// What the path delivers with each limit of its window that is of use and fits into
@@ -117,20 +121,31 @@ fn kind(loss: &Loss, corrupt: f64) -> LossKind {
     }
 }
 
-/// Share of the packets that a model loses in the long run; none for a list.
-fn mean_loss(loss: &Loss) -> Option<f64> {
+/// Share of the packets that is lost in the long run, and share of them that begins a loss: that is
+/// lost after one that was not. Where each packet is lost by itself both are the same; none for a
+/// list.
+fn loss_rates(loss: &Loss) -> Option<(f64, f64)> {
     match loss {
-        Loss::None => Some(0.0),
-        Loss::Bernoulli { rate } | Loss::Round { rate } => Some(*rate),
+        Loss::None => Some((0.0, 0.0)),
+        Loss::Bernoulli { rate } | Loss::Round { rate } => Some((*rate, *rate)),
         Loss::GilbertElliott { p, r, good, bad } => {
-            let in_bad = if *p == 0.0 { 0.0 } else { p / (p + r) };
-            Some(good * (1.0 - in_bad) + bad * in_bad)
+            Some(chain_rates(&[vec![1.0 - p, *p], vec![*r, 1.0 - r]], &[*good, *bad]))
         }
-        Loss::Markov { transitions, loss } => {
-            Some(stationary(transitions).iter().zip(loss).map(|(share, loss)| share * loss).sum())
-        }
+        Loss::Markov { transitions, loss } => Some(chain_rates(transitions, loss)),
         Loss::Trace { .. } => None,
     }
+}
+
+/// The same for losses by states.
+fn chain_rates(transitions: &[Vec<f64>], loss: &[f64]) -> (f64, f64) {
+    let shares = stationary(transitions);
+    let mean = shares.iter().zip(loss).map(|(share, loss)| share * loss).sum();
+    let from = shares.iter().zip(loss).zip(transitions);
+    let begins = from.map(|((share, kept), row)| {
+        let next: f64 = row.iter().zip(loss).map(|(chance, loss)| chance * loss).sum();
+        share * (1.0 - kept) * next
+    });
+    (mean, begins.sum())
 }
 
 /// Shares of the states in the long run, from the first state on.
@@ -168,23 +183,27 @@ mod tests {
     #[test]
     fn each_loss_model_has_its_mean_and_its_kind() {
         use LossKind::{Bursts, Correlated, Independent, None};
-        let two = "transitions = [[0.0, 1.0], [1.0, 0.0]], loss = [0.0, 0.4]";
-        for (keys, loss, kind) in [
-            (String::new(), 0.0, None),
-            ("loss = 0.0".into(), 0.0, None),
-            ("loss = 0.01".into(), 0.01, Independent),
-            ("corrupt = 0.02".into(), 0.02, Independent),
-            ("loss = 0.5\ncorrupt = 0.5".into(), 0.75, Independent),
-            ("loss = { model = 'round', rate = 0.003 }".into(), 0.003, Correlated),
+        let in_turn = "transitions = [[0.0, 1.0], [1.0, 0.0]], loss = [0.0, 0.4]";
+        for (keys, loss, p, kind) in [
+            (String::new(), 0.0, 0.0, None),
+            ("loss = 0.0".into(), 0.0, 0.0, None),
+            ("loss = 0.01".into(), 0.01, 0.01, Independent),
+            ("corrupt = 0.02".into(), 0.02, 0.02, Independent),
+            ("loss = 0.5\ncorrupt = 0.5".into(), 0.75, 0.75, Independent),
+            ("loss = { model = 'round', rate = 0.003 }".into(), 0.003, 0.003, Correlated),
+            // A quarter of the time is bad, and each bad time one loss: 0.75 times 0.1.
             (
-                "loss = { model = 'gilbert-elliott', p = 0.1, r = 0.3, bad = 0.4 }".into(),
-                0.1,
+                "loss = { model = 'gilbert-elliott', p = 0.1, r = 0.3, bad = 1.0 }".into(),
+                0.25,
+                0.075,
                 Bursts,
             ),
-            (format!("loss = {{ model = 'markov', {two} }}"), 0.2, Bursts),
+            // Every second packet is good for sure: each loss begins one.
+            (format!("loss = {{ model = 'markov', {in_turn} }}"), 0.2, 0.2, Bursts),
         ] {
             let found = path(&keys).expect("a path that the models take");
             assert!((found.loss - loss).abs() < 1e-9, "{keys}: {}", found.loss);
+            assert!((found.p - p).abs() < 1e-9, "{keys}: {}", found.p);
             assert_eq!((found.kind, found.lossy.is_some()), (kind, loss > 0.0), "{keys}");
         }
     }

@@ -73,7 +73,9 @@ pub struct TunedPath {
     pub round_trip_s: f64,
     /// Share of packets that is lost.
     pub loss: f64,
-    /// How.
+    /// What the models take for the probability of a loss: with bursts, that one begins.
+    pub p: f64,
+    /// How packets are lost.
     pub loss_kind: LossKind,
     /// The largest window that is of use: rate times round trip and a packet (Eq 58).
     pub useful_packets: u32,
@@ -177,6 +179,7 @@ fn tuned_paths(
         rate_bps: bps * path.rate_pps,
         round_trip_s: path.round_trip_s(),
         loss: path.loss,
+        p: path.p,
         loss_kind: path.kind,
         useful_packets: tables[i].limit_packets(),
         limit_packets: limits[i],

@@ -2,7 +2,7 @@
 
 use ropewalk_models::lossy::window_limit;
 use ropewalk_models::optimise::PathTable;
-use ropewalk_scenario::{Capacity, Limit, Loss, Protocol, Scenario};
+use ropewalk_scenario::{Capacity, Loss, Protocol, Scenario};
 
 use super::TuneError;
 use crate::engine_config;
@@ -82,10 +82,10 @@ pub(super) fn notes(scenario: &Scenario, paths: &[ModelPath]) -> Vec<String> {
         let names = scenario.paths.iter().enumerate().filter(|(i, _)| wanted(*i));
         names.map(|(_, path)| path.name.as_str()).collect::<Vec<_>>().join(", ")
     };
-    let cases: [(String, &str); 6] = [
+    let cases: [(String, &str); 5] = [
         (
             named(&|i| paths[i].kind == LossKind::Bursts),
-            "loses in bursts; the model spreads the same loss evenly, and each burst costs less",
+            "loses in bursts; the model takes a burst for one lost packet",
         ),
         (
             named(&|i| matches!(scenario.paths[i].up.capacity, Capacity::Trace(_))),
@@ -109,15 +109,19 @@ pub(super) fn notes(scenario: &Scenario, paths: &[ModelPath]) -> Vec<String> {
             named(&|i| scenario.paths[i].down.loss != Loss::None),
             "loses acknowledgements, which the model does not know",
         ),
-        (
-            named(&|i| scenario.paths[i].up.queue.limit == Limit::Packets(1)),
-            "has a queue of one packet: bursts are lost there that the model does not know",
-        ),
     ];
     let cases = cases.into_iter().filter(|(names, _)| !names.is_empty());
     let mut notes: Vec<String> = cases.map(|(names, what)| format!("{names}: {what}")).collect();
     if !scenario.cross.is_empty() {
         notes.push("other people's traffic ([[cross]]) is not counted".to_owned());
+    }
+    let enough = crate::predict::predict(scenario);
+    if enough.receive_buffer_min_bytes.is_some_and(|least| enough.receive_buffer_bytes < least) {
+        notes.push(
+            "the receive buffer is small enough to block: packets that wait in it for another path take room \
+             that the models do not count; --check shows what that costs"
+                .to_owned(),
+        );
     }
     notes
 }

@@ -138,7 +138,20 @@ fn checked(tuning: &Tuning, check: &Check) -> String {
         rate(tuning.predicted_bps),
         rate(check.predicted_goodput_bps)
     );
-    table.text(width()) + &wrapped("", &meaning, width())
+    table.text(width()) + &wrapped("", &meaning, width()) + &verdict(check)
+}
+
+/// What to do, where the simulation is sure that the limits do not help.
+fn verdict(check: &Check) -> String {
+    let last = check.managers.last().and_then(|last| last.gain);
+    match last {
+        Some(Estimate { mean, half_width: Some(half) }) if mean + half < 1.0 => wrapped(
+            "",
+            "In simulation the limits cost throughput: leave transfer.window_manager as it is.",
+            width(),
+        ),
+        _ => String::new(),
+    }
 }
 
 /// How much more than without a window manager, run by run.
