@@ -66,7 +66,7 @@ impl ModelPath {
         let kind = kind(&path.up.loss, path.up.corrupt);
         let (mean, begins) = loss_rates(&path.up.loss).ok_or(NoModel::ListedLosses)?;
         // What fails its checksum is as good as lost.
-        let with_corrupt = |loss: f64| 1.0 - (1.0 - loss) * (1.0 - path.up.corrupt);
+        let with_corrupt = |loss: f64| loss + path.up.corrupt - loss * path.up.corrupt;
         let (loss, p) = (with_corrupt(mean), with_corrupt(begins));
         let rate_pps =
             path.up.capacity.mean_rate().as_bps() as f64 / (8.0 * packet_bytes(scenario));

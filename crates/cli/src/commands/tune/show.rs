@@ -59,6 +59,11 @@ fn figures(tuning: &Tuning) -> String {
             "-".into()
         }
     };
+    let unlimited = if tuning.predicted_bps > 0.999 * tuning.unlimited_bps {
+        "if each path had the whole buffer: it is no more, so there is little to share out"
+    } else {
+        "if each path had the whole buffer, which they have to share"
+    };
     let equal = tuning.equal_split.predicted_bps;
     let mut lines = vec![
         (
@@ -71,11 +76,7 @@ fn figures(tuning: &Tuning) -> String {
             rate(equal),
             format!("each path the same part of the buffer; the limits give {}", over(equal)),
         ),
-        (
-            "unlimited",
-            rate(tuning.unlimited_bps),
-            "if each path had the whole buffer, which they have to share".to_owned(),
-        ),
+        ("unlimited", rate(tuning.unlimited_bps), unlimited.to_owned()),
     ];
     if tuning.paths.iter().any(|path| !path.pays) {
         let limits = tuning.paying.limits_packets.iter().zip(&tuning.paths);
