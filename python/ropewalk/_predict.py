@@ -34,6 +34,22 @@ class PathPrediction:
     """The window that this takes, bytes on the wire."""
     packets_per_period: int | None
     """Packets that it carries in one period of a delay-aware schedule."""
+    window_packets: int | None
+    """The window that the receive buffer allows, packets."""
+    loss: float | None
+    """Share of packets that is lost."""
+    loss_kind: str | None
+    """How: ``none``, ``independent``, ``correlated`` or ``bursts``."""
+    markov_bps: dict[str, float | None]
+    """Throughput by the Markov chain, ``independent`` and ``correlated``, bit/s on the wire."""
+    renewal_bps: float | None
+    """By the renewal model, bit/s on the wire."""
+    pftk_bps: float | None
+    """By Padhye et al. 2000, bit/s on the wire."""
+    mathis_bps: float | None
+    """By Mathis et al. 1997, bit/s on the wire."""
+    validity: dict[str, str] | None
+    """A word on each of these figures, by model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +79,8 @@ class Prediction(Document):
     """The receive buffer that the limit reckons with, bytes on the wire."""
     paths: list[PathPrediction]
     """Each path."""
+    bundle: dict[str, Any]
+    """Throughput of all paths by each model, with the best split of the buffer, bit/s on the wire."""
     period: PeriodPrediction | None
     """The period of a delay-aware schedule (Sarwar et al. 2013, Eq 3 and 4)."""
     notes: list[str]
@@ -110,7 +128,8 @@ def predict(
 ) -> Prediction:
     """Ask the closed forms about a scenario, without running it.
 
-    The paths are taken as they are at the start: no losses, no changes, no other traffic.
+    The paths are taken as they are at the start: no changes, no other traffic. Losses count in the
+    throughput models only.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
 //! Arguments that several commands share.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use ropewalk_scenario::{Override, Scenario, SchedulerName};
@@ -65,6 +65,16 @@ impl ScenarioArgs {
     /// The scenario's name for headings: the file name without its ending.
     pub fn title(&self) -> String {
         self.file.title()
+    }
+
+    /// The scenario's file.
+    pub fn path(&self) -> &Path {
+        &self.file.scenario
+    }
+
+    /// Whether the command line changes anything in the file.
+    pub fn is_changed(&self) -> bool {
+        self.scheduler.is_some() || self.file.seed.is_some() || !self.file.sets.is_empty()
     }
 }
 

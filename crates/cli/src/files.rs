@@ -84,7 +84,11 @@ pub fn save_report(path: &Path, report: &Report, console: Console) -> Result<(),
     Ok(())
 }
 
-fn check_place(option: &str, path: &Path) -> Result<(), Failure> {
+/// Finds what is wrong with the place of a file before anything runs.
+///
+/// # Errors
+/// It is a directory, or in one that is not there.
+pub fn check_place(option: &str, path: &Path) -> Result<(), Failure> {
     let directory = path.parent().filter(|d| !d.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let wrong = if path.is_dir() {
         "it is a directory".to_owned()
@@ -173,7 +177,8 @@ fn origin(scenario: &Scenario, run: &Run) -> SeriesOrigin {
     }
 }
 
-fn failed(option: &str, path: &Path, error: impl core::fmt::Display) -> Failure {
+/// A file that could not be written.
+pub fn failed(option: &str, path: &Path, error: impl core::fmt::Display) -> Failure {
     Failure::Run(format!("{option} {} cannot be written: {error}", path.display()))
 }
 

@@ -61,6 +61,19 @@ fn predict_answers_for_every_example() {
             {
                 assert!(number(&document, key) > 0.0, "{name}: {key}");
             }
+            let bundle = number(&document["bundle"]["markov_bps"], "independent");
+            // The models let a window that just exceeds rate times delay fill the path (Eq 8): up to
+            // one packet per round trip and path more than the physical limit has.
+            let paths = document["paths"].as_array().expect("paths");
+            let slack: f64 = paths.iter().map(|path| 12_000.0 / number(path, "round_trip_s")).sum();
+            let limit = number(&document, "flow_control_bound_bps");
+            assert!(bundle <= limit + slack, "{name}: {bundle} of {limit}");
+            for path in paths {
+                for key in ["renewal_bps", "pftk_bps", "mathis_bps"] {
+                    assert!(number(path, key) > 0.0, "{name}: {key}");
+                }
+                assert!(path["validity"]["markov"].is_string(), "{name}");
+            }
         }
     }
 }

@@ -16,6 +16,7 @@ mod cost;
 mod endpoint;
 mod engine_config;
 pub mod explain;
+mod lossy;
 mod measure;
 mod network;
 pub mod output;
@@ -26,7 +27,9 @@ mod result;
 mod run;
 mod series;
 pub mod sweep;
+pub mod tune;
 
+pub use lossy::LossKind;
 pub use result::{
     AppDelay, BlockingTime, EngineFigures, OutOfOrder, PathResult, ReceiveBufferResult, RunResult,
 };

@@ -9,6 +9,7 @@ mod reproduce;
 mod run;
 mod schema;
 mod sweep;
+mod tune;
 
 use clap::Subcommand;
 
@@ -26,6 +27,8 @@ pub enum Command {
     Sweep(sweep::SweepArgs),
     /// Ask the closed forms, without a simulation
     Predict(predict::PredictArgs),
+    /// Find the best window limits, and the least receive buffer
+    Tune(tune::TuneArgs),
     /// Reproduce the tables and figures of the papers
     Reproduce(reproduce::ReproduceArgs),
     /// Tell why a packet went where it went
@@ -48,6 +51,7 @@ pub fn execute(command: Command, console: Console) -> Result<(), Failure> {
         Command::Compare(args) => compare::execute(&args, console),
         Command::Sweep(args) => sweep::execute(&args, console),
         Command::Predict(args) => predict::execute(&args),
+        Command::Tune(args) => tune::execute(&args, console),
         Command::Reproduce(args) => reproduce::execute(&args, console),
         Command::Explain(args) => explain::execute(&args, console),
         Command::New(args) => new::execute(&args, console),

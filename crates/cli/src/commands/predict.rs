@@ -1,7 +1,7 @@
 //! `ropewalk predict`: what the closed forms say, without a run.
 
 use clap::Args;
-use ropewalk_lab::predict::{Prediction, predict};
+use ropewalk_lab::predict::{Prediction, Throughput, Validity, predict};
 use ropewalk_scenario::Scenario;
 
 use crate::args::ScenarioArgs;
@@ -35,7 +35,13 @@ pub fn execute(args: &PredictArgs) -> Result<(), Failure> {
         return output::print_json(&prediction);
     }
     let heading = format!("{}: closed forms, nothing was run\n", args.scenario.title());
-    let parts = [heading, figures(&prediction), paths(&prediction), notes(&scenario, &prediction)];
+    let parts = [
+        heading,
+        figures(&prediction),
+        paths(&prediction),
+        throughput(&prediction) + &validity(&prediction),
+        notes(&scenario, &prediction),
+    ];
     output::print(&parts.join("\n"))
 }
 
@@ -90,6 +96,69 @@ fn paths(prediction: &Prediction) -> String {
         ]);
     }
     table.text(width())
+}
+
+/// What each model says of each path, with the window that the buffer allows, and of the bundle.
+fn throughput(prediction: &Prediction) -> String {
+    let headings = ["throughput", "loss", "window", "Markov", "renewal", "PFTK", "Mathis"];
+    let mut table = Table::new(&headings);
+    let mut row = |name: &str, loss: String, window: String, found: &Throughput| {
+        let figures =
+            [found.markov_bps.independent, found.renewal_bps, found.pftk_bps, found.mathis_bps];
+        let cells = [name.to_owned(), loss, window];
+        table.row(cells.into_iter().chain(figures.map(|bps| or_dash(bps, rate))).collect());
+    };
+    for path in &prediction.paths {
+        let found = &path.throughput;
+        let loss = match found.loss {
+            Some(0.0) => "none".to_owned(),
+            loss => or_dash(loss, |share| format!("{:.3} %", share * 100.0)),
+        };
+        let window =
+            found.window_packets.map_or("-".into(), |n| format!("{} packets", count(n.into())));
+        row(&path.name, loss, window, &found.throughput);
+    }
+    if prediction.paths.len() > 1 {
+        row("bundle", String::new(), "best split".to_owned(), &prediction.bundle);
+    }
+    table.text(width())
+}
+
+/// How far each model can be trusted, on which paths.
+fn validity(prediction: &Prediction) -> String {
+    let models: [(&str, fn(&Validity) -> &'static str); 4] = [
+        ("Markov", |words| words.markov),
+        ("renewal", |words| words.renewal),
+        ("PFTK", |words| words.pftk),
+        ("Mathis", |words| words.mathis),
+    ];
+    let lossless = |words: &Validity| words.markov == words.mathis;
+    let mut text = String::new();
+    let mut line = |head: &str, of: &dyn Fn(&Validity) -> Option<&'static str>| {
+        let mut said: Vec<(&str, Vec<&str>)> = Vec::new();
+        for path in &prediction.paths {
+            let Some(word) = path.throughput.validity.as_ref().and_then(of) else { continue };
+            match said.iter_mut().find(|(known, _)| *known == word) {
+                Some((_, names)) => names.push(&path.name),
+                None => said.push((word, vec![&path.name])),
+            }
+        }
+        let said = said.iter().map(|(word, names)| format!("{word} ({})", names.join(", ")));
+        let said: Vec<String> = said.collect();
+        if !said.is_empty() {
+            text += &wrapped(&format!("{head:<13}"), &said.join("; "), width());
+        }
+    };
+    line("all models", &|words| lossless(words).then_some(words.markov));
+    for (name, of) in models {
+        line(name, &|words| (!lossless(words)).then_some(of(words)));
+    }
+    if !text.is_empty() && prediction.paths.len() > 1 {
+        let split = "the best split of the receive buffer by each model; renewal and PFTK promise more \
+                     with a window that just fills a path than with a larger one";
+        text += &wrapped(&format!("{:<13}", "bundle"), split, width());
+    }
+    if text.is_empty() { text } else { format!("\n{text}") }
 }
 
 /// What the figures count, and why some are missing.

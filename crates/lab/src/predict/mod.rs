@@ -1,5 +1,11 @@
 //! What the closed forms say about a scenario, without running it.
 
+mod throughput;
+mod validity;
+
+pub use throughput::{MarkovThroughput, PathThroughput, Throughput};
+pub use validity::Validity;
+
 use ropewalk_models::bound::{BoundInput, FlowControlBound, flow_control_bound};
 use ropewalk_models::slot::SlotPath;
 use ropewalk_models::{
@@ -29,6 +35,8 @@ pub struct Prediction {
     pub receive_buffer_bytes: f64,
     /// Each path.
     pub paths: Vec<PathPrediction>,
+    /// Throughput of all paths by each model, with the best split of the receive buffer between them.
+    pub bundle: Throughput,
     /// The period of a delay-aware schedule (Sarwar et al. 2013, Eq 3 and 4).
     pub period: Option<PeriodPrediction>,
     /// Why something is null.
@@ -53,6 +61,9 @@ pub struct PathPrediction {
     pub window_bytes: Option<f64>,
     /// Packets that it carries in one period of a delay-aware schedule.
     pub packets_per_period: Option<u64>,
+    /// What the throughput models say.
+    #[serde(flatten)]
+    pub throughput: PathThroughput,
 }
 
 /// After what time a delay-aware schedule repeats.
@@ -68,7 +79,8 @@ pub struct PeriodPrediction {
 
 /// Asks the closed forms.
 ///
-/// The paths are taken as they are at the start: no losses, no changes, no other traffic.
+/// The paths are taken as they are at the start: no changes, no other traffic. Losses count in the
+/// throughput models only.
 pub fn predict(scenario: &Scenario) -> Prediction {
     let mut prediction = without_models(scenario);
     let Some(mut numbers) = path_numbers(scenario) else {
@@ -90,6 +102,7 @@ pub fn predict(scenario: &Scenario) -> Prediction {
     prediction.ask_blocking(scenario, &numbers);
     prediction.ask_bound(scenario, &numbers);
     prediction.ask_period(scenario, &numbers);
+    prediction.ask_throughput(scenario, numbers.len());
     prediction
 }
 
@@ -102,6 +115,7 @@ fn without_models(scenario: &Scenario) -> Prediction {
         share_bps: None,
         window_bytes: None,
         packets_per_period: None,
+        throughput: PathThroughput::default(),
     };
     Prediction {
         schema: "ropewalk.predict/1",
@@ -110,6 +124,7 @@ fn without_models(scenario: &Scenario) -> Prediction {
         flow_control_bound_bps: None,
         receive_buffer_bytes: window_on_the_wire(scenario),
         paths: scenario.paths.iter().map(path).collect(),
+        bundle: Throughput::default(),
         period: None,
         notes: Vec::new(),
     }
@@ -149,6 +164,15 @@ impl Prediction {
             path.round_trip_s = Some(share.round_trip_s);
             path.share_bps = Some(share.rate_bps);
             path.window_bytes = Some(share.window_bytes);
+        }
+    }
+
+    fn ask_throughput(&mut self, scenario: &Scenario, count: usize) {
+        let (paths, bundle, notes) = throughput::throughput(scenario, count);
+        self.bundle = bundle;
+        self.notes.extend(notes);
+        for (path, throughput) in self.paths.iter_mut().zip(paths) {
+            path.throughput = throughput;
         }
     }
 

@@ -1,0 +1,161 @@
+//! `ropewalk tune`: the best window limits, and the least receive buffer.
+
+use std::path::{Path, PathBuf};
+use std::thread::available_parallelism;
+
+use clap::Args;
+use ropewalk_lab::output::write_atomically;
+use ropewalk_lab::tune::{Check, CheckOptions, Tuning, check, tune, tuned_text};
+use ropewalk_scenario::Scenario;
+use serde::Serialize;
+
+use crate::args::{ScenarioArgs, quoted};
+use crate::console::Console;
+use crate::failure::Failure;
+use crate::files::{check_place, failed};
+use crate::output;
+use crate::progress::{Progress, with_bar};
+
+mod show;
+
+/// Arguments of `tune`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    ropewalk tune scenarios/lte-satellite.toml --reach 90%\n  \
+    ropewalk tune scenarios/wifi-lte.toml --check --seeds 3 --set transfer.duration=40s\n  \
+    ropewalk tune scenarios/wifi-lte.toml --write tuned.toml --json")]
+pub struct TuneArgs {
+    #[command(flatten)]
+    scenario: ScenarioArgs,
+    /// Also find the least receive buffer that delivers this share of the sum of the rates
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    reach: Option<f64>,
+    /// Also simulate window managers none, dynamic, and static with the limits
+    #[arg(long)]
+    check: bool,
+    /// Runs of each, with seeds that follow each other; means come with 95 % confidence intervals
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    seeds: u64,
+    /// Write the scenario with the limits in force
+    #[arg(long, value_name = "FILE.toml")]
+    write: Option<PathBuf>,
+    /// Print the limits as one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+/// The document: what was tuned, and what came of it.
+#[derive(Serialize)]
+struct Document<'a> {
+    #[serde(flatten)]
+    tuning: &'a Tuning,
+    /// Goodput with the limits; null without `--check`.
+    simulated_bps: Option<ropewalk_lab::compare::Estimate>,
+    check: Option<&'a Check>,
+}
+
+/// A share such as `95%` or `0.95`.
+fn share(text: &str) -> Result<f64, String> {
+    let trimmed = text.trim();
+    let (number, unit) = match trimmed.strip_suffix('%') {
+        Some(number) => (number.trim_end(), 100.0),
+        None => (trimmed, 1.0),
+    };
+    let share = number.parse::<f64>().ok().map(|number| number / unit);
+    share.filter(|share| *share > 0.0 && *share <= 1.0).ok_or_else(|| {
+        format!("`{text}` is no share above 0 % and up to 100 %, such as 95% or 0.95")
+    })
+}
+
+/// Asks the models, simulates if that is wanted, shows and writes.
+///
+/// # Errors
+/// [`Failure`].
+pub fn execute(args: &TuneArgs, console: Console) -> Result<(), Failure> {
+    let scenario = args.scenario.load()?;
+    args.write.as_deref().map_or(Ok(()), |path| check_place("--write", path))?;
+    let tuning =
+        tune(&scenario, args.reach).map_err(|error| Failure::input(&error, error.help()))?;
+    let text =
+        args.write.as_ref().map(|path| text_for(args, &scenario, &tuning, path)).transpose()?;
+    let check = args.check.then(|| simulate(args, &scenario, &tuning, console));
+    if let (Some(path), Some(text)) = (&args.write, text) {
+        write_atomically(path, text.as_bytes()).map_err(|error| failed("--write", path, error))?;
+        let word = quoted(&path.to_string_lossy());
+        console.note(format_args!("{} is written; next: ropewalk run {word}", path.display()));
+    }
+    if args.json {
+        let simulated_bps = check.as_ref().and_then(|check| check.simulated_bps);
+        let document = Document { tuning: &tuning, simulated_bps, check: check.as_ref() };
+        output::print_json(&document)?;
+    } else {
+        output::print(&show::text(&args.scenario.title(), &tuning, check.as_ref()))?;
+    }
+    let failures = check.iter().flat_map(|check| &check.managers);
+    let reasons: Vec<String> = failures
+        .filter_map(|one| Some(format!("{}: {}", one.window_manager, one.error.as_ref()?)))
+        .collect();
+    if reasons.is_empty() { Ok(()) } else { Err(Failure::Run(reasons.join("\n"))) }
+}
+
+fn simulate(args: &TuneArgs, scenario: &Scenario, tuning: &Tuning, console: Console) -> Check {
+    let threads = available_parallelism().map_or(1, usize::from);
+    let options = CheckOptions { seeds: args.seeds, threads };
+    let progress = Progress::share();
+    let label = format!("checking the limits of {}", args.scenario.title());
+    let work = || check(scenario, tuning, &options, &|share| progress.tell(share));
+    with_bar(console, &label, &progress, work)
+}
+
+/// The tuned scenario as it will stand in `path`, known to be one.
+fn text_for(
+    args: &TuneArgs,
+    scenario: &Scenario,
+    tuning: &Tuning,
+    path: &Path,
+) -> Result<String, Failure> {
+    let tuned = tuning.applied_to(scenario);
+    let text = if args.scenario.is_changed() {
+        // The file does not say what the command line changed: every value is spelled out.
+        tuned.to_toml()
+    } else {
+        let from = args.scenario.path();
+        let source = std::fs::read_to_string(from).map_err(|error| {
+            Failure::Run(format!("`{}` cannot be read: {error}", from.display()))
+        })?;
+        tuned_text(&source, &tuning.limits_packets)
+            .map_err(|error| Failure::Run(error.to_string()))?
+    };
+    let place = path.display().to_string();
+    match Scenario::parse(&text, &place) {
+        Ok(found) if found == tuned => Ok(text),
+        Ok(_) => {
+            Err(Failure::Run(format!("--write {place}: what was written says something else")))
+        }
+        // Files that a scenario names are looked for beside it.
+        Err(error) => Err(Failure::input(
+            format!("--write {place}: the scenario would not work there\n{error}"),
+            format!(
+                "write it into the directory of `{}`, where its files are",
+                args.scenario.path().display()
+            ),
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::share;
+
+    #[test]
+    fn shares_are_percent_or_fractions_above_nothing_and_up_to_all() {
+        for (text, expected) in
+            [("95%", 0.95), ("95 %", 0.95), ("0.5", 0.5), ("1", 1.0), ("100%", 1.0)]
+        {
+            assert_eq!(share(text), Ok(expected), "{text}");
+        }
+        for text in ["95", "0", "0%", "-1%", "101%", "", "%", "much", "NaN"] {
+            assert!(share(text).unwrap_err().contains(text), "{text}");
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! What `tune` prints.
+
+use ropewalk_lab::LossKind;
+use ropewalk_lab::compare::Estimate;
+use ropewalk_lab::tune::{Check, Checked, Reach, TunedPath, Tuning};
+
+use crate::console::{width, wrapped};
+use crate::printer::{count, percent, rate, size, time};
+use crate::table::Table;
+
+/// All of it.
+pub fn text(title: &str, tuning: &Tuning, check: Option<&Check>) -> String {
+    let heading = format!(
+        "{title}: window limits for a receive buffer of {}, {} packets\n",
+        size(tuning.receive_buffer_bytes as f64),
+        count(tuning.buffer_packets.into())
+    );
+    let parts = [
+        Some(heading),
+        Some(paths(&tuning.paths)),
+        Some(figures(tuning)),
+        check.map(|check| checked(tuning, check)),
+        Some(notes(tuning)),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join("\n")
+}
+
+fn paths(paths: &[TunedPath]) -> String {
+    let headings = ["path", "rate", "round trip", "loss", "limit", "of use", "predicted", ""];
+    let mut table = Table::new(&headings);
+    for path in paths {
+        table.row(vec![
+            path.name.clone(),
+            rate(path.rate_bps),
+            time(path.round_trip_s),
+            loss(path),
+            format!("{} packets", count(path.limit_packets.into())),
+            count(path.useful_packets.into()),
+            rate(path.predicted_bps),
+            if path.pays { "pays off" } else { "leave it out" }.to_owned(),
+        ]);
+    }
+    table.text(width())
+}
+
+/// Losses are small and differ by powers of ten.
+fn loss(path: &TunedPath) -> String {
+    match path.loss_kind {
+        LossKind::None => "none".to_owned(),
+        _ => format!("{:.3} %", path.loss * 100.0),
+    }
+}
+
+fn figures(tuning: &Tuning) -> String {
+    let over = |bps: f64| {
+        if bps > 0.0 {
+            format!("{:+.1} %", (tuning.predicted_bps / bps - 1.0) * 100.0)
+        } else {
+            "-".into()
+        }
+    };
+    let unlimited = if tuning.predicted_bps > 0.999 * tuning.unlimited_bps {
+        "if each path had the whole buffer: it is no more, so there is little to share out"
+    } else {
+        "if each path had the whole buffer, which they have to share"
+    };
+    let equal = tuning.equal_split.predicted_bps;
+    let mut lines = vec![
+        (
+            "with limits",
+            rate(tuning.predicted_bps),
+            format!("{} of the sum of the rates", percent(tuning.predicted_bps / tuning.rates_bps)),
+        ),
+        (
+            "equal split",
+            rate(equal),
+            format!("each path the same part of the buffer; the limits give {}", over(equal)),
+        ),
+        ("unlimited", rate(tuning.unlimited_bps), unlimited.to_owned()),
+    ];
+    if tuning.paths.iter().any(|path| !path.pays) {
+        let limits = tuning.paying.limits_packets.iter().zip(&tuning.paths);
+        let kept = limits.filter(|(limit, _)| **limit > 0);
+        let kept: Vec<String> = kept
+            .map(|(limit, path)| format!("{} with {} packets", path.name, count((*limit).into())))
+            .collect();
+        let meaning = format!("only what pays off: {}", kept.join(", "));
+        lines.push(("without the rest", rate(tuning.paying.predicted_bps), meaning));
+    }
+    lines.extend(tuning.reach.as_ref().map(reach));
+    let line = |(name, value, meaning): (&str, String, String)| {
+        wrapped(&format!("{name:<17}{value:>13}   "), &meaning, width())
+    };
+    lines.into_iter().map(line).collect()
+}
+
+fn reach(reach: &Reach) -> (&'static str, String, String) {
+    let asked = percent(reach.share);
+    match &reach.least {
+        Some(least) => {
+            let limits: Vec<String> =
+                least.limits_packets.iter().map(|limit| count((*limit).into())).collect();
+            let meaning = format!(
+                "transfer.receive_buffer = \"{} B\" reaches {asked} of the rates: {} with limits of {} packets",
+                least.receive_buffer_bytes,
+                rate(least.predicted_bps),
+                limits.join(" + ")
+            );
+            ("least buffer", size(least.receive_buffer_bytes as f64), meaning)
+        }
+        None => {
+            let meaning = format!(
+                "no receive buffer reaches {asked} of the rates: losses leave {} at most",
+                percent(reach.most_share)
+            );
+            ("least buffer", "-".to_owned(), meaning)
+        }
+    }
+}
+
+fn checked(tuning: &Tuning, check: &Check) -> String {
+    let mut table = Table::new(&["simulated", "goodput", "gain over none", "of predicted"]);
+    let last = check.managers.len() - 1;
+    for (i, one) in check.managers.iter().enumerate() {
+        let share = one.goodput_bps.filter(|_| i == last);
+        table.row(vec![
+            one.window_manager.to_owned(),
+            one.goodput_bps.map_or("failed".into(), |found| estimate(found, rate)),
+            gain(one, i),
+            share.map_or("-".into(), |found| percent(found.mean / check.predicted_goodput_bps)),
+        ]);
+    }
+    let runs = match check.seeds {
+        1 => "one run of each".to_owned(),
+        n => format!("{n} runs of each; ± is half of a 95 % confidence interval of the mean"),
+    };
+    let meaning = format!(
+        "goodput counts no headers: of the {} predicted it can be {}; {runs}",
+        rate(tuning.predicted_bps),
+        rate(check.predicted_goodput_bps)
+    );
+    table.text(width()) + &wrapped("", &meaning, width()) + &verdict(check)
+}
+
+/// What to do, where the simulation is sure that the limits do not help.
+fn verdict(check: &Check) -> String {
+    let last = check.managers.last().and_then(|last| last.gain);
+    match last {
+        Some(Estimate { mean, half_width: Some(half) }) if mean + half < 1.0 => wrapped(
+            "",
+            "In simulation the limits cost throughput: leave transfer.window_manager as it is.",
+            width(),
+        ),
+        _ => String::new(),
+    }
+}
+
+/// How much more than without a window manager, run by run.
+fn gain(one: &Checked, position: usize) -> String {
+    match one.gain {
+        None => "-".to_owned(),
+        Some(_) if position == 0 => "-".to_owned(),
+        Some(gain) => {
+            let more = format!("{:+.1} %", (gain.mean - 1.0) * 100.0);
+            gain.half_width.map_or(more.clone(), |half| format!("{more} ± {}", percent(half)))
+        }
+    }
+}
+
+fn estimate(found: Estimate, show: fn(f64) -> String) -> String {
+    found
+        .half_width
+        .map_or_else(|| show(found.mean), |half| format!("{} ± {}", show(found.mean), show(half)))
+}
+
+fn notes(tuning: &Tuning) -> String {
+    let headers = "predictions are rates on the wire, headers included; `of use` is the largest window \
+                   that fills the path, and no limit is above it";
+    let notes = std::iter::once(headers.to_owned()).chain(tuning.notes.iter().cloned());
+    notes.map(|note| wrapped("note: ", &note, width())).collect()
+}

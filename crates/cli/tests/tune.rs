@@ -1,0 +1,97 @@
+//! `tune` from the outside.
+
+mod support;
+
+use std::fs;
+
+use support::Room;
+
+const CLEAN_AND_LOSSY: &str = "# mine\n[transfer]\nduration = '20 s' # short\nreceive_buffer = '126 kB'\n\n\
+    [[path]]\nname = 'clean'\nrate = '21 Mbit/s'\nrtt = '40 ms'\nloss = 1e-4\n\n\
+    [[path]]\nname = 'lossy'\nrate = '21 Mbit/s'\nrtt = '40 ms'\nloss = 3e-3\n";
+
+fn room(name: &str) -> Room {
+    let room = Room::new(name);
+    fs::write(room.file("two.toml"), CLEAN_AND_LOSSY).expect("a scenario");
+    room
+}
+
+#[test]
+fn limits_promises_and_the_least_buffer_are_shown_and_in_the_document() {
+    let room = room("tune");
+    let shown = room.ropewalk(&["tune", "two.toml", "--reach", "60%"]).good();
+    for part in ["clean", "pays off", "equal split", "unlimited", "least buffer"] {
+        assert!(shown.stdout().contains(part), "no {part} in {}", shown.stdout());
+    }
+    let words = ["tune", "two.toml", "--reach", "0.6", "--json"];
+    let document = room.ropewalk(&words).good().json("ropewalk.tune/1");
+    let limits: Vec<u64> = document["limits_packets"]
+        .as_array()
+        .expect("limits")
+        .iter()
+        .map(|limit| limit.as_u64().expect("packets"))
+        .collect();
+    assert!(limits[0] > limits[1] && limits[1] >= 1, "{limits:?}");
+    assert!(limits.iter().sum::<u64>() <= document["buffer_packets"].as_u64().expect("packets"));
+    let bps = |value: &serde_json::Value| value.as_f64().expect("bit/s");
+    assert!(bps(&document["predicted_bps"]) > bps(&document["equal_split"]["predicted_bps"]));
+    assert!(bps(&document["reach"]["least"]["predicted_bps"]) >= 0.6 * 42e6);
+    assert!(document["simulated_bps"].is_null() && document["check"].is_null());
+}
+
+#[test]
+fn a_check_has_three_managers_with_intervals() {
+    let room = room("tune-check");
+    let words = ["tune", "two.toml", "--check", "--seeds", "2", "--json"];
+    let document = room.ropewalk(&words).good().json("ropewalk.tune/1");
+    let managers = document["check"]["managers"].as_array().expect("managers");
+    for (manager, name) in managers.iter().zip(["none", "dynamic", "static"]) {
+        assert_eq!(manager["window_manager"], name);
+        assert!(manager["goodput_bps"]["half_width"].as_f64().expect("two seeds") > 0.0);
+    }
+    assert_eq!(document["simulated_bps"], managers[2]["goodput_bps"]);
+}
+
+#[test]
+fn the_written_scenario_keeps_its_comments_and_runs_with_the_limits() {
+    let room = room("tune-write");
+    let done = room.ropewalk(&["tune", "two.toml", "--write", "tuned.toml", "--json"]).good();
+    let limits = &done.json("ropewalk.tune/1")["limits_packets"];
+    let text = fs::read_to_string(room.file("tuned.toml")).expect("what was written");
+    for part in ["# mine", "# short", "window_manager = \"static\""] {
+        assert!(text.contains(part), "no {part} in {text}");
+    }
+    for limit in limits.as_array().expect("limits") {
+        assert!(text.contains(&format!("window_limit = \"{limit} packets\"")), "{text}");
+    }
+    room.ropewalk(&["run", "tuned.toml", "--set", "transfer.duration=2 s"]).good();
+    // What the command line changes is in no text that could be kept.
+    let words = ["tune", "two.toml", "--set", "path.lossy.loss=0", "--write", "set.toml"];
+    room.ropewalk(&words).good();
+    let text = fs::read_to_string(room.file("set.toml")).expect("what was written");
+    assert!(text.contains("window_manager = \"static\"") && !text.contains("0.003"), "{text}");
+    room.ropewalk(&["predict", "set.toml"]).good();
+}
+
+#[test]
+fn what_cannot_be_tuned_or_written_is_refused_and_leaves_nothing_behind() {
+    let room = room("tune-refused");
+    let cases: [(&[&str], &[&str]); 6] = [
+        (&["scenarios/thousand.toml"], &["shared links cannot be tuned (dsl, lte)", "via"]),
+        (&["two.toml", "--set", "transfer.protocol=sctp"], &["one path at a time", "cmt-sctp"]),
+        (
+            &["two.toml", "--set", "transfer.receive_buffer=1 packets"],
+            &["too small", "receive_buffer"],
+        ),
+        (&["two.toml", "--reach", "95"], &["`95` is no share", "95%"]),
+        (&["two.toml", "--write", "no/such/place.toml"], &["no directory `no/such`"]),
+        (
+            &["scenarios/trace-driven.toml", "--write", "moved.toml"],
+            &["would not work there", "scenarios/"],
+        ),
+    ];
+    for (words, hints) in cases {
+        room.ropewalk(&[&["tune"], words].concat()).refused(hints);
+    }
+    assert_eq!(room.left_behind(), ["two.toml"]);
+}

@@ -1,0 +1,223 @@
+//! The paths of a scenario as the throughput models take them: with the losses that are written there.
+
+use ropewalk_models::bound::SACK_BYTES;
+use ropewalk_models::optimise::PathTable;
+use ropewalk_models::{LossModel, LossyPath, OutOfRange};
+use ropewalk_scenario::{Loss, Path, Scenario};
+use serde::Serialize;
+
+use crate::engine_config;
+
+/// How a path loses packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LossKind {
+    /// Not at all.
+    None,
+    /// Each packet by itself.
+    Independent,
+    /// From the first lost packet to the end of its round.
+    Correlated,
+    /// In bursts of their own making. A window is halved once for a burst, so the models take a burst
+    /// for a single loss.
+    Bursts,
+}
+
+impl LossKind {
+    /// The chain's loss model that is nearest.
+    pub const fn model(self) -> LossModel {
+        match self {
+            Self::Correlated => LossModel::Correlated,
+            Self::None | Self::Independent | Self::Bursts => LossModel::Independent,
+        }
+    }
+}
+
+/// One path as the models take it.
+#[derive(Clone, Debug)]
+pub(crate) struct ModelPath {
+    /// Rate, packets/s.
+    pub rate_pps: f64,
+    /// Round trip without the serialisation of the packet, but with that of its SACK, s: so the least
+    /// round trip is the one of the physical limit.
+    pub delay_s: f64,
+    /// Share of the packets that is lost; with correlated losses the share that begins a loss.
+    pub loss: f64,
+    /// What the models take for the probability of a loss: with bursts, that one begins.
+    pub p: f64,
+    /// How they are lost.
+    pub kind: LossKind,
+    /// The same with the loss; none without loss, which no model but the simplest takes.
+    pub lossy: Option<LossyPath>,
+}
+
+/// Why a path cannot be taken as the models take paths.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum NoModel {
+    /// Its losses are a list of packets, which has no rate.
+    ListedLosses,
+    /// A number of it is out of the models' range.
+    Number(OutOfRange),
+}
+
+impl ModelPath {
+    /// The path of this scenario; how it shares links is the caller's matter.
+    pub fn new(scenario: &Scenario, path: &Path) -> Result<Self, NoModel> {
+        let kind = kind(&path.up.loss, path.up.corrupt);
+        let (mean, begins) = loss_rates(&path.up.loss).ok_or(NoModel::ListedLosses)?;
+        // What fails its checksum is as good as lost.
+        let with_corrupt = |loss: f64| loss + path.up.corrupt - loss * path.up.corrupt;
+        let (loss, p) = (with_corrupt(mean), with_corrupt(begins));
+        let rate_pps =
+            path.up.capacity.mean_rate().as_bps() as f64 / (8.0 * packet_bytes(scenario));
+        let back_bps = path.down.capacity.mean_rate().as_bps() as f64;
+        let delay_s = (path.up.delay + path.down.delay).as_secs_f64() + 8.0 * SACK_BYTES / back_bps;
+        let rto_max_s = engine_config::config(scenario).rto.max.as_secs_f64();
+        let lossy = match p {
+            0.0 => None,
+            p => {
+                let path = LossyPath::new(rate_pps, delay_s, p, rto_max_s);
+                Some(path.map_err(NoModel::Number)?)
+            }
+        };
+        let kind = if lossy.is_some() { kind } else { LossKind::None };
+        Ok(Self { rate_pps, delay_s, loss, p, kind, lossy })
+    }
+
+    /// What the path delivers with each limit of its window that is of use and fits into
+    /// `packets`, by the Markov chain.
+    pub fn table(&self, packets: u32) -> Result<PathTable, OutOfRange> {
+        match &self.lossy {
+            None => PathTable::loss_free(self.rate_pps, self.delay_s, packets),
+            Some(path) => PathTable::markov(path, packets, self.kind.model()),
+        }
+    }
+
+    /// Least round trip of a full packet, s.
+    pub fn round_trip_s(&self) -> f64 {
+        self.delay_s + 1.0 / self.rate_pps
+    }
+}
+
+/// A full packet, bytes on the wire.
+pub(crate) fn packet_bytes(scenario: &Scenario) -> f64 {
+    let mtus = scenario.paths.iter().map(|path| path.mtu);
+    f64::from(mtus.chain([scenario.transfer.packet]).min().unwrap_or(scenario.transfer.packet))
+}
+
+/// Whole packets that the receive buffer takes.
+pub(crate) fn buffer_packets(scenario: &Scenario) -> u32 {
+    let config = engine_config::config(scenario);
+    let packets = config.receive_capacity() / u64::from(config.chunk_limit());
+    u32::try_from(packets).unwrap_or(u32::MAX)
+}
+
+fn kind(loss: &Loss, corrupt: f64) -> LossKind {
+    match loss {
+        Loss::None if corrupt == 0.0 => LossKind::None,
+        Loss::None | Loss::Bernoulli { .. } => LossKind::Independent,
+        Loss::Round { .. } => LossKind::Correlated,
+        Loss::GilbertElliott { .. } | Loss::Markov { .. } | Loss::Trace { .. } => LossKind::Bursts,
+    }
+}
+
+/// Share of the packets that is lost in the long run, and share of them that begins a loss: that is
+/// lost after one that was not. Where each packet is lost by itself both are the same; none for a
+/// list.
+fn loss_rates(loss: &Loss) -> Option<(f64, f64)> {
+    match loss {
+        Loss::None => Some((0.0, 0.0)),
+        Loss::Bernoulli { rate } | Loss::Round { rate } => Some((*rate, *rate)),
+        Loss::GilbertElliott { p, r, good, bad } => {
+            Some(chain_rates(&[vec![1.0 - p, *p], vec![*r, 1.0 - r]], &[*good, *bad]))
+        }
+        Loss::Markov { transitions, loss } => Some(chain_rates(transitions, loss)),
+        Loss::Trace { .. } => None,
+    }
+}
+
+/// The same for losses by states.
+fn chain_rates(transitions: &[Vec<f64>], loss: &[f64]) -> (f64, f64) {
+    let shares = stationary(transitions);
+    let mean = shares.iter().zip(loss).map(|(share, loss)| share * loss).sum();
+    let from = shares.iter().zip(loss).zip(transitions);
+    let begins = from.map(|((share, kept), row)| {
+        let next: f64 = row.iter().zip(loss).map(|(chance, loss)| chance * loss).sum();
+        share * (1.0 - kept) * next
+    });
+    (mean, begins.sum())
+}
+
+/// Shares of the states in the long run, from the first state on.
+fn stationary(transitions: &[Vec<f64>]) -> Vec<f64> {
+    const ENOUGH: f64 = 1e-14;
+    const STEPS: usize = 1_000_000;
+    let mut shares = vec![0.0; transitions.len()];
+    shares[0] = 1.0;
+    for _ in 0..STEPS {
+        // Half of the time it rests: then a chain that goes round in circles settles as well, in the
+        // same shares.
+        let mut next: Vec<f64> = shares.iter().map(|share| share / 2.0).collect();
+        for (share, row) in shares.iter().zip(transitions) {
+            next.iter_mut().zip(row).for_each(|(next, chance)| *next += share * chance / 2.0);
+        }
+        let moved: f64 = next.iter().zip(&shares).map(|(new, old)| (new - old).abs()).sum();
+        shares = next;
+        if moved < ENOUGH {
+            break;
+        }
+    }
+    shares
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(keys: &str) -> Result<ModelPath, NoModel> {
+        let text = format!("[[path]]\nname = 'a'\nrate = '12 Mbit/s'\nrtt = '40 ms'\n{keys}\n");
+        let scenario = Scenario::parse(&text, "test.toml").unwrap_or_else(|e| panic!("{e}"));
+        ModelPath::new(&scenario, &scenario.paths[0])
+    }
+
+    #[test]
+    fn each_loss_model_has_its_mean_and_its_kind() {
+        use LossKind::{Bursts, Correlated, Independent, None};
+        let in_turn = "transitions = [[0.0, 1.0], [1.0, 0.0]], loss = [0.0, 0.4]";
+        for (keys, loss, p, kind) in [
+            (String::new(), 0.0, 0.0, None),
+            ("loss = 0.0".into(), 0.0, 0.0, None),
+            ("loss = 0.01".into(), 0.01, 0.01, Independent),
+            ("corrupt = 0.02".into(), 0.02, 0.02, Independent),
+            ("loss = 0.5\ncorrupt = 0.5".into(), 0.75, 0.75, Independent),
+            ("loss = { model = 'round', rate = 0.003 }".into(), 0.003, 0.003, Correlated),
+            // A quarter of the time is bad, and each bad time one loss: 0.75 times 0.1.
+            (
+                "loss = { model = 'gilbert-elliott', p = 0.1, r = 0.3, bad = 1.0 }".into(),
+                0.25,
+                0.075,
+                Bursts,
+            ),
+            // Every second packet is good for sure: each loss begins one.
+            (format!("loss = {{ model = 'markov', {in_turn} }}"), 0.2, 0.2, Bursts),
+        ] {
+            let found = path(&keys).expect("a path that the models take");
+            assert!((found.loss - loss).abs() < 1e-9, "{keys}: {}", found.loss);
+            assert!((found.p - p).abs() < 1e-9, "{keys}: {}", found.p);
+            assert_eq!((found.kind, found.lossy.is_some()), (kind, loss > 0.0), "{keys}");
+        }
+    }
+
+    #[test]
+    fn a_list_of_losses_has_no_rate() {
+        let listed = path("loss = { model = 'trace', losses = [3, 5] }");
+        assert_eq!(listed.unwrap_err(), NoModel::ListedLosses);
+    }
+
+    #[test]
+    fn the_least_round_trip_is_that_of_the_physical_limit() {
+        // 40 ms, 1500 bytes there and 48 back.
+        let found = path("rate_down = '1 Mbit/s'").expect("a path").round_trip_s();
+        assert!((found - (0.040 + 0.001 + 0.000_384)).abs() < 1e-12, "{found}");
+    }
+}

@@ -1,0 +1,48 @@
+//! How far each throughput model can be trusted on a path.
+//!
+//! The bounds are those of the comparison with ns-2 in `docs/concepts/models.md`.
+
+use serde::Serialize;
+
+use crate::lossy::{LossKind, ModelPath};
+
+/// A word on the figure of each model.
+#[derive(Clone, Copy, Debug, Serialize, PartialEq, Eq)]
+pub struct Validity {
+    /// On the Markov chain.
+    pub markov: &'static str,
+    /// On the renewal model.
+    pub renewal: &'static str,
+    /// On PFTK.
+    pub pftk: &'static str,
+    /// On the formula of Mathis et al.
+    pub mathis: &'static str,
+}
+
+impl Validity {
+    pub(super) fn of(path: &ModelPath, has_renewal: bool) -> Self {
+        if path.kind == LossKind::None {
+            let word = "no loss: a window per round trip";
+            return Self { markov: word, renewal: word, pftk: word, mathis: word };
+        }
+        let markov = match path.p {
+            _ if path.kind == LossKind::Bursts => "takes a burst for one lost packet",
+            p if p <= 1e-3 => "holds: within 2 % of packets in simulation",
+            p if p <= 1e-2 => "up to 12 % too low at so much loss",
+            p if p <= 1e-1 => "up to 42 % too low at so much loss",
+            _ => "far too low at so much loss",
+        };
+        let renewal = match path.p {
+            _ if !has_renewal => "has no answer at so much loss",
+            p if p <= 1e-3 => "takes losses for correlated: up to 10 % too low",
+            _ => "takes losses for correlated: too low",
+        };
+        let mathis = if path.p <= 1e-2 {
+            "TCP without timeouts, cut at the window and the rate"
+        } else {
+            "TCP without timeouts: too much at so much loss"
+        };
+        let pftk = "TCP, what is sent: the lost packets are counted";
+        Self { markov, renewal, pftk, mathis }
+    }
+}

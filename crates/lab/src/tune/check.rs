@@ -1,0 +1,99 @@
+//! The limits in simulation, beside what window managers do without them.
+
+use ropewalk_scenario::{Scenario, WindowManager};
+use serde::Serialize;
+
+use super::Tuning;
+use crate::compare::{CompareOptions, Compared, Estimate, Variant, compare, estimate};
+
+/// How to check.
+#[derive(Clone, Copy, Debug)]
+pub struct CheckOptions {
+    /// Runs of each window manager, with seeds that follow each other. At least 1.
+    pub seeds: u64,
+    /// Threads; the results do not depend on it. At least 1.
+    pub threads: usize,
+}
+
+/// What came of it.
+#[derive(Clone, Debug, Serialize, PartialEq)]
+pub struct Check {
+    /// Runs of each.
+    pub seeds: u64,
+    /// The goodput that the models promise with the limits, bit/s of user data.
+    pub predicted_goodput_bps: f64,
+    /// Goodput with the limits; null if every run failed.
+    pub simulated_bps: Option<Estimate>,
+    /// Each window manager; the last one has the limits.
+    pub managers: Vec<Checked>,
+}
+
+/// One window manager.
+#[derive(Clone, Debug, Serialize, PartialEq)]
+pub struct Checked {
+    /// Its name.
+    pub window_manager: &'static str,
+    /// Goodput, bit/s of user data; null if a run failed.
+    pub goodput_bps: Option<Estimate>,
+    /// Goodput over that without a window manager, seed by seed.
+    pub gain: Option<Estimate>,
+    /// Why a run failed.
+    pub error: Option<String>,
+}
+
+/// The first one is what the others are measured by.
+const MANAGERS: [(&str, WindowManager); 3] = [
+    ("none", WindowManager::None),
+    ("dynamic", WindowManager::Dynamic),
+    ("static", WindowManager::Static),
+];
+
+/// Simulates the scenario without window manager, with dynamic management and with the limits.
+/// `told` hears, from any thread, which share of all this is over, 0 to 1.
+pub fn check(
+    scenario: &Scenario,
+    tuning: &Tuning,
+    options: &CheckOptions,
+    told: &(dyn Fn(f64) + Sync),
+) -> Check {
+    let tuned = tuning.applied_to(scenario);
+    let variant = |(label, manager): &(&str, WindowManager)| {
+        let mut scenario = tuned.clone();
+        scenario.transfer.window_manager = *manager;
+        Variant { label: (*label).to_owned(), scenario }
+    };
+    let variants: Vec<Variant> = MANAGERS.iter().map(variant).collect();
+    let options = CompareOptions {
+        seeds: options.seeds,
+        threads: options.threads,
+        series: false,
+        sequence: None,
+        single_paths: false,
+    };
+    let runs = compare(&variants, &options, told);
+    let groups: Vec<&[Compared]> = runs.chunks(options.seeds as usize).collect();
+    let managers: Vec<Checked> = MANAGERS
+        .iter()
+        .zip(&groups)
+        .map(|((name, _), group)| checked(name, group, groups[0]))
+        .collect();
+    Check {
+        seeds: options.seeds,
+        predicted_goodput_bps: tuning.predicted_bps * tuning.payload_share,
+        simulated_bps: managers.last().and_then(|last| last.goodput_bps),
+        managers,
+    }
+}
+
+fn checked(name: &'static str, runs: &[Compared], plain: &[Compared]) -> Checked {
+    let goodput = |run: &Compared| run.outcome.as_ref().ok().map(|run| run.result.goodput_bps);
+    let all: Option<Vec<f64>> = runs.iter().map(goodput).collect();
+    let gains: Option<Vec<f64>> =
+        runs.iter().zip(plain).map(|(run, plain)| Some(goodput(run)? / goodput(plain)?)).collect();
+    Checked {
+        window_manager: name,
+        goodput_bps: all.and_then(|values| estimate(&values)),
+        gain: gains.and_then(|values| estimate(&values)),
+        error: runs.iter().find_map(|run| run.outcome.as_ref().err().map(ToString::to_string)),
+    }
+}

@@ -1,0 +1,109 @@
+//! What cannot be tuned, and what to do instead.
+
+use core::fmt;
+
+use ropewalk_models::OutOfRange;
+use ropewalk_models::optimise::OptimiseError;
+
+/// Why there are no limits for a scenario.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TuneError {
+    /// There is nothing to share out.
+    OnePath {
+        /// Name of the path.
+        path: String,
+    },
+    /// Plain SCTP sends on one path at a time.
+    OneAtATime,
+    /// Paths over shared links, whose part of the link is not known.
+    SharedLinks {
+        /// Names of the paths.
+        paths: Vec<String>,
+    },
+    /// Several associations share every path.
+    SharedPaths {
+        /// How many.
+        associations: u32,
+    },
+    /// Losses that are a list of packets.
+    ListedLosses {
+        /// Name of the path.
+        path: String,
+    },
+    /// A number that the models do not take.
+    Number {
+        /// Name of the path.
+        path: String,
+        /// Which one.
+        error: OutOfRange,
+    },
+    /// So many packets that the answer would take minutes.
+    TooLarge {
+        /// Packets of all windows that are of use.
+        packets: u64,
+    },
+    /// There is no allocation.
+    Optimise(OptimiseError),
+}
+
+impl TuneError {
+    /// What can be done.
+    pub const fn help(&self) -> &'static str {
+        match self {
+            Self::OnePath { .. } => "one path takes the whole buffer; add a second [[path]]",
+            Self::OneAtATime => "set transfer.protocol = \"cmt-sctp\"",
+            Self::SharedLinks { .. } => {
+                "take `via` away and give each path the rate that it has for itself, or compare \
+                 limits by simulation: ropewalk compare --vary"
+            }
+            Self::SharedPaths { .. } => {
+                "set world.associations = 1, and each path's rate to its share"
+            }
+            Self::ListedLosses { .. } => "give a rate instead, such as loss = 1e-3",
+            Self::Number { .. } => "change the rate, the delay or the loss of this path",
+            Self::TooLarge { .. } => "a smaller packet count is needed: lower rate or round trip",
+            Self::Optimise(_) => "enlarge transfer.receive_buffer",
+        }
+    }
+}
+
+impl fmt::Display for TuneError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::OnePath { path } => {
+                write!(
+                    f,
+                    "`{path}` is the only path: its window has to share the buffer with nobody"
+                )
+            }
+            Self::OneAtATime => f.write_str(
+                "transfer.protocol = \"sctp\" sends on one path at a time: nothing to share out",
+            ),
+            Self::SharedLinks { paths } => write!(
+                f,
+                "paths over shared links cannot be tuned ({}): no model knows their part of the link",
+                paths.join(", ")
+            ),
+            Self::SharedPaths { associations } => write!(
+                f,
+                "{associations} associations share each path: no model knows the part of one"
+            ),
+            Self::ListedLosses { path } => {
+                write!(f, "path `{path}` loses a list of packets, which has no rate")
+            }
+            Self::Number { path, error } => write!(f, "path `{path}`: {error}"),
+            Self::TooLarge { packets } => {
+                write!(f, "windows of {packets} packets together are too many to search through")
+            }
+            Self::Optimise(error) => error.fmt(f),
+        }
+    }
+}
+
+impl core::error::Error for TuneError {}
+
+impl From<OptimiseError> for TuneError {
+    fn from(error: OptimiseError) -> Self {
+        Self::Optimise(error)
+    }
+}

@@ -1,0 +1,227 @@
+//! Which window limit each path should have, and how much receive buffer is enough.
+//!
+//! Static congestion window management (Wallace and Shami 2014, Section 5.2): the limits that
+//! maximise what the models promise for all paths together within one receive buffer. Each path is
+//! taken as it is at the start; its losses are those of the scenario.
+
+mod check;
+mod error;
+mod paths;
+mod write;
+
+pub use check::{Check, CheckOptions, Checked, check};
+pub use error::TuneError;
+pub use write::{WriteError, tuned_text};
+
+use ropewalk_models::optimise::{Members, OptimiseError, PathTable, allocate, least_buffer};
+use ropewalk_scenario::{Scenario, WindowManager};
+use serde::Serialize;
+
+use crate::engine_config;
+use crate::lossy::{LossKind, ModelPath, buffer_packets, packet_bytes};
+
+/// Limits for the windows of a scenario, `ropewalk.tune/1`. Throughputs are bit/s on the wire.
+#[derive(Clone, Debug, Serialize, PartialEq)]
+pub struct Tuning {
+    /// `ropewalk.tune/1`.
+    pub schema: &'static str,
+    /// The receive buffer of the scenario, bytes.
+    pub receive_buffer_bytes: u64,
+    /// Full packets that it takes.
+    pub buffer_packets: u32,
+    /// A full packet on the wire, bytes.
+    pub packet_bytes: f64,
+    /// Share of a full packet that is user data: throughput times this is goodput.
+    pub payload_share: f64,
+    /// The best limit of each path's window, packets; each at least 1.
+    pub limits_packets: Vec<u32>,
+    /// What the models promise with them.
+    pub predicted_bps: f64,
+    /// The same when each path gets an equal part of the buffer.
+    pub equal_split: Split,
+    /// The best limits if a path may be left out.
+    pub paying: Split,
+    /// What the paths would deliver if each had the whole buffer for itself, which no transfer has.
+    pub unlimited_bps: f64,
+    /// Sum of the rates.
+    pub rates_bps: f64,
+    /// Each path.
+    pub paths: Vec<TunedPath>,
+    /// The least receive buffer for a share of the rates, if that was asked for.
+    pub reach: Option<Reach>,
+    /// What the models leave out of this scenario.
+    pub notes: Vec<String>,
+}
+
+/// Limits and what they promise.
+#[derive(Clone, Debug, Serialize, PartialEq)]
+pub struct Split {
+    /// Limit of each path's window, packets; 0 leaves the path out.
+    pub limits_packets: Vec<u32>,
+    /// What the models promise, bit/s on the wire.
+    pub predicted_bps: f64,
+}
+
+/// One path.
+#[derive(Clone, Debug, Serialize, PartialEq)]
+pub struct TunedPath {
+    /// Name.
+    pub name: String,
+    /// Rate, bit/s.
+    pub rate_bps: f64,
+    /// Least round trip of a full packet, s.
+    pub round_trip_s: f64,
+    /// Share of packets that is lost.
+    pub loss: f64,
+    /// What the models take for the probability of a loss: with bursts, that one begins.
+    pub p: f64,
+    /// How packets are lost.
+    pub loss_kind: LossKind,
+    /// The largest window that is of use: rate times round trip and a packet (Eq 58).
+    pub useful_packets: u32,
+    /// The best limit of its window, packets.
+    pub limit_packets: u32,
+    /// What it delivers with that, bit/s on the wire.
+    pub predicted_bps: f64,
+    /// Whether it is worth its part of the buffer.
+    pub pays: bool,
+}
+
+/// How much receive buffer a share of the rates takes.
+#[derive(Clone, Debug, Serialize, PartialEq)]
+pub struct Reach {
+    /// Share of the sum of the rates that is asked for.
+    pub share: f64,
+    /// The largest share that any buffer reaches.
+    pub most_share: f64,
+    /// The least receive buffer, and what it gives; null if none is enough.
+    pub least: Option<LeastReceiveBuffer>,
+}
+
+/// The least receive buffer that is enough.
+#[derive(Clone, Debug, Serialize, PartialEq)]
+pub struct LeastReceiveBuffer {
+    /// What to write as `transfer.receive_buffer`, bytes.
+    pub receive_buffer_bytes: u64,
+    /// Full packets that it takes.
+    pub packets: u32,
+    /// The best limits with it, packets.
+    pub limits_packets: Vec<u32>,
+    /// What they promise, bit/s on the wire.
+    pub predicted_bps: f64,
+}
+
+/// Finds the best limits; with `reach`, a share above 0 and up to 1, also the least receive buffer
+/// that delivers this share of the sum of the rates.
+///
+/// # Errors
+/// What the models cannot tell apart or take: [`TuneError`].
+pub fn tune(scenario: &Scenario, reach: Option<f64>) -> Result<Tuning, TuneError> {
+    let paths = paths::model_paths(scenario)?;
+    let tables = paths::tables(scenario, &paths)?;
+    let packets = buffer_packets(scenario);
+    let best = allocate(&tables, packets, Members::All)?;
+    let paying = allocate(&tables, packets, Members::Paying)?;
+    let equal = vec![packets / tables.len() as u32; tables.len()];
+    let whole = vec![packets; tables.len()];
+    let bps = 8.0 * packet_bytes(scenario);
+    let split = |limits: Vec<u32>| Split {
+        predicted_bps: bps * total_pps(&tables, &limits),
+        limits_packets: limits,
+    };
+    let rates_pps: f64 = paths.iter().map(|path| path.rate_pps).sum();
+    let reach = reach.map(|share| reached(scenario, &tables, share, rates_pps)).transpose()?;
+    let config = engine_config::config(scenario);
+    let payload = config.chunk_limit() - paths::DATA_HEADER;
+    let paying = pays(
+        best.throughput_pps,
+        paying.throughput_pps,
+        &best.limits_packets,
+        paying.limits_packets,
+    );
+    Ok(Tuning {
+        schema: "ropewalk.tune/1",
+        receive_buffer_bytes: scenario.transfer.receive_buffer,
+        buffer_packets: packets,
+        packet_bytes: packet_bytes(scenario),
+        payload_share: f64::from(payload) / packet_bytes(scenario),
+        predicted_bps: bps * best.throughput_pps,
+        equal_split: split(equal),
+        unlimited_bps: bps * total_pps(&tables, &whole),
+        rates_bps: bps * rates_pps,
+        paths: tuned_paths(scenario, &paths, &tables, &best.limits_packets, &paying),
+        limits_packets: best.limits_packets,
+        paying: split(paying),
+        reach,
+        notes: paths::notes(scenario, &paths),
+    })
+}
+
+/// Who takes part if paths may be left out: all, unless leaving one out brings more than rounding.
+fn pays(all_pps: f64, paying_pps: f64, all: &[u32], paying: Vec<u32>) -> Vec<u32> {
+    if paying_pps > all_pps * (1.0 + 1e-9) { paying } else { all.to_vec() }
+}
+
+fn total_pps(tables: &[PathTable], limits: &[u32]) -> f64 {
+    tables.iter().zip(limits).map(|(table, limit)| table.throughput_pps(*limit)).sum()
+}
+
+fn tuned_paths(
+    scenario: &Scenario,
+    paths: &[ModelPath],
+    tables: &[PathTable],
+    limits: &[u32],
+    paying: &[u32],
+) -> Vec<TunedPath> {
+    let bps = 8.0 * packet_bytes(scenario);
+    let one = |(i, path): (usize, &ModelPath)| TunedPath {
+        name: scenario.paths[i].name.clone(),
+        rate_bps: bps * path.rate_pps,
+        round_trip_s: path.round_trip_s(),
+        loss: path.loss,
+        p: path.p,
+        loss_kind: path.kind,
+        useful_packets: tables[i].limit_packets(),
+        limit_packets: limits[i],
+        predicted_bps: bps * tables[i].throughput_pps(limits[i]),
+        pays: paying[i] > 0,
+    };
+    paths.iter().enumerate().map(one).collect()
+}
+
+fn reached(
+    scenario: &Scenario,
+    tables: &[PathTable],
+    share: f64,
+    rates_pps: f64,
+) -> Result<Reach, TuneError> {
+    let most: f64 = tables.iter().map(PathTable::most_pps).sum();
+    // The whole of the rates must not be missed by the last bit of their sum.
+    let target = share * rates_pps * (1.0 - 1e-12);
+    let least = match least_buffer(tables, target, Members::All) {
+        Ok(found) => Some(LeastReceiveBuffer {
+            receive_buffer_bytes: paths::bytes_for(scenario, found.packets),
+            packets: found.packets,
+            predicted_bps: 8.0 * packet_bytes(scenario) * found.allocation.throughput_pps,
+            limits_packets: found.allocation.limits_packets,
+        }),
+        Err(OptimiseError::OutOfReach { .. }) => None,
+        Err(error) => return Err(error.into()),
+    };
+    Ok(Reach { share, most_share: most / rates_pps, least })
+}
+
+impl Tuning {
+    /// The scenario with these limits in force.
+    pub fn applied_to(&self, scenario: &Scenario) -> Scenario {
+        let mut tuned = scenario.clone();
+        tuned.transfer.window_manager = WindowManager::Static;
+        for (path, limit) in tuned.paths.iter_mut().zip(&self.limits_packets) {
+            path.window_limit = Some(*limit);
+        }
+        tuned
+    }
+}
+
+#[cfg(test)]
+mod tests;
