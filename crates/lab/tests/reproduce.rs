@@ -70,6 +70,29 @@ fn least_buffers_are_exact() {
 }
 
 #[test]
+fn one_path_delivers_what_ns_2_delivers_at_every_loss() {
+    let rows: Vec<&Row> = rows_of("wallace2014", "ns2").collect();
+    assert_eq!(rows.len(), 7);
+    for row in rows {
+        let (ours, peer) = (number(row.simulated_value.as_ref()), number(row.peer_value.as_ref()));
+        assert!((ours / peer - 1.0).abs() < 0.05 && row.verdict == Verdict::Agrees, "{row:?}");
+    }
+}
+
+#[test]
+fn static_windows_gain_where_the_paper_says_and_lose_where_it_says() {
+    for (item, case, least, most) in [
+        ("figure-10", "best, our aim", 0.08, 0.20),
+        ("figure-12", "d_2 = 20 ms", 0.0, 0.08),
+        ("figure-12", "d_2 at least 80 ms, p_1 below 1e-3", -0.08, 0.0),
+    ] {
+        let row = rows_of("wallace2014", item).find(|row| row.case == case).unwrap();
+        let gain = number(row.simulated_value.as_ref());
+        assert!(least < gain && gain < most && row.verdict == Verdict::ClaimHolds, "{row:?}");
+    }
+}
+
+#[test]
 fn a_row_is_named_by_item_case_and_quantity_alone() {
     let mut seen = BTreeSet::new();
     for row in &everything().rows {

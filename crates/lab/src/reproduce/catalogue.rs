@@ -23,7 +23,7 @@ const fn item(paper: &'static str, name: &'static str, title: &'static str) -> I
 }
 
 /// Everything, in the order in which reports show it.
-pub const ITEMS: [Item; 19] = [
+pub const ITEMS: [Item; 30] = [
     item("slides2013", "tmaxblock", "maximum blocking time: model, simulation, ns-2"),
     item("slides2013", "cases", "delay-aware against round robin on three pairs of paths"),
     item("kuhn2014", "receive-buffer-min", "least receive buffer that never blocks (Eq 3)"),
@@ -40,6 +40,17 @@ pub const ITEMS: [Item; 19] = [
     item("sarwar2013", "figures-5-6", "Figures 5 and 6: goodput and occupancy in the slot model"),
     item("sarwar2013", "figures-7-8", "Figures 7 and 8: wrong delays in the slot model"),
     item("sarwar2013", "long-run", "a minute on the same paths in the packet engine"),
+    item("wallace2014", "figure-5", "Figure 5: both models against packets, loss varied"),
+    item("wallace2014", "figure-6", "Figure 6: the same, rate varied"),
+    item("wallace2014", "figure-7", "Figure 7: the same, delay varied"),
+    item("wallace2014", "figure-8", "Figure 8: the same, receive buffer varied"),
+    item("wallace2014", "ns2", "the points of Figure 5 against ns-2"),
+    item("wallace2014", "figure-9", "Figure 9: static against dynamic windows, b_2 varied"),
+    item("wallace2014", "figure-10", "Figure 10: the same, receive buffer varied"),
+    item("wallace2014", "figure-11", "Figure 11: the same, p_2 varied"),
+    item("wallace2014", "figure-12", "Figure 12: the same, d_2 varied"),
+    item("wallace2014", "figure-13", "Figure 13: the heuristic's throughput"),
+    item("wallace2014", "figure-14", "Figure 14: the heuristic's search"),
     item("ns2", "sarwar", "round robin against ns-2: buffers of 10 to 100 packets"),
     item("ns2", "kuhn", "round robin against ns-2: six cases, two queues"),
     item("ns2", "blocking", "round robin against ns-2: blocking times"),

@@ -25,7 +25,7 @@ macro_rules! files {
 }
 
 /// Every folder, in the order in which reports show them.
-pub const FOLDERS: [Folder; 4] = [
+pub const FOLDERS: [Folder; 5] = [
     Folder {
         name: "slides2013",
         path: "slides2013",
@@ -78,6 +78,18 @@ pub const FOLDERS: [Folder; 4] = [
             "reasons.toml",
             "table1.csv",
             "table2.csv",
+        ),
+    },
+    Folder {
+        name: "wallace2014",
+        path: "wallace2014",
+        files: files!(
+            "wallace2014",
+            "expected.toml",
+            "ns2.csv",
+            "one-path.toml",
+            "reasons.toml",
+            "two-paths.toml",
         ),
     },
     Folder {

@@ -80,6 +80,13 @@ pub struct Entry {
     pub table: Option<String>,
     /// The claim is about this share of the reference.
     pub share: Option<f64>,
+    /// Which of many points decides.
+    pub pick: Option<Pick>,
+    /// Curves of the figure that it is about; all if empty.
+    #[serde(default)]
+    pub curves: Vec<String>,
+    /// Losses that it is about, from and to; all if left out.
+    pub loss_range: Option<[f64; 2]>,
     /// Instant in the slot model, ms.
     pub at_ms: Option<u64>,
     /// Which path's delay is believed wrongly.
@@ -139,6 +146,20 @@ pub enum Relation {
     ReductionBest,
     /// No value of a series is above the one before it.
     NotRising,
+}
+
+/// Which of many points decides a claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Pick {
+    /// The largest.
+    Best,
+    /// The smallest.
+    Least,
+    /// The one furthest from zero.
+    Widest,
+    /// None: their mean.
+    Mean,
 }
 
 /// How far off still agrees.

@@ -5,12 +5,15 @@ use ropewalk_scenario::SchedulerName;
 use super::expected::{Entry, Expected, Kind, Relation, Source};
 use super::plan::{RunKey, Runs};
 use super::row::{Row, Value, Verdict};
-use super::{quantity, slot, text};
+use super::{quantity, slot, text, wallace};
 
 /// The simulations that a statement takes.
 pub fn keys(paper: &str, entry: &Entry) -> Vec<RunKey> {
     if !entry.by.contains(&Source::Simulation) {
         return Vec::new();
+    }
+    if paper == wallace::PAPER {
+        return wallace::keys(&entry.group);
     }
     let schedulers = [&entry.subject, &entry.against].into_iter().flatten();
     let schedulers: Vec<&String> = schedulers.filter(|name| is_scheduler(name)).collect();
@@ -21,6 +24,7 @@ pub fn keys(paper: &str, entry: &Entry) -> Vec<RunKey> {
 /// Judges one statement. A table yields a row for each of its own.
 pub fn judge(expected: &Expected, entry: &Entry, runs: &Runs) -> Vec<Row> {
     let judged = match entry.kind {
+        _ if expected.paper == wallace::PAPER => wallace::judge(expected, entry, runs),
         Kind::Table => slot::table(expected, entry),
         Kind::Value => value(expected, entry).map(|row| vec![row]),
         Kind::Claim => claim(expected, entry, runs).map(|row| vec![row]),

@@ -24,6 +24,7 @@ mod quantity;
 mod row;
 mod slot;
 pub mod text;
+mod wallace;
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -4,6 +4,7 @@ mod kuhn;
 mod peers;
 mod sarwar;
 mod slides;
+mod wallace;
 
 use super::catalogue::Item;
 use super::expected::Expected;
@@ -41,6 +42,7 @@ pub fn figures(item: Item, material: Material<'_>) -> Result<Vec<Figure>, String
         ("sarwar2013", "figures-1-2") => sarwar::packets(material),
         ("sarwar2013", "figures-5-6") => sarwar::slot(material),
         ("sarwar2013", "figures-7-8") => sarwar::errors(material),
+        ("wallace2014", name) => wallace::figures(name, material),
         ("ns2", name) => peers::figures(name, material),
         _ => Ok(Vec::new()),
     }
