@@ -1,7 +1,7 @@
 //! `ropewalk predict`: what the closed forms say, without a run.
 
 use clap::Args;
-use ropewalk_lab::predict::{Prediction, Throughput, Validity, predict};
+use ropewalk_lab::predict::{PathPrediction, Prediction, Throughput, Validity, predict};
 use ropewalk_scenario::Scenario;
 
 use crate::args::ScenarioArgs;
@@ -124,9 +124,12 @@ fn throughput(prediction: &Prediction) -> String {
     table.text(width())
 }
 
+/// The word on one model.
+type WordOf = fn(&Validity) -> &'static str;
+
 /// How far each model can be trusted, on which paths.
 fn validity(prediction: &Prediction) -> String {
-    let models: [(&str, fn(&Validity) -> &'static str); 4] = [
+    let models: [(&str, WordOf); 4] = [
         ("Markov", |words| words.markov),
         ("renewal", |words| words.renewal),
         ("PFTK", |words| words.pftk),
@@ -153,7 +156,8 @@ fn validity(prediction: &Prediction) -> String {
     for (name, of) in models {
         line(name, &|words| (!lossless(words)).then_some(of(words)));
     }
-    if !text.is_empty() && prediction.paths.len() > 1 {
+    let lossy = |path: &PathPrediction| path.throughput.validity.is_some_and(|w| !lossless(&w));
+    if prediction.paths.len() > 1 && prediction.paths.iter().any(lossy) {
         let split = "the best split of the receive buffer by each model; renewal and PFTK promise more \
                      with a window that just fills a path than with a larger one";
         text += &wrapped(&format!("{:<13}", "bundle"), split, width());
