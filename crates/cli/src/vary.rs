@@ -1,5 +1,7 @@
 //! `--vary key=v1,v2`: a list of values for one key.
 
+use ropewalk_lab::sweep::split_list;
+
 use crate::failure::Failure;
 
 /// A key and its values.
@@ -44,26 +46,6 @@ impl Vary {
 
 fn unquoted(value: &str) -> &str {
     value.trim_matches(['"', '\''])
-}
-
-fn split_list(list: &str) -> Vec<&str> {
-    let (mut pieces, mut start, mut depth, mut quote) = (Vec::new(), 0, 0_i32, None);
-    for (at, c) in list.char_indices() {
-        match (quote, c) {
-            (Some(open), _) if c == open => quote = None,
-            (Some(_), _) => {}
-            (None, '"' | '\'') => quote = Some(c),
-            (None, '[' | '{') => depth += 1,
-            (None, ']' | '}') => depth -= 1,
-            (None, ',') if depth == 0 => {
-                pieces.push(list[start..at].trim());
-                start = at + 1;
-            }
-            _ => {}
-        }
-    }
-    pieces.push(list[start..].trim());
-    pieces
 }
 
 #[cfg(test)]

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray, UInt64Array};
+use arrow_array::{ArrayRef, RecordBatch, StringArray};
 use arrow_schema::{ArrowError, DataType, Field, Metadata, Schema};
 
+use super::columns::Columns;
 use crate::series::Series;
 
 /// The schema's name in the table's metadata.
@@ -34,18 +35,17 @@ pub fn series_to_record_batch(
     origin: &SeriesOrigin,
 ) -> Result<RecordBatch, ArrowError> {
     let mut columns = Columns::default();
-    columns.floats("time_s", &series.time_s);
-    columns.floats("goodput_bps", &series.goodput_bps);
-    columns.counts("delivered_bytes", &series.delivered_bytes);
-    columns.counts("receive_buffer_bytes", &series.receive_buffer_bytes);
-    columns.counts("receive_window_bytes", &series.receive_window_bytes);
+    columns.floats("time_s", series.time_s.iter().copied());
+    columns.floats("goodput_bps", series.goodput_bps.iter().copied());
+    columns.counts("delivered_bytes", series.delivered_bytes.iter().copied());
+    columns.counts("receive_buffer_bytes", series.receive_buffer_bytes.iter().copied());
+    columns.counts("receive_window_bytes", series.receive_window_bytes.iter().copied());
     for path in &series.paths {
         let name = |key: &str| format!("{}.{key}", path.name);
-        columns.floats(name("throughput_bps"), &path.throughput_bps);
-        columns.counts(name("cwnd_bytes"), &path.cwnd_bytes);
-        columns.counts(name("in_flight_bytes"), &path.in_flight_bytes);
-        let srtt = Float64Array::from(path.srtt_s.clone());
-        columns.add(name("srtt_s"), Arc::new(srtt), true);
+        columns.floats(name("throughput_bps"), path.throughput_bps.iter().copied());
+        columns.counts(name("cwnd_bytes"), path.cwnd_bytes.iter().copied());
+        columns.counts(name("in_flight_bytes"), path.in_flight_bytes.iter().copied());
+        columns.floats_or_null(name("srtt_s"), path.srtt_s.iter().copied());
     }
     let metadata = [
         ("schema", SCHEMA),
@@ -53,8 +53,7 @@ pub fn series_to_record_batch(
         ("seed", origin.seed.as_str()),
         ("version", origin.version.as_str()),
     ];
-    let schema = Schema::new(columns.fields).with_metadata(Metadata::from(metadata));
-    RecordBatch::try_new(Arc::new(schema), columns.arrays)
+    columns.into_batch(Metadata::from(metadata))
 }
 
 /// A table per run, all of one schema: a column `run` with its label, then the columns of
@@ -88,25 +87,4 @@ pub fn labelled(runs: &[(&str, &Series, SeriesOrigin)]) -> Result<Vec<RecordBatc
         RecordBatch::try_new(Arc::clone(&schema), columns)
     };
     tables.iter().zip(runs).map(with_label).collect()
-}
-
-#[derive(Default)]
-struct Columns {
-    fields: Vec<Field>,
-    arrays: Vec<ArrayRef>,
-}
-
-impl Columns {
-    fn add(&mut self, name: String, array: ArrayRef, nullable: bool) {
-        self.fields.push(Field::new(name, array.data_type().clone(), nullable));
-        self.arrays.push(array);
-    }
-
-    fn floats(&mut self, name: impl Into<String>, values: &[f64]) {
-        self.add(name.into(), Arc::new(Float64Array::from(values.to_vec())), false);
-    }
-
-    fn counts(&mut self, name: impl Into<String>, values: &[u64]) {
-        self.add(name.into(), Arc::new(UInt64Array::from(values.to_vec())), false);
-    }
 }

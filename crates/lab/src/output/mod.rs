@@ -2,6 +2,7 @@
 
 mod atomic;
 mod batch;
+mod columns;
 mod csv;
 
 use core::fmt;
@@ -19,6 +20,7 @@ use parquet::file::properties::WriterProperties;
 
 pub use atomic::write_atomically;
 pub use batch::{SeriesOrigin, series_to_record_batch};
+pub(crate) use columns::Columns;
 
 use crate::series::Series;
 

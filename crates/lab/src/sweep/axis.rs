@@ -83,8 +83,9 @@ impl Axis {
     }
 }
 
-/// The items of a list. A comma inside of brackets or quotes separates nothing.
-fn split_list(list: &str) -> Vec<&str> {
+/// The items of a list, without the space around them. A comma inside of brackets or quotes separates
+/// nothing.
+pub fn split_list(list: &str) -> Vec<&str> {
     let (mut pieces, mut start, mut depth, mut quote) = (Vec::new(), 0, 0_i32, None);
     for (at, c) in list.char_indices() {
         match (quote, c) {
@@ -94,13 +95,13 @@ fn split_list(list: &str) -> Vec<&str> {
             (None, '[' | '{') => depth += 1,
             (None, ']' | '}') => depth -= 1,
             (None, ',') if depth == 0 => {
-                pieces.push(&list[start..at]);
+                pieces.push(list[start..at].trim());
                 start = at + 1;
             }
             _ => {}
         }
     }
-    pieces.push(&list[start..]);
+    pieces.push(list[start..].trim());
     pieces
 }
 

@@ -37,7 +37,7 @@ mod value;
 mod work;
 
 pub use arrow_array::RecordBatch;
-pub use axis::Axis;
+pub use axis::{Axis, split_list};
 pub use error::SweepError;
 pub use file::{check_out, read, write};
 pub use grid::{Grid, POINTS_MAX, RUNS_MAX, SEEDS_MAX, Source};

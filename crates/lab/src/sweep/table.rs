@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, BooleanArray, Float64Array, RecordBatch, StringArray, UInt64Array};
-use arrow_schema::{ArrowError, Field, Metadata, Schema};
+use arrow_array::{BooleanArray, Float64Array, RecordBatch, StringArray};
+use arrow_schema::{ArrowError, Metadata};
 
 use super::axis::Axis;
 use super::plan::Plan;
 use super::row::{FIGURES, PointRow};
 use super::shard::Shard;
 use super::value::{Value, unquoted};
+use crate::output::Columns;
 
 /// The schema's name in the table's metadata.
 pub const SCHEMA: &str = "ropewalk.sweep/1";
@@ -42,14 +43,13 @@ pub fn to_record_batch(
     columns.counts("failed", rows.iter().map(|row| row.failed));
     for (number, figure) in FIGURES.iter().enumerate() {
         let mean = rows.iter().map(|row| row.figures[number].map(|(mean, _)| mean));
-        columns.floats(figure.name.to_owned(), mean.collect(), true);
+        columns.floats_or_null(figure.name, mean);
         let half = rows.iter().map(|row| row.figures[number].and_then(|(_, half)| half));
-        columns.floats(format!("{}_half_width", figure.name), half.collect(), true);
+        columns.floats_or_null(format!("{}_half_width", figure.name), half);
     }
     let errors: Vec<Option<&str>> = rows.iter().map(|row| row.error.as_deref()).collect();
-    columns.add("error".to_owned(), Arc::new(StringArray::from(errors)), true);
-    let schema = Schema::new(columns.fields).with_metadata(metadata(plan, shard));
-    RecordBatch::try_new(Arc::new(schema), columns.arrays)
+    columns.add("error", Arc::new(StringArray::from(errors)), true);
+    columns.into_batch(metadata(plan, shard))
 }
 
 fn metadata(plan: &Plan, shard: Option<Shard>) -> Metadata {
@@ -73,26 +73,7 @@ fn metadata(plan: &Plan, shard: Option<Shard>) -> Metadata {
     metadata
 }
 
-#[derive(Default)]
-struct Columns {
-    fields: Vec<Field>,
-    arrays: Vec<ArrayRef>,
-}
-
 impl Columns {
-    fn add(&mut self, name: String, array: ArrayRef, nullable: bool) {
-        self.fields.push(Field::new(name, array.data_type().clone(), nullable));
-        self.arrays.push(array);
-    }
-
-    fn counts(&mut self, name: &str, values: impl Iterator<Item = u64>) {
-        self.add(name.to_owned(), Arc::new(values.collect::<UInt64Array>()), false);
-    }
-
-    fn floats(&mut self, name: String, values: Vec<Option<f64>>, nullable: bool) {
-        self.add(name, Arc::new(Float64Array::from(values)), nullable);
-    }
-
     /// A varied key. Its type follows from all values of the axis, so that shards agree on it.
     fn axis(&mut self, axis: &Axis, values: &[&Value]) {
         let (key, all) = (axis.key(), axis.values());
@@ -109,10 +90,12 @@ impl Columns {
                 if uniform && all.iter().all(is_count) =>
             {
                 let counts = numbers().map(|number| number.unwrap_or(0.0) as u64);
-                self.add(name, Arc::new(counts.collect::<UInt64Array>()), false);
+                self.counts(name, counts);
             }
             Value::Text(_) | Value::Flag(_) => self.texts(name, values),
-            _ if uniform => self.floats(name, numbers().collect(), false),
+            _ if uniform => {
+                self.add(name, Arc::new(numbers().collect::<Float64Array>()), false);
+            }
             _ => self.texts(name, values),
         }
     }
