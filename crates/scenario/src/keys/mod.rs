@@ -5,6 +5,7 @@ mod path;
 mod rest;
 mod scheduler;
 mod sctp;
+mod tcp;
 mod transfer;
 
 pub(crate) use rest::ROOT;

@@ -5,12 +5,13 @@ mod cross;
 mod link;
 mod scheduler;
 mod sctp;
+mod tcp;
 mod trace;
 
 pub use choices::{
-    Choice, CwndUpdate, ForwardDelay, Named, Preset, Protocol, Quota, Recovery, Retransmission,
-    SackCount, ScheduleWindows, SchedulerName, Side, Weights, WhenBlocked, WindowManager,
-    WindowUnit,
+    Choice, CwndUpdate, ForwardDelay, Named, Preset, Protocol, Quota, Recovery, Reinjection,
+    Reordering, Retransmission, SackCount, ScheduleWindows, SchedulerName, Side, SubflowAck,
+    Weights, WhenBlocked, WindowManager, WindowUnit,
 };
 pub use cross::{Cross, CrossKind, Target};
 pub use link::{
@@ -19,6 +20,7 @@ pub use link::{
 };
 pub use scheduler::SchedulerOptions;
 pub use sctp::{InitialSsthresh, InitialWindow, SctpOptions};
+pub use tcp::TcpOptions;
 pub use trace::Trace;
 pub(crate) use trace::numbered_lines;
 
@@ -33,6 +35,8 @@ pub struct Scenario {
     pub scheduler: SchedulerOptions,
     /// `[sctp]`: departures from the preset.
     pub sctp: SctpOptions,
+    /// `[tcp]`: departures from the preset.
+    pub tcp: TcpOptions,
     /// `[[path]]`, at least one; the position is the path's number.
     pub paths: Vec<Path>,
     /// `[[link]]`: links that several paths share.
@@ -62,7 +66,7 @@ pub struct Transfer {
     pub receive_buffer: u64,
     /// A full packet in bytes on the wire, headers included.
     pub packet: u32,
-    /// Where everything in `[sctp]` that is `None` comes from.
+    /// Where everything in `[sctp]` or `[tcp]` that is `None` comes from.
     pub preset: Preset,
     /// The receive-window guard, which keeps a bundle from falling below its best path.
     pub guard: bool,
