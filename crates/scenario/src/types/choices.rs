@@ -7,8 +7,6 @@ pub struct Choice {
     pub name: &'static str,
     /// One sentence for the reference.
     pub doc: &'static str,
-    /// False for a name that is reserved but does not work yet.
-    pub available: bool,
 }
 
 /// An enum whose variants are [`Choice`]s.
@@ -20,7 +18,7 @@ pub trait Named: Copy + Sized + 'static {
 }
 
 macro_rules! choices {
-    ($(#[$meta:meta])* $name:ident { $($variant:ident = $text:literal $($state:ident)?, $doc:literal;)+ }) => {
+    ($(#[$meta:meta])* $name:ident { $($variant:ident = $text:literal, $doc:literal;)+ }) => {
         $(#[$meta])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum $name {
@@ -29,7 +27,7 @@ macro_rules! choices {
 
         impl Named for $name {
             const CHOICES: &'static [Choice] = &[
-                $(Choice { name: $text, doc: $doc, available: choices!(@state $($state)?) },)+
+                $(Choice { name: $text, doc: $doc },)+
             ];
             const ALL: &'static [Self] = &[$(Self::$variant,)+];
         }
@@ -54,8 +52,6 @@ macro_rules! choices {
             }
         }
     };
-    (@state) => { true };
-    (@state reserved) => { false };
 }
 
 choices! {
