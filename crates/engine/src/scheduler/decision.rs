@@ -106,6 +106,8 @@ pub enum Reason {
     NotYetDue,
     /// A faster path would deliver it sooner.
     FasterSoon,
+    /// The scheduler would wait, but nothing is on its way that would have it asked again.
+    NothingOnTheWay,
     /// Told by a custom scheduler.
     Custom,
 }

@@ -23,6 +23,7 @@ pub const fn word(reason: Reason) -> &'static str {
         Reason::NoData => "no-data",
         Reason::NotYetDue => "not-yet-due",
         Reason::FasterSoon => "faster-soon",
+        Reason::NothingOnTheWay => "nothing-on-the-way",
         Reason::Custom => "custom",
     }
 }
@@ -53,6 +54,9 @@ pub const fn meaning(reason: Reason) -> &'static str {
         Reason::NoData => "there is nothing to send",
         Reason::NotYetDue => "the schedule gives a path its turn only then",
         Reason::FasterSoon => "a faster path will have room soon and deliver it sooner",
+        Reason::NothingOnTheWay => {
+            "the scheduler would wait, but nothing is on its way to end that"
+        }
         Reason::Custom => "the custom scheduler says so",
     }
 }
@@ -109,7 +113,7 @@ fn path_known(name: &str, path: &PathSnapshot) -> String {
 
 /// Every reason, for tests: a new one breaks the matches above first.
 #[cfg(test)]
-pub const ALL: [Reason; 18] = [
+pub const ALL: [Reason; 19] = [
     Reason::OnlyOpen,
     Reason::NextInTurn,
     Reason::LargestDeficit,
@@ -127,6 +131,7 @@ pub const ALL: [Reason; 18] = [
     Reason::NoData,
     Reason::NotYetDue,
     Reason::FasterSoon,
+    Reason::NothingOnTheWay,
     Reason::Custom,
 ];
 

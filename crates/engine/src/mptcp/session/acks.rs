@@ -5,7 +5,7 @@ use ropewalk_base::{PathId, Time};
 use super::super::config::Reordering;
 use super::super::segment::{Segment, Stamps};
 use super::super::subflow::Subflow;
-use super::super::subflow::sent::Standing;
+use super::super::subflow::sent::{Mapped, SentQueue, Standing};
 use super::board::{DataBoard, Place};
 use super::{Event, Session};
 use crate::congestion::{AckSample, CongestionControl};
@@ -80,12 +80,29 @@ impl Session {
             }
         }
         self.accounts.stats.sacks += 1;
-        // The right edge never moves back (RFC 9293, 3.8.6): segments overtake each other.
-        self.edge = self.edge.max(ack + segment.window);
+        self.take_window(ack + segment.window);
         while let Some(unit) = self.board.pop_acked(ack) {
             if let Place::Arrived { by } = unit.place {
                 let subflow = &mut self.subflows[by.index()];
                 subflow.held = subflow.held.saturating_sub(unit.payload.len() as u64);
+            }
+        }
+    }
+
+    /// The data sequence number behind the last one that the peer takes. It never moves back
+    /// (RFC 9293, 3.8.6): segments overtake each other.
+    pub(super) fn take_window(&mut self, edge: u64) {
+        if edge <= self.edge {
+            return;
+        }
+        self.edge = edge;
+        // What probed the window while it was shut was not taken: it goes again at once.
+        if let Some((path, piece, end)) = self.shut_probe.filter(|(_, _, end)| *end <= edge) {
+            debug_assert!(end > 0, "a probe has a byte");
+            self.shut_probe = None;
+            let subflow = &mut self.subflows[path.index()];
+            if subflow.end_transmission(piece) {
+                subflow.sent.on_lost(piece);
             }
         }
     }
@@ -188,7 +205,8 @@ fn measure(now: Time, subflow: &mut Subflow, ackd: &SubflowAckd) {
 /// Forward delay: the peer's clock when it acknowledged, less ours when what it answers left. An
 /// acknowledgement that was held back by its timer covers one segment, and says nothing of the path.
 fn take_stamps(subflow: &mut Subflow, stamps: Stamps, segment: &Segment) {
-    let several = segment.ack >= subflow.sent.una() + 2 || !segment.sacks.is_empty();
+    let covers_first = |(_, piece): (u64, &Mapped)| piece.end() < segment.ack;
+    let several = subflow.sent.front().is_some_and(covers_first) || !segment.sacks.is_empty();
     if stamps.echo != 0 && several {
         subflow.forward.sample(stamps.echo, stamps.value);
     }
@@ -215,7 +233,7 @@ fn take_subflow_ack(
         }
     }
     let Subflow { sent, .. } = subflow;
-    let mut queue = core::mem::replace(sent, super::super::subflow::sent::SentQueue::new(0));
+    let mut queue = core::mem::replace(sent, SentQueue::new(0));
     for block in segment.sacks.iter().skip(usize::from(segment.duplicate)) {
         queue.take_block(*block, |piece| {
             let bytes = piece.payload.len() as u64;

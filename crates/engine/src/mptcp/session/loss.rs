@@ -198,10 +198,10 @@ impl Session {
             self.give_up(path, number, false);
         }
         self.epoch += 1;
-        self.congestion.on_timeout(path, now);
         if probing {
             return;
         }
+        self.congestion.on_timeout(path, now);
         self.give_all_elsewhere(path);
         self.note_path_error(path);
     }

@@ -131,6 +131,8 @@ pub struct Session {
     buffer: ByteBuffer,
     /// The data sequence number behind the last one that the peer takes.
     edge: u64,
+    /// What probes a shut window: subflow, piece, and the data sequence number behind it.
+    shut_probe: Option<(PathId, u64, u64)>,
     ending: Ending,
     scheduler: Scheduler,
     congestion: Uncoupled<Rfc9260>,
@@ -190,6 +192,7 @@ impl Session {
             queue: ByteQueue::default(),
             buffer: ByteBuffer::new(config.receive_buffer.unwrap_or(unbounded)),
             edge: 0,
+            shut_probe: None,
             ending: Ending::default(),
             scheduler,
             congestion: congestion(&config),

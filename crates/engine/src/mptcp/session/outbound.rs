@@ -128,7 +128,17 @@ impl Session {
         let doubtful = cfg!(debug_assertions) || matches!(self.scheduler, Scheduler::Custom(_));
         let legal = !doubtful || crate::scheduler::check(&view, &decision).is_ok();
         debug_assert!(legal, "illegal decision {decision:?}");
-        if legal { self.act(now, &decision, segment) } else { None }
+        if !legal {
+            return None;
+        }
+        let stuck = decision.action == Action::Blocked && view.takeable() > 0;
+        if stuck && self.nothing_in_flight() {
+            // No acknowledgement and no timer will come: a scheduler may not wait for ever.
+            let quickest = self.views.iter().filter(|v| v.usable).min_by_key(|v| v.forward_delay);
+            let path = quickest?.id;
+            return self.act(now, &Decision::send(path, 0, Reason::NothingOnTheWay), segment);
+        }
+        self.act(now, &decision, segment)
     }
 
     fn act(&mut self, now: Time, decision: &Decision, segment: &mut Segment) -> Option<Departure> {
@@ -231,6 +241,10 @@ impl Session {
             segment.first_sent = mapped.first_sent;
         }
         let bytes = segment.payload.len();
+        let end = segment.dsn + bytes as u64;
+        if end > self.edge {
+            self.shut_probe = Some((path, piece, end));
+        }
         let idle = subflow.flights.is_empty();
         let snapshot = subflow.rate.on_sent(now, idle, subflow.limited);
         subflow.flights.push(Flight::new(piece, bytes, now, snapshot, again));
