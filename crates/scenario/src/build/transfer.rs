@@ -28,6 +28,7 @@ impl Builder<'_> {
             packet: self.packet,
             preset,
             guard: table.opt("guard").unwrap_or(true),
+            congestion: table.get("congestion"),
             window_manager: table.get("window_manager"),
             application: application(table),
             streams: u16::try_from(table.get::<u64>("streams")).expect("limited to 16 bits"),

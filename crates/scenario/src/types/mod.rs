@@ -8,9 +8,9 @@ mod sctp;
 mod trace;
 
 pub use choices::{
-    Choice, CwndUpdate, ForwardDelay, Named, Preset, Protocol, Quota, Recovery, Retransmission,
-    SackCount, ScheduleWindows, SchedulerName, Side, Weights, WhenBlocked, WindowManager,
-    WindowUnit,
+    Choice, Congestion, CwndUpdate, ForwardDelay, Named, Preset, Protocol, Quota, Recovery,
+    Retransmission, SackCount, ScheduleWindows, SchedulerName, Side, Weights, WhenBlocked,
+    WindowManager, WindowUnit,
 };
 pub use cross::{Cross, CrossKind, Target};
 pub use link::{
@@ -66,6 +66,8 @@ pub struct Transfer {
     pub preset: Preset,
     /// The receive-window guard, which keeps a bundle from falling below its best path.
     pub guard: bool,
+    /// How congestion windows grow and shrink.
+    pub congestion: Congestion,
     /// How the receive buffer is shared between congestion windows.
     pub window_manager: WindowManager,
     /// Where the data comes from.
