@@ -1,6 +1,7 @@
 //! From the scenario's words to the engine's knobs.
 
 use ropewalk_base::Duration;
+use ropewalk_engine::congestion::CongestionFlavour;
 use ropewalk_engine::recovery::LossDetection;
 use ropewalk_engine::scheduler::{
     DapsOptions, DelaySource, PlanOptions, Quota, RetransmissionPolicy, Scheduler,
@@ -28,6 +29,9 @@ pub fn config(scenario: &file::Scenario) -> Config {
     config.streams = transfer.streams;
     config.record_decisions = scenario.record.decisions;
     config.delay_source = delay_source(scenario.scheduler.forward_delay);
+    // The names of a scenario are the engine's: a test holds them together.
+    let flavour = CongestionFlavour::Published;
+    config.use_congestion(transfer.congestion.as_str(), flavour).expect("the engine knows it");
     apply_sctp(&mut config, &scenario.sctp);
     config
 }
@@ -197,4 +201,36 @@ pub fn scheduler(options: &file::SchedulerOptions) -> Result<Scheduler, UnknownS
         daps,
     };
     Scheduler::from_name(options.name.as_str(), &known)
+}
+
+#[cfg(test)]
+mod tests {
+    use ropewalk_engine::congestion::Congestion;
+    use ropewalk_scenario::Named;
+
+    use super::*;
+
+    #[test]
+    fn the_engine_has_every_congestion_control_that_a_scenario_can_name_and_no_other() {
+        let names: Vec<_> = file::Congestion::ALL.iter().map(|c| c.as_str()).collect();
+        assert_eq!(names, Congestion::NAMES);
+    }
+
+    #[test]
+    fn tcps_algorithms_bring_tcps_values_and_the_file_has_the_last_word() {
+        for (congestion, sctp, floor, counting) in [
+            ("rfc9260", "", 4, 1),
+            ("lia", "", 2, 2),
+            ("cubic", "min_ssthresh = 3\nbyte_counting_limit = 1", 3, 1),
+        ] {
+            let text = format!(
+                "[transfer]\ncongestion = \"{congestion}\"\n[sctp]\n{sctp}\n[[path]]\nname = 'a'\n"
+            );
+            let scenario = file::Scenario::parse(&text, "test.toml").expect("a valid scenario");
+            let config = config(&scenario);
+            assert_eq!(config.congestion, congestion);
+            let found = (config.min_ssthresh_chunks, config.byte_counting_limit);
+            assert_eq!(found, (floor, counting), "{congestion}");
+        }
+    }
 }

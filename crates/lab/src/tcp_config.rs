@@ -13,6 +13,8 @@ pub fn config(scenario: &file::Scenario) -> Config {
     let mut config = Config::preset(Preset::Rfc8684, paths, transfer.receive_buffer);
     config.multipath = multipath;
     config.guard = transfer.guard;
+    // The names of a scenario are the engine's: a test holds them together.
+    config.use_congestion(transfer.congestion.as_str()).expect("the engine knows it");
     config.record_decisions = scenario.record.decisions;
     config.delay_source = engine_config::delay_source(scenario.scheduler.forward_delay);
     apply(&mut config, &scenario.tcp);

@@ -140,6 +140,7 @@ fn transfer(out: &mut Out, t: &Transfer) {
     out.text("packet", size_text(t.packet.into()));
     out.text("preset", t.preset);
     out.plain("guard", t.guard);
+    out.text("congestion", t.congestion);
     out.text("window_manager", t.window_manager);
     match t.application {
         Application::Bulk => out.text("application", "bulk"),

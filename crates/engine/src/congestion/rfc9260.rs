@@ -177,6 +177,7 @@ mod tests {
             advanced: true,
             in_recovery: false,
             flight_empty: false,
+            ..AckSample::default()
         }
     }
 

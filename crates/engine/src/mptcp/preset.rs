@@ -3,6 +3,7 @@
 use ropewalk_base::Duration;
 
 use super::config::{Config, PathConfig, Reinjection, Reordering, SubflowAck};
+use crate::congestion::CongestionFlavour;
 use crate::path::{FailureLimits, RtoLimits};
 use crate::scheduler::DelaySource;
 use crate::window::WindowManager;
@@ -49,6 +50,8 @@ impl Preset {
             max_retransmissions: 15,
             max_syn_retransmissions: 6,
             reinjection: Reinjection::OnTimeout,
+            congestion: "newreno",
+            congestion_flavour: CongestionFlavour::Published,
             initial_window: None,
             initial_ssthresh: None,
             delay_source: DelaySource::Timestamp,

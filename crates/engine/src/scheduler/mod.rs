@@ -40,6 +40,7 @@ pub use daps_lcm::DapsLcm;
 pub use decision::{Action, Decision, PathSet, Reason};
 pub use delay_plan::{Capacity, PlanOptions, Windows};
 pub use min_rtt::MinRtt;
+pub(crate) use names::edits;
 pub use names::{SchedulerOptions, UnknownScheduler};
 pub use redundant::Redundant;
 pub use retransmission::RetransmissionPolicy;

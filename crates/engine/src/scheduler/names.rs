@@ -96,7 +96,7 @@ impl fmt::Display for UnknownScheduler {
 impl core::error::Error for UnknownScheduler {}
 
 /// Insertions, deletions and substitutions that turn one word into the other (Levenshtein).
-fn edits(from: &str, to: &str) -> usize {
+pub(crate) fn edits(from: &str, to: &str) -> usize {
     // No valid name comes near this length: what is longer is compared by its beginning.
     const LONGEST: usize = 64;
     let to: Vec<char> = to.chars().collect();

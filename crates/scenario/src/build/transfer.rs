@@ -6,7 +6,7 @@ use super::Builder;
 use crate::check::{Checked, Value};
 use crate::error::ProblemKind;
 use crate::quantity::{duration_text, size_text};
-use crate::types::{Application, SchedulerName, SchedulerOptions, Transfer};
+use crate::types::{Application, Congestion, Protocol, SchedulerName, SchedulerOptions, Transfer};
 
 /// Length of a run that names neither time nor bytes.
 const DURATION: Duration = Duration::from_secs(60);
@@ -18,6 +18,8 @@ impl Builder<'_> {
         let bytes = table.opt("bytes");
         let fallback = if bytes.is_some() { LIMIT_OF_BYTES } else { DURATION };
         let preset = self.preset(table);
+        let tcp = table.get::<Protocol>("protocol").is_tcp();
+        let fallback_congestion = if tcp { Congestion::NewReno } else { Congestion::Rfc9260 };
         let transfer = Transfer {
             protocol: table.get("protocol"),
             duration: table.opt("duration").unwrap_or(fallback),
@@ -28,6 +30,7 @@ impl Builder<'_> {
             packet: self.packet,
             preset,
             guard: table.opt("guard").unwrap_or(true),
+            congestion: table.opt("congestion").unwrap_or(fallback_congestion),
             window_manager: table.get("window_manager"),
             application: application(table),
             streams: u16::try_from(table.get::<u64>("streams")).expect("limited to 16 bits"),

@@ -186,6 +186,20 @@ choices! {
 }
 
 choices! {
+    /// How congestion windows grow and shrink.
+    Congestion {
+        Rfc9260 = "rfc9260", "SCTP's own, each path for itself (RFC 9260, Section 7.2).";
+        NewReno = "newreno", "TCP's, each path for itself (RFC 5681, byte counting of RFC 3465).";
+        Lia = "lia", "Linked increases: all paths together take no more than one TCP on the best (RFC 6356).";
+        FullyCoupled = "fully-coupled", "All paths as one window: only the best path keeps traffic.";
+        Olia = "olia", "Opportunistic linked increases (Khalili et al., 2012).";
+        Balia = "balia", "Balanced linked adaptation (Peng et al., 2016).";
+        WVegas = "wvegas", "Weighted Vegas: coupled by queueing delay instead of loss (Cao et al., 2012).";
+        Cubic = "cubic", "CUBIC, each path for itself (RFC 9438).";
+    }
+}
+
+choices! {
     /// How the receive buffer is shared between congestion windows.
     WindowManager {
         None = "none", "Not at all: whoever fills it first has it.";

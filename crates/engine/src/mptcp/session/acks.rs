@@ -1,6 +1,6 @@
 //! Incoming acknowledgements, of the subflow and of the session's data.
 
-use ropewalk_base::{PathId, Time};
+use ropewalk_base::{Duration, PathId, Time};
 
 use super::super::config::Reordering;
 use super::super::segment::{Segment, Stamps};
@@ -37,6 +37,12 @@ impl SubflowAckd {
     /// Whether it covers anything new.
     const fn is_news(&self) -> bool {
         self.chunks > 0 || self.late
+    }
+
+    /// The round trip of the newest; none of what was sent twice (Karn; RFC 6298, 3).
+    fn round_trip(&self, now: Time) -> Option<Duration> {
+        let (_, flight) = self.newest?;
+        (!flight.again).then(|| now.since(flight.sent_at))
     }
 }
 
@@ -143,6 +149,10 @@ impl Session {
             advanced: ackd.advanced,
             in_recovery,
             flight_empty: subflow.flights.is_empty(),
+            rtt: ackd.round_trip(now),
+            srtt: subflow.rtt.srtt(),
+            least_rtt: subflow.rtt.base(),
+            app_limited: ackd.newest.is_some_and(|(_, flight)| flight.snapshot.is_limited()),
         };
         if returned {
             self.on_path_returned(now, path);
@@ -190,9 +200,8 @@ impl Session {
 /// Round trip, delivery rate, and the floors under the delays.
 fn measure(now: Time, subflow: &mut Subflow, ackd: &SubflowAckd) {
     let Some((_, flight)) = ackd.newest else { return };
-    if !flight.again {
-        // Karn: never from what was sent twice (RFC 6298, 3).
-        subflow.rtt.sample(now, now.since(flight.sent_at));
+    if let Some(round_trip) = ackd.round_trip(now) {
+        subflow.rtt.sample(now, round_trip);
     }
     subflow.rate.sample(now, flight.sent_at, &flight.snapshot);
     if let (Some(least), Some(rate)) = (subflow.rtt.base(), subflow.rate.rate()) {

@@ -26,7 +26,7 @@ use super::config::Config;
 use super::segment::Segment;
 use super::subflow::Subflow;
 use crate::accounts::Accounts;
-use crate::congestion::{Rfc9260, Rfc9260Options, Uncoupled};
+use crate::congestion::Congestion;
 use crate::path::PathStatus;
 use crate::payload::Payload;
 use crate::receive::ByteBuffer;
@@ -135,7 +135,7 @@ pub struct Session {
     shut_probe: Option<(PathId, u64, u64)>,
     ending: Ending,
     scheduler: Scheduler,
-    congestion: Uncoupled<Rfc9260>,
+    congestion: Congestion,
     guard: Guard,
     manager: WindowManager,
     /// Scratch space of the manager.
@@ -195,7 +195,7 @@ impl Session {
             shut_probe: None,
             ending: Ending::default(),
             scheduler,
-            congestion: congestion(&config),
+            congestion: config.start_congestion(),
             guard: Guard::new(config.guard),
             manager: config.window_manager.clone(),
             managed: Vec::new(),
@@ -286,18 +286,4 @@ impl Session {
     fn ids(&self) -> impl Iterator<Item = PathId> + use<> {
         (0..self.subflows.len()).map(PathId::from_index)
     }
-}
-
-fn congestion(config: &Config) -> Uncoupled<Rfc9260> {
-    let options = Rfc9260Options {
-        pmdcs: config.segment_limit() as u64,
-        initial_window: Some(config.initial_window.unwrap_or(10 * config.segment_limit() as u64)),
-        initial_ssthresh: config.initial_ssthresh.unwrap_or(u64::MAX / 4),
-        min_ssthresh_chunks: 2,
-        byte_counting_limit: 2,
-        growth_when_full_only: true,
-        idle_decay: true,
-        partial_bytes_capped: true,
-    };
-    Uncoupled::new(vec![Rfc9260::new(options); config.paths.len()])
 }
