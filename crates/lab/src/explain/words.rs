@@ -23,6 +23,11 @@ pub const fn word(reason: Reason) -> &'static str {
         Reason::NoData => "no-data",
         Reason::NotYetDue => "not-yet-due",
         Reason::FasterSoon => "faster-soon",
+        Reason::SoonestDelivery => "soonest-delivery",
+        Reason::ShortestQueue => "shortest-queue",
+        Reason::AcrossTheGap => "across-the-gap",
+        Reason::QueuedElsewhere => "queued-elsewhere",
+        Reason::WouldBlock => "would-block",
         Reason::Custom => "custom",
     }
 }
@@ -53,6 +58,15 @@ pub const fn meaning(reason: Reason) -> &'static str {
         Reason::NoData => "there is nothing to send",
         Reason::NotYetDue => "the schedule gives a path its turn only then",
         Reason::FasterSoon => "a faster path will have room soon and deliver it sooner",
+        Reason::SoonestDelivery => "it delivers this chunk soonest, behind what is queued there",
+        Reason::ShortestQueue => "what it holds leaves it soonest, and a burst stays together",
+        Reason::AcrossTheGap => {
+            "so far behind the head it arrives together with what the faster paths send"
+        }
+        Reason::QueuedElsewhere => {
+            "full paths deliver what may be sent now sooner, or were given it before"
+        }
+        Reason::WouldBlock => "it would hold window that a faster path needs meanwhile",
         Reason::Custom => "the custom scheduler says so",
     }
 }
@@ -109,7 +123,7 @@ fn path_known(name: &str, path: &PathSnapshot) -> String {
 
 /// Every reason, for tests: a new one breaks the matches above first.
 #[cfg(test)]
-pub const ALL: [Reason; 18] = [
+pub const ALL: [Reason; 23] = [
     Reason::OnlyOpen,
     Reason::NextInTurn,
     Reason::LargestDeficit,
@@ -127,6 +141,11 @@ pub const ALL: [Reason; 18] = [
     Reason::NoData,
     Reason::NotYetDue,
     Reason::FasterSoon,
+    Reason::SoonestDelivery,
+    Reason::ShortestQueue,
+    Reason::AcrossTheGap,
+    Reason::QueuedElsewhere,
+    Reason::WouldBlock,
     Reason::Custom,
 ];
 

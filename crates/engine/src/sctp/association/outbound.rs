@@ -189,13 +189,14 @@ impl Association {
         let tsn = self.chunk_at(position)?;
         self.record(now, *decision, Some(tsn));
         let bytes = self.board.record(tsn).bytes as u64;
+        let sequence = self.chunk_number(tsn);
         if let Action::Copies { paths, .. } = decision.action {
             for copy in paths.iter().skip(1) {
                 self.copies.push((copy, tsn));
-                self.scheduler.on_sent(&SentReport { path: copy, position, bytes });
+                self.scheduler.on_sent(&SentReport { path: copy, position, sequence, bytes });
             }
         }
-        self.scheduler.on_sent(&SentReport { path, position, bytes });
+        self.scheduler.on_sent(&SentReport { path, position, sequence, bytes });
         Some(self.send_chunk(now, path, tsn, packet))
     }
 
@@ -406,10 +407,9 @@ impl Association {
 
     #[cold]
     fn keep_record(&mut self, now: Time, decision: Decision, tsn: Option<u64>) {
-        let first = (1u64 << 32) + self.local_tsn as u64;
         self.records.push(DecisionRecord {
             at: now,
-            chunk: tsn.map(|tsn| tsn - first),
+            chunk: tsn.map(|tsn| self.chunk_number(tsn)),
             action: decision.action,
             reason: decision.reason,
             sendable: self.sendable_left,
