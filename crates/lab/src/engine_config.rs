@@ -3,8 +3,9 @@
 use ropewalk_base::Duration;
 use ropewalk_engine::recovery::LossDetection;
 use ropewalk_engine::scheduler::{
-    DapsOptions, DelaySource, PlanOptions, Quota, RetransmissionPolicy, Scheduler,
-    SchedulerOptions, UnknownScheduler, WeightSource, WhenBlocked, Windows,
+    BlestOptions, DapsOptions, DelaySource, Helpers, OtiasForm, PlanOptions, Quota,
+    RetransmissionPolicy, Scheduler, SchedulerOptions, StmsOptions, UnknownScheduler, WeightSource,
+    WhenBlocked, Windows,
 };
 use ropewalk_engine::sctp::{self, Config, CwndUpdate, PathConfig, WindowUnit};
 use ropewalk_engine::window::{Adaptive, WindowManager};
@@ -24,6 +25,10 @@ pub fn config(scenario: &file::Scenario) -> Config {
     config.cmt.concurrent =
         transfer.protocol == file::Protocol::CmtSctp && scenario.paths.len() > 1;
     config.guard = transfer.guard;
+    config.helpers = Helpers {
+        opportunistic: scenario.scheduler.opportunistic,
+        penalise: scenario.scheduler.penalise,
+    };
     config.window_manager = window_manager(scenario, config.chunk_limit() as u64);
     config.streams = transfer.streams;
     config.record_decisions = scenario.record.decisions;
@@ -187,6 +192,21 @@ pub fn scheduler(options: &file::SchedulerOptions) -> Result<Scheduler, UnknownS
         },
         copies: options.copies as f64,
         daps,
+        bas_with_delay: options.bas_with_delay,
+        otias_form: match options.otias_form {
+            file::OtiasForm::Ceil => OtiasForm::Ceil,
+            file::OtiasForm::Floor => OtiasForm::Floor,
+            file::OtiasForm::Real => OtiasForm::Real,
+        },
+        blest: BlestOptions {
+            lambda: options.blest_lambda,
+            least: options.blest_lambda_min,
+            most: options.blest_lambda_max,
+            ..BlestOptions::default()
+        },
+        ecf_beta: options.ecf_beta,
+        stms: StmsOptions { gain: options.stms_gain },
+        linux_burst: options.linux_burst,
     };
     Scheduler::from_name(options.name.as_str(), &known)
 }

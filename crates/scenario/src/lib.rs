@@ -41,7 +41,8 @@ pub use schema::json_schema;
 pub use types::{
     Application, Capacity, Choice, Cross, CrossKind, CwndUpdate, Discipline, ForwardDelay,
     InitialSsthresh, InitialWindow, Jitter, JitterShape, Limit, Link, LinkSide, Loss, Named,
-    Outage, Path, Preset, Protocol, Queue, Quota, Record, Recovery, Reorder, Retransmission,
-    SackCount, Scenario, ScheduleWindows, SchedulerName, SchedulerOptions, SctpOptions, Side, Step,
-    Target, Trace, Transfer, Weights, WhenBlocked, WindowManager, WindowUnit, World,
+    OtiasForm, Outage, Path, Preset, Protocol, Queue, Quota, Record, Recovery, Reorder,
+    Retransmission, SackCount, Scenario, ScheduleWindows, SchedulerName, SchedulerOptions,
+    SctpOptions, Side, Step, Target, Trace, Transfer, Weights, WhenBlocked, WindowManager,
+    WindowUnit, World,
 };

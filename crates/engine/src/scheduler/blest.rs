@@ -43,7 +43,8 @@ struct Extremes {
 /// needed by the fastest one before the slower path's acknowledgement comes.
 ///
 /// M is the peer's window counted from the cumulative acknowledgement, as in the paper's
-/// implementation: what the fast path has in flight is part of what it sends meanwhile.
+/// implementation: what the fast path has in flight is part of what it sends meanwhile. A window that is
+/// held below the congestion window, by a manager or the guard, is not taken to grow.
 #[derive(Clone, Debug)]
 pub struct Blest {
     options: BlestOptions,
@@ -112,6 +113,9 @@ impl Blest {
         let (least, largest) = self.extremes(view, fast);
         let chunk = view.chunk_bytes.max(1) as f64;
         let rounds = (2.0 * linger / (least + largest).max(1.0)).floor() + 1.0;
+        if fast.window < fast.cwnd {
+            return rounds * fast.window as f64;
+        }
         if in_initial_slow_start(view, fast) {
             let rounds = rounds.min(ROUNDS_OF_SLOW_START);
             return fast.window as f64 * (rounds.exp2() - 1.0);
@@ -217,6 +221,13 @@ mod tests {
         assert_eq!(sends(10.0), 10.0 * CHUNK as f64);
         assert_eq!(sends(50.0), 70.0 * CHUNK as f64, "10 + 20 + 40");
         assert_eq!(sends(1e9), 10.0 * CHUNK as f64 * 65_535.0, "16 rounds at most");
+    }
+
+    #[test]
+    fn a_window_that_is_held_down_is_not_taken_to_grow() {
+        let fast = PathView { window: 4 * CHUNK, ssthresh: 1000 * CHUNK, ..path_view(0) };
+        let sends = Blest::default().sends_within(&view(&[fast]), &fast, 50.0 * MILLI);
+        assert_eq!(sends, 12.0 * CHUNK as f64, "three rounds of four");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use ropewalk_base::Duration;
 use super::config::{CmtOptions, Config, CwndUpdate, PathConfig, SackOptions, WindowUnit};
 use crate::path::{FailureLimits, RtoLimits};
 use crate::recovery::LossDetection;
-use crate::scheduler::{DelaySource, RetransmissionPolicy};
+use crate::scheduler::{DelaySource, Helpers, RetransmissionPolicy};
 use crate::window::WindowManager;
 
 /// A named set of knobs.
@@ -73,6 +73,7 @@ impl Preset {
             idle_decay: true,
             partial_bytes_capped: true,
             delay_source: DelaySource::HalfRtt,
+            helpers: Helpers::default(),
             guard: true,
             window_manager: WindowManager::None,
             record_decisions: false,

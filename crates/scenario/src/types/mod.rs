@@ -8,9 +8,9 @@ mod sctp;
 mod trace;
 
 pub use choices::{
-    Choice, CwndUpdate, ForwardDelay, Named, Preset, Protocol, Quota, Recovery, Retransmission,
-    SackCount, ScheduleWindows, SchedulerName, Side, Weights, WhenBlocked, WindowManager,
-    WindowUnit,
+    Choice, CwndUpdate, ForwardDelay, Named, OtiasForm, Preset, Protocol, Quota, Recovery,
+    Retransmission, SackCount, ScheduleWindows, SchedulerName, Side, Weights, WhenBlocked,
+    WindowManager, WindowUnit,
 };
 pub use cross::{Cross, CrossKind, Target};
 pub use link::{

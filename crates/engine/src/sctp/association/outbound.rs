@@ -225,7 +225,13 @@ impl Association {
 
     /// Sends `tsn` on `path`, with further small chunks beside it where they fit.
     #[inline]
-    fn send_chunk(&mut self, now: Time, path: PathId, tsn: u64, packet: &mut Packet) -> Departure {
+    pub(super) fn send_chunk(
+        &mut self,
+        now: Time,
+        path: PathId,
+        tsn: u64,
+        packet: &mut Packet,
+    ) -> Departure {
         packet.begin(self.peer_tag);
         let chunks = &mut packet.chunks;
         let mut room = self.packet_room(path);
@@ -356,6 +362,12 @@ impl Association {
     /// The window is shut by the oldest chunk. If it is on its way on a path that takes longer than
     /// an open one would, or is overdue, it goes again on the open path that delivers it soonest.
     fn unblock(&mut self, now: Time, packet: &mut Packet) -> Option<Departure> {
+        if self.config.helpers.any() && self.sendable_left == 0 {
+            let sent = self.help(now, packet);
+            if sent.is_some() {
+                return sent;
+            }
+        }
         let asked = self.scheduler.resends_when_blocked();
         if !(asked || self.guard.is_on()) || self.sendable_left > 0 {
             return None;
@@ -399,7 +411,7 @@ impl Association {
     }
 
     #[inline]
-    fn record(&mut self, now: Time, decision: Decision, tsn: Option<u64>) {
+    pub(super) fn record(&mut self, now: Time, decision: Decision, tsn: Option<u64>) {
         if self.config.record_decisions {
             self.keep_record(now, decision, tsn);
         }
