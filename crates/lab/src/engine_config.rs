@@ -4,8 +4,9 @@ use ropewalk_base::Duration;
 use ropewalk_engine::congestion::CongestionFlavour;
 use ropewalk_engine::recovery::LossDetection;
 use ropewalk_engine::scheduler::{
-    DapsOptions, DelaySource, PlanOptions, Quota, RetransmissionPolicy, Scheduler,
-    SchedulerOptions, UnknownScheduler, WeightSource, WhenBlocked, Windows,
+    BlestOptions, DapsOptions, DelaySource, Helpers, OtiasForm, PlanOptions, Quota,
+    RetransmissionPolicy, Scheduler, SchedulerOptions, StmsOptions, UnknownScheduler, WeightSource,
+    WhenBlocked, Windows,
 };
 use ropewalk_engine::sctp::{self, Config, CwndUpdate, PathConfig, WindowUnit};
 use ropewalk_engine::window::{Adaptive, WindowManager};
@@ -25,6 +26,7 @@ pub fn config(scenario: &file::Scenario) -> Config {
     config.cmt.concurrent =
         transfer.protocol == file::Protocol::CmtSctp && scenario.paths.len() > 1;
     config.guard = transfer.guard;
+    config.helpers = helpers(scenario);
     config.window_manager = window_manager(scenario, config.chunk_limit() as u64);
     config.streams = transfer.streams;
     config.record_decisions = scenario.record.decisions;
@@ -34,6 +36,14 @@ pub fn config(scenario: &file::Scenario) -> Config {
     config.use_congestion(transfer.congestion.as_str(), flavour).expect("the engine knows it");
     apply_sctp(&mut config, &scenario.sctp);
     config
+}
+
+/// What helps the scheduler.
+pub const fn helpers(scenario: &file::Scenario) -> Helpers {
+    Helpers {
+        opportunistic: scenario.scheduler.opportunistic,
+        penalise: scenario.scheduler.penalise,
+    }
 }
 
 /// Propagation and one packet's serialisation, all links of the path together.
@@ -199,6 +209,21 @@ pub fn scheduler(options: &file::SchedulerOptions) -> Result<Scheduler, UnknownS
         },
         copies: options.copies as f64,
         daps,
+        bas_with_delay: options.bas_with_delay,
+        otias_form: match options.otias_form {
+            file::OtiasForm::Ceil => OtiasForm::Ceil,
+            file::OtiasForm::Floor => OtiasForm::Floor,
+            file::OtiasForm::Real => OtiasForm::Real,
+        },
+        blest: BlestOptions {
+            lambda: options.blest_lambda,
+            least: options.blest_lambda_min,
+            most: options.blest_lambda_max,
+            ..BlestOptions::default()
+        },
+        ecf_beta: options.ecf_beta,
+        stms: StmsOptions { gain: options.stms_gain },
+        linux_burst: options.linux_burst,
     };
     Scheduler::from_name(options.name.as_str(), &known)
 }

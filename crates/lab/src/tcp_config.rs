@@ -12,6 +12,7 @@ pub fn config(scenario: &file::Scenario) -> Config {
     let multipath = transfer.protocol == file::Protocol::Mptcp;
     let mut config = Config::preset(Preset::Rfc8684, paths, transfer.receive_buffer);
     config.multipath = multipath;
+    config.helpers = engine_config::helpers(scenario);
     config.guard = transfer.guard;
     // The names of a scenario are the engine's: a test holds them together.
     config.use_congestion(transfer.congestion.as_str()).expect("the engine knows it");

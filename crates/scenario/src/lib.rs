@@ -41,8 +41,8 @@ pub use schema::json_schema;
 pub use types::{
     Application, Capacity, Choice, Congestion, Cross, CrossKind, CwndUpdate, Discipline,
     ForwardDelay, InitialSsthresh, InitialWindow, Jitter, JitterShape, Limit, Link, LinkSide, Loss,
-    Named, Outage, Path, Preset, Protocol, Queue, Quota, Record, Recovery, Reinjection, Reorder,
-    Reordering, Retransmission, SackCount, Scenario, ScheduleWindows, SchedulerName,
+    Named, OtiasForm, Outage, Path, Preset, Protocol, Queue, Quota, Record, Recovery, Reinjection,
+    Reorder, Reordering, Retransmission, SackCount, Scenario, ScheduleWindows, SchedulerName,
     SchedulerOptions, SctpOptions, Side, Step, SubflowAck, Target, TcpOptions, Trace, Transfer,
     Weights, WhenBlocked, WindowManager, WindowUnit, World,
 };

@@ -79,6 +79,11 @@ pub trait PathCongestion {
     /// The window may be at most so large for now: other paths have the better use for the receive
     /// buffer. It may grow again.
     fn limit(&mut self, most: u64);
+    /// The path keeps the peer's window shut: its window is halved (Raiciu et al., 2012, 4.2). An
+    /// algorithm with a threshold halves that as well, lest the window grow back in a round trip.
+    fn penalise(&mut self) {
+        self.limit(self.window() / 2);
+    }
     /// The window, bytes.
     fn window(&self) -> u64;
     /// The slow-start threshold, bytes.
@@ -109,6 +114,10 @@ pub trait CongestionControl {
     fn on_return(&mut self, path: PathId, now: Time);
     /// The window may be at most so large for now.
     fn limit(&mut self, path: PathId, most: u64);
+    /// The path keeps the peer's window shut ([`PathCongestion::penalise`]).
+    fn penalise(&mut self, path: PathId) {
+        self.limit(path, self.window(path) / 2);
+    }
     /// The window, bytes.
     fn window(&self, path: PathId) -> u64;
     /// The slow-start threshold, bytes.

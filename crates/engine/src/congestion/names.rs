@@ -163,6 +163,9 @@ impl CongestionControl for Congestion {
     fn on_return(&mut self, path: PathId, now: Time) {
         each!(self, inner => inner.on_return(path, now));
     }
+    fn penalise(&mut self, path: PathId) {
+        each!(self, inner => inner.penalise(path));
+    }
     fn limit(&mut self, path: PathId, most: u64) {
         each!(self, inner => inner.limit(path, most));
     }

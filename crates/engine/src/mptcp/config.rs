@@ -7,7 +7,7 @@ use super::segment;
 use crate::congestion::{Congestion, CongestionFlavour, CongestionOptions, UnknownCongestion};
 pub use crate::path::PathConfig;
 use crate::path::{FailureLimits, RtoLimits};
-use crate::scheduler::DelaySource;
+use crate::scheduler::{DelaySource, Helpers};
 use crate::window::WindowManager;
 
 /// What a subflow's acknowledgement covers.
@@ -96,6 +96,8 @@ pub struct Config {
     pub initial_ssthresh: Option<u64>,
     /// Where forward delays come from.
     pub delay_source: DelaySource,
+    /// What helps the scheduler while the receive window is shut; default nothing.
+    pub helpers: Helpers,
     /// The receive-window guard.
     pub guard: bool,
     /// How far windows may grow together.

@@ -5,7 +5,7 @@ use ropewalk_base::Duration;
 use super::config::{Config, PathConfig, Reinjection, Reordering, SubflowAck};
 use crate::congestion::CongestionFlavour;
 use crate::path::{FailureLimits, RtoLimits};
-use crate::scheduler::DelaySource;
+use crate::scheduler::{DelaySource, Helpers};
 use crate::window::WindowManager;
 
 /// A named set of knobs.
@@ -55,6 +55,7 @@ impl Preset {
             initial_window: None,
             initial_ssthresh: None,
             delay_source: DelaySource::Timestamp,
+            helpers: Helpers::default(),
             guard: true,
             window_manager: WindowManager::None,
             record_decisions: false,

@@ -20,6 +20,7 @@ pub struct RtoLimits {
 pub struct RttEstimator {
     limits: RtoLimits,
     smoothed: Option<(Duration, Duration)>,
+    last: Option<Duration>,
     floor: Floor,
     rto: Duration,
     sampled_at: Time,
@@ -29,7 +30,14 @@ impl RttEstimator {
     /// An estimator without a sample.
     pub fn new(limits: RtoLimits) -> Self {
         let floor = Floor::default();
-        Self { limits, smoothed: None, floor, rto: limits.initial, sampled_at: Time::ZERO }
+        Self {
+            limits,
+            smoothed: None,
+            last: None,
+            floor,
+            rto: limits.initial,
+            sampled_at: Time::ZERO,
+        }
     }
 
     /// Takes a sample (RFC 9260, 6.3.1 C2, C3; alpha 1/8, beta 1/4). The caller keeps Karn's rule.
@@ -40,6 +48,7 @@ impl RttEstimator {
             Some((srtt, rttvar)) => ((srtt * 7 + rtt) / 8, (rttvar * 3 + srtt.abs_diff(rtt)) / 4),
         };
         self.smoothed = Some((srtt, rttvar));
+        self.last = Some(rtt);
         self.floor.sample(srtt.as_nanos() as i64);
         self.sampled_at = now;
         self.rto = (srtt + rttvar * 4).max(self.limits.min).min(self.limits.max);
@@ -55,6 +64,12 @@ impl RttEstimator {
     #[inline]
     pub fn srtt(&self) -> Option<Duration> {
         self.smoothed.map(|(srtt, _)| srtt)
+    }
+
+    /// The last sample as it was.
+    #[inline]
+    pub const fn last(&self) -> Option<Duration> {
+        self.last
     }
 
     /// Mean deviation; zero before the first sample.

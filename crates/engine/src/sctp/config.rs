@@ -7,7 +7,7 @@ use crate::congestion::{Congestion, CongestionFlavour, CongestionOptions, Unknow
 pub use crate::path::PathConfig;
 use crate::path::{FailureLimits, RtoLimits};
 use crate::recovery::LossDetection;
-use crate::scheduler::{DelaySource, RetransmissionPolicy};
+use crate::scheduler::{DelaySource, Helpers, RetransmissionPolicy};
 use crate::window::WindowManager;
 
 /// How the receive window is counted.
@@ -126,6 +126,8 @@ pub struct Config {
     pub partial_bytes_capped: bool,
     /// Where forward delays come from.
     pub delay_source: DelaySource,
+    /// What helps the scheduler while the receive window is shut; default nothing.
+    pub helpers: Helpers,
     /// The receive-window guard.
     pub guard: bool,
     /// How far windows may grow together.

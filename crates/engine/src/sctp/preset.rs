@@ -6,7 +6,7 @@ use super::config::{CmtOptions, Config, CwndUpdate, PathConfig, SackOptions, Win
 use crate::congestion::CongestionFlavour;
 use crate::path::{FailureLimits, RtoLimits};
 use crate::recovery::LossDetection;
-use crate::scheduler::{DelaySource, RetransmissionPolicy};
+use crate::scheduler::{DelaySource, Helpers, RetransmissionPolicy};
 use crate::window::WindowManager;
 
 /// A named set of knobs.
@@ -76,6 +76,7 @@ impl Preset {
             idle_decay: true,
             partial_bytes_capped: true,
             delay_source: DelaySource::HalfRtt,
+            helpers: Helpers::default(),
             guard: true,
             window_manager: WindowManager::None,
             record_decisions: false,

@@ -95,6 +95,18 @@ impl Builder<'_> {
             let help = format!("the nearest valid value is {paths}");
             self.wrong(table, "copies", ProblemKind::OutOfRange, message, help);
         }
+        let [least, most] = ["blest_lambda_min", "blest_lambda_max"].map(|k| table.get::<f64>(k));
+        if least > most {
+            let message = format!(
+                "`scheduler.blest_lambda_min` = {least:?} is larger than `blest_lambda_max`, {most:?}"
+            );
+            let at = if table.place("blest_lambda_min").is_some() {
+                "blest_lambda_min"
+            } else {
+                "blest_lambda_max"
+            };
+            self.wrong(table, at, ProblemKind::Conflict, message, "make it at most as large");
+        }
         let name: Option<SchedulerName> = table.opt("name");
         SchedulerOptions {
             name: name.unwrap_or_else(|| transfer.get("scheduler")),
@@ -104,11 +116,21 @@ impl Builder<'_> {
             period_cap: table.get("period_cap"),
             windows: table.get("windows"),
             when_blocked: table.get("when_blocked"),
+            opportunistic: table.get("opportunistic"),
+            penalise: table.get("penalise"),
             in_slow_start: table.get("in_slow_start"),
             quota: table.get("quota"),
             weights: table.get("weights"),
             // The default of 2 is no error where there is one path; it means "all".
             copies: table.get::<u32>("copies").min(paths as u32),
+            bas_with_delay: table.get("bas_with_delay"),
+            otias_form: table.get("otias_form"),
+            blest_lambda: table.get("blest_lambda"),
+            blest_lambda_min: table.get("blest_lambda_min"),
+            blest_lambda_max: table.get("blest_lambda_max"),
+            ecf_beta: table.get("ecf_beta"),
+            stms_gain: table.get("stms_gain"),
+            linux_burst: table.get("linux_burst"),
         }
     }
 }

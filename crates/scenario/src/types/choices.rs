@@ -102,6 +102,24 @@ choices! {
         DapsLcm = "daps-lcm", "Delay-aware over one period of the delays, strictly by time (Sarwar et al., 2013).";
         Redundant = "redundant", "Copies of everything on several paths.";
         Backup = "backup", "The cheapest path that works; the next one only when it fails or is full.";
+        Bas = "bas", "Bandwidth-aware: least outstanding over estimated bandwidth, queued there for good (Casetti and Gaiotto, 2004).";
+        ReceptionIndex = "reception-index", "The same index, taken anew whenever a path may send (Fiore et al., 2007).";
+        Ods = "ods", "On demand: the first chunk that no other path delivers sooner (Wallace and Shami, 2012).";
+        Otias = "otias", "Soonest arrival behind what is queued on each path, full or not (Yang, Wang and Amer, 2014).";
+        Sttf = "sttf", "Shortest transfer time first, with the growth of windows, assigned anew at each acknowledgement (Hurtig et al., 2018).";
+        Blest = "blest", "Least round trip, but no slow path that would hold window which the fast one needs (Ferlin et al., 2016).";
+        Ecf = "ecf", "Least round trip, but no slow path if waiting for the fast one completes earlier (Lim et al., 2017).";
+        Stms = "stms", "Slow paths send from a gap behind the head, tuned by what arrives (Shi et al., 2018).";
+        Linux = "linux", "The shortest queue counted in time, in bursts of 64 kB (Linux MPTCP since 5.x).";
+    }
+}
+
+choices! {
+    /// How `otias` counts the wait behind a queue.
+    OtiasForm {
+        Ceil = "ceil", "Rounds until the chunk has left: `ceil((n + 1) / w)`.";
+        Floor = "floor", "Whole windows before it: `floor(n / w)`.";
+        Real = "real", "Windows before it as a real number: `n / w`.";
     }
 }
 

@@ -9,9 +9,9 @@ mod tcp;
 mod trace;
 
 pub use choices::{
-    Choice, Congestion, CwndUpdate, ForwardDelay, Named, Preset, Protocol, Quota, Recovery,
-    Reinjection, Reordering, Retransmission, SackCount, ScheduleWindows, SchedulerName, Side,
-    SubflowAck, Weights, WhenBlocked, WindowManager, WindowUnit,
+    Choice, Congestion, CwndUpdate, ForwardDelay, Named, OtiasForm, Preset, Protocol, Quota,
+    Recovery, Reinjection, Reordering, Retransmission, SackCount, ScheduleWindows, SchedulerName,
+    Side, SubflowAck, Weights, WhenBlocked, WindowManager, WindowUnit,
 };
 pub use cross::{Cross, CrossKind, Target};
 pub use link::{

@@ -8,6 +8,7 @@ mod acks;
 mod board;
 mod close;
 mod connect;
+mod helpers;
 mod inbound;
 mod loss;
 mod measure;
@@ -32,7 +33,7 @@ use crate::payload::Payload;
 use crate::receive::ByteBuffer;
 use crate::record::DecisionRecord;
 use crate::scheduler::{PathView, Scheduler};
-use crate::window::{Guard, ManagedPath, WindowManager};
+use crate::window::{Guard, ManagedPath, Penalty, WindowManager};
 
 /// Why a session ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -137,6 +138,7 @@ pub struct Session {
     scheduler: Scheduler,
     congestion: Congestion,
     guard: Guard,
+    penalty: Penalty,
     manager: WindowManager,
     /// Scratch space of the manager.
     managed: Vec<ManagedPath>,
@@ -197,6 +199,7 @@ impl Session {
             scheduler,
             congestion: config.start_congestion(),
             guard: Guard::new(config.guard),
+            penalty: Penalty::default(),
             manager: config.window_manager.clone(),
             managed: Vec::new(),
             control: VecDeque::new(),

@@ -161,10 +161,10 @@ impl Session {
         if let Action::Copies { paths, .. } = decision.action {
             for copy in paths.iter().skip(1) {
                 self.copies.push((copy, unit));
-                self.scheduler.on_sent(&SentReport { path: copy, position, bytes });
+                self.scheduler.on_sent(&SentReport { path: copy, position, sequence: unit, bytes });
             }
         }
-        self.scheduler.on_sent(&SentReport { path, position, bytes });
+        self.scheduler.on_sent(&SentReport { path, position, sequence: unit, bytes });
         self.sendable_left = self.sendable_left.saturating_sub(1);
         Some(self.send_unit(now, path, unit, segment))
     }
@@ -186,7 +186,7 @@ impl Session {
     }
 
     /// Gives `unit` to the subflow on `path` and sends it.
-    fn send_unit(
+    pub(super) fn send_unit(
         &mut self,
         now: Time,
         path: PathId,
@@ -265,6 +265,12 @@ impl Session {
     /// The window is shut by the oldest unit. If it is on its way on a path that takes longer than
     /// an open one would, or is overdue, it goes again on the open path that delivers it soonest.
     fn unblock(&mut self, now: Time, segment: &mut Segment) -> Option<Departure> {
+        if self.config.helpers.any() && self.sendable_left == 0 {
+            let sent = self.help(now, segment);
+            if sent.is_some() {
+                return sent;
+            }
+        }
         let asked = self.scheduler.resends_when_blocked();
         if !(asked || self.guard.is_on()) || self.sendable_left > 0 {
             return None;
@@ -312,7 +318,7 @@ impl Session {
     }
 
     #[inline]
-    fn record(&mut self, now: Time, decision: Decision, unit: Option<u64>) {
+    pub(super) fn record(&mut self, now: Time, decision: Decision, unit: Option<u64>) {
         if self.config.record_decisions {
             self.records.push(DecisionRecord {
                 at: now,

@@ -7,6 +7,7 @@
 mod accounts;
 mod connect;
 mod heartbeat;
+mod helpers;
 mod inbound;
 mod loss;
 mod outbound;
@@ -44,7 +45,7 @@ use crate::receive::{Message, ReceiveStats};
 use crate::record::DecisionRecord;
 use crate::recovery::{MissCount, Scoreboard};
 use crate::scheduler::{PathView, Scheduler};
-use crate::window::{Guard, ManagedPath, WindowManager};
+use crate::window::{Guard, ManagedPath, Penalty, WindowManager};
 
 /// A packet to send.
 #[derive(Clone, Debug)]
@@ -123,6 +124,7 @@ pub struct Association {
     congestion: Congestion,
     misses: MissCount,
     guard: Guard,
+    penalty: Penalty,
     manager: WindowManager,
     /// Scratch space of the manager.
     managed: Vec<ManagedPath>,
@@ -206,6 +208,7 @@ impl Association {
             congestion,
             misses: MissCount { threshold: config.fast_retransmit_threshold },
             guard: Guard::new(config.guard),
+            penalty: Penalty::default(),
             manager: config.window_manager.clone(),
             managed: Vec::new(),
             control: VecDeque::new(),
