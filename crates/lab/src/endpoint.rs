@@ -278,6 +278,9 @@ impl Endpoint {
             }
             if let Some(left) = left {
                 *left -= size as u64;
+                if *left == 0 {
+                    self.machine.nothing_follows();
+                }
             }
             self.next_stream = (self.next_stream + 1) % self.streams;
         }

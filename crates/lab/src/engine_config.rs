@@ -4,7 +4,7 @@ use ropewalk_base::Duration;
 use ropewalk_engine::congestion::CongestionFlavour;
 use ropewalk_engine::recovery::LossDetection;
 use ropewalk_engine::scheduler::{
-    BlestOptions, DapsOptions, DelaySource, Helpers, OtiasForm, PlanOptions, Quota,
+    BlestOptions, DapsOptions, DelaySource, Helpers, LayOptions, OtiasForm, PlanOptions, Quota,
     RetransmissionPolicy, Scheduler, SchedulerOptions, StmsOptions, UnknownScheduler, WeightSource,
     WhenBlocked, Windows,
 };
@@ -224,6 +224,7 @@ pub fn scheduler(options: &file::SchedulerOptions) -> Result<Scheduler, UnknownS
         ecf_beta: options.ecf_beta,
         stms: StmsOptions { gain: options.stms_gain },
         linux_burst: options.linux_burst,
+        lay: LayOptions { latency_budget: options.latency_budget },
     };
     Scheduler::from_name(options.name.as_str(), &known)
 }

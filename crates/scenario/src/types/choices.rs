@@ -95,6 +95,7 @@ impl Preset {
 choices! {
     /// Which scheduler assigns data to paths.
     SchedulerName {
+        Lay = "lay", "Laid so that chunks meet: each path takes what is due when it arrives, and fills no queue.";
         RoundRobin = "round-robin", "Each open path in turn, blind to delay.";
         Weighted = "weighted", "Shares in proportion to a weight per path (deficit round robin).";
         MinRtt = "min-rtt", "The open path with the least smoothed round-trip time.";

@@ -158,6 +158,8 @@ pub struct Association {
     sendable_left: u64,
     chunk_limit: u32,
     was_full: bool,
+    /// The application has said that nothing follows.
+    closing: bool,
 }
 
 impl Association {
@@ -233,6 +235,7 @@ impl Association {
             chunk_limit,
             config,
             was_full: false,
+            closing: false,
         }
     }
 
@@ -279,6 +282,11 @@ impl Association {
     /// longer than the whole buffer can be sent at all.
     pub fn send_room(&self) -> u64 {
         self.config.send_buffer.saturating_sub(self.queue.bytes() + self.board.span())
+    }
+
+    /// Nothing follows what was handed over: schedulers may take care of its tail.
+    pub const fn nothing_follows(&mut self) {
+        self.closing = true;
     }
 
     /// Whether all that was given to [`Association::send`] has been acknowledged.
