@@ -38,6 +38,9 @@ pub struct CongestionOptions {
     pub idle_decay: bool,
     /// `rfc9260`: see [`Rfc9260Options::partial_bytes_capped`](super::Rfc9260Options).
     pub partial_bytes_capped: bool,
+    /// `cubic`: whether a flow that loses sooner than the last time leaves room to others (RFC 9438,
+    /// 4.7). It costs a flow alone some throughput, since of equal losses every other seems sooner.
+    pub fast_convergence: bool,
     /// Whose rules.
     pub flavour: CongestionFlavour,
 }
@@ -57,6 +60,7 @@ impl CongestionOptions {
             growth_when_full_only: true,
             idle_decay: true,
             partial_bytes_capped: true,
+            fast_convergence: true,
             flavour: CongestionFlavour::Published,
         }
     }

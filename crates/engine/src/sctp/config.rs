@@ -182,6 +182,7 @@ impl Config {
             idle_decay: self.idle_decay,
             partial_bytes_capped: self.partial_bytes_capped,
             flavour: self.congestion_flavour,
+            fast_convergence: true,
         };
         let made = Congestion::from_name(self.congestion, &options, self.paths.len());
         made.expect("names are checked where they are set")
