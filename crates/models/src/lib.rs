@@ -15,8 +15,11 @@
 //! | what does a path with loss deliver through a window? | [`markov`] | Wallace and Shami 2014, Section 4.3 |
 //! | the same in closed form? | [`renewal`] | Wallace and Shami 2014, Section 4.4 |
 //! | and by the formulas that everyone knows? | [`yardsticks`] | Padhye et al. 2000, Mathis et al. 1997 |
+//! | what do stations of 802.11 carry that contend for one channel? | [`bianchi`] | Bianchi 2000; Wu et al. 2002 |
+//! | and one alone? | [`wifi`] | IEEE 802.11-2012 |
 //! | which window should each path have? | [`optimise`] | Wallace and Shami 2014, Section 5.2 |
 
+pub mod bianchi;
 pub mod blocking;
 pub mod bound;
 pub mod lossy;
@@ -28,6 +31,7 @@ pub mod path;
 pub mod period;
 pub mod renewal;
 pub mod slot;
+pub mod wifi;
 pub mod yardsticks;
 
 pub use blocking::{
