@@ -28,6 +28,7 @@ mod run;
 mod series;
 pub mod sweep;
 pub mod tune;
+mod wifi;
 
 pub use lossy::LossKind;
 pub use result::{

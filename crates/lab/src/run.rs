@@ -17,6 +17,7 @@ use crate::measure::{Meter, sequence_of};
 use crate::network::{PathLinks, add_cross, add_paths, add_routes, add_shared_links};
 use crate::result::RunResult;
 use crate::series::{Sequence, Series};
+use crate::wifi::Air;
 
 /// What to keep of a run beside its result.
 #[derive(Clone, Debug, Default)]
@@ -140,6 +141,7 @@ fn set_up(scenario: &Scenario, options: &RunOptions) -> Result<Setup, RunError> 
     let seed = Seed::root(scenario.transfer.seed);
     let mut world = World::new(seed.child("network"));
     let shared = add_shared_links(&mut world, scenario)?;
+    let air = Air::new(&mut world, scenario);
     let mut links = Vec::with_capacity(scenario.world.associations as usize);
     let config = engine_config::config(scenario);
     let scheduler = match &options.scheduler {
@@ -166,7 +168,7 @@ fn set_up(scenario: &Scenario, options: &RunOptions) -> Result<Setup, RunError> 
         let unordered = scenario.transfer.unordered;
         let sender = world.add_host(Endpoint::new(out, application, number, unordered));
         let receiver = world.add_host(Endpoint::new(back, Application::Sink, number, unordered));
-        let paths = add_paths(&mut world, scenario, &shared, number)?;
+        let paths = add_paths(&mut world, scenario, &shared, &air, number)?;
         let (there, back) = add_routes(&mut world, &paths, sender, receiver);
         links.push(paths);
         world.host_mut(sender).routes = there;
@@ -178,6 +180,7 @@ fn set_up(scenario: &Scenario, options: &RunOptions) -> Result<Setup, RunError> 
         }
         transfers.push(Transfer { sender, receiver, start });
     }
+    air.add_others(&mut world, scenario)?;
     if let Some(first) = links.first() {
         add_cross(&mut world, scenario, first, &shared)?;
     }

@@ -81,3 +81,49 @@ fn any_number_of_saturated_stations_carries_what_bianchi_says() {
         }
     }
 }
+
+fn run_wifi(text: &str) -> ropewalk_lab::RunResult {
+    let scenario = ropewalk_scenario::Scenario::parse(text, "test.toml").expect("a valid scenario");
+    ropewalk_lab::run(&scenario, &ropewalk_lab::RunOptions::default()).expect("it runs").result
+}
+
+/// Two paths over the air, on the given channels; `more` follows them.
+fn two_wifi(channels: [u32; 2], end: &str, more: &str) -> ropewalk_lab::RunResult {
+    let path = |channel: u32| {
+        format!(
+            "[[path]]\nrate = '100 Mbit/s'\ndelay = '10 ms'\n\
+             wifi = {{ channel = {channel}, end = '{end}' }}\n"
+        )
+    };
+    let transfer = "[transfer]\nduration = '10 s'\nwarmup = '2 s'\npacket = '1400 B'\n\
+                    receive_buffer = '1 MB'\nscheduler = 'min-rtt'\n";
+    run_wifi(&format!("{transfer}{}{}{more}", path(channels[0]), path(channels[1])))
+}
+
+#[test]
+fn paths_of_one_channel_contend_and_paths_of_two_do_not() {
+    let alone = Exchange::new(Modelled::Dot11g, 54e6, 1400.0).expect("a rate").single_station_bps();
+    for end in ["sender", "receiver"] {
+        let apart = two_wifi([1, 6], end, "");
+        let together = two_wifi([1, 1], end, "");
+        // Acknowledgements contend too, so no path reaches what a station carries that is never answered.
+        for path in &apart.paths {
+            let share = path.throughput_bps / alone;
+            assert!((0.65..0.9).contains(&share), "{end}: {share} of {alone}");
+        }
+        let ratio = together.goodput_bps / apart.goodput_bps;
+        assert!((0.4..0.6).contains(&ratio), "{end}: {ratio}");
+    }
+}
+
+#[test]
+fn other_peoples_stations_take_their_part_of_the_channel() {
+    let free = two_wifi([1, 6], "sender", "").goodput_bps;
+    let light = two_wifi([1, 6], "sender", "[[station]]\nload = '2 Mbit/s'\n").goodput_bps;
+    let heavy = two_wifi([1, 6], "sender", "[[station]]\ncount = 4\n").goodput_bps;
+    let elsewhere = two_wifi([1, 6], "sender", "[[station]]\nchannel = 11\n").goodput_bps;
+    assert!(light < free - 1e6, "{light} {free}");
+    // Of the first channel is left less than half, of the second everything.
+    assert!(heavy < 0.75 * free && heavy > 0.45 * free, "{heavy} {free}");
+    assert_eq!(elsewhere, free);
+}

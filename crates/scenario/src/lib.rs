@@ -39,9 +39,10 @@ pub use quantity::{duration_text, rate_text, size_text};
 pub use reference::reference_markdown;
 pub use schema::json_schema;
 pub use types::{
-    Application, Capacity, Choice, Cross, CrossKind, CwndUpdate, Discipline, ForwardDelay,
+    Application, Capacity, Choice, Cross, CrossKind, CwndUpdate, Discipline, End, ForwardDelay,
     InitialSsthresh, InitialWindow, Jitter, JitterShape, Limit, Link, LinkSide, Loss, Named,
-    Outage, Path, Preset, Protocol, Queue, Quota, Record, Recovery, Reorder, Retransmission,
-    SackCount, Scenario, ScheduleWindows, SchedulerName, SchedulerOptions, SctpOptions, Side, Step,
-    Target, Trace, Transfer, Weights, WhenBlocked, WindowManager, WindowUnit, World,
+    Outage, Path, Preamble, Preset, Protocol, Queue, Quota, Radio, Record, Recovery, Reorder,
+    Retransmission, SackCount, Scenario, ScheduleWindows, SchedulerName, SchedulerOptions,
+    SctpOptions, Side, Station, Step, Target, Trace, Transfer, Weights, WhenBlocked, Wifi,
+    WifiStandard, WindowManager, WindowUnit, World,
 };

@@ -7,6 +7,7 @@ mod queue;
 mod sctp;
 mod side;
 mod transfer;
+mod wifi;
 
 use std::collections::BTreeMap;
 use std::path::{Path as FilePath, PathBuf};
@@ -58,6 +59,7 @@ pub(crate) fn scenario(
     builder.window_limits(root, transfer.window_manager);
     let sctp = builder.sctp(root.table("sctp"));
     let cross = builder.cross(root, &network);
+    let stations = builder.stations(root);
     let world = root.table("world");
     let record = root.table("record");
     builder.checker.finish()?;
@@ -68,6 +70,7 @@ pub(crate) fn scenario(
         paths: network.paths,
         links: network.links,
         cross,
+        stations,
         world: World { associations: world.get("associations"), stagger: world.get("stagger") },
         record: Record {
             interval: record.get("interval"),

@@ -6,6 +6,7 @@ mod rest;
 mod scheduler;
 mod sctp;
 mod transfer;
+mod wifi;
 
 pub(crate) use rest::ROOT;
 

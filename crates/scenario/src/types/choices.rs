@@ -196,3 +196,19 @@ choices! {
         Down = "down", "From the receiver to the sender: the acknowledgements.";
     }
 }
+
+choices! {
+    /// What frames of 802.11b begin with.
+    Preamble {
+        Long = "long", "192 us that every receiver knows.";
+        Short = "short", "96 us; not with 1 Mbit/s.";
+    }
+}
+
+choices! {
+    /// An end of a path.
+    End {
+        Sender = "sender", "The sender of the data: data goes up to the access point, acknowledgements come down.";
+        Receiver = "receiver", "The receiver: data comes down from the access point.";
+    }
+}

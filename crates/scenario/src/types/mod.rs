@@ -6,11 +6,12 @@ mod link;
 mod scheduler;
 mod sctp;
 mod trace;
+mod wifi;
 
 pub use choices::{
-    Choice, CwndUpdate, ForwardDelay, Named, Preset, Protocol, Quota, Recovery, Retransmission,
-    SackCount, ScheduleWindows, SchedulerName, Side, Weights, WhenBlocked, WindowManager,
-    WindowUnit,
+    Choice, CwndUpdate, End, ForwardDelay, Named, Preamble, Preset, Protocol, Quota, Recovery,
+    Retransmission, SackCount, ScheduleWindows, SchedulerName, Side, Weights, WhenBlocked,
+    WindowManager, WindowUnit,
 };
 pub use cross::{Cross, CrossKind, Target};
 pub use link::{
@@ -21,6 +22,7 @@ pub use scheduler::SchedulerOptions;
 pub use sctp::{InitialSsthresh, InitialWindow, SctpOptions};
 pub use trace::Trace;
 pub(crate) use trace::numbered_lines;
+pub use wifi::{Radio, Station, Wifi, WifiStandard};
 
 use ropewalk_base::{Duration, Rate};
 
@@ -39,6 +41,8 @@ pub struct Scenario {
     pub links: Vec<Link>,
     /// `[[cross]]`: other people's traffic.
     pub cross: Vec<Cross>,
+    /// `[[station]]`: other people's 802.11 stations.
+    pub stations: Vec<Station>,
     /// `[world]`: how many transfers run side by side.
     pub world: World,
     /// `[record]`: what is kept of the run.
