@@ -1,7 +1,10 @@
 //! Sans-I/O multipath transport engines: they never read a clock, a socket, a file or a global
 //! random number. Time comes in as an argument; datagrams, events and deadlines come out.
 
+mod accounts;
 pub mod congestion;
+mod departure;
+pub mod mptcp;
 pub mod path;
 pub mod payload;
 pub mod receive;
@@ -11,4 +14,6 @@ pub mod scheduler;
 pub mod sctp;
 pub mod window;
 
+pub use accounts::{PathCounters, SenderStats};
+pub use departure::Departure;
 pub use payload::Payload;

@@ -1,17 +1,20 @@
 //! An end of an association as a host of the network, with the application on top of it.
 
 use ropewalk_base::{Duration, PathId, StreamId, Time};
-use ropewalk_engine::Payload;
-use ropewalk_engine::sctp::association::CloseReason;
-use ropewalk_engine::sctp::{Association, Chunk, Event, Packet as SctpPacket};
+use ropewalk_engine::mptcp::Segment;
+use ropewalk_engine::sctp::Packet as SctpPacket;
 use ropewalk_netsim::cross::CrossPayload;
 use ropewalk_netsim::{Host, Outbox, Packet, Port, RouteId};
+
+use crate::machine::{Ended, Machine, News, Plan};
 
 /// What travels in the simulated network.
 #[derive(Clone, Debug)]
 pub enum Wire {
     /// A packet of one of ours; boxed, for it is moved at every hop.
     Sctp(Box<SctpPacket>),
+    /// A segment of one of ours.
+    Tcp(Box<Segment>),
     /// Somebody else's.
     Cross(u64),
 }
@@ -24,7 +27,7 @@ impl CrossPayload for Wire {
     fn cross_tag(&self) -> Option<u64> {
         match self {
             Self::Cross(tag) => Some(*tag),
-            Self::Sctp(_) => None,
+            Self::Sctp(_) | Self::Tcp(_) => None,
         }
     }
 }
@@ -69,7 +72,7 @@ pub struct ArrivalMark {
 #[derive(Clone, Debug)]
 pub struct Endpoint {
     /// The engine.
-    pub association: Association,
+    pub machine: Machine,
     /// Route of each path towards the peer.
     pub routes: Vec<RouteId>,
     application: Application,
@@ -77,10 +80,12 @@ pub struct Endpoint {
     next_stream: u16,
     unordered: bool,
     lower_header: u32,
+    /// User data of a full packet, bytes.
+    full: u64,
     flow: u32,
     deadline: Option<Time>,
-    /// When the association ended, and why.
-    pub closed: Option<(Time, CloseReason)>,
+    /// When the transfer ended, and why.
+    pub closed: Option<(Time, Ended)>,
     /// When it was up.
     pub connected: Option<Time>,
     /// When the first DATA came.
@@ -105,21 +110,22 @@ const MARKS_LIMIT: usize = 20_000;
 impl Endpoint {
     /// An end with `application` on top.
     pub fn new(
-        association: Association,
+        machine: Machine,
+        plan: &Plan,
         application: Application,
         flow: u32,
         unordered: bool,
     ) -> Self {
-        let config = association.config();
-        let (streams, lower_header) = (config.streams, config.lower_header);
+        let (streams, lower_header) = (plan.streams(), plan.lower_header());
         Self {
-            association,
+            machine,
             routes: Vec::new(),
             application,
             streams,
             next_stream: 0,
             unordered,
             lower_header,
+            full: plan.payload() as u64,
             flow,
             deadline: Some(Time::ZERO),
             closed: None,
@@ -148,15 +154,18 @@ impl Endpoint {
         arrival.into_iter().chain(release).min()
     }
 
-    fn mark(&mut self, now: Time, path: u8, packet: &SctpPacket) {
-        let Some(first) = self.association.peer_initial_tsn() else { return };
-        for chunk in &packet.chunks {
-            if let Chunk::Data(data) = chunk {
-                let chunk = data.tsn.distance_from(first);
-                if chunk >= 0 && self.marks.len() < MARKS_LIMIT {
-                    self.marks.push(ArrivalMark { at: now, path, chunk: chunk as u64 });
-                }
+    fn mark(&mut self, now: Time, path: u8, wire: &Wire) {
+        let room = MARKS_LIMIT.saturating_sub(self.marks.len());
+        let mark = |chunk| ArrivalMark { at: now, path, chunk };
+        match wire {
+            Wire::Sctp(packet) => {
+                self.marks.extend(self.machine.chunks_of(packet).take(room).map(mark));
             }
+            Wire::Tcp(segment) if segment.payload.len() > 0 && room > 0 => {
+                // Segments are counted in full ones.
+                self.marks.push(mark(segment.dsn / self.full.max(1)));
+            }
+            Wire::Tcp(_) | Wire::Cross(_) => {}
         }
     }
 
@@ -165,32 +174,58 @@ impl Endpoint {
     fn drain(&mut self, now: Time, out: &mut Outbox<Wire>) {
         self.read(now);
         self.write(now);
+        match self.machine {
+            Machine::Sctp(_) => self.send_packets(now, out),
+            Machine::Tcp(_) => self.send_segments(now, out),
+        }
+        while let Some(news) = self.machine.poll_news() {
+            match news {
+                News::Connected => self.connected = Some(now),
+                News::Closed(reason) => self.closed = Some((now, reason)),
+                News::Other => {}
+            }
+        }
+        self.deadline = self.next_deadline();
+    }
+
+    #[inline]
+    fn send_packets(&mut self, now: Time, out: &mut Outbox<Wire>) {
         loop {
             let mut sctp = match out.spare() {
                 Some(Wire::Sctp(used)) => used,
                 _ => Box::default(),
             };
-            let Some(departure) = self.association.poll_transmit_into(now, &mut sctp) else {
+            let Some(departure) = self.machine.poll_packet(now, &mut sctp) else {
                 out.give_back(Wire::Sctp(sctp));
-                break;
+                return;
             };
             let size = sctp.wire_len() + self.lower_header;
             let mut packet = Packet::new(size, self.flow, Wire::Sctp(sctp));
             packet.round = departure.round;
             out.send(self.routes[departure.path.index()], packet);
         }
-        while let Some(event) = self.association.poll_event() {
-            match event {
-                Event::Connected => self.connected = Some(now),
-                Event::Closed(reason) => self.closed = Some((now, reason)),
-                Event::Readable | Event::Writable | Event::Restarted | Event::PathChanged(..) => {}
-            }
+    }
+
+    #[inline]
+    fn send_segments(&mut self, now: Time, out: &mut Outbox<Wire>) {
+        loop {
+            let mut segment = match out.spare() {
+                Some(Wire::Tcp(used)) => used,
+                _ => Box::default(),
+            };
+            let Some(departure) = self.machine.poll_segment(now, &mut segment) else {
+                out.give_back(Wire::Tcp(segment));
+                return;
+            };
+            let size = segment.wire_len() + self.lower_header;
+            let mut packet = Packet::new(size, self.flow, Wire::Tcp(segment));
+            packet.round = departure.round;
+            out.send(self.routes[departure.path.index()], packet);
         }
-        self.deadline = self.next_deadline();
     }
 
     fn next_deadline(&self) -> Option<Time> {
-        let engine = self.association.next_deadline();
+        let engine = self.machine.next_deadline();
         match &self.application {
             Application::Steady { next, left, .. } if *left != Some(0) => {
                 Some(engine.map_or(*next, |at| at.min(*next)))
@@ -201,8 +236,8 @@ impl Endpoint {
 
     #[inline]
     fn read(&mut self, now: Time) {
-        while let Some(message) = self.association.read(now) {
-            self.read_bytes += message.payload.len() as u64;
+        while let Some(bytes) = self.machine.read(now) {
+            self.read_bytes += bytes as u64;
             self.first_data.get_or_insert(now);
             self.released += 1;
             if now < self.marks_until && self.releases.len() < MARKS_LIMIT {
@@ -220,7 +255,7 @@ impl Endpoint {
             let (message, left) = match &mut self.application {
                 Application::Sink => return,
                 Application::Bulk { message, left } => {
-                    if self.association.send_room() == 0 {
+                    if self.machine.send_room() == 0 {
                         return;
                     }
                     (*message, left)
@@ -238,7 +273,7 @@ impl Endpoint {
                 return;
             }
             let stream = StreamId(self.next_stream);
-            if self.association.send(stream, Payload::Length(size), self.unordered).is_err() {
+            if !self.machine.send(stream, size, self.unordered) {
                 return;
             }
             if let Some(left) = left {
@@ -252,18 +287,22 @@ impl Endpoint {
 impl Host<Wire> for Endpoint {
     #[inline]
     fn receive(&mut self, now: Time, port: Port, packet: Packet<Wire>, out: &mut Outbox<Wire>) {
-        let Wire::Sctp(mut sctp) = packet.payload else { return };
         let path = PathId(port.0 as u8);
+        let mut wire = packet.payload;
         if now < self.marks_until {
-            self.mark(now, path.0, &sctp);
+            self.mark(now, path.0, &wire);
         }
-        self.association.handle_in_place(now, path, &mut sctp);
-        out.give_back(Wire::Sctp(sctp));
+        match &mut wire {
+            Wire::Sctp(packet) => self.machine.take_packet(now, path, packet),
+            Wire::Tcp(segment) => self.machine.take_segment(now, path, segment),
+            Wire::Cross(_) => return,
+        }
+        out.give_back(wire);
         self.drain(now, out);
     }
 
     fn wake(&mut self, now: Time, out: &mut Outbox<Wire>) {
-        self.association.handle_timeout(now);
+        self.machine.handle_timeout(now);
         self.drain(now, out);
     }
 

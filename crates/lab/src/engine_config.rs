@@ -17,7 +17,7 @@ use crate::wifi::{alone, rate_up};
 pub fn config(scenario: &file::Scenario) -> Config {
     let transfer = &scenario.transfer;
     let preset = match transfer.preset {
-        file::Preset::Rfc9260 => sctp::Preset::Rfc9260,
+        file::Preset::Rfc9260 | file::Preset::Rfc8684 => sctp::Preset::Rfc9260,
         file::Preset::Paper2013 => sctp::Preset::Paper2013,
     };
     let paths = scenario.paths.iter().map(|p| path(scenario, p)).collect();
@@ -28,11 +28,7 @@ pub fn config(scenario: &file::Scenario) -> Config {
     config.window_manager = window_manager(scenario, config.chunk_limit() as u64);
     config.streams = transfer.streams;
     config.record_decisions = scenario.record.decisions;
-    config.delay_source = match scenario.scheduler.forward_delay {
-        file::ForwardDelay::Oracle => DelaySource::Oracle,
-        file::ForwardDelay::HalfRtt => DelaySource::HalfRtt,
-        file::ForwardDelay::Timestamp => DelaySource::Timestamp,
-    };
+    config.delay_source = delay_source(scenario.scheduler.forward_delay);
     apply_sctp(&mut config, &scenario.sctp);
     config
 }
@@ -49,7 +45,8 @@ fn oracle_delay(scenario: &file::Scenario, path: &file::Path) -> Duration {
         .fold(Duration::ZERO, |a, b| a + b)
 }
 
-fn path(scenario: &file::Scenario, path: &file::Path) -> PathConfig {
+/// What one path is told.
+pub fn path(scenario: &file::Scenario, path: &file::Path) -> PathConfig {
     // The managers of the paper rank paths by a bandwidth that is known beforehand.
     let manager = scenario.transfer.window_manager;
     let known = matches!(manager, file::WindowManager::Dynamic | file::WindowManager::Static);
@@ -63,7 +60,8 @@ fn path(scenario: &file::Scenario, path: &file::Path) -> PathConfig {
     }
 }
 
-fn window_manager(scenario: &file::Scenario, chunk: u64) -> WindowManager {
+/// The manager that the scenario names; `chunk` is the unit of its limits, bytes.
+pub fn window_manager(scenario: &file::Scenario, chunk: u64) -> WindowManager {
     let limit = |p: &file::Path| p.window_limit.map_or(u64::MAX, |packets| packets as u64 * chunk);
     match scenario.transfer.window_manager {
         file::WindowManager::None => WindowManager::None,
@@ -79,7 +77,8 @@ fn window_manager(scenario: &file::Scenario, chunk: u64) -> WindowManager {
     }
 }
 
-fn set<T>(target: &mut T, value: Option<T>) {
+/// Sets what is given.
+pub fn set<T>(target: &mut T, value: Option<T>) {
     if let Some(value) = value {
         *target = value;
     }
@@ -122,6 +121,15 @@ fn apply_sctp(config: &mut Config, sctp: &file::SctpOptions) {
         None | Some(file::InitialSsthresh::ReceiveBuffer) => {}
         Some(file::InitialSsthresh::Unlimited) => config.initial_ssthresh = Some(u64::MAX / 4),
         Some(file::InitialSsthresh::Bytes(bytes)) => config.initial_ssthresh = Some(bytes),
+    }
+}
+
+/// Where forward delays come from.
+pub const fn delay_source(name: file::ForwardDelay) -> DelaySource {
+    match name {
+        file::ForwardDelay::Oracle => DelaySource::Oracle,
+        file::ForwardDelay::HalfRtt => DelaySource::HalfRtt,
+        file::ForwardDelay::Timestamp => DelaySource::Timestamp,
     }
 }
 

@@ -17,6 +17,7 @@ mod endpoint;
 mod engine_config;
 pub mod explain;
 mod lossy;
+mod machine;
 mod measure;
 mod network;
 pub mod output;
@@ -27,6 +28,7 @@ mod result;
 mod run;
 mod series;
 pub mod sweep;
+mod tcp_config;
 pub mod tune;
 mod wifi;
 

@@ -1,12 +1,11 @@
 //! Reads the figures off the ends and the links.
 
 use ropewalk_base::{Duration, Histogram, PathId, Time};
-use ropewalk_engine::sctp::Data;
 use ropewalk_models::path::PathNumbers;
 use ropewalk_scenario::Scenario;
 
 use crate::endpoint::Endpoint;
-use crate::engine_config;
+use crate::machine::Plan;
 use crate::predict::physical_limit;
 use crate::result::{
     AppDelay, BlockingTime, EngineFigures, OutOfOrder, PathResult, ReceiveBufferResult, RunResult,
@@ -65,11 +64,11 @@ impl Meter {
         self.links_before = link_work(setup);
         self.last.paths.fill(0);
         for (i, transfer) in setup.transfers.iter().enumerate() {
-            setup.world.host_mut(transfer.sender).association.reset_measurements(now);
+            setup.world.host_mut(transfer.sender).machine.reset_measurements(now);
             let receiver = setup.world.host_mut(transfer.receiver);
             self.read_before[i] = receiver.read_bytes;
-            self.packets_before += receiver.association.receive_stats().delivered_chunks;
-            receiver.association.reset_measurements(now);
+            self.packets_before += receiver.machine.receive_stats().delivered_chunks;
+            receiver.machine.reset_measurements(now);
         }
     }
 
@@ -81,7 +80,7 @@ impl Meter {
         for transfer in &setup.transfers {
             let receiver = setup.world.host(transfer.receiver);
             delivered += receiver.read_bytes;
-            let (now_held, now_free) = receiver.association.receive_occupancy();
+            let (now_held, now_free) = receiver.machine.receive_occupancy();
             held += now_held;
             free += now_free;
         }
@@ -95,8 +94,8 @@ impl Meter {
             let (mut acked, mut cwnd, mut in_flight) = (0, 0, 0);
             let mut srtt = None;
             for transfer in &setup.transfers {
-                let sender = &setup.world.host(transfer.sender).association;
-                acked += sender.path_counters().nth(i).map_or(0, |c| c.delivered_bytes);
+                let sender = &setup.world.host(transfer.sender).machine;
+                acked += sender.path_counters(i).map_or(0, |c| c.delivered_bytes);
                 let view = sender.path_view(now, PathId::from_index(i));
                 cwnd += view.cwnd;
                 in_flight += view.in_flight;
@@ -115,15 +114,15 @@ impl Meter {
     /// The figures of the run.
     pub fn finish(mut self, setup: &mut Setup, scenario: &Scenario, ended: Time) -> Run {
         for transfer in &setup.transfers {
-            setup.world.host_mut(transfer.sender).association.settle_measurements(ended);
-            setup.world.host_mut(transfer.receiver).association.settle_measurements(ended);
+            setup.world.host_mut(transfer.sender).machine.settle_measurements(ended);
+            setup.world.host_mut(transfer.receiver).machine.settle_measurements(ended);
         }
         let series = self.next.take().map(|_| std::mem::take(&mut self.series));
         let result = self.result(setup, scenario, ended);
         // One association at most has any.
         let mut decisions = Vec::new();
         for transfer in &setup.transfers {
-            decisions.append(&mut setup.world.host_mut(transfer.sender).association.take_records());
+            decisions.append(&mut setup.world.host_mut(transfer.sender).machine.take_records());
         }
         Run { result, series, sequence: None, decisions }
     }
@@ -137,9 +136,7 @@ impl Meter {
             })
             .collect();
         let goodput = per_association.iter().sum();
-        let config = engine_config::config(scenario);
-        let full = config.chunk_limit() - Data::HEADER;
-        let on_wire = scenario.transfer.packet as f64 / full as f64;
+        let on_wire = scenario.transfer.packet as f64 / Plan::of(scenario).payload() as f64;
         let bound = limit_bps(scenario);
         let first = setup.transfers.first().map(|t| setup.world.host(t.receiver));
         let seconds_of = |at: Option<Time>| at.map(Time::as_secs_f64);
@@ -209,8 +206,8 @@ impl Meter {
                 cwnd_bytes: 0,
             };
             for transfer in &setup.transfers {
-                let sender = &setup.world.host(transfer.sender).association;
-                if let Some(counters) = sender.path_counters().nth(i) {
+                let sender = &setup.world.host(transfer.sender).machine;
+                if let Some(counters) = sender.path_counters(i) {
                     result.sent_packets += counters.sent_packets;
                     result.retransmitted_packets += counters.retransmitted;
                     result.lost_packets += counters.lost;
@@ -274,7 +271,7 @@ impl Totals {
     fn of(setup: &Setup) -> Self {
         let mut all = Self::default();
         for transfer in &setup.transfers {
-            let stats = setup.world.host(transfer.receiver).association.receive_stats();
+            let stats = setup.world.host(transfer.receiver).machine.receive_stats();
             all.occupancy.merge(&stats.occupancy);
             all.blocking.merge(&stats.blocking);
             all.app_delay.merge(&stats.app_delay);
@@ -283,7 +280,7 @@ impl Totals {
             all.received += stats.received;
             all.stored += stats.stored;
             all.duplicates += stats.duplicates;
-            all.blocked += setup.world.host(transfer.sender).association.sender_stats().blocked;
+            all.blocked += setup.world.host(transfer.sender).machine.sender_stats().blocked;
         }
         all
     }
@@ -334,7 +331,7 @@ pub fn path_numbers(scenario: &Scenario) -> Option<Vec<PathNumbers>> {
 /// The physical limit of the scenario, bit/s on the wire; plain SCTP has one path at a time.
 fn limit_bps(scenario: &Scenario) -> Option<f64> {
     let mut paths = path_numbers(scenario)?;
-    if scenario.transfer.protocol == ropewalk_scenario::Protocol::Sctp {
+    if scenario.transfer.protocol.is_single_path() {
         paths.truncate(1);
     }
     physical_limit(scenario, &paths).map(|bound| bound.bound_bps)

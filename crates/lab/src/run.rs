@@ -5,14 +5,13 @@ use core::fmt;
 use ropewalk_base::{Duration, Seed, Time};
 use ropewalk_engine::record::DecisionRecord;
 use ropewalk_engine::scheduler::Scheduler;
-use ropewalk_engine::sctp::association::CloseReason;
-use ropewalk_engine::sctp::{AbortCause, Association, Data};
 use ropewalk_netsim::{HostId, World};
 use ropewalk_scenario::{self as file, Scenario};
 
 use crate::cost::Stopwatch;
 use crate::endpoint::{Application, Endpoint, Wire};
 use crate::engine_config;
+use crate::machine::{Ended, Plan};
 use crate::measure::{Meter, sequence_of};
 use crate::network::{PathLinks, add_cross, add_paths, add_routes, add_shared_links};
 use crate::result::RunResult;
@@ -143,31 +142,27 @@ fn set_up(scenario: &Scenario, options: &RunOptions) -> Result<Setup, RunError> 
     let shared = add_shared_links(&mut world, scenario)?;
     let air = Air::new(&mut world, scenario);
     let mut links = Vec::with_capacity(scenario.world.associations as usize);
-    let config = engine_config::config(scenario);
+    let plan = Plan::of(scenario);
     let scheduler = match &options.scheduler {
         Some(scheduler) => scheduler.clone(),
         None => engine_config::scheduler(&scenario.scheduler)
             .map_err(|e| RunError::Scheduler(e.to_string()))?,
     };
-    let chunk = config.chunk_limit() - Data::HEADER;
+    let chunk = plan.payload();
     let mut transfers = Vec::with_capacity(scenario.world.associations as usize);
     for number in 0..scenario.world.associations {
         let start = Time::ZERO + scenario.world.stagger * number as u64;
         let seed = seed.child("association").child(&number.to_string());
         let chosen = number == options.association;
-        let mut config = config.clone();
-        config.record_decisions &= chosen;
-        let out = Association::start_later(
-            config.clone(),
-            scheduler.clone(),
-            seed.child("sender"),
-            start,
-        );
-        let back = Association::listen(config, scheduler.clone(), seed.child("receiver"));
+        let mut plan = plan.clone();
+        plan.keep_decisions(chosen);
+        let out = plan.caller(&scheduler, seed.child("sender"), start);
+        let back = plan.listener(&scheduler, seed.child("receiver"));
         let application = application(scenario, chunk, start);
         let unordered = scenario.transfer.unordered;
-        let sender = world.add_host(Endpoint::new(out, application, number, unordered));
-        let receiver = world.add_host(Endpoint::new(back, Application::Sink, number, unordered));
+        let sender = world.add_host(Endpoint::new(out, &plan, application, number, unordered));
+        let sink = Endpoint::new(back, &plan, Application::Sink, number, unordered);
+        let receiver = world.add_host(sink);
         let paths = add_paths(&mut world, scenario, &shared, &air, number)?;
         let (there, back) = add_routes(&mut world, &paths, sender, receiver);
         links.push(paths);
@@ -293,20 +288,16 @@ fn check_progress(setup: &Setup, scenario: &Scenario, ended: Time) -> Result<(),
     Err(RunError::Stuck { at: ended, delivered, diagnosis: diagnosis.to_owned() })
 }
 
-const fn why_closed(reason: CloseReason) -> &'static str {
-    match reason {
-        CloseReason::NoAnswer => {
-            "the peer never answered the INIT; see the loss and outages of the paths"
+const fn why_closed(ended: Ended) -> &'static str {
+    match ended {
+        Ended::NoAnswer => "the peer never answered; see the loss and outages of the paths",
+        Ended::Unreachable => {
+            "the peer stopped answering: more timeouts in a row than are allowed \
+             (`sctp.association_max_retrans`)"
         }
-        CloseReason::Unreachable => {
-            "the peer stopped answering: more timeouts in a row than sctp.association_max_retrans"
-        }
-        CloseReason::Aborted(AbortCause::ProtocolViolation)
-        | CloseReason::AbortedByPeer(AbortCause::ProtocolViolation) => {
-            "an end broke the protocol; this is a defect of the engine"
-        }
-        CloseReason::Aborted(_) | CloseReason::AbortedByPeer(_) => "the association was aborted",
-        CloseReason::StaleCookie => "every cookie was too old when it came back",
-        CloseReason::Shutdown => "the association was shut down",
+        Ended::Violation => "an end broke the protocol; this is a defect of the engine",
+        Ended::Aborted => "the transfer was aborted",
+        Ended::StaleCookie => "every cookie was too old when it came back",
+        Ended::Closed => "the transfer was shut down",
     }
 }

@@ -41,8 +41,8 @@ pub use schema::json_schema;
 pub use types::{
     Application, Capacity, Choice, Cross, CrossKind, CwndUpdate, Discipline, End, ForwardDelay,
     InitialSsthresh, InitialWindow, Jitter, JitterShape, Limit, Link, LinkSide, Loss, Named,
-    Outage, Path, Preamble, Preset, Protocol, Queue, Quota, Radio, Record, Recovery, Reorder,
-    Retransmission, SackCount, Scenario, ScheduleWindows, SchedulerName, SchedulerOptions,
-    SctpOptions, Side, Station, Step, Target, Trace, Transfer, Weights, WhenBlocked, Wifi,
-    WifiStandard, WindowManager, WindowUnit, World,
+    Outage, Path, Preamble, Preset, Protocol, Queue, Quota, Radio, Record, Recovery, Reinjection,
+    Reorder, Reordering, Retransmission, SackCount, Scenario, ScheduleWindows, SchedulerName,
+    SchedulerOptions, SctpOptions, Side, Station, Step, SubflowAck, Target, TcpOptions, Trace,
+    Transfer, Weights, WhenBlocked, Wifi, WifiStandard, WindowManager, WindowUnit, World,
 };

@@ -11,7 +11,7 @@ use crate::quantity::{duration_text, rate_text, size_text};
 use crate::types::{
     Application, Capacity, Cross, CrossKind, Discipline, InitialSsthresh, InitialWindow, Jitter,
     JitterShape, Limit, Link, LinkSide, Loss, Outage, Path, Queue, Reorder, Scenario,
-    SchedulerOptions, SctpOptions, Step, Target, Transfer,
+    SchedulerOptions, SctpOptions, Step, Target, TcpOptions, Transfer,
 };
 
 impl Scenario {
@@ -23,6 +23,9 @@ impl Scenario {
         scheduler(&mut out, &self.scheduler);
         if self.sctp != SctpOptions::default() {
             sctp(&mut out, &self.sctp);
+        }
+        if self.tcp != TcpOptions::default() {
+            tcp(&mut out, &self.tcp);
         }
         for each in &self.paths {
             path(&mut out, each, &self.links);
@@ -196,6 +199,24 @@ fn sctp(out: &mut Out, s: &SctpOptions) {
     out.opt_plain("association_max_retrans", s.association_max_retrans);
     out.opt_plain("pf_threshold", s.pf_threshold);
     out.opt_text("window_counted_in", s.window_counted_in);
+}
+
+fn tcp(out: &mut Out, t: &TcpOptions) {
+    out.section("[tcp]");
+    out.opt_packets("ack_every", t.ack_every);
+    out.opt_text("ack_delay", t.ack_delay.map(duration_text));
+    out.opt_text("subflow_ack", t.subflow_ack);
+    out.opt_plain("timestamps", t.timestamps);
+    out.opt_plain("sack", t.sack);
+    out.opt_text("recovery", t.recovery);
+    out.opt_plain("duplicate_threshold", t.duplicate_threshold);
+    out.opt_text("reinjection", t.reinjection);
+    out.opt_text("initial_window", t.initial_window.map(initial_window));
+    out.opt_text("initial_ssthresh", t.initial_ssthresh.map(size_text));
+    out.opt_text("rto_initial", t.rto_initial.map(duration_text));
+    out.opt_text("rto_min", t.rto_min.map(duration_text));
+    out.opt_text("rto_max", t.rto_max.map(duration_text));
+    out.opt_text("probe_interval", t.probe_interval.map(duration_text));
 }
 
 fn initial_window(window: InitialWindow) -> String {

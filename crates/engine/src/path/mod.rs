@@ -1,11 +1,15 @@
 //! One path: its state, round trip, forward delay, delivery rate.
 
+mod config;
+mod estimates;
 mod floor;
 mod forward;
 mod rate;
 mod rtt;
 mod state;
 
+pub use config::PathConfig;
+pub use estimates::{Estimates, clock_offset};
 pub use floor::Floor;
 pub use forward::ForwardDelay;
 pub use rate::{DeliveryRate, RateSnapshot};

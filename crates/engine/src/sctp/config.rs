@@ -1,8 +1,9 @@
 //! The knobs of an association. Each says its unit, its default and what turning it costs.
 
-use ropewalk_base::{Duration, Rate};
+use ropewalk_base::Duration;
 
 use super::preset::Preset;
+pub use crate::path::PathConfig;
 use crate::path::{FailureLimits, RtoLimits};
 use crate::recovery::LossDetection;
 use crate::scheduler::{DelaySource, RetransmissionPolicy};
@@ -59,36 +60,6 @@ pub struct CmtOptions {
     pub delayed_ack: bool,
     /// Send no data before every path is confirmed.
     pub hold_data_until_confirmed: bool,
-}
-
-/// What is configured per path.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct PathConfig {
-    /// Priority for `backup`: lower is better.
-    pub cost: u32,
-    /// Share for `weighted`.
-    pub weight: f64,
-    /// Largest packet, bytes on the wire with the headers below SCTP.
-    pub mtu: u32,
-    /// Forward delay told by the driver ([`DelaySource::Oracle`]).
-    pub oracle_delay: Option<Duration>,
-    /// Configured rate, for `weighted`.
-    pub rate_hint: Option<Rate>,
-    /// Factor by which the forward delay is misjudged, for sensitivity studies; 1 is honest.
-    pub delay_error: f64,
-}
-
-impl Default for PathConfig {
-    fn default() -> Self {
-        Self {
-            cost: 1,
-            weight: 1.0,
-            mtu: 1500,
-            oracle_delay: None,
-            rate_hint: None,
-            delay_error: 1.0,
-        }
-    }
 }
 
 /// All knobs of one end of an association.

@@ -11,10 +11,10 @@ use ropewalk_models::slot::SlotPath;
 use ropewalk_models::{
     PathNumbers, blocking_time_max_s, packets_per_period, receive_buffer_min_bytes,
 };
-use ropewalk_scenario::{Protocol, Scenario};
+use ropewalk_scenario::Scenario;
 use serde::Serialize;
 
-use crate::engine_config;
+use crate::machine::Plan;
 use crate::measure::path_numbers;
 use crate::wifi::rate_up;
 
@@ -97,10 +97,13 @@ pub fn predict(scenario: &Scenario) -> Prediction {
         ));
         return prediction;
     };
-    if scenario.transfer.protocol == Protocol::Sctp {
+    if scenario.transfer.protocol.is_single_path() {
         numbers.truncate(1);
         if scenario.paths.len() > 1 {
-            prediction.notes.push("plain SCTP sends on the first path only".to_owned());
+            prediction.notes.push(format!(
+                "plain {} sends on the first path only",
+                scenario.transfer.protocol.to_string().to_uppercase()
+            ));
         }
     }
     prediction.ask_blocking(scenario, &numbers);
@@ -136,9 +139,15 @@ fn without_models(scenario: &Scenario) -> Prediction {
 
 /// The window that is really granted: so many chunks, each standing for its packet on the wire.
 fn window_on_the_wire(scenario: &Scenario) -> f64 {
-    let config = engine_config::config(scenario);
     let packet = scenario.transfer.packet as f64;
-    config.receive_capacity() as f64 * packet / config.chunk_limit() as f64
+    match Plan::of(scenario) {
+        Plan::Sctp(config) => {
+            config.receive_capacity() as f64 * packet / config.chunk_limit() as f64
+        }
+        Plan::Tcp(config) => {
+            scenario.transfer.receive_buffer as f64 * packet / config.segment_limit() as f64
+        }
+    }
 }
 
 /// The physical limit of the scenario, and how it is shared.

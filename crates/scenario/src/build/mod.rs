@@ -6,6 +6,7 @@ mod network;
 mod queue;
 mod sctp;
 mod side;
+mod tcp;
 mod transfer;
 mod wifi;
 
@@ -36,7 +37,7 @@ pub(crate) struct Builder<'a> {
 /// each path is known, which a congestion window that never met a loss is not; the guard tells it.
 const fn guard_by_default(preset: Preset, scheduler: SchedulerName) -> bool {
     match preset {
-        Preset::Rfc9260 => true,
+        Preset::Rfc9260 | Preset::Rfc8684 => true,
         Preset::Paper2013 => matches!(scheduler, SchedulerName::Daps | SchedulerName::DapsLcm),
     }
 }
@@ -58,6 +59,7 @@ pub(crate) fn scenario(
     }
     builder.window_limits(root, transfer.window_manager);
     let sctp = builder.sctp(root.table("sctp"));
+    let tcp = builder.tcp(root.table("tcp"));
     let cross = builder.cross(root, &network);
     let stations = builder.stations(root);
     let world = root.table("world");
@@ -67,6 +69,7 @@ pub(crate) fn scenario(
         transfer,
         scheduler,
         sctp,
+        tcp,
         paths: network.paths,
         links: network.links,
         cross,

@@ -42,7 +42,7 @@ impl Builder<'_> {
     }
 
     /// Where both are given, `low` may not exceed `high`.
-    fn ascending<T: crate::check::FromValue + PartialOrd>(
+    pub(super) fn ascending<T: crate::check::FromValue + PartialOrd>(
         &mut self,
         table: &Checked,
         low: &str,
@@ -50,8 +50,9 @@ impl Builder<'_> {
     ) {
         let (Some(least), Some(most)) = (table.opt::<T>(low), table.opt::<T>(high)) else { return };
         if least > most {
+            let path = &table.path;
             let message = format!(
-                "`sctp.{low}` = {} is above `sctp.{high}` = {}",
+                "`{path}.{low}` = {} is above `{path}.{high}` = {}",
                 self.excerpt(table, low),
                 self.excerpt(table, high)
             );
@@ -61,7 +62,7 @@ impl Builder<'_> {
     }
 }
 
-fn initial_window(value: &Value) -> InitialWindow {
+pub(super) fn initial_window(value: &Value) -> InitialWindow {
     match value {
         Value::Bytes(bytes) => InitialWindow::Bytes(*bytes),
         Value::Packets(n) => InitialWindow::Packets(u32::try_from(*n).expect("limited to 32 bits")),

@@ -17,7 +17,7 @@ impl Builder<'_> {
     pub(super) fn transfer(&mut self, table: &Checked) -> Transfer {
         let bytes = table.opt("bytes");
         let fallback = if bytes.is_some() { LIMIT_OF_BYTES } else { DURATION };
-        let preset = table.get("preset");
+        let preset = self.preset(table);
         let transfer = Transfer {
             protocol: table.get("protocol"),
             duration: table.opt("duration").unwrap_or(fallback),

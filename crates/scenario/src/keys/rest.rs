@@ -4,6 +4,7 @@ use super::Fallback::{Derived, Empty, Is, Required};
 use super::path::{LINK, PATH};
 use super::scheduler::SCHEDULER;
 use super::sctp::SCTP;
+use super::tcp::TCP;
 use super::transfer::TRANSFER;
 use super::wifi::STATION_KINDS;
 use super::{
@@ -20,6 +21,7 @@ pub(crate) static ROOT: Table = Table {
         table("transfer", &TRANSFER),
         table("scheduler", &SCHEDULER),
         table("sctp", &SCTP),
+        table("tcp", &TCP),
         list("path", &Kind::Table(&PATH), 1, 64, PATH.doc),
         list("link", &Kind::Table(&LINK), 0, 256, LINK.doc),
         list("cross", &Kind::Tagged(&CROSS_KINDS), 0, 256, CROSS_KINDS.doc),

@@ -110,9 +110,9 @@ const KEYS: &[Key] = &[
     Key {
         name: "preset",
         kind: Kind::Choice(Preset::CHOICES),
-        default: Is("rfc9260"),
+        default: Derived("rfc9260 for SCTP, rfc8684 for TCP"),
         example: "\"paper-2013\"",
-        doc: "Where everything that `[sctp]` leaves open comes from.",
+        doc: "Where everything that `[sctp]` or `[tcp]` leaves open comes from.",
     },
     Key {
         name: "guard",

@@ -7,8 +7,6 @@ pub struct Choice {
     pub name: &'static str,
     /// One sentence for the reference.
     pub doc: &'static str,
-    /// False for a name that is reserved but does not work yet.
-    pub available: bool,
 }
 
 /// An enum whose variants are [`Choice`]s.
@@ -20,7 +18,7 @@ pub trait Named: Copy + Sized + 'static {
 }
 
 macro_rules! choices {
-    ($(#[$meta:meta])* $name:ident { $($variant:ident = $text:literal $($state:ident)?, $doc:literal;)+ }) => {
+    ($(#[$meta:meta])* $name:ident { $($variant:ident = $text:literal, $doc:literal;)+ }) => {
         $(#[$meta])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum $name {
@@ -29,7 +27,7 @@ macro_rules! choices {
 
         impl Named for $name {
             const CHOICES: &'static [Choice] = &[
-                $(Choice { name: $text, doc: $doc, available: choices!(@state $($state)?) },)+
+                $(Choice { name: $text, doc: $doc },)+
             ];
             const ALL: &'static [Self] = &[$(Self::$variant,)+];
         }
@@ -54,8 +52,6 @@ macro_rules! choices {
             }
         }
     };
-    (@state) => { true };
-    (@state reserved) => { false };
 }
 
 choices! {
@@ -63,16 +59,36 @@ choices! {
     Protocol {
         CmtSctp = "cmt-sctp", "SCTP that sends new data on several paths at once (concurrent multipath transfer).";
         Sctp = "sctp", "SCTP (RFC 9260): data on the primary path, the others stand by.";
-        Tcp = "tcp" reserved, "TCP on the first path.";
-        Mptcp = "mptcp" reserved, "Multipath TCP (RFC 8684).";
+        Tcp = "tcp", "TCP on the first path.";
+        Mptcp = "mptcp", "Multipath TCP (RFC 8684): a subflow on every path.";
+    }
+}
+
+impl Protocol {
+    /// Whether it is TCP, with one path or several.
+    pub const fn is_tcp(self) -> bool {
+        matches!(self, Self::Tcp | Self::Mptcp)
+    }
+
+    /// Whether it uses one path at a time.
+    pub const fn is_single_path(self) -> bool {
+        matches!(self, Self::Sctp | Self::Tcp)
     }
 }
 
 choices! {
-    /// A set of rules and starting values for what `[sctp]` leaves open.
+    /// A set of rules and starting values for what `[sctp]` or `[tcp]` leaves open.
     Preset {
         Rfc9260 = "rfc9260", "What RFC 9260 says, with the CMT rules of today's stacks.";
         Paper2013 = "paper-2013", "The rules under which the papers of 2013 and 2014 were simulated.";
+        Rfc8684 = "rfc8684", "TCP and Multipath TCP: what RFC 8684 says, over the TCP of today's stacks.";
+    }
+}
+
+impl Preset {
+    /// Whether it is one for TCP.
+    pub const fn is_tcp(self) -> bool {
+        matches!(self, Self::Rfc8684)
     }
 }
 
@@ -194,6 +210,31 @@ choices! {
     Side {
         Up = "up", "From the sender to the receiver: the data.";
         Down = "down", "From the receiver to the sender: the acknowledgements.";
+    }
+}
+
+choices! {
+    /// What a subflow's acknowledgement covers.
+    SubflowAck {
+        Independent = "independent", "What has arrived in order on the subflow (RFC 8684).";
+        DataGated = "data-gated", "Only what is also in order at data level (Chihani and Collange, 2011).";
+    }
+}
+
+choices! {
+    /// When data that a subflow has sent is given to another one as well.
+    Reinjection {
+        Never = "never", "Never: a failed subflow stops the session.";
+        OnTimeout = "on-timeout", "When the subflow's timer expires.";
+        OnLoss = "on-loss", "As soon as it is found lost.";
+    }
+}
+
+choices! {
+    /// What a TCP sender does so as not to take reordering for loss.
+    Reordering {
+        None = "none", "Nothing: three duplicate or selective acknowledgements are a loss.";
+        RackTlp = "rack-tlp", "Losses are found by time, and the tail is probed (RFC 8985).";
     }
 }
 

@@ -5,13 +5,14 @@ mod cross;
 mod link;
 mod scheduler;
 mod sctp;
+mod tcp;
 mod trace;
 mod wifi;
 
 pub use choices::{
     Choice, CwndUpdate, End, ForwardDelay, Named, Preamble, Preset, Protocol, Quota, Recovery,
-    Retransmission, SackCount, ScheduleWindows, SchedulerName, Side, Weights, WhenBlocked,
-    WindowManager, WindowUnit,
+    Reinjection, Reordering, Retransmission, SackCount, ScheduleWindows, SchedulerName, Side,
+    SubflowAck, Weights, WhenBlocked, WindowManager, WindowUnit,
 };
 pub use cross::{Cross, CrossKind, Target};
 pub use link::{
@@ -20,6 +21,7 @@ pub use link::{
 };
 pub use scheduler::SchedulerOptions;
 pub use sctp::{InitialSsthresh, InitialWindow, SctpOptions};
+pub use tcp::TcpOptions;
 pub use trace::Trace;
 pub(crate) use trace::numbered_lines;
 pub use wifi::{Radio, Station, Wifi, WifiStandard};
@@ -35,6 +37,8 @@ pub struct Scenario {
     pub scheduler: SchedulerOptions,
     /// `[sctp]`: departures from the preset.
     pub sctp: SctpOptions,
+    /// `[tcp]`: departures from the preset.
+    pub tcp: TcpOptions,
     /// `[[path]]`, at least one; the position is the path's number.
     pub paths: Vec<Path>,
     /// `[[link]]`: links that several paths share.
@@ -66,7 +70,7 @@ pub struct Transfer {
     pub receive_buffer: u64,
     /// A full packet in bytes on the wire, headers included.
     pub packet: u32,
-    /// Where everything in `[sctp]` that is `None` comes from.
+    /// Where everything in `[sctp]` or `[tcp]` that is `None` comes from.
     pub preset: Preset,
     /// The receive-window guard, which keeps a bundle from falling below its best path.
     pub guard: bool,

@@ -1,66 +1,8 @@
-//! What the sending side measures.
+//! What an association measured.
 
-use ropewalk_base::{Duration, Time};
+use ropewalk_base::Time;
 
-/// Counters of one path since the last reset.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PathCounters {
-    /// Packets with DATA sent.
-    pub sent_packets: u64,
-    /// Chunks sent, copies and retransmissions included.
-    pub sent_chunks: u64,
-    /// Chunks that had been sent before.
-    pub retransmitted: u64,
-    /// Transmissions given up as lost.
-    pub lost: u64,
-    /// User data that the peer reported for this path, bytes.
-    pub delivered_bytes: u64,
-    /// Expiries of T3.
-    pub timeouts: u64,
-    /// Fast retransmits that halved the window.
-    pub fast_retransmits: u64,
-}
-
-/// Sender's figures since the last reset.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SenderStats {
-    /// Time in which a path had window and there was data, but the receive window was shut.
-    pub blocked: Duration,
-    /// SACKs taken.
-    pub sacks: u64,
-    /// Chunks sent again on another path to open a blocked window.
-    pub unblocked: u64,
-}
-
-/// Accumulates [`SenderStats`].
-#[derive(Clone, Debug, Default)]
-pub(super) struct Accounts {
-    pub stats: SenderStats,
-    blocked_since: Option<Time>,
-}
-
-impl Accounts {
-    /// The window is shut, or not, from now on.
-    #[inline]
-    pub fn set_blocked(&mut self, now: Time, blocked: bool) {
-        match (self.blocked_since, blocked) {
-            (None, true) => self.blocked_since = Some(now),
-            (Some(since), false) => {
-                self.stats.blocked += now.since(since);
-                self.blocked_since = None;
-            }
-            _ => {}
-        }
-    }
-
-    /// Charges the time blocked up to now.
-    pub fn settle(&mut self, now: Time) {
-        if let Some(since) = self.blocked_since {
-            self.stats.blocked += now.since(since);
-            self.blocked_since = Some(now);
-        }
-    }
-}
+use crate::accounts::{PathCounters, SenderStats};
 
 impl super::Association {
     /// Starts all measurements afresh: the end of a warm-up.

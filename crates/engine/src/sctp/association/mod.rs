@@ -24,10 +24,8 @@ use std::collections::VecDeque;
 
 use ropewalk_base::{PathId, Rng, Seed, Serial32, StreamId, Time};
 
-pub use accounts::{PathCounters, SenderStats};
 pub use state::{CloseReason, State};
 
-use self::accounts::Accounts;
 use self::inbound::Inbound;
 use self::path::Path;
 use self::queue::SendQueue;
@@ -36,7 +34,10 @@ use super::chunk::{AbortCause, Chunk};
 use super::config::Config;
 use super::cookie::CookieKey;
 use super::packet::Packet;
+use crate::accounts::Accounts;
+pub use crate::accounts::{PathCounters, SenderStats};
 use crate::congestion::{CongestionControl, Rfc9260, Rfc9260Options, Uncoupled};
+pub use crate::departure::Departure;
 use crate::path::PathStatus;
 use crate::payload::Payload;
 use crate::receive::{Message, ReceiveStats};
@@ -52,15 +53,6 @@ pub struct Transmit {
     pub path: PathId,
     /// What.
     pub packet: Packet,
-    /// Number of the sender's round on this path, for networks that lose by rounds.
-    pub round: u64,
-}
-
-/// How a packet that was made in place leaves.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Departure {
-    /// On which path.
-    pub path: PathId,
     /// Number of the sender's round on this path, for networks that lose by rounds.
     pub round: u64,
 }

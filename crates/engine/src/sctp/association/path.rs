@@ -3,7 +3,7 @@
 use ropewalk_base::{Duration, Time};
 
 use super::super::config::{Config, PathConfig};
-use super::accounts::PathCounters;
+use crate::accounts::PathCounters;
 use crate::path::{DeliveryRate, ForwardDelay, PathState, RttEstimator};
 use crate::recovery::{Flights, Rack, TailProbe};
 

@@ -1,0 +1,260 @@
+//! Incoming acknowledgements, of the subflow and of the session's data.
+
+use ropewalk_base::{PathId, Time};
+
+use super::super::config::Reordering;
+use super::super::segment::{Segment, Stamps};
+use super::super::subflow::Subflow;
+use super::super::subflow::sent::Standing;
+use super::board::{DataBoard, Place};
+use super::{Event, Session};
+use crate::congestion::{AckSample, CongestionControl};
+use crate::path::FailureLimits;
+use crate::recovery::Flight;
+use crate::window::explained_queueing;
+
+/// What one segment acknowledges on its subflow.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct SubflowAckd {
+    pub bytes: u64,
+    pub chunks: u32,
+    in_flight_before: u64,
+    /// The cumulative acknowledgement moved.
+    pub advanced: bool,
+    /// The newest transmission acknowledged.
+    newest: Option<(u64, Flight)>,
+    /// The same, leaving out what was sent again so lately that its first transmission caused this.
+    witness: Option<(u64, Time)>,
+    /// Lowest number of a first transmission that arrived.
+    first_arrival: Option<u64>,
+    /// Something that had been given up arrived before it was sent again.
+    late: bool,
+    /// Bytes and pieces that arrived though they had been given up.
+    late_bytes: u64,
+}
+
+impl SubflowAckd {
+    /// Whether it covers anything new.
+    const fn is_news(&self) -> bool {
+        self.chunks > 0 || self.late
+    }
+}
+
+impl Session {
+    pub(super) fn on_acks(&mut self, now: Time, path: PathId, segment: &Segment) {
+        let subflow = &mut self.subflows[path.index()];
+        if segment.ack > subflow.sent.next_seq() {
+            // RFC 9293, 3.10.7.4: it acknowledges what was never sent.
+            return;
+        }
+        self.heard_at = now;
+        let before = (self.board.una(), self.edge);
+        self.take_data_ack(segment);
+        let subflow = &mut self.subflows[path.index()];
+        if let Some(stamps) = segment.stamps {
+            take_stamps(subflow, stamps, segment);
+        }
+        let ackd = take_subflow_ack(now, subflow, &mut self.board, path, segment);
+        self.on_duplicate_report(path, segment);
+        if ackd.is_news() {
+            self.settle(now, path, &ackd);
+        } else {
+            let moved = before != (self.board.una(), self.edge);
+            self.on_duplicate_ack(now, path, segment, moved);
+        }
+        if self.was_full && self.send_room() > 0 {
+            self.was_full = false;
+            self.push_event(Event::Writable);
+        }
+    }
+
+    /// Acknowledgement and window at data level.
+    fn take_data_ack(&mut self, segment: &Segment) {
+        let ack = if self.multipath { segment.data_ack } else { segment.ack.checked_sub(1) };
+        let Some(ack) = ack else { return };
+        if ack > self.board.next() {
+            if ack == self.board.next() + 1 && self.ending.sent.is_some() {
+                self.on_ending_acknowledged();
+            } else {
+                return;
+            }
+        }
+        self.accounts.stats.sacks += 1;
+        // The right edge never moves back (RFC 9293, 3.8.6): segments overtake each other.
+        self.edge = self.edge.max(ack + segment.window);
+        while let Some(unit) = self.board.pop_acked(ack) {
+            if let Place::Arrived { by } = unit.place {
+                let subflow = &mut self.subflows[by.index()];
+                subflow.held = subflow.held.saturating_sub(unit.payload.len() as u64);
+            }
+        }
+    }
+
+    /// The first block says that something came twice (RFC 2883).
+    fn on_duplicate_report(&mut self, path: PathId, segment: &Segment) {
+        if segment.duplicate {
+            let subflow = &mut self.subflows[path.index()];
+            subflow.tail.on_duplicate();
+            subflow.rack.on_needless(subflow.round);
+        }
+    }
+
+    fn settle(&mut self, now: Time, path: PathId, ackd: &SubflowAckd) {
+        self.errors = 0;
+        let most = self.timer_most(path);
+        let subflow = &mut self.subflows[path.index()];
+        subflow.counters.delivered_bytes += ackd.bytes + ackd.late_bytes;
+        (0..ackd.chunks.min(64)).for_each(|_| subflow.note_outcome(false));
+        if let Some((number, _)) = ackd.witness {
+            subflow.acked_to = subflow.acked_to.max(number + 1);
+        }
+        if subflow.acked_to > subflow.round_ends {
+            subflow.round += 1;
+            subflow.round_ends = subflow.flights.next_number();
+        }
+        measure(now, subflow, ackd);
+        let returned = subflow.state.on_success();
+        let in_recovery = subflow.in_recovery();
+        if ackd.advanced {
+            // RFC 6298, 5.3.
+            subflow.restart_timer(now, most);
+            subflow.duplicates = 0;
+        }
+        let sample = AckSample {
+            acked_bytes: ackd.bytes + ackd.late_bytes,
+            in_flight_before: ackd.in_flight_before,
+            advanced: ackd.advanced,
+            in_recovery,
+            flight_empty: subflow.flights.is_empty(),
+        };
+        if returned {
+            self.on_path_returned(now, path);
+        }
+        self.congestion.on_ack(path, now, &sample);
+        self.manage_windows(now, path);
+        self.find_losses(now, path, ackd, in_recovery);
+    }
+
+    /// How losses are found after an acknowledgement that brought news.
+    fn find_losses(&mut self, now: Time, path: PathId, ackd: &SubflowAckd, in_recovery: bool) {
+        match self.config.reordering {
+            Reordering::RackTlp => self.settle_by_time(now, path, ackd),
+            Reordering::None if self.config.sack => self.count_losses(now, path),
+            Reordering::None => self.on_partial_ack(now, path, ackd, in_recovery),
+        }
+    }
+
+    /// Loss by time (RFC 8985), after an acknowledgement.
+    fn settle_by_time(&mut self, now: Time, path: PathId, ackd: &SubflowAckd) {
+        let subflow = &mut self.subflows[path.index()];
+        subflow.tail.on_activity(now);
+        let repaired = subflow.tail.on_acked(subflow.acked_to);
+        if ackd.late {
+            subflow.rack.on_late_arrival();
+        }
+        if let Some(first) = ackd.first_arrival {
+            subflow.rack.on_first_arrival(first);
+        }
+        if let Some((number, sent_at)) = ackd.witness {
+            subflow.rack.on_arrival(number, now.since(sent_at));
+        }
+        self.find_lost_by_time(now, path);
+        if repaired {
+            self.reduce(now, path);
+        }
+    }
+
+    /// Limits of failure, for a driver that shows them.
+    pub const fn failure_limits(&self) -> FailureLimits {
+        self.config.failure
+    }
+}
+
+/// Round trip, delivery rate, and the floors under the delays.
+fn measure(now: Time, subflow: &mut Subflow, ackd: &SubflowAckd) {
+    let Some((_, flight)) = ackd.newest else { return };
+    if !flight.again {
+        // Karn: never from what was sent twice (RFC 6298, 3).
+        subflow.rtt.sample(now, now.since(flight.sent_at));
+    }
+    subflow.rate.sample(now, flight.sent_at, &flight.snapshot);
+    if let (Some(least), Some(rate)) = (subflow.rtt.base(), subflow.rate.rate()) {
+        let explained = explained_queueing(least, rate, flight.bytes as u64);
+        subflow.rtt.floor_mut().reconsider(now, explained);
+        subflow.forward.floor_mut().reconsider(now, explained);
+    }
+}
+
+/// Forward delay: the peer's clock when it acknowledged, less ours when what it answers left. An
+/// acknowledgement that was held back by its timer covers one segment, and says nothing of the path.
+fn take_stamps(subflow: &mut Subflow, stamps: Stamps, segment: &Segment) {
+    let several = segment.ack >= subflow.sent.una() + 2 || !segment.sacks.is_empty();
+    if stamps.echo != 0 && several {
+        subflow.forward.sample(stamps.echo, stamps.value);
+    }
+}
+
+fn take_subflow_ack(
+    now: Time,
+    subflow: &mut Subflow,
+    board: &mut DataBoard,
+    path: PathId,
+    segment: &Segment,
+) -> SubflowAckd {
+    let mut ackd = SubflowAckd { in_flight_before: subflow.in_flight(), ..SubflowAckd::default() };
+    while let Some(piece) = subflow.sent.pop_acked(segment.ack) {
+        ackd.advanced = true;
+        let bytes = piece.payload.len() as u64;
+        match piece.standing {
+            Standing::InFlight { number } => end_flight(now, subflow, number, &mut ackd),
+            Standing::Lost => on_late(&mut ackd, bytes),
+            Standing::Sacked => continue,
+        }
+        if board.on_arrived(piece.unit, path) {
+            subflow.held += bytes;
+        }
+    }
+    let Subflow { sent, .. } = subflow;
+    let mut queue = core::mem::replace(sent, super::super::subflow::sent::SentQueue::new(0));
+    for block in segment.sacks.iter().skip(usize::from(segment.duplicate)) {
+        queue.take_block(*block, |piece| {
+            let bytes = piece.payload.len() as u64;
+            match piece.standing {
+                Standing::InFlight { number } => end_flight(now, subflow, number, &mut ackd),
+                Standing::Lost => on_late(&mut ackd, bytes),
+                Standing::Sacked => return,
+            }
+            if board.on_arrived(piece.unit, path) {
+                subflow.held += bytes;
+            }
+        });
+    }
+    subflow.sent = queue;
+    ackd
+}
+
+fn on_late(ackd: &mut SubflowAckd, bytes: u64) {
+    ackd.late = true;
+    ackd.late_bytes += bytes;
+}
+
+/// A transmission arrived.
+fn end_flight(now: Time, subflow: &mut Subflow, number: u64, ackd: &mut SubflowAckd) {
+    let Some(flight) = subflow.flights.end(number) else { return };
+    subflow.rate.on_delivered(now, flight.bytes as u64);
+    ackd.bytes += flight.bytes as u64;
+    ackd.chunks += 1;
+    if !flight.again && ackd.first_arrival.is_none_or(|first| number < first) {
+        ackd.first_arrival = Some(number);
+    }
+    // What was sent again half a round trip ago or less did not cause this acknowledgement: an
+    // earlier transmission did, and nothing sent between the two is late.
+    let since = now.since(flight.sent_at);
+    let caused = !flight.again || subflow.rtt.srtt().is_none_or(|srtt| since > srtt / 2);
+    if caused && ackd.witness.is_none_or(|(witness, _)| number > witness) {
+        ackd.witness = Some((number, flight.sent_at));
+    }
+    if ackd.newest.is_none_or(|(newest, _)| number > newest) {
+        ackd.newest = Some((number, flight));
+    }
+}

@@ -1,0 +1,219 @@
+//! The session's data from the data-level acknowledgement on, cut into units of a segment each.
+
+use std::collections::VecDeque;
+
+use ropewalk_base::{PathId, RangeSet, Time};
+
+use crate::payload::Payload;
+
+/// Where a unit stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Place {
+    /// Has its numbers, but a scheduler passed over it: a hole before later data.
+    Hole,
+    /// Given to a subflow, the last of several if there were.
+    Given {
+        /// Which.
+        to: PathId,
+        /// Which piece of its queue.
+        piece: u64,
+    },
+    /// A subflow's acknowledgement shows that it is there.
+    Arrived {
+        /// Which subflow's.
+        by: PathId,
+    },
+}
+
+/// What a segment carries.
+#[derive(Clone, Debug)]
+pub struct Unit {
+    /// Data sequence number of its first byte.
+    pub dsn: u64,
+    /// The data.
+    pub payload: Payload,
+    /// Where it stands.
+    pub place: Place,
+    /// To how many subflows it was given.
+    pub given: u32,
+    /// When it was first.
+    pub first_sent: Time,
+}
+
+impl Unit {
+    /// The data sequence number behind its last byte.
+    #[inline]
+    pub fn end(&self) -> u64 {
+        self.dsn + self.payload.len() as u64
+    }
+}
+
+/// All units that are numbered and not acknowledged at data level.
+#[derive(Clone, Debug, Default)]
+pub struct DataBoard {
+    first: u64,
+    units: VecDeque<Unit>,
+    una: u64,
+    next: u64,
+    holes: RangeSet,
+    reinject: RangeSet,
+}
+
+impl DataBoard {
+    /// The data-level acknowledgement.
+    #[inline]
+    pub const fn una(&self) -> u64 {
+        self.una
+    }
+
+    /// The data sequence number that the next new byte gets.
+    #[inline]
+    pub const fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// Bytes from the acknowledgement to the end of the last unit.
+    #[inline]
+    pub const fn span(&self) -> u64 {
+        self.next - self.una
+    }
+
+    /// Units that were passed over.
+    #[inline]
+    pub const fn holes(&self) -> &RangeSet {
+        &self.holes
+    }
+
+    /// Units that another subflow is to carry as well.
+    #[inline]
+    pub const fn reinject(&self) -> &RangeSet {
+        &self.reinject
+    }
+
+    /// Whether everything numbered was acknowledged.
+    pub fn is_empty(&self) -> bool {
+        self.units.is_empty()
+    }
+
+    /// The oldest unit.
+    #[inline]
+    pub fn front(&self) -> Option<(u64, &Unit)> {
+        self.units.front().map(|unit| (self.first, unit))
+    }
+
+    /// A unit, if it is not acknowledged.
+    #[inline]
+    pub fn get(&self, unit: u64) -> Option<&Unit> {
+        self.units.get(unit.checked_sub(self.first)? as usize)
+    }
+
+    #[inline]
+    fn get_mut(&mut self, unit: u64) -> Option<&mut Unit> {
+        self.units.get_mut(unit.checked_sub(self.first)? as usize)
+    }
+
+    /// Numbers a unit; a hole until it is given to a subflow.
+    pub fn push(&mut self, payload: Payload) -> u64 {
+        let number = self.first + self.units.len() as u64;
+        let dsn = self.next;
+        self.next += payload.len() as u64;
+        let (place, first_sent) = (Place::Hole, Time::ZERO);
+        self.units.push_back(Unit { dsn, payload, place, given: 0, first_sent });
+        self.holes.insert(number);
+        number
+    }
+
+    /// `unit` goes to `path`, as that piece of its queue.
+    pub fn on_given(&mut self, now: Time, unit: u64, to: PathId, piece: u64) {
+        self.holes.remove(unit);
+        self.reinject.remove(unit);
+        let Some(record) = self.get_mut(unit) else { return };
+        if record.given == 0 {
+            record.first_sent = now;
+        }
+        record.given += 1;
+        record.place = Place::Given { to, piece };
+    }
+
+    /// `unit` is to go to another subflow as well.
+    pub fn on_wanted(&mut self, unit: u64) {
+        if self.get(unit).is_some_and(|record| matches!(record.place, Place::Given { .. })) {
+            self.reinject.insert(unit);
+        }
+    }
+
+    /// A subflow's acknowledgement covers `unit`. True if that is news.
+    #[inline]
+    pub fn on_arrived(&mut self, unit: u64, by: PathId) -> bool {
+        let Some(record) = self.get_mut(unit) else { return false };
+        if matches!(record.place, Place::Arrived { .. }) {
+            return false;
+        }
+        record.place = Place::Arrived { by };
+        if !self.reinject.is_empty() {
+            self.reinject.remove(unit);
+        }
+        true
+    }
+
+    /// Takes the oldest unit out if the data-level acknowledgement `ack` covers it.
+    #[inline]
+    pub fn pop_acked(&mut self, ack: u64) -> Option<Unit> {
+        if self.units.front()?.end() > ack {
+            return None;
+        }
+        let unit = self.units.pop_front()?;
+        if !self.reinject.is_empty() {
+            self.reinject.remove(self.first);
+        }
+        self.first += 1;
+        self.una = unit.end();
+        Some(unit)
+    }
+
+    /// How many holes, from the first, end at most `room` bytes behind the acknowledgement.
+    pub fn holes_within(&self, room: u64) -> u64 {
+        let Some(last) = self.holes.last() else { return 0 };
+        let edge = self.una + room;
+        if self.get(last).is_some_and(|unit| unit.end() <= edge) {
+            return self.holes.len();
+        }
+        let fits = |unit: &u64| self.get(*unit).is_some_and(|unit| unit.end() <= edge);
+        self.holes.ranges().flatten().take_while(fits).count() as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn units_passed_over_are_holes_until_they_are_given() {
+        let mut board = DataBoard::default();
+        (0..4).for_each(|_| {
+            board.push(Payload::Length(100));
+        });
+        board.on_given(Time::ZERO, 2, PathId(1), 0);
+        assert_eq!(board.holes().ranges().collect::<Vec<_>>(), [0..2, 3..4]);
+        for (room, holes) in [(0, 0), (99, 0), (100, 1), (399, 2), (400, 3)] {
+            assert_eq!(board.holes_within(room), holes, "{room} B");
+        }
+        board.on_given(Time::ZERO, 0, PathId(0), 0);
+        assert!(board.pop_acked(99).is_none());
+        assert_eq!(board.pop_acked(100).map(|unit| unit.dsn), Some(0));
+        assert_eq!((board.una(), board.span()), (100, 300));
+    }
+
+    #[test]
+    fn what_arrived_is_not_given_again() {
+        let mut board = DataBoard::default();
+        let unit = board.push(Payload::Length(100));
+        board.on_wanted(unit);
+        assert!(board.reinject().is_empty(), "it has not been sent yet");
+        board.on_given(Time::ZERO, unit, PathId(0), 0);
+        board.on_wanted(unit);
+        assert_eq!(board.reinject().first(), Some(unit));
+        assert!(board.on_arrived(unit, PathId(0)));
+        assert!(!board.on_arrived(unit, PathId(0)) && board.reinject().is_empty());
+    }
+}

@@ -1,0 +1,113 @@
+//! Closing: the end of the data at both ends (RFC 8684, 3.3.3), and giving up (3.5).
+
+use ropewalk_base::{PathId, Time};
+
+use super::super::segment::{MpOption, Segment};
+use super::super::subflow::{Phase, Subflow};
+use super::{CloseReason, Event, Session, State};
+
+impl Session {
+    /// Sends what is queued, then tells the peer that this was all.
+    pub fn close(&mut self) {
+        self.ending.wanted = true;
+        self.drained = false;
+    }
+
+    /// Gives the session up and tells the peer.
+    pub fn abort(&mut self, now: Time) {
+        if matches!(self.state, State::Ended(_)) {
+            return;
+        }
+        for path in self.ids() {
+            if self.subflows[path.index()].is_open() {
+                let option = if self.multipath { MpOption::FastClose } else { MpOption::None };
+                let reset = Segment { rst: true, option, ..self.plain_ack(now, path) };
+                self.control.push_back((path, reset));
+            }
+        }
+        self.end(CloseReason::Aborted);
+    }
+
+    pub(super) fn end(&mut self, reason: CloseReason) {
+        if matches!(self.state, State::Ended(_)) {
+            return;
+        }
+        self.state = State::Ended(reason);
+        self.subflows.iter_mut().for_each(Subflow::end);
+        self.wait_until = None;
+        self.push_event(Event::Ended(reason));
+    }
+
+    /// The subflow by which the end of the data goes: the quickest that is open.
+    pub(super) fn quickest(&self) -> Option<PathId> {
+        let open = self.ids().filter(|path| self.subflows[path.index()].is_open());
+        open.min_by_key(|path| {
+            let subflow = &self.subflows[path.index()];
+            (subflow.state.errors(), subflow.rtt.srtt())
+        })
+    }
+
+    /// Our DATA_FIN, if it is due: once everything before it has been acknowledged.
+    pub(super) fn next_ending(&mut self, now: Time, segment: &mut Segment) -> Option<PathId> {
+        let ending = self.ending;
+        let again = match ending.sent {
+            None => 0,
+            Some((due, again)) if due <= now => again + 1,
+            Some(_) => return None,
+        };
+        if !ending.wanted || ending.acknowledged || !self.is_flushed() {
+            return None;
+        }
+        if again > self.config.max_retransmissions {
+            self.end(CloseReason::Unreachable);
+            return None;
+        }
+        let path = self.quickest()?;
+        let wait = self.subflows[path.index()].rtt.rto().saturating_mul(1 << again.min(6));
+        self.ending.sent = Some((now + wait, again));
+        *segment = self.plain_ack(now, path);
+        (segment.data_fin, segment.dsn) = (true, self.board.next());
+        Some(path)
+    }
+
+    /// The peer's DATA_FIN came.
+    pub(super) fn on_data_fin(&mut self, path: PathId, dsn: u64) {
+        // What comes before it is missing yet: it will be sent again.
+        if dsn != self.buffer.next() {
+            return;
+        }
+        self.subflows[path.index()].received.make_due();
+        if !self.ending.by_peer {
+            self.ending.by_peer = true;
+            self.push_event(Event::PeerClosed);
+        }
+    }
+
+    /// Our DATA_FIN has been acknowledged.
+    pub(super) const fn on_ending_acknowledged(&mut self) {
+        self.ending.acknowledged = true;
+    }
+
+    /// Both ends have closed, and this end owes the peer nothing more.
+    pub(super) fn end_if_done(&mut self) {
+        let owes = self.subflows.iter().any(|s| s.phase == Phase::Open && s.received.is_due());
+        if self.ending.acknowledged && self.ending.by_peer && !owes {
+            self.end(CloseReason::Closed);
+        }
+    }
+
+    /// The peer resets a subflow, or gives up the session.
+    pub(super) fn on_reset(&mut self, path: PathId, segment: &Segment) {
+        if segment.option == MpOption::FastClose || !self.multipath {
+            self.end(CloseReason::AbortedByPeer);
+            return;
+        }
+        self.give_all_elsewhere(path);
+        self.subflows[path.index()].end();
+        self.epoch += 1;
+        let left = |s: &Subflow| s.phase != Phase::Ended;
+        if !self.subflows.iter().any(left) {
+            self.end(CloseReason::AbortedByPeer);
+        }
+    }
+}

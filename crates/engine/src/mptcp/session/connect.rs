@@ -1,0 +1,227 @@
+//! Opening: the first subflow with MP_CAPABLE, the others with MP_JOIN (RFC 8684, 3.1, 3.2), and
+//! plain TCP where the peer does not speak it (3.7).
+
+use ropewalk_base::{PathId, Time};
+
+use super::super::segment::{MpOption, Segment};
+use super::super::subflow::{Opening, Phase};
+use super::{CloseReason, Event, Session, State};
+
+/// A SYN that stays unanswered so often is tried on the next path.
+const SYNS_PER_PATH: u32 = 2;
+
+impl Session {
+    /// Opens the session.
+    pub(super) fn begin(&mut self, now: Time) {
+        self.state = State::Opening;
+        self.open_subflow(now, PathId(0), 0);
+    }
+
+    /// The token that names our end's session.
+    const fn token_of(key: u64) -> u64 {
+        key >> 32
+    }
+
+    fn opening(&self, now: Time, again: u32) -> Opening {
+        let wait = self.config.rto.initial.saturating_mul(1 << again.min(10));
+        Opening { due: now + wait.min(self.config.rto.max), again, since: now }
+    }
+
+    fn syn_option(&self, path: PathId) -> MpOption {
+        match (self.multipath, self.state) {
+            (false, _) => MpOption::None,
+            (true, State::Established) => MpOption::Join {
+                token: Self::token_of(self.peer_key),
+                backup: self.subflows[path.index()].config.cost > 1,
+            },
+            (true, _) => MpOption::Capable { key: self.local_key },
+        }
+    }
+
+    fn open_subflow(&mut self, now: Time, path: PathId, again: u32) {
+        let option = self.syn_option(path);
+        let opening = self.opening(now, again);
+        self.subflows[path.index()].phase = Phase::SynSent(opening);
+        let syn = Segment { syn: true, acks: false, option, ..self.plain_ack(now, path) };
+        self.control.push_back((path, syn));
+    }
+
+    /// The first subflow is up: the others join.
+    fn join_others(&mut self, now: Time) {
+        if !(self.multipath && self.opens) {
+            return;
+        }
+        for path in self.ids() {
+            if self.subflows[path.index()].phase == Phase::Closed {
+                self.open_subflow(now, path, 0);
+            }
+        }
+    }
+
+    /// A segment with SYN came.
+    pub(super) fn on_syn(&mut self, now: Time, path: PathId, segment: &Segment) {
+        let stamp = segment.stamps.map_or(0, |stamps| stamps.value);
+        match self.subflows[path.index()].phase {
+            Phase::SynSent(opening) if segment.acks => {
+                self.subflows[path.index()].received.on_syn(stamp);
+                self.on_syn_ack(now, path, segment, opening);
+            }
+            Phase::Closed | Phase::SynReceived(_) if !segment.acks && !self.opens => {
+                self.subflows[path.index()].received.on_syn(stamp);
+                self.answer_syn(now, path, segment);
+            }
+            // The ACK that ended our part of the handshake was lost: it goes once more.
+            Phase::Open | Phase::SynReceived(_) if segment.acks => self.confirm(now, path),
+            _ => {}
+        }
+    }
+
+    fn answer_syn(&mut self, now: Time, path: PathId, segment: &Segment) {
+        let option = match (segment.option, self.state) {
+            (MpOption::Capable { key }, State::Closed | State::Opening)
+                if self.config.multipath =>
+            {
+                self.peer_key = key;
+                self.multipath = true;
+                MpOption::Capable { key: self.local_key }
+            }
+            (MpOption::Join { token, .. }, State::Established)
+                if self.multipath && token == Self::token_of(self.local_key) =>
+            {
+                MpOption::Join { token, backup: false }
+            }
+            (MpOption::Join { .. }, _) => {
+                // RFC 8684, 3.2: a token that nobody knows is answered with a reset.
+                let reset = Segment { rst: true, ..self.plain_ack(now, path) };
+                self.control.push_back((path, reset));
+                return;
+            }
+            (_, State::Closed | State::Opening) => {
+                self.multipath = false;
+                MpOption::None
+            }
+            _ => return,
+        };
+        if self.state == State::Closed {
+            self.state = State::Opening;
+        }
+        let opening = self.opening(now, 0);
+        self.subflows[path.index()].phase = Phase::SynReceived(opening);
+        self.send_syn_ack(now, path, option);
+    }
+
+    fn send_syn_ack(&mut self, now: Time, path: PathId, option: MpOption) {
+        let answer = Segment { syn: true, option, ..self.plain_ack(now, path) };
+        self.control.push_back((path, answer));
+    }
+
+    fn on_syn_ack(&mut self, now: Time, path: PathId, segment: &Segment, opening: Opening) {
+        let joins = self.state == State::Established;
+        match segment.option {
+            MpOption::Capable { key } if !joins => self.peer_key = key,
+            MpOption::Join { .. } if joins => {}
+            // RFC 8684, 3.2: without the option a subflow cannot join.
+            _ if joins => {
+                self.subflows[path.index()].end();
+                return;
+            }
+            _ => self.multipath = false,
+        }
+        if opening.again == 0 {
+            let round_trip = now.since(opening.since);
+            self.subflows[path.index()].rtt.sample(now, round_trip);
+        }
+        if joins {
+            // RFC 8684, 3.2: data only once the peer has acknowledged this end's last word.
+            let opening = self.opening(now, 0);
+            self.subflows[path.index()].phase = Phase::SynReceived(opening);
+        } else {
+            self.on_open(now, path);
+        }
+        self.confirm(now, path);
+    }
+
+    /// The third step.
+    fn confirm(&mut self, now: Time, path: PathId) {
+        let option = match (self.multipath, self.subflows[path.index()].phase) {
+            (false, _) => MpOption::None,
+            (true, Phase::Open) => MpOption::Capable { key: self.local_key },
+            (true, _) => MpOption::Join { token: Self::token_of(self.peer_key), backup: false },
+        };
+        let ack = Segment { option, ..self.plain_ack(now, path) };
+        self.control.push_back((path, ack));
+    }
+
+    /// A segment with ACK and without SYN came while the subflow was being opened.
+    pub(super) fn on_third_step(&mut self, now: Time, path: PathId, segment: &Segment) {
+        let Phase::SynReceived(opening) = self.subflows[path.index()].phase else { return };
+        if opening.again == 0 && !self.opens {
+            let round_trip = now.since(opening.since);
+            self.subflows[path.index()].rtt.sample(now, round_trip);
+        }
+        let joins = self.state == State::Established;
+        self.on_open(now, path);
+        if joins && matches!(segment.option, MpOption::Join { .. }) {
+            // The fourth step.
+            self.subflows[path.index()].received.make_due();
+        }
+    }
+
+    fn on_open(&mut self, now: Time, path: PathId) {
+        let subflow = &mut self.subflows[path.index()];
+        subflow.phase = Phase::Open;
+        subflow.state.on_confirmed();
+        subflow.last_sent_at = now;
+        self.epoch += 1;
+        if self.state == State::Established {
+            self.push_event(Event::Joined(path));
+            return;
+        }
+        self.state = State::Established;
+        self.push_event(Event::Connected { multipath: self.multipath });
+        self.join_others(now);
+    }
+
+    /// A handshake's timer expired.
+    pub(super) fn on_opening_timer(&mut self, now: Time, path: PathId) {
+        let subflow = &mut self.subflows[path.index()];
+        let opening = match subflow.phase {
+            Phase::SynSent(opening) | Phase::SynReceived(opening) => opening,
+            _ => return,
+        };
+        let again = opening.again + 1;
+        let joins = self.state == State::Established;
+        if again > self.config.max_syn_retransmissions {
+            subflow.end();
+            if !joins {
+                self.end(CloseReason::NoAnswer);
+            }
+            return;
+        }
+        match subflow.phase {
+            Phase::SynSent(_)
+                if !joins && self.multipath && again.is_multiple_of(SYNS_PER_PATH) =>
+            {
+                subflow.phase = Phase::Closed;
+                let next = PathId::from_index((path.index() + 1) % self.subflows.len());
+                self.open_subflow(now, next, again);
+            }
+            Phase::SynSent(_) => self.open_subflow(now, path, again),
+            _ => {
+                let since = opening.since;
+                let next = Opening { since, ..self.opening(now, again) };
+                self.subflows[path.index()].phase = Phase::SynReceived(next);
+                if self.opens {
+                    self.confirm(now, path);
+                } else if joins {
+                    let token = Self::token_of(self.local_key);
+                    self.send_syn_ack(now, path, MpOption::Join { token, backup: false });
+                } else {
+                    let capable = MpOption::Capable { key: self.local_key };
+                    let option = if self.multipath { capable } else { MpOption::None };
+                    self.send_syn_ack(now, path, option);
+                }
+            }
+        }
+    }
+}

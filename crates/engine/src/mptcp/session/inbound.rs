@@ -1,0 +1,111 @@
+//! Incoming segments: whose they are, and the data they carry.
+
+use ropewalk_base::{PathId, Time};
+
+use super::super::segment::Segment;
+use super::super::subflow::Phase;
+use super::super::subflow::receiver::AckRule;
+use super::{Event, Session, State};
+use crate::payload::Payload;
+use crate::receive::Arrival;
+
+impl Session {
+    /// A segment came on `path`. What it carries is taken out of it; it can be used again.
+    pub fn handle_in_place(&mut self, now: Time, path: PathId, segment: &mut Segment) {
+        if path.index() >= self.subflows.len() || matches!(self.state, State::Ended(_)) {
+            return;
+        }
+        self.drained = false;
+        // What comes is a reason to ask the scheduler again, but none not to start.
+        if self.state != State::Closed {
+            self.wait_until = None;
+        }
+        if segment.syn {
+            self.on_syn(now, path, segment);
+            return;
+        }
+        match self.subflows[path.index()].phase {
+            // Before anything is known of the peer nothing of it is believed.
+            Phase::Closed | Phase::SynSent(_) | Phase::Ended => return,
+            Phase::SynReceived(_) if !segment.acks => return,
+            Phase::SynReceived(_) | Phase::Open => {}
+        }
+        if segment.rst {
+            self.on_reset(path, segment);
+            return;
+        }
+        self.on_third_step(now, path, segment);
+        self.on_acks(now, path, segment);
+        if !segment.payload.is_empty() {
+            self.on_data(now, path, segment);
+        }
+        if segment.data_fin {
+            self.on_data_fin(path, segment.dsn);
+        }
+    }
+
+    fn on_data(&mut self, now: Time, path: PathId, segment: &mut Segment) {
+        let payload = core::mem::replace(&mut segment.payload, Payload::Length(0));
+        let length = payload.len();
+        // Without Multipath TCP the session's numbers are those of its only subflow.
+        let dsn = if self.multipath { segment.dsn } else { segment.seq.saturating_sub(1) };
+        let before = self.buffer.next();
+        let arrival = self.buffer.insert(now, dsn, payload, segment.first_sent);
+        let received = &mut self.subflows[path.index()].received;
+        if arrival == Arrival::Refused {
+            // Beyond the window: not acknowledged, and the window told again (RFC 9293, 3.10.7.4).
+            received.make_due();
+            return;
+        }
+        let stamp = segment.stamps.map(|stamps| stamps.value);
+        let rule = AckRule { every: self.config.ack_every, delay: self.config.ack_delay };
+        received.on_data(now, segment.seq, length, stamp, rule);
+        let released = self.buffer.next() - before;
+        if released > 0 {
+            self.push_readable();
+        }
+        if released > length as u64 && self.multipath {
+            // A hole was filled: the window opens, and the quickest way back should tell.
+            let open = self.subflows.iter_mut().filter(|subflow| subflow.phase == Phase::Open);
+            open.for_each(|subflow| subflow.received.make_due());
+        }
+    }
+
+    fn push_readable(&mut self) {
+        if self.events.back() != Some(&Event::Readable) {
+            self.push_event(Event::Readable);
+        }
+    }
+
+    /// The data-level acknowledgement; the end of the peer's data takes a number.
+    pub(super) const fn data_ack(&self) -> u64 {
+        self.buffer.next() + self.ending.by_peer as u64
+    }
+
+    /// A segment without data that acknowledges what came on `path`.
+    pub(super) fn plain_ack(&self, now: Time, path: PathId) -> Segment {
+        let mut segment = Segment::default();
+        self.fill_ack(now, path, &mut segment);
+        segment
+    }
+
+    /// Acknowledgement, window and timestamps of a segment on `path`.
+    #[inline]
+    pub(super) fn fill_ack(&self, now: Time, path: PathId, segment: &mut Segment) {
+        let subflow = &self.subflows[path.index()];
+        segment.acks = true;
+        segment.seq = subflow.sent.next_seq();
+        segment.ack = subflow.received.next();
+        segment.window = self.offered_window();
+        segment.data_ack = self.multipath.then_some(self.data_ack());
+        segment.stamps = self.stamps(now, path);
+    }
+
+    /// The window as its field can say it (RFC 7323, 2.3): the shift is the least with which 16 bits
+    /// hold the whole buffer.
+    fn offered_window(&self) -> u64 {
+        let whole = self.config.receive_buffer.unwrap_or(u64::MAX / 4);
+        let shift = (64 - (whole >> 16).leading_zeros()).min(14);
+        self.buffer.window() >> shift << shift
+    }
+}

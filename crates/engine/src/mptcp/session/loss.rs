@@ -1,0 +1,229 @@
+//! Loss: by count (RFC 6675, RFC 6582), by time (RFC 8985), by the timer (RFC 6298).
+
+use ropewalk_base::{PathId, Time};
+
+use super::super::config::{Reinjection, Reordering};
+use super::super::segment::Segment;
+use super::super::subflow::Subflow;
+use super::super::subflow::sent::Standing;
+use super::acks::SubflowAckd;
+use super::{CloseReason, Event, Session};
+use crate::congestion::CongestionControl;
+use crate::path::PathStatus;
+use crate::recovery::RoundTrips;
+
+impl Session {
+    /// What has enough reported beyond it is lost (RFC 6675, 5).
+    pub(super) fn count_losses(&mut self, now: Time, path: PathId) {
+        let mut lost = core::mem::take(&mut self.lost);
+        lost.clear();
+        let threshold = self.config.duplicate_threshold;
+        self.subflows[path.index()].sent.find_lost(threshold, |number| lost.push(number));
+        self.fast_retransmit(now, path, &lost);
+        self.lost = lost;
+    }
+
+    /// An acknowledgement that brings no news.
+    pub(super) fn on_duplicate_ack(
+        &mut self,
+        now: Time,
+        path: PathId,
+        segment: &Segment,
+        window_moved: bool,
+    ) {
+        let counts = self.config.reordering == Reordering::None && !self.config.sack;
+        // RFC 5681, 2; RFC 8684, 3.3.2: nor is it one that moves the window or the session's data.
+        if !counts || window_moved || !segment.payload.is_empty() {
+            return;
+        }
+        let segment_limit = self.segment_limit as u64;
+        let subflow = &mut self.subflows[path.index()];
+        if subflow.flights.is_empty() || segment.ack != subflow.sent.una() {
+            return;
+        }
+        subflow.duplicates += 1;
+        if subflow.in_recovery() {
+            subflow.inflation += segment_limit;
+        } else if subflow.duplicates == self.config.duplicate_threshold {
+            self.retransmit_front(now, path);
+            let most = self.config.duplicate_threshold as u64 - 1;
+            self.subflows[path.index()].inflation = most * segment_limit;
+        }
+    }
+
+    /// In recovery an acknowledgement that does not end it shows the next hole (RFC 6582, 3.2, 5).
+    pub(super) fn on_partial_ack(
+        &mut self,
+        now: Time,
+        path: PathId,
+        ackd: &SubflowAckd,
+        in_recovery: bool,
+    ) {
+        if in_recovery && ackd.advanced {
+            let subflow = &mut self.subflows[path.index()];
+            subflow.inflation = subflow.inflation.saturating_sub(ackd.bytes);
+            self.retransmit_front(now, path);
+        }
+    }
+
+    fn retransmit_front(&mut self, now: Time, path: PathId) {
+        let subflow = &self.subflows[path.index()];
+        let Some((_, piece)) = subflow.sent.front() else { return };
+        let Standing::InFlight { number } = piece.standing else { return };
+        self.fast_retransmit(now, path, &[number]);
+    }
+
+    /// Loss by time.
+    pub(super) fn find_lost_by_time(&mut self, now: Time, path: PathId) {
+        let subflow = &mut self.subflows[path.index()];
+        let in_recovery = subflow.in_recovery();
+        let (Some(smoothed), Some(least)) = (subflow.rtt.srtt(), subflow.rtt.base()) else {
+            return;
+        };
+        let trips = RoundTrips { smoothed, least };
+        let mut lost = core::mem::take(&mut self.lost);
+        lost.clear();
+        subflow.rack.find_lost(now, trips, in_recovery, &mut subflow.flights, &mut lost);
+        self.fast_retransmit(now, path, &lost);
+        self.lost = lost;
+    }
+
+    fn fast_retransmit(&mut self, now: Time, path: PathId, lost: &[u64]) {
+        if lost.is_empty() {
+            return;
+        }
+        let elsewhere = self.config.reinjection == Reinjection::OnLoss;
+        for number in lost {
+            self.give_up(path, *number, elsewhere);
+        }
+        self.epoch += 1;
+        let most = self.timer_most(path);
+        let subflow = &mut self.subflows[path.index()];
+        subflow.losses += lost.len() as u64;
+        subflow.restart_timer(now, most);
+        if !subflow.in_recovery() {
+            subflow.note_outcome(true);
+            subflow.counters.fast_retransmits += 1;
+            subflow.fast_credit = true;
+            self.reduce(now, path);
+        }
+    }
+
+    /// One reduction per window of data (RFC 5681, 3.2; RFC 6582, 3.2).
+    pub(super) fn reduce(&mut self, now: Time, path: PathId) {
+        let subflow = &mut self.subflows[path.index()];
+        if subflow.in_recovery() {
+            return;
+        }
+        subflow.recovery_exit = Some(subflow.sent.next_seq());
+        self.congestion.on_loss(path, now);
+    }
+
+    /// One transmission is given up.
+    fn give_up(&mut self, path: PathId, number: u64, elsewhere: bool) {
+        let subflow = &mut self.subflows[path.index()];
+        let Some(flight) = subflow.flights.end(number) else { return };
+        subflow.counters.lost += 1;
+        subflow.sent.on_lost(flight.tsn);
+        if let Some(piece) = subflow.sent.get(flight.tsn).filter(|_| elsewhere) {
+            self.board.on_wanted(piece.unit);
+        }
+    }
+
+    /// Everything that waits for `path` goes to other subflows as well.
+    pub(super) fn give_all_elsewhere(&mut self, path: PathId) {
+        if self.config.reinjection == Reinjection::Never || self.subflows.len() < 2 {
+            return;
+        }
+        for piece in self.subflows[path.index()].sent.iter() {
+            if piece.standing != Standing::Sacked {
+                self.board.on_wanted(piece.unit);
+            }
+        }
+    }
+
+    /// When RACK wants to look again, or a probe of the tail is due (RFC 8985, 6.3 and 7.2).
+    #[inline]
+    pub(super) fn loss_deadline(&self, subflow: &Subflow) -> Option<Time> {
+        if self.config.reordering != Reordering::RackTlp {
+            return None;
+        }
+        let probes =
+            subflow.recovery_exit.is_none() && subflow.state.status() == PathStatus::Active;
+        subflow.rack.deadline().or_else(|| {
+            let delay = self.config.ack_delay;
+            probes.then(|| {
+                subflow.tail.deadline(subflow.rtt.srtt(), subflow.flights.count(), delay)
+            })?
+        })
+    }
+
+    /// [`Session::loss_deadline`] has come.
+    pub(super) fn on_loss_timer(&mut self, now: Time, path: PathId) {
+        let most = self.timer_most(path);
+        let subflow = &mut self.subflows[path.index()];
+        if subflow.rack.deadline().is_some() {
+            self.find_lost_by_time(now, path);
+            return;
+        }
+        let Some((_, flight)) = subflow.flights.newest() else { return };
+        subflow.probe = Some(flight.tsn);
+        subflow.tail.on_probe(subflow.flights.next_number());
+        subflow.restart_timer(now, most);
+    }
+
+    /// The retransmission timer of `path` expired (RFC 6298, 5.4 to 5.7).
+    pub(super) fn on_timeout(&mut self, now: Time, path: PathId) {
+        let subflow = &mut self.subflows[path.index()];
+        subflow.losses += 1;
+        subflow.note_outcome(true);
+        subflow.timer = None;
+        subflow.fast_credit = false;
+        subflow.duplicates = 0;
+        subflow.inflation = 0;
+        subflow.counters.timeouts += 1;
+        // A peer that has shut its window and answers the probes is alive.
+        let heard = now.since(self.heard_at) <= subflow.rtt.rto();
+        let probing = heard && self.board.next() > self.edge;
+        subflow.rtt.back_off();
+        subflow.rack.on_timeout();
+        subflow.tail.on_timeout();
+        subflow.recovery_exit = None;
+        if subflow.sent.front().is_some_and(|(_, piece)| piece.standing == Standing::Sacked) {
+            // RFC 2018, 8: what was reported and is not acknowledged has been dropped.
+            subflow.sent.forget_sacked();
+        }
+        let lost: Vec<u64> = subflow.flights.live().map(|(number, _)| number).collect();
+        for number in lost {
+            self.give_up(path, number, false);
+        }
+        self.epoch += 1;
+        self.congestion.on_timeout(path, now);
+        if probing {
+            return;
+        }
+        self.give_all_elsewhere(path);
+        self.note_path_error(path);
+    }
+
+    fn note_path_error(&mut self, path: PathId) {
+        let subflow = &mut self.subflows[path.index()];
+        if subflow.state.on_error() {
+            let status = subflow.state.status();
+            self.epoch += 1;
+            self.push_event(Event::PathChanged(path, status));
+        }
+        self.errors += 1;
+        if self.errors > self.config.max_retransmissions {
+            self.end(CloseReason::Unreachable);
+        }
+    }
+
+    /// `path` works again.
+    pub(super) fn on_path_returned(&mut self, now: Time, path: PathId) {
+        let status = self.subflows[path.index()].state.status();
+        self.epoch += 1;
+        self.congestion.on_return(path, now);
+        self.push_event(Event::PathChanged(path, status));
+    }
+}

@@ -1,0 +1,65 @@
+//! What a session measured.
+
+use ropewalk_base::{PathId, Time};
+
+use super::Session;
+use crate::accounts::{PathCounters, SenderStats};
+use crate::path::PathStatus;
+use crate::receive::ReceiveStats;
+use crate::record::DecisionRecord;
+use crate::scheduler::PathView;
+
+impl Session {
+    /// What the receiving side measured.
+    pub const fn receive_stats(&self) -> &ReceiveStats {
+        &self.buffer.stats
+    }
+
+    /// Bytes held out of order now, and the window advertised now.
+    pub const fn receive_occupancy(&self) -> (u64, u64) {
+        (self.buffer.held_bytes(), self.buffer.window())
+    }
+
+    /// What the sending side measured.
+    pub const fn sender_stats(&self) -> &SenderStats {
+        &self.accounts.stats
+    }
+
+    /// Counters of each path.
+    pub fn path_counters(&self) -> impl ExactSizeIterator<Item = &PathCounters> {
+        self.subflows.iter().map(|subflow| &subflow.counters)
+    }
+
+    /// A path as schedulers see it, the guard apart. For series and reports: looking changes
+    /// nothing.
+    ///
+    /// # Panics
+    /// If there is no such path.
+    pub fn path_view(&self, now: Time, path: PathId) -> PathView {
+        let usable = self.subflows[path.index()].state.status() == PathStatus::Active;
+        let mut view = PathView { usable, ..self.blank_view(path) };
+        self.bring_up_to_date(now, &mut view, self.clock_offset());
+        view
+    }
+
+    /// Takes the decisions recorded since the last call.
+    pub fn take_records(&mut self) -> Vec<DecisionRecord> {
+        core::mem::take(&mut self.records)
+    }
+
+    /// Starts all measurements afresh: the end of a warm-up.
+    pub fn reset_measurements(&mut self, now: Time) {
+        self.accounts.settle(now);
+        self.accounts.stats = SenderStats::default();
+        self.buffer.stats.reset(now);
+        for subflow in &mut self.subflows {
+            subflow.counters = PathCounters::default();
+        }
+    }
+
+    /// Brings time-weighted measurements up to now.
+    pub fn settle_measurements(&mut self, now: Time) {
+        self.accounts.settle(now);
+        self.buffer.stats.settle(now);
+    }
+}

@@ -1,0 +1,76 @@
+//! Deadlines.
+
+use ropewalk_base::{Duration, PathId, Time};
+
+use super::super::subflow::Phase;
+use super::{Session, State};
+use crate::path::PathStatus;
+
+impl Session {
+    /// When [`Session::handle_timeout`] wants to be called at the latest.
+    pub fn next_deadline(&self) -> Option<Time> {
+        let mut next = Time::FAR_FUTURE;
+        // Without a branch per timer: it is asked after every input.
+        let mut consider = |at: Option<Time>| next = next.min(at.unwrap_or(Time::FAR_FUTURE));
+        consider(self.wait_until);
+        if self.ending.wanted && !self.ending.acknowledged {
+            consider(self.ending.sent.map(|(at, _)| at));
+        }
+        for subflow in &self.subflows {
+            match subflow.phase {
+                Phase::Open => {
+                    consider(subflow.timer);
+                    consider(subflow.received.deadline());
+                    consider(self.loss_deadline(subflow));
+                }
+                Phase::SynSent(opening) | Phase::SynReceived(opening) => {
+                    consider(Some(opening.due))
+                }
+                Phase::Closed | Phase::Ended => {}
+            }
+        }
+        (next != Time::FAR_FUTURE).then_some(next)
+    }
+
+    /// Time has passed.
+    pub fn handle_timeout(&mut self, now: Time) {
+        self.drained = false;
+        if self.wait_until.is_some_and(|at| at <= now) {
+            self.wait_until = None;
+            if self.state == State::Closed && self.opens {
+                self.begin(now);
+            }
+        }
+        for path in self.ids() {
+            match self.subflows[path.index()].phase {
+                Phase::Open => self.on_subflow_timers(now, path),
+                Phase::SynSent(opening) | Phase::SynReceived(opening) if opening.due <= now => {
+                    self.on_opening_timer(now, path);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn on_subflow_timers(&mut self, now: Time, path: PathId) {
+        let subflow = &mut self.subflows[path.index()];
+        subflow.received.on_timer(now);
+        if subflow.timer.is_some_and(|at| at <= now) {
+            self.on_timeout(now, path);
+        }
+        let deadline = self.loss_deadline(&self.subflows[path.index()]);
+        if deadline.is_some_and(|at| at <= now) {
+            self.on_loss_timer(now, path);
+        }
+    }
+
+    /// The longest that `path`'s timer may wait: one that has failed is tried again soon enough to
+    /// notice its return.
+    #[inline]
+    pub(super) fn timer_most(&self, path: PathId) -> Duration {
+        match self.subflows[path.index()].state.status() {
+            PathStatus::Active | PathStatus::Unconfirmed => Duration::MAX,
+            PathStatus::PotentiallyFailed | PathStatus::Inactive => self.config.probe_interval,
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! The scheduler's view, made afresh for each input and kept up to date while it is drained.
+
+use ropewalk_base::{Duration, PathId, Time};
+
+use super::Session;
+use crate::congestion::CongestionControl;
+use crate::path::{Estimates, PathStatus, clock_offset};
+use crate::scheduler::{DelaySource, Occasion, PathView, View};
+use crate::window::{Budget, ManagedPath, SharedWindow};
+
+impl Session {
+    /// Makes the views of all paths.
+    pub(super) fn refresh_views(&mut self, now: Time) {
+        let mut views = core::mem::take(&mut self.views);
+        if views.len() != self.subflows.len() {
+            views = self.ids().map(|path| self.blank_view(path)).collect();
+        }
+        let fallback = self.fallback_path();
+        let offset = self.clock_offset();
+        for view in &mut views {
+            let subflow = &self.subflows[view.id.index()];
+            let active = match fallback {
+                Some(path) => path == view.id,
+                None => subflow.state.status() == PathStatus::Active,
+            };
+            view.usable = active && subflow.is_open();
+            self.bring_up_to_date(now, view, offset);
+        }
+        self.views = views;
+        self.sendable_left = self.sendable();
+        let shared = SharedWindow {
+            buffer: self.offered(),
+            chunk: self.segment_limit as u64,
+            acknowledged: self.board.una(),
+            busy: !(self.queue.is_empty() && self.board.holes().is_empty()),
+        };
+        if self.config.receive_buffer.is_some() {
+            self.guard.apply(now, self.epoch, shared, &mut self.views);
+        }
+        // With nothing on its way nothing will come that changes the guard's mind: some path must
+        // be let go, if only with the probe of a shut window.
+        let goes = |v: &PathView| v.is_open() && v.earliest_position == 0;
+        if self.nothing_in_flight() && !self.views.iter().any(goes) {
+            for view in &mut self.views {
+                (view.window, view.earliest_position) = (view.cwnd, 0);
+            }
+        }
+    }
+
+    /// What of a view never changes.
+    pub(super) fn blank_view(&self, id: PathId) -> PathView {
+        let config = &self.subflows[id.index()].config;
+        PathView {
+            id,
+            usable: false,
+            cost: config.cost,
+            weight: config.weight,
+            srtt: None,
+            rttvar: Duration::ZERO,
+            queueing: Duration::ZERO,
+            rtt_age: Duration::ZERO,
+            forward_delay: None,
+            delay_source: self.config.delay_source,
+            cwnd: 0,
+            ssthresh: 0,
+            window: 0,
+            in_flight: 0,
+            burst_room: u64::MAX,
+            rate: None,
+            rate_confidence: 0.0,
+            loss: 0.0,
+            mtu: config.mtu,
+            earliest_position: 0,
+        }
+    }
+
+    /// All of a view that changes, but whether the path may be used.
+    pub(super) fn bring_up_to_date(&self, now: Time, view: &mut PathView, offset: Option<i64>) {
+        let subflow = &self.subflows[view.id.index()];
+        let estimates = self.estimates(view.id);
+        let drained = estimates.drained(now);
+        view.srtt = subflow.rtt.srtt();
+        view.rttvar = subflow.rtt.rttvar();
+        view.queueing = estimates.queueing().saturating_sub(drained);
+        view.rtt_age = now.since(subflow.rtt.sampled_at());
+        view.forward_delay = estimates.forward_delay(offset, drained);
+        view.cwnd = self.congestion.window(view.id);
+        view.ssthresh = self.congestion.ssthresh(view.id);
+        let most = self.manager.in_flight_most(&self.budget(), self.subflows.len(), subflow.held);
+        view.window = view.cwnd.min(most);
+        view.in_flight = subflow.in_flight();
+        view.rate = subflow.rate.rate().or(subflow.config.rate_hint);
+        view.rate_confidence = subflow.rate.confidence();
+        view.loss = subflow.aged_loss(now);
+        view.earliest_position = 0;
+    }
+
+    fn estimates(&self, path: PathId) -> Estimates<'_> {
+        let subflow = &self.subflows[path.index()];
+        Estimates {
+            rtt: &subflow.rtt,
+            forward: &subflow.forward,
+            config: &subflow.config,
+            idle: subflow.flights.is_empty(),
+            source: self.config.delay_source,
+        }
+    }
+
+    pub(super) fn clock_offset(&self) -> Option<i64> {
+        if self.config.delay_source != DelaySource::Timestamp {
+            return None;
+        }
+        clock_offset(self.ids().map(|path| self.estimates(path)))
+    }
+
+    /// With no path active, the one with the fewest errors, then the latest used, carries on.
+    fn fallback_path(&self) -> Option<PathId> {
+        let open = || self.subflows.iter().filter(|s| s.is_open());
+        if open().any(|s| s.state.status() == PathStatus::Active) {
+            return None;
+        }
+        let all = self.ids().filter(|path| self.subflows[path.index()].is_open());
+        all.min_by_key(|path| {
+            let subflow = &self.subflows[path.index()];
+            (subflow.state.errors(), Time::FAR_FUTURE.since(subflow.last_sent_at))
+        })
+    }
+
+    /// The peer's window, from the data-level acknowledgement on, bytes.
+    #[inline]
+    pub(super) const fn offered(&self) -> u64 {
+        self.edge.saturating_sub(self.board.una())
+    }
+
+    /// What the scheduler sees, the paths apart: they are lent to it while it changes itself.
+    #[inline]
+    pub(super) fn outlook(&self, now: Time, occasion: Occasion) -> View<'static> {
+        let limit = self.segment_limit as u64;
+        View {
+            now,
+            occasion,
+            backlog_chunks: self.queue.bytes().div_ceil(limit) + self.board.holes().len(),
+            backlog_bytes: self.queue.bytes(),
+            sendable: self.sendable_left,
+            window_room: self.edge.saturating_sub(self.board.next()),
+            receive_buffer: self.offered(),
+            chunk_bytes: limit,
+            epoch: self.epoch,
+            paths: &[],
+        }
+    }
+
+    /// The span rule: how many of the unassigned units lie, with all before them, within the
+    /// window that the peer offered. One may always go when nothing is on its way: the
+    /// probe of a shut window (RFC 9293, 3.8.6.1).
+    #[inline]
+    pub(super) fn sendable(&self) -> u64 {
+        let holes = self.board.holes_within(self.offered());
+        let beyond = self.edge.saturating_sub(self.board.next());
+        let limit = self.segment_limit as u64;
+        let fresh = match self.queue.bytes() {
+            0 => 0,
+            // The last segment of what there is may be short.
+            bytes if bytes <= beyond => bytes.div_ceil(limit),
+            _ => beyond / limit,
+        };
+        let sendable = holes + if holes == self.board.holes().len() { fresh } else { 0 };
+        if sendable == 0 && self.nothing_in_flight() { 1 } else { sendable }
+    }
+
+    #[inline]
+    pub(super) fn nothing_in_flight(&self) -> bool {
+        self.subflows.iter().all(|subflow| subflow.flights.is_empty())
+    }
+
+    /// An acknowledgement may have opened the window of `grown`.
+    #[inline]
+    pub(super) fn manage_windows(&mut self, now: Time, grown: PathId) {
+        if !self.manager.is_none() {
+            self.fit_windows(now, grown);
+        }
+    }
+
+    fn fit_windows(&mut self, now: Time, grown: PathId) {
+        let budget = self.budget();
+        let mut managed = core::mem::take(&mut self.managed);
+        managed.clear();
+        managed.extend(self.subflows.iter().enumerate().map(|(i, subflow)| ManagedPath {
+            window: self.congestion.window(PathId::from_index(i)),
+            rate: subflow.config.rate_hint.or(subflow.rate.rate()),
+            round_trip: subflow.rtt.base(),
+            sent: subflow.flights.next_number(),
+            lost: subflow.losses,
+        }));
+        self.manager.manage(now, grown, &budget, &mut managed);
+        for (i, path) in managed.iter().enumerate() {
+            self.congestion.limit(PathId::from_index(i), path.window);
+        }
+        self.managed = managed;
+    }
+
+    const fn budget(&self) -> Budget {
+        Budget { buffer: self.offered(), chunk: self.segment_limit as u64 }
+    }
+}

@@ -1,0 +1,219 @@
+//! The receiving side of a subflow: what has arrived, and when to say so (RFC 9293, 3.8.6.3;
+//! RFC 5681, 4.2; RFC 2018; RFC 2883).
+
+use ropewalk_base::{Duration, RangeSet, Time};
+use smallvec::SmallVec;
+
+use super::super::segment::Sacks;
+
+/// When acknowledgements are due.
+#[derive(Clone, Copy, Debug)]
+pub struct AckRule {
+    /// After so many segments,
+    pub every: u32,
+    /// or so long.
+    pub delay: Duration,
+}
+
+/// Where an arriving segment lies on its subflow.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Position {
+    /// Next in order.
+    Next,
+    /// Beyond something that is missing.
+    Early,
+    /// Nothing of it is new.
+    Old,
+}
+
+/// The receiving side of one subflow.
+#[derive(Clone, Debug, Default)]
+pub struct Receiver {
+    next: u64,
+    early: RangeSet,
+    /// One number in each of the blocks that were touched last, the latest first.
+    recent: SmallVec<[u64; 4]>,
+    duplicate: Option<(u64, u64)>,
+    unacknowledged: u32,
+    acknowledged: u64,
+    due_now: bool,
+    deadline: Option<Time>,
+    echo: u64,
+}
+
+impl Receiver {
+    /// The peer's SYN came: it takes number 0.
+    pub const fn on_syn(&mut self, stamp: u64) {
+        self.next = 1;
+        self.echo = stamp;
+    }
+
+    /// RCV.NXT: all below has arrived.
+    #[inline]
+    pub const fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// Whether an acknowledgement is to leave now.
+    #[inline]
+    pub const fn is_due(&self) -> bool {
+        self.due_now
+    }
+
+    /// When one is to leave at the latest.
+    #[inline]
+    pub const fn deadline(&self) -> Option<Time> {
+        self.deadline
+    }
+
+    /// The timestamp to echo (RFC 7323, 4.3): of the segment that moved the acknowledgement, the
+    /// earliest where one acknowledgement covers several.
+    #[inline]
+    pub const fn echo(&self) -> u64 {
+        self.echo
+    }
+
+    /// Takes note of a segment with data.
+    pub fn on_data(
+        &mut self,
+        now: Time,
+        seq: u64,
+        len: u32,
+        stamp: Option<u64>,
+        rule: AckRule,
+    ) -> Position {
+        let end = seq + len as u64;
+        if let Some(stamp) = stamp.filter(|_| seq <= self.acknowledged.max(1)) {
+            self.echo = stamp;
+        }
+        if end <= self.next || self.early.contains(seq) {
+            self.duplicate = Some((seq, end));
+            self.touch(seq);
+            self.due_now = true;
+            return Position::Old;
+        }
+        if seq > self.next {
+            self.early.insert_range(seq..end);
+            self.touch(seq);
+            self.due_now = true;
+            return Position::Early;
+        }
+        // What fills a hole, or part of one, is told at once.
+        self.due_now |= !self.early.is_empty();
+        self.next = end;
+        if let Some(run) = self.early.first_range().filter(|run| run.start <= self.next) {
+            self.next = self.next.max(run.end);
+            self.early.remove_below(self.next);
+        }
+        self.count(now, rule);
+        Position::Next
+    }
+
+    fn count(&mut self, now: Time, rule: AckRule) {
+        self.unacknowledged += 1;
+        if self.unacknowledged >= rule.every {
+            self.due_now = true;
+        } else if self.deadline.is_none() {
+            self.deadline = Some(now + rule.delay);
+        }
+    }
+
+    fn touch(&mut self, seq: u64) {
+        if self.recent.len() == 4 {
+            self.recent.pop();
+        }
+        self.recent.insert(0, seq);
+    }
+
+    /// An acknowledgement is to leave though nothing asks for it here.
+    pub const fn make_due(&mut self) {
+        self.due_now = true;
+    }
+
+    /// Time has passed.
+    pub fn on_timer(&mut self, now: Time) {
+        self.due_now |= self.deadline.is_some_and(|at| at <= now);
+    }
+
+    /// An acknowledgement of `ack` leaves: at most `room` blocks go with it. Tells whether the first
+    /// of them reports what came twice.
+    pub fn on_acknowledged(&mut self, ack: u64, room: usize, blocks: &mut Sacks) -> bool {
+        self.due_now = false;
+        self.deadline = None;
+        self.unacknowledged = 0;
+        self.acknowledged = ack;
+        let duplicate = self.duplicate.take().filter(|_| room > 0);
+        blocks.extend(duplicate);
+        if self.early.is_empty() {
+            self.recent.clear();
+            return duplicate.is_some();
+        }
+        for i in 0..self.recent.len() {
+            self.report(self.recent[i], room, blocks, duplicate.is_some());
+        }
+        // Blocks touched longer ago find room too, where there is some.
+        for range in self.early.ranges().rev().take(room) {
+            self.report(range.start, room, blocks, duplicate.is_some());
+        }
+        duplicate.is_some()
+    }
+
+    fn report(&self, seq: u64, room: usize, blocks: &mut Sacks, duplicate: bool) {
+        let Some(range) = self.early.range_of(seq) else { return };
+        let block = (range.start, range.end);
+        let known = &blocks[usize::from(duplicate)..];
+        if blocks.len() < room && !known.contains(&block) {
+            blocks.push(block);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RULE: AckRule = AckRule { every: 2, delay: Duration::from_millis(40) };
+
+    fn receiver() -> Receiver {
+        let mut receiver = Receiver::default();
+        receiver.on_syn(0);
+        receiver
+    }
+
+    fn data(receiver: &mut Receiver, seq: u64) -> Position {
+        receiver.on_data(Time::ZERO, seq, 100, Some(seq), RULE)
+    }
+
+    fn blocks(receiver: &mut Receiver) -> (bool, Vec<(u64, u64)>) {
+        let mut blocks = Sacks::new();
+        let duplicate = receiver.on_acknowledged(receiver.next(), 3, &mut blocks);
+        (duplicate, blocks.to_vec())
+    }
+
+    #[test]
+    fn every_second_segment_is_acknowledged_at_once_and_the_first_after_a_while() {
+        let mut receiver = receiver();
+        assert_eq!(data(&mut receiver, 1), Position::Next);
+        assert!(!receiver.is_due());
+        assert_eq!(receiver.deadline(), Some(Time::from_millis(40)));
+        assert_eq!(data(&mut receiver, 101), Position::Next);
+        assert!(receiver.is_due());
+        assert_eq!(receiver.echo(), 1, "the earliest that is not acknowledged");
+    }
+
+    #[test]
+    fn blocks_are_reported_the_latest_first_and_what_came_twice_before_them() {
+        let mut receiver = receiver();
+        for seq in [201, 401, 601, 301] {
+            assert_eq!(data(&mut receiver, seq), Position::Early);
+            assert!(receiver.is_due());
+        }
+        assert_eq!(blocks(&mut receiver), (false, vec![(201, 501), (601, 701)]));
+        assert_eq!(data(&mut receiver, 601), Position::Old);
+        assert_eq!(blocks(&mut receiver), (true, vec![(601, 701), (601, 701), (201, 501)]));
+        assert_eq!(data(&mut receiver, 1), Position::Next);
+        assert_eq!(data(&mut receiver, 101), Position::Next);
+        assert_eq!(receiver.next(), 501);
+        assert_eq!(blocks(&mut receiver), (false, vec![(601, 701)]));
+    }
+}

@@ -1,0 +1,33 @@
+//! What a path is told before it is used.
+
+use ropewalk_base::{Duration, Rate};
+
+/// What is configured per path.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct PathConfig {
+    /// Priority for `backup`: lower is better.
+    pub cost: u32,
+    /// Share for `weighted`.
+    pub weight: f64,
+    /// Largest packet, bytes on the wire with the headers below SCTP.
+    pub mtu: u32,
+    /// Forward delay told by the driver ([`crate::scheduler::DelaySource::Oracle`]).
+    pub oracle_delay: Option<Duration>,
+    /// Configured rate, for `weighted`.
+    pub rate_hint: Option<Rate>,
+    /// Factor by which the forward delay is misjudged, for sensitivity studies; 1 is honest.
+    pub delay_error: f64,
+}
+
+impl Default for PathConfig {
+    fn default() -> Self {
+        Self {
+            cost: 1,
+            weight: 1.0,
+            mtu: 1500,
+            oracle_delay: None,
+            rate_hint: None,
+            delay_error: 1.0,
+        }
+    }
+}

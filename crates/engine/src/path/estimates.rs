@@ -1,0 +1,76 @@
+//! How long a packet would take now: what the estimators of a path say together.
+
+use ropewalk_base::{Duration, Time};
+
+use super::{ForwardDelay, PathConfig, RttEstimator};
+use crate::scheduler::DelaySource;
+
+/// The estimators of one path.
+#[derive(Clone, Copy, Debug)]
+pub struct Estimates<'a> {
+    /// Round trip.
+    pub rtt: &'a RttEstimator,
+    /// Forward delay by timestamps.
+    pub forward: &'a ForwardDelay,
+    /// What it was told.
+    pub config: &'a PathConfig,
+    /// Nothing is in flight.
+    pub idle: bool,
+    /// Where forward delays come from.
+    pub source: DelaySource,
+}
+
+impl Estimates<'_> {
+    /// What of the path's delay was queueing when it was last measured.
+    #[inline]
+    pub fn queueing(&self) -> Duration {
+        let by_round_trip = match (self.rtt.srtt(), self.rtt.base()) {
+            (Some(srtt), Some(least)) => srtt.saturating_sub(least),
+            _ => Duration::ZERO,
+        };
+        match self.source {
+            // The round trip also changes when acknowledgements return by another path; this does not.
+            DelaySource::Timestamp => self.forward.queueing().unwrap_or(by_round_trip),
+            DelaySource::HalfRtt | DelaySource::Oracle => by_round_trip,
+        }
+    }
+
+    /// What of that queueing has gone since. A path on which nothing is in flight empties its queue
+    /// while time passes, and its last estimate says less and less: without this a path that once
+    /// queued looks slow for ever, is given nothing, and is never measured again.
+    #[inline]
+    pub fn drained(&self, now: Time) -> Duration {
+        if !self.idle {
+            return Duration::ZERO;
+        }
+        self.queueing().min(now.since(self.rtt.sampled_at()))
+    }
+
+    /// One-way delay of a packet that leaves now, all clocks read as one ([`clock_offset`]).
+    #[inline]
+    pub fn forward_delay(&self, offset: Option<i64>, drained: Duration) -> Option<Duration> {
+        let half = self.rtt.srtt().map(|r| r / 2);
+        let honest = match self.source {
+            DelaySource::Oracle => self.config.oracle_delay.or(half),
+            DelaySource::HalfRtt => half.map(|d| d.saturating_sub(drained)),
+            DelaySource::Timestamp => match (self.forward.raw_nanos(), offset) {
+                (Some(raw), Some(offset)) => {
+                    let delay = Duration::from_nanos(raw.saturating_sub(offset).max(0) as u64);
+                    Some(delay.saturating_sub(drained))
+                }
+                _ => half,
+            },
+        };
+        let error = self.config.delay_error;
+        if error == 1.0 { honest } else { honest.map(|d| d.mul_f64(error)) }
+    }
+}
+
+/// Clock offset between the ends as the timestamps see it: the path with the least round trip
+/// is taken to be symmetric, and what its timestamps say beyond half its round trip is offset.
+/// The same for all paths, so that it cancels where paths are compared.
+pub fn clock_offset<'a>(paths: impl Iterator<Item = Estimates<'a>>) -> Option<i64> {
+    let measured = paths.filter_map(|p| Some((p.rtt.srtt()?, p.forward.raw_nanos()?)));
+    let (srtt, raw) = measured.min_by_key(|(srtt, _)| *srtt)?;
+    Some(raw.saturating_sub((srtt / 2).as_nanos() as i64))
+}

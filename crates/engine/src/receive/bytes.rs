@@ -1,0 +1,210 @@
+//! The shared, bounded receive buffer of a byte stream: reassembly by data sequence numbers and
+//! release in order (RFC 8684, 3.3.1 and 3.3.5).
+
+use std::collections::{BTreeMap, VecDeque};
+
+use ropewalk_base::Time;
+
+use super::Arrival;
+use super::stats::ReceiveStats;
+use crate::payload::Payload;
+
+/// Bytes that came early.
+#[derive(Clone, Debug)]
+struct Held {
+    payload: Payload,
+    arrived: Time,
+    first_sent: Time,
+}
+
+/// Receive buffer of one connection. Data sequence numbers are unwrapped and begin at 0.
+#[derive(Clone, Debug)]
+pub struct ByteBuffer {
+    capacity: u64,
+    /// The next byte in order (RCV.NXT at data level).
+    next: u64,
+    held: BTreeMap<u64, Held>,
+    held_bytes: u64,
+    ready: VecDeque<Payload>,
+    ready_bytes: u64,
+    /// What is measured; a chunk is the payload of one segment.
+    pub stats: ReceiveStats,
+}
+
+impl ByteBuffer {
+    /// An empty buffer of `capacity` bytes.
+    pub fn new(capacity: u64) -> Self {
+        Self {
+            capacity,
+            next: 0,
+            held: BTreeMap::new(),
+            held_bytes: 0,
+            ready: VecDeque::new(),
+            ready_bytes: 0,
+            stats: ReceiveStats::default(),
+        }
+    }
+
+    /// The data-level acknowledgement: all below has arrived.
+    #[inline]
+    pub const fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// Bytes held out of order.
+    #[inline]
+    pub const fn held_bytes(&self) -> u64 {
+        self.held_bytes
+    }
+
+    /// The window to offer, from [`Self::next`] on: early data lies within it, and only what the
+    /// application has not read makes it smaller.
+    #[inline]
+    pub const fn window(&self) -> u64 {
+        self.capacity.saturating_sub(self.ready_bytes)
+    }
+
+    /// Whether what begins at `dsn` is ahead of something that is missing.
+    #[inline]
+    pub const fn is_ahead(&self, dsn: u64) -> bool {
+        dsn > self.next
+    }
+
+    /// The lowest run of early data, from its first byte to behind its last.
+    pub fn lowest_run(&self) -> Option<(u64, u64)> {
+        let mut runs = self.held.iter().map(|(at, h)| (*at, *at + h.payload.len() as u64));
+        let (first, mut end) = runs.next()?;
+        for (at, behind) in runs {
+            if at > end {
+                break;
+            }
+            end = behind;
+        }
+        Some((first, end))
+    }
+
+    /// Takes what begins at `dsn`; of what had come before only the new part is kept.
+    pub fn insert(&mut self, now: Time, dsn: u64, payload: Payload, first_sent: Time) -> Arrival {
+        let end = dsn + payload.len() as u64;
+        if end <= self.next || payload.is_empty() {
+            self.stats.duplicates += 1;
+            return Arrival::Duplicate;
+        }
+        if end > self.next + self.window() {
+            self.stats.refused += 1;
+            return Arrival::Refused;
+        }
+        if dsn == self.next && self.held.is_empty() {
+            // The usual case costs no look at the tree.
+            self.stats.received += 1;
+            self.release(now, now, first_sent, payload);
+            return Arrival::InOrder;
+        }
+        let Some((dsn, payload)) = self.new_part(dsn, payload) else {
+            self.stats.duplicates += 1;
+            return Arrival::Duplicate;
+        };
+        self.stats.received += 1;
+        if dsn > self.next {
+            self.stats.stored += 1;
+            self.held_bytes += payload.len() as u64;
+            self.held.insert(dsn, Held { payload, arrived: now, first_sent });
+            self.stats.held_changed(now, self.held_bytes);
+            return Arrival::OutOfOrder;
+        }
+        self.release(now, now, first_sent, payload);
+        self.release_held(now);
+        Arrival::InOrder
+    }
+
+    /// What of a segment lies in one piece between the data that is there already: the whole of it
+    /// for every peer that keeps to the boundaries of its segments.
+    fn new_part(&self, dsn: u64, payload: Payload) -> Option<(u64, Payload)> {
+        let mut start = dsn.max(self.next);
+        let mut end = dsn + payload.len() as u64;
+        if let Some((at, before)) = self.held.range(..=start).next_back() {
+            start = start.max(at + before.payload.len() as u64);
+        }
+        if let Some((at, _)) = self.held.range(start..).next() {
+            end = end.min(*at);
+        }
+        if start >= end {
+            return None;
+        }
+        let whole = start == dsn && end - dsn == payload.len() as u64;
+        let part =
+            if whole { payload } else { payload.slice((start - dsn) as u32, (end - start) as u32) };
+        Some((start, part))
+    }
+
+    #[inline]
+    fn release(&mut self, now: Time, arrived: Time, first_sent: Time, payload: Payload) {
+        self.next += payload.len() as u64;
+        self.ready_bytes += payload.len() as u64;
+        self.stats.delivered(now, arrived, first_sent, payload.len());
+        self.ready.push_back(payload);
+    }
+
+    fn release_held(&mut self, now: Time) {
+        while let Some(first) = self.held.first_entry() {
+            if *first.key() != self.next {
+                break;
+            }
+            let held = first.remove();
+            self.held_bytes -= held.payload.len() as u64;
+            self.release(now, held.arrived, held.first_sent, held.payload);
+        }
+        self.stats.held_changed(now, self.held_bytes);
+    }
+
+    /// The next bytes for the application.
+    #[inline]
+    pub fn read(&mut self) -> Option<Payload> {
+        let payload = self.ready.pop_front()?;
+        self.ready_bytes -= payload.len() as u64;
+        Some(payload)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes(text: &str) -> Payload {
+        Payload::Bytes(bytes::Bytes::copy_from_slice(text.as_bytes()))
+    }
+
+    fn all(buffer: &mut ByteBuffer) -> Vec<u8> {
+        let mut out = Vec::new();
+        while let Some(Payload::Bytes(part)) = buffer.read() {
+            out.extend_from_slice(&part);
+        }
+        out
+    }
+
+    #[test]
+    fn early_bytes_wait_for_those_before_them_and_overlaps_are_cut() {
+        let mut buffer = ByteBuffer::new(100);
+        let mut insert = |dsn, text| buffer.insert(Time::ZERO, dsn, bytes(text), Time::ZERO);
+        assert_eq!(insert(3, "def"), Arrival::OutOfOrder);
+        assert_eq!(insert(8, "i"), Arrival::OutOfOrder);
+        assert_eq!(insert(4, "ef"), Arrival::Duplicate);
+        assert_eq!(insert(5, "fgh"), Arrival::OutOfOrder, "gh is new");
+        assert_eq!(buffer.lowest_run(), Some((3, 9)));
+        assert_eq!(buffer.insert(Time::ZERO, 0, bytes("abcd"), Time::ZERO), Arrival::InOrder);
+        assert_eq!(all(&mut buffer), b"abcdefghi");
+        assert_eq!((buffer.next(), buffer.held_bytes(), buffer.window()), (9, 0, 100));
+        assert_eq!((buffer.stats.received, buffer.stats.stored), (4, 3));
+    }
+
+    #[test]
+    fn what_lies_beyond_the_window_is_refused_and_unread_data_makes_the_window_smaller() {
+        let mut buffer = ByteBuffer::new(4);
+        assert_eq!(buffer.insert(Time::ZERO, 1, bytes("bcde"), Time::ZERO), Arrival::Refused);
+        assert_eq!(buffer.insert(Time::ZERO, 0, bytes("abc"), Time::ZERO), Arrival::InOrder);
+        assert_eq!(buffer.window(), 1);
+        assert_eq!(buffer.insert(Time::ZERO, 3, bytes("de"), Time::ZERO), Arrival::Refused);
+        all(&mut buffer);
+        assert_eq!(buffer.insert(Time::ZERO, 3, bytes("de"), Time::ZERO), Arrival::InOrder);
+    }
+}

@@ -1,0 +1,66 @@
+//! From the scenario's words to the knobs of TCP and Multipath TCP.
+
+use ropewalk_engine::mptcp::{self, Config, Preset, Reordering, SubflowAck};
+use ropewalk_scenario as file;
+
+use crate::engine_config;
+
+/// The engine's configuration for one end.
+pub fn config(scenario: &file::Scenario) -> Config {
+    let transfer = &scenario.transfer;
+    let paths = scenario.paths.iter().map(|p| engine_config::path(scenario, p)).collect();
+    let multipath = transfer.protocol == file::Protocol::Mptcp;
+    let mut config = Config::preset(Preset::Rfc8684, paths, transfer.receive_buffer);
+    config.multipath = multipath;
+    config.guard = transfer.guard;
+    config.record_decisions = scenario.record.decisions;
+    config.delay_source = engine_config::delay_source(scenario.scheduler.forward_delay);
+    apply(&mut config, &scenario.tcp);
+    config.window_manager = engine_config::window_manager(scenario, config.segment_limit() as u64);
+    config
+}
+
+fn apply(config: &mut Config, tcp: &file::TcpOptions) {
+    use engine_config::set;
+    set(&mut config.ack_every, tcp.ack_every);
+    set(&mut config.ack_delay, tcp.ack_delay);
+    set(&mut config.subflow_ack, tcp.subflow_ack.map(subflow_ack));
+    set(&mut config.timestamps, tcp.timestamps);
+    set(&mut config.sack, tcp.sack);
+    set(&mut config.reordering, tcp.recovery.map(reordering));
+    set(&mut config.duplicate_threshold, tcp.duplicate_threshold);
+    set(&mut config.reinjection, tcp.reinjection.map(reinjection));
+    set(&mut config.rto.initial, tcp.rto_initial);
+    set(&mut config.rto.min, tcp.rto_min);
+    set(&mut config.rto.max, tcp.rto_max);
+    set(&mut config.probe_interval, tcp.probe_interval);
+    let segment = config.segment_limit() as u64;
+    match tcp.initial_window {
+        None | Some(file::InitialWindow::Auto) => {}
+        Some(file::InitialWindow::Bytes(bytes)) => config.initial_window = Some(bytes),
+        Some(file::InitialWindow::Packets(n)) => config.initial_window = Some(n as u64 * segment),
+    }
+    config.initial_ssthresh = tcp.initial_ssthresh.or(config.initial_ssthresh);
+}
+
+const fn subflow_ack(name: file::SubflowAck) -> SubflowAck {
+    match name {
+        file::SubflowAck::Independent => SubflowAck::Independent,
+        file::SubflowAck::DataGated => SubflowAck::DataGated,
+    }
+}
+
+const fn reordering(name: file::Reordering) -> Reordering {
+    match name {
+        file::Reordering::None => Reordering::None,
+        file::Reordering::RackTlp => Reordering::RackTlp,
+    }
+}
+
+const fn reinjection(name: file::Reinjection) -> mptcp::Reinjection {
+    match name {
+        file::Reinjection::Never => mptcp::Reinjection::Never,
+        file::Reinjection::OnTimeout => mptcp::Reinjection::OnTimeout,
+        file::Reinjection::OnLoss => mptcp::Reinjection::OnLoss,
+    }
+}
