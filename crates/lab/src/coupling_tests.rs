@@ -11,6 +11,7 @@ use crate::endpoint::{Application, Endpoint};
 use crate::engine_config;
 use crate::machine::Plan;
 use crate::network::{add_paths, add_routes, add_shared_links};
+use crate::wifi::Air;
 
 /// A connection over paths of 40 ms, each through the shared link of that name.
 fn connection(links: &str, congestion: &str, via: &[&str]) -> Scenario {
@@ -39,6 +40,7 @@ fn rates(
     let seed = Seed::root(seed);
     let mut world = World::new(seed.child("network"));
     let shared = add_shared_links(&mut world, &connections[0]).expect("links");
+    let air = Air::new(&mut world, &connections[0]);
     let mut senders = Vec::new();
     for (number, scenario) in connections.iter().enumerate() {
         let number = number as u32;
@@ -52,7 +54,7 @@ fn rates(
         let sender = world.add_host(Endpoint::new(out, &plan, bulk, number, false));
         let sink = Endpoint::new(back, &plan, Application::Sink, number, false);
         let receiver = world.add_host(sink);
-        let paths = add_paths(&mut world, scenario, &shared, number).expect("paths");
+        let paths = add_paths(&mut world, scenario, &shared, &air, number).expect("paths");
         let (there, back) = add_routes(&mut world, &paths, sender, receiver);
         world.host_mut(sender).routes = there;
         world.host_mut(receiver).routes = back;

@@ -13,6 +13,7 @@ use ropewalk_engine::window::{Adaptive, WindowManager};
 use ropewalk_scenario as file;
 
 use crate::advisor::ModelAdvisor;
+use crate::wifi::{alone, rate_up};
 
 /// The engine's configuration for one end.
 pub fn config(scenario: &file::Scenario) -> Config {
@@ -50,8 +51,11 @@ pub const fn helpers(scenario: &file::Scenario) -> Helpers {
 fn oracle_delay(scenario: &file::Scenario, path: &file::Path) -> Duration {
     let packet = scenario.transfer.packet as u64;
     let sides = path.via.iter().map(|i| &scenario.links[*i].up).chain([&path.up]);
+    // Over the air: the share of a packet in what the station carries alone.
+    let air = alone(path, scenario.transfer.packet).map(|rate| rate.time_for(packet));
     sides
         .map(|s| s.delay + s.capacity.mean_rate().time_for(packet))
+        .chain(air)
         .fold(Duration::ZERO, |a, b| a + b)
 }
 
@@ -65,7 +69,7 @@ pub fn path(scenario: &file::Scenario, path: &file::Path) -> PathConfig {
         weight: path.weight,
         mtu: path.mtu.min(scenario.transfer.packet),
         oracle_delay: Some(oracle_delay(scenario, path)),
-        rate_hint: known.then(|| path.up.capacity.mean_rate()),
+        rate_hint: known.then(|| rate_up(path, scenario.transfer.packet)),
         delay_error: 1.0 + path.delay_error,
     }
 }

@@ -10,6 +10,7 @@ use crate::link::{Admission, ConfigError, Link, LinkConfig, LinkStats};
 use crate::network::{Actor, Network, index};
 use crate::packet::Packet;
 use crate::route::{End, LinkId, RouteId, Step};
+use crate::wifi::ChannelId;
 
 /// Something with a slot in the event queue.
 #[derive(Clone, Debug)]
@@ -21,9 +22,9 @@ struct Slotted<T> {
 /// A network and its hosts. `H` is one type, so that calls are static; a driver with several kinds of host uses an enum.
 #[derive(Clone, Debug)]
 pub struct World<P, H> {
-    seed: Seed,
+    pub(crate) seed: Seed,
     names: BTreeSet<String>,
-    network: Network<P>,
+    pub(crate) network: Network<P>,
     hosts: Vec<Slotted<H>>,
     cross: Vec<Slotted<Source>>,
     tags: Option<Tags<P>>,
@@ -114,7 +115,7 @@ impl<P: Clone, H: Host<P>> World<P, H> {
         self.network.routes.add(links, end)
     }
 
-    fn claim(&mut self, kind: &str, name: &str) -> String {
+    pub(crate) fn claim(&mut self, kind: &str, name: &str) -> String {
         let full = format!("{kind}/{name}");
         assert!(
             self.names.insert(full.clone()),
@@ -128,7 +129,8 @@ impl<P: Clone, H: Host<P>> World<P, H> {
         self.network.now
     }
 
-    /// Events handled: arrivals at the end of a link, wakings of hosts and of cross traffic.
+    /// Events handled: arrivals at the end of a link, beginnings and ends of transmissions on a channel, wakings of hosts
+    /// and of cross traffic.
     pub fn events(&self) -> u64 {
         self.handled
     }
@@ -169,7 +171,7 @@ impl<P: Clone, H: Host<P>> World<P, H> {
     /// # Panics
     /// If it is not in the world.
     pub fn link_stats(&self, id: LinkId) -> LinkStats {
-        self.network.link(id).stats(self.network.now)
+        self.network.stats(id)
     }
 
     /// What a source of cross traffic and its receiver have counted until the present.
@@ -220,6 +222,7 @@ impl<P: Clone, H: Host<P>> World<P, H> {
                 Actor::Link(id) => self.wake_link(id, time),
                 Actor::Host(id) => self.wake_host(id, slot, time),
                 Actor::Cross(id) => self.wake_cross(id, time),
+                Actor::Channel(id) => self.wake_channel(id, time),
             };
             if happened {
                 self.handled += 1;
@@ -235,6 +238,20 @@ impl<P: Clone, H: Host<P>> World<P, H> {
         if let Some(packet) = self.network.take(id) {
             match self.network.after(&packet) {
                 Step::Link(next) => self.network.forward(next, packet),
+                Step::Radio(next) => self.network.forward_radio(next, packet),
+                Step::End(end) => self.arrive(end, packet),
+            }
+        }
+        true
+    }
+
+    /// Lets a transmission on a channel begin or end.
+    fn wake_channel(&mut self, id: ChannelId, time: Time) -> bool {
+        self.network.now = time;
+        if let Some(packet) = self.network.take_from_channel(id) {
+            match self.network.after(&packet) {
+                Step::Link(next) => self.network.forward(next, packet),
+                Step::Radio(next) => self.network.forward_radio(next, packet),
                 Step::End(end) => self.arrive(end, packet),
             }
         }

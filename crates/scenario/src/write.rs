@@ -1,6 +1,8 @@
 //! The canonical text of a scenario: every value spelled out, so that results can carry it and
 //! later defaults do not change its meaning.
 
+mod wifi;
+
 use std::fmt::{Display, Write};
 
 use ropewalk_base::{Duration, Rate, Time};
@@ -33,6 +35,9 @@ impl Scenario {
         }
         for each in &self.cross {
             cross(&mut out, each, self);
+        }
+        for each in &self.stations {
+            wifi::station(&mut out, each);
         }
         out.section("[world]");
         out.plain("associations", self.world.associations);
@@ -254,6 +259,7 @@ fn path(out: &mut Out, p: &Path, links: &[Link]) {
     out.number("delay_error", p.delay_error);
     out.plain("via", bracketed(p.via.iter().map(|at| quoted(&links[*at].name))));
     out.text("mtu", size_text(p.mtu.into()));
+    out.opt_plain("wifi", p.wifi.map(wifi::wifi));
 }
 
 fn link(out: &mut Out, l: &Link) {

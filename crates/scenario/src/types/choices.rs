@@ -270,3 +270,19 @@ choices! {
         RackTlp = "rack-tlp", "Losses are found by time, and the tail is probed (RFC 8985).";
     }
 }
+
+choices! {
+    /// What frames of 802.11b begin with.
+    Preamble {
+        Long = "long", "192 us that every receiver knows.";
+        Short = "short", "96 us; not with 1 Mbit/s.";
+    }
+}
+
+choices! {
+    /// An end of a path.
+    End {
+        Sender = "sender", "The sender of the data: data goes up to the access point, acknowledgements come down.";
+        Receiver = "receiver", "The receiver: data comes down from the access point.";
+    }
+}
