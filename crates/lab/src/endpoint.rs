@@ -160,25 +160,20 @@ impl Endpoint {
         }
     }
 
-    /// The application reads, writes; the engine sends; the deadline is asked for.
+    /// The application reads, writes; the engine sends; the deadline is asked for. `blank` is what
+    /// the next packet is made in.
     #[inline]
-    fn drain(&mut self, now: Time, out: &mut Outbox<Wire>) {
+    fn drain(&mut self, now: Time, mut blank: Box<SctpPacket>, out: &mut Outbox<Wire>) {
         self.read(now);
         self.write(now);
-        loop {
-            let mut sctp = match out.spare() {
-                Some(Wire::Sctp(used)) => used,
-                _ => Box::default(),
-            };
-            let Some(departure) = self.association.poll_transmit_into(now, &mut sctp) else {
-                out.give_back(Wire::Sctp(sctp));
-                break;
-            };
+        while let Some(departure) = self.association.poll_transmit_into(now, &mut blank) {
+            let sctp = std::mem::replace(&mut blank, spare(out));
             let size = sctp.wire_len() + self.lower_header;
             let mut packet = Packet::new(size, self.flow, Wire::Sctp(sctp));
             packet.round = departure.round;
             out.send(self.routes[departure.path.index()], packet);
         }
+        out.give_back(Wire::Sctp(blank));
         while let Some(event) = self.association.poll_event() {
             match event {
                 Event::Connected => self.connected = Some(now),
@@ -249,6 +244,15 @@ impl Endpoint {
     }
 }
 
+/// A packet that was used before, or a new one.
+#[inline]
+fn spare(out: &mut Outbox<Wire>) -> Box<SctpPacket> {
+    match out.spare() {
+        Some(Wire::Sctp(used)) => used,
+        _ => Box::default(),
+    }
+}
+
 impl Host<Wire> for Endpoint {
     #[inline]
     fn receive(&mut self, now: Time, port: Port, packet: Packet<Wire>, out: &mut Outbox<Wire>) {
@@ -258,13 +262,12 @@ impl Host<Wire> for Endpoint {
             self.mark(now, path.0, &sctp);
         }
         self.association.handle_in_place(now, path, &mut sctp);
-        out.give_back(Wire::Sctp(sctp));
-        self.drain(now, out);
+        self.drain(now, sctp, out);
     }
 
     fn wake(&mut self, now: Time, out: &mut Outbox<Wire>) {
         self.association.handle_timeout(now);
-        self.drain(now, out);
+        self.drain(now, spare(out), out);
     }
 
     #[inline]

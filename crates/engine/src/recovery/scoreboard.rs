@@ -295,7 +295,9 @@ impl Scoreboard {
         if self.acked.insert(tsn) {
             self.acked_bytes += bytes;
         }
-        self.lost.remove(tsn);
+        if matches!(before, RecordState::Lost { .. }) {
+            self.lost.remove(tsn);
+        }
         before
     }
 
