@@ -58,8 +58,8 @@ impl EventQueue {
     }
 
     /// What `slot` waits for.
-    #[inline]
-    pub(crate) fn pending(&self, slot: u32) -> Option<Time> {
+    #[cfg(test)]
+    fn pending(&self, slot: u32) -> Option<Time> {
         let position = self.position[slot as usize];
         (position != ABSENT).then(|| self.heap[position as usize].time())
     }

@@ -115,11 +115,18 @@ impl<P: Clone> Link<P> {
     /// When the link next has something to do, if ever.
     #[inline]
     pub fn next_wake(&self) -> Option<Time> {
-        let mut next = self.wire.flight.next();
-        if let Discipline::CoDel(queue) = &self.discipline {
-            next = next.min(dequeue_time(queue, &self.shaper));
-        }
+        let next = self.next_event();
         (next < Time::FAR_FUTURE).then_some(next)
+    }
+
+    /// As [`Self::next_wake`], with [`Time::FAR_FUTURE`] for never.
+    #[inline]
+    pub(crate) fn next_event(&self) -> Time {
+        let next = self.wire.flight.next();
+        match &self.discipline {
+            Discipline::CoDel(queue) => next.min(dequeue_time(queue, &self.shaper)),
+            Discipline::DropTail(_) | Discipline::Red(_) => next,
+        }
     }
 
     /// Does what is due at `now`; packets that have arrived go to `out`, in order.

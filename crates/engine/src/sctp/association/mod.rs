@@ -160,6 +160,10 @@ pub struct Association {
     drained: bool,
     /// Whether some of a path's burst allowance has gone.
     bursts_spent: bool,
+    /// Whether a path's timer may have been set since `paths_due` was noted.
+    timers_moved: bool,
+    /// The paths' earliest timer; [`Time::FAR_FUTURE`] if none runs.
+    paths_due: Time,
     /// Chunks of the unassigned queue that the span rule still lets go, kept while draining.
     sendable_left: u64,
     chunk_limit: u32,
@@ -234,6 +238,8 @@ impl Association {
             copies: Vec::new(),
             drained: false,
             bursts_spent: true,
+            timers_moved: true,
+            paths_due: Time::FAR_FUTURE,
             sendable_left: 0,
             chunk_limit,
             config,
@@ -352,6 +358,7 @@ impl Association {
         if !matches!(self.state, State::Ended(_)) {
             self.state = State::Ended(reason);
             self.paths.iter_mut().for_each(Path::stop);
+            self.timers_moved = true;
             self.wait_until = None;
             self.inbound.stop();
             self.push_event(Event::Closed(reason));

@@ -26,6 +26,15 @@ impl Association {
     /// As [`Association::poll_transmit`], but the packet is made in `packet`, whatever that held:
     /// a driver that uses its packets again saves an allocation and several copies for each.
     pub fn poll_transmit_into(&mut self, now: Time, packet: &mut Packet) -> Option<Departure> {
+        let departure = self.next_packet(now, packet);
+        if departure.is_none() {
+            self.settle_timers();
+        }
+        departure
+    }
+
+    #[inline]
+    fn next_packet(&mut self, now: Time, packet: &mut Packet) -> Option<Departure> {
         if !self.control.is_empty() {
             return self.next_control(packet);
         }
@@ -249,6 +258,7 @@ impl Association {
         state.tail.on_activity(now);
         state.burst_left = state.burst_left.saturating_sub(1);
         self.bursts_spent = true;
+        self.timers_moved = true;
         if state.t3.is_none() {
             state.t3 = Some(now + state.rtt.rto());
         }
@@ -324,8 +334,7 @@ impl Association {
         let number = state.flights.push(Flight::new(tsn, bytes, now, snapshot, again));
         state.counters.sent_chunks += 1;
         state.counters.retransmitted += again as u64;
-        self.board.on_sent(now, tsn, path, number);
-        let mut data = self.board.record(tsn).data.clone();
+        let mut data = self.board.on_sent(now, tsn, path, number);
         if self.wants_sack_at_once(path, again) {
             data.flags = data.flags.and(DataFlags::IMMEDIATE);
         }
