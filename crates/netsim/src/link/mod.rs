@@ -197,6 +197,7 @@ impl<P: Clone> Link<P> {
         self.counters.duplicated += self.wire.send(service, packet);
     }
 
+    #[inline(never)]
     fn enqueue_codel(&mut self, now: Time, packet: Packet<P>) -> Admission {
         self.dequeue_due(now);
         let Discipline::CoDel(queue) = &mut self.discipline else {
@@ -216,6 +217,7 @@ impl<P: Clone> Link<P> {
     }
 
     /// Takes packets out of the managed queue for as long as the transmitter is free by `now`.
+    #[inline(never)]
     fn dequeue_due(&mut self, now: Time) {
         while let Discipline::CoDel(queue) = &mut self.discipline {
             let at = dequeue_time(queue, &self.shaper);

@@ -354,6 +354,7 @@ impl Association {
         self.events.push_back(event);
     }
 
+    #[cold]
     fn close(&mut self, reason: CloseReason) {
         if !matches!(self.state, State::Ended(_)) {
             self.state = State::Ended(reason);
@@ -370,6 +371,7 @@ impl Association {
         self.abort_with(AbortCause::User);
     }
 
+    #[cold]
     fn abort_with(&mut self, cause: AbortCause) {
         if matches!(self.state, State::Ended(_)) {
             return;

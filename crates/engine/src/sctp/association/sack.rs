@@ -221,13 +221,19 @@ impl Association {
     /// The chunk after the cumulative TSN was reported by a gap block, yet it is missing: the peer
     /// has dropped it, and then all that it held may be gone (6.2.1, D iv). A SACK that merely
     /// arrives late, by a slower path than a newer one, cannot show this.
+    #[inline]
     fn check_reneging(&mut self) {
         let next = self.board.cumulative() + 1;
         if self.board.acked().contains(next) {
-            self.board.on_reneged(PathId(0));
-            self.paths.iter_mut().for_each(|p| p.held = 0);
-            self.scratch.memory.clear();
+            self.on_reneged();
         }
+    }
+
+    #[cold]
+    fn on_reneged(&mut self) {
+        self.board.on_reneged(PathId(0));
+        self.paths.iter_mut().for_each(|p| p.held = 0);
+        self.scratch.memory.clear();
     }
 
     /// Takes the window on offer, unless the SACK is older than one already taken: SACKs overtake

@@ -7,6 +7,16 @@ use super::super::packet::Packet;
 use super::inbound::DataSummary;
 use super::{Association, CloseReason, State};
 
+/// Takes the first chunk out of a packet, which nearly always has one.
+#[inline]
+fn take_first(packet: &mut Packet) -> Option<Chunk> {
+    match packet.chunks.len() {
+        0 => None,
+        1 => packet.chunks.pop(),
+        _ => Some(packet.chunks.remove(0)),
+    }
+}
+
 impl Association {
     /// When [`Association::handle_timeout`] wants to be called at the latest.
     #[inline]
@@ -109,9 +119,7 @@ impl Association {
         }
         let stamp = packet.stamp;
         let mut summary = DataSummary::default();
-        for chunk in &mut packet.chunks {
-            // Left behind is what costs nothing to leave.
-            let chunk = std::mem::replace(chunk, Chunk::CookieAck);
+        while let Some(chunk) = take_first(packet) {
             self.on_chunk(now, path, chunk, &mut summary);
             if matches!(self.state, State::Ended(_)) {
                 return;
@@ -134,12 +142,22 @@ impl Association {
 
     #[inline]
     fn on_chunk(&mut self, now: Time, path: PathId, chunk: Chunk, summary: &mut DataSummary) {
-        if !matches!(chunk, Chunk::Data(_)) {
-            self.timers_moved = true;
-        }
         match chunk {
             Chunk::Data(data) => self.on_data(now, data, summary),
-            Chunk::Sack(sack) => self.on_sack(now, sack),
+            Chunk::Sack(sack) => {
+                self.timers_moved = true;
+                self.on_sack(now, sack);
+            }
+            other => self.on_control(now, path, other),
+        }
+    }
+
+    /// Any other chunk.
+    #[cold]
+    fn on_control(&mut self, now: Time, path: PathId, chunk: Chunk) {
+        self.timers_moved = true;
+        match chunk {
+            Chunk::Data(_) | Chunk::Sack(_) => unreachable!("handled before"),
             // Only ever alone, under tag 0: handled before.
             Chunk::Init(_) => {}
             Chunk::InitAck(both) => self.on_init_ack(now, path, &both.0, &both.1),
