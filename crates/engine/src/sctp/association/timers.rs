@@ -21,6 +21,7 @@ impl Association {
     /// When [`Association::handle_timeout`] wants to be called at the latest.
     #[inline]
     pub fn next_deadline(&self) -> Option<Time> {
+        debug_assert!(self.timers_moved || self.paths_due == self.paths_deadline());
         let mut next = if self.timers_moved { self.paths_deadline() } else { self.paths_due };
         // Without a branch per timer: it is asked after every input.
         let mut consider = |at: Option<Time>| next = next.min(at.unwrap_or(Time::FAR_FUTURE));
