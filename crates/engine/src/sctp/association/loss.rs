@@ -88,10 +88,15 @@ impl Association {
         self.scratch.lost = lost;
     }
 
+    #[inline]
     fn fast_retransmit(&mut self, now: Time, id: PathId, lost: &[u64]) {
-        if lost.is_empty() {
-            return;
+        if !lost.is_empty() {
+            self.give_up_all(now, id, lost);
         }
+    }
+
+    #[cold]
+    fn give_up_all(&mut self, now: Time, id: PathId, lost: &[u64]) {
         for number in lost {
             self.give_up(id, *number, false);
         }
@@ -169,6 +174,7 @@ impl Association {
     }
 
     /// `id` works again.
+    #[cold]
     pub(super) fn on_path_returned(&mut self, now: Time, id: PathId) {
         let path = &mut self.paths[id.index()];
         let status = path.state.status();

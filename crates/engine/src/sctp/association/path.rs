@@ -121,8 +121,11 @@ impl Path {
     /// The loss estimate, halved for every so much silence: a path is never condemned for good.
     pub fn aged_loss(&self, now: Time) -> f64 {
         const HALF_LIFE_S: f64 = 10.0;
-        let idle = self.idle(now).as_secs_f64();
-        if idle < 1.0 { self.loss } else { self.loss * (-idle / HALF_LIFE_S).exp2() }
+        let idle = self.idle(now);
+        if idle < Duration::from_secs(1) {
+            return self.loss;
+        }
+        self.loss * (-idle.as_secs_f64() / HALF_LIFE_S).exp2()
     }
 
     /// Moves the loss estimate by one transmission.
