@@ -43,5 +43,6 @@ pub use types::{
     InitialSsthresh, InitialWindow, Jitter, JitterShape, Limit, Link, LinkSide, Loss, Named,
     Outage, Path, Preset, Protocol, Queue, Quota, Record, Recovery, Reorder, Retransmission,
     SackCount, Scenario, ScheduleWindows, SchedulerName, SchedulerOptions, SctpOptions, Side, Step,
-    Target, Trace, Transfer, Weights, WhenBlocked, WindowManager, WindowUnit, World,
+    Target, Trace, Transfer, Weights, WhenBlocked, WindowManager, WindowRounding, WindowUnit,
+    World,
 };

@@ -4,7 +4,7 @@
 mod rfc9260;
 mod uncoupled;
 
-pub use rfc9260::{Rfc9260, Rfc9260Options};
+pub use rfc9260::{Rfc9260, Rfc9260Options, WindowRounding};
 pub use uncoupled::Uncoupled;
 
 use ropewalk_base::{PathId, Rate, Time};

@@ -3,6 +3,7 @@
 use ropewalk_base::{Duration, Rate};
 
 use super::preset::Preset;
+use crate::congestion::WindowRounding;
 use crate::path::{FailureLimits, RtoLimits};
 use crate::recovery::LossDetection;
 use crate::scheduler::{DelaySource, RetransmissionPolicy};
@@ -146,6 +147,8 @@ pub struct Config {
     /// The credit towards the next growth in congestion avoidance never exceeds a window
     /// (RFC 9260, 7.2.2; RFC 4960 lets it pile up while the window is not full).
     pub partial_bytes_capped: bool,
+    /// Whether congestion windows are cut to whole chunks, as throughput models count.
+    pub window_rounding: WindowRounding,
     /// Where forward delays come from.
     pub delay_source: DelaySource,
     /// The receive-window guard.

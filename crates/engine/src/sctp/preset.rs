@@ -3,6 +3,7 @@
 use ropewalk_base::Duration;
 
 use super::config::{CmtOptions, Config, CwndUpdate, PathConfig, SackOptions, WindowUnit};
+use crate::congestion::WindowRounding;
 use crate::path::{FailureLimits, RtoLimits};
 use crate::recovery::LossDetection;
 use crate::scheduler::{DelaySource, RetransmissionPolicy};
@@ -72,6 +73,7 @@ impl Preset {
             growth_when_full_only: true,
             idle_decay: true,
             partial_bytes_capped: true,
+            window_rounding: WindowRounding::Bytes,
             delay_source: DelaySource::HalfRtt,
             guard: true,
             window_manager: WindowManager::None,

@@ -10,7 +10,7 @@ mod trace;
 pub use choices::{
     Choice, CwndUpdate, ForwardDelay, Named, Preset, Protocol, Quota, Recovery, Retransmission,
     SackCount, ScheduleWindows, SchedulerName, Side, Weights, WhenBlocked, WindowManager,
-    WindowUnit,
+    WindowRounding, WindowUnit,
 };
 pub use cross::{Cross, CrossKind, Target};
 pub use link::{

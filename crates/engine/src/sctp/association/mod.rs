@@ -409,5 +409,6 @@ fn options(config: &Config, peer_window: u64) -> Rfc9260Options {
         growth_when_full_only: config.growth_when_full_only,
         idle_decay: config.idle_decay,
         partial_bytes_capped: config.partial_bytes_capped,
+        rounding: config.window_rounding,
     }
 }
