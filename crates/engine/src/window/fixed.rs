@@ -7,19 +7,11 @@ use ropewalk_base::PathId;
 use super::manager::{Budget, ManagedPath, excess, take};
 
 /// Makes the windows fit into the buffer after `grown` grew.
-/// `beyond` is how many pipes a path may have while there is room.
-pub(super) fn fit(
-    grown: PathId,
-    budget: &Budget,
-    limits: &[u64],
-    beyond: f64,
-    paths: &mut [ManagedPath],
-) {
+pub(super) fn fit(grown: PathId, budget: &Budget, limits: &[u64], paths: &mut [ManagedPath]) {
     let limit = |i: usize| limits.get(i).copied().unwrap_or(u64::MAX).max(budget.chunk);
     let i = grown.index();
     // Beyond the limit there is nothing to win beyond the pipe.
-    let pipe = paths[i].pipe(budget.chunk).map(|pipe| (pipe as f64 * beyond) as u64);
-    let most = pipe.map_or(limit(i), |pipe| pipe.max(limit(i)));
+    let most = paths[i].pipe(budget.chunk).map_or(limit(i), |pipe| pipe.max(limit(i)));
     paths[i].window = paths[i].window.min(most);
     let mut excess = excess(budget, paths);
     while excess > 0 {
@@ -51,7 +43,7 @@ mod tests {
         ] {
             let [a, b] = before;
             let mut paths = [path(20, 40, a), path(10, 40, b)];
-            fit(PathId(grown), &budget(100), &limits, 1.0, &mut paths);
+            fit(PathId(grown), &budget(100), &limits, &mut paths);
             assert_eq!(windows(&paths), after, "{before:?}, {grown} grew: {why}");
         }
     }

@@ -75,7 +75,7 @@ impl WindowManager {
                 paths.iter_mut().for_each(|p| p.window = p.window.min(share));
             }
             Self::Dynamic => dynamic::fit(grown, budget, paths),
-            Self::Static(limits) => fixed::fit(grown, budget, limits, 1.0, paths),
+            Self::Static(limits) => fixed::fit(grown, budget, limits, paths),
             Self::Adaptive(adaptive) => adaptive.fit(now, grown, budget, paths),
         }
     }
