@@ -12,6 +12,7 @@ mod scenario;
 mod sweep;
 mod table;
 mod throughput;
+mod tune;
 
 /// The module `ropewalk._ropewalk`.
 #[pyo3::pymodule]
@@ -35,6 +36,9 @@ mod _ropewalk {
     use crate::table::Table;
     #[pymodule_export]
     use crate::throughput::{loss_free, markov, markov_table, mathis, pftk, renewal};
+
+    #[pymodule_export]
+    use crate::tune::tune;
 
     /// Version of the package.
     #[pymodule_export]
