@@ -1,7 +1,7 @@
 //! From the scenario's words to the engine's knobs.
 
 use ropewalk_base::Duration;
-use ropewalk_engine::congestion::CongestionFlavour;
+use ropewalk_engine::congestion::{CongestionFlavour, WindowRounding};
 use ropewalk_engine::recovery::LossDetection;
 use ropewalk_engine::scheduler::{
     BlestOptions, DapsOptions, DelaySource, Helpers, LayOptions, OtiasForm, PlanOptions, Quota,
@@ -104,6 +104,7 @@ fn apply_sctp(config: &mut Config, sctp: &file::SctpOptions) {
     set(&mut config.sack.count_per_path, sctp.sack_count.map(|c| c == file::SackCount::Path));
     set(&mut config.cmt.delayed_ack, sctp.delayed_ack_for_cmt);
     set(&mut config.min_ssthresh_chunks, sctp.min_ssthresh.map(u64::from));
+    set(&mut config.window_rounding, sctp.window_rounding.map(window_rounding));
     set(&mut config.byte_counting_limit, sctp.byte_counting_limit.map(u64::from));
     set(&mut config.growth_when_full_only, sctp.cwnd_growth_when_full_only);
     set(&mut config.max_burst, sctp.max_burst);
@@ -170,6 +171,13 @@ const fn retransmission(name: file::Retransmission) -> RetransmissionPolicy {
         file::Retransmission::LossRate => RetransmissionPolicy::LossRate,
         file::Retransmission::Asap => RetransmissionPolicy::Asap,
         file::Retransmission::Fastest => RetransmissionPolicy::Fastest,
+    }
+}
+
+const fn window_rounding(name: file::WindowRounding) -> WindowRounding {
+    match name {
+        file::WindowRounding::Bytes => WindowRounding::Bytes,
+        file::WindowRounding::Packets => WindowRounding::Packets,
     }
 }
 

@@ -12,6 +12,7 @@ mod scenario;
 mod sweep;
 mod table;
 mod throughput;
+mod tune;
 mod wifi;
 
 /// The module `ropewalk._ropewalk`.
@@ -38,6 +39,9 @@ mod _ropewalk {
     use crate::throughput::{loss_free, markov, markov_table, mathis, pftk, renewal};
     #[pymodule_export]
     use crate::wifi::bianchi;
+
+    #[pymodule_export]
+    use crate::tune::tune;
 
     /// Version of the package.
     #[pymodule_export]

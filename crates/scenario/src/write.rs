@@ -194,6 +194,7 @@ fn sctp(out: &mut Out, s: &SctpOptions) {
     out.opt_text("initial_window", s.initial_window.map(initial_window));
     out.opt_text("initial_ssthresh", s.initial_ssthresh.map(initial_ssthresh));
     out.opt_packets("min_ssthresh", s.min_ssthresh);
+    out.opt_text("window_rounding", s.window_rounding);
     out.opt_packets("byte_counting_limit", s.byte_counting_limit);
     out.opt_plain("cwnd_growth_when_full_only", s.cwnd_growth_when_full_only);
     out.opt_packets("max_burst", s.max_burst);

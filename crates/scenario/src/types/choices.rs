@@ -231,6 +231,14 @@ choices! {
 }
 
 choices! {
+    /// Unit in which congestion windows are counted out.
+    WindowRounding {
+        Bytes = "bytes", "Bytes: halves are exact, and the last packet may exceed the window.";
+        Packets = "packets", "Whole packets, rounded down, as throughput models have it.";
+    }
+}
+
+choices! {
     /// Unit in which the receiver counts its buffer.
     WindowUnit {
         Bytes = "bytes", "Bytes of user data.";

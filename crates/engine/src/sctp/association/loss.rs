@@ -53,6 +53,7 @@ impl Association {
         let Some((_, flight)) = path.flights.newest() else { return };
         let tsn = flight.tsn;
         path.tail.on_probe(path.flights.next_number());
+        path.begin_round();
         path.restart_t3(now);
         self.copies.push((id, tsn));
     }
@@ -142,6 +143,9 @@ impl Association {
         path.rack.on_timeout();
         path.tail.on_timeout();
         path.recovery_exit = None;
+        // What is sent now answers to a timer, not to an acknowledgement of the last round. A network
+        // that loses by rounds would else lose all of it, for good.
+        path.begin_round();
         for number in &lost {
             self.give_up(id, *number, true);
         }

@@ -63,7 +63,7 @@ impl Association {
                 packet.chunks.extend(self.control.pop_front().map(|(_, _, chunk)| chunk));
             }
         }
-        Some(self.departure(path))
+        Some(self.lone_departure(path))
     }
 
     #[inline(never)]
@@ -76,6 +76,16 @@ impl Association {
         packet.begin(self.peer_tag);
         packet.chunks.push(sack);
         packet.echo = echo;
+        self.lone_departure(path)
+    }
+
+    /// For a packet without data. Where no data is under way nothing will tell that a round is over:
+    /// each such packet is one, or a network that loses by rounds could lose all of them.
+    fn lone_departure(&mut self, path: PathId) -> Departure {
+        let of = &mut self.paths[path.index()];
+        if of.flights.is_empty() {
+            of.begin_round();
+        }
         self.departure(path)
     }
 

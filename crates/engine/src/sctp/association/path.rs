@@ -50,7 +50,8 @@ pub(super) struct Path {
     pub burst_left: u32,
     /// Share of transmissions lost, EWMA over about 256.
     pub loss: f64,
-    /// Rounds of the sender on this path: one per window of data acknowledged.
+    /// Rounds of the sender on this path: one per window of data acknowledged, and one per timer that
+    /// gave a window up.
     pub round: u64,
     pub round_ends: u64,
     /// Bytes that the peer holds of this path's data, beyond the cumulative acknowledgement.
@@ -105,6 +106,14 @@ impl Path {
             }
         }
         self.recovery_exit.is_some()
+    }
+
+    /// Another round begins with the next packet: one of the last was acknowledged, or a timer tells
+    /// that none will be.
+    #[inline]
+    pub fn begin_round(&mut self) {
+        self.round += 1;
+        self.round_ends = self.flights.next_number();
     }
 
     /// Starts T3 anew, or stops it when nothing is in flight.

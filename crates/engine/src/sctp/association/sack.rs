@@ -278,8 +278,7 @@ impl Association {
         (0..ack.chunks.min(64)).for_each(|_| path.note_outcome(false));
         path.acked_to = path.acked_to.max(ack.witness.map_or(0, |newest| newest + 1));
         if path.acked_to > path.round_ends {
-            path.round += 1;
-            path.round_ends = path.flights.next_number();
+            path.begin_round();
         }
         if !flight.again {
             // Karn: never from what was sent twice (6.3.1, C5).
