@@ -88,14 +88,13 @@ impl Lay {
         Self { options, ..Self::default() }
     }
 
-    /// Looks at the paths: those that cost least of the usable ones, the quickest first.
+    /// Looks at the paths that are usable, the quickest first. What they cost is not its business.
     fn observe(&mut self, view: &View<'_>) {
         self.now = view.now;
         let usable = || view.paths.iter().filter(|p| p.usable);
-        let cost = usable().map(|p| p.cost).min().unwrap_or(0);
-        let alone = usable().filter(|p| p.cost == cost).count() == 1;
+        let alone = usable().count() == 1;
         self.strands.clear();
-        for path in usable().filter(|p| p.cost == cost) {
+        for path in usable() {
             let used = self.used.get(path.id.index()).copied().unwrap_or(Time::ZERO);
             self.strands.push(Strand::of(view, path, alone, used));
         }
@@ -212,7 +211,12 @@ impl Schedule for Lay {
             if !strand.open || (strand.silent && rank > 0) {
                 continue;
             }
-            let Some(position) = self.position(view, strand) else { continue };
+            // Nobody delivers the head sooner than the quickest.
+            let position = match rank {
+                0 => view.path(strand.id).and_then(|path| view.admit(path, 0)),
+                _ => self.position(view, strand),
+            };
+            let Some(position) = position else { continue };
             if position == 0
                 && let Some(second) = self.second(view, strand)
             {

@@ -205,7 +205,25 @@ impl Association {
         let doubtful = cfg!(debug_assertions) || matches!(self.scheduler, Scheduler::Custom(_));
         let legal = !doubtful || crate::scheduler::check(&view, &decision).is_ok();
         debug_assert!(legal, "illegal decision {decision:?}");
-        if legal { self.act(now, &decision, packet) } else { None }
+        if !legal {
+            return None;
+        }
+        if decision.action == Action::Blocked && self.nothing_in_flight() {
+            return self.go_on(now, &decision, packet);
+        }
+        self.act(now, &decision, packet)
+    }
+
+    /// The scheduler would wait, but nothing is on its way whose acknowledgement would have it asked
+    /// again: the quickest path takes the head, if anybody may.
+    #[cold]
+    fn go_on(&mut self, now: Time, decision: &Decision, packet: &mut Packet) -> Option<Departure> {
+        let view = View { paths: &self.views, ..self.outlook(now, Occasion::NewData) };
+        let quickest = view.open().min_by_key(|v| v.forward_delay).map(|v| v.id);
+        match quickest.filter(|_| view.takeable() > 0 && self.board.lost().is_empty()) {
+            Some(path) => self.act(now, &Decision::send(path, 0, Reason::NothingOnTheWay), packet),
+            None => self.act(now, decision, packet),
+        }
     }
 
     #[inline]
