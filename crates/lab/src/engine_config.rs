@@ -120,6 +120,7 @@ fn apply_sctp(config: &mut Config, sctp: &file::SctpOptions) {
     set(&mut config.cmt.split_fast_retransmit, sctp.split_fast_retransmit);
     set(&mut config.cmt.hold_data_until_confirmed, sctp.hold_data_until_confirmed);
     set(&mut config.heartbeat_interval, sctp.heartbeat_interval);
+    set(&mut config.probe_interval, sctp.probe_interval);
     set(&mut config.failure.path_max_retrans, sctp.path_max_retrans);
     set(&mut config.failure.potentially_failed, sctp.pf_threshold);
     set(&mut config.association_max_retrans, sctp.association_max_retrans);

@@ -208,6 +208,7 @@ fn sctp(out: &mut Out, s: &SctpOptions) {
     out.opt_text("retransmission", s.retransmission);
     out.opt_plain("hold_data_until_confirmed", s.hold_data_until_confirmed);
     out.opt_text("heartbeat_interval", s.heartbeat_interval.map(duration_text));
+    out.opt_text("probe_interval", s.probe_interval.map(duration_text));
     out.opt_plain("path_max_retrans", s.path_max_retrans);
     out.opt_plain("association_max_retrans", s.association_max_retrans);
     out.opt_plain("pf_threshold", s.pf_threshold);

@@ -103,6 +103,9 @@ pub struct Config {
     pub max_init_retransmits: u32,
     /// HB.interval (30 s).
     pub heartbeat_interval: Duration,
+    /// A path that has failed is asked at least so often (2 s). RFC 9260, 8.3, asks at its doubled timeout, up
+    /// to a minute, plus HB.interval: bundles would miss the return of a path for as long.
+    pub probe_interval: Duration,
     /// Valid.Cookie.Life (60 s).
     pub cookie_life: Duration,
     /// Congestion control, by its name in [`Congestion::NAMES`] (`rfc9260`); to be set by

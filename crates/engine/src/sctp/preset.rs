@@ -65,6 +65,7 @@ impl Preset {
             association_max_retrans: 10,
             max_init_retransmits: 8,
             heartbeat_interval: Duration::from_secs(30),
+            probe_interval: Duration::from_secs(2),
             cookie_life: Duration::from_secs(60),
             congestion: "rfc9260",
             congestion_flavour: CongestionFlavour::Published,
@@ -101,6 +102,7 @@ impl Preset {
             idle_decay: false,
             partial_bytes_capped: false,
             guard: false,
+            probe_interval: Duration::MAX,
             ..rfc
         }
     }

@@ -35,6 +35,7 @@ impl Builder<'_> {
             retransmission: table.opt("retransmission"),
             hold_data_until_confirmed: table.opt("hold_data_until_confirmed"),
             heartbeat_interval: table.opt("heartbeat_interval"),
+            probe_interval: table.opt("probe_interval"),
             path_max_retrans: table.opt("path_max_retrans"),
             association_max_retrans: table.opt("association_max_retrans"),
             pf_threshold: table.opt("pf_threshold"),

@@ -149,6 +149,13 @@ const KEYS: &[Key] = &[
         "HB.interval of idle paths, on top of their timeout (RFC 9260 Section 8.3).",
     ),
     key(
+        "probe_interval",
+        TIMEOUT,
+        "\"2 s\"",
+        "A path that has failed is asked at least so often. RFC 9260 Section 8.3 asks at its doubled \
+         timeout plus HB.interval, which notices the return of a path after up to 90 s.",
+    ),
+    key(
         "path_max_retrans",
         COUNT,
         "5",

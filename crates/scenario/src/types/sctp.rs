@@ -49,6 +49,8 @@ pub struct SctpOptions {
     pub hold_data_until_confirmed: Option<bool>,
     /// `HB.interval` of idle paths.
     pub heartbeat_interval: Option<Duration>,
+    /// A path that has failed is asked at least so often.
+    pub probe_interval: Option<Duration>,
     /// Timeouts in a row after which a path is inactive.
     pub path_max_retrans: Option<u32>,
     /// Timeouts in a row after which the association fails.
