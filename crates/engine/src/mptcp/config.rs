@@ -6,6 +6,7 @@ use super::preset::Preset;
 use super::segment;
 pub use crate::path::PathConfig;
 use crate::path::{FailureLimits, RtoLimits};
+use crate::recovery::{DSack, Door, Eifel, FRto, Undo};
 use crate::scheduler::DelaySource;
 use crate::window::WindowManager;
 
@@ -36,8 +37,20 @@ pub enum Reinjection {
 /// What a sender does so as not to take reordering for loss.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Reordering {
-    /// Nothing: three duplicate acknowledgements, or as many selective ones, are a loss (RFC 6675).
+    /// Nothing: three duplicate acknowledgements, or as many selective ones, are a loss (RFC 6582,
+    /// RFC 6675).
     None,
+    /// The same, and a reduction is taken back once all that was sent again is reported to have come
+    /// twice (RFC 3708). Needs selective acknowledgements.
+    DSack,
+    /// The same, and one is taken back when timestamps show that the original arrived (RFC 3522,
+    /// RFC 4015). Needs timestamps.
+    Eifel,
+    /// The same, and transmissions and acknowledgements are numbered: while something overtakes
+    /// something windows are kept, or restored (TCP-DOOR; Wang and Zhang, 2002). 8 B a segment.
+    TcpDoor,
+    /// The same, and timeouts that were too quick are found out (RFC 5682).
+    FRto,
     /// Losses are found by time, and the tail is probed (RFC 8985).
     #[default]
     RackTlp,
@@ -113,6 +126,18 @@ impl Config {
         let mtu = self.paths.iter().map(|p| p.mtu).min().unwrap_or(1500);
         let stamps = if self.timestamps { segment::STAMPS } else { 0 };
         let mapping = if self.multipath { segment::MAPPING } else { 0 };
-        mtu - self.lower_header - segment::HEADER - stamps - mapping
+        let order = if self.reordering == Reordering::TcpDoor { segment::ORDER } else { 0 };
+        mtu - self.lower_header - segment::HEADER - stamps - mapping - order
+    }
+
+    /// The rule that takes reductions back.
+    pub(super) fn undo(&self) -> Undo {
+        match self.reordering {
+            Reordering::None | Reordering::RackTlp => Undo::None,
+            Reordering::DSack => Undo::DSack(DSack::default()),
+            Reordering::Eifel => Undo::Eifel(Eifel::default()),
+            Reordering::TcpDoor => Undo::Door(Door::default()),
+            Reordering::FRto => Undo::FRto(FRto::default()),
+        }
     }
 }

@@ -51,6 +51,15 @@ impl RttEstimator {
         self.rto = self.rto.saturating_mul(2).min(self.limits.max);
     }
 
+    /// The timer expired too soon: what seemed lost took `rtt` (RFC 4015, 3.2, step 8).
+    pub fn after_spurious_timeout(&mut self, now: Time, rtt: Duration) {
+        let (srtt, rttvar) = self.smoothed.unwrap_or((rtt, rtt / 2));
+        let (srtt, rttvar) = (srtt.max(rtt), rttvar.max(rtt / 2));
+        self.smoothed = Some((srtt, rttvar));
+        self.sampled_at = now;
+        self.rto = (srtt + rttvar * 4).max(self.limits.min).min(self.limits.max);
+    }
+
     /// Smoothed round trip.
     #[inline]
     pub fn srtt(&self) -> Option<Duration> {
@@ -106,6 +115,17 @@ mod tests {
         rtt.sample(Time::ZERO, Duration::from_millis(160));
         assert_eq!(rtt.srtt(), Some(Duration::from_millis(90)));
         assert_eq!(rtt.rttvar(), Duration::from_millis(50));
+    }
+
+    #[test]
+    fn a_timeout_that_was_too_soon_makes_the_next_one_later() {
+        let mut rtt = RttEstimator::new(LIMITS);
+        rtt.sample(Time::ZERO, Duration::from_millis(80));
+        rtt.back_off();
+        rtt.after_spurious_timeout(Time::ZERO, Duration::from_millis(400));
+        assert_eq!(rtt.rto(), Duration::from_millis(400 + 4 * 200));
+        rtt.after_spurious_timeout(Time::ZERO, Duration::from_millis(100));
+        assert_eq!(rtt.srtt(), Some(Duration::from_millis(400)), "never less than before");
     }
 
     #[test]

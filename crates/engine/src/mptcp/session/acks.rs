@@ -28,7 +28,7 @@ pub(super) struct SubflowAckd {
     /// Lowest number of a first transmission that arrived.
     first_arrival: Option<u64>,
     /// Something that had been given up arrived before it was sent again.
-    late: bool,
+    pub late: bool,
     /// Bytes and pieces that arrived though they had been given up.
     late_bytes: u64,
 }
@@ -56,6 +56,7 @@ impl Session {
         }
         let ackd = take_subflow_ack(now, subflow, &mut self.board, path, segment);
         self.on_duplicate_report(path, segment);
+        self.reconsider(now, path, segment, &ackd);
         if ackd.is_news() {
             self.settle(now, path, &ackd);
         } else {
@@ -139,8 +140,8 @@ impl Session {
     fn find_losses(&mut self, now: Time, path: PathId, ackd: &SubflowAckd, in_recovery: bool) {
         match self.config.reordering {
             Reordering::RackTlp => self.settle_by_time(now, path, ackd),
-            Reordering::None if self.config.sack => self.count_losses(now, path),
-            Reordering::None => self.on_partial_ack(now, path, ackd, in_recovery),
+            _ if self.config.sack => self.count_losses(now, path),
+            _ => self.on_partial_ack(now, path, ackd, in_recovery),
         }
     }
 

@@ -60,6 +60,9 @@ impl Session {
         let stamp = segment.stamps.map(|stamps| stamps.value);
         let rule = AckRule { every: self.config.ack_every, delay: self.config.ack_delay };
         received.on_data(now, segment.seq, length, stamp, rule);
+        if let Some(order) = segment.order {
+            received.on_order(order);
+        }
         let released = self.buffer.next() - before;
         if released > 0 {
             self.push_readable();

@@ -14,6 +14,7 @@ mod measure;
 mod outbound;
 mod queue;
 mod timers;
+mod undo;
 mod view;
 
 use std::collections::VecDeque;

@@ -39,6 +39,11 @@ pub struct Receiver {
     due_now: bool,
     deadline: Option<Time>,
     echo: u64,
+    /// Highest number of a transmission that came, plus one (TCP-DOOR).
+    order: u64,
+    disordered: bool,
+    /// How often the last acknowledgement was repeated.
+    repeats: u64,
 }
 
 impl Receiver {
@@ -123,6 +128,19 @@ impl Receiver {
             self.recent.pop();
         }
         self.recent.insert(0, seq);
+    }
+
+    /// Takes note of the number of a transmission (TCP-DOOR; Wang and Zhang, 2002, 3.1).
+    pub fn on_order(&mut self, order: u64) {
+        self.disordered |= order < self.order;
+        self.order = self.order.max(order + 1);
+    }
+
+    /// How often `ack`, which leaves now, was acknowledged before, and whether data has overtaken data
+    /// since the last acknowledgement. To be asked before [`Self::on_acknowledged`].
+    pub fn order_of(&mut self, ack: u64) -> (u64, bool) {
+        self.repeats = if ack == self.acknowledged { self.repeats + 1 } else { 0 };
+        (self.repeats, core::mem::take(&mut self.disordered))
     }
 
     /// An acknowledgement is to leave though nothing asks for it here.
