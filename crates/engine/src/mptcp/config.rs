@@ -2,10 +2,11 @@
 
 use ropewalk_base::Duration;
 
+use super::chihani::Habits;
 use super::preset::Preset;
 use super::segment;
 pub use crate::path::PathConfig;
-use crate::path::{FailureLimits, RtoLimits};
+use crate::path::{FailureLimits, RtoLimits, RtoRule};
 use crate::recovery::{DSack, Door, Eifel, FRto, Undo};
 use crate::scheduler::DelaySource;
 use crate::window::WindowManager;
@@ -71,6 +72,9 @@ pub struct Config {
     pub send_buffer: u64,
     /// What a subflow's acknowledgement covers.
     pub subflow_ack: SubflowAck,
+    /// Sender and acknowledgements with the habits of the model of Chihani and Collange (none). What
+    /// else is set here then counts only as far as the model knows it.
+    pub habits: Option<Habits>,
     /// An acknowledgement for every so many segments (RFC 9293, 3.8.6.3: 2). 1 costs twice the
     /// acknowledgements and saves the wait for the timer at small windows.
     pub ack_every: u32,
@@ -87,6 +91,8 @@ pub struct Config {
     pub duplicate_threshold: u32,
     /// Timeout.
     pub rto: RtoLimits,
+    /// How the timeout follows the round trips.
+    pub rto_rule: RtoRule,
     /// Failure of paths.
     pub failure: FailureLimits,
     /// A failed subflow is tried again at least so often (2 s).
@@ -126,13 +132,20 @@ impl Config {
         let mtu = self.paths.iter().map(|p| p.mtu).min().unwrap_or(1500);
         let stamps = if self.timestamps { segment::STAMPS } else { 0 };
         let mapping = if self.multipath { segment::MAPPING } else { 0 };
-        let order = if self.reordering == Reordering::TcpDoor { segment::ORDER } else { 0 };
+        let order = if self.numbers() { segment::ORDER } else { 0 };
         mtu - self.lower_header - segment::HEADER - stamps - mapping - order
+    }
+
+    /// Whether transmissions and acknowledgements are numbered.
+    pub(super) fn numbers(&self) -> bool {
+        self.reordering == Reordering::TcpDoor && self.habits.is_none()
     }
 
     /// The rule that takes reductions back.
     pub(super) fn undo(&self) -> Undo {
         match self.reordering {
+            // The model has its own flavours.
+            _ if self.habits.is_some() => Undo::None,
             Reordering::None | Reordering::RackTlp => Undo::None,
             Reordering::DSack => Undo::DSack(DSack::default()),
             Reordering::Eifel => Undo::Eifel(Eifel::default()),

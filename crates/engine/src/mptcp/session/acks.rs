@@ -48,6 +48,10 @@ impl Session {
             return;
         }
         self.heard_at = now;
+        if self.model.is_some() {
+            self.on_model_acks(now, path, segment);
+            return;
+        }
         let before = (self.board.una(), self.edge);
         self.take_data_ack(segment);
         let subflow = &mut self.subflows[path.index()];
@@ -63,14 +67,11 @@ impl Session {
             let moved = before != (self.board.una(), self.edge);
             self.on_duplicate_ack(now, path, segment, moved);
         }
-        if self.was_full && self.send_room() > 0 {
-            self.was_full = false;
-            self.push_event(Event::Writable);
-        }
+        self.push_writable();
     }
 
     /// Acknowledgement and window at data level.
-    fn take_data_ack(&mut self, segment: &Segment) {
+    pub(super) fn take_data_ack(&mut self, segment: &Segment) {
         let ack = if self.multipath { segment.data_ack } else { segment.ack.checked_sub(1) };
         let Some(ack) = ack else { return };
         if ack > self.board.next() {
@@ -83,11 +84,24 @@ impl Session {
         self.accounts.stats.sacks += 1;
         // The right edge never moves back (RFC 9293, 3.8.6): segments overtake each other.
         self.edge = self.edge.max(ack + segment.window);
+        self.pop_acked(ack);
+    }
+
+    /// Takes out what `ack` covers at data level.
+    pub(super) fn pop_acked(&mut self, ack: u64) {
         while let Some(unit) = self.board.pop_acked(ack) {
             if let Place::Arrived { by } = unit.place {
                 let subflow = &mut self.subflows[by.index()];
                 subflow.held = subflow.held.saturating_sub(unit.payload.len() as u64);
             }
+        }
+    }
+
+    /// There is room to write again.
+    pub(super) fn push_writable(&mut self) {
+        if self.was_full && self.send_room() > 0 {
+            self.was_full = false;
+            self.push_event(Event::Writable);
         }
     }
 
@@ -100,7 +114,7 @@ impl Session {
         }
     }
 
-    fn settle(&mut self, now: Time, path: PathId, ackd: &SubflowAckd) {
+    pub(super) fn settle(&mut self, now: Time, path: PathId, ackd: &SubflowAckd) {
         self.errors = 0;
         let most = self.timer_most(path);
         let subflow = &mut self.subflows[path.index()];
@@ -133,7 +147,9 @@ impl Session {
         }
         self.congestion.on_ack(path, now, &sample);
         self.manage_windows(now, path);
-        self.find_losses(now, path, ackd, in_recovery);
+        if self.model.is_none() {
+            self.find_losses(now, path, ackd, in_recovery);
+        }
     }
 
     /// How losses are found after an acknowledgement that brought news.
@@ -195,7 +211,7 @@ fn take_stamps(subflow: &mut Subflow, stamps: Stamps, segment: &Segment) {
     }
 }
 
-fn take_subflow_ack(
+pub(super) fn take_subflow_ack(
     now: Time,
     subflow: &mut Subflow,
     board: &mut DataBoard,

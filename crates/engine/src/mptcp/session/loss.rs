@@ -150,7 +150,7 @@ impl Session {
     /// When RACK wants to look again, or a probe of the tail is due (RFC 8985, 6.3 and 7.2).
     #[inline]
     pub(super) fn loss_deadline(&self, subflow: &Subflow) -> Option<Time> {
-        if self.config.reordering != Reordering::RackTlp {
+        if self.config.reordering != Reordering::RackTlp || self.model.is_some() {
             return None;
         }
         let probes =

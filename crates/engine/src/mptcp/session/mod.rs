@@ -11,6 +11,7 @@ mod connect;
 mod inbound;
 mod loss;
 mod measure;
+mod model;
 mod outbound;
 mod queue;
 mod timers;
@@ -23,6 +24,7 @@ use ropewalk_base::{PathId, Rng, Seed, Time};
 
 use self::board::DataBoard;
 use self::queue::ByteQueue;
+use super::chihani::{Gate, Growth, Model, Windows};
 use super::config::Config;
 use super::segment::Segment;
 use super::subflow::Subflow;
@@ -134,7 +136,11 @@ pub struct Session {
     edge: u64,
     ending: Ending,
     scheduler: Scheduler,
-    congestion: Uncoupled<Rfc9260>,
+    congestion: Windows,
+    /// What early data waits at, where acknowledgements wait for data level.
+    gate: Gate,
+    /// With the habits of the model of Chihani and Collange.
+    model: Option<Box<Model>>,
     guard: Guard,
     manager: WindowManager,
     /// Scratch space of the manager.
@@ -190,10 +196,16 @@ impl Session {
             board: DataBoard::default(),
             queue: ByteQueue::default(),
             buffer: ByteBuffer::new(config.receive_buffer.unwrap_or(unbounded)),
-            edge: 0,
+            // Without flow control there is no edge.
+            edge: if config.habits.is_some() { unbounded } else { 0 },
             ending: Ending::default(),
             scheduler,
             congestion: congestion(&config),
+            gate: Gate::default(),
+            model: config.habits.map(|habits| {
+                let rng = seed.child("ack-bursts").rng();
+                Box::new(Model::new(habits, config.paths.len(), rng))
+            }),
             guard: Guard::new(config.guard),
             manager: config.window_manager.clone(),
             managed: Vec::new(),
@@ -286,7 +298,10 @@ impl Session {
     }
 }
 
-fn congestion(config: &Config) -> Uncoupled<Rfc9260> {
+fn congestion(config: &Config) -> Windows {
+    if config.habits.is_some() {
+        return Windows::Model(Growth::new(config.segment_limit() as u64, config.paths.len()));
+    }
     let options = Rfc9260Options {
         pmdcs: config.segment_limit() as u64,
         initial_window: Some(config.initial_window.unwrap_or(10 * config.segment_limit() as u64)),
@@ -297,5 +312,5 @@ fn congestion(config: &Config) -> Uncoupled<Rfc9260> {
         idle_decay: true,
         partial_bytes_capped: true,
     };
-    Uncoupled::new(vec![Rfc9260::new(options); config.paths.len()])
+    Windows::Usual(Uncoupled::new(vec![Rfc9260::new(options); config.paths.len()]))
 }

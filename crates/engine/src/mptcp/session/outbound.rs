@@ -3,7 +3,6 @@
 
 use ropewalk_base::{PathId, Time};
 
-use super::super::config::Reordering;
 use super::super::segment::{Segment, Stamps};
 use super::board::Place;
 use super::{Session, State};
@@ -47,8 +46,11 @@ impl Session {
     #[inline]
     pub(super) fn stamps(&self, now: Time, path: PathId) -> Option<Stamps> {
         let echo = self.subflows[path.index()].received.echo();
+        // The model's clock ticks in milliseconds.
+        let grain = if self.model.is_some() { 1_000_000 } else { 1 };
+        let value = now.as_nanos() / grain * grain;
         // 0 says that there is none.
-        self.config.timestamps.then(|| Stamps { value: now.as_nanos().max(1), echo })
+        self.config.timestamps.then(|| Stamps { value: value.max(1), echo })
     }
 
     #[inline]
@@ -57,7 +59,7 @@ impl Session {
         let path = PathId::from_index(self.subflows.iter().position(due)?);
         segment.clear();
         self.fill_ack(now, path, segment);
-        let numbered = self.config.reordering == Reordering::TcpDoor;
+        let numbered = self.config.numbers();
         let room = Segment::sack_room(self.config.timestamps, self.multipath, numbered);
         let room = if self.config.sack { room } else { 0 };
         let received = &mut self.subflows[path.index()].received;
@@ -246,7 +248,7 @@ impl Session {
             segment.payload = mapped.payload.clone();
             segment.first_sent = mapped.first_sent;
         }
-        if self.config.reordering == Reordering::TcpDoor {
+        if self.config.numbers() {
             segment.order = Some(subflow.flights.next_number());
         }
         let bytes = segment.payload.len();

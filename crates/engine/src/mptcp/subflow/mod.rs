@@ -94,7 +94,7 @@ impl Subflow {
             config: *path,
             phase: Phase::Closed,
             state: PathState::unconfirmed(config.failure),
-            rtt: RttEstimator::new(config.rto),
+            rtt: RttEstimator::with_rule(config.rto, config.rto_rule),
             rate: DeliveryRate::default(),
             forward: ForwardDelay::default(),
             sent: SentQueue::new(FIRST_SEQ),
