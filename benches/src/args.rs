@@ -1,4 +1,6 @@
-//! Arguments: names of sections, `--json`, `--draws N`.
+//! Arguments: names of sections, `--json`, `--draws N`, `--schedulers NAME,NAME`.
+
+use ropewalk_scenario::{Named, SchedulerName};
 
 use crate::sections::{SECTIONS, Section};
 
@@ -25,6 +27,8 @@ pub struct Args {
     pub json: bool,
     /// Random scenarios.
     pub draws: u64,
+    /// Schedulers that they are run with.
+    pub schedulers: Vec<&'static str>,
 }
 
 impl Args {
@@ -34,12 +38,14 @@ impl Args {
     /// What is wrong, and what would be right, in words.
     pub fn parse(given: impl IntoIterator<Item = String>) -> Result<Command, String> {
         let (mut names, mut json, mut draws) = (Vec::new(), false, DRAWS);
+        let mut schedulers = all_schedulers();
         let mut given = given.into_iter();
         while let Some(argument) = given.next() {
             match argument.as_str() {
                 "--help" | "-h" => return Ok(Command::Help),
                 "--json" => json = true,
                 "--draws" => draws = number("--draws", given.next())?,
+                "--schedulers" => schedulers = scheduler_names(given.next())?,
                 "--idle" => return Ok(Command::Idle(number("--idle", given.next())?)),
                 option if option.starts_with('-') => {
                     return Err(format!("there is no option `{option}`; `--help` lists them"));
@@ -54,8 +60,21 @@ impl Args {
         }
         let wanted = |s: &&Section| names.is_empty() || names.iter().any(|name| name == s.name);
         let sections = SECTIONS.iter().filter(wanted).collect();
-        Ok(Command::Measure(Self { sections, json, draws }))
+        Ok(Command::Measure(Self { sections, json, draws, schedulers }))
     }
+}
+
+fn all_schedulers() -> Vec<&'static str> {
+    SchedulerName::CHOICES.iter().map(|choice| choice.name).collect()
+}
+
+fn scheduler_names(value: Option<String>) -> Result<Vec<&'static str>, String> {
+    let valid = || format!("names out of {}, with commas between", all_schedulers().join(", "));
+    let value = value.ok_or_else(|| format!("--schedulers needs {}", valid()))?;
+    let known = |name: &str| all_schedulers().into_iter().find(|known| *known == name);
+    let find =
+        |name: &str| known(name).ok_or_else(|| format!("no scheduler `{name}`; use {}", valid()));
+    value.split(',').map(|name| find(name.trim())).collect()
 }
 
 fn number<T: std::str::FromStr>(option: &str, value: Option<String>) -> Result<T, String> {
@@ -66,7 +85,8 @@ fn number<T: std::str::FromStr>(option: &str, value: Option<String>) -> Result<T
 /// The text of `--help`.
 pub fn help() -> String {
     let mut text = "Measures the figures that the README quotes, each beside its target.\n\n\
-                    cargo run --release -p ropewalk-bench -- [SECTION]... [--json] [--draws N]\n\n\
+                    cargo run --release -p ropewalk-bench -- [SECTION]... [--json] [--draws N] \
+                    [--schedulers NAME,...]\n\n\
                     Sections (all unless named):\n"
         .to_owned();
     for section in &SECTIONS {
@@ -74,7 +94,8 @@ pub fn help() -> String {
     }
     text += &format!(
         "\n--json     one JSON document on stdout, in place of Markdown\n\
-         --draws N  random scenarios ({DRAWS})\n"
+         --draws N  random scenarios ({DRAWS})\n\
+         --schedulers NAME,NAME  the schedulers that these are run with (all)\n"
     );
     text
 }
@@ -110,6 +131,8 @@ mod tests {
             ("--jsn", "there is no option `--jsn`"),
             ("--draws", "--draws needs a number, such as"),
             ("--draws many", "not `many`"),
+            ("--schedulers", "--schedulers needs names out of round-robin"),
+            ("--schedulers daps,dasp", "no scheduler `dasp`; use names out of round-robin"),
         ];
         for (given, expected) in cases {
             let message = parse(given).expect_err(given);

@@ -21,7 +21,7 @@ class ScenarioError(RopewalkError, ValueError):
     ----------
     kind : str
         ``unreadable``, ``syntax``, ``unknown-key``, ``wrong-type``, ``wrong-unit``,
-        ``unknown-name``, ``unavailable``, ``out-of-range``, ``missing``, ``conflict`` or
+        ``unknown-name``, ``out-of-range``, ``missing``, ``conflict`` or
         ``duplicate``.
     source : str
         Name of the file, or ``set: key=value`` for an override.

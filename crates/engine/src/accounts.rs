@@ -32,6 +32,8 @@ pub struct SenderStats {
     pub sacks: u64,
     /// Chunks sent again on another path to open a blocked window.
     pub unblocked: u64,
+    /// Windows halved because their path kept the receive window shut.
+    pub penalised: u64,
 }
 
 /// Accumulates [`SenderStats`].

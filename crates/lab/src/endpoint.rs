@@ -161,7 +161,7 @@ impl Endpoint {
             Wire::Sctp(packet) => {
                 self.marks.extend(self.machine.chunks_of(packet).take(room).map(mark));
             }
-            Wire::Tcp(segment) if segment.payload.len() > 0 && room > 0 => {
+            Wire::Tcp(segment) if !segment.payload.is_empty() && room > 0 => {
                 // Segments are counted in full ones.
                 self.marks.push(mark(segment.dsn / self.full.max(1)));
             }

@@ -1,10 +1,12 @@
 //! From the scenario's words to the engine's knobs.
 
 use ropewalk_base::Duration;
+use ropewalk_engine::congestion::CongestionFlavour;
 use ropewalk_engine::recovery::LossDetection;
 use ropewalk_engine::scheduler::{
-    DapsOptions, DelaySource, PlanOptions, Quota, RetransmissionPolicy, Scheduler,
-    SchedulerOptions, UnknownScheduler, WeightSource, WhenBlocked, Windows,
+    BlestOptions, DapsOptions, DelaySource, Helpers, OtiasForm, PlanOptions, Quota,
+    RetransmissionPolicy, Scheduler, SchedulerOptions, StmsOptions, UnknownScheduler, WeightSource,
+    WhenBlocked, Windows,
 };
 use ropewalk_engine::sctp::{self, Config, CwndUpdate, PathConfig, WindowUnit};
 use ropewalk_engine::window::{Adaptive, WindowManager};
@@ -26,12 +28,24 @@ pub fn config(scenario: &file::Scenario) -> Config {
     config.cmt.concurrent =
         transfer.protocol == file::Protocol::CmtSctp && scenario.paths.len() > 1;
     config.guard = transfer.guard;
+    config.helpers = helpers(scenario);
     config.window_manager = window_manager(scenario, config.chunk_limit() as u64);
     config.streams = transfer.streams;
     config.record_decisions = scenario.record.decisions;
     config.delay_source = delay_source(scenario.scheduler.forward_delay);
+    // The names of a scenario are the engine's: a test holds them together.
+    let flavour = CongestionFlavour::Published;
+    config.use_congestion(transfer.congestion.as_str(), flavour).expect("the engine knows it");
     apply_sctp(&mut config, &scenario.sctp);
     config
+}
+
+/// What helps the scheduler.
+pub const fn helpers(scenario: &file::Scenario) -> Helpers {
+    Helpers {
+        opportunistic: scenario.scheduler.opportunistic,
+        penalise: scenario.scheduler.penalise,
+    }
 }
 
 /// Propagation and one packet's serialisation, all links of the path together.
@@ -197,6 +211,53 @@ pub fn scheduler(options: &file::SchedulerOptions) -> Result<Scheduler, UnknownS
         },
         copies: options.copies as f64,
         daps,
+        bas_with_delay: options.bas_with_delay,
+        otias_form: match options.otias_form {
+            file::OtiasForm::Ceil => OtiasForm::Ceil,
+            file::OtiasForm::Floor => OtiasForm::Floor,
+            file::OtiasForm::Real => OtiasForm::Real,
+        },
+        blest: BlestOptions {
+            lambda: options.blest_lambda,
+            least: options.blest_lambda_min,
+            most: options.blest_lambda_max,
+            ..BlestOptions::default()
+        },
+        ecf_beta: options.ecf_beta,
+        stms: StmsOptions { gain: options.stms_gain },
+        linux_burst: options.linux_burst,
     };
     Scheduler::from_name(options.name.as_str(), &known)
+}
+
+#[cfg(test)]
+mod tests {
+    use ropewalk_engine::congestion::Congestion;
+    use ropewalk_scenario::Named;
+
+    use super::*;
+
+    #[test]
+    fn the_engine_has_every_congestion_control_that_a_scenario_can_name_and_no_other() {
+        let names: Vec<_> = file::Congestion::ALL.iter().map(|c| c.as_str()).collect();
+        assert_eq!(names, Congestion::NAMES);
+    }
+
+    #[test]
+    fn tcps_algorithms_bring_tcps_values_and_the_file_has_the_last_word() {
+        for (congestion, sctp, floor, counting) in [
+            ("rfc9260", "", 4, 1),
+            ("lia", "", 2, 2),
+            ("cubic", "min_ssthresh = 3\nbyte_counting_limit = 1", 3, 1),
+        ] {
+            let text = format!(
+                "[transfer]\ncongestion = \"{congestion}\"\n[sctp]\n{sctp}\n[[path]]\nname = 'a'\n"
+            );
+            let scenario = file::Scenario::parse(&text, "test.toml").expect("a valid scenario");
+            let config = config(&scenario);
+            assert_eq!(config.congestion, congestion);
+            let found = (config.min_ssthresh_chunks, config.byte_counting_limit);
+            assert_eq!(found, (floor, counting), "{congestion}");
+        }
+    }
 }

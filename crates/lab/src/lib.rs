@@ -13,6 +13,8 @@
 mod advisor;
 pub mod compare;
 mod cost;
+#[cfg(test)]
+mod coupling_tests;
 mod endpoint;
 mod engine_config;
 pub mod explain;

@@ -96,11 +96,14 @@ impl Plan {
     pub fn caller(&self, scheduler: &Scheduler, seed: Seed, at: Time) -> Machine {
         let scheduler = scheduler.clone();
         match self {
-            Self::Sctp(config) => {
-                Machine::Sctp(Association::start_later(config.clone(), scheduler, seed, at))
-            }
+            Self::Sctp(config) => Machine::Sctp(Box::new(Association::start_later(
+                config.clone(),
+                scheduler,
+                seed,
+                at,
+            ))),
             Self::Tcp(config) => {
-                Machine::Tcp(Session::start_later(config.clone(), scheduler, seed, at))
+                Machine::Tcp(Box::new(Session::start_later(config.clone(), scheduler, seed, at)))
             }
         }
     }
@@ -110,9 +113,11 @@ impl Plan {
         let scheduler = scheduler.clone();
         match self {
             Self::Sctp(config) => {
-                Machine::Sctp(Association::listen(config.clone(), scheduler, seed))
+                Machine::Sctp(Box::new(Association::listen(config.clone(), scheduler, seed)))
             }
-            Self::Tcp(config) => Machine::Tcp(Session::listen(config.clone(), scheduler, seed)),
+            Self::Tcp(config) => {
+                Machine::Tcp(Box::new(Session::listen(config.clone(), scheduler, seed)))
+            }
         }
     }
 }
@@ -121,9 +126,9 @@ impl Plan {
 #[derive(Clone, Debug)]
 pub enum Machine {
     /// An end of an association.
-    Sctp(Association),
+    Sctp(Box<Association>),
     /// An end of a session.
-    Tcp(Session),
+    Tcp(Box<Session>),
 }
 
 /// `$body` for whichever engine it is: both have the same methods.

@@ -16,7 +16,10 @@ pub fn config(scenario: &file::Scenario) -> Config {
     };
     let mut config = Config::preset(preset, paths, transfer.receive_buffer);
     config.multipath = multipath;
+    config.helpers = engine_config::helpers(scenario);
     config.guard = transfer.guard;
+    // The names of a scenario are the engine's: a test holds them together.
+    config.use_congestion(transfer.congestion.as_str()).expect("the engine knows it");
     config.record_decisions = scenario.record.decisions;
     if let Some(habits) = &mut config.habits {
         habits.ack_burst_loss = scenario.tcp.ack_burst_loss.unwrap_or(0.0);

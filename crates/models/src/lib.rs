@@ -15,6 +15,7 @@
 //! | what does a path with loss deliver through a window? | [`markov`] | Wallace and Shami 2014, Section 4.3 |
 //! | the same in closed form? | [`renewal`] | Wallace and Shami 2014, Section 4.4 |
 //! | and by the formulas that everyone knows? | [`yardsticks`] | Padhye et al. 2000, Mathis et al. 1997 |
+//! | which mean window has a flow that loses every n-th packet? | [`response`] | Mathis et al. 1997, RFC 9438 |
 //! | which window should each path have? | [`optimise`] | Wallace and Shami 2014, Section 5.2 |
 
 pub mod blocking;
@@ -27,6 +28,7 @@ pub mod order;
 pub mod path;
 pub mod period;
 pub mod renewal;
+pub mod response;
 pub mod slot;
 pub mod yardsticks;
 

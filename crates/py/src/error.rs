@@ -68,7 +68,6 @@ const fn kind(kind: ProblemKind) -> &'static str {
         ProblemKind::WrongType => "wrong-type",
         ProblemKind::WrongUnit => "wrong-unit",
         ProblemKind::UnknownName => "unknown-name",
-        ProblemKind::Unavailable => "unavailable",
         ProblemKind::OutOfRange => "out-of-range",
         ProblemKind::Missing => "missing",
         ProblemKind::Conflict => "conflict",

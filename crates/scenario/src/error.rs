@@ -20,8 +20,6 @@ pub enum ProblemKind {
     WrongUnit,
     /// A name that is not in the list.
     UnknownName,
-    /// A name that is reserved, but cannot be used yet.
-    Unavailable,
     /// A number outside its limits.
     OutOfRange,
     /// Something that must be there is not.
@@ -124,11 +122,9 @@ impl fmt::Display for ScenarioError {
 
 impl core::error::Error for ScenarioError {}
 
-/// A name that is not in its list, or cannot be used yet.
+/// A name that is not in its list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownName {
-    /// Whether it is known but reserved.
-    pub reserved: bool,
     /// What is wrong.
     pub message: String,
     /// What would be right.
@@ -145,22 +141,14 @@ impl core::error::Error for UnknownName {}
 
 /// The position of `text` in `choices`.
 pub(crate) fn find_name(text: &str, choices: &[Choice]) -> Result<usize, UnknownName> {
-    let names: Vec<_> = choices.iter().filter(|c| c.available).map(|c| c.name).collect();
-    match choices.iter().position(|c| c.name == text) {
-        Some(i) if choices[i].available => Ok(i),
-        Some(_) => Err(UnknownName {
-            reserved: true,
-            message: format!("`{text}` is not yet available"),
-            help: format!("use {}", suggest::quoted_or_list(&names)),
-        }),
-        None => {
-            let valid = format!("valid: {}", suggest::quoted_or_list(&names));
-            let help = match suggest::nearest(text, &names) {
-                Some(near) => format!("did you mean `{near}`? {valid}"),
-                None => valid,
-            };
-            let message = format!("there is no `{text}`");
-            Err(UnknownName { reserved: false, message, help })
-        }
+    if let Some(at) = choices.iter().position(|c| c.name == text) {
+        return Ok(at);
     }
+    let names: Vec<_> = choices.iter().map(|c| c.name).collect();
+    let valid = format!("valid: {}", suggest::quoted_or_list(&names));
+    let help = match suggest::nearest(text, &names) {
+        Some(near) => format!("did you mean `{near}`? {valid}"),
+        None => valid,
+    };
+    Err(UnknownName { message: format!("there is no `{text}`"), help })
 }

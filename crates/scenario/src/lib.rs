@@ -39,10 +39,10 @@ pub use quantity::{duration_text, rate_text, size_text};
 pub use reference::reference_markdown;
 pub use schema::json_schema;
 pub use types::{
-    Application, Capacity, Choice, Cross, CrossKind, CwndUpdate, Discipline, ForwardDelay,
-    InitialSsthresh, InitialWindow, Jitter, JitterShape, Limit, Link, LinkSide, Loss, Named,
-    Outage, Path, Preset, Protocol, Queue, Quota, Record, Recovery, Reinjection, Reorder,
-    Reordering, Retransmission, SackCount, Scenario, ScheduleWindows, SchedulerName,
+    Application, Capacity, Choice, Congestion, Cross, CrossKind, CwndUpdate, Discipline,
+    ForwardDelay, InitialSsthresh, InitialWindow, Jitter, JitterShape, Limit, Link, LinkSide, Loss,
+    Named, OtiasForm, Outage, Path, Preset, Protocol, Queue, Quota, Record, Recovery, Reinjection,
+    Reorder, Reordering, Retransmission, SackCount, Scenario, ScheduleWindows, SchedulerName,
     SchedulerOptions, SctpOptions, Side, Step, SubflowAck, Target, TcpOptions, Trace, Transfer,
     Weights, WhenBlocked, WindowManager, WindowUnit, World,
 };

@@ -142,8 +142,7 @@ fn names(page: &mut String, key: &Key) {
     }
     let mut list = format!("\n`{}` by name:\n\n", key.name);
     for choice in choices {
-        let reserved = if choice.available { "" } else { " *Not yet available.*" };
-        line(&mut list, &format!("* `{}`: {}{reserved}", choice.name, choice.doc));
+        line(&mut list, &format!("* `{}`: {}", choice.name, choice.doc));
     }
     // Kinds of the same thing share keys; once is enough.
     if !page.contains(&list) {

@@ -135,7 +135,7 @@ fn kind(defs: &mut Map<String, Value>, kind: &Kind) -> Value {
             json!({ "type": "string", "pattern": format!("{NUMBER}({})\\s*$", units.join("|")) })
         }
         Kind::Choice(choices) => {
-            let names: Vec<_> = choices.iter().filter(|c| c.available).map(|c| c.name).collect();
+            let names: Vec<_> = choices.iter().map(|c| c.name).collect();
             json!({ "enum": names })
         }
         Kind::OneOf(kinds) => {

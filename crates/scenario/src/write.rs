@@ -140,6 +140,7 @@ fn transfer(out: &mut Out, t: &Transfer) {
     out.text("packet", size_text(t.packet.into()));
     out.text("preset", t.preset);
     out.plain("guard", t.guard);
+    out.text("congestion", t.congestion);
     out.text("window_manager", t.window_manager);
     match t.application {
         Application::Bulk => out.text("application", "bulk"),
@@ -162,10 +163,20 @@ fn scheduler(out: &mut Out, s: &SchedulerOptions) {
     out.plain("period_cap", s.period_cap);
     out.text("windows", s.windows);
     out.text("when_blocked", s.when_blocked);
+    out.plain("opportunistic", s.opportunistic);
+    out.plain("penalise", s.penalise);
     out.plain("in_slow_start", s.in_slow_start);
     out.text("quota", s.quota);
     out.text("weights", s.weights);
     out.plain("copies", s.copies);
+    out.plain("bas_with_delay", s.bas_with_delay);
+    out.text("otias_form", s.otias_form);
+    out.number("blest_lambda", s.blest_lambda);
+    out.number("blest_lambda_min", s.blest_lambda_min);
+    out.number("blest_lambda_max", s.blest_lambda_max);
+    out.number("ecf_beta", s.ecf_beta);
+    out.number("stms_gain", s.stms_gain);
+    out.text("linux_burst", size_text(s.linux_burst));
 }
 
 fn sctp(out: &mut Out, s: &SctpOptions) {

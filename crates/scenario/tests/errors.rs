@@ -3,8 +3,8 @@
 use ropewalk_scenario::{ProblemKind, Scenario, ScenarioError};
 
 use ProblemKind::{
-    Conflict, Duplicate, Missing, OutOfRange, Syntax, Unavailable, UnknownKey, UnknownName,
-    Unreadable, WrongType, WrongUnit,
+    Conflict, Duplicate, Missing, OutOfRange, Syntax, UnknownKey, UnknownName, Unreadable,
+    WrongType, WrongUnit,
 };
 
 /// A wrong file: its text, and of the first problem the line, the kind, and a phrase of it.
@@ -78,9 +78,19 @@ const NAMES: &[Wrong] = &[
         UnknownName,
         "did you mean `round-robin`?",
     ),
-    ("[transfer]\nprotocol = \"quic\"\n[[path]]\n", 2, UnknownName, "`cmt-sctp` or `sctp`"),
-    ("[transfer]\nprotocol = \"mptcp\"\n[[path]]\n", 2, Unavailable, "not yet available"),
-    ("[transfer]\nprotocol = \"tcp\"\n[[path]]\n", 2, Unavailable, "use `cmt-sctp` or `sctp`"),
+    (
+        "[transfer]\nprotocol = \"quic\"\n[[path]]\n",
+        2,
+        UnknownName,
+        "`cmt-sctp`, `sctp`, `tcp` or `mptcp`",
+    ),
+    ("[transfer]\nprotocol = \"mtcp\"\n[[path]]\n", 2, UnknownName, "did you mean `tcp`?"),
+    (
+        "[transfer]\nprotocol = \"tcp\"\npreset = \"rfc9260\"\n[[path]]\n",
+        3,
+        Conflict,
+        "leave it out, or take \"rfc8684\"",
+    ),
     ("[transfer]\npreset = \"paper\"\n[[path]]\n", 2, UnknownName, "did you mean `paper-2013`?"),
     ("[transfer]\napplication = \"bulky\"\n[[path]]\n", 2, UnknownName, "`bulk`"),
     ("[[path]]\nqueue = \"infinite\"\n", 2, UnknownName, "`unlimited`"),

@@ -1,16 +1,42 @@
 //! Congestion control: one object per connection with the path as argument, so that coupling
 //! needs no tricks. It never sees packets, streams or timers.
 
+mod balia;
+mod chihani;
+mod coupled;
+mod cubic;
+mod fully_coupled;
+#[cfg(test)]
+mod kit;
+mod lia;
+mod names;
+mod newreno;
+mod olia;
+mod options;
+mod path_window;
 mod rfc9260;
+mod round;
 mod uncoupled;
+mod wvegas;
 
+pub use balia::Balia;
+pub use chihani::{Chihani2011, ChihaniCoupling};
+pub use coupled::{Coupled, Coupling, Windows};
+pub use cubic::Cubic;
+pub use fully_coupled::FullyCoupled;
+pub use lia::Lia;
+pub use names::{Congestion, UnknownCongestion};
+pub use newreno::NewReno;
+pub use olia::Olia;
+pub use options::{CongestionFlavour, CongestionOptions};
 pub use rfc9260::{Rfc9260, Rfc9260Options};
 pub use uncoupled::Uncoupled;
+pub use wvegas::WVegas;
 
-use ropewalk_base::{PathId, Rate, Time};
+use ropewalk_base::{Duration, PathId, Rate, Time};
 
 /// Totals of one acknowledgement on one path.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct AckSample {
     /// Bytes newly acknowledged.
     pub acked_bytes: u64,
@@ -22,6 +48,14 @@ pub struct AckSample {
     pub in_recovery: bool,
     /// Whether nothing is in flight any more.
     pub flight_empty: bool,
+    /// Round trip of the newest packet acknowledged; none where it was sent twice (Karn's rule).
+    pub rtt: Option<Duration>,
+    /// Smoothed round trip of the path, this sample included; none before the first.
+    pub srtt: Option<Duration>,
+    /// Least round trip of the path, without queueing as far as is known.
+    pub least_rtt: Option<Duration>,
+    /// The sender had less to send than the window allowed when the newest packet acknowledged left.
+    pub app_limited: bool,
 }
 
 /// The contract of a single-path algorithm; [`Uncoupled`] lifts it to a connection.
@@ -45,6 +79,11 @@ pub trait PathCongestion {
     /// The window may be at most so large for now: other paths have the better use for the receive
     /// buffer. It may grow again.
     fn limit(&mut self, most: u64);
+    /// The path keeps the peer's window shut: its window is halved (Raiciu et al., 2012, 4.2). An
+    /// algorithm with a threshold halves that as well, lest the window grow back in a round trip.
+    fn penalise(&mut self) {
+        self.limit(self.window() / 2);
+    }
     /// The window, bytes.
     fn window(&self) -> u64;
     /// The slow-start threshold, bytes.
@@ -75,6 +114,10 @@ pub trait CongestionControl {
     fn on_return(&mut self, path: PathId, now: Time);
     /// The window may be at most so large for now.
     fn limit(&mut self, path: PathId, most: u64);
+    /// The path keeps the peer's window shut ([`PathCongestion::penalise`]).
+    fn penalise(&mut self, path: PathId) {
+        self.limit(path, self.window(path) / 2);
+    }
     /// The window, bytes.
     fn window(&self, path: PathId) -> u64;
     /// The slow-start threshold, bytes.

@@ -142,6 +142,14 @@ impl PathCongestion for Rfc9260 {
         }
     }
 
+    fn penalise(&mut self) {
+        // A threshold that was never set by a loss stays: the path is in slow start.
+        if self.cwnd >= self.ssthresh {
+            self.ssthresh = (self.ssthresh / 2).max(2 * self.options.pmdcs);
+        }
+        self.limit(self.cwnd / 2);
+    }
+
     fn window(&self) -> u64 {
         self.cwnd
     }
@@ -177,6 +185,7 @@ mod tests {
             advanced: true,
             in_recovery: false,
             flight_empty: false,
+            ..AckSample::default()
         }
     }
 

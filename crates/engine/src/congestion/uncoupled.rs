@@ -42,6 +42,9 @@ impl<C: PathCongestion> CongestionControl for Uncoupled<C> {
     fn limit(&mut self, path: PathId, most: u64) {
         self.paths[path.index()].limit(most);
     }
+    fn penalise(&mut self, path: PathId) {
+        self.paths[path.index()].penalise();
+    }
     fn window(&self, path: PathId) -> u64 {
         self.paths[path.index()].window()
     }

@@ -5,10 +5,11 @@ use ropewalk_base::Duration;
 use super::chihani::Habits;
 use super::preset::Preset;
 use super::segment;
+use crate::congestion::{Congestion, CongestionFlavour, CongestionOptions, UnknownCongestion};
 pub use crate::path::PathConfig;
 use crate::path::{FailureLimits, RtoLimits, RtoRule};
 use crate::recovery::{DSack, Door, Eifel, FRto, Undo};
-use crate::scheduler::DelaySource;
+use crate::scheduler::{DelaySource, Helpers};
 use crate::window::WindowManager;
 
 /// What a subflow's acknowledgement covers.
@@ -52,7 +53,8 @@ pub enum Reordering {
     TcpDoor,
     /// The same, and timeouts that were too quick are found out (RFC 5682).
     FRto,
-    /// Losses are found by time, and the tail is probed (RFC 8985).
+    /// Losses are found by time, and the tail is probed (RFC 8985); what was found too soon is taken back
+    /// by duplicate reports or timestamps, whichever tells first.
     #[default]
     RackTlp,
 }
@@ -103,12 +105,19 @@ pub struct Config {
     pub max_syn_retransmissions: u32,
     /// When data goes to a second subflow.
     pub reinjection: Reinjection,
+    /// Congestion control by name ([`crate::congestion::Congestion::NAMES`]; `newreno`). Coupled
+    /// algorithms take one flow's share of a bottleneck that all subflows share.
+    pub congestion: &'static str,
+    /// Whose rules it follows.
+    pub congestion_flavour: CongestionFlavour,
     /// Initial window, bytes; none: that of RFC 6928.
     pub initial_window: Option<u64>,
     /// Initial slow-start threshold, bytes; none: without limit.
     pub initial_ssthresh: Option<u64>,
     /// Where forward delays come from.
     pub delay_source: DelaySource,
+    /// What helps the scheduler while the receive window is shut; default nothing.
+    pub helpers: Helpers,
     /// The receive-window guard.
     pub guard: bool,
     /// How far windows may grow together.
@@ -125,6 +134,32 @@ impl Config {
     pub fn preset(preset: Preset, paths: Vec<PathConfig>, receive_buffer: u64) -> Self {
         assert!(!paths.is_empty(), "a session needs a path");
         preset.config(paths, receive_buffer)
+    }
+
+    /// Takes the congestion control of that name.
+    ///
+    /// # Errors
+    /// If there is none; the error names those that exist, and the nearest. Nothing is changed then.
+    pub fn use_congestion(&mut self, name: &str) -> Result<(), UnknownCongestion> {
+        let options =
+            CongestionOptions { flavour: self.congestion_flavour, ..CongestionOptions::tcp(1) };
+        self.congestion = Congestion::from_name(name, &options, 0)?.name();
+        Ok(())
+    }
+
+    /// Congestion control of a session at its start.
+    ///
+    /// # Panics
+    /// If [`Config::congestion`] was set to a name that does not exist.
+    pub(super) fn start_congestion(&self) -> Congestion {
+        let options = CongestionOptions {
+            initial_window: self.initial_window,
+            initial_ssthresh: self.initial_ssthresh.unwrap_or(CongestionOptions::UNLIMITED),
+            flavour: self.congestion_flavour,
+            ..CongestionOptions::tcp(self.segment_limit() as u64)
+        };
+        let made = Congestion::from_name(self.congestion, &options, self.paths.len());
+        made.expect("names are checked where they are set")
     }
 
     /// Largest payload of a segment that fits into a packet on every path, bytes.
@@ -146,7 +181,8 @@ impl Config {
         match self.reordering {
             // The model has its own flavours.
             _ if self.habits.is_some() => Undo::None,
-            Reordering::None | Reordering::RackTlp => Undo::None,
+            Reordering::None => Undo::None,
+            Reordering::RackTlp => Undo::Usual(DSack::default(), Eifel::default()),
             Reordering::DSack => Undo::DSack(DSack::default()),
             Reordering::Eifel => Undo::Eifel(Eifel::default()),
             Reordering::TcpDoor => Undo::Door(Door::default()),

@@ -4,8 +4,9 @@ use ropewalk_base::Duration;
 
 use super::chihani::Habits;
 use super::config::{Config, PathConfig, Reinjection, Reordering, SubflowAck};
+use crate::congestion::CongestionFlavour;
 use crate::path::{FailureLimits, RtoLimits, RtoRule};
-use crate::scheduler::DelaySource;
+use crate::scheduler::{DelaySource, Helpers};
 use crate::window::WindowManager;
 
 /// A named set of knobs.
@@ -39,6 +40,7 @@ impl Preset {
             send_buffer: 1 << 25,
             subflow_ack: SubflowAck::DataGated,
             habits: Some(Habits::default()),
+            congestion_flavour: CongestionFlavour::Chihani2011 { compensated: true },
             ack_every: 1,
             ack_delay: Duration::ZERO,
             timestamps: false,
@@ -83,9 +85,12 @@ impl Preset {
             max_retransmissions: 15,
             max_syn_retransmissions: 6,
             reinjection: Reinjection::OnTimeout,
+            congestion: "newreno",
+            congestion_flavour: CongestionFlavour::Published,
             initial_window: None,
             initial_ssthresh: None,
             delay_source: DelaySource::Timestamp,
+            helpers: Helpers::default(),
             guard: true,
             window_manager: WindowManager::None,
             record_decisions: false,

@@ -11,6 +11,14 @@ pub struct RateSnapshot {
     limited: bool,
 }
 
+impl RateSnapshot {
+    /// Whether the application or the peer's window, not the path, was the limit then.
+    #[inline]
+    pub const fn is_limited(&self) -> bool {
+        self.limited
+    }
+}
+
 /// Rounds over which the largest sample counts: long enough to span a lull, short enough to forget
 /// a rate that the path no longer has.
 const FILTER_ROUNDS: u64 = 10;

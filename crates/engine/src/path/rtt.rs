@@ -38,6 +38,7 @@ pub struct RttEstimator {
     limits: RtoLimits,
     rule: RtoRule,
     smoothed: Option<(Duration, Duration)>,
+    last: Option<Duration>,
     floor: Floor,
     rto: Duration,
     /// The same without expiries.
@@ -55,7 +56,8 @@ impl RttEstimator {
     pub fn with_rule(limits: RtoLimits, rule: RtoRule) -> Self {
         let floor = Floor::default();
         let (rto, calm) = (limits.initial, limits.initial);
-        Self { limits, rule, smoothed: None, floor, rto, calm, sampled_at: Time::ZERO }
+        let (smoothed, last, sampled_at) = (None, None, Time::ZERO);
+        Self { limits, rule, smoothed, last, floor, rto, calm, sampled_at }
     }
 
     /// Takes a sample (RFC 9260, 6.3.1 C2, C3). The caller keeps Karn's rule.
@@ -69,6 +71,7 @@ impl RttEstimator {
             }
         };
         self.smoothed = Some((srtt, rttvar));
+        self.last = Some(rtt);
         self.floor.sample(srtt.as_nanos() as i64);
         self.sampled_at = now;
         self.set_timeout(srtt, rttvar);
@@ -99,6 +102,12 @@ impl RttEstimator {
     #[inline]
     pub fn srtt(&self) -> Option<Duration> {
         self.smoothed.map(|(srtt, _)| srtt)
+    }
+
+    /// The last sample as it was.
+    #[inline]
+    pub const fn last(&self) -> Option<Duration> {
+        self.last
     }
 
     /// Mean deviation; zero before the first sample.

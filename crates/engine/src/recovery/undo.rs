@@ -43,6 +43,8 @@ pub enum Undo {
     Door(Door),
     /// What is acknowledged after a timeout.
     FRto(FRto),
+    /// Duplicate reports and timestamps, whichever tells first: what stacks run beside loss by time.
+    Usual(DSack, Eifel),
 }
 
 impl Undo {
@@ -54,6 +56,10 @@ impl Undo {
             Self::Eifel(rule) => rule.on_reduction(),
             Self::Door(rule) => rule.on_reduction(now),
             Self::FRto(rule) => rule.on_reduction(),
+            Self::Usual(reports, stamps) => {
+                reports.on_reduction();
+                stamps.on_reduction();
+            }
         }
     }
 
@@ -72,6 +78,10 @@ impl Undo {
             Self::DSack(rule) => rule.on_retransmission(seq),
             Self::Eifel(rule) => rule.on_retransmission(now),
             Self::FRto(rule) => rule.on_retransmission(),
+            Self::Usual(reports, stamps) => {
+                reports.on_retransmission(seq);
+                stamps.on_retransmission(now);
+            }
         }
     }
 
@@ -87,6 +97,16 @@ impl Undo {
                 rule.on_ack(now, report.srtt, (report.ack, report.order), report.disordered)
             }
             Self::FRto(rule) => rule.on_ack(report.advanced, report.una, report.late),
+            Self::Usual(reports, stamps) => {
+                let twice =
+                    report.duplicate.is_some_and(|b| reports.on_duplicate(b, report.pending));
+                let found = twice || (report.advanced && stamps.on_advance(report.echo));
+                if found {
+                    // What the other would say is known.
+                    (*reports, *stamps) = (DSack::default(), Eifel::default());
+                }
+                found
+            }
         }
     }
 
@@ -104,6 +124,24 @@ impl Undo {
     pub const fn on_nothing_new(&mut self) {
         if let Self::FRto(rule) = self {
             rule.on_nothing_new();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn duplicate_reports_and_timestamps_together_take_a_reduction_back_once() {
+        let late = Report { advanced: true, echo: Some(999_999), ..Report::default() };
+        let twice = Report { duplicate: Some((1, 101)), ..Report::default() };
+        for (first, second) in [(late, twice), (twice, late)] {
+            let mut undo = Undo::Usual(DSack::default(), Eifel::default());
+            undo.on_reduction(Time::ZERO);
+            undo.on_retransmission(Time::from_millis(1), 1);
+            assert!(undo.on_ack(Time::from_millis(2), &first), "{first:?}");
+            assert!(!undo.on_ack(Time::from_millis(3), &second), "{second:?}");
         }
     }
 }

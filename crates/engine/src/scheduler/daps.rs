@@ -220,7 +220,7 @@ mod tests {
     fn obey(daps: &mut Daps, view: &View<'_>) -> Decision {
         let decision = daps.decide(view);
         if let Action::Send { path, position } = decision.action {
-            daps.on_sent(&SentReport { path, position, bytes: CHUNK });
+            daps.on_sent(&SentReport { path, position, sequence: 0, bytes: CHUNK });
         }
         decision
     }

@@ -161,7 +161,7 @@ mod tests {
             let Action::Send { path, position } = decision.action else {
                 return (sent, decision);
             };
-            lcm.on_sent(&SentReport { path, position, bytes: CHUNK });
+            lcm.on_sent(&SentReport { path, position, sequence: 0, bytes: CHUNK });
             sent.push((path.0, position));
         }
     }

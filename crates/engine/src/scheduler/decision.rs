@@ -106,6 +106,18 @@ pub enum Reason {
     NotYetDue,
     /// A faster path would deliver it sooner.
     FasterSoon,
+    /// The scheduler would wait, but nothing is on its way that would have it asked again.
+    NothingOnTheWay,
+    /// Of all paths this one delivers it soonest, what is queued there counted in.
+    SoonestDelivery,
+    /// The shortest queue, counted in time.
+    ShortestQueue,
+    /// So far behind the head that it arrives together with what faster paths send meanwhile.
+    AcrossTheGap,
+    /// What may be sent belongs to paths that are full.
+    QueuedElsewhere,
+    /// It would hold the part of the peer's window that a faster path needs meanwhile.
+    WouldBlock,
     /// Told by a custom scheduler.
     Custom,
 }

@@ -24,6 +24,7 @@ pub(super) fn path_view(id: u8) -> PathView {
         cost: 0,
         weight: 1.0,
         srtt: Some(Duration::from_millis(20)),
+        last_rtt: Some(Duration::from_millis(20)),
         rttvar: Duration::ZERO,
         queueing: Duration::ZERO,
         rtt_age: Duration::ZERO,
@@ -33,6 +34,7 @@ pub(super) fn path_view(id: u8) -> PathView {
         ssthresh: 5 * CHUNK,
         window: 10 * CHUNK,
         in_flight: 0,
+        delivered: 0,
         burst_room: u64::MAX,
         rate: None,
         rate_confidence: 0.0,
@@ -52,6 +54,7 @@ pub(super) fn view(paths: &[PathView]) -> View<'_> {
         sendable: 1000,
         window_room: 1000 * CHUNK,
         receive_buffer: 1000 * CHUNK,
+        acknowledged_chunks: 0,
         chunk_bytes: CHUNK,
         epoch: 0,
         paths,
@@ -152,6 +155,8 @@ struct Run<'a, S> {
     lost: BTreeMap<u64, PathId>,
     /// Per path: outstanding chunks.
     flight: Vec<BTreeSet<u64>>,
+    /// Per path: chunks acknowledged.
+    delivered: Vec<u64>,
     dead: Vec<bool>,
     /// Per path: when its sender has put everything on the wire.
     idle_from: Vec<Time>,
@@ -175,6 +180,7 @@ pub(super) fn run<S: Schedule>(transfer: &Transfer, scheduler: &mut S) -> Outcom
         queue: (0..transfer.chunks).collect(),
         lost: BTreeMap::new(),
         flight: vec![BTreeSet::new(); transfer.strands.len()],
+        delivered: vec![0; transfer.strands.len()],
         dead: vec![false; transfer.strands.len()],
         idle_from: vec![Time::ZERO; transfer.strands.len()],
         epoch: 0,
@@ -220,7 +226,7 @@ impl<S: Schedule> Run<'_, S> {
         match event {
             Event::Arrives { path, seq } => self.arrive(path, seq),
             Event::Acknowledged { path, seq, cumulative } => {
-                self.flight[path].remove(&seq);
+                self.delivered[path] += u64::from(self.flight[path].remove(&seq));
                 self.cumulative = self.cumulative.max(cumulative);
             }
             Event::Noticed { path } => {
@@ -258,6 +264,8 @@ impl<S: Schedule> Run<'_, S> {
             cwnd: strand.window * CHUNK,
             ssthresh: strand.window * CHUNK,
             in_flight: self.flight[i].len() as u64 * CHUNK,
+            last_rtt: strand.told.map(|_| strand.round_trip()),
+            delivered: self.delivered[i] * CHUNK,
             rate: Some(Rate::from_bps(1_000_000)),
             ..path_view(i as u8)
         };
@@ -277,6 +285,7 @@ impl<S: Schedule> Run<'_, S> {
                 backlog_bytes: self.queue.len() as u64 * CHUNK,
                 sendable: self.queue.partition_point(|seq| *seq < span_end) as u64,
                 receive_buffer: self.transfer.buffer * CHUNK,
+                acknowledged_chunks: self.cumulative,
                 epoch: self.epoch,
                 ..view(&paths)
             };
@@ -321,7 +330,12 @@ impl<S: Schedule> Run<'_, S> {
             if arrival < strand.dies {
                 self.at(arrival, Event::Arrives { path, seq });
             }
-            self.scheduler.on_sent(&SentReport { path: *id, position, bytes: CHUNK });
+            self.scheduler.on_sent(&SentReport {
+                path: *id,
+                position,
+                sequence: seq,
+                bytes: CHUNK,
+            });
         }
     }
 }

@@ -12,38 +12,72 @@
 //! | `daps-lcm` | the same, strictly by time | [`DapsLcm`] |
 //! | `redundant` | copies on several paths | [`Redundant`] |
 //! | `backup` | cheapest first | [`Backup`] |
+//! | `bas` | least outstanding over bandwidth | [`Bas`] |
+//! | `reception-index` | the same, taken anew each time | [`ReceptionIndex`] |
+//! | `ods` | what no other path delivers sooner | [`Ods`] |
+//! | `otias` | soonest arrival behind each path's queue | [`Otias`] |
+//! | `sttf` | the same, with the growth of windows | [`Sttf`] |
+//! | `blest` | least round trip, unless it would block | [`Blest`] |
+//! | `ecf` | least round trip, unless waiting is quicker | [`Ecf`] |
+//! | `stms` | slow paths send a tuned gap ahead | [`Stms`] |
+//! | `linux` | shortest queue in time | [`Linux`] |
 //!
 //! To write one of your own, see [`CustomScheduler`].
 
 mod backup;
+mod bas;
+mod blest;
 mod check;
 mod custom;
 mod daps;
 mod daps_lcm;
 mod decision;
 mod delay_plan;
+mod ecf;
 #[cfg(test)]
 mod kit;
+mod linux;
 mod min_rtt;
 mod names;
+mod ods;
+mod opportunistic;
+mod otias;
+mod queues;
+mod reception_index;
 mod redundant;
 mod retransmission;
 mod round_robin;
+mod slots;
+mod stms;
+mod sttf;
 mod view;
+mod waiting;
 mod weighted;
+mod westwood;
 
 pub use backup::Backup;
+pub use bas::Bas;
+pub use blest::{Blest, BlestOptions};
 pub use check::{IllegalDecision, check};
 pub use custom::CustomScheduler;
 pub use daps::{Daps, DapsOptions, WhenBlocked};
 pub use daps_lcm::DapsLcm;
 pub use decision::{Action, Decision, PathSet, Reason};
 pub use delay_plan::{Capacity, PlanOptions, Windows};
+pub use ecf::Ecf;
+pub use linux::Linux;
 pub use min_rtt::MinRtt;
+pub(crate) use names::edits;
 pub use names::{SchedulerOptions, UnknownScheduler};
+pub use ods::Ods;
+pub use opportunistic::{Helpers, resend_on};
+pub use otias::{Otias, OtiasForm};
+pub use reception_index::ReceptionIndex;
 pub use redundant::Redundant;
 pub use retransmission::RetransmissionPolicy;
 pub use round_robin::{Quota, RoundRobin};
+pub use stms::{Stms, StmsOptions};
+pub use sttf::Sttf;
 pub use view::{DelaySource, Occasion, PathView, View};
 pub use weighted::{WeightSource, Weighted};
 
@@ -61,6 +95,8 @@ pub struct SentReport {
     pub path: PathId,
     /// From which position of the unassigned queue.
     pub position: u64,
+    /// Which chunk of the stream, counted from 0. A byte stream counts in full chunks.
+    pub sequence: u64,
     /// How many bytes.
     pub bytes: u64,
 }
@@ -94,6 +130,24 @@ pub enum Scheduler {
     Redundant(Redundant),
     /// Strict priority by cost.
     Backup(Backup),
+    /// Least outstanding over bandwidth, Casetti and Gaiotto (2004).
+    Bas(Bas),
+    /// The same, taken anew each time, Fiore et al. (2007).
+    ReceptionIndex(ReceptionIndex),
+    /// On demand, Wallace and Shami (2012).
+    Ods(Ods),
+    /// Soonest arrival behind each path's queue, Yang, Wang and Amer (2014).
+    Otias(Otias),
+    /// Shortest transfer time first, Hurtig et al. (2018).
+    Sttf(Sttf),
+    /// Blocking estimation, Ferlin et al. (2016).
+    Blest(Blest),
+    /// Earliest completion first, Lim et al. (2017).
+    Ecf(Ecf),
+    /// Slide together, Shi et al. (2018).
+    Stms(Stms),
+    /// Shortest queue in time, Linux MPTCP since 5.x.
+    Linux(Linux),
     /// A guest.
     Custom(Box<dyn CustomScheduler>),
 }
@@ -128,6 +182,15 @@ impl Schedule for Scheduler {
             Self::DapsLcm(s) => s.decide(view),
             Self::Redundant(s) => s.decide(view),
             Self::Backup(s) => s.decide(view),
+            Self::Bas(s) => s.decide(view),
+            Self::ReceptionIndex(s) => s.decide(view),
+            Self::Ods(s) => s.decide(view),
+            Self::Otias(s) => s.decide(view),
+            Self::Sttf(s) => s.decide(view),
+            Self::Blest(s) => s.decide(view),
+            Self::Ecf(s) => s.decide(view),
+            Self::Stms(s) => s.decide(view),
+            Self::Linux(s) => s.decide(view),
             Self::Custom(s) => s.decide(view),
         }
     }
@@ -142,6 +205,15 @@ impl Schedule for Scheduler {
             Self::DapsLcm(s) => s.on_sent(sent),
             Self::Redundant(s) => s.on_sent(sent),
             Self::Backup(s) => s.on_sent(sent),
+            Self::Bas(s) => s.on_sent(sent),
+            Self::ReceptionIndex(s) => s.on_sent(sent),
+            Self::Ods(s) => s.on_sent(sent),
+            Self::Otias(s) => s.on_sent(sent),
+            Self::Sttf(s) => s.on_sent(sent),
+            Self::Blest(s) => s.on_sent(sent),
+            Self::Ecf(s) => s.on_sent(sent),
+            Self::Stms(s) => s.on_sent(sent),
+            Self::Linux(s) => s.on_sent(sent),
             Self::Custom(s) => s.on_sent(sent),
         }
     }

@@ -3,8 +3,9 @@
 use core::fmt;
 
 use super::{
-    Backup, Daps, DapsLcm, DapsOptions, MinRtt, Quota, Redundant, RoundRobin, Scheduler,
-    WeightSource, Weighted,
+    Backup, Bas, Blest, BlestOptions, Daps, DapsLcm, DapsOptions, Ecf, Linux, MinRtt, Ods, Otias,
+    OtiasForm, Quota, ReceptionIndex, Redundant, RoundRobin, Scheduler, Stms, StmsOptions, Sttf,
+    WeightSource, Weighted, ecf, linux,
 };
 
 /// What the built-in schedulers can be told. Each one reads its own fields only.
@@ -19,6 +20,18 @@ pub struct SchedulerOptions {
     pub copies: f64,
     /// `daps` and `daps-lcm`.
     pub daps: DapsOptions,
+    /// `bas`: whether the forward delay counts. Default no, as published.
+    pub bas_with_delay: bool,
+    /// `otias`: how the wait behind a queue is counted. Default [`OtiasForm::Ceil`].
+    pub otias_form: OtiasForm,
+    /// `blest`.
+    pub blest: BlestOptions,
+    /// `ecf`: hysteresis of waiting, a factor less 1. Default 0.25 (Lim et al., 2017).
+    pub ecf_beta: f64,
+    /// `stms`.
+    pub stms: StmsOptions,
+    /// `linux`: bytes that stay together on one path. Default 65 428, the kernel's.
+    pub linux_burst: u64,
 }
 
 impl Default for SchedulerOptions {
@@ -28,14 +41,36 @@ impl Default for SchedulerOptions {
             weights: WeightSource::default(),
             copies: f64::INFINITY,
             daps: DapsOptions::default(),
+            bas_with_delay: false,
+            otias_form: OtiasForm::default(),
+            blest: BlestOptions::default(),
+            ecf_beta: ecf::BETA,
+            stms: StmsOptions::default(),
+            linux_burst: linux::BURST,
         }
     }
 }
 
 impl Scheduler {
     /// The names of the built-in schedulers.
-    pub const NAMES: [&'static str; 7] =
-        ["round-robin", "weighted", "min-rtt", "daps", "daps-lcm", "redundant", "backup"];
+    pub const NAMES: [&'static str; 16] = [
+        "round-robin",
+        "weighted",
+        "min-rtt",
+        "daps",
+        "daps-lcm",
+        "redundant",
+        "backup",
+        "bas",
+        "reception-index",
+        "ods",
+        "otias",
+        "sttf",
+        "blest",
+        "ecf",
+        "stms",
+        "linux",
+    ];
 
     /// The built-in scheduler of that name.
     ///
@@ -50,6 +85,15 @@ impl Scheduler {
             "daps-lcm" => Self::DapsLcm(DapsLcm::new(options.daps)),
             "redundant" => Self::Redundant(Redundant::new(options.copies)),
             "backup" => Self::Backup(Backup),
+            "bas" => Self::Bas(Bas::new(options.bas_with_delay)),
+            "reception-index" => Self::ReceptionIndex(ReceptionIndex::default()),
+            "ods" => Self::Ods(Ods),
+            "otias" => Self::Otias(Otias::new(options.otias_form)),
+            "sttf" => Self::Sttf(Sttf),
+            "blest" => Self::Blest(Blest::new(options.blest)),
+            "ecf" => Self::Ecf(Ecf::new(options.ecf_beta)),
+            "stms" => Self::Stms(Stms::new(options.stms)),
+            "linux" => Self::Linux(Linux::new(options.linux_burst)),
             _ => return Err(UnknownScheduler::new(name)),
         })
     }
@@ -64,6 +108,15 @@ impl Scheduler {
             Self::DapsLcm(_) => "daps-lcm",
             Self::Redundant(_) => "redundant",
             Self::Backup(_) => "backup",
+            Self::Bas(_) => "bas",
+            Self::ReceptionIndex(_) => "reception-index",
+            Self::Ods(_) => "ods",
+            Self::Otias(_) => "otias",
+            Self::Sttf(_) => "sttf",
+            Self::Blest(_) => "blest",
+            Self::Ecf(_) => "ecf",
+            Self::Stms(_) => "stms",
+            Self::Linux(_) => "linux",
             Self::Custom(guest) => guest.name(),
         }
     }
@@ -96,7 +149,7 @@ impl fmt::Display for UnknownScheduler {
 impl core::error::Error for UnknownScheduler {}
 
 /// Insertions, deletions and substitutions that turn one word into the other (Levenshtein).
-fn edits(from: &str, to: &str) -> usize {
+pub(crate) fn edits(from: &str, to: &str) -> usize {
     // No valid name comes near this length: what is longer is compared by its beginning.
     const LONGEST: usize = 64;
     let to: Vec<char> = to.chars().collect();
@@ -130,10 +183,11 @@ mod tests {
         for (name, nearest) in [
             ("dasp", "daps"),
             ("daps_lcm", "daps-lcm"),
-            ("rtt", "min-rtt"),
+            ("minrtt", "min-rtt"),
             ("roundrobin", "round-robin"),
             ("weihgted", "weighted"),
             ("back-up", "backup"),
+            ("oitas", "otias"),
         ] {
             let error = Scheduler::from_name(name, &SchedulerOptions::default()).unwrap_err();
             assert_eq!(error.nearest, nearest, "for {name}");

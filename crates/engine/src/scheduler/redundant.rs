@@ -92,7 +92,7 @@ mod tests {
                 other => panic!("{other:?}"),
             };
             for path in set.iter() {
-                scheduler.on_sent(&SentReport { path, position: 0, bytes: CHUNK });
+                scheduler.on_sent(&SentReport { path, position: 0, sequence: 0, bytes: CHUNK });
             }
             count.push(set.len());
         }

@@ -74,7 +74,7 @@ mod tests {
             let Action::Send { path, position } = scheduler.decide(&view(paths)).action else {
                 break;
             };
-            scheduler.on_sent(&SentReport { path, position, bytes: CHUNK });
+            scheduler.on_sent(&SentReport { path, position, sequence: 0, bytes: CHUNK });
             let sent = paths.iter_mut().find(|p| p.id == path).expect("a path of the view");
             sent.in_flight += CHUNK;
             taken.push(path.0);

@@ -43,6 +43,8 @@ pub struct PathView {
     pub weight: f64,
     /// Smoothed round trip; none before the first sample.
     pub srtt: Option<Duration>,
+    /// The last round trip as measured, unsmoothed; none before the first sample.
+    pub last_rtt: Option<Duration>,
     /// Mean deviation of the round trip.
     pub rttvar: Duration,
     /// What of the delay is queueing, our own or others'.
@@ -61,6 +63,8 @@ pub struct PathView {
     pub window: u64,
     /// Sent and not yet acknowledged, nor given up as lost, bytes.
     pub in_flight: u64,
+    /// Bytes that the path has delivered since it exists, as acknowledgements tell.
+    pub delivered: u64,
     /// Bytes that may still go in this burst (Max.Burst, pacing); 0 closes the path.
     pub burst_room: u64,
     /// Measured delivery rate; none before there is one.
@@ -110,6 +114,9 @@ pub struct View<'a> {
     pub window_room: u64,
     /// The receive buffer that the peer offered, whole, bytes.
     pub receive_buffer: u64,
+    /// Chunks at the beginning of the stream that the peer holds without a gap: the number of the
+    /// first chunk that it is not known to have. Numbered as in [`SentReport`](super::SentReport).
+    pub acknowledged_chunks: u64,
     /// Size of a full chunk, bytes.
     pub chunk_bytes: u64,
     /// Counts losses, failures and whatever else makes an old plan worthless.

@@ -129,7 +129,7 @@ mod tests {
             let Action::Send { path, position } = scheduler.decide(&view(paths)).action else {
                 panic!("an open path was left idle");
             };
-            scheduler.on_sent(&SentReport { path, position, bytes: CHUNK });
+            scheduler.on_sent(&SentReport { path, position, sequence: 0, bytes: CHUNK });
             count[paths.iter().position(|p| p.id == path).unwrap()] += 1;
         }
         count

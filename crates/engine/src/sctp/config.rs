@@ -3,10 +3,11 @@
 use ropewalk_base::Duration;
 
 use super::preset::Preset;
+use crate::congestion::{Congestion, CongestionFlavour, CongestionOptions, UnknownCongestion};
 pub use crate::path::PathConfig;
 use crate::path::{FailureLimits, RtoLimits};
 use crate::recovery::LossDetection;
-use crate::scheduler::{DelaySource, RetransmissionPolicy};
+use crate::scheduler::{DelaySource, Helpers, RetransmissionPolicy};
 use crate::window::WindowManager;
 
 /// How the receive window is counted.
@@ -102,13 +103,19 @@ pub struct Config {
     pub heartbeat_interval: Duration,
     /// Valid.Cookie.Life (60 s).
     pub cookie_life: Duration,
-    /// Initial window, bytes; none: the RFC's.
+    /// Congestion control, by its name in [`Congestion::NAMES`] (`rfc9260`); to be set by
+    /// [`Config::use_congestion`]. Coupled algorithms keep a bundle from taking more than one flow
+    /// where its paths share a bottleneck, and cost throughput where they do not.
+    pub congestion: &'static str,
+    /// Whose rules it follows.
+    pub congestion_flavour: CongestionFlavour,
+    /// Initial window, bytes; none: that of the algorithm's standard.
     pub initial_window: Option<u64>,
     /// Initial slow-start threshold, bytes; none: the peer's receive window.
     pub initial_ssthresh: Option<u64>,
-    /// Least slow-start threshold after a loss, in largest chunks (4).
+    /// Least slow-start threshold after a loss, in largest chunks (4; TCP's algorithms: 2).
     pub min_ssthresh_chunks: u64,
-    /// Most chunks by which one acknowledgement opens the window in slow start (1).
+    /// Most chunks by which one acknowledgement opens the window in slow start (1; TCP's algorithms: 2).
     pub byte_counting_limit: u64,
     /// Windows grow only when they were full.
     pub growth_when_full_only: bool,
@@ -119,6 +126,8 @@ pub struct Config {
     pub partial_bytes_capped: bool,
     /// Where forward delays come from.
     pub delay_source: DelaySource,
+    /// What helps the scheduler while the receive window is shut; default nothing.
+    pub helpers: Helpers,
     /// The receive-window guard.
     pub guard: bool,
     /// How far windows may grow together.
@@ -135,6 +144,47 @@ impl Config {
     pub fn preset(preset: Preset, paths: Vec<PathConfig>, receive_buffer: u64) -> Self {
         assert!(!paths.is_empty(), "an association needs a path");
         preset.config(paths, receive_buffer)
+    }
+
+    /// Takes the congestion control of that name, and the values that go with it: SCTP's own has a
+    /// higher floor (4 chunks) and a slower start (1 chunk per SACK) than TCP's (2 and 2).
+    ///
+    /// # Errors
+    /// If there is none; the error names those that exist, and the nearest. Nothing is changed then.
+    pub fn use_congestion(
+        &mut self,
+        name: &str,
+        flavour: CongestionFlavour,
+    ) -> Result<(), UnknownCongestion> {
+        let tcp = CongestionOptions { flavour, ..CongestionOptions::tcp(1) };
+        let made = Congestion::from_name(name, &tcp, 0)?;
+        self.congestion = made.name();
+        self.congestion_flavour = flavour;
+        if !matches!(made, Congestion::Rfc9260(_)) {
+            self.min_ssthresh_chunks = tcp.min_ssthresh_units;
+            self.byte_counting_limit = tcp.byte_counting_limit;
+        }
+        Ok(())
+    }
+
+    /// Congestion control of an association at its start, with the peer's window, bytes.
+    ///
+    /// # Panics
+    /// If [`Config::congestion`] was set to a name that does not exist.
+    pub(super) fn start_congestion(&self, peer_window: u64) -> Congestion {
+        let options = CongestionOptions {
+            unit: self.chunk_limit() as u64,
+            initial_window: self.initial_window,
+            initial_ssthresh: self.initial_ssthresh.unwrap_or(peer_window),
+            min_ssthresh_units: self.min_ssthresh_chunks,
+            byte_counting_limit: self.byte_counting_limit,
+            growth_when_full_only: self.growth_when_full_only,
+            idle_decay: self.idle_decay,
+            partial_bytes_capped: self.partial_bytes_capped,
+            flavour: self.congestion_flavour,
+        };
+        let made = Congestion::from_name(self.congestion, &options, self.paths.len());
+        made.expect("names are checked where they are set")
     }
 
     /// Largest DATA chunk that fits into a packet on every path, bytes with its header.

@@ -3,9 +3,10 @@
 use ropewalk_base::Duration;
 
 use super::config::{CmtOptions, Config, CwndUpdate, PathConfig, SackOptions, WindowUnit};
+use crate::congestion::CongestionFlavour;
 use crate::path::{FailureLimits, RtoLimits};
 use crate::recovery::LossDetection;
-use crate::scheduler::{DelaySource, RetransmissionPolicy};
+use crate::scheduler::{DelaySource, Helpers, RetransmissionPolicy};
 use crate::window::WindowManager;
 
 /// A named set of knobs.
@@ -65,6 +66,8 @@ impl Preset {
             max_init_retransmits: 8,
             heartbeat_interval: Duration::from_secs(30),
             cookie_life: Duration::from_secs(60),
+            congestion: "rfc9260",
+            congestion_flavour: CongestionFlavour::Published,
             initial_window: None,
             initial_ssthresh: None,
             min_ssthresh_chunks: 4,
@@ -73,6 +76,7 @@ impl Preset {
             idle_decay: true,
             partial_bytes_capped: true,
             delay_source: DelaySource::HalfRtt,
+            helpers: Helpers::default(),
             guard: true,
             window_manager: WindowManager::None,
             record_decisions: false,

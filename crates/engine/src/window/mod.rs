@@ -9,8 +9,10 @@ mod dynamic;
 mod fixed;
 mod guard;
 mod manager;
+mod penalty;
 mod trial;
 
 pub use adaptive::{Adaptive, MeasuredPath};
 pub use guard::{Guard, SharedWindow, explained_queueing};
 pub use manager::{Budget, LimitAdvisor, ManagedPath, WindowManager};
+pub use penalty::Penalty;

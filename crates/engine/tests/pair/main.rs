@@ -5,6 +5,7 @@ mod data;
 mod driver;
 mod failover;
 mod handshake;
+mod helpers;
 mod hostile;
 #[path = "../random/ledger.rs"]
 mod ledger;

@@ -23,6 +23,12 @@ pub const fn word(reason: Reason) -> &'static str {
         Reason::NoData => "no-data",
         Reason::NotYetDue => "not-yet-due",
         Reason::FasterSoon => "faster-soon",
+        Reason::NothingOnTheWay => "nothing-on-the-way",
+        Reason::SoonestDelivery => "soonest-delivery",
+        Reason::ShortestQueue => "shortest-queue",
+        Reason::AcrossTheGap => "across-the-gap",
+        Reason::QueuedElsewhere => "queued-elsewhere",
+        Reason::WouldBlock => "would-block",
         Reason::Custom => "custom",
     }
 }
@@ -53,6 +59,18 @@ pub const fn meaning(reason: Reason) -> &'static str {
         Reason::NoData => "there is nothing to send",
         Reason::NotYetDue => "the schedule gives a path its turn only then",
         Reason::FasterSoon => "a faster path will have room soon and deliver it sooner",
+        Reason::NothingOnTheWay => {
+            "the scheduler would wait, but nothing is on its way to end that"
+        }
+        Reason::SoonestDelivery => "it delivers this chunk soonest, behind what is queued there",
+        Reason::ShortestQueue => "what it holds leaves it soonest, and a burst stays together",
+        Reason::AcrossTheGap => {
+            "so far behind the head it arrives together with what the faster paths send"
+        }
+        Reason::QueuedElsewhere => {
+            "full paths deliver what may be sent now sooner, or were given it before"
+        }
+        Reason::WouldBlock => "it would hold window that a faster path needs meanwhile",
         Reason::Custom => "the custom scheduler says so",
     }
 }
@@ -109,7 +127,7 @@ fn path_known(name: &str, path: &PathSnapshot) -> String {
 
 /// Every reason, for tests: a new one breaks the matches above first.
 #[cfg(test)]
-pub const ALL: [Reason; 18] = [
+pub const ALL: [Reason; 24] = [
     Reason::OnlyOpen,
     Reason::NextInTurn,
     Reason::LargestDeficit,
@@ -127,6 +145,12 @@ pub const ALL: [Reason; 18] = [
     Reason::NoData,
     Reason::NotYetDue,
     Reason::FasterSoon,
+    Reason::NothingOnTheWay,
+    Reason::SoonestDelivery,
+    Reason::ShortestQueue,
+    Reason::AcrossTheGap,
+    Reason::QueuedElsewhere,
+    Reason::WouldBlock,
     Reason::Custom,
 ];
 

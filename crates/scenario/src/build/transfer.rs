@@ -6,7 +6,9 @@ use super::Builder;
 use crate::check::{Checked, Value};
 use crate::error::ProblemKind;
 use crate::quantity::{duration_text, size_text};
-use crate::types::{Application, SchedulerName, SchedulerOptions, Transfer};
+use crate::types::{
+    Application, Congestion, Preset, Protocol, SchedulerName, SchedulerOptions, Transfer,
+};
 
 /// Length of a run that names neither time nor bytes.
 const DURATION: Duration = Duration::from_secs(60);
@@ -18,6 +20,8 @@ impl Builder<'_> {
         let bytes = table.opt("bytes");
         let fallback = if bytes.is_some() { LIMIT_OF_BYTES } else { DURATION };
         let preset = self.preset(table);
+        let tcp = table.get::<Protocol>("protocol").is_tcp();
+        let fallback_congestion = if tcp { Congestion::NewReno } else { Congestion::Rfc9260 };
         let transfer = Transfer {
             protocol: table.get("protocol"),
             duration: table.opt("duration").unwrap_or(fallback),
@@ -28,12 +32,22 @@ impl Builder<'_> {
             packet: self.packet,
             preset,
             guard: table.opt("guard").unwrap_or(true),
+            congestion: table.opt("congestion").unwrap_or(fallback_congestion),
             window_manager: table.get("window_manager"),
             application: application(table),
             streams: u16::try_from(table.get::<u64>("streams")).expect("limited to 16 bits"),
             message: table.opt("message"),
             unordered: table.get("unordered"),
         };
+        let known = [Congestion::NewReno, Congestion::Lia, Congestion::FullyCoupled];
+        if preset == Preset::Chihani2011 && !known.contains(&transfer.congestion) {
+            let message = format!(
+                "`transfer.congestion` = {} is not in the model `{preset}`",
+                self.excerpt(table, "congestion")
+            );
+            let help = "it knows \"newreno\", \"lia\" and \"fully-coupled\"";
+            self.wrong(table, "congestion", ProblemKind::Conflict, message, help);
+        }
         if transfer.warmup >= transfer.duration {
             let message = format!(
                 "`transfer.warmup` = {} is not shorter than `transfer.duration`, {}",
@@ -92,6 +106,18 @@ impl Builder<'_> {
             let help = format!("the nearest valid value is {paths}");
             self.wrong(table, "copies", ProblemKind::OutOfRange, message, help);
         }
+        let [least, most] = ["blest_lambda_min", "blest_lambda_max"].map(|k| table.get::<f64>(k));
+        if least > most {
+            let message = format!(
+                "`scheduler.blest_lambda_min` = {least:?} is larger than `blest_lambda_max`, {most:?}"
+            );
+            let at = if table.place("blest_lambda_min").is_some() {
+                "blest_lambda_min"
+            } else {
+                "blest_lambda_max"
+            };
+            self.wrong(table, at, ProblemKind::Conflict, message, "make it at most as large");
+        }
         let name: Option<SchedulerName> = table.opt("name");
         SchedulerOptions {
             name: name.unwrap_or_else(|| transfer.get("scheduler")),
@@ -101,11 +127,21 @@ impl Builder<'_> {
             period_cap: table.get("period_cap"),
             windows: table.get("windows"),
             when_blocked: table.get("when_blocked"),
+            opportunistic: table.get("opportunistic"),
+            penalise: table.get("penalise"),
             in_slow_start: table.get("in_slow_start"),
             quota: table.get("quota"),
             weights: table.get("weights"),
             // The default of 2 is no error where there is one path; it means "all".
             copies: table.get::<u32>("copies").min(paths as u32),
+            bas_with_delay: table.get("bas_with_delay"),
+            otias_form: table.get("otias_form"),
+            blest_lambda: table.get("blest_lambda"),
+            blest_lambda_min: table.get("blest_lambda_min"),
+            blest_lambda_max: table.get("blest_lambda_max"),
+            ecf_beta: table.get("ecf_beta"),
+            stms_gain: table.get("stms_gain"),
+            linux_burst: table.get("linux_burst"),
         }
     }
 }

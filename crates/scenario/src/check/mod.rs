@@ -148,11 +148,7 @@ impl<'a> Checker<'a> {
             (Kind::Choice(choices), Raw::Text(text)) => match find_name(text, choices) {
                 Ok(at) => Some(Value::Choice(at)),
                 Err(error) => {
-                    let kind = if error.reserved {
-                        ProblemKind::Unavailable
-                    } else {
-                        ProblemKind::UnknownName
-                    };
+                    let kind = ProblemKind::UnknownName;
                     let message = format!("`{path}` = \"{text}\": {}", error.message);
                     self.problem(&node.span, kind, path, message, error.help);
                     None

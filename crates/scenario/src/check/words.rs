@@ -48,7 +48,7 @@ pub(crate) fn describe(kind: &Kind) -> String {
             format!("{} in quotes, in {}", dimension.with_article(), suggest::or_list(&units))
         }
         Kind::Choice(choices) => {
-            let names: Vec<_> = choices.iter().filter(|c| c.available).map(|c| c.name).collect();
+            let names: Vec<_> = choices.iter().map(|c| c.name).collect();
             suggest::quoted_or_list(&names)
         }
         Kind::OneOf(kinds) => kinds.iter().map(describe).collect::<Vec<_>>().join("; or "),

@@ -142,7 +142,7 @@ impl Table {
 
 /// A name that always works.
 pub(crate) const fn choice(name: &'static str, doc: &'static str) -> Choice {
-    Choice { name, doc, available: true }
+    Choice { name, doc }
 }
 
 const UNLIMITED: &[Choice] = &[choice("unlimited", "No limit.")];

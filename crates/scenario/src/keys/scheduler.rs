@@ -1,9 +1,9 @@
 //! Keys of `[scheduler]`.
 
 use super::Fallback::{Derived, Is};
-use super::{Key, Kind, NS_PER_S, NS_PER_US, Table, time};
+use super::{Key, Kind, LARGEST_WINDOW, NS_PER_S, NS_PER_US, Table, size, time};
 use crate::types::{
-    ForwardDelay, Named, Quota, ScheduleWindows, SchedulerName, Weights, WhenBlocked,
+    ForwardDelay, Named, OtiasForm, Quota, ScheduleWindows, SchedulerName, Weights, WhenBlocked,
 };
 
 pub(super) static SCHEDULER: Table = Table {
@@ -16,6 +16,9 @@ pub(super) static SCHEDULER: Table = Table {
 
 /// Relative errors of delays: nine tenths too short to ten times too long.
 pub(super) const DELAY_ERROR: Kind = Kind::Number { min: -0.9, max: 10.0 };
+
+/// Factors of `blest`.
+const LAMBDA: Kind = Kind::Number { min: 0.0, max: 100.0 };
 
 const KEYS: &[Key] = &[
     Key {
@@ -68,7 +71,26 @@ const KEYS: &[Key] = &[
         kind: Kind::Choice(WhenBlocked::CHOICES),
         default: Is("nothing"),
         example: "\"resend-oldest\"",
-        doc: "What to do when the receive window is full.",
+        doc: "`daps`, `daps-lcm`: what to do when the receive window is full.",
+    },
+    Key {
+        name: "opportunistic",
+        kind: Kind::Bool,
+        default: Is("false"),
+        example: "true",
+        doc: "Any scheduler: while the receive window is full, the oldest unacknowledged data goes \
+              again on the fast path, if that has less than a quarter of the round-trip time of the \
+              path that holds it, or that path's window is at most 4 packets (Raiciu et al., \
+              2012). Costs duplicates.",
+    },
+    Key {
+        name: "penalise",
+        kind: Kind::Bool,
+        default: Is("false"),
+        example: "true",
+        doc: "Any scheduler: a slow path that keeps the receive window full loses half of its \
+              congestion window, at most once per round trip of the fast path (Raiciu et al., \
+              2012). The slow path then carries less for a while.",
     },
     Key {
         name: "in_slow_start",
@@ -98,5 +120,69 @@ const KEYS: &[Key] = &[
         default: Is("2"),
         example: "2",
         doc: "`redundant`: how many paths carry each packet; not more than there are paths.",
+    },
+    Key {
+        name: "bas_with_delay",
+        kind: Kind::Bool,
+        default: Is("false"),
+        example: "true",
+        doc: "`bas`: whether the forward delay is added to the time that a path takes to send. The \
+              published rule leaves it out, and so reorders on unequal paths.",
+    },
+    Key {
+        name: "otias_form",
+        kind: Kind::Choice(OtiasForm::CHOICES),
+        default: Is("ceil"),
+        example: "\"floor\"",
+        doc: "`otias`: how the wait behind n packets is counted in round trips, with a window of w \
+              packets.",
+    },
+    Key {
+        name: "blest_lambda",
+        kind: LAMBDA,
+        default: Is("1.2"),
+        example: "1.2",
+        doc: "`blest`: factor on what the fast path is expected to send, at the beginning. Larger \
+              keeps the slow path idle more often (Ferlin et al., 2016).",
+    },
+    Key {
+        name: "blest_lambda_min",
+        kind: LAMBDA,
+        default: Is("1.0"),
+        example: "1.0",
+        doc: "`blest`: the least that the factor becomes; it falls by 0.01 per round trip without \
+              blocking. Equal to the largest, it is fixed.",
+    },
+    Key {
+        name: "blest_lambda_max",
+        kind: LAMBDA,
+        default: Is("1.3"),
+        example: "1.3",
+        doc: "`blest`: the most that the factor becomes; it rises by 0.04 per round trip with \
+              blocking.",
+    },
+    Key {
+        name: "ecf_beta",
+        kind: Kind::Number { min: 0.0, max: 10.0 },
+        default: Is("0.25"),
+        example: "0.25",
+        doc: "`ecf`: by what part the slow path must be the better one again before waiting for \
+              the fast one ends. Larger changes its mind less often (Lim et al., 2017).",
+    },
+    Key {
+        name: "stms_gain",
+        kind: Kind::Number { min: 0.0, max: 1.0 },
+        default: Is("0.125"),
+        example: "0.125",
+        doc: "`stms`: part of an observed misalignment by which the gap moves. 0 keeps the gap that \
+              follows from the delays; larger follows faster and jitters more.",
+    },
+    Key {
+        name: "linux_burst",
+        kind: size(1, LARGEST_WINDOW),
+        default: Is("65428 B"),
+        example: "\"65428 B\"",
+        doc: "`linux`: what a path gets before the next choice; at least a packet. The default is \
+              the kernel's.",
     },
 ];

@@ -5,7 +5,7 @@ use super::{
     Extra, Key, Kind, LARGEST_WINDOW, LONGEST_RUN, PACKET, RATE, Table, choice, size, time,
 };
 use crate::quantity::Dimension;
-use crate::types::{Choice, Named, Preset, Protocol, SchedulerName, WindowManager};
+use crate::types::{Choice, Congestion, Named, Preset, Protocol, SchedulerName, WindowManager};
 
 pub(super) static TRANSFER: Table = Table {
     title: "[transfer]",
@@ -122,6 +122,16 @@ const KEYS: &[Key] = &[
         doc: "The receive-window guard, which keeps a bundle from falling below its best path: no \
               path holds more of the shared window than fills it, is given data that it would \
               deliver too late, or is used if its losses cost the others more than it carries.",
+    },
+    Key {
+        name: "congestion",
+        kind: Kind::Choice(Congestion::CHOICES),
+        default: Derived("rfc9260 for SCTP, newreno for TCP"),
+        example: "\"lia\"",
+        doc: "How congestion windows grow and shrink. Where paths share a bottleneck, uncoupled \
+              algorithms take a flow's share for each path; coupled ones take one for all. Under \
+              SCTP any but `rfc9260` starts with TCP's initial window, floor and byte counting, unless \
+              `[sctp]` says otherwise.",
     },
     Key {
         name: "window_manager",

@@ -7,8 +7,6 @@ pub struct Choice {
     pub name: &'static str,
     /// One sentence for the reference.
     pub doc: &'static str,
-    /// False for a name that is reserved but does not work yet.
-    pub available: bool,
 }
 
 /// An enum whose variants are [`Choice`]s.
@@ -20,7 +18,7 @@ pub trait Named: Copy + Sized + 'static {
 }
 
 macro_rules! choices {
-    ($(#[$meta:meta])* $name:ident { $($variant:ident = $text:literal $($state:ident)?, $doc:literal;)+ }) => {
+    ($(#[$meta:meta])* $name:ident { $($variant:ident = $text:literal, $doc:literal;)+ }) => {
         $(#[$meta])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum $name {
@@ -29,7 +27,7 @@ macro_rules! choices {
 
         impl Named for $name {
             const CHOICES: &'static [Choice] = &[
-                $(Choice { name: $text, doc: $doc, available: choices!(@state $($state)?) },)+
+                $(Choice { name: $text, doc: $doc },)+
             ];
             const ALL: &'static [Self] = &[$(Self::$variant,)+];
         }
@@ -54,8 +52,6 @@ macro_rules! choices {
             }
         }
     };
-    (@state) => { true };
-    (@state reserved) => { false };
 }
 
 choices! {
@@ -107,6 +103,24 @@ choices! {
         DapsLcm = "daps-lcm", "Delay-aware over one period of the delays, strictly by time (Sarwar et al., 2013).";
         Redundant = "redundant", "Copies of everything on several paths.";
         Backup = "backup", "The cheapest path that works; the next one only when it fails or is full.";
+        Bas = "bas", "Bandwidth-aware: least outstanding over estimated bandwidth, queued there for good (Casetti and Gaiotto, 2004).";
+        ReceptionIndex = "reception-index", "The same index, taken anew whenever a path may send (Fiore et al., 2007).";
+        Ods = "ods", "On demand: the first chunk that no other path delivers sooner (Wallace and Shami, 2012).";
+        Otias = "otias", "Soonest arrival behind what is queued on each path, full or not (Yang, Wang and Amer, 2014).";
+        Sttf = "sttf", "Shortest transfer time first, with the growth of windows, assigned anew at each acknowledgement (Hurtig et al., 2018).";
+        Blest = "blest", "Least round trip, but no slow path that would hold window which the fast one needs (Ferlin et al., 2016).";
+        Ecf = "ecf", "Least round trip, but no slow path if waiting for the fast one completes earlier (Lim et al., 2017).";
+        Stms = "stms", "Slow paths send from a gap behind the head, tuned by what arrives (Shi et al., 2018).";
+        Linux = "linux", "The shortest queue counted in time, in bursts of 64 kB (Linux MPTCP since 5.x).";
+    }
+}
+
+choices! {
+    /// How `otias` counts the wait behind a queue.
+    OtiasForm {
+        Ceil = "ceil", "Rounds until the chunk has left: `ceil((n + 1) / w)`.";
+        Floor = "floor", "Whole windows before it: `floor(n / w)`.";
+        Real = "real", "Windows before it as a real number: `n / w`.";
     }
 }
 
@@ -191,6 +205,20 @@ choices! {
 }
 
 choices! {
+    /// How congestion windows grow and shrink.
+    Congestion {
+        Rfc9260 = "rfc9260", "SCTP's own, each path for itself (RFC 9260, Section 7.2).";
+        NewReno = "newreno", "TCP's, each path for itself (RFC 5681, byte counting of RFC 3465).";
+        Lia = "lia", "Linked increases: all paths together take no more than one TCP on the best (RFC 6356).";
+        FullyCoupled = "fully-coupled", "All paths as one window: only the best path keeps traffic.";
+        Olia = "olia", "Opportunistic linked increases (Khalili et al., 2012).";
+        Balia = "balia", "Balanced linked adaptation (Peng et al., 2016).";
+        WVegas = "wvegas", "Weighted Vegas: coupled by queueing delay instead of loss (Cao et al., 2012).";
+        Cubic = "cubic", "CUBIC, each path for itself (RFC 9438).";
+    }
+}
+
+choices! {
     /// How the receive buffer is shared between congestion windows.
     WindowManager {
         None = "none", "Not at all: whoever fills it first has it.";
@@ -243,6 +271,6 @@ choices! {
         Eifel = "eifel", "One is taken back when timestamps show that the original arrived (RFC 3522, RFC 4015).";
         TcpDoor = "tcp-door", "Transmissions and acknowledgements are numbered; where one overtakes another, windows are kept or restored (Wang and Zhang, 2002).";
         FRto = "f-rto", "Timeouts that were too quick are found out and taken back (RFC 5682).";
-        RackTlp = "rack-tlp", "Losses are found by time, and the tail is probed (RFC 8985).";
+        RackTlp = "rack-tlp", "Losses are found by time, and the tail is probed (RFC 8985); what was found too soon is taken back as by `d-sack` and `eifel`.";
     }
 }

@@ -9,9 +9,9 @@ mod tcp;
 mod trace;
 
 pub use choices::{
-    Choice, CwndUpdate, ForwardDelay, Named, Preset, Protocol, Quota, Recovery, Reinjection,
-    Reordering, Retransmission, SackCount, ScheduleWindows, SchedulerName, Side, SubflowAck,
-    Weights, WhenBlocked, WindowManager, WindowUnit,
+    Choice, Congestion, CwndUpdate, ForwardDelay, Named, OtiasForm, Preset, Protocol, Quota,
+    Recovery, Reinjection, Reordering, Retransmission, SackCount, ScheduleWindows, SchedulerName,
+    Side, SubflowAck, Weights, WhenBlocked, WindowManager, WindowUnit,
 };
 pub use cross::{Cross, CrossKind, Target};
 pub use link::{
@@ -70,6 +70,8 @@ pub struct Transfer {
     pub preset: Preset,
     /// The receive-window guard, which keeps a bundle from falling below its best path.
     pub guard: bool,
+    /// How congestion windows grow and shrink.
+    pub congestion: Congestion,
     /// How the receive buffer is shared between congestion windows.
     pub window_manager: WindowManager,
     /// Where the data comes from.

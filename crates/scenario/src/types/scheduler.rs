@@ -2,7 +2,7 @@
 
 use ropewalk_base::Duration;
 
-use super::{ForwardDelay, Quota, ScheduleWindows, SchedulerName, Weights, WhenBlocked};
+use super::{ForwardDelay, OtiasForm, Quota, ScheduleWindows, SchedulerName, Weights, WhenBlocked};
 
 /// The scheduler and the options of all schedulers; each reads those that concern it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -22,6 +22,10 @@ pub struct SchedulerOptions {
     pub windows: ScheduleWindows,
     /// What to do when the receive window is full.
     pub when_blocked: WhenBlocked,
+    /// Any scheduler: while the receive window is full, the oldest data goes again on the fast path.
+    pub opportunistic: bool,
+    /// Any scheduler: the path that keeps the receive window full loses half of its window.
+    pub penalise: bool,
     /// Whether delay-aware schedules are made in slow start already.
     pub in_slow_start: bool,
     /// `round-robin`: what a path gets in its turn.
@@ -30,4 +34,20 @@ pub struct SchedulerOptions {
     pub weights: Weights,
     /// `redundant`: number of paths that carry a copy, at least 1.
     pub copies: u32,
+    /// `bas`: whether the forward delay counts.
+    pub bas_with_delay: bool,
+    /// `otias`: how the wait behind a queue is counted.
+    pub otias_form: OtiasForm,
+    /// `blest`: factor on what the fast path is expected to send, at the beginning.
+    pub blest_lambda: f64,
+    /// `blest`: least that it becomes.
+    pub blest_lambda_min: f64,
+    /// `blest`: most that it becomes.
+    pub blest_lambda_max: f64,
+    /// `ecf`: by how much the slow path must be the better one again before waiting ends.
+    pub ecf_beta: f64,
+    /// `stms`: part of an observed misalignment by which the gap moves.
+    pub stms_gain: f64,
+    /// `linux`: bytes that stay together on one path.
+    pub linux_burst: u64,
 }

@@ -9,14 +9,12 @@
 mod bursts;
 mod doubts;
 mod gate;
-mod window;
 
 use ropewalk_base::Rng;
 
 pub(super) use bursts::Bursts;
 pub(super) use doubts::{Doubts, Front, Verdict};
 pub(super) use gate::Gate;
-pub(super) use window::{Growth, Windows};
 
 /// What of the model is a choice.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]

@@ -1,11 +1,11 @@
 //! Incoming acknowledgements, of the subflow and of the session's data.
 
-use ropewalk_base::{PathId, Time};
+use ropewalk_base::{Duration, PathId, Time};
 
 use super::super::config::Reordering;
 use super::super::segment::{Segment, Stamps};
 use super::super::subflow::Subflow;
-use super::super::subflow::sent::Standing;
+use super::super::subflow::sent::{Mapped, SentQueue, Standing};
 use super::board::{DataBoard, Place};
 use super::{Event, Session};
 use crate::congestion::{AckSample, CongestionControl};
@@ -37,6 +37,12 @@ impl SubflowAckd {
     /// Whether it covers anything new.
     const fn is_news(&self) -> bool {
         self.chunks > 0 || self.late
+    }
+
+    /// The round trip of the newest; none of what was sent twice (Karn; RFC 6298, 3).
+    fn round_trip(&self, now: Time) -> Option<Duration> {
+        let (_, flight) = self.newest?;
+        (!flight.again).then(|| now.since(flight.sent_at))
     }
 }
 
@@ -82,8 +88,7 @@ impl Session {
             }
         }
         self.accounts.stats.sacks += 1;
-        // The right edge never moves back (RFC 9293, 3.8.6): segments overtake each other.
-        self.edge = self.edge.max(ack + segment.window);
+        self.take_window(ack + segment.window);
         self.pop_acked(ack);
     }
 
@@ -102,6 +107,24 @@ impl Session {
         if self.was_full && self.send_room() > 0 {
             self.was_full = false;
             self.push_event(Event::Writable);
+        }
+    }
+
+    /// The data sequence number behind the last one that the peer takes. It never moves back
+    /// (RFC 9293, 3.8.6): segments overtake each other.
+    pub(super) fn take_window(&mut self, edge: u64) {
+        if edge <= self.edge {
+            return;
+        }
+        self.edge = edge;
+        // What probed the window while it was shut was not taken: it goes again at once.
+        if let Some((path, piece, end)) = self.shut_probe.filter(|(_, _, end)| *end <= edge) {
+            debug_assert!(end > 0, "a probe has a byte");
+            self.shut_probe = None;
+            let subflow = &mut self.subflows[path.index()];
+            if subflow.end_transmission(piece) {
+                subflow.sent.on_lost(piece);
+            }
         }
     }
 
@@ -141,6 +164,10 @@ impl Session {
             advanced: ackd.advanced,
             in_recovery,
             flight_empty: subflow.flights.is_empty(),
+            rtt: ackd.round_trip(now),
+            srtt: subflow.rtt.srtt(),
+            least_rtt: subflow.rtt.base(),
+            app_limited: ackd.newest.is_some_and(|(_, flight)| flight.snapshot.is_limited()),
         };
         if returned {
             self.on_path_returned(now, path);
@@ -190,9 +217,8 @@ impl Session {
 /// Round trip, delivery rate, and the floors under the delays.
 fn measure(now: Time, subflow: &mut Subflow, ackd: &SubflowAckd) {
     let Some((_, flight)) = ackd.newest else { return };
-    if !flight.again {
-        // Karn: never from what was sent twice (RFC 6298, 3).
-        subflow.rtt.sample(now, now.since(flight.sent_at));
+    if let Some(round_trip) = ackd.round_trip(now) {
+        subflow.rtt.sample(now, round_trip);
     }
     subflow.rate.sample(now, flight.sent_at, &flight.snapshot);
     if let (Some(least), Some(rate)) = (subflow.rtt.base(), subflow.rate.rate()) {
@@ -205,7 +231,8 @@ fn measure(now: Time, subflow: &mut Subflow, ackd: &SubflowAckd) {
 /// Forward delay: the peer's clock when it acknowledged, less ours when what it answers left. An
 /// acknowledgement that was held back by its timer covers one segment, and says nothing of the path.
 fn take_stamps(subflow: &mut Subflow, stamps: Stamps, segment: &Segment) {
-    let several = segment.ack >= subflow.sent.una() + 2 || !segment.sacks.is_empty();
+    let covers_first = |(_, piece): (u64, &Mapped)| piece.end() < segment.ack;
+    let several = subflow.sent.front().is_some_and(covers_first) || !segment.sacks.is_empty();
     if stamps.echo != 0 && several {
         subflow.forward.sample(stamps.echo, stamps.value);
     }
@@ -232,7 +259,7 @@ pub(super) fn take_subflow_ack(
         }
     }
     let Subflow { sent, .. } = subflow;
-    let mut queue = core::mem::replace(sent, super::super::subflow::sent::SentQueue::new(0));
+    let mut queue = core::mem::replace(sent, SentQueue::new(0));
     for block in segment.sacks.iter().skip(usize::from(segment.duplicate)) {
         queue.take_block(*block, |piece| {
             let bytes = piece.payload.len() as u64;

@@ -66,6 +66,12 @@ impl DataBoard {
         self.una
     }
 
+    /// How many units were acknowledged at data level: the number of the first that was not.
+    #[inline]
+    pub const fn acknowledged(&self) -> u64 {
+        self.first
+    }
+
     /// The data sequence number that the next new byte gets.
     #[inline]
     pub const fn next(&self) -> u64 {

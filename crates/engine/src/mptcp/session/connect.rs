@@ -61,6 +61,7 @@ impl Session {
     /// A segment with SYN came.
     pub(super) fn on_syn(&mut self, now: Time, path: PathId, segment: &Segment) {
         let stamp = segment.stamps.map_or(0, |stamps| stamps.value);
+        self.take_window(segment.data_ack.unwrap_or(0) + segment.window);
         match self.subflows[path.index()].phase {
             Phase::SynSent(opening) if segment.acks => {
                 self.subflows[path.index()].received.on_syn(stamp);
@@ -85,7 +86,8 @@ impl Session {
                 self.multipath = true;
                 MpOption::Capable { key: self.local_key }
             }
-            (MpOption::Join { token, .. }, State::Established)
+            // By a quicker path it may come before the first subflow's third step does.
+            (MpOption::Join { token, .. }, State::Established | State::Opening)
                 if self.multipath && token == Self::token_of(self.local_key) =>
             {
                 MpOption::Join { token, backup: false }
@@ -159,9 +161,8 @@ impl Session {
             let round_trip = now.since(opening.since);
             self.subflows[path.index()].rtt.sample(now, round_trip);
         }
-        let joins = self.state == State::Established;
         self.on_open(now, path);
-        if joins && matches!(segment.option, MpOption::Join { .. }) {
+        if matches!(segment.option, MpOption::Join { .. }) {
             // The fourth step.
             self.subflows[path.index()].received.make_due();
         }

@@ -206,15 +206,15 @@ impl Session {
             self.give_up(path, number, false);
         }
         self.epoch += 1;
+        if probing {
+            return;
+        }
         if !kept {
             let subflow = &mut self.subflows[path.index()];
             subflow.by_timer = true;
             let (una, next) = (subflow.sent.una(), subflow.sent.next_seq());
             subflow.undo.on_timeout(now, una, next);
             self.congestion.on_timeout(path, now);
-        }
-        if probing {
-            return;
         }
         self.give_all_elsewhere(path);
         self.note_path_error(path);

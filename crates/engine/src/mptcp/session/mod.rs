@@ -8,6 +8,7 @@ mod acks;
 mod board;
 mod close;
 mod connect;
+mod helpers;
 mod inbound;
 mod loss;
 mod measure;
@@ -24,18 +25,18 @@ use ropewalk_base::{PathId, Rng, Seed, Time};
 
 use self::board::DataBoard;
 use self::queue::ByteQueue;
-use super::chihani::{Gate, Growth, Model, Windows};
+use super::chihani::{Gate, Model};
 use super::config::Config;
 use super::segment::Segment;
 use super::subflow::Subflow;
 use crate::accounts::Accounts;
-use crate::congestion::{Rfc9260, Rfc9260Options, Uncoupled};
+use crate::congestion::Congestion;
 use crate::path::PathStatus;
 use crate::payload::Payload;
 use crate::receive::ByteBuffer;
 use crate::record::DecisionRecord;
 use crate::scheduler::{PathView, Scheduler};
-use crate::window::{Guard, ManagedPath, WindowManager};
+use crate::window::{Guard, ManagedPath, Penalty, WindowManager};
 
 /// Why a session ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -134,14 +135,17 @@ pub struct Session {
     buffer: ByteBuffer,
     /// The data sequence number behind the last one that the peer takes.
     edge: u64,
+    /// What probes a shut window: subflow, piece, and the data sequence number behind it.
+    shut_probe: Option<(PathId, u64, u64)>,
     ending: Ending,
     scheduler: Scheduler,
-    congestion: Windows,
+    congestion: Congestion,
     /// What early data waits at, where acknowledgements wait for data level.
     gate: Gate,
     /// With the habits of the model of Chihani and Collange.
     model: Option<Box<Model>>,
     guard: Guard,
+    penalty: Penalty,
     manager: WindowManager,
     /// Scratch space of the manager.
     managed: Vec<ManagedPath>,
@@ -198,15 +202,17 @@ impl Session {
             buffer: ByteBuffer::new(config.receive_buffer.unwrap_or(unbounded)),
             // Without flow control there is no edge.
             edge: if config.habits.is_some() { unbounded } else { 0 },
+            shut_probe: None,
             ending: Ending::default(),
             scheduler,
-            congestion: congestion(&config),
+            congestion: config.start_congestion(),
             gate: Gate::default(),
             model: config.habits.map(|habits| {
                 let rng = seed.child("ack-bursts").rng();
                 Box::new(Model::new(habits, config.paths.len(), rng))
             }),
             guard: Guard::new(config.guard),
+            penalty: Penalty::default(),
             manager: config.window_manager.clone(),
             managed: Vec::new(),
             control: VecDeque::new(),
@@ -296,21 +302,4 @@ impl Session {
     fn ids(&self) -> impl Iterator<Item = PathId> + use<> {
         (0..self.subflows.len()).map(PathId::from_index)
     }
-}
-
-fn congestion(config: &Config) -> Windows {
-    if config.habits.is_some() {
-        return Windows::Model(Growth::new(config.segment_limit() as u64, config.paths.len()));
-    }
-    let options = Rfc9260Options {
-        pmdcs: config.segment_limit() as u64,
-        initial_window: Some(config.initial_window.unwrap_or(10 * config.segment_limit() as u64)),
-        initial_ssthresh: config.initial_ssthresh.unwrap_or(u64::MAX / 4),
-        min_ssthresh_chunks: 2,
-        byte_counting_limit: 2,
-        growth_when_full_only: true,
-        idle_decay: true,
-        partial_bytes_capped: true,
-    };
-    Windows::Usual(Uncoupled::new(vec![Rfc9260::new(options); config.paths.len()]))
 }

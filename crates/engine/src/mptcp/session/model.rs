@@ -2,13 +2,13 @@
 
 use ropewalk_base::{PathId, Time};
 
-use super::super::chihani::{Front, Verdict, Windows};
+use super::super::chihani::{Front, Verdict};
 use super::super::config::Reordering;
 use super::super::segment::{Sacks, Segment, Stamps};
 use super::Session;
 use super::acks::take_subflow_ack;
 use super::board::Place;
-use crate::congestion::CongestionControl;
+use crate::congestion::{Congestion, CongestionControl};
 
 const NS_PER_MS: u64 = 1_000_000;
 
@@ -136,8 +136,8 @@ impl Session {
             Verdict::Regrow(path) => {
                 self.subflows[path.index()].counters.undone += 1;
                 let window = model.doubts.regrow(path);
-                if let Windows::Model(growth) = &mut self.congestion {
-                    growth.slow_start_to(path, window);
+                if let Congestion::Chihani2011(windows) = &mut self.congestion {
+                    windows.slow_start_to(path, window);
                 }
             }
         }

@@ -143,7 +143,17 @@ impl Session {
         let doubtful = cfg!(debug_assertions) || matches!(self.scheduler, Scheduler::Custom(_));
         let legal = !doubtful || crate::scheduler::check(&view, &decision).is_ok();
         debug_assert!(legal, "illegal decision {decision:?}");
-        if legal { self.act(now, &decision, segment) } else { None }
+        if !legal {
+            return None;
+        }
+        let stuck = decision.action == Action::Blocked && view.takeable() > 0;
+        if stuck && self.nothing_in_flight() {
+            // No acknowledgement and no timer will come: a scheduler may not wait for ever.
+            let quickest = self.views.iter().filter(|v| v.usable).min_by_key(|v| v.forward_delay);
+            let path = quickest?.id;
+            return self.act(now, &Decision::send(path, 0, Reason::NothingOnTheWay), segment);
+        }
+        self.act(now, &decision, segment)
     }
 
     fn act(&mut self, now: Time, decision: &Decision, segment: &mut Segment) -> Option<Departure> {
@@ -166,10 +176,10 @@ impl Session {
         if let Action::Copies { paths, .. } = decision.action {
             for copy in paths.iter().skip(1) {
                 self.copies.push((copy, unit));
-                self.scheduler.on_sent(&SentReport { path: copy, position, bytes });
+                self.scheduler.on_sent(&SentReport { path: copy, position, sequence: unit, bytes });
             }
         }
-        self.scheduler.on_sent(&SentReport { path, position, bytes });
+        self.scheduler.on_sent(&SentReport { path, position, sequence: unit, bytes });
         self.sendable_left = self.sendable_left.saturating_sub(1);
         Some(self.send_unit(now, path, unit, segment))
     }
@@ -191,7 +201,7 @@ impl Session {
     }
 
     /// Gives `unit` to the subflow on `path` and sends it.
-    fn send_unit(
+    pub(super) fn send_unit(
         &mut self,
         now: Time,
         path: PathId,
@@ -252,6 +262,10 @@ impl Session {
             segment.order = Some(subflow.flights.next_number());
         }
         let bytes = segment.payload.len();
+        let end = segment.dsn + bytes as u64;
+        if end > self.edge {
+            self.shut_probe = Some((path, piece, end));
+        }
         let idle = subflow.flights.is_empty();
         let snapshot = subflow.rate.on_sent(now, idle, subflow.limited);
         subflow.flights.push(Flight::new(piece, bytes, now, snapshot, again));
@@ -272,6 +286,12 @@ impl Session {
     /// The window is shut by the oldest unit. If it is on its way on a path that takes longer than
     /// an open one would, or is overdue, it goes again on the open path that delivers it soonest.
     fn unblock(&mut self, now: Time, segment: &mut Segment) -> Option<Departure> {
+        if self.config.helpers.any() && self.sendable_left == 0 {
+            let sent = self.help(now, segment);
+            if sent.is_some() {
+                return sent;
+            }
+        }
         let asked = self.scheduler.resends_when_blocked();
         if !(asked || self.guard.is_on()) || self.sendable_left > 0 {
             return None;
@@ -319,7 +339,7 @@ impl Session {
     }
 
     #[inline]
-    fn record(&mut self, now: Time, decision: Decision, unit: Option<u64>) {
+    pub(super) fn record(&mut self, now: Time, decision: Decision, unit: Option<u64>) {
         if self.config.record_decisions {
             self.records.push(DecisionRecord {
                 at: now,

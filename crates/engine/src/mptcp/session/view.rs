@@ -56,6 +56,7 @@ impl Session {
             cost: config.cost,
             weight: config.weight,
             srtt: None,
+            last_rtt: None,
             rttvar: Duration::ZERO,
             queueing: Duration::ZERO,
             rtt_age: Duration::ZERO,
@@ -65,6 +66,7 @@ impl Session {
             ssthresh: 0,
             window: 0,
             in_flight: 0,
+            delivered: 0,
             burst_room: u64::MAX,
             rate: None,
             rate_confidence: 0.0,
@@ -80,6 +82,7 @@ impl Session {
         let estimates = self.estimates(view.id);
         let drained = estimates.drained(now);
         view.srtt = subflow.rtt.srtt();
+        view.last_rtt = subflow.rtt.last();
         view.rttvar = subflow.rtt.rttvar();
         view.queueing = estimates.queueing().saturating_sub(drained);
         view.rtt_age = now.since(subflow.rtt.sampled_at());
@@ -89,6 +92,7 @@ impl Session {
         let most = self.manager.in_flight_most(&self.budget(), self.subflows.len(), subflow.held);
         view.window = view.cwnd.min(most);
         view.in_flight = subflow.in_flight();
+        view.delivered = subflow.rate.delivered();
         view.rate = subflow.rate.rate().or(subflow.config.rate_hint);
         view.rate_confidence = subflow.rate.confidence();
         view.loss = subflow.aged_loss(now);
@@ -144,6 +148,7 @@ impl Session {
             sendable: self.sendable_left,
             window_room: self.edge.saturating_sub(self.board.next()),
             receive_buffer: self.offered(),
+            acknowledged_chunks: self.board.acknowledged(),
             chunk_bytes: limit,
             epoch: self.epoch,
             paths: &[],

@@ -162,10 +162,11 @@ impl Subflow {
         self.loss += (outcome - self.loss) / 256.0;
     }
 
-    /// What of `piece` is on its way no longer counts: it is sent once more.
-    pub fn end_transmission(&mut self, piece: u64) {
-        if let Some(Standing::InFlight { number }) = self.sent.get(piece).map(|p| p.standing) {
-            self.flights.end(number);
+    /// What of `piece` is on its way no longer counts: it is sent once more. False if nothing was.
+    pub fn end_transmission(&mut self, piece: u64) -> bool {
+        match self.sent.get(piece).map(|p| p.standing) {
+            Some(Standing::InFlight { number }) => self.flights.end(number).is_some(),
+            _ => false,
         }
     }
 

@@ -90,7 +90,7 @@ fn live_through(scheduler: &mut Scheduler, moments: &[Moment]) -> Result<(), Tes
             Action::Wait { .. } | Action::Blocked => continue,
         };
         for path in paths.into_iter().filter(|_| moment.obeyed) {
-            scheduler.on_sent(&SentReport { path, position, bytes: CHUNK });
+            scheduler.on_sent(&SentReport { path, position, sequence: 0, bytes: CHUNK });
         }
     }
     Ok(())

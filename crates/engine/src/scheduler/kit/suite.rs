@@ -1,7 +1,8 @@
 //! What every scheduler does, whatever its idea: run by name.
 
 use super::super::{
-    Capacity, Daps, DapsOptions, PlanOptions, Schedule, Scheduler, SchedulerOptions, Windows,
+    Capacity, Daps, DapsOptions, OtiasForm, PlanOptions, Schedule, Scheduler, SchedulerOptions,
+    StmsOptions, Windows,
 };
 use super::*;
 
@@ -29,8 +30,20 @@ fn everyone() -> Vec<(String, Scheduler)> {
             all.push((format!("{name} {i}"), made));
         }
     }
-    let options = SchedulerOptions { copies: 1.5, ..SchedulerOptions::default() };
-    all.push(("redundant 1.5".to_owned(), Scheduler::from_name("redundant", &options).unwrap()));
+    let usual = SchedulerOptions::default();
+    for (name, options) in [
+        ("redundant", SchedulerOptions { copies: 1.5, ..usual }),
+        ("bas", SchedulerOptions { bas_with_delay: true, ..usual }),
+        ("otias", SchedulerOptions { otias_form: OtiasForm::Floor, ..usual }),
+        ("otias", SchedulerOptions { otias_form: OtiasForm::Real, ..usual }),
+        ("stms", SchedulerOptions { stms: StmsOptions { gain: 0.0 }, ..usual }),
+        ("stms", SchedulerOptions { stms: StmsOptions { gain: 1.0 }, ..usual }),
+        ("linux", SchedulerOptions { linux_burst: 1, ..usual }),
+        ("ecf", SchedulerOptions { ecf_beta: 0.0, ..usual }),
+    ] {
+        let made = Scheduler::from_name(name, &options).expect("a registered name");
+        all.push((format!("{name} {options:?}"), made));
+    }
     all
 }
 
@@ -57,9 +70,9 @@ fn on_one_path_all_choose_alike() {
 }
 
 #[test]
-fn on_equal_paths_daps_stays_within_a_chunk_of_alternation() {
+fn on_equal_paths_those_that_predict_arrivals_stay_within_a_chunk_of_alternation() {
     let equal = transfer(&[Strand::new(1, 20), Strand::new(1, 20)], 400, 40);
-    for name in ["daps", "daps-lcm"] {
+    for name in ["daps", "daps-lcm", "otias", "sttf", "ods", "stms"] {
         let outcome = complete(name, &equal, &mut scheduler(name));
         let mut lead = 0i64;
         for (_, path, seq) in &outcome.sent {
@@ -210,5 +223,132 @@ fn batches_per_round_trip_come_near_the_bound_with_less_reordering_than_round_ro
         let (_, blind) = steady(&strands, buffer, &mut scheduler("round-robin"));
         assert!(rate > 0.93 * bound, "{rate} of {bound} chunks/s with {strands:?}");
         assert!(held < blind, "{held} held, {blind} by round robin, with {strands:?}");
+    }
+}
+
+/// A scheduler that is shown something else than what is.
+struct Shown<S, F>(S, F);
+
+impl<S: Schedule, F: FnMut(&View<'_>, &mut Vec<PathView>) -> View<'static>> Schedule
+    for Shown<S, F>
+{
+    fn decide(&mut self, view: &View<'_>) -> Decision {
+        let mut paths = view.paths.to_vec();
+        let shown = (self.1)(view, &mut paths);
+        self.0.decide(&View { paths: &paths, ..shown })
+    }
+
+    fn on_sent(&mut self, sent: &SentReport) {
+        self.0.on_sent(sent);
+    }
+}
+
+fn without_paths(view: &View<'_>) -> View<'static> {
+    View { paths: &[], ..*view }
+}
+
+#[test]
+fn blest_without_an_end_of_the_window_and_ecf_without_an_end_of_the_data_are_min_rtt() {
+    let strands = [Strand::new(4, 10), Strand::new(9, 100), Strand::new(3, 35)];
+    let unequal = transfer(&strands, 900, 60);
+    let reference = complete("min-rtt", &unequal, &mut scheduler("min-rtt"));
+    for name in ["blest", "ecf"] {
+        let mut endless = Shown(scheduler(name), |view: &View<'_>, _: &mut Vec<PathView>| View {
+            receive_buffer: u64::MAX,
+            backlog_bytes: u64::MAX,
+            ..without_paths(view)
+        });
+        assert_eq!(complete(name, &unequal, &mut endless).sent, reference.sent, "{name}");
+        let plain = complete(name, &unequal, &mut scheduler(name));
+        assert_ne!(plain.sent, reference.sent, "{name} must have something to lose");
+    }
+}
+
+#[test]
+fn the_forms_of_otias_carry_the_same_data_in_different_places() {
+    let unequal = transfer(&[Strand::new(4, 10), Strand::new(9, 100)], 900, 200);
+    let outcome = |otias_form| {
+        let options = SchedulerOptions { otias_form, ..SchedulerOptions::default() };
+        complete("otias", &unequal, &mut Scheduler::from_name("otias", &options).unwrap())
+    };
+    let [ceil, floor] = [OtiasForm::Ceil, OtiasForm::Floor].map(outcome);
+    let first = |o: &Outcome| o.carried(1)[0];
+    // 4 at once, then 4 per 20 ms: at 100 ms after 10, 30, ... 90 ms; by floor a round later.
+    assert_eq!((first(&ceil), first(&floor)), (20, 24));
+}
+
+#[test]
+fn those_that_predict_arrivals_hold_less_than_round_robin_when_delays_are_one_to_ten() {
+    let strands = [Strand::new(4, 10), Strand::new(4, 100)];
+    let unequal = transfer(&strands, 4000, 1000);
+    let held = |name: &str| complete(name, &unequal, &mut scheduler(name)).most_buffered;
+    let blind = held("round-robin");
+    for name in ["daps", "daps-lcm", "ods", "sttf", "otias", "stms"] {
+        assert!(held(name) * 3 < blind, "{name} holds {}, round robin {blind}", held(name));
+    }
+}
+
+/// Round trips as a sender in trouble sees them.
+#[derive(Clone, Copy, Debug)]
+enum Trouble {
+    /// Anything between a tenth and ten times, anew at each decision.
+    Noise,
+    /// As they were told a thousand decisions before, when they were the other way round.
+    Stale,
+    /// Those of the path with the next identifier.
+    Swapped,
+    /// None at all on the second path.
+    Missing,
+}
+
+fn troubled(trouble: Trouble) -> impl FnMut(&View<'_>, &mut Vec<PathView>) -> View<'static> {
+    let mut rng = ropewalk_base::Seed::root(7).child("trouble").rng();
+    let mut asked = 0;
+    move |view, paths| {
+        asked += 1;
+        let before: Vec<_> = paths.iter().map(|p| (p.srtt, p.last_rtt, p.forward_delay)).collect();
+        for (i, path) in paths.iter_mut().enumerate() {
+            let factor = 10f64.powf(2.0 * rng.unit() - 1.0);
+            let off = |d: Option<Duration>| d.map(|d| d.mul_f64(factor));
+            let seen = match trouble {
+                Trouble::Noise => (off(path.srtt), off(path.last_rtt), off(path.forward_delay)),
+                Trouble::Stale if asked > 1000 => before[i],
+                Trouble::Missing if i == 0 => before[i],
+                Trouble::Missing => (None, None, None),
+                Trouble::Stale | Trouble::Swapped => before[(i + 1) % before.len()],
+            };
+            (path.srtt, path.last_rtt, path.forward_delay) = seen;
+        }
+        without_paths(view)
+    }
+}
+
+#[test]
+fn nobody_starves_on_round_trips_that_are_noisy_stale_swapped_or_missing() {
+    let strands = [Strand::new(4, 10), Strand::new(20, 100)];
+    for trouble in [Trouble::Noise, Trouble::Stale, Trouble::Swapped, Trouble::Missing] {
+        for (name, scheduler) in everyone() {
+            for buffer in [3, 40, 1000] {
+                let mut misled = Shown(scheduler.clone(), troubled(trouble));
+                let told = format!("{name} {trouble:?} {buffer}");
+                complete(&told, &transfer(&strands, 1500, buffer), &mut misled);
+            }
+        }
+    }
+}
+
+#[test]
+fn with_an_ample_buffer_wrong_round_trips_never_cost_more_than_the_better_path() {
+    // 200 and 100 chunks/s. Those that give a chunk a path for good may have given all of them to
+    // the slow one while they were misled; they end no later than that path alone.
+    let strands = [Strand::new(4, 10), Strand::new(20, 100)];
+    let alone = |name| Time::from_secs(if ["bas", "otias"].contains(&name) { 30 } else { 15 });
+    for trouble in [Trouble::Noise, Trouble::Stale, Trouble::Swapped] {
+        for name in Scheduler::NAMES.into_iter().filter(|name| *name != "daps-lcm") {
+            let mut misled = Shown(scheduler(name), troubled(trouble));
+            let outcome = complete(name, &transfer(&strands, 3000, 5000), &mut misled);
+            let (took, alone) = (outcome.finished, alone(name));
+            assert!(took <= alone + Duration::from_millis(200), "{name} {trouble:?}: {took}");
+        }
     }
 }

@@ -7,6 +7,7 @@
 mod accounts;
 mod connect;
 mod heartbeat;
+mod helpers;
 mod inbound;
 mod loss;
 mod outbound;
@@ -36,7 +37,7 @@ use super::cookie::CookieKey;
 use super::packet::Packet;
 use crate::accounts::Accounts;
 pub use crate::accounts::{PathCounters, SenderStats};
-use crate::congestion::{CongestionControl, Rfc9260, Rfc9260Options, Uncoupled};
+use crate::congestion::{Congestion, CongestionControl};
 pub use crate::departure::Departure;
 use crate::path::PathStatus;
 use crate::payload::Payload;
@@ -44,7 +45,7 @@ use crate::receive::{Message, ReceiveStats};
 use crate::record::DecisionRecord;
 use crate::recovery::{MissCount, Scoreboard};
 use crate::scheduler::{PathView, Scheduler};
-use crate::window::{Guard, ManagedPath, WindowManager};
+use crate::window::{Guard, ManagedPath, Penalty, WindowManager};
 
 /// A packet to send.
 #[derive(Clone, Debug)]
@@ -120,9 +121,10 @@ pub struct Association {
     offered_gaps: u64,
     inbound: Inbound,
     scheduler: Scheduler,
-    congestion: Uncoupled<Rfc9260>,
+    congestion: Congestion,
     misses: MissCount,
     guard: Guard,
+    penalty: Penalty,
     manager: WindowManager,
     /// Scratch space of the manager.
     managed: Vec<ManagedPath>,
@@ -190,7 +192,7 @@ impl Association {
         let chunk_limit = config.chunk_limit();
         let first = (1u64 << 32) + local_tsn as u64;
         let paths: Vec<_> = config.paths.iter().map(|p| Path::new(p, &config)).collect();
-        let congestion = Uncoupled::new(vec![Rfc9260::new(options(&config, 0)); paths.len()]);
+        let congestion = config.start_congestion(0);
         Self {
             state: State::Closed,
             local_tag,
@@ -206,6 +208,7 @@ impl Association {
             congestion,
             misses: MissCount { threshold: config.fast_retransmit_threshold },
             guard: Guard::new(config.guard),
+            penalty: Penalty::default(),
             manager: config.window_manager.clone(),
             managed: Vec::new(),
             control: VecDeque::new(),
@@ -381,25 +384,11 @@ impl Association {
 
     /// Starts congestion control with the peer's window known.
     fn start_congestion(&mut self, peer_window: u64) {
-        let options = options(&self.config, peer_window);
-        self.congestion = Uncoupled::new(vec![Rfc9260::new(options); self.paths.len()]);
+        self.congestion = self.config.start_congestion(peer_window);
     }
 
     #[inline]
     fn cwnd(&self, path: PathId) -> u64 {
         self.congestion.window(path)
-    }
-}
-
-fn options(config: &Config, peer_window: u64) -> Rfc9260Options {
-    Rfc9260Options {
-        pmdcs: config.chunk_limit() as u64,
-        initial_window: config.initial_window,
-        initial_ssthresh: config.initial_ssthresh.unwrap_or(peer_window),
-        min_ssthresh_chunks: config.min_ssthresh_chunks,
-        byte_counting_limit: config.byte_counting_limit,
-        growth_when_full_only: config.growth_when_full_only,
-        idle_decay: config.idle_decay,
-        partial_bytes_capped: config.partial_bytes_capped,
     }
 }

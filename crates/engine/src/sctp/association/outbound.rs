@@ -189,13 +189,14 @@ impl Association {
         let tsn = self.chunk_at(position)?;
         self.record(now, *decision, Some(tsn));
         let bytes = self.board.record(tsn).bytes as u64;
+        let sequence = self.chunk_number(tsn);
         if let Action::Copies { paths, .. } = decision.action {
             for copy in paths.iter().skip(1) {
                 self.copies.push((copy, tsn));
-                self.scheduler.on_sent(&SentReport { path: copy, position, bytes });
+                self.scheduler.on_sent(&SentReport { path: copy, position, sequence, bytes });
             }
         }
-        self.scheduler.on_sent(&SentReport { path, position, bytes });
+        self.scheduler.on_sent(&SentReport { path, position, sequence, bytes });
         Some(self.send_chunk(now, path, tsn, packet))
     }
 
@@ -224,7 +225,13 @@ impl Association {
 
     /// Sends `tsn` on `path`, with further small chunks beside it where they fit.
     #[inline]
-    fn send_chunk(&mut self, now: Time, path: PathId, tsn: u64, packet: &mut Packet) -> Departure {
+    pub(super) fn send_chunk(
+        &mut self,
+        now: Time,
+        path: PathId,
+        tsn: u64,
+        packet: &mut Packet,
+    ) -> Departure {
         packet.begin(self.peer_tag);
         let chunks = &mut packet.chunks;
         let mut room = self.packet_room(path);
@@ -355,6 +362,12 @@ impl Association {
     /// The window is shut by the oldest chunk. If it is on its way on a path that takes longer than
     /// an open one would, or is overdue, it goes again on the open path that delivers it soonest.
     fn unblock(&mut self, now: Time, packet: &mut Packet) -> Option<Departure> {
+        if self.config.helpers.any() && self.sendable_left == 0 {
+            let sent = self.help(now, packet);
+            if sent.is_some() {
+                return sent;
+            }
+        }
         let asked = self.scheduler.resends_when_blocked();
         if !(asked || self.guard.is_on()) || self.sendable_left > 0 {
             return None;
@@ -398,7 +411,7 @@ impl Association {
     }
 
     #[inline]
-    fn record(&mut self, now: Time, decision: Decision, tsn: Option<u64>) {
+    pub(super) fn record(&mut self, now: Time, decision: Decision, tsn: Option<u64>) {
         if self.config.record_decisions {
             self.keep_record(now, decision, tsn);
         }
@@ -406,10 +419,9 @@ impl Association {
 
     #[cold]
     fn keep_record(&mut self, now: Time, decision: Decision, tsn: Option<u64>) {
-        let first = (1u64 << 32) + self.local_tsn as u64;
         self.records.push(DecisionRecord {
             at: now,
-            chunk: tsn.map(|tsn| tsn - first),
+            chunk: tsn.map(|tsn| self.chunk_number(tsn)),
             action: decision.action,
             reason: decision.reason,
             sendable: self.sendable_left,

@@ -306,6 +306,10 @@ impl Association {
             advanced,
             in_recovery,
             flight_empty: path.flights.is_empty(),
+            rtt: (!flight.again).then(|| now.since(flight.sent_at)),
+            srtt: path.rtt.srtt(),
+            least_rtt: path.rtt.base(),
+            app_limited: flight.snapshot.is_limited(),
         };
         if returned {
             self.on_path_returned(now, id);

@@ -55,6 +55,7 @@ impl Association {
             cost: config.cost,
             weight: config.weight,
             srtt: None,
+            last_rtt: None,
             rttvar: Duration::ZERO,
             queueing: Duration::ZERO,
             rtt_age: Duration::ZERO,
@@ -64,6 +65,7 @@ impl Association {
             ssthresh: 0,
             window: 0,
             in_flight: 0,
+            delivered: 0,
             burst_room: 0,
             rate: None,
             rate_confidence: 0.0,
@@ -83,6 +85,7 @@ impl Association {
         let path = &self.paths[view.id.index()];
         let drained = self.drained(now, view.id);
         view.srtt = path.rtt.srtt();
+        view.last_rtt = path.rtt.last();
         view.rttvar = path.rtt.rttvar();
         view.queueing = self.measured_queueing(view.id).saturating_sub(drained);
         view.rtt_age = now.since(path.rtt.sampled_at());
@@ -92,6 +95,7 @@ impl Association {
         let most = self.manager.in_flight_most(&self.budget(), self.paths.len(), path.held);
         view.window = view.cwnd.min(most);
         view.in_flight = path.flights.bytes();
+        view.delivered = path.rate.delivered();
         view.burst_room = path.burst_left as u64 * self.full_chunk();
         view.rate = path.rate.rate().or(path.config.rate_hint);
         view.rate_confidence = path.rate.confidence();
@@ -198,6 +202,7 @@ impl Association {
             sendable: self.sendable_left,
             window_room: self.offered.saturating_sub(span),
             receive_buffer: self.offered,
+            acknowledged_chunks: self.chunk_number(self.board.cumulative() + 1),
             chunk_bytes: self.full_chunk(),
             epoch: self.epoch,
             paths: &[],
@@ -220,6 +225,12 @@ impl Association {
         };
         let sendable = holes + if holes == self.board.holes().len() { fresh } else { 0 };
         if sendable == 0 && self.nothing_in_flight() { 1 } else { sendable }
+    }
+
+    /// Which chunk of the stream a TSN is, counted from 0.
+    #[inline]
+    pub(super) fn chunk_number(&self, tsn: u64) -> u64 {
+        tsn - ((1u64 << 32) + self.local_tsn as u64)
     }
 
     #[inline]

@@ -1,0 +1,241 @@
+//! The rules of a public ns-3 model of Multipath TCP (Chihani and Collange 2011), as that model behaves,
+//! for repeating what was measured with it.
+
+use ropewalk_base::{PathId, Rate, Time};
+
+use super::{AckSample, CongestionControl, CongestionOptions};
+
+/// How that model couples growth.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ChihaniCoupling {
+    /// `1 / w` per acknowledgement.
+    Uncoupled,
+    /// `a / W`.
+    Linked,
+    /// The lesser of `a / W` and `1 / w`.
+    Compensated,
+    /// `1 / W`, and a loss takes half of W.
+    Full,
+}
+
+/// Windows count in segments.
+#[derive(Clone, Debug)]
+struct Path {
+    window: f64,
+    threshold: f64,
+    /// Moving average of the window, gain 1/8.
+    smoothed: f64,
+    srtt_s: Option<f64>,
+    before: Option<(f64, f64)>,
+}
+
+/// Initial threshold, bytes.
+const INITIAL_THRESHOLD: f64 = 65_535.0;
+/// Threshold after the first cut and for good, segments.
+const THRESHOLD: f64 = 2.0;
+/// Largest window, segments.
+const LARGEST: f64 = 1e9;
+
+/// A connection under that model's rules: an initial window of one segment, growth per acknowledgement
+/// whatever it covers and whether or not the window was full, and no memory of where a loss came: from
+/// the first cut on, slow start ends at two segments.
+#[derive(Clone, Debug)]
+pub struct Chihani2011 {
+    unit: u64,
+    coupling: ChihaniCoupling,
+    paths: Vec<Path>,
+}
+
+impl Chihani2011 {
+    /// `paths` paths at the start of their lives.
+    pub fn new(options: CongestionOptions, paths: usize, coupling: ChihaniCoupling) -> Self {
+        let path = Path {
+            window: 1.0,
+            threshold: INITIAL_THRESHOLD / options.unit as f64,
+            smoothed: 1.0,
+            srtt_s: None,
+            before: None,
+        };
+        Self { unit: options.unit, coupling, paths: vec![path; paths] }
+    }
+
+    /// The coupling.
+    pub const fn coupling(&self) -> ChihaniCoupling {
+        self.coupling
+    }
+
+    /// `path` starts slowly up to `window` bytes: what it was cut from had been cut for nothing.
+    pub fn slow_start_to(&mut self, path: PathId, window: u64) {
+        let path = &mut self.paths[path.index()];
+        path.threshold = path.threshold.max(window as f64 / self.unit as f64);
+    }
+
+    fn total(&self) -> f64 {
+        self.paths.iter().map(|path| path.window).sum()
+    }
+
+    /// `a = V max(v / r^2) / (sum of v / r)^2` over smoothed windows; none before a round trip is known.
+    fn aggressiveness(&self) -> Option<f64> {
+        let known = || self.paths.iter().filter_map(|path| Some((path.smoothed, path.srtt_s?)));
+        let best = known().map(|(v, r)| v / (r * r)).reduce(f64::max)?;
+        let rate: f64 = known().map(|(v, r)| v / r).sum();
+        let total: f64 = self.paths.iter().map(|path| path.smoothed).sum();
+        Some(total * best / (rate * rate))
+    }
+
+    fn growth(&self, path: usize) -> f64 {
+        let alone = 1.0 / self.paths[path].window;
+        let linked = || self.aggressiveness().map_or(alone, |a| a / self.total());
+        match self.coupling {
+            ChihaniCoupling::Uncoupled => alone,
+            ChihaniCoupling::Linked => linked(),
+            ChihaniCoupling::Compensated => linked().min(alone),
+            ChihaniCoupling::Full => 1.0 / self.total(),
+        }
+    }
+
+    fn cut(&mut self, path: usize) {
+        let taken = match self.coupling {
+            ChihaniCoupling::Full => self.total() / 2.0,
+            _ => self.paths[path].window / 2.0,
+        };
+        let path = &mut self.paths[path];
+        path.before = Some((path.window, path.threshold));
+        path.window = (path.window - taken).max(1.0);
+        path.threshold = THRESHOLD;
+    }
+}
+
+impl CongestionControl for Chihani2011 {
+    fn on_ack(&mut self, path: PathId, _now: Time, sample: &AckSample) {
+        let i = path.index();
+        let state = &mut self.paths[i];
+        state.srtt_s = sample.srtt.map(|srtt| srtt.as_secs_f64().max(1e-9)).or(state.srtt_s);
+        if sample.advanced {
+            let slow_start = state.window < state.threshold;
+            let growth = if slow_start { 1.0 } else { self.growth(i) };
+            let state = &mut self.paths[i];
+            state.window = (state.window + growth).min(LARGEST);
+            state.smoothed += (state.window - state.smoothed) / 8.0;
+        }
+    }
+
+    fn on_loss(&mut self, path: PathId, _now: Time) {
+        self.cut(path.index());
+    }
+
+    /// The same cut: the timer is no worse a sign than three duplicates.
+    fn on_timeout(&mut self, path: PathId, _now: Time) {
+        self.cut(path.index());
+    }
+
+    fn on_spurious(&mut self, path: PathId, _now: Time) {
+        let path = &mut self.paths[path.index()];
+        if let Some((window, threshold)) = path.before.take() {
+            path.window = path.window.max(window);
+            path.threshold = path.threshold.max(threshold);
+        }
+    }
+
+    fn on_ecn(&mut self, path: PathId, now: Time) {
+        self.on_loss(path, now);
+    }
+
+    /// That model knows no idleness.
+    fn on_idle(&mut self, _path: PathId, _now: Time) {}
+
+    fn on_return(&mut self, path: PathId, _now: Time) {
+        let path = &mut self.paths[path.index()];
+        path.window = 1.0;
+        path.before = None;
+    }
+
+    fn limit(&mut self, path: PathId, most: u64) {
+        let path = &mut self.paths[path.index()];
+        path.window = path.window.min(most as f64 / self.unit as f64).max(1.0);
+    }
+
+    /// In whole segments: that model sends no part of one.
+    fn window(&self, path: PathId) -> u64 {
+        self.paths[path.index()].window as u64 * self.unit
+    }
+
+    fn ssthresh(&self, path: PathId) -> u64 {
+        (self.paths[path.index()].threshold * self.unit as f64) as u64
+    }
+
+    fn pacing_rate(&self, _path: PathId) -> Option<Rate> {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::kit::{UNIT, full_ack_on};
+    use super::*;
+
+    fn connection(coupling: ChihaniCoupling, windows: [f64; 2]) -> Chihani2011 {
+        let mut control = Chihani2011::new(CongestionOptions::tcp(UNIT), 2, coupling);
+        for (path, window) in control.paths.iter_mut().zip(windows) {
+            path.window = window;
+            path.smoothed = window;
+            path.threshold = THRESHOLD;
+            path.srtt_s = Some(0.1);
+        }
+        control
+    }
+
+    #[test]
+    fn it_begins_with_one_segment_and_doubles_to_65535_bytes() {
+        let mut control =
+            Chihani2011::new(CongestionOptions::tcp(UNIT), 1, ChihaniCoupling::Uncoupled);
+        assert_eq!(control.window(PathId(0)), UNIT);
+        for acks in 1..=65 {
+            let sample = full_ack_on(&control, PathId(0), 1);
+            control.on_ack(PathId(0), Time::ZERO, &sample);
+            assert_eq!(control.window(PathId(0)), (acks + 1) * UNIT);
+        }
+        let sample = full_ack_on(&control, PathId(0), UNIT);
+        control.on_ack(PathId(0), Time::ZERO, &sample);
+        assert_eq!(control.window(PathId(0)), 66 * UNIT, "in whole segments");
+        assert!((control.paths[0].window - 66.0 - 1.0 / 66.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn what_was_cut_for_nothing_is_grown_back_to_by_slow_start() {
+        let mut control = connection(ChihaniCoupling::Uncoupled, [21.0, 1.0]);
+        control.on_loss(PathId(0), Time::ZERO);
+        control.slow_start_to(PathId(0), 21 * UNIT);
+        for _ in 0..10 {
+            let sample = full_ack_on(&control, PathId(0), UNIT);
+            control.on_ack(PathId(0), Time::ZERO, &sample);
+        }
+        assert!((control.paths[0].window - 20.5).abs() < 1e-9, "{control:?}");
+    }
+
+    #[test]
+    fn growth_and_cut_are_those_of_the_model() {
+        use ChihaniCoupling::{Compensated, Full, Linked, Uncoupled};
+        // Windows 30 and 10, equal round trips: a = 40 * 30 / 40^2 = 0.75.
+        for (coupling, path, growth, left) in [
+            (Uncoupled, 0, 1.0 / 30.0, 15.0),
+            (Linked, 0, 0.75 / 40.0, 15.0),
+            (Compensated, 1, 0.75 / 40.0, 5.0),
+            (Full, 0, 1.0 / 40.0, 10.0),
+            (Full, 1, 1.0 / 40.0, 1.0),
+        ] {
+            let control = connection(coupling, [30.0, 10.0]);
+            let id = PathId::from_index(path);
+            let mut grown = control.clone();
+            grown.on_ack(id, Time::ZERO, &full_ack_on(&control, id, UNIT));
+            let by = grown.paths[path].window - control.paths[path].window;
+            assert!((by - growth).abs() < 1e-9, "{coupling:?}: {by}");
+            for event in [Chihani2011::on_loss, Chihani2011::on_timeout] {
+                let mut cut = control.clone();
+                event(&mut cut, id, Time::ZERO);
+                assert!((cut.paths[path].window - left).abs() < 1e-9, "{coupling:?}");
+                assert_eq!(cut.ssthresh(id), 2 * UNIT);
+            }
+        }
+    }
+}

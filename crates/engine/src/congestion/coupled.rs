@@ -1,0 +1,154 @@
+//! What coupled algorithms have in common: each path's slow start, threshold and undo are TCP's, the
+//! growth in congestion avoidance and the cut look at all paths.
+
+use ropewalk_base::{PathId, Rate, Time};
+
+use super::path_window::{Growth, PathWindow};
+use super::{AckSample, CongestionControl, CongestionOptions};
+
+/// The windows of a connection, bytes, as a rule sees them.
+#[derive(Clone, Copy, Debug)]
+pub struct Windows<'a> {
+    paths: &'a [PathWindow],
+}
+
+impl Windows<'_> {
+    /// Window of path `i`, bytes.
+    #[inline]
+    pub fn window(&self, i: usize) -> f64 {
+        self.paths[i].cwnd()
+    }
+
+    /// Smoothed round trip of path `i`, seconds; none while it was never measured.
+    #[inline]
+    pub fn srtt_s(&self, i: usize) -> Option<f64> {
+        self.paths[i].srtt_s()
+    }
+
+    /// All windows together, bytes.
+    pub fn total(&self) -> f64 {
+        self.paths.iter().map(PathWindow::cwnd).sum()
+    }
+
+    /// How many paths there are.
+    pub const fn len(&self) -> usize {
+        self.paths.len()
+    }
+
+    /// Whether there is none.
+    pub const fn is_empty(&self) -> bool {
+        self.paths.is_empty()
+    }
+
+    /// Paths of which a round trip is known: index, window in bytes, round trip in seconds.
+    pub fn measured(&self) -> impl Iterator<Item = (usize, f64, f64)> {
+        let known = |(i, path): (usize, &PathWindow)| Some((i, path.cwnd(), path.srtt_s()?));
+        self.paths.iter().enumerate().filter_map(known)
+    }
+
+    /// All rates together, bytes per second: the sum of windows over round trips.
+    pub fn total_rate(&self) -> f64 {
+        self.measured().map(|(_, window, rtt)| window / rtt).sum()
+    }
+}
+
+/// How paths are coupled. Rules count in bytes; `path` is an index into the windows.
+pub trait Coupling {
+    /// The part of the bytes acknowledged, times the unit, by which the window of `path` grows in
+    /// congestion avoidance: 1 / w for a path for itself. Negative: it shrinks. 1/bytes.
+    fn growth(&mut self, windows: Windows<'_>, path: usize) -> f64;
+
+    /// The window after a loss, bytes.
+    fn after_loss(&mut self, windows: Windows<'_>, path: usize) -> f64 {
+        windows.window(path) / 2.0
+    }
+
+    /// The window is cut to at least so many units, if not to the threshold's floor.
+    fn floor_units(&self) -> Option<u64> {
+        None
+    }
+
+    /// So many bytes were acknowledged.
+    fn on_acked(&mut self, _path: usize, _bytes: u64) {}
+
+    /// The window of `path` was cut.
+    fn on_cut(&mut self, _path: usize) {}
+
+    /// The last cut was taken back.
+    fn on_undo(&mut self, _path: usize) {}
+}
+
+/// A connection under a coupling rule.
+#[derive(Clone, Debug)]
+pub struct Coupled<R> {
+    paths: Vec<PathWindow>,
+    rule: R,
+}
+
+impl<R: Coupling> Coupled<R> {
+    /// `paths` paths at the start of their lives.
+    pub fn new(options: CongestionOptions, paths: usize, rule: R) -> Self {
+        Self { paths: vec![PathWindow::new(options); paths], rule }
+    }
+}
+
+impl<R: Coupling> CongestionControl for Coupled<R> {
+    fn on_ack(&mut self, path: PathId, _now: Time, sample: &AckSample) {
+        let i = path.index();
+        self.rule.on_acked(i, sample.acked_bytes);
+        if let Growth::Avoid(acked) = self.paths[i].on_ack(sample) {
+            let part = self.rule.growth(Windows { paths: &self.paths }, i);
+            let path = &mut self.paths[i];
+            path.grow(part * acked * path.unit());
+        }
+    }
+
+    fn on_loss(&mut self, path: PathId, _now: Time) {
+        let i = path.index();
+        let to = self.rule.after_loss(Windows { paths: &self.paths }, i);
+        let path = &mut self.paths[i];
+        path.cut(to, self.rule.floor_units().unwrap_or(path.floor_units()));
+        self.rule.on_cut(i);
+    }
+
+    fn on_timeout(&mut self, path: PathId, _now: Time) {
+        let i = path.index();
+        let to = self.rule.after_loss(Windows { paths: &self.paths }, i);
+        self.paths[i].time_out(to);
+        self.rule.on_cut(i);
+    }
+
+    fn on_spurious(&mut self, path: PathId, _now: Time) {
+        if self.paths[path.index()].undo() {
+            self.rule.on_undo(path.index());
+        }
+    }
+
+    fn on_ecn(&mut self, path: PathId, now: Time) {
+        self.on_loss(path, now);
+    }
+
+    fn on_idle(&mut self, path: PathId, _now: Time) {
+        self.paths[path.index()].idle();
+    }
+
+    fn on_return(&mut self, path: PathId, _now: Time) {
+        self.paths[path.index()].restart();
+    }
+
+    fn limit(&mut self, path: PathId, most: u64) {
+        self.paths[path.index()].limit(most);
+    }
+
+    fn window(&self, path: PathId) -> u64 {
+        self.paths[path.index()].window()
+    }
+
+    fn ssthresh(&self, path: PathId) -> u64 {
+        self.paths[path.index()].ssthresh()
+    }
+
+    fn pacing_rate(&self, _path: PathId) -> Option<Rate> {
+        None
+    }
+}

@@ -1,0 +1,287 @@
+//! CUBIC (RFC 9438): a window that follows a cubic function of the time since the last loss, and is
+//! never slower than Reno's.
+
+use ropewalk_base::{Duration, Time};
+
+use super::path_window::{Growth, PathWindow};
+use super::{AckSample, CongestionOptions, PathCongestion};
+
+/// How steep the function is, segments per second cubed (5.1).
+const C: f64 = 0.4;
+/// What of the window a loss leaves (4.6).
+const BETA: f64 = 0.7;
+/// Reno's growth, segments per round trip, that goes with [`BETA`] (4.3, Figure 4's alpha).
+const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
+
+/// The curve since the last loss, segments and seconds.
+#[derive(Clone, Copy, Debug, Default)]
+struct Curve {
+    /// Where the window is headed: its size before the last loss, or less (4.7).
+    w_max: f64,
+    /// Its real size before the last loss.
+    prior: f64,
+    /// Begun once the loss is repaired; none before.
+    epoch: Option<Epoch>,
+}
+
+/// One stage of congestion avoidance.
+#[derive(Clone, Copy, Debug)]
+struct Epoch {
+    start: Time,
+    /// When the curve is back at `w_max`, seconds after the start (Figure 2).
+    k: f64,
+    /// Window of a Reno that began with us.
+    reno: f64,
+}
+
+/// Window of one path.
+#[derive(Clone, Debug)]
+pub struct Cubic {
+    window: PathWindow,
+    curve: Curve,
+    before: Option<Curve>,
+    acked_at: Time,
+}
+
+impl Cubic {
+    /// A path at the start of its life.
+    pub fn new(options: CongestionOptions) -> Self {
+        Self {
+            window: PathWindow::new(options),
+            curve: Curve::default(),
+            before: None,
+            acked_at: Time::ZERO,
+        }
+    }
+
+    fn segments(&self) -> f64 {
+        self.window.cwnd() / self.window.unit()
+    }
+
+    /// 4.6 and 4.7: remembers where the loss came; with fast convergence, a flow that lost sooner than the
+    /// last time leaves room to others.
+    fn remember(&mut self) {
+        self.before = Some(self.curve);
+        let at = self.segments();
+        let w_max = if at < self.curve.w_max { at * (1.0 + BETA) / 2.0 } else { at };
+        self.curve = Curve { w_max, prior: at, epoch: None };
+    }
+
+    fn avoid(&mut self, now: Time, acked: f64) {
+        let (at, acked) = (self.segments(), acked / self.window.unit());
+        let epoch = self.curve.epoch.get_or_insert_with(|| {
+            if self.curve.w_max <= at {
+                // 4.8, 4.10: after a timeout, or without a loss so far, from here on upwards.
+                self.curve.w_max = at;
+            }
+            Epoch { start: now, k: cube_root((self.curve.w_max - at) / C), reno: at }
+        });
+        // 4.3: once Reno would be where the loss was, it grows as Reno does.
+        let alpha = if epoch.reno >= self.curve.prior { 1.0 } else { ALPHA };
+        epoch.reno += alpha * acked / at;
+        let (time, reno) = (now.since(epoch.start).as_secs_f64(), epoch.reno);
+        let curve = |t: f64| C * (t - epoch.k).powi(3) + self.curve.w_max;
+        let grown = if curve(time) < reno {
+            (reno - at).max(0.0)
+        } else {
+            // 4.2: towards where the curve is a round trip from now, by half the window at most.
+            let target = curve(time + self.window.srtt_s().unwrap_or(0.0)).clamp(at, 1.5 * at);
+            (target - at) / at * acked
+        };
+        self.window.grow(grown * self.window.unit());
+    }
+
+    /// 5.8: time in which the window was not in use does not count.
+    fn hold(&mut self, by: Duration) {
+        if let Some(epoch) = &mut self.curve.epoch {
+            epoch.start += by;
+        }
+    }
+}
+
+impl PathCongestion for Cubic {
+    fn on_ack(&mut self, now: Time, sample: &AckSample) {
+        let passed = now.since(self.acked_at);
+        self.acked_at = now;
+        match self.window.on_ack(sample) {
+            Growth::Avoid(acked) => self.avoid(now, acked),
+            Growth::None if !self.window.was_full(sample) => self.hold(passed),
+            Growth::None => {}
+        }
+    }
+
+    fn on_loss(&mut self, _now: Time) {
+        self.remember();
+        self.window.cut(self.window.cwnd() * BETA, self.window.floor_units());
+    }
+
+    fn on_timeout(&mut self, _now: Time) {
+        self.remember();
+        // 4.8: the first stage after slow start begins at its own window, with K = 0.
+        self.curve.w_max = 0.0;
+        self.window.time_out(self.window.cwnd() * BETA);
+    }
+
+    fn on_spurious(&mut self, _now: Time) {
+        // 4.9: all that the reduction changed.
+        if self.window.undo()
+            && let Some(before) = self.before.take()
+        {
+            self.curve = before;
+        }
+    }
+
+    fn on_idle(&mut self, _now: Time) {
+        self.curve.epoch = None;
+        self.window.idle();
+    }
+
+    fn on_return(&mut self, _now: Time) {
+        self.curve = Curve::default();
+        self.window.restart();
+    }
+
+    fn limit(&mut self, most: u64) {
+        if (most as f64) < self.window.cwnd() {
+            // The curve goes on from the window that is left.
+            self.curve.epoch = None;
+            self.window.limit(most);
+        }
+    }
+
+    fn window(&self) -> u64 {
+        self.window.window()
+    }
+
+    fn ssthresh(&self) -> u64 {
+        self.window.ssthresh()
+    }
+}
+
+/// By Newton's method: basic operations give the same bits on every machine, which a library's cube
+/// root need not.
+fn cube_root(x: f64) -> f64 {
+    const ROUNDS: u32 = 100;
+    if x <= 0.0 {
+        return 0.0;
+    }
+    let mut root = x.max(1.0);
+    for _ in 0..ROUNDS {
+        let next = (2.0 * root + x / (root * root)) / 3.0;
+        if next >= root {
+            break;
+        }
+        root = next;
+    }
+    root
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::kit::{ack, full_ack};
+    use super::*;
+
+    const UNIT: u64 = 1000;
+
+    fn path(segments: u64) -> Cubic {
+        Cubic::new(CongestionOptions {
+            initial_window: Some(segments * UNIT),
+            initial_ssthresh: 0,
+            ..CongestionOptions::tcp(UNIT)
+        })
+    }
+
+    /// Acknowledges one segment at a time, a window per round trip, for so long.
+    fn drive(path: &mut Cubic, from: Time, rtt: Duration, rounds: u32) -> Time {
+        let mut now = from;
+        for _ in 0..rounds {
+            let segments = path.window() / UNIT;
+            for _ in 0..segments {
+                now += rtt / segments;
+                let sample = AckSample { srtt: Some(rtt), ..full_ack(path, UNIT) };
+                path.on_ack(now, &sample);
+            }
+        }
+        now
+    }
+
+    #[test]
+    fn cube_roots_are_those_of_cubes() {
+        for x in [0.0, 1e-3, 0.1, 1.0, 2.0, 27.0, 1e4] {
+            assert!((cube_root(x * x * x) - x).abs() <= 1e-9 * x, "{x}");
+        }
+    }
+
+    #[test]
+    fn a_loss_leaves_seven_tenths_and_one_that_comes_sooner_makes_room() {
+        let mut path = path(1000);
+        path.on_loss(Time::ZERO);
+        assert_eq!((path.window(), path.ssthresh()), (700 * UNIT, 700 * UNIT));
+        assert!((path.curve.w_max - 1000.0).abs() < 1e-9);
+        // 4.7: the second loss at 700 of 1000.
+        path.on_loss(Time::ZERO);
+        assert!(path.window().abs_diff(490 * UNIT) <= 1);
+        assert!((path.curve.w_max - 700.0 * 0.85).abs() < 1e-9);
+    }
+
+    #[test]
+    fn the_window_is_back_where_it_was_after_k_seconds_and_grows_slowest_there() {
+        // K = cbrt(1000 * 0.3 / 0.4) = 9.086 s (Figure 2).
+        let mut path = path(1000);
+        path.on_loss(Time::ZERO);
+        let rtt = Duration::from_millis(100);
+        let mut now = Time::ZERO;
+        for (second, expected) in [
+            // W(t) = 0.4 (t - 9.086)^3 + 1000, and a round trip ahead (4.2).
+            (4u32, 1000.0 + 0.4 * (-4.986_f64).powi(3)),
+            (9, 1000.0 + 0.4 * 0.014_f64.powi(3)),
+            (14, 1000.0 + 0.4 * 5.014_f64.powi(3)),
+        ] {
+            while now < Time::from_secs(u64::from(second)) {
+                now = drive(&mut path, now, rtt, 1);
+            }
+            let found = path.window() as f64 / UNIT as f64;
+            assert!((found / expected - 1.0).abs() < 0.01, "after {second} s: {found}, {expected}");
+        }
+    }
+
+    #[test]
+    fn small_windows_grow_as_reno_does_with_a_cut_to_seven_tenths() {
+        // 4.3: below the window before the loss, alpha = 0.529 segments per round trip.
+        let mut path = path(40);
+        path.on_loss(Time::ZERO);
+        drive(&mut path, Time::ZERO, Duration::from_millis(5), 10);
+        let grown = path.window() as f64 / UNIT as f64 - 28.0;
+        assert!((grown / (10.0 * ALPHA) - 1.0).abs() < 0.05, "{grown}");
+    }
+
+    #[test]
+    fn time_without_use_of_the_window_does_not_count() {
+        let rtt = Duration::from_millis(100);
+        let (mut paused, mut steady) = (path(1000), path(1000));
+        for path in [&mut paused, &mut steady] {
+            path.on_loss(Time::ZERO);
+            drive(path, Time::ZERO, rtt, 20);
+        }
+        let now = Time::from_secs(2);
+        let later = now + Duration::from_secs(30);
+        paused.on_ack(later, &ack(UNIT, UNIT));
+        drive(&mut paused, later, rtt, 20);
+        drive(&mut steady, now, rtt, 20);
+        let ratio = paused.window() as f64 / steady.window() as f64;
+        assert!((ratio - 1.0).abs() < 1e-2, "{ratio}");
+    }
+
+    #[test]
+    fn an_undone_loss_restores_the_curve() {
+        let mut path = path(1000);
+        path.on_loss(Time::ZERO);
+        let now = drive(&mut path, Time::ZERO, Duration::from_millis(100), 50);
+        let (window, w_max) = (path.window(), path.curve.w_max);
+        path.on_loss(now);
+        path.on_spurious(now);
+        assert_eq!(path.window(), window);
+        assert_eq!(path.curve.w_max, w_max);
+        assert!(path.curve.epoch.is_some());
+    }
+}

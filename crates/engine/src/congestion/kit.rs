@@ -1,0 +1,260 @@
+//! The common suite: every registered algorithm runs it by name.
+
+use ropewalk_base::{Duration, PathId, Time};
+
+use super::{
+    AckSample, Congestion, CongestionControl, CongestionFlavour, CongestionOptions, PathCongestion,
+};
+
+/// A unit that is easy to count with, bytes.
+pub(super) const UNIT: u64 = 1000;
+
+/// An acknowledgement of `bytes` that filled a hole, with so many in flight.
+pub(super) fn ack(bytes: u64, in_flight_before: u64) -> AckSample {
+    AckSample { acked_bytes: bytes, in_flight_before, advanced: true, ..AckSample::default() }
+}
+
+/// An acknowledgement that finds the window full.
+pub(super) fn full_ack(path: &impl PathCongestion, bytes: u64) -> AckSample {
+    ack(bytes, path.window())
+}
+
+/// The same, for a connection.
+pub(super) fn full_ack_on(control: &impl CongestionControl, path: PathId, bytes: u64) -> AckSample {
+    ack(bytes, control.window(path))
+}
+
+/// Options under which paths begin in congestion avoidance, with a window to cut from.
+pub(super) fn settled() -> CongestionOptions {
+    CongestionOptions {
+        initial_window: Some(1000 * UNIT),
+        initial_ssthresh: 0,
+        ..CongestionOptions::tcp(UNIT)
+    }
+}
+
+/// Cuts the windows to so many units, and makes round trips known, milliseconds.
+pub(super) fn at(control: &mut impl CongestionControl, windows: &[u64], rtts_ms: &[u64]) {
+    for (i, (window, rtt)) in windows.iter().zip(rtts_ms).enumerate() {
+        let path = PathId::from_index(i);
+        control.limit(path, window * UNIT);
+        let srtt = Some(Duration::from_millis(*rtt));
+        let sample = AckSample { srtt, advanced: false, ..full_ack_on(control, path, 0) };
+        control.on_ack(path, Time::ZERO, &sample);
+    }
+}
+
+/// By how many bytes an acknowledgement of `bytes` opens a full window.
+pub(super) fn grown_by_an_ack(control: &mut impl CongestionControl, path: u8, bytes: u64) -> f64 {
+    let before = control.window(PathId(path));
+    let sample = full_ack_on(control, PathId(path), bytes);
+    control.on_ack(PathId(path), Time::ZERO, &sample);
+    control.window(PathId(path)) as f64 - before as f64
+}
+
+/// Every algorithm in every flavour, for `paths` paths that begin in slow start, which is short: else
+/// windows without a loss would have no end.
+fn all(paths: usize) -> Vec<(String, Congestion)> {
+    let published =
+        CongestionOptions { initial_ssthresh: 64 * UNIT, ..CongestionOptions::tcp(UNIT) };
+    let mut all: Vec<_> = Congestion::NAMES.map(|name| (name, published)).into();
+    for compensated in [false, true] {
+        let flavour = CongestionFlavour::Chihani2011 { compensated };
+        let options = CongestionOptions { flavour, ..published };
+        all.extend(Congestion::CHIHANI_NAMES.map(|name| (name, options)));
+    }
+    let make = |(name, options): (&str, CongestionOptions)| {
+        let made = Congestion::from_name(name, &options, paths).expect("a registered name");
+        (format!("{name}, {:?}", options.flavour), made)
+    };
+    all.into_iter().map(make).collect()
+}
+
+const RTT: Duration = Duration::from_millis(100);
+
+/// Acknowledges one window of every path, segment by segment, over one round trip without queueing.
+fn round(control: &mut Congestion, paths: usize, now: Time) -> Time {
+    for i in 0..paths {
+        let path = PathId::from_index(i);
+        let segments = (control.window(path) / UNIT).max(1);
+        for k in 0..segments {
+            let at = now + RTT * (k + 1) / segments;
+            let sample = AckSample {
+                rtt: Some(RTT),
+                srtt: Some(RTT),
+                least_rtt: Some(RTT),
+                ..full_ack_on(control, path, UNIT)
+            };
+            control.on_ack(path, at, &sample);
+        }
+    }
+    now + RTT
+}
+
+fn rounds(control: &mut Congestion, paths: usize, from: Time, count: u32) -> Time {
+    (0..count).fold(from, |now, _| round(control, paths, now))
+}
+
+#[test]
+fn a_window_never_falls_below_one_unit() {
+    for (name, mut control) in all(2) {
+        let mut now = rounds(&mut control, 2, Time::ZERO, 5);
+        for step in 0..200u32 {
+            let path = PathId((step % 2) as u8);
+            match step % 7 {
+                0 | 3 => control.on_loss(path, now),
+                1 => control.on_timeout(path, now),
+                2 => control.on_ecn(path, now),
+                4 => control.on_idle(path, now),
+                5 => control.on_return(path, now),
+                _ => control.limit(path, u64::from(step % 3)),
+            }
+            assert!(control.window(path) >= UNIT, "{name}: step {step}");
+            if step % 5 == 0 {
+                now = round(&mut control, 2, now);
+            }
+            assert!((0..2).all(|p| control.window(PathId(p)) >= UNIT), "{name}: step {step}");
+        }
+    }
+}
+
+#[test]
+fn a_limit_holds_until_the_window_grows_again() {
+    for (name, mut control) in all(2) {
+        let now = rounds(&mut control, 2, Time::ZERO, 6);
+        let other = control.window(PathId(1));
+        control.limit(PathId(0), 8 * UNIT);
+        assert_eq!(control.window(PathId(0)), 8 * UNIT, "{name}");
+        assert_eq!(control.window(PathId(1)), other, "{name}: the limit is of one path");
+        rounds(&mut control, 2, now, 3);
+        assert!(control.window(PathId(0)) > 8 * UNIT, "{name}: it may grow again");
+        let before = control.window(PathId(0));
+        control.limit(PathId(0), 2 * before);
+        assert_eq!(control.window(PathId(0)), before, "{name}: a limit above it changes nothing");
+    }
+}
+
+#[test]
+fn a_loss_reduces_the_window_of_its_path_only_and_undo_restores_it() {
+    type Event = fn(&mut Congestion, PathId, Time);
+    let events: [(&str, Event); 3] = [
+        ("loss", Congestion::on_loss),
+        ("timeout", Congestion::on_timeout),
+        ("mark", Congestion::on_ecn),
+    ];
+    for (what, event) in events {
+        for (name, mut control) in all(2) {
+            let now = rounds(&mut control, 2, Time::ZERO, 6);
+            let before = [0, 1].map(|p| (control.window(PathId(p)), control.ssthresh(PathId(p))));
+            event(&mut control, PathId(0), now);
+            assert!(control.window(PathId(0)) <= before[0].0 * 3 / 4, "{name}, {what}");
+            assert_eq!(control.window(PathId(1)), before[1].0, "{name}, {what}: the other path");
+            control.on_spurious(PathId(0), now);
+            let after = [0, 1].map(|p| (control.window(PathId(p)), control.ssthresh(PathId(p))));
+            assert_eq!(after, before, "{name}, {what}");
+            // There is nothing more to take back.
+            event(&mut control, PathId(0), now);
+            let cut = control.window(PathId(0));
+            control.on_spurious(PathId(1), now);
+            assert_eq!(control.window(PathId(0)), cut, "{name}, {what}: undo of another path");
+        }
+    }
+}
+
+#[test]
+fn an_undo_keeps_what_has_grown_since_and_happens_once() {
+    for (name, mut control) in all(1) {
+        let now = rounds(&mut control, 1, Time::ZERO, 4);
+        let before = control.window(PathId(0));
+        control.on_loss(PathId(0), now);
+        let now = rounds(&mut control, 1, now, 200);
+        let grown = control.window(PathId(0));
+        control.on_spurious(PathId(0), now);
+        assert_eq!(control.window(PathId(0)), grown.max(before), "{name}");
+        control.on_return(PathId(0), now);
+        let fresh = control.window(PathId(0));
+        control.on_spurious(PathId(0), now);
+        if !matches!(control, Congestion::Rfc9260(_)) {
+            assert_eq!(control.window(PathId(0)), fresh, "{name}: taken back twice");
+        }
+    }
+}
+
+#[test]
+fn no_round_trip_more_than_doubles_a_window_and_none_grows_from_what_recovers_or_is_idle() {
+    for (name, mut control) in all(2) {
+        let mut now = Time::ZERO;
+        for _ in 0..6 {
+            let before = [0, 1].map(|p| control.window(PathId(p)));
+            now = round(&mut control, 2, now);
+            for (p, before) in before.into_iter().enumerate() {
+                let after = control.window(PathId(p as u8));
+                // One whole segment of rounding: windows that are no multiple of it.
+                assert!(after <= 2 * before + UNIT, "{name}: {before} to {after}");
+            }
+        }
+        let before = control.window(PathId(0));
+        let still = AckSample { advanced: false, ..full_ack_on(&control, PathId(0), UNIT) };
+        control.on_ack(PathId(0), now, &still);
+        assert_eq!(control.window(PathId(0)), before, "{name}: nothing advanced");
+        if matches!(control, Congestion::Chihani2011(_)) {
+            continue;
+        }
+        let recovers = AckSample { in_recovery: true, ..full_ack_on(&control, PathId(0), UNIT) };
+        control.on_ack(PathId(0), now, &recovers);
+        control.on_ack(PathId(0), now, &ack(UNIT, before / 2));
+        assert_eq!(control.window(PathId(0)), before, "{name}: recovery, or half used");
+    }
+}
+
+#[test]
+fn one_path_under_a_coupled_rule_is_newreno() {
+    let reno = |name: &str| Congestion::from_name(name, &CongestionOptions::tcp(UNIT), 1);
+    for name in ["lia", "fully-coupled", "olia", "balia"] {
+        let mut pair = [reno(name), reno("newreno")].map(|made| made.expect("a registered name"));
+        let mut now = Time::ZERO;
+        for step in 0..300u32 {
+            for control in &mut pair {
+                if step == 5 || step % 37 == 36 {
+                    control.on_loss(PathId(0), now);
+                }
+                if step % 113 == 112 {
+                    control.on_timeout(PathId(0), now);
+                }
+                round(control, 1, now);
+            }
+            now += RTT;
+            let [coupled, alone] = [0, 1].map(|i| pair[i].window(PathId(0)) as f64);
+            // NewReno counts whole windows of bytes before it grows by a segment, these grow with each
+            // acknowledgement: a segment apart, and a little for the steps of the last rounds.
+            assert!((coupled - alone).abs() <= 2.0 * UNIT as f64, "{name}: {coupled} {alone}");
+        }
+    }
+}
+
+#[test]
+fn coupled_paths_together_grow_no_faster_than_one_alone() {
+    for name in ["lia", "fully-coupled", "olia", "balia"] {
+        let mut control = Congestion::from_name(name, &settled(), 3).expect("a registered name");
+        at(&mut control, &[20, 20, 20], &[100; 3]);
+        let total =
+            |control: &Congestion| (0..3).map(|p| control.window(PathId(p))).sum::<u64>() as f64;
+        let before = total(&control);
+        round(&mut control, 3, Time::ZERO);
+        let grown = (total(&control) - before) / UNIT as f64;
+        assert!(grown > 0.2 && grown <= 1.01, "{name}: {grown} segments per round trip");
+    }
+}
+
+#[test]
+fn a_copy_goes_on_alike() {
+    for (name, mut control) in all(2) {
+        let now = rounds(&mut control, 2, Time::ZERO, 8);
+        control.on_loss(PathId(0), now);
+        let mut copy = control.clone();
+        rounds(&mut control, 2, now, 20);
+        rounds(&mut copy, 2, now, 20);
+        let windows = |c: &Congestion| [0, 1].map(|p| c.window(PathId(p)));
+        assert_eq!(windows(&control), windows(&copy), "{name}");
+    }
+}

@@ -1,0 +1,182 @@
+//! What TCP's window algorithms have in common: slow start, thresholds, undo, idleness.
+
+use ropewalk_base::Duration;
+
+use super::{AckSample, CongestionOptions};
+
+/// No window grows beyond this, bytes: what is counted stays far from where a sum is inexact.
+const LARGEST: f64 = CongestionOptions::UNLIMITED as f64;
+
+/// What an acknowledgement is worth in congestion avoidance.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) enum Growth {
+    /// Nothing: the window was not full, recovers, or is in slow start.
+    None,
+    /// So many bytes count towards growth.
+    Avoid(f64),
+}
+
+/// Window and threshold of one path, bytes. Fractions of a byte count: coupled growth is a small
+/// part of a segment per acknowledgement.
+#[derive(Clone, Debug)]
+pub(super) struct PathWindow {
+    options: CongestionOptions,
+    cwnd: f64,
+    ssthresh: f64,
+    /// Acknowledged beyond a hole: counts when that is filled.
+    beyond_hole: u64,
+    srtt: Option<Duration>,
+    /// What the last cut is undone to.
+    before: Option<(f64, f64)>,
+    /// The timer expired, and nothing was acknowledged since.
+    silent: bool,
+}
+
+impl PathWindow {
+    pub(super) fn new(options: CongestionOptions) -> Self {
+        assert!(options.unit > 0, "a window is counted in units of at least a byte");
+        Self {
+            options,
+            cwnd: (options.tcp_initial_window() as f64).min(LARGEST),
+            ssthresh: (options.initial_ssthresh as f64).min(LARGEST),
+            beyond_hole: 0,
+            srtt: None,
+            before: None,
+            silent: false,
+        }
+    }
+
+    /// Takes an acknowledgement; slow start happens here (RFC 5681, 3.1; RFC 3465, 2.2).
+    #[inline]
+    pub(super) fn on_ack(&mut self, sample: &AckSample) -> Growth {
+        self.srtt = sample.srtt.or(self.srtt);
+        self.silent = false;
+        self.beyond_hole += sample.acked_bytes;
+        if !sample.advanced {
+            return Growth::None;
+        }
+        let acked = std::mem::take(&mut self.beyond_hole);
+        if sample.in_recovery || !self.was_full(sample) {
+            return Growth::None;
+        }
+        if !self.in_slow_start() {
+            return Growth::Avoid(acked as f64);
+        }
+        let most = self.options.byte_counting_limit * self.options.unit;
+        self.grow(acked.min(most) as f64);
+        Growth::None
+    }
+
+    /// In full use: no room for one more whole segment.
+    #[inline]
+    pub(super) fn was_full(&self, sample: &AckSample) -> bool {
+        let used = (sample.in_flight_before + self.options.unit) as f64;
+        !self.options.growth_when_full_only || used > self.cwnd
+    }
+
+    #[inline]
+    pub(super) fn in_slow_start(&self) -> bool {
+        self.cwnd < self.ssthresh
+    }
+
+    /// Grows, or shrinks, by so many bytes; never below one unit.
+    #[inline]
+    pub(super) fn grow(&mut self, bytes: f64) {
+        self.cwnd = (self.cwnd + bytes).clamp(self.unit(), LARGEST);
+    }
+
+    /// A loss: the window falls to `to` bytes, at least to `floor_units`, and is avoided from there.
+    pub(super) fn cut(&mut self, to: f64, floor_units: u64) {
+        self.save();
+        self.ssthresh = self.at_least(to, floor_units);
+        self.cwnd = self.ssthresh;
+    }
+
+    /// The timer expired: one unit, and slow start up to `threshold`. RFC 5681, 3.1: if what timed
+    /// out does so again, the threshold stays.
+    pub(super) fn time_out(&mut self, threshold: f64) {
+        if !self.silent {
+            self.save();
+            self.ssthresh = self.at_least(threshold, self.options.min_ssthresh_units);
+        }
+        self.silent = true;
+        self.cwnd = self.unit();
+    }
+
+    fn at_least(&self, bytes: f64, units: u64) -> f64 {
+        bytes.max(units.max(1) as f64 * self.unit()).min(LARGEST)
+    }
+
+    fn save(&mut self) {
+        self.before = Some((self.cwnd, self.ssthresh));
+        self.beyond_hole = 0;
+    }
+
+    /// Takes back the last cut, if it was not taken back yet (RFC 4015, 3.2); tells whether it was.
+    pub(super) fn undo(&mut self) -> bool {
+        let Some((cwnd, ssthresh)) = self.before.take() else { return false };
+        self.cwnd = self.cwnd.max(cwnd);
+        self.ssthresh = self.ssthresh.max(ssthresh);
+        true
+    }
+
+    /// One idle timeout went by: what was known of the path is old (RFC 5681, 4.1: no more than the
+    /// initial window), and soon found again (RFC 7661, 4.4.1: the threshold remembers).
+    pub(super) fn idle(&mut self) {
+        if self.options.idle_decay {
+            self.ssthresh = self.ssthresh.max(self.cwnd * 0.75);
+            self.cwnd = self.cwnd.min(self.options.tcp_initial_window() as f64);
+        }
+    }
+
+    /// The path came back from failure: from one unit.
+    pub(super) fn restart(&mut self) {
+        self.cwnd = self.unit();
+        self.beyond_hole = 0;
+        self.before = None;
+    }
+
+    pub(super) fn limit(&mut self, most: u64) {
+        self.cwnd = self.cwnd.min(most as f64).max(self.unit());
+    }
+
+    /// Leaves slow start where it is.
+    pub(super) fn leave_slow_start(&mut self) {
+        self.ssthresh = self.ssthresh.min(self.cwnd);
+    }
+
+    /// Window, bytes.
+    #[inline]
+    pub(super) const fn cwnd(&self) -> f64 {
+        self.cwnd
+    }
+
+    /// Window, whole bytes.
+    #[inline]
+    pub(super) const fn window(&self) -> u64 {
+        self.cwnd as u64
+    }
+
+    /// Threshold, whole bytes.
+    #[inline]
+    pub(super) const fn ssthresh(&self) -> u64 {
+        self.ssthresh as u64
+    }
+
+    /// The unit, bytes.
+    #[inline]
+    pub(super) const fn unit(&self) -> f64 {
+        self.options.unit as f64
+    }
+
+    /// The floor of the threshold, units.
+    pub(super) const fn floor_units(&self) -> u64 {
+        self.options.min_ssthresh_units
+    }
+
+    /// Smoothed round trip, seconds; none before a sample.
+    #[inline]
+    pub(super) fn srtt_s(&self) -> Option<f64> {
+        self.srtt.map(|srtt| srtt.as_secs_f64().max(1e-9))
+    }
+}

@@ -1,0 +1,148 @@
+//! `linux`: what Linux MPTCP does since 5.x. The path whose queue is the shortest, counted in time.
+
+use ropewalk_base::{Duration, PathId};
+
+use super::queues::Queues;
+use super::waiting::{active, known_round_trip};
+use super::{Decision, PathView, Reason, Schedule, SentReport, View};
+
+/// A burst stays on one path so long; the kernel's figure, a segment below 64 KiB.
+pub(super) const BURST: u64 = 65_428;
+/// A path queues at most so many of its windows, in flight included: how far the kernel lets the
+/// send buffer of a subflow grow.
+const QUEUE_WINDOWS: u64 = 2;
+
+/// What is known of one path.
+#[derive(Clone, Copy, Debug, Default)]
+struct Pace {
+    /// Average pacing rate, bytes per nanosecond; 0 before the first burst.
+    average: f64,
+}
+
+/// Least bytes in the path over its average pacing rate. The path then gets a burst of at most 64 kB
+/// before the next choice. Chunks stay on the path they were given to, full or not; when the best
+/// path holds all it may, nobody gets any. Standbys carry data only when no cheaper path is usable.
+///
+/// There is no pacing here, so the rate is the kernel's own formula: twice a window per round trip
+/// while the window is below half of its threshold, 1.2 times from then on. The average weighs
+/// the rate of the moment by the bytes of the burst against the bytes in the path.
+#[derive(Clone, Debug)]
+pub struct Linux {
+    burst: u64,
+    queues: Queues,
+    /// By path identifier.
+    paces: Vec<Pace>,
+    /// The burst that is being given out: to whom, and the bytes left of it.
+    current: Option<(PathId, u64)>,
+}
+
+impl Linux {
+    /// With bursts of so many bytes; at least a chunk goes each time.
+    pub fn new(burst: u64) -> Self {
+        Self { burst, queues: Queues::default(), paces: Vec::new(), current: None }
+    }
+}
+
+impl Default for Linux {
+    fn default() -> Self {
+        Self::new(BURST)
+    }
+}
+
+/// Bytes per nanosecond at which the kernel would pace.
+fn pacing_rate(view: &View<'_>, path: &PathView) -> f64 {
+    let factor = if path.cwnd < path.ssthresh / 2 { 2.0 } else { 1.2 };
+    let round_trip = known_round_trip(view, path).max(Duration::from_nanos(1));
+    factor * path.cwnd.max(1) as f64 / round_trip.as_nanos() as f64
+}
+
+impl Schedule for Linux {
+    fn decide(&mut self, view: &View<'_>) -> Decision {
+        let Self { burst, queues, paces, current } = self;
+        let highest = view.paths.last().map_or(0, |p| p.id.index() + 1);
+        if paces.len() < highest {
+            paces.resize(highest, Pace::default());
+        }
+        queues.decide(view, Reason::ShortestQueue, |queues, view| {
+            let chunk = view.chunk_bytes.max(1);
+            let room =
+                |p: &PathView| queues.load(view, p).0 < p.window.saturating_mul(QUEUE_WINDOWS);
+            if let Some((path, left)) = *current {
+                let going = active(view).any(|p| p.id == path && room(p));
+                if going && left >= chunk {
+                    *current = Some((path, left - chunk));
+                    return Some(path);
+                }
+            }
+            let linger = |p: &PathView| {
+                let average = paces[p.id.index()].average;
+                let rate = if average > 0.0 { average } else { pacing_rate(view, p) };
+                queues.load(view, p).0 as f64 / rate
+            };
+            let best = queues.least(view, linger).filter(|p| room(p))?;
+            let (held, bytes) = (queues.load(view, best).0 as f64, (*burst).max(chunk) as f64);
+            let average = &mut paces[best.id.index()].average;
+            let now = pacing_rate(view, best);
+            *average =
+                if *average > 0.0 { (*average * held + now * bytes) / (held + bytes) } else { now };
+            *current = Some((best.id, burst.saturating_sub(chunk)));
+            Some(best.id)
+        })
+    }
+
+    fn on_sent(&mut self, sent: &SentReport) {
+        self.queues.on_sent(sent);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Action;
+    use super::super::kit::{CHUNK, path_view, view};
+    use super::*;
+
+    /// The paths of the next chunks; what is sent is in flight from then on.
+    fn order(linux: &mut Linux, paths: &mut [PathView], chunks: usize) -> Vec<u8> {
+        let mut taken = Vec::new();
+        while taken.len() < chunks {
+            let Action::Send { path, position } = linux.decide(&view(paths)).action else { break };
+            linux.on_sent(&SentReport { path, position, sequence: 0, bytes: CHUNK });
+            paths[path.index()].in_flight += CHUNK;
+            taken.push(path.0);
+        }
+        taken
+    }
+
+    #[test]
+    fn a_burst_stays_together_and_the_shortest_queue_gets_the_next() {
+        for (burst, expected) in [(1, [0, 1, 0, 1, 0, 1]), (3000, [0, 0, 0, 1, 1, 1])] {
+            let mut paths = [path_view(0), path_view(1)];
+            assert_eq!(order(&mut Linux::new(burst), &mut paths, 6), expected, "{burst}");
+        }
+    }
+
+    #[test]
+    fn the_queue_counts_in_time_not_in_bytes() {
+        let mut paths = [path_view(0), path_view(1)];
+        // A window per 20 ms against one per 40: two chunks on the first are one on the second.
+        paths[1].srtt = Some(Duration::from_millis(40));
+        assert_eq!(order(&mut Linux::new(1), &mut paths, 9), [0, 1, 0, 1, 0, 0, 1, 0, 0]);
+    }
+
+    #[test]
+    fn a_path_holds_two_windows_and_the_rest_waits() {
+        let mut paths = [path_view(0), path_view(1)];
+        paths[1].srtt = Some(Duration::from_secs(10));
+        paths[1].in_flight = CHUNK;
+        let mut linux = Linux::new(1);
+        assert_eq!(order(&mut linux, &mut paths, 20), [0; 10]);
+        assert_eq!(linux.queues.queued(PathId(0)), 10);
+    }
+
+    #[test]
+    fn a_standby_is_left_alone() {
+        let mut paths = [path_view(0), path_view(1)];
+        paths[0].cost = 1;
+        assert_eq!(order(&mut Linux::default(), &mut paths, 20), [1; 10]);
+    }
+}

@@ -1,0 +1,252 @@
+//! Chunks queued on a path that is full: shared by `bas`, `otias` and `linux`.
+//!
+//! These three give each chunk a path when it comes within the peer's window, and it stays there. The
+//! engine does not: it assigns a chunk when it can leave. So the queues are kept here. Every chunk
+//! of the unassigned queue that may be sent has a *ticket*, in the order of the queue, and each
+//! path a list of the tickets that it is to carry. What a path sends next is its first ticket; the
+//! chunk's position is the number of lesser tickets that are left on all lists. A full path keeps its
+//! tickets, and the chunks that others take meanwhile come from behind them.
+//!
+//! Chunks leave their list unsent only where keeping them would starve the transfer: when a path
+//! fails or loses its window all are assigned anew, and so they are after a loss; a chunk that the
+//! guard does not let its path take any more goes to the nearest path that may.
+
+use std::collections::VecDeque;
+
+use ropewalk_base::{Duration, PathId};
+
+use super::daps::oldest_first;
+use super::waiting::{active, belongs_to_others};
+use super::{Decision, PathSet, PathView, Reason, SentReport, View};
+
+/// A decision that awaits its report.
+#[derive(Clone, Copy, Debug)]
+struct Chosen {
+    path: PathId,
+    ticket: u64,
+    position: u64,
+}
+
+/// The lists of tickets.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Queues {
+    /// By path identifier; ascending.
+    lanes: Vec<VecDeque<u64>>,
+    next: u64,
+    total: u64,
+    /// The paths counted on, and the epoch, when the lists were begun.
+    made_for: Option<(PathSet, u64)>,
+    /// Whether the last decision was for new data, and what it took from the lists.
+    asked: bool,
+    chosen: Option<Chosen>,
+}
+
+impl Queues {
+    /// Chunks queued on a path.
+    pub fn queued(&self, path: PathId) -> u64 {
+        self.lanes.get(path.index()).map_or(0, |lane| lane.len() as u64)
+    }
+
+    /// The order in which equal paths are taken: the one with less before the chunk comes first.
+    pub fn load(&self, view: &View<'_>, path: &PathView) -> (u64, u8) {
+        let queued = self.queued(path.id).saturating_mul(view.chunk_bytes);
+        (path.in_flight.saturating_add(queued), path.id.0)
+    }
+
+    /// Of the paths that may carry the chunk that is to be queued next, the one with the least
+    /// `score`.
+    pub fn least<'a>(
+        &self,
+        view: &'a View<'_>,
+        score: impl Fn(&PathView) -> f64,
+    ) -> Option<&'a PathView> {
+        let allowed = |p: &&PathView| p.earliest_position <= self.total;
+        let order = |a: &&PathView, b: &&PathView| {
+            let load = || self.load(view, a).cmp(&self.load(view, b));
+            score(a).total_cmp(&score(b)).then_with(load)
+        };
+        active(view).filter(allowed).min_by(order).or_else(|| active(view).min_by(order))
+    }
+
+    /// Queues what may be sent by now, each chunk on the path that `place` names, until that names
+    /// none; then the open path whose chunk stands first in the queue sends it.
+    pub fn decide(
+        &mut self,
+        view: &View<'_>,
+        reason: Reason,
+        mut place: impl FnMut(&Self, &View<'_>) -> Option<PathId>,
+    ) -> Decision {
+        self.chosen = None;
+        self.asked = view.is_new_data();
+        if !self.asked {
+            return oldest_first(view);
+        }
+        self.begin(view);
+        let limit = view.takeable();
+        while self.total < limit {
+            let Some(path) = place(self, view) else { break };
+            self.append(path);
+        }
+        for path in view.paths.iter().filter(|p| p.earliest_position > 0) {
+            self.hand_over(view, path);
+        }
+        match self.first(view, limit) {
+            Some(chosen) => {
+                self.chosen = Some(chosen);
+                Decision::send(chosen.path, chosen.position, reason)
+            }
+            None => belongs_to_others(view),
+        }
+    }
+
+    /// What was sent leaves its list. What was sent without it shifts everything.
+    pub fn on_sent(&mut self, sent: &SentReport) {
+        match self.chosen.take() {
+            Some(c) if c.path == sent.path && c.position == sent.position => {
+                let lane = &mut self.lanes[c.path.index()];
+                if let Ok(at) = lane.binary_search(&c.ticket) {
+                    lane.remove(at);
+                    self.total -= 1;
+                }
+            }
+            _ if self.asked => self.clear(),
+            _ => {}
+        }
+    }
+
+    fn clear(&mut self) {
+        self.lanes.iter_mut().for_each(VecDeque::clear);
+        self.total = 0;
+        self.made_for = None;
+    }
+
+    fn begin(&mut self, view: &View<'_>) {
+        let members = active(view).fold(PathSet::EMPTY, |set, p| set.with(p.id));
+        if self.made_for != Some((members, view.epoch)) {
+            self.clear();
+            self.made_for = Some((members, view.epoch));
+        }
+    }
+
+    fn append(&mut self, path: PathId) {
+        let index = path.index();
+        if self.lanes.len() <= index {
+            self.lanes.resize(index + 1, VecDeque::new());
+        }
+        self.lanes[index].push_back(self.next);
+        self.next += 1;
+        self.total += 1;
+    }
+
+    /// How many chunks stand before that ticket.
+    fn position(&self, ticket: u64) -> u64 {
+        let before = |lane: &VecDeque<u64>| lane.partition_point(|t| *t < ticket) as u64;
+        self.lanes.iter().map(before).sum()
+    }
+
+    fn first(&self, view: &View<'_>, limit: u64) -> Option<Chosen> {
+        let own = |p: &PathView| {
+            let ticket = *self.lanes.get(p.id.index())?.front()?;
+            let position = self.position(ticket);
+            let fits = position < limit && position >= p.earliest_position;
+            fits.then_some(Chosen { path: p.id, ticket, position })
+        };
+        view.open().filter_map(own).min_by_key(|c| c.position)
+    }
+
+    /// Moves the chunks that come too early for `path` to the nearest path that may take them.
+    fn hand_over(&mut self, view: &View<'_>, path: &PathView) {
+        let near = |p: &&PathView| (p.forward_delay.unwrap_or(Duration::MAX), p.id.0);
+        while let Some(ticket) = self.lanes.get(path.id.index()).and_then(|l| l.front().copied()) {
+            let position = self.position(ticket);
+            if position >= path.earliest_position {
+                return;
+            }
+            let allowed = |p: &&PathView| p.id != path.id && p.earliest_position <= position;
+            let Some(heir) = active(view).filter(allowed).min_by_key(near) else { return };
+            self.lanes[path.id.index()].pop_front();
+            let index = heir.id.index();
+            if self.lanes.len() <= index {
+                self.lanes.resize(index + 1, VecDeque::new());
+            }
+            let lane = &mut self.lanes[index];
+            lane.insert(lane.partition_point(|t| *t < ticket), ticket);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::kit::{CHUNK, path_view, view};
+    use super::*;
+
+    /// Chunks are dealt out in the order of `deal`; then nobody gets any.
+    fn ask(queues: &mut Queues, view: &View<'_>, deal: &[u8]) -> Decision {
+        let mut left = deal.iter();
+        let decision = queues
+            .decide(view, Reason::SoonestDelivery, |_, _| left.next().map(|path| PathId(*path)));
+        if let super::super::Action::Send { path, position } = decision.action {
+            queues.on_sent(&SentReport { path, position, sequence: 0, bytes: CHUNK });
+        }
+        decision
+    }
+
+    fn send(path: u8, position: u64) -> Decision {
+        Decision::send(PathId(path), position, Reason::SoonestDelivery)
+    }
+
+    #[test]
+    fn a_full_path_keeps_its_chunks_and_others_take_theirs_from_behind() {
+        let mut queues = Queues::default();
+        let mut paths = [path_view(0), path_view(1)];
+        paths[0].in_flight = paths[0].window;
+        let deal = [0, 0, 1, 0, 1];
+        assert_eq!(ask(&mut queues, &view(&paths), &deal), send(1, 2));
+        assert_eq!(ask(&mut queues, &view(&paths), &[]), send(1, 3));
+        let waits = Decision::blocked(Reason::QueuedElsewhere);
+        assert_eq!(ask(&mut queues, &view(&paths), &[]), waits);
+        assert_eq!(queues.queued(PathId(0)), 3);
+        paths[0].in_flight = CHUNK;
+        for _ in 0..3 {
+            assert_eq!(ask(&mut queues, &view(&paths), &[]), send(0, 0));
+        }
+    }
+
+    #[test]
+    fn a_loss_or_a_path_that_goes_has_everything_assigned_anew() {
+        let mut paths = [path_view(0), path_view(1)];
+        paths[0].in_flight = paths[0].window;
+        let fresh = || {
+            let mut queues = Queues::default();
+            assert_eq!(ask(&mut queues, &view(&paths), &[0, 0, 1, 1]), send(1, 2));
+            queues
+        };
+        let lost = View { epoch: 1, ..view(&paths) };
+        assert_eq!(ask(&mut fresh(), &lost, &[1]), send(1, 0));
+        for gone in [PathView { usable: false, ..paths[0] }, PathView { window: 0, ..paths[0] }] {
+            assert_eq!(ask(&mut fresh(), &view(&[gone, paths[1]]), &[1]), send(1, 0));
+        }
+    }
+
+    #[test]
+    fn what_the_guard_takes_from_a_path_goes_to_the_nearest_that_may() {
+        let mut paths = [path_view(0), path_view(1)];
+        paths[1].in_flight = CHUNK;
+        let mut queues = Queues::default();
+        assert_eq!(ask(&mut queues, &view(&paths), &[0, 1, 1, 0]), send(0, 0));
+        paths[1].earliest_position = 1;
+        assert_eq!(ask(&mut queues, &view(&paths), &[]), send(0, 0), "the guard moved it");
+        assert_eq!(queues.queued(PathId(1)), 1);
+    }
+
+    #[test]
+    fn a_chunk_that_left_without_being_asked_for_voids_the_lists() {
+        let paths = [path_view(0), path_view(1)];
+        let mut queues = Queues::default();
+        queues.decide(&view(&paths), Reason::SoonestDelivery, |q, _| {
+            (q.total < 3).then_some(PathId(0))
+        });
+        queues.on_sent(&SentReport { path: PathId(1), position: 0, sequence: 0, bytes: CHUNK });
+        assert_eq!(queues.queued(PathId(0)), 0);
+    }
+}

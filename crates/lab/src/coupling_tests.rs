@@ -1,0 +1,149 @@
+//! The three goals of coupled congestion control (RFC 6356, Section 2), each in a network of its own.
+//!
+//! Connections with different settings share links here, which one scenario file cannot say: each
+//! connection has a scenario, and the shared links are those of the first.
+
+use ropewalk_base::{Duration, Seed, Time};
+use ropewalk_netsim::World;
+use ropewalk_scenario::Scenario;
+
+use crate::endpoint::{Application, Endpoint};
+use crate::engine_config;
+use crate::machine::Plan;
+use crate::network::{add_paths, add_routes, add_shared_links};
+
+/// A connection over paths of 40 ms, each through the shared link of that name.
+fn connection(links: &str, congestion: &str, via: &[&str]) -> Scenario {
+    let protocol = if via.len() > 1 { "cmt-sctp" } else { "sctp" };
+    // The guard and the receive window are left out of it: they too decide what a path is used for.
+    let mut text = format!(
+        "[transfer]\nprotocol = '{protocol}'\ncongestion = '{congestion}'\nguard = false\n\
+         receive_buffer = '16 MB'\nscheduler = 'min-rtt'\n{links}\n"
+    );
+    for (i, link) in via.iter().enumerate() {
+        text += &format!(
+            "[[path]]\nname = 'path{i}'\nrate = '1 Gbit/s'\nrtt = '40 ms'\nvia = ['{link}']\n"
+        );
+    }
+    Scenario::parse(&text, "coupling.toml").expect("a valid scenario")
+}
+
+/// What the receiver got on each path, bits per second, of each connection, over `measured` after
+/// `warmup`. Connections start a while apart, so that they do not move in step.
+fn rates(
+    connections: &[Scenario],
+    warmup: Duration,
+    measured: Duration,
+    seed: u64,
+) -> Vec<Vec<f64>> {
+    let seed = Seed::root(seed);
+    let mut world = World::new(seed.child("network"));
+    let shared = add_shared_links(&mut world, &connections[0]).expect("links");
+    let mut senders = Vec::new();
+    for (number, scenario) in connections.iter().enumerate() {
+        let number = number as u32;
+        let seed = seed.child("association").child(&number.to_string());
+        let start = Time::ZERO + Duration::from_millis(237) * u64::from(number);
+        let plan = Plan::of(scenario);
+        let scheduler = engine_config::scheduler(&scenario.scheduler).expect("a scheduler");
+        let out = plan.caller(&scheduler, seed.child("sender"), start);
+        let back = plan.listener(&scheduler, seed.child("receiver"));
+        let bulk = Application::Bulk { message: plan.payload(), left: None };
+        let sender = world.add_host(Endpoint::new(out, &plan, bulk, number, false));
+        let sink = Endpoint::new(back, &plan, Application::Sink, number, false);
+        let receiver = world.add_host(sink);
+        let paths = add_paths(&mut world, scenario, &shared, number).expect("paths");
+        let (there, back) = add_routes(&mut world, &paths, sender, receiver);
+        world.host_mut(sender).routes = there;
+        world.host_mut(receiver).routes = back;
+        senders.push((sender, scenario.paths.len()));
+    }
+    let delivered = |world: &World<_, Endpoint>| -> Vec<Vec<u64>> {
+        let of = |&(sender, paths): &(_, usize)| {
+            let machine = &world.host(sender).machine;
+            let counters = (0..paths).filter_map(|path| machine.path_counters(path));
+            counters.map(|path| path.delivered_bytes).collect()
+        };
+        senders.iter().map(of).collect()
+    };
+    world.run_until(Time::ZERO + warmup);
+    let before = delivered(&world);
+    world.run_until(Time::ZERO + warmup + measured);
+    let after = delivered(&world);
+    let rate =
+        |(after, before): (&u64, &u64)| (after - before) as f64 * 8.0 / measured.as_secs_f64();
+    let rates =
+        |(after, before): (&Vec<u64>, &Vec<u64>)| after.iter().zip(before).map(rate).collect();
+    after.iter().zip(&before).map(rates).collect()
+}
+
+/// A shared link that drops at random before it overflows: with a plain queue, who loses is a matter
+/// of who happens to be in step with it.
+fn link(name: &str, mbps: u64) -> String {
+    let queue = "queue = { limit = '1 BDP', discipline = 'red' }";
+    format!("[[link]]\nname = '{name}'\nrate = '{mbps} Mbit/s'\ndelay = '5 ms'\n{queue}\n")
+}
+
+fn mean(rates: &[Vec<f64>]) -> f64 {
+    rates.iter().flatten().sum::<f64>() / rates.len() as f64
+}
+
+const WARMUP: Duration = Duration::from_secs(60);
+const MEASURED: Duration = Duration::from_secs(600);
+
+#[test]
+fn on_a_shared_bottleneck_lia_takes_what_one_newreno_takes_beside_it() {
+    let core = link("core", 20);
+    for (two_paths, low, high) in [("lia", 0.9, 1.1), ("newreno", 1.5, 2.5)] {
+        let mut all = vec![connection(&core, two_paths, &["core", "core"]); 3];
+        all.extend(vec![connection(&core, "newreno", &["core"]); 3]);
+        let found = rates(&all, WARMUP, MEASURED, 1);
+        let ratio = mean(&found[..3]) / mean(&found[3..]);
+        eprintln!("{two_paths}: {ratio:.3}");
+        assert!((low..=high).contains(&ratio), "{two_paths}: {ratio}");
+    }
+}
+
+#[test]
+fn lia_is_at_least_as_good_as_one_newreno_on_the_best_path() {
+    // Beside two others on each of two links, one of which has a quarter of the other's rate.
+    let links = link("fast", 20) + &link("slow", 5);
+    let beside = || {
+        let mut others = vec![connection(&links, "newreno", &["fast"]); 2];
+        others.extend(vec![connection(&links, "newreno", &["slow"]); 2]);
+        others
+    };
+    let with = |one: Scenario| {
+        let mut all = vec![one];
+        all.extend(beside());
+        mean(&rates(&all, WARMUP, MEASURED, 1)[..1])
+    };
+    let best = with(connection(&links, "newreno", &["fast"]));
+    for congestion in ["lia", "olia", "balia"] {
+        let bundle = with(connection(&links, congestion, &["fast", "slow"]));
+        eprintln!("{congestion}: {:.3} of the best path's {:.2} Mbit/s", bundle / best, best / 1e6);
+        assert!(bundle >= 0.97 * best, "{congestion}: {bundle} of {best}");
+    }
+}
+
+#[test]
+fn coupled_paths_move_their_traffic_off_the_congested_one() {
+    // Equal links, one with one other flow and one with six.
+    let links = link("calm", 20) + &link("busy", 20);
+    let share = |congestion: &str| {
+        let mut all = vec![connection(&links, congestion, &["calm", "busy"])];
+        all.push(connection(&links, "newreno", &["calm"]));
+        all.extend(vec![connection(&links, "newreno", &["busy"]); 6]);
+        let found = rates(&all, WARMUP, MEASURED, 1);
+        eprintln!("{congestion}: {:?}", found[0]);
+        found[0][1] / found[0].iter().sum::<f64>()
+    };
+    let blind = share("newreno");
+    for (congestion, most) in
+        [("lia", 0.75), ("olia", 0.75), ("balia", 0.75), ("fully-coupled", 0.5)]
+    {
+        let found = share(congestion);
+        eprintln!("{congestion}: {found:.3}, uncoupled {blind:.3}");
+        assert!(found < most * blind, "{congestion}: {found}, uncoupled {blind}");
+    }
+}

@@ -1,0 +1,81 @@
+//! Response functions: the mean window of a flow that loses every 1/p-th packet.
+//!
+//! Both suppose that one packet of every `1 / p` is lost, at equal distances, that loss never leads
+//! to a timeout, and that nothing else limits the window. A random loss of the same rate gives less
+//! than CUBIC's, since its window does not depend on losses linearly.
+
+use crate::number::{OutOfRange, positive, probability};
+
+/// CUBIC's constant C, segments per second cubed (RFC 9438, Section 5).
+pub const CUBIC_C: f64 = 0.4;
+/// What of the window CUBIC keeps after a loss (RFC 9438, Section 4.6).
+pub const CUBIC_BETA: f64 = 0.7;
+
+/// Mean window of Reno, packets: `sqrt(3 / (2 b p))` (Mathis et al. 1997, Equation 3), with an
+/// acknowledgement for each `packets_per_ack` (b) and growth per acknowledgement; with byte counting
+/// (RFC 3465) b is 1 however seldom acknowledgements come.
+///
+/// # Errors
+/// `loss` must lie between 0 and 1, `packets_per_ack` above 0.
+pub fn reno_window(loss: f64, packets_per_ack: f64) -> Result<f64, OutOfRange> {
+    let b = positive("packets_per_ack", packets_per_ack)?;
+    Ok((1.5 / (b * probability("loss", loss)?)).sqrt())
+}
+
+/// Mean window of CUBIC, packets, over a round trip of `rtt_s` seconds: the larger of the cubic
+/// curve's, `(C (3 + beta) / (4 (1 - beta)))^(1/4) (rtt / p)^(3/4)` (RFC 9438, Section 5.1,
+/// Equation 5), and of the Reno that its Reno-friendly region follows, which has the same mean as
+/// Reno (Section 4.3). Where the two are near each other the truth lies above both.
+///
+/// # Errors
+/// `loss` must lie between 0 and 1, `rtt_s` above 0.
+pub fn cubic_window(loss: f64, rtt_s: f64) -> Result<f64, OutOfRange> {
+    let (p, rtt) = (probability("loss", loss)?, positive("rtt_s", rtt_s)?);
+    let steepness = CUBIC_C * (3.0 + CUBIC_BETA) / (4.0 * (1.0 - CUBIC_BETA));
+    let curve = steepness.sqrt().sqrt() * (rtt / p).powf(0.75);
+    Ok(curve.max(reno_window(p, 1.0)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_are_those_of_the_tables_of_rfc_9438() {
+        // Section 5.1, Table 1 (round trip 0.1 s) and Table 2 (0.01 s), C = 0.4: loss, Reno, CUBIC.
+        for (rtt_s, loss, reno, cubic) in [
+            (0.1, 1e-2, 12.0, 12.0),
+            (0.1, 1e-3, 38.0, 38.0),
+            (0.1, 1e-4, 120.0, 187.0),
+            (0.1, 1e-5, 379.0, 1054.0),
+            (0.1, 1e-6, 1200.0, 5926.0),
+            (0.1, 1e-7, 3795.0, 33325.0),
+            (0.1, 1e-8, 12000.0, 187_400.0),
+            (0.01, 1e-5, 379.0, 379.0),
+            (0.01, 1e-7, 3795.0, 5926.0),
+            (0.01, 1e-8, 12000.0, 33325.0),
+        ] {
+            // The tables give whole packets, and Reno's with the constant rounded to 1.2.
+            for (found, expected, tolerance) in [
+                (reno_window(loss, 1.0).unwrap(), reno, 0.021),
+                (cubic_window(loss, rtt_s).unwrap(), cubic, 0.021),
+            ] {
+                assert!((found / expected - 1.0).abs() < tolerance, "{loss}: {found}, {expected}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_rule_per_acknowledgement_sees_delayed_ones_as_slower_growth() {
+        let ratio = reno_window(1e-4, 1.0).unwrap() / reno_window(1e-4, 2.0).unwrap();
+        assert!((ratio - 2.0_f64.sqrt()).abs() < 1e-12);
+    }
+
+    #[test]
+    fn what_is_no_loss_or_round_trip_is_refused_by_name() {
+        assert_eq!(reno_window(0.0, 1.0).unwrap_err().name, "loss");
+        assert_eq!(reno_window(0.1, 0.0).unwrap_err().name, "packets_per_ack");
+        assert_eq!(cubic_window(2.0, 0.1).unwrap_err().name, "loss");
+        assert_eq!(cubic_window(0.1, -1.0).unwrap_err().name, "rtt_s");
+    }
+}
