@@ -74,3 +74,25 @@ fn without_reordering_none_of_them_costs_anything() {
         }
     }
 }
+
+/// Nothing is lost; the way to the receiver takes 0.6 s longer now and then, in order.
+#[test]
+fn where_the_timer_is_too_quick_f_rto_and_eifel_find_it_out() {
+    let spike = |at: u32| {
+        format!(
+            "{{ at = '{at} s', delay_up = '620 ms' }}, {{ at = '{at}.7 s', delay_up = '20 ms' }}"
+        )
+    };
+    let steps: Vec<_> = [5, 10, 15, 20, 25].map(spike).into();
+    let side = format!("steps = [{}]", steps.join(", "));
+    let [none, _, eifel, _, f_rto, _] = goodputs(&side);
+    assert!(result("f-rto", &side).paths[0].undone_reductions > 0);
+    for rule in ["eifel", "rack-tlp"] {
+        // What had been given up counts as on its way again and is not sent once more.
+        let found = result(rule, &side);
+        assert!(found.paths[0].undone_reductions >= 5, "{rule}");
+        let needless = [found, result("none", &side)].map(|r| r.spurious_retransmissions);
+        assert!(needless[0] * 10 < needless[1], "{rule}: {needless:?}");
+    }
+    assert!(f_rto >= none && eifel >= none, "{none}, {f_rto}, {eifel}");
+}

@@ -43,6 +43,39 @@ const KEYS_AND_TYPES: &[Wrong] = &[
     ("[transfer]\nscheduler = 3\n[[path]]\n", 2, WrongType, "`daps`"),
 ];
 
+const RECOVERY: &[Wrong] = &[
+    (
+        "[transfer]\nprotocol = \"tcp\"\n[tcp]\nrecovery = \"d-sack\"\nsack = false\n[[path]]\n",
+        5,
+        Conflict,
+        "needs `tcp.sack`",
+    ),
+    (
+        "[transfer]\nprotocol = \"tcp\"\n[tcp]\nrecovery = \"eifel\"\ntimestamps = false\n[[path]]\n",
+        5,
+        Conflict,
+        "needs `tcp.timestamps`",
+    ),
+    (
+        "[transfer]\nprotocol = \"mptcp\"\npreset = \"chihani2011\"\n[tcp]\nrecovery = \"rack-tlp\"\n[[path]]\n",
+        5,
+        Conflict,
+        "not in the model",
+    ),
+    (
+        "[transfer]\nprotocol = \"mptcp\"\npreset = \"chihani2011\"\ncongestion = \"cubic\"\n[[path]]\n",
+        4,
+        Conflict,
+        "not in the model",
+    ),
+    (
+        "[transfer]\nprotocol = \"mptcp\"\n[tcp]\nack_burst_loss = 0.03\n[[path]]\n",
+        4,
+        Conflict,
+        "habit of the preset",
+    ),
+];
+
 const UNITS: &[Wrong] = &[
     ("[[path]]\nrtt = 20\n", 2, WrongUnit, "write \"20 ms\""),
     ("[[path]]\nrtt = \"20\"\n", 2, WrongUnit, "has no unit"),
@@ -287,8 +320,9 @@ const TOGETHER: &[Wrong] = &[
     ),
 ];
 
-const TABLES: [(&str, &[Wrong]); 5] = [
+const TABLES: [(&str, &[Wrong]); 6] = [
     ("keys_and_types", KEYS_AND_TYPES),
+    ("recovery", RECOVERY),
     ("units", UNITS),
     ("names", NAMES),
     ("limits", LIMITS),

@@ -56,7 +56,7 @@ impl Builder<'_> {
         }
         if !model && table.opt::<f64>("ack_burst_loss").is_some_and(|chance| chance > 0.0) {
             let message = "`tcp.ack_burst_loss` is a habit of the preset `chihani2011`".to_owned();
-            let help = "give `loss` on the `down` side of a path to lose acknowledgements";
+            let help = "give a path `loss_down` to lose acknowledgements";
             self.wrong(table, "ack_burst_loss", ProblemKind::Conflict, message, help);
         }
     }
