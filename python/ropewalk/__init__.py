@@ -5,7 +5,7 @@
 >>> run.goodput_bps, run.paths["lte"].srtt_s  # doctest: +SKIP
 
 :func:`run` runs a scenario, :func:`compare` several schedulers or values side by side,
-:func:`sweep` a grid of values (:mod:`ropewalk.dask` does so on a cluster), :func:`predict` asks the closed forms, which :mod:`ropewalk.models` has for arrays. Quantities are
+:func:`sweep` a grid of values (:mod:`ropewalk.dask` does so on a cluster), :func:`predict` asks the closed forms, which :mod:`ropewalk.models` has for arrays, :func:`tune` finds window limits. Quantities are
 bits per second, bytes and seconds, and say so in their names. Every error that the package raises
 by itself is a :class:`RopewalkError`.
 """
@@ -29,6 +29,7 @@ from ropewalk._run import Run, run
 from ropewalk._scenario import Scenario
 from ropewalk._sweep import merge_sweeps, sweep
 from ropewalk._table import Table
+from ropewalk._tune import TunedPath, Tuning, tune
 from ropewalk.errors import ModelError, RopewalkError, RunError, ScenarioError
 
 __all__ = [
@@ -52,6 +53,8 @@ __all__ = [
     "ScenarioError",
     "Sequence",
     "Table",
+    "TunedPath",
+    "Tuning",
     "__version__",
     "compare",
     "merge_sweeps",
@@ -60,4 +63,5 @@ __all__ = [
     "run",
     "schedulers",
     "sweep",
+    "tune",
 ]

@@ -3,9 +3,9 @@
 Arguments that describe paths have the paths on their *last* axis: ``rate_bps=[1e6, 2e6]`` is one
 case of two paths, an array of shape (1000, 2) is a thousand cases. Arguments of a whole case
 (``packet_bytes``, ``receive_buffer_bytes``) have the shape of the cases. Functions of a single path
-(``markov``, ``renewal``, ``pftk_bps``, ``mathis_bps``) go element by element. Everything broadcasts as
-in NumPy, and a single case gives a plain number. Numbers that make no sense raise
-:class:`~ropewalk.ModelError`, which names the first bad case.
+(``markov``, ``renewal``, ``pftk_bps``, ``mathis_bps``) and of a channel (``bianchi``) go element by
+element. Everything broadcasts as in NumPy, and a single case gives a plain number. Numbers that make
+no sense raise :class:`~ropewalk.ModelError`, which names the first bad case.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from ropewalk._throughput import (
     pftk_bps,
     renewal,
 )
+from ropewalk._wifi import Saturation, WifiStandard, bianchi
 from ropewalk.errors import ModelError
 
 __all__ = [
@@ -46,9 +47,12 @@ __all__ = [
     "Markov",
     "Period",
     "Renewal",
+    "Saturation",
+    "WifiStandard",
     "allocate_windows",
     "allocate_windows_in_multiples",
     "asymmetry",
+    "bianchi",
     "blocking_time_max_s",
     "blocking_time_two_paths_s",
     "flow_control_bound",

@@ -7,6 +7,7 @@ mod ns2;
 mod random;
 mod speed;
 mod startup;
+mod wifi;
 
 use core::fmt;
 
@@ -51,7 +52,7 @@ const fn section(
 }
 
 /// All of them, in the order of the report. What measures time comes last but runs alone.
-pub const SECTIONS: [Section; 7] = [
+pub const SECTIONS: [Section; 8] = [
     section("ns2", "round robin against ns-2", ns2::measure),
     section(
         "daps",
@@ -62,5 +63,6 @@ pub const SECTIONS: [Section; 7] = [
     section("speed", "delivered packets per CPU second, beside ns-2", speed::measure),
     section("many", "a thousand associations over one bottleneck", many::measure),
     section("models", "throughput models and the window optimiser", models::measure),
+    section("wifi", "802.11 beside the standard's arithmetic and Bianchi's model", wifi::measure),
     section("startup", "from the command line to the result", startup::measure),
 ];

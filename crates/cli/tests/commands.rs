@@ -2,6 +2,7 @@
 
 mod support;
 
+use ropewalk_scenario::{Named, SchedulerName};
 use serde_json::Value;
 use support::{Room, scenario_names};
 
@@ -139,7 +140,7 @@ fn compare_tries_every_scheduler_unless_told_otherwise() {
     let room = Room::new("compare-all");
     let words = words("compare", "scenarios/two-dsl.toml", "", &[]);
     let table = room.ropewalk(&words).good();
-    for name in ["round-robin", "weighted", "min-rtt", "daps", "daps-lcm", "redundant", "backup"] {
+    for name in SchedulerName::ALL.iter().map(|name| name.as_str()) {
         let found = table.stdout().lines().any(|line| line.split(' ').next() == Some(name));
         assert!(found, "no {name} in {}", table.stdout());
     }

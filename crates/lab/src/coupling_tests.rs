@@ -11,6 +11,7 @@ use crate::endpoint::{Application, Endpoint};
 use crate::engine_config;
 use crate::machine::Plan;
 use crate::network::{add_paths, add_routes, add_shared_links};
+use crate::wifi::Air;
 
 /// A connection over paths of 40 ms, each through the shared link of that name.
 fn connection(links: &str, congestion: &str, via: &[&str]) -> Scenario {
@@ -39,6 +40,7 @@ fn rates(
     let seed = Seed::root(seed);
     let mut world = World::new(seed.child("network"));
     let shared = add_shared_links(&mut world, &connections[0]).expect("links");
+    let air = Air::new(&mut world, &connections[0]);
     let mut senders = Vec::new();
     for (number, scenario) in connections.iter().enumerate() {
         let number = number as u32;
@@ -52,7 +54,7 @@ fn rates(
         let sender = world.add_host(Endpoint::new(out, &plan, bulk, number, false));
         let sink = Endpoint::new(back, &plan, Application::Sink, number, false);
         let receiver = world.add_host(sink);
-        let paths = add_paths(&mut world, scenario, &shared, number).expect("paths");
+        let paths = add_paths(&mut world, scenario, &shared, &air, number).expect("paths");
         let (there, back) = add_routes(&mut world, &paths, sender, receiver);
         world.host_mut(sender).routes = there;
         world.host_mut(receiver).routes = back;
@@ -80,7 +82,8 @@ fn rates(
 /// A shared link that drops at random before it overflows: with a plain queue, who loses is a matter
 /// of who happens to be in step with it.
 fn link(name: &str, mbps: u64) -> String {
-    let queue = "queue = { limit = '1 BDP', discipline = 'red' }";
+    // About what the link holds over 50 ms.
+    let queue = format!("queue = {{ limit = '{} packets', discipline = 'red' }}", mbps * 4);
     format!("[[link]]\nname = '{name}'\nrate = '{mbps} Mbit/s'\ndelay = '5 ms'\n{queue}\n")
 }
 
@@ -88,19 +91,24 @@ fn mean(rates: &[Vec<f64>]) -> f64 {
     rates.iter().flatten().sum::<f64>() / rates.len() as f64
 }
 
-const WARMUP: Duration = Duration::from_secs(60);
-const MEASURED: Duration = Duration::from_secs(600);
+const WARMUP: Duration = Duration::from_secs(40);
+const MEASURED: Duration = Duration::from_secs(300);
 
 #[test]
 fn on_a_shared_bottleneck_lia_takes_what_one_newreno_takes_beside_it() {
-    let core = link("core", 20);
-    for (two_paths, low, high) in [("lia", 0.9, 1.1), ("newreno", 1.5, 2.5)] {
-        let mut all = vec![connection(&core, two_paths, &["core", "core"]); 3];
-        all.extend(vec![connection(&core, "newreno", &["core"]); 3]);
-        let found = rates(&all, WARMUP, MEASURED, 1);
-        let ratio = mean(&found[..3]) / mean(&found[3..]);
-        eprintln!("{two_paths}: {ratio:.3}");
-        assert!((low..=high).contains(&ratio), "{two_paths}: {ratio}");
+    // Windows of some fifty packets: the RFC's arithmetic is that of fluids, and a sender of SCTP may
+    // exceed each window by a part of a packet (RFC 9260, 6.1, B).
+    let core = link("core", 50);
+    for (two_paths, low, high) in [("lia", 0.9, 1.1), ("newreno", 1.6, 2.4)] {
+        let mut all = vec![connection(&core, two_paths, &["core", "core"])];
+        all.extend(vec![connection(&core, "newreno", &["core"]); 4]);
+        let ratio = |seed| {
+            let found = rates(&all, WARMUP, MEASURED, seed);
+            mean(&found[..1]) / mean(&found[1..])
+        };
+        let mean = (1..=3).map(ratio).sum::<f64>() / 3.0;
+        println!("{two_paths}: {mean:.3} of a flow");
+        assert!((low..=high).contains(&mean), "{two_paths}: {mean}");
     }
 }
 
@@ -121,7 +129,7 @@ fn lia_is_at_least_as_good_as_one_newreno_on_the_best_path() {
     let best = with(connection(&links, "newreno", &["fast"]));
     for congestion in ["lia", "olia", "balia"] {
         let bundle = with(connection(&links, congestion, &["fast", "slow"]));
-        eprintln!("{congestion}: {:.3} of the best path's {:.2} Mbit/s", bundle / best, best / 1e6);
+        println!("{congestion}: {:.3} of the best path's {:.2} Mbit/s", bundle / best, best / 1e6);
         assert!(bundle >= 0.97 * best, "{congestion}: {bundle} of {best}");
     }
 }
@@ -135,7 +143,7 @@ fn coupled_paths_move_their_traffic_off_the_congested_one() {
         all.push(connection(&links, "newreno", &["calm"]));
         all.extend(vec![connection(&links, "newreno", &["busy"]); 6]);
         let found = rates(&all, WARMUP, MEASURED, 1);
-        eprintln!("{congestion}: {:?}", found[0]);
+        println!("{congestion}: {:?}", found[0]);
         found[0][1] / found[0].iter().sum::<f64>()
     };
     let blind = share("newreno");
@@ -143,7 +151,7 @@ fn coupled_paths_move_their_traffic_off_the_congested_one() {
         [("lia", 0.75), ("olia", 0.75), ("balia", 0.75), ("fully-coupled", 0.5)]
     {
         let found = share(congestion);
-        eprintln!("{congestion}: {found:.3}, uncoupled {blind:.3}");
+        println!("{congestion}: {found:.3}, uncoupled {blind:.3}");
         assert!(found < most * blind, "{congestion}: {found}, uncoupled {blind}");
     }
 }

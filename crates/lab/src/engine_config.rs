@@ -1,10 +1,10 @@
 //! From the scenario's words to the engine's knobs.
 
 use ropewalk_base::Duration;
-use ropewalk_engine::congestion::CongestionFlavour;
+use ropewalk_engine::congestion::{CongestionFlavour, WindowRounding};
 use ropewalk_engine::recovery::LossDetection;
 use ropewalk_engine::scheduler::{
-    BlestOptions, DapsOptions, DelaySource, Helpers, OtiasForm, PlanOptions, Quota,
+    BlestOptions, DapsOptions, DelaySource, Helpers, LayOptions, OtiasForm, PlanOptions, Quota,
     RetransmissionPolicy, Scheduler, SchedulerOptions, StmsOptions, UnknownScheduler, WeightSource,
     WhenBlocked, Windows,
 };
@@ -13,6 +13,7 @@ use ropewalk_engine::window::{Adaptive, WindowManager};
 use ropewalk_scenario as file;
 
 use crate::advisor::ModelAdvisor;
+use crate::wifi::{alone, rate_up};
 
 /// The engine's configuration for one end.
 pub fn config(scenario: &file::Scenario) -> Config {
@@ -52,8 +53,11 @@ pub const fn helpers(scenario: &file::Scenario) -> Helpers {
 fn oracle_delay(scenario: &file::Scenario, path: &file::Path) -> Duration {
     let packet = scenario.transfer.packet as u64;
     let sides = path.via.iter().map(|i| &scenario.links[*i].up).chain([&path.up]);
+    // Over the air: the share of a packet in what the station carries alone.
+    let air = alone(path, scenario.transfer.packet).map(|rate| rate.time_for(packet));
     sides
         .map(|s| s.delay + s.capacity.mean_rate().time_for(packet))
+        .chain(air)
         .fold(Duration::ZERO, |a, b| a + b)
 }
 
@@ -67,7 +71,7 @@ pub fn path(scenario: &file::Scenario, path: &file::Path) -> PathConfig {
         weight: path.weight,
         mtu: path.mtu.min(scenario.transfer.packet),
         oracle_delay: Some(oracle_delay(scenario, path)),
-        rate_hint: known.then(|| path.up.capacity.mean_rate()),
+        rate_hint: known.then(|| rate_up(path, scenario.transfer.packet)),
         delay_error: 1.0 + path.delay_error,
     }
 }
@@ -102,6 +106,7 @@ fn apply_sctp(config: &mut Config, sctp: &file::SctpOptions) {
     set(&mut config.sack.count_per_path, sctp.sack_count.map(|c| c == file::SackCount::Path));
     set(&mut config.cmt.delayed_ack, sctp.delayed_ack_for_cmt);
     set(&mut config.min_ssthresh_chunks, sctp.min_ssthresh.map(u64::from));
+    set(&mut config.window_rounding, sctp.window_rounding.map(window_rounding));
     set(&mut config.byte_counting_limit, sctp.byte_counting_limit.map(u64::from));
     set(&mut config.growth_when_full_only, sctp.cwnd_growth_when_full_only);
     set(&mut config.max_burst, sctp.max_burst);
@@ -171,6 +176,13 @@ const fn retransmission(name: file::Retransmission) -> RetransmissionPolicy {
     }
 }
 
+const fn window_rounding(name: file::WindowRounding) -> WindowRounding {
+    match name {
+        file::WindowRounding::Bytes => WindowRounding::Bytes,
+        file::WindowRounding::Packets => WindowRounding::Packets,
+    }
+}
+
 const fn window_unit(name: file::WindowUnit) -> WindowUnit {
     match name {
         file::WindowUnit::Bytes => WindowUnit::Bytes,
@@ -226,6 +238,7 @@ pub fn scheduler(options: &file::SchedulerOptions) -> Result<Scheduler, UnknownS
         ecf_beta: options.ecf_beta,
         stms: StmsOptions { gain: options.stms_gain },
         linux_burst: options.linux_burst,
+        lay: LayOptions { latency_budget: options.latency_budget },
     };
     Scheduler::from_name(options.name.as_str(), &known)
 }

@@ -32,6 +32,7 @@ mod series;
 pub mod sweep;
 mod tcp_config;
 pub mod tune;
+mod wifi;
 
 pub use lossy::LossKind;
 pub use result::{

@@ -185,6 +185,11 @@ impl Machine {
         }
     }
 
+    /// The application has no more to send.
+    pub const fn nothing_follows(&mut self) {
+        either!(self, engine => engine.nothing_follows());
+    }
+
     /// Bytes of the next piece that can be read.
     #[inline]
     pub fn read(&mut self, now: Time) -> Option<u32> {

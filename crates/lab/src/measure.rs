@@ -228,15 +228,21 @@ impl Meter {
 }
 
 /// Bytes that each path's own links, towards the receiver, have delivered and could have carried,
-/// all associations together.
+/// all associations together. Of a path with a hop over the air that hop is looked at.
 fn link_work(setup: &Setup) -> Vec<LinkWork> {
     let paths = setup.links.first().map_or(0, Vec::len);
     let mut work = vec![LinkWork::default(); paths];
     for association in &setup.links {
         for (sum, path) in work.iter_mut().zip(association) {
-            let stats = setup.world.link_stats(path.up[0]);
+            let (link, alone) = match path.air {
+                Some((hop, alone)) => (hop, Some(alone)),
+                None => (path.wire.0, None),
+            };
+            let stats = setup.world.link_stats(link);
+            let elapsed = setup.world.now().since(Time::ZERO);
+            let capacity = alone.map(|rate| rate.bytes_in(elapsed)).or(stats.capacity_bytes);
             sum.delivered_bytes += stats.delivered_bytes;
-            sum.capacity_bytes += stats.capacity_bytes.unwrap_or(0);
+            sum.capacity_bytes += capacity.unwrap_or(0);
         }
     }
     work
@@ -309,10 +315,10 @@ impl Totals {
     }
 }
 
-/// The paths as the models see them; none for a path over shared links, whose share is not known.
+/// The paths as the models see them; none for a path over shared links or over the air, whose share is not known.
 pub fn path_numbers(scenario: &Scenario) -> Option<Vec<PathNumbers>> {
     let one = |path: &ropewalk_scenario::Path| {
-        if !path.via.is_empty() {
+        if !path.via.is_empty() || path.wifi.is_some() {
             return None;
         }
         let rtt = (path.up.delay + path.down.delay).as_secs_f64();

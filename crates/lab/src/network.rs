@@ -14,6 +14,7 @@ use ropewalk_scenario as file;
 
 use crate::endpoint::{Endpoint, Wire};
 use crate::run::RunError;
+use crate::wifi::{self, Air};
 
 /// The links of one path, each way, shared links included.
 #[derive(Clone, Debug)]
@@ -22,9 +23,13 @@ pub struct PathLinks {
     pub up: Vec<LinkId>,
     /// Towards the sender, in order.
     pub down: Vec<LinkId>,
+    /// The path's own wire, towards the receiver and towards the sender.
+    pub wire: (LinkId, LinkId),
+    /// The hop over the air towards the receiver, and what it carries at most.
+    pub air: Option<(LinkId, Rate)>,
 }
 
-fn impossible(name: &str, error: impl core::fmt::Display) -> RunError {
+pub(crate) fn impossible(name: &str, error: impl core::fmt::Display) -> RunError {
     RunError::Network(format!("{name}: {error}"))
 }
 
@@ -63,6 +68,7 @@ pub fn add_paths(
     world: &mut World<Wire, Endpoint>,
     scenario: &file::Scenario,
     shared: &[SharedLink],
+    air: &Air,
     association: u32,
 ) -> Result<Vec<PathLinks>, RunError> {
     let mut paths = Vec::with_capacity(scenario.paths.len());
@@ -79,7 +85,25 @@ pub fn add_paths(
         up.extend(path.via.iter().map(|i| shared[*i].0));
         let mut down: Vec<_> = path.via.iter().rev().map(|i| shared[*i].1).collect();
         down.push(own_down);
-        paths.push(PathLinks { up, down });
+        let mut links = PathLinks { up, down, wire: (own_up, own_down), air: None };
+        if let Some(hop) = path.wifi {
+            let ends = air.add_hop(world, &name, &hop.radio)?;
+            let first = match hop.end {
+                file::End::Sender => {
+                    links.up.insert(0, ends.to_point);
+                    links.down.push(ends.to_station);
+                    ends.to_point
+                }
+                file::End::Receiver => {
+                    links.up.push(ends.to_station);
+                    links.down.insert(0, ends.to_point);
+                    ends.to_station
+                }
+            };
+            let packet = path.mtu.min(scenario.transfer.packet);
+            links.air = wifi::alone(path, packet).map(|rate| (first, rate));
+        }
+        paths.push(links);
     }
     Ok(paths)
 }
@@ -150,7 +174,7 @@ fn rate_model(side: &file::LinkSide) -> Result<RateModel, Box<dyn core::error::E
     })
 }
 
-fn limit(limit: file::Limit) -> ropewalk_netsim::link::Limit {
+pub(crate) fn limit(limit: file::Limit) -> ropewalk_netsim::link::Limit {
     match limit {
         file::Limit::Unlimited => ropewalk_netsim::link::Limit::Unlimited,
         file::Limit::Packets(n) => ropewalk_netsim::link::Limit::Packets(n),
@@ -234,10 +258,7 @@ pub fn add_cross(
     let mut flow = FIRST_FLOW;
     for (number, cross) in scenario.cross.iter().enumerate() {
         let (up, down) = match cross.on {
-            // A path's own link is the first on the way up and the last on the way down.
-            file::Target::Path(i) => {
-                (paths[i].up[0], *paths[i].down.last().unwrap_or(&paths[i].up[0]))
-            }
+            file::Target::Path(i) => paths[i].wire,
             file::Target::Link(i) => shared[i],
         };
         let link = if cross.side == file::Side::Up { up } else { down };

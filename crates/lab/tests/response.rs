@@ -6,7 +6,7 @@
 //! held-back one does not lengthen small windows' round trips, and once they are delayed to see that.
 
 use ropewalk_lab::{RunOptions, run};
-use ropewalk_models::response::{cubic_window, reno_window};
+use ropewalk_models::response::{cubic_window, reno_window, reno_window_with_recovery};
 use ropewalk_scenario::Scenario;
 
 const RTT_S: f64 = 0.1;
@@ -35,27 +35,43 @@ fn mean_window(congestion: &str, period: u64, sack_every: u32) -> f64 {
     path.sent_packets as f64 / measured_s * RTT_S
 }
 
+fn off(found: f64, expected: f64) -> f64 {
+    found / expected - 1.0
+}
+
 #[test]
-fn newreno_has_the_window_of_mathis() {
+fn newreno_has_the_window_of_mathis_but_for_the_round_of_recovery() {
     for period in [100, 300, 1000, 3000, 10_000] {
-        for sack_every in [1, 2] {
-            let expected = reno_window(1.0 / period as f64, 1.0).unwrap();
-            let found = mean_window("newreno", period, sack_every);
-            let off = found / expected - 1.0;
-            eprintln!(
-                "newreno {period} {sack_every}: {found:.2}, {expected:.2}: {:+.2} %",
-                off * 100.0
-            );
+        let loss = 1.0 / period as f64;
+        let found = mean_window("newreno", period, 1);
+        let mathis = off(found, reno_window(loss, 1.0).unwrap());
+        // Below 40 packets the round in which the window stands still after a loss is a good part of
+        // the cycle, and the formula has none: 10 % at one loss in a hundred.
+        if period >= 1000 {
+            assert!(mathis.abs() < 0.05, "one in {period}: {found}, {mathis} off");
         }
+        let with_recovery = off(found, reno_window_with_recovery(loss).unwrap());
+        assert!(with_recovery.abs() < 0.03, "one in {period}: {found}, {with_recovery} off");
+        let delayed = mean_window("newreno", period, 2);
+        assert!(off(delayed, found).abs() < 0.05, "one in {period}: {delayed} for {found}");
+        println!("newreno {period}: {found:.2}, {delayed:.2}; {mathis:+.4} {with_recovery:+.4}");
     }
 }
 
 #[test]
-fn cubic_has_the_window_of_rfc_9438() {
-    for period in [100, 300, 1000, 3000, 10_000, 30_000] {
-        let expected = cubic_window(1.0 / period as f64, RTT_S).unwrap();
+fn cubic_has_the_window_of_rfc_9438_but_for_fast_convergence() {
+    for (period, low, high) in [
+        (100, -0.05, 0.05),
+        (300, -0.05, 0.05),
+        (1000, -0.05, 0.05),
+        (3000, -0.05, 0.05),
+        // Fast convergence, which the function leaves out, has the window make room now and then for
+        // others who are not there; the rule without it agrees within 2 % (its unit test).
+        (10_000, -0.10, 0.0),
+    ] {
         let found = mean_window("cubic", period, 1);
-        let off = found / expected - 1.0;
-        eprintln!("cubic {period}: {found:.2}, {expected:.2}: {:+.2} %", off * 100.0);
+        let off = off(found, cubic_window(1.0 / period as f64, RTT_S).unwrap());
+        assert!((low..=high).contains(&off), "one in {period}: {found}, {off} off");
+        println!("cubic {period}: {found:.2}; {off:+.4}");
     }
 }

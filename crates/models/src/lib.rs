@@ -16,8 +16,11 @@
 //! | the same in closed form? | [`renewal`] | Wallace and Shami 2014, Section 4.4 |
 //! | and by the formulas that everyone knows? | [`yardsticks`] | Padhye et al. 2000, Mathis et al. 1997 |
 //! | which mean window has a flow that loses every n-th packet? | [`response`] | Mathis et al. 1997, RFC 9438 |
+//! | what do stations of 802.11 carry that contend for one channel? | [`bianchi`] | Bianchi 2000; Wu et al. 2002 |
+//! | and one alone? | [`wifi`] | IEEE 802.11-2012 |
 //! | which window should each path have? | [`optimise`] | Wallace and Shami 2014, Section 5.2 |
 
+pub mod bianchi;
 pub mod blocking;
 pub mod bound;
 pub mod lossy;
@@ -30,6 +33,7 @@ pub mod period;
 pub mod renewal;
 pub mod response;
 pub mod slot;
+pub mod wifi;
 pub mod yardsticks;
 
 pub use blocking::{

@@ -22,6 +22,18 @@ pub fn reno_window(loss: f64, packets_per_ack: f64) -> Result<f64, OutOfRange> {
     Ok((1.5 / (b * probability("loss", loss)?)).sqrt())
 }
 
+/// The same for a growth per byte (b = 1), with the round of recovery that Mathis et al. leave out: for a
+/// round trip after each loss the window stands at half. A saw tooth from W/2 to W of `1 / p` packets then
+/// takes `W/2 + 1` rounds, and `1 / p = 3 W^2 / 8 + W / 2`.
+///
+/// # Errors
+/// `loss` must lie between 0 and 1.
+pub fn reno_window_with_recovery(loss: f64) -> Result<f64, OutOfRange> {
+    let packets = 1.0 / probability("loss", loss)?;
+    let largest = (-0.5 + (0.25 + 1.5 * packets).sqrt()) / 0.75;
+    Ok(packets / (largest / 2.0 + 1.0))
+}
+
 /// Mean window of CUBIC, packets, over a round trip of `rtt_s` seconds: the larger of the cubic
 /// curve's, `(C (3 + beta) / (4 (1 - beta)))^(1/4) (rtt / p)^(3/4)` (RFC 9438, Section 5.1,
 /// Equation 5), and of the Reno that its Reno-friendly region follows, which has the same mean as
@@ -62,6 +74,15 @@ mod tests {
             ] {
                 assert!((found / expected - 1.0).abs() < tolerance, "{loss}: {found}, {expected}");
             }
+        }
+    }
+
+    #[test]
+    fn the_round_of_recovery_matters_where_windows_are_small() {
+        // By hand for p = 0.01: W = (sqrt(150.25) - 0.5) / 0.75 = 15.677, 100 / 8.838 packets.
+        for (loss, part) in [(1e-2, 11.3142 / 12.2474), (1e-4, 0.990), (1e-8, 1.0)] {
+            let ratio = reno_window_with_recovery(loss).unwrap() / reno_window(loss, 1.0).unwrap();
+            assert!((ratio - part).abs() < 1e-3, "{loss}: {ratio}");
         }
     }
 

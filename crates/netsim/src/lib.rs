@@ -43,6 +43,7 @@ mod packet;
 mod route;
 mod schedule;
 pub mod topology;
+pub mod wifi;
 mod world;
 
 pub use cross::{CrossConfig, CrossError, CrossId, CrossPayload, CrossStats};

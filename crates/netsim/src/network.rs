@@ -5,9 +5,10 @@ use ropewalk_base::Time;
 use crate::cross::CrossId;
 use crate::event_queue::EventQueue;
 use crate::host::HostId;
-use crate::link::{Admission, Link};
+use crate::link::{Admission, Link, LinkStats};
 use crate::packet::Packet;
 use crate::route::{LinkId, RouteId, Routes, Step};
+use crate::wifi::{Channel, ChannelId};
 
 /// Who waits in a slot of the event queue.
 #[derive(Clone, Copy, Debug)]
@@ -15,15 +16,23 @@ pub(crate) enum Actor {
     Link(LinkId),
     Host(HostId),
     Cross(CrossId),
+    Channel(ChannelId),
 }
 
-/// A link, and the instant at which the event queue will wake it; kept here too because at most
-/// offers it does not change.
+/// A link, and the instant at which the event queue will wake it, [`Time::FAR_FUTURE`] if never; kept
+/// here too because at most offers it does not change.
 #[derive(Clone, Debug)]
 struct LinkEntry<P> {
     slot: u32,
-    scheduled: Option<Time>,
+    scheduled: Time,
     inner: Link<P>,
+}
+
+/// A channel, and its slot in the event queue.
+#[derive(Clone, Debug)]
+struct ChannelEntry<P> {
+    slot: u32,
+    inner: Channel<P>,
 }
 
 /// Links, routes and the event queue: all that a packet meets between its ends.
@@ -33,6 +42,9 @@ pub(crate) struct Network<P> {
     pub(crate) events: EventQueue,
     pub(crate) actors: Vec<Actor>,
     links: Vec<LinkEntry<P>>,
+    channels: Vec<ChannelEntry<P>>,
+    /// Channel and position there of every radio link.
+    radios: Vec<(ChannelId, u32)>,
     pub(crate) routes: Routes,
     /// Payloads to be used again.
     pub(crate) spare: Vec<P>,
@@ -45,6 +57,8 @@ impl<P: Clone> Network<P> {
             events: EventQueue::default(),
             actors: Vec::new(),
             links: Vec::new(),
+            channels: Vec::new(),
+            radios: Vec::new(),
             routes: Routes::default(),
             spare: Vec::new(),
         }
@@ -58,16 +72,44 @@ impl<P: Clone> Network<P> {
     pub(crate) fn add_link(&mut self, link: Link<P>) -> LinkId {
         let id = LinkId(index(self.links.len()));
         let slot = self.add_slot(Actor::Link(id));
-        self.links.push(LinkEntry { slot, scheduled: None, inner: link });
+        self.links.push(LinkEntry { slot, scheduled: Time::FAR_FUTURE, inner: link });
         id
     }
 
     pub(crate) fn has(&self, id: LinkId) -> bool {
-        (id.0 as usize) < self.links.len()
+        match id.as_radio() {
+            None => (id.0 as usize) < self.links.len(),
+            Some(radio) => (radio as usize) < self.radios.len(),
+        }
     }
 
-    pub(crate) fn link(&self, id: LinkId) -> &Link<P> {
-        &self.links[id.0 as usize].inner
+    pub(crate) fn stats(&self, id: LinkId) -> LinkStats {
+        let Some(radio) = id.as_radio() else {
+            return self.links[id.0 as usize].inner.stats(self.now);
+        };
+        let (channel, radio) = self.radios[radio as usize];
+        self.channel(channel).stats(self.now, radio)
+    }
+
+    pub(crate) fn add_channel(&mut self) -> ChannelId {
+        let id = ChannelId(index(self.channels.len()));
+        let slot = self.add_slot(Actor::Channel(id));
+        self.channels.push(ChannelEntry { slot, inner: Channel::new() });
+        id
+    }
+
+    /// Makes a channel's link one of the world's.
+    pub(crate) fn add_radio(&mut self, channel: ChannelId, radio: u32) -> LinkId {
+        self.radios.push((channel, radio));
+        LinkId::radio(index(self.radios.len() - 1))
+    }
+
+    pub(crate) fn channel(&self, id: ChannelId) -> &Channel<P> {
+        &self.channels[id.0 as usize].inner
+    }
+
+    pub(crate) fn channel_mut(&mut self, id: ChannelId) -> &mut Channel<P> {
+        &mut self.channels[id.0 as usize].inner
     }
 
     /// Puts a packet on the first link of `route`.
@@ -76,6 +118,7 @@ impl<P: Clone> Network<P> {
         packet.step = self.routes.start(route);
         match self.routes.step(packet.step) {
             Step::Link(first) => self.offer(first, packet),
+            Step::Radio(first) => self.offer_radio(first, packet),
             Step::End(_) => unreachable!("a route has at least one link"),
         }
     }
@@ -108,17 +151,48 @@ impl<P: Clone> Network<P> {
         admission
     }
 
+    /// Puts a packet on the next link of its route, which is a radio link.
+    pub(crate) fn forward_radio(&mut self, next: u32, mut packet: Packet<P>) {
+        packet.step += 1;
+        self.offer_radio(next, packet);
+    }
+
+    fn offer_radio(&mut self, radio: u32, packet: Packet<P>) -> Admission {
+        let (channel, radio) = self.radios[radio as usize];
+        let now = self.now;
+        let admission = self.channel_mut(channel).offer(now, radio, packet);
+        self.schedule_channel(channel);
+        admission
+    }
+
+    /// Does the one thing that is due on a channel; returns the packet that arrives by it, if any.
+    pub(crate) fn take_from_channel(&mut self, id: ChannelId) -> Option<Packet<P>> {
+        let now = self.now;
+        let arrived = self.channel_mut(id).take(now);
+        self.schedule_channel(id);
+        arrived
+    }
+
+    fn schedule_channel(&mut self, id: ChannelId) {
+        let ChannelEntry { slot, inner } = &self.channels[id.0 as usize];
+        match inner.next_wake() {
+            Some(time) => self.events.set(*slot, time),
+            None => self.events.clear(*slot),
+        }
+    }
+
     #[inline]
     fn schedule(&mut self, id: LinkId) {
         let link = &mut self.links[id.0 as usize];
-        let next = link.inner.next_wake();
+        let next = link.inner.next_event();
         if next == link.scheduled {
             return;
         }
         link.scheduled = next;
-        match next {
-            Some(time) => self.events.set(link.slot, time),
-            None => self.events.clear(link.slot),
+        if next < Time::FAR_FUTURE {
+            self.events.set(link.slot, next);
+        } else {
+            self.events.clear(link.slot);
         }
     }
 }

@@ -3,9 +3,24 @@
 use crate::cross::CrossId;
 use crate::host::{HostId, Port};
 
-/// A link of a world, in order of addition.
+/// A link of a world, in order of addition; radio links are numbered by themselves.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct LinkId(pub u32);
+
+impl LinkId {
+    /// Set in the numbers of radio links, so that a plain link is known without a look-up.
+    const RADIO: u32 = 1 << 31;
+
+    /// The radio link at this position among all of them.
+    pub(crate) const fn radio(position: u32) -> Self {
+        Self(position | Self::RADIO)
+    }
+
+    /// Its position among the radio links, if it is one.
+    pub(crate) const fn as_radio(self) -> Option<u32> {
+        if self.0 & Self::RADIO == 0 { None } else { Some(self.0 & !Self::RADIO) }
+    }
+}
 
 /// A route of a world, in order of addition.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -27,6 +42,8 @@ pub(crate) enum End {
 pub(crate) enum Step {
     /// Cross this link.
     Link(LinkId),
+    /// Cross the radio link at this position among all of them.
+    Radio(u32),
     /// Be there.
     End(End),
 }
@@ -50,7 +67,10 @@ impl Routes {
         let id = RouteId(u32::try_from(self.starts.len()).expect("fewer than 2^32 routes"));
         let start = u32::try_from(self.steps.len()).expect("fewer than 2^32 steps");
         self.starts.push(start);
-        self.steps.extend(links.iter().map(|link| Step::Link(*link)));
+        self.steps.extend(links.iter().map(|link| match link.as_radio() {
+            None => Step::Link(*link),
+            Some(radio) => Step::Radio(radio),
+        }));
         self.steps.push(Step::End(end));
         id
     }
@@ -71,6 +91,7 @@ impl Routes {
     pub(crate) fn links(&self, route: RouteId) -> impl Iterator<Item = LinkId> + '_ {
         self.steps[self.start(route) as usize..].iter().map_while(|step| match step {
             Step::Link(link) => Some(*link),
+            Step::Radio(radio) => Some(LinkId::radio(*radio)),
             Step::End(_) => None,
         })
     }

@@ -10,6 +10,7 @@ use crate::link::{Admission, ConfigError, Link, LinkConfig, LinkStats};
 use crate::network::{Actor, Network, index};
 use crate::packet::Packet;
 use crate::route::{End, LinkId, RouteId, Step};
+use crate::wifi::ChannelId;
 
 /// Something with a slot in the event queue.
 #[derive(Clone, Debug)]
@@ -18,13 +19,23 @@ struct Slotted<T> {
     inner: T,
 }
 
+/// When the event queue will wake a host. Kept apart from the hosts, side by side: it is looked at
+/// after every event, and hosts are large.
+#[derive(Clone, Copy, Debug)]
+struct Alarm {
+    slot: u32,
+    /// [`Time::FAR_FUTURE`] if never.
+    at: Time,
+}
+
 /// A network and its hosts. `H` is one type, so that calls are static; a driver with several kinds of host uses an enum.
 #[derive(Clone, Debug)]
 pub struct World<P, H> {
-    seed: Seed,
+    pub(crate) seed: Seed,
     names: BTreeSet<String>,
-    network: Network<P>,
-    hosts: Vec<Slotted<H>>,
+    pub(crate) network: Network<P>,
+    hosts: Vec<H>,
+    alarms: Vec<Alarm>,
     cross: Vec<Slotted<Source>>,
     tags: Option<Tags<P>>,
     handled: u64,
@@ -39,6 +50,7 @@ impl<P: Clone, H: Host<P>> World<P, H> {
             names: BTreeSet::new(),
             network: Network::new(),
             hosts: Vec::new(),
+            alarms: Vec::new(),
             cross: Vec::new(),
             tags: None,
             handled: 0,
@@ -49,7 +61,8 @@ impl<P: Clone, H: Host<P>> World<P, H> {
     pub fn add_host(&mut self, host: H) -> HostId {
         let id = HostId(index(self.hosts.len()));
         let slot = self.network.add_slot(Actor::Host(id));
-        self.hosts.push(Slotted { slot, inner: host });
+        self.hosts.push(host);
+        self.alarms.push(Alarm { slot, at: Time::FAR_FUTURE });
         self.schedule_host(id);
         id
     }
@@ -114,7 +127,7 @@ impl<P: Clone, H: Host<P>> World<P, H> {
         self.network.routes.add(links, end)
     }
 
-    fn claim(&mut self, kind: &str, name: &str) -> String {
+    pub(crate) fn claim(&mut self, kind: &str, name: &str) -> String {
         let full = format!("{kind}/{name}");
         assert!(
             self.names.insert(full.clone()),
@@ -128,7 +141,8 @@ impl<P: Clone, H: Host<P>> World<P, H> {
         self.network.now
     }
 
-    /// Events handled: arrivals at the end of a link, wakings of hosts and of cross traffic.
+    /// Events handled: arrivals at the end of a link, beginnings and ends of transmissions on a channel, wakings of hosts
+    /// and of cross traffic.
     pub fn events(&self) -> u64 {
         self.handled
     }
@@ -143,7 +157,7 @@ impl<P: Clone, H: Host<P>> World<P, H> {
     /// # Panics
     /// If it is not in the world.
     pub fn host(&self, id: HostId) -> &H {
-        &self.hosts[id.0 as usize].inner
+        &self.hosts[id.0 as usize]
     }
 
     /// A host, to do application calls on; [`Self::poke`] it afterwards.
@@ -151,7 +165,7 @@ impl<P: Clone, H: Host<P>> World<P, H> {
     /// # Panics
     /// If it is not in the world.
     pub fn host_mut(&mut self, id: HostId) -> &mut H {
-        &mut self.hosts[id.0 as usize].inner
+        &mut self.hosts[id.0 as usize]
     }
 
     /// Wakes a host at the present, due or not, so that it can send what application calls made it want to send.
@@ -160,7 +174,7 @@ impl<P: Clone, H: Host<P>> World<P, H> {
     /// If it is not in the world.
     pub fn poke(&mut self, id: HostId) {
         let now = self.network.now;
-        self.hosts[id.0 as usize].inner.wake(now, &mut Outbox::onto(&mut self.network));
+        self.hosts[id.0 as usize].wake(now, &mut Outbox::onto(&mut self.network));
         self.schedule_host(id);
     }
 
@@ -169,7 +183,7 @@ impl<P: Clone, H: Host<P>> World<P, H> {
     /// # Panics
     /// If it is not in the world.
     pub fn link_stats(&self, id: LinkId) -> LinkStats {
-        self.network.link(id).stats(self.network.now)
+        self.network.stats(id)
     }
 
     /// What a source of cross traffic and its receiver have counted until the present.
@@ -218,8 +232,9 @@ impl<P: Clone, H: Host<P>> World<P, H> {
             debug_assert!(time >= self.network.now, "time went back");
             let happened = match self.network.actors[slot as usize] {
                 Actor::Link(id) => self.wake_link(id, time),
-                Actor::Host(id) => self.wake_host(id, slot, time),
+                Actor::Host(id) => self.wake_host(id, time),
                 Actor::Cross(id) => self.wake_cross(id, time),
+                Actor::Channel(id) => self.wake_channel(id, time),
             };
             if happened {
                 self.handled += 1;
@@ -235,6 +250,20 @@ impl<P: Clone, H: Host<P>> World<P, H> {
         if let Some(packet) = self.network.take(id) {
             match self.network.after(&packet) {
                 Step::Link(next) => self.network.forward(next, packet),
+                Step::Radio(next) => self.network.forward_radio(next, packet),
+                Step::End(end) => self.arrive(end, packet),
+            }
+        }
+        true
+    }
+
+    /// Lets a transmission on a channel begin or end.
+    fn wake_channel(&mut self, id: ChannelId, time: Time) -> bool {
+        self.network.now = time;
+        if let Some(packet) = self.network.take_from_channel(id) {
+            match self.network.after(&packet) {
+                Step::Link(next) => self.network.forward(next, packet),
+                Step::Radio(next) => self.network.forward_radio(next, packet),
                 Step::End(end) => self.arrive(end, packet),
             }
         }
@@ -247,7 +276,7 @@ impl<P: Clone, H: Host<P>> World<P, H> {
         match end {
             End::Host(id, port) => {
                 let out = &mut Outbox::onto(&mut self.network);
-                self.hosts[id.0 as usize].inner.receive(now, port, packet, out);
+                self.hosts[id.0 as usize].receive(now, port, packet, out);
                 self.schedule_host(id);
             }
             End::CrossData(id) | End::CrossAck(id) => self.arrive_at_cross(id, end, &packet),
@@ -256,22 +285,26 @@ impl<P: Clone, H: Host<P>> World<P, H> {
 
     /// Wakes a host if it is still due: its deadline may have moved since it was scheduled.
     #[inline]
-    fn wake_host(&mut self, id: HostId, slot: u32, time: Time) -> bool {
-        let host = &mut self.hosts[id.0 as usize].inner;
+    fn wake_host(&mut self, id: HostId, time: Time) -> bool {
+        let host = &mut self.hosts[id.0 as usize];
+        let alarm = &mut self.alarms[id.0 as usize];
         match host.next_wake() {
             Some(due) if due <= time => {
                 self.network.now = time;
-                self.network.events.clear(slot);
+                self.network.events.clear(alarm.slot);
+                alarm.at = Time::FAR_FUTURE;
                 host.wake(time, &mut Outbox::onto(&mut self.network));
                 self.schedule_host(id);
                 true
             }
             Some(later) => {
-                self.network.events.set(slot, later);
+                self.network.events.set(alarm.slot, later);
+                alarm.at = later;
                 false
             }
             None => {
-                self.network.events.clear(slot);
+                self.network.events.clear(alarm.slot);
+                alarm.at = Time::FAR_FUTURE;
                 false
             }
         }
@@ -280,11 +313,12 @@ impl<P: Clone, H: Host<P>> World<P, H> {
     /// A deadline that moved later is left where it is: the queue asks again when it comes up.
     #[inline]
     fn schedule_host(&mut self, id: HostId) {
-        let Slotted { slot, inner } = &self.hosts[id.0 as usize];
-        let Some(due) = inner.next_wake() else { return };
+        let Some(due) = self.hosts[id.0 as usize].next_wake() else { return };
         let due = due.max(self.network.now);
-        if self.network.events.pending(*slot).is_none_or(|pending| due < pending) {
-            self.network.events.set(*slot, due);
+        let alarm = &mut self.alarms[id.0 as usize];
+        if due < alarm.at {
+            alarm.at = due;
+            self.network.events.set(alarm.slot, due);
         }
     }
 

@@ -12,6 +12,8 @@ mod scenario;
 mod sweep;
 mod table;
 mod throughput;
+mod tune;
+mod wifi;
 
 /// The module `ropewalk._ropewalk`.
 #[pyo3::pymodule]
@@ -35,6 +37,11 @@ mod _ropewalk {
     use crate::table::Table;
     #[pymodule_export]
     use crate::throughput::{loss_free, markov, markov_table, mathis, pftk, renewal};
+    #[pymodule_export]
+    use crate::wifi::bianchi;
+
+    #[pymodule_export]
+    use crate::tune::tune;
 
     /// Version of the package.
     #[pymodule_export]

@@ -117,9 +117,8 @@ impl Scenario {
     }
 }
 
-/// The names of the schedulers that can be used.
+/// The names of the schedulers.
 #[pyfunction]
 pub(crate) fn scheduler_names() -> Vec<&'static str> {
-    let available = SchedulerName::CHOICES.iter().filter(|choice| choice.available);
-    available.map(|choice| choice.name).collect()
+    SchedulerName::CHOICES.iter().map(|choice| choice.name).collect()
 }

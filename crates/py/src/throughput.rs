@@ -42,7 +42,7 @@ fn loss_model(name: &str) -> PyResult<LossModel> {
 }
 
 /// Answers of several figures each into one buffer per figure.
-fn scatter<const N: usize>(
+pub(crate) fn scatter<const N: usize>(
     py: Python<'_>,
     answers: &[[f64; N]],
     out: &[PyBuffer<f64>; N],

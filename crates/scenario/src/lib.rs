@@ -39,10 +39,11 @@ pub use quantity::{duration_text, rate_text, size_text};
 pub use reference::reference_markdown;
 pub use schema::json_schema;
 pub use types::{
-    Application, Capacity, Choice, Congestion, Cross, CrossKind, CwndUpdate, Discipline,
+    Application, Capacity, Choice, Congestion, Cross, CrossKind, CwndUpdate, Discipline, End,
     ForwardDelay, InitialSsthresh, InitialWindow, Jitter, JitterShape, Limit, Link, LinkSide, Loss,
-    Named, OtiasForm, Outage, Path, Preset, Protocol, Queue, Quota, Record, Recovery, Reinjection,
-    Reorder, Reordering, Retransmission, SackCount, Scenario, ScheduleWindows, SchedulerName,
-    SchedulerOptions, SctpOptions, Side, Step, SubflowAck, Target, TcpOptions, Trace, Transfer,
-    Weights, WhenBlocked, WindowManager, WindowUnit, World,
+    Named, OtiasForm, Outage, Path, Preamble, Preset, Protocol, Queue, Quota, Radio, Record,
+    Recovery, Reinjection, Reorder, Reordering, Retransmission, SackCount, Scenario,
+    ScheduleWindows, SchedulerName, SchedulerOptions, SctpOptions, Side, Station, Step, SubflowAck,
+    Target, TcpOptions, Trace, Transfer, Weights, WhenBlocked, Wifi, WifiStandard, WindowManager,
+    WindowRounding, WindowUnit, World,
 };

@@ -1,6 +1,8 @@
 //! The canonical text of a scenario: every value spelled out, so that results can carry it and
 //! later defaults do not change its meaning.
 
+mod wifi;
+
 use std::fmt::{Display, Write};
 
 use ropewalk_base::{Duration, Rate, Time};
@@ -33,6 +35,9 @@ impl Scenario {
         }
         for each in &self.cross {
             cross(&mut out, each, self);
+        }
+        for each in &self.stations {
+            wifi::station(&mut out, each);
         }
         out.section("[world]");
         out.plain("associations", self.world.associations);
@@ -177,6 +182,7 @@ fn scheduler(out: &mut Out, s: &SchedulerOptions) {
     out.number("ecf_beta", s.ecf_beta);
     out.number("stms_gain", s.stms_gain);
     out.text("linux_burst", size_text(s.linux_burst));
+    out.opt_text("latency_budget", s.latency_budget.map(duration_text));
 }
 
 fn sctp(out: &mut Out, s: &SctpOptions) {
@@ -188,6 +194,7 @@ fn sctp(out: &mut Out, s: &SctpOptions) {
     out.opt_text("initial_window", s.initial_window.map(initial_window));
     out.opt_text("initial_ssthresh", s.initial_ssthresh.map(initial_ssthresh));
     out.opt_packets("min_ssthresh", s.min_ssthresh);
+    out.opt_text("window_rounding", s.window_rounding);
     out.opt_packets("byte_counting_limit", s.byte_counting_limit);
     out.opt_plain("cwnd_growth_when_full_only", s.cwnd_growth_when_full_only);
     out.opt_packets("max_burst", s.max_burst);
@@ -254,6 +261,7 @@ fn path(out: &mut Out, p: &Path, links: &[Link]) {
     out.number("delay_error", p.delay_error);
     out.plain("via", bracketed(p.via.iter().map(|at| quoted(&links[*at].name))));
     out.text("mtu", size_text(p.mtu.into()));
+    out.opt_plain("wifi", p.wifi.map(wifi::wifi));
 }
 
 fn link(out: &mut Out, l: &Link) {

@@ -320,13 +320,54 @@ const TOGETHER: &[Wrong] = &[
     ),
 ];
 
-const TABLES: [(&str, &[Wrong]); 6] = [
+const WIFI: &[Wrong] = &[
+    (
+        "[[path]]\nwifi = { rate = \"50 Mbit/s\" }\n",
+        2,
+        OutOfRange,
+        "valid: `6 Mbit/s`, `9 Mbit/s`, `12 Mbit/s`",
+    ),
+    (
+        "[[path]]\nwifi = { standard = \"802.11b\", rate = \"54 Mbit/s\" }\n",
+        2,
+        OutOfRange,
+        "`5.5 Mbit/s` or `11 Mbit/s`",
+    ),
+    (
+        "[[path]]\nwifi = { standard = \"802.11b\", rate = \"1 Mbit/s\", preamble = \"short\" }\n",
+        2,
+        OutOfRange,
+        "802.11b with the short preamble",
+    ),
+    ("[[path]]\nwifi = { standard = \"802.11n\" }\n", 2, UnknownName, "`802.11g`"),
+    ("[[path]]\nwifi = { preamble = \"short\" }\n", 2, UnknownKey, "no key `preamble`"),
+    ("[[path]]\nwifi = { frame_error = 2 }\n", 2, OutOfRange, "outside of 0 to 1"),
+    ("[[path]]\nwifi = { queue = \"2 BDP\" }\n", 2, WrongUnit, "packets"),
+    ("[[path]]\nwifi = { end = \"middle\" }\n", 2, UnknownName, "`sender` or `receiver`"),
+    (
+        "[transfer]\npacket = \"9000 B\"\n[[path]]\nwifi = {}\n",
+        4,
+        Conflict,
+        "do not fit into a frame",
+    ),
+    ("[[path]]\n[[station]]\npacket = \"3000 B\"\n", 3, OutOfRange, "the largest is 2296 B"),
+    (
+        "[[path]]\n[[station]]\nstart = \"5 s\"\nstop = \"4 s\"\n",
+        4,
+        Conflict,
+        "not later than its start",
+    ),
+    ("[[path]]\n[[station]]\nload = \"fast\"\n", 3, WrongType, "does not begin with a number"),
+];
+
+const TABLES: [(&str, &[Wrong]); 7] = [
     ("keys_and_types", KEYS_AND_TYPES),
     ("recovery", RECOVERY),
     ("units", UNITS),
     ("names", NAMES),
     ("limits", LIMITS),
     ("together", TOGETHER),
+    ("wifi", WIFI),
 ];
 
 fn refused(text: &str) -> ScenarioError {

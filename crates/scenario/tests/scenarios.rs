@@ -4,8 +4,9 @@ use std::path::PathBuf;
 
 use ropewalk_base::{Duration, Rate, Time};
 use ropewalk_scenario::{
-    Application, Capacity, Cross, CrossKind, Discipline, Jitter, JitterShape, Limit, Loss,
-    Override, Protocol, Queue, Reorder, Scenario, SchedulerName, Side, Step, Target,
+    Application, Capacity, Cross, CrossKind, Discipline, End, Jitter, JitterShape, Limit, Loss,
+    Override, Protocol, Queue, Radio, Reorder, Scenario, SchedulerName, Side, Step, Target, Wifi,
+    WifiStandard,
 };
 
 fn ready_scenarios() -> Vec<PathBuf> {
@@ -289,4 +290,22 @@ fn names_of_schedulers_are_read_outside_of_files_too() {
     assert!(ropewalk_scenario::parse_duration("2.5").unwrap_err().contains("`2.5` has no unit"));
     assert!(ropewalk_scenario::parse_rate("2 Mb/s").unwrap_err().contains("Mbit/s"));
     assert!(ropewalk_scenario::parse_size("-1 kB").unwrap_err().contains("negative"));
+}
+
+#[test]
+fn what_is_left_out_of_a_hop_over_the_air_is_a_54_mbit_station_of_the_sender() {
+    let scenario = parse("[[path]]\nwifi = {}\n[[path]]\n[[station]]\n");
+    let hop = scenario.paths[0].wifi.expect("a hop");
+    let radio = Radio {
+        standard: WifiStandard::Dot11g,
+        rate: Rate::from_bps(54_000_000),
+        channel: 1,
+        queue: Limit::Packets(400),
+        frame_error: 0.0,
+    };
+    assert_eq!(hop, Wifi { radio, end: End::Sender });
+    assert_eq!(scenario.paths[1].wifi, None);
+    assert_eq!((scenario.stations[0].radio, scenario.stations[0].load), (radio, None));
+    let changed = parse_with("[[path]]\nwifi = {}\n", &["path[0].wifi.rate=6 Mbit/s"]);
+    assert_eq!(changed.paths[0].wifi.map(|w| w.radio.rate), Some(Rate::from_bps(6_000_000)));
 }

@@ -41,6 +41,7 @@ pub struct Cubic {
     curve: Curve,
     before: Option<Curve>,
     acked_at: Time,
+    fast_convergence: bool,
 }
 
 impl Cubic {
@@ -51,6 +52,7 @@ impl Cubic {
             curve: Curve::default(),
             before: None,
             acked_at: Time::ZERO,
+            fast_convergence: options.fast_convergence,
         }
     }
 
@@ -63,7 +65,8 @@ impl Cubic {
     fn remember(&mut self) {
         self.before = Some(self.curve);
         let at = self.segments();
-        let w_max = if at < self.curve.w_max { at * (1.0 + BETA) / 2.0 } else { at };
+        let makes_room = self.fast_convergence && at < self.curve.w_max;
+        let w_max = if makes_room { at * (1.0 + BETA) / 2.0 } else { at };
         self.curve = Curve { w_max, prior: at, epoch: None };
     }
 
@@ -242,6 +245,38 @@ mod tests {
             }
             let found = path.window() as f64 / UNIT as f64;
             assert!((found / expected - 1.0).abs() < 0.01, "after {second} s: {found}, {expected}");
+        }
+    }
+
+    /// Mean window, segments, of a path that begins with a loss at `start` segments, over 40 losses, one
+    /// of every `period` segments.
+    fn mean_window(start: f64, period: u32, rtt: Duration, fast_convergence: bool) -> f64 {
+        let mut path = path((start * UNIT as f64) as u64 / UNIT);
+        path.fast_convergence = fast_convergence;
+        let mut now = Time::ZERO;
+        for _ in 0..40 {
+            path.on_loss(now);
+            for _ in 0..period {
+                now += Duration::from_nanos(rtt.as_nanos() * UNIT / path.window());
+                path.on_ack(now, &AckSample { srtt: Some(rtt), ..full_ack(&path, UNIT) });
+            }
+        }
+        f64::from(40 * period) / (now.since(Time::ZERO).as_secs_f64() / rtt.as_secs_f64())
+    }
+
+    #[test]
+    fn the_mean_window_is_that_of_the_response_function_and_fast_convergence_costs_a_flow_alone() {
+        let rtt = Duration::from_millis(100);
+        for period in [10_000, 30_000, 100_000] {
+            // 5.1, Equation 5, for 100 ms: 1.054 (rtt / p)^(3/4), (3 + beta) / 4 of the largest.
+            let expected = 1.054 * (0.1 * f64::from(period)).powf(0.75);
+            let start = expected * 4.0 / (3.0 + BETA);
+            let off = mean_window(start, period, rtt, false) / expected - 1.0;
+            assert!(off.abs() < 0.02, "{period}: {off}");
+            // A loss that comes a segment sooner than the last costs 15 % of w_max, and the way back is
+            // a fifth of a percent per loss.
+            let off = mean_window(start, period, rtt, true) / expected - 1.0;
+            assert!((-0.15..=0.0).contains(&off), "{period}, with fast convergence: {off}");
         }
     }
 

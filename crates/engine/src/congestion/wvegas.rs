@@ -130,9 +130,17 @@ impl CongestionControl for WVegas {
         if !delay.round.on_ack(sample) {
             return;
         }
-        let Some((rtt, base)) = delay.end_round() else { return };
-        if matches!(growth, Growth::Avoid(_)) || self.paths[i].in_slow_start() {
-            self.end_round(i, rtt, base);
+        let avoids = matches!(growth, Growth::Avoid(_));
+        match delay.end_round() {
+            Some((rtt, base)) if avoids || self.paths[i].in_slow_start() => {
+                self.end_round(i, rtt, base);
+            }
+            // Too small to measure by: as TCP, or it would stay so for ever.
+            None if avoids => {
+                let path = &mut self.paths[i];
+                path.grow(path.unit());
+            }
+            _ => {}
         }
     }
 
@@ -218,6 +226,16 @@ mod tests {
         let found = queued(&control, 0, 1000.0, 0.1);
         // A step of one up, and a part of one, before the round that sees it.
         assert!((1.0..=TOTAL_ALPHA + 2.0).contains(&found), "{found} packets queued");
+    }
+
+    #[test]
+    fn a_window_too_small_to_measure_by_grows() {
+        let mut control = WVegas::new(CongestionOptions::tcp(UNIT), 2);
+        drive(&mut control, &[1000.0, 1000.0], 0.1, 30);
+        (0..4).for_each(|_| control.on_loss(PathId(1), Time::ZERO));
+        control.limit(PathId(1), 2 * UNIT);
+        drive(&mut control, &[1000.0, 1000.0], 0.1, 40);
+        assert!(control.window(PathId(1)) > 10 * UNIT, "{}", control.window(PathId(1)));
     }
 
     #[test]

@@ -91,6 +91,13 @@ mod tests {
     }
 
     #[test]
+    fn cost_does_not_count() {
+        let mut paths = equal_rates();
+        paths[1].cost = 7;
+        assert_eq!(shares(&mut Bas::new(false), &mut paths, 10), [5, 5]);
+    }
+
+    #[test]
     fn a_lost_chunk_does_not_wait() {
         let mut paths = equal_rates();
         paths[0].in_flight = 10 * CHUNK;

@@ -118,6 +118,8 @@ pub enum Reason {
     QueuedElsewhere,
     /// It would hold the part of the peer's window that a faster path needs meanwhile.
     WouldBlock,
+    /// A second copy, in case the first is lost or its path is not what it was.
+    Hedged,
     /// Told by a custom scheduler.
     Custom,
 }

@@ -55,6 +55,7 @@ pub(super) fn view(paths: &[PathView]) -> View<'_> {
         window_room: 1000 * CHUNK,
         receive_buffer: 1000 * CHUNK,
         acknowledged_chunks: 0,
+        closing: false,
         chunk_bytes: CHUNK,
         epoch: 0,
         paths,
@@ -286,6 +287,7 @@ impl<S: Schedule> Run<'_, S> {
                 sendable: self.queue.partition_point(|seq| *seq < span_end) as u64,
                 receive_buffer: self.transfer.buffer * CHUNK,
                 acknowledged_chunks: self.cumulative,
+                closing: false,
                 epoch: self.epoch,
                 ..view(&paths)
             };

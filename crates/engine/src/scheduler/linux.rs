@@ -39,7 +39,7 @@ pub struct Linux {
 impl Linux {
     /// With bursts of so many bytes; at least a chunk goes each time.
     pub fn new(burst: u64) -> Self {
-        Self { burst, queues: Queues::default(), paces: Vec::new(), current: None }
+        Self { burst, queues: Queues::without_standbys(), paces: Vec::new(), current: None }
     }
 }
 

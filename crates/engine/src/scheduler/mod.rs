@@ -36,6 +36,7 @@ mod delay_plan;
 mod ecf;
 #[cfg(test)]
 mod kit;
+mod lay;
 mod linux;
 mod min_rtt;
 mod names;
@@ -65,6 +66,7 @@ pub use daps_lcm::DapsLcm;
 pub use decision::{Action, Decision, PathSet, Reason};
 pub use delay_plan::{Capacity, PlanOptions, Windows};
 pub use ecf::Ecf;
+pub use lay::{Lay, LayOptions};
 pub use linux::Linux;
 pub use min_rtt::MinRtt;
 pub(crate) use names::edits;
@@ -148,6 +150,8 @@ pub enum Scheduler {
     Stms(Stms),
     /// Shortest queue in time, Linux MPTCP since 5.x.
     Linux(Linux),
+    /// Laid so that chunks meet: ours.
+    Lay(Lay),
     /// A guest.
     Custom(Box<dyn CustomScheduler>),
 }
@@ -191,6 +195,7 @@ impl Schedule for Scheduler {
             Self::Ecf(s) => s.decide(view),
             Self::Stms(s) => s.decide(view),
             Self::Linux(s) => s.decide(view),
+            Self::Lay(s) => s.decide(view),
             Self::Custom(s) => s.decide(view),
         }
     }
@@ -214,6 +219,7 @@ impl Schedule for Scheduler {
             Self::Ecf(s) => s.on_sent(sent),
             Self::Stms(s) => s.on_sent(sent),
             Self::Linux(s) => s.on_sent(sent),
+            Self::Lay(s) => s.on_sent(sent),
             Self::Custom(s) => s.on_sent(sent),
         }
     }

@@ -3,9 +3,9 @@
 use core::fmt;
 
 use super::{
-    Backup, Bas, Blest, BlestOptions, Daps, DapsLcm, DapsOptions, Ecf, Linux, MinRtt, Ods, Otias,
-    OtiasForm, Quota, ReceptionIndex, Redundant, RoundRobin, Scheduler, Stms, StmsOptions, Sttf,
-    WeightSource, Weighted, ecf, linux,
+    Backup, Bas, Blest, BlestOptions, Daps, DapsLcm, DapsOptions, Ecf, Lay, LayOptions, Linux,
+    MinRtt, Ods, Otias, OtiasForm, Quota, ReceptionIndex, Redundant, RoundRobin, Scheduler, Stms,
+    StmsOptions, Sttf, WeightSource, Weighted, ecf, linux,
 };
 
 /// What the built-in schedulers can be told. Each one reads its own fields only.
@@ -32,6 +32,8 @@ pub struct SchedulerOptions {
     pub stms: StmsOptions,
     /// `linux`: bytes that stay together on one path. Default 65 428, the kernel's.
     pub linux_burst: u64,
+    /// `lay`.
+    pub lay: LayOptions,
 }
 
 impl Default for SchedulerOptions {
@@ -47,13 +49,15 @@ impl Default for SchedulerOptions {
             ecf_beta: ecf::BETA,
             stms: StmsOptions::default(),
             linux_burst: linux::BURST,
+            lay: LayOptions::default(),
         }
     }
 }
 
 impl Scheduler {
     /// The names of the built-in schedulers.
-    pub const NAMES: [&'static str; 16] = [
+    pub const NAMES: [&'static str; 17] = [
+        "lay",
         "round-robin",
         "weighted",
         "min-rtt",
@@ -78,6 +82,7 @@ impl Scheduler {
     /// If there is none; the error names those that exist, and the nearest.
     pub fn from_name(name: &str, options: &SchedulerOptions) -> Result<Self, UnknownScheduler> {
         Ok(match name {
+            "lay" => Self::Lay(Lay::new(options.lay)),
             "round-robin" => Self::RoundRobin(RoundRobin::new(options.quota)),
             "weighted" => Self::Weighted(Weighted::new(options.weights)),
             "min-rtt" => Self::MinRtt(MinRtt),
@@ -101,6 +106,7 @@ impl Scheduler {
     /// The name it was made by; that of the guest for a custom one.
     pub fn name(&self) -> &str {
         match self {
+            Self::Lay(_) => "lay",
             Self::RoundRobin(_) => "round-robin",
             Self::Weighted(_) => "weighted",
             Self::MinRtt(_) => "min-rtt",

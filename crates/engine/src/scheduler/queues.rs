@@ -16,7 +16,7 @@ use std::collections::VecDeque;
 use ropewalk_base::{Duration, PathId};
 
 use super::daps::oldest_first;
-use super::waiting::{active, belongs_to_others};
+use super::waiting::{belongs_to_others, counts, least_cost};
 use super::{Decision, PathSet, PathView, Reason, SentReport, View};
 
 /// A decision that awaits its report.
@@ -39,9 +39,22 @@ pub(super) struct Queues {
     /// Whether the last decision was for new data, and what it took from the lists.
     asked: bool,
     chosen: Option<Chosen>,
+    /// Whether paths that cost more than the cheapest usable one are left alone.
+    spare_standbys: bool,
 }
 
 impl Queues {
+    /// Lists that leave standbys alone, as Linux does.
+    pub fn without_standbys() -> Self {
+        Self { spare_standbys: true, ..Self::default() }
+    }
+
+    /// The paths that are counted on.
+    fn members<'a>(&self, view: &'a View<'_>) -> impl Iterator<Item = &'a PathView> + use<'a> {
+        let cost = if self.spare_standbys { least_cost(view) } else { None };
+        view.paths.iter().filter(move |p| counts(p) && cost.is_none_or(|cost| p.cost == cost))
+    }
+
     /// Chunks queued on a path.
     pub fn queued(&self, path: PathId) -> u64 {
         self.lanes.get(path.index()).map_or(0, |lane| lane.len() as u64)
@@ -65,7 +78,8 @@ impl Queues {
             let load = || self.load(view, a).cmp(&self.load(view, b));
             score(a).total_cmp(&score(b)).then_with(load)
         };
-        active(view).filter(allowed).min_by(order).or_else(|| active(view).min_by(order))
+        let first = self.members(view).filter(allowed).min_by(order);
+        first.or_else(|| self.members(view).min_by(order))
     }
 
     /// Queues what may be sent by now, each chunk on the path that `place` names, until that names
@@ -121,7 +135,7 @@ impl Queues {
     }
 
     fn begin(&mut self, view: &View<'_>) {
-        let members = active(view).fold(PathSet::EMPTY, |set, p| set.with(p.id));
+        let members = self.members(view).fold(PathSet::EMPTY, |set, p| set.with(p.id));
         if self.made_for != Some((members, view.epoch)) {
             self.clear();
             self.made_for = Some((members, view.epoch));
@@ -163,7 +177,7 @@ impl Queues {
                 return;
             }
             let allowed = |p: &&PathView| p.id != path.id && p.earliest_position <= position;
-            let Some(heir) = active(view).filter(allowed).min_by_key(near) else { return };
+            let Some(heir) = self.members(view).filter(allowed).min_by_key(near) else { return };
             self.lanes[path.id.index()].pop_front();
             let index = heir.id.index();
             if self.lanes.len() <= index {

@@ -89,6 +89,18 @@ impl PathView {
         self.usable && self.in_flight < self.window && self.burst_room > 0
     }
 
+    /// What the path would carry if the peer's window allowed, bytes per nanosecond: what it was seen
+    /// to deliver, or what its window gives where it was never seen full. 0 before a round trip is
+    /// known.
+    pub fn potential_rate(&self) -> f64 {
+        let Some(srtt) = self.srtt else { return 0.0 };
+        let by_window = self.cwnd as f64 / srtt.as_nanos().max(1) as f64;
+        let Some(rate) = self.rate else { return by_window };
+        let seen = rate.as_bps() as f64 / 8e9;
+        // Queueing shows that what was seen is all there is.
+        if self.queueing > srtt / 9 { seen } else { seen.max(by_window) }
+    }
+
     /// Bytes of window that are free.
     #[inline]
     pub fn room(&self) -> u64 {
@@ -117,6 +129,8 @@ pub struct View<'a> {
     /// Chunks at the beginning of the stream that the peer holds without a gap: the number of the
     /// first chunk that it is not known to have. Numbered as in [`SentReport`](super::SentReport).
     pub acknowledged_chunks: u64,
+    /// The application has said that nothing follows what is queued.
+    pub closing: bool,
     /// Size of a full chunk, bytes.
     pub chunk_bytes: u64,
     /// Counts losses, failures and whatever else makes an old plan worthless.

@@ -15,10 +15,15 @@ pub(super) fn counts(path: &PathView) -> bool {
     path.usable && path.window > 0
 }
 
+/// What the cheapest path costs that can be counted on.
+pub(super) fn least_cost(view: &View<'_>) -> Option<u32> {
+    view.paths.iter().filter(|p| counts(p)).map(|p| p.cost).min()
+}
+
 /// The paths that can be counted on, standbys left out while a cheaper path is usable: what Linux
 /// does with its backup flag.
 pub(super) fn active<'a>(view: &'a View<'_>) -> impl Iterator<Item = &'a PathView> {
-    let cost = view.paths.iter().filter(|p| counts(p)).map(|p| p.cost).min();
+    let cost = least_cost(view);
     view.paths.iter().filter(move |p| counts(p) && Some(p.cost) == cost)
 }
 

@@ -3,7 +3,9 @@
 use ropewalk_base::Duration;
 
 use super::preset::Preset;
-use crate::congestion::{Congestion, CongestionFlavour, CongestionOptions, UnknownCongestion};
+use crate::congestion::{
+    Congestion, CongestionFlavour, CongestionOptions, UnknownCongestion, WindowRounding,
+};
 pub use crate::path::PathConfig;
 use crate::path::{FailureLimits, RtoLimits};
 use crate::recovery::LossDetection;
@@ -124,6 +126,8 @@ pub struct Config {
     /// The credit towards the next growth in congestion avoidance never exceeds a window
     /// (RFC 9260, 7.2.2; RFC 4960 lets it pile up while the window is not full).
     pub partial_bytes_capped: bool,
+    /// Whether congestion windows are cut to whole chunks, as throughput models count.
+    pub window_rounding: WindowRounding,
     /// Where forward delays come from.
     pub delay_source: DelaySource,
     /// What helps the scheduler while the receive window is shut; default nothing.
@@ -181,7 +185,9 @@ impl Config {
             growth_when_full_only: self.growth_when_full_only,
             idle_decay: self.idle_decay,
             partial_bytes_capped: self.partial_bytes_capped,
+            rounding: self.window_rounding,
             flavour: self.congestion_flavour,
+            fast_convergence: true,
         };
         let made = Congestion::from_name(self.congestion, &options, self.paths.len());
         made.expect("names are checked where they are set")

@@ -3,7 +3,7 @@
 use ropewalk_base::Duration;
 
 use super::config::{CmtOptions, Config, CwndUpdate, PathConfig, SackOptions, WindowUnit};
-use crate::congestion::CongestionFlavour;
+use crate::congestion::{CongestionFlavour, WindowRounding};
 use crate::path::{FailureLimits, RtoLimits};
 use crate::recovery::LossDetection;
 use crate::scheduler::{DelaySource, Helpers, RetransmissionPolicy};
@@ -75,6 +75,7 @@ impl Preset {
             growth_when_full_only: true,
             idle_decay: true,
             partial_bytes_capped: true,
+            window_rounding: WindowRounding::Bytes,
             delay_source: DelaySource::HalfRtt,
             helpers: Helpers::default(),
             guard: true,

@@ -253,7 +253,7 @@ impl Estimate {
         if !path.usable {
             return None;
         }
-        let rate = potential_rate(path);
+        let rate = path.potential_rate();
         let nanos = |d: Duration| d.as_nanos() as f64;
         let round_trip = nanos(path.srtt?);
         let pipe_time = nanos(path.srtt?.saturating_sub(path.queueing)).max(1.0);
@@ -272,17 +272,6 @@ impl Estimate {
             loss: path.loss,
         })
     }
-}
-
-/// What a path would carry if the peer's window allowed, bytes per nanosecond: what it was seen to
-/// deliver, or what its window gives where it was never seen full.
-fn potential_rate(path: &PathView) -> f64 {
-    let Some(srtt) = path.srtt else { return 0.0 };
-    let by_window = path.cwnd as f64 / srtt.as_nanos().max(1) as f64;
-    let Some(rate) = path.rate else { return by_window };
-    let seen = rate.as_bps() as f64 / 8e9;
-    // Queueing shows that what was seen is all there is.
-    if path.queueing > srtt / 9 { seen } else { seen.max(by_window) }
 }
 
 /// The queueing that is our own doing while rule 1 holds, with two chunks to spare: more than that,

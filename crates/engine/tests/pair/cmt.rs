@@ -4,7 +4,7 @@
 use ropewalk_base::Serial32;
 use ropewalk_engine::Payload;
 use ropewalk_engine::recovery::LossDetection;
-use ropewalk_engine::scheduler::RetransmissionPolicy;
+use ropewalk_engine::scheduler::{RetransmissionPolicy, Scheduler};
 use ropewalk_engine::sctp::{Chunk, Config, CwndUpdate, GapBlock, GapList, Packet, Sack};
 
 use crate::driver::{FULL, Fate, LEFT, Pair, RIGHT, config, ms};
@@ -27,7 +27,7 @@ fn ample(paths: usize) -> Config {
 
 #[test]
 fn unequal_paths_without_loss_see_no_fast_retransmit() {
-    for name in ["round-robin", "min-rtt", "daps", "daps-lcm", "weighted", "backup", "redundant"] {
+    for name in Scheduler::NAMES {
         let one = || crate::driver::scheduler(name);
         let mut pair = Pair::with(&ample(2), &ample(2), &[10, 100], [one(), one()]);
         pair.connect();

@@ -29,6 +29,7 @@ pub const fn word(reason: Reason) -> &'static str {
         Reason::AcrossTheGap => "across-the-gap",
         Reason::QueuedElsewhere => "queued-elsewhere",
         Reason::WouldBlock => "would-block",
+        Reason::Hedged => "hedged",
         Reason::Custom => "custom",
     }
 }
@@ -71,6 +72,7 @@ pub const fn meaning(reason: Reason) -> &'static str {
             "full paths deliver what may be sent now sooner, or were given it before"
         }
         Reason::WouldBlock => "it would hold window that a faster path needs meanwhile",
+        Reason::Hedged => "a second copy goes along, in case the first does not arrive",
         Reason::Custom => "the custom scheduler says so",
     }
 }
@@ -127,7 +129,7 @@ fn path_known(name: &str, path: &PathSnapshot) -> String {
 
 /// Every reason, for tests: a new one breaks the matches above first.
 #[cfg(test)]
-pub const ALL: [Reason; 24] = [
+pub const ALL: [Reason; 25] = [
     Reason::OnlyOpen,
     Reason::NextInTurn,
     Reason::LargestDeficit,
@@ -151,6 +153,7 @@ pub const ALL: [Reason; 24] = [
     Reason::AcrossTheGap,
     Reason::QueuedElsewhere,
     Reason::WouldBlock,
+    Reason::Hedged,
     Reason::Custom,
 ];
 

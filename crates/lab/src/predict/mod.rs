@@ -16,6 +16,7 @@ use serde::Serialize;
 
 use crate::machine::Plan;
 use crate::measure::path_numbers;
+use crate::wifi::rate_up;
 
 /// What the models say, `ropewalk.predict/1`. What a model cannot say is null, and
 /// [`notes`](Self::notes) tells why.
@@ -84,10 +85,13 @@ pub struct PeriodPrediction {
 pub fn predict(scenario: &Scenario) -> Prediction {
     let mut prediction = without_models(scenario);
     let Some(mut numbers) = path_numbers(scenario) else {
-        let crossing = scenario.paths.iter().filter(|path| !path.via.is_empty());
-        let names: Vec<&str> = crossing.map(|path| path.name.as_str()).collect();
+        let sharing =
+            scenario.paths.iter().filter(|path| !path.via.is_empty() || path.wifi.is_some());
+        let names: Vec<&str> = sharing.map(|path| path.name.as_str()).collect();
+        let aired = scenario.paths.iter().any(|path| path.wifi.is_some());
+        let medium = if aired { "shared links or the air" } else { "shared links" };
         prediction.notes.push(format!(
-            "over shared links ({}) the share of a path is not known, so neither are limit, \
+            "over {medium} ({}) the share of a path is not known, so neither are limit, \
              buffer, blocking time and windows: run the scenario",
             names.join(", ")
         ));
@@ -112,7 +116,7 @@ pub fn predict(scenario: &Scenario) -> Prediction {
 fn without_models(scenario: &Scenario) -> Prediction {
     let path = |path: &ropewalk_scenario::Path| PathPrediction {
         name: path.name.clone(),
-        rate_bps: path.up.capacity.mean_rate().as_bps() as f64,
+        rate_bps: rate_up(path, scenario.transfer.packet).as_bps() as f64,
         rtt_s: (path.up.delay + path.down.delay).as_secs_f64(),
         round_trip_s: None,
         share_bps: None,
@@ -283,6 +287,9 @@ mod tests {
         let prediction = predict(&shared);
         assert_eq!(prediction.flow_control_bound_bps, None);
         assert!(prediction.notes[0].contains("shared links"), "{:?}", prediction.notes);
+        let aired = predict(&scenario("[[path]]\nrate = '1 Gbit/s'\nwifi = {}\n"));
+        assert!(aired.notes[0].contains("the air (path1)"), "{:?}", aired.notes);
+        assert!((28e6..31e6).contains(&aired.paths[0].rate_bps), "{}", aired.paths[0].rate_bps);
         let slow = predict(&scenario("[[path]]\nrate = '1 kbit/s'\nrtt = '20 ms'\n"));
         assert!(
             slow.period.is_none() && slow.notes[0].contains("less than one packet"),

@@ -20,6 +20,11 @@ pub enum TuneError {
         /// Names of the paths.
         paths: Vec<String>,
     },
+    /// Paths with a hop over the air, whose part of the channel is not known.
+    OverTheAir {
+        /// Names of the paths.
+        paths: Vec<String>,
+    },
     /// Several associations share every path.
     SharedPaths {
         /// How many.
@@ -56,6 +61,10 @@ impl TuneError {
                 "take `via` away and give each path the rate that it has for itself, or compare \
                  limits by simulation: ropewalk compare --vary"
             }
+            Self::OverTheAir { .. } => {
+                "take `wifi` away and give each path the rate that it has over the air, or compare \
+                 limits by simulation: ropewalk compare --vary"
+            }
             Self::SharedPaths { .. } => {
                 "set world.associations = 1, and each path's rate to its share"
             }
@@ -82,6 +91,11 @@ impl fmt::Display for TuneError {
             Self::SharedLinks { paths } => write!(
                 f,
                 "paths over shared links cannot be tuned ({}): no model knows their part of the link",
+                paths.join(", ")
+            ),
+            Self::OverTheAir { paths } => write!(
+                f,
+                "paths over 802.11 cannot be tuned ({}): no model knows their part of the channel",
                 paths.join(", ")
             ),
             Self::SharedPaths { associations } => write!(

@@ -28,6 +28,11 @@ pub(super) fn model_paths(scenario: &Scenario) -> Result<Vec<ModelPath>, TuneErr
     if !paths.is_empty() {
         return Err(TuneError::SharedLinks { paths });
     }
+    let aired = scenario.paths.iter().filter(|path| path.wifi.is_some());
+    let paths: Vec<String> = aired.map(|path| path.name.clone()).collect();
+    if !paths.is_empty() {
+        return Err(TuneError::OverTheAir { paths });
+    }
     let associations = scenario.world.associations;
     if associations > 1 {
         return Err(TuneError::SharedPaths { associations });

@@ -17,12 +17,14 @@ pub enum DropCause {
     Corruption,
     /// The link was down.
     Outage,
+    /// The last attempt of a radio link went without an acknowledgement.
+    Retries,
 }
 
 impl DropCause {
     /// All causes.
-    pub const ALL: [Self; 5] =
-        [Self::Full, Self::Early, Self::Loss, Self::Corruption, Self::Outage];
+    pub const ALL: [Self; 6] =
+        [Self::Full, Self::Early, Self::Loss, Self::Corruption, Self::Outage, Self::Retries];
 
     /// Its name, for reports.
     pub const fn name(self) -> &'static str {
@@ -32,6 +34,7 @@ impl DropCause {
             Self::Loss => "loss",
             Self::Corruption => "corruption",
             Self::Outage => "outage",
+            Self::Retries => "retries",
         }
     }
 }
@@ -44,7 +47,7 @@ impl fmt::Display for DropCause {
 
 /// Packets dropped, by cause.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Drops([u64; 5]);
+pub struct Drops([u64; 6]);
 
 impl Drops {
     /// Dropped for `cause`.
@@ -58,7 +61,7 @@ impl Drops {
     }
 
     #[inline]
-    pub(super) fn count(&mut self, cause: DropCause) {
+    pub(crate) fn count(&mut self, cause: DropCause) {
         self.0[cause as usize] += 1;
     }
 }

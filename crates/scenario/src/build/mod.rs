@@ -8,6 +8,7 @@ mod sctp;
 mod side;
 mod tcp;
 mod transfer;
+mod wifi;
 
 use std::collections::BTreeMap;
 use std::path::{Path as FilePath, PathBuf};
@@ -78,6 +79,7 @@ pub(crate) fn scenario(
     let sctp = builder.sctp(root.table("sctp"));
     let tcp = builder.tcp(root.table("tcp"), transfer.preset);
     let cross = builder.cross(root, &network);
+    let stations = builder.stations(root);
     let world = root.table("world");
     let record = root.table("record");
     builder.checker.finish()?;
@@ -89,6 +91,7 @@ pub(crate) fn scenario(
         paths: network.paths,
         links: network.links,
         cross,
+        stations,
         world: World { associations: world.get("associations"), stagger: world.get("stagger") },
         record: Record {
             interval: record.get("interval"),

@@ -33,6 +33,7 @@ impl Builder<'_> {
         let mut paths = Vec::with_capacity(path_tables.len());
         for (i, table) in path_tables.iter().enumerate() {
             let around = Surroundings { delays: path_delays[i], longest: Some(round_trips[i]) };
+            let mtu = table.opt("mtu").unwrap_or(self.packet);
             paths.push(Path {
                 name: path_names[i].clone(),
                 up: self.side(table, Direction::Up, &around),
@@ -43,7 +44,8 @@ impl Builder<'_> {
                 window_limit: table.opt("window_limit"),
                 delay_error: table.opt("delay_error").unwrap_or(scheduler_error),
                 via: via[i].clone(),
-                mtu: table.opt("mtu").unwrap_or(self.packet),
+                mtu,
+                wifi: self.wifi(table, mtu.min(self.packet)),
             });
         }
         let mut links = Vec::with_capacity(link_tables.len());

@@ -21,6 +21,7 @@ impl Builder<'_> {
             initial_window: table.value("initial_window").map(initial_window),
             initial_ssthresh: table.value("initial_ssthresh").map(initial_ssthresh),
             min_ssthresh: table.opt("min_ssthresh"),
+            window_rounding: table.opt("window_rounding"),
             byte_counting_limit: table.opt("byte_counting_limit"),
             cwnd_growth_when_full_only: table.opt("cwnd_growth_when_full_only"),
             max_burst: table.opt("max_burst"),

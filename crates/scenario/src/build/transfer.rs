@@ -142,6 +142,7 @@ impl Builder<'_> {
             ecf_beta: table.get("ecf_beta"),
             stms_gain: table.get("stms_gain"),
             linux_burst: table.get("linux_burst"),
+            latency_budget: table.opt("latency_budget"),
         }
     }
 }

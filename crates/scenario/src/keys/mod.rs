@@ -7,6 +7,7 @@ mod scheduler;
 mod sctp;
 mod tcp;
 mod transfer;
+mod wifi;
 
 pub(crate) use rest::ROOT;
 

@@ -4,6 +4,7 @@ use super::Fallback::{Derived, Empty, Is};
 use super::link::{JITTER, LOSS, OUTAGES, QUEUE, REORDER_KIND, STEPS};
 use super::scheduler::DELAY_ERROR;
 use super::sctp::MANY_PACKETS;
+use super::wifi::WIFI;
 use super::{DELAY, Exclusive, Key, Kind, LONGEST_DELAY, PACKET, PROBABILITY, RATE, Table, time};
 
 const WAYS_OF_RATE: Exclusive = Exclusive { ways: &[&["rate"], &["trace"]], required: false };
@@ -105,6 +106,7 @@ pub(super) static PATH: Table = Table {
                 doc: "Largest packet that the path takes; packets are the smaller of this and \
                   `transfer.packet`.",
             },
+            WIFI,
         ],
     ),
     exclusive: &[

@@ -6,6 +6,7 @@ use super::scheduler::SCHEDULER;
 use super::sctp::SCTP;
 use super::tcp::TCP;
 use super::transfer::TRANSFER;
+use super::wifi::STATION_KINDS;
 use super::{
     INSTANT, Key, Kind, LONGEST_DELAY, NS_PER_MS, NS_PER_US, PACKET, RATE, Table, Tagged, Variant,
     choice, time,
@@ -24,6 +25,7 @@ pub(crate) static ROOT: Table = Table {
         list("path", &Kind::Table(&PATH), 1, 64, PATH.doc),
         list("link", &Kind::Table(&LINK), 0, 256, LINK.doc),
         list("cross", &Kind::Tagged(&CROSS_KINDS), 0, 256, CROSS_KINDS.doc),
+        list("station", &Kind::Tagged(&STATION_KINDS), 0, 256, STATION_KINDS.doc),
         table("world", &WORLD),
         table("record", &RECORD),
     ],

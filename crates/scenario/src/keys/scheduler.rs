@@ -1,7 +1,7 @@
 //! Keys of `[scheduler]`.
 
 use super::Fallback::{Derived, Is};
-use super::{Key, Kind, LARGEST_WINDOW, NS_PER_S, NS_PER_US, Table, size, time};
+use super::{Key, Kind, LARGEST_WINDOW, NS_PER_MS, NS_PER_S, NS_PER_US, Table, size, time};
 use crate::types::{
     ForwardDelay, Named, OtiasForm, Quota, ScheduleWindows, SchedulerName, Weights, WhenBlocked,
 };
@@ -184,5 +184,14 @@ const KEYS: &[Key] = &[
         example: "\"65428 B\"",
         doc: "`linux`: what a path gets before the next choice; at least a packet. The default is \
               the kernel's.",
+    },
+    Key {
+        name: "latency_budget",
+        kind: time(NS_PER_MS, 3_600 * NS_PER_S),
+        default: Derived("none: goodput first"),
+        example: "\"50 ms\"",
+        doc: "`lay`: what a chunk may take from its departure to its arrival. Paths that take longer \
+              are left out while another does not, and where a loss would overrun it a second copy \
+              goes elsewhere.",
     },
 ];

@@ -4,7 +4,9 @@ use super::Fallback::Derived;
 use super::{Key, Kind, LARGEST_WINDOW, NS_PER_MS, NS_PER_S, Table, choice, size, time};
 use crate::keys::Extra;
 use crate::quantity::Dimension;
-use crate::types::{Choice, CwndUpdate, Named, Recovery, Retransmission, SackCount, WindowUnit};
+use crate::types::{
+    Choice, CwndUpdate, Named, Recovery, Retransmission, SackCount, WindowRounding, WindowUnit,
+};
 
 pub(super) static SCTP: Table = Table {
     title: "[sctp]",
@@ -73,6 +75,13 @@ const KEYS: &[Key] = &[
         Kind::Packets { min: 1, max: MANY_PACKETS },
         "\"4 packets\"",
         "Least slow-start threshold after a loss (RFC 9260 Section 7.2.3: 4).",
+    ),
+    key(
+        "window_rounding",
+        Kind::Choice(WindowRounding::CHOICES),
+        "\"bytes\"",
+        "What congestion windows are counted in. Whole packets send up to a packet less per round \
+         trip; they are for comparing with throughput models.",
     ),
     key(
         "byte_counting_limit",

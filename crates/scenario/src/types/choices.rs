@@ -96,6 +96,7 @@ impl Preset {
 choices! {
     /// Which scheduler assigns data to paths.
     SchedulerName {
+        Lay = "lay", "Laid so that chunks meet: each path takes what is due when it arrives, and fills no queue.";
         RoundRobin = "round-robin", "Each open path in turn, blind to delay.";
         Weighted = "weighted", "Shares in proportion to a weight per path (deficit round robin).";
         MinRtt = "min-rtt", "The open path with the least smoothed round-trip time.";
@@ -231,6 +232,14 @@ choices! {
 }
 
 choices! {
+    /// Unit in which congestion windows are counted out.
+    WindowRounding {
+        Bytes = "bytes", "Bytes: halves are exact, and the last packet may exceed the window.";
+        Packets = "packets", "Whole packets, rounded down, as throughput models have it.";
+    }
+}
+
+choices! {
     /// Unit in which the receiver counts its buffer.
     WindowUnit {
         Bytes = "bytes", "Bytes of user data.";
@@ -272,5 +281,21 @@ choices! {
         TcpDoor = "tcp-door", "Transmissions and acknowledgements are numbered; where one overtakes another, windows are kept or restored (Wang and Zhang, 2002).";
         FRto = "f-rto", "Timeouts that were too quick are found out and taken back (RFC 5682).";
         RackTlp = "rack-tlp", "Losses are found by time, and the tail is probed (RFC 8985); what was found too soon is taken back as by `d-sack` and `eifel`.";
+    }
+}
+
+choices! {
+    /// What frames of 802.11b begin with.
+    Preamble {
+        Long = "long", "192 us that every receiver knows.";
+        Short = "short", "96 us; not with 1 Mbit/s.";
+    }
+}
+
+choices! {
+    /// An end of a path.
+    End {
+        Sender = "sender", "The sender of the data: data goes up to the access point, acknowledgements come down.";
+        Receiver = "receiver", "The receiver: data comes down from the access point.";
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ropewalk_base::{Duration, Rate, Time};
 
-use super::Trace;
+use super::{Trace, Wifi};
 
 /// `[[path]]`: an interface of the sender, an interface of the receiver, and what lies between.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,6 +30,8 @@ pub struct Path {
     pub via: Vec<usize>,
     /// Largest packet in bytes.
     pub mtu: u32,
+    /// A hop over the air between one end and `up` and `down`.
+    pub wifi: Option<Wifi>,
 }
 
 /// `[[link]]`: crossed by every path that names it in `via`.

@@ -7,11 +7,13 @@ mod scheduler;
 mod sctp;
 mod tcp;
 mod trace;
+mod wifi;
 
 pub use choices::{
-    Choice, Congestion, CwndUpdate, ForwardDelay, Named, OtiasForm, Preset, Protocol, Quota,
-    Recovery, Reinjection, Reordering, Retransmission, SackCount, ScheduleWindows, SchedulerName,
-    Side, SubflowAck, Weights, WhenBlocked, WindowManager, WindowUnit,
+    Choice, Congestion, CwndUpdate, End, ForwardDelay, Named, OtiasForm, Preamble, Preset,
+    Protocol, Quota, Recovery, Reinjection, Reordering, Retransmission, SackCount, ScheduleWindows,
+    SchedulerName, Side, SubflowAck, Weights, WhenBlocked, WindowManager, WindowRounding,
+    WindowUnit,
 };
 pub use cross::{Cross, CrossKind, Target};
 pub use link::{
@@ -23,6 +25,7 @@ pub use sctp::{InitialSsthresh, InitialWindow, SctpOptions};
 pub use tcp::TcpOptions;
 pub use trace::Trace;
 pub(crate) use trace::numbered_lines;
+pub use wifi::{Radio, Station, Wifi, WifiStandard};
 
 use ropewalk_base::{Duration, Rate};
 
@@ -43,6 +46,8 @@ pub struct Scenario {
     pub links: Vec<Link>,
     /// `[[cross]]`: other people's traffic.
     pub cross: Vec<Cross>,
+    /// `[[station]]`: other people's 802.11 stations.
+    pub stations: Vec<Station>,
     /// `[world]`: how many transfers run side by side.
     pub world: World,
     /// `[record]`: what is kept of the run.

@@ -50,4 +50,6 @@ pub struct SchedulerOptions {
     pub stms_gain: f64,
     /// `linux`: bytes that stay together on one path.
     pub linux_burst: u64,
+    /// `lay`: what a chunk may take from its departure to its arrival.
+    pub latency_budget: Option<Duration>,
 }

@@ -221,11 +221,10 @@ fn measure(now: Time, subflow: &mut Subflow, ackd: &SubflowAckd) {
         subflow.rtt.sample(now, round_trip);
     }
     subflow.rate.sample(now, flight.sent_at, &flight.snapshot);
-    if let (Some(least), Some(rate)) = (subflow.rtt.base(), subflow.rate.rate()) {
-        let explained = explained_queueing(least, rate, flight.bytes as u64);
-        subflow.rtt.floor_mut().reconsider(now, explained);
-        subflow.forward.floor_mut().reconsider(now, explained);
-    }
+    let (least, rate) = (subflow.rtt.base(), subflow.rate.rate());
+    let explained = || Some(explained_queueing(least?, rate?, flight.bytes as u64));
+    subflow.rtt.floor_mut().reconsider(now, explained);
+    subflow.forward.floor_mut().reconsider(now, explained);
 }
 
 /// Forward delay: the peer's clock when it acknowledged, less ours when what it answers left. An

@@ -138,6 +138,8 @@ pub struct Session {
     /// What probes a shut window: subflow, piece, and the data sequence number behind it.
     shut_probe: Option<(PathId, u64, u64)>,
     ending: Ending,
+    /// The application has said that nothing follows.
+    closing: bool,
     scheduler: Scheduler,
     congestion: Congestion,
     /// What early data waits at, where acknowledgements wait for data level.
@@ -204,6 +206,7 @@ impl Session {
             edge: if config.habits.is_some() { unbounded } else { 0 },
             shut_probe: None,
             ending: Ending::default(),
+            closing: false,
             scheduler,
             congestion: config.start_congestion(),
             gate: Gate::default(),
@@ -265,6 +268,11 @@ impl Session {
     /// Bytes that the send buffer still takes. The last piece may overrun it.
     pub fn send_room(&self) -> u64 {
         self.config.send_buffer.saturating_sub(self.queue.bytes() + self.board.span())
+    }
+
+    /// Nothing follows what was handed over: schedulers may take care of its tail.
+    pub const fn nothing_follows(&mut self) {
+        self.closing = true;
     }
 
     /// Whether all that was given to [`Session::send`] has been acknowledged at data level.

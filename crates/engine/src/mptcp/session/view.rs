@@ -149,6 +149,7 @@ impl Session {
             window_room: self.edge.saturating_sub(self.board.next()),
             receive_buffer: self.offered(),
             acknowledged_chunks: self.board.acknowledged(),
+            closing: self.closing || self.ending.wanted,
             chunk_bytes: limit,
             epoch: self.epoch,
             paths: &[],

@@ -203,6 +203,7 @@ impl Association {
             window_room: self.offered.saturating_sub(span),
             receive_buffer: self.offered,
             acknowledged_chunks: self.chunk_number(self.board.cumulative() + 1),
+            closing: self.closing,
             chunk_bytes: self.full_chunk(),
             epoch: self.epoch,
             paths: &[],

@@ -16,7 +16,7 @@ pub enum Limit {
 impl Limit {
     /// Whether `size` more bytes may join `packets` of `bytes` in all.
     #[inline]
-    pub(in crate::link) fn admits(self, packets: usize, bytes: u64, size: u32) -> bool {
+    pub(crate) fn admits(self, packets: usize, bytes: u64, size: u32) -> bool {
         match self {
             Self::Unlimited => true,
             Self::Packets(limit) => packets < limit as usize,

@@ -1,0 +1,331 @@
+//! `lay`: the strands of a rope are laid so that they meet.
+//!
+//! For each path it predicts when a chunk that leaves now arrives, behind what is on its way there.
+//! The quickest path takes the head of the queue. Any other takes the chunk that will be due when it
+//! arrives there: as far behind the head as quicker paths deliver until then. What is left follows
+//! from that.
+//!
+//! * **It waits where waiting is faster**: a path whose chunk would be due only beyond the end of the
+//!   queue sends nothing.
+//! * **It shares the window by what it is worth**: a slow path reaches far ahead, and is used only if
+//!   the window spans that, or if what the buffer has to spare covers the rest.
+//! * **It fills pipes, not queues**: no path holds more than its round trip without queueing carries,
+//!   and a little more by which a rate that grows is noticed. Where others fill the queue it takes
+//!   its part like anybody.
+//! * **It distrusts silence**: a path that owes an acknowledgement is late by as long as it owes it.
+//!   One that has said nothing for a while carries a copy of what goes elsewhere, until it speaks.
+//! * **It hedges the tail**: the last chunks of a transfer go on a second path as well, if that has
+//!   nothing better to do: nothing follows them that would show their loss.
+
+use ropewalk_base::{Duration, PathId, Time};
+
+use super::daps::oldest_first;
+use super::{Decision, PathSet, PathView, Reason, Schedule, SentReport, View};
+
+/// Options of `lay`.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct LayOptions {
+    /// What a chunk may take from its departure to its arrival. Paths that take longer are left
+    /// out while another does not, and where a loss would overrun it a second copy goes elsewhere.
+    /// Default none: goodput first.
+    pub latency_budget: Option<Duration>,
+}
+
+impl Default for LayOptions {
+    fn default() -> Self {
+        Self { latency_budget: None }
+    }
+}
+
+/// Share of a pipe that may be in flight.
+const PIPE_GAIN: f64 = 1.25;
+/// The same on a path that loses: each loss halves its window, and from a little above the pipe that
+/// would leave it half empty.
+const LOSSY_PIPE_GAIN: f64 = 2.5;
+/// More loss than this is not our own queueing.
+const LOSSY: f64 = 1e-3;
+/// So many chunks more: acknowledgements come for every second one, and pipes may be tiny.
+const SLACK_CHUNKS: f64 = 4.0;
+/// Queueing beyond what our own packets explain by this share of the round trip is others'.
+const OTHERS: f64 = 0.125;
+/// A path that was not measured for so long carries a copy.
+const SILENCE: Duration = Duration::from_secs(2);
+/// Chunks at the end of a transfer that have too few behind them to show their loss.
+const TAIL_CHUNKS: u64 = 4;
+/// So many mean deviations of the round trip are too late.
+const DEVIATIONS: f64 = 4.0;
+
+/// What is known of a path; times in nanoseconds from now, rates in bytes per nanosecond.
+#[derive(Clone, Copy, Debug)]
+struct Strand {
+    id: PathId,
+    rate: f64,
+    /// When a chunk that leaves now arrives, behind what is on its way.
+    arrival: f64,
+    /// By how much that may be wrong.
+    doubt: f64,
+    round_trip: f64,
+    /// It may carry a chunk now.
+    open: bool,
+    loss: f64,
+    /// It was not measured lately, if ever, and carries nothing.
+    silent: bool,
+}
+
+/// See the [module](self).
+#[derive(Clone, Debug, Default)]
+pub struct Lay {
+    options: LayOptions,
+    strands: Vec<Strand>,
+    /// When a path was last sent something by us, by path identifier.
+    used: Vec<Time>,
+    now: Time,
+}
+
+impl Lay {
+    /// With the given options.
+    pub fn new(options: LayOptions) -> Self {
+        Self { options, ..Self::default() }
+    }
+
+    /// Looks at the paths: those that cost least of the usable ones, the quickest first.
+    fn observe(&mut self, view: &View<'_>) {
+        self.now = view.now;
+        let usable = || view.paths.iter().filter(|p| p.usable);
+        let cost = usable().map(|p| p.cost).min().unwrap_or(0);
+        let alone = usable().filter(|p| p.cost == cost).count() == 1;
+        self.strands.clear();
+        for path in usable().filter(|p| p.cost == cost) {
+            let used = self.used.get(path.id.index()).copied().unwrap_or(Time::ZERO);
+            self.strands.push(Strand::of(view, path, alone, used));
+        }
+        self.strands.sort_by(|a, b| a.arrival.total_cmp(&b.arrival));
+        self.keep_budget();
+    }
+
+    fn keep_budget(&mut self) {
+        let Some(budget) = self.options.latency_budget else { return };
+        let within = |strand: &Strand| strand.arrival <= budget.as_nanos() as f64;
+        if self.strands.iter().any(within) {
+            self.strands.retain(within);
+        }
+    }
+
+    /// Bytes that quicker strands deliver before `strand` would, doubt included.
+    fn before(&self, strand: &Strand) -> f64 {
+        let due = strand.arrival + strand.doubt;
+        let others = self.strands.iter().filter(|o| o.id != strand.id && o.arrival < due);
+        others.map(|o| o.rate * (due - o.arrival)).sum()
+    }
+
+    /// Bytes of the receive buffer that are left over when all strands deliver in order.
+    fn spare(&self, view: &View<'_>, strand: &Strand) -> f64 {
+        let rates: f64 = self.strands.iter().map(|s| s.rate).sum();
+        let back = self.strands.iter().map(|s| (s.round_trip - s.arrival).max(0.0));
+        let need = rates * (strand.arrival + back.fold(f64::MAX, f64::min));
+        (view.receive_buffer as f64 - need).max(0.0)
+    }
+
+    /// The position that `strand` takes, if it should take any.
+    fn position(&self, view: &View<'_>, strand: &Strand) -> Option<u64> {
+        let chunk = view.chunk_bytes.max(1) as f64;
+        let ahead = self.before(strand) / chunk;
+        if ahead >= view.backlog_chunks as f64 {
+            // Quicker strands deliver all there is before this one delivers anything.
+            return None;
+        }
+        let last = view.takeable().checked_sub(1)?;
+        let least = (ahead - self.spare(view, strand) / chunk).max(0.0);
+        if least > last as f64 {
+            return None;
+        }
+        let path = view.path(strand.id)?;
+        view.admit(path, (ahead as u64).min(last))
+    }
+
+    /// A strand that carries a copy of what goes on `first`: one that is to be heard of again, or
+    /// that has nothing better to do at the tail.
+    fn second(&self, view: &View<'_>, first: &Strand) -> Option<PathId> {
+        let others = || self.strands.iter().filter(|s| s.id != first.id && s.open);
+        let may = |s: &&Strand| view.path(s.id).is_some_and(|p| view.admit(p, 0) == Some(0));
+        if let Some(silent) = others().filter(may).find(|s| s.silent) {
+            return Some(silent.id);
+        }
+        let tail = view.closing && view.backlog_chunks <= TAIL_CHUNKS;
+        let budget = self.options.latency_budget.map(|budget| budget.as_nanos() as f64);
+        let repaired = first.arrival + first.round_trip + DEVIATIONS * first.doubt;
+        let risky = first.loss > 0.0 && budget.is_some_and(|budget| repaired > budget);
+        if !(tail || risky) {
+            return None;
+        }
+        // It helps if it arrives before a loss would have been repaired.
+        others().filter(may).find(|s| s.arrival < repaired).map(|s| s.id)
+    }
+}
+
+impl Strand {
+    fn of(view: &View<'_>, path: &PathView, alone: bool, used: Time) -> Self {
+        let open = path.is_open();
+        let unknown = Self {
+            id: path.id,
+            rate: 0.0,
+            arrival: f64::MAX / 4.0,
+            doubt: 0.0,
+            round_trip: f64::MAX / 4.0,
+            open,
+            loss: path.loss,
+            silent: !alone && path.in_flight == 0 && view.now.since(used) >= SILENCE,
+        };
+        let (Some(srtt), Some(forward)) = (path.srtt, path.forward_delay) else { return unknown };
+        let nanos = |d: Duration| d.as_nanos() as f64;
+        let rate = path.potential_rate().max(1e-12);
+        let pipe_time = nanos(srtt.saturating_sub(path.queueing)).max(1.0);
+        let (round_trip, queueing) = (nanos(srtt), nanos(path.queueing));
+        let doubt = nanos(path.rttvar) / 2.0;
+        let own_queue = (path.in_flight as f64 / rate - pipe_time).max(0.0);
+        let unqueued = (nanos(forward) - queueing).max(0.0);
+        let mut arrival = nanos(forward).max(unqueued + own_queue);
+        // What it owes: silent beyond what its round trips explain.
+        let owed = nanos(path.rtt_age) - (round_trip + DEVIATIONS * nanos(path.rttvar));
+        if path.in_flight > 0 && owed > 0.0 {
+            arrival += owed;
+        }
+        let gain = if path.loss > LOSSY { LOSSY_PIPE_GAIN } else { PIPE_GAIN };
+        let pipe = gain * rate * pipe_time + SLACK_CHUNKS * view.chunk_bytes as f64;
+        let others = queueing > own_queue + OTHERS * round_trip;
+        let room = alone || others || (path.in_flight as f64) < pipe;
+        let silent = unknown.silent && path.rtt_age >= SILENCE;
+        Self { rate, arrival, doubt, round_trip, open: open && room, silent, ..unknown }
+    }
+}
+
+impl Schedule for Lay {
+    fn decide(&mut self, view: &View<'_>) -> Decision {
+        if !view.is_new_data() {
+            return oldest_first(view);
+        }
+        if view.takeable() == 0 {
+            return view.nobody();
+        }
+        self.observe(view);
+        for (rank, strand) in self.strands.iter().enumerate() {
+            if !strand.open || (strand.silent && rank > 0) {
+                continue;
+            }
+            let Some(position) = self.position(view, strand) else { continue };
+            if position == 0
+                && let Some(second) = self.second(view, strand)
+            {
+                let both = PathSet::EMPTY.with(strand.id).with(second);
+                return Decision::copies(both, 0, Reason::Hedged);
+            }
+            let reason = if rank == 0 { Reason::SoonestDelivery } else { Reason::AcrossTheGap };
+            return Decision::send(strand.id, position, reason);
+        }
+        // Nobody else may: a strand of which nothing is known is better than none.
+        let silent = self.strands.iter().find(|s| s.open && s.silent);
+        let head = silent.and_then(|s| Some((s.id, view.admit(view.path(s.id)?, 0)?)));
+        match head {
+            Some((path, position)) if self.strands.iter().all(|s| s.silent) => {
+                Decision::send(path, position, Reason::NoEstimate)
+            }
+            _ => view.nobody(),
+        }
+    }
+
+    fn on_sent(&mut self, sent: &SentReport) {
+        let at = sent.path.index();
+        if self.used.len() <= at {
+            self.used.resize(at + 1, Time::ZERO);
+        }
+        self.used[at] = self.now;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Action;
+    use super::super::kit::{CHUNK, path_view, view};
+    use super::*;
+
+    fn millis(ms: u64) -> Option<Duration> {
+        Some(Duration::from_millis(ms))
+    }
+
+    /// 20 ms there and back with 10 chunks per round trip; beside 100 ms.
+    fn unequal() -> [PathView; 2] {
+        let slow = PathView { forward_delay: millis(50), srtt: millis(100), ..path_view(1) };
+        [path_view(0), slow]
+    }
+
+    #[test]
+    fn the_quick_path_takes_the_head_and_the_slow_one_what_is_due_when_it_arrives() {
+        let mut paths = unequal();
+        let head = Lay::default().decide(&view(&paths)).action;
+        assert_eq!(head, Action::Send { path: PathId(0), position: 0 });
+        paths[0].in_flight = paths[0].window;
+        let Action::Send { path, position } = Lay::default().decide(&view(&paths)).action else {
+            panic!("the slow path may send");
+        };
+        assert_eq!(path, PathId(1));
+        // 40 ms of 10 chunks per 20 ms, as far as deviations let it be known.
+        assert!((18..=30).contains(&position), "{position}");
+    }
+
+    #[test]
+    fn it_waits_where_the_quick_path_delivers_all_there_is_sooner() {
+        let mut paths = unequal();
+        paths[0].in_flight = paths[0].window;
+        let few = View { backlog_chunks: 10, ..view(&paths) };
+        assert_eq!(Lay::default().decide(&few).action, Action::Blocked);
+    }
+
+    #[test]
+    fn a_path_that_owes_an_acknowledgement_is_late_by_as_long() {
+        let mut paths = unequal();
+        paths[0].in_flight = CHUNK;
+        paths[0].rtt_age = Duration::from_millis(500);
+        let Action::Send { path, .. } = Lay::default().decide(&view(&paths)).action else {
+            panic!("something may be sent");
+        };
+        assert_eq!(path, PathId(1));
+    }
+
+    #[test]
+    fn a_path_that_was_not_heard_of_for_long_carries_a_copy_and_only_one() {
+        let mut paths = unequal();
+        paths[1].rtt_age = Duration::from_secs(5);
+        let mut lay = Lay::default();
+        let late = View { now: Time::from_secs(10), ..view(&paths) };
+        let both = PathSet::EMPTY.with(PathId(0)).with(PathId(1));
+        assert_eq!(lay.decide(&late).action, Action::Copies { paths: both, position: 0 });
+        for path in both.iter() {
+            lay.on_sent(&SentReport { path, position: 0, sequence: 0, bytes: CHUNK });
+        }
+        assert_eq!(lay.decide(&late).action, Action::Send { path: PathId(0), position: 0 });
+    }
+
+    #[test]
+    fn the_last_chunks_go_twice_where_the_second_path_is_soon_enough() {
+        for (backlog_chunks, closing, copies) in
+            [(TAIL_CHUNKS, true, true), (TAIL_CHUNKS + 1, true, false), (1, false, false)]
+        {
+            let paths = [path_view(0), path_view(1)];
+            let tail = View { backlog_chunks, closing, ..view(&paths) };
+            let action = Lay::default().decide(&tail).action;
+            let hedged = matches!(action, Action::Copies { .. });
+            assert_eq!(hedged, copies, "{backlog_chunks} chunks, closing: {closing}");
+        }
+    }
+
+    #[test]
+    fn a_latency_budget_leaves_slow_paths_out_while_a_quick_one_works() {
+        let budget = LayOptions { latency_budget: millis(40) };
+        let mut paths = unequal();
+        paths[0].in_flight = paths[0].window;
+        assert_eq!(Lay::new(budget).decide(&view(&paths)).action, Action::Blocked);
+        paths[0].usable = false;
+        let action = Lay::new(budget).decide(&view(&paths)).action;
+        assert!(matches!(action, Action::Send { path: PathId(1), .. }), "{action:?}");
+    }
+}

@@ -1,0 +1,87 @@
+//! Binary exponential backoff of one station (IEEE 802.11-2012, 9.3.3).
+
+use ropewalk_base::{Rng, Seed};
+
+/// How often a frame is sent at most: dot11ShortRetryLimit, which counts the first transmission too.
+pub const ATTEMPTS: u32 = 7;
+/// The largest contention window (aCWmax).
+const CW_MAX: u32 = 1023;
+
+/// Contention window and attempts of a station, and its own luck.
+#[derive(Clone, Debug)]
+pub(super) struct Backoff {
+    cw_min: u32,
+    cw: u32,
+    /// Transmissions of the present frame that failed.
+    failed: u32,
+    rng: Rng,
+}
+
+/// Whether a frame that failed is sent again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Verdict {
+    Again,
+    GiveUp,
+}
+
+impl Backoff {
+    pub(super) fn new(cw_min: u32, seed: Seed) -> Self {
+        Self { cw_min, cw: cw_min, failed: 0, rng: seed.rng() }
+    }
+
+    /// Lets a station use a smaller window from now on.
+    pub(super) fn lower(&mut self, cw_min: u32) {
+        self.cw_min = self.cw_min.min(cw_min);
+        self.cw = self.cw_min;
+    }
+
+    /// Slots to wait: any number from 0 to the window with the same chance.
+    pub(super) fn draw(&mut self) -> u64 {
+        self.rng.below(u64::from(self.cw) + 1)
+    }
+
+    /// The frame has been acknowledged.
+    pub(super) fn succeeded(&mut self) {
+        (self.cw, self.failed) = (self.cw_min, 0);
+    }
+
+    /// The frame has not been acknowledged.
+    pub(super) fn failed(&mut self) -> Verdict {
+        self.failed += 1;
+        if self.failed == ATTEMPTS {
+            self.succeeded();
+            return Verdict::GiveUp;
+        }
+        self.cw = (self.cw * 2 + 1).min(CW_MAX);
+        Verdict::Again
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_window_doubles_to_its_maximum_and_begins_again_after_the_last_attempt() {
+        let mut backoff = Backoff::new(31, Seed::root(1));
+        let windows: Vec<u32> = (0..6)
+            .map(|_| {
+                assert_eq!(backoff.failed(), Verdict::Again);
+                backoff.cw
+            })
+            .collect();
+        assert_eq!(windows, [63, 127, 255, 511, 1023, 1023]);
+        assert_eq!(backoff.failed(), Verdict::GiveUp);
+        assert_eq!(backoff.cw, 31);
+    }
+
+    #[test]
+    fn every_slot_of_the_window_is_drawn_and_none_beyond() {
+        let mut backoff = Backoff::new(15, Seed::root(1));
+        let mut seen = [0u32; 16];
+        for _ in 0..16_000 {
+            seen[backoff.draw() as usize] += 1;
+        }
+        assert!(seen.iter().all(|n| (850..1150).contains(n)), "{seen:?}");
+    }
+}

@@ -1,0 +1,26 @@
+//! IEEE 802.11: stations that contend for one channel by the distributed coordination function (DCF).
+//!
+//! A [`Channel`] is one actor of the world, whatever the number of its stations. Slots are not events: backoffs that run
+//! out are instants on a clock that counts idle slots and stands still while somebody sends, so a transmission costs two
+//! events, its beginning and its end. Every station hears every other one, and slots are aligned for all of them.
+//!
+//! Source: IEEE Std 802.11-2012, Clause 9.3 (DCF), Clauses 16 and 17 (DSSS, CCK), Clause 19 (ERP).
+
+mod backoff;
+mod channel;
+mod phy;
+mod radio;
+mod station;
+mod timing;
+mod world;
+
+pub use backoff::ATTEMPTS;
+pub use channel::Channel;
+pub use phy::{Phy, PhyError, Preamble, Standard};
+pub use radio::{RadioConfig, RadioError};
+pub use station::{StationConfig, StationStats};
+pub use timing::Timing;
+pub use world::{ChannelId, StationId};
+
+/// Bytes that a data frame adds to a packet: MAC header (24), LLC and SNAP (8), frame check sequence (4).
+pub const FRAME_OVERHEAD: u32 = 24 + 8 + 4;

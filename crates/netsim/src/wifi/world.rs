@@ -1,0 +1,69 @@
+//! Channels in a world.
+
+use super::radio::{RadioConfig, RadioError};
+use super::station::{StationConfig, StationStats};
+use crate::host::Host;
+use crate::route::LinkId;
+use crate::world::World;
+
+/// A channel of a world, in order of addition.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct ChannelId(pub u32);
+
+/// A station of a world's channel.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct StationId {
+    /// Its channel.
+    pub channel: ChannelId,
+    /// Its position there.
+    pub station: u32,
+}
+
+impl<P: Clone, H: Host<P>> World<P, H> {
+    /// Adds an empty 802.11 channel.
+    pub fn add_channel(&mut self) -> ChannelId {
+        self.network.add_channel()
+    }
+
+    /// Adds a station to a channel. Its randomness is that of `station/<name>` in the seed tree.
+    ///
+    /// # Panics
+    /// If the channel is not in the world or the name is taken.
+    pub fn add_station(
+        &mut self,
+        channel: ChannelId,
+        name: &str,
+        config: StationConfig,
+    ) -> StationId {
+        let name = self.claim("station", name);
+        let seed = self.seed.child(&name);
+        let station = self.network.channel_mut(channel).add_station(config, seed);
+        StationId { channel, station }
+    }
+
+    /// Adds a link from a station to any other: all that it sends contends on the channel. It goes into routes like any
+    /// other link. All links of a channel are added before the first packet is offered.
+    ///
+    /// # Errors
+    /// If a value of `config` cannot be.
+    ///
+    /// # Panics
+    /// If the station is not in the world, or something was sent on its channel already.
+    pub fn add_radio(
+        &mut self,
+        station: StationId,
+        config: RadioConfig,
+    ) -> Result<LinkId, RadioError> {
+        config.check()?;
+        let radio = self.network.channel_mut(station.channel).add_radio(station.station, config);
+        Ok(self.network.add_radio(station.channel, radio))
+    }
+
+    /// What the MAC of a station has counted.
+    ///
+    /// # Panics
+    /// If it is not in the world.
+    pub fn station_stats(&self, id: StationId) -> StationStats {
+        self.network.channel(id.channel).station_stats(id.station)
+    }
+}
