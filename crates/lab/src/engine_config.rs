@@ -19,7 +19,9 @@ use crate::wifi::{alone, rate_up};
 pub fn config(scenario: &file::Scenario) -> Config {
     let transfer = &scenario.transfer;
     let preset = match transfer.preset {
-        file::Preset::Rfc9260 | file::Preset::Rfc8684 => sctp::Preset::Rfc9260,
+        file::Preset::Rfc9260 | file::Preset::Rfc8684 | file::Preset::Chihani2011 => {
+            sctp::Preset::Rfc9260
+        }
         file::Preset::Paper2013 => sctp::Preset::Paper2013,
     };
     let paths = scenario.paths.iter().map(|p| path(scenario, p)).collect();

@@ -231,6 +231,7 @@ fn tcp(out: &mut Out, t: &TcpOptions) {
     out.opt_text("rto_min", t.rto_min.map(duration_text));
     out.opt_text("rto_max", t.rto_max.map(duration_text));
     out.opt_text("probe_interval", t.probe_interval.map(duration_text));
+    out.opt_plain("ack_burst_loss", t.ack_burst_loss);
 }
 
 fn initial_window(window: InitialWindow) -> String {
