@@ -82,6 +82,14 @@ impl RttEstimator {
         self.rto = self.calm;
     }
 
+    /// The path came back from failure: of its round trips only the last says anything.
+    pub fn forget(&mut self) {
+        let Some(last) = self.last() else { return };
+        self.smoothed = None;
+        self.floor = Floor::default();
+        self.sample(self.sampled_at, last);
+    }
+
     /// Doubles the timeout after an expiry (6.3.3 E2). Only a sample takes it back: what got through
     /// without one may have taken longer than the timeout that it ran into (Karn and Partridge, 1987).
     pub fn back_off(&mut self) {

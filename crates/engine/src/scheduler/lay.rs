@@ -88,10 +88,11 @@ impl Lay {
         Self { options, ..Self::default() }
     }
 
-    /// Looks at the paths that are usable, the quickest first. What they cost is not its business.
+    /// Looks at the paths that may carry something, the quickest first. What they cost is not its
+    /// business; to which the guard leaves nothing, nothing is to be expected of.
     fn observe(&mut self, view: &View<'_>) {
         self.now = view.now;
-        let usable = || view.paths.iter().filter(|p| p.usable);
+        let usable = || view.paths.iter().filter(|p| p.usable && p.window > 0);
         let alone = usable().count() == 1;
         self.strands.clear();
         for path in usable() {

@@ -48,6 +48,9 @@ pub struct SackOptions {
     pub delay: Duration,
     /// Count packets per path instead of per association.
     pub count_per_path: bool,
+    /// A SACK goes to the address that the last packet came from, and not to the quickest of those that
+    /// it answers.
+    pub to_last: bool,
 }
 
 /// Concurrent multipath transfer.

@@ -44,6 +44,7 @@ impl Preset {
                 every_packets: 2,
                 delay: Duration::from_millis(200),
                 count_per_path: false,
+                to_last: false,
             },
             cmt: CmtOptions {
                 concurrent,
@@ -94,6 +95,7 @@ impl Preset {
                 cwnd_update: CwndUpdate::CucV2,
                 ..rfc.cmt
             },
+            sack: SackOptions { to_last: true, ..rfc.sack },
             failure: FailureLimits { potentially_failed: u32::MAX, ..rfc.failure },
             rto: RtoLimits { initial: Duration::from_secs(3), ..rfc.rto },
             // Applied there only in the burst that follows a fast recovery.

@@ -235,7 +235,11 @@ impl Session {
 
     /// `path` works again.
     pub(super) fn on_path_returned(&mut self, now: Time, path: PathId) {
-        let status = self.subflows[path.index()].state.status();
+        let subflow = &mut self.subflows[path.index()];
+        let status = subflow.state.status();
+        subflow.rtt.forget();
+        subflow.rate.forget();
+        subflow.loss = 0.0;
         self.epoch += 1;
         self.congestion.on_return(path, now);
         self.push_event(Event::PathChanged(path, status));

@@ -182,6 +182,9 @@ impl Association {
     pub(super) fn on_path_returned(&mut self, now: Time, id: PathId) {
         let path = &mut self.paths[id.index()];
         let status = path.state.status();
+        path.rtt.forget();
+        path.rate.forget();
+        path.loss = 0.0;
         self.epoch += 1;
         if self.config.cmt.concurrent {
             self.congestion.on_return(id, now);

@@ -68,7 +68,7 @@ impl Association {
 
     #[inline(never)]
     fn sack_packet(&mut self, packet: &mut Packet) -> Departure {
-        let mut path = self.inbound.path;
+        let mut path = self.sack_path();
         if self.paths[path.index()].state.status() == PathStatus::Inactive {
             path = self.control_path();
         }
@@ -87,6 +87,31 @@ impl Association {
             of.begin_round();
         }
         self.departure(path)
+    }
+
+    /// Where the SACK goes: to one of the addresses whose DATA it answers (RFC 9260, 6.4). By the
+    /// quickest of them, as far as heartbeats tell, it opens the window soonest; always by the last one,
+    /// counting packets over all paths falls in step with them and may send every SACK by the slowest. If
+    /// something came twice, the last SACKs may have been lost on that way: then by the last one.
+    #[inline]
+    fn sack_path(&self) -> PathId {
+        let last = self.inbound.path;
+        if self.config.sack.to_last || self.paths.len() == 1 || self.inbound.has_duplicates() {
+            return last;
+        }
+        let trip = |path: PathId| self.paths[path.index()].rtt.srtt();
+        let Some(mut least) = trip(last) else { return last };
+        let mut quickest = last;
+        for i in 0..self.paths.len() {
+            let path = PathId::from_index(i);
+            let active = self.paths[i].state.status() == PathStatus::Active;
+            if let Some(other) = trip(path).filter(|_| active && self.inbound.is_owed_to(path))
+                && other < least
+            {
+                (quickest, least) = (path, other);
+            }
+        }
+        quickest
     }
 
     #[inline]
