@@ -87,7 +87,7 @@ const KEYS: &[Key] = &[
     Key {
         name: "scheduler",
         kind: Kind::Choice(SchedulerName::CHOICES),
-        default: Is("daps"),
+        default: Is("lay"),
         example: "\"daps\"",
         doc: "Which scheduler assigns data to paths. Short for `scheduler.name`; give one of \
               the two.",

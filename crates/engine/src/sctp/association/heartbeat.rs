@@ -89,12 +89,15 @@ impl Association {
             && !path.flights.is_empty() | (path.idle(now) < interval);
         let idle_timeout = path.flights.is_empty() && path.idle(now) >= path.rtt.rto();
         if !busy && path.heartbeat.pending.is_none() {
-            let nonce = self.rng.next_u64();
+            // 0 says that there is none.
+            let nonce = self.rng.next_u64().max(1);
             let chunk = Chunk::Heartbeat(HeartbeatInfo { nonce, sent: now });
             self.control.push_back((id, self.peer_tag, chunk));
             let deadline = now + self.patience(id);
             let path = &mut self.paths[id.index()];
             path.heartbeat.pending = Some((nonce, deadline));
+            path.heartbeat.earlier.rotate_right(1);
+            path.heartbeat.earlier[0] = nonce;
             path.heartbeat.counted = false;
         }
         if idle_timeout {
@@ -109,13 +112,14 @@ impl Association {
         }
     }
 
-    /// HEARTBEAT ACK: counts only with the nonce that is awaited on that path (5.4).
+    /// HEARTBEAT ACK: counts only with a nonce that is awaited on that path (5.4).
     pub(super) fn on_heartbeat_ack(&mut self, now: Time, id: PathId, info: HeartbeatInfo) {
         let path = &mut self.paths[id.index()];
-        if path.heartbeat.pending.is_none_or(|(nonce, _)| nonce != info.nonce) {
-            return;
-        }
-        path.heartbeat.pending = None;
+        let known = |nonce: &u64| *nonce == info.nonce && info.nonce != 0;
+        let Some(at) = path.heartbeat.earlier.iter().position(known) else { return };
+        // Each is answered once.
+        path.heartbeat.earlier[at] = 0;
+        path.heartbeat.pending = path.heartbeat.pending.filter(|(nonce, _)| *nonce != info.nonce);
         path.rtt.sample(now, now.since(info.sent));
         self.errors = 0;
         let was = path.state.status();

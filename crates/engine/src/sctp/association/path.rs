@@ -12,6 +12,8 @@ use crate::recovery::{Flights, Rack, TailProbe};
 pub(super) struct Heartbeat {
     /// The nonce that waits for its answer, and when it counts as unanswered.
     pub pending: Option<(u64, Time)>,
+    /// Nonces before that one: a path that has become longer than the patience with it answers late.
+    pub earlier: [u64; 8],
     /// T3 expired while it was pending: the silence has been counted.
     pub counted: bool,
     /// When the next one is due.

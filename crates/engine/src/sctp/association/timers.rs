@@ -120,9 +120,11 @@ impl Association {
         }
         let stamp = packet.stamp;
         let mut summary = DataSummary::default();
+        // An end that is no more still answers a SHUTDOWN ACK, whatever stands before it (8.4, 5).
+        let was_up = !matches!(self.state, State::Ended(_));
         while let Some(chunk) = take_first(packet) {
             self.on_chunk(now, path, chunk, &mut summary);
-            if matches!(self.state, State::Ended(_)) {
+            if was_up && matches!(self.state, State::Ended(_)) {
                 return;
             }
         }
