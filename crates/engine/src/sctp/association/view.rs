@@ -34,6 +34,7 @@ impl Association {
             chunk: self.full_chunk(),
             acknowledged: self.board.acknowledged_bytes(),
             busy: !(self.queue.is_empty() && self.board.holes().is_empty()),
+            shared: self.scheduler.shares_window(),
         };
         self.guard.apply(now, self.epoch, shared, &mut self.views);
         // With nothing on its way nothing will come that changes the guard's mind: some path must
