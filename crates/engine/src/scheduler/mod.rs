@@ -169,6 +169,40 @@ impl Scheduler {
     }
 }
 
+impl Scheduler {
+    /// Whether a guest has yet to decide; see [`CustomScheduler::is_thinking`].
+    #[inline]
+    pub fn is_thinking(&self) -> bool {
+        matches!(self, Self::Custom(guest) if guest.is_thinking())
+    }
+
+    /// Why a guest cannot go on, if it cannot.
+    pub fn fault(&self) -> Option<String> {
+        match self {
+            Self::Custom(guest) => guest.fault(),
+            _ => None,
+        }
+    }
+
+    /// Whether the engine may do what `decision` says. Guests are never trusted, and told; those of
+    /// the house prove themselves in tests.
+    #[inline]
+    pub(crate) fn may(&mut self, view: &View<'_>, decision: &Decision) -> bool {
+        let verdict = match self {
+            Self::Custom(_) => check(view, decision),
+            _ if cfg!(debug_assertions) => check(view, decision),
+            _ => Ok(()),
+        };
+        let Err(why) = verdict else { return true };
+        let Self::Custom(guest) = self else {
+            debug_assert!(false, "illegal decision {decision:?}: {why}");
+            return false;
+        };
+        guest.on_refused(&why);
+        false
+    }
+}
+
 impl Default for Scheduler {
     fn default() -> Self {
         Self::RoundRobin(RoundRobin::default())
