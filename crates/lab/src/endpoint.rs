@@ -174,6 +174,12 @@ impl Endpoint {
     fn drain(&mut self, now: Time, out: &mut Outbox<Wire>) {
         self.read(now);
         self.write(now);
+        self.send(now, out);
+    }
+
+    /// What is left of [`Self::drain`] once the application had its turn.
+    #[inline]
+    fn send(&mut self, now: Time, out: &mut Outbox<Wire>) {
         match self.machine {
             Machine::Sctp(_) => self.send_packets(now, out),
             Machine::Tcp(_) => self.send_segments(now, out),
@@ -305,6 +311,10 @@ impl Host<Wire> for Endpoint {
     }
 
     fn wake(&mut self, now: Time, out: &mut Outbox<Wire>) {
+        if self.machine.scheduler().is_thinking() {
+            // It stopped half way, at this very time, and goes on as if it had not.
+            return self.send(now, out);
+        }
         self.machine.handle_timeout(now);
         self.drain(now, out);
     }

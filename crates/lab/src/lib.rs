@@ -17,7 +17,9 @@ mod cost;
 mod coupling_tests;
 mod endpoint;
 mod engine_config;
+pub mod episode;
 pub mod explain;
+mod guests;
 mod lossy;
 mod machine;
 mod measure;
@@ -34,6 +36,7 @@ mod tcp_config;
 pub mod tune;
 mod wifi;
 
+pub use guests::register_scheduler;
 pub use lossy::LossKind;
 pub use result::{
     AppDelay, BlockingTime, EngineFigures, OutOfOrder, PathResult, ReceiveBufferResult, RunResult,

@@ -98,7 +98,7 @@ impl Scenario {
 
     #[getter]
     fn scheduler(&self) -> &'static str {
-        self.checked.scheduler.name.as_str()
+        self.checked.scheduler.label()
     }
 
     #[getter]
