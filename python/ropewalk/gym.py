@@ -16,7 +16,7 @@ Actions
 
 Observations
     ``float32``, each number cut to 0..10. First each path with :data:`PATH_FEATURES`, then
-    :data:`SHARED_FEATURES`.
+    :data:`SHARED_FEATURES`. ``SchedulerView.features()`` gives a scheduler in Python the same numbers.
 
 Rewards
     What was delivered in order since the last decision: each bit is worth ``1 - delay_weight * delay``,
@@ -54,6 +54,12 @@ SHARED_FEATURES: dict[str, str] = dict(_SHARED)
 """What it has once, after all paths."""
 
 _Observation = NDArray[np.float32]
+
+gymnasium.register(
+    "ropewalk/Scheduler-v0",
+    entry_point="ropewalk.gym:SchedulerEnv",
+    vector_entry_point="ropewalk.gym:VectorSchedulerEnv",
+)
 
 
 class _Worlds:

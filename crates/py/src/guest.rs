@@ -105,12 +105,13 @@ impl Made {
 impl Guest {
     /// What to do instead of what failed: nothing, for ever. The run ends when it is seen.
     fn fail(&mut self, py: Python<'_>, error: &PyErr) -> Decision {
+        self.fault.get_or_insert_with(|| told(py, error));
         if error.is_instance_of::<PyKeyboardInterrupt>(py) {
-            // Not a failure of the scheduler: it is raised again when the run has ended.
+            // Not a failure of the scheduler: it is raised again when the run has ended. Last, for it
+            // would come up in the next line of Python.
             let again = py.import("_thread").and_then(|t| t.call_method0("interrupt_main"));
             debug_assert!(again.is_ok(), "every interpreter has it");
         }
-        self.fault.get_or_insert_with(|| told(py, error));
         Decision::blocked(Reason::Custom)
     }
 }

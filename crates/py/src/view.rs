@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString, PyTuple};
 use ropewalk_base::{Duration, Rate};
 use ropewalk_engine::scheduler::{DelaySource, PathView, SentReport, View};
+use ropewalk_lab::episode::{Ask, feature_count, features};
 
 /// One path. Read-only.
 #[pyclass(name = "SchedulerPath", module = "ropewalk._ropewalk")]
@@ -168,20 +169,43 @@ impl Path {
 }
 
 /// All that a scheduler may look at. Read-only.
-#[pyclass(name = "SchedulerView", module = "ropewalk._ropewalk", get_all)]
+#[pyclass(name = "SchedulerView", module = "ropewalk._ropewalk")]
 pub(crate) struct Look {
+    ask: Ask,
+    #[pyo3(get)]
     now_s: f64,
+    #[pyo3(get)]
     backlog_chunks: u64,
+    #[pyo3(get)]
     backlog_bytes: u64,
+    #[pyo3(get)]
     takeable_chunks: u64,
+    #[pyo3(get)]
     window_room_bytes: u64,
+    #[pyo3(get)]
     receive_buffer_bytes: u64,
+    #[pyo3(get)]
     acknowledged_chunks: u64,
+    #[pyo3(get)]
     chunk_bytes: u64,
+    #[pyo3(get)]
     closing: bool,
+    #[pyo3(get)]
     epoch: u64,
+    #[pyo3(get)]
     paths: Py<PyTuple>,
+    #[pyo3(get)]
     open: Py<PyList>,
+}
+
+#[pymethods]
+impl Look {
+    /// The decision as the environments of `ropewalk.gym` show it.
+    fn features(&self) -> Vec<f32> {
+        let mut row = vec![0.0; feature_count(self.ask.paths.len())];
+        features(&self.ask, &mut row);
+        row
+    }
 }
 
 /// What really went, told after the fact. Read-only.
@@ -218,6 +242,7 @@ impl Window {
         let paths: Vec<_> = view.paths.iter().enumerate().map(make).collect::<PyResult<_>>()?;
         let tuple = PyTuple::new(py, paths.iter().map(|path| path.bind(py)))?.unbind();
         let look = Look {
+            ask: Ask::empty(paths.len()),
             now_s: 0.0,
             backlog_chunks: 0,
             backlog_bytes: 0,
@@ -258,6 +283,7 @@ impl Window {
         }
         let look = self.look.bind(py);
         let mut shown = look.try_borrow_mut()?;
+        shown.ask.copy(view);
         shown.now_s = view.now.as_secs_f64();
         shown.backlog_chunks = view.backlog_chunks;
         shown.backlog_bytes = view.backlog_bytes;

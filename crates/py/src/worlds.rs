@@ -211,7 +211,7 @@ impl All {
         let width = feature_count(paths);
         let row = &mut results.observations[index * width..(index + 1) * width];
         episode.look(|ask| {
-            features(ask, episode.capacity_bps(), row);
+            features(ask, row);
             for (path, open) in masks[..paths].iter_mut().enumerate() {
                 *open = u8::from(stage == Stage::Asked && ask.position(path).is_some());
             }

@@ -34,7 +34,21 @@ impl Ask {
         (position < self.takeable).then_some(position)
     }
 
-    fn copy(&mut self, view: &View<'_>) {
+    /// Nothing yet, with room for so many paths.
+    pub fn empty(paths: usize) -> Self {
+        Self {
+            now: Time::ZERO,
+            takeable: 0,
+            backlog_bytes: 0,
+            window_room: 0,
+            receive_buffer: 0,
+            chunk_bytes: 0,
+            paths: Vec::with_capacity(paths),
+        }
+    }
+
+    /// Fills it with `view`.
+    pub fn copy(&mut self, view: &View<'_>) {
         self.now = view.now;
         self.takeable = view.takeable();
         self.backlog_bytes = view.backlog_bytes;
@@ -55,16 +69,7 @@ pub(super) struct Desk {
 
 impl Desk {
     pub fn new(paths: usize) -> Self {
-        let ask = Ask {
-            now: Time::ZERO,
-            takeable: 0,
-            backlog_bytes: 0,
-            window_room: 0,
-            receive_buffer: 0,
-            chunk_bytes: 0,
-            paths: Vec::with_capacity(paths),
-        };
-        Self { asked: AtomicBool::new(false), sheet: Mutex::new((ask, None)) }
+        Self { asked: AtomicBool::new(false), sheet: Mutex::new((Ask::empty(paths), None)) }
     }
 
     /// Whether the engine waits for an answer.

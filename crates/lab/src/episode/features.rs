@@ -16,7 +16,7 @@ pub const PATH_FEATURES: [(&str, &str); 13] = [
     ("rtt_age", "time since the last round-trip sample, s"),
     ("filled", "bytes in flight over the window"),
     ("window", "window over the receive buffer"),
-    ("rate", "delivery rate over the capacity of all paths; 0 before it is measured"),
+    ("rate", "delivery rate times srtt, over the receive buffer; 0 before it is measured"),
     ("rate_confidence", "how far that can be trusted, 0 to 1"),
     ("loss", "estimated loss, 0 to 1"),
     ("lead", "bytes before the first chunk that it may take, over the receive buffer"),
@@ -41,19 +41,19 @@ pub const fn feature_count(paths: usize) -> usize {
 ///
 /// # Panics
 /// If `out` has another length.
-pub fn features(ask: &Ask, capacity_bps: f64, out: &mut [f32]) {
+pub fn features(ask: &Ask, out: &mut [f32]) {
     assert_eq!(out.len(), feature_count(ask.paths.len()), "one place for each number");
     let (paths, shared) = out.split_at_mut(ask.paths.len() * PATH_FEATURES.len());
     let buffer = ask.receive_buffer.max(1) as f64;
     for (at, row) in paths.chunks_exact_mut(PATH_FEATURES.len()).enumerate() {
-        fill(row, &of_path(ask, at, buffer, capacity_bps));
+        fill(row, &of_path(ask, at, buffer));
     }
     let takeable = ask.takeable as f64 * ask.chunk_bytes as f64;
     let all = [ask.window_room as f64, takeable, ask.backlog_bytes as f64];
     fill(shared, &all.map(|bytes| bytes / buffer));
 }
 
-fn of_path(ask: &Ask, at: usize, buffer: f64, capacity_bps: f64) -> [f64; PATH_FEATURES.len()] {
+fn of_path(ask: &Ask, at: usize, buffer: f64) -> [f64; PATH_FEATURES.len()] {
     let path: &PathView = &ask.paths[at];
     let seconds = |time: Option<Duration>| time.map_or(0.0, Duration::as_secs_f64);
     let open = ask.position(at);
@@ -68,7 +68,7 @@ fn of_path(ask: &Ask, at: usize, buffer: f64, capacity_bps: f64) -> [f64; PATH_F
         path.rtt_age.as_secs_f64(),
         path.in_flight as f64 / path.window.max(1) as f64,
         path.window as f64 / buffer,
-        path.rate.map_or(0.0, |rate| rate.as_bps() as f64 / capacity_bps.max(1.0)),
+        path.rate.map_or(0.0, |rate| rate.as_bps() as f64 / 8.0 * seconds(path.srtt) / buffer),
         path.rate_confidence,
         path.loss,
         lead / buffer,
