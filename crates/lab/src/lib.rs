@@ -36,6 +36,11 @@ mod tcp_config;
 pub mod tune;
 mod wifi;
 
+/// The guide, so that its code is compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guides/write-a-scheduler.md")]
+struct Guide;
+
 pub use guests::register_scheduler;
 pub use lossy::LossKind;
 pub use result::{

@@ -85,11 +85,6 @@ pub use weighted::{WeightSource, Weighted};
 
 use ropewalk_base::PathId;
 
-/// The guide, so that its code is compiled and run.
-#[cfg(doctest)]
-#[doc = include_str!("../../../../docs/guides/write-a-scheduler.md")]
-struct Guide;
-
 /// What was really sent, told to the scheduler after the fact.
 #[derive(Clone, Copy, Debug)]
 pub struct SentReport {
