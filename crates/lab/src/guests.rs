@@ -4,13 +4,17 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use ropewalk_base::Time;
-use ropewalk_engine::scheduler::{
-    CustomScheduler, Decision, IllegalDecision, Reason, Schedule, Scheduler, SentReport, View,
-};
+use ropewalk_engine::scheduler::Scheduler;
 use ropewalk_scenario::{GuestNameError, Scenario, add_guest_scheduler};
 
 use crate::engine_config;
 use crate::run::{RunError, RunOptions, Setup};
+
+/// What a scheduler is written with, for those who see the engine through this crate only.
+pub use ropewalk_engine::scheduler::{
+    CustomScheduler, Decision, DelaySource, IllegalDecision, PathSet, PathView, Reason, Schedule,
+    SentReport, View,
+};
 
 type Make = Arc<dyn Fn() -> Box<dyn CustomScheduler> + Send + Sync>;
 

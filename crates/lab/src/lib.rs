@@ -19,7 +19,7 @@ mod endpoint;
 mod engine_config;
 pub mod episode;
 pub mod explain;
-mod guests;
+pub mod guests;
 mod lossy;
 mod machine;
 mod measure;

@@ -12,9 +12,11 @@ use ropewalk_scenario::Scenario;
 const TEXT: &str = "[transfer]\nduration = '5 s'\n[[path]]\nname = 'wifi'\nrate = '4 Mbit/s'\n\
     rtt = '20 ms'\n[[path]]\nname = 'lte'\nrate = '8 Mbit/s'\nrtt = '80 ms'\n";
 
-/// Does what its function does, from a time on.
+type Rule = fn(&View<'_>) -> Decision;
+
+/// Does what its rule says, from a time on.
 #[derive(Clone)]
-struct Guest(fn(&View<'_>) -> Decision);
+struct Guest(Rule);
 
 impl Schedule for Guest {
     fn decide(&mut self, view: &View<'_>) -> Decision {
@@ -81,7 +83,7 @@ fn a_registered_name_holds_in_runs_comparisons_and_sweeps() {
 #[test]
 fn a_wrong_decision_ends_the_run_and_is_told() {
     let far = |_: &View<'_>| Decision::send(PathId(0), u64::MAX, Reason::Custom);
-    let cases: [(fn(&View<'_>) -> Decision, &str); 3] = [
+    let cases: [(Rule, &str); 3] = [
         (|_| Decision::send(PathId(9), 0, Reason::Custom), "does not exist"),
         (far, "out of reach"),
         (|view| Decision::wait(view.now, Reason::Custom), "waiting until"),

@@ -6,7 +6,7 @@ use pyo3::exceptions::{PyKeyboardInterrupt, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyFrozenSet, PyList, PySet, PyString, PyTuple};
 use ropewalk_base::{Duration, Time};
-use ropewalk_engine::scheduler::{
+use ropewalk_lab::guests::{
     CustomScheduler, Decision, IllegalDecision, PathSet, PathView, Reason, Schedule, SentReport,
     View,
 };

@@ -60,7 +60,7 @@ impl Worlds {
         if count == 0 {
             return Err(error::value("there must be at least one environment"));
         }
-        if !(wait_s >= 1e-6 && wait_s < 1e6) {
+        if !(1e-6..1e6).contains(&wait_s) {
             return Err(error::value(format!("wait_s={wait_s}: give seconds, at least 1e-6")));
         }
         if !(delay_weight >= 0.0 && delay_weight.is_finite()) {
