@@ -2,7 +2,7 @@
 (function (rw) {
   "use strict";
   const { h } = rw.dom;
-  const KINDS = { run: "Run", compare: "Comparison", reproduce: "Reproduction" };
+  const KINDS = { run: "Run", compare: "Comparison", reproduce: "Reproduction", tune: "Window limits" };
 
   function themeButton() {
     const button = h("button", { type: "button", onclick: rw.theme.toggle });
@@ -43,6 +43,10 @@
     if (report.figures.length || report.rows.length) rw.reproduce.draw(main, report);
   }
 
+  function limits(main, report) {
+    if (report.tuning) rw.tune.draw(main, report);
+  }
+
   // On paper nothing can be unfolded, so everything is.
   function unfoldForPrint() {
     let folded = [];
@@ -59,7 +63,8 @@
     const main = document.getElementById("main");
     const report = rw.data.load();
     header(report);
-    const order = report.kind === "reproduce" ? [papers, runs] : [runs, papers];
+    const orders = { reproduce: [papers, runs], tune: [limits, runs] };
+    const order = orders[report.kind] || [runs, papers];
     for (const part of order) part(main, report);
     if (!main.querySelector("*:not(noscript)")) main.append(h("p", { class: "note" }, "This report holds no results."));
     unfoldForPrint();

@@ -6,7 +6,7 @@
 
 :func:`run` runs a scenario, :func:`compare` several schedulers or values side by side,
 :func:`sweep` a grid of values (:mod:`ropewalk.dask` does so on a cluster), :func:`register_scheduler` adds a scheduler of one's
-own (:mod:`ropewalk.gym` has one learnt), :func:`predict` asks the closed forms, which :mod:`ropewalk.models` has for arrays. Quantities are
+own (:mod:`ropewalk.gym` has one learnt), :func:`predict` asks the closed forms, which :mod:`ropewalk.models` has for arrays, :func:`tune` finds window limits. Quantities are
 bits per second, bytes and seconds, and say so in their names. Every error that the package raises
 by itself is a :class:`RopewalkError`.
 """
@@ -38,6 +38,7 @@ from ropewalk._scheduler import (
 )
 from ropewalk._sweep import merge_sweeps, sweep
 from ropewalk._table import Table
+from ropewalk._tune import TunedPath, Tuning, tune
 from ropewalk.errors import ModelError, RopewalkError, RunError, ScenarioError
 
 __all__ = [
@@ -65,6 +66,8 @@ __all__ = [
     "SentReport",
     "Sequence",
     "Table",
+    "TunedPath",
+    "Tuning",
     "Wait",
     "__version__",
     "compare",
@@ -75,4 +78,5 @@ __all__ = [
     "run",
     "schedulers",
     "sweep",
+    "tune",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
@@ -101,4 +101,32 @@ def comparison(result: Comparison) -> Figure:
         axes.grid(alpha=0.3, axis="x")
     # The first variant on top, as in the table.
     all_axes[0].invert_yaxis()
+    return figure
+
+
+def tuning(drawn: dict[str, Any]) -> Figure:
+    """Curves against window and buffer, and the map over two limits."""
+    figure = new_figure(14, 4)
+    window, buffer, over = figure.subplots(1, 3)
+    by_id = {one["id"]: one for one in drawn["figures"]}
+    for axes, key in ((window, "window"), (buffer, "buffer")):
+        colours: dict[str, Any] = {}
+        for series in by_id[key]["series"]:
+            chosen = series["source"] == "limit"
+            style: dict[str, Any] = {"ls": "", "marker": "o", "mfc": "none"} if chosen else {}
+            if series["name"] in colours:
+                style["color"] = colours[series["name"]]
+            label = None if chosen else series["name"]
+            (line,) = axes.plot(series["x"], series["y"], label=label, **style)
+            colours[series["name"]] = line.get_color()
+        axes.set(title=by_id[key]["title"], xlabel=by_id[key]["x_label"], ylabel="Mbit/s")
+        axes.grid(alpha=0.3)
+        axes.legend(fontsize="small")
+    surface = drawn["surfaces"][0]
+    mesh = over.pcolormesh(surface["x"], surface["y"], surface["value"], shading="nearest")
+    figure.colorbar(mesh, ax=over, label="Mbit/s")
+    over.plot([0, surface["most"]], [surface["most"], 0], color="white", lw=1)
+    over.plot(surface["mark"]["x"], surface["mark"]["y"], "wo", mfc="none")
+    over.set(title=surface["title"], xlabel=surface["x_label"], ylabel=surface["y_label"])
+    over.set(xlim=(1, surface["x"][-1]), ylim=(1, surface["y"][-1]))
     return figure

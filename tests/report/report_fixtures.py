@@ -197,4 +197,39 @@ def reproduce_report() -> dict:
     return report
 
 
-ALL = {"run": run_report, "compare": compare_report, "reproduce": reproduce_report}
+def tune_report() -> dict:
+    """Limits for two paths, checked; one manager failed."""
+    report = head("tune", "Two lines, one buffer", "ropewalk tune house.toml --check --report out.html")
+    names, limits, useful = ["fibre", "radio with a rather long name"], [70, 16], [72, 40]
+    curve = [[21 * (1 - math.exp(-c / 30)) for c in range(1, 73)], [9 * (1 - math.exp(-c / 12)) for c in range(1, 41)]]
+    figure = {"paper": "Limits", "x_label": "Limit of the window (packets)", "y_label": "On the wire (Mbit/s)", "note": None}
+    report["figures"] = [
+        {**figure, "id": "window", "title": "Throughput against window", "series": [
+            part for name, limit, ys in zip(names, limits, curve) for part in (
+                {"name": name, "source": "model", "style": "line", "x": list(range(1, len(ys) + 1)), "y": ys},
+                {"name": name, "source": "limit", "style": "points", "x": [limit], "y": [ys[limit - 1]]})]},
+        {**figure, "id": "allocation", "title": "The allocation", "series": [{"name": "best limits", "source": "limit", "style": "bars", "x": names, "y": limits}]},
+    ]
+    x, y = list(range(1, 73, 2)), list(range(1, 41, 2))
+    report["surfaces"] = [{
+        "id": "surface", "title": "Over the limits of both", "note": "Below the line the limits fit.", "x_label": "Limit of fibre (packets)",
+        "y_label": "Limit of radio (packets)", "value_label": "On the wire (Mbit/s)", "x": x, "y": y,
+        "value": [[curve[0][a - 1] + curve[1][b - 1] for a in x] for b in y], "most": 86, "mark": {"x": 70, "y": 16}}]
+    estimate = {"mean": 20.2e6, "half_width": 0.6e6}
+    report["tuning"] = {
+        "schema": "ropewalk.tune/1", "receive_buffer_bytes": 126000, "buffer_packets": 86, "packet_bytes": 1500.0, "payload_share": 0.968,
+        "limits_packets": limits, "predicted_bps": 25.6e6, "equal_split": {"limits_packets": [43, 43], "predicted_bps": 24.2e6},
+        "paying": {"limits_packets": limits, "predicted_bps": 25.6e6}, "unlimited_bps": 30e6, "rates_bps": 42e6, "reach": None,
+        "notes": ["the receive buffer is small enough to block"],
+        "paths": [{"name": n, "rate_bps": 21e6, "round_trip_s": 0.0406, "loss": 1e-3, "p": 1e-3, "loss_kind": "independent", "useful_packets": u,
+                   "limit_packets": c, "predicted_bps": ys[c - 1] * 1e6, "pays": u > 50} for n, c, u, ys in zip(names, limits, useful, curve)],
+        "simulated_bps": estimate,
+        "check": {"seeds": 5, "predicted_goodput_bps": 24.8e6, "simulated_bps": estimate, "managers": [
+            {"window_manager": "none", "goodput_bps": {"mean": 19.7e6, "half_width": None}, "gain": {"mean": 1.0, "half_width": 0.0}, "error": None},
+            {"window_manager": "dynamic", "goodput_bps": None, "gain": None, "error": "the transfer stopped at 3 s"},
+            {"window_manager": "static", "goodput_bps": estimate, "gain": {"mean": 1.023, "half_width": 0.013}, "error": None}]},
+    }
+    return report
+
+
+ALL = {"run": run_report, "compare": compare_report, "reproduce": reproduce_report, "tune": tune_report}

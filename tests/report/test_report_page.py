@@ -262,6 +262,39 @@ def test_rows_show_base_units_scaled_and_others_as_they_are(browser, pages):
 
 
 @needs_browser
+def test_a_surface_tells_what_is_under_the_pointer_and_repaints_by_night(browser, pages):
+    browser.open(pages["tune"], 1280, 900, "light")
+    assert status(browser)["points"] == [114, 2, 720]
+    told = "document.querySelector('.surface-key .legend-value').textContent"
+    at_rest = browser.evaluate(told)
+    assert "the ring: 70 and 16" in at_rest
+    over = """(() => { const c = document.querySelector('.cell.whole canvas'); const b = c.getBoundingClientRect();
+      c.dispatchEvent(new PointerEvent('pointermove', {clientX: b.x + 46, clientY: b.y + b.height - 28})); })()"""
+    browser.evaluate(over)
+    lowest = fixtures.tune_report()["surfaces"][0]["value"][0][0]
+    assert browser.evaluate(told) == f"1 and 1: {lowest:.3f}"
+    browser.evaluate("document.querySelector('.cell.whole canvas').dispatchEvent(new PointerEvent('pointerleave'))")
+    assert browser.evaluate(told) == at_rest
+    colour = "[...document.querySelector('.cell.whole canvas').getContext('2d').getImageData(60, 40, 1, 1).data].join()"
+    by_day = browser.evaluate(colour)
+    browser.evaluate("[...document.querySelectorAll('#actions button')].at(-1).click()")
+    assert browser.evaluate(colour) != by_day
+    browser.evaluate("[...document.querySelectorAll('#actions button')].at(-1).click()")
+
+
+@needs_browser
+def test_limits_come_with_their_promise_and_what_came_of_it(browser, pages):
+    browser.open(pages["tune"], 1280, 900, "light")
+    tiles = browser.evaluate("[...document.querySelectorAll('.tile .figure')].map((t) => t.textContent)")
+    assert tiles == ["25.6", "+5.8\u202f%", "126", "20.2"]
+    rows = browser.evaluate("[...document.querySelectorAll('.limits tbody tr')].map((r) => [...r.cells].map((c) => c.textContent))")
+    assert [row[4] for row in rows[:2]] == ["70 packets", "16 packets"]
+    assert [row[-1] for row in rows[:2]] == ["pays off", "leave it out"]
+    assert rows[3][1] == "the transfer stopped at 3 s"
+    assert rows[4][2] == "+2.3\u202f% ± 1.3\u202f%"
+
+
+@needs_browser
 def test_points_that_a_logarithmic_axis_cannot_show_are_counted(browser, pages):
     browser.open(pages["reproduce"], 1280, 900, "light")
     notes = browser.evaluate("[...document.querySelectorAll('figcaption')].map((c) => c.textContent)")

@@ -3,12 +3,13 @@
   "use strict";
 
   // Where numbers come from is told by the mark: the paper's are hollow dots, the model is dashed,
-  // the simulator is solid, a peer implementation is dotted. What they describe is told by colour.
+  // the simulator is solid, a peer implementation is dotted, a chosen limit is a ring. What they describe is told by colour.
   const MARKS = {
     paper: { dash: [2, 3], hollow: true, marker: true, size: 8, width: 1.25 },
     model: { dash: [7, 4] },
     simulated: { dash: [] },
     peer: { dash: [2, 3] },
+    limit: { dash: [], hollow: true, marker: true, size: 10, width: 2 },
   };
 
   // "DAPS, paper" and "DAPS (simulated)" are the same thing from two sources.

@@ -67,6 +67,15 @@ impl Histogram {
     /// The counter of a bucket, made if need be.
     #[inline]
     fn bucket_mut(&mut self, bucket: usize) -> &mut u64 {
+        // A bucket below the first one is far beyond the last one, too.
+        if bucket.wrapping_sub(self.first) >= self.buckets.len() {
+            self.make(bucket);
+        }
+        &mut self.buckets[bucket - self.first]
+    }
+
+    #[cold]
+    fn make(&mut self, bucket: usize) {
         if self.buckets.is_empty() {
             self.first = bucket;
         }
@@ -75,11 +84,9 @@ impl Histogram {
             self.buckets.splice(0..0, std::iter::repeat_n(0, missing));
             self.first = bucket;
         }
-        let at = bucket - self.first;
-        if at >= self.buckets.len() {
-            self.buckets.resize(at + 1, 0);
+        if bucket - self.first >= self.buckets.len() {
+            self.buckets.resize(bucket - self.first + 1, 0);
         }
-        &mut self.buckets[at]
     }
 
     /// Adds all that `other` counted.

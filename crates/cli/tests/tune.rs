@@ -53,6 +53,27 @@ fn a_check_has_three_managers_with_intervals() {
 }
 
 #[test]
+fn the_report_holds_the_document_and_what_is_drawn_of_it() {
+    let room = room("tune-report");
+    room.ropewalk(&["tune", "two.toml", "--report", "limits.html", "--json"]).good();
+    let page = fs::read_to_string(room.file("limits.html")).expect("a page");
+    let start = "<script type=\"application/json\" id=\"report-data\">";
+    let (_, from) = page.split_once(start).expect("the document");
+    let (text, _) = from.split_once("</script>").expect("its end");
+    let report: serde_json::Value = serde_json::from_str(text).expect("JSON");
+    assert_eq!(
+        (&report["kind"], &report["tuning"]["schema"]),
+        (&"tune".into(), &"ropewalk.tune/1".into())
+    );
+    let ids: Vec<_> =
+        report["figures"].as_array().expect("figures").iter().map(|f| &f["id"]).collect();
+    assert_eq!(ids, ["window", "buffer", "allocation"]);
+    assert_eq!(report["surfaces"][0]["mark"]["x"], report["tuning"]["limits_packets"][0]);
+    let refused = room.ropewalk(&["tune", "two.toml", "--report", "limits.pdf"]);
+    refused.refused(&["a report is an HTML page"]);
+}
+
+#[test]
 fn the_written_scenario_keeps_its_comments_and_runs_with_the_limits() {
     let room = room("tune-write");
     let done = room.ropewalk(&["tune", "two.toml", "--write", "tuned.toml", "--json"]).good();

@@ -1,6 +1,7 @@
 //! An end of an association as a host of the network, with the application on top of it.
 
 use ropewalk_base::{Duration, PathId, StreamId, Time};
+use ropewalk_engine::Departure;
 use ropewalk_engine::mptcp::Segment;
 use ropewalk_engine::sctp::Packet as SctpPacket;
 use ropewalk_netsim::cross::CrossPayload;
@@ -169,20 +170,22 @@ impl Endpoint {
         }
     }
 
-    /// The application reads, writes; the engine sends; the deadline is asked for.
+    /// The application reads, writes; the engine sends; the deadline is asked for. `blank` is what
+    /// the next packet is made in.
     #[inline]
-    fn drain(&mut self, now: Time, out: &mut Outbox<Wire>) {
+    fn drain(&mut self, now: Time, blank: Wire, out: &mut Outbox<Wire>) {
         self.read(now);
         self.write(now);
-        self.send(now, out);
+        self.send(now, blank, out);
     }
 
     /// What is left of [`Self::drain`] once the application had its turn.
     #[inline]
-    fn send(&mut self, now: Time, out: &mut Outbox<Wire>) {
-        match self.machine {
-            Machine::Sctp(_) => self.send_packets(now, out),
-            Machine::Tcp(_) => self.send_segments(now, out),
+    fn send(&mut self, now: Time, blank: Wire, out: &mut Outbox<Wire>) {
+        match blank {
+            Wire::Sctp(packet) => self.send_packets(now, packet, out),
+            Wire::Tcp(segment) => self.send_segments(now, segment, out),
+            Wire::Cross(_) => {}
         }
         while let Some(news) = self.machine.poll_news() {
             match news {
@@ -195,38 +198,45 @@ impl Endpoint {
     }
 
     #[inline]
-    fn send_packets(&mut self, now: Time, out: &mut Outbox<Wire>) {
-        loop {
-            let mut sctp = match out.spare() {
-                Some(Wire::Sctp(used)) => used,
-                _ => Box::default(),
-            };
-            let Some(departure) = self.machine.poll_packet(now, &mut sctp) else {
-                out.give_back(Wire::Sctp(sctp));
-                return;
-            };
+    fn send_packets(&mut self, now: Time, mut blank: Box<SctpPacket>, out: &mut Outbox<Wire>) {
+        while let Some(departure) = self.machine.poll_packet(now, &mut blank) {
+            let next = spare(out);
+            let sctp = std::mem::replace(&mut blank, next);
             let size = sctp.wire_len() + self.lower_header;
-            let mut packet = Packet::new(size, self.flow, Wire::Sctp(sctp));
-            packet.round = departure.round;
-            out.send(self.routes[departure.path.index()], packet);
+            self.launch(departure, size, Wire::Sctp(sctp), out);
         }
+        out.give_back(Wire::Sctp(blank));
     }
 
     #[inline]
-    fn send_segments(&mut self, now: Time, out: &mut Outbox<Wire>) {
-        loop {
-            let mut segment = match out.spare() {
+    fn send_segments(&mut self, now: Time, mut blank: Box<Segment>, out: &mut Outbox<Wire>) {
+        while let Some(departure) = self.machine.poll_segment(now, &mut blank) {
+            let next = match out.spare() {
                 Some(Wire::Tcp(used)) => used,
                 _ => Box::default(),
             };
-            let Some(departure) = self.machine.poll_segment(now, &mut segment) else {
-                out.give_back(Wire::Tcp(segment));
-                return;
-            };
+            let segment = std::mem::replace(&mut blank, next);
             let size = segment.wire_len() + self.lower_header;
-            let mut packet = Packet::new(size, self.flow, Wire::Tcp(segment));
-            packet.round = departure.round;
-            out.send(self.routes[departure.path.index()], packet);
+            self.launch(departure, size, Wire::Tcp(segment), out);
+        }
+        out.give_back(Wire::Tcp(blank));
+    }
+
+    #[inline]
+    fn launch(&self, departure: Departure, size: u32, payload: Wire, out: &mut Outbox<Wire>) {
+        let mut packet = Packet::new(size, self.flow, payload);
+        packet.round = departure.round;
+        out.send(self.routes[departure.path.index()], packet);
+    }
+
+    /// Something to make a packet in.
+    #[inline]
+    fn blank(&self, out: &mut Outbox<Wire>) -> Wire {
+        match (&self.machine, out.spare()) {
+            (Machine::Sctp(_), Some(Wire::Sctp(used))) => Wire::Sctp(used),
+            (Machine::Tcp(_), Some(Wire::Tcp(used))) => Wire::Tcp(used),
+            (Machine::Sctp(_), _) => Wire::Sctp(Box::default()),
+            (Machine::Tcp(_), _) => Wire::Tcp(Box::default()),
         }
     }
 
@@ -293,6 +303,15 @@ impl Endpoint {
     }
 }
 
+/// A packet that was used before, or a new one.
+#[inline]
+fn spare(out: &mut Outbox<Wire>) -> Box<SctpPacket> {
+    match out.spare() {
+        Some(Wire::Sctp(used)) => used,
+        _ => Box::default(),
+    }
+}
+
 impl Host<Wire> for Endpoint {
     #[inline]
     fn receive(&mut self, now: Time, port: Port, packet: Packet<Wire>, out: &mut Outbox<Wire>) {
@@ -306,17 +325,18 @@ impl Host<Wire> for Endpoint {
             Wire::Tcp(segment) => self.machine.take_segment(now, path, segment),
             Wire::Cross(_) => return,
         }
-        out.give_back(wire);
-        self.drain(now, out);
+        self.drain(now, wire, out);
     }
 
     fn wake(&mut self, now: Time, out: &mut Outbox<Wire>) {
         if self.machine.scheduler().is_thinking() {
             // It stopped half way, at this very time, and goes on as if it had not.
-            return self.send(now, out);
+            let blank = self.blank(out);
+            return self.send(now, blank, out);
         }
         self.machine.handle_timeout(now);
-        self.drain(now, out);
+        let blank = self.blank(out);
+        self.drain(now, blank, out);
     }
 
     #[inline]

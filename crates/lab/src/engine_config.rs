@@ -1,7 +1,7 @@
 //! From the scenario's words to the engine's knobs.
 
 use ropewalk_base::Duration;
-use ropewalk_engine::congestion::CongestionFlavour;
+use ropewalk_engine::congestion::{CongestionFlavour, WindowRounding};
 use ropewalk_engine::recovery::LossDetection;
 use ropewalk_engine::scheduler::{
     BlestOptions, DapsOptions, DelaySource, Helpers, LayOptions, OtiasForm, PlanOptions, Quota,
@@ -19,7 +19,9 @@ use crate::wifi::{alone, rate_up};
 pub fn config(scenario: &file::Scenario) -> Config {
     let transfer = &scenario.transfer;
     let preset = match transfer.preset {
-        file::Preset::Rfc9260 | file::Preset::Rfc8684 => sctp::Preset::Rfc9260,
+        file::Preset::Rfc9260 | file::Preset::Rfc8684 | file::Preset::Chihani2011 => {
+            sctp::Preset::Rfc9260
+        }
         file::Preset::Paper2013 => sctp::Preset::Paper2013,
     };
     let paths = scenario.paths.iter().map(|p| path(scenario, p)).collect();
@@ -104,6 +106,7 @@ fn apply_sctp(config: &mut Config, sctp: &file::SctpOptions) {
     set(&mut config.sack.count_per_path, sctp.sack_count.map(|c| c == file::SackCount::Path));
     set(&mut config.cmt.delayed_ack, sctp.delayed_ack_for_cmt);
     set(&mut config.min_ssthresh_chunks, sctp.min_ssthresh.map(u64::from));
+    set(&mut config.window_rounding, sctp.window_rounding.map(window_rounding));
     set(&mut config.byte_counting_limit, sctp.byte_counting_limit.map(u64::from));
     set(&mut config.growth_when_full_only, sctp.cwnd_growth_when_full_only);
     set(&mut config.max_burst, sctp.max_burst);
@@ -119,6 +122,7 @@ fn apply_sctp(config: &mut Config, sctp: &file::SctpOptions) {
     set(&mut config.cmt.split_fast_retransmit, sctp.split_fast_retransmit);
     set(&mut config.cmt.hold_data_until_confirmed, sctp.hold_data_until_confirmed);
     set(&mut config.heartbeat_interval, sctp.heartbeat_interval);
+    set(&mut config.probe_interval, sctp.probe_interval);
     set(&mut config.failure.path_max_retrans, sctp.path_max_retrans);
     set(&mut config.failure.potentially_failed, sctp.pf_threshold);
     set(&mut config.association_max_retrans, sctp.association_max_retrans);
@@ -170,6 +174,13 @@ const fn retransmission(name: file::Retransmission) -> RetransmissionPolicy {
         file::Retransmission::LossRate => RetransmissionPolicy::LossRate,
         file::Retransmission::Asap => RetransmissionPolicy::Asap,
         file::Retransmission::Fastest => RetransmissionPolicy::Fastest,
+    }
+}
+
+const fn window_rounding(name: file::WindowRounding) -> WindowRounding {
+    match name {
+        file::WindowRounding::Bytes => WindowRounding::Bytes,
+        file::WindowRounding::Packets => WindowRounding::Packets,
     }
 }
 

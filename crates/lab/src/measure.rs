@@ -199,6 +199,7 @@ impl Meter {
                 retransmitted_packets: 0,
                 lost_packets: 0,
                 timeouts: 0,
+                undone_reductions: 0,
                 delivered_bytes: 0,
                 throughput_bps: 0.0,
                 utilisation: carried as f64 / capacity.max(1) as f64,
@@ -212,6 +213,7 @@ impl Meter {
                     result.retransmitted_packets += counters.retransmitted;
                     result.lost_packets += counters.lost;
                     result.timeouts += counters.timeouts;
+                    result.undone_reductions += counters.undone;
                     result.delivered_bytes += counters.delivered_bytes;
                 }
                 let view = sender.path_view(ended, PathId::from_index(i));

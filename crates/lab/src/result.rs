@@ -67,6 +67,9 @@ pub struct PathResult {
     pub lost_packets: u64,
     /// Expiries of the retransmission timer.
     pub timeouts: u64,
+    /// Reductions of the window that `tcp.recovery` found needless and took back.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub undone_reductions: u64,
     /// User data acknowledged on this path, bytes.
     pub delivered_bytes: u64,
     /// The same per second, bit/s.
@@ -77,6 +80,12 @@ pub struct PathResult {
     pub srtt_s: Option<f64>,
     /// Congestion window at the end, bytes.
     pub cwnd_bytes: u64,
+}
+
+/// What most runs have none of is left out of their results.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature is serde's")]
+const fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// Occupancy of the receive buffer by out-of-order data, weighted with time.

@@ -10,13 +10,22 @@ pub fn config(scenario: &file::Scenario) -> Config {
     let transfer = &scenario.transfer;
     let paths = scenario.paths.iter().map(|p| engine_config::path(scenario, p)).collect();
     let multipath = transfer.protocol == file::Protocol::Mptcp;
-    let mut config = Config::preset(Preset::Rfc8684, paths, transfer.receive_buffer);
+    let preset = match transfer.preset {
+        file::Preset::Chihani2011 => Preset::Chihani2011,
+        _ => Preset::Rfc8684,
+    };
+    let mut config = Config::preset(preset, paths, transfer.receive_buffer);
     config.multipath = multipath;
     config.helpers = engine_config::helpers(scenario);
     config.guard = transfer.guard;
     // The names of a scenario are the engine's: a test holds them together.
     config.use_congestion(transfer.congestion.as_str()).expect("the engine knows it");
     config.record_decisions = scenario.record.decisions;
+    if let Some(habits) = &mut config.habits {
+        habits.ack_burst_loss = scenario.tcp.ack_burst_loss.unwrap_or(0.0);
+        // The model has timestamps for Eifel alone.
+        config.timestamps = scenario.tcp.recovery == Some(file::Reordering::Eifel);
+    }
     config.delay_source = engine_config::delay_source(scenario.scheduler.forward_delay);
     apply(&mut config, &scenario.tcp);
     config.window_manager = engine_config::window_manager(scenario, config.segment_limit() as u64);
@@ -56,6 +65,10 @@ const fn subflow_ack(name: file::SubflowAck) -> SubflowAck {
 const fn reordering(name: file::Reordering) -> Reordering {
     match name {
         file::Reordering::None => Reordering::None,
+        file::Reordering::DSack => Reordering::DSack,
+        file::Reordering::Eifel => Reordering::Eifel,
+        file::Reordering::TcpDoor => Reordering::TcpDoor,
+        file::Reordering::FRto => Reordering::FRto,
         file::Reordering::RackTlp => Reordering::RackTlp,
     }
 }

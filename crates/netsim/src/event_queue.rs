@@ -10,6 +10,8 @@ use ropewalk_base::Time;
 const ABSENT: u32 = u32::MAX;
 /// Children per node.
 const ARITY: usize = 4;
+/// Entries behind the last one that are later than any: every node that has a child has four.
+const PADDING: usize = ARITY - 1;
 
 /// Time, sequence number and slot in one integer, most significant first: entries compare in one
 /// step, and four of them fill a cache line. Sequence numbers are unique, so the slot decides nothing.
@@ -22,6 +24,8 @@ const SLOT_BITS: u32 = 24;
 const SEQUENCE_BITS: u32 = 40;
 
 impl Entry {
+    const NEVER: Self = Self(u128::MAX);
+
     #[inline]
     fn time(self) -> Time {
         Time::from_nanos((self.0 >> 64) as u64)
@@ -34,15 +38,28 @@ impl Entry {
 }
 
 /// Pending instants by slot.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct EventQueue {
+    /// The entries, and [`PADDING`] times [`Entry::NEVER`].
     heap: Vec<Entry>,
     /// Position of every slot in `heap`.
     position: Vec<u32>,
     sequence: u64,
 }
 
+impl Default for EventQueue {
+    fn default() -> Self {
+        Self { heap: vec![Entry::NEVER; PADDING], position: Vec::new(), sequence: 0 }
+    }
+}
+
 impl EventQueue {
+    /// How many slots wait for something.
+    #[inline]
+    fn len(&self) -> usize {
+        self.heap.len() - PADDING
+    }
+
     /// A new slot with nothing pending.
     pub(crate) fn add_slot(&mut self) -> u32 {
         let slot = self.position.len();
@@ -54,12 +71,13 @@ impl EventQueue {
     /// The earliest pending instant and its slot.
     #[inline]
     pub(crate) fn peek(&self) -> Option<(Time, u32)> {
-        self.heap.first().map(|entry| (entry.time(), entry.slot() as u32))
+        let first = self.heap[0];
+        (first != Entry::NEVER).then(|| (first.time(), first.slot() as u32))
     }
 
     /// What `slot` waits for.
-    #[inline]
-    pub(crate) fn pending(&self, slot: u32) -> Option<Time> {
+    #[cfg(test)]
+    fn pending(&self, slot: u32) -> Option<Time> {
         let position = self.position[slot as usize];
         (position != ABSENT).then(|| self.heap[position as usize].time())
     }
@@ -69,9 +87,10 @@ impl EventQueue {
     pub(crate) fn set(&mut self, slot: u32, time: Time) {
         let position = self.position[slot as usize];
         if position == ABSENT {
-            let entry = self.entry(slot, time);
-            self.heap.push(entry);
-            self.sift_up(self.heap.len() - 1);
+            let (entry, last) = (self.entry(slot, time), self.len());
+            self.heap.push(Entry::NEVER);
+            self.heap[last] = entry;
+            self.sift_up(last);
             return;
         }
         let position = position as usize;
@@ -91,7 +110,9 @@ impl EventQueue {
             return;
         }
         self.position[slot as usize] = ABSENT;
-        let last = self.heap.pop().expect("a slot with a position is in the heap");
+        let at = self.len() - 1;
+        let last = core::mem::replace(&mut self.heap[at], Entry::NEVER);
+        self.heap.pop();
         if last.slot() == slot as usize {
             return;
         }
@@ -128,12 +149,9 @@ impl EventQueue {
         let entry = self.heap[at];
         loop {
             let first = at * ARITY + 1;
-            let end = (first + ARITY).min(self.heap.len());
-            let full = self.heap.get(first..first + ARITY).and_then(|all| all.try_into().ok());
-            let least = full.map(|all| least_of_four(first, all));
-            let Some((least, child)) = least.or_else(|| least_of(&self.heap, first, end)) else {
-                break;
-            };
+            let children = self.heap.get(first..first + ARITY).and_then(|all| all.try_into().ok());
+            let Some(children) = children else { break };
+            let (least, child) = least_of_four(first, children);
             if child >= entry {
                 break;
             }
@@ -157,14 +175,6 @@ fn least_of_four(first: usize, all: &[Entry; ARITY]) -> (usize, Entry) {
     let right = 2 + usize::from(all[3] < all[2]);
     let least = if all[right] < all[left] { right } else { left };
     (first + least, all[least])
-}
-
-/// The least entry from index `first` up to `end`, and its index.
-#[inline]
-fn least_of(heap: &[Entry], first: usize, end: usize) -> Option<(usize, Entry)> {
-    let children = heap.get(first..end)?;
-    let (offset, entry) = children.iter().enumerate().min_by_key(|(_, entry)| **entry)?;
-    Some((first + offset, *entry))
 }
 
 #[cfg(test)]

@@ -19,12 +19,12 @@ pub(crate) enum Actor {
     Channel(ChannelId),
 }
 
-/// A link, and the instant at which the event queue will wake it; kept here too because at most
-/// offers it does not change.
+/// A link, and the instant at which the event queue will wake it, [`Time::FAR_FUTURE`] if never; kept
+/// here too because at most offers it does not change.
 #[derive(Clone, Debug)]
 struct LinkEntry<P> {
     slot: u32,
-    scheduled: Option<Time>,
+    scheduled: Time,
     inner: Link<P>,
 }
 
@@ -72,7 +72,7 @@ impl<P: Clone> Network<P> {
     pub(crate) fn add_link(&mut self, link: Link<P>) -> LinkId {
         let id = LinkId(index(self.links.len()));
         let slot = self.add_slot(Actor::Link(id));
-        self.links.push(LinkEntry { slot, scheduled: None, inner: link });
+        self.links.push(LinkEntry { slot, scheduled: Time::FAR_FUTURE, inner: link });
         id
     }
 
@@ -184,14 +184,15 @@ impl<P: Clone> Network<P> {
     #[inline]
     fn schedule(&mut self, id: LinkId) {
         let link = &mut self.links[id.0 as usize];
-        let next = link.inner.next_wake();
+        let next = link.inner.next_event();
         if next == link.scheduled {
             return;
         }
         link.scheduled = next;
-        match next {
-            Some(time) => self.events.set(link.slot, time),
-            None => self.events.clear(link.slot),
+        if next < Time::FAR_FUTURE {
+            self.events.set(link.slot, next);
+        } else {
+            self.events.clear(link.slot);
         }
     }
 }

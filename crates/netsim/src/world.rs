@@ -19,13 +19,23 @@ struct Slotted<T> {
     inner: T,
 }
 
+/// When the event queue will wake a host. Kept apart from the hosts, side by side: it is looked at
+/// after every event, and hosts are large.
+#[derive(Clone, Copy, Debug)]
+struct Alarm {
+    slot: u32,
+    /// [`Time::FAR_FUTURE`] if never.
+    at: Time,
+}
+
 /// A network and its hosts. `H` is one type, so that calls are static; a driver with several kinds of host uses an enum.
 #[derive(Clone, Debug)]
 pub struct World<P, H> {
     pub(crate) seed: Seed,
     names: BTreeSet<String>,
     pub(crate) network: Network<P>,
-    hosts: Vec<Slotted<H>>,
+    hosts: Vec<H>,
+    alarms: Vec<Alarm>,
     cross: Vec<Slotted<Source>>,
     tags: Option<Tags<P>>,
     handled: u64,
@@ -40,6 +50,7 @@ impl<P: Clone, H: Host<P>> World<P, H> {
             names: BTreeSet::new(),
             network: Network::new(),
             hosts: Vec::new(),
+            alarms: Vec::new(),
             cross: Vec::new(),
             tags: None,
             handled: 0,
@@ -50,7 +61,8 @@ impl<P: Clone, H: Host<P>> World<P, H> {
     pub fn add_host(&mut self, host: H) -> HostId {
         let id = HostId(index(self.hosts.len()));
         let slot = self.network.add_slot(Actor::Host(id));
-        self.hosts.push(Slotted { slot, inner: host });
+        self.hosts.push(host);
+        self.alarms.push(Alarm { slot, at: Time::FAR_FUTURE });
         self.schedule_host(id);
         id
     }
@@ -145,7 +157,7 @@ impl<P: Clone, H: Host<P>> World<P, H> {
     /// # Panics
     /// If it is not in the world.
     pub fn host(&self, id: HostId) -> &H {
-        &self.hosts[id.0 as usize].inner
+        &self.hosts[id.0 as usize]
     }
 
     /// A host, to do application calls on; [`Self::poke`] it afterwards.
@@ -153,7 +165,7 @@ impl<P: Clone, H: Host<P>> World<P, H> {
     /// # Panics
     /// If it is not in the world.
     pub fn host_mut(&mut self, id: HostId) -> &mut H {
-        &mut self.hosts[id.0 as usize].inner
+        &mut self.hosts[id.0 as usize]
     }
 
     /// Wakes a host at the present, due or not, so that it can send what application calls made it want to send.
@@ -162,7 +174,7 @@ impl<P: Clone, H: Host<P>> World<P, H> {
     /// If it is not in the world.
     pub fn poke(&mut self, id: HostId) {
         let now = self.network.now;
-        self.hosts[id.0 as usize].inner.wake(now, &mut Outbox::onto(&mut self.network));
+        self.hosts[id.0 as usize].wake(now, &mut Outbox::onto(&mut self.network));
         self.schedule_host(id);
     }
 
@@ -220,7 +232,7 @@ impl<P: Clone, H: Host<P>> World<P, H> {
             debug_assert!(time >= self.network.now, "time went back");
             let happened = match self.network.actors[slot as usize] {
                 Actor::Link(id) => self.wake_link(id, time),
-                Actor::Host(id) => self.wake_host(id, slot, time),
+                Actor::Host(id) => self.wake_host(id, time),
                 Actor::Cross(id) => self.wake_cross(id, time),
                 Actor::Channel(id) => self.wake_channel(id, time),
             };
@@ -264,7 +276,7 @@ impl<P: Clone, H: Host<P>> World<P, H> {
         match end {
             End::Host(id, port) => {
                 let out = &mut Outbox::onto(&mut self.network);
-                self.hosts[id.0 as usize].inner.receive(now, port, packet, out);
+                self.hosts[id.0 as usize].receive(now, port, packet, out);
                 self.schedule_host(id);
             }
             End::CrossData(id) | End::CrossAck(id) => self.arrive_at_cross(id, end, &packet),
@@ -273,22 +285,26 @@ impl<P: Clone, H: Host<P>> World<P, H> {
 
     /// Wakes a host if it is still due: its deadline may have moved since it was scheduled.
     #[inline]
-    fn wake_host(&mut self, id: HostId, slot: u32, time: Time) -> bool {
-        let host = &mut self.hosts[id.0 as usize].inner;
+    fn wake_host(&mut self, id: HostId, time: Time) -> bool {
+        let host = &mut self.hosts[id.0 as usize];
+        let alarm = &mut self.alarms[id.0 as usize];
         match host.next_wake() {
             Some(due) if due <= time => {
                 self.network.now = time;
-                self.network.events.clear(slot);
+                self.network.events.clear(alarm.slot);
+                alarm.at = Time::FAR_FUTURE;
                 host.wake(time, &mut Outbox::onto(&mut self.network));
                 self.schedule_host(id);
                 true
             }
             Some(later) => {
-                self.network.events.set(slot, later);
+                self.network.events.set(alarm.slot, later);
+                alarm.at = later;
                 false
             }
             None => {
-                self.network.events.clear(slot);
+                self.network.events.clear(alarm.slot);
+                alarm.at = Time::FAR_FUTURE;
                 false
             }
         }
@@ -297,11 +313,12 @@ impl<P: Clone, H: Host<P>> World<P, H> {
     /// A deadline that moved later is left where it is: the queue asks again when it comes up.
     #[inline]
     fn schedule_host(&mut self, id: HostId) {
-        let Slotted { slot, inner } = &self.hosts[id.0 as usize];
-        let Some(due) = inner.next_wake() else { return };
+        let Some(due) = self.hosts[id.0 as usize].next_wake() else { return };
         let due = due.max(self.network.now);
-        if self.network.events.pending(*slot).is_none_or(|pending| due < pending) {
-            self.network.events.set(*slot, due);
+        let alarm = &mut self.alarms[id.0 as usize];
+        if due < alarm.at {
+            alarm.at = due;
+            self.network.events.set(alarm.slot, due);
         }
     }
 

@@ -13,6 +13,7 @@ mod scenario;
 mod sweep;
 mod table;
 mod throughput;
+mod tune;
 mod view;
 mod wifi;
 mod worlds;
@@ -47,6 +48,9 @@ mod _ropewalk {
     use crate::wifi::bianchi;
     #[pymodule_export]
     use crate::worlds::{Worlds, scheduler_features};
+
+    #[pymodule_export]
+    use crate::tune::tune;
 
     /// Version of the package.
     #[pymodule_export]

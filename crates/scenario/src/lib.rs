@@ -47,5 +47,5 @@ pub use types::{
     Recovery, Reinjection, Reorder, Reordering, Retransmission, SackCount, Scenario,
     ScheduleWindows, SchedulerName, SchedulerOptions, SctpOptions, Side, Station, Step, SubflowAck,
     Target, TcpOptions, Trace, Transfer, Weights, WhenBlocked, Wifi, WifiStandard, WindowManager,
-    WindowUnit, World,
+    WindowRounding, WindowUnit, World,
 };

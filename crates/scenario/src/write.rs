@@ -194,6 +194,7 @@ fn sctp(out: &mut Out, s: &SctpOptions) {
     out.opt_text("initial_window", s.initial_window.map(initial_window));
     out.opt_text("initial_ssthresh", s.initial_ssthresh.map(initial_ssthresh));
     out.opt_packets("min_ssthresh", s.min_ssthresh);
+    out.opt_text("window_rounding", s.window_rounding);
     out.opt_packets("byte_counting_limit", s.byte_counting_limit);
     out.opt_plain("cwnd_growth_when_full_only", s.cwnd_growth_when_full_only);
     out.opt_packets("max_burst", s.max_burst);
@@ -207,6 +208,7 @@ fn sctp(out: &mut Out, s: &SctpOptions) {
     out.opt_text("retransmission", s.retransmission);
     out.opt_plain("hold_data_until_confirmed", s.hold_data_until_confirmed);
     out.opt_text("heartbeat_interval", s.heartbeat_interval.map(duration_text));
+    out.opt_text("probe_interval", s.probe_interval.map(duration_text));
     out.opt_plain("path_max_retrans", s.path_max_retrans);
     out.opt_plain("association_max_retrans", s.association_max_retrans);
     out.opt_plain("pf_threshold", s.pf_threshold);
@@ -229,6 +231,7 @@ fn tcp(out: &mut Out, t: &TcpOptions) {
     out.opt_text("rto_min", t.rto_min.map(duration_text));
     out.opt_text("rto_max", t.rto_max.map(duration_text));
     out.opt_text("probe_interval", t.probe_interval.map(duration_text));
+    out.opt_plain("ack_burst_loss", t.ack_burst_loss);
 }
 
 fn initial_window(window: InitialWindow) -> String {

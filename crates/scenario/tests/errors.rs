@@ -43,6 +43,39 @@ const KEYS_AND_TYPES: &[Wrong] = &[
     ("[transfer]\nscheduler = 3\n[[path]]\n", 2, WrongType, "`daps`"),
 ];
 
+const RECOVERY: &[Wrong] = &[
+    (
+        "[transfer]\nprotocol = \"tcp\"\n[tcp]\nrecovery = \"d-sack\"\nsack = false\n[[path]]\n",
+        5,
+        Conflict,
+        "needs `tcp.sack`",
+    ),
+    (
+        "[transfer]\nprotocol = \"tcp\"\n[tcp]\nrecovery = \"eifel\"\ntimestamps = false\n[[path]]\n",
+        5,
+        Conflict,
+        "needs `tcp.timestamps`",
+    ),
+    (
+        "[transfer]\nprotocol = \"mptcp\"\npreset = \"chihani2011\"\n[tcp]\nrecovery = \"rack-tlp\"\n[[path]]\n",
+        5,
+        Conflict,
+        "not in the model",
+    ),
+    (
+        "[transfer]\nprotocol = \"mptcp\"\npreset = \"chihani2011\"\ncongestion = \"cubic\"\n[[path]]\n",
+        4,
+        Conflict,
+        "not in the model",
+    ),
+    (
+        "[transfer]\nprotocol = \"mptcp\"\n[tcp]\nack_burst_loss = 0.03\n[[path]]\n",
+        4,
+        Conflict,
+        "habit of the preset",
+    ),
+];
+
 const UNITS: &[Wrong] = &[
     ("[[path]]\nrtt = 20\n", 2, WrongUnit, "write \"20 ms\""),
     ("[[path]]\nrtt = \"20\"\n", 2, WrongUnit, "has no unit"),
@@ -327,8 +360,9 @@ const WIFI: &[Wrong] = &[
     ("[[path]]\n[[station]]\nload = \"fast\"\n", 3, WrongType, "does not begin with a number"),
 ];
 
-const TABLES: [(&str, &[Wrong]); 6] = [
+const TABLES: [(&str, &[Wrong]); 7] = [
     ("keys_and_types", KEYS_AND_TYPES),
+    ("recovery", RECOVERY),
     ("units", UNITS),
     ("names", NAMES),
     ("limits", LIMITS),

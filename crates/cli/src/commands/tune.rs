@@ -5,14 +5,15 @@ use std::thread::available_parallelism;
 
 use clap::Args;
 use ropewalk_lab::output::write_atomically;
-use ropewalk_lab::tune::{Check, CheckOptions, Tuning, check, tune, tuned_text};
+use ropewalk_lab::report::{Report, ReportKind};
+use ropewalk_lab::tune::{Check, CheckOptions, Tuning, check, drawings, tune, tuned_text};
 use ropewalk_scenario::Scenario;
 use serde::Serialize;
 
-use crate::args::{ScenarioArgs, quoted};
+use crate::args::{ScenarioArgs, command_line, quoted};
 use crate::console::Console;
 use crate::failure::Failure;
-use crate::files::{check_place, failed};
+use crate::files::{VERSION, check_place, check_report, failed, save_report};
 use crate::output;
 use crate::progress::{Progress, with_bar};
 
@@ -23,6 +24,7 @@ mod show;
 #[command(after_help = "Examples:\n  \
     ropewalk tune scenarios/lte-satellite.toml --reach 90%\n  \
     ropewalk tune scenarios/wifi-lte.toml --check --seeds 3 --set transfer.duration=40s\n  \
+    ropewalk tune scenarios/wifi-lte.toml --report limits.html\n  \
     ropewalk tune scenarios/wifi-lte.toml --write tuned.toml --json")]
 pub struct TuneArgs {
     #[command(flatten)]
@@ -39,6 +41,9 @@ pub struct TuneArgs {
     /// Write the scenario with the limits in force
     #[arg(long, value_name = "FILE.toml")]
     write: Option<PathBuf>,
+    /// Write a report, one file that opens in any browser
+    #[arg(long, value_name = "FILE.html")]
+    report: Option<PathBuf>,
     /// Print the limits as one JSON document
     #[arg(long)]
     json: bool,
@@ -74,6 +79,7 @@ fn share(text: &str) -> Result<f64, String> {
 pub fn execute(args: &TuneArgs, console: Console) -> Result<(), Failure> {
     let scenario = args.scenario.load()?;
     args.write.as_deref().map_or(Ok(()), |path| check_place("--write", path))?;
+    args.report.as_deref().map_or(Ok(()), check_report)?;
     let tuning =
         tune(&scenario, args.reach).map_err(|error| Failure::input(&error, error.help()))?;
     let text =
@@ -84,9 +90,12 @@ pub fn execute(args: &TuneArgs, console: Console) -> Result<(), Failure> {
         let word = quoted(&path.to_string_lossy());
         console.note(format_args!("{} is written; next: ropewalk run {word}", path.display()));
     }
+    let simulated_bps = check.as_ref().and_then(|check| check.simulated_bps);
+    let document = Document { tuning: &tuning, simulated_bps, check: check.as_ref() };
+    if let Some(path) = &args.report {
+        report(args, &scenario, &document, path, console)?;
+    }
     if args.json {
-        let simulated_bps = check.as_ref().and_then(|check| check.simulated_bps);
-        let document = Document { tuning: &tuning, simulated_bps, check: check.as_ref() };
         output::print_json(&document)?;
     } else {
         output::print(&show::text(&args.scenario.title(), &tuning, check.as_ref()))?;
@@ -96,6 +105,26 @@ pub fn execute(args: &TuneArgs, console: Console) -> Result<(), Failure> {
         .filter_map(|one| Some(format!("{}: {}", one.window_manager, one.error.as_ref()?)))
         .collect();
     if reasons.is_empty() { Ok(()) } else { Err(Failure::Run(reasons.join("\n"))) }
+}
+
+fn report(
+    args: &TuneArgs,
+    scenario: &Scenario,
+    document: &Document<'_>,
+    path: &Path,
+    console: Console,
+) -> Result<(), Failure> {
+    let drawn = drawings(scenario, document.tuning, document.check)
+        .map_err(|error| Failure::input(&error, error.help()))?;
+    let title = args.scenario.title();
+    let mut report = Report::new(title, ReportKind::Tune, VERSION.to_owned(), command_line());
+    report.figures = drawn.figures;
+    report.surfaces = drawn.surfaces;
+    let tuning = serde_json::to_value(document).map_err(|error| {
+        Failure::Run(format!("--report {} cannot be written: {error}", path.display()))
+    })?;
+    report.tuning = Some(tuning);
+    save_report(path, &report, console)
 }
 
 fn simulate(args: &TuneArgs, scenario: &Scenario, tuning: &Tuning, console: Console) -> Check {

@@ -64,6 +64,12 @@ impl Chihani2011 {
         self.coupling
     }
 
+    /// `path` starts slowly up to `window` bytes: what it was cut from had been cut for nothing.
+    pub fn slow_start_to(&mut self, path: PathId, window: u64) {
+        let path = &mut self.paths[path.index()];
+        path.threshold = path.threshold.max(window as f64 / self.unit as f64);
+    }
+
     fn total(&self) -> f64 {
         self.paths.iter().map(|path| path.window).sum()
     }
@@ -149,8 +155,9 @@ impl CongestionControl for Chihani2011 {
         path.window = path.window.min(most as f64 / self.unit as f64).max(1.0);
     }
 
+    /// In whole segments: that model sends no part of one.
     fn window(&self, path: PathId) -> u64 {
-        (self.paths[path.index()].window * self.unit as f64) as u64
+        self.paths[path.index()].window as u64 * self.unit
     }
 
     fn ssthresh(&self, path: PathId) -> u64 {
@@ -190,7 +197,20 @@ mod tests {
         }
         let sample = full_ack_on(&control, PathId(0), UNIT);
         control.on_ack(PathId(0), Time::ZERO, &sample);
-        assert_eq!(control.window(PathId(0)), 66 * UNIT + UNIT / 66);
+        assert_eq!(control.window(PathId(0)), 66 * UNIT, "in whole segments");
+        assert!((control.paths[0].window - 66.0 - 1.0 / 66.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn what_was_cut_for_nothing_is_grown_back_to_by_slow_start() {
+        let mut control = connection(ChihaniCoupling::Uncoupled, [21.0, 1.0]);
+        control.on_loss(PathId(0), Time::ZERO);
+        control.slow_start_to(PathId(0), 21 * UNIT);
+        for _ in 0..10 {
+            let sample = full_ack_on(&control, PathId(0), UNIT);
+            control.on_ack(PathId(0), Time::ZERO, &sample);
+        }
+        assert!((control.paths[0].window - 20.5).abs() < 1e-9, "{control:?}");
     }
 
     #[test]

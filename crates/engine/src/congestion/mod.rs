@@ -29,7 +29,7 @@ pub use names::{Congestion, UnknownCongestion};
 pub use newreno::NewReno;
 pub use olia::Olia;
 pub use options::{CongestionFlavour, CongestionOptions};
-pub use rfc9260::{Rfc9260, Rfc9260Options};
+pub use rfc9260::{Rfc9260, Rfc9260Options, WindowRounding};
 pub use uncoupled::Uncoupled;
 pub use wvegas::WVegas;
 

@@ -80,6 +80,7 @@ impl Congestion {
             growth_when_full_only: options.growth_when_full_only,
             idle_decay: options.idle_decay,
             partial_bytes_capped: options.partial_bytes_capped,
+            rounding: options.rounding,
         };
         Self::Rfc9260(Uncoupled::new(vec![Rfc9260::new(options); paths]))
     }

@@ -1,5 +1,7 @@
 //! What the algorithms can be told.
 
+use super::WindowRounding;
+
 /// Whose rules, where published set-ups differ from the published algorithms.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum CongestionFlavour {
@@ -38,6 +40,8 @@ pub struct CongestionOptions {
     pub idle_decay: bool,
     /// `rfc9260`: see [`Rfc9260Options::partial_bytes_capped`](super::Rfc9260Options).
     pub partial_bytes_capped: bool,
+    /// `rfc9260`: whether windows are cut to whole units, as throughput models count.
+    pub rounding: WindowRounding,
     /// `cubic`: whether a flow that loses sooner than the last time leaves room to others (RFC 9438,
     /// 4.7). It costs a flow alone some throughput, since of equal losses every other seems sooner.
     pub fast_convergence: bool,
@@ -60,6 +64,7 @@ impl CongestionOptions {
             growth_when_full_only: true,
             idle_decay: true,
             partial_bytes_capped: true,
+            rounding: WindowRounding::Bytes,
             fast_convergence: true,
             flavour: CongestionFlavour::Published,
         }

@@ -4,6 +4,27 @@ use ropewalk_base::Time;
 
 use super::{AckSample, PathCongestion};
 
+/// Unit in which a window is counted out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum WindowRounding {
+    /// Bytes (7.2.1): halves are exact, and a packet may leave while any room is left, so that the
+    /// last one exceeds the window (6.1, rule B).
+    #[default]
+    Bytes,
+    /// Whole units: window and halves are rounded down, as throughput models count (Wallace and Shami,
+    /// 2014, Eq 14).
+    Packets,
+}
+
+impl WindowRounding {
+    const fn cut(self, bytes: u64, unit: u64) -> u64 {
+        match self {
+            Self::Bytes => bytes,
+            Self::Packets => bytes / unit * unit,
+        }
+    }
+}
+
 /// What the RFC leaves open and older set-ups do otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rfc9260Options {
@@ -24,6 +45,8 @@ pub struct Rfc9260Options {
     /// Whether the credit towards the next growth in congestion avoidance is cut to one window
     /// while the window is not full (7.2.2: yes; RFC 4960: no).
     pub partial_bytes_capped: bool,
+    /// Whether windows are cut to whole units (7.2.1: no).
+    pub rounding: WindowRounding,
 }
 
 impl Rfc9260Options {
@@ -67,14 +90,15 @@ impl Rfc9260 {
         if sample.advanced {
             self.partial_bytes_acked += sample.acked_bytes;
         }
-        if self.partial_bytes_acked >= self.cwnd {
+        let window = self.window();
+        if self.partial_bytes_acked >= window {
             if was_full {
-                self.partial_bytes_acked -= self.cwnd;
+                self.partial_bytes_acked -= window;
                 if !sample.in_recovery {
                     self.cwnd += self.options.pmdcs;
                 }
             } else if self.options.partial_bytes_capped {
-                self.partial_bytes_acked = self.cwnd;
+                self.partial_bytes_acked = window;
             }
         }
     }
@@ -82,14 +106,16 @@ impl Rfc9260 {
     fn halve(&mut self) {
         self.before_loss = Some((self.cwnd, self.ssthresh));
         let floor = self.options.min_ssthresh_chunks * self.options.pmdcs;
-        self.ssthresh = (self.cwnd / 2).max(floor);
+        let half = self.options.rounding.cut(self.window() / 2, self.options.pmdcs);
+        self.ssthresh = half.max(floor);
         self.partial_bytes_acked = 0;
     }
 }
 
 impl PathCongestion for Rfc9260 {
     fn on_ack(&mut self, _now: Time, sample: &AckSample) {
-        let was_full = !self.options.growth_when_full_only || sample.in_flight_before >= self.cwnd;
+        let was_full =
+            !self.options.growth_when_full_only || sample.in_flight_before >= self.window();
         if self.cwnd <= self.ssthresh {
             self.slow_start(sample, was_full);
         } else {
@@ -151,7 +177,11 @@ impl PathCongestion for Rfc9260 {
     }
 
     fn window(&self) -> u64 {
-        self.cwnd
+        // A window of less than a unit would never send again.
+        self.options
+            .rounding
+            .cut(self.cwnd, self.options.pmdcs)
+            .max(self.cwnd.min(self.options.pmdcs))
     }
 
     fn ssthresh(&self) -> u64 {
@@ -175,6 +205,7 @@ mod tests {
             growth_when_full_only: true,
             idle_decay: true,
             partial_bytes_capped: true,
+            rounding: WindowRounding::Bytes,
         })
     }
 
@@ -219,6 +250,35 @@ mod tests {
         }
         assert!(acked >= start && acked < start + UNIT);
         assert_eq!(c.window(), start + UNIT);
+    }
+
+    #[test]
+    fn windows_cut_to_whole_units_are_halved_down_and_never_vanish() {
+        for (rounding, units, tenths_after) in [
+            (WindowRounding::Bytes, 9, [45, 22, 11]),
+            (WindowRounding::Packets, 9, [40, 20, 10]),
+            (WindowRounding::Packets, 3, [10, 10, 10]),
+        ] {
+            let mut c = path(1 << 30);
+            c.options = Rfc9260Options { rounding, min_ssthresh_chunks: 1, ..c.options };
+            c.cwnd = units * UNIT;
+            for tenths in tenths_after {
+                c.on_loss(Time::ZERO);
+                assert_eq!(c.window() * 10 / UNIT, tenths, "{rounding:?} from {units} units");
+            }
+        }
+    }
+
+    #[test]
+    fn a_growth_of_less_than_a_unit_is_kept_until_it_is_one() {
+        let mut c = path(1 << 30);
+        c.options.rounding = WindowRounding::Packets;
+        assert_eq!(c.window(), 4404 / UNIT * UNIT);
+        let begun = c.window();
+        c.on_ack(Time::ZERO, &ack(UNIT / 2, 1 << 30));
+        assert_eq!(c.window(), begun);
+        c.on_ack(Time::ZERO, &ack(UNIT / 2, 1 << 30));
+        assert_eq!(c.window(), begun + UNIT);
     }
 
     #[test]

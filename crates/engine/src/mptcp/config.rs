@@ -2,11 +2,13 @@
 
 use ropewalk_base::Duration;
 
+use super::chihani::Habits;
 use super::preset::Preset;
 use super::segment;
 use crate::congestion::{Congestion, CongestionFlavour, CongestionOptions, UnknownCongestion};
 pub use crate::path::PathConfig;
-use crate::path::{FailureLimits, RtoLimits};
+use crate::path::{FailureLimits, RtoLimits, RtoRule};
+use crate::recovery::{DSack, Door, Eifel, FRto, Undo};
 use crate::scheduler::{DelaySource, Helpers};
 use crate::window::WindowManager;
 
@@ -37,9 +39,22 @@ pub enum Reinjection {
 /// What a sender does so as not to take reordering for loss.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Reordering {
-    /// Nothing: three duplicate acknowledgements, or as many selective ones, are a loss (RFC 6675).
+    /// Nothing: three duplicate acknowledgements, or as many selective ones, are a loss (RFC 6582,
+    /// RFC 6675).
     None,
-    /// Losses are found by time, and the tail is probed (RFC 8985).
+    /// The same, and a reduction is taken back once all that was sent again is reported to have come
+    /// twice (RFC 3708). Needs selective acknowledgements.
+    DSack,
+    /// The same, and one is taken back when timestamps show that the original arrived (RFC 3522,
+    /// RFC 4015). Needs timestamps.
+    Eifel,
+    /// The same, and transmissions and acknowledgements are numbered: while something overtakes
+    /// something windows are kept, or restored (TCP-DOOR; Wang and Zhang, 2002). 8 B a segment.
+    TcpDoor,
+    /// The same, and timeouts that were too quick are found out (RFC 5682).
+    FRto,
+    /// Losses are found by time, and the tail is probed (RFC 8985); what was found too soon is taken back
+    /// by duplicate reports or timestamps, whichever tells first.
     #[default]
     RackTlp,
 }
@@ -59,6 +74,9 @@ pub struct Config {
     pub send_buffer: u64,
     /// What a subflow's acknowledgement covers.
     pub subflow_ack: SubflowAck,
+    /// Sender and acknowledgements with the habits of the model of Chihani and Collange (none). What
+    /// else is set here then counts only as far as the model knows it.
+    pub habits: Option<Habits>,
     /// An acknowledgement for every so many segments (RFC 9293, 3.8.6.3: 2). 1 costs twice the
     /// acknowledgements and saves the wait for the timer at small windows.
     pub ack_every: u32,
@@ -75,6 +93,8 @@ pub struct Config {
     pub duplicate_threshold: u32,
     /// Timeout.
     pub rto: RtoLimits,
+    /// How the timeout follows the round trips.
+    pub rto_rule: RtoRule,
     /// Failure of paths.
     pub failure: FailureLimits,
     /// A failed subflow is tried again at least so often (2 s).
@@ -147,6 +167,26 @@ impl Config {
         let mtu = self.paths.iter().map(|p| p.mtu).min().unwrap_or(1500);
         let stamps = if self.timestamps { segment::STAMPS } else { 0 };
         let mapping = if self.multipath { segment::MAPPING } else { 0 };
-        mtu - self.lower_header - segment::HEADER - stamps - mapping
+        let order = if self.numbers() { segment::ORDER } else { 0 };
+        mtu - self.lower_header - segment::HEADER - stamps - mapping - order
+    }
+
+    /// Whether transmissions and acknowledgements are numbered.
+    pub(super) fn numbers(&self) -> bool {
+        self.reordering == Reordering::TcpDoor && self.habits.is_none()
+    }
+
+    /// The rule that takes reductions back.
+    pub(super) fn undo(&self) -> Undo {
+        match self.reordering {
+            // The model has its own flavours.
+            _ if self.habits.is_some() => Undo::None,
+            Reordering::None => Undo::None,
+            Reordering::RackTlp => Undo::Usual(DSack::default(), Eifel::default()),
+            Reordering::DSack => Undo::DSack(DSack::default()),
+            Reordering::Eifel => Undo::Eifel(Eifel::default()),
+            Reordering::TcpDoor => Undo::Door(Door::default()),
+            Reordering::FRto => Undo::FRto(FRto::default()),
+        }
     }
 }

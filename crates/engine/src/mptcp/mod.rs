@@ -1,12 +1,14 @@
 //! TCP and Multipath TCP (RFC 9293, RFC 8684): one session of one or more subflows, with the same
 //! schedulers, congestion control, windows and measurements as SCTP.
 
+mod chihani;
 mod config;
 mod preset;
 mod segment;
 pub mod session;
 mod subflow;
 
+pub use chihani::Habits;
 pub use config::{Config, Reinjection, Reordering, SubflowAck};
 pub use preset::Preset;
 pub use segment::{MpOption, Sacks, Segment, Stamps};

@@ -2,9 +2,10 @@
 
 use ropewalk_base::Duration;
 
+use super::chihani::Habits;
 use super::config::{Config, PathConfig, Reinjection, Reordering, SubflowAck};
 use crate::congestion::CongestionFlavour;
-use crate::path::{FailureLimits, RtoLimits};
+use crate::path::{FailureLimits, RtoLimits, RtoRule};
 use crate::scheduler::{DelaySource, Helpers};
 use crate::window::WindowManager;
 
@@ -17,12 +18,44 @@ pub enum Preset {
     /// as in Linux).
     #[default]
     Rfc8684,
+    /// The habits of a public ns-3 model of Multipath TCP (Chihani and Collange, 2011), for repeating
+    /// what was measured with it: acknowledgements wait for data level, no flow control, no
+    /// reinjection, no failover. See `docs/decisions/chihani2011.md`.
+    Chihani2011,
 }
 
 impl Preset {
     pub(super) fn config(self, paths: Vec<PathConfig>, receive_buffer: u64) -> Config {
         match self {
             Self::Rfc8684 => Self::rfc8684(paths, receive_buffer),
+            Self::Chihani2011 => Self::chihani2011(paths, receive_buffer),
+        }
+    }
+
+    fn chihani2011(paths: Vec<PathConfig>, receive_buffer: u64) -> Config {
+        let usual = Self::rfc8684(paths, receive_buffer);
+        Config {
+            receive_buffer: None,
+            // What is ahead at data level holds the sender's memory as well; the model has no end of it.
+            send_buffer: 1 << 25,
+            subflow_ack: SubflowAck::DataGated,
+            habits: Some(Habits::default()),
+            congestion_flavour: CongestionFlavour::Chihani2011 { compensated: true },
+            ack_every: 1,
+            ack_delay: Duration::ZERO,
+            timestamps: false,
+            sack: false,
+            reordering: Reordering::None,
+            rto: RtoLimits {
+                initial: Duration::from_millis(1500),
+                min: Duration::from_millis(200),
+                max: Duration::from_secs(3600),
+            },
+            rto_rule: RtoRule { smoothing: 10, deviation: 10, most_doubled: 64 },
+            reinjection: Reinjection::Never,
+            delay_source: DelaySource::HalfRtt,
+            guard: false,
+            ..usual
         }
     }
 
@@ -34,6 +67,7 @@ impl Preset {
             receive_buffer: Some(receive_buffer),
             send_buffer: receive_buffer.saturating_mul(4).max(1 << 16),
             subflow_ack: SubflowAck::Independent,
+            habits: None,
             ack_every: 2,
             ack_delay: Duration::from_millis(40),
             timestamps: true,
@@ -45,6 +79,7 @@ impl Preset {
                 min: Duration::from_millis(200),
                 max: Duration::from_secs(60),
             },
+            rto_rule: RtoRule::default(),
             failure: FailureLimits { potentially_failed: 0, path_max_retrans: 5 },
             probe_interval: Duration::from_secs(2),
             max_retransmissions: 15,

@@ -79,6 +79,9 @@ pub struct Segment {
     /// Data: number of the transmission on its subflow. Acknowledgements: how many times this number
     /// had been acknowledged before (TCP-DOOR; Wang and Zhang, 2002, 3.1).
     pub order: Option<u64>,
+    /// Acknowledgements: data has overtaken data since the last one (TCP-DOOR, 3.1); a bit beside
+    /// `order`.
+    pub disordered: bool,
     /// When the data first left, for measurements; not on the wire.
     pub first_sent: Time,
 }
@@ -101,6 +104,7 @@ impl Default for Segment {
             duplicate: false,
             stamps: None,
             order: None,
+            disordered: false,
             first_sent: Time::ZERO,
         }
     }

@@ -30,11 +30,18 @@ impl Floor {
     }
 
     /// If for a whole window no value came within `explained`, what our own queueing explains, of
-    /// the least, the path has become longer, and its floor with it.
-    pub fn reconsider(&mut self, now: Time, explained: Duration) {
-        if now.since(self.began) < WINDOW {
-            return;
+    /// the least, the path has become longer, and its floor with it. It is asked at every
+    /// acknowledgement and answers once per window: only then is `explained` worked out.
+    #[inline]
+    pub fn reconsider(&mut self, now: Time, explained: impl FnOnce() -> Option<Duration>) {
+        if now.since(self.began) >= WINDOW
+            && let Some(explained) = explained()
+        {
+            self.renew(now, explained);
         }
+    }
+
+    fn renew(&mut self, now: Time, explained: Duration) {
         if let (Some(least), Some(recent)) = (self.least, self.recent)
             && recent.saturating_sub(least) > explained.as_nanos() as i64
         {
@@ -54,7 +61,8 @@ mod tests {
         for (explained, expected) in [(230, 20), (80, 200)] {
             let mut floor = Floor::default();
             for (second, millis) in [(0, 20), (5, 200), (10, 200), (15, 210)] {
-                floor.reconsider(Time::from_secs(second), Duration::from_millis(explained));
+                let explained = || Some(Duration::from_millis(explained));
+                floor.reconsider(Time::from_secs(second), explained);
                 floor.sample(millis * 1_000_000);
             }
             assert_eq!(floor.least(), Some(expected * 1_000_000), "explained: {explained} ms");

@@ -13,5 +13,5 @@ pub use estimates::{Estimates, clock_offset};
 pub use floor::Floor;
 pub use forward::ForwardDelay;
 pub use rate::{DeliveryRate, RateSnapshot};
-pub use rtt::{RtoLimits, RttEstimator};
+pub use rtt::{RtoLimits, RtoRule, RttEstimator};
 pub use state::{FailureLimits, PathState, PathStatus};

@@ -96,6 +96,13 @@ impl DeliveryRate {
         self.sampled_at = now;
     }
 
+    /// The path came back from failure: what it delivered before says nothing of now.
+    pub const fn forget(&mut self) {
+        self.best = 0;
+        self.best_before = 0;
+        self.confidence = 0.0;
+    }
+
     /// Largest recent delivery rate; none before the first sample.
     #[inline]
     pub fn rate(&self) -> Option<Rate> {

@@ -15,49 +15,95 @@ pub struct RtoLimits {
     pub max: Duration,
 }
 
+/// How the timeout follows the round trips.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RtoRule {
+    /// A sample moves the smoothed round trip by one part in so many (RFC 6298: 8).
+    pub smoothing: u64,
+    /// And its deviation (RFC 6298: 4).
+    pub deviation: u64,
+    /// Expiries double the timeout up to so many times its value without them (no limit).
+    pub most_doubled: u64,
+}
+
+impl Default for RtoRule {
+    fn default() -> Self {
+        Self { smoothing: 8, deviation: 4, most_doubled: u64::MAX }
+    }
+}
+
 /// Smoothed round trip, mean deviation and timeout of one path.
 #[derive(Clone, Debug)]
 pub struct RttEstimator {
     limits: RtoLimits,
+    rule: RtoRule,
     smoothed: Option<(Duration, Duration)>,
     last: Option<Duration>,
     floor: Floor,
     rto: Duration,
+    /// The same without expiries.
+    calm: Duration,
     sampled_at: Time,
 }
 
 impl RttEstimator {
     /// An estimator without a sample.
     pub fn new(limits: RtoLimits) -> Self {
-        let floor = Floor::default();
-        Self {
-            limits,
-            smoothed: None,
-            last: None,
-            floor,
-            rto: limits.initial,
-            sampled_at: Time::ZERO,
-        }
+        Self::with_rule(limits, RtoRule::default())
     }
 
-    /// Takes a sample (RFC 9260, 6.3.1 C2, C3; alpha 1/8, beta 1/4). The caller keeps Karn's rule.
+    /// An estimator without a sample that follows another rule.
+    pub fn with_rule(limits: RtoLimits, rule: RtoRule) -> Self {
+        let floor = Floor::default();
+        let (rto, calm) = (limits.initial, limits.initial);
+        let (smoothed, last, sampled_at) = (None, None, Time::ZERO);
+        Self { limits, rule, smoothed, last, floor, rto, calm, sampled_at }
+    }
+
+    /// Takes a sample (RFC 9260, 6.3.1 C2, C3). The caller keeps Karn's rule.
     pub fn sample(&mut self, now: Time, rtt: Duration) {
         let rtt = rtt.max(Duration::from_nanos(1));
         let (srtt, rttvar) = match self.smoothed {
             None => (rtt, rtt / 2),
-            Some((srtt, rttvar)) => ((srtt * 7 + rtt) / 8, (rttvar * 3 + srtt.abs_diff(rtt)) / 4),
+            Some((srtt, rttvar)) => {
+                let RtoRule { smoothing: s, deviation: d, .. } = self.rule;
+                ((srtt * (s - 1) + rtt) / s, (rttvar * (d - 1) + srtt.abs_diff(rtt)) / d)
+            }
         };
         self.smoothed = Some((srtt, rttvar));
         self.last = Some(rtt);
         self.floor.sample(srtt.as_nanos() as i64);
         self.sampled_at = now;
-        self.rto = (srtt + rttvar * 4).max(self.limits.min).min(self.limits.max);
+        self.set_timeout(srtt, rttvar);
+    }
+
+    fn set_timeout(&mut self, srtt: Duration, rttvar: Duration) {
+        self.calm = (srtt + rttvar * 4).max(self.limits.min).min(self.limits.max);
+        self.rto = self.calm;
+    }
+
+    /// The path came back from failure: of its round trips only the last says anything.
+    pub fn forget(&mut self) {
+        let Some(last) = self.last() else { return };
+        self.smoothed = None;
+        self.floor = Floor::default();
+        self.sample(self.sampled_at, last);
     }
 
     /// Doubles the timeout after an expiry (6.3.3 E2). Only a sample takes it back: what got through
     /// without one may have taken longer than the timeout that it ran into (Karn and Partridge, 1987).
     pub fn back_off(&mut self) {
-        self.rto = self.rto.saturating_mul(2).min(self.limits.max);
+        let most = self.calm.saturating_mul(self.rule.most_doubled).min(self.limits.max);
+        self.rto = self.rto.saturating_mul(2).min(most);
+    }
+
+    /// The timer expired too soon: what seemed lost took `rtt` (RFC 4015, 3.2, step 8).
+    pub fn after_spurious_timeout(&mut self, now: Time, rtt: Duration) {
+        let (srtt, rttvar) = self.smoothed.unwrap_or((rtt, rtt / 2));
+        let (srtt, rttvar) = (srtt.max(rtt), rttvar.max(rtt / 2));
+        self.smoothed = Some((srtt, rttvar));
+        self.sampled_at = now;
+        self.set_timeout(srtt, rttvar);
     }
 
     /// Smoothed round trip.
@@ -121,6 +167,30 @@ mod tests {
         rtt.sample(Time::ZERO, Duration::from_millis(160));
         assert_eq!(rtt.srtt(), Some(Duration::from_millis(90)));
         assert_eq!(rtt.rttvar(), Duration::from_millis(50));
+    }
+
+    #[test]
+    fn another_rule_moves_slower_and_doubles_less() {
+        let rule = RtoRule { smoothing: 10, deviation: 10, most_doubled: 4 };
+        let mut rtt = RttEstimator::with_rule(LIMITS, rule);
+        rtt.sample(Time::ZERO, Duration::from_millis(100));
+        rtt.sample(Time::ZERO, Duration::from_millis(200));
+        assert_eq!(rtt.srtt(), Some(Duration::from_millis(110)));
+        assert_eq!(rtt.rttvar(), Duration::from_millis(55));
+        let calm = rtt.rto();
+        (0..9).for_each(|_| rtt.back_off());
+        assert_eq!(rtt.rto(), calm * 4);
+    }
+
+    #[test]
+    fn a_timeout_that_was_too_soon_makes_the_next_one_later() {
+        let mut rtt = RttEstimator::new(LIMITS);
+        rtt.sample(Time::ZERO, Duration::from_millis(80));
+        rtt.back_off();
+        rtt.after_spurious_timeout(Time::ZERO, Duration::from_millis(400));
+        assert_eq!(rtt.rto(), Duration::from_millis(400 + 4 * 200));
+        rtt.after_spurious_timeout(Time::ZERO, Duration::from_millis(100));
+        assert_eq!(rtt.srtt(), Some(Duration::from_millis(400)), "never less than before");
     }
 
     #[test]

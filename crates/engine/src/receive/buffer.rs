@@ -208,6 +208,7 @@ impl ReceiveBuffer {
 
     /// RFC 9260, 6.2: with the buffer full, the highest TSNs go to make room for lower ones; what
     /// is covered by the cumulative TSN never goes.
+    #[cold]
     fn make_room(&mut self, now: Time, tsn: u64, charge: u64) -> bool {
         while charge > self.free() {
             let Some(last) = self.gaps.last().filter(|last| *last > tsn) else {
@@ -247,8 +248,8 @@ impl ReceiveBuffer {
             return true;
         }
         self.held_bytes += charge_of(&data);
-        let (ssn, at) = (data.ssn, self.slot_index(tsn));
-        self.slots[at] = Slot::Held { data, arrived: now, run: tsn };
+        let ssn = data.ssn;
+        self.fill(tsn, Slot::Held { data, arrived: now, run: tsn });
         let (first, last) = self.join(tsn);
         if first == self.base && self.begun.is_some() {
             self.continue_part(now, last);
@@ -274,15 +275,18 @@ impl ReceiveBuffer {
         }
     }
 
-    /// The slot of `tsn`, made if need be.
+    /// Puts `slot` in the place of `tsn`, which is made if need be.
     #[inline]
-    fn slot_index(&mut self, tsn: u64) -> usize {
+    fn fill(&mut self, tsn: u64, slot: Slot) {
         let at = (tsn - self.base) as usize;
-        if at >= self.slots.len() {
-            // Nearly always by one.
-            self.slots.extend((self.slots.len()..=at).map(|_| Slot::Missing));
+        if at < self.slots.len() {
+            self.slots[at] = slot;
+            return;
         }
-        at
+        while self.slots.len() < at {
+            self.slots.push_back(Slot::Missing);
+        }
+        self.slots.push_back(slot);
     }
 
     #[inline]
@@ -291,8 +295,7 @@ impl ReceiveBuffer {
             self.base += 1;
             return;
         }
-        let at = self.slot_index(tsn);
-        self.slots[at] = Slot::Released;
+        self.fill(tsn, Slot::Released);
     }
 
     #[inline]

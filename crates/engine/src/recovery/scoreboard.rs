@@ -193,16 +193,22 @@ impl Scoreboard {
         tsn
     }
 
-    /// The chunk leaves on `path` as transmission `number`.
+    /// The chunk leaves on `path` as transmission `number`; returns it as it is sent.
     #[inline]
-    pub fn on_sent(&mut self, now: Time, tsn: u64, path: PathId, number: u64) {
+    pub fn on_sent(&mut self, now: Time, tsn: u64, path: PathId, number: u64) -> Data {
         let record = self.record_mut(tsn);
         record.transmissions += 1;
         let before = std::mem::replace(&mut record.state, RecordState::InFlight { path, number });
+        if before == RecordState::Unsent {
+            record.data.first_sent = now;
+        }
+        let data = record.data.clone();
         match before {
+            // What was given a TSN only now never was a hole.
             RecordState::Unsent => {
-                record.data.first_sent = now;
-                self.holes.remove(tsn);
+                if !self.holes.is_empty() {
+                    self.holes.remove(tsn);
+                }
             }
             RecordState::Lost { .. } => {
                 self.lost.remove(tsn);
@@ -214,6 +220,7 @@ impl Scoreboard {
                 debug_assert!(false, "an acknowledged chunk was sent again")
             }
         }
+        data
     }
 
     /// The chunk is given up on `path`, transmission `number`. If another copy is on its way that
@@ -295,7 +302,9 @@ impl Scoreboard {
         if self.acked.insert(tsn) {
             self.acked_bytes += bytes;
         }
-        self.lost.remove(tsn);
+        if matches!(before, RecordState::Lost { .. }) {
+            self.lost.remove(tsn);
+        }
         before
     }
 

@@ -71,7 +71,7 @@ impl Daps {
     /// Kuhn's three cases. The plan is renewed once per instant at most when several paths are open,
     /// so that a burst at one instant follows one plan to the end.
     fn follow(&mut self, view: &View<'_>) -> Decision {
-        let open = self.plan.open(view);
+        let mut open = self.plan.open(view);
         let new = match self.made {
             Some((_, epoch)) if epoch != view.epoch || !self.plan.covers(view) => true,
             Some((at, _)) => open.len() > 1 && at < view.now,
@@ -79,12 +79,12 @@ impl Daps {
         };
         if new {
             self.renew(view);
+            open = self.plan.open(view);
         }
-        let open = self.plan.open(view);
         match self.plan.fastest() {
             Some(fastest) if open == PathSet::EMPTY.with(fastest) => self.fast_only(view, fastest),
-            _ if new => self.on_schedule(view, Reason::NewSchedule),
-            _ => self.on_schedule(view, Reason::OnSchedule),
+            _ if new => self.on_schedule(view, open, Reason::NewSchedule),
+            _ => self.on_schedule(view, open, Reason::OnSchedule),
         }
     }
 
@@ -100,8 +100,9 @@ impl Daps {
     }
 
     /// The open path whose entry comes first in the list takes it.
-    fn on_schedule(&mut self, view: &View<'_>, reason: Reason) -> Decision {
-        match self.plan.next(view) {
+    #[inline]
+    fn on_schedule(&mut self, view: &View<'_>, open: PathSet, reason: Reason) -> Decision {
+        match self.plan.next_among(view, open) {
             Next::Take(path, position) => Decision::send(path, position, reason),
             Next::OutOfReach => self.off_schedule(view),
             Next::ListEnds => {
@@ -152,6 +153,7 @@ pub(super) fn unplanned(view: &View<'_>, planned: PathSet) -> Option<Decision> {
 }
 
 /// What the options say to do instead of following a plan, if anything.
+#[inline]
 pub(super) fn in_slow_start(view: &View<'_>, options: &DapsOptions) -> Option<Decision> {
     let starting = |p: &PathView| p.usable && p.cwnd < p.ssthresh;
     let aside = !options.in_slow_start && view.paths.iter().any(starting);

@@ -12,6 +12,7 @@
 use std::collections::VecDeque;
 
 use ropewalk_base::{Duration, PathId};
+use smallvec::SmallVec;
 
 use super::{PathSet, PathView, View};
 
@@ -122,6 +123,9 @@ pub(super) struct DelayPlan {
     batches: VecDeque<Batch>,
     /// The period E in quanta.
     period: u64,
+    /// What the least common multiple was last made of, and what it was: delays in whole quanta are
+    /// mostly those of the plan before, and Euclid divides many times.
+    multiple: (SmallVec<[u64; 4]>, Option<u64>),
     /// By path identifier: averaged window in bytes, 0 before the first.
     smoothed: Vec<u64>,
 }
@@ -156,8 +160,7 @@ impl DelayPlan {
         };
         let bytes = match (self.options.capacity, path.srtt) {
             (Capacity::WindowPerRoundTrip, Some(srtt)) if srtt > delay => {
-                let share = u128::from(window) * u128::from(delay.as_nanos());
-                let bytes = share.div_ceil(u128::from(srtt.as_nanos())) as u64;
+                let bytes = share_of(window, delay, srtt);
                 // A batch that was rounded down would leave part of the window unused for ever.
                 bytes.saturating_add(chunk_bytes - 1)
             }
@@ -182,12 +185,17 @@ impl DelayPlan {
         new
     }
 
-    fn least_common_period(&self) -> u64 {
+    fn least_common_period(&mut self) -> u64 {
         let longest = self.lanes.last().map_or(0, |l| l.delay);
         let most = longest * self.options.period_cap.clamp(1, PERIOD_CAP_LIMIT);
-        let lcm = self.lanes.iter().try_fold(1u64, |lcm, lane| {
-            (lcm / greatest_common_divisor(lcm, lane.delay)).checked_mul(lane.delay)
-        });
+        let (delays, lcm) = &mut self.multiple;
+        if !self.lanes.iter().map(|l| l.delay).eq(delays.iter().copied()) {
+            delays.clear();
+            delays.extend(self.lanes.iter().map(|l| l.delay));
+            *lcm = delays.iter().try_fold(1u64, |lcm, delay| {
+                (lcm / greatest_common_divisor(lcm, *delay)).checked_mul(*delay)
+            });
+        }
         lcm.map_or(most, |lcm| lcm.min(most))
     }
 
@@ -195,8 +203,14 @@ impl DelayPlan {
     /// position it takes.
     #[inline]
     pub fn next(&mut self, view: &View<'_>) -> Next {
+        self.next_among(view, self.open(view))
+    }
+
+    /// As [`DelayPlan::next`], when it is known already which of the plan's paths are open.
+    #[inline]
+    pub fn next_among(&mut self, view: &View<'_>, open: PathSet) -> Next {
         let limit = view.takeable();
-        let mut waiting = self.open(view);
+        let mut waiting = open;
         let mut best: Option<(PathId, u64)> = None;
         let mut before = 0u64;
         let mut at = 0;
@@ -323,6 +337,16 @@ impl DelayPlan {
         let lane = self.lanes.iter().find(|l| l.path == path)?;
         let quanta = (lane.sent / lane.chunks).saturating_mul(lane.delay);
         Some(self.options.quantum.saturating_mul(quanta))
+    }
+}
+
+/// The part of `window` that `delay` is of `whole`, which is longer; rounded up.
+#[inline]
+fn share_of(window: u64, delay: Duration, whole: Duration) -> u64 {
+    let (delay, whole) = (delay.as_nanos(), whole.as_nanos());
+    match window.checked_mul(delay) {
+        Some(share) => share.div_ceil(whole),
+        None => (u128::from(window) * u128::from(delay)).div_ceil(u128::from(whole)) as u64,
     }
 }
 

@@ -88,14 +88,14 @@ impl Lay {
         Self { options, ..Self::default() }
     }
 
-    /// Looks at the paths: those that cost least of the usable ones, the quickest first.
+    /// Looks at the paths that may carry something, the quickest first. What they cost is not its
+    /// business; to which the guard leaves nothing, nothing is to be expected of.
     fn observe(&mut self, view: &View<'_>) {
         self.now = view.now;
-        let usable = || view.paths.iter().filter(|p| p.usable);
-        let cost = usable().map(|p| p.cost).min().unwrap_or(0);
-        let alone = usable().filter(|p| p.cost == cost).count() == 1;
+        let usable = || view.paths.iter().filter(|p| p.usable && p.window > 0);
+        let alone = usable().count() == 1;
         self.strands.clear();
-        for path in usable().filter(|p| p.cost == cost) {
+        for path in usable() {
             let used = self.used.get(path.id.index()).copied().unwrap_or(Time::ZERO);
             self.strands.push(Strand::of(view, path, alone, used));
         }
@@ -182,9 +182,16 @@ impl Strand {
         let pipe_time = nanos(srtt.saturating_sub(path.queueing)).max(1.0);
         let (round_trip, queueing) = (nanos(srtt), nanos(path.queueing));
         let doubt = nanos(path.rttvar) / 2.0;
-        let own_queue = (path.in_flight as f64 / rate - pipe_time).max(0.0);
+        // What a window would allow is not what a queue is emptied with.
+        let seen = path.rate.map_or(rate, |seen| (seen.as_bps() as f64 / 8e9).max(1e-12));
+        let own_queue = (path.in_flight as f64 / seen - pipe_time).max(0.0);
         let unqueued = (nanos(forward) - queueing).max(0.0);
-        let mut arrival = nanos(forward).max(unqueued + own_queue);
+        // Measured delays lag by what has been sent since; where the queue is our own, that is known.
+        let others = queueing > own_queue + OTHERS * round_trip;
+        let mut arrival = unqueued + own_queue;
+        if others {
+            arrival = arrival.max(nanos(forward));
+        }
         // What it owes: silent beyond what its round trips explain.
         let owed = nanos(path.rtt_age) - (round_trip + DEVIATIONS * nanos(path.rttvar));
         if path.in_flight > 0 && owed > 0.0 {
@@ -192,7 +199,6 @@ impl Strand {
         }
         let gain = if path.loss > LOSSY { LOSSY_PIPE_GAIN } else { PIPE_GAIN };
         let pipe = gain * rate * pipe_time + SLACK_CHUNKS * view.chunk_bytes as f64;
-        let others = queueing > own_queue + OTHERS * round_trip;
         let room = alone || others || (path.in_flight as f64) < pipe;
         let silent = unknown.silent && path.rtt_age >= SILENCE;
         Self { rate, arrival, doubt, round_trip, open: open && room, silent, ..unknown }
@@ -212,7 +218,12 @@ impl Schedule for Lay {
             if !strand.open || (strand.silent && rank > 0) {
                 continue;
             }
-            let Some(position) = self.position(view, strand) else { continue };
+            // Nobody delivers the head sooner than the quickest.
+            let position = match rank {
+                0 => view.path(strand.id).and_then(|path| view.admit(path, 0)),
+                _ => self.position(view, strand),
+            };
+            let Some(position) = position else { continue };
             if position == 0
                 && let Some(second) = self.second(view, strand)
             {

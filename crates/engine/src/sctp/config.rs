@@ -3,7 +3,9 @@
 use ropewalk_base::Duration;
 
 use super::preset::Preset;
-use crate::congestion::{Congestion, CongestionFlavour, CongestionOptions, UnknownCongestion};
+use crate::congestion::{
+    Congestion, CongestionFlavour, CongestionOptions, UnknownCongestion, WindowRounding,
+};
 pub use crate::path::PathConfig;
 use crate::path::{FailureLimits, RtoLimits};
 use crate::recovery::LossDetection;
@@ -46,6 +48,9 @@ pub struct SackOptions {
     pub delay: Duration,
     /// Count packets per path instead of per association.
     pub count_per_path: bool,
+    /// A SACK goes to the address that the last packet came from, and not to the quickest of those that
+    /// it answers.
+    pub to_last: bool,
 }
 
 /// Concurrent multipath transfer.
@@ -101,6 +106,9 @@ pub struct Config {
     pub max_init_retransmits: u32,
     /// HB.interval (30 s).
     pub heartbeat_interval: Duration,
+    /// A path that has failed is asked at least so often (2 s). RFC 9260, 8.3, asks at its doubled timeout, up
+    /// to a minute, plus HB.interval: bundles would miss the return of a path for as long.
+    pub probe_interval: Duration,
     /// Valid.Cookie.Life (60 s).
     pub cookie_life: Duration,
     /// Congestion control, by its name in [`Congestion::NAMES`] (`rfc9260`); to be set by
@@ -124,6 +132,8 @@ pub struct Config {
     /// The credit towards the next growth in congestion avoidance never exceeds a window
     /// (RFC 9260, 7.2.2; RFC 4960 lets it pile up while the window is not full).
     pub partial_bytes_capped: bool,
+    /// Whether congestion windows are cut to whole chunks, as throughput models count.
+    pub window_rounding: WindowRounding,
     /// Where forward delays come from.
     pub delay_source: DelaySource,
     /// What helps the scheduler while the receive window is shut; default nothing.
@@ -181,6 +191,7 @@ impl Config {
             growth_when_full_only: self.growth_when_full_only,
             idle_decay: self.idle_decay,
             partial_bytes_capped: self.partial_bytes_capped,
+            rounding: self.window_rounding,
             flavour: self.congestion_flavour,
             fast_convergence: true,
         };

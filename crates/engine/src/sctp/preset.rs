@@ -3,7 +3,7 @@
 use ropewalk_base::Duration;
 
 use super::config::{CmtOptions, Config, CwndUpdate, PathConfig, SackOptions, WindowUnit};
-use crate::congestion::CongestionFlavour;
+use crate::congestion::{CongestionFlavour, WindowRounding};
 use crate::path::{FailureLimits, RtoLimits};
 use crate::recovery::LossDetection;
 use crate::scheduler::{DelaySource, Helpers, RetransmissionPolicy};
@@ -44,6 +44,7 @@ impl Preset {
                 every_packets: 2,
                 delay: Duration::from_millis(200),
                 count_per_path: false,
+                to_last: false,
             },
             cmt: CmtOptions {
                 concurrent,
@@ -65,6 +66,7 @@ impl Preset {
             association_max_retrans: 10,
             max_init_retransmits: 8,
             heartbeat_interval: Duration::from_secs(30),
+            probe_interval: Duration::from_secs(2),
             cookie_life: Duration::from_secs(60),
             congestion: "rfc9260",
             congestion_flavour: CongestionFlavour::Published,
@@ -75,6 +77,7 @@ impl Preset {
             growth_when_full_only: true,
             idle_decay: true,
             partial_bytes_capped: true,
+            window_rounding: WindowRounding::Bytes,
             delay_source: DelaySource::HalfRtt,
             helpers: Helpers::default(),
             guard: true,
@@ -92,6 +95,7 @@ impl Preset {
                 cwnd_update: CwndUpdate::CucV2,
                 ..rfc.cmt
             },
+            sack: SackOptions { to_last: true, ..rfc.sack },
             failure: FailureLimits { potentially_failed: u32::MAX, ..rfc.failure },
             rto: RtoLimits { initial: Duration::from_secs(3), ..rfc.rto },
             // Applied there only in the burst that follows a fast recovery.
@@ -100,6 +104,7 @@ impl Preset {
             idle_decay: false,
             partial_bytes_capped: false,
             guard: false,
+            probe_interval: Duration::MAX,
             ..rfc
         }
     }

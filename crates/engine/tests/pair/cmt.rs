@@ -33,11 +33,14 @@ fn unequal_paths_without_loss_see_no_fast_retransmit() {
         pair.connect();
         bulk(&mut pair, 3000);
         for counters in pair.counters(LEFT) {
-            let again = if name == "redundant" { 0 } else { counters.retransmitted };
+            // These two send copies on purpose.
+            let copies = ["redundant", "lay"].contains(&name);
+            let again = if copies { 0 } else { counters.retransmitted };
             assert_eq!((counters.fast_retransmits, counters.timeouts, again), (0, 0, 0), "{name}");
         }
         let duplicates = pair.ends[RIGHT].receive_stats().duplicates;
-        assert!(name == "redundant" || duplicates == 0, "{name}: {duplicates} duplicates");
+        let allowed = if name == "lay" { 2 } else { 0 };
+        assert!(name == "redundant" || duplicates <= allowed, "{name}: {duplicates} duplicates");
     }
 }
 

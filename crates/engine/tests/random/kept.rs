@@ -161,3 +161,15 @@ fn a_lost_cookie_ack_behind_a_burst_of_small_chunks() {
     case.heals = 3139;
     passes(&case);
 }
+
+/// A heartbeat stood before the SHUTDOWN ACK, and the end that had ended looked no further.
+#[test]
+fn the_last_word_of_a_shutdown_that_is_lost() {
+    let mut one = path(312, 0, 4);
+    one.loss = Loss::Single(0.294_333_510_304_777_95);
+    let mut case = case(13_552_903_535_921_245_881, vec![one], 3000, (1435, 8983), 683);
+    case.load.message = (683, 1719);
+    case.knobs.scheduler = "daps-lcm";
+    case.heals = 2303;
+    passes(&case);
+}

@@ -21,6 +21,8 @@ pub enum ReportKind {
     Compare,
     /// Figures and tables of papers.
     Reproduce,
+    /// Window limits.
+    Tune,
 }
 
 /// The document of a report page, `ropewalk.report/1`.
@@ -41,6 +43,10 @@ pub struct Report {
     pub figures: Vec<Value>,
     /// Rows of tables, as the format's page has them.
     pub rows: Vec<Value>,
+    /// Surfaces over two parameters, as the format's page has them.
+    pub surfaces: Vec<Value>,
+    /// A `ropewalk.tune/1` document.
+    pub tuning: Option<Value>,
 }
 
 /// One run of a report.
@@ -86,6 +92,8 @@ impl Report {
             runs: Vec::new(),
             figures: Vec::new(),
             rows: Vec::new(),
+            surfaces: Vec::new(),
+            tuning: None,
         }
     }
 

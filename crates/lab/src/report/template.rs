@@ -7,7 +7,7 @@ const TEMPLATE: &str = include_str!("../../../../web/report.html");
 const DATA: &str = "REPORT_DATA";
 
 /// What stands in the place of the other placeholders.
-const PARTS: [(&str, &str); 22] = [
+const PARTS: [(&str, &str); 24] = [
     ("UPLOT_CSS", include_str!("../../../../web/vendor/uPlot/uPlot.min.css")),
     ("UPLOT_JS", include_str!("../../../../web/vendor/uPlot/uPlot.iife.min.js")),
     ("REPORT_CSS", include_str!("../../../../web/report.css")),
@@ -26,10 +26,12 @@ const PARTS: [(&str, &str); 22] = [
     ("REPORT_JS:report/reproduce.js", include_str!("../../../../web/report/reproduce.js")),
     ("REPORT_JS:report/run.js", include_str!("../../../../web/report/run.js")),
     ("REPORT_JS:report/status.js", include_str!("../../../../web/report/status.js")),
+    ("REPORT_JS:report/surface.js", include_str!("../../../../web/report/surface.js")),
     ("REPORT_JS:report/summary.js", include_str!("../../../../web/report/summary.js")),
     ("REPORT_JS:report/tables.js", include_str!("../../../../web/report/tables.js")),
     ("REPORT_JS:report/theme.js", include_str!("../../../../web/report/theme.js")),
     ("REPORT_JS:report/tiles.js", include_str!("../../../../web/report/tiles.js")),
+    ("REPORT_JS:report/tune.js", include_str!("../../../../web/report/tune.js")),
 ];
 
 /// The page with `document`, which is JSON, in it.

@@ -7,10 +7,12 @@
 mod check;
 mod error;
 mod paths;
+mod report;
 mod write;
 
 pub use check::{Check, CheckOptions, Checked, check};
 pub use error::TuneError;
+pub use report::{Drawings, drawings};
 pub use write::{WriteError, tuned_text};
 
 use ropewalk_models::optimise::{Members, OptimiseError, PathTable, allocate, least_buffer};

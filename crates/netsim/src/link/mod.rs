@@ -115,11 +115,18 @@ impl<P: Clone> Link<P> {
     /// When the link next has something to do, if ever.
     #[inline]
     pub fn next_wake(&self) -> Option<Time> {
-        let mut next = self.wire.flight.next();
-        if let Discipline::CoDel(queue) = &self.discipline {
-            next = next.min(dequeue_time(queue, &self.shaper));
-        }
+        let next = self.next_event();
         (next < Time::FAR_FUTURE).then_some(next)
+    }
+
+    /// As [`Self::next_wake`], with [`Time::FAR_FUTURE`] for never.
+    #[inline]
+    pub(crate) fn next_event(&self) -> Time {
+        let next = self.wire.flight.next();
+        match &self.discipline {
+            Discipline::CoDel(queue) => next.min(dequeue_time(queue, &self.shaper)),
+            Discipline::DropTail(_) | Discipline::Red(_) => next,
+        }
     }
 
     /// Does what is due at `now`; packets that have arrived go to `out`, in order.
@@ -190,6 +197,7 @@ impl<P: Clone> Link<P> {
         self.counters.duplicated += self.wire.send(service, packet);
     }
 
+    #[inline(never)]
     fn enqueue_codel(&mut self, now: Time, packet: Packet<P>) -> Admission {
         self.dequeue_due(now);
         let Discipline::CoDel(queue) = &mut self.discipline else {
@@ -209,6 +217,7 @@ impl<P: Clone> Link<P> {
     }
 
     /// Takes packets out of the managed queue for as long as the transmitter is free by `now`.
+    #[inline(never)]
     fn dequeue_due(&mut self, now: Time) {
         while let Discipline::CoDel(queue) = &mut self.discipline {
             let at = dequeue_time(queue, &self.shaper);

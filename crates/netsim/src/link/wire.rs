@@ -87,6 +87,7 @@ impl<P: Clone> Wire<P> {
         self.last_arrival
     }
 
+    #[inline(never)]
     fn send_through_trouble(
         &mut self,
         service: Service,

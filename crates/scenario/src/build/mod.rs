@@ -17,7 +17,9 @@ use std::sync::Arc;
 use crate::check::{Checked, Checker};
 use crate::error::{ProblemKind, ScenarioError};
 use crate::tree::{Source, Span};
-use crate::types::{Preset, Record, Scenario, SchedulerName, Trace, World};
+use crate::types::{
+    Preset, Quota, Record, Scenario, SchedulerName, SchedulerOptions, Trace, World,
+};
 
 /// Largest trace that is read, bytes.
 const LARGEST_FILE: u64 = 256 << 20;
@@ -38,7 +40,22 @@ pub(crate) struct Builder<'a> {
 const fn guard_by_default(preset: Preset, scheduler: SchedulerName) -> bool {
     match preset {
         Preset::Rfc9260 | Preset::Rfc8684 => true,
-        Preset::Paper2013 => matches!(scheduler, SchedulerName::Daps | SchedulerName::DapsLcm),
+        // The model has no flow control.
+        Preset::Chihani2011 => false,
+        Preset::Paper2013 => {
+            matches!(scheduler, SchedulerName::Lay | SchedulerName::Daps | SchedulerName::DapsLcm)
+        }
+    }
+}
+
+/// The model knows one scheduler: a segment for each open subflow in turn.
+fn strict_round_robin(root: &Checked, options: &mut SchedulerOptions) {
+    let (transfer, table) = (root.table("transfer"), root.table("scheduler"));
+    if transfer.place("scheduler").is_none() && table.place("name").is_none() {
+        options.name = SchedulerName::RoundRobin;
+    }
+    if table.place("quota").is_none() {
+        options.quota = Quota::Packet;
     }
 }
 
@@ -52,14 +69,17 @@ pub(crate) fn scenario(
     let mut builder = Builder { checker, directory, packet, traces: BTreeMap::new() };
     let mut transfer = builder.transfer(root.table("transfer"));
     let network = builder.network(root);
-    let scheduler =
+    let mut scheduler =
         builder.scheduler(root.table("transfer"), root.table("scheduler"), network.paths.len());
+    if transfer.preset == Preset::Chihani2011 {
+        strict_round_robin(root, &mut scheduler);
+    }
     if root.table("transfer").opt::<bool>("guard").is_none() {
         transfer.guard = guard_by_default(transfer.preset, scheduler.name);
     }
     builder.window_limits(root, transfer.window_manager);
     let sctp = builder.sctp(root.table("sctp"));
-    let tcp = builder.tcp(root.table("tcp"));
+    let tcp = builder.tcp(root.table("tcp"), transfer.preset);
     let cross = builder.cross(root, &network);
     let stations = builder.stations(root);
     let world = root.table("world");

@@ -6,13 +6,15 @@ use super::Builder;
 use super::sctp::initial_window;
 use crate::check::Checked;
 use crate::error::ProblemKind;
-use crate::types::{Preset, Protocol, TcpOptions};
+use crate::types::{Preset, Protocol, Reordering, TcpOptions};
 
 impl Builder<'_> {
-    pub(super) fn tcp(&mut self, table: &Checked) -> TcpOptions {
+    pub(super) fn tcp(&mut self, table: &Checked, preset: Preset) -> TcpOptions {
         self.ascending::<Duration>(table, "rto_min", "rto_initial");
         self.ascending::<Duration>(table, "rto_initial", "rto_max");
         self.ascending::<Duration>(table, "rto_min", "rto_max");
+        self.recovery_needs(table);
+        self.model_knows(table, preset);
         TcpOptions {
             ack_every: table.opt("ack_every"),
             ack_delay: table.opt("ack_delay"),
@@ -28,6 +30,34 @@ impl Builder<'_> {
             rto_min: table.opt("rto_min"),
             rto_max: table.opt("rto_max"),
             probe_interval: table.opt("probe_interval"),
+            ack_burst_loss: table.opt("ack_burst_loss"),
+        }
+    }
+
+    /// A rule that hears nothing finds nothing.
+    fn recovery_needs(&mut self, table: &Checked) {
+        for (recovery, needs) in [(Reordering::DSack, "sack"), (Reordering::Eifel, "timestamps")] {
+            let without = table.opt::<bool>(needs) == Some(false);
+            if table.opt("recovery") == Some(recovery) && without {
+                let message = format!("`tcp.recovery` = \"{recovery}\" needs `tcp.{needs}`");
+                let help = format!("leave out `{needs} = false`, or take \"rack-tlp\"");
+                self.wrong(table, needs, ProblemKind::Conflict, message, help);
+            }
+        }
+    }
+
+    /// What only one of the presets has.
+    fn model_knows(&mut self, table: &Checked, preset: Preset) {
+        let model = preset == Preset::Chihani2011;
+        if model && table.opt("recovery") == Some(Reordering::RackTlp) {
+            let message = format!("`tcp.recovery` = \"rack-tlp\" is not in the model `{preset}`");
+            let help = "it knows \"none\", \"d-sack\", \"eifel\", \"tcp-door\" and \"f-rto\"";
+            self.wrong(table, "recovery", ProblemKind::Conflict, message, help);
+        }
+        if !model && table.opt::<f64>("ack_burst_loss").is_some_and(|chance| chance > 0.0) {
+            let message = "`tcp.ack_burst_loss` is a habit of the preset `chihani2011`".to_owned();
+            let help = "give a path `loss_down` to lose acknowledgements";
+            self.wrong(table, "ack_burst_loss", ProblemKind::Conflict, message, help);
         }
     }
 

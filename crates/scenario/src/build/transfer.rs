@@ -6,7 +6,9 @@ use super::Builder;
 use crate::check::{Checked, Value};
 use crate::error::ProblemKind;
 use crate::quantity::{duration_text, size_text};
-use crate::types::{Application, Congestion, Protocol, SchedulerName, SchedulerOptions, Transfer};
+use crate::types::{
+    Application, Congestion, Preset, Protocol, SchedulerName, SchedulerOptions, Transfer,
+};
 
 /// Length of a run that names neither time nor bytes.
 const DURATION: Duration = Duration::from_secs(60);
@@ -37,6 +39,15 @@ impl Builder<'_> {
             message: table.opt("message"),
             unordered: table.get("unordered"),
         };
+        let known = [Congestion::NewReno, Congestion::Lia, Congestion::FullyCoupled];
+        if preset == Preset::Chihani2011 && !known.contains(&transfer.congestion) {
+            let message = format!(
+                "`transfer.congestion` = {} is not in the model `{preset}`",
+                self.excerpt(table, "congestion")
+            );
+            let help = "it knows \"newreno\", \"lia\" and \"fully-coupled\"";
+            self.wrong(table, "congestion", ProblemKind::Conflict, message, help);
+        }
         if transfer.warmup >= transfer.duration {
             let message = format!(
                 "`transfer.warmup` = {} is not shorter than `transfer.duration`, {}",

@@ -4,7 +4,9 @@ use super::Fallback::Derived;
 use super::{Key, Kind, LARGEST_WINDOW, NS_PER_MS, NS_PER_S, Table, choice, size, time};
 use crate::keys::Extra;
 use crate::quantity::Dimension;
-use crate::types::{Choice, CwndUpdate, Named, Recovery, Retransmission, SackCount, WindowUnit};
+use crate::types::{
+    Choice, CwndUpdate, Named, Recovery, Retransmission, SackCount, WindowRounding, WindowUnit,
+};
 
 pub(super) static SCTP: Table = Table {
     title: "[sctp]",
@@ -75,6 +77,13 @@ const KEYS: &[Key] = &[
         "Least slow-start threshold after a loss (RFC 9260 Section 7.2.3: 4).",
     ),
     key(
+        "window_rounding",
+        Kind::Choice(WindowRounding::CHOICES),
+        "\"bytes\"",
+        "What congestion windows are counted in. Whole packets send up to a packet less per round \
+         trip; they are for comparing with throughput models.",
+    ),
+    key(
         "byte_counting_limit",
         Kind::Packets { min: 1, max: MANY_PACKETS },
         "\"1 packet\"",
@@ -138,6 +147,13 @@ const KEYS: &[Key] = &[
         time(0, 86_400 * NS_PER_S),
         "\"30 s\"",
         "HB.interval of idle paths, on top of their timeout (RFC 9260 Section 8.3).",
+    ),
+    key(
+        "probe_interval",
+        TIMEOUT,
+        "\"2 s\"",
+        "A path that has failed is asked at least so often. RFC 9260 Section 8.3 asks at its doubled \
+         timeout plus HB.interval, which notices the return of a path after up to 90 s.",
     ),
     key(
         "path_max_retrans",

@@ -100,4 +100,13 @@ const KEYS: &[Key] = &[
         "\"2 s\"",
         "A subflow that has failed is tried again at least so often.",
     ),
+    Key {
+        name: "ack_burst_loss",
+        kind: Kind::Number { min: 0.0, max: 1.0 },
+        default: Derived("0"),
+        example: "0.03",
+        doc: "Preset `chihani2011` only: chance of an acknowledgement to begin a burst, of about a \
+              window, that the sender throws away. The model's `f-rto` draws up to 0.06 for each \
+              subflow.",
+    },
 ];

@@ -87,7 +87,7 @@ const KEYS: &[Key] = &[
     Key {
         name: "scheduler",
         kind: Kind::Choice(SchedulerName::CHOICES),
-        default: Is("daps"),
+        default: Is("lay"),
         example: "\"daps\"",
         doc: "Which scheduler assigns data to paths. Short for `scheduler.name`; give one of \
               the two.",
@@ -117,7 +117,7 @@ const KEYS: &[Key] = &[
     Key {
         name: "guard",
         kind: Kind::Bool,
-        default: Derived("true; under preset `paper-2013` only for `daps` and `daps-lcm`"),
+        default: Derived("true; under preset `paper-2013` only for `lay`, `daps` and `daps-lcm`"),
         example: "true",
         doc: "The receive-window guard, which keeps a bundle from falling below its best path: no \
               path holds more of the shared window than fills it, is given data that it would \

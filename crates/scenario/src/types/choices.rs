@@ -82,13 +82,14 @@ choices! {
         Rfc9260 = "rfc9260", "What RFC 9260 says, with the CMT rules of today's stacks.";
         Paper2013 = "paper-2013", "The rules under which the papers of 2013 and 2014 were simulated.";
         Rfc8684 = "rfc8684", "TCP and Multipath TCP: what RFC 8684 says, over the TCP of today's stacks.";
+        Chihani2011 = "chihani2011", "TCP and Multipath TCP: the habits of a public ns-3 model (Chihani and Collange, 2011), for repeating what was measured with it.";
     }
 }
 
 impl Preset {
     /// Whether it is one for TCP.
     pub const fn is_tcp(self) -> bool {
-        matches!(self, Self::Rfc8684)
+        matches!(self, Self::Rfc8684 | Self::Chihani2011)
     }
 }
 
@@ -231,6 +232,14 @@ choices! {
 }
 
 choices! {
+    /// Unit in which congestion windows are counted out.
+    WindowRounding {
+        Bytes = "bytes", "Bytes: halves are exact, and the last packet may exceed the window.";
+        Packets = "packets", "Whole packets, rounded down, as throughput models have it.";
+    }
+}
+
+choices! {
     /// Unit in which the receiver counts its buffer.
     WindowUnit {
         Bytes = "bytes", "Bytes of user data.";
@@ -266,8 +275,12 @@ choices! {
 choices! {
     /// What a TCP sender does so as not to take reordering for loss.
     Reordering {
-        None = "none", "Nothing: three duplicate or selective acknowledgements are a loss.";
-        RackTlp = "rack-tlp", "Losses are found by time, and the tail is probed (RFC 8985).";
+        None = "none", "Nothing: three duplicate or selective acknowledgements are a loss (NewReno, RFC 6582, with RFC 6675).";
+        DSack = "d-sack", "A reduction is taken back when all that was sent again is reported to have come twice (RFC 3708).";
+        Eifel = "eifel", "One is taken back when timestamps show that the original arrived (RFC 3522, RFC 4015).";
+        TcpDoor = "tcp-door", "Transmissions and acknowledgements are numbered; where one overtakes another, windows are kept or restored (Wang and Zhang, 2002).";
+        FRto = "f-rto", "Timeouts that were too quick are found out and taken back (RFC 5682).";
+        RackTlp = "rack-tlp", "Losses are found by time, and the tail is probed (RFC 8985); what was found too soon is taken back as by `d-sack` and `eifel`.";
     }
 }
 

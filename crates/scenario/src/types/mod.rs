@@ -12,7 +12,8 @@ mod wifi;
 pub use choices::{
     Choice, Congestion, CwndUpdate, End, ForwardDelay, Named, OtiasForm, Preamble, Preset,
     Protocol, Quota, Recovery, Reinjection, Reordering, Retransmission, SackCount, ScheduleWindows,
-    SchedulerName, Side, SubflowAck, Weights, WhenBlocked, WindowManager, WindowUnit,
+    SchedulerName, Side, SubflowAck, Weights, WhenBlocked, WindowManager, WindowRounding,
+    WindowUnit,
 };
 pub use cross::{Cross, CrossKind, Target};
 pub use link::{

@@ -2,7 +2,7 @@
 
 use ropewalk_base::Duration;
 
-use super::{CwndUpdate, Recovery, Retransmission, SackCount, WindowUnit};
+use super::{CwndUpdate, Recovery, Retransmission, SackCount, WindowRounding, WindowUnit};
 
 /// Protocol details; `None` is the preset's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -21,6 +21,8 @@ pub struct SctpOptions {
     pub initial_ssthresh: Option<InitialSsthresh>,
     /// Least slow-start threshold after a loss, packets.
     pub min_ssthresh: Option<u32>,
+    /// Unit in which congestion windows are counted out.
+    pub window_rounding: Option<WindowRounding>,
     /// Most that one SACK can add to the window in slow start, packets.
     pub byte_counting_limit: Option<u32>,
     /// Whether the window grows only when it was fully used.
@@ -47,6 +49,8 @@ pub struct SctpOptions {
     pub hold_data_until_confirmed: Option<bool>,
     /// `HB.interval` of idle paths.
     pub heartbeat_interval: Option<Duration>,
+    /// A path that has failed is asked at least so often.
+    pub probe_interval: Option<Duration>,
     /// Timeouts in a row after which a path is inactive.
     pub path_max_retrans: Option<u32>,
     /// Timeouts in a row after which the association fails.

@@ -5,7 +5,7 @@ use ropewalk_base::Duration;
 use super::{InitialWindow, Reinjection, Reordering, SubflowAck};
 
 /// Details of TCP and Multipath TCP; `None` is the preset's value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Default)]
 pub struct TcpOptions {
     /// Segments per acknowledgement; 1 acknowledges each.
     pub ack_every: Option<u32>,
@@ -35,4 +35,6 @@ pub struct TcpOptions {
     pub rto_max: Option<Duration>,
     /// A failed subflow is tried again at least so often.
     pub probe_interval: Option<Duration>,
+    /// Preset `chihani2011`: chance of an acknowledgement to begin a burst of them that is thrown away.
+    pub ack_burst_loss: Option<f64>,
 }

@@ -28,7 +28,7 @@ pub(super) struct SubflowAckd {
     /// Lowest number of a first transmission that arrived.
     first_arrival: Option<u64>,
     /// Something that had been given up arrived before it was sent again.
-    late: bool,
+    pub late: bool,
     /// Bytes and pieces that arrived though they had been given up.
     late_bytes: u64,
 }
@@ -54,6 +54,10 @@ impl Session {
             return;
         }
         self.heard_at = now;
+        if self.model.is_some() {
+            self.on_model_acks(now, path, segment);
+            return;
+        }
         let before = (self.board.una(), self.edge);
         self.take_data_ack(segment);
         let subflow = &mut self.subflows[path.index()];
@@ -62,20 +66,18 @@ impl Session {
         }
         let ackd = take_subflow_ack(now, subflow, &mut self.board, path, segment);
         self.on_duplicate_report(path, segment);
+        self.reconsider(now, path, segment, &ackd);
         if ackd.is_news() {
             self.settle(now, path, &ackd);
         } else {
             let moved = before != (self.board.una(), self.edge);
             self.on_duplicate_ack(now, path, segment, moved);
         }
-        if self.was_full && self.send_room() > 0 {
-            self.was_full = false;
-            self.push_event(Event::Writable);
-        }
+        self.push_writable();
     }
 
     /// Acknowledgement and window at data level.
-    fn take_data_ack(&mut self, segment: &Segment) {
+    pub(super) fn take_data_ack(&mut self, segment: &Segment) {
         let ack = if self.multipath { segment.data_ack } else { segment.ack.checked_sub(1) };
         let Some(ack) = ack else { return };
         if ack > self.board.next() {
@@ -87,11 +89,24 @@ impl Session {
         }
         self.accounts.stats.sacks += 1;
         self.take_window(ack + segment.window);
+        self.pop_acked(ack);
+    }
+
+    /// Takes out what `ack` covers at data level.
+    pub(super) fn pop_acked(&mut self, ack: u64) {
         while let Some(unit) = self.board.pop_acked(ack) {
             if let Place::Arrived { by } = unit.place {
                 let subflow = &mut self.subflows[by.index()];
                 subflow.held = subflow.held.saturating_sub(unit.payload.len() as u64);
             }
+        }
+    }
+
+    /// There is room to write again.
+    pub(super) fn push_writable(&mut self) {
+        if self.was_full && self.send_room() > 0 {
+            self.was_full = false;
+            self.push_event(Event::Writable);
         }
     }
 
@@ -122,7 +137,7 @@ impl Session {
         }
     }
 
-    fn settle(&mut self, now: Time, path: PathId, ackd: &SubflowAckd) {
+    pub(super) fn settle(&mut self, now: Time, path: PathId, ackd: &SubflowAckd) {
         self.errors = 0;
         let most = self.timer_most(path);
         let subflow = &mut self.subflows[path.index()];
@@ -159,15 +174,17 @@ impl Session {
         }
         self.congestion.on_ack(path, now, &sample);
         self.manage_windows(now, path);
-        self.find_losses(now, path, ackd, in_recovery);
+        if self.model.is_none() {
+            self.find_losses(now, path, ackd, in_recovery);
+        }
     }
 
     /// How losses are found after an acknowledgement that brought news.
     fn find_losses(&mut self, now: Time, path: PathId, ackd: &SubflowAckd, in_recovery: bool) {
         match self.config.reordering {
             Reordering::RackTlp => self.settle_by_time(now, path, ackd),
-            Reordering::None if self.config.sack => self.count_losses(now, path),
-            Reordering::None => self.on_partial_ack(now, path, ackd, in_recovery),
+            _ if self.config.sack => self.count_losses(now, path),
+            _ => self.on_partial_ack(now, path, ackd, in_recovery),
         }
     }
 
@@ -204,11 +221,10 @@ fn measure(now: Time, subflow: &mut Subflow, ackd: &SubflowAckd) {
         subflow.rtt.sample(now, round_trip);
     }
     subflow.rate.sample(now, flight.sent_at, &flight.snapshot);
-    if let (Some(least), Some(rate)) = (subflow.rtt.base(), subflow.rate.rate()) {
-        let explained = explained_queueing(least, rate, flight.bytes as u64);
-        subflow.rtt.floor_mut().reconsider(now, explained);
-        subflow.forward.floor_mut().reconsider(now, explained);
-    }
+    let (least, rate) = (subflow.rtt.base(), subflow.rate.rate());
+    let explained = || Some(explained_queueing(least?, rate?, flight.bytes as u64));
+    subflow.rtt.floor_mut().reconsider(now, explained);
+    subflow.forward.floor_mut().reconsider(now, explained);
 }
 
 /// Forward delay: the peer's clock when it acknowledged, less ours when what it answers left. An
@@ -221,7 +237,7 @@ fn take_stamps(subflow: &mut Subflow, stamps: Stamps, segment: &Segment) {
     }
 }
 
-fn take_subflow_ack(
+pub(super) fn take_subflow_ack(
     now: Time,
     subflow: &mut Subflow,
     board: &mut DataBoard,

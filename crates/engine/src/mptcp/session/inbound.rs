@@ -2,6 +2,7 @@
 
 use ropewalk_base::{PathId, Time};
 
+use super::super::config::SubflowAck;
 use super::super::segment::Segment;
 use super::super::subflow::Phase;
 use super::super::subflow::receiver::AckRule;
@@ -51,6 +52,10 @@ impl Session {
         let dsn = if self.multipath { segment.dsn } else { segment.seq.saturating_sub(1) };
         let before = self.buffer.next();
         let arrival = self.buffer.insert(now, dsn, payload, segment.first_sent);
+        if self.model.is_some() {
+            self.on_model_data(now, path, segment, dsn, length);
+            return;
+        }
         let received = &mut self.subflows[path.index()].received;
         if arrival == Arrival::Refused {
             // Beyond the window: not acknowledged, and the window told again (RFC 9293, 3.10.7.4).
@@ -59,7 +64,15 @@ impl Session {
         }
         let stamp = segment.stamps.map(|stamps| stamps.value);
         let rule = AckRule { every: self.config.ack_every, delay: self.config.ack_delay };
-        received.on_data(now, segment.seq, length, stamp, rule);
+        if self.config.subflow_ack == SubflowAck::DataGated {
+            self.on_gated_data(now, path, (segment.seq, dsn, length), rule);
+        } else {
+            received.on_data(now, segment.seq, length, stamp, rule);
+        }
+        let received = &mut self.subflows[path.index()].received;
+        if let Some(order) = segment.order {
+            received.on_order(order);
+        }
         let released = self.buffer.next() - before;
         if released > 0 {
             self.push_readable();
@@ -71,7 +84,30 @@ impl Session {
         }
     }
 
-    fn push_readable(&mut self) {
+    /// Acknowledges what the data level lets pass, on whatever subflow it came.
+    fn on_gated_data(
+        &mut self,
+        now: Time,
+        path: PathId,
+        (seq, dsn, length): (u64, u64, u32),
+        rule: AckRule,
+    ) {
+        let next = self.buffer.next();
+        let in_turn = dsn < next;
+        let received = &mut self.subflows[path.index()].received;
+        received.on_gated(now, seq, length, in_turn, rule);
+        if !in_turn {
+            let length = length as u64;
+            self.gate.hold(dsn, dsn + length, path, seq + length);
+        }
+        while let Some((path, end)) = self.gate.release(next) {
+            let received = &mut self.subflows[path.index()].received;
+            received.accept_to(end);
+            received.make_due();
+        }
+    }
+
+    pub(super) fn push_readable(&mut self) {
         if self.events.back() != Some(&Event::Readable) {
             self.push_event(Event::Readable);
         }

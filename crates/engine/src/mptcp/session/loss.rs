@@ -31,7 +31,7 @@ impl Session {
         segment: &Segment,
         window_moved: bool,
     ) {
-        let counts = self.config.reordering == Reordering::None && !self.config.sack;
+        let counts = self.config.reordering != Reordering::RackTlp && !self.config.sack;
         // RFC 5681, 2; RFC 8684, 3.3.2: nor is it one that moves the window or the session's data.
         if !counts || window_moved || !segment.payload.is_empty() {
             return;
@@ -116,6 +116,11 @@ impl Session {
             return;
         }
         subflow.recovery_exit = Some(subflow.sent.next_seq());
+        if subflow.undo.keeps_window(now) {
+            return;
+        }
+        subflow.by_timer = false;
+        subflow.undo.on_reduction(now);
         self.congestion.on_loss(path, now);
     }
 
@@ -145,7 +150,7 @@ impl Session {
     /// When RACK wants to look again, or a probe of the tail is due (RFC 8985, 6.3 and 7.2).
     #[inline]
     pub(super) fn loss_deadline(&self, subflow: &Subflow) -> Option<Time> {
-        if self.config.reordering != Reordering::RackTlp {
+        if self.config.reordering != Reordering::RackTlp || self.model.is_some() {
             return None;
         }
         let probes =
@@ -185,7 +190,10 @@ impl Session {
         // A peer that has shut its window and answers the probes is alive.
         let heard = now.since(self.heard_at) <= subflow.rtt.rto();
         let probing = heard && self.board.next() > self.edge;
-        subflow.rtt.back_off();
+        let kept = subflow.undo.keeps_window(now);
+        if !kept {
+            subflow.rtt.back_off();
+        }
         subflow.rack.on_timeout();
         subflow.tail.on_timeout();
         subflow.recovery_exit = None;
@@ -201,7 +209,13 @@ impl Session {
         if probing {
             return;
         }
-        self.congestion.on_timeout(path, now);
+        if !kept {
+            let subflow = &mut self.subflows[path.index()];
+            subflow.by_timer = true;
+            let (una, next) = (subflow.sent.una(), subflow.sent.next_seq());
+            subflow.undo.on_timeout(now, una, next);
+            self.congestion.on_timeout(path, now);
+        }
         self.give_all_elsewhere(path);
         self.note_path_error(path);
     }
@@ -221,7 +235,11 @@ impl Session {
 
     /// `path` works again.
     pub(super) fn on_path_returned(&mut self, now: Time, path: PathId) {
-        let status = self.subflows[path.index()].state.status();
+        let subflow = &mut self.subflows[path.index()];
+        let status = subflow.state.status();
+        subflow.rtt.forget();
+        subflow.rate.forget();
+        subflow.loss = 0.0;
         self.epoch += 1;
         self.congestion.on_return(path, now);
         self.push_event(Event::PathChanged(path, status));

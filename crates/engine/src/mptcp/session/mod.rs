@@ -12,9 +12,11 @@ mod helpers;
 mod inbound;
 mod loss;
 mod measure;
+mod model;
 mod outbound;
 mod queue;
 mod timers;
+mod undo;
 mod view;
 
 use std::collections::VecDeque;
@@ -23,6 +25,7 @@ use ropewalk_base::{PathId, Rng, Seed, Time};
 
 use self::board::DataBoard;
 use self::queue::ByteQueue;
+use super::chihani::{Gate, Model};
 use super::config::Config;
 use super::segment::Segment;
 use super::subflow::Subflow;
@@ -139,6 +142,10 @@ pub struct Session {
     closing: bool,
     scheduler: Scheduler,
     congestion: Congestion,
+    /// What early data waits at, where acknowledgements wait for data level.
+    gate: Gate,
+    /// With the habits of the model of Chihani and Collange.
+    model: Option<Box<Model>>,
     guard: Guard,
     penalty: Penalty,
     manager: WindowManager,
@@ -195,12 +202,18 @@ impl Session {
             board: DataBoard::default(),
             queue: ByteQueue::default(),
             buffer: ByteBuffer::new(config.receive_buffer.unwrap_or(unbounded)),
-            edge: 0,
+            // Without flow control there is no edge.
+            edge: if config.habits.is_some() { unbounded } else { 0 },
             shut_probe: None,
             ending: Ending::default(),
             closing: false,
             scheduler,
             congestion: config.start_congestion(),
+            gate: Gate::default(),
+            model: config.habits.map(|habits| {
+                let rng = seed.child("ack-bursts").rng();
+                Box::new(Model::new(habits, config.paths.len(), rng))
+            }),
             guard: Guard::new(config.guard),
             penalty: Penalty::default(),
             manager: config.window_manager.clone(),

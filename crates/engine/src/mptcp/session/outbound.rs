@@ -44,8 +44,11 @@ impl Session {
     #[inline]
     pub(super) fn stamps(&self, now: Time, path: PathId) -> Option<Stamps> {
         let echo = self.subflows[path.index()].received.echo();
+        // The model's clock ticks in milliseconds.
+        let grain = if self.model.is_some() { 1_000_000 } else { 1 };
+        let value = now.as_nanos() / grain * grain;
         // 0 says that there is none.
-        self.config.timestamps.then(|| Stamps { value: now.as_nanos().max(1), echo })
+        self.config.timestamps.then(|| Stamps { value: value.max(1), echo })
     }
 
     #[inline]
@@ -54,9 +57,14 @@ impl Session {
         let path = PathId::from_index(self.subflows.iter().position(due)?);
         segment.clear();
         self.fill_ack(now, path, segment);
-        let room = Segment::sack_room(self.config.timestamps, self.multipath, false);
+        let numbered = self.config.numbers();
+        let room = Segment::sack_room(self.config.timestamps, self.multipath, numbered);
         let room = if self.config.sack { room } else { 0 };
         let received = &mut self.subflows[path.index()].received;
+        if numbered {
+            let (order, disordered) = received.order_of(segment.ack);
+            (segment.order, segment.disordered) = (Some(order), disordered);
+        }
         segment.duplicate = received.on_acknowledged(segment.ack, room, &mut segment.sacks);
         Some(self.departure(path))
     }
@@ -79,10 +87,14 @@ impl Session {
         if sent.is_none() && !idle {
             sent = self.next_new(now, segment);
         }
-        if sent.is_none() && !self.scheduler.is_thinking() {
-            self.finish_drain(now, idle);
+        if sent.is_some() || self.scheduler.is_thinking() {
+            return sent;
         }
-        sent
+        if self.end_tests() {
+            return self.next_again(now, segment);
+        }
+        self.finish_drain(now, idle);
+        None
     }
 
     /// What a subflow sends again: the probe of its tail, or the oldest that it lost.
@@ -99,6 +111,9 @@ impl Session {
                 return Some(self.send_piece(now, path, piece, segment));
             }
             let Some(piece) = subflow.sent.lost().first() else { continue };
+            if subflow.undo.holds_back() {
+                continue;
+            }
             let open = subflow.in_flight() < cwnd || subflow.fast_credit;
             if open || subflow.flights.is_empty() {
                 subflow.fast_credit = false;
@@ -211,6 +226,9 @@ impl Session {
         let number = subflow.flights.next_number();
         subflow.end_transmission(piece);
         subflow.sent.on_sent_again(piece, number);
+        if let Some(mapped) = subflow.sent.get(piece) {
+            subflow.undo.on_retransmission(now, mapped.seq);
+        }
         subflow.counters.retransmitted += 1;
         self.launch(now, path, piece, true, segment)
     }
@@ -233,6 +251,9 @@ impl Session {
             segment.dsn = mapped.dsn;
             segment.payload = mapped.payload.clone();
             segment.first_sent = mapped.first_sent;
+        }
+        if self.config.numbers() {
+            segment.order = Some(subflow.flights.next_number());
         }
         let bytes = segment.payload.len();
         let end = segment.dsn + bytes as u64;

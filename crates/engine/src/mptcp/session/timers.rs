@@ -56,7 +56,10 @@ impl Session {
         let subflow = &mut self.subflows[path.index()];
         subflow.received.on_timer(now);
         if subflow.timer.is_some_and(|at| at <= now) {
-            self.on_timeout(now, path);
+            match self.model {
+                None => self.on_timeout(now, path),
+                Some(_) => self.on_model_timeout(now, path),
+            }
         }
         let deadline = self.loss_deadline(&self.subflows[path.index()]);
         if deadline.is_some_and(|at| at <= now) {

@@ -10,7 +10,7 @@ use self::sent::{SentQueue, Standing};
 use super::config::Config;
 use crate::accounts::PathCounters;
 use crate::path::{DeliveryRate, ForwardDelay, PathConfig, PathState, RttEstimator};
-use crate::recovery::{Flights, Rack, TailProbe};
+use crate::recovery::{Flights, Rack, TailProbe, Undo};
 
 /// A SYN, or SYN ACK, that waits for its answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -55,6 +55,10 @@ pub(super) struct Subflow {
     pub received: Receiver,
     pub rack: Rack,
     pub tail: TailProbe,
+    /// Finds out that a reduction was needless.
+    pub undo: Undo,
+    /// The last reduction came of the timer.
+    pub by_timer: bool,
     /// The retransmission timer.
     pub timer: Option<Time>,
     /// Recovery until this sequence number has been acknowledged (RFC 6582, `recover`).
@@ -90,7 +94,7 @@ impl Subflow {
             config: *path,
             phase: Phase::Closed,
             state: PathState::unconfirmed(config.failure),
-            rtt: RttEstimator::new(config.rto),
+            rtt: RttEstimator::with_rule(config.rto, config.rto_rule),
             rate: DeliveryRate::default(),
             forward: ForwardDelay::default(),
             sent: SentQueue::new(FIRST_SEQ),
@@ -98,6 +102,8 @@ impl Subflow {
             received: Receiver::default(),
             rack: Rack::default(),
             tail: TailProbe::default(),
+            undo: config.undo(),
+            by_timer: false,
             timer: None,
             recovery_exit: None,
             fast_credit: false,

@@ -39,6 +39,11 @@ pub struct Receiver {
     due_now: bool,
     deadline: Option<Time>,
     echo: u64,
+    /// Highest number of a transmission that came, plus one (TCP-DOOR).
+    order: u64,
+    disordered: bool,
+    /// How often the last acknowledgement was repeated.
+    repeats: u64,
 }
 
 impl Receiver {
@@ -109,6 +114,41 @@ impl Receiver {
         Position::Next
     }
 
+    /// Takes note of a segment where acknowledgements wait for data level; `in_turn` says that it need
+    /// not.
+    pub fn on_gated(
+        &mut self,
+        now: Time,
+        seq: u64,
+        len: u32,
+        in_turn: bool,
+        rule: AckRule,
+    ) -> Position {
+        let end = seq + len as u64;
+        if end <= self.next || self.early.contains(seq) {
+            self.duplicate = Some((seq, end));
+            self.touch(seq);
+            self.due_now = true;
+            return Position::Old;
+        }
+        if !in_turn {
+            self.early.insert_range(seq..end);
+            self.touch(seq);
+            self.due_now = true;
+            return Position::Early;
+        }
+        self.due_now |= !self.early.is_empty();
+        self.accept_to(end);
+        self.count(now, rule);
+        Position::Next
+    }
+
+    /// All before `end` is acknowledged from now on.
+    pub fn accept_to(&mut self, end: u64) {
+        self.next = self.next.max(end);
+        self.early.remove_below(self.next);
+    }
+
     fn count(&mut self, now: Time, rule: AckRule) {
         self.unacknowledged += 1;
         if self.unacknowledged >= rule.every {
@@ -123,6 +163,19 @@ impl Receiver {
             self.recent.pop();
         }
         self.recent.insert(0, seq);
+    }
+
+    /// Takes note of the number of a transmission (TCP-DOOR; Wang and Zhang, 2002, 3.1).
+    pub fn on_order(&mut self, order: u64) {
+        self.disordered |= order < self.order;
+        self.order = self.order.max(order + 1);
+    }
+
+    /// How often `ack`, which leaves now, was acknowledged before, and whether data has overtaken data
+    /// since the last acknowledgement. To be asked before [`Self::on_acknowledged`].
+    pub fn order_of(&mut self, ack: u64) -> (u64, bool) {
+        self.repeats = if ack == self.acknowledged { self.repeats + 1 } else { 0 };
+        (self.repeats, core::mem::take(&mut self.disordered))
     }
 
     /// An acknowledgement is to leave though nothing asks for it here.
@@ -199,6 +252,23 @@ mod tests {
         assert_eq!(data(&mut receiver, 101), Position::Next);
         assert!(receiver.is_due());
         assert_eq!(receiver.echo(), 1, "the earliest that is not acknowledged");
+    }
+
+    #[test]
+    fn behind_a_gate_what_is_early_at_data_level_is_reported_and_not_acknowledged() {
+        let mut receiver = receiver();
+        let gated = |receiver: &mut Receiver, seq, in_turn| {
+            receiver.on_gated(Time::ZERO, seq, 100, in_turn, RULE)
+        };
+        assert_eq!(gated(&mut receiver, 1, false), Position::Early);
+        assert_eq!(gated(&mut receiver, 101, false), Position::Early);
+        assert_eq!(gated(&mut receiver, 101, false), Position::Old);
+        assert_eq!(blocks(&mut receiver), (true, vec![(101, 201), (1, 201)]));
+        assert_eq!(receiver.next(), 1);
+        receiver.accept_to(101);
+        assert_eq!((receiver.next(), blocks(&mut receiver)), (101, (false, vec![(101, 201)])));
+        assert_eq!(gated(&mut receiver, 201, true), Position::Next);
+        assert_eq!(receiver.next(), 301);
     }
 
     #[test]

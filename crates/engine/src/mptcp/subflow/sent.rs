@@ -145,6 +145,15 @@ impl SentQueue {
         }
     }
 
+    /// `piece` had been given up and is on its way all the same, as transmission `number`.
+    pub fn on_found(&mut self, piece: u64, number: u64) {
+        let Some(at) = piece.checked_sub(self.first) else { return };
+        if let Some(mapped) = self.pieces.get_mut(at as usize) {
+            mapped.standing = Standing::InFlight { number };
+            self.lost.remove(piece);
+        }
+    }
+
     /// `piece` is to be sent again.
     pub fn on_lost(&mut self, piece: u64) {
         let Some(at) = piece.checked_sub(self.first) else { return };

@@ -33,6 +33,7 @@ impl ReceiveBuffer {
         }
     }
 
+    #[cold]
     fn begin_part(&mut self, now: Time) {
         let Some(data) = self.held(self.base).filter(|_| self.begun.is_none()) else { return };
         let unordered = data.flags.has(DataFlags::UNORDERED);
@@ -46,6 +47,7 @@ impl ReceiveBuffer {
     }
 
     /// The run from the front to `last` goes on with the message that has begun.
+    #[cold]
     pub(super) fn continue_part(&mut self, now: Time, last: u64) {
         let ends = self.held(last).is_some_and(|d| d.flags.has(DataFlags::END));
         let part = if ends { Part::Last } else { Part::Middle };

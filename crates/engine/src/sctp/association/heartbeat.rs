@@ -1,6 +1,6 @@
 //! Heartbeats: proof of addresses, idle paths, failed paths (RFC 9260, 5.4, 8.3; RFC 7829).
 
-use ropewalk_base::{PathId, Time};
+use ropewalk_base::{Duration, PathId, Time};
 
 use super::super::chunk::{Chunk, HeartbeatInfo};
 use super::{Association, Event};
@@ -22,10 +22,27 @@ impl Association {
         let jitter = 0.5 + self.rng.unit();
         let path = &self.paths[id.index()];
         let rto = path.rtt.rto().mul_f64(jitter);
+        let idle = rto + self.config.heartbeat_interval;
         match path.state.status() {
-            PathStatus::Active | PathStatus::Inactive => now + rto + self.config.heartbeat_interval,
+            PathStatus::Active => now + idle,
+            PathStatus::Inactive => now + idle.min(self.config.probe_interval),
             // No more than one per RTO to an address that is not proved or is doubted.
-            PathStatus::Unconfirmed | PathStatus::PotentiallyFailed => now + path.rtt.rto(),
+            PathStatus::Unconfirmed => now + path.rtt.rto(),
+            PathStatus::PotentiallyFailed => now + self.patience(id),
+        }
+    }
+
+    /// How long an answer to a heartbeat is awaited. The timeout of a path that has failed has been
+    /// doubled many times; its return is to be noticed before that is over.
+    fn patience(&self, id: PathId) -> Duration {
+        let path = &self.paths[id.index()];
+        let rto = path.rtt.rto();
+        match path.state.status() {
+            PathStatus::PotentiallyFailed | PathStatus::Inactive => {
+                let trip = path.rtt.srtt().map_or(rto, |srtt| srtt * 2);
+                rto.min(self.config.probe_interval.max(trip))
+            }
+            PathStatus::Active | PathStatus::Unconfirmed => rto,
         }
     }
 
@@ -72,11 +89,15 @@ impl Association {
             && !path.flights.is_empty() | (path.idle(now) < interval);
         let idle_timeout = path.flights.is_empty() && path.idle(now) >= path.rtt.rto();
         if !busy && path.heartbeat.pending.is_none() {
-            let nonce = self.rng.next_u64();
+            // 0 says that there is none.
+            let nonce = self.rng.next_u64().max(1);
             let chunk = Chunk::Heartbeat(HeartbeatInfo { nonce, sent: now });
             self.control.push_back((id, self.peer_tag, chunk));
+            let deadline = now + self.patience(id);
             let path = &mut self.paths[id.index()];
-            path.heartbeat.pending = Some((nonce, now + path.rtt.rto()));
+            path.heartbeat.pending = Some((nonce, deadline));
+            path.heartbeat.earlier.rotate_right(1);
+            path.heartbeat.earlier[0] = nonce;
             path.heartbeat.counted = false;
         }
         if idle_timeout {
@@ -91,13 +112,14 @@ impl Association {
         }
     }
 
-    /// HEARTBEAT ACK: counts only with the nonce that is awaited on that path (5.4).
+    /// HEARTBEAT ACK: counts only with a nonce that is awaited on that path (5.4).
     pub(super) fn on_heartbeat_ack(&mut self, now: Time, id: PathId, info: HeartbeatInfo) {
         let path = &mut self.paths[id.index()];
-        if path.heartbeat.pending.is_none_or(|(nonce, _)| nonce != info.nonce) {
-            return;
-        }
-        path.heartbeat.pending = None;
+        let known = |nonce: &u64| *nonce == info.nonce && info.nonce != 0;
+        let Some(at) = path.heartbeat.earlier.iter().position(known) else { return };
+        // Each is answered once.
+        path.heartbeat.earlier[at] = 0;
+        path.heartbeat.pending = path.heartbeat.pending.filter(|(nonce, _)| *nonce != info.nonce);
         path.rtt.sample(now, now.since(info.sent));
         self.errors = 0;
         let was = path.state.status();

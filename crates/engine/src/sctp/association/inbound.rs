@@ -109,6 +109,18 @@ impl Inbound {
         !self.delayed_ack_for_cmt
     }
 
+    /// Whether DATA came on `path` since the last SACK.
+    #[inline]
+    pub fn is_owed_to(&self, path: PathId) -> bool {
+        self.packets_on[path.index()] > 0
+    }
+
+    /// Whether something came twice since the last SACK: the peer may not have got the last ones.
+    #[inline]
+    pub fn has_duplicates(&self) -> bool {
+        !self.duplicates.is_empty()
+    }
+
     /// Makes the SACK that is owed, with at most `room` bytes.
     pub fn take_sack(&mut self, room: u32) -> (Sack, Option<DelayEcho>) {
         let cumulative = self.buffer.cumulative();

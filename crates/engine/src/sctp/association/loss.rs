@@ -53,6 +53,7 @@ impl Association {
         let Some((_, flight)) = path.flights.newest() else { return };
         let tsn = flight.tsn;
         path.tail.on_probe(path.flights.next_number());
+        path.begin_round();
         path.restart_t3(now);
         self.copies.push((id, tsn));
     }
@@ -88,10 +89,15 @@ impl Association {
         self.scratch.lost = lost;
     }
 
+    #[inline]
     fn fast_retransmit(&mut self, now: Time, id: PathId, lost: &[u64]) {
-        if lost.is_empty() {
-            return;
+        if !lost.is_empty() {
+            self.give_up_all(now, id, lost);
         }
+    }
+
+    #[cold]
+    fn give_up_all(&mut self, now: Time, id: PathId, lost: &[u64]) {
         for number in lost {
             self.give_up(id, *number, false);
         }
@@ -137,6 +143,9 @@ impl Association {
         path.rack.on_timeout();
         path.tail.on_timeout();
         path.recovery_exit = None;
+        // What is sent now answers to a timer, not to an acknowledgement of the last round. A network
+        // that loses by rounds would else lose all of it, for good.
+        path.begin_round();
         for number in &lost {
             self.give_up(id, *number, true);
         }
@@ -169,9 +178,13 @@ impl Association {
     }
 
     /// `id` works again.
+    #[cold]
     pub(super) fn on_path_returned(&mut self, now: Time, id: PathId) {
         let path = &mut self.paths[id.index()];
         let status = path.state.status();
+        path.rtt.forget();
+        path.rate.forget();
+        path.loss = 0.0;
         self.epoch += 1;
         if self.config.cmt.concurrent {
             self.congestion.on_return(id, now);

@@ -103,23 +103,42 @@ impl core::fmt::Display for SendError {
 impl core::error::Error for SendError {}
 
 /// One end of an association.
+///
+/// Laid out as written: first what every input looks at, then what a receiver does. With thousands
+/// of associations the time goes into fetching them from memory, line by line.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub struct Association {
-    config: Config,
-    state: State,
     /// Tag that packets to us carry, and tag that ours carry.
     local_tag: u32,
     peer_tag: u32,
-    local_tsn: u32,
-    key: CookieKey,
+    chunk_limit: u32,
+    /// Whether the views are of the current input.
+    drained: bool,
+    /// Whether some of a path's burst allowance has gone.
+    bursts_spent: bool,
+    /// Whether a path's timer may have been set since `paths_due` was noted.
+    timers_moved: bool,
+    was_full: bool,
+    /// The paths' earliest timer; [`Time::FAR_FUTURE`] if none runs.
+    paths_due: Time,
+    state: State,
+    /// When a scheduler that waits wants to be asked again.
+    wait_until: Option<Time>,
     paths: Vec<Path>,
+    control: VecDeque<(PathId, u32, Chunk)>,
+    events: VecDeque<Event>,
+    /// Copies of chunks that a scheduler wants on several paths, yet to leave.
+    copies: Vec<(PathId, u64)>,
+    accounts: Accounts,
+    inbound: Inbound,
+    config: Config,
     board: Scoreboard,
     queue: SendQueue,
     /// The peer's whole receive buffer as last offered, bytes.
     offered: u64,
     /// How many chunks the newest SACK reported by gap blocks; tells an old SACK from a new one.
     offered_gaps: u64,
-    inbound: Inbound,
     scheduler: Scheduler,
     congestion: Congestion,
     misses: MissCount,
@@ -128,36 +147,25 @@ pub struct Association {
     manager: WindowManager,
     /// Scratch space of the manager.
     managed: Vec<ManagedPath>,
-    control: VecDeque<(PathId, u32, Chunk)>,
-    events: VecDeque<Event>,
     /// Streams that we may send on: what we want, and what the peer allows (RFC 9260, 5.1.1).
     outbound_streams: u16,
     /// When the last SACK came.
     heard_at: Time,
     /// Errors in a row over all paths.
     errors: u32,
-    /// When a scheduler that waits wants to be asked again.
-    wait_until: Option<Time>,
     /// Losses, failures and returns so far: a scheduler's plan is good for one epoch.
     epoch: u64,
     views: Vec<PathView>,
     scratch: AckScratch,
     rng: Rng,
-    accounts: Accounts,
+    local_tsn: u32,
+    key: CookieKey,
     records: Vec<DecisionRecord>,
     /// How often the peer found our cookie stale, and by how much longer the next is to live.
     stale_cookies: u32,
     preserve_millis: u32,
-    /// Copies of chunks that a scheduler wants on several paths, yet to leave.
-    copies: Vec<(PathId, u64)>,
-    /// Whether the views are of the current input.
-    drained: bool,
-    /// Whether some of a path's burst allowance has gone.
-    bursts_spent: bool,
     /// Chunks of the unassigned queue that the span rule still lets go, kept while draining.
     sendable_left: u64,
-    chunk_limit: u32,
-    was_full: bool,
     /// The application has said that nothing follows.
     closing: bool,
 }
@@ -231,6 +239,8 @@ impl Association {
             copies: Vec::new(),
             drained: false,
             bursts_spent: true,
+            timers_moved: true,
+            paths_due: Time::FAR_FUTURE,
             sendable_left: 0,
             chunk_limit,
             config,
@@ -356,10 +366,12 @@ impl Association {
         self.events.push_back(event);
     }
 
+    #[cold]
     fn close(&mut self, reason: CloseReason) {
         if !matches!(self.state, State::Ended(_)) {
             self.state = State::Ended(reason);
             self.paths.iter_mut().for_each(Path::stop);
+            self.timers_moved = true;
             self.wait_until = None;
             self.inbound.stop();
             self.push_event(Event::Closed(reason));
@@ -371,6 +383,7 @@ impl Association {
         self.abort_with(AbortCause::User);
     }
 
+    #[cold]
     fn abort_with(&mut self, cause: AbortCause) {
         if matches!(self.state, State::Ended(_)) {
             return;

@@ -25,21 +25,28 @@ impl Association {
 
     /// As [`Association::poll_transmit`], but the packet is made in `packet`, whatever that held:
     /// a driver that uses its packets again saves an allocation and several copies for each.
+    #[inline]
     pub fn poll_transmit_into(&mut self, now: Time, packet: &mut Packet) -> Option<Departure> {
-        if !self.control.is_empty() {
-            return self.next_control(packet);
+        // Asked after every input at least once, and mostly in vain: what decides that is here, in
+        // the caller, and each kind of packet is made in a function of its own.
+        let departure = if !self.control.is_empty() {
+            self.next_control(packet)
+        } else if self.inbound.due_now && self.state.is_up() {
+            Some(self.sack_packet(packet))
+        } else if self.state.sends_data() {
+            self.next_data(now, packet)
+        } else {
+            None
+        };
+        if departure.is_none() {
+            self.settle_timers();
         }
-        if self.inbound.due_now && self.state.is_up() {
-            return Some(self.sack_packet(packet));
-        }
-        if self.state.sends_data() {
-            return self.next_data(now, packet);
-        }
-        None
+        departure
     }
 
     /// Control chunks that go to one place travel together; INIT and INIT ACK travel alone
     /// (RFC 9260, 6.10).
+    #[cold]
     fn next_control(&mut self, packet: &mut Packet) -> Option<Departure> {
         let (path, tag, first) = self.control.pop_front()?;
         let mut room = self.packet_room(path).saturating_sub(first.wire_len());
@@ -56,11 +63,12 @@ impl Association {
                 packet.chunks.extend(self.control.pop_front().map(|(_, _, chunk)| chunk));
             }
         }
-        Some(self.departure(path))
+        Some(self.lone_departure(path))
     }
 
+    #[inline(never)]
     fn sack_packet(&mut self, packet: &mut Packet) -> Departure {
-        let mut path = self.inbound.path;
+        let mut path = self.sack_path();
         if self.paths[path.index()].state.status() == PathStatus::Inactive {
             path = self.control_path();
         }
@@ -68,7 +76,42 @@ impl Association {
         packet.begin(self.peer_tag);
         packet.chunks.push(sack);
         packet.echo = echo;
+        self.lone_departure(path)
+    }
+
+    /// For a packet without data. Where no data is under way nothing will tell that a round is over:
+    /// each such packet is one, or a network that loses by rounds could lose all of them.
+    fn lone_departure(&mut self, path: PathId) -> Departure {
+        let of = &mut self.paths[path.index()];
+        if of.flights.is_empty() {
+            of.begin_round();
+        }
         self.departure(path)
+    }
+
+    /// Where the SACK goes: to one of the addresses whose DATA it answers (RFC 9260, 6.4). By the
+    /// quickest of them, as far as heartbeats tell, it opens the window soonest; always by the last one,
+    /// counting packets over all paths falls in step with them and may send every SACK by the slowest. If
+    /// something came twice, the last SACKs may have been lost on that way: then by the last one.
+    #[inline]
+    fn sack_path(&self) -> PathId {
+        let last = self.inbound.path;
+        if self.config.sack.to_last || self.paths.len() == 1 || self.inbound.has_duplicates() {
+            return last;
+        }
+        let trip = |path: PathId| self.paths[path.index()].rtt.srtt();
+        let Some(mut least) = trip(last) else { return last };
+        let mut quickest = last;
+        for i in 0..self.paths.len() {
+            let path = PathId::from_index(i);
+            let active = self.paths[i].state.status() == PathStatus::Active;
+            if let Some(other) = trip(path).filter(|_| active && self.inbound.is_owed_to(path))
+                && other < least
+            {
+                (quickest, least) = (path, other);
+            }
+        }
+        quickest
     }
 
     #[inline]
@@ -84,25 +127,32 @@ impl Association {
 
     #[inline]
     fn next_data(&mut self, now: Time, packet: &mut Packet) -> Option<Departure> {
-        if let Some((path, tsn)) = self.copies.pop() {
-            // Already acknowledged, or given up and sent again, in the meantime?
-            if self.board.get(tsn).is_some_and(|r| matches!(r.state, RecordState::InFlight { .. }))
-            {
-                return Some(self.send_chunk(now, path, tsn, packet));
-            }
-        }
         let idle = self.board.holes().is_empty() && self.queue.is_empty();
-        if idle && self.board.lost().is_empty() {
+        if idle && self.board.lost().is_empty() && self.copies.is_empty() {
             self.accounts.set_blocked(now, false);
             return None;
+        }
+        self.choose_data(now, idle, packet)
+    }
+
+    #[inline(never)]
+    fn choose_data(&mut self, now: Time, idle: bool, packet: &mut Packet) -> Option<Departure> {
+        if !self.copies.is_empty() {
+            if let Some(sent) = self.next_copy(now, packet) {
+                return Some(sent);
+            }
+            if idle && self.board.lost().is_empty() {
+                self.accounts.set_blocked(now, false);
+                return None;
+            }
         }
         if !self.drained {
             self.refresh_views(now);
             self.drained = true;
         }
         // Where a guest has had to think, lost data has been looked for already.
-        let resumed = self.scheduler.is_thinking();
-        let mut sent = if resumed { None } else { self.next_lost(now, packet) };
+        let looked = self.board.lost().is_empty() || self.scheduler.is_thinking();
+        let mut sent = if looked { None } else { self.next_lost(now, packet) };
         if sent.is_none() && !idle {
             sent = self.next_new(now, packet);
         }
@@ -112,7 +162,18 @@ impl Association {
         sent
     }
 
+    /// A further copy of a chunk on its way.
+    #[cold]
+    fn next_copy(&mut self, now: Time, packet: &mut Packet) -> Option<Departure> {
+        let (path, tsn) = self.copies.pop()?;
+        // Already acknowledged, or given up and sent again, in the meantime?
+        let record = self.board.get(tsn)?;
+        let flies = matches!(record.state, RecordState::InFlight { .. });
+        flies.then(|| self.send_chunk(now, path, tsn, packet))
+    }
+
     /// The oldest lost chunk, where the policy says.
+    #[cold]
     fn next_lost(&mut self, now: Time, packet: &mut Packet) -> Option<Departure> {
         let tsn = self.board.lost().first()?;
         let RecordState::Lost { on, by_timer } = self.board.record(tsn).state else { return None };
@@ -169,7 +230,22 @@ impl Association {
         if self.scheduler.is_thinking() || !self.scheduler.may(&view, &decision) {
             return None;
         }
+        if decision.action == Action::Blocked && self.nothing_in_flight() {
+            return self.go_on(now, &decision, packet);
+        }
         self.act(now, &decision, packet)
+    }
+
+    /// The scheduler would wait, but nothing is on its way whose acknowledgement would have it asked
+    /// again: the quickest path takes the head, if anybody may.
+    #[cold]
+    fn go_on(&mut self, now: Time, decision: &Decision, packet: &mut Packet) -> Option<Departure> {
+        let view = View { paths: &self.views, ..self.outlook(now, Occasion::NewData) };
+        let quickest = view.open().min_by_key(|v| v.forward_delay).map(|v| v.id);
+        match quickest.filter(|_| view.takeable() > 0 && self.board.lost().is_empty()) {
+            Some(path) => self.act(now, &Decision::send(path, 0, Reason::NothingOnTheWay), packet),
+            None => self.act(now, decision, packet),
+        }
     }
 
     #[inline]
@@ -257,6 +333,7 @@ impl Association {
         state.tail.on_activity(now);
         state.burst_left = state.burst_left.saturating_sub(1);
         self.bursts_spent = true;
+        self.timers_moved = true;
         if state.t3.is_none() {
             state.t3 = Some(now + state.rtt.rto());
         }
@@ -271,6 +348,7 @@ impl Association {
 
     /// Adds the next lost chunks while they fit (RFC 9260, 6.3.3 E3), if they were lost on the same
     /// path and are thus to go where the first one goes.
+    #[cold]
     fn bundle_lost(
         &mut self,
         now: Time,
@@ -332,8 +410,7 @@ impl Association {
         let number = state.flights.push(Flight::new(tsn, bytes, now, snapshot, again));
         state.counters.sent_chunks += 1;
         state.counters.retransmitted += again as u64;
-        self.board.on_sent(now, tsn, path, number);
-        let mut data = self.board.record(tsn).data.clone();
+        let mut data = self.board.on_sent(now, tsn, path, number);
         if self.wants_sack_at_once(path, again) {
             data.flags = data.flags.and(DataFlags::IMMEDIATE);
         }
@@ -360,19 +437,28 @@ impl Association {
                     || state.losses > 0 && window <= SMALL_WINDOW * full)
     }
 
-    /// The window is shut by the oldest chunk. If it is on its way on a path that takes longer than
-    /// an open one would, or is overdue, it goes again on the open path that delivers it soonest.
+    /// What the scheduler left is the engine's.
+    #[inline]
     fn unblock(&mut self, now: Time, packet: &mut Packet) -> Option<Departure> {
-        if self.config.helpers.any() && self.sendable_left == 0 {
+        if self.sendable_left > 0 {
+            return None;
+        }
+        if self.config.helpers.any() {
             let sent = self.help(now, packet);
             if sent.is_some() {
                 return sent;
             }
         }
-        let asked = self.scheduler.resends_when_blocked();
-        if !(asked || self.guard.is_on()) || self.sendable_left > 0 {
+        if !(self.guard.is_on() || self.scheduler.resends_when_blocked()) {
             return None;
         }
+        self.resend_oldest(now, packet)
+    }
+
+    /// The window is shut by the oldest chunk. If it is on its way on a path that takes longer than
+    /// an open one would, or is overdue, it goes again on the open path that delivers it soonest.
+    #[inline(never)]
+    fn resend_oldest(&mut self, now: Time, packet: &mut Packet) -> Option<Departure> {
         let tsn = self.board.cumulative() + 1;
         let record = self.board.get(tsn)?;
         let RecordState::InFlight { path: on, number } = record.state else { return None };

@@ -12,6 +12,8 @@ use crate::recovery::{Flights, Rack, TailProbe};
 pub(super) struct Heartbeat {
     /// The nonce that waits for its answer, and when it counts as unanswered.
     pub pending: Option<(u64, Time)>,
+    /// Nonces before that one: a path that has become longer than the patience with it answers late.
+    pub earlier: [u64; 8],
     /// T3 expired while it was pending: the silence has been counted.
     pub counted: bool,
     /// When the next one is due.
@@ -50,7 +52,8 @@ pub(super) struct Path {
     pub burst_left: u32,
     /// Share of transmissions lost, EWMA over about 256.
     pub loss: f64,
-    /// Rounds of the sender on this path: one per window of data acknowledged.
+    /// Rounds of the sender on this path: one per window of data acknowledged, and one per timer that
+    /// gave a window up.
     pub round: u64,
     pub round_ends: u64,
     /// Bytes that the peer holds of this path's data, beyond the cumulative acknowledgement.
@@ -107,6 +110,14 @@ impl Path {
         self.recovery_exit.is_some()
     }
 
+    /// Another round begins with the next packet: one of the last was acknowledged, or a timer tells
+    /// that none will be.
+    #[inline]
+    pub fn begin_round(&mut self) {
+        self.round += 1;
+        self.round_ends = self.flights.next_number();
+    }
+
     /// Starts T3 anew, or stops it when nothing is in flight.
     #[inline]
     pub fn restart_t3(&mut self, now: Time) {
@@ -121,8 +132,11 @@ impl Path {
     /// The loss estimate, halved for every so much silence: a path is never condemned for good.
     pub fn aged_loss(&self, now: Time) -> f64 {
         const HALF_LIFE_S: f64 = 10.0;
-        let idle = self.idle(now).as_secs_f64();
-        if idle < 1.0 { self.loss } else { self.loss * (-idle / HALF_LIFE_S).exp2() }
+        let idle = self.idle(now);
+        if idle < Duration::from_secs(1) {
+            return self.loss;
+        }
+        self.loss * (-idle.as_secs_f64() / HALF_LIFE_S).exp2()
     }
 
     /// Moves the loss estimate by one transmission.

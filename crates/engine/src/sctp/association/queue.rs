@@ -74,7 +74,11 @@ impl SendQueue {
             *next = ssn.plus(1);
         }
         self.bytes += payload.len() as u64;
-        self.chunks += payload.len().div_ceil(self.chunk_payload) as u64;
+        self.chunks += if payload.len() <= self.chunk_payload {
+            1
+        } else {
+            payload.len().div_ceil(self.chunk_payload) as u64
+        };
         match self.messages.back_mut() {
             Some(last) if last.is_like(stream, &payload, unordered) => last.more += 1,
             _ => {

@@ -221,13 +221,19 @@ impl Association {
     /// The chunk after the cumulative TSN was reported by a gap block, yet it is missing: the peer
     /// has dropped it, and then all that it held may be gone (6.2.1, D iv). A SACK that merely
     /// arrives late, by a slower path than a newer one, cannot show this.
+    #[inline]
     fn check_reneging(&mut self) {
         let next = self.board.cumulative() + 1;
         if self.board.acked().contains(next) {
-            self.board.on_reneged(PathId(0));
-            self.paths.iter_mut().for_each(|p| p.held = 0);
-            self.scratch.memory.clear();
+            self.on_reneged();
         }
+    }
+
+    #[cold]
+    fn on_reneged(&mut self) {
+        self.board.on_reneged(PathId(0));
+        self.paths.iter_mut().for_each(|p| p.held = 0);
+        self.scratch.memory.clear();
     }
 
     /// Takes the window on offer, unless the SACK is older than one already taken: SACKs overtake
@@ -247,12 +253,11 @@ impl Association {
         let acked_paths = self.scratch.paths.iter().filter(|a| a.newest.is_some()).count();
         // DAC: packets that came together count once more, on what left before all of them.
         let several = acked_paths == 1 && data_packets > 1;
-        for i in 0..self.paths.len() {
-            let ack = self.scratch.paths[i];
-            if ack.newest.is_some() {
-                self.settle_path(now, PathId::from_index(i), &ack, cumulative_moved, several);
-            }
+        let acks = std::mem::take(&mut self.scratch.paths);
+        for (i, ack) in acks.iter().enumerate().filter(|(_, ack)| ack.newest.is_some()) {
+            self.settle_path(now, PathId::from_index(i), ack, cumulative_moved, several);
         }
+        self.scratch.paths = acks;
         if acked_paths > 0 {
             self.errors = 0;
             self.count_unsplit_misses(now, cumulative_moved);
@@ -267,25 +272,23 @@ impl Association {
         cumulative_moved: bool,
         several: bool,
     ) {
-        let Some(flight) = ack.newest_flight else { return };
+        let Some(flight) = &ack.newest_flight else { return };
         let path = &mut self.paths[id.index()];
         path.counters.delivered_bytes += ack.payload;
         (0..ack.chunks.min(64)).for_each(|_| path.note_outcome(false));
         path.acked_to = path.acked_to.max(ack.witness.map_or(0, |newest| newest + 1));
         if path.acked_to > path.round_ends {
-            path.round += 1;
-            path.round_ends = path.flights.next_number();
+            path.begin_round();
         }
         if !flight.again {
             // Karn: never from what was sent twice (6.3.1, C5).
             path.rtt.sample(now, now.since(flight.sent_at));
         }
         path.rate.sample(now, flight.sent_at, &flight.snapshot);
-        if let (Some(least), Some(rate)) = (path.rtt.base(), path.rate.rate()) {
-            let explained = explained_queueing(least, rate, flight.bytes as u64);
-            path.rtt.floor_mut().reconsider(now, explained);
-            path.forward.floor_mut().reconsider(now, explained);
-        }
+        let (least, rate) = (path.rtt.base(), path.rate.rate());
+        let explained = || Some(explained_queueing(least?, rate?, flight.bytes as u64));
+        path.rtt.floor_mut().reconsider(now, explained);
+        path.forward.floor_mut().reconsider(now, explained);
         let returned = path.state.on_success();
         let own_advance = ack.oldest_before
             != path.flights.oldest().map(|(n, _)| n).or(Some(path.flights.next_number()));

@@ -7,20 +7,26 @@ use super::super::packet::Packet;
 use super::inbound::DataSummary;
 use super::{Association, CloseReason, State};
 
+/// Takes the first chunk out of a packet, which nearly always has one.
+#[inline]
+fn take_first(packet: &mut Packet) -> Option<Chunk> {
+    match packet.chunks.len() {
+        0 => None,
+        1 => packet.chunks.pop(),
+        _ => Some(packet.chunks.remove(0)),
+    }
+}
+
 impl Association {
     /// When [`Association::handle_timeout`] wants to be called at the latest.
+    #[inline]
     pub fn next_deadline(&self) -> Option<Time> {
-        let mut next = Time::FAR_FUTURE;
+        debug_assert!(self.timers_moved || self.paths_due == self.paths_deadline());
+        let mut next = if self.timers_moved { self.paths_deadline() } else { self.paths_due };
         // Without a branch per timer: it is asked after every input.
         let mut consider = |at: Option<Time>| next = next.min(at.unwrap_or(Time::FAR_FUTURE));
         consider(self.inbound.deadline);
         consider(self.wait_until);
-        for path in &self.paths {
-            consider(path.t3);
-            consider(self.loss_deadline(path));
-            consider(path.heartbeat.due);
-            consider(path.heartbeat.pending.map(|(_, at)| at));
-        }
         match &self.state {
             State::CookieWait { t1 } | State::CookieEchoed { t1, .. } => consider(Some(t1.at)),
             State::ShutdownSent { t2, guard } => consider(Some(t2.at.min(*guard))),
@@ -30,8 +36,32 @@ impl Association {
         (next != Time::FAR_FUTURE).then_some(next)
     }
 
+    /// The earliest timer of any path; [`Time::FAR_FUTURE`] if none runs.
+    fn paths_deadline(&self) -> Time {
+        let mut next = Time::FAR_FUTURE;
+        let mut consider = |at: Option<Time>| next = next.min(at.unwrap_or(Time::FAR_FUTURE));
+        for path in &self.paths {
+            consider(path.t3);
+            consider(self.loss_deadline(path));
+            consider(path.heartbeat.due);
+            consider(path.heartbeat.pending.map(|(_, at)| at));
+        }
+        next
+    }
+
+    /// Notes the paths' earliest timer once an input has been drained: DATA moves none of them, and
+    /// whoever only receives need not look at its paths at all.
+    #[inline]
+    pub(super) fn settle_timers(&mut self) {
+        if self.timers_moved {
+            self.paths_due = self.paths_deadline();
+            self.timers_moved = false;
+        }
+    }
+
     /// Time has passed.
     pub fn handle_timeout(&mut self, now: Time) {
+        self.timers_moved = true;
         self.refill_bursts();
         if self.wait_until.is_some_and(|at| at <= now) {
             self.wait_until = None;
@@ -90,11 +120,11 @@ impl Association {
         }
         let stamp = packet.stamp;
         let mut summary = DataSummary::default();
-        for chunk in &mut packet.chunks {
-            // Left behind is what costs nothing to leave.
-            let chunk = std::mem::replace(chunk, Chunk::CookieAck);
+        // An end that is no more still answers a SHUTDOWN ACK, whatever stands before it (8.4, 5).
+        let was_up = !matches!(self.state, State::Ended(_));
+        while let Some(chunk) = take_first(packet) {
             self.on_chunk(now, path, chunk, &mut summary);
-            if matches!(self.state, State::Ended(_)) {
+            if was_up && matches!(self.state, State::Ended(_)) {
                 return;
             }
         }
@@ -117,7 +147,20 @@ impl Association {
     fn on_chunk(&mut self, now: Time, path: PathId, chunk: Chunk, summary: &mut DataSummary) {
         match chunk {
             Chunk::Data(data) => self.on_data(now, data, summary),
-            Chunk::Sack(sack) => self.on_sack(now, sack),
+            Chunk::Sack(sack) => {
+                self.timers_moved = true;
+                self.on_sack(now, sack);
+            }
+            other => self.on_control(now, path, other),
+        }
+    }
+
+    /// Any other chunk.
+    #[cold]
+    fn on_control(&mut self, now: Time, path: PathId, chunk: Chunk) {
+        self.timers_moved = true;
+        match chunk {
+            Chunk::Data(_) | Chunk::Sack(_) => unreachable!("handled before"),
             // Only ever alone, under tag 0: handled before.
             Chunk::Init(_) => {}
             Chunk::InitAck(both) => self.on_init_ack(now, path, &both.0, &both.1),

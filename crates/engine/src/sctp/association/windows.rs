@@ -15,6 +15,7 @@ impl Association {
         }
     }
 
+    #[inline(never)]
     fn fit_windows(&mut self, now: Time, grown: PathId) {
         let budget = self.budget();
         let mut managed = std::mem::take(&mut self.managed);

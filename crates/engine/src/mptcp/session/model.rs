@@ -1,0 +1,170 @@
+//! A session with the habits of the model of Chihani and Collange: see [`super::super::chihani`].
+
+use ropewalk_base::{PathId, Time};
+
+use super::super::chihani::{Front, Verdict};
+use super::super::config::Reordering;
+use super::super::segment::{Sacks, Segment, Stamps};
+use super::Session;
+use super::acks::take_subflow_ack;
+use super::board::Place;
+use crate::congestion::{Congestion, CongestionControl};
+
+const NS_PER_MS: u64 = 1_000_000;
+
+impl Session {
+    /// Data came: it waits, or lets others pass. `length` bytes from `dsn` on, which are in the buffer.
+    pub(super) fn on_model_data(
+        &mut self,
+        now: Time,
+        path: PathId,
+        segment: &Segment,
+        dsn: u64,
+        length: u32,
+    ) {
+        let length = length as u64;
+        let (next, seq_end) = (self.buffer.next(), segment.seq + length);
+        let rule = self.config.reordering;
+        if dsn >= next {
+            let early = segment.seq > self.subflows[path.index()].received.next();
+            let fresh = self.gate.hold(dsn, dsn + length, path, seq_end);
+            let told = match rule {
+                // Each is told of, with what caused it and the lowest that waits.
+                Reordering::DSack | Reordering::Eifel => true,
+                // The first that waits on its subflow is in order there, and nothing is said.
+                _ => early && fresh,
+            };
+            if told {
+                let blocks = self.model_blocks((dsn, dsn + length));
+                self.acknowledge(now, path, segment, blocks);
+            }
+            return;
+        }
+        self.subflows[path.index()].received.accept_to(seq_end);
+        while let Some((path, end)) = self.gate.release(next) {
+            self.subflows[path.index()].received.accept_to(end);
+            self.acknowledge(now, path, &Segment::default(), Sacks::new());
+        }
+        // Last, with all that it let pass on its own subflow: such an acknowledgement comes twice.
+        self.acknowledge(now, path, segment, Sacks::new());
+        self.push_readable();
+    }
+
+    /// D-SACK: the segment that came, and the lowest run that waits, both at data level.
+    fn model_blocks(&self, came: (u64, u64)) -> Sacks {
+        let mut blocks = Sacks::new();
+        if self.config.reordering == Reordering::DSack {
+            blocks.push(came);
+            blocks.extend(self.gate.lowest_run());
+        }
+        blocks
+    }
+
+    /// One acknowledgement on `path`, at once, which echoes `cause` if that has a timestamp.
+    fn acknowledge(&mut self, now: Time, path: PathId, cause: &Segment, sacks: Sacks) {
+        let echo = cause.stamps.map_or(0, |stamps| stamps.value);
+        let stamps = self.stamps(now, path).map(|own| Stamps { echo, ..own });
+        let ack = self.plain_ack(now, path);
+        // The session's data is not acknowledged.
+        let ack = Segment { data_ack: None, stamps, sacks, ..ack };
+        self.control.push_back((path, ack));
+    }
+
+    /// A segment with an acknowledgement came.
+    pub(super) fn on_model_acks(&mut self, now: Time, path: PathId, segment: &Segment) {
+        if !segment.payload.is_empty() {
+            return;
+        }
+        if segment.data_ack.is_some() {
+            // Of the end of the data; the model closes otherwise.
+            self.take_data_ack(segment);
+            return;
+        }
+        let segments = self.congestion.window(path) / self.segment_limit as u64;
+        let Some(model) = &mut self.model else { return };
+        if model.bursts.throws_away(path, segments) {
+            return;
+        }
+        model.doubts.on_blocks(&segment.sacks);
+        let subflow = &mut self.subflows[path.index()];
+        let una = subflow.sent.una();
+        if segment.ack > una {
+            let ackd = take_subflow_ack(now, subflow, &mut self.board, path, segment);
+            self.settle(now, path, &ackd);
+            self.on_model_progress(path);
+        } else if segment.ack == una && una < subflow.sent.next_seq() {
+            self.on_model_duplicate(now, path, segment);
+        }
+    }
+
+    /// What arrived in order at data level is known to have: nothing else would be acknowledged.
+    fn on_model_progress(&mut self, path: PathId) {
+        let arrived = |place| matches!(place, Place::Arrived { .. });
+        while let Some((_, unit)) = self.board.front().filter(|(_, unit)| arrived(unit.place)) {
+            self.pop_acked(unit.end());
+        }
+        let window = self.congestion.window(path);
+        if let Some(model) = &mut self.model {
+            model.doubts.forget_below(self.board.una());
+            model.doubts.on_window(path, window);
+        }
+        self.push_writable();
+    }
+
+    fn front_of(&self, path: PathId) -> Option<Front> {
+        let (piece, mapped) = self.subflows[path.index()].sent.front()?;
+        Some(Front { piece, dsn: mapped.dsn })
+    }
+
+    fn on_model_duplicate(&mut self, now: Time, path: PathId, segment: &Segment) {
+        let fronts: Vec<_> = self.ids().map(|path| self.front_of(path)).collect();
+        let echo = segment.stamps.map(|stamps| stamps.echo).filter(|echo| *echo != 0);
+        let echo_ms = echo.map(|nanos| nanos / NS_PER_MS);
+        let rule = self.config.reordering;
+        let Some(model) = &mut self.model else { return };
+        match model.doubts.on_duplicate(rule, path, &fronts, echo_ms, &segment.sacks) {
+            Verdict::None => {}
+            Verdict::Lost(path) => {
+                self.subflows[path.index()].counters.fast_retransmits += 1;
+                self.retransmit_and_cut(now, path);
+                self.congestion.on_loss(path, now);
+            }
+            Verdict::Restore(path) => {
+                self.subflows[path.index()].counters.undone += 1;
+                self.congestion.on_spurious(path, now);
+            }
+            Verdict::Regrow(path) => {
+                self.subflows[path.index()].counters.undone += 1;
+                let window = model.doubts.regrow(path);
+                if let Congestion::Chihani2011(windows) = &mut self.congestion {
+                    windows.slow_start_to(path, window);
+                }
+            }
+        }
+    }
+
+    /// The oldest of `path` goes again, and the timer doubles.
+    fn retransmit_and_cut(&mut self, now: Time, path: PathId) {
+        let Some(front) = self.front_of(path) else { return };
+        let window = self.congestion.window(path);
+        if let Some(model) = &mut self.model {
+            model.doubts.on_cut(path, window);
+            model.doubts.on_retransmission(now.as_nanos() / NS_PER_MS, path, front);
+        }
+        let subflow = &mut self.subflows[path.index()];
+        subflow.counters.lost += 1;
+        subflow.losses += 1;
+        subflow.rtt.back_off();
+        subflow.probe = Some(front.piece);
+        self.epoch += 1;
+    }
+
+    /// The timer of `path` expired: one segment goes again, whatever else is missing.
+    pub(super) fn on_model_timeout(&mut self, now: Time, path: PathId) {
+        let subflow = &mut self.subflows[path.index()];
+        subflow.timer = None;
+        subflow.counters.timeouts += 1;
+        self.retransmit_and_cut(now, path);
+        self.congestion.on_timeout(path, now);
+    }
+}

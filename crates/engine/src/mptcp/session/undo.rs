@@ -1,0 +1,87 @@
+//! Reductions that turn out to have been needless are taken back (RFC 4015).
+
+use ropewalk_base::{Duration, PathId, Time};
+
+use super::super::segment::Segment;
+use super::super::subflow::Subflow;
+use super::Session;
+use super::acks::SubflowAckd;
+use crate::congestion::CongestionControl;
+use crate::recovery::{Flight, Report, Undo};
+
+impl Session {
+    /// Asks the rule of `path` what a segment with acknowledgements says of the last reduction.
+    pub(super) fn reconsider(
+        &mut self,
+        now: Time,
+        path: PathId,
+        segment: &Segment,
+        ackd: &SubflowAckd,
+    ) {
+        let subflow = &mut self.subflows[path.index()];
+        if matches!(subflow.undo, Undo::None) {
+            return;
+        }
+        let report = Report {
+            advanced: ackd.advanced,
+            una: subflow.sent.una(),
+            ack: segment.ack,
+            late: ackd.late,
+            pending: !subflow.sent.lost().is_empty(),
+            echo: segment.stamps.map(|stamps| stamps.echo),
+            duplicate: segment.sacks.first().copied().filter(|_| segment.duplicate),
+            // With data the number is that of the data.
+            order: segment.order.filter(|_| segment.payload.is_empty()),
+            disordered: segment.disordered,
+            srtt: subflow.rtt.srtt(),
+        };
+        if subflow.undo.on_ack(now, &report) {
+            self.take_back(now, path, report.echo);
+        }
+    }
+
+    /// The last reduction was needless.
+    fn take_back(&mut self, now: Time, path: PathId, echo: Option<u64>) {
+        let subflow = &mut self.subflows[path.index()];
+        subflow.counters.undone += 1;
+        subflow.recovery_exit = None;
+        subflow.inflation = 0;
+        if core::mem::take(&mut subflow.by_timer) {
+            // RFC 4015, 3.2, steps 6 and 8: what was given up is on its way; and the timer was too quick.
+            refloat(now, subflow);
+            if let Some(sent_at) = echo.filter(|echo| *echo != 0) {
+                let since = Duration::from_nanos(now.as_nanos().saturating_sub(sent_at));
+                subflow.rtt.after_spurious_timeout(now, since);
+            }
+        }
+        self.epoch += 1;
+        self.congestion.on_spurious(path, now);
+    }
+
+    /// No subflow has new data to find out with whether its timer was too quick: those that wait for
+    /// that go on. True if there was one.
+    pub(super) fn end_tests(&mut self) -> bool {
+        let mut any = false;
+        for subflow in &mut self.subflows {
+            if subflow.undo.holds_back() && subflow.flights.is_empty() {
+                subflow.undo.on_nothing_new();
+                any = true;
+            }
+        }
+        any
+    }
+}
+
+/// All that was given up counts as on its way again. It has no part in measurements: when it really
+/// left is no longer known.
+fn refloat(now: Time, subflow: &mut Subflow) {
+    while let Some(piece) = subflow.sent.lost().first() {
+        let Some(bytes) = subflow.sent.get(piece).map(|mapped| mapped.payload.len()) else {
+            return;
+        };
+        let idle = subflow.flights.is_empty();
+        let snapshot = subflow.rate.on_sent(now, idle, true);
+        let number = subflow.flights.push(Flight::new(piece, bytes, now, snapshot, true));
+        subflow.sent.on_found(piece, number);
+    }
+}

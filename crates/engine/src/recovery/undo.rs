@@ -1,0 +1,147 @@
+//! Which rule, if any, finds out that a window was reduced for nothing.
+
+use ropewalk_base::{Duration, Time};
+
+use super::{DSack, Door, Eifel, FRto};
+
+/// What an acknowledgement tells.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Report {
+    /// It advanced.
+    pub advanced: bool,
+    /// The oldest number that is not acknowledged, with it.
+    pub una: u64,
+    /// The number it carries.
+    pub ack: u64,
+    /// It covers something that had been given up and was not sent again.
+    pub late: bool,
+    /// More waits to be sent again.
+    pub pending: bool,
+    /// What it echoes of this end's clock.
+    pub echo: Option<u64>,
+    /// Sequence numbers that came twice (RFC 2883).
+    pub duplicate: Option<(u64, u64)>,
+    /// How often its number had been acknowledged before (TCP-DOOR).
+    pub order: Option<u64>,
+    /// The peer saw data overtake data (TCP-DOOR).
+    pub disordered: bool,
+    /// Smoothed round trip.
+    pub srtt: Option<Duration>,
+}
+
+/// The rule of one sender.
+#[derive(Clone, Debug, Default)]
+pub enum Undo {
+    /// None.
+    #[default]
+    None,
+    /// Duplicate reports.
+    DSack(DSack),
+    /// Timestamps.
+    Eifel(Eifel),
+    /// Order of transmissions.
+    Door(Door),
+    /// What is acknowledged after a timeout.
+    FRto(FRto),
+    /// Duplicate reports and timestamps, whichever tells first: what stacks run beside loss by time.
+    Usual(DSack, Eifel),
+}
+
+impl Undo {
+    /// Reports that something was missing have reduced the window.
+    pub fn on_reduction(&mut self, now: Time) {
+        match self {
+            Self::None => {}
+            Self::DSack(rule) => rule.on_reduction(),
+            Self::Eifel(rule) => rule.on_reduction(),
+            Self::Door(rule) => rule.on_reduction(now),
+            Self::FRto(rule) => rule.on_reduction(),
+            Self::Usual(reports, stamps) => {
+                reports.on_reduction();
+                stamps.on_reduction();
+            }
+        }
+    }
+
+    /// The timer has; `una` is the oldest number not acknowledged, `next` the first not yet sent.
+    pub fn on_timeout(&mut self, now: Time, una: u64, next: u64) {
+        match self {
+            Self::FRto(rule) => rule.on_timeout(una, next),
+            _ => self.on_reduction(now),
+        }
+    }
+
+    /// What begins at `seq` leaves once more.
+    pub fn on_retransmission(&mut self, now: Time, seq: u64) {
+        match self {
+            Self::None | Self::Door(_) => {}
+            Self::DSack(rule) => rule.on_retransmission(seq),
+            Self::Eifel(rule) => rule.on_retransmission(now),
+            Self::FRto(rule) => rule.on_retransmission(),
+            Self::Usual(reports, stamps) => {
+                reports.on_retransmission(seq);
+                stamps.on_retransmission(now);
+            }
+        }
+    }
+
+    /// An acknowledgement came. True if the last reduction is to be taken back.
+    pub fn on_ack(&mut self, now: Time, report: &Report) -> bool {
+        match self {
+            Self::None => false,
+            Self::DSack(rule) => {
+                report.duplicate.is_some_and(|block| rule.on_duplicate(block, report.pending))
+            }
+            Self::Eifel(rule) => report.advanced && rule.on_advance(report.echo),
+            Self::Door(rule) => {
+                rule.on_ack(now, report.srtt, (report.ack, report.order), report.disordered)
+            }
+            Self::FRto(rule) => rule.on_ack(report.advanced, report.una, report.late),
+            Self::Usual(reports, stamps) => {
+                let twice =
+                    report.duplicate.is_some_and(|b| reports.on_duplicate(b, report.pending));
+                let found = twice || (report.advanced && stamps.on_advance(report.echo));
+                if found {
+                    // What the other would say is known.
+                    (*reports, *stamps) = (DSack::default(), Eifel::default());
+                }
+                found
+            }
+        }
+    }
+
+    /// Whether window and timeout stay as they are, whatever seems lost.
+    pub fn keeps_window(&self, now: Time) -> bool {
+        matches!(self, Self::Door(rule) if rule.keeps_window(now))
+    }
+
+    /// Whether what was given up is to wait, and new data to go.
+    pub const fn holds_back(&self) -> bool {
+        matches!(self, Self::FRto(rule) if rule.holds_back())
+    }
+
+    /// There is no new data to go instead.
+    pub const fn on_nothing_new(&mut self) {
+        if let Self::FRto(rule) = self {
+            rule.on_nothing_new();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn duplicate_reports_and_timestamps_together_take_a_reduction_back_once() {
+        let late = Report { advanced: true, echo: Some(999_999), ..Report::default() };
+        let twice = Report { duplicate: Some((1, 101)), ..Report::default() };
+        for (first, second) in [(late, twice), (twice, late)] {
+            let mut undo = Undo::Usual(DSack::default(), Eifel::default());
+            undo.on_reduction(Time::ZERO);
+            undo.on_retransmission(Time::from_millis(1), 1);
+            assert!(undo.on_ack(Time::from_millis(2), &first), "{first:?}");
+            assert!(!undo.on_ack(Time::from_millis(3), &second), "{second:?}");
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! The best window limits.
+
+use std::thread::available_parallelism;
+
+use pyo3::prelude::*;
+use ropewalk_lab::tune::{CheckOptions, check as simulate, drawings, tune as find};
+use serde_json::json;
+
+use crate::error;
+use crate::scenario::Scenario;
+
+/// A `ropewalk.tune/1` document as the command prints it, and the figures of its report.
+/// `seeds` is how many runs check it; none: it is not checked.
+#[pyfunction]
+pub(crate) fn tune(
+    py: Python<'_>,
+    scenario: &Scenario,
+    reach: Option<f64>,
+    seeds: Option<u64>,
+    threads: Option<usize>,
+) -> PyResult<(String, String)> {
+    if seeds == Some(0) || threads == Some(0) {
+        return Err(error::value("seeds and threads must be at least 1"));
+    }
+    if reach.is_some_and(|share| !(share > 0.0 && share <= 1.0)) {
+        return Err(error::value("reach must be above 0 and at most 1"));
+    }
+    let scenario = scenario.checked().clone();
+    py.detach(|| {
+        let refused =
+            |e: ropewalk_lab::tune::TuneError| error::model(format!("{e}\nhint: {}", e.help()));
+        let tuning = find(&scenario, reach).map_err(refused)?;
+        let threads = threads.unwrap_or_else(|| available_parallelism().map_or(1, usize::from));
+        let check = seeds
+            .map(|seeds| simulate(&scenario, &tuning, &CheckOptions { seeds, threads }, &|_| ()));
+        let drawn = drawings(&scenario, &tuning, check.as_ref()).map_err(refused)?;
+        let mut document = serde_json::to_value(&tuning).map_err(error::run)?;
+        document["simulated_bps"] = json!(check.as_ref().and_then(|check| check.simulated_bps));
+        document["check"] = json!(check);
+        let drawn = json!({ "figures": drawn.figures, "surfaces": drawn.surfaces });
+        Ok((document.to_string(), drawn.to_string()))
+    })
+}

@@ -1,0 +1,167 @@
+"""The best window limits of a scenario."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ropewalk import _html
+from ropewalk import _ropewalk as native
+from ropewalk._document import Document
+from ropewalk._results import record
+from ropewalk._scenario import Scenario, resolve
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True, slots=True)
+class TunedPath:
+    """One path."""
+
+    name: str
+    """Name in the scenario."""
+    rate_bps: float
+    """Its rate, bit/s."""
+    round_trip_s: float
+    """Least round trip of a full packet, s."""
+    loss: float
+    """Share of packets that is lost."""
+    p: float
+    """What the models take for the probability of a loss: with bursts, that one begins."""
+    loss_kind: str
+    """How packets are lost: ``none``, ``independent``, ``correlated`` or ``bursts``."""
+    useful_packets: int
+    """The largest window that is of use, packets."""
+    limit_packets: int
+    """The best limit of its window, packets."""
+    predicted_bps: float
+    """What it delivers with that, bit/s on the wire."""
+    pays: bool
+    """Whether it is worth its part of the buffer."""
+
+
+class Tuning(Document):
+    """Window limits and what they promise; in a notebook it shows itself."""
+
+    schema: str
+    """``ropewalk.tune/1``."""
+    receive_buffer_bytes: int
+    """The receive buffer, bytes."""
+    buffer_packets: int
+    """Full packets that it takes."""
+    packet_bytes: float
+    """A full packet on the wire, bytes."""
+    payload_share: float
+    """Share of a full packet that is user data: throughput times this is goodput."""
+    limits_packets: list[int]
+    """The best limit of each path's window, packets."""
+    predicted_bps: float
+    """What the models promise with them, bit/s on the wire."""
+    equal_split: dict[str, Any]
+    """``limits_packets`` and ``predicted_bps`` of equal parts."""
+    paying: dict[str, Any]
+    """The same if paths may be left out, with a limit of 0."""
+    unlimited_bps: float
+    """What the paths would deliver if each had the whole buffer, bit/s on the wire."""
+    rates_bps: float
+    """Sum of the rates, bit/s."""
+    paths: list[TunedPath]
+    """Each path."""
+    reach: dict[str, Any] | None
+    """The least receive buffer for a share of the rates, if that was asked for."""
+    simulated_bps: dict[str, float | None] | None
+    """``mean`` and ``half_width`` of the goodput with the limits, bit/s; None unless checked."""
+    check: dict[str, Any] | None
+    """Window managers side by side in simulation; None unless checked."""
+    notes: list[str]
+    """What the models leave out of this scenario."""
+
+    def __init__(self, document: str, drawn: str, title: str) -> None:
+        """Not for use outside of the package: see :func:`tune`."""
+        self._json = document
+        self._drawn: dict[str, Any] = json.loads(drawn)
+        self._title = title
+        parsed = json.loads(document)
+        parsed["paths"] = [record(TunedPath, path) for path in parsed["paths"]]
+        vars(self).update(parsed)
+
+    def plot(self) -> Figure:
+        """Draw throughput against window, and the promise over two limits; needs matplotlib.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            Three axes: throughput against window with the limit of each path, throughput against
+            receive buffer, and a map over the limits of two paths.
+        """
+        from ropewalk import _plot
+
+        return _plot.tuning(self._drawn)
+
+    def __repr__(self) -> str:
+        limits = " + ".join(str(limit) for limit in self.limits_packets)
+        return f"<Tuning {self._title}: {limits} packets, {_html.si(self.predicted_bps, 'bit/s')}>"
+
+    def _repr_html_(self) -> str:
+        facts = [
+            ("promised with limits", _html.si(self.predicted_bps, "bit/s")),
+            ("equal split", _html.si(self.equal_split["predicted_bps"], "bit/s")),
+            ("receive buffer", _html.si(self.receive_buffer_bytes, "B")),
+            *(("note", note) for note in self.notes),
+        ]
+        rows = [
+            (
+                path.name,
+                _html.si(path.rate_bps, "bit/s"),
+                f"{path.limit_packets} packets",
+                f"{path.useful_packets} packets",
+                _html.si(path.predicted_bps, "bit/s"),
+            )
+            for path in self.paths
+        ]
+        grid = _html.grid(("path", "rate", "limit", "of use", "promised"), rows)
+        return _html.heading(f"{self._title}: window limits") + _html.pairs(facts) + grid
+
+
+def tune(
+    scenario: Scenario | str | PathLike[str],
+    *,
+    reach: float | None = None,
+    check: bool = False,
+    seeds: int = 5,
+    set: Mapping[str, Any] | None = None,
+    threads: int | None = None,
+) -> Tuning:
+    """Find the window limits that the models like best.
+
+    Parameters
+    ----------
+    scenario
+        A :class:`Scenario`, or the name of a scenario file; two paths or more.
+    reach
+        Also find the least receive buffer that delivers this share of the sum of the rates, above
+        0 and at most 1.
+    check
+        Also simulate window managers none, dynamic, and static with the limits.
+    seeds
+        Runs of each, with seeds that follow each other, at least 1.
+    set
+        Changes, as in :meth:`Scenario.set`.
+    threads
+        At most so many runs at once; one per core unless given. The results do not depend on it.
+
+    Raises
+    ------
+    ScenarioError
+        The scenario, or a change to it, is not possible.
+    ModelError
+        The models cannot take this scenario; the message has a hint.
+    """
+    checked = resolve(scenario, set=set)
+    document, drawn = native.tune(checked, reach, seeds if check else None, threads)
+    return Tuning(document, drawn, Path(checked.name).stem)
