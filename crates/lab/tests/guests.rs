@@ -82,7 +82,11 @@ fn a_registered_name_holds_in_runs_comparisons_and_sweeps() {
 
 #[test]
 fn a_wrong_decision_ends_the_run_and_is_told() {
-    let far = |_: &View<'_>| Decision::send(PathId(0), u64::MAX, Reason::Custom);
+    // On a path that is open: else that would be what is wrong first.
+    let far: Rule = |view| match view.open().next() {
+        Some(path) => Decision::send(path.id, u64::MAX, Reason::Custom),
+        None => view.nobody(),
+    };
     let cases: [(Rule, &str); 3] = [
         (|_| Decision::send(PathId(9), 0, Reason::Custom), "does not exist"),
         (far, "out of reach"),
