@@ -118,7 +118,7 @@ def draw(binary):
                     if not values:
                         continue
                     mean = sum(values) / len(values)
-                    error = [[mean - min(values)], [max(values) - mean]]
+                    error = [[max(0, mean - min(values))], [max(0, max(values) - mean)]]  # not below 0 by rounding
                     label = name if place == 0 and line == 1 and column == 0 else None
                     axes.bar(place + (offset - 1) * 0.27, mean, 0.27, color=colour, yerr=error, ecolor="#555555", label=label)
             axes.grid(axis="y", alpha=0.3)

@@ -249,7 +249,10 @@ mod tests {
                 assert_eq!(keys.len() as u64, preset.seeds());
                 let scenario = keys[0].scenario().unwrap();
                 assert_eq!(scenario.paths.len(), 2);
-                assert_eq!(scenario.tcp.ack_burst_loss.is_some(), keys[0].label().contains("burst"));
+                assert_eq!(
+                    scenario.tcp.ack_burst_loss.is_some(),
+                    keys[0].label().contains("burst")
+                );
             }
         }
     }

@@ -37,7 +37,8 @@ pub fn row(expected: &Expected, entry: &Entry, runs: &Runs) -> Result<Row, Strin
     let Found { place, against, pair } = decides.ok_or("no cell of these names")?;
     let row = blank(expected, entry);
     let limit = text::quantity(pair.reference * entry.share.unwrap_or(1.0), &row.unit);
-    let share = entry.share.map_or(String::new(), |s| format!("{} of ", text::quantity(s, "ratio")));
+    let share =
+        entry.share.map_or(String::new(), |s| format!("{} of ", text::quantity(s, "ratio")));
     let value = Some(Value::Number(pair.subject));
     let modelled = presets(entry).any(|preset| preset == Preset::Chihani2011);
     Ok(Row {
@@ -158,7 +159,11 @@ fn spreads(entry: &Entry, runs: &Runs) -> Result<Vec<Found>, String> {
     let (first, rest) = widest.split_first().ok_or("a claim without its scenario")?;
     if let Some(number) = entry.paper_value {
         let pair = Pair { subject: first.1, reference: number };
-        return Ok(vec![Found { place: "all couplings".to_owned(), against: "as it says".to_owned(), pair }]);
+        return Ok(vec![Found {
+            place: "all couplings".to_owned(),
+            against: "as it says".to_owned(),
+            pair,
+        }]);
     }
     let against = |(scenario, spread): &(u32, f64)| Found {
         place: "all recoveries".to_owned(),
@@ -183,7 +188,9 @@ fn collapse(
     runs: &Runs,
 ) -> Result<Row, String> {
     let limit = entry.paper_value.ok_or("a spread without its bound")?;
-    let [scenario] = scenarios(entry)?[..] else { return Err("a spread of one scenario".to_owned()) };
+    let [scenario] = scenarios(entry)?[..] else {
+        return Err("a spread of one scenario".to_owned());
+    };
     let widest = |preset: Preset| {
         let mut widest: f64 = 0.0;
         for coupling in COUPLINGS {

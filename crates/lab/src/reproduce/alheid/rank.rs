@@ -60,8 +60,9 @@ fn spearman(a: &[f64], b: &[f64]) -> Option<f64> {
     assert_eq!(a.len(), b.len(), "a correlation of pairs");
     let (a, b) = (ranks(a), ranks(b));
     let middle = (a.len() as f64 + 1.0) / 2.0;
-    let product =
-        |x: &[f64], y: &[f64]| x.iter().zip(y).map(|(x, y)| (x - middle) * (y - middle)).sum::<f64>();
+    let product = |x: &[f64], y: &[f64]| {
+        x.iter().zip(y).map(|(x, y)| (x - middle) * (y - middle)).sum::<f64>()
+    };
     let scale = (product(&a, &a) * product(&b, &b)).sqrt();
     (scale > 0.0).then(|| product(&a, &b) / scale)
 }

@@ -12,7 +12,9 @@ use super::scenarios;
 /// # Errors
 /// What the statement lacks, or why a run failed, in words.
 pub fn rows(expected: &Expected, entry: &Entry, runs: &Runs) -> Result<Vec<Row>, String> {
-    let [scenario] = scenarios(entry)?[..] else { return Err("a table of one scenario".to_owned()) };
+    let [scenario] = scenarios(entry)?[..] else {
+        return Err("a table of one scenario".to_owned());
+    };
     let modelled = Cell::all(scenario, Preset::Chihani2011);
     let real = Cell::all(scenario, Preset::Rfc8684);
     let mut rows = Vec::new();
