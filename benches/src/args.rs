@@ -131,8 +131,8 @@ mod tests {
             ("--jsn", "there is no option `--jsn`"),
             ("--draws", "--draws needs a number, such as"),
             ("--draws many", "not `many`"),
-            ("--schedulers", "--schedulers needs names out of round-robin"),
-            ("--schedulers daps,dasp", "no scheduler `dasp`; use names out of round-robin"),
+            ("--schedulers", "--schedulers needs names out of lay"),
+            ("--schedulers daps,dasp", "no scheduler `dasp`; use names out of lay"),
         ];
         for (given, expected) in cases {
             let message = parse(given).expect_err(given);

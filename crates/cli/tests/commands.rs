@@ -57,6 +57,9 @@ fn predict_answers_for_every_example() {
         if name == "thousand.toml" {
             assert!(document["flow_control_bound_bps"].is_null(), "its paths share a link");
             assert!(document["notes"][0].as_str().expect("a reason").contains("shared"));
+        } else if name == "two-wifi.toml" {
+            assert!(document["flow_control_bound_bps"].is_null(), "stations share the air");
+            assert!(!document["notes"].as_array().expect("reasons").is_empty());
         } else {
             for key in ["blocking_time_max_s", "receive_buffer_min_bytes", "flow_control_bound_bps"]
             {

@@ -13,9 +13,19 @@ use crate::machine::Plan;
 use crate::network::{add_paths, add_routes, add_shared_links};
 use crate::wifi::Air;
 
-/// A connection over paths of 40 ms, each through the shared link of that name.
+/// A connection of SCTP over paths of 40 ms, each through the shared link of that name.
 fn connection(links: &str, congestion: &str, via: &[&str]) -> Scenario {
     let protocol = if via.len() > 1 { "cmt-sctp" } else { "sctp" };
+    connection_of(protocol, links, congestion, via)
+}
+
+/// The same of TCP.
+fn tcp_connection(links: &str, congestion: &str, via: &[&str]) -> Scenario {
+    let protocol = if via.len() > 1 { "mptcp" } else { "tcp" };
+    connection_of(protocol, links, congestion, via)
+}
+
+fn connection_of(protocol: &str, links: &str, congestion: &str, via: &[&str]) -> Scenario {
     // The guard and the receive window are left out of it: they too decide what a path is used for.
     let mut text = format!(
         "[transfer]\nprotocol = '{protocol}'\ncongestion = '{congestion}'\nguard = false\n\
@@ -100,14 +110,13 @@ fn on_a_shared_bottleneck_lia_takes_what_one_newreno_takes_beside_it() {
     // exceed each window by a part of a packet (RFC 9260, 6.1, B).
     let core = link("core", 50);
     for (two_paths, low, high) in [("lia", 0.9, 1.1), ("newreno", 1.6, 2.4)] {
-        let mut all = vec![connection(&core, two_paths, &["core", "core"])];
-        all.extend(vec![connection(&core, "newreno", &["core"]); 4]);
+        let mut all = vec![tcp_connection(&core, two_paths, &["core", "core"])];
+        all.extend(vec![tcp_connection(&core, "newreno", &["core"]); 4]);
         let ratio = |seed| {
             let found = rates(&all, WARMUP, MEASURED, seed);
             mean(&found[..1]) / mean(&found[1..])
         };
         let mean = (1..=3).map(ratio).sum::<f64>() / 3.0;
-        println!("{two_paths}: {mean:.3} of a flow");
         assert!((low..=high).contains(&mean), "{two_paths}: {mean}");
     }
 }
@@ -129,7 +138,6 @@ fn lia_is_at_least_as_good_as_one_newreno_on_the_best_path() {
     let best = with(connection(&links, "newreno", &["fast"]));
     for congestion in ["lia", "olia", "balia"] {
         let bundle = with(connection(&links, congestion, &["fast", "slow"]));
-        println!("{congestion}: {:.3} of the best path's {:.2} Mbit/s", bundle / best, best / 1e6);
         assert!(bundle >= 0.97 * best, "{congestion}: {bundle} of {best}");
     }
 }
@@ -143,7 +151,6 @@ fn coupled_paths_move_their_traffic_off_the_congested_one() {
         all.push(connection(&links, "newreno", &["calm"]));
         all.extend(vec![connection(&links, "newreno", &["busy"]); 6]);
         let found = rates(&all, WARMUP, MEASURED, 1);
-        println!("{congestion}: {:?}", found[0]);
         found[0][1] / found[0].iter().sum::<f64>()
     };
     let blind = share("newreno");
@@ -151,7 +158,6 @@ fn coupled_paths_move_their_traffic_off_the_congested_one() {
         [("lia", 0.75), ("olia", 0.75), ("balia", 0.75), ("fully-coupled", 0.5)]
     {
         let found = share(congestion);
-        println!("{congestion}: {found:.3}, uncoupled {blind:.3}");
         assert!(found < most * blind, "{congestion}: {found}, uncoupled {blind}");
     }
 }

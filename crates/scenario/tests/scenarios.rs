@@ -92,7 +92,7 @@ fn an_empty_path_has_every_default() {
     assert_eq!(transfer.duration, Duration::from_secs(60));
     assert_eq!((transfer.receive_buffer, transfer.packet), (131_072, 1500));
     assert_eq!((transfer.guard, transfer.application), (true, Application::Bulk));
-    assert_eq!(scenario.scheduler.name, SchedulerName::Daps);
+    assert_eq!(scenario.scheduler.name, SchedulerName::Lay);
     let path = &scenario.paths[0];
     assert_eq!(path.name, "path1");
     assert_eq!(path.up.capacity, Capacity::Rate(Rate::from_bps(10_000_000)));

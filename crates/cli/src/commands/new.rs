@@ -13,7 +13,7 @@ use crate::output;
 /// Two paths that are worth scheduling: one quick, one slow with twice the rate.
 const TEMPLATE: &str = r#"[transfer]
 duration       = "60 s"
-scheduler      = "daps"
+scheduler      = "lay"
 receive_buffer = "45 kB"
 
 [[path]]

@@ -182,9 +182,16 @@ impl Strand {
         let pipe_time = nanos(srtt.saturating_sub(path.queueing)).max(1.0);
         let (round_trip, queueing) = (nanos(srtt), nanos(path.queueing));
         let doubt = nanos(path.rttvar) / 2.0;
-        let own_queue = (path.in_flight as f64 / rate - pipe_time).max(0.0);
+        // What a window would allow is not what a queue is emptied with.
+        let seen = path.rate.map_or(rate, |seen| (seen.as_bps() as f64 / 8e9).max(1e-12));
+        let own_queue = (path.in_flight as f64 / seen - pipe_time).max(0.0);
         let unqueued = (nanos(forward) - queueing).max(0.0);
-        let mut arrival = nanos(forward).max(unqueued + own_queue);
+        // Measured delays lag by what has been sent since; where the queue is our own, that is known.
+        let others = queueing > own_queue + OTHERS * round_trip;
+        let mut arrival = unqueued + own_queue;
+        if others {
+            arrival = arrival.max(nanos(forward));
+        }
         // What it owes: silent beyond what its round trips explain.
         let owed = nanos(path.rtt_age) - (round_trip + DEVIATIONS * nanos(path.rttvar));
         if path.in_flight > 0 && owed > 0.0 {
@@ -192,7 +199,6 @@ impl Strand {
         }
         let gain = if path.loss > LOSSY { LOSSY_PIPE_GAIN } else { PIPE_GAIN };
         let pipe = gain * rate * pipe_time + SLACK_CHUNKS * view.chunk_bytes as f64;
-        let others = queueing > own_queue + OTHERS * round_trip;
         let room = alone || others || (path.in_flight as f64) < pipe;
         let silent = unknown.silent && path.rtt_age >= SILENCE;
         Self { rate, arrival, doubt, round_trip, open: open && room, silent, ..unknown }

@@ -42,7 +42,9 @@ const fn guard_by_default(preset: Preset, scheduler: SchedulerName) -> bool {
         Preset::Rfc9260 | Preset::Rfc8684 => true,
         // The model has no flow control.
         Preset::Chihani2011 => false,
-        Preset::Paper2013 => matches!(scheduler, SchedulerName::Daps | SchedulerName::DapsLcm),
+        Preset::Paper2013 => {
+            matches!(scheduler, SchedulerName::Lay | SchedulerName::Daps | SchedulerName::DapsLcm)
+        }
     }
 }
 
