@@ -23,10 +23,8 @@ use crate::progress::{Progress, with_bar};
 #[command(after_help = "Without scenarios: all ready ones of the directory `scenarios` but those \
     that measure speed; some minutes on two cores.\n\n\
     Examples:\n  \
-    ropewalk tournament scenarios/two-dsl.toml scenarios/sarwar.toml --schedulers lay,blest,min-rtt \
-    --set 'transfer.duration=15 s' --report tournament.html\n  \
-    ropewalk tournament scenarios/wifi-lte.toml --protocols mptcp --seeds 2 \
-    --set 'transfer.duration=25 s' --json")]
+    ropewalk tournament scenarios/two-dsl.toml --schedulers lay,blest --report out.html\n  \
+    ropewalk tournament scenarios/sarwar.toml scenarios/wifi-lte.toml --seeds 2 --json")]
 pub struct TournamentArgs {
     /// Scenario files (TOML) [default: the ready ones in `scenarios/`]
     #[arg(value_name = "SCENARIO")]
