@@ -21,7 +21,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 PAGE = ROOT / "docs" / "concepts" / "tournament.md"
 OWN = "lay"
-SEEDS = 5
+SEEDS = 3
 NEAR = 0.95
 
 

@@ -169,6 +169,15 @@ impl Scheduler {
     }
 }
 
+impl Scheduler {
+    /// Whether it gives no path more of the peer's window than that is worth there: the guard then
+    /// only watches over what the bundle delivers.
+    #[inline]
+    pub const fn shares_window(&self) -> bool {
+        matches!(self, Self::Lay(_))
+    }
+}
+
 impl Default for Scheduler {
     fn default() -> Self {
         Self::RoundRobin(RoundRobin::default())

@@ -42,6 +42,8 @@ pub struct SharedWindow {
     pub acknowledged: u64,
     /// Whether there is something to send.
     pub busy: bool,
+    /// The scheduler shares the window itself, and rules 1 and 2 are its business.
+    pub shared: bool,
 }
 
 /// What the guard knows of a path; times in nanoseconds, rates in bytes per nanosecond.
@@ -49,6 +51,8 @@ pub struct SharedWindow {
 struct Estimate {
     index: usize,
     rate: f64,
+    /// What it was seen to deliver, if it was.
+    seen: f64,
     /// What its window would let it carry without queueing, if that is more.
     most: f64,
     /// When a packet that leaves now arrives, behind what is in flight.
@@ -141,8 +145,10 @@ impl Guard {
         if self.known.len() < 2 {
             return;
         }
-        self.share_window(shared);
-        self.set_positions(shared);
+        if !shared.shared {
+            self.share_window(shared);
+            self.set_positions(shared);
+        }
     }
 
     /// Whether the buffer holds all that the paths can have outstanding over the longest round
@@ -176,7 +182,9 @@ impl Guard {
         };
         let promise = |path: &Estimate| Promise {
             path: PathId::from_index(path.index),
-            rate: path.rate.min(shared.buffer as f64 / path.own_round_trip),
+            // A scheduler that fills the quick paths first shows what they carry.
+            rate: (if shared.shared { path.seen } else { path.rate })
+                .min(shared.buffer as f64 / path.own_round_trip),
         };
         let best = self.known.iter().map(promise).max_by(|a, b| a.rate.total_cmp(&b.rate));
         self.trial.step(&at, best);
@@ -264,6 +272,7 @@ impl Estimate {
         Some(Self {
             index,
             rate,
+            seen: path.rate.map_or(rate, |seen| seen.as_bps() as f64 / 8e9),
             most: rate.max(path.cwnd as f64 / pipe_time),
             forward: forward.max(unqueued + backlog),
             round_trip,

@@ -33,6 +33,7 @@ impl Session {
             chunk: self.segment_limit as u64,
             acknowledged: self.board.una(),
             busy: !(self.queue.is_empty() && self.board.holes().is_empty()),
+            shared: self.scheduler.shares_window(),
         };
         if self.config.receive_buffer.is_some() {
             self.guard.apply(now, self.epoch, shared, &mut self.views);

@@ -4,7 +4,7 @@ use ropewalk_base::{Duration, PathId, Time};
 
 use super::Association;
 use crate::congestion::CongestionControl;
-use crate::path::PathStatus;
+use crate::path::{Estimates, PathStatus, clock_offset};
 use crate::scheduler::{DelaySource, Occasion, PathView, View};
 use crate::window::SharedWindow;
 
@@ -34,6 +34,7 @@ impl Association {
             chunk: self.full_chunk(),
             acknowledged: self.board.acknowledged_bytes(),
             busy: !(self.queue.is_empty() && self.board.holes().is_empty()),
+            shared: self.scheduler.shares_window(),
         };
         self.guard.apply(now, self.epoch, shared, &mut self.views);
         // With nothing on its way nothing will come that changes the guard's mind: some path must
@@ -83,13 +84,14 @@ impl Association {
         clock_offset: Option<i64>,
     ) {
         let path = &self.paths[view.id.index()];
-        let drained = self.drained(now, view.id);
+        let estimates = self.estimates(view.id);
+        let drained = estimates.drained(now);
         view.srtt = path.rtt.srtt();
         view.last_rtt = path.rtt.last();
         view.rttvar = path.rtt.rttvar();
-        view.queueing = self.measured_queueing(view.id).saturating_sub(drained);
+        view.queueing = estimates.queueing().saturating_sub(drained);
         view.rtt_age = now.since(path.rtt.sampled_at());
-        view.forward_delay = self.forward_delay(view.id, clock_offset, drained);
+        view.forward_delay = estimates.forward_delay(clock_offset, drained);
         view.cwnd = self.cwnd(view.id);
         view.ssthresh = self.congestion.ssthresh(view.id);
         let most = self.manager.in_flight_most(&self.budget(), self.paths.len(), path.held);
@@ -103,65 +105,22 @@ impl Association {
         view.earliest_position = 0;
     }
 
-    /// Clock offset between the ends as the timestamps see it: the path with the least round trip
-    /// is taken to be symmetric, and what its timestamps say beyond half its round trip is offset.
-    /// The same for all paths, so that it cancels where paths are compared.
+    fn estimates(&self, id: PathId) -> Estimates<'_> {
+        let path = &self.paths[id.index()];
+        Estimates {
+            rtt: &path.rtt,
+            forward: &path.forward,
+            config: &path.config,
+            idle: path.flights.is_empty(),
+            source: self.config.delay_source,
+        }
+    }
+
     pub(super) fn clock_offset(&self) -> Option<i64> {
         if self.config.delay_source != DelaySource::Timestamp {
             return None;
         }
-        let measured =
-            self.paths.iter().filter_map(|p| Some((p.rtt.srtt()?, p.forward.raw_nanos()?)));
-        let (srtt, raw) = measured.min_by_key(|(srtt, _)| *srtt)?;
-        Some(raw.saturating_sub((srtt / 2).as_nanos() as i64))
-    }
-
-    fn forward_delay(
-        &self,
-        id: PathId,
-        clock_offset: Option<i64>,
-        drained: Duration,
-    ) -> Option<Duration> {
-        let path = &self.paths[id.index()];
-        let half = path.rtt.srtt().map(|r| r / 2);
-        let honest = match self.config.delay_source {
-            DelaySource::Oracle => path.config.oracle_delay.or(half),
-            DelaySource::HalfRtt => half.map(|d| d.saturating_sub(drained)),
-            DelaySource::Timestamp => match (path.forward.raw_nanos(), clock_offset) {
-                (Some(raw), Some(offset)) => {
-                    let delay = Duration::from_nanos(raw.saturating_sub(offset).max(0) as u64);
-                    Some(delay.saturating_sub(drained))
-                }
-                _ => half,
-            },
-        };
-        let error = path.config.delay_error;
-        if error == 1.0 { honest } else { honest.map(|d| d.mul_f64(error)) }
-    }
-
-    /// What of a path's delay was queueing when it was last measured.
-    fn measured_queueing(&self, id: PathId) -> Duration {
-        let path = &self.paths[id.index()];
-        let by_round_trip = match (path.rtt.srtt(), path.rtt.base()) {
-            (Some(srtt), Some(least)) => srtt.saturating_sub(least),
-            _ => Duration::ZERO,
-        };
-        match self.config.delay_source {
-            // The round trip also changes when SACKs return by another path; this does not.
-            DelaySource::Timestamp => path.forward.queueing().unwrap_or(by_round_trip),
-            DelaySource::HalfRtt | DelaySource::Oracle => by_round_trip,
-        }
-    }
-
-    /// A path on which nothing is in flight empties its queue while time passes, and its last
-    /// estimate says less and less: without this a path that once queued looks slow for ever, is
-    /// given nothing, and is never measured again.
-    fn drained(&self, now: Time, id: PathId) -> Duration {
-        let path = &self.paths[id.index()];
-        if !path.flights.is_empty() {
-            return Duration::ZERO;
-        }
-        self.measured_queueing(id).min(now.since(path.rtt.sampled_at()))
+        clock_offset((0..self.paths.len()).map(|i| self.estimates(PathId::from_index(i))))
     }
 
     fn all_confirmed(&self) -> bool {
