@@ -2,7 +2,7 @@
 (function (rw) {
   "use strict";
   const { h } = rw.dom;
-  const KINDS = { run: "Run", compare: "Comparison", reproduce: "Reproduction", tune: "Window limits" };
+  const KINDS = { run: "Run", compare: "Comparison", reproduce: "Reproduction", tune: "Window limits", tournament: "Tournament" };
 
   function themeButton() {
     const button = h("button", { type: "button", onclick: rw.theme.toggle });
@@ -47,6 +47,10 @@
     if (report.tuning) rw.tune.draw(main, report);
   }
 
+  function contest(main, report) {
+    if (report.tournament) rw.tournament.draw(main, report.tournament);
+  }
+
   // On paper nothing can be unfolded, so everything is.
   function unfoldForPrint() {
     let folded = [];
@@ -63,7 +67,7 @@
     const main = document.getElementById("main");
     const report = rw.data.load();
     header(report);
-    const orders = { reproduce: [papers, runs], tune: [limits, runs] };
+    const orders = { reproduce: [papers, runs], tune: [limits, runs], tournament: [contest, runs] };
     const order = orders[report.kind] || [runs, papers];
     for (const part of order) part(main, report);
     if (!main.querySelector("*:not(noscript)")) main.append(h("p", { class: "note" }, "This report holds no results."));

@@ -232,4 +232,48 @@ def tune_report() -> dict:
     return report
 
 
-ALL = {"run": run_report, "compare": compare_report, "reproduce": reproduce_report, "tune": tune_report}
+def entry(scheduler: str, goodput: float, delay: float, air: bool) -> dict:
+    """One scheduler in a match; both numbers are shares of the best, 0 for a run that failed."""
+    known = {"mean": 1.0, "half_width": None} if goodput else None
+    scaled = lambda factor: {**known, "mean": factor} if known else None  # noqa: E731
+    return {
+        "scheduler": scheduler, "goodput_bps": scaled(9e6 * goodput), "share_of_bound": None if air else scaled(0.97 * goodput), "gain": scaled(1.9 * goodput),
+        "app_delay_p50_s": scaled(0.02 / (delay or 1)), "app_delay_p99_s": scaled(0.05 / (delay or 1)), "receive_buffer_max_bytes": scaled(3e4),
+        "spurious_retransmissions": scaled(2.5), "goodput_ratio": goodput, "delay_ratio": delay, "runs": [],
+        "failures": [] if goodput else [{"seed": "1", "error": "the transfer stopped"}],
+    }
+
+
+def rank(scheduler: str, entries: list[dict], matches: list[dict]) -> dict:
+    """One line of a ranking, from the matches themselves."""
+    goodput, delay = [e["goodput_ratio"] for e in entries], [e["delay_ratio"] for e in entries]
+    geometric = lambda values: math.prod(values) ** (1 / len(values))  # noqa: E731
+    worst = lambda values: {**{key: matches[values.index(min(values))][key] for key in ("scenario", "protocol")}, "ratio": min(values)}  # noqa: E731
+    return {
+        "scheduler": scheduler, "score": geometric(goodput) * geometric(delay), "goodput": geometric(goodput), "delay": geometric(delay),
+        "near_goodput": sum(g >= 0.95 for g in goodput), "near_delay": sum(d >= 0.95 for d in delay), "wins": 0, "failed": goodput.count(0),
+        "worst_goodput": worst(goodput), "worst_delay": worst(delay),
+    }
+
+
+def tournament_report() -> dict:
+    """Fourteen schedulers, more than there are colours twice over, in 18 matches; one fails in one of them."""
+    report = head("tournament", "Tournament of schedulers, 9 scenarios", "ropewalk tournament --report out.html")
+    names = [f"scheduler-{i}" for i in range(14)]
+    places = [f"scenario-{i} with a name" if i == 3 else f"scenario-{i}" for i in range(9)]
+    matches = [
+        {"scenario": place, "protocol": protocol, "preset": "rfc9260", "entries": [
+            entry(name, 0 if (i, j, protocol) == (13, 4, "mptcp") else 1 - 0.03 * ((i + j) % 14), 1 - 0.05 * ((3 * i + j) % 14), j == 8)
+            for i, name in enumerate(names)]}
+        for j, place in enumerate(places) for protocol in ("cmt-sctp", "mptcp")
+    ]
+    rankings = []
+    for protocol in (None, "cmt-sctp", "mptcp"):
+        of = [m for m in matches if protocol in (None, m["protocol"])]
+        ranks = [rank(name, [m["entries"][i] for m in of], of) for i, name in enumerate(names)]
+        rankings.append({"protocol": protocol, "matches": len(of), "ranks": sorted(ranks, key=lambda r: -r["score"])})
+    report["tournament"] = {"schema": "ropewalk.tournament/1", "seeds": 1, "near": 0.05, "matches": matches, "rankings": rankings}
+    return report
+
+
+ALL = {"run": run_report, "compare": compare_report, "reproduce": reproduce_report, "tune": tune_report, "tournament": tournament_report}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import re
 import time
@@ -292,6 +293,52 @@ def test_limits_come_with_their_promise_and_what_came_of_it(browser, pages):
     assert [row[-1] for row in rows[:2]] == ["pays off", "leave it out"]
     assert rows[3][1] == "the transfer stopped at 3 s"
     assert rows[4][2] == "+2.3\u202f% ± 1.3\u202f%"
+
+
+@needs_browser
+def test_a_tournament_ranks_maps_and_shows_every_match(browser, pages):
+    browser.open(pages["tournament"], 1280, 900, "light")
+    document = fixtures.tournament_report()["tournament"]
+    rankings, matches = document["rankings"], document["matches"]
+    assert status(browser)["points"] == [14], "a point for each scheduler"
+    shown = browser.evaluate("[...document.querySelectorAll('.ranking')].map((t) => [...t.tBodies[0].rows].map((r) => r.cells[0].textContent))")
+    assert shown == [[r["scheduler"] for r in ranking["ranks"]] for ranking in rankings]
+    assert browser.evaluate("document.querySelector('.lead').textContent").startswith(f"{shown[0][0]} comes first")
+    cells = "[...document.querySelector('.heatmap').tBodies[0].rows].map((r) => [...r.cells].slice(1).map((c) => c.textContent))"
+
+    def wanted(measure):
+        order = [next(e for e in m["entries"] if e["scheduler"] == name) for name in shown[0] for m in matches]
+        texts = [str(math.floor(100 * measure(e) + 0.5)) if measure(e) else "failed" for e in order]
+        return [texts[i : i + len(matches)] for i in range(0, len(texts), len(matches))]
+
+    assert browser.evaluate(cells) == wanted(lambda e: e["goodput_ratio"] * e["delay_ratio"])
+    browser.evaluate("[...document.querySelectorAll('input[name=measure]')].at(2).click()")
+    assert browser.evaluate(cells)[0] == wanted(lambda e: e["delay_ratio"])[0]
+    details = browser.evaluate("[...document.querySelectorAll('details.match')].map((d) => d.querySelector('summary').textContent)")
+    assert details == [f"{m['scenario']}, {m['protocol']}" for m in matches]
+    over_the_air = browser.evaluate("[...document.querySelectorAll('details.match')].at(-1).querySelector('tbody tr').cells[2].textContent")
+    assert over_the_air == "–", "the limit is not known there"
+    failed = browser.evaluate("[...document.querySelectorAll('details.match th[scope=row]')].map((t) => t.textContent).filter((t) => t.includes('failed'))")
+    assert failed == ["scheduler-13 (1 failed)"]
+
+
+@needs_browser
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_text_of_the_darkest_cell_of_the_map_can_be_read(browser, pages, scheme):
+    browser.open(pages["tournament"], 1280, 900, scheme)
+    contrast = browser.evaluate("""(() => {
+      const linear = (v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+      const light = (css) => {
+        const [r, g, b] = css.match(/[\\d.]+/g).slice(0, 3).map(Number).map((v) => linear(css.startsWith('color(') ? v : v / 255));
+        return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+      };
+      return [...document.querySelectorAll('.heat')].map((cell) => {
+        const [a, b] = [getComputedStyle(cell).color, getComputedStyle(cell).backgroundColor].map(light);
+        return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+      });
+    })()""")
+    assert len(contrast) == 14 * 18
+    assert min(contrast) >= 4.5, min(contrast)
 
 
 @needs_browser

@@ -33,6 +33,7 @@ mod run;
 mod series;
 pub mod sweep;
 mod tcp_config;
+pub mod tournament;
 pub mod tune;
 mod wifi;
 

@@ -9,6 +9,7 @@ mod reproduce;
 mod run;
 mod schema;
 mod sweep;
+mod tournament;
 mod tune;
 
 use clap::Subcommand;
@@ -23,6 +24,8 @@ pub enum Command {
     Run(run::RunArgs),
     /// Simulate several schedulers, or several values of a key, side by side
     Compare(compare::CompareArgs),
+    /// Let all schedulers compete on several scenarios, under both protocols
+    Tournament(tournament::TournamentArgs),
     /// Simulate a grid of values, resumable, on all cores
     Sweep(sweep::SweepArgs),
     /// Ask the closed forms, without a simulation
@@ -49,6 +52,7 @@ pub fn execute(command: Command, console: Console) -> Result<(), Failure> {
     match command {
         Command::Run(args) => run::execute(&args, console),
         Command::Compare(args) => compare::execute(&args, console),
+        Command::Tournament(args) => tournament::execute(&args, console),
         Command::Sweep(args) => sweep::execute(&args, console),
         Command::Predict(args) => predict::execute(&args),
         Command::Tune(args) => tune::execute(&args, console),

@@ -23,6 +23,8 @@ pub enum ReportKind {
     Reproduce,
     /// Window limits.
     Tune,
+    /// Schedulers against each other.
+    Tournament,
 }
 
 /// The document of a report page, `ropewalk.report/1`.
@@ -47,6 +49,8 @@ pub struct Report {
     pub surfaces: Vec<Value>,
     /// A `ropewalk.tune/1` document.
     pub tuning: Option<Value>,
+    /// A `ropewalk.tournament/1` document.
+    pub tournament: Option<Value>,
 }
 
 /// One run of a report.
@@ -94,6 +98,7 @@ impl Report {
             rows: Vec::new(),
             surfaces: Vec::new(),
             tuning: None,
+            tournament: None,
         }
     }
 

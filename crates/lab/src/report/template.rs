@@ -7,7 +7,7 @@ const TEMPLATE: &str = include_str!("../../../../web/report.html");
 const DATA: &str = "REPORT_DATA";
 
 /// What stands in the place of the other placeholders.
-const PARTS: [(&str, &str); 24] = [
+const PARTS: [(&str, &str); 25] = [
     ("UPLOT_CSS", include_str!("../../../../web/vendor/uPlot/uPlot.min.css")),
     ("UPLOT_JS", include_str!("../../../../web/vendor/uPlot/uPlot.iife.min.js")),
     ("REPORT_CSS", include_str!("../../../../web/report.css")),
@@ -31,6 +31,7 @@ const PARTS: [(&str, &str); 24] = [
     ("REPORT_JS:report/tables.js", include_str!("../../../../web/report/tables.js")),
     ("REPORT_JS:report/theme.js", include_str!("../../../../web/report/theme.js")),
     ("REPORT_JS:report/tiles.js", include_str!("../../../../web/report/tiles.js")),
+    ("REPORT_JS:report/tournament.js", include_str!("../../../../web/report/tournament.js")),
     ("REPORT_JS:report/tune.js", include_str!("../../../../web/report/tune.js")),
 ];
 

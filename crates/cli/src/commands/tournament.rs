@@ -1,0 +1,107 @@
+//! `ropewalk tournament`: every scheduler against every other, on several scenarios and protocols.
+
+mod courses;
+mod show;
+
+use std::path::PathBuf;
+use std::thread::available_parallelism;
+
+use clap::Args;
+use ropewalk_lab::report::{Report, ReportKind};
+use ropewalk_lab::tournament::{Tournament, TournamentOptions, tournament};
+use ropewalk_scenario::{Protocol, SchedulerName};
+
+use crate::args::command_line;
+use crate::console::Console;
+use crate::failure::Failure;
+use crate::files::{VERSION, check_report, save_report};
+use crate::output;
+use crate::progress::{Progress, with_bar};
+
+/// Arguments of `tournament`.
+#[derive(Debug, Args)]
+#[command(after_help = "Without scenarios: all ready ones of the directory `scenarios` but those \
+    that measure speed; some minutes on two cores.\n\n\
+    Examples:\n  \
+    ropewalk tournament scenarios/two-dsl.toml --schedulers lay,blest --report out.html\n  \
+    ropewalk tournament scenarios/sarwar.toml scenarios/wifi-lte.toml --seeds 2 --json")]
+pub struct TournamentArgs {
+    /// Scenario files (TOML) [default: the ready ones in `scenarios/`]
+    #[arg(value_name = "SCENARIO")]
+    scenarios: Vec<PathBuf>,
+    /// Schedulers that take part [default: all]
+    #[arg(long, value_name = "A,B,C", value_delimiter = ',',
+        value_parser = str::parse::<SchedulerName>)]
+    schedulers: Vec<SchedulerName>,
+    /// Protocols that each scenario is run with
+    #[arg(long, value_name = "A,B", value_delimiter = ',', default_value = "cmt-sctp,mptcp",
+        value_parser = str::parse::<Protocol>)]
+    protocols: Vec<Protocol>,
+    /// Change a key of all scenarios before they are checked; may be repeated
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    sets: Vec<String>,
+    /// Runs of each, with seeds that follow each other; the tables show means
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    seeds: u64,
+    /// Threads; the results do not depend on it [default: one per core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    threads: Option<u16>,
+    /// Print the results as one JSON document
+    #[arg(long)]
+    json: bool,
+    /// Write a report, one file that opens in any browser
+    #[arg(long, value_name = "FILE.html")]
+    report: Option<PathBuf>,
+}
+
+/// Runs everything, then shows each match and the ranking.
+///
+/// # Errors
+/// [`Failure`]; runs that failed are shown all the same, and make the command fail in the end.
+pub fn execute(args: &TournamentArgs, console: Console) -> Result<(), Failure> {
+    args.report.as_deref().map_or(Ok(()), check_report)?;
+    let courses = courses::courses(args)?;
+    let cores = available_parallelism().map_or(1, usize::from);
+    let options =
+        TournamentOptions { seeds: args.seeds, threads: args.threads.map_or(cores, usize::from) };
+    let progress = Progress::share();
+    let label = format!("{} matches", courses.len());
+    let work = || tournament(&courses, &options, &|share| progress.tell(share));
+    let played = with_bar(console, &label, &progress, work);
+    if let Some(path) = &args.report {
+        save_report(path, &report(&played)?, console)?;
+    }
+    if args.json {
+        output::print_json(&played)?
+    } else {
+        output::print(&show::text(&played))?
+    }
+    let reasons = failures(&played);
+    if reasons.is_empty() { Ok(()) } else { Err(Failure::Run(reasons.join("\n"))) }
+}
+
+fn report(played: &Tournament) -> Result<Report, Failure> {
+    let mut scenarios: Vec<&str> = played.matches.iter().map(|m| m.scenario.as_str()).collect();
+    scenarios.sort_unstable();
+    scenarios.dedup();
+    let plural = if scenarios.len() == 1 { "" } else { "s" };
+    let title = format!("Tournament of schedulers, {} scenario{plural}", scenarios.len());
+    let kind = ReportKind::Tournament;
+    let mut report = Report::new(title, kind, VERSION.to_owned(), command_line());
+    let document = serde_json::to_value(played)
+        .map_err(|error| Failure::Run(format!("the result cannot be written as JSON: {error}")))?;
+    report.tournament = Some(document);
+    Ok(report)
+}
+
+/// Every run that failed, with its reason.
+fn failures(played: &Tournament) -> Vec<String> {
+    let entries = played.matches.iter().flat_map(|one| one.entries.iter().map(move |e| (one, e)));
+    let each = entries.flat_map(|(one, entry)| {
+        entry.failures.iter().map(move |failed| {
+            let (scenario, protocol, scheduler) = (&one.scenario, &one.protocol, &entry.scheduler);
+            format!("{scenario}, {protocol}, {scheduler}, seed {}: {}", failed.seed, failed.error)
+        })
+    });
+    each.collect()
+}

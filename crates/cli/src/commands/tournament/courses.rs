@@ -1,0 +1,99 @@
+//! Which scenario is run with which protocol and scheduler.
+
+use std::path::{Path, PathBuf};
+
+use ropewalk_lab::tournament::Course;
+use ropewalk_scenario::{Named, Override, Preset, Protocol, Scenario, SchedulerName};
+
+use super::TournamentArgs;
+use crate::failure::Failure;
+
+/// The ready scenarios that tell schedulers apart. The others measure how fast the simulator is.
+const READY: [&str; 9] = [
+    "two-dsl",
+    "wifi-lte",
+    "lte-satellite",
+    "lossy-wifi",
+    "handover-outage",
+    "trace-driven",
+    "kuhn-2-200-45",
+    "sarwar",
+    "two-wifi",
+];
+
+/// Every scenario under every protocol, for every scheduler.
+///
+/// # Errors
+/// Everything that is wrong with one of them.
+pub fn courses(args: &TournamentArgs) -> Result<Vec<Course>, Failure> {
+    let single = args.protocols.iter().find(|protocol| protocol.is_single_path());
+    if let Some(single) = single {
+        let message = format!("--protocols {single}: it uses one path at a time");
+        return Err(Failure::input(message, "schedulers compete under cmt-sctp and mptcp"));
+    }
+    let files = if args.scenarios.is_empty() { ready()? } else { args.scenarios.clone() };
+    let schedulers = if args.schedulers.is_empty() { available() } else { args.schedulers.clone() };
+    let mut courses = Vec::with_capacity(files.len() * args.protocols.len());
+    for file in &files {
+        for protocol in &args.protocols {
+            courses.push(course(args, file, *protocol, &schedulers)?);
+        }
+    }
+    Ok(courses)
+}
+
+fn ready() -> Result<Vec<PathBuf>, Failure> {
+    let directory = Path::new("scenarios");
+    let files = READY.map(|name| directory.join(format!("{name}.toml")));
+    let Some(missing) = files.iter().find(|file| !file.is_file()) else { return Ok(files.into()) };
+    let message = format!("there is no {}, which is one of the ready scenarios", missing.display());
+    Err(Failure::input(message, "name scenario files, or go to the directory of the project"))
+}
+
+/// Those that can be used yet: a reserved name does not parse.
+fn available() -> Vec<SchedulerName> {
+    let parses = |name: &SchedulerName| name.as_str().parse::<SchedulerName>().is_ok();
+    SchedulerName::ALL.iter().copied().filter(parses).collect()
+}
+
+fn course(
+    args: &TournamentArgs,
+    file: &Path,
+    protocol: Protocol,
+    schedulers: &[SchedulerName],
+) -> Result<Course, Failure> {
+    let preset = foreign_preset(args, file, protocol)?;
+    let mut entrants = Vec::with_capacity(schedulers.len());
+    for name in schedulers {
+        let more = [
+            Some(("--protocols", format!("transfer.protocol={protocol}"))),
+            preset.map(|preset| ("--protocols", format!("transfer.preset={preset}"))),
+            Some(("--schedulers", format!("transfer.scheduler={name}"))),
+        ];
+        entrants.push((*name, load(args, file, more.iter().flatten())?));
+    }
+    let stem = file.file_stem().unwrap_or(file.as_os_str());
+    Ok(Course { scenario: stem.to_string_lossy().into_owned(), protocol, entrants })
+}
+
+/// The rules for a scenario that has those of the other kind of protocol: they say nothing about
+/// this one, so the defaults of this one take their place.
+fn foreign_preset(
+    args: &TournamentArgs,
+    file: &Path,
+    protocol: Protocol,
+) -> Result<Option<Preset>, Failure> {
+    let preset = load(args, file, std::iter::empty())?.transfer.preset;
+    let own = if protocol.is_tcp() { Preset::Rfc8684 } else { Preset::Rfc9260 };
+    Ok((preset.is_tcp() != protocol.is_tcp()).then_some(own))
+}
+
+fn load<'a>(
+    args: &'a TournamentArgs,
+    file: &Path,
+    more: impl Iterator<Item = &'a (&'static str, String)>,
+) -> Result<Scenario, Failure> {
+    let sets = args.sets.iter().map(|change| Override { option: "--set", change });
+    let more = more.map(|(option, change)| Override { option, change });
+    Ok(Scenario::load_overridden(file, &sets.chain(more).collect::<Vec<_>>())?)
+}

@@ -1,0 +1,116 @@
+//! A tournament as text: a table for each match, then the rankings.
+
+use ropewalk_lab::compare::Estimate;
+use ropewalk_lab::tournament::{Entry, Match, Ranking, Tournament, Worst};
+
+use crate::console::{width, wrapped};
+use crate::printer::{count, percent, rate, size, time};
+use crate::table::Table;
+
+/// The whole of it; the ranking comes last, where a terminal leaves it in view.
+pub fn text(played: &Tournament) -> String {
+    let mut parts: Vec<String> = played.matches.iter().map(|one| one_match(one, played)).collect();
+    parts.extend(played.rankings.iter().map(ranking));
+    parts.push(legend());
+    parts.join("\n")
+}
+
+fn one_match(one: &Match, played: &Tournament) -> String {
+    let seeds = if played.seeds == 1 {
+        "1 seed".to_owned()
+    } else {
+        format!("means of {} seeds", played.seeds)
+    };
+    let heading = format!("{}: {}, preset {}, {seeds}\n\n", one.scenario, one.protocol, one.preset);
+    let mut table = Table::new(&[
+        "scheduler",
+        "goodput",
+        "of limit",
+        "of best path",
+        "delay p50",
+        "delay p99",
+        "peak buffer",
+        "needless",
+        "score",
+    ]);
+    // Stable: equal ones stay in the order given.
+    let mut entries: Vec<&Entry> = one.entries.iter().collect();
+    entries.sort_by(|a, b| b.score().total_cmp(&a.score()));
+    for entry in entries {
+        table.row(row(entry));
+    }
+    heading + &table.text(width())
+}
+
+fn row(entry: &Entry) -> Vec<String> {
+    let cell = |estimate: Option<Estimate>, show: fn(f64) -> String| {
+        estimate.map_or_else(|| "-".to_owned(), |estimate| show(estimate.mean))
+    };
+    let goodput = if entry.failures.is_empty() {
+        cell(entry.goodput_bps, rate)
+    } else {
+        format!("{} failed", entry.failures.len())
+    };
+    vec![
+        entry.scheduler.clone(),
+        goodput,
+        cell(entry.share_of_bound, percent),
+        cell(entry.gain, percent),
+        cell(entry.app_delay_p50_s, time),
+        cell(entry.app_delay_p99_s, time),
+        cell(entry.receive_buffer_max_bytes, size),
+        cell(entry.spurious_retransmissions, |mean| count(mean.round() as u64)),
+        percent(entry.score()),
+    ]
+}
+
+fn ranking(ranking: &Ranking) -> String {
+    let of = ranking.protocol.as_ref().map_or_else(String::new, |name| format!(" under {name}"));
+    let plural = if ranking.matches == 1 { "" } else { "es" };
+    let heading = format!("Ranking over {} match{plural}{of}\n\n", ranking.matches);
+    let mut table = Table::new(&[
+        "scheduler",
+        "score",
+        "goodput",
+        "delay",
+        "near best goodput",
+        "near best delay",
+        "wins",
+        "worst goodput",
+        "worst delay",
+    ]);
+    let worst = |worst: &Worst| {
+        let protocol =
+            if ranking.protocol.is_some() { String::new() } else { format!(" {}", worst.protocol) };
+        format!("{} {}{protocol}", percent(worst.ratio), worst.scenario)
+    };
+    for rank in &ranking.ranks {
+        table.row(vec![
+            rank.scheduler.clone(),
+            percent(rank.score),
+            percent(rank.goodput),
+            percent(rank.delay),
+            rank.near_goodput.to_string(),
+            rank.near_delay.to_string(),
+            rank.wins.to_string(),
+            worst(&rank.worst_goodput),
+            worst(&rank.worst_delay),
+        ]);
+    }
+    heading + &table.text(width())
+}
+
+/// What the headings mean.
+fn legend() -> String {
+    let lines = [
+        ("of limit", "goodput with headers over the physical limit; unknown over the air"),
+        ("of best path", "goodput over that of the best path alone, with the same protocol"),
+        ("delay", "from first sent to in-order delivery; in a ranking the best p99 over its own"),
+        ("needless", "packets sent again that had arrived"),
+        ("score", "goodput over the best goodput, times the best p99 delay over its own"),
+        ("ranking", "geometric means over the matches; a match with a failed run counts 0"),
+        ("near best", "matches within 5 % of the best"),
+    ];
+    let width = width();
+    lines.iter().map(|(name, text)| wrapped(&format!("{name:<15}"), text, width)).collect()
+}

@@ -1,0 +1,99 @@
+//! `ropewalk tournament`: two short scenarios, three schedulers, both protocols.
+
+mod support;
+
+use std::fs;
+
+use serde_json::Value;
+use support::Room;
+
+const FILES: [&str; 2] = ["scenarios/wifi-lte.toml", "scenarios/kuhn-2-200-45.toml"];
+
+/// A small tournament, and what is asked of it besides.
+fn words(more: &[&'static str]) -> Vec<&'static str> {
+    let cut = ["--set", "transfer.duration=4 s", "--set", "transfer.warmup=1 s"];
+    let few = ["--schedulers", "min-rtt,lay,round-robin"];
+    let words = std::iter::once("tournament").chain(FILES).chain(few).chain(cut);
+    words.chain(more.iter().copied()).collect()
+}
+
+fn list<'a>(value: &'a Value, key: &str) -> Vec<&'a str> {
+    let items = value.as_array().expect("a list").iter();
+    items.map(|item| item[key].as_str().expect("text")).collect()
+}
+
+#[test]
+fn a_tournament_plays_every_match_and_ranks_all_on_any_number_of_threads() {
+    let room = Room::new("tournament-json");
+    let of =
+        |more: &[&'static str]| room.ropewalk(&words(more)).good().json("ropewalk.tournament/1");
+    let played = of(&["--json", "--seeds", "2", "--threads", "1"]);
+    assert_eq!(played, of(&["--json", "--seeds", "2", "--threads", "3"]));
+    let matches = &played["matches"];
+    assert_eq!(
+        list(matches, "scenario"),
+        ["wifi-lte", "wifi-lte", "kuhn-2-200-45", "kuhn-2-200-45"]
+    );
+    assert_eq!(list(matches, "protocol"), ["cmt-sctp", "mptcp", "cmt-sctp", "mptcp"]);
+    // The papers' rules say nothing about TCP, so its own take their place.
+    assert_eq!(list(matches, "preset"), ["rfc9260", "rfc8684", "paper-2013", "rfc8684"]);
+    for one in matches.as_array().expect("a list") {
+        assert_eq!(list(&one["entries"], "scheduler"), ["min-rtt", "lay", "round-robin"]);
+        for entry in one["entries"].as_array().expect("a list") {
+            assert_eq!(list(&entry["runs"], "seed"), ["1", "2"], "{entry}");
+            assert!(entry["share_of_bound"]["mean"].as_f64().expect("plain paths") > 0.1);
+            assert!(entry["runs"][0]["best_path"]["goodput_bps"].as_f64().expect("paths") > 5e5);
+        }
+    }
+    assert_eq!(played["rankings"].as_array().expect("a list").len(), 3);
+    for ranking in played["rankings"].as_array().expect("a list") {
+        assert_eq!(ranking["ranks"].as_array().expect("a list").len(), 3);
+    }
+}
+
+#[test]
+fn a_tournament_shows_a_table_for_each_match_then_the_ranking() {
+    let room = Room::new("tournament-text");
+    let done = room.ropewalk(&words(&["--protocols", "mptcp"])).good();
+    let text = done.stdout();
+    let parts = [
+        "wifi-lte: mptcp, preset rfc8684, 1 seed\n",
+        "kuhn-2-200-45: mptcp, preset rfc8684, 1 seed\n",
+        "Ranking over 2 matches\n",
+        "of best path",
+    ];
+    let places = parts.map(|part| text.find(part).unwrap_or_else(|| panic!("no {part} in {text}")));
+    assert!(places[..3].is_sorted(), "{text}");
+    assert!(!text.contains("cmt-sctp"), "{text}");
+    let rows = text.lines().filter(|line| line.starts_with("lay ")).count();
+    assert!(rows >= 3, "a row in each table: {text}");
+}
+
+#[test]
+fn a_report_of_a_tournament_holds_its_document() {
+    let room = Room::new("tournament-report");
+    let played = room.ropewalk(&words(&["--json", "--report", "t.html"])).good();
+    let page = fs::read_to_string(room.file("t.html")).expect("a report");
+    let (_, from) = page.split_once("id=\"report-data\">").expect("the element of the document");
+    let (data, _) = from.split_once("</script>").expect("its end");
+    let report: Value = serde_json::from_str(data).expect("JSON");
+    assert_eq!(report["kind"], "tournament");
+    assert_eq!(report["title"], "Tournament of schedulers, 2 scenarios");
+    assert_eq!(report["tournament"], played.json("ropewalk.tournament/1"));
+}
+
+#[test]
+fn a_tournament_needs_protocols_with_several_paths_and_scenarios_that_are_there() {
+    let room = Room::new("tournament-refused");
+    let file = "scenarios/two-dsl.toml";
+    for (words, hints) in [
+        (vec!["tournament", file, "--protocols", "tcp"], ["tcp", "mptcp"]),
+        (vec!["tournament", file, "--protocols", "quic"], ["quic", "cmt-sctp"]),
+        (vec!["tournament", "none.toml"], ["none.toml", "No such file"]),
+        (vec!["tournament", file, "--report", "r.pdf"], ["r.pdf", ".html"]),
+    ] {
+        room.ropewalk(&words).refused(&hints);
+    }
+    fs::remove_file(room.file("scenarios/two-wifi.toml")).expect("an example");
+    room.ropewalk(&["tournament"]).refused(&["two-wifi.toml", "name scenario files"]);
+}

@@ -1,0 +1,122 @@
+//! Who is good everywhere.
+
+use serde::Serialize;
+
+use super::{Entry, Match, NEAR};
+
+/// All schedulers over some matches, the best first.
+#[derive(Clone, Debug, Serialize, PartialEq)]
+pub struct Ranking {
+    /// The protocol of the matches; null for all.
+    pub protocol: Option<String>,
+    /// How many matches.
+    pub matches: usize,
+    /// The schedulers, by descending score.
+    pub ranks: Vec<Rank>,
+}
+
+/// A scheduler over some matches. Means are geometric: a ratio that is twice as good in one match
+/// and half as good in another cancels, whatever the rates of the two; one failed match makes them 0.
+#[derive(Clone, Debug, Serialize, PartialEq)]
+pub struct Rank {
+    /// The scheduler.
+    pub scheduler: String,
+    /// Mean of goodput over the best goodput times best delay over delay (99th percentile), 0 to 1.
+    pub score: f64,
+    /// Mean of goodput over the best goodput, 0 to 1.
+    pub goodput: f64,
+    /// Mean of the best delay over its delay, 0 to 1.
+    pub delay: f64,
+    /// Matches in which its goodput is within 5 % of the best.
+    pub near_goodput: usize,
+    /// Matches in which its delay is: the best is at least 95 % of it.
+    pub near_delay: usize,
+    /// Matches in which its score is the best, alone or with others.
+    pub wins: usize,
+    /// Matches in which a run failed.
+    pub failed: usize,
+    /// Where its goodput is farthest behind the best.
+    pub worst_goodput: Worst,
+    /// Where its delay is.
+    pub worst_delay: Worst,
+}
+
+/// A match in which a scheduler is far from the best.
+#[derive(Clone, Debug, Serialize, PartialEq)]
+pub struct Worst {
+    /// The scenario's name.
+    pub scenario: String,
+    /// The protocol.
+    pub protocol: String,
+    /// How good it is beside the best, 0 to 1.
+    pub ratio: f64,
+}
+
+/// The ranking over all matches; if they are of several protocols, also one for each.
+pub(super) fn rankings(matches: &[Match]) -> Vec<Ranking> {
+    let mut protocols: Vec<&str> = Vec::new();
+    for one in matches {
+        if !protocols.contains(&one.protocol.as_str()) {
+            protocols.push(&one.protocol);
+        }
+    }
+    let all: Vec<&Match> = matches.iter().collect();
+    let mut rankings = vec![ranking(None, &all)];
+    if protocols.len() > 1 {
+        rankings.extend(protocols.into_iter().map(|protocol| {
+            let of: Vec<&Match> = matches.iter().filter(|m| m.protocol == protocol).collect();
+            ranking(Some(protocol), &of)
+        }));
+    }
+    rankings
+}
+
+fn ranking(protocol: Option<&str>, matches: &[&Match]) -> Ranking {
+    let mut names: Vec<&str> = Vec::new();
+    for entry in matches.iter().flat_map(|one| &one.entries) {
+        if !names.contains(&entry.scheduler.as_str()) {
+            names.push(&entry.scheduler);
+        }
+    }
+    let mut ranks: Vec<Rank> = names.into_iter().filter_map(|name| rank(name, matches)).collect();
+    // Stable: equal ones stay in the order given.
+    ranks.sort_by(|a, b| b.score.total_cmp(&a.score));
+    Ranking { protocol: protocol.map(str::to_owned), matches: matches.len(), ranks }
+}
+
+/// A scheduler over the matches that it is in; none if it is in none.
+fn rank(name: &str, matches: &[&Match]) -> Option<Rank> {
+    let own = matches.iter().filter_map(|one| {
+        let entry = one.entries.iter().find(|entry| entry.scheduler == name)?;
+        Some((*one, entry))
+    });
+    let own: Vec<(&Match, &Entry)> = own.collect();
+    let count = |is: &dyn Fn(&Match, &Entry) -> bool| own.iter().filter(|(m, e)| is(m, e)).count();
+    let mean = |of: fn(&Entry) -> f64| geometric_mean(own.iter().map(|(_, entry)| of(entry)));
+    Some(Rank {
+        scheduler: name.to_owned(),
+        score: mean(Entry::score),
+        goodput: mean(|entry| entry.goodput_ratio),
+        delay: mean(|entry| entry.delay_ratio),
+        near_goodput: count(&|_, entry| entry.goodput_ratio >= 1.0 - NEAR),
+        near_delay: count(&|_, entry| entry.delay_ratio >= 1.0 - NEAR),
+        wins: count(&|one, entry| {
+            entry.score() > 0.0 && one.entries.iter().all(|other| other.score() <= entry.score())
+        }),
+        failed: count(&|_, entry| !entry.failures.is_empty()),
+        worst_goodput: worst(&own, |entry| entry.goodput_ratio)?,
+        worst_delay: worst(&own, |entry| entry.delay_ratio)?,
+    })
+}
+
+fn worst(own: &[(&Match, &Entry)], of: fn(&Entry) -> f64) -> Option<Worst> {
+    let (at, entry) = own.iter().min_by(|(_, a), (_, b)| of(a).total_cmp(&of(b)))?;
+    Some(Worst { scenario: at.scenario.clone(), protocol: at.protocol.clone(), ratio: of(entry) })
+}
+
+/// The geometric mean of ratios, 0 if one of them is.
+fn geometric_mean(ratios: impl Iterator<Item = f64>) -> f64 {
+    let (count, sum) =
+        ratios.fold((0_u32, 0.0), |(count, sum), ratio| (count + 1, sum + ratio.ln()));
+    (sum / f64::from(count.max(1))).exp()
+}

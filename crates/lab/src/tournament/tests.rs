@@ -1,0 +1,128 @@
+use ropewalk_scenario::Loss;
+
+use super::*;
+
+const SCHEDULERS: [SchedulerName; 3] =
+    [SchedulerName::Lay, SchedulerName::MinRtt, SchedulerName::RoundRobin];
+
+/// Wi-Fi and something slower behind it, for three seconds, as each scheduler runs it.
+fn course(name: &str, protocol: Protocol, slow: &str) -> Course {
+    let entrant = |scheduler: &SchedulerName| {
+        let text = format!(
+            "[transfer]\nduration = '3 s'\nprotocol = '{protocol}'\nscheduler = '{scheduler}'\n\
+             receive_buffer = '45 kB'\n\
+             [[path]]\nname = 'wifi'\nrate = '2 Mbit/s'\nrtt = '20 ms'\nloss = 0.01\n\
+             [[path]]\nname = 'slow'\n{slow}\n"
+        );
+        let scenario = Scenario::parse(&text, "test.toml").unwrap_or_else(|e| panic!("{e}"));
+        (*scheduler, scenario)
+    };
+    Course {
+        scenario: name.to_owned(),
+        protocol,
+        entrants: SCHEDULERS.iter().map(entrant).collect(),
+    }
+}
+
+fn courses() -> Vec<Course> {
+    let places =
+        [("lte", "rate = '3 Mbit/s'\nrtt = '150 ms'"), ("dsl", "rate = '2 Mbit/s'\nrtt = '30 ms'")];
+    let both = [Protocol::CmtSctp, Protocol::Mptcp].into_iter();
+    both.flat_map(|protocol| places.map(|(name, slow)| course(name, protocol, slow))).collect()
+}
+
+fn play(courses: &[Course], seeds: u64, threads: usize) -> Tournament {
+    tournament(courses, &TournamentOptions { seeds, threads }, &|_| ())
+}
+
+#[test]
+fn every_scheduler_meets_every_other_on_every_scenario_and_protocol() {
+    let played = play(&courses(), 2, 2);
+    let names: Vec<(&str, &str, &str)> = played
+        .matches
+        .iter()
+        .map(|m| (m.scenario.as_str(), m.protocol.as_str(), m.preset.as_str()))
+        .collect();
+    let (sctp, mptcp) = (("cmt-sctp", "rfc9260"), ("mptcp", "rfc8684"));
+    let of = |name, (protocol, preset)| (name, protocol, preset);
+    assert_eq!(names, [of("lte", sctp), of("dsl", sctp), of("lte", mptcp), of("dsl", mptcp)]);
+    for one in &played.matches {
+        let schedulers: Vec<&str> = one.entries.iter().map(|e| e.scheduler.as_str()).collect();
+        assert_eq!(schedulers, SCHEDULERS.map(|name| name.to_string()));
+        for entry in &one.entries {
+            let seeds: Vec<&str> = entry.runs.iter().map(|run| run.seed.as_str()).collect();
+            assert_eq!((seeds, entry.failures.len()), (vec!["1", "2"], 0));
+            assert!(entry.share_of_bound.expect("plain paths").mean <= 1.0);
+            let mean = |figure: Option<crate::compare::Estimate>| figure.expect("good runs").mean;
+            assert!(mean(entry.app_delay_p50_s) <= mean(entry.app_delay_p99_s), "{entry:?}");
+            let run = &entry.runs[0];
+            let best = run.best_path.as_ref().expect("two paths");
+            assert!(run.goodput_bps > 5e5 && best.goodput_bps > 5e5, "{run:?}");
+        }
+    }
+}
+
+#[test]
+fn the_best_of_a_match_has_the_ratio_one_and_the_others_stand_below() {
+    for one in play(&courses(), 1, 2).matches {
+        for ratio in [|e: &Entry| e.goodput_ratio, |e: &Entry| e.delay_ratio] {
+            let all: Vec<f64> = one.entries.iter().map(ratio).collect();
+            assert!(all.iter().all(|r| (0.0..=1.0).contains(r)) && all.contains(&1.0), "{all:?}");
+        }
+        let goodput = |e: &Entry| e.goodput_bps.expect("a good run").mean;
+        let [lay, other] = [&one.entries[0], &one.entries[2]];
+        let expected = goodput(other) / goodput(lay);
+        assert!((other.goodput_ratio / lay.goodput_ratio - expected).abs() < 1e-12);
+    }
+}
+
+#[test]
+fn the_ranking_is_the_geometric_mean_of_what_the_matches_say() {
+    let played = play(&courses(), 1, 2);
+    let protocols: Vec<(Option<&str>, usize)> =
+        played.rankings.iter().map(|r| (r.protocol.as_deref(), r.matches)).collect();
+    assert_eq!(protocols, [(None, 4), (Some("cmt-sctp"), 2), (Some("mptcp"), 2)]);
+    for ranking in &played.rankings {
+        assert!(ranking.ranks.is_sorted_by(|a, b| a.score >= b.score));
+        for rank in &ranking.ranks {
+            let of = |m: &Match| ranking.protocol.as_ref().is_none_or(|p| *p == m.protocol);
+            let entries: Vec<&Entry> = played
+                .matches
+                .iter()
+                .filter(|m| of(m))
+                .flat_map(|m| m.entries.iter().filter(|e| e.scheduler == rank.scheduler))
+                .collect();
+            let product: f64 = entries.iter().map(|e| e.goodput_ratio * e.delay_ratio).product();
+            assert!((rank.score - product.powf(1.0 / entries.len() as f64)).abs() < 1e-12);
+            assert!((rank.score - rank.goodput * rank.delay).abs() < 1e-12, "{rank:?}");
+            let near = entries.iter().filter(|e| e.goodput_ratio >= 0.95).count();
+            assert_eq!((rank.near_goodput, rank.failed), (near, 0));
+            let least = entries.iter().map(|e| e.delay_ratio).fold(1.0, f64::min);
+            assert_eq!(rank.worst_delay.ratio, least);
+        }
+        let wins: usize = ranking.ranks.iter().map(|rank| rank.wins).sum();
+        assert!(wins >= ranking.matches, "each match has a winner");
+    }
+}
+
+#[test]
+fn the_number_of_threads_does_not_show() {
+    let courses = &courses()[..1];
+    assert_eq!(play(courses, 2, 1), play(courses, 2, 4));
+}
+
+#[test]
+fn a_failed_run_is_kept_and_loses_its_match() {
+    let mut dead = course("dead", Protocol::CmtSctp, "rate = '2 Mbit/s'\nrtt = '30 ms'");
+    for path in &mut dead.entrants[0].1.paths {
+        path.up.loss = Loss::Bernoulli { rate: 1.0 };
+    }
+    let played = play(&[dead], 1, 2);
+    let entry = &played.matches[0].entries[0];
+    assert_eq!((entry.runs.len(), entry.failures.len(), entry.score()), (0, 1, 0.0));
+    assert_eq!(entry.goodput_bps, None);
+    assert!(!entry.failures[0].error.is_empty());
+    let last = played.rankings[0].ranks.last().expect("three schedulers");
+    assert_eq!((last.scheduler.as_str(), last.score, last.failed), ("lay", 0.0, 1));
+    assert_eq!(played.rankings.len(), 1, "one protocol needs one ranking");
+}

@@ -1,0 +1,136 @@
+// A tournament of schedulers: who is good everywhere, who wins where, and every match in figures.
+(function (rw) {
+  "use strict";
+  const { h } = rw.dom;
+  // Six colours tell schedulers apart; those behind are hollow, then small.
+  const COLOURS = 6;
+  // Below this share of the best a cell has no colour left: what matters happens above it.
+  const FAINT = 0.4;
+
+  const MEASURES = [
+    { name: "Both", of: (e) => e.goodput_ratio * e.delay_ratio, means: "goodput over the best goodput, times the best p99 delay over the scheduler's own" },
+    { name: "Goodput", of: (e) => e.goodput_ratio, means: "goodput over the best goodput of the match" },
+    { name: "Delay", of: (e) => e.delay_ratio, means: "the best p99 delay of the match over the scheduler's own" },
+  ];
+
+  const COLUMNS = [
+    { label: "Goodput", kind: "rate", better: "high", of: (e) => mean(e.goodput_bps) },
+    { label: "Share of the limit", kind: "ratio", better: "high", of: (e) => mean(e.share_of_bound) },
+    { label: "Of the best path", kind: "ratio", better: "high", of: (e) => mean(e.gain) },
+    { label: "Delay, p50", kind: "time", better: "low", of: (e) => mean(e.app_delay_p50_s) },
+    { label: "Delay, p99", kind: "time", better: "low", of: (e) => mean(e.app_delay_p99_s) },
+    { label: "Peak buffer", kind: "bytes", better: "low", of: (e) => mean(e.receive_buffer_max_bytes) },
+    { label: "Sent needlessly", kind: "number", better: "low", of: (e) => mean(e.spurious_retransmissions) },
+    { label: "Score", kind: "ratio", better: "high", of: MEASURES[0].of },
+  ];
+
+  const mean = (estimate) => (estimate ? estimate.mean : null);
+  const nameOf = (match) => `${match.scenario}, ${match.protocol}`;
+
+  // A table with a row head in front of cells that are elements already.
+  function table(caption, heads, rows, more) {
+    return h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": caption },
+      h("table", { class: `wide ${more || ""}` },
+        h("caption", null, caption),
+        h("thead", null, h("tr", null, h("th", { scope: "col" }, "Scheduler"), heads.map((head) => h("th", { scope: "col", class: "num" }, head)))),
+        h("tbody", null, rows.map(([name, ...cells]) => h("tr", null, h("th", { scope: "row" }, name), cells)))));
+  }
+
+  const percent = (share) => `${(100 * share).toFixed(1)}\u202f%`;
+  const cell = (text) => h("td", { class: "num" }, text);
+
+  function rankingTable(ranking) {
+    const of = ranking.protocol ? ` under ${ranking.protocol}` : "";
+    const many = ranking.matches === 1 ? "match" : "matches";
+    const heads = ["Score", "Goodput", "Delay", "Near best goodput", "Near best delay", "Wins", "Worst goodput", "Worst delay"];
+    const worst = (w) => h("td", { class: "num" }, percent(w.ratio),
+      h("span", { class: "unit" }, ranking.protocol ? w.scenario : nameOf(w)));
+    const rows = ranking.ranks.map((r) => [
+      r.scheduler, ...[r.score, r.goodput, r.delay].map((share) => cell(percent(share))),
+      ...[r.near_goodput, r.near_delay, r.wins].map((count) => cell(String(count))), worst(r.worst_goodput), worst(r.worst_delay),
+    ]);
+    return table(`Ranking over ${ranking.matches} ${many}${of}`, heads, rows, "ranking");
+  }
+
+  // One point for each scheduler: the further up and to the right, the better.
+  function plane(ranking) {
+    return {
+      title: "Goodput against delay",
+      note: "Geometric means over all matches: to the right the delay (99th percentile) is nearer to the best, upwards the goodput is.",
+      x: { label: "Best delay over own delay", kind: "ratio" },
+      y: { label: "Goodput over best goodput", kind: "ratio" },
+      series: ranking.ranks.map((rank, i) => ({
+        name: rank.scheduler, tag: null, x: [rank.delay], y: [rank.goodput], style: "points",
+        colour: rw.paint.look(i).colour, hollow: i >= COLOURS && i < 2 * COLOURS, size: i < 2 * COLOURS ? 10 : 6,
+      })),
+      height: 360,
+    };
+  }
+
+  function heat(share) {
+    if (!rw.format.isNumber(share)) return h("td", { class: "num" }, rw.format.NONE);
+    const depth = Math.max(0, (share - FAINT) / (1 - FAINT));
+    const text = share > 0 ? String(Math.round(100 * share)) : "failed";
+    return h("td", { class: share === 1 ? "num heat top" : "num heat", style: `--heat: ${(45 * depth).toFixed(1)}%` }, text);
+  }
+
+  function map(tournament, measure) {
+    const order = tournament.rankings[0].ranks.map((rank) => rank.scheduler);
+    const entry = (match, name) => match.entries.find((e) => e.scheduler === name);
+    const share = (match, name) => (entry(match, name) ? measure.of(entry(match, name)) : null);
+    const heads = tournament.matches.map((m) => h("span", { class: "upright" }, m.scenario, h("span", { class: "unit" }, m.protocol)));
+    const rows = order.map((name) => [name, ...tournament.matches.map((match) => heat(share(match, name)))]);
+    return table(`${measure.name} in each match, in % of the best`, heads, rows, "heatmap");
+  }
+
+  function heatmap(tournament) {
+    const room = h("div", null);
+    const note = h("p", { class: "note" });
+    const show = (measure) => {
+      room.replaceChildren(map(tournament, measure));
+      note.textContent = `Shown: ${measure.means}. Schedulers stand in the order of the ranking.`;
+    };
+    const choices = MEASURES.map((measure, i) => h("label", { class: "choice" },
+      h("input", { type: "radio", name: "measure", checked: i === 0, onchange: () => show(measure) }), measure.name));
+    show(MEASURES[0]);
+    return h("section", { "aria-labelledby": "who-wins-where" }, h("h2", { id: "who-wins-where" }, "Who wins where"),
+      h("fieldset", { class: "chooser" }, h("legend", null, "Measure"), choices), note, room);
+  }
+
+  function columnOf(entries, column) {
+    const values = entries.map(column.of);
+    const { unit, cells } = rw.format.column(values, column.kind);
+    const wins = rw.metrics.best(values, column.better);
+    return {
+      head: [column.label, unit ? h("span", { class: "unit" }, unit) : null],
+      cells: cells.map((text, i) => h("td", { class: wins[i] ? "num best" : "num" }, text, wins[i] ? h("span", { class: "hidden" }, " (best)") : null)),
+    };
+  }
+
+  function one(match) {
+    const entries = [...match.entries].sort((a, b) => MEASURES[0].of(b) - MEASURES[0].of(a));
+    const columns = COLUMNS.map((column) => columnOf(entries, column));
+    const failed = (e) => (e.failures.length ? `${e.scheduler} (${e.failures.length} failed)` : e.scheduler);
+    const rows = entries.map((e, i) => [failed(e), ...columns.map((c) => c.cells[i])]);
+    return h("details", { class: "scenario match" }, h("summary", null, nameOf(match)),
+      table(`${nameOf(match)}, preset ${match.preset}`, columns.map((c) => c.head), rows));
+  }
+
+  /** Draws the document `tournament` of a report into `parent`. */
+  function draw(parent, tournament) {
+    const [first, ...others] = tournament.rankings;
+    if (!first || !first.ranks.length) return;
+    const [winner] = first.ranks;
+    const lead = `${winner.scheduler} comes first: ${percent(winner.goodput)} of the best goodput and ${percent(winner.delay)} of the best delay, on average over ${first.matches} matches.`;
+    const chart = h("div", { class: "cell whole" });
+    const note = `Geometric means over the matches. Near: within ${Math.round(100 * tournament.near)} % of the best of the match. Score: goodput times delay, both beside the best.`;
+    parent.append(h("p", { class: "lead" }, lead), rankingTable(first), h("p", { class: "note" }, note), h("div", { class: "charts" }, chart),
+      heatmap(tournament), ...others.map(rankingTable));
+    rw.chart.create(chart, plane(first));
+    parent.append(h("section", { "aria-labelledby": "matches" }, h("h2", { id: "matches" }, "Matches"),
+      h("p", { class: "note" }, tournament.seeds === 1 ? "One run of each scheduler." : `Means of ${tournament.seeds} runs of each scheduler.`),
+      tournament.matches.map(one)));
+  }
+
+  rw.tournament = { draw };
+})((window.Ropewalk = window.Ropewalk || {}));
