@@ -13,7 +13,7 @@ PROFILE     ?= dev
 PROFILE_DIR := $(if $(filter dev,$(PROFILE)),debug,$(PROFILE))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo bench tournament test test-rust test-python test-docs test-report fmt fmt-check lint python command clean-venv
+.PHONY: help demo bench bench-python tournament test test-rust test-python test-docs test-report fmt fmt-check lint python command clean-venv
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 22
@@ -28,6 +28,9 @@ demo: ## reproduces the papers' tables and figures into out/reproduce.html
 
 bench: ## how fast the engine, the simulator and the sockets are (release)
 	$(CARGO) run --release -p ropewalk-bench
+
+bench-python: python ## how fast schedulers in Python and environments are
+	$(PY) benches/python_schedulers.py
 
 tournament: $(VENV)/.ready ## plays all schedulers against each other and refreshes docs/concepts/tournament.md
 	$(CARGO) build --release -p ropewalk-cli

@@ -5,7 +5,8 @@
 >>> run.goodput_bps, run.paths["lte"].srtt_s  # doctest: +SKIP
 
 :func:`run` runs a scenario, :func:`compare` several schedulers or values side by side,
-:func:`sweep` a grid of values (:mod:`ropewalk.dask` does so on a cluster), :func:`predict` asks the closed forms, which :mod:`ropewalk.models` has for arrays, :func:`tune` finds window limits. Quantities are
+:func:`sweep` a grid of values (:mod:`ropewalk.dask` does so on a cluster), :func:`register_scheduler` adds a scheduler of one's
+own (:mod:`ropewalk.gym` has one learnt), :func:`predict` asks the closed forms, which :mod:`ropewalk.models` has for arrays, :func:`tune` finds window limits. Quantities are
 bits per second, bytes and seconds, and say so in their names. Every error that the package raises
 by itself is a :class:`RopewalkError`.
 """
@@ -24,9 +25,17 @@ from ropewalk._results import (
     Sequence,
 )
 from ropewalk._ropewalk import __version__
-from ropewalk._ropewalk import scheduler_names as schedulers
 from ropewalk._run import Run, run
 from ropewalk._scenario import Scenario
+from ropewalk._scheduler import (
+    Scheduler,
+    SchedulerPath,
+    SchedulerView,
+    SentReport,
+    Wait,
+    register_scheduler,
+    schedulers,
+)
 from ropewalk._sweep import merge_sweeps, sweep
 from ropewalk._table import Table
 from ropewalk._tune import TunedPath, Tuning, tune
@@ -51,15 +60,21 @@ __all__ = [
     "RunError",
     "Scenario",
     "ScenarioError",
+    "Scheduler",
+    "SchedulerPath",
+    "SchedulerView",
+    "SentReport",
     "Sequence",
     "Table",
     "TunedPath",
     "Tuning",
+    "Wait",
     "__version__",
     "compare",
     "merge_sweeps",
     "models",
     "predict",
+    "register_scheduler",
     "run",
     "schedulers",
     "sweep",

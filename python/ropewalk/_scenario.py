@@ -121,6 +121,10 @@ class Scenario:
         """Names of the paths, in order."""
         return self._native.path_names
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Copied and sent to other processes as the text that it came from.
+        return _from_parts, self._native.parts()
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Scenario):
             return NotImplemented
@@ -132,6 +136,10 @@ class Scenario:
     def __repr__(self) -> str:
         paths = ", ".join(self.path_names)
         return f"<Scenario {self.name!r}: {self.protocol}, {self.scheduler}, paths {paths}>"
+
+
+def _from_parts(text: str, name: str, sets: list[str], seed: int | None) -> Scenario:
+    return Scenario(native.Scenario.parse(text, name, sets, seed))
 
 
 def resolve(

@@ -176,6 +176,12 @@ impl Endpoint {
     fn drain(&mut self, now: Time, blank: Wire, out: &mut Outbox<Wire>) {
         self.read(now);
         self.write(now);
+        self.send(now, blank, out);
+    }
+
+    /// What is left of [`Self::drain`] once the application had its turn.
+    #[inline]
+    fn send(&mut self, now: Time, blank: Wire, out: &mut Outbox<Wire>) {
         match blank {
             Wire::Sctp(packet) => self.send_packets(now, packet, out),
             Wire::Tcp(segment) => self.send_segments(now, segment, out),
@@ -323,6 +329,11 @@ impl Host<Wire> for Endpoint {
     }
 
     fn wake(&mut self, now: Time, out: &mut Outbox<Wire>) {
+        if self.machine.scheduler().is_thinking() {
+            // It stopped half way, at this very time, and goes on as if it had not.
+            let blank = self.blank(out);
+            return self.send(now, blank, out);
+        }
         self.machine.handle_timeout(now);
         let blank = self.blank(out);
         self.drain(now, blank, out);

@@ -17,7 +17,9 @@ mod cost;
 mod coupling_tests;
 mod endpoint;
 mod engine_config;
+pub mod episode;
 pub mod explain;
+pub mod guests;
 mod lossy;
 mod machine;
 mod measure;
@@ -35,6 +37,12 @@ pub mod tournament;
 pub mod tune;
 mod wifi;
 
+/// The guide, so that its code is compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guides/write-a-scheduler.md")]
+struct Guide;
+
+pub use guests::register_scheduler;
 pub use lossy::LossKind;
 pub use result::{
     AppDelay, BlockingTime, EngineFigures, OutOfOrder, PathResult, ReceiveBufferResult, RunResult,

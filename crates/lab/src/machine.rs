@@ -231,6 +231,12 @@ impl Machine {
         either!(self, engine => engine.sender_stats())
     }
 
+    /// The scheduler.
+    #[inline]
+    pub const fn scheduler(&self) -> &Scheduler {
+        either!(self, engine => engine.scheduler())
+    }
+
     /// Counters of a path.
     pub fn path_counters(&self, path: usize) -> Option<PathCounters> {
         either!(self, engine => engine.path_counters().nth(path).copied())

@@ -145,7 +145,7 @@ impl Meter {
         RunResult {
             schema: "ropewalk.run/1".to_owned(),
             protocol: scenario.transfer.protocol.to_string(),
-            scheduler: scenario.scheduler.name.to_string(),
+            scheduler: scenario.scheduler.label().to_owned(),
             seed: scenario.transfer.seed.to_string(),
             duration_s: seconds,
             warmup_s: scenario.transfer.warmup.as_secs_f64(),

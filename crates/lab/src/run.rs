@@ -10,7 +10,7 @@ use ropewalk_scenario::{self as file, Scenario};
 
 use crate::cost::Stopwatch;
 use crate::endpoint::{Application, Endpoint, Wire};
-use crate::engine_config;
+use crate::guests;
 use crate::machine::{Ended, Plan};
 use crate::measure::{Meter, sequence_of};
 use crate::network::{PathLinks, add_cross, add_paths, add_routes, add_shared_links};
@@ -50,6 +50,13 @@ pub struct Run {
 pub enum RunError {
     /// The engine does not know the scheduler.
     Scheduler(String),
+    /// A scheduler that is not built in broke a rule, or broke.
+    Guest {
+        /// What it calls itself.
+        name: String,
+        /// What is the matter, in words.
+        text: String,
+    },
     /// The network cannot be built.
     Network(String),
     /// Nothing more can happen, and the transfer is not done.
@@ -67,6 +74,7 @@ impl fmt::Display for RunError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Scheduler(text) | Self::Network(text) => f.write_str(text),
+            Self::Guest { name, text } => write!(f, "the scheduler {name:?} failed: {text}"),
             Self::Stuck { at, delivered, diagnosis } => {
                 write!(f, "the transfer stopped at {at} with {delivered} B delivered: {diagnosis}")
             }
@@ -93,6 +101,15 @@ pub(crate) struct Setup {
     pub transfers: Vec<Transfer>,
     /// The links of each association's paths.
     pub links: Vec<Vec<PathLinks>>,
+    /// Whether the scheduler is not one of the house.
+    pub guest: bool,
+}
+
+impl Setup {
+    /// What is the matter with a guest, if anything is.
+    fn guest_fault(&self) -> Option<RunError> {
+        if self.guest { guests::fault(self) } else { None }
+    }
 }
 
 /// Runs a scenario.
@@ -124,6 +141,7 @@ pub fn run_watched(
         meter.reset(&mut setup, warm);
     }
     let ended = advance(&mut setup, &mut meter, &mut watcher, end);
+    setup.guest_fault().map_or(Ok(()), Err)?;
     check_progress(&setup, scenario, ended)?;
     let mut run = meter.finish(&mut setup, scenario, ended);
     let chosen =
@@ -136,18 +154,14 @@ pub fn run_watched(
     Ok(run)
 }
 
-fn set_up(scenario: &Scenario, options: &RunOptions) -> Result<Setup, RunError> {
+pub(crate) fn set_up(scenario: &Scenario, options: &RunOptions) -> Result<Setup, RunError> {
     let seed = Seed::root(scenario.transfer.seed);
     let mut world = World::new(seed.child("network"));
     let shared = add_shared_links(&mut world, scenario)?;
     let air = Air::new(&mut world, scenario);
     let mut links = Vec::with_capacity(scenario.world.associations as usize);
     let plan = Plan::of(scenario);
-    let scheduler = match &options.scheduler {
-        Some(scheduler) => scheduler.clone(),
-        None => engine_config::scheduler(&scenario.scheduler)
-            .map_err(|e| RunError::Scheduler(e.to_string()))?,
-    };
+    let scheduler = guests::scheduler(scenario, options)?;
     let chunk = plan.payload();
     let mut transfers = Vec::with_capacity(scenario.world.associations as usize);
     for number in 0..scenario.world.associations {
@@ -179,7 +193,8 @@ fn set_up(scenario: &Scenario, options: &RunOptions) -> Result<Setup, RunError> 
     if let Some(first) = links.first() {
         add_cross(&mut world, scenario, first, &shared)?;
     }
-    Ok(Setup { world, transfers, links })
+    let guest = matches!(scheduler, Scheduler::Custom(_));
+    Ok(Setup { world, transfers, links, guest })
 }
 
 fn application(scenario: &Scenario, chunk: u32, start: Time) -> Application {
@@ -222,8 +237,8 @@ fn advance(setup: &mut Setup, meter: &mut Meter, watcher: &mut Watcher<'_>, end:
             meter.sample(setup, next);
         }
         watcher.tell(setup, next);
-        if next >= end {
-            return done(setup).unwrap_or(end);
+        if next >= end || setup.guest_fault().is_some() {
+            return done(setup).unwrap_or(next);
         }
     }
 }

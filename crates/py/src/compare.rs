@@ -38,6 +38,8 @@ pub(crate) fn compare(
         .map(|(label, scenario)| Variant { label, scenario: scenario.checked().clone() })
         .collect();
     let runs = py.detach(|| compare_all(&variants, &options, &|_| ()));
+    // A scheduler in Python may have met Ctrl-C.
+    py.check_signals()?;
     let document = serde_json::to_string_pretty(&Comparison::new(&runs)).map_err(error::run)?;
     let runs = runs.into_iter().map(|one| one.outcome.ok().map(|run| Run::new(run, one.scenario)));
     Ok((document, runs.collect()))

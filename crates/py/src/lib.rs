@@ -5,6 +5,7 @@
 
 mod compare;
 mod error;
+mod guest;
 mod models;
 mod optimise;
 mod run;
@@ -13,13 +14,17 @@ mod sweep;
 mod table;
 mod throughput;
 mod tune;
+mod view;
 mod wifi;
+mod worlds;
 
 /// The module `ropewalk._ropewalk`.
 #[pyo3::pymodule]
 mod _ropewalk {
     #[pymodule_export]
     use crate::compare::{compare, predict, report_runs};
+    #[pymodule_export]
+    use crate::guest::{Wait, register_scheduler};
     #[pymodule_export]
     use crate::models::{
         asymmetry, blocking_time_max_s, blocking_time_two_paths_s, flow_control_bound,
@@ -38,7 +43,11 @@ mod _ropewalk {
     #[pymodule_export]
     use crate::throughput::{loss_free, markov, markov_table, mathis, pftk, renewal};
     #[pymodule_export]
+    use crate::view::{Look, Path, Sent};
+    #[pymodule_export]
     use crate::wifi::bianchi;
+    #[pymodule_export]
+    use crate::worlds::{Worlds, scheduler_features};
 
     #[pymodule_export]
     use crate::tune::tune;

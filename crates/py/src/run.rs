@@ -49,7 +49,10 @@ pub(crate) fn run(
         let options = RunOptions { series, sequence, ..RunOptions::default() };
         lab::run(checked, &options)
     });
-    let run = run.map_err(error::run)?;
+    let run = run.map_err(|failed| {
+        // A scheduler in Python may have met Ctrl-C.
+        py.check_signals().err().unwrap_or_else(|| error::run(failed))
+    })?;
     Ok(Run::new(run, checked.clone()))
 }
 

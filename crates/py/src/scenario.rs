@@ -98,7 +98,7 @@ impl Scenario {
 
     #[getter]
     fn scheduler(&self) -> &'static str {
-        self.checked.scheduler.name.as_str()
+        self.checked.scheduler.label()
     }
 
     #[getter]
@@ -117,8 +117,12 @@ impl Scenario {
     }
 }
 
-/// The names of the schedulers.
+/// The names of the schedulers: those that are built in, then those that were registered.
 #[pyfunction]
-pub(crate) fn scheduler_names() -> Vec<&'static str> {
-    SchedulerName::CHOICES.iter().map(|choice| choice.name).collect()
+pub(crate) fn scheduler_names(registered: bool) -> Vec<&'static str> {
+    let mut names: Vec<_> = SchedulerName::CHOICES.iter().map(|choice| choice.name).collect();
+    if registered {
+        names.extend(file::guest_schedulers());
+    }
+    names
 }

@@ -21,6 +21,7 @@
 mod build;
 mod check;
 mod error;
+mod guest;
 mod keys;
 mod overrides;
 mod parse;
@@ -33,6 +34,7 @@ mod types;
 mod write;
 
 pub use error::{Problem, ProblemKind, ScenarioError, UnknownName};
+pub use guest::{GuestNameError, add_guest_scheduler, guest_schedulers};
 pub use overrides::Override;
 pub use parse::{parse_duration, parse_rate, parse_size};
 pub use quantity::{duration_text, rate_text, size_text};

@@ -7,6 +7,7 @@ use ropewalk_base::{Duration, Rate};
 use crate::build;
 use crate::check::{self, Checker};
 use crate::error::{Problem, ProblemKind, ScenarioError};
+use crate::guest;
 use crate::overrides::{self, Override};
 use crate::quantity::Dimension;
 use crate::tree::{self, Source};
@@ -57,11 +58,15 @@ impl Scenario {
             let alias = overrides::apply(&mut root, &sources, source).map_err(one)?;
             sources[source].alias = alias;
         }
+        let guest = guest::take(&mut root);
         let mut checker = Checker::new(&sources);
         let checked = checker.root(&root);
         checker.finish()?;
         let checked = checked.expect("what has no problem is whole");
-        build::scenario(checker, &checked, build::directory_of(source_name))
+        let directory = build::directory_of(source_name);
+        let mut scenario = build::scenario(checker, &checked, directory)?;
+        scenario.scheduler.guest = guest;
+        Ok(scenario)
     }
 
     /// Reads a scenario file.

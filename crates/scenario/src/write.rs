@@ -161,7 +161,7 @@ fn transfer(out: &mut Out, t: &Transfer) {
 
 fn scheduler(out: &mut Out, s: &SchedulerOptions) {
     out.section("[scheduler]");
-    out.text("name", s.name);
+    out.text("name", s.label());
     out.text("forward_delay", s.forward_delay);
     out.number("delay_error", s.delay_error);
     out.text("quantum", duration_text(s.quantum));

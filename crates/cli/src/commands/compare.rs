@@ -145,7 +145,7 @@ fn heading(title: &str, runs: &[Compared], seeds: u64) -> String {
     };
     let known = [
         same(&|run| run.scenario.transfer.protocol.to_string()),
-        same(&|run| run.scenario.scheduler.name.to_string()),
+        same(&|run| run.scenario.scheduler.label().to_owned()),
         Some(seeds),
     ];
     let known: Vec<String> = known.into_iter().flatten().collect();

@@ -279,6 +279,7 @@ fn counted(verdict: Verdict, n: usize) -> String {
         (Verdict::ClaimHolds, n) => format!("{n} claims hold"),
         (Verdict::ClaimFails, 1) => "1 claim fails".to_owned(),
         (Verdict::ClaimFails, n) => format!("{n} claims fail"),
+        (Verdict::Shown, n) => format!("{n} shown"),
         (Verdict::Failed, n) => format!("{n} failed"),
     }
 }

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use super::Schedule;
+use super::{IllegalDecision, Schedule};
 
 /// A scheduler of one's own, put behind [`Scheduler::Custom`](super::Scheduler::Custom).
 ///
@@ -63,6 +63,26 @@ pub trait CustomScheduler: Schedule + Send {
     /// Whether the oldest unacknowledged chunk goes again, on another path, while the peer's
     /// window shuts out everything.
     fn resends_when_blocked(&self) -> bool {
+        false
+    }
+
+    /// Told by whoever drives the engine, before the first decision: what the paths are called, in the
+    /// order of their identifiers.
+    fn on_paths(&mut self, _names: &[&str]) {}
+
+    /// Told when the engine did not carry out the last decision, because it must not.
+    fn on_refused(&mut self, _why: &IllegalDecision) {}
+
+    /// Why it cannot go on, if it cannot. It answers `Blocked` from then on, and a simulation ends
+    /// with this text.
+    fn fault(&self) -> Option<String> {
+        None
+    }
+
+    /// Whether it has not decided yet. While this holds after [`Schedule::decide`], the engine stops
+    /// where it is, whatever the answer was, and goes on from there when it is next asked for a packet:
+    /// whoever decides may be outside of the engine, and may take long. No time may pass meanwhile.
+    fn is_thinking(&self) -> bool {
         false
     }
 }

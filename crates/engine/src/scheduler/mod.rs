@@ -85,11 +85,6 @@ pub use weighted::{WeightSource, Weighted};
 
 use ropewalk_base::PathId;
 
-/// The guide, so that its code is compiled and run.
-#[cfg(doctest)]
-#[doc = include_str!("../../../../docs/guides/write-a-scheduler.md")]
-struct Guide;
-
 /// What was really sent, told to the scheduler after the fact.
 #[derive(Clone, Copy, Debug)]
 pub struct SentReport {
@@ -175,6 +170,38 @@ impl Scheduler {
     #[inline]
     pub const fn shares_window(&self) -> bool {
         matches!(self, Self::Lay(_))
+    }
+
+    /// Whether a guest has yet to decide; see [`CustomScheduler::is_thinking`].
+    #[inline]
+    pub fn is_thinking(&self) -> bool {
+        matches!(self, Self::Custom(guest) if guest.is_thinking())
+    }
+
+    /// Why a guest cannot go on, if it cannot.
+    pub fn fault(&self) -> Option<String> {
+        match self {
+            Self::Custom(guest) => guest.fault(),
+            _ => None,
+        }
+    }
+
+    /// Whether the engine may do what `decision` says. Guests are never trusted, and told; those of
+    /// the house prove themselves in tests.
+    #[inline]
+    pub(crate) fn may(&mut self, view: &View<'_>, decision: &Decision) -> bool {
+        let verdict = match self {
+            Self::Custom(_) => check(view, decision),
+            _ if cfg!(debug_assertions) => check(view, decision),
+            _ => Ok(()),
+        };
+        let Err(why) = verdict else { return true };
+        let Self::Custom(guest) = self else {
+            debug_assert!(false, "illegal decision {decision:?}: {why}");
+            return false;
+        };
+        guest.on_refused(&why);
+        false
     }
 }
 

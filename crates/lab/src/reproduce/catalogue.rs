@@ -23,7 +23,7 @@ const fn item(paper: &'static str, name: &'static str, title: &'static str) -> I
 }
 
 /// Everything, in the order in which reports show it.
-pub const ITEMS: [Item; 30] = [
+pub const ITEMS: [Item; 38] = [
     item("slides2013", "tmaxblock", "maximum blocking time: model, simulation, ns-2"),
     item("slides2013", "cases", "delay-aware against round robin on three pairs of paths"),
     item("kuhn2014", "receive-buffer-min", "least receive buffer that never blocks (Eq 3)"),
@@ -51,6 +51,14 @@ pub const ITEMS: [Item; 30] = [
     item("wallace2014", "figure-12", "Figure 12: the same, d_2 varied"),
     item("wallace2014", "figure-13", "Figure 13: the heuristic's throughput"),
     item("wallace2014", "figure-14", "Figure 14: the heuristic's search"),
+    item("alheid2016", "scenario-1", "802.11g 54 + 54: model = chihani2011, simulated = rfc8684"),
+    item("alheid2016", "scenario-2", "802.11b 2 + 2: model = chihani2011, simulated = rfc8684"),
+    item("alheid2016", "scenario-3", "802.11g 54 + b 2: model = chihani2011, simulated = rfc8684"),
+    item("alheid2016", "scenario-4", "802.11g 6 + b 2: model = chihani2011, simulated = rfc8684"),
+    item("alheid2016", "rank-correlation", "order of the fifteen cells under chihani2011"),
+    item("alheid2016", "claims", "what the study says, under chihani2011"),
+    item("alheid2016", "collapse", "how far the recoveries are apart: chihani2011 and rfc8684"),
+    item("alheid2016", "rack-tlp", "RACK-TLP against the others and against both links, rfc8684"),
     item("ns2", "sarwar", "round robin against ns-2: buffers of 10 to 100 packets"),
     item("ns2", "kuhn", "round robin against ns-2: six cases, two queues"),
     item("ns2", "blocking", "round robin against ns-2: blocking times"),

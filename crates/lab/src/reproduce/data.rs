@@ -25,7 +25,7 @@ macro_rules! files {
 }
 
 /// Every folder, in the order in which reports show them.
-pub const FOLDERS: [Folder; 5] = [
+pub const FOLDERS: [Folder; 6] = [
     Folder {
         name: "slides2013",
         path: "slides2013",
@@ -90,6 +90,21 @@ pub const FOLDERS: [Folder; 5] = [
             "one-path.toml",
             "reasons.toml",
             "two-paths.toml",
+        ),
+    },
+    Folder {
+        name: "alheid2016",
+        path: "alheid2016",
+        files: files!(
+            "alheid2016",
+            "expected.toml",
+            "link.toml",
+            "numbers.csv",
+            "reasons.toml",
+            "scenario-1.toml",
+            "scenario-2.toml",
+            "scenario-3.toml",
+            "scenario-4.toml",
         ),
     },
     Folder {

@@ -5,10 +5,13 @@ use ropewalk_scenario::SchedulerName;
 use super::expected::{Entry, Expected, Kind, Relation, Source};
 use super::plan::{RunKey, Runs};
 use super::row::{Row, Value, Verdict};
-use super::{quantity, slot, text, wallace};
+use super::{alheid, quantity, slot, text, wallace};
 
 /// The simulations that a statement takes.
 pub fn keys(paper: &str, entry: &Entry) -> Vec<RunKey> {
+    if paper == alheid::PAPER {
+        return alheid::keys(entry);
+    }
     if !entry.by.contains(&Source::Simulation) {
         return Vec::new();
     }
@@ -24,6 +27,7 @@ pub fn keys(paper: &str, entry: &Entry) -> Vec<RunKey> {
 /// Judges one statement. A table yields a row for each of its own.
 pub fn judge(expected: &Expected, entry: &Entry, runs: &Runs) -> Vec<Row> {
     let judged = match entry.kind {
+        _ if expected.paper == alheid::PAPER => alheid::judge(expected, entry, runs),
         _ if expected.paper == wallace::PAPER => wallace::judge(expected, entry, runs),
         Kind::Table => slot::table(expected, entry),
         Kind::Value => value(expected, entry).map(|row| vec![row]),

@@ -12,6 +12,7 @@
 //! # Ok::<(), String>(())
 //! ```
 
+mod alheid;
 mod catalogue;
 mod csv;
 mod data;
@@ -74,9 +75,9 @@ impl Reproduction {
 
     /// How many rows have each verdict, the good ones first.
     pub fn counts(&self) -> Vec<(Verdict, usize)> {
-        use Verdict::{Agrees, ClaimFails, ClaimHolds, Differs, Failed};
+        use Verdict::{Agrees, ClaimFails, ClaimHolds, Differs, Failed, Shown};
         let count = |verdict| self.rows.iter().filter(|row| row.verdict == verdict).count();
-        let all = [Agrees, ClaimHolds, Differs, ClaimFails, Failed].map(|v| (v, count(v)));
+        let all = [Agrees, ClaimHolds, Shown, Differs, ClaimFails, Failed].map(|v| (v, count(v)));
         all.into_iter().filter(|(_, count)| *count > 0).collect()
     }
 }

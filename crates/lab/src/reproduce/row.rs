@@ -41,6 +41,9 @@ pub enum Verdict {
     /// It is not so.
     #[serde(rename = "claim fails")]
     ClaimFails,
+    /// The paper prints no number to compare with.
+    #[serde(rename = "shown")]
+    Shown,
     /// The run behind it did not come to its end; the reason says why.
     #[serde(rename = "failed")]
     Failed,
@@ -54,13 +57,14 @@ impl Verdict {
             Self::Differs => "differs",
             Self::ClaimHolds => "claim holds",
             Self::ClaimFails => "claim fails",
+            Self::Shown => "shown",
             Self::Failed => "failed",
         }
     }
 
-    /// Whether the printed number or claim came out.
+    /// Whether the printed number or claim came out, or there is none.
     pub const fn is_good(self) -> bool {
-        matches!(self, Self::Agrees | Self::ClaimHolds)
+        matches!(self, Self::Agrees | Self::ClaimHolds | Self::Shown)
     }
 
     /// Of a number.
@@ -95,7 +99,7 @@ pub struct Row {
     pub unit: String,
     /// The printed number; for an inequality, the bound in words.
     pub paper_value: Option<Value>,
-    /// By closed form or slot model.
+    /// By closed form or slot model; of `alheid2016`, under the preset of the study's own model.
     pub model_value: Option<Value>,
     /// By the packet engine.
     pub simulated_value: Option<Value>,
@@ -192,11 +196,11 @@ mod tests {
 
     #[test]
     fn a_verdict_reads_the_same_in_a_document_and_in_a_table() {
-        use Verdict::{Agrees, ClaimFails, ClaimHolds, Differs, Failed};
-        for verdict in [Agrees, Differs, ClaimHolds, ClaimFails, Failed] {
+        use Verdict::{Agrees, ClaimFails, ClaimHolds, Differs, Failed, Shown};
+        for verdict in [Agrees, Differs, ClaimHolds, ClaimFails, Shown, Failed] {
             let json = serde_json::to_string(&verdict).unwrap();
             assert_eq!(json, format!("\"{verdict}\""));
-            assert_eq!(verdict.is_good(), matches!(verdict, Agrees | ClaimHolds));
+            assert_eq!(verdict.is_good(), matches!(verdict, Agrees | ClaimHolds | Shown));
         }
     }
 }

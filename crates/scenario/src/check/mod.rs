@@ -11,9 +11,11 @@ pub(crate) use words::describe;
 use words::{elsewhere, fits};
 
 use crate::error::{Problem, ProblemKind, ScenarioError, find_name};
+use crate::guest;
 use crate::keys::{Fallback, Key, Kind, ROOT, Table, Tagged};
 use crate::suggest;
 use crate::tree::{Node, Pair, Raw, Source, Span};
+use crate::types::{Named, SchedulerName};
 
 /// Collects problems with their places.
 pub(crate) struct Checker<'a> {
@@ -147,7 +149,10 @@ impl<'a> Checker<'a> {
             (Kind::File, Raw::Text(text)) if !text.is_empty() => Some(Value::Text(text.clone())),
             (Kind::Choice(choices), Raw::Text(text)) => match find_name(text, choices) {
                 Ok(at) => Some(Value::Choice(at)),
-                Err(error) => {
+                Err(mut error) => {
+                    if *choices == SchedulerName::CHOICES {
+                        error.help += &guest::hint();
+                    }
                     let kind = ProblemKind::UnknownName;
                     let message = format!("`{path}` = \"{text}\": {}", error.message);
                     self.problem(&node.span, kind, path, message, error.help);

@@ -7,8 +7,11 @@ use super::{ForwardDelay, OtiasForm, Quota, ScheduleWindows, SchedulerName, Weig
 /// The scheduler and the options of all schedulers; each reads those that concern it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SchedulerOptions {
-    /// Which scheduler.
+    /// Which built-in scheduler.
     pub name: SchedulerName,
+    /// Which other one instead, by a name that
+    /// [`add_guest_scheduler`](crate::add_guest_scheduler) added.
+    pub guest: Option<&'static str>,
     /// Source of forward delays.
     pub forward_delay: ForwardDelay,
     /// Relative error put on forward delays (0.1 is 10 % too long); what a path says for itself
@@ -52,4 +55,14 @@ pub struct SchedulerOptions {
     pub linux_burst: u64,
     /// `lay`: what a chunk may take from its departure to its arrival.
     pub latency_budget: Option<Duration>,
+}
+
+impl SchedulerOptions {
+    /// The name as the scenario has it.
+    pub const fn label(&self) -> &'static str {
+        match self.guest {
+            Some(guest) => guest,
+            None => self.name.as_str(),
+        }
+    }
 }

@@ -297,6 +297,11 @@ impl Session {
         self.events.pop_front()
     }
 
+    /// The scheduler.
+    pub const fn scheduler(&self) -> &Scheduler {
+        &self.scheduler
+    }
+
     /// Replaces the scheduler; data that is on its way is not touched.
     pub fn set_scheduler(&mut self, scheduler: Scheduler) {
         self.scheduler = scheduler;

@@ -1,5 +1,6 @@
 //! The figures of the report page: what was printed, predicted and simulated, in one frame.
 
+mod alheid;
 mod kuhn;
 mod peers;
 mod sarwar;
@@ -42,6 +43,7 @@ pub fn figures(item: Item, material: Material<'_>) -> Result<Vec<Figure>, String
         ("sarwar2013", "figures-1-2") => sarwar::packets(material),
         ("sarwar2013", "figures-5-6") => sarwar::slot(material),
         ("sarwar2013", "figures-7-8") => sarwar::errors(material),
+        ("alheid2016", name) => alheid::figures(name, material),
         ("wallace2014", name) => wallace::figures(name, material),
         ("ns2", name) => peers::figures(name, material),
         _ => Ok(Vec::new()),

@@ -1,0 +1,134 @@
+//! Where the engine leaves its questions, and finds the answers.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use ropewalk_base::Time;
+use ropewalk_engine::scheduler::{CustomScheduler, Decision, PathView, Schedule, View};
+
+/// What is to be decided; a copy of the engine's view.
+#[derive(Clone, Debug)]
+pub struct Ask {
+    /// The time.
+    pub now: Time,
+    /// How many chunks, from the head of the unassigned queue, may be taken now.
+    pub takeable: u64,
+    /// Bytes in the unassigned queue.
+    pub backlog_bytes: u64,
+    /// Bytes of the peer's receive buffer that nothing claims.
+    pub window_room: u64,
+    /// That buffer, whole, bytes.
+    pub receive_buffer: u64,
+    /// Size of a full chunk, bytes.
+    pub chunk_bytes: u64,
+    /// The paths, in the order of the scenario.
+    pub paths: Vec<PathView>,
+}
+
+impl Ask {
+    /// The first position of the unassigned queue that a path, from 0, may take; none if it may take
+    /// none.
+    pub fn position(&self, path: usize) -> Option<u64> {
+        let path = self.paths.get(path).filter(|path| path.is_open())?;
+        let position = path.earliest_position;
+        (position < self.takeable).then_some(position)
+    }
+
+    /// Nothing yet, with room for so many paths.
+    pub fn empty(paths: usize) -> Self {
+        Self {
+            now: Time::ZERO,
+            takeable: 0,
+            backlog_bytes: 0,
+            window_room: 0,
+            receive_buffer: 0,
+            chunk_bytes: 0,
+            paths: Vec::with_capacity(paths),
+        }
+    }
+
+    /// Fills it with `view`.
+    pub fn copy(&mut self, view: &View<'_>) {
+        self.now = view.now;
+        self.takeable = view.takeable();
+        self.backlog_bytes = view.backlog_bytes;
+        self.window_room = view.window_room;
+        self.receive_buffer = view.receive_buffer;
+        self.chunk_bytes = view.chunk_bytes;
+        self.paths.clear();
+        self.paths.extend_from_slice(view.paths);
+    }
+}
+
+/// One question and one answer at a time.
+#[derive(Debug)]
+pub(super) struct Desk {
+    asked: AtomicBool,
+    sheet: Mutex<(Ask, Option<Decision>)>,
+}
+
+impl Desk {
+    pub fn new(paths: usize) -> Self {
+        Self { asked: AtomicBool::new(false), sheet: Mutex::new((Ask::empty(paths), None)) }
+    }
+
+    /// Whether the engine waits for an answer.
+    #[inline]
+    pub fn is_asked(&self) -> bool {
+        self.asked.load(Ordering::Relaxed)
+    }
+
+    pub fn look<T>(&self, at: impl FnOnce(&Ask) -> T) -> T {
+        at(&self.sheet().0)
+    }
+
+    pub fn answer(&self, decision: Decision) {
+        self.sheet().1 = Some(decision);
+    }
+
+    fn sheet(&self) -> MutexGuard<'_, (Ask, Option<Decision>)> {
+        self.sheet.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A scheduler that leaves every decision to the desk. Its copies share the desk, for only the
+/// sending end of one association is ever asked.
+pub(super) struct Asker {
+    desk: Arc<Desk>,
+}
+
+impl Asker {
+    pub const fn new(desk: Arc<Desk>) -> Self {
+        Self { desk }
+    }
+}
+
+impl Schedule for Asker {
+    fn decide(&mut self, view: &View<'_>) -> Decision {
+        let mut sheet = self.desk.sheet();
+        if let Some(decision) = sheet.1.take() {
+            self.desk.asked.store(false, Ordering::Relaxed);
+            return decision;
+        }
+        // Where no path may take anything there is nothing to decide.
+        if view.open().any(|path| view.admit(path, 0).is_some()) {
+            sheet.0.copy(view);
+            self.desk.asked.store(true, Ordering::Relaxed);
+        }
+        view.nobody()
+    }
+}
+
+impl CustomScheduler for Asker {
+    fn name(&self) -> &str {
+        "episode"
+    }
+
+    fn clone_box(&self) -> Box<dyn CustomScheduler> {
+        Box::new(Self::new(Arc::clone(&self.desk)))
+    }
+
+    fn is_thinking(&self) -> bool {
+        self.desk.is_asked()
+    }
+}

@@ -1,0 +1,241 @@
+//! Worlds that stop at each decision: what the environments of `ropewalk.gym` step.
+
+use std::sync::{Mutex, MutexGuard};
+
+use pyo3::buffer::PyBuffer;
+use pyo3::prelude::*;
+use ropewalk_base::{Duration, Seed};
+use ropewalk_lab::RunError;
+use ropewalk_lab::episode::{
+    Choice, Episode, FEATURE_MOST, PATH_FEATURES, SHARED_FEATURES, Score, Stage, feature_count,
+    features,
+};
+use ropewalk_scenario as file;
+
+use crate::error;
+use crate::scenario::Scenario;
+
+/// One world and what it has counted.
+struct Slot {
+    episode: Option<Episode>,
+    /// Where the seeds of the episodes come from that follow by themselves.
+    seed: Seed,
+    begun: u64,
+    before: Score,
+}
+
+/// Several worlds of one scenario.
+#[pyclass(frozen, module = "ropewalk._ropewalk")]
+pub(crate) struct Worlds {
+    all: Mutex<All>,
+}
+
+/// What is in them.
+struct All {
+    scenario: file::Scenario,
+    slots: Vec<Slot>,
+    patience: Duration,
+    delay_weight: f64,
+    results: Results,
+}
+
+/// What a step gives, one row for each world.
+#[derive(Default)]
+struct Results {
+    observations: Vec<f32>,
+    masks: Vec<u8>,
+    rewards: Vec<f64>,
+    terminated: Vec<u8>,
+    truncated: Vec<u8>,
+}
+
+/// The arrays that a step fills: observations, action masks, rewards, terminated, truncated.
+type Arrays = (PyBuffer<f32>, PyBuffer<u8>, PyBuffer<f64>, PyBuffer<u8>, PyBuffer<u8>);
+
+#[pymethods]
+impl Worlds {
+    /// `count` worlds, none of which has begun.
+    #[new]
+    fn new(scenario: &Scenario, count: usize, delay_weight: f64, wait_s: f64) -> PyResult<Self> {
+        if count == 0 {
+            return Err(error::value("there must be at least one environment"));
+        }
+        if !(1e-6..1e6).contains(&wait_s) {
+            return Err(error::value(format!("wait_s={wait_s}: give seconds, at least 1e-6")));
+        }
+        if !(delay_weight >= 0.0 && delay_weight.is_finite()) {
+            return Err(error::value(format!(
+                "delay_weight={delay_weight}: must be 0 or more, per second"
+            )));
+        }
+        let slot =
+            |_| Slot { episode: None, seed: Seed::root(0), begun: 0, before: Score::default() };
+        let paths = scenario.checked().paths.len();
+        let results = Results {
+            observations: vec![0.0; count * feature_count(paths)],
+            masks: vec![0; count * (paths + 1)],
+            rewards: vec![0.0; count],
+            terminated: vec![0; count],
+            truncated: vec![0; count],
+        };
+        let patience = Duration::from_nanos((wait_s * 1e9) as u64);
+        let (scenario, slots) = (scenario.checked().clone(), (0..count).map(slot).collect());
+        let all = All { scenario, slots, patience, delay_weight, results };
+        Ok(Self { all: Mutex::new(all) })
+    }
+
+    /// Begins world `index` afresh: with `seed` as the scenario's. The episodes that follow it by
+    /// themselves have children of that seed.
+    fn reset(&self, py: Python<'_>, index: usize, seed: u64) -> PyResult<()> {
+        let All { scenario, slots, patience, .. } = &mut *self.all()?;
+        let slot = slots.get_mut(index).ok_or_else(|| error::value("no such environment"))?;
+        let patience = *patience;
+        py.detach(|| slot.begin_with(scenario, patience, seed)).map_err(error::run)
+    }
+
+    /// Takes one decision in each world (a path from 0, or their number to wait), and lets it go on to
+    /// the next. A world that is over begins anew instead, without a reward.
+    fn step(&self, py: Python<'_>, actions: PyBuffer<i64>, arrays: Arrays) -> PyResult<()> {
+        let actions = actions.to_vec(py)?;
+        let mut all = self.all()?;
+        if actions.len() != all.slots.len() {
+            let text = format!("{} actions for {} environments", actions.len(), all.slots.len());
+            return Err(error::value(text));
+        }
+        let worlds = &mut *all;
+        py.detach(|| worlds.step_all(&actions)).map_err(error::run)?;
+        all.write(py, &arrays)
+    }
+
+    /// Fills the arrays without a step: no rewards, and nothing is over that was begun.
+    fn observe(&self, py: Python<'_>, arrays: Arrays) -> PyResult<()> {
+        let mut all = self.all()?;
+        for index in 0..all.slots.len() {
+            all.results.rewards[index] = 0.0;
+            all.tell(index);
+        }
+        all.write(py, &arrays)
+    }
+
+    /// Time in a world, s; user data delivered, bytes; and its delay, summed, byte-seconds.
+    fn progress(&self, index: usize) -> PyResult<(f64, u64, f64)> {
+        let all = self.all()?;
+        let slot = all.slots.get(index).and_then(|slot| slot.episode.as_ref());
+        let episode = slot.ok_or_else(|| error::value("this environment was not reset"))?;
+        let score = episode.score();
+        Ok((episode.now().as_secs_f64(), score.delivered_bytes, score.delay_byte_s))
+    }
+}
+
+impl Slot {
+    fn begin_with(
+        &mut self,
+        scenario: &file::Scenario,
+        patience: Duration,
+        seed: u64,
+    ) -> Result<(), RunError> {
+        (self.seed, self.begun) = (Seed::root(seed).child("episodes"), 0);
+        self.begin(scenario, patience, seed)
+    }
+
+    fn begin(
+        &mut self,
+        scenario: &file::Scenario,
+        patience: Duration,
+        seed: u64,
+    ) -> Result<(), RunError> {
+        let mut scenario = scenario.clone();
+        scenario.transfer.seed = seed;
+        self.episode = Some(Episode::new(&scenario, patience)?);
+        self.begun += 1;
+        self.before = Score::default();
+        Ok(())
+    }
+
+    fn begin_next(
+        &mut self,
+        scenario: &file::Scenario,
+        patience: Duration,
+    ) -> Result<(), RunError> {
+        let seed = self.seed.child(&self.begun.to_string()).number();
+        self.begin(scenario, patience, seed)
+    }
+
+    /// What was reached since the last call: delivered bits, each worth 1 less `weight` times its delay in
+    /// seconds, over the capacity.
+    fn reward(&mut self, weight: f64) -> f64 {
+        let Some(episode) = &self.episode else { return 0.0 };
+        let (score, before) = (episode.score(), self.before);
+        self.before = score;
+        let bytes = (score.delivered_bytes - before.delivered_bytes) as f64;
+        let delay = score.delay_byte_s - before.delay_byte_s;
+        8.0 * (bytes - weight * delay) / episode.capacity_bps()
+    }
+}
+
+impl Worlds {
+    /// Not with a wait: who steps lets go of the interpreter, and wants it back.
+    fn all(&self) -> PyResult<MutexGuard<'_, All>> {
+        self.all.try_lock().map_err(|_| error::run("another thread uses these environments"))
+    }
+}
+
+impl All {
+    fn step_all(&mut self, actions: &[i64]) -> Result<(), RunError> {
+        for (index, action) in actions.iter().enumerate() {
+            let slot = &mut self.slots[index];
+            match &mut slot.episode {
+                Some(episode) if episode.stage() == Stage::Asked => {
+                    let path = usize::try_from(*action).unwrap_or(usize::MAX);
+                    let wait = path >= self.scenario.paths.len();
+                    episode.decide(if wait { Choice::Wait } else { Choice::Path(path) });
+                    self.results.rewards[index] = slot.reward(self.delay_weight);
+                }
+                _ => {
+                    slot.begin_next(&self.scenario, self.patience)?;
+                    self.results.rewards[index] = 0.0;
+                }
+            }
+            self.tell(index);
+        }
+        Ok(())
+    }
+
+    /// Writes down how a world is.
+    fn tell(&mut self, index: usize) {
+        let paths = self.scenario.paths.len();
+        let results = &mut self.results;
+        let masks = &mut results.masks[index * (paths + 1)..(index + 1) * (paths + 1)];
+        let Some(episode) = &self.slots[index].episode else { return };
+        let stage = episode.stage();
+        let width = feature_count(paths);
+        let row = &mut results.observations[index * width..(index + 1) * width];
+        episode.look(|ask| {
+            features(ask, row);
+            for (path, open) in masks[..paths].iter_mut().enumerate() {
+                *open = u8::from(stage == Stage::Asked && ask.position(path).is_some());
+            }
+        });
+        masks[paths] = 1;
+        results.terminated[index] = u8::from(stage == Stage::Ended);
+        results.truncated[index] = u8::from(stage == Stage::TimeUp);
+    }
+
+    fn write(&self, py: Python<'_>, arrays: &Arrays) -> PyResult<()> {
+        let results = &self.results;
+        arrays.0.copy_from_slice(py, &results.observations)?;
+        arrays.1.copy_from_slice(py, &results.masks)?;
+        arrays.2.copy_from_slice(py, &results.rewards)?;
+        arrays.3.copy_from_slice(py, &results.terminated)?;
+        arrays.4.copy_from_slice(py, &results.truncated)
+    }
+}
+
+/// Name and meaning of the numbers that describe a decision: those of each path, and those told once.
+type Features = (Vec<(&'static str, &'static str)>, Vec<(&'static str, &'static str)>, f32);
+
+/// What the numbers of an observation are, and the largest that they can be.
+#[pyfunction]
+pub(crate) fn scheduler_features() -> Features {
+    (PATH_FEATURES.to_vec(), SHARED_FEATURES.to_vec(), FEATURE_MOST)
+}

@@ -1,0 +1,96 @@
+"""Schedulers of one's own."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any, Protocol, TypeVar, overload
+
+from ropewalk import _ropewalk as native
+from ropewalk._ropewalk import SchedulerPath, SchedulerView, SentReport, Wait
+
+__all__ = ["Scheduler", "SchedulerPath", "SchedulerView", "SentReport", "Wait", "register_scheduler", "schedulers"]
+
+
+class Scheduler(Protocol):
+    """What a scheduler has to have; it need not inherit from this class.
+
+    It may also have ``on_sent(report)``, which is told each chunk that was really sent, as a
+    :class:`SentReport`: once for each copy, and not for what the engine sends without asking.
+    """
+
+    def select(self, view: SchedulerView, /) -> Any:
+        """Decide on the next chunk.
+
+        Called after each chunk, until it answers ``None`` or a :class:`Wait`, and only while some path
+        may take a chunk: ``view.open`` is never empty.
+
+        Parameters
+        ----------
+        view
+            What there is to know. It and its paths are filled anew for each call: keep numbers, not
+            objects.
+
+        Returns
+        -------
+        SchedulerPath, int or str
+            Send the first chunk that this path may take on it: an object of ``view.open``, a number
+            from 0, or a name.
+        tuple
+            ``(path, position)``: send the chunk at this position of the unassigned queue, 0 is its head.
+        set, frozenset or list
+            Send the same chunk on each of these paths; also in a tuple with a position.
+        Wait
+            Send nothing for so long, or until something changes.
+        None
+            Send nothing until something changes.
+        """
+
+
+def schedulers() -> list[str]:
+    """The names that ``transfer.scheduler`` may have: the built-in ones, then the registered ones."""
+    return native.scheduler_names(True)
+
+
+_Make = TypeVar("_Make", bound=Callable[[], Scheduler])
+
+
+@overload
+def register_scheduler(name: str) -> Callable[[_Make], _Make]: ...
+@overload
+def register_scheduler(name: str, make: _Make) -> _Make: ...
+def register_scheduler(name: str, make: _Make | None = None) -> Any:
+    """Let scenarios name a scheduler that is written in Python.
+
+    From now on ``scheduler="name"`` holds in :func:`run`, :func:`compare`, :func:`sweep` and in
+    ``transfer.scheduler``, in this process. Without ``make`` it decorates a class.
+
+    Parameters
+    ----------
+    name
+        Lower-case letters, digits and hyphens, not the name of a built-in scheduler. A name that is
+        registered again means the new one.
+    make
+        A class, or anything else that makes a scheduler when it is called without arguments: one for
+        each run. See :class:`Scheduler` for what it has to have.
+
+    Returns
+    -------
+    Callable
+        ``make``, or the decorator.
+
+    Raises
+    ------
+    ValueError
+        The name is not possible.
+    TypeError
+        ``make`` cannot be called, or is a class without ``select``.
+    """
+    if make is None:
+        return lambda make: register_scheduler(name, make)
+    if not callable(make):
+        raise TypeError(f"{make!r} cannot be called: give the class, not one of its objects")
+    if inspect.isclass(make) and not callable(getattr(make, "select", None)):
+        raise TypeError(f"{make.__name__} has no method select(self, view)")
+    native.register_scheduler(name, make)
+    return make
