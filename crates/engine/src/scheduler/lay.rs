@@ -23,18 +23,12 @@ use super::daps::oldest_first;
 use super::{Decision, PathSet, PathView, Reason, Schedule, SentReport, View};
 
 /// Options of `lay`.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct LayOptions {
     /// What a chunk may take from its departure to its arrival. Paths that take longer are left
     /// out while another does not, and where a loss would overrun it a second copy goes elsewhere.
     /// Default none: goodput first.
     pub latency_budget: Option<Duration>,
-}
-
-impl Default for LayOptions {
-    fn default() -> Self {
-        Self { latency_budget: None }
-    }
 }
 
 /// Share of a pipe that may be in flight.
