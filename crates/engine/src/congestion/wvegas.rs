@@ -64,7 +64,7 @@ impl Delay {
 }
 
 /// A connection under weighted Vegas. Once a round each path compares the packets that it keeps queued,
-/// `w (rtt - base) / rtt`, with its share of [`TOTAL_ALPHA`], which goes by rates: a path with
+/// `w (rtt - base) / rtt`, with its share of `TOTAL_ALPHA`, which goes by rates: a path with
 /// congestion delivers less, and so may queue less. A loss halves the window as in TCP.
 #[derive(Clone, Debug)]
 pub struct WVegas {

@@ -66,7 +66,7 @@ struct Strand {
     silent: bool,
 }
 
-/// See the [module](self).
+/// Each chunk on the path on which it is due when it arrives: docs/concepts/lay.md has the rules.
 #[derive(Clone, Debug, Default)]
 pub struct Lay {
     options: LayOptions,
