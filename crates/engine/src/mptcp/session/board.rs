@@ -118,21 +118,32 @@ impl DataBoard {
         self.units.get_mut(unit.checked_sub(self.first)? as usize)
     }
 
-    /// Numbers a unit; a hole until it is given to a subflow.
+    /// Numbers a unit that is passed over: a hole until it is given to a subflow.
+    pub fn pass_over(&mut self, payload: Payload) -> u64 {
+        let number = self.push(payload);
+        self.holes.insert(number);
+        number
+    }
+
+    /// Numbers a unit that is given to a subflow at once.
+    #[inline]
     pub fn push(&mut self, payload: Payload) -> u64 {
         let number = self.first + self.units.len() as u64;
         let dsn = self.next;
         self.next += payload.len() as u64;
         let (place, first_sent) = (Place::Hole, Time::ZERO);
         self.units.push_back(Unit { dsn, payload, place, given: 0, first_sent });
-        self.holes.insert(number);
         number
     }
 
     /// `unit` goes to `path`, as that piece of its queue.
     pub fn on_given(&mut self, now: Time, unit: u64, to: PathId, piece: u64) {
-        self.holes.remove(unit);
-        self.reinject.remove(unit);
+        if !self.holes.is_empty() {
+            self.holes.remove(unit);
+        }
+        if !self.reinject.is_empty() {
+            self.reinject.remove(unit);
+        }
         let Some(record) = self.get_mut(unit) else { return };
         if record.given == 0 {
             record.first_sent = now;
@@ -197,7 +208,7 @@ mod tests {
     fn units_passed_over_are_holes_until_they_are_given() {
         let mut board = DataBoard::default();
         (0..4).for_each(|_| {
-            board.push(Payload::Length(100));
+            board.pass_over(Payload::Length(100));
         });
         board.on_given(Time::ZERO, 2, PathId(1), 0);
         assert_eq!(board.holes().ranges().collect::<Vec<_>>(), [0..2, 3..4]);

@@ -8,6 +8,7 @@ use super::board::Place;
 use super::{Session, State};
 use crate::congestion::CongestionControl;
 use crate::departure::Departure;
+use crate::payload::Payload;
 use crate::record::DecisionRecord;
 use crate::recovery::Flight;
 use crate::scheduler::{Action, Decision, Occasion, PathView, Reason, Schedule, SentReport, View};
@@ -70,6 +71,10 @@ impl Session {
     }
 
     fn next_data(&mut self, now: Time, segment: &mut Segment) -> Option<Departure> {
+        if self.has_nothing_to_send() {
+            self.accounts.set_blocked(now, false);
+            return None;
+        }
         if !self.drained {
             self.refresh_views(now);
             self.drained = true;
@@ -95,6 +100,15 @@ impl Session {
         }
         self.finish_drain(now, idle);
         None
+    }
+
+    /// The end that only receives is asked after every segment, too.
+    #[inline]
+    fn has_nothing_to_send(&self) -> bool {
+        self.queue.is_empty()
+            && self.board.is_empty()
+            && self.copies.is_empty()
+            && self.subflows.iter().all(|subflow| subflow.sent.front().is_none())
     }
 
     /// What a subflow sends again: the probe of its tail, or the oldest that it lost.
@@ -183,15 +197,17 @@ impl Session {
         if let Some(hole) = self.board.holes().nth(position) {
             return Some(hole);
         }
-        let mut unit = None;
-        for _ in self.board.holes().len()..=position {
-            if self.queue.is_empty() {
-                return None;
-            }
-            let payload = self.queue.take(self.segment_limit);
-            unit = Some(self.board.push(payload));
+        for _ in self.board.holes().len()..position {
+            let payload = self.next_payload()?;
+            self.board.pass_over(payload);
         }
-        unit
+        let payload = self.next_payload()?;
+        Some(self.board.push(payload))
+    }
+
+    #[inline]
+    fn next_payload(&mut self) -> Option<Payload> {
+        (!self.queue.is_empty()).then(|| self.queue.take(self.segment_limit))
     }
 
     /// Gives `unit` to the subflow on `path` and sends it.
