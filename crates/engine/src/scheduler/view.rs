@@ -3,6 +3,7 @@
 use ropewalk_base::{Duration, PathId, Rate, Time};
 
 use super::{Decision, Reason};
+use crate::path::PathConfig;
 
 /// Why the scheduler is asked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -82,6 +83,44 @@ pub struct PathView {
 }
 
 impl PathView {
+    /// What of a path's view never changes; nothing is known of the rest, and it may carry nothing.
+    pub(crate) const fn blank(id: PathId, config: &PathConfig, delay_source: DelaySource) -> Self {
+        Self {
+            id,
+            usable: false,
+            cost: config.cost,
+            weight: config.weight,
+            srtt: None,
+            last_rtt: None,
+            rttvar: Duration::ZERO,
+            queueing: Duration::ZERO,
+            rtt_age: Duration::ZERO,
+            forward_delay: None,
+            delay_source,
+            cwnd: 0,
+            ssthresh: 0,
+            window: 0,
+            in_flight: 0,
+            delivered: 0,
+            burst_room: 0,
+            rate: None,
+            rate_confidence: 0.0,
+            loss: 0.0,
+            mtu: config.mtu,
+            earliest_position: 0,
+        }
+    }
+
+    /// With nothing on its way nothing will come that changes the guard's mind: some path must be
+    /// let go, if only with the probe of a shut window.
+    pub(crate) fn let_one_go(views: &mut [Self]) {
+        if !views.iter().any(|v| v.is_open() && v.earliest_position == 0) {
+            for view in views {
+                (view.window, view.earliest_position) = (view.cwnd, 0);
+            }
+        }
+    }
+
     /// Whether the path could carry a chunk now. The window may be overrun by less than one chunk
     /// (RFC 9260, 6.1 B), so what counts is that it is not full yet.
     #[inline]

@@ -142,7 +142,7 @@ impl Session {
         let most = self.timer_most(path);
         let subflow = &mut self.subflows[path.index()];
         subflow.counters.delivered_bytes += ackd.bytes + ackd.late_bytes;
-        (0..ackd.chunks.min(64)).for_each(|_| subflow.note_outcome(false));
+        (0..ackd.chunks.min(64)).for_each(|_| subflow.loss.note(false));
         if let Some((number, _)) = ackd.witness {
             subflow.acked_to = subflow.acked_to.max(number + 1);
         }

@@ -102,7 +102,7 @@ impl Session {
         subflow.losses += lost.len() as u64;
         subflow.restart_timer(now, most);
         if !subflow.in_recovery() {
-            subflow.note_outcome(true);
+            subflow.loss.note(true);
             subflow.counters.fast_retransmits += 1;
             subflow.fast_credit = true;
             self.reduce(now, path);
@@ -181,7 +181,7 @@ impl Session {
     pub(super) fn on_timeout(&mut self, now: Time, path: PathId) {
         let subflow = &mut self.subflows[path.index()];
         subflow.losses += 1;
-        subflow.note_outcome(true);
+        subflow.loss.note(true);
         subflow.timer = None;
         subflow.fast_credit = false;
         subflow.duplicates = 0;
@@ -239,7 +239,7 @@ impl Session {
         let status = subflow.state.status();
         subflow.rtt.forget();
         subflow.rate.forget();
-        subflow.loss = 0.0;
+        subflow.loss.forget();
         self.epoch += 1;
         self.congestion.on_return(path, now);
         self.push_event(Event::PathChanged(path, status));

@@ -1,6 +1,6 @@
 //! The scheduler's view, made afresh for each input and kept up to date while it is drained.
 
-use ropewalk_base::{Duration, PathId, Time};
+use ropewalk_base::{PathId, Time};
 
 use super::Session;
 use crate::congestion::CongestionControl;
@@ -38,43 +38,15 @@ impl Session {
         if self.config.receive_buffer.is_some() {
             self.guard.apply(now, self.epoch, shared, &mut self.views);
         }
-        // With nothing on its way nothing will come that changes the guard's mind: some path must
-        // be let go, if only with the probe of a shut window.
-        let goes = |v: &PathView| v.is_open() && v.earliest_position == 0;
-        if self.nothing_in_flight() && !self.views.iter().any(goes) {
-            for view in &mut self.views {
-                (view.window, view.earliest_position) = (view.cwnd, 0);
-            }
+        if self.nothing_in_flight() {
+            PathView::let_one_go(&mut self.views);
         }
     }
 
     /// What of a view never changes.
     pub(super) fn blank_view(&self, id: PathId) -> PathView {
         let config = &self.subflows[id.index()].config;
-        PathView {
-            id,
-            usable: false,
-            cost: config.cost,
-            weight: config.weight,
-            srtt: None,
-            last_rtt: None,
-            rttvar: Duration::ZERO,
-            queueing: Duration::ZERO,
-            rtt_age: Duration::ZERO,
-            forward_delay: None,
-            delay_source: self.config.delay_source,
-            cwnd: 0,
-            ssthresh: 0,
-            window: 0,
-            in_flight: 0,
-            delivered: 0,
-            burst_room: u64::MAX,
-            rate: None,
-            rate_confidence: 0.0,
-            loss: 0.0,
-            mtu: config.mtu,
-            earliest_position: 0,
-        }
+        PathView { burst_room: u64::MAX, ..PathView::blank(id, config, self.config.delay_source) }
     }
 
     /// All of a view that changes, but whether the path may be used.
@@ -96,7 +68,7 @@ impl Session {
         view.delivered = subflow.rate.delivered();
         view.rate = subflow.rate.rate().or(subflow.config.rate_hint);
         view.rate_confidence = subflow.rate.confidence();
-        view.loss = subflow.aged_loss(now);
+        view.loss = subflow.loss.aged(now.since(subflow.last_sent_at));
         view.earliest_position = 0;
     }
 

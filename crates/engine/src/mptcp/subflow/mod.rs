@@ -9,7 +9,7 @@ use self::receiver::Receiver;
 use self::sent::{SentQueue, Standing};
 use super::config::Config;
 use crate::accounts::PathCounters;
-use crate::path::{DeliveryRate, ForwardDelay, PathConfig, PathState, RttEstimator};
+use crate::path::{DeliveryRate, ForwardDelay, LossEstimate, PathConfig, PathState, RttEstimator};
 use crate::recovery::{Flights, Rack, TailProbe, Undo};
 
 /// A SYN, or SYN ACK, that waits for its answer.
@@ -74,8 +74,7 @@ pub(super) struct Subflow {
     pub last_sent_at: Time,
     /// The last drain left room in the window.
     pub limited: bool,
-    /// Share of transmissions lost, EWMA over about 256.
-    pub loss: f64,
+    pub loss: LossEstimate,
     /// Highest transmission number acknowledged so far, plus one.
     pub acked_to: u64,
     /// Rounds of the sender: one per window of data acknowledged.
@@ -112,7 +111,7 @@ impl Subflow {
             probe: None,
             last_sent_at: Time::ZERO,
             limited: false,
-            loss: 0.0,
+            loss: LossEstimate::default(),
             acked_to: 0,
             round: 0,
             round_ends: 0,
@@ -147,19 +146,6 @@ impl Subflow {
     pub fn restart_timer(&mut self, now: Time, most: Duration) {
         let wait = self.rtt.rto().min(most);
         self.timer = (!self.flights.is_empty()).then(|| now + wait);
-    }
-
-    /// The loss estimate, halved for every so much silence: a path is never condemned for good.
-    pub fn aged_loss(&self, now: Time) -> f64 {
-        const HALF_LIFE_S: f64 = 10.0;
-        let idle = now.since(self.last_sent_at).as_secs_f64();
-        if idle < 1.0 { self.loss } else { self.loss * (-idle / HALF_LIFE_S).exp2() }
-    }
-
-    /// Moves the loss estimate by one transmission.
-    pub fn note_outcome(&mut self, lost: bool) {
-        let outcome = if lost { 1.0 } else { 0.0 };
-        self.loss += (outcome - self.loss) / 256.0;
     }
 
     /// What of `piece` is on its way no longer counts: it is sent once more. False if nothing was.

@@ -105,7 +105,7 @@ impl Association {
         let path = &mut self.paths[id.index()];
         path.restart_t3(now);
         if !path.in_recovery() {
-            path.note_outcome(true);
+            path.loss.note(true);
             // 7.2.4, 2 and 5: one reduction per window of data.
             path.recovery_exit = Some(path.flights.next_number());
             path.fast_credit = true;
@@ -128,7 +128,7 @@ impl Association {
     pub(super) fn on_t3(&mut self, now: Time, id: PathId) {
         let path = &mut self.paths[id.index()];
         path.losses += 1;
-        path.note_outcome(true);
+        path.loss.note(true);
         path.t3 = None;
         path.heartbeat.counted = true;
         path.fast_credit = false;
@@ -184,7 +184,7 @@ impl Association {
         let status = path.state.status();
         path.rtt.forget();
         path.rate.forget();
-        path.loss = 0.0;
+        path.loss.forget();
         self.epoch += 1;
         if self.config.cmt.concurrent {
             self.congestion.on_return(id, now);

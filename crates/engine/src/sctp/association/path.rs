@@ -4,7 +4,7 @@ use ropewalk_base::{Duration, Time};
 
 use super::super::config::{Config, PathConfig};
 use crate::accounts::PathCounters;
-use crate::path::{DeliveryRate, ForwardDelay, PathState, RttEstimator};
+use crate::path::{DeliveryRate, ForwardDelay, LossEstimate, PathState, RttEstimator};
 use crate::recovery::{Flights, Rack, TailProbe};
 
 /// Heartbeats of a path (RFC 9260, 8.3).
@@ -50,8 +50,7 @@ pub(super) struct Path {
     pub limited: bool,
     /// Packets that may still leave in answer to the current input.
     pub burst_left: u32,
-    /// Share of transmissions lost, EWMA over about 256.
-    pub loss: f64,
+    pub loss: LossEstimate,
     /// Rounds of the sender on this path: one per window of data acknowledged, and one per timer that
     /// gave a window up.
     pub round: u64,
@@ -83,7 +82,7 @@ impl Path {
             last_sent_at: Time::ZERO,
             limited: false,
             burst_left: u32::MAX,
-            loss: 0.0,
+            loss: LossEstimate::default(),
             round: 0,
             round_ends: 0,
             held: 0,
@@ -127,22 +126,5 @@ impl Path {
     /// Time since a packet with data left.
     pub fn idle(&self, now: Time) -> Duration {
         now.since(self.last_sent_at)
-    }
-
-    /// The loss estimate, halved for every so much silence: a path is never condemned for good.
-    pub fn aged_loss(&self, now: Time) -> f64 {
-        const HALF_LIFE_S: f64 = 10.0;
-        let idle = self.idle(now);
-        if idle < Duration::from_secs(1) {
-            return self.loss;
-        }
-        self.loss * (-idle.as_secs_f64() / HALF_LIFE_S).exp2()
-    }
-
-    /// Moves the loss estimate by one transmission.
-    #[inline]
-    pub fn note_outcome(&mut self, lost: bool) {
-        let outcome = if lost { 1.0 } else { 0.0 };
-        self.loss += (outcome - self.loss) / 256.0;
     }
 }

@@ -275,7 +275,7 @@ impl Association {
         let Some(flight) = &ack.newest_flight else { return };
         let path = &mut self.paths[id.index()];
         path.counters.delivered_bytes += ack.payload;
-        (0..ack.chunks.min(64)).for_each(|_| path.note_outcome(false));
+        (0..ack.chunks.min(64)).for_each(|_| path.loss.note(false));
         path.acked_to = path.acked_to.max(ack.witness.map_or(0, |newest| newest + 1));
         if path.acked_to > path.round_ends {
             path.begin_round();
