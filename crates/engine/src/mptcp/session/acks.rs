@@ -9,7 +9,6 @@ use super::super::subflow::sent::{Mapped, SentQueue, Standing};
 use super::board::{DataBoard, Place};
 use super::{Event, Session};
 use crate::congestion::{AckSample, CongestionControl};
-use crate::path::FailureLimits;
 use crate::recovery::Flight;
 use crate::window::explained_queueing;
 
@@ -207,11 +206,6 @@ impl Session {
             self.reduce(now, path);
         }
     }
-
-    /// Limits of failure, for a driver that shows them.
-    pub const fn failure_limits(&self) -> FailureLimits {
-        self.config.failure
-    }
 }
 
 /// Round trip, delivery rate, and the floors under the delays.
@@ -247,33 +241,39 @@ pub(super) fn take_subflow_ack(
     let mut ackd = SubflowAckd { in_flight_before: subflow.in_flight(), ..SubflowAckd::default() };
     while let Some(piece) = subflow.sent.pop_acked(segment.ack) {
         ackd.advanced = true;
-        let bytes = piece.payload.len() as u64;
-        match piece.standing {
-            Standing::InFlight { number } => end_flight(now, subflow, number, &mut ackd),
-            Standing::Lost => on_late(&mut ackd, bytes),
-            Standing::Sacked => continue,
-        }
-        if board.on_arrived(piece.unit, path) {
-            subflow.held += bytes;
-        }
+        take_piece(now, subflow, board, path, &piece, &mut ackd);
     }
-    let Subflow { sent, .. } = subflow;
-    let mut queue = core::mem::replace(sent, SentQueue::new(0));
-    for block in segment.sacks.iter().skip(usize::from(segment.duplicate)) {
-        queue.take_block(*block, |piece| {
-            let bytes = piece.payload.len() as u64;
-            match piece.standing {
-                Standing::InFlight { number } => end_flight(now, subflow, number, &mut ackd),
-                Standing::Lost => on_late(&mut ackd, bytes),
-                Standing::Sacked => return,
-            }
-            if board.on_arrived(piece.unit, path) {
-                subflow.held += bytes;
-            }
-        });
+    if !segment.sacks.is_empty() {
+        // Lent out, for the rest of the subflow changes with each of its pieces.
+        let mut queue = core::mem::replace(&mut subflow.sent, SentQueue::new(0));
+        for block in segment.sacks.iter().skip(usize::from(segment.duplicate)) {
+            queue.take_block(*block, |piece| {
+                take_piece(now, subflow, board, path, piece, &mut ackd);
+            });
+        }
+        subflow.sent = queue;
     }
-    subflow.sent = queue;
     ackd
+}
+
+/// A piece is there, as the peer says for the first time or once more.
+fn take_piece(
+    now: Time,
+    subflow: &mut Subflow,
+    board: &mut DataBoard,
+    path: PathId,
+    piece: &Mapped,
+    ackd: &mut SubflowAckd,
+) {
+    let bytes = piece.payload.len() as u64;
+    match piece.standing {
+        Standing::InFlight { number } => end_flight(now, subflow, number, ackd),
+        Standing::Lost => on_late(ackd, bytes),
+        Standing::Sacked => return,
+    }
+    if board.on_arrived(piece.unit, path) {
+        subflow.held += bytes;
+    }
 }
 
 fn on_late(ackd: &mut SubflowAckd, bytes: u64) {
