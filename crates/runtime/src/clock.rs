@@ -1,0 +1,49 @@
+//! The one clock: nanoseconds since it was made, by the machine's monotonic time.
+
+#![allow(
+    clippy::disallowed_methods,
+    reason = "the runtime is the room that reads the clock, and this the file in which it does"
+)]
+
+use std::time::Instant;
+
+use ropewalk_base::Time;
+
+/// A monotonic clock whose zero is the moment of its making.
+#[derive(Clone, Copy, Debug)]
+pub struct Clock {
+    origin: Instant,
+}
+
+impl Clock {
+    /// A clock that begins at 0 now.
+    pub fn start() -> Self {
+        Self { origin: Instant::now() }
+    }
+
+    /// Nanoseconds since the clock was started; never goes back.
+    pub fn now(&self) -> Time {
+        Time::from_nanos(self.origin.elapsed().as_nanos() as u64)
+    }
+
+    /// The machine's instant of a time of this clock; what lies out of its reach is an hour away.
+    pub fn instant(&self, time: Time) -> Instant {
+        const HOUR: std::time::Duration = std::time::Duration::from_secs(3600);
+        let far = Instant::now() + HOUR;
+        let offset = std::time::Duration::from_nanos(time.as_nanos());
+        self.origin.checked_add(offset).map_or(far, |at| at.min(far))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_clock_starts_at_zero_and_never_goes_back() {
+        let clock = Clock::start();
+        let first = clock.now();
+        assert!(clock.now() >= first);
+        assert!(clock.instant(Time::FAR_FUTURE) > clock.instant(first));
+    }
+}

@@ -1,0 +1,1 @@
+//! A scenario's links in real time between network namespaces.

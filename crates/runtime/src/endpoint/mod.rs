@@ -1,0 +1,1 @@
+//! Sockets, and the associations that share them.

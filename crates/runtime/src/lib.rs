@@ -1,0 +1,9 @@
+//! The engine on real sockets: clock, sockets, sealing, and the emulator of links.
+//!
+//! The only room that reads a clock or opens a socket. What it hands to the engine is what the
+//! simulator hands to it: the time, a path and typed packets.
+
+pub mod clock;
+pub mod emulate;
+pub mod endpoint;
+pub mod seal;
