@@ -107,6 +107,10 @@ impl Chihani2011 {
 }
 
 impl CongestionControl for Chihani2011 {
+    fn grow(&mut self, fresh: Self) {
+        self.paths.extend(fresh.paths.into_iter().skip(self.paths.len()));
+    }
+
     fn on_ack(&mut self, path: PathId, _now: Time, sample: &AckSample) {
         let i = path.index();
         let state = &mut self.paths[i];

@@ -76,6 +76,9 @@ pub trait Coupling {
 
     /// The last cut was taken back.
     fn on_undo(&mut self, _path: usize) {}
+
+    /// There are `paths` paths now, more than before.
+    fn grow(&mut self, _paths: usize) {}
 }
 
 /// A connection under a coupling rule.
@@ -93,6 +96,11 @@ impl<R: Coupling> Coupled<R> {
 }
 
 impl<R: Coupling> CongestionControl for Coupled<R> {
+    fn grow(&mut self, fresh: Self) {
+        self.paths.extend(fresh.paths.into_iter().skip(self.paths.len()));
+        self.rule.grow(self.paths.len());
+    }
+
     fn on_ack(&mut self, path: PathId, _now: Time, sample: &AckSample) {
         let i = path.index();
         self.rule.on_acked(i, sample.acked_bytes);

@@ -96,6 +96,11 @@ pub trait PathCongestion {
 
 /// The contract of an algorithm for a connection.
 pub trait CongestionControl {
+    /// A connection got more paths: takes over those beyond its own from `fresh`, made for as many as there
+    /// are now.
+    fn grow(&mut self, fresh: Self)
+    where
+        Self: Sized;
     /// Bytes left on `path`.
     fn on_sent(&mut self, _path: PathId, _now: Time, _bytes: u64) {}
     /// Acknowledgement.

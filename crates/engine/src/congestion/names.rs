@@ -138,6 +138,22 @@ macro_rules! each {
 }
 
 impl CongestionControl for Congestion {
+    fn grow(&mut self, fresh: Self) {
+        match (self, fresh) {
+            (Self::Rfc9260(own), Self::Rfc9260(fresh)) => own.grow(fresh),
+            (Self::NewReno(own), Self::NewReno(fresh)) => own.grow(fresh),
+            (Self::Lia(own), Self::Lia(fresh)) => own.grow(fresh),
+            (Self::FullyCoupled(own), Self::FullyCoupled(fresh)) => own.grow(fresh),
+            (Self::Olia(own), Self::Olia(fresh)) => own.grow(fresh),
+            (Self::Balia(own), Self::Balia(fresh)) => own.grow(fresh),
+            (Self::WVegas(own), Self::WVegas(fresh)) => own.grow(fresh),
+            (Self::Cubic(own), Self::Cubic(fresh)) => own.grow(fresh),
+            (Self::Chihani2011(own), Self::Chihani2011(fresh)) => own.grow(fresh),
+            (own, fresh) => {
+                unreachable!("{} grows by its like, not by {}", own.name(), fresh.name())
+            }
+        }
+    }
     #[inline]
     fn on_sent(&mut self, path: PathId, now: Time, bytes: u64) {
         each!(self, inner => inner.on_sent(path, now, bytes));

@@ -66,6 +66,11 @@ impl Olia {
 }
 
 impl Coupling for Olia {
+    fn grow(&mut self, paths: usize) {
+        self.paths.resize_with(paths, BetweenLosses::default);
+        self.undo.resize_with(paths, BetweenLosses::default);
+    }
+
     fn growth(&mut self, windows: Windows<'_>, path: usize) -> f64 {
         let window = windows.window(path);
         let Some(rtt) = windows.srtt_s(path) else { return 1.0 / window };

@@ -18,6 +18,9 @@ impl<C: PathCongestion> Uncoupled<C> {
 }
 
 impl<C: PathCongestion> CongestionControl for Uncoupled<C> {
+    fn grow(&mut self, fresh: Self) {
+        self.paths.extend(fresh.paths.into_iter().skip(self.paths.len()));
+    }
     fn on_ack(&mut self, path: PathId, now: Time, sample: &AckSample) {
         self.paths[path.index()].on_ack(now, sample);
     }

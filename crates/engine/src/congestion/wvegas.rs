@@ -122,6 +122,12 @@ impl WVegas {
 }
 
 impl CongestionControl for WVegas {
+    fn grow(&mut self, fresh: Self) {
+        let here = self.paths.len();
+        self.paths.extend(fresh.paths.into_iter().skip(here));
+        self.delays.extend(fresh.delays.into_iter().skip(here));
+    }
+
     fn on_ack(&mut self, path: PathId, _now: Time, sample: &AckSample) {
         let i = path.index();
         let growth = self.paths[i].on_ack(sample);

@@ -71,6 +71,12 @@ impl PathState {
         before != self.status
     }
 
+    /// Nothing can leave here: given up at once.
+    pub const fn fail(&mut self) {
+        self.errors = self.limits.path_max_retrans.saturating_add(1);
+        self.status = PathStatus::Inactive;
+    }
+
     /// A timeout or an unanswered heartbeat. Returns whether the status changed.
     pub fn on_error(&mut self) -> bool {
         let before = self.status;

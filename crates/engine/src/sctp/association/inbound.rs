@@ -53,6 +53,12 @@ impl Inbound {
         }
     }
 
+    /// One more path may bring data.
+    pub fn add_path(&mut self) {
+        self.packets_on.push(0);
+        self.echoes.push(None);
+    }
+
     /// The peer's first TSN is known.
     pub fn expect(&mut self, config: &Config, first: Serial32) {
         let unwrapped = (1u64 << 32) + first.0 as u64;

@@ -9,6 +9,7 @@ mod connect;
 mod heartbeat;
 mod helpers;
 mod inbound;
+mod live;
 mod loss;
 mod outbound;
 mod path;
@@ -269,6 +270,21 @@ impl Association {
         payload: Payload,
         unordered: bool,
     ) -> Result<(), SendError> {
+        self.send_labelled(stream, 0, payload, unordered)
+    }
+
+    /// As [`Association::send`], with a payload protocol identifier, which says to the peer's user what
+    /// the message is (RFC 9260, 3.3.1; 0: nothing).
+    ///
+    /// # Errors
+    /// [`SendError`]; nothing is queued then.
+    pub fn send_labelled(
+        &mut self,
+        stream: StreamId,
+        ppid: u32,
+        payload: Payload,
+        unordered: bool,
+    ) -> Result<(), SendError> {
         if payload.is_empty() {
             return Err(SendError::Empty);
         }
@@ -282,7 +298,7 @@ impl Association {
             self.was_full = true;
             return Err(SendError::Full);
         }
-        self.queue.push(stream, payload, unordered);
+        self.queue.push(stream, ppid, payload, unordered);
         // 6.1, D: what is handed over is an occasion to send like any other.
         self.refill_bursts();
         Ok(())

@@ -11,6 +11,7 @@ use crate::payload::Payload;
 struct Waiting {
     stream: StreamId,
     ssn: Serial16,
+    ppid: u32,
     unordered: bool,
     payload: Payload,
     /// Bytes of the message that have become chunks.
@@ -23,10 +24,11 @@ struct Waiting {
 impl Waiting {
     /// Whether a message may be counted as one more of these.
     #[inline]
-    fn is_like(&self, stream: StreamId, payload: &Payload, unordered: bool) -> bool {
+    fn is_like(&self, stream: StreamId, ppid: u32, payload: &Payload, unordered: bool) -> bool {
         let same =
             matches!((&self.payload, payload), (Payload::Length(a), Payload::Length(b)) if a == b);
-        same && self.stream == stream && self.unordered == unordered && self.more < u32::MAX
+        let labels = self.stream == stream && self.ppid == ppid && self.unordered == unordered;
+        same && labels && self.more < u32::MAX
     }
 }
 
@@ -67,7 +69,7 @@ impl SendQueue {
         self.messages.is_empty()
     }
 
-    pub fn push(&mut self, stream: StreamId, payload: Payload, unordered: bool) {
+    pub fn push(&mut self, stream: StreamId, ppid: u32, payload: Payload, unordered: bool) {
         let next = &mut self.next_ssn[stream.0 as usize];
         let ssn = *next;
         if !unordered {
@@ -80,9 +82,9 @@ impl SendQueue {
             payload.len().div_ceil(self.chunk_payload) as u64
         };
         match self.messages.back_mut() {
-            Some(last) if last.is_like(stream, &payload, unordered) => last.more += 1,
+            Some(last) if last.is_like(stream, ppid, &payload, unordered) => last.more += 1,
             _ => {
-                let waiting = Waiting { stream, ssn, unordered, payload, taken: 0, more: 0 };
+                let waiting = Waiting { stream, ssn, ppid, unordered, payload, taken: 0, more: 0 };
                 self.messages.push_back(waiting);
             }
         }
@@ -116,7 +118,7 @@ impl SendQueue {
             tsn: Serial32(0),
             stream: message.stream,
             ssn: message.ssn,
-            ppid: 0,
+            ppid: message.ppid,
             flags,
             payload: message.payload.slice(message.taken, size),
             first_sent: Time::ZERO,

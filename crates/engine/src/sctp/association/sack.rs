@@ -59,6 +59,10 @@ impl AckScratch {
             duplicates: false,
         }
     }
+
+    pub fn add_path(&mut self) {
+        self.paths.push(PathAck::default());
+    }
 }
 
 impl Association {

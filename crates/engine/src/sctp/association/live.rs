@@ -1,0 +1,96 @@
+//! What a driver on real paths asks for: paths that come while the association is up, and news of them
+//! that no packet brings.
+
+use ropewalk_base::{PathId, Time};
+
+use super::super::config::PathConfig;
+use super::path::Path;
+use super::{Association, Event};
+use crate::congestion::CongestionControl;
+use crate::path::PathStatus;
+
+impl Association {
+    /// Most paths of one association.
+    pub const PATHS_LIMIT: usize = 16;
+
+    /// The tag that packets to this end carry: by it a driver finds the association.
+    pub const fn local_tag(&self) -> u32 {
+        self.local_tag
+    }
+
+    /// How many paths there are.
+    pub const fn path_count(&self) -> usize {
+        self.paths.len()
+    }
+
+    /// Status of a path.
+    ///
+    /// # Panics
+    /// If there is no such path.
+    pub fn path_status(&self, path: PathId) -> PathStatus {
+        self.paths[path.index()].state.status()
+    }
+
+    /// One more path, to be proved by a heartbeat before it carries data (RFC 9260, 5.4). None if there are
+    /// [`Association::PATHS_LIMIT`] already.
+    ///
+    /// # Panics
+    /// If its packets are smaller than those of the paths that exist: chunks have been cut for these.
+    pub fn add_path(&mut self, now: Time, path: PathConfig) -> Option<PathId> {
+        if self.paths.len() >= Self::PATHS_LIMIT {
+            return None;
+        }
+        let id = PathId::from_index(self.paths.len());
+        self.config.paths.push(path);
+        assert_eq!(
+            self.config.chunk_limit(),
+            self.chunk_limit,
+            "chunks are cut for larger packets"
+        );
+        self.paths.push(Path::new(&path, &self.config));
+        let fresh = self.config.start_congestion(self.offered);
+        self.congestion.grow(fresh);
+        self.scratch.add_path();
+        self.inbound.add_path();
+        self.views.clear();
+        self.drained = false;
+        self.epoch += 1;
+        if self.state.is_up() {
+            self.prove(now, id);
+        }
+        Some(id)
+    }
+
+    /// Asks the peer on this path at once whether it is there: its address changed, or packets come from
+    /// it again.
+    ///
+    /// # Panics
+    /// If there is no such path.
+    pub fn prove(&mut self, now: Time, path: PathId) {
+        if self.state.is_up() {
+            self.paths[path.index()].heartbeat.due = Some(now);
+            self.timers_moved = true;
+        }
+    }
+
+    /// The driver knows that nothing can leave on this path: its interface is gone. What is on its way
+    /// there is given up at once, and the path counts as failed until a heartbeat is answered.
+    ///
+    /// # Panics
+    /// If there is no such path.
+    pub fn path_lost(&mut self, now: Time, path: PathId) {
+        if !self.state.is_up() || self.path_status(path) == PathStatus::Inactive {
+            return;
+        }
+        if !self.paths[path.index()].flights.is_empty() {
+            self.on_t3(now, path);
+        }
+        self.paths[path.index()].state.fail();
+        let due = now + self.config.probe_interval;
+        self.paths[path.index()].heartbeat.due = Some(due);
+        self.timers_moved = true;
+        self.drained = false;
+        self.epoch += 1;
+        self.push_event(Event::PathChanged(path, PathStatus::Inactive));
+    }
+}

@@ -1,0 +1,85 @@
+//! Paths that come while an association is up, and drivers that know what has become of one.
+
+use ropewalk_base::PathId;
+use ropewalk_engine::congestion::{Congestion, CongestionFlavour};
+use ropewalk_engine::path::PathStatus;
+use ropewalk_engine::sctp::{Association, Config, Event, PathConfig};
+
+use crate::driver::{LEFT, Pair, RIGHT, config, ms};
+
+/// One path that may become several.
+fn one_of_several() -> Config {
+    let mut settings = config(1, 1 << 20);
+    settings.cmt.concurrent = true;
+    settings.guard = false;
+    settings
+}
+
+fn bulk(pair: &mut Pair, millis: u64) {
+    for _ in 0..millis / 20 {
+        pair.send_full(LEFT, 4);
+        pair.run_for(ms(20));
+    }
+}
+
+fn sent_on(pair: &Pair, path: u8) -> u64 {
+    pair.counters(LEFT).get(usize::from(path)).map_or(0, |counters| counters.sent_packets)
+}
+
+#[test]
+fn a_path_that_comes_later_is_proved_and_then_carries_data_under_every_congestion_control() {
+    for name in Congestion::NAMES {
+        let mut settings = one_of_several();
+        settings.use_congestion(name, CongestionFlavour::Published).expect("a registered name");
+        let mut pair = Pair::up(&settings, &[10, 15]);
+        bulk(&mut pair, 200);
+        for end in [LEFT, RIGHT] {
+            let now = pair.now;
+            let id = pair.ends[end].add_path(now, PathConfig::default());
+            assert_eq!(id, Some(PathId(1)));
+            assert_eq!(pair.ends[end].path_status(PathId(1)), PathStatus::Unconfirmed);
+        }
+        bulk(&mut pair, 200);
+        let proved = (PathId(1), PathStatus::Active);
+        let told = |(_, event): &(_, Event)| *event == Event::PathChanged(proved.0, proved.1);
+        assert!(pair.events[LEFT].iter().any(told), "{name}");
+        assert!(sent_on(&pair, 1) >= 10, "{name}: {} packets", sent_on(&pair, 1));
+        pair.run_for(ms(2000));
+        assert!(pair.ends[LEFT].is_flushed(), "{name}");
+        assert_eq!(pair.read_bytes(RIGHT) % 20, 0);
+    }
+}
+
+#[test]
+fn there_is_an_end_to_the_paths_that_one_can_add() {
+    let mut pair = Pair::up(&one_of_several(), &[10]);
+    let now = pair.now;
+    for _ in 1..Association::PATHS_LIMIT {
+        assert!(pair.ends[LEFT].add_path(now, PathConfig::default()).is_some());
+    }
+    assert_eq!(pair.ends[LEFT].add_path(now, PathConfig::default()), None);
+    assert_eq!(pair.ends[LEFT].path_count(), Association::PATHS_LIMIT);
+}
+
+#[test]
+fn what_was_on_its_way_on_a_path_that_is_lost_goes_elsewhere_at_once() {
+    let mut settings = config(2, 1 << 20);
+    settings.guard = false;
+    let mut pair = Pair::up(&settings, &[10, 10]);
+    bulk(&mut pair, 200);
+    pair.send_full(LEFT, 8);
+    let now = pair.now;
+    let stuck = pair.view(LEFT, 1).in_flight;
+    assert!(stuck > 0, "both paths are in use");
+    pair.ends[LEFT].path_lost(now, PathId(1));
+    pair.drain(LEFT);
+    assert_eq!(pair.ends[LEFT].path_status(PathId(1)), PathStatus::Inactive);
+    assert_eq!(pair.view(LEFT, 1).in_flight, 0);
+    pair.run_for(ms(100));
+    assert!(pair.ends[LEFT].is_flushed(), "long before a timer of a second");
+    // It is asked again as soon as the driver knows better.
+    let now = pair.now;
+    pair.ends[LEFT].prove(now, PathId(1));
+    pair.run_for(ms(30));
+    assert_eq!(pair.ends[LEFT].path_status(PathId(1)), PathStatus::Active);
+}
