@@ -1,9 +1,9 @@
 //! The states of an association (RFC 9260, 4). Each holds what exists only in it.
 
+use bytes::Bytes;
 use ropewalk_base::Time;
 
-use super::super::chunk::AbortCause;
-use super::super::cookie::Cookie;
+use super::super::cause::AbortCause;
 
 /// Retransmission of a chunk that must be answered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -46,7 +46,7 @@ pub enum State {
         /// T1-cookie.
         t1: Retry,
         /// What to send again.
-        cookie: Box<Cookie>,
+        cookie: Bytes,
         /// When it was sent last.
         sent: Time,
     },
