@@ -66,6 +66,23 @@ pub enum AbortCause {
     Other(u16),
 }
 
+impl core::fmt::Display for AbortCause {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(match self {
+            Self::User => "its user wanted so",
+            Self::ProtocolViolation => "the protocol was broken",
+            Self::NoUserData => "a DATA chunk had no data",
+            Self::Unreachable => "nothing is answered any more",
+            Self::OutOfResource => "it is out of resources",
+            Self::NewAddresses => "a restart brought new addresses along",
+            Self::UnresolvableAddress => "an address cannot be used",
+            Self::Unknown => "the association is not known there",
+            Self::Unspecified => "no cause was given",
+            Self::Other(code) => return write!(f, "cause code {code}"),
+        })
+    }
+}
+
 impl ErrorCause {
     /// A broken protocol without further words.
     pub const VIOLATION: Self = Self::ProtocolViolation(Bytes::new());
