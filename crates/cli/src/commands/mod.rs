@@ -2,6 +2,7 @@
 
 mod compare;
 mod completions;
+mod emulate;
 mod explain;
 mod new;
 mod predict;
@@ -36,6 +37,8 @@ pub enum Command {
     Reproduce(reproduce::ReproduceArgs),
     /// Tell why a packet went where it went
     Explain(explain::ExplainArgs),
+    /// Run any program over a scenario's links, in real time
+    Emulate(emulate::EmulateArgs),
     /// Write a scenario to start from
     New(new::NewArgs),
     /// Print the JSON Schema of the scenario file
@@ -58,6 +61,7 @@ pub fn execute(command: Command, console: Console) -> Result<(), Failure> {
         Command::Tune(args) => tune::execute(&args, console),
         Command::Reproduce(args) => reproduce::execute(&args, console),
         Command::Explain(args) => explain::execute(&args, console),
+        Command::Emulate(args) => emulate::execute(&args, console),
         Command::New(args) => new::execute(&args, console),
         Command::Schema(args) => schema::execute(&args),
         Command::Completions(args) => completions::execute(&args),
