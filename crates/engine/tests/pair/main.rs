@@ -9,6 +9,7 @@ mod helpers;
 mod hostile;
 #[path = "../random/ledger.rs"]
 mod ledger;
+mod listener;
 mod loss;
 mod rack;
 mod reassembly;
