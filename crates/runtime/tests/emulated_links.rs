@@ -111,7 +111,8 @@ fn outages_and_steps_count_from_the_beginning() {
          outages = [{ from = \"1 s\", to = \"2 s\" }]\n\
          steps = [{ at = \"3 s\", rate = \"2 Mbit/s\", delay = \"30 ms\" }]\n";
     let mut live = links(text);
-    for (at, arrives) in [(500, Some(520)), (1_500, None), (2_500, Some(2_520)), (4_000, Some(4_035))]
+    for (at, arrives) in
+        [(500, Some(520)), (1_500, None), (2_500, Some(2_520)), (4_000, Some(4_035))]
     {
         live.offer(Time::from_millis(at), Side::Sender, 0, vec![0; 1_250]);
         let seen = drain(&mut live, Time::from_millis(at + 400));

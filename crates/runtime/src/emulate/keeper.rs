@@ -10,6 +10,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, setns, unshare};
+use nix::sys::signal::SigSet;
 
 use super::error::EmulateError;
 use super::namespace::{Namespace, aside, refused};
@@ -81,6 +82,9 @@ impl Keeper {
             setns(&self.mounts, CloneFlags::CLONE_NEWNS)?;
             setns(&self.pids, CloneFlags::CLONE_NEWPID)?;
             network.enter()?;
+            // A program inherits what its thread holds back, and must hear the signals that it is sent. One
+            // that comes to us in this very moment ends us, as if we had not begun.
+            SigSet::all().thread_unblock()?;
             // Entering the mounts led to their root.
             command.current_dir(&self.directory).spawn()
         })
