@@ -137,7 +137,7 @@ impl Link for MemoryLink {
         self.size
     }
 
-    fn why_ended(&self) -> String {
+    async fn why_ended(&self) -> String {
         "cut".into()
     }
 

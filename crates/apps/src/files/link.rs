@@ -57,7 +57,7 @@ pub trait Link: Figures + 'static {
     fn message_size(&self) -> usize;
 
     /// Why it ended, for a person.
-    fn why_ended(&self) -> String;
+    fn why_ended(&self) -> impl Future<Output = String> + Send;
 
     /// Ends it when all that was sent has arrived.
     fn finish(&self) -> impl Future<Output = ()> + Send;

@@ -21,7 +21,7 @@ const FAREWELL: Duration = Duration::from_secs(5);
 pub async fn next_messages<L: Link>(link: &L, into: &mut Vec<Bytes>) -> Result<(), Broken> {
     match timeout(SILENCE, link.receive_all(into)).await {
         Err(_) => Err(Broken::Silent(SILENCE.as_secs())),
-        Ok(()) if into.is_empty() => Err(Broken::Gone(link.why_ended())),
+        Ok(()) if into.is_empty() => Err(Broken::Gone(link.why_ended().await)),
         Ok(()) => Ok(()),
     }
 }

@@ -113,13 +113,13 @@ async fn listen<L: Link>(link: &L, batches: mpsc::Sender<Batch>, pulse: &Pulse) 
         let bytes: usize = messages.iter().map(Bytes::len).sum();
         let share = bytes.div_ceil(UNIT).clamp(1, BUDGET) as u32;
         let Ok(permit) = budget.clone().acquire_many_owned(share).await else {
-            return Broken::Gone(link.why_ended());
+            return Broken::Gone(link.why_ended().await);
         };
         // While the disk is waited for, the sender is not silent.
         pulse.beat();
         if batches.send(Batch { messages, permit }).await.is_err() {
             // The thread has ended, and its result says why.
-            return Broken::Gone(link.why_ended());
+            return Broken::Gone(link.why_ended().await);
         }
     }
 }

@@ -47,8 +47,8 @@ pub async fn attempt<L: Link>(
         Ear { job, list: &list, watch, base, answers: answers_in, answered: 0, heard: false };
     let result = tokio::select! {
         result = ear.listen(&**link) => result,
-        () = speak(&**link, blocks) => Err(Broken::Gone(link.why_ended())),
-        Ok(()) = reading => Err(Broken::Gone(link.why_ended())),
+        () = speak(&**link, blocks) => Err(Broken::Gone(link.why_ended().await)),
+        Ok(()) = reading => Err(Broken::Gone(link.why_ended().await)),
     };
     let heard = ear.heard;
     // With the ends of its channels gone, the thread stops at the next block.
