@@ -99,6 +99,10 @@ impl Figures for MemoryLink {
     fn paths(&self) -> Vec<PathFigures> {
         Vec::new()
     }
+
+    fn hang_up(&self) {
+        self.cut.send_replace(true);
+    }
 }
 
 impl Link for MemoryLink {
@@ -111,7 +115,7 @@ impl Link for MemoryLink {
             assert!((1..=self.size).contains(&message.len()), "{}", message.len());
             let len = message.len() as i64;
             if self.left.fetch_sub(len, Ordering::SeqCst) < len {
-                self.abort();
+                self.hang_up();
             }
             let mut cut = self.cut.subscribe();
             tokio::select! {
@@ -143,9 +147,5 @@ impl Link for MemoryLink {
 
     async fn finish(&self) {
         self.out.lock().expect("unharmed").take();
-    }
-
-    fn abort(&self) {
-        self.cut.send_replace(true);
     }
 }

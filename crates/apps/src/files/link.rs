@@ -40,6 +40,9 @@ pub struct PathFigures {
 pub trait Figures: Send + Sync {
     /// Per path.
     fn paths(&self) -> Vec<PathFigures>;
+
+    /// Ends it at once.
+    fn hang_up(&self);
 }
 
 /// An association, or what stands for it in a test.
@@ -61,7 +64,4 @@ pub trait Link: Figures + 'static {
 
     /// Ends it when all that was sent has arrived.
     fn finish(&self) -> impl Future<Output = ()> + Send;
-
-    /// Ends it at once.
-    fn abort(&self);
 }

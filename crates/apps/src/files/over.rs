@@ -72,6 +72,10 @@ impl Figures for FileLink {
         let stats = self.association.stats();
         stats.iter().flat_map(|stats| &stats.paths).map(|path| self.figures(path)).collect()
     }
+
+    fn hang_up(&self) {
+        self.association.abort();
+    }
 }
 
 impl Link for FileLink {
@@ -114,10 +118,6 @@ impl Link for FileLink {
     async fn finish(&self) {
         // What the peer has not acknowledged by now it has read all the same, or will ask for again.
         let _ = self.association.shutdown().await;
-    }
-
-    fn abort(&self) {
-        self.association.abort();
     }
 }
 

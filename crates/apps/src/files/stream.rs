@@ -44,5 +44,5 @@ pub async fn end<L: Link>(link: &L, in_order: bool) {
     if in_order && timeout(FAREWELL, link.finish()).await.is_ok() {
         return;
     }
-    link.abort();
+    link.hang_up();
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::link::{Figures, PathFigures};
 
@@ -41,9 +41,18 @@ pub struct Watch {
     bytes: AtomicU64,
     placed: AtomicU64,
     moved: AtomicU64,
-    /// The association of now, and how many there were before it.
-    link: Mutex<(u64, Option<Arc<dyn Figures>>)>,
+    link: Mutex<Current>,
     listener: Box<dyn Fn(News) + Send + Sync>,
+}
+
+/// The association of now, if there is one.
+#[derive(Default)]
+struct Current {
+    /// Its number, counted from 1.
+    number: u64,
+    figures: Option<Arc<dyn Figures>>,
+    /// What its paths had come to when it ended.
+    last: Vec<PathFigures>,
 }
 
 impl fmt::Debug for Watch {
@@ -61,7 +70,7 @@ impl Watch {
             bytes: AtomicU64::new(0),
             placed: AtomicU64::new(0),
             moved: AtomicU64::new(0),
-            link: Mutex::new((0, None)),
+            link: Mutex::default(),
             listener: Box::new(listener),
         }
     }
@@ -78,10 +87,22 @@ impl Watch {
         }
     }
 
-    /// The paths of the association of now, and how many associations there were before it.
+    /// The paths of the association of now, or of the last one, and its number, counted from 1.
     pub fn paths(&self) -> (u64, Vec<PathFigures>) {
-        let link = self.link.lock().unwrap_or_else(PoisonError::into_inner);
-        (link.0, link.1.as_ref().map(|figures| figures.paths()).unwrap_or_default())
+        let link = self.link();
+        let paths = link.figures.as_ref().map(|figures| figures.paths());
+        (link.number, paths.unwrap_or_else(|| link.last.clone()))
+    }
+
+    /// Ends the association of now at once, as when the user has had enough.
+    pub fn hang_up(&self) {
+        if let Some(figures) = &self.link().figures {
+            figures.hang_up();
+        }
+    }
+
+    fn link(&self) -> MutexGuard<'_, Current> {
+        self.link.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn tell(&self, news: News) {
@@ -114,11 +135,14 @@ impl Watch {
     }
 
     pub(super) fn attach(&self, figures: Arc<dyn Figures>) {
-        let mut link = self.link.lock().unwrap_or_else(PoisonError::into_inner);
-        *link = (link.0 + 1, Some(figures));
+        let mut link = self.link();
+        *link = Current { number: link.number + 1, figures: Some(figures), last: Vec::new() };
     }
 
     pub(super) fn detach(&self) {
-        self.link.lock().unwrap_or_else(PoisonError::into_inner).1 = None;
+        let mut link = self.link();
+        if let Some(figures) = link.figures.take() {
+            link.last = figures.paths();
+        }
     }
 }

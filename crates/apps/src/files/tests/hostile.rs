@@ -67,7 +67,7 @@ fn say(room: &Room, bytes: &[u8]) -> (Vec<Frame>, Vec<News>) {
                     }
                 }
             }
-            here.abort();
+            here.hang_up();
             let lost = |item: &News| matches!(item, News::Lost(_));
             while !over.load(std::sync::atomic::Ordering::SeqCst)
                 && !news.lock().expect("unharmed").iter().any(lost)
