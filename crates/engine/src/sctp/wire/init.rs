@@ -11,7 +11,7 @@ use crate::sctp::{Extensions, Families, Init, InitOptions};
 
 const IPV4: u16 = 5;
 const IPV6: u16 = 6;
-const STATE_COOKIE: u16 = 7;
+pub const STATE_COOKIE: u16 = 7;
 const UNRECOGNISED: u16 = 8;
 const COOKIE_PRESERVATIVE: u16 = 9;
 const HOST_NAME: u16 = 11;
