@@ -94,7 +94,7 @@ impl Association {
         // tell a collision from a restart.
         let tie_tags = if self.peer_tag == 0 { (0, 0) } else { (self.local_tag, self.peer_tag) };
         let mut own = Init { preserve_millis: 0, ..self.own_init() };
-        own.options.reported = init.options.unknown.clone();
+        own.options.reported = init.options.unknown_padded();
         if self.state.is_up() {
             let known = &self.peer.addresses;
             let new: Vec<_> = init.addresses.iter().filter(|one| !known.contains(one)).collect();
@@ -128,7 +128,8 @@ impl Association {
         self.control.push_back((path, self.peer_tag, Chunk::CookieEcho(cookie.clone())));
         if !init.options.unknown.is_empty() {
             // 3.2.2: what was not understood is told beside the cookie.
-            let whole = ErrorCause::UnrecognisedParameters(padded(&init.options.unknown));
+            let whole =
+                ErrorCause::UnrecognisedParameters(init.options.unknown_padded().concat().into());
             self.control.push_back((path, self.peer_tag, Chunk::error(whole)));
         }
         self.state = State::CookieEchoed { t1: self.first_retry(now), cookie, sent: now };
@@ -214,14 +215,4 @@ impl Association {
             _ => self.push_init(path),
         }
     }
-}
-
-/// Parameters one after the other, each but the last with its padding.
-fn padded(parameters: &[Bytes]) -> Bytes {
-    let mut out = Vec::new();
-    for one in parameters {
-        out.resize(out.len().next_multiple_of(4), 0);
-        out.extend_from_slice(one);
-    }
-    out.into()
 }

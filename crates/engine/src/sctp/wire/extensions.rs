@@ -16,7 +16,9 @@ pub(super) fn put(kind: u8, serial: Option<Serial32>, list: &[RawParameter], out
     if let Some(serial) = serial {
         out.extend_from_slice(&serial.0.to_be_bytes());
     }
+    let first = out.len();
     list.iter().for_each(|one| parameter::put(one.kind, &one.value, out));
+    out.truncate(parameter::unpadded_end(out, first));
     frame.end(out);
 }
 
