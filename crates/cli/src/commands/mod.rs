@@ -1,5 +1,6 @@
 //! One file per command.
 
+mod bench;
 mod compare;
 mod completions;
 mod emulate;
@@ -45,6 +46,8 @@ pub enum Command {
     Keygen(keygen::KeygenArgs),
     /// Run any program over a scenario's links, in real time
     Emulate(emulate::EmulateArgs),
+    /// Measure throughput and latency over all paths at once
+    Bench(bench::BenchArgs),
     /// Send files and folders over all paths at once
     Send(send::SendArgs),
     /// Receive files and folders
@@ -73,6 +76,7 @@ pub fn execute(command: Command, console: Console) -> Result<(), Failure> {
         Command::Explain(args) => explain::execute(&args, console),
         Command::Keygen(args) => keygen::execute(&args, console),
         Command::Emulate(args) => emulate::execute(&args, console),
+        Command::Bench(args) => bench::execute(&args, console),
         Command::Send(args) => send::execute(&args, console),
         Command::Recv(args) => recv::execute(&args, console),
         Command::New(args) => new::execute(&args, console),
