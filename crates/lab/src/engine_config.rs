@@ -22,6 +22,7 @@ pub fn config(scenario: &file::Scenario) -> Config {
         file::Preset::Rfc9260 | file::Preset::Rfc8684 | file::Preset::Chihani2011 => {
             sctp::Preset::Rfc9260
         }
+        file::Preset::Live => sctp::Preset::Live,
         file::Preset::Paper2013 => sctp::Preset::Paper2013,
     };
     let paths = scenario.paths.iter().map(|p| path(scenario, p)).collect();

@@ -7,7 +7,7 @@ use crate::congestion::{
     Congestion, CongestionFlavour, CongestionOptions, UnknownCongestion, WindowRounding,
 };
 pub use crate::path::PathConfig;
-use crate::path::{FailureLimits, RtoLimits};
+use crate::path::{FailureLimits, Pacing, RtoLimits};
 use crate::recovery::LossDetection;
 use crate::scheduler::{DelaySource, Helpers, RetransmissionPolicy};
 use crate::window::WindowManager;
@@ -96,6 +96,8 @@ pub struct Config {
     pub fast_retransmit_threshold: u32,
     /// Packets sent at most in answer to one input (Max.Burst, 4); 0: no limit.
     pub max_burst: u32,
+    /// Pacing; none: windows leave as acknowledgements open them.
+    pub pacing: Option<Pacing>,
     /// Timeout.
     pub rto: RtoLimits,
     /// Failure of paths.

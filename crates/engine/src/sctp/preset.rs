@@ -4,7 +4,7 @@ use ropewalk_base::Duration;
 
 use super::config::{CmtOptions, Config, CwndUpdate, PathConfig, SackOptions, WindowUnit};
 use crate::congestion::{CongestionFlavour, WindowRounding};
-use crate::path::{FailureLimits, RtoLimits};
+use crate::path::{FailureLimits, Pacing, RtoLimits};
 use crate::recovery::LossDetection;
 use crate::scheduler::{DelaySource, Helpers, RetransmissionPolicy};
 use crate::window::WindowManager;
@@ -16,6 +16,9 @@ pub enum Preset {
     /// [`LossDetection::MissingReports`].
     #[default]
     Rfc9260,
+    /// What the runtime does on real paths, where datagrams come and go by the dozen: paced, with timers for
+    /// today's networks, and packets with room for UDP and a seal.
+    Live,
     /// What ns-2's CMT-SCTP does, with which the papers of 2013 and 2014 were made: RFC 4960's
     /// timers, window counted in packets, data held until every path is confirmed, initial
     /// threshold at the receive window, no guard unless asked for.
@@ -23,10 +26,14 @@ pub enum Preset {
 }
 
 impl Preset {
+    /// IPv4, UDP and the seal of the runtime, bytes.
+    pub const LIVE_LOWER_HEADER: u32 = 20 + 8 + 26;
+
     pub(super) fn config(self, paths: Vec<PathConfig>, receive_buffer: u64) -> Config {
         let rfc = Self::rfc9260(paths, receive_buffer);
         match self {
             Self::Rfc9260 => rfc,
+            Self::Live => Self::live(rfc),
             Self::Paper2013 => Self::paper_2013(rfc),
         }
     }
@@ -57,6 +64,7 @@ impl Preset {
             recovery: LossDetection::RackTlp,
             fast_retransmit_threshold: 3,
             max_burst: 4,
+            pacing: None,
             rto: RtoLimits {
                 initial: Duration::from_secs(1),
                 min: Duration::from_secs(1),
@@ -83,6 +91,23 @@ impl Preset {
             guard: true,
             window_manager: WindowManager::None,
             record_decisions: false,
+        }
+    }
+
+    /// The windows and timers are TCP's of today (RFC 6928; Linux): with RFC 9260's the first second of a
+    /// path would be lost to its start, and a second more to each cut.
+    fn live(rfc: Config) -> Config {
+        let largest = rfc.paths.iter().map(|p| p.mtu).min().unwrap_or(1500);
+        Config {
+            lower_header: Self::LIVE_LOWER_HEADER,
+            sack: SackOptions { delay: Duration::from_millis(40), ..rfc.sack },
+            max_burst: 0,
+            pacing: Some(Pacing::default()),
+            rto: RtoLimits { min: Duration::from_millis(250), ..rfc.rto },
+            probe_interval: Duration::from_secs(1),
+            initial_window: Some(10 * largest as u64),
+            delay_source: DelaySource::Timestamp,
+            ..rfc
         }
     }
 

@@ -1,8 +1,8 @@
 //! Paths that come while an association is up, and drivers that know what has become of one.
 
-use ropewalk_base::PathId;
+use ropewalk_base::{PathId, Time};
 use ropewalk_engine::congestion::{Congestion, CongestionFlavour};
-use ropewalk_engine::path::PathStatus;
+use ropewalk_engine::path::{Pacing, PathStatus};
 use ropewalk_engine::sctp::{Association, Config, Event, PathConfig};
 
 use crate::driver::{LEFT, Pair, RIGHT, config, ms};
@@ -82,4 +82,34 @@ fn what_was_on_its_way_on_a_path_that_is_lost_goes_elsewhere_at_once() {
     pair.ends[LEFT].prove(now, PathId(1));
     pair.run_for(ms(30));
     assert_eq!(pair.ends[LEFT].path_status(PathId(1)), PathStatus::Active);
+}
+
+/// Most packets with data that leave within a millisecond, once the paths are known.
+fn largest_burst(settings: &Config) -> usize {
+    let mut pair = Pair::up(settings, &[50, 50]);
+    for _ in 0..60 {
+        pair.send_full(LEFT, 40);
+        pair.run_for(ms(50));
+    }
+    pair.log.clear();
+    for _ in 0..20 {
+        pair.send_full(LEFT, 40);
+        pair.run_for(ms(50));
+    }
+    let times = pair.data_times(LEFT);
+    assert!(times.len() > 300, "{} packets", times.len());
+    let within =
+        |from: &Time| times.iter().filter(|at| **at >= *from && **at <= *from + ms(1)).count();
+    times.iter().map(within).max().unwrap_or(0)
+}
+
+#[test]
+fn a_paced_path_spreads_what_is_handed_over_at_once() {
+    let mut settings = config(1, 1 << 20);
+    (settings.max_burst, settings.guard) = (0, false);
+    let unpaced = largest_burst(&settings);
+    settings.pacing = Some(Pacing::default());
+    let paced = largest_burst(&settings);
+    assert!(unpaced >= 35, "{unpaced} at once without pacing");
+    assert!(paced <= 20, "{paced} at once with it: ten, and what the rate gives in a millisecond");
 }

@@ -39,7 +39,7 @@ pub(crate) struct Builder<'a> {
 /// each path is known, which a congestion window that never met a loss is not; the guard tells it.
 const fn guard_by_default(preset: Preset, scheduler: SchedulerName) -> bool {
     match preset {
-        Preset::Rfc9260 | Preset::Rfc8684 => true,
+        Preset::Rfc9260 | Preset::Live | Preset::Rfc8684 => true,
         // The model has no flow control.
         Preset::Chihani2011 => false,
         Preset::Paper2013 => {

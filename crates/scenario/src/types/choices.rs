@@ -80,6 +80,7 @@ choices! {
     /// A set of rules and starting values for what `[sctp]` or `[tcp]` leaves open.
     Preset {
         Rfc9260 = "rfc9260", "What RFC 9260 says, with the CMT rules of today's stacks.";
+        Live = "live", "What `ropewalk send`, `recv` and the other live commands do: paced, a first window of ten packets, timeouts from 250 ms on, and headers for UDP and the seal.";
         Paper2013 = "paper-2013", "The rules under which the papers of 2013 and 2014 were simulated.";
         Rfc8684 = "rfc8684", "TCP and Multipath TCP: what RFC 8684 says, over the TCP of today's stacks.";
         Chihani2011 = "chihani2011", "TCP and Multipath TCP: the habits of a public ns-3 model (Chihani and Collange, 2011), for repeating what was measured with it.";

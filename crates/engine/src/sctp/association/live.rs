@@ -3,6 +3,7 @@
 
 use ropewalk_base::{PathId, Time};
 
+use super::super::chunk::Data;
 use super::super::config::PathConfig;
 use super::path::Path;
 use super::{Association, Event};
@@ -16,6 +17,16 @@ impl Association {
     /// The tag that packets to this end carry: by it a driver finds the association.
     pub const fn local_tag(&self) -> u32 {
         self.local_tag
+    }
+
+    /// Streams on which messages may be sent: what both ends allow.
+    pub const fn outbound_streams(&self) -> u16 {
+        self.outbound_streams
+    }
+
+    /// Bytes of the largest message that travels in one packet.
+    pub const fn largest_payload(&self) -> u32 {
+        self.chunk_limit - Data::HEADER
     }
 
     /// How many paths there are.

@@ -12,6 +12,7 @@ mod inbound;
 mod live;
 mod loss;
 mod outbound;
+mod pace;
 mod path;
 mod queue;
 mod restart;

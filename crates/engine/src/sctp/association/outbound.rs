@@ -337,11 +337,14 @@ impl Association {
         if state.t3.is_none() {
             state.t3 = Some(now + state.rtt.rto());
         }
-        let (in_flight, burst) = (state.flights.bytes(), state.burst_left as u64);
+        let sent = self.packet_room(path) - room;
         let full = self.full_chunk();
+        let state = &mut self.paths[path.index()];
+        state.pacer.on_sent(sent as u64);
+        let (in_flight, burst_room) = (state.flights.bytes(), state.burst_room(now, full));
         if let Some(view) = self.views.get_mut(path.index()) {
             view.in_flight = in_flight;
-            view.burst_room = burst * full;
+            view.burst_room = burst_room;
         }
         self.departure(path)
     }
@@ -488,11 +491,20 @@ impl Association {
 
     fn finish_drain(&mut self, now: Time, idle: bool) {
         let shut = !idle && self.sendable_left == 0;
+        let full = self.full_chunk();
         let mut open = false;
         for (view, path) in self.views.iter().zip(&mut self.paths) {
             let has_room = view.usable && view.in_flight < view.window;
-            path.limited = has_room;
+            let held_back = has_room && self.config.pacing.is_some() && view.burst_room == 0;
+            path.limited = has_room && !held_back;
             open |= has_room;
+            if held_back
+                && !shut
+                && !idle
+                && let Some(at) = path.pacer.ready_at(full)
+            {
+                self.wait_until = Some(self.wait_until.map_or(at, |known| known.min(at)));
+            }
         }
         self.accounts.set_blocked(now, shut && open);
     }

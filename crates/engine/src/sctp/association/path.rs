@@ -4,7 +4,7 @@ use ropewalk_base::{Duration, Time};
 
 use super::super::config::{Config, PathConfig};
 use crate::accounts::PathCounters;
-use crate::path::{DeliveryRate, ForwardDelay, LossEstimate, PathState, RttEstimator};
+use crate::path::{DeliveryRate, ForwardDelay, LossEstimate, Pacer, PathState, RttEstimator};
 use crate::recovery::{Flights, Rack, TailProbe};
 
 /// Heartbeats of a path (RFC 9260, 8.3).
@@ -48,6 +48,7 @@ pub(super) struct Path {
     /// The last drain left room in the window: not the path, but the data or the peer's window was
     /// the limit.
     pub limited: bool,
+    pub pacer: Pacer,
     /// Packets that may still leave in answer to the current input.
     pub burst_left: u32,
     pub loss: LossEstimate,
@@ -81,6 +82,7 @@ impl Path {
             pseudo_cumack: None,
             last_sent_at: Time::ZERO,
             limited: false,
+            pacer: Pacer::default(),
             burst_left: u32::MAX,
             loss: LossEstimate::default(),
             round: 0,
@@ -89,6 +91,12 @@ impl Path {
             losses: 0,
             counters: PathCounters::default(),
         }
+    }
+
+    /// Bytes that Max.Burst and pacing let go now, in packets of `full` bytes.
+    #[inline]
+    pub fn burst_room(&self, now: Time, full: u64) -> u64 {
+        (self.burst_left as u64 * full).min(self.pacer.room(now))
     }
 
     /// No more timers.

@@ -19,6 +19,7 @@ impl Association {
         let fallback = self.fallback_path();
         let only = (!self.config.cmt.concurrent).then(|| self.single_path());
         let clock_offset = self.clock_offset();
+        self.set_pace(now);
         for view in &mut views {
             let active = match fallback {
                 Some(path) => path == view.id,
@@ -70,7 +71,7 @@ impl Association {
         view.window = view.cwnd.min(most);
         view.in_flight = path.flights.bytes();
         view.delivered = path.rate.delivered();
-        view.burst_room = path.burst_left as u64 * self.full_chunk();
+        view.burst_room = path.burst_room(now, self.full_chunk());
         view.rate = path.rate.rate().or(path.config.rate_hint);
         view.rate_confidence = path.rate.confidence();
         view.loss = path.loss.aged(path.idle(now));
