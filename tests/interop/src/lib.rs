@@ -6,6 +6,7 @@
 
 pub mod capture;
 pub mod hosts;
+pub mod ours;
 pub mod pattern;
 pub mod peer;
 
