@@ -73,7 +73,21 @@ impl Hosts {
                 hosts.ip(side, &format!("link set v{link} up"))?;
             }
         }
+        (1..=links).for_each(|link| hosts.await_link(link));
         Ok(hosts)
+    }
+
+    /// The system looks after new links once a second; what is sent before is lost.
+    fn await_link(&self, link: u8) {
+        let is_up = |side| {
+            let mut command = Command::new("ip");
+            command.args(["-brief", "link", "show", "up", "dev", &format!("v{link}")]);
+            let shown = self.inside(side, || command.output()).expect("ip link");
+            String::from_utf8_lossy(&shown.stdout).contains(" UP ")
+        };
+        while !(is_up(Side::Ours) && is_up(Side::Theirs)) {
+            thread::yield_now();
+        }
     }
 
     /// The addresses of a side, one per link.

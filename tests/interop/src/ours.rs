@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::BytesMut;
-use ropewalk_runtime::endpoint::{Association, Endpoint, Options, Part, Received, Target};
+use ropewalk_runtime::endpoint::{Association, Endpoint, Options, PORT, Part, Received, Target};
 
 use crate::hosts::{Hosts, Side};
 use crate::pattern::{self, Checker};
@@ -27,25 +27,48 @@ impl Hosts {
         })
     }
 
-    /// Options of an endpoint on all our links, without sealing.
-    pub fn options(&self, port: u16) -> Options {
-        Options::connecting(&self.sockets(Side::Ours, port))
+    /// Options of an endpoint on our first links.
+    pub fn options(&self, links: usize) -> Options {
+        Options::connecting(&self.sockets(Side::Ours, PORT)[..links])
     }
 
-    /// The other end, on all links.
-    pub fn target(&self, port: u16) -> Target {
-        Target { addresses: self.sockets(Side::Theirs, port) }
+    /// The other end, on the first links.
+    pub fn target(&self, links: usize) -> Target {
+        Target { addresses: self.sockets(Side::Theirs, PORT)[..links].to_vec() }
     }
 }
 
-/// Opens an association from all our links to all of theirs, port 9899 here and there.
+/// Opens an association over the first links.
 ///
 /// # Panics
 /// If it does not come about.
-pub async fn connect(hosts: &Hosts) -> (Endpoint, Association) {
-    let endpoint = Endpoint::open(hosts.options(9899)).expect("an endpoint");
-    let association = endpoint.connect(&hosts.target(9899)).await.expect("an association");
+pub async fn connect(hosts: &Hosts, links: usize) -> (Endpoint, Association) {
+    let endpoint = Endpoint::open(hosts.options(links)).expect("an endpoint");
+    let association = endpoint.connect(&hosts.target(links)).await.expect("an association");
     (endpoint, association)
+}
+
+/// Listens on the first links.
+///
+/// # Panics
+/// If the port is taken.
+pub fn listen(hosts: &Hosts, links: usize) -> Endpoint {
+    let options = Options { listen: true, ..hosts.options(links) };
+    Endpoint::open(options).expect("an endpoint")
+}
+
+/// Sends back what comes, on the stream that it came on, until the association ends; how many bytes
+/// came.
+///
+/// # Panics
+/// If the association does not take them.
+pub async fn echo(association: &Association) -> usize {
+    let mut came = 0;
+    while let Some(Received { stream, ppid, bytes, .. }) = association.receive().await {
+        came += bytes.len();
+        association.send(stream, ppid, bytes).await.expect("taken");
+    }
+    came
 }
 
 /// Sends `total` bytes as messages of `length` over the streams in turn.
