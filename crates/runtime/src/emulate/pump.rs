@@ -73,9 +73,7 @@ impl Pump {
     ) -> Result<Self, EmulateError> {
         let broken = |e| EmulateError::system("cannot start the emulator's thread", e);
         let (stop, line) = io::pipe().map_err(broken)?;
-        let ear = |side| {
-            move |(path, device)| Ear { side, path, device, broken: false }
-        };
+        let ear = |side| move |(path, device)| Ear { side, path, device, broken: false };
         let ears = sender.into_iter().enumerate().map(ear(Side::Sender));
         let ears = ears.chain(receiver.into_iter().enumerate().map(ear(Side::Receiver)));
         let ears = ears.collect();
@@ -188,9 +186,8 @@ impl Loop {
         let cpu = cpu.map_or(Duration::ZERO, |spent| {
             Duration::from_nanos(std::time::Duration::from(spent).as_nanos() as u64)
         });
-        let name = |ear: &Ear| {
-            format!("{} at the {}", self.links.ways()[ear.path].name, ear.side.name())
-        };
+        let name =
+            |ear: &Ear| format!("{} at the {}", self.links.ways()[ear.path].name, ear.side.name());
         Report {
             elapsed: elapsed.since(Time::ZERO),
             cpu,

@@ -43,9 +43,8 @@ impl Signals {
         let mut mask = SigSet::empty();
         PASSED_ON.iter().for_each(|signal| mask.add(*signal));
         mask.add(Signal::SIGCHLD);
-        let held = mask.thread_block().and_then(|()| {
-            SignalFd::with_flags(&mask, SfdFlags::SFD_CLOEXEC)
-        });
+        let held =
+            mask.thread_block().and_then(|()| SignalFd::with_flags(&mask, SfdFlags::SFD_CLOEXEC));
         let file = held.map_err(|e| EmulateError::system("cannot wait for signals", e))?;
         Ok(Self { file, mask })
     }

@@ -110,7 +110,7 @@ impl Core {
         let Some(peer) = self.peer(key) else { return };
         // From an address that is not known, but with the right tag: a path that the peer listed and
         // that was not seen yet.
-        let path = peer.path_to(route).or_else(|| peer.first_unknown(route));
+        let path = peer.path_to(route).or_else(|| peer.moved_to(now, route));
         peer.machine.handle_in_place(now, path.unwrap_or(PathId(0)), packet);
         self.touch(key);
     }

@@ -84,6 +84,8 @@ pub struct Peer {
 /// What an endpoint has to do after a peer's events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Outcome {
+    /// It is up.
+    pub connected: bool,
     /// It is up, and the peer opened it.
     pub accepted: bool,
     /// It has ended.
@@ -152,6 +154,7 @@ impl Peer {
             match event {
                 Event::Connected => {
                     self.connected = true;
+                    outcome.connected = true;
                     outcome.accepted = self.incoming;
                     self.signals.changed.notify_waiters();
                 }
@@ -177,10 +180,15 @@ impl Peer {
         self.signals.changed.notify_waiters();
     }
 
-    /// The first path of which it is not known where it leads: it leads there from now on.
-    pub fn first_unknown(&mut self, route: Route) -> Option<PathId> {
-        let at = self.routes.iter().position(Option::is_none)?;
+    /// The path to the same address with another port, which a translator has changed: it leads there from
+    /// now on, once asked whether it does. The packet had the right tag (RFC 6951, 5.4).
+    pub fn moved_to(&mut self, now: Time, route: Route) -> Option<PathId> {
+        let same = |known: &Option<Route>| {
+            known.is_some_and(|k| k.socket == route.socket && k.remote.ip() == route.remote.ip())
+        };
+        let at = self.routes.iter().position(same)?;
         self.routes[at] = Some(route);
+        self.machine.prove(now, PathId::from_index(at));
         Some(PathId::from_index(at))
     }
 
