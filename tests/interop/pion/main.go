@@ -19,7 +19,7 @@ import (
 	"github.com/pion/sctp"
 )
 
-const ppid = 47
+const ppid = 1000
 
 var (
 	server  = flag.Bool("server", false, "wait for an association")

@@ -55,11 +55,9 @@ impl Capture {
     /// # Panics
     /// If the dissector fails.
     pub fn finish(mut self, ports: &[u16]) -> Dissection {
-        let id = self.child.id().to_string();
-        Command::new("kill").args(["-INT", &id]).status().expect("kill");
-        self.child.wait().expect("it ends");
+        self.end();
         let mut dissector = Command::new("tshark");
-        dissector.arg("-r").arg(&self.file).args(["-o", "sctp.checksum:CRC32C"]);
+        dissector.arg("-r").arg(&self.file).args(["-o", "sctp.checksum:CRC 32c"]);
         for port in ports {
             dissector.args(["-d", &format!("udp.port=={port},sctp")]);
         }
@@ -78,5 +76,20 @@ impl Capture {
         });
         let wrong = wrong.map(str::to_owned).collect();
         Dissection { packets: text.lines().count(), wrong }
+    }
+
+    /// Has it write what it has, and waits until it did.
+    fn end(&mut self) {
+        if matches!(self.child.try_wait(), Ok(None)) {
+            let id = self.child.id().to_string();
+            let _ = Command::new("kill").args(["-INT", &id]).status();
+            let _ = self.child.wait();
+        }
+    }
+}
+
+impl Drop for Capture {
+    fn drop(&mut self) {
+        self.end();
     }
 }

@@ -28,6 +28,20 @@ pub fn usrsctp() -> Result<&'static Path, Missing> {
     built.as_deref().map_err(|e| Missing(format!("usrsctp (libusrsctp-dev, make, cc): {e}")))
 }
 
+/// The peer that is made of pion/sctp, built when it is first asked for.
+///
+/// # Errors
+/// If Go is missing, or cannot get the module.
+pub fn pion() -> Result<&'static Path, Missing> {
+    static BUILT: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    let built = BUILT.get_or_init(|| {
+        let program = output("pion").join("pion-peer");
+        build(Command::new("go").args(["build", "-o"]).arg(&program).arg("."), "pion")
+            .map(|()| program)
+    });
+    built.as_deref().map_err(|e| Missing(format!("pion/sctp (go): {e}")))
+}
+
 /// Where a peer's program goes: beside the test that uses it.
 fn output(name: &str) -> PathBuf {
     let test = std::env::current_exe().expect("a test is a file");
@@ -85,9 +99,8 @@ impl Peer {
     }
 
     /// Kills it: no more packets come from there, and no goodbye.
-    pub fn kill(mut self) {
-        self.child.kill().expect("it can be killed");
-        self.child.wait().expect("it has ended");
+    pub fn kill(self) {
+        drop(self);
     }
 
     fn complaint(&mut self) -> String {
@@ -96,6 +109,14 @@ impl Peer {
             stderr.read_to_string(&mut text).expect("the peer's complaints");
         }
         text
+    }
+}
+
+impl Drop for Peer {
+    /// A test that has failed leaves nobody behind.
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 

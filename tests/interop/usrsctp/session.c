@@ -10,7 +10,7 @@
 
 /* As long as the longest message. */
 #define READ_SIZE (1u << 20)
-#define PPID 47
+#define PPID 1000
 
 struct partial {
 	uint8_t *bytes;
