@@ -40,7 +40,8 @@ fn over_ipv6_it_is_the_same() {
         let all = hosts.addresses_v6(side).into_iter();
         all.map(|ip| (ip, 9899).into()).collect::<Vec<_>>()
     };
-    let words = "--server --bind fd77:1::2,fd77:2::2 --bytes 500000 --expect 500000 --finish shutdown";
+    let words =
+        "--server --bind fd77:1::2,fd77:2::2 --bytes 500000 --expect 500000 --finish shutdown";
     let peer = Peer::start(&hosts, Side::Theirs, program, words);
     hosts.live(async || {
         let endpoint = Endpoint::open(Options::connecting(&at(Side::Ours))).expect("an endpoint");

@@ -23,8 +23,7 @@ fn a_peer_that_went_without_a_word_and_comes_again_restarts_the_association() {
     hosts.live(async || {
         let endpoint = listen(&hosts, 2);
         let words = format!("{BIND} {TO_OURS} --bytes 200000");
-        let first =
-            Peer::start(&hosts, Side::Theirs, program, &format!("{words} --finish vanish"));
+        let first = Peer::start(&hosts, Side::Theirs, program, &format!("{words} --finish vanish"));
         let association = endpoint.accept().await;
         let mut received = receive(&association, 200_000).await;
         assert_eq!(report(first).await.ended(), "vanished");
@@ -68,8 +67,7 @@ fn when_we_go_without_a_word_and_come_again_the_peer_takes_it_for_a_restart() {
 #[test]
 fn when_both_open_it_there_is_one_association() {
     let (program, hosts) = (or_skip!(usrsctp()), or_skip!(Hosts::new(2)));
-    let words =
-        format!("{BIND} {TO_OURS} --bytes 100000 --expect 200000 --finish shutdown");
+    let words = format!("{BIND} {TO_OURS} --bytes 100000 --expect 200000 --finish shutdown");
     // Who has sent an INIT already, unheard, when the other end begins.
     for we_first in [true, false] {
         hosts.live(async || {
