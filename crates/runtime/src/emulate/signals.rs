@@ -27,7 +27,7 @@ pub enum Notice {
 }
 
 /// Takes the signals of the process. They are held back in the calling thread and in those that it makes
-/// from now on, not in programs that it starts.
+/// from now on, and would be in programs that these start.
 #[derive(Debug)]
 pub struct Signals {
     file: SignalFd,
