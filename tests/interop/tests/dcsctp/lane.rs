@@ -19,7 +19,7 @@ const PORTS: Ports = Ports { source: 5000, destination: 5000 };
 
 /// Our end.
 enum Ours {
-    Waiting(Listener),
+    Waiting(Box<Listener>),
     Up(Box<Association>),
 }
 
@@ -54,7 +54,7 @@ fn scheduler() -> Scheduler {
 impl Lane {
     /// Neither end has begun; we wait for them.
     pub fn waiting() -> Self {
-        Self::new(Ours::Waiting(Listener::new(config(), Seed::root(1))))
+        Self::new(Ours::Waiting(Box::new(Listener::new(config(), Seed::root(1)))))
     }
 
     /// We begin.
@@ -149,9 +149,7 @@ impl Lane {
 
     fn drain(&mut self) {
         let now = self.now;
-        loop {
-            let Some(association) = self.ours() else { break };
-            let Some(transmit) = association.poll_transmit(now) else { break };
+        while let Some(transmit) = self.ours().and_then(|ours| ours.poll_transmit(now)) {
             self.send_ours(&transmit.packet);
         }
         while let Some(event) = self.ours().and_then(Association::poll_event) {
