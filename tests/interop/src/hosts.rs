@@ -9,6 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 
 use nix::sched::{CloneFlags, setns, unshare};
+use serde_json::Value;
 
 use crate::Missing;
 
@@ -154,6 +155,19 @@ impl Hosts {
             let to = side.other().number();
             self.ip(side, &format!("neigh del 10.77.{link}.{to} dev v{link}")).expect("ip neigh");
         }
+    }
+
+    /// Bytes that a link has carried so far, both ways.
+    ///
+    /// # Panics
+    /// If the system does not tell.
+    pub fn carried(&self, link: u8) -> u64 {
+        let mut command = Command::new("ip");
+        command.args(["-json", "-statistics", "link", "show", "dev", &format!("v{link}")]);
+        let shown = self.inside(Side::Ours, || command.output()).expect("ip link").stdout;
+        let shown: Value = serde_json::from_slice(&shown).expect("JSON");
+        let bytes = |way: &str| shown[0]["stats64"][way]["bytes"].as_u64().expect("a counter");
+        bytes("rx") + bytes("tx")
     }
 
     fn host(&self, side: Side) -> &File {

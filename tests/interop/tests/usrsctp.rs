@@ -31,6 +31,7 @@ fn we_send_and_they_receive_and_we_shut_down() {
     ];
     for ((links, bind), total, length, streams, more) in cases {
         let case = format!("{bind} {total} {length} {streams} {more}");
+        let before = hosts.carried(2);
         let words = format!("--server {bind} --streams 1000 {more}");
         let peer = Peer::start(&hosts, Side::Theirs, program, &words);
         hosts.live(async || {
@@ -42,6 +43,8 @@ fn we_send_and_they_receive_and_we_shut_down() {
         assert_eq!(report.ended(), "shutdown", "{case}");
         assert_eq!(report.received(), total.next_multiple_of(length), "{case}");
         assert_eq!(report.counted("checksum_errors"), 0, "{case}");
+        let second = hosts.carried(2) - before;
+        assert_eq!(second > total as u64 / 20, links == 2, "{second} B by link 2: {case}");
     }
 }
 
@@ -57,6 +60,7 @@ fn they_send_and_we_receive_and_they_shut_down() {
     ];
     for ((links, bind), total, length, streams, more) in cases {
         let case = format!("{bind} {total} {length} {streams} {more}");
+        let before = hosts.carried(2);
         let words = format!(
             "--server {bind} --bytes {total} --message {length} --streams {streams} \
              --finish shutdown {more}"
@@ -71,6 +75,9 @@ fn they_send_and_we_receive_and_they_shut_down() {
         let report = peer.report();
         assert_eq!(report.ended(), "shutdown", "{case}");
         assert_eq!(report.counted("checksum_errors"), 0, "{case}");
+        let second = hosts.carried(2) - before;
+        let both = more.contains("cmt");
+        assert_eq!(second > total as u64 / 20, both, "{second} B by link 2: {case}");
     }
 }
 
