@@ -149,17 +149,22 @@ impl Core {
     }
 
     /// A sealed datagram of a session that nobody has used yet: now there is an association.
-    pub(super) fn enter(&mut self, now: Time, id: u32, datagram: &mut [u8]) -> Option<Opened> {
+    pub(super) fn enter(
+        &mut self,
+        now: Time,
+        route: Route,
+        id: u32,
+        datagram: &mut [u8],
+    ) -> Option<Opened> {
         let entered = self.door.as_mut()?.enter(now, id, datagram)?;
         let count = entered.half.hello.paths as usize;
-        let ipv6 = entered.half.route.remote.is_ipv6();
+        let ipv6 = route.remote.is_ipv6();
         let config = self.config(count, &Carriage::Sealed { ipv6 }).ok()?;
         let scheduler = self.options.transport.scheduler().ok()?;
         let machine = Machine::listen(config, scheduler, self.next_seed());
         let cover = Cover::Sealed(Box::new(entered.half.session));
         let mut peer = Peer::new(machine, cover, Some(id), vec![None; count], true);
-        let path =
-            peer.came_by(now, entered.path, entered.half.route, self.options.transport.mtu)?;
+        let path = peer.came_by(now, entered.path, route, self.options.transport.mtu)?;
         let key = self.insert(peer);
         Some(Opened { key, path, body: entered.body })
     }

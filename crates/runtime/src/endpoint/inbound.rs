@@ -80,7 +80,7 @@ impl Core {
         }
         let id = seal::session_id(datagram)?;
         let Some(key) = self.by_session.get(&id).copied() else {
-            return self.enter(now, id, datagram);
+            return self.enter(now, route, id, datagram);
         };
         let mtu = self.options.transport.mtu;
         let peer = self.peer(key)?;

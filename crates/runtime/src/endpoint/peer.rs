@@ -69,6 +69,8 @@ pub struct Peer {
     pub dirty: bool,
     /// It has been up.
     pub connected: bool,
+    /// The peer opened it.
+    pub opened_by_peer: bool,
     /// The peer opened it, and nobody has accepted it yet.
     pub incoming: bool,
     /// Nobody holds it any more: it goes as soon as it has ended.
@@ -109,6 +111,7 @@ impl Peer {
             deadline: None,
             dirty: false,
             connected: false,
+            opened_by_peer: incoming,
             incoming,
             abandoned: false,
             ended: None,
@@ -140,7 +143,10 @@ impl Peer {
             self.machine.add_path(now, PathConfig { mtu, ..PathConfig::default() })?;
         }
         self.routes.resize(self.machine.path_count(), None);
-        if self.routes[id.index()] != Some(route) {
+        // Only the end that opened it moves: if each followed the other, one packet that strayed would
+        // bend a path for good.
+        let follows = self.opened_by_peer || self.routes[id.index()].is_none();
+        if follows && self.routes[id.index()] != Some(route) {
             self.routes[id.index()] = Some(route);
             self.machine.prove(now, id);
         }
