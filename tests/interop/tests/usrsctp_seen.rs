@@ -1,4 +1,5 @@
-//! What travels between Ropewalk and usrsctp, as a dissector sees it; and the same over IPv6.
+//! What travels between Ropewalk and usrsctp, as a dissector sees it; and the same over IPv6, and through other
+//! ports.
 
 use std::path::Path;
 
@@ -53,4 +54,31 @@ fn over_ipv6_it_is_the_same() {
     let report = peer.report();
     assert_eq!(report.ended(), "shutdown");
     assert_eq!(report.received(), 500_000);
+}
+
+#[test]
+fn through_other_ports_it_is_the_same() {
+    let (program, hosts) = (or_skip!(usrsctp()), or_skip!(Hosts::new(1)));
+    let words = "--bind 10.77.1.2 --connect 10.77.1.1 --udp-port 20000 --remote-udp-port 30000 \
+                 --port 7 --remote-port 8 --bytes 500000 --expect 500000 --finish shutdown";
+    hosts.live(async || {
+        let ours = hosts.sockets(Side::Ours, 30_000);
+        let endpoint = Endpoint::open(Options::listening(&ours)).expect("an endpoint");
+        let peer = Peer::start(&hosts, Side::Theirs, program, words);
+        let association = endpoint.accept().await;
+        assert_eq!(echo(&association).await, 500_000);
+        let report = tokio::task::spawn_blocking(|| peer.report()).await.expect("a report");
+        assert_eq!((report.ended(), report.received()), ("shutdown", 500_000));
+    });
+    let words = "--server --bind 10.77.1.2 --udp-port 20000 --remote-udp-port 30000 --finish wait";
+    let peer = Peer::start(&hosts, Side::Theirs, program, words);
+    hosts.live(async || {
+        let ours = hosts.sockets(Side::Ours, 30_000);
+        let endpoint = Endpoint::open(Options::connecting(&ours)).expect("an endpoint");
+        let target = Target { addresses: hosts.sockets(Side::Theirs, 20_000), key: None };
+        let association = endpoint.connect(&target).await.expect("an association");
+        send(&association, 500_000, 1000, 1).await;
+        association.shutdown().await.expect("in order");
+    });
+    assert_eq!(peer.report().received(), 500_000);
 }
