@@ -62,3 +62,14 @@ async fn messages_cross_sealed_on_one_path_and_on_several() {
     messages_cross(true, 1).await;
     messages_cross(true, 3).await;
 }
+
+#[tokio::test]
+async fn a_new_socket_sends_at_once_and_not_only_when_a_timer_expires() {
+    let (server, client, key) = both(false, 1);
+    let server = Endpoint::open(server).expect("free ports");
+    let client = Endpoint::open(client).expect("free ports");
+    let target = Target { addresses: server.locals().to_vec(), key };
+    let _near = client.connect(&target).await.expect("the server listens");
+    // INIT and COOKIE ECHO, neither of them again.
+    assert_eq!(client.counters().sent, 2);
+}

@@ -50,6 +50,11 @@ impl Future for Driver {
                 break;
             }
         }
+        // What a socket has not taken (a new one is not known to take anything yet) waits until it
+        // does: only a flush registers us for that.
+        for socket in &mut core.sockets {
+            let _ = socket.flush(context);
+        }
         core.driver = Some(context.waker().clone());
         if core.closing && core.count() == 0 {
             return Poll::Ready(());

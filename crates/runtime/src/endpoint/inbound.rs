@@ -111,7 +111,14 @@ impl Core {
         // From an address that is not known, but with the right tag: a path that the peer listed and
         // that was not seen yet.
         let path = peer.path_to(route).or_else(|| peer.moved_to(now, route));
+        let tag = peer.machine.local_tag();
         peer.machine.handle_in_place(now, path.unwrap_or(PathId(0)), packet);
+        let renewed = peer.machine.local_tag();
+        if renewed != tag {
+            // A peer that started anew (RFC 9260, 5.2.4, A) has a new tag of ours.
+            self.by_tag.remove(&tag);
+            self.by_tag.insert(renewed, key);
+        }
         self.touch(key);
     }
 

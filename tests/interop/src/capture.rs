@@ -1,0 +1,95 @@
+//! Captures, read by a dissector that others wrote (tshark).
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use crate::Missing;
+use crate::hosts::{Hosts, Side};
+
+/// A capture that runs.
+#[derive(Debug)]
+pub struct Capture {
+    child: Child,
+    file: PathBuf,
+}
+
+/// What the dissector says of it.
+#[derive(Debug)]
+pub struct Dissection {
+    /// SCTP packets.
+    pub packets: usize,
+    /// Those that it finds malformed, or whose checksum is wrong: a line each.
+    pub wrong: Vec<String>,
+}
+
+impl Capture {
+    /// Begins to record all UDP packets that pass at a host's interfaces; returns when it does.
+    ///
+    /// # Errors
+    /// If tshark is not there.
+    ///
+    /// # Panics
+    /// If it is there and cannot capture.
+    pub fn start(hosts: &Hosts, side: Side, file: &Path) -> Result<Self, Missing> {
+        let missing = |e| Missing(format!("tshark: {e}"));
+        Command::new("tshark").arg("--version").stdout(Stdio::null()).status().map_err(missing)?;
+        let mut command = Command::new("dumpcap");
+        // Small blocks: what is there is written at once.
+        command.args(["-q", "-p", "-i", "any", "-f", "udp", "-B", "16", "-w"]).arg(file);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = hosts.spawn(side, &mut command).map_err(missing)?;
+        let mut said = String::new();
+        let mut stderr = BufReader::new(child.stderr.take().expect("piped"));
+        while !said.contains("File:") {
+            let more = stderr.read_line(&mut said).expect("its words");
+            assert!(more > 0, "dumpcap does not capture: {said}");
+        }
+        // It writes to a pipe that nobody reads from now on; few words are left to say.
+        child.stderr = Some(stderr.into_inner());
+        Ok(Self { child, file: file.to_owned() })
+    }
+
+    /// Ends it; what the dissector says of packets from or to these UDP ports.
+    ///
+    /// # Panics
+    /// If the dissector fails.
+    pub fn finish(mut self, ports: &[u16]) -> Dissection {
+        self.end();
+        let mut dissector = Command::new("tshark");
+        dissector.arg("-r").arg(&self.file).args(["-o", "sctp.checksum:CRC 32c"]);
+        for port in ports {
+            dissector.args(["-d", &format!("udp.port=={port},sctp")]);
+        }
+        dissector.args(["-Y", "sctp", "-T", "fields", "-E", "separator=|"]);
+        let fields = ["frame.number", "sctp.checksum.status", "_ws.malformed", "_ws.col.Info"];
+        fields.iter().for_each(|field| {
+            dissector.args(["-e", field]);
+        });
+        let ended = dissector.output().expect("tshark runs");
+        let text = String::from_utf8_lossy(&ended.stdout);
+        let wrong = text.lines().filter(|line| {
+            let mut parts = line.split('|').skip(1);
+            // 1 is a good checksum.
+            let good = parts.next() == Some("1");
+            !good || parts.next() != Some("")
+        });
+        let wrong = wrong.map(str::to_owned).collect();
+        Dissection { packets: text.lines().count(), wrong }
+    }
+
+    /// Has it write what it has, and waits until it did.
+    fn end(&mut self) {
+        if matches!(self.child.try_wait(), Ok(None)) {
+            let id = self.child.id().to_string();
+            let _ = Command::new("kill").args(["-INT", &id]).status();
+            let _ = self.child.wait();
+        }
+    }
+}
+
+impl Drop for Capture {
+    fn drop(&mut self) {
+        self.end();
+    }
+}

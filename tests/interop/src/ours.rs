@@ -1,0 +1,114 @@
+//! Ropewalk's end of a test: messages out, messages in, each byte compared.
+
+use std::time::Duration;
+
+use bytes::BytesMut;
+use ropewalk_runtime::endpoint::{Association, Endpoint, Options, PORT, Part, Received, Target};
+
+use crate::hosts::{Hosts, Side};
+use crate::pattern::{self, Checker};
+
+/// What messages of the tests say that they are.
+pub const PPID: u32 = 1000;
+
+/// No test takes longer.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+impl Hosts {
+    /// Runs `what` on our host, where a task may open sockets and wait.
+    ///
+    /// # Panics
+    /// If it takes longer than a minute, or panics.
+    pub fn live<T: Send>(&self, what: impl AsyncFnOnce() -> T + Send) -> T {
+        self.inside(Side::Ours, || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            let patient = async { tokio::time::timeout(PATIENCE, what()).await };
+            runtime.expect("a runtime").block_on(patient).expect("done within a minute")
+        })
+    }
+
+    /// Options of an endpoint on our first links.
+    pub fn options(&self, links: usize) -> Options {
+        Options::connecting(&self.sockets(Side::Ours, PORT)[..links])
+    }
+
+    /// The other end, on the first links.
+    pub fn target(&self, links: usize) -> Target {
+        Target { addresses: self.sockets(Side::Theirs, PORT)[..links].to_vec(), key: None }
+    }
+}
+
+/// Opens an association over the first links.
+///
+/// # Panics
+/// If it does not come about.
+pub async fn connect(hosts: &Hosts, links: usize) -> (Endpoint, Association) {
+    let endpoint = Endpoint::open(hosts.options(links)).expect("an endpoint");
+    let association = endpoint.connect(&hosts.target(links)).await.expect("an association");
+    (endpoint, association)
+}
+
+/// Listens on the first links.
+///
+/// # Panics
+/// If the port is taken.
+pub fn listen(hosts: &Hosts, links: usize) -> Endpoint {
+    let options = Options { listen: true, ..hosts.options(links) };
+    Endpoint::open(options).expect("an endpoint")
+}
+
+/// Sends back what comes, on the stream that it came on, until the association ends; how many bytes
+/// came.
+///
+/// # Panics
+/// If the association does not take them.
+pub async fn echo(association: &Association) -> usize {
+    let mut came = 0;
+    while let Some(Received { stream, ppid, bytes, .. }) = association.receive().await {
+        came += bytes.len();
+        association.send(stream, ppid, bytes).await.expect("taken");
+    }
+    came
+}
+
+/// Sends `total` bytes as messages of `length` over the streams in turn.
+///
+/// # Panics
+/// If the association does not take them.
+pub async fn send(association: &Association, total: usize, length: usize, streams: u16) {
+    for (stream, bytes) in pattern::messages(total, length, streams) {
+        association.send(stream, PPID, bytes).await.expect("taken");
+    }
+}
+
+/// Receives until `total` bytes have come, or the association has ended.
+///
+/// # Panics
+/// If something that comes is not what it should be.
+pub async fn receive(association: &Association, total: usize) -> Checker {
+    let mut checker = Checker::default();
+    receive_into(association, &mut checker, total).await;
+    checker
+}
+
+/// As [`receive`], going on with what has been counted already.
+///
+/// # Panics
+/// If something that comes is not what it should be.
+pub async fn receive_into(association: &Association, checker: &mut Checker, total: usize) {
+    let mut long = BytesMut::new();
+    while checker.bytes < total {
+        let Some(Received { stream, ppid, bytes, part }) = association.receive().await else {
+            return;
+        };
+        assert_eq!(ppid, PPID);
+        match part {
+            Part::Whole => checker.take(stream, &bytes),
+            Part::First | Part::Middle => long.extend_from_slice(&bytes),
+            Part::Last => {
+                long.extend_from_slice(&bytes);
+                checker.take(stream, &long.split());
+            }
+        }
+    }
+}

@@ -1,0 +1,56 @@
+/* What the peer is asked to do. */
+#ifndef OPTIONS_H
+#define OPTIONS_H
+
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define MAX_ADDRESSES 8
+
+/* How an association ends after what was to be sent has been sent. */
+enum finish {
+	FINISH_SHUTDOWN, /* gracefully, by us */
+	FINISH_ABORT,    /* with an ABORT */
+	FINISH_WAIT,     /* the other end ends it */
+	FINISH_VANISH,   /* the process goes without a word */
+};
+
+struct options {
+	bool server;
+	bool echo;            /* send back what comes */
+	bool unordered;
+	bool check;           /* compare every byte that comes with what it should be */
+	bool interleave;      /* I-DATA (RFC 8260) */
+	uint16_t udp_port;    /* of our UDP socket */
+	uint16_t remote_udp_port;
+	uint16_t port;        /* of SCTP, here */
+	uint16_t remote_port; /* of SCTP, there */
+	int bind_count;
+	struct sockaddr_storage bind[MAX_ADDRESSES];
+	int connect_count;
+	struct sockaddr_storage connect[MAX_ADDRESSES];
+	uint64_t bytes;       /* to be sent */
+	double seconds;       /* to be sent for, if more than 0 */
+	uint64_t expect;      /* bytes to be received before the end */
+	uint32_t message;     /* bytes of a message */
+	uint16_t streams;
+	int receive_buffer;
+	int send_buffer;
+	double warmup;        /* what comes in this time after the first byte is not measured */
+	enum finish finish;
+	unsigned timeout;     /* the process gives up after so many seconds */
+};
+
+/* Ends the process with status 2 and a message if the words are wrong. Settings of the stack
+ * (`--sysctl name=value`) are kept for apply_sysctls(). */
+void parse_options(struct options *options, int argc, char **argv);
+
+/* Remembers `name=value`; false if there is no such name. */
+bool keep_sysctl(const char *assignment);
+/* After usrsctp_init(), which sets them all to their defaults. */
+void apply_sysctls(void);
+/* The names, for an error message. */
+const char *sysctl_names(void);
+
+#endif
