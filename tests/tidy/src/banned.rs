@@ -14,8 +14,8 @@ const PURE: [&str; 4] = ["base", "engine", "netsim", "models"];
 const DETERMINISTIC: [&str; 7] = ["base", "engine", "netsim", "models", "scenario", "lab", "py"];
 
 /// Everything but the command, which alone talks to a terminal.
-const LIBRARIES: [&str; 8] =
-    ["base", "engine", "netsim", "models", "scenario", "lab", "runtime", "py"];
+const LIBRARIES: [&str; 9] =
+    ["base", "engine", "netsim", "models", "scenario", "lab", "runtime", "apps", "py"];
 
 /// Where a rule holds.
 #[derive(Clone, Copy)]

@@ -1,0 +1,15 @@
+//! Files and folders over an association: verified with BLAKE3, resumed after a crash of either side.
+//!
+//! One ordered stream carries frames ([`wire`]) as a stream of bytes; where its messages begin and end
+//! means nothing. The sender lists what it has, the receiver answers per entry what it has of it
+//! already, in the same order and without waiting, and the sender sends what is missing. There is no
+//! round trip per file. Disks and hashing have threads of their own, so that the task which talks to the
+//! association never waits for either.
+//!
+//! What the receiver holds of an unfinished file lies in a hidden folder of its directory. Nothing else
+//! has to survive a crash: both ends hash that beginning again and go on behind it if they agree.
+
+mod names;
+pub mod wire;
+
+pub use self::names::{BadName, Name};

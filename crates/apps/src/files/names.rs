@@ -1,0 +1,235 @@
+//! Names of files as a peer gives them, and as a terminal may show them.
+
+use std::ffi::OsStr;
+use std::fmt;
+use std::path::{Component, Path, PathBuf};
+
+/// Longest name, bytes (`PATH_MAX` of Linux).
+pub const NAME_LIMIT: usize = 4096;
+/// Longest part of a name, bytes (`NAME_MAX` of all common file systems).
+const PART_LIMIT: usize = 255;
+/// Where the receiver keeps what is unfinished. No entry may lie in it.
+pub const HIDDEN: &str = ".ropewalk";
+
+/// A path below the receiver's directory, its parts joined by `/`. It cannot lead out of it, though a link in
+/// the directory could: files are opened accordingly.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Name(Box<[u8]>);
+
+/// Why a name is refused.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum BadName {
+    /// It has no bytes.
+    Empty,
+    /// It, or a part of it, is too long.
+    TooLong,
+    /// It begins at the root.
+    Absolute,
+    /// A part of it is `.` or `..`.
+    Dots,
+    /// Two slashes in a row, or one at the end.
+    EmptyPart,
+    /// A zero byte.
+    Zero,
+    /// It lies where the receiver keeps what is unfinished.
+    Hidden,
+    /// This system cannot have such a name.
+    Foreign,
+}
+
+impl fmt::Display for BadName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Empty => "the name is empty",
+            Self::TooLong => "the name is too long (4096 bytes, 255 per part)",
+            Self::Absolute => "the name begins at the root",
+            Self::Dots => "`.` or `..` in the name",
+            Self::EmptyPart => "an empty part in the name",
+            Self::Zero => "a zero byte in the name",
+            Self::Hidden => "the name lies in the folder of unfinished files, `.ropewalk`",
+            Self::Foreign => "this system cannot have such a name",
+        })
+    }
+}
+
+impl std::error::Error for BadName {}
+
+impl Name {
+    /// Checks a name.
+    ///
+    /// # Errors
+    /// [`BadName`]: it could lead out of the directory, or into what is not for peers.
+    pub fn new(bytes: &[u8]) -> Result<Self, BadName> {
+        match bytes {
+            [] => return Err(BadName::Empty),
+            [b'/', ..] => return Err(BadName::Absolute),
+            _ if bytes.len() > NAME_LIMIT => return Err(BadName::TooLong),
+            _ if bytes.contains(&0) => return Err(BadName::Zero),
+            _ => {}
+        }
+        for (place, part) in bytes.split(|byte| *byte == b'/').enumerate() {
+            match part {
+                b"" => return Err(BadName::EmptyPart),
+                b"." | b".." => return Err(BadName::Dots),
+                _ if part.len() > PART_LIMIT => return Err(BadName::TooLong),
+                // Some file systems do not tell large letters from small ones.
+                _ if place == 0 && part.eq_ignore_ascii_case(HIDDEN.as_bytes()) => {
+                    return Err(BadName::Hidden);
+                }
+                _ => {}
+            }
+        }
+        let name = Self(bytes.into());
+        if name.is_native() { Ok(name) } else { Err(BadName::Foreign) }
+    }
+
+    /// Whether the system reads it as the same parts that we do.
+    fn is_native(&self) -> bool {
+        let Some(path) = native(&self.0) else { return false };
+        let parts = self.0.split(|byte| *byte == b'/').count();
+        let strange = cfg!(windows) && self.0.iter().any(|byte| b"\\:".contains(byte));
+        let normal = path.components().filter(|c| matches!(c, Component::Normal(_))).count();
+        !strange && normal == parts && path.components().count() == parts
+    }
+
+    /// Its bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// As a path of this system, relative.
+    pub fn path(&self) -> PathBuf {
+        // Checked when it was made.
+        native(&self.0).unwrap_or_default()
+    }
+
+    /// The last part.
+    pub fn last_part(&self) -> &[u8] {
+        self.0.rsplit(|byte| *byte == b'/').next().unwrap_or_default()
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&shown(&self.0))
+    }
+}
+
+impl fmt::Debug for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{self}`")
+    }
+}
+
+/// Bytes as a terminal may show them: what is no text, and what would steer the terminal, is escaped.
+pub fn shown(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        for c in chunk.valid().chars() {
+            match c {
+                '\'' | '"' => text.push(c),
+                _ => text.extend(c.escape_debug()),
+            }
+        }
+        for byte in chunk.invalid() {
+            text.push_str(&format!("\\x{byte:02x}"));
+        }
+    }
+    text
+}
+
+/// A path as a terminal may show it.
+pub fn shown_path(path: &Path) -> String {
+    shown(path.as_os_str().as_encoded_bytes())
+}
+
+#[cfg(unix)]
+fn native(bytes: &[u8]) -> Option<PathBuf> {
+    use std::os::unix::ffi::OsStrExt;
+    Some(PathBuf::from(OsStr::from_bytes(bytes)))
+}
+
+#[cfg(not(unix))]
+fn native(bytes: &[u8]) -> Option<PathBuf> {
+    std::str::from_utf8(bytes).ok().map(PathBuf::from)
+}
+
+/// The bytes that a part of a path has on the wire; none if they cannot be told to another system.
+#[cfg(unix)]
+pub fn wire_bytes(part: &OsStr) -> Option<&[u8]> {
+    use std::os::unix::ffi::OsStrExt;
+    Some(part.as_bytes())
+}
+
+/// The bytes that a part of a path has on the wire; none if they cannot be told to another system.
+#[cfg(not(unix))]
+pub fn wire_bytes(part: &OsStr) -> Option<&[u8]> {
+    part.to_str().map(str::as_bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn names_that_could_lead_out_of_the_directory_are_refused() {
+        let long = "x".repeat(256);
+        let deep = "abc/".repeat(1100) + "x";
+        for (name, why) in [
+            ("", BadName::Empty),
+            ("/etc/passwd", BadName::Absolute),
+            ("..", BadName::Dots),
+            ("a/../../b", BadName::Dots),
+            ("./a", BadName::Dots),
+            ("a//b", BadName::EmptyPart),
+            ("a/", BadName::EmptyPart),
+            ("a\0b", BadName::Zero),
+            (".ropewalk/lock", BadName::Hidden),
+            (".Ropewalk", BadName::Hidden),
+            (&long, BadName::TooLong),
+            (&deep, BadName::TooLong),
+        ] {
+            assert_eq!(Name::new(name.as_bytes()), Err(why), "{name:?}");
+        }
+    }
+
+    #[test]
+    fn ordinary_names_are_taken_as_they_are() {
+        for name in ["a", "a/b.txt", "...", "..a", "a/.ropewalk", "naïve/ü", "with space", "-rf"]
+        {
+            assert_eq!(Name::new(name.as_bytes()).expect(name).to_string(), name);
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn odd_names_are_kept_and_shown_escaped() {
+        for (bytes, text) in [
+            (&b"caf\xe9"[..], r"caf\xe9"),
+            (b"a\nb", r"a\nb"),
+            (b"\x1b[31mred", r"\u{1b}[31mred"),
+            ("a\u{202e}b".as_bytes(), r"a\u{202e}b"),
+        ] {
+            let name = Name::new(bytes).expect("a name");
+            assert_eq!(name.bytes(), bytes);
+            assert_eq!(name.to_string(), text);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_name_that_is_taken_leads_out(bytes in prop::collection::vec(
+            prop_oneof![Just(b'/'), Just(b'.'), Just(b'\\'), Just(0), any::<u8>()], 0..24)
+        ) {
+            if let Ok(name) = Name::new(&bytes) {
+                let joined = Path::new("dir").join(name.path());
+                prop_assert!(joined.starts_with("dir"));
+                let normal = |c: Component<'_>| matches!(c, Component::Normal(_));
+                prop_assert!(joined.components().all(normal));
+                prop_assert!(joined.components().count() > 1);
+            }
+        }
+    }
+}

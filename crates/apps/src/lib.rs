@@ -1,0 +1,5 @@
+//! What people do with the sockets: files, proxies, measurements.
+//!
+//! A library: it neither prints nor reads arguments. The command and the Python package use it.
+
+pub mod files;
