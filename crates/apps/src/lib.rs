@@ -3,3 +3,4 @@
 //! A library: it neither prints nor reads arguments. The command and the Python package use it.
 
 pub mod files;
+pub mod mux;
