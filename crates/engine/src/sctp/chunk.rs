@@ -1,13 +1,17 @@
 //! Chunks as RFC 9260, 3.3 lays them out, typed. The sizes are those on the wire.
 
+use bytes::Bytes;
 use ropewalk_base::{Serial16, Serial32, StreamId, Time};
 
-use super::cookie::Cookie;
+use super::cause::ErrorCause;
 use super::gaps::GapList;
+use super::init::Init;
 use crate::payload::Payload;
 
 /// Chunk header, bytes (3.2).
 const CHUNK_HEADER: u32 = 4;
+/// Parameter header, bytes (3.2.1).
+const PARAMETER_HEADER: u32 = 4;
 
 /// Flags of a DATA chunk (3.3.1).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -39,8 +43,15 @@ impl DataFlags {
     }
 
     /// The byte on the wire.
+    #[inline]
     pub const fn bits(self) -> u8 {
         self.0
+    }
+
+    /// From the byte on the wire; reserved bits mean nothing (3.3.1).
+    #[inline]
+    pub const fn from_bits(bits: u8) -> Self {
+        Self(bits & 15)
     }
 }
 
@@ -90,40 +101,49 @@ pub struct Sack {
     pub data_packets: u8,
 }
 
-/// INIT and INIT ACK (3.3.2, 3.3.3).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Init {
-    /// Initiate tag; never 0.
-    pub tag: u32,
-    /// Advertised receive window, bytes.
-    pub window: u32,
-    /// Outbound streams wanted.
-    pub outbound_streams: u16,
-    /// Inbound streams allowed.
-    pub inbound_streams: u16,
-    /// Initial TSN.
-    pub initial_tsn: Serial32,
-    /// How many addresses the sender lists.
-    pub addresses: u8,
-    /// Cookie Preservative: by how many milliseconds the cookie should live longer; 0: the
-    /// parameter is absent (3.3.2.1.3).
-    pub preserve_millis: u32,
-}
-
-impl Init {
-    /// Bytes of the chunk: header, fixed part, an address parameter each, Cookie Preservative.
-    const fn wire_len(&self) -> u32 {
-        20 + 8 * self.addresses as u32 + if self.preserve_millis > 0 { 8 } else { 0 }
+impl Sack {
+    /// Bytes of the chunk.
+    #[inline]
+    pub const fn wire_len(&self) -> u32 {
+        16 + 4 * (self.gaps.len() + self.duplicates.len()) as u32
     }
 }
 
-/// What a HEARTBEAT carries and its acknowledgement returns (3.3.5).
+/// What our HEARTBEATs carry (3.3.5). What the peer's carry is its own affair and goes back as it
+/// came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeartbeatInfo {
     /// 64-bit nonce (RFC 9260, 5.4).
     pub nonce: u64,
     /// When it left, by the sender's clock.
     pub sent: Time,
+    /// Bytes of the packet, if it probes the path's MTU (RFC 8899).
+    pub probe: Option<u32>,
+}
+
+impl HeartbeatInfo {
+    /// As it travels.
+    pub fn to_bytes(&self) -> Bytes {
+        let mut bytes = Vec::with_capacity(20);
+        bytes.extend_from_slice(&self.nonce.to_be_bytes());
+        bytes.extend_from_slice(&self.sent.as_nanos().to_be_bytes());
+        if let Some(size) = self.probe {
+            bytes.extend_from_slice(&size.to_be_bytes());
+        }
+        bytes.into()
+    }
+
+    /// What came back; none if it cannot have been ours.
+    pub fn parse(bytes: &[u8]) -> Option<Self> {
+        let (nonce, rest) = bytes.split_first_chunk::<8>()?;
+        let (sent, rest) = rest.split_first_chunk::<8>()?;
+        let probe = match rest {
+            [] => None,
+            _ => Some(u32::from_be_bytes(rest.try_into().ok()?)),
+        };
+        let sent = Time::from_nanos(u64::from_be_bytes(*sent));
+        Some(Self { nonce: u64::from_be_bytes(*nonce), sent, probe })
+    }
 }
 
 /// Timestamp beside DATA: the sender's clock (Sarwar et al., 2013, `T_s`).
@@ -155,23 +175,6 @@ pub struct DelayEcho {
     pub received: u64,
 }
 
-/// Why an association was aborted (3.3.10).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AbortCause {
-    /// By the user (12).
-    User,
-    /// The peer broke the protocol (13).
-    ProtocolViolation,
-    /// A DATA chunk without data (9).
-    NoUserData,
-    /// The peer stopped answering; not sent, told to the user only.
-    Unreachable,
-    /// Out of resource (4).
-    OutOfResource,
-    /// A restart that names more addresses than the association had (11).
-    NewAddresses,
-}
-
 /// A chunk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Chunk {
@@ -181,47 +184,90 @@ pub enum Chunk {
     Sack(Sack),
     /// INIT.
     Init(Box<Init>),
-    /// INIT ACK with its state cookie.
-    InitAck(Box<(Init, Cookie)>),
-    /// COOKIE ECHO.
-    CookieEcho(Box<Cookie>),
+    /// INIT ACK with its state cookie; empty if it brought none.
+    InitAck(Box<(Init, Bytes)>),
+    /// COOKIE ECHO: the cookie as it came.
+    CookieEcho(Bytes),
     /// COOKIE ACK.
     CookieAck,
-    /// ERROR: stale cookie, with the staleness in microseconds (3.3.10.3).
-    StaleCookie(u32),
-    /// ERROR: cookie received while shutting down (3.3.10.10).
-    CookieInShutdown,
-    /// HEARTBEAT.
-    Heartbeat(HeartbeatInfo),
-    /// HEARTBEAT ACK.
-    HeartbeatAck(HeartbeatInfo),
+    /// ERROR.
+    Error(Vec<ErrorCause>),
+    /// HEARTBEAT: the heartbeat information, ours or the peer's.
+    Heartbeat(Bytes),
+    /// HEARTBEAT ACK: the same again.
+    HeartbeatAck(Bytes),
     /// SHUTDOWN with the cumulative TSN.
     Shutdown(Serial32),
     /// SHUTDOWN ACK.
     ShutdownAck,
     /// SHUTDOWN COMPLETE.
-    ShutdownComplete,
+    ShutdownComplete {
+        /// T: the tag is that of the packet which it answers.
+        reflected: bool,
+    },
     /// ABORT.
-    Abort(AbortCause),
+    Abort {
+        /// T: the tag is that of the packet which it answers.
+        reflected: bool,
+        /// Why.
+        causes: Vec<ErrorCause>,
+    },
+    /// One of a type that is not known here: all of it, header included.
+    Unknown(Bytes),
 }
 
 impl Chunk {
+    /// SHUTDOWN COMPLETE under the peer's tag.
+    pub const SHUTDOWN_COMPLETE: Self = Self::ShutdownComplete { reflected: false };
+
+    /// ERROR with one cause.
+    pub fn error(cause: ErrorCause) -> Self {
+        Self::Error(vec![cause])
+    }
+
+    /// ABORT with one cause under the peer's tag.
+    pub fn abort(cause: ErrorCause) -> Self {
+        Self::Abort { reflected: false, causes: vec![cause] }
+    }
+
     /// Bytes on the wire, padding included.
     #[inline]
     pub fn wire_len(&self) -> u32 {
         match self {
             Self::Data(d) => Data::wire_len_of(d.payload.len()),
-            Self::Sack(s) => 16 + 4 * (s.gaps.len() + s.duplicates.len()) as u32,
-            Self::Init(init) => init.wire_len(),
-            Self::InitAck(both) => both.0.wire_len() + CHUNK_HEADER + Cookie::WIRE_LEN,
-            Self::CookieEcho(_) => CHUNK_HEADER + Cookie::WIRE_LEN,
-            Self::CookieAck | Self::ShutdownAck | Self::ShutdownComplete => CHUNK_HEADER,
-            Self::StaleCookie(_) => CHUNK_HEADER + 8,
-            Self::CookieInShutdown => CHUNK_HEADER + 4,
-            // Parameter header, nonce, timestamp.
-            Self::Heartbeat(_) | Self::HeartbeatAck(_) => CHUNK_HEADER + 4 + 16,
-            Self::Shutdown(_) => CHUNK_HEADER + 4,
-            Self::Abort(_) => CHUNK_HEADER + 4,
+            Self::Sack(s) => s.wire_len(),
+            other => other.control_len(),
         }
+    }
+
+    fn control_len(&self) -> u32 {
+        let padded = |bytes: &Bytes| (bytes.len() as u32).next_multiple_of(4);
+        match self {
+            Self::Data(_) | Self::Sack(_) => unreachable!("measured by the caller"),
+            Self::Init(init) => init.wire_len(),
+            Self::InitAck(both) if both.1.is_empty() => both.0.wire_len(),
+            Self::InitAck(both) => both.0.wire_len() + PARAMETER_HEADER + padded(&both.1),
+            Self::CookieEcho(cookie) => CHUNK_HEADER + padded(cookie),
+            Self::CookieAck | Self::ShutdownAck | Self::ShutdownComplete { .. } => CHUNK_HEADER,
+            Self::Error(causes) | Self::Abort { causes, .. } => {
+                CHUNK_HEADER + ErrorCause::wire_len(causes)
+            }
+            Self::Heartbeat(info) | Self::HeartbeatAck(info) => {
+                CHUNK_HEADER + PARAMETER_HEADER + padded(info)
+            }
+            Self::Shutdown(_) => CHUNK_HEADER + 4,
+            Self::Unknown(whole) => padded(whole),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_chunk_is_no_larger_than_a_cache_line() {
+        // Chunks are moved at every hop of a simulation.
+        assert!(size_of::<Chunk>() <= 64, "{} B", size_of::<Chunk>());
     }
 }

@@ -1,7 +1,10 @@
 //! The knobs of an association. Each says its unit, its default and what turning it costs.
 
+use core::net::{IpAddr, Ipv4Addr};
+
 use ropewalk_base::Duration;
 
+use super::extensions::Extensions;
 use super::preset::Preset;
 use crate::congestion::{
     Congestion, CongestionFlavour, CongestionOptions, UnknownCongestion, WindowRounding,
@@ -68,11 +71,28 @@ pub struct CmtOptions {
     pub hold_data_until_confirmed: bool,
 }
 
+/// What an end says that it can do beyond RFC 9260.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Offer {
+    /// Nothing is said and all is taken for granted: both ends are this engine with the same knobs, as
+    /// in a simulation.
+    #[default]
+    Assumed,
+    /// These are listed, and of them what the peer lists too is used: for real peers. Costs 4 bytes
+    /// and one for each in INIT and INIT ACK.
+    Listed(Extensions),
+}
+
 /// All knobs of one end of an association.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// The paths, in the order of their identifiers; not empty.
     pub paths: Vec<PathConfig>,
+    /// Own addresses to list in INIT and INIT ACK; none: a stand-in for each path, as a simulation
+    /// needs, which has no addresses. Empty: the peer is to use only the one that it sees.
+    pub addresses: Option<Vec<IpAddr>>,
+    /// What is offered to the peer beyond RFC 9260.
+    pub offer: Offer,
     /// Headers below SCTP, bytes: 20 for IPv4.
     pub lower_header: u32,
     /// Receive buffer, bytes.
@@ -199,6 +219,28 @@ impl Config {
         };
         let made = Congestion::from_name(self.congestion, &options, self.paths.len());
         made.expect("names are checked where they are set")
+    }
+
+    /// The addresses to list.
+    pub(super) fn listed_addresses(&self) -> Vec<IpAddr> {
+        let stand_in = |path: usize| IpAddr::V4(Ipv4Addr::new(10, 0, path as u8, 1));
+        self.addresses.clone().unwrap_or_else(|| (0..self.paths.len()).map(stand_in).collect())
+    }
+
+    /// The extensions to list.
+    pub(super) const fn listed_extensions(&self) -> Extensions {
+        match self.offer {
+            Offer::Assumed => Extensions::NONE,
+            Offer::Listed(extensions) => extensions,
+        }
+    }
+
+    /// What may be used with a peer that lists `theirs`.
+    pub(super) const fn agreed(&self, theirs: Extensions) -> Extensions {
+        match self.offer {
+            Offer::Assumed => Extensions::DELAY,
+            Offer::Listed(ours) => ours.common(theirs),
+        }
     }
 
     /// Largest DATA chunk that fits into a packet on every path, bytes with its header.

@@ -1,34 +1,35 @@
 //! The state cookie (RFC 9260, 5.1.3): all that the responder would have to remember, sealed with
 //! a key that never leaves it, so that it remembers nothing before the cookie returns.
 
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use bytes::Bytes;
 use hmac::{Hmac, Mac};
 use ropewalk_base::{Duration, Serial32, Time};
 use sha2::Sha256;
 
-use super::chunk::Init;
+use super::extensions::Extensions;
+use super::init::{Init, InitOptions};
 
-/// State cookie.
+/// What a cookie holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cookie {
-    /// The responder's own initiation, as its INIT ACK has it.
-    pub local: Init,
-    /// The initiator's, as its INIT has it.
+pub struct CookieContent {
+    /// The responder's tag, as its INIT ACK has it.
+    pub local_tag: u32,
+    /// Its initial TSN.
+    pub local_tsn: Serial32,
+    /// The initiator's INIT, as far as it matters to an association: extensions by their types only.
     pub peer: Init,
     /// When it was made, by the responder's clock.
     pub created: Time,
     /// Tie-tags: local and peer tag of an association that existed already (5.2.2); 0 if none.
     pub tie_tags: (u32, u32),
-    mac: [u8; 32],
 }
 
-/// Why a cookie is refused.
+/// A cookie that this key did not make for this place, or that was changed since: silently dropped
+/// (5.1.5, 1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CookieError {
-    /// Not made with this key, or changed since: silently dropped (5.1.5, 1).
-    Forged,
-    /// Too old by this much: answered with ERROR (5.1.5, 3).
-    Stale(Duration),
-}
+pub struct ForgedCookie;
 
 /// The responder's key.
 #[derive(Clone)]
@@ -40,9 +41,81 @@ impl core::fmt::Debug for CookieKey {
     }
 }
 
-impl Cookie {
-    /// Bytes of the cookie parameter: two initiations with what they ask for, time, tie-tags, code.
-    pub const WIRE_LEN: u32 = 2 * 20 + 8 + 8 + 32;
+/// Bytes of the fixed part.
+const FIXED: usize = 48;
+/// Bytes of the code: half of what SHA-256 gives, the least that RFC 2104, 5, advises.
+const CODE: usize = 16;
+/// No cookie is shorter, so that it tells nothing of few addresses, and handshakes over one path and
+/// over six take equally long in a simulation.
+const LEAST: usize = 88;
+/// Most addresses of a peer that a cookie keeps, of either family; more are not used.
+pub const ADDRESSES_LIMIT: usize = 32;
+
+impl CookieContent {
+    /// Whether it is older than `life`, and by how much.
+    pub fn staleness(&self, now: Time, life: Duration) -> Option<Duration> {
+        let age = now.since(self.created);
+        (age > life).then(|| age - life)
+    }
+
+    fn write(&self) -> Vec<u8> {
+        let peer = &self.peer;
+        let (mut v4, mut v6) = (Vec::new(), Vec::new());
+        for address in &peer.addresses {
+            match address {
+                IpAddr::V4(one) if v4.len() < 4 * ADDRESSES_LIMIT => v4.extend(one.octets()),
+                IpAddr::V6(one) if v6.len() < 16 * ADDRESSES_LIMIT => v6.extend(one.octets()),
+                _ => {}
+            }
+        }
+        let mut out = Vec::with_capacity((FIXED + CODE + v4.len() + v6.len()).max(LEAST));
+        out.extend([(v4.len() / 4) as u8, (v6.len() / 16) as u8]);
+        out.extend(peer.extensions().bits().to_be_bytes());
+        for word in [self.local_tag, self.local_tsn.0, peer.tag, peer.window] {
+            out.extend(word.to_be_bytes());
+        }
+        out.extend(peer.outbound_streams.to_be_bytes());
+        out.extend(peer.inbound_streams.to_be_bytes());
+        for word in [peer.initial_tsn.0, peer.preserve_millis, self.tie_tags.0, self.tie_tags.1] {
+            out.extend(word.to_be_bytes());
+        }
+        out.extend(self.created.as_nanos().to_be_bytes());
+        out.extend(v4);
+        out.extend(v6);
+        out.resize(out.len().max(LEAST - CODE), 0);
+        out
+    }
+
+    /// Reads what [`CookieContent::write`] wrote; none if it did not.
+    fn read(bytes: &[u8]) -> Option<Self> {
+        let (fixed, rest) = bytes.split_first_chunk::<FIXED>()?;
+        let word = |at: usize| {
+            u32::from_be_bytes([fixed[at], fixed[at + 1], fixed[at + 2], fixed[at + 3]])
+        };
+        let half = |at: usize| u16::from_be_bytes([fixed[at], fixed[at + 1]]);
+        let (v4, rest) = rest.split_at_checked(4 * fixed[0] as usize)?;
+        let v6 = rest.get(..16 * fixed[1] as usize)?;
+        let v4 = v4.as_chunks::<4>().0.iter().map(|one| IpAddr::V4(Ipv4Addr::from(*one)));
+        let v6 = v6.as_chunks::<16>().0.iter().map(|one| IpAddr::V6(Ipv6Addr::from(*one)));
+        let extensions = Extensions::from_bits(half(2));
+        let peer = Init {
+            tag: word(12),
+            window: word(16),
+            outbound_streams: half(20),
+            inbound_streams: half(22),
+            initial_tsn: Serial32(word(24)),
+            addresses: v4.chain(v6).collect(),
+            preserve_millis: word(28),
+            options: InitOptions { extensions, ..InitOptions::default() },
+        };
+        Some(Self {
+            local_tag: word(4),
+            local_tsn: Serial32(word(8)),
+            peer,
+            created: Time::from_nanos((word(40) as u64) << 32 | word(44) as u64),
+            tie_tags: (word(32), word(36)),
+        })
+    }
 }
 
 impl CookieKey {
@@ -51,50 +124,43 @@ impl CookieKey {
         Self(bytes)
     }
 
-    fn code(&self, cookie: &Cookie) -> Hmac<Sha256> {
+    fn mac(&self, purpose: &[u8], context: &[u8]) -> Hmac<Sha256> {
         // Any length of key will do for this code, so making it cannot fail.
         let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).unwrap_or_else(|_| unreachable!());
-        for init in [&cookie.local, &cookie.peer] {
-            mac.update(&init.tag.to_be_bytes());
-            mac.update(&init.window.to_be_bytes());
-            mac.update(&init.outbound_streams.to_be_bytes());
-            mac.update(&init.inbound_streams.to_be_bytes());
-            mac.update(&init.initial_tsn.0.to_be_bytes());
-            mac.update(&[init.addresses]);
-            mac.update(&init.preserve_millis.to_be_bytes());
-        }
-        mac.update(&cookie.created.as_nanos().to_be_bytes());
-        mac.update(&cookie.tie_tags.0.to_be_bytes());
-        mac.update(&cookie.tie_tags.1.to_be_bytes());
+        mac.update(purpose);
+        mac.update(&(context.len() as u64).to_be_bytes());
+        mac.update(context);
         mac
     }
 
-    /// Makes a cookie.
-    pub fn seal(&self, local: Init, peer: Init, created: Time, tie_tags: (u32, u32)) -> Cookie {
-        let mut cookie = Cookie { local, peer, created, tie_tags, mac: [0; 32] };
-        cookie.mac = self.code(&cookie).finalize().into_bytes().into();
-        cookie
+    /// Makes a cookie that is good only with `context`: what the driver knows of where it goes, such
+    /// as an address and a port. Empty: good anywhere.
+    pub fn seal(&self, content: &CookieContent, context: &[u8]) -> Bytes {
+        let mut cookie = content.write();
+        let mut mac = self.mac(b"cookie", context);
+        mac.update(&cookie);
+        cookie.extend_from_slice(&mac.finalize().into_bytes()[..CODE]);
+        cookie.into()
     }
 
-    /// Checks a cookie that came back.
+    /// Opens a cookie that came back. Its age is for the caller to judge, by
+    /// [`CookieContent::staleness`].
     ///
     /// # Errors
-    /// [`CookieError`], with the comparison in constant time.
-    pub fn check(&self, cookie: &Cookie, now: Time, lifetime: Duration) -> Result<(), CookieError> {
-        self.code(cookie).verify_slice(&cookie.mac).map_err(|_| CookieError::Forged)?;
-        let age = now.since(cookie.created);
-        if age > lifetime {
-            return Err(CookieError::Stale(age - lifetime));
-        }
-        Ok(())
+    /// [`ForgedCookie`], with the comparison in constant time.
+    pub fn open(&self, cookie: &[u8], context: &[u8]) -> Result<CookieContent, ForgedCookie> {
+        let (content, code) = cookie.split_last_chunk::<CODE>().ok_or(ForgedCookie)?;
+        let mut mac = self.mac(b"cookie", context);
+        mac.update(content);
+        mac.verify_truncated_left(code).map_err(|_| ForgedCookie)?;
+        CookieContent::read(content).ok_or(ForgedCookie)
     }
 
-    /// Tag and initial TSN for an association that may follow one that is up (5.2.2): new ones for
-    /// each INIT, yet nothing is kept for it, not even a step of the generator. The tag is not 0
-    /// and not `current`.
-    pub fn fresh(&self, peer: &Init, now: Time, current: u32) -> (u32, Serial32) {
-        let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).unwrap_or_else(|_| unreachable!());
-        mac.update(b"tag");
+    /// Tag and initial TSN for an association that does not exist yet: new ones for each INIT, yet
+    /// nothing is kept for it, not even a step of a generator. The tag is not 0 and not `current`,
+    /// that of an association which this one may follow (5.2.2).
+    pub fn fresh(&self, peer: &Init, now: Time, current: u32, context: &[u8]) -> (u32, Serial32) {
+        let mut mac = self.mac(b"tag", context);
         mac.update(&peer.tag.to_be_bytes());
         mac.update(&peer.initial_tsn.0.to_be_bytes());
         mac.update(&now.as_nanos().to_be_bytes());
@@ -111,39 +177,74 @@ impl CookieKey {
 mod tests {
     use super::*;
 
-    fn init(tag: u32) -> Init {
-        Init {
-            tag,
+    fn content(addresses: &[&str]) -> CookieContent {
+        let peer = Init {
+            tag: 2,
             window: 65_536,
             outbound_streams: 1,
-            inbound_streams: 1,
+            inbound_streams: 7,
             initial_tsn: Serial32(9),
-            addresses: 2,
-            preserve_millis: 0,
+            addresses: addresses.iter().map(|one| one.parse().expect("an address")).collect(),
+            preserve_millis: 5,
+            options: InitOptions { extensions: Extensions::DELAY, ..InitOptions::default() },
+        };
+        let created = Time::from_secs(5);
+        CookieContent { local_tag: 1, local_tsn: Serial32(8), peer, created, tie_tags: (3, 4) }
+    }
+
+    #[test]
+    fn a_cookie_gives_back_what_was_put_into_it_and_few_addresses_do_not_make_it_longer() {
+        let key = CookieKey::new([7; 32]);
+        let lists: [&[&str]; 4] =
+            [&[], &["10.0.0.1"; 6], &["10.0.0.1", "2001:db8::7"], &["2001:db8::7"; 9]];
+        for (list, size) in lists.into_iter().zip([88, 88, 88, 48 + 16 * 9 + 16]) {
+            let content = content(list);
+            let cookie = key.seal(&content, b"");
+            assert_eq!(cookie.len(), size, "{list:?}");
+            assert_eq!(key.open(&cookie, b""), Ok(content));
         }
     }
 
     #[test]
-    fn a_cookie_passes_unchanged_and_in_time_only() {
+    fn a_cookie_passes_unchanged_only_and_from_where_it_went_only() {
         let key = CookieKey::new([7; 32]);
-        let life = Duration::from_secs(60);
-        let cookie = key.seal(init(1), init(2), Time::from_secs(5), (3, 4));
-        assert_eq!(key.check(&cookie, Time::from_secs(65), life), Ok(()));
-        let late = key.check(&cookie, Time::from_secs(66), life);
-        assert_eq!(late, Err(CookieError::Stale(Duration::from_secs(1))));
-        let forged = [
-            Cookie { local: init(5), ..cookie.clone() },
-            Cookie { peer: Init { window: 1, ..init(2) }, ..cookie.clone() },
-            Cookie { peer: Init { preserve_millis: 9, ..init(2) }, ..cookie.clone() },
-            Cookie { created: Time::from_secs(6), ..cookie.clone() },
-            Cookie { tie_tags: (3, 5), ..cookie.clone() },
-            Cookie { tie_tags: (0, 4), ..cookie.clone() },
-        ];
-        for changed in forged {
-            let verdict = key.check(&changed, Time::from_secs(6), life);
-            assert_eq!(verdict, Err(CookieError::Forged), "{changed:?}");
+        let cookie = key.seal(&content(&["10.0.0.1"]), b"10.0.0.1:9899");
+        assert!(key.open(&cookie, b"10.0.0.1:9899").is_ok());
+        for at in 0..cookie.len() {
+            for bit in 0..8 {
+                let mut changed = cookie.to_vec();
+                changed[at] ^= 1 << bit;
+                assert_eq!(key.open(&changed, b"10.0.0.1:9899"), Err(ForgedCookie), "{at}");
+            }
+            assert_eq!(key.open(&cookie[..at], b"10.0.0.1:9899"), Err(ForgedCookie), "{at}");
         }
-        let other = CookieKey::new([8; 32]);
-        assert_eq!(other.check(&cookie, Time::from_secs(6), life), Err(CookieError::Forged));
+        let longer = [&cookie[..], &[0]].concat();
+        assert_eq!(key.open(&longer, b"10.0.0.1:9899"), Err(ForgedCookie));
+        for elsewhere in [&b"10.0.0.1:9898"[..], b"", b"10.0.0.1:98990"] {
+            assert_eq!(key.open(&cookie, elsewhere), Err(ForgedCookie));
+        }
+        assert_eq!(CookieKey::new([8; 32]).open(&cookie, b"10.0.0.1:9899"), Err(ForgedCookie));
+    }
+
+    #[test]
+    fn a_cookie_is_stale_once_its_life_is_over_and_by_as_much() {
+        let life = Duration::from_secs(60);
+        let table = [(5, None), (65, None), (66, Some(Duration::from_secs(1)))];
+        for (at, expected) in table {
+            assert_eq!(content(&[]).staleness(Time::from_secs(at), life), expected, "{at} s");
+        }
+    }
+
+    #[test]
+    fn fresh_tags_are_never_zero_nor_the_current_one_and_differ_by_place_and_time() {
+        let key = CookieKey::new([7; 32]);
+        let peer = content(&[]).peer;
+        let mut tags: Vec<_> = (0..1000)
+            .map(|i| key.fresh(&peer, Time::from_millis(i / 10), 5, &[(i % 10) as u8]).0)
+            .collect();
+        assert!(tags.iter().all(|tag| *tag != 0 && *tag != 5));
+        tags.sort_unstable();
+        tags.dedup();
+        assert_eq!(tags.len(), 1000);
     }
 }

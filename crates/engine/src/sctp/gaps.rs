@@ -108,13 +108,13 @@ impl GapList {
 
     /// How many blocks there are.
     #[inline]
-    pub fn len(&self) -> usize {
+    pub const fn len(&self) -> usize {
         self.words.len()
     }
 
     /// Whether there are none.
     #[inline]
-    pub fn is_empty(&self) -> bool {
+    pub const fn is_empty(&self) -> bool {
         self.words.is_empty()
     }
 }

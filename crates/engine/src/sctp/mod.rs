@@ -2,19 +2,24 @@
 //! al., 2006; draft-tuexen-tsvwg-sctp-multipath).
 
 pub mod association;
+mod cause;
 mod chunk;
 mod config;
 mod cookie;
+mod extensions;
 pub(crate) mod gaps;
+mod init;
 mod packet;
 mod preset;
+pub mod wire;
 
 pub use association::{Association, Departure, Event, Transmit};
-pub use chunk::{
-    AbortCause, Chunk, Data, DataFlags, DelayEcho, DelayStamp, HeartbeatInfo, Init, Sack,
-};
-pub use config::{CmtOptions, Config, CwndUpdate, PathConfig, SackOptions, WindowUnit};
-pub use cookie::{Cookie, CookieError, CookieKey};
+pub use cause::{AbortCause, ErrorCause};
+pub use chunk::{Chunk, Data, DataFlags, DelayEcho, DelayStamp, HeartbeatInfo, Sack};
+pub use config::{CmtOptions, Config, CwndUpdate, Offer, PathConfig, SackOptions, WindowUnit};
+pub use cookie::{CookieContent, CookieKey, ForgedCookie};
+pub use extensions::Extensions;
 pub use gaps::{GapBlock, GapList};
+pub use init::{Families, Init, InitOptions};
 pub use packet::Packet;
 pub use preset::Preset;

@@ -2,7 +2,7 @@
 
 use ropewalk_base::Duration;
 
-use super::config::{CmtOptions, Config, CwndUpdate, PathConfig, SackOptions, WindowUnit};
+use super::config::{CmtOptions, Config, CwndUpdate, Offer, PathConfig, SackOptions, WindowUnit};
 use crate::congestion::{CongestionFlavour, WindowRounding};
 use crate::path::{FailureLimits, Pacing, RtoLimits};
 use crate::recovery::LossDetection;
@@ -42,6 +42,8 @@ impl Preset {
         let concurrent = paths.len() > 1;
         Config {
             paths,
+            addresses: None,
+            offer: Offer::Assumed,
             lower_header: 20,
             receive_buffer,
             window_unit: WindowUnit::Bytes,

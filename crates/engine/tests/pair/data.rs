@@ -193,7 +193,9 @@ fn a_stream_that_the_peer_does_not_have_ends_nothing() {
     pair.run_for(ms(500));
     assert_eq!(pair.closed(LEFT), None::<CloseReason>, "sending on it was {taken:?}");
     assert!(taken.is_err());
-    assert!(!pair.log.iter().any(|s| s.packet.chunks.iter().any(|c| matches!(c, Chunk::Abort(_)))));
+    assert!(
+        !pair.log.iter().any(|s| s.packet.chunks.iter().any(|c| matches!(c, Chunk::Abort { .. })))
+    );
 }
 
 #[test]

@@ -75,13 +75,14 @@ pub fn name(chunk: &Chunk) -> &'static str {
         Chunk::InitAck(_) => "INIT ACK",
         Chunk::CookieEcho(_) => "COOKIE ECHO",
         Chunk::CookieAck => "COOKIE ACK",
-        Chunk::StaleCookie(_) | Chunk::CookieInShutdown => "ERROR",
+        Chunk::Error(_) => "ERROR",
         Chunk::Heartbeat(_) => "HEARTBEAT",
         Chunk::HeartbeatAck(_) => "HEARTBEAT ACK",
         Chunk::Shutdown(_) => "SHUTDOWN",
         Chunk::ShutdownAck => "SHUTDOWN ACK",
-        Chunk::ShutdownComplete => "SHUTDOWN COMPLETE",
-        Chunk::Abort(_) => "ABORT",
+        Chunk::ShutdownComplete { .. } => "SHUTDOWN COMPLETE",
+        Chunk::Abort { .. } => "ABORT",
+        Chunk::Unknown(_) => "unknown",
     }
 }
 

@@ -177,11 +177,12 @@ fn a_heartbeat_ack_counts_only_with_its_nonce_and_on_its_path() {
     );
     pair.run_until(at_ms(500));
     let asked = pair.log.iter().find(|s| s.from == LEFT && s.path == 1).expect("a HEARTBEAT");
-    let Chunk::Heartbeat(info) = asked.packet.chunks[0] else { panic!("{asked:?}") };
+    let Chunk::Heartbeat(info) = &asked.packet.chunks[0] else { panic!("{asked:?}") };
+    let info = HeartbeatInfo::parse(info).expect("ours");
     let tag =
         pair.log.iter().find(|s| s.from == RIGHT && s.packet.tag != 0).expect("one").packet.tag;
     let ack = |nonce, path, pair: &mut Pair| {
-        let chunk = Chunk::HeartbeatAck(HeartbeatInfo { nonce, ..info });
+        let chunk = Chunk::HeartbeatAck(HeartbeatInfo { nonce, ..info }.to_bytes());
         pair.inject(LEFT, path, Packet::of(tag, chunk));
         pair.view(LEFT, 1).usable
     };

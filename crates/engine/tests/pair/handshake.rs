@@ -2,7 +2,7 @@
 
 use ropewalk_base::{Duration, PathId, Seed, Serial32, Time};
 use ropewalk_engine::sctp::association::{CloseReason, State};
-use ropewalk_engine::sctp::{Association, Chunk, Packet};
+use ropewalk_engine::sctp::{Association, Chunk, ErrorCause, Packet};
 
 use crate::driver::{Fate, LEFT, Pair, RIGHT, Sent, at_ms, config, ms, name, scheduler};
 
@@ -134,16 +134,20 @@ fn a_forged_cookie_is_dropped_and_a_stale_one_is_reported_and_replaced() {
     pair.run_until(at_ms(30));
     let echo = pair.log[2].packet.clone();
     let Chunk::CookieEcho(cookie) = &echo.chunks[0] else { panic!("{echo:?}") };
-    let mut forged = cookie.clone();
-    forged.peer.window += 1;
-    pair.inject(RIGHT, 0, Packet::of(echo.tag, Chunk::CookieEcho(forged)));
+    let mut forged = cookie.to_vec();
+    forged[20] ^= 1;
+    pair.inject(RIGHT, 0, Packet::of(echo.tag, Chunk::CookieEcho(forged.into())));
     assert_eq!(pair.log.len(), 3, "a forged cookie is not answered");
     // The real one, after its life of 60 s, is; the opener then starts over and gets through.
     pair.run_until(Time::from_secs(62));
     pair.heal();
     pair.inject(RIGHT, 0, echo);
     let error = &pair.log.last().expect("an answer").packet.chunks[0];
-    assert!(matches!(error, Chunk::StaleCookie(micros) if *micros > 1_000_000), "{error:?}");
+    let Chunk::Error(causes) = error else { panic!("{error:?}") };
+    assert!(
+        matches!(causes[..], [ErrorCause::StaleCookie(micros)] if micros > 1_000_000),
+        "{causes:?}"
+    );
     pair.run_until(Time::from_secs(63));
     assert!(up(&pair, LEFT) && up(&pair, RIGHT));
 }

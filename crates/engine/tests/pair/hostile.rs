@@ -4,8 +4,8 @@ use ropewalk_base::{Duration, Serial16, Serial32, StreamId, Time};
 use ropewalk_engine::Payload;
 use ropewalk_engine::sctp::association::{CloseReason, State};
 use ropewalk_engine::sctp::{
-    AbortCause, Chunk, Data, DataFlags, DelayEcho, DelayStamp, GapBlock, GapList, HeartbeatInfo,
-    Packet, Sack,
+    AbortCause, Chunk, Data, DataFlags, DelayEcho, DelayStamp, ErrorCause, GapBlock, GapList,
+    HeartbeatInfo, Packet, Sack,
 };
 
 use crate::driver::{Fate, LEFT, Pair, RIGHT, config, ms};
@@ -53,18 +53,18 @@ fn sack(cumulative: Serial32, gaps: &[(u16, u16)]) -> Chunk {
 #[test]
 fn a_wrong_tag_makes_every_chunk_a_nothing() {
     let (mut pair, _, first) = outstanding();
-    let heartbeat = HeartbeatInfo { nonce: 5, sent: Time::ZERO };
+    let heartbeat = HeartbeatInfo { nonce: 5, sent: Time::ZERO, probe: None }.to_bytes();
     let chunks = [
         Chunk::Data(data(first, 2, DataFlags::WHOLE, 10)),
         sack(first.plus(1), &[]),
         Chunk::CookieAck,
-        Chunk::StaleCookie(5),
-        Chunk::Heartbeat(heartbeat),
+        Chunk::error(ErrorCause::StaleCookie(5)),
+        Chunk::Heartbeat(heartbeat.clone()),
         Chunk::HeartbeatAck(heartbeat),
         Chunk::Shutdown(first.plus(1)),
         Chunk::ShutdownAck,
-        Chunk::ShutdownComplete,
-        Chunk::Abort(AbortCause::User),
+        Chunk::SHUTDOWN_COMPLETE,
+        Chunk::abort(ErrorCause::USER),
     ];
     for chunk in chunks {
         for tag in [0, 1, u32::MAX] {
@@ -216,10 +216,10 @@ fn timestamps_from_a_broken_clock_do_no_harm() {
 fn shutdown_chunks_out_of_place_end_nothing() {
     let (mut pair, tags, first) = outstanding();
     for end in [LEFT, RIGHT] {
-        pair.inject(end, 0, Packet::of(tags[end], Chunk::ShutdownComplete));
+        pair.inject(end, 0, Packet::of(tags[end], Chunk::SHUTDOWN_COMPLETE));
         pair.inject(end, 0, Packet::of(tags[end], Chunk::ShutdownAck));
         pair.inject(end, 0, Packet::of(tags[end], Chunk::CookieAck));
-        pair.inject(end, 0, Packet::of(tags[end], Chunk::StaleCookie(u32::MAX)));
+        pair.inject(end, 0, Packet::of(tags[end], Chunk::error(ErrorCause::StaleCookie(u32::MAX))));
         assert_eq!(*pair.ends[end].state(), State::Established);
     }
     // A SHUTDOWN that acknowledges what was never sent acknowledges nothing.

@@ -3,7 +3,7 @@
 use ropewalk_base::{Duration, Seed, StreamId, Time};
 use ropewalk_engine::Payload;
 use ropewalk_engine::sctp::association::{CloseReason, State};
-use ropewalk_engine::sctp::{AbortCause, Association, Chunk, Config, Event, Packet};
+use ropewalk_engine::sctp::{Association, Chunk, Config, ErrorCause, Event, Packet};
 
 use crate::driver::{FULL, Fate, LEFT, Pair, RIGHT, Sent, config, in_turn, ms, numbered};
 
@@ -107,7 +107,10 @@ fn a_restart_brings_no_addresses_along() {
     let Chunk::Init(content) = init.chunks[0].clone() else { panic!("{init:?}") };
     pair.inject(RIGHT, 0, init);
     let answer = &pair.log.last().expect("an answer").packet;
-    assert_eq!(*answer, Packet::of(content.tag, Chunk::Abort(AbortCause::NewAddresses)));
+    let Chunk::Abort { reflected: false, causes } = &answer.chunks[0] else { panic!("{answer:?}") };
+    let brought: &[u8] = &[0, 5, 0, 8, 10, 0, 1, 1];
+    assert_eq!(causes[..], [ErrorCause::NewAddresses(brought.into())], "the second address");
+    assert_eq!((answer.tag, answer.chunks.len()), (content.tag, 1));
     assert_eq!(*pair.ends[RIGHT].state(), State::Established);
 }
 
@@ -151,10 +154,11 @@ fn a_restart_cookie_with_other_tie_tags_is_dropped() {
         })
         .collect();
     assert_eq!(echoes.len(), 1);
-    for (tag, mut cookie) in echoes {
+    for (tag, cookie) in echoes {
         // Its tie-tags are those of `pair` too, which has the same keys: changed, it is forged.
-        cookie.tie_tags.1 ^= 1;
-        pair.inject(RIGHT, 0, Packet::of(tag, Chunk::CookieEcho(Box::new(cookie))));
+        let mut cookie = cookie.to_vec();
+        cookie[39] ^= 1;
+        pair.inject(RIGHT, 0, Packet::of(tag, Chunk::CookieEcho(cookie.into())));
     }
     assert_eq!(pair.log.len(), before);
     assert_eq!(events(&pair, RIGHT, Event::Restarted), 0);
@@ -186,7 +190,7 @@ fn a_peer_whose_cookies_are_always_stale_is_given_up() {
         if let State::CookieEchoed { .. } = pair.ends[LEFT].state() {
             let tag = pair.log.iter().rev().find(|s| s.names() == ["INIT ACK"]);
             let tag = tag.expect("an INIT ACK").packet.tag;
-            pair.inject(LEFT, 0, Packet::of(tag, Chunk::StaleCookie(1000)));
+            pair.inject(LEFT, 0, Packet::of(tag, Chunk::error(ErrorCause::StaleCookie(1000))));
         }
         pair.script(|s| if s.names() == ["COOKIE ECHO"] { Fate::Drop } else { Fate::Arrive });
     }

@@ -97,9 +97,6 @@ impl Ledger {
             match chunk {
                 Chunk::Init(init) => self.edge = self.edge.max(u64::from(init.window)),
                 Chunk::InitAck(both) => self.edge = self.edge.max(u64::from(both.0.window)),
-                Chunk::CookieEcho(cookie) => {
-                    self.edge = self.edge.max(u64::from(cookie.peer.window));
-                }
                 Chunk::Sack(sack) => self.note(sack),
                 _ => {}
             }

@@ -1,1 +1,189 @@
 //! Sockets, and the associations that share them.
+//!
+//! An [`Endpoint`] owns its sockets and all associations behind one lock; a task drives it. Handles
+//! work on the engine under the lock and wake the driver, which alone talks to the sockets.
+
+mod association;
+mod batch;
+mod connect;
+mod core;
+mod cover;
+mod driver;
+mod inbound;
+mod options;
+mod outbound;
+mod pairing;
+mod peer;
+mod socket;
+mod stats;
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use ropewalk_base::Seed;
+
+pub use self::association::{Association, Received, SendError};
+pub use self::connect::{ConnectError, Target};
+pub use self::core::Counters;
+pub use self::options::{Options, PORT, Transport, UnknownName};
+pub use self::peer::PathNews;
+pub use self::socket::Local;
+pub use self::stats::{PathStats, Stats};
+pub use ropewalk_engine::path::PathStatus;
+pub use ropewalk_engine::receive::Part;
+pub use ropewalk_engine::sctp::association::CloseReason;
+
+use self::core::{Core, Shared};
+use self::driver::Driver;
+use self::socket::Socket;
+use crate::clock::Clock;
+
+/// Why an endpoint could not be opened.
+#[derive(Debug)]
+pub enum OpenError {
+    /// A socket could not be bound there.
+    Bind(Local, io::Error),
+    /// No address was given.
+    NoAddress,
+    /// A name is not known.
+    Unknown(UnknownName),
+    /// The system gives no random numbers.
+    Random,
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Bind(local, error) => write!(f, "cannot bind {local}: {error}{}", hint(error)),
+            Self::NoAddress => f.write_str("no local address: name at least one"),
+            Self::Unknown(unknown) => unknown.fmt(f),
+            Self::Random => f.write_str("the system gives no random numbers"),
+        }
+    }
+}
+
+impl std::error::Error for OpenError {}
+
+/// What to do about it.
+fn hint(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::AddrInUse => {
+            "; another program has this port: stop it, or choose another port"
+        }
+        io::ErrorKind::AddrNotAvailable => {
+            "; no interface has this address: `ip address` lists those that there are"
+        }
+        io::ErrorKind::PermissionDenied => {
+            "; ports below 1024 need a privilege: choose a higher one, or run it as root"
+        }
+        _ => "",
+    }
+}
+
+/// Sockets, and the associations that share them.
+#[derive(Debug)]
+pub struct Endpoint {
+    shared: Arc<Shared>,
+    locals: Vec<SocketAddr>,
+}
+
+impl Endpoint {
+    /// Binds the sockets and starts the task that drives them.
+    ///
+    /// # Errors
+    /// [`OpenError`]; nothing stays bound then.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    pub fn open(options: Options) -> Result<Self, OpenError> {
+        if options.locals.is_empty() {
+            return Err(OpenError::NoAddress);
+        }
+        // Names are tried before anything is bound.
+        options.transport.scheduler().map_err(OpenError::Unknown)?;
+        options.transport.config(1, false, 0).map_err(OpenError::Unknown)?;
+        let mut sockets = Vec::with_capacity(options.locals.len());
+        for local in &options.locals {
+            let socket = Socket::bind(local).map_err(|e| OpenError::Bind(local.clone(), e))?;
+            sockets.push(socket);
+        }
+        if !options.offload {
+            sockets.iter_mut().for_each(Socket::without_offload);
+        }
+        let locals = sockets.iter().map(Socket::local).collect();
+        let seed = Seed::root(getrandom::u64().map_err(|_| OpenError::Random)?);
+        let shared = Shared::new(Core::new(Clock::start(), options, sockets, seed));
+        tokio::spawn(Driver::new(shared.clone()));
+        Ok(Self { shared, locals })
+    }
+
+    /// The addresses that the sockets are bound to, in the order of the options.
+    pub fn locals(&self) -> &[SocketAddr] {
+        &self.locals
+    }
+
+    /// The next association that a peer has opened; waits for it.
+    pub async fn accept(&self) -> Association {
+        loop {
+            let somebody = self.shared.accept.notified();
+            tokio::pin!(somebody);
+            somebody.as_mut().enable();
+            if let Some(association) = self.take_accepted() {
+                return association;
+            }
+            somebody.await;
+        }
+    }
+
+    fn take_accepted(&self) -> Option<Association> {
+        let mut core = self.shared.lock();
+        while let Some(key) = core.accepted.pop_front() {
+            if let Some(peer) = core.peer(key) {
+                let signals = peer.signals.clone();
+                return Some(Association::new(self.shared.clone(), key, signals));
+            }
+        }
+        None
+    }
+
+    /// How many associations there are, those included that are still being set up or shut down.
+    pub fn associations(&self) -> usize {
+        self.shared.lock().count()
+    }
+
+    /// What has been counted.
+    pub fn counters(&self) -> Counters {
+        self.shared.lock().counters
+    }
+
+    /// Takes no more associations and waits until those that there are have ended: shut down those
+    /// that you hold.
+    pub async fn close(self) {
+        {
+            let mut core = self.shared.lock();
+            core.closing = true;
+            core.options.listen = false;
+            core.wake();
+        }
+        loop {
+            let gone = self.shared.gone.notified();
+            tokio::pin!(gone);
+            gone.as_mut().enable();
+            if self.associations() == 0 {
+                return;
+            }
+            gone.await;
+        }
+    }
+}
+
+impl Drop for Endpoint {
+    fn drop(&mut self) {
+        let mut core = self.shared.lock();
+        core.closing = true;
+        core.options.listen = false;
+        core.wake();
+    }
+}

@@ -1,10 +1,15 @@
 //! Setting up: the four-way handshake (RFC 9260, 5.1), duplicates and collisions (5.2).
 
+use bytes::Bytes;
 use ropewalk_base::{PathId, Serial32, Time};
 
-use super::super::chunk::{AbortCause, Chunk, Init};
-use super::super::cookie::Cookie;
+use super::super::cause::ErrorCause;
+use super::super::chunk::Chunk;
+use super::super::cookie::CookieContent;
+use super::super::init::{Init, InitOptions};
 use super::super::packet::Packet;
+use super::super::wire::address_parameters;
+use super::peer::Peer;
 use super::state::Retry;
 use super::{Association, CloseReason, Event, State};
 
@@ -25,8 +30,12 @@ impl Association {
             outbound_streams: self.config.streams,
             inbound_streams: self.config.streams,
             initial_tsn: Serial32(self.local_tsn),
-            addresses: self.paths.len() as u8,
+            addresses: self.config.listed_addresses(),
             preserve_millis: self.preserve_millis,
+            options: InitOptions {
+                extensions: self.config.listed_extensions(),
+                ..InitOptions::default()
+            },
         }
     }
 
@@ -54,26 +63,35 @@ impl Association {
         let tie_tags = if self.peer_tag == 0 { (0, 0) } else { (self.local_tag, self.peer_tag) };
         let mut own = Init { preserve_millis: 0, ..self.own_init() };
         if self.state.is_up() {
-            if init.addresses as usize > self.paths.len() {
+            let known = &self.peer.addresses;
+            let new: Vec<_> = init.addresses.iter().filter(|one| !known.contains(one)).collect();
+            if !new.is_empty() {
                 // 5.2.2: a restart may not bring addresses along.
-                let abort = Chunk::Abort(AbortCause::NewAddresses);
-                self.control.push_back((path, init.tag, abort));
+                let cause = ErrorCause::NewAddresses(address_parameters(new));
+                self.control.push_back((path, init.tag, Chunk::abort(cause)));
                 return;
             }
-            (own.tag, own.initial_tsn) = self.key.fresh(init, now, self.local_tag);
+            (own.tag, own.initial_tsn) = self.key.fresh(init, now, self.local_tag, &[]);
         }
-        let cookie = self.key.seal(own.clone(), init.clone(), now, tie_tags);
+        let content = CookieContent {
+            local_tag: own.tag,
+            local_tsn: own.initial_tsn,
+            peer: init.clone(),
+            created: now,
+            tie_tags,
+        };
+        let cookie = self.key.seal(&content, &[]);
         let answer = Chunk::InitAck(Box::new((own, cookie)));
         self.control.push_back((path, init.tag, answer));
     }
 
     /// INIT ACK (5.1, C).
-    pub(super) fn on_init_ack(&mut self, now: Time, path: PathId, init: &Init, cookie: &Cookie) {
+    pub(super) fn on_init_ack(&mut self, now: Time, path: PathId, init: &Init, cookie: &Bytes) {
         if !matches!(self.state, State::CookieWait { .. }) || init.tag == 0 {
             return;
         }
         self.adopt_peer(init);
-        let cookie = Box::new(cookie.clone());
+        let cookie = cookie.clone();
         self.control.push_back((path, self.peer_tag, Chunk::CookieEcho(cookie.clone())));
         self.state = State::CookieEchoed { t1: self.first_retry(now), cookie, sent: now };
     }
@@ -81,6 +99,7 @@ impl Association {
     /// What both ends learn from the other's initiation.
     pub(super) fn adopt_peer(&mut self, init: &Init) {
         self.peer_tag = init.tag;
+        self.peer = Peer::of(init, &self.config);
         self.offered = init.window as u64;
         self.outbound_streams = self.config.streams.min(init.inbound_streams);
         self.start_congestion(init.window as u64);

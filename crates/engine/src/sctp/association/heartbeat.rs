@@ -1,5 +1,6 @@
 //! Heartbeats: proof of addresses, idle paths, failed paths (RFC 9260, 5.4, 8.3; RFC 7829).
 
+use bytes::Bytes;
 use ropewalk_base::{Duration, PathId, Time};
 
 use super::super::chunk::{Chunk, HeartbeatInfo};
@@ -91,7 +92,8 @@ impl Association {
         if !busy && path.heartbeat.pending.is_none() {
             // 0 says that there is none.
             let nonce = self.rng.next_u64().max(1);
-            let chunk = Chunk::Heartbeat(HeartbeatInfo { nonce, sent: now });
+            let chunk =
+                Chunk::Heartbeat(HeartbeatInfo { nonce, sent: now, probe: None }.to_bytes());
             self.control.push_back((id, self.peer_tag, chunk));
             let deadline = now + self.patience(id);
             let path = &mut self.paths[id.index()];
@@ -106,14 +108,17 @@ impl Association {
         self.paths[id.index()].heartbeat.due = Some(self.next_heartbeat(now, id));
     }
 
-    pub(super) fn on_heartbeat(&mut self, path: PathId, info: HeartbeatInfo) {
-        if self.state.is_up() {
+    /// HEARTBEAT: goes back as it came (8.3), where it came from, if that has room for it.
+    pub(super) fn on_heartbeat(&mut self, path: PathId, info: Bytes) {
+        let fits = info.len() as u32 + 8 <= self.packet_room(path);
+        if self.state.is_up() && fits {
             self.control.push_back((path, self.peer_tag, Chunk::HeartbeatAck(info)));
         }
     }
 
     /// HEARTBEAT ACK: counts only with a nonce that is awaited on that path (5.4).
-    pub(super) fn on_heartbeat_ack(&mut self, now: Time, id: PathId, info: HeartbeatInfo) {
+    pub(super) fn on_heartbeat_ack(&mut self, now: Time, id: PathId, info: &[u8]) {
+        let Some(info) = HeartbeatInfo::parse(info) else { return };
         let path = &mut self.paths[id.index()];
         let known = |nonce: &u64| *nonce == info.nonce && info.nonce != 0;
         let Some(at) = path.heartbeat.earlier.iter().position(known) else { return };

@@ -2,7 +2,8 @@
 
 use ropewalk_base::{PathId, Serial32, Time};
 
-use super::super::chunk::{AbortCause, Chunk, Data, DataFlags, DelayEcho, DelayStamp, Sack};
+use super::super::cause::ErrorCause;
+use super::super::chunk::{Chunk, Data, DataFlags, DelayEcho, DelayStamp, Sack};
 use super::super::config::{Config, SackOptions};
 use super::super::gaps::GapList;
 use super::{Association, Event};
@@ -178,14 +179,14 @@ impl Association {
             return;
         }
         if data.payload.is_empty() {
-            self.abort_with(AbortCause::NoUserData);
+            self.abort_with(ErrorCause::NoUserData(data.tsn));
             return;
         }
         summary.any = true;
         if data.stream.0 >= self.config.streams {
             // RFC 9260, 6.5: acknowledged, reported, not delivered. With as many streams each way
             // as were agreed only a broken peer gets here.
-            self.abort_with(AbortCause::ProtocolViolation);
+            self.abort_with(ErrorCause::VIOLATION);
             return;
         }
         let wire_tsn = data.tsn;
@@ -200,7 +201,7 @@ impl Association {
                 }
             }
             Arrival::Refused => summary.urgent = true,
-            Arrival::Violation => self.abort_with(AbortCause::ProtocolViolation),
+            Arrival::Violation => self.abort_with(ErrorCause::VIOLATION),
             Arrival::InOrder | Arrival::OutOfOrder => {
                 let gap = had_gap || !self.inbound.buffer.beyond().is_empty();
                 summary.urgent |= gap && self.inbound.gap_is_urgent();
@@ -220,7 +221,7 @@ impl Association {
         if !summary.any {
             return;
         }
-        if let Some(DelayStamp { sent }) = stamp {
+        if let Some(DelayStamp { sent }) = stamp.filter(|_| self.peer.takes_stamps) {
             let received = now.as_nanos();
             let echo = DelayEcho { path: path.0, sent, received };
             self.inbound.echoes[path.index()] = Some(echo);

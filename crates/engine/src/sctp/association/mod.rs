@@ -14,6 +14,7 @@ mod loss;
 mod outbound;
 mod pace;
 mod path;
+mod peer;
 mod queue;
 mod restart;
 mod sack;
@@ -31,9 +32,11 @@ pub use state::{CloseReason, State};
 
 use self::inbound::Inbound;
 use self::path::Path;
+use self::peer::Peer;
 use self::queue::SendQueue;
 use self::sack::AckScratch;
-use super::chunk::{AbortCause, Chunk};
+use super::cause::{AbortCause, ErrorCause};
+use super::chunk::Chunk;
 use super::config::Config;
 use super::cookie::CookieKey;
 use super::packet::Packet;
@@ -162,6 +165,7 @@ pub struct Association {
     rng: Rng,
     local_tsn: u32,
     key: CookieKey,
+    peer: Peer,
     records: Vec<DecisionRecord>,
     /// How often the peer found our cookie stale, and by how much longer the next is to live.
     stale_cookies: u32,
@@ -211,6 +215,7 @@ impl Association {
             peer_tag: 0,
             local_tsn,
             key: CookieKey::new(key),
+            peer: Peer::default(),
             board: Scoreboard::new(first),
             queue: SendQueue::new(config.streams, chunk_limit),
             offered: 0,
@@ -397,20 +402,21 @@ impl Association {
 
     /// Ends the association at once and tells the peer (RFC 9260, 9.1).
     pub fn abort(&mut self) {
-        self.abort_with(AbortCause::User);
+        self.abort_with(ErrorCause::USER);
     }
 
     #[cold]
-    fn abort_with(&mut self, cause: AbortCause) {
+    fn abort_with(&mut self, cause: ErrorCause) {
         if matches!(self.state, State::Ended(_)) {
             return;
         }
+        let told = AbortCause::from(&cause);
         if self.peer_tag != 0 {
             self.control.clear();
             let path = self.control_path();
-            self.control.push_back((path, self.peer_tag, Chunk::Abort(cause)));
+            self.control.push_back((path, self.peer_tag, Chunk::abort(cause)));
         }
-        self.close(CloseReason::Aborted(cause));
+        self.close(CloseReason::Aborted(told));
     }
 
     /// Where control chunks go: the first path in the best state.

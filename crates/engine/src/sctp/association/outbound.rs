@@ -121,7 +121,7 @@ impl Association {
 
     /// Bytes for chunks in a packet on `path`.
     #[inline]
-    fn packet_room(&self, path: PathId) -> u32 {
+    pub(super) fn packet_room(&self, path: PathId) -> u32 {
         self.paths[path.index()].config.mtu - self.config.lower_header - Packet::HEADER
     }
 
@@ -312,7 +312,7 @@ impl Association {
         packet.begin(self.peer_tag);
         let chunks = &mut packet.chunks;
         let mut room = self.packet_room(path);
-        if self.config.delay_source == DelaySource::Timestamp {
+        if self.config.delay_source == DelaySource::Timestamp && self.peer.takes_stamps {
             packet.stamp = Some(DelayStamp { sent: now.as_nanos() });
             room -= DelayStamp::WIRE_LEN;
         }

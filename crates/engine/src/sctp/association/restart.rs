@@ -1,10 +1,12 @@
 //! Cookies that come back: a new association, a duplicate, a collision or a peer that has started
 //! anew (RFC 9260, 5.1 D, 5.2.4), and cookies that came back too late (5.2.6).
 
+use bytes::Bytes;
 use ropewalk_base::{Duration, PathId, Time};
 
+use super::super::cause::ErrorCause;
 use super::super::chunk::Chunk;
-use super::super::cookie::{Cookie, CookieError};
+use super::super::cookie::CookieContent;
 use super::path::Path;
 use super::queue::SendQueue;
 use super::state::Retry;
@@ -19,25 +21,27 @@ impl Association {
         now: Time,
         path: PathId,
         tag: u32,
-        cookie: &Cookie,
+        cookie: &Bytes,
     ) -> bool {
-        let ours = cookie.local.tag == self.local_tag;
+        let Ok(cookie) = self.key.open(cookie, &[]) else { return false };
+        let cookie = &cookie;
+        let ours = cookie.local_tag == self.local_tag;
         let theirs = cookie.peer.tag == self.peer_tag;
         // 5.2.6: as long as the initiator asked for, within reason: no longer than a timeout may be.
         let asked = Duration::from_millis(cookie.peer.preserve_millis as u64);
         let life = self.config.cookie_life + asked.min(self.config.rto.max);
-        match self.key.check(cookie, now, life) {
-            Err(CookieError::Forged) => return false,
+        match cookie.staleness(now, life) {
             // 5.2.4, 3: however old, with the tags of the association that is up it is a duplicate.
-            Err(CookieError::Stale(_)) if self.state.is_up() && ours && theirs => {}
-            Err(CookieError::Stale(by)) => {
+            Some(_) if self.state.is_up() && ours && theirs => {}
+            Some(by) => {
                 let micros = (by.as_nanos() / 1000).min(u32::MAX as u64) as u32;
-                self.control.push_back((path, cookie.peer.tag, Chunk::StaleCookie(micros)));
+                let error = Chunk::error(ErrorCause::StaleCookie(micros));
+                self.control.push_back((path, cookie.peer.tag, error));
                 return false;
             }
-            Ok(()) => {}
+            None => {}
         }
-        if tag != cookie.local.tag {
+        if tag != cookie.local_tag {
             return false;
         }
         let known = cookie.tie_tags == (self.local_tag, self.peer_tag) && self.peer_tag != 0;
@@ -59,7 +63,11 @@ impl Association {
             // Action A, while this end waits for a SHUTDOWN COMPLETE.
             (State::ShutdownAckSent { .. }, false, false) if known => {
                 self.control.push_back((path, cookie.peer.tag, Chunk::ShutdownAck));
-                self.control.push_back((path, cookie.peer.tag, Chunk::CookieInShutdown));
+                self.control.push_back((
+                    path,
+                    cookie.peer.tag,
+                    Chunk::error(ErrorCause::CookieInShutdown),
+                ));
                 return false;
             }
             (_, false, false) if known && self.state.is_up() => self.restart(now, path, cookie),
@@ -72,9 +80,9 @@ impl Association {
 
     /// Action A: the peer has started anew, and so does this end. What the user has not read yet
     /// stays; data that the old peer may or may not have got is not sent to the new one.
-    fn restart(&mut self, now: Time, path: PathId, cookie: &Cookie) {
-        self.local_tag = cookie.local.tag;
-        self.local_tsn = cookie.local.initial_tsn.0;
+    fn restart(&mut self, now: Time, path: PathId, cookie: &CookieContent) {
+        self.local_tag = cookie.local_tag;
+        self.local_tsn = cookie.local_tsn.0;
         self.board = Scoreboard::new((1u64 << 32) + self.local_tsn as u64);
         self.queue = SendQueue::new(self.config.streams, self.chunk_limit);
         self.scratch = AckScratch::new(self.paths.len());

@@ -4,7 +4,8 @@ use std::ops::Range;
 
 use ropewalk_base::{PathId, Time};
 
-use super::super::chunk::{AbortCause, DelayEcho, Sack};
+use super::super::cause::ErrorCause;
+use super::super::chunk::{DelayEcho, Sack};
 use super::super::config::CwndUpdate;
 use super::super::gaps::GapList;
 use super::{Association, Event};
@@ -77,7 +78,7 @@ impl Association {
             return;
         }
         if cumulative >= self.board.next_tsn() {
-            self.abort_with(AbortCause::ProtocolViolation);
+            self.abort_with(ErrorCause::VIOLATION);
             return;
         }
         self.accounts.stats.sacks += 1;
@@ -121,7 +122,7 @@ impl Association {
             let Some((tsn, record)) = self.board.pop_cumulative() else { break };
             match record.state {
                 RecordState::Unsent => {
-                    self.abort_with(AbortCause::ProtocolViolation);
+                    self.abort_with(ErrorCause::VIOLATION);
                     return false;
                 }
                 RecordState::InFlight { path, number } => {

@@ -100,12 +100,12 @@ impl Association {
     pub(super) fn on_shutdown_ack(&mut self, path: PathId) {
         match self.state {
             State::ShutdownSent { .. } | State::ShutdownAckSent { .. } => {
-                self.control.push_back((path, self.peer_tag, Chunk::ShutdownComplete));
+                self.control.push_back((path, self.peer_tag, Chunk::SHUTDOWN_COMPLETE));
                 self.close(CloseReason::Shutdown);
             }
             // Our SHUTDOWN COMPLETE was lost; the peer must not wait for it for ever (8.4, 5).
             State::Ended(_) => {
-                self.control.push_back((path, self.peer_tag, Chunk::ShutdownComplete));
+                self.control.push_back((path, self.peer_tag, Chunk::SHUTDOWN_COMPLETE));
             }
             _ => {}
         }
@@ -122,7 +122,7 @@ impl Association {
     pub(super) fn on_t2(&mut self, now: Time) {
         let count = match &self.state {
             State::ShutdownSent { guard, .. } if *guard <= now => {
-                self.abort_with(super::super::chunk::AbortCause::User);
+                self.abort_with(super::super::cause::ErrorCause::USER);
                 return;
             }
             State::ShutdownSent { t2, .. } | State::ShutdownAckSent { t2 } if t2.at <= now => {

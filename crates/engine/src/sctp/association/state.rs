@@ -1,9 +1,9 @@
 //! The states of an association (RFC 9260, 4). Each holds what exists only in it.
 
+use bytes::Bytes;
 use ropewalk_base::Time;
 
-use super::super::chunk::AbortCause;
-use super::super::cookie::Cookie;
+use super::super::cause::AbortCause;
 
 /// Retransmission of a chunk that must be answered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -31,6 +31,23 @@ pub enum CloseReason {
     Unreachable,
 }
 
+impl core::fmt::Display for CloseReason {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Self::Shutdown => f.write_str("it was shut down in order"),
+            Self::Aborted(cause) => write!(f, "this end aborted it: {cause}"),
+            Self::AbortedByPeer(cause) => write!(f, "the peer aborted it: {cause}"),
+            Self::NoAnswer => f.write_str("the peer does not answer"),
+            Self::StaleCookie => {
+                f.write_str("the peer found every cookie too old: is its clock being changed?")
+            }
+            Self::Unreachable => f.write_str("the peer has stopped answering on every path"),
+        }
+    }
+}
+
+impl core::error::Error for CloseReason {}
+
 /// State of an association.
 #[derive(Clone, PartialEq, Debug)]
 pub enum State {
@@ -46,7 +63,7 @@ pub enum State {
         /// T1-cookie.
         t1: Retry,
         /// What to send again.
-        cookie: Box<Cookie>,
+        cookie: Bytes,
         /// When it was sent last.
         sent: Time,
     },

@@ -2,7 +2,8 @@
 
 use ropewalk_base::{PathId, Time};
 
-use super::super::chunk::{AbortCause, Chunk};
+use super::super::cause::{AbortCause, ErrorCause};
+use super::super::chunk::Chunk;
 use super::super::packet::Packet;
 use super::inbound::DataSummary;
 use super::{Association, CloseReason, State};
@@ -135,12 +136,33 @@ impl Association {
     /// cookie).
     #[inline]
     fn tag_is_right(&self, packet: &Packet) -> bool {
-        packet.tag == self.local_tag
-            || match packet.chunks.first() {
-                Some(Chunk::Init(_)) => packet.tag == 0,
-                Some(Chunk::CookieEcho(_)) => true,
-                _ => false,
+        packet.tag == self.local_tag && !self.is_reflected(packet) || self.tag_may_differ(packet)
+    }
+
+    /// Whether the packet has a chunk with T set, which travels under the tag of its receiver's peer.
+    #[inline]
+    fn is_reflected(&self, packet: &Packet) -> bool {
+        let reflected = |chunk: &Chunk| {
+            matches!(
+                chunk,
+                Chunk::Abort { reflected: true, .. } | Chunk::ShutdownComplete { reflected: true }
+            )
+        };
+        packet.chunks.first().is_some_and(reflected)
+    }
+
+    /// 8.5.1: INIT has tag 0, COOKIE ECHO is checked with its cookie, and ABORT and SHUTDOWN COMPLETE
+    /// with T have the peer's tag, which must be known: nobody guesses 0 wrongly.
+    #[cold]
+    fn tag_may_differ(&self, packet: &Packet) -> bool {
+        match packet.chunks.first() {
+            Some(Chunk::Init(_)) => packet.tag == 0,
+            Some(Chunk::CookieEcho(_)) => true,
+            Some(_) if self.is_reflected(packet) => {
+                packet.tag == self.peer_tag && self.peer_tag != 0
             }
+            _ => false,
+        }
     }
 
     #[inline]
@@ -167,19 +189,31 @@ impl Association {
             // Only ever first, checked with the cookie: handled before.
             Chunk::CookieEcho(_) => {}
             Chunk::CookieAck => self.on_cookie_ack(now, path),
-            Chunk::StaleCookie(_) => self.on_stale_cookie(now, path),
-            // 5.2.4, A: the SHUTDOWN ACK beside it says the same.
-            Chunk::CookieInShutdown => {}
+            Chunk::Error(causes) => self.on_error(now, path, &causes),
             Chunk::Heartbeat(info) => self.on_heartbeat(path, info),
-            Chunk::HeartbeatAck(info) => self.on_heartbeat_ack(now, path, info),
+            Chunk::HeartbeatAck(info) => self.on_heartbeat_ack(now, path, &info),
             Chunk::Shutdown(cumulative) => self.on_shutdown(now, cumulative),
             Chunk::ShutdownAck => self.on_shutdown_ack(path),
-            Chunk::ShutdownComplete => self.on_shutdown_complete(),
-            Chunk::Abort(cause) => self.on_abort(cause),
+            Chunk::ShutdownComplete { .. } => self.on_shutdown_complete(),
+            Chunk::Abort { reflected, causes } => self.on_abort(reflected, &causes),
+            Chunk::Unknown(_) => {}
         }
     }
 
-    fn on_abort(&mut self, cause: AbortCause) {
+    /// ERROR: of all causes only a stale cookie calls for something. A COOKIE ECHO that met a
+    /// shutdown (5.2.4, A) is answered by the SHUTDOWN ACK beside it.
+    fn on_error(&mut self, now: Time, path: PathId, causes: &[ErrorCause]) {
+        if causes.iter().any(|cause| matches!(cause, ErrorCause::StaleCookie(_))) {
+            self.on_stale_cookie(now, path);
+        }
+    }
+
+    fn on_abort(&mut self, reflected: bool, causes: &[ErrorCause]) {
+        let cause = match causes.first() {
+            Some(cause) => cause.into(),
+            None if reflected => AbortCause::Unknown,
+            None => AbortCause::Unspecified,
+        };
         if !matches!(self.state, State::Closed) {
             self.close(CloseReason::AbortedByPeer(cause));
         }

@@ -1,0 +1,105 @@
+//! What an end says when it sets an association up (RFC 9260, 3.3.2 and 3.3.3).
+
+use core::net::IpAddr;
+
+use bytes::Bytes;
+use ropewalk_base::Serial32;
+
+use super::extensions::Extensions;
+
+/// INIT and INIT ACK; the state cookie of the latter is beside it.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Init {
+    /// Initiate tag; never 0.
+    pub tag: u32,
+    /// Advertised receive window, bytes.
+    pub window: u32,
+    /// Outbound streams wanted.
+    pub outbound_streams: u16,
+    /// Inbound streams allowed.
+    pub inbound_streams: u16,
+    /// Initial TSN.
+    pub initial_tsn: Serial32,
+    /// The sender's addresses; none: only the one that it sends from.
+    pub addresses: Vec<IpAddr>,
+    /// Cookie Preservative: by how many milliseconds the cookie should live longer; 0: the
+    /// parameter is absent (3.3.2.1.3).
+    pub preserve_millis: u32,
+    /// What else it says.
+    pub options: InitOptions,
+}
+
+/// Parameters that most INITs of a simulation do not have.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct InitOptions {
+    /// Address families that the sender can use; none listed: all (3.3.2.1.5).
+    pub families: Families,
+    /// Supported extensions (RFC 5061, 4.2.7).
+    pub extensions: Extensions,
+    /// Partial reliability by a parameter of its own (RFC 3758, 3.1).
+    pub forward_tsn: bool,
+    /// ECN (RFC 9260, 3.3.2, reserved for it).
+    pub ecn: bool,
+    /// Adaptation layer (RFC 5061, 4.2.6).
+    pub adaptation: Option<u32>,
+    /// Zero checksums are accepted with this method of error detection (RFC 9653).
+    pub zero_checksum: Option<u32>,
+    /// A Host Name Address, which is refused (3.3.2.1.4): the whole parameter.
+    pub host_name: Option<Bytes>,
+    /// Parameters received that are not known here and are to be reported (3.2.1), whole.
+    pub unknown: Vec<Bytes>,
+    /// In an INIT ACK: parameters of the INIT that its receiver did not know (3.3.3.1.2), whole.
+    pub reported: Vec<Bytes>,
+}
+
+/// Address families.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Families {
+    /// IPv4.
+    pub v4: bool,
+    /// IPv6.
+    pub v6: bool,
+}
+
+/// Header of a parameter, bytes (3.2.1).
+const PARAMETER_HEADER: u32 = 4;
+
+const fn parameter(body: u32) -> u32 {
+    PARAMETER_HEADER + body.next_multiple_of(4)
+}
+
+impl Init {
+    /// Bytes of the chunk without a cookie: header, fixed part, parameters.
+    pub(super) fn wire_len(&self) -> u32 {
+        let addresses = self.addresses.iter().map(|a| match a {
+            IpAddr::V4(_) => parameter(4),
+            IpAddr::V6(_) => parameter(16),
+        });
+        let preservative = if self.preserve_millis > 0 { parameter(4) } else { 0 };
+        20 + addresses.sum::<u32>() + preservative + self.options.wire_len()
+    }
+
+    /// What the sender's chunks may make use of, however it said so.
+    pub fn extensions(&self) -> Extensions {
+        let by_parameter =
+            if self.options.forward_tsn { Extensions::FORWARD_TSN } else { Extensions::NONE };
+        self.options.extensions.and(by_parameter)
+    }
+}
+
+impl InitOptions {
+    fn wire_len(&self) -> u32 {
+        let families = self.families.v4 as u32 + self.families.v6 as u32;
+        let families = if families > 0 { parameter(2 * families) } else { 0 };
+        let extensions =
+            if self.extensions.is_empty() { 0 } else { parameter(self.extensions.len()) };
+        let flags = [self.forward_tsn, self.ecn].map(|one| one as u32 * parameter(0));
+        let words = [self.adaptation, self.zero_checksum];
+        let words = words.map(|one| one.map_or(0, |_| parameter(4)));
+        let raw = self.host_name.iter().chain(&self.unknown);
+        let raw: u32 = raw.map(|one| (one.len() as u32).next_multiple_of(4)).sum();
+        let reported: u32 = self.reported.iter().map(|one| parameter(one.len() as u32)).sum();
+        let sums = flags.into_iter().chain(words).sum::<u32>();
+        families + extensions + sums + raw + reported
+    }
+}

@@ -1,0 +1,53 @@
+//! DATA (RFC 9260, 3.3.1).
+
+use ropewalk_base::{Serial16, Serial32, StreamId, Time};
+
+use super::{RawChunk, kind};
+use crate::payload::Payload;
+use crate::sctp::{Data, DataFlags};
+
+const HEADER: usize = Data::HEADER as usize;
+
+#[inline]
+pub(super) fn put(data: &Data, out: &mut Vec<u8>) {
+    let size = data.payload.len();
+    let length = u16::try_from(Data::HEADER + size).expect("a chunk is cut to the path's MTU");
+    let mut header = [kind::DATA; HEADER];
+    header[1] = data.flags.bits();
+    header[2..4].copy_from_slice(&length.to_be_bytes());
+    header[4..8].copy_from_slice(&data.tsn.0.to_be_bytes());
+    header[8..10].copy_from_slice(&data.stream.0.to_be_bytes());
+    header[10..12].copy_from_slice(&data.ssn.0.to_be_bytes());
+    header[12..].copy_from_slice(&data.ppid.to_be_bytes());
+    out.extend_from_slice(&header);
+    put_payload(&data.payload, out);
+}
+
+/// User data and its padding; a mere length becomes zeros.
+#[inline]
+pub(super) fn put_payload(payload: &Payload, out: &mut Vec<u8>) {
+    let size = payload.len() as usize;
+    let end = out.len() + size.next_multiple_of(4);
+    if let Payload::Bytes(bytes) = payload {
+        out.extend_from_slice(bytes);
+    }
+    out.resize(end, 0);
+}
+
+#[inline]
+pub(super) fn read(raw: &RawChunk<'_>) -> Option<Data> {
+    let (header, _) = raw.body().split_first_chunk::<12>()?;
+    let half = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
+    let word = |at: usize| {
+        u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
+    };
+    Some(Data {
+        tsn: Serial32(word(0)),
+        stream: StreamId(half(4)),
+        ssn: Serial16(half(6)),
+        ppid: word(8),
+        flags: DataFlags::from_bits(raw.flags),
+        payload: Payload::Bytes(raw.share(12)),
+        first_sent: Time::ZERO,
+    })
+}

@@ -1,0 +1,34 @@
+//! Chunk types (RFC 9260, 3.2; IANA's list; ours).
+
+pub const DATA: u8 = 0;
+pub const INIT: u8 = 1;
+pub const INIT_ACK: u8 = 2;
+pub const SACK: u8 = 3;
+pub const HEARTBEAT: u8 = 4;
+pub const HEARTBEAT_ACK: u8 = 5;
+pub const ABORT: u8 = 6;
+pub const SHUTDOWN: u8 = 7;
+pub const SHUTDOWN_ACK: u8 = 8;
+pub const ERROR: u8 = 9;
+pub const COOKIE_ECHO: u8 = 10;
+pub const COOKIE_ACK: u8 = 11;
+pub const SHUTDOWN_COMPLETE: u8 = 14;
+/// Ours: the sender's clock. Types that begin with the bits 10 are skipped in silence by whoever does
+/// not know them.
+pub const DELAY_STAMP: u8 = 0xb0;
+/// Ours: both clocks.
+pub const DELAY_ECHO: u8 = 0xb1;
+
+/// T, in ABORT and SHUTDOWN COMPLETE.
+pub const REFLECTED: u8 = 1;
+
+/// Whether a receiver that does not know the type goes on with the rest of the packet (3.2). The
+/// same bit of a parameter's type says the same of parameters (3.2.1).
+pub const fn goes_on(kind: u8) -> bool {
+    kind & 0x80 != 0
+}
+
+/// Whether a receiver that does not know the type says so.
+pub const fn is_reported(kind: u8) -> bool {
+    kind & 0x40 != 0
+}

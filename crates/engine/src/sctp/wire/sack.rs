@@ -1,0 +1,66 @@
+//! SACK (RFC 9260, 3.3.4), with the count of packets that delayed acknowledgement for CMT puts into
+//! the top bits of its flags.
+
+use ropewalk_base::Serial32;
+
+use super::{CHUNK_HEADER, RawChunk, kind};
+use crate::sctp::Sack;
+use crate::sctp::gaps::{GapBlock, GapList};
+
+/// Fixed part without the header of the chunk.
+const FIXED: usize = 12;
+
+#[inline]
+pub(super) fn put(sack: &Sack, out: &mut Vec<u8>) {
+    let (gaps, duplicates) = (sack.gaps.len(), sack.duplicates.len());
+    let length = u16::try_from(sack.wire_len()).expect("a chunk is cut to the path's MTU");
+    let mut header = [kind::SACK; CHUNK_HEADER + FIXED];
+    header[1] = sack.data_packets << 6;
+    header[2..4].copy_from_slice(&length.to_be_bytes());
+    header[4..8].copy_from_slice(&sack.cumulative.0.to_be_bytes());
+    header[8..12].copy_from_slice(&sack.window.to_be_bytes());
+    header[12..14].copy_from_slice(&(gaps as u16).to_be_bytes());
+    header[14..].copy_from_slice(&(duplicates as u16).to_be_bytes());
+    out.extend_from_slice(&header);
+    for block in sack.gaps.offsets(sack.cumulative) {
+        let [a, b] = block.start.to_be_bytes();
+        let [c, d] = block.end.to_be_bytes();
+        out.extend_from_slice(&[a, b, c, d]);
+    }
+    for tsn in &sack.duplicates {
+        out.extend_from_slice(&tsn.0.to_be_bytes());
+    }
+}
+
+#[inline]
+pub(super) fn read(raw: &RawChunk<'_>) -> Option<Sack> {
+    let (header, lists) = raw.body().split_first_chunk::<FIXED>()?;
+    let word = |at: usize| {
+        u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
+    };
+    let half = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]) as usize;
+    let cumulative = Serial32(word(0));
+    let (blocks, _) = lists.as_chunks::<4>();
+    // What the counts promise must be there; what is there beyond them means nothing.
+    let (gaps, rest) = blocks.split_at_checked(half(8))?;
+    let duplicates = rest.get(..half(10))?;
+    Some(Sack {
+        cumulative,
+        window: word(4),
+        gaps: read_gaps(cumulative, gaps),
+        duplicates: duplicates.iter().map(|tsn| Serial32(u32::from_be_bytes(*tsn))).collect(),
+        data_packets: raw.flags >> 6,
+    })
+}
+
+#[inline]
+pub(super) fn read_gaps(cumulative: Serial32, blocks: &[[u8; 4]]) -> GapList {
+    if blocks.is_empty() {
+        return GapList::default();
+    }
+    let block = |[a, b, c, d]: &[u8; 4]| GapBlock {
+        start: u16::from_be_bytes([*a, *b]),
+        end: u16::from_be_bytes([*c, *d]),
+    };
+    GapList::from_offsets(cumulative, blocks.iter().map(block))
+}

@@ -1,0 +1,292 @@
+//! The user's hold of an association.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use ropewalk_base::{PathId, StreamId};
+use ropewalk_engine::Payload;
+use ropewalk_engine::path::PathStatus;
+use ropewalk_engine::receive::{Message, Part};
+use ropewalk_engine::sctp::association::{CloseReason, SendError as Refusal};
+
+use super::core::{Key, Shared};
+use super::peer::{PathNews, Peer, Signals};
+use super::stats::Stats;
+
+/// An association that is up, or was. Dropping it shuts it down in the background: what was sent
+/// before still arrives.
+#[derive(Debug)]
+pub struct Association {
+    shared: Arc<Shared>,
+    key: Key,
+    signals: Arc<Signals>,
+}
+
+/// A message that arrived, or a part of a very long one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Received {
+    /// On which stream.
+    pub stream: u16,
+    /// What the sender says that it is (payload protocol identifier).
+    pub ppid: u32,
+    /// Its bytes.
+    pub bytes: Bytes,
+    /// Whether that is all of it: what is longer than the receive buffer comes in parts.
+    pub part: Part,
+}
+
+/// Why a message was not taken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SendError {
+    /// The association has no such stream, or the message has no bytes.
+    Misuse(Refusal),
+    /// The association is shutting down, or has ended for this reason.
+    Closed(Option<CloseReason>),
+}
+
+impl std::fmt::Display for SendError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Misuse(refusal) => refusal.fmt(f),
+            Self::Closed(None) => f.write_str("the association is shutting down"),
+            Self::Closed(Some(reason)) => write!(f, "the association has ended: {reason}"),
+        }
+    }
+}
+
+impl std::error::Error for SendError {}
+
+impl Association {
+    pub(super) const fn new(shared: Arc<Shared>, key: Key, signals: Arc<Signals>) -> Self {
+        Self { shared, key, signals }
+    }
+
+    /// Works on the peer under the lock, then has the driver look at it. None: it is gone.
+    fn with<T>(&self, work: impl FnOnce(&mut Peer, ropewalk_base::Time) -> T) -> Option<T> {
+        let mut core = self.shared.lock();
+        let now = core.clock.now();
+        let result = work(core.peer(self.key)?, now);
+        core.touch(self.key);
+        core.wake();
+        Some(result)
+    }
+
+    fn look<T>(&self, look: impl FnOnce(&Peer, ropewalk_base::Time) -> T) -> Option<T> {
+        let mut core = self.shared.lock();
+        let now = core.clock.now();
+        core.peer(self.key).map(|peer| look(peer, now))
+    }
+
+    /// Queues a message; waits while the send buffer is full.
+    ///
+    /// # Errors
+    /// [`SendError`]; nothing is queued then.
+    pub async fn send(&self, stream: u16, ppid: u32, bytes: Bytes) -> Result<(), SendError> {
+        let mut one = Some(bytes);
+        self.send_all(stream, ppid, &mut std::iter::from_fn(|| one.take())).await
+    }
+
+    /// Queues messages as long as there are any; waits while the send buffer is full. One call for many
+    /// costs less than many calls.
+    ///
+    /// # Errors
+    /// [`SendError`]; what came before is queued.
+    pub async fn send_all(
+        &self,
+        stream: u16,
+        ppid: u32,
+        messages: &mut (dyn Iterator<Item = Bytes> + Send),
+    ) -> Result<(), SendError> {
+        let mut kept = None;
+        loop {
+            let room = self.signals.writable.notified();
+            tokio::pin!(room);
+            room.as_mut().enable();
+            let done = self.with(|peer, _| {
+                if let Some(reason) = peer.ended {
+                    return Err(SendError::Closed(Some(reason)));
+                }
+                while let Some(bytes) = kept.take().or_else(|| messages.next()) {
+                    let payload = Payload::Bytes(bytes.clone());
+                    match peer.machine.send_labelled(StreamId(stream), ppid, payload, false) {
+                        Ok(()) => {}
+                        Err(Refusal::Full) => {
+                            kept = Some(bytes);
+                            return Ok(false);
+                        }
+                        Err(Refusal::Closing) => return Err(SendError::Closed(None)),
+                        Err(misuse) => return Err(SendError::Misuse(misuse)),
+                    }
+                }
+                Ok(true)
+            });
+            match done {
+                None => return Err(SendError::Closed(None)),
+                Some(Err(error)) => return Err(error),
+                Some(Ok(true)) => return Ok(()),
+                Some(Ok(false)) => room.await,
+            }
+        }
+    }
+
+    /// The next messages, at least one; waits for it. Empty: the association has ended, and all was
+    /// read.
+    pub async fn receive_all(&self, into: &mut Vec<Received>) {
+        loop {
+            let readable = self.signals.readable.notified();
+            tokio::pin!(readable);
+            readable.as_mut().enable();
+            let before = into.len();
+            let ended = self.with(|peer, now| {
+                while let Some(message) = peer.machine.read(now) {
+                    into.push(received(message));
+                }
+                peer.ended.is_some()
+            });
+            if into.len() > before || ended != Some(false) {
+                return;
+            }
+            readable.await;
+        }
+    }
+
+    /// The next message; none: the association has ended, and all was read.
+    pub async fn receive(&self) -> Option<Received> {
+        loop {
+            let readable = self.signals.readable.notified();
+            tokio::pin!(readable);
+            readable.as_mut().enable();
+            let next = self
+                .with(|peer, now| (peer.machine.read(now).map(received), peer.ended.is_some()))?;
+            match next {
+                (Some(message), _) => return Some(message),
+                (None, true) => return None,
+                (None, false) => readable.await,
+            }
+        }
+    }
+
+    /// The next news of a path; none: the association has ended.
+    pub async fn path_news(&self) -> Option<PathNews> {
+        loop {
+            let changed = self.signals.changed.notified();
+            tokio::pin!(changed);
+            changed.as_mut().enable();
+            let (news, ended) =
+                self.with(|peer, _| (peer.news.pop_front(), peer.ended.is_some()))?;
+            match news {
+                Some(news) => return Some(news),
+                None if ended => return None,
+                None => changed.await,
+            }
+        }
+    }
+
+    /// Nothing follows what was sent: ends when it has all been acknowledged.
+    ///
+    /// # Errors
+    /// The reason, if it ended otherwise: then some of it may not have arrived.
+    pub async fn shutdown(&self) -> Result<(), CloseReason> {
+        self.with(|peer, now| peer.machine.shutdown(now));
+        match self.ended().await {
+            None | Some(CloseReason::Shutdown) => Ok(()),
+            Some(reason) => Err(reason),
+        }
+    }
+
+    /// Waits until it is up.
+    pub(super) async fn up(&self) -> Result<(), CloseReason> {
+        loop {
+            let changed = self.signals.changed.notified();
+            tokio::pin!(changed);
+            changed.as_mut().enable();
+            match self.look(|peer, _| (peer.connected, peer.ended)) {
+                Some((true, _)) => return Ok(()),
+                Some((false, None)) => changed.await,
+                Some((false, Some(reason))) => return Err(reason),
+                None => return Err(CloseReason::NoAnswer),
+            }
+        }
+    }
+
+    /// Waits until it has ended.
+    pub async fn ended(&self) -> Option<CloseReason> {
+        loop {
+            let changed = self.signals.changed.notified();
+            tokio::pin!(changed);
+            changed.as_mut().enable();
+            if let Some(reason) = self.look(|peer, _| peer.ended)? {
+                return Some(reason);
+            }
+            changed.await;
+        }
+    }
+
+    /// Waits until the peer has acknowledged all that was sent, or the association has ended.
+    pub async fn flushed(&self) {
+        loop {
+            let room = self.signals.writable.notified();
+            tokio::pin!(room);
+            room.as_mut().enable();
+            let done = self.look(|peer, _| peer.machine.is_flushed() || peer.ended.is_some());
+            if done != Some(false) {
+                return;
+            }
+            let _ = tokio::time::timeout(std::time::Duration::from_millis(20), room).await;
+        }
+    }
+
+    /// Ends it at once; what was not acknowledged is lost.
+    pub fn abort(&self) {
+        self.with(|peer, _| peer.machine.abort());
+    }
+
+    /// Nothing follows for now: the scheduler may take care of the tail.
+    pub fn nothing_follows(&self) {
+        self.with(|peer, _| peer.machine.nothing_follows());
+    }
+
+    /// Streams on which one may send.
+    pub fn streams(&self) -> u16 {
+        self.look(|peer, _| peer.machine.outbound_streams()).unwrap_or(0)
+    }
+
+    /// Bytes of the largest message that travels in one packet.
+    pub fn message_size(&self) -> usize {
+        self.look(|peer, _| peer.machine.largest_payload() as usize).unwrap_or(1)
+    }
+
+    /// Status of each path.
+    pub fn paths(&self) -> Vec<PathStatus> {
+        let all = |peer: &Peer| {
+            let ids = (0..peer.machine.path_count()).map(PathId::from_index);
+            ids.map(|id| peer.machine.path_status(id)).collect()
+        };
+        self.look(|peer, _| all(peer)).unwrap_or_default()
+    }
+
+    /// What it has done so far.
+    pub fn stats(&self) -> Option<Stats> {
+        self.with(Stats::of)
+    }
+}
+
+fn received(message: Message) -> Received {
+    let bytes = match message.payload {
+        Payload::Bytes(bytes) => bytes,
+        // Only simulations have lengths alone.
+        Payload::Length(n) => vec![0; n as usize].into(),
+    };
+    Received { stream: message.stream.0, ppid: message.ppid, bytes, part: message.part }
+}
+
+impl Drop for Association {
+    fn drop(&mut self) {
+        self.with(|peer, now| {
+            peer.abandoned = true;
+            if peer.ended.is_none() {
+                peer.machine.shutdown(now);
+            }
+        });
+    }
+}

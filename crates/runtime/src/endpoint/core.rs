@@ -1,0 +1,219 @@
+//! All that an endpoint is, behind one lock: sockets, associations, and when each is due.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
+
+use ropewalk_base::{Seed, Time};
+use ropewalk_engine::sctp::Packet;
+use tokio::sync::Notify;
+
+use super::batch::Batch;
+use super::options::Options;
+use super::peer::Peer;
+use super::socket::Socket;
+use crate::clock::Clock;
+
+/// An association of an endpoint. Numbers are used again, `made` tells one from the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Key {
+    pub(super) at: u32,
+    pub(super) made: u32,
+}
+
+/// A place for a peer.
+#[derive(Debug, Default)]
+struct Place {
+    made: u32,
+    peer: Option<Box<Peer>>,
+}
+
+/// What an endpoint has counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Datagrams that came.
+    pub received: u64,
+    /// Of these: not SCTP, with a wrong checksum, or for nobody here.
+    pub unknown: u64,
+    /// Datagrams that left.
+    pub sent: u64,
+}
+
+/// Everything behind the lock.
+#[derive(Debug)]
+pub struct Core {
+    pub(super) clock: Clock,
+    pub(super) options: Options,
+    pub(super) sockets: Vec<Socket>,
+    pub(super) seed: Seed,
+    pub(super) counters: Counters,
+    places: Vec<Place>,
+    vacant: Vec<u32>,
+    /// By the tag that packets to us carry.
+    pub(super) by_tag: BTreeMap<u32, Key>,
+    /// By socket and the peer's address: for INITs of peers that are known already.
+    pub(super) by_address: BTreeMap<(usize, SocketAddr), Key>,
+    deadlines: BTreeSet<(Time, Key)>,
+    pub(super) dirty: Vec<Key>,
+    pub(super) accepted: VecDeque<Key>,
+    made: u32,
+    /// The driver, if it sleeps.
+    pub(super) driver: Option<Waker>,
+    /// No more associations; the driver ends with the last one.
+    pub(super) closing: bool,
+    /// Used again for each packet.
+    pub(super) packet: Packet,
+    pub(super) lanes: Vec<Batch>,
+}
+
+/// What the driver and all handles hold.
+#[derive(Debug)]
+pub struct Shared {
+    core: Mutex<Core>,
+    /// Somebody may be accepted.
+    pub accept: Notify,
+    /// An association has gone.
+    pub gone: Notify,
+}
+
+impl Shared {
+    pub(super) fn new(core: Core) -> Arc<Self> {
+        Arc::new(Self { core: Mutex::new(core), accept: Notify::new(), gone: Notify::new() })
+    }
+
+    /// The one lock. A panic of somebody who held it leaves nothing half done that matters more than
+    /// the other associations.
+    pub(super) fn lock(&self) -> MutexGuard<'_, Core> {
+        self.core.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Core {
+    pub(super) fn new(clock: Clock, options: Options, sockets: Vec<Socket>, seed: Seed) -> Self {
+        Self {
+            clock,
+            options,
+            sockets,
+            seed,
+            counters: Counters::default(),
+            places: Vec::new(),
+            vacant: Vec::new(),
+            by_tag: BTreeMap::new(),
+            by_address: BTreeMap::new(),
+            deadlines: BTreeSet::new(),
+            dirty: Vec::new(),
+            accepted: VecDeque::new(),
+            made: 0,
+            driver: None,
+            closing: false,
+            packet: Packet::default(),
+            lanes: Vec::new(),
+        }
+    }
+
+    /// How many associations there are.
+    pub(super) fn count(&self) -> usize {
+        self.places.len() - self.vacant.len()
+    }
+
+    /// A seed that no other association of this endpoint has.
+    pub(super) fn next_seed(&mut self) -> Seed {
+        self.made = self.made.wrapping_add(1);
+        self.seed.child(&format!("association/{}", self.made))
+    }
+
+    /// Takes a peer in.
+    pub(super) fn insert(&mut self, peer: Peer) -> Key {
+        let at = self.vacant.pop().unwrap_or_else(|| {
+            self.places.push(Place::default());
+            self.places.len() as u32 - 1
+        });
+        let place = &mut self.places[at as usize];
+        place.made = place.made.wrapping_add(1);
+        let key = Key { at, made: place.made };
+        self.by_tag.insert(peer.machine.local_tag(), key);
+        for route in peer.routes.iter().flatten() {
+            self.by_address.insert((route.socket, route.remote), key);
+        }
+        place.peer = Some(Box::new(peer));
+        self.touch(key);
+        key
+    }
+
+    pub(super) fn peer(&mut self, key: Key) -> Option<&mut Peer> {
+        let place = self.places.get_mut(key.at as usize)?;
+        (place.made == key.made).then_some(place.peer.as_deref_mut()?)
+    }
+
+    /// Takes a peer out for a while, so that the rest can be used beside it.
+    pub(super) fn lift(&mut self, key: Key) -> Option<Box<Peer>> {
+        let place = self.places.get_mut(key.at as usize)?;
+        if place.made == key.made { place.peer.take() } else { None }
+    }
+
+    /// Puts it back.
+    pub(super) fn lower(&mut self, key: Key, peer: Box<Peer>) {
+        self.places[key.at as usize].peer = Some(peer);
+    }
+
+    /// Removes what was lifted.
+    pub(super) fn remove(&mut self, key: Key, peer: &Peer) {
+        if let Some(deadline) = peer.deadline {
+            self.deadlines.remove(&(deadline, key));
+        }
+        self.by_tag.retain(|_, known| *known != key);
+        self.by_address.retain(|_, known| *known != key);
+        self.accepted.retain(|known| *known != key);
+        self.vacant.push(key.at);
+    }
+
+    /// It is to be drained.
+    pub(super) fn touch(&mut self, key: Key) {
+        if let Some(peer) = self.peer(key)
+            && !peer.dirty
+        {
+            peer.dirty = true;
+            self.dirty.push(key);
+        }
+    }
+
+    /// Notes when a lifted peer is due.
+    pub(super) fn schedule(&mut self, key: Key, peer: &mut Peer) {
+        let next = peer.machine.next_deadline();
+        if next == peer.deadline {
+            return;
+        }
+        if let Some(old) = peer.deadline {
+            self.deadlines.remove(&(old, key));
+        }
+        if let Some(new) = next {
+            self.deadlines.insert((new, key));
+        }
+        peer.deadline = next;
+    }
+
+    /// Tells all that are due that time has passed.
+    pub(super) fn expire(&mut self, now: Time) {
+        while let Some((_, key)) = self.deadlines.first().copied().filter(|(at, _)| *at <= now) {
+            self.deadlines.pop_first();
+            if let Some(peer) = self.peer(key) {
+                peer.deadline = None;
+                peer.machine.handle_timeout(now);
+            }
+            self.touch(key);
+        }
+    }
+
+    /// When the next is due.
+    pub(super) fn next_deadline(&self) -> Option<Time> {
+        self.deadlines.first().map(|(at, _)| *at)
+    }
+
+    /// Has the driver look again.
+    pub(super) fn wake(&mut self) {
+        if let Some(driver) = self.driver.take() {
+            driver.wake();
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! How an endpoint and its associations are set up.
+
+use std::net::SocketAddr;
+
+use ropewalk_engine::congestion::{CongestionFlavour, UnknownCongestion};
+use ropewalk_engine::scheduler::{Scheduler, SchedulerOptions, UnknownScheduler};
+use ropewalk_engine::sctp::{Config, PathConfig, Preset};
+
+use super::socket::Local;
+
+/// Port of SCTP in UDP (RFC 6951, 5.1).
+pub const PORT: u16 = 9899;
+
+/// Header of UDP, bytes.
+const UDP_HEADER: u32 = 8;
+
+/// How associations behave. Both ends need not agree on any of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Transport {
+    /// Receive buffer, bytes. Small ones are what unequal paths suffer from; large ones cost memory
+    /// per association (16 MiB: enough for 1 Gbit/s over 100 ms).
+    pub receive_buffer: u64,
+    /// Most data that waits unsent or unacknowledged, bytes; none: four receive buffers.
+    pub send_buffer: Option<u64>,
+    /// Scheduler by name (`lay`).
+    pub scheduler: String,
+    /// Congestion control by name (`rfc9260`).
+    pub congestion: String,
+    /// Streams each way (1024).
+    pub streams: u16,
+    /// Largest IP packet, bytes (1500).
+    pub mtu: u32,
+}
+
+impl Default for Transport {
+    fn default() -> Self {
+        Self {
+            receive_buffer: 16 << 20,
+            send_buffer: None,
+            scheduler: "lay".to_owned(),
+            congestion: "rfc9260".to_owned(),
+            streams: 1024,
+            mtu: 1500,
+        }
+    }
+}
+
+/// A name that the engine does not know; the message shows the valid ones.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum UnknownName {
+    /// Of a scheduler.
+    Scheduler(UnknownScheduler),
+    /// Of a congestion control.
+    Congestion(UnknownCongestion),
+}
+
+impl std::fmt::Display for UnknownName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Scheduler(error) => error.fmt(f),
+            Self::Congestion(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for UnknownName {}
+
+impl Transport {
+    /// The engine's knobs for `paths` paths, each packet with `overhead` bytes between UDP and SCTP.
+    ///
+    /// # Errors
+    /// If the engine does not know the congestion control.
+    pub fn config(&self, paths: usize, ipv6: bool, overhead: u32) -> Result<Config, UnknownName> {
+        let path = PathConfig { mtu: self.mtu, ..PathConfig::default() };
+        let paths = vec![path; paths.max(1)];
+        let mut config = Config::preset(Preset::Live, paths, self.receive_buffer);
+        config.lower_header = if ipv6 { 40 } else { 20 } + UDP_HEADER + overhead;
+        // A path more may come at any time.
+        config.cmt.concurrent = true;
+        config.streams = self.streams;
+        if let Some(bytes) = self.send_buffer {
+            config.send_buffer = bytes;
+        }
+        config
+            .use_congestion(&self.congestion, CongestionFlavour::Published)
+            .map_err(UnknownName::Congestion)?;
+        Ok(config)
+    }
+
+    /// The scheduler.
+    ///
+    /// # Errors
+    /// If the engine does not know it.
+    pub fn scheduler(&self) -> Result<Scheduler, UnknownName> {
+        let options = SchedulerOptions::default();
+        Scheduler::from_name(&self.scheduler, &options).map_err(UnknownName::Scheduler)
+    }
+}
+
+/// How an endpoint is set up.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Its sockets, one per local path.
+    pub locals: Vec<Local>,
+    /// Whether associations of others are taken.
+    pub listen: bool,
+    /// How associations behave.
+    pub transport: Transport,
+    /// Several datagrams per system call where the system can; off: one, as through a network card
+    /// that cannot segment.
+    pub offload: bool,
+}
+
+impl Options {
+    /// An endpoint that listens at these addresses.
+    pub fn listening(locals: &[SocketAddr]) -> Self {
+        Self { listen: true, ..Self::connecting(locals) }
+    }
+
+    /// An endpoint that connects from these addresses.
+    pub fn connecting(locals: &[SocketAddr]) -> Self {
+        let locals = locals.iter().copied().map(Local::of).collect();
+        Self { locals, listen: false, transport: Transport::default(), offload: true }
+    }
+}

@@ -1,0 +1,104 @@
+//! From associations to sockets: packets of one path leave together.
+
+use ropewalk_base::Time;
+
+use super::batch::{Batch, Fit};
+use super::core::{Core, Key, Shared};
+use super::peer::{Peer, Route};
+use super::socket::Socket;
+
+/// Most packets that one association sends before another has its turn.
+const TURN: usize = 256;
+
+impl Core {
+    /// Drains all that were touched, as far as the sockets take it.
+    pub(super) fn drain(&mut self, now: Time, shared: &Shared) {
+        let mut dirty = std::mem::take(&mut self.dirty);
+        for key in dirty.drain(..) {
+            let Some(mut peer) = self.lift(key) else { continue };
+            peer.dirty = false;
+            let more = self.drain_one(now, &mut peer);
+            self.settle(key, peer, shared);
+            if more {
+                self.touch(key);
+            }
+        }
+        // What was touched meanwhile stands in the new list; the old one's memory is used again.
+        if self.dirty.is_empty() {
+            self.dirty = dirty;
+        }
+    }
+
+    /// Whether something is left to send.
+    fn drain_one(&mut self, now: Time, peer: &mut Peer) -> bool {
+        let blocked = |route: &Route| self.sockets[route.socket].is_blocked();
+        if peer.routes.iter().flatten().any(blocked) {
+            // Touched again once the socket takes more: what is made now would only grow old.
+            return true;
+        }
+        let Self { packet, lanes, sockets, counters, .. } = self;
+        while lanes.len() < peer.routes.len() {
+            lanes.push(Batch::new(([0, 0, 0, 0], 0).into()));
+        }
+        for (lane, route) in lanes.iter_mut().zip(&peer.routes) {
+            if let Some(route) = route {
+                lane.redirect(route.remote);
+            }
+        }
+        let mut sent = 0;
+        while sent < TURN
+            && let Some(departure) = peer.machine.poll_transmit_into(now, packet)
+        {
+            sent += 1;
+            let index = departure.path.index();
+            // Nothing is known of where that path leads (yet): lost, as on a path that is cut.
+            let Some(route) = peer.routes.get(index).copied().flatten() else { continue };
+            let lane = &mut lanes[index];
+            counters.sent += 1;
+            let fit = lane.push(|out| peer.cover.write(departure.path, packet, out));
+            put(&mut sockets[route.socket], lane, fit);
+        }
+        for (lane, route) in lanes.iter_mut().zip(&peer.routes) {
+            if let Some(route) = route
+                && !lane.is_empty()
+            {
+                send(&mut sockets[route.socket], lane);
+            }
+        }
+        sent == TURN
+    }
+
+    /// Puts a drained peer back, or lets it go.
+    fn settle(&mut self, key: Key, mut peer: Box<Peer>, shared: &Shared) {
+        let outcome = peer.take_events();
+        if outcome.accepted {
+            peer.incoming = false;
+            self.accepted.push_back(key);
+            shared.accept.notify_waiters();
+        }
+        if peer.ended.is_some() && (peer.abandoned || peer.incoming) {
+            self.remove(key, &peer);
+            shared.gone.notify_waiters();
+            return;
+        }
+        self.schedule(key, &mut peer);
+        self.lower(key, peer);
+    }
+}
+
+/// Sends a lane as soon as nothing more can join it.
+fn put(socket: &mut Socket, lane: &mut Batch, fit: Fit) {
+    match fit {
+        Fit::More if !lane.is_full(socket.segments()) => {}
+        Fit::More | Fit::Last => send(socket, lane),
+        Fit::Longer { from } => {
+            let mut before = lane.split(from);
+            send(socket, &mut before);
+        }
+    }
+}
+
+fn send(socket: &mut Socket, lane: &mut Batch) {
+    // What the system refuses is lost like on any network, and found by the same means.
+    let _ = socket.send(lane);
+}

@@ -1,0 +1,87 @@
+//! Which local addresses and which of the peer's make paths.
+
+use std::net::{IpAddr, SocketAddr};
+
+use super::peer::Route;
+
+/// Paths from sockets bound to `locals` to `remotes`, in the order of the locals.
+///
+/// As many of one as of the other: each with its like, by place. Else each local address with the remote one
+/// that is nearest to it (longest common prefix), and each remote address that nobody chose with the
+/// local one that is nearest. So one address of a server takes all paths of a client, one address of
+/// a client reaches all of a server, and links with subnets of their own find each other.
+pub(super) fn pair(locals: &[SocketAddr], remotes: &[SocketAddr]) -> Vec<Route> {
+    let mut routes = Vec::new();
+    let alike = |local: &SocketAddr, remote: &SocketAddr| local.is_ipv4() == remote.is_ipv4();
+    if locals.len() == remotes.len() && locals.iter().zip(remotes).all(|(l, r)| alike(l, r)) {
+        let each = remotes.iter().enumerate();
+        return each.map(|(socket, remote)| Route { socket, remote: *remote }).collect();
+    }
+    for (socket, local) in locals.iter().enumerate() {
+        let near = remotes.iter().filter(|remote| alike(local, remote));
+        if let Some(remote) = near.max_by_key(|remote| common(local.ip(), remote.ip())) {
+            routes.push(Route { socket, remote: *remote });
+        }
+    }
+    for remote in remotes {
+        if routes.iter().any(|route| route.remote == *remote) {
+            continue;
+        }
+        let near = locals.iter().enumerate().filter(|(_, local)| alike(local, remote));
+        if let Some((socket, _)) = near.max_by_key(|(_, local)| common(local.ip(), remote.ip())) {
+            routes.push(Route { socket, remote: *remote });
+        }
+    }
+    routes
+}
+
+/// Leading bits that two addresses have in common.
+fn common(one: IpAddr, other: IpAddr) -> u32 {
+    match (one, other) {
+        (IpAddr::V4(a), IpAddr::V4(b)) => (a.to_bits() ^ b.to_bits()).leading_zeros(),
+        (IpAddr::V6(a), IpAddr::V6(b)) => (a.to_bits() ^ b.to_bits()).leading_zeros(),
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn addresses(list: &[&str]) -> Vec<SocketAddr> {
+        list.iter().map(|a| SocketAddr::new(a.parse().expect("an address"), 9899)).collect()
+    }
+
+    #[test]
+    fn paths_are_paired_by_place_else_by_nearness() {
+        let cases: [(&[&str], &[&str], &[(usize, &str)]); 6] = [
+            (
+                &["10.0.1.1", "10.0.2.1"],
+                &["10.0.1.2", "10.0.2.2"],
+                &[(0, "10.0.1.2"), (1, "10.0.2.2")],
+            ),
+            // By place, whatever the prefixes say.
+            (
+                &["10.0.1.1", "10.0.2.1"],
+                &["10.0.2.2", "10.0.1.2"],
+                &[(0, "10.0.2.2"), (1, "10.0.1.2")],
+            ),
+            (&["10.0.1.1", "10.0.2.1"], &["192.0.2.7"], &[(0, "192.0.2.7"), (1, "192.0.2.7")]),
+            (&["10.0.1.1"], &["10.0.1.2", "10.0.2.2"], &[(0, "10.0.1.2"), (0, "10.0.2.2")]),
+            (
+                &["10.0.1.1", "10.0.2.1", "10.0.3.1"],
+                &["10.0.3.2", "10.0.1.2"],
+                &[(0, "10.0.1.2"), (1, "10.0.3.2"), (2, "10.0.3.2")],
+            ),
+            // An IPv6 path needs both ends to have it.
+            (&["10.0.1.1", "fd00::1"], &["10.0.1.2"], &[(0, "10.0.1.2")]),
+        ];
+        for (locals, remotes, expected) in cases {
+            let found = pair(&addresses(locals), &addresses(remotes));
+            let found: Vec<_> =
+                found.iter().map(|r| (r.socket, r.remote.ip().to_string())).collect();
+            let expected: Vec<_> = expected.iter().map(|(s, r)| (*s, (*r).to_owned())).collect();
+            assert_eq!(found, expected, "{locals:?} to {remotes:?}");
+        }
+    }
+}

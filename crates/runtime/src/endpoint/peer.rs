@@ -1,0 +1,158 @@
+//! An association with its paths' addresses, as the endpoint keeps it.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use ropewalk_base::{PathId, Time};
+use ropewalk_engine::path::PathStatus;
+use ropewalk_engine::sctp::association::CloseReason;
+use ropewalk_engine::sctp::{Association, Event};
+use tokio::sync::Notify;
+
+use super::cover::Cover;
+
+/// Most news of paths kept for a user who does not ask.
+const NEWS_LIMIT: usize = 64;
+
+/// Where a path leads: through which socket, and to whom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Route {
+    /// Index of the socket.
+    pub socket: usize,
+    /// The peer's address there.
+    pub remote: SocketAddr,
+}
+
+/// What became of a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PathNews {
+    /// Its status changed.
+    Changed(PathId, PathStatus),
+    /// The peer has started anew: messages may be missing, streams start over.
+    Restarted,
+}
+
+/// Who waits for what.
+#[derive(Debug, Default)]
+pub struct Signals {
+    /// Messages can be read, or the association has ended.
+    pub readable: Notify,
+    /// The send buffer has room, or the association has ended.
+    pub writable: Notify,
+    /// It is up, a path changed, or it has ended.
+    pub changed: Notify,
+}
+
+impl Signals {
+    fn all(&self) {
+        self.readable.notify_waiters();
+        self.writable.notify_waiters();
+        self.changed.notify_waiters();
+    }
+}
+
+/// One association.
+#[derive(Debug)]
+pub struct Peer {
+    /// The engine.
+    pub machine: Association,
+    /// What is around its packets.
+    pub cover: Cover,
+    /// Where its paths lead, as far as is known.
+    pub routes: Vec<Option<Route>>,
+    /// When it is in the list of deadlines.
+    pub deadline: Option<Time>,
+    /// Whether it is in the list of those to be drained.
+    pub dirty: bool,
+    /// It has been up.
+    pub connected: bool,
+    /// The peer opened it, and nobody has accepted it yet.
+    pub incoming: bool,
+    /// Nobody holds it any more: it goes as soon as it has ended.
+    pub abandoned: bool,
+    /// Why it ended.
+    pub ended: Option<CloseReason>,
+    /// News of paths, oldest first.
+    pub news: VecDeque<PathNews>,
+    /// Who waits.
+    pub signals: Arc<Signals>,
+}
+
+/// What an endpoint has to do after a peer's events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Outcome {
+    /// It is up, and the peer opened it.
+    pub accepted: bool,
+    /// It has ended.
+    pub ended: bool,
+}
+
+impl Peer {
+    /// A fresh one.
+    pub fn new(
+        machine: Association,
+        cover: Cover,
+        routes: Vec<Option<Route>>,
+        incoming: bool,
+    ) -> Self {
+        Self {
+            machine,
+            cover,
+            routes,
+            deadline: None,
+            dirty: false,
+            connected: false,
+            incoming,
+            abandoned: false,
+            ended: None,
+            news: VecDeque::new(),
+            signals: Arc::default(),
+        }
+    }
+
+    /// Takes the engine's events and wakes whom they concern.
+    pub fn take_events(&mut self) -> Outcome {
+        let mut outcome = Outcome::default();
+        while let Some(event) = self.machine.poll_event() {
+            match event {
+                Event::Connected => {
+                    self.connected = true;
+                    outcome.accepted = self.incoming;
+                    self.signals.changed.notify_waiters();
+                }
+                Event::Readable => self.signals.readable.notify_waiters(),
+                Event::Writable => self.signals.writable.notify_waiters(),
+                Event::Restarted => self.tell(PathNews::Restarted),
+                Event::PathChanged(path, status) => self.tell(PathNews::Changed(path, status)),
+                Event::Closed(reason) => {
+                    self.ended = Some(reason);
+                    outcome.ended = true;
+                    self.signals.all();
+                }
+            }
+        }
+        outcome
+    }
+
+    fn tell(&mut self, news: PathNews) {
+        if self.news.len() == NEWS_LIMIT {
+            self.news.pop_front();
+        }
+        self.news.push_back(news);
+        self.signals.changed.notify_waiters();
+    }
+
+    /// The first path of which it is not known where it leads: it leads there from now on.
+    pub fn first_unknown(&mut self, route: Route) -> Option<PathId> {
+        let at = self.routes.iter().position(Option::is_none)?;
+        self.routes[at] = Some(route);
+        Some(PathId::from_index(at))
+    }
+
+    /// The path that leads there, if it is known.
+    pub fn path_to(&self, route: Route) -> Option<PathId> {
+        let at = self.routes.iter().position(|known| *known == Some(route));
+        at.map(PathId::from_index)
+    }
+}

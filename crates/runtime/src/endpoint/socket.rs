@@ -1,0 +1,252 @@
+//! One UDP socket: many datagrams per system call, bound to one address or interface.
+
+use std::io;
+use std::net::SocketAddr;
+use std::task::{Context, Poll, ready};
+
+use quinn_udp::{BATCH_SIZE, RecvMeta, Transmit, UdpSockRef, UdpSocketState};
+use socket2::{Domain, Protocol, SockAddr, Type};
+use tokio::io::Interest;
+
+use super::batch::Batch;
+
+/// Socket buffers asked for, bytes. The kernel gives no more than its own limit
+/// (`net.core.rmem_max`); a burst of a fast path that does not fit is lost.
+const SOCKET_BUFFER: usize = 4 << 20;
+
+/// Largest datagram, or row of datagrams that the kernel joined, bytes.
+const ROW_LIMIT: usize = 65_535;
+
+/// Rows taken with one system call. Each needs a buffer of [`ROW_LIMIT`].
+pub const ROWS: usize = if BATCH_SIZE < 8 { BATCH_SIZE } else { 8 };
+
+/// Where a socket is bound.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Local {
+    /// Address and port; port 0: any.
+    pub address: SocketAddr,
+    /// Nothing leaves by another interface than this one (Linux).
+    pub interface: Option<String>,
+}
+
+impl std::fmt::Display for Local {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.interface {
+            None => self.address.fmt(f),
+            Some(interface) => write!(f, "{} on {interface}", self.address),
+        }
+    }
+}
+
+impl Local {
+    /// An address alone.
+    pub const fn of(address: SocketAddr) -> Self {
+        Self { address, interface: None }
+    }
+}
+
+/// A bound socket.
+#[derive(Debug)]
+pub struct Socket {
+    io: tokio::net::UdpSocket,
+    state: UdpSocketState,
+    local: SocketAddr,
+    /// What the kernel would not take yet, in order.
+    backlog: std::collections::VecDeque<Batch>,
+    /// Segments in one call at most.
+    segments: usize,
+    /// Datagrams that the kernel refused for good.
+    pub refused: u64,
+}
+
+/// Buffers for one call of [`Socket::receive`].
+#[derive(Debug)]
+pub struct Rows {
+    buffers: Vec<Vec<u8>>,
+    metas: [RecvMeta; ROWS],
+    filled: usize,
+}
+
+impl Default for Rows {
+    fn default() -> Self {
+        let buffers = (0..ROWS).map(|_| vec![0; ROW_LIMIT]).collect();
+        Self { buffers, metas: [RecvMeta::default(); ROWS], filled: 0 }
+    }
+}
+
+/// Datagrams of one sender that came in a row, all but the last of the same size.
+#[derive(Clone, Copy, Debug)]
+pub struct Row<'a> {
+    /// Who sent them.
+    pub from: SocketAddr,
+    /// The bytes, one datagram after the other.
+    pub bytes: &'a [u8],
+    /// Bytes of each but the last.
+    pub stride: usize,
+    /// Whether the network marked them (ECN).
+    pub congested: bool,
+}
+
+impl Rows {
+    /// What the last call brought.
+    pub fn iter(&self) -> impl Iterator<Item = Row<'_>> {
+        self.buffers.iter().zip(&self.metas).take(self.filled).map(|(buffer, meta)| Row {
+            from: meta.addr,
+            bytes: &buffer[..meta.len],
+            stride: meta.stride.max(1),
+            congested: meta.ecn == Some(quinn_udp::EcnCodepoint::Ce),
+        })
+    }
+}
+
+impl Socket {
+    /// Binds it.
+    ///
+    /// # Errors
+    /// As the system says: address in use, no such address or interface, no permission.
+    pub fn bind(local: &Local) -> io::Result<Self> {
+        let domain = Domain::for_address(local.address);
+        let socket = socket2::Socket::new(domain, Type::DGRAM, Some(Protocol::UDP))?;
+        if let Some(interface) = &local.interface {
+            bind_interface(&socket, interface)?;
+        }
+        socket.bind(&SockAddr::from(local.address))?;
+        let std = std::net::UdpSocket::from(socket);
+        let state = UdpSocketState::new(UdpSockRef::from(&std))?;
+        // Best effort: the kernel has a limit of its own.
+        let _ = state.set_recv_buffer_size(UdpSockRef::from(&std), SOCKET_BUFFER);
+        let _ = state.set_send_buffer_size(UdpSockRef::from(&std), SOCKET_BUFFER);
+        std.set_nonblocking(true)?;
+        let io = tokio::net::UdpSocket::from_std(std)?;
+        let local = io.local_addr()?;
+        let segments = state.max_gso_segments();
+        Ok(Self { io, state, local, backlog: Default::default(), segments, refused: 0 })
+    }
+
+    /// The address that it is bound to.
+    pub const fn local(&self) -> SocketAddr {
+        self.local
+    }
+
+    /// Datagrams that one call can send.
+    pub const fn segments(&self) -> usize {
+        self.segments
+    }
+
+    /// Sends each datagram with a call of its own, as a machine without segmentation offload does.
+    pub const fn without_offload(&mut self) {
+        self.segments = 1;
+    }
+
+    /// Takes what has come, as far as it fits into `rows`; pending if there is nothing.
+    pub fn receive(&self, context: &mut Context<'_>, rows: &mut Rows) -> Poll<io::Result<()>> {
+        rows.filled = 0;
+        loop {
+            ready!(self.io.poll_recv_ready(context))?;
+            let taken = self.io.try_io(Interest::READABLE, || {
+                let mut slices: Vec<_> =
+                    rows.buffers.iter_mut().map(|b| io::IoSliceMut::new(b)).collect();
+                self.state.recv(UdpSockRef::from(&self.io), &mut slices, &mut rows.metas)
+            });
+            match taken {
+                Ok(filled) => {
+                    rows.filled = filled;
+                    return Poll::Ready(Ok(()));
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                // An answer to something sent before, told by ICMP: it belongs to no datagram here.
+                Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {}
+                Err(error) => return Poll::Ready(Err(error)),
+            }
+        }
+    }
+
+    /// Sends a batch, or keeps it until the kernel takes more. What it refuses for good is lost, as
+    /// on any network; the error says why.
+    ///
+    /// # Errors
+    /// If the kernel refuses it: no route, interface gone, datagram too long.
+    pub fn send(&mut self, batch: &mut Batch) -> io::Result<()> {
+        if !self.backlog.is_empty() {
+            self.backlog.push_back(batch.take());
+            return Ok(());
+        }
+        match self.try_send(batch) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                self.backlog.push_back(batch.take());
+                Ok(())
+            }
+            other => {
+                batch.clear();
+                other
+            }
+        }
+    }
+
+    fn try_send(&mut self, batch: &Batch) -> io::Result<()> {
+        let mut rest = batch.bytes();
+        while !rest.is_empty() {
+            // A machine may lose its offload while running: what was joined goes one by one then.
+            let most = batch.segment() * self.segments.max(1);
+            let (now, later) = rest.split_at(most.min(rest.len()));
+            let transmit = Transmit {
+                destination: batch.destination(),
+                ecn: None,
+                contents: now,
+                segment_size: (now.len() > batch.segment()).then_some(batch.segment()),
+                src_ip: None,
+            };
+            let sent = self.io.try_io(Interest::WRITABLE, || {
+                self.state.try_send(UdpSockRef::from(&self.io), &transmit)
+            });
+            if let Err(error) = sent {
+                let lost_offload = self.state.max_gso_segments() < self.segments;
+                if lost_offload && error.kind() != io::ErrorKind::WouldBlock {
+                    self.segments = self.state.max_gso_segments();
+                    continue;
+                }
+                if error.kind() != io::ErrorKind::WouldBlock {
+                    self.refused += now.len().div_ceil(batch.segment()) as u64;
+                }
+                return Err(error);
+            }
+            rest = later;
+        }
+        Ok(())
+    }
+
+    /// Whether the kernel has yet to take something: then nothing new should be made for it.
+    pub fn is_blocked(&self) -> bool {
+        !self.backlog.is_empty()
+    }
+
+    /// Sends what waits; ready when nothing does any more.
+    pub fn flush(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        while let Some(batch) = self.backlog.pop_front() {
+            let blocked = |sent: &io::Result<()>| {
+                sent.as_ref().is_err_and(|e| e.kind() == io::ErrorKind::WouldBlock)
+            };
+            // The call tells tokio that the socket is full, and only then it can be waited for.
+            if blocked(&self.try_send(&batch)) {
+                self.backlog.push_front(batch);
+                if self.io.poll_send_ready(context).is_pending() {
+                    return Poll::Pending;
+                }
+            }
+        }
+        Poll::Ready(())
+    }
+}
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn bind_interface(socket: &socket2::Socket, interface: &str) -> io::Result<()> {
+    socket.bind_device(Some(interface.as_bytes()))
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+fn bind_interface(_: &socket2::Socket, _: &str) -> io::Result<()> {
+    Err(io::Error::new(
+        io::ErrorKind::Unsupported,
+        "binding to an interface needs Linux; name its address instead",
+    ))
+}

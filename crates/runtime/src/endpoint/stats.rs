@@ -1,0 +1,75 @@
+//! What an association has done.
+
+use std::net::SocketAddr;
+
+use ropewalk_base::{PathId, Time};
+use ropewalk_engine::path::PathStatus;
+use ropewalk_engine::sctp::association::{PathCounters, SenderStats};
+
+use super::peer::Peer;
+
+/// Figures of one path.
+#[derive(Clone, Copy, Debug)]
+pub struct PathStats {
+    /// The peer's address, if known.
+    pub remote: Option<SocketAddr>,
+    /// Index of the local socket, if known.
+    pub socket: Option<usize>,
+    /// Whether it may carry data.
+    pub status: PathStatus,
+    /// What was counted since the association began.
+    pub counters: PathCounters,
+    /// Congestion window, bytes.
+    pub cwnd_bytes: u64,
+    /// Bytes in flight.
+    pub in_flight_bytes: u64,
+    /// Smoothed round trip, seconds; none before the first sample.
+    pub srtt_s: Option<f64>,
+}
+
+/// Figures of an association, in the words of the results of a run.
+#[derive(Clone, Debug)]
+pub struct Stats {
+    /// When they were taken, nanoseconds of the endpoint's clock.
+    pub at: Time,
+    /// Per path.
+    pub paths: Vec<PathStats>,
+    /// As a sender.
+    pub sender: SenderStats,
+    /// Bytes held out of order now.
+    pub held_bytes: u64,
+    /// Time-weighted mean of these, bytes.
+    pub mean_held_bytes: f64,
+    /// Most of these, bytes.
+    pub max_held_bytes: u64,
+}
+
+impl Stats {
+    pub(super) fn of(peer: &mut Peer, now: Time) -> Self {
+        peer.machine.settle_measurements(now);
+        let machine = &peer.machine;
+        let path = |(i, counters): (usize, &PathCounters)| {
+            let id = PathId::from_index(i);
+            let view = machine.path_view(now, id);
+            let route = peer.routes.get(i).copied().flatten();
+            PathStats {
+                remote: route.map(|r| r.remote),
+                socket: route.map(|r| r.socket),
+                status: machine.path_status(id),
+                counters: *counters,
+                cwnd_bytes: view.cwnd,
+                in_flight_bytes: view.in_flight,
+                srtt_s: view.srtt.map(|d| d.as_secs_f64()),
+            }
+        };
+        let receive = machine.receive_stats();
+        Self {
+            at: now,
+            paths: machine.path_counters().enumerate().map(path).collect(),
+            sender: *machine.sender_stats(),
+            held_bytes: machine.receive_occupancy().0,
+            mean_held_bytes: receive.occupancy.mean(),
+            max_held_bytes: receive.occupancy.max(),
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! Which AEAD seals the datagrams: the fastest that both machines do well.
+
+use core::fmt;
+
+use ring::aead::{AES_128_GCM, Algorithm, CHACHA20_POLY1305};
+
+/// The AEAD of a session.
+///
+/// AES with 128 bits, because X25519 gives no more than that either, and 256 cost a quarter of the
+/// speed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cipher {
+    /// AES-128-GCM: the faster one where both machines have instructions for it.
+    Aes128Gcm,
+    /// ChaCha20-Poly1305: quick and of constant time on every machine.
+    ChaCha20Poly1305,
+}
+
+/// A set of ciphers, as one byte on the wire. Bits of ciphers to come are ignored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Offer(u8);
+
+impl Cipher {
+    /// All of them, the preferred first.
+    const ALL: [Self; 2] = [Self::Aes128Gcm, Self::ChaCha20Poly1305];
+
+    /// Its number on the wire.
+    pub(super) const fn number(self) -> u8 {
+        match self {
+            Self::Aes128Gcm => 1,
+            Self::ChaCha20Poly1305 => 2,
+        }
+    }
+
+    /// The cipher of a number, if it is in `offer`.
+    pub(super) fn chosen(number: u8, offer: Offer) -> Option<Self> {
+        let cipher = Self::ALL.into_iter().find(|cipher| cipher.number() == number)?;
+        offer.contains(cipher).then_some(cipher)
+    }
+
+    pub(super) fn algorithm(self) -> &'static Algorithm {
+        match self {
+            Self::Aes128Gcm => &AES_128_GCM,
+            Self::ChaCha20Poly1305 => &CHACHA20_POLY1305,
+        }
+    }
+}
+
+impl fmt::Display for Cipher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Aes128Gcm => "AES-128-GCM",
+            Self::ChaCha20Poly1305 => "ChaCha20-Poly1305",
+        })
+    }
+}
+
+impl Offer {
+    /// What this machine does well.
+    pub(super) fn of_this_machine() -> Self {
+        let chacha = Cipher::ChaCha20Poly1305.number();
+        Self(if has_aes() { chacha | Cipher::Aes128Gcm.number() } else { chacha })
+    }
+
+    pub(super) const fn of_byte(byte: u8) -> Self {
+        Self(byte)
+    }
+
+    pub(super) const fn byte(self) -> u8 {
+        self.0
+    }
+
+    /// Only this one.
+    #[cfg(test)]
+    pub(super) const fn only(cipher: Cipher) -> Self {
+        Self(cipher.number())
+    }
+
+    const fn contains(self, cipher: Cipher) -> bool {
+        self.0 & cipher.number() != 0
+    }
+
+    /// The preferred cipher of both; `None` if they have none in common.
+    pub(super) fn common(self, other: Self) -> Option<Cipher> {
+        Cipher::ALL.into_iter().find(|cipher| self.contains(*cipher) && other.contains(*cipher))
+    }
+}
+
+#[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
+fn has_aes() -> bool {
+    std::arch::is_x86_feature_detected!("aes") && std::arch::is_x86_feature_detected!("pclmulqdq")
+}
+
+#[cfg(target_arch = "aarch64")]
+fn has_aes() -> bool {
+    std::arch::is_aarch64_feature_detected!("aes")
+        && std::arch::is_aarch64_feature_detected!("pmull")
+}
+
+#[cfg(not(any(target_arch = "x86", target_arch = "x86_64", target_arch = "aarch64")))]
+fn has_aes() -> bool {
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_best_cipher_that_both_offer_is_taken() {
+        let (aes, chacha) = (Cipher::Aes128Gcm, Cipher::ChaCha20Poly1305);
+        let both = Offer(3);
+        for (one, other, common) in [
+            (both, both, Some(aes)),
+            (both, Offer::only(chacha), Some(chacha)),
+            (Offer::only(aes), both, Some(aes)),
+            (Offer::only(aes), Offer::only(chacha), None),
+            (Offer(0xff), both, Some(aes)),
+            (Offer(0xfc), both, None),
+        ] {
+            assert_eq!(one.common(other), common, "{one:?} {other:?}");
+        }
+    }
+
+    #[test]
+    fn a_cipher_that_was_not_offered_is_not_taken() {
+        assert_eq!(Cipher::chosen(1, Offer(3)), Some(Cipher::Aes128Gcm));
+        assert_eq!(Cipher::chosen(1, Offer::only(Cipher::ChaCha20Poly1305)), None);
+        for number in [0, 3, 4, 255] {
+            assert_eq!(Cipher::chosen(number, Offer(0xff)), None, "{number}");
+        }
+    }
+}

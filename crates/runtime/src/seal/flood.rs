@@ -1,0 +1,74 @@
+//! How many handshakes are worth a Diffie-Hellman: counters of a fixed size, whoever asks.
+
+use ropewalk_base::{Duration, Time};
+
+const SECOND: Duration = Duration::from_secs(1);
+/// Sources are counted in so many places; those that share one share its allowance.
+const PLACES: usize = 1024;
+/// Handshakes per second of one source that has proved its address.
+const PER_SOURCE: u8 = 20;
+
+/// Counters of the present second.
+pub(super) struct Flood {
+    began: Time,
+    /// Handshakes per second that nobody has to prove an address for.
+    free: u32,
+    unproved: u32,
+    by_source: Box<[u8; PLACES]>,
+}
+
+impl Flood {
+    pub(super) fn new(free: u32) -> Self {
+        Self { began: Time::ZERO, free, unproved: 0, by_source: Box::new([0; PLACES]) }
+    }
+
+    /// Counts a handshake without a proof of its address, if there is room for one.
+    pub(super) fn admits_unproved(&mut self, now: Time) -> bool {
+        self.roll(now);
+        let room = self.unproved < self.free;
+        self.unproved += u32::from(room);
+        room
+    }
+
+    /// Counts a handshake of a source that has proved its address, if there is room for one.
+    pub(super) fn admits_proved(&mut self, now: Time, bucket: u16) -> bool {
+        self.roll(now);
+        let count = &mut self.by_source[usize::from(bucket) % PLACES];
+        let room = *count < PER_SOURCE;
+        *count += u8::from(room);
+        room
+    }
+
+    fn roll(&mut self, now: Time) {
+        if now.since(self.began) >= SECOND {
+            self.began = now;
+            self.unproved = 0;
+            self.by_source.fill(0);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_second_has_its_allowance() {
+        let mut flood = Flood::new(3);
+        for second in 5..8 {
+            let now = Time::from_secs(second);
+            let admitted = (0..10).filter(|_| flood.admits_unproved(now)).count();
+            assert_eq!(admitted, 3, "second {second}");
+        }
+    }
+
+    #[test]
+    fn a_loud_source_does_not_silence_another() {
+        let mut flood = Flood::new(0);
+        let now = Time::from_secs(5);
+        assert!(!flood.admits_unproved(now));
+        let admitted = (0..1000).filter(|_| flood.admits_proved(now, 1)).count();
+        assert_eq!(admitted, usize::from(PER_SOURCE));
+        assert!(flood.admits_proved(now, 2));
+    }
+}

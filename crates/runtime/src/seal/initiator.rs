@@ -1,0 +1,255 @@
+//! The end that begins: it knows whom it wants to reach.
+
+use core::fmt;
+
+use ropewalk_base::Time;
+use snow::HandshakeState;
+
+use super::cipher::{Cipher, Offer};
+use super::keys::{PublicKey, SecretKey};
+use super::mac::{Mac, MacKey};
+use super::noise;
+use super::session::{Ends, Role, Session};
+use super::timestamp::Timestamp;
+use super::wire::{
+    CHOICE_LEN, FIRST_MIN, Kind, MAC_LEN, NOISE_FIRST_LEN, OFFER_LEN, PAYLOAD_MAX, PREFIX_LEN,
+    REPLY_LEN, RETRY_LEN, TOKEN_LEN, VERSION, bytes_at, prefix,
+};
+
+/// Tokens that are taken for one attempt. One is enough unless the address changes meanwhile.
+const RETRIES_MAX: u8 = 3;
+
+/// A handshake that waits for its answer.
+pub struct Initiator {
+    secret: SecretKey,
+    peer: PublicKey,
+    mac_key: MacKey,
+    session_id: u32,
+    offer: Offer,
+    payload: Vec<u8>,
+    newest: Timestamp,
+    attempt: Option<Attempt>,
+}
+
+/// One first datagram, and what its reply is read with.
+struct Attempt {
+    state: HandshakeState,
+    /// The Noise message, sent again with a token if one is asked for.
+    message: Vec<u8>,
+    /// The MAC of the first datagram as it was sent last.
+    mac: Mac,
+    retries: u8,
+}
+
+/// What an answer was.
+#[derive(Debug)]
+pub enum Finish {
+    /// The peer is who it should be.
+    Established(Box<Session>),
+    /// The peer is busy and wants to know whether it can reach us: send this datagram to it.
+    Again(Vec<u8>),
+}
+
+/// Why there is no session, or not yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HandshakeError {
+    /// The payload does not fit into a first datagram; its bytes.
+    PayloadTooLong(usize),
+    /// The machine gives no random numbers.
+    NoRandomness,
+    /// It is no answer to this handshake; wait for another.
+    NotOurs,
+    /// It is not from the peer, or it was changed; wait for another.
+    Forged,
+    /// The peer asks for a token again and again.
+    TooManyRetries,
+    /// Somebody who saw the first datagram says that the peer speaks these versions only. That is
+    /// not proved: wait for a better answer as long as for any.
+    OtherVersion(Vec<u8>),
+    /// The peer chose a cipher that was not offered; its number.
+    Cipher(u8),
+}
+
+impl Initiator {
+    /// Begins a handshake with the responder that is known by `peer`; gives the datagram to send to
+    /// it. `now` must be later than in all handshakes with this secret before, `session_id` is the
+    /// number by which the peer will address the session, and the responder gets `payload`, sealed,
+    /// of at most [`PAYLOAD_MAX`] bytes.
+    ///
+    /// # Errors
+    /// [`HandshakeError::PayloadTooLong`] or [`HandshakeError::NoRandomness`].
+    pub fn new(
+        secret: &SecretKey,
+        peer: PublicKey,
+        now: Timestamp,
+        session_id: u32,
+        payload: &[u8],
+    ) -> Result<(Self, Vec<u8>), HandshakeError> {
+        if payload.len() > PAYLOAD_MAX {
+            return Err(HandshakeError::PayloadTooLong(payload.len()));
+        }
+        let mut initiator = Self {
+            secret: secret.clone(),
+            peer,
+            mac_key: MacKey::of(&peer),
+            session_id,
+            offer: Offer::of_this_machine(),
+            payload: payload.to_vec(),
+            newest: now,
+            attempt: None,
+        };
+        let first = initiator.attempt(now)?;
+        Ok((initiator, first))
+    }
+
+    /// Another first datagram, if no answer came; an answer to an earlier one no longer counts.
+    /// (The same datagram again would be refused as a replay, if only its reply was lost.)
+    ///
+    /// # Errors
+    /// [`HandshakeError::NoRandomness`].
+    pub fn again(&mut self, now: Timestamp) -> Result<Vec<u8>, HandshakeError> {
+        let later = Timestamp::from_unix_nanos(self.newest.as_unix_nanos().saturating_add(1));
+        self.attempt(now.max(later))
+    }
+
+    fn attempt(&mut self, now: Timestamp) -> Result<Vec<u8>, HandshakeError> {
+        let prefix = prefix(Kind::First, self.session_id);
+        let no_luck = |_| HandshakeError::NoRandomness;
+        let mut state = noise::initiator(&self.secret, &self.peer, &prefix).map_err(no_luck)?;
+        let mut message = Vec::new();
+        noise::write(&mut state, &self.content(now), NOISE_FIRST_LEN, &mut message)
+            .map_err(no_luck)?;
+        let (datagram, mac) = self.datagram(&message, &[0; TOKEN_LEN]);
+        self.newest = now;
+        self.attempt = Some(Attempt { state, message, mac, retries: 0 });
+        Ok(datagram)
+    }
+
+    /// What the first Noise message carries, filled up with zeros.
+    fn content(&self, now: Timestamp) -> Vec<u8> {
+        let mut content = now.as_unix_nanos().to_be_bytes().to_vec();
+        content.push(self.offer.byte());
+        let length = u16::try_from(self.payload.len()).expect("checked before");
+        content.extend(length.to_be_bytes());
+        content.extend(&self.payload);
+        let around = PREFIX_LEN + TOKEN_LEN + NOISE_FIRST_LEN + MAC_LEN;
+        content.resize(content.len().max(FIRST_MIN - around), 0);
+        debug_assert!(content.len() >= OFFER_LEN);
+        content
+    }
+
+    fn datagram(&self, message: &[u8], token: &[u8; TOKEN_LEN]) -> (Vec<u8>, Mac) {
+        let mut datagram = prefix(Kind::First, self.session_id).to_vec();
+        datagram.extend(token);
+        datagram.extend(message);
+        let mac = self.mac_key.sign_first(&mut datagram);
+        (datagram, mac)
+    }
+
+    /// Takes a datagram that may be the answer.
+    ///
+    /// # Errors
+    /// [`HandshakeError`]; the handshake goes on waiting.
+    pub fn finish(&mut self, now: Time, datagram: &[u8]) -> Result<Finish, HandshakeError> {
+        let kind = Kind::of(datagram).filter(|kind| *kind != Kind::First);
+        let (Some(kind), Some(attempt)) = (kind, &self.attempt) else {
+            return Err(HandshakeError::NotOurs);
+        };
+        if bytes_at(datagram, 2) != Some(self.session_id.to_be_bytes()) {
+            return Err(HandshakeError::NotOurs);
+        }
+        if !self.mac_key.check_answer(&attempt.mac, datagram) {
+            return Err(HandshakeError::Forged);
+        }
+        let body = &datagram[PREFIX_LEN..datagram.len() - MAC_LEN];
+        match kind {
+            Kind::Versions => Err(HandshakeError::OtherVersion(body.to_vec())),
+            _ if datagram[1] != VERSION => Err(HandshakeError::OtherVersion(vec![datagram[1]])),
+            Kind::Retry if datagram.len() == RETRY_LEN => self.retry(body).map(Finish::Again),
+            Kind::Reply if datagram.len() == REPLY_LEN => self.establish(now, body),
+            _ => Err(HandshakeError::Forged),
+        }
+    }
+
+    /// The same Noise message again, with the token that the responder asks for.
+    fn retry(&mut self, token: &[u8]) -> Result<Vec<u8>, HandshakeError> {
+        let token = token.try_into().map_err(|_| HandshakeError::Forged)?;
+        let mut attempt = self.attempt.take().ok_or(HandshakeError::NotOurs)?;
+        attempt.retries += 1;
+        let datagram = (attempt.retries <= RETRIES_MAX).then(|| {
+            let (datagram, mac) = self.datagram(&attempt.message, token);
+            attempt.mac = mac;
+            datagram
+        });
+        self.attempt = Some(attempt);
+        datagram.ok_or(HandshakeError::TooManyRetries)
+    }
+
+    fn establish(&mut self, now: Time, message: &[u8]) -> Result<Finish, HandshakeError> {
+        let mut attempt = self.attempt.take().ok_or(HandshakeError::NotOurs)?;
+        let Some(choice) = noise::read(&mut attempt.state, message) else {
+            // A message that cannot be read leaves the state as it was.
+            self.attempt = Some(attempt);
+            return Err(HandshakeError::Forged);
+        };
+        let choice: [u8; CHOICE_LEN] =
+            choice.as_slice().try_into().map_err(|_| HandshakeError::Forged)?;
+        let [a, b, c, d, number] = choice;
+        let cipher = Cipher::chosen(number, self.offer).ok_or(HandshakeError::Cipher(number))?;
+        let ends = Ends {
+            role: Role::Initiator,
+            id: self.session_id,
+            peer_id: u32::from_be_bytes([a, b, c, d]),
+            peer: self.peer,
+        };
+        let agreed = noise::agreed(attempt.state);
+        Ok(Finish::Established(Box::new(Session::new(ends, cipher, &agreed, now))))
+    }
+
+    /// As if the first datagram had been sent with this MAC.
+    #[cfg(test)]
+    pub(super) fn sent(&mut self, mac: Mac) {
+        self.attempt.as_mut().expect("an attempt").mac = mac;
+    }
+
+    /// As on a machine that does only these ciphers well. Counts from the next attempt on.
+    #[cfg(test)]
+    pub(super) const fn set_offer(&mut self, offer: Offer) {
+        self.offer = offer;
+    }
+}
+
+impl fmt::Debug for Initiator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Initiator")
+            .field("peer", &self.peer)
+            .field("session_id", &self.session_id)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Display for HandshakeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::PayloadTooLong(bytes) => {
+                write!(f, "a payload of {bytes} bytes; a handshake carries at most {PAYLOAD_MAX}")
+            }
+            Self::NoRandomness => f.write_str("the machine gives no random numbers"),
+            Self::NotOurs => f.write_str("no answer to this handshake"),
+            Self::Forged => f.write_str("an answer that is not from the peer"),
+            Self::TooManyRetries => {
+                write!(f, "the peer asked more than {RETRIES_MAX} times for a proof of our address")
+            }
+            Self::OtherVersion(theirs) => write!(
+                f,
+                "the peer speaks version {theirs:?} of the sealing, and this is version {VERSION}; \
+                 install the same release of ropewalk on both machines"
+            ),
+            Self::Cipher(number) => {
+                write!(f, "the peer chose cipher {number}, which was not offered")
+            }
+        }
+    }
+}
+
+impl core::error::Error for HandshakeError {}

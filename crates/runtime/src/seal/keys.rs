@@ -1,0 +1,211 @@
+//! Static keys: X25519, as 44 characters of base64.
+
+use core::fmt;
+use core::str::FromStr;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use ring::rand::{SecureRandom, SystemRandom};
+use snow::params::DHChoice;
+use snow::resolvers::{CryptoResolver, DefaultResolver};
+use zeroize::Zeroizing;
+
+/// Bytes of a key.
+pub(super) const KEY_LEN: usize = 32;
+/// Characters of a key: base64 of 32 bytes, with one `=` at the end.
+const TEXT_LEN: usize = 44;
+
+/// Whom a peer is known by. Not secret.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PublicKey([u8; KEY_LEN]);
+
+/// What proves who one is. Erased when dropped, and never shown.
+#[derive(Clone)]
+pub struct SecretKey {
+    bytes: Zeroizing<[u8; KEY_LEN]>,
+    public: PublicKey,
+}
+
+/// Why a text is no key, or why there is no new one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyError {
+    /// It does not have 44 characters.
+    Length(usize),
+    /// It has 44 characters, but they are not base64 of 32 bytes.
+    NotBase64,
+    /// All bytes are zero: no secret belongs to it.
+    Zero,
+    /// The machine gives no random numbers.
+    NoRandomness,
+}
+
+impl SecretKey {
+    /// A new key from the machine's random numbers.
+    ///
+    /// # Errors
+    /// [`KeyError::NoRandomness`].
+    pub fn generate() -> Result<Self, KeyError> {
+        let mut bytes = Zeroizing::new([0; KEY_LEN]);
+        SystemRandom::new().fill(&mut *bytes).map_err(|_| KeyError::NoRandomness)?;
+        Ok(Self::from_bytes(bytes))
+    }
+
+    fn from_bytes(bytes: Zeroizing<[u8; KEY_LEN]>) -> Self {
+        let curve = DefaultResolver.resolve_dh(&DHChoice::Curve25519);
+        let mut curve = curve.expect("X25519 is compiled in");
+        curve.set(&*bytes);
+        let public = curve.pubkey().try_into().expect("32 bytes");
+        // What the crate keeps of the secret is overwritten with something that is none.
+        curve.set(&[0; KEY_LEN]);
+        Self { bytes, public: PublicKey(public) }
+    }
+
+    /// The key that others know this one by.
+    pub const fn public(&self) -> PublicKey {
+        self.public
+    }
+
+    /// The secret itself, for Noise.
+    pub(super) fn bytes(&self) -> &[u8; KEY_LEN] {
+        &self.bytes
+    }
+
+    /// The secret as text, erased when dropped.
+    pub(super) fn text(&self) -> Zeroizing<String> {
+        Zeroizing::new(STANDARD.encode(*self.bytes))
+    }
+}
+
+impl PublicKey {
+    /// A key from its bytes.
+    ///
+    /// # Errors
+    /// [`KeyError::Zero`].
+    pub fn from_bytes(bytes: [u8; KEY_LEN]) -> Result<Self, KeyError> {
+        if bytes == [0; KEY_LEN] { Err(KeyError::Zero) } else { Ok(Self(bytes)) }
+    }
+
+    /// Its bytes.
+    pub const fn as_bytes(&self) -> &[u8; KEY_LEN] {
+        &self.0
+    }
+}
+
+impl FromStr for SecretKey {
+    type Err = KeyError;
+
+    fn from_str(text: &str) -> Result<Self, KeyError> {
+        Ok(Self::from_bytes(decode(text)?))
+    }
+}
+
+impl FromStr for PublicKey {
+    type Err = KeyError;
+
+    fn from_str(text: &str) -> Result<Self, KeyError> {
+        Self::from_bytes(*decode(text)?)
+    }
+}
+
+/// The bytes of a text; blanks around it do not count.
+fn decode(text: &str) -> Result<Zeroizing<[u8; KEY_LEN]>, KeyError> {
+    let text = text.trim();
+    let length = text.chars().count();
+    if length != TEXT_LEN {
+        return Err(KeyError::Length(length));
+    }
+    let decoded = STANDARD.decode(text).map(Zeroizing::new).map_err(|_| KeyError::NotBase64)?;
+    let bytes = decoded.as_slice().try_into().map_err(|_| KeyError::NotBase64)?;
+    Ok(Zeroizing::new(bytes))
+}
+
+impl fmt::Display for PublicKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&STANDARD.encode(self.0))
+    }
+}
+
+impl fmt::Debug for PublicKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PublicKey({self})")
+    }
+}
+
+impl fmt::Debug for SecretKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SecretKey(hidden, public {})", self.public)
+    }
+}
+
+impl fmt::Display for KeyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const HINT: &str = "`ropewalk keygen FILE` makes a key and prints its public half";
+        match self {
+            Self::Length(found) => {
+                write!(f, "a key has {TEXT_LEN} characters, and this has {found}; {HINT}")
+            }
+            Self::NotBase64 => write!(
+                f,
+                "a key is base64 of {KEY_LEN} bytes: {} of A-Z a-z 0-9 + / and one =; {HINT}",
+                TEXT_LEN - 1
+            ),
+            Self::Zero => write!(f, "a key of nothing but zeros belongs to nobody; {HINT}"),
+            Self::NoRandomness => f.write_str("the machine gives no random numbers"),
+        }
+    }
+}
+
+impl core::error::Error for KeyError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_survives_its_text_and_blanks_around_it() {
+        let secret = SecretKey::generate().expect("random numbers");
+        let text = secret.text();
+        assert_eq!(text.len(), TEXT_LEN);
+        let again: SecretKey = format!(" {}\n", *text).parse().expect("a key");
+        assert_eq!(again.bytes(), secret.bytes());
+        let public: PublicKey = secret.public().to_string().parse().expect("a public key");
+        assert_eq!(public, again.public());
+        assert_ne!(public.as_bytes(), secret.bytes());
+    }
+
+    #[test]
+    fn the_public_key_is_that_of_rfc_7748_section_6_1() {
+        // Alice's key pair there, in base64.
+        let secret = "dwdtCnMYpX08FsFyUbJmRd9ML4frwJkqsXf7pR25LCo=";
+        let public = "hSDwCYkwp1R0i33ctD73Wg2/Og0mOBr066SpjqqbTmo=";
+        let secret: SecretKey = secret.parse().expect("a key");
+        assert_eq!(secret.public().to_string(), public);
+    }
+
+    #[test]
+    fn what_is_no_key_is_refused_with_the_reason() {
+        let good = SecretKey::generate().expect("random numbers").public().to_string();
+        for (text, error) in [
+            (String::new(), KeyError::Length(0)),
+            (good[..43].to_owned(), KeyError::Length(43)),
+            (format!("{good}="), KeyError::Length(45)),
+            ("*".repeat(44), KeyError::NotBase64),
+            ("é".repeat(44), KeyError::NotBase64),
+            ("A".repeat(44), KeyError::NotBase64),
+            // The last character stands for bits that are not there.
+            (format!("{}B=", "A".repeat(42)), KeyError::NotBase64),
+            (format!("{}=", "A".repeat(43)), KeyError::Zero),
+        ] {
+            assert_eq!(text.parse::<PublicKey>(), Err(error), "{text}");
+            assert!(error.to_string().contains("ropewalk keygen"), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_secret_is_not_in_what_is_printed_for_debugging() {
+        let secret = SecretKey::generate().expect("random numbers");
+        let shown = format!("{secret:?}");
+        assert!(!shown.contains(secret.text().as_str()), "{shown}");
+        assert!(shown.contains(&secret.public().to_string()), "{shown}");
+    }
+}

@@ -1,0 +1,163 @@
+//! One end's receiving half: the keys of three epochs, and a replay window for each path.
+
+use core::fmt;
+use core::mem::replace;
+
+use super::cipher::Cipher;
+use super::ratchet::{DatagramKey, Ratchet};
+use super::replay::{ReplayWindow, Verdict, whole_counter};
+use super::sender::PATHS;
+use super::wire::{HEADER_LEN, Header, epoch_bits};
+
+/// Why a datagram was not opened. None of them is worth more than a counter: anybody can send
+/// anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OpenError {
+    /// It is no sealed datagram.
+    NotSealed,
+    /// It is for another session.
+    OtherSession(u32),
+    /// Its epoch is none that there is a key for.
+    UnknownEpoch,
+    /// It was opened before.
+    Replayed,
+    /// It is so old that nobody knows whether it was opened before.
+    TooOld,
+    /// The peer did not seal it, or it was changed on its way.
+    Forged,
+}
+
+/// Opens what arrives.
+pub(super) struct Receiver {
+    session: u32,
+    cipher: Cipher,
+    ratchet: Ratchet,
+    /// The number of `current`'s epoch.
+    epoch: u64,
+    /// The epoch before, while late datagrams may still come; else a blank key.
+    previous: DatagramKey,
+    has_previous: bool,
+    current: DatagramKey,
+    /// Made beforehand, so that forged datagrams of the next epoch cost no more than others.
+    next: DatagramKey,
+    opened_in_epoch: u64,
+    /// Made when the first datagram of a path was opened, never for a forged one.
+    windows: Box<[Option<ReplayWindow>; PATHS]>,
+}
+
+/// What an opened datagram says beside its content.
+pub(super) struct Accepted {
+    pub(super) path: u8,
+    /// It is the first one of the next epoch.
+    pub(super) new_epoch: bool,
+}
+
+impl Receiver {
+    pub(super) fn new(session: u32, cipher: Cipher, mut ratchet: Ratchet) -> Self {
+        let (current, next) = (ratchet.turn(), ratchet.turn());
+        Self {
+            session,
+            cipher,
+            ratchet,
+            epoch: 0,
+            previous: DatagramKey::blank(cipher.algorithm()),
+            has_previous: false,
+            current,
+            next,
+            opened_in_epoch: 0,
+            windows: Box::new([const { None }; PATHS]),
+        }
+    }
+
+    pub(super) const fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    pub(super) const fn opened_in_epoch(&self) -> u64 {
+        self.opened_in_epoch
+    }
+
+    /// Overwrites the key of the epoch before.
+    pub(super) fn forget_previous(&mut self) {
+        self.previous = DatagramKey::blank(self.cipher.algorithm());
+        self.has_previous = false;
+    }
+
+    /// Decrypts a datagram in place, its content from [`HEADER_LEN`] to the tag.
+    #[inline]
+    pub(super) fn open(&mut self, datagram: &mut [u8]) -> Result<Accepted, OpenError> {
+        let header = Header::parse(datagram).ok_or(OpenError::NotSealed)?;
+        if header.session != self.session {
+            return Err(OpenError::OtherSession(header.session));
+        }
+        let key = self.key(header.epoch).ok_or(OpenError::UnknownEpoch)?;
+        let window = &self.windows[usize::from(header.path)];
+        let expected = window.as_ref().map_or(0, ReplayWindow::next);
+        let counter = whole_counter(header.counter, expected);
+        match window.as_ref().map_or(Verdict::New, |window| window.check(counter)) {
+            Verdict::New => {}
+            Verdict::Seen => return Err(OpenError::Replayed),
+            Verdict::TooOld => return Err(OpenError::TooOld),
+        }
+        let (bytes, body) = datagram.split_at_mut(HEADER_LEN);
+        key.open(header.path, counter, bytes, body).map_err(|_| OpenError::Forged)?;
+        let window = &mut self.windows[usize::from(header.path)];
+        window.get_or_insert_with(ReplayWindow::new).mark(counter);
+        let new_epoch = header.epoch == epoch_bits(self.epoch + 1);
+        if new_epoch {
+            self.turn();
+        }
+        self.opened_in_epoch += 1;
+        Ok(Accepted { path: header.path, new_epoch })
+    }
+
+    /// The key of the epoch with these last bits.
+    #[inline]
+    fn key(&self, bits: u8) -> Option<&DatagramKey> {
+        if bits == epoch_bits(self.epoch) {
+            Some(&self.current)
+        } else if bits == epoch_bits(self.epoch + 1) {
+            Some(&self.next)
+        } else if self.has_previous && bits == epoch_bits(self.epoch.wrapping_sub(1)) {
+            Some(&self.previous)
+        } else {
+            None
+        }
+    }
+
+    /// The peer has gone on to the next epoch. Each key is overwritten by the one after it.
+    fn turn(&mut self) {
+        let next = replace(&mut self.next, self.ratchet.turn());
+        self.previous = replace(&mut self.current, next);
+        self.has_previous = true;
+        self.epoch += 1;
+        self.opened_in_epoch = 0;
+    }
+
+    /// Paths of which something was opened.
+    #[cfg(test)]
+    pub(super) fn windows(&self) -> usize {
+        self.windows.iter().flatten().count()
+    }
+
+    /// As if so many datagrams of this epoch had been opened.
+    #[cfg(test)]
+    pub(super) fn pretend_opened(&mut self, datagrams: u64) {
+        self.opened_in_epoch = datagrams;
+    }
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotSealed => f.write_str("no sealed datagram"),
+            Self::OtherSession(session) => write!(f, "a datagram for session {session:08x}"),
+            Self::UnknownEpoch => f.write_str("a datagram of an epoch without a key"),
+            Self::Replayed => f.write_str("a datagram that was opened before"),
+            Self::TooOld => f.write_str("a datagram from behind the replay window"),
+            Self::Forged => f.write_str("a datagram that the peer did not seal"),
+        }
+    }
+}
+
+impl core::error::Error for OpenError {}

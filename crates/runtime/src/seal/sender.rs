@@ -1,0 +1,107 @@
+//! One end's sending half: a counter for each path, and the key of the epoch.
+
+use core::fmt;
+use core::ops::Range;
+
+use super::ratchet::{DatagramKey, Ratchet};
+use super::wire::{HEADER_LEN, Header, epoch_bits};
+
+/// Paths that a session can tell apart.
+pub(super) const PATHS: usize = 256;
+/// Datagrams that one key may seal: AES-GCM's limit in RFC 9001, section 6.6.
+pub(super) const KEY_LIMIT: u64 = 1 << 23;
+
+/// Why a datagram was not sealed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SealError {
+    /// The key has sealed 2^23 datagrams, and the peer has not followed to the next one: it is gone,
+    /// or hears nothing. A datagram of the next epoch mends it.
+    KeyWornOut,
+}
+
+/// Seals what is sent.
+pub(super) struct Sender {
+    /// The session's number at the peer.
+    peer_session: u32,
+    ratchet: Ratchet,
+    key: DatagramKey,
+    epoch: u64,
+    sealed_in_epoch: u64,
+    /// The next counter of each path. Goes on over epochs and over the path's absence.
+    counters: Box<[u64; PATHS]>,
+}
+
+impl Sender {
+    pub(super) fn new(peer_session: u32, mut ratchet: Ratchet) -> Self {
+        let key = ratchet.turn();
+        let counters = Box::new([0; PATHS]);
+        Self { peer_session, ratchet, key, epoch: 0, sealed_in_epoch: 0, counters }
+    }
+
+    pub(super) const fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    pub(super) const fn sealed_in_epoch(&self) -> u64 {
+        self.sealed_in_epoch
+    }
+
+    /// Goes on to the next epoch; the old key is overwritten.
+    pub(super) fn turn(&mut self) {
+        self.key = self.ratchet.turn();
+        self.epoch += 1;
+        self.sealed_in_epoch = 0;
+    }
+
+    /// Appends a sealed datagram with what `write` appends; says where it is.
+    #[inline]
+    pub(super) fn seal(
+        &mut self,
+        path: u8,
+        out: &mut Vec<u8>,
+        write: impl FnOnce(&mut Vec<u8>),
+    ) -> Result<Range<usize>, SealError> {
+        if self.sealed_in_epoch >= KEY_LIMIT {
+            return Err(SealError::KeyWornOut);
+        }
+        let next = &mut self.counters[usize::from(path)];
+        let counter = *next;
+        // 2^64 datagrams take longer than the machine lasts.
+        *next += 1;
+        self.sealed_in_epoch += 1;
+        let header = Header {
+            epoch: epoch_bits(self.epoch),
+            path,
+            session: self.peer_session,
+            counter: counter as u32,
+        };
+        let header = header.to_bytes();
+        let start = out.len();
+        out.extend_from_slice(&header);
+        write(out);
+        let body = out.get_mut(start + HEADER_LEN..).expect("`write` only appends");
+        let tag = self.key.seal(path, counter, &header, body);
+        out.extend_from_slice(tag.as_ref());
+        Ok(start..out.len())
+    }
+
+    /// As if the key had sealed so many datagrams.
+    #[cfg(test)]
+    pub(super) fn pretend_sealed(&mut self, datagrams: u64) {
+        self.sealed_in_epoch = datagrams;
+    }
+
+    /// As if so many datagrams had been sealed on a path.
+    #[cfg(test)]
+    pub(super) fn pretend_counter(&mut self, path: u8, counter: u64) {
+        self.counters[usize::from(path)] = counter;
+    }
+}
+
+impl fmt::Display for SealError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the key has sealed {KEY_LIMIT} datagrams, and the peer is at no newer one")
+    }
+}
+
+impl core::error::Error for SealError {}

@@ -1,0 +1,193 @@
+//! Where each field stands. All numbers are big-endian.
+//!
+//! ```text
+//! sealed   kind 0x80 | epoch mod 4 (1)  path (1)     session (4)  counter (4)   ciphertext  tag (16)
+//! first    kind 0x01 (1)                version (1)  session (4)  token (24)    Noise       MAC (16)
+//! reply    kind 0x02 (1)                version (1)  session (4)                Noise       MAC (16)
+//! retry    kind 0x03 (1)                version (1)  session (4)  token (24)                MAC (16)
+//! versions kind 0x04 (1)                version (1)  session (4)  versions (n)              MAC (16)
+//! ```
+//!
+//! `session` is the receiver's number, in the first datagram the sender's. These rows keep their
+//! kinds, versions, sessions and MACs in every version to come: so versions can be told apart.
+
+/// The version of handshake and datagrams.
+pub const VERSION: u8 = 1;
+/// Bytes that sealing adds to a datagram.
+pub const OVERHEAD: usize = HEADER_LEN + TAG_LEN;
+/// The first datagram is filled up to so many bytes, so that no answer is larger than it.
+pub const FIRST_MIN: usize = 256;
+/// The largest first datagram: it shall pass every path as it is.
+pub const FIRST_MAX: usize = 1200;
+/// The largest payload of a first datagram.
+pub const PAYLOAD_MAX: usize = FIRST_MAX - FIRST_LEAST;
+
+/// Header of a sealed datagram.
+pub(super) const HEADER_LEN: usize = 10;
+/// Tag of either AEAD.
+pub(super) const TAG_LEN: usize = 16;
+/// Kind, version and session: the beginning of every handshake datagram.
+pub(super) const PREFIX_LEN: usize = 6;
+/// The MAC at the end of every handshake datagram.
+pub(super) const MAC_LEN: usize = 16;
+/// A token: when it was issued, and its MAC.
+pub(super) const TOKEN_LEN: usize = 8 + MAC_LEN;
+/// What the first Noise message carries before the caller's payload: timestamp, ciphers, length.
+pub(super) const OFFER_LEN: usize = 8 + 1 + 2;
+/// The second Noise message's content: the responder's session, and the cipher.
+pub(super) const CHOICE_LEN: usize = 4 + 1;
+/// Noise IK, first message: ephemeral key, sealed static key, tag of the payload.
+pub(super) const NOISE_FIRST_LEN: usize = 32 + (32 + TAG_LEN) + TAG_LEN;
+/// Noise IK, second message: ephemeral key, tag of the payload.
+pub(super) const NOISE_REPLY_LEN: usize = 32 + TAG_LEN;
+
+/// A first datagram without payload and filling.
+const FIRST_LEAST: usize = PREFIX_LEN + TOKEN_LEN + NOISE_FIRST_LEN + OFFER_LEN + MAC_LEN;
+/// The reply.
+pub(super) const REPLY_LEN: usize = PREFIX_LEN + NOISE_REPLY_LEN + CHOICE_LEN + MAC_LEN;
+/// The demand of a token.
+pub(super) const RETRY_LEN: usize = PREFIX_LEN + TOKEN_LEN + MAC_LEN;
+/// The answer to another version: ours is the only one.
+pub(super) const VERSIONS_LEN: usize = PREFIX_LEN + 1 + MAC_LEN;
+
+// No answer to an address that is not proved may be larger than three times the question.
+const _: () = assert!(REPLY_LEN <= 3 * FIRST_MIN);
+const _: () = assert!(RETRY_LEN <= 3 * FIRST_MIN && VERSIONS_LEN <= 3 * FIRST_MIN);
+const _: () = assert!(FIRST_LEAST <= FIRST_MIN && FIRST_MIN < FIRST_MAX);
+
+/// Set in the first byte of a sealed datagram, and in no other.
+const SEALED: u8 = 0x80;
+/// The bits of the epoch that a sealed datagram shows.
+const EPOCH_MASK: u8 = 0x03;
+
+/// What a handshake datagram is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    First = 1,
+    Reply = 2,
+    Retry = 3,
+    Versions = 4,
+}
+
+impl Kind {
+    /// The kind of a handshake datagram.
+    pub(super) fn of(datagram: &[u8]) -> Option<Self> {
+        let kinds = [Self::First, Self::Reply, Self::Retry, Self::Versions];
+        let first = *datagram.first()?;
+        kinds.into_iter().find(|kind| *kind as u8 == first)
+    }
+}
+
+/// The receiver's session that a datagram says it is for; `None` if it is a first datagram, which
+/// belongs to no session yet, or none of ours. Nothing about it is proved.
+#[inline]
+pub fn session_id(datagram: &[u8]) -> Option<u32> {
+    let sealed = datagram.first()? & !EPOCH_MASK == SEALED && datagram.len() >= OVERHEAD;
+    let answer = matches!(Kind::of(datagram), Some(kind) if kind != Kind::First);
+    if sealed || answer { Some(u32::from_be_bytes(bytes_at(datagram, 2)?)) } else { None }
+}
+
+/// Whether a datagram says that it is a first one, for the responder.
+#[inline]
+pub fn is_first(datagram: &[u8]) -> bool {
+    Kind::of(datagram) == Some(Kind::First)
+}
+
+/// The beginning of a handshake datagram.
+pub(super) fn prefix(kind: Kind, session: u32) -> [u8; PREFIX_LEN] {
+    let [a, b, c, d] = session.to_be_bytes();
+    [kind as u8, VERSION, a, b, c, d]
+}
+
+/// `N` bytes from position `at`, if there are so many.
+#[inline]
+pub(super) fn bytes_at<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
+    bytes.get(at..)?.first_chunk().copied()
+}
+
+/// What stands before the ciphertext of a sealed datagram; authenticated with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Header {
+    /// The epoch's last two bits.
+    pub(super) epoch: u8,
+    pub(super) path: u8,
+    pub(super) session: u32,
+    /// The last 32 bits of the counter.
+    pub(super) counter: u32,
+}
+
+impl Header {
+    #[inline]
+    pub(super) fn to_bytes(self) -> [u8; HEADER_LEN] {
+        let mut bytes = [0; HEADER_LEN];
+        bytes[0] = SEALED | self.epoch;
+        bytes[1] = self.path;
+        bytes[2..6].copy_from_slice(&self.session.to_be_bytes());
+        bytes[6..].copy_from_slice(&self.counter.to_be_bytes());
+        bytes
+    }
+
+    /// The header of what may be a sealed datagram.
+    #[inline]
+    pub(super) fn parse(datagram: &[u8]) -> Option<Self> {
+        let header: [u8; HEADER_LEN] = bytes_at(datagram, 0)?;
+        if datagram.len() < OVERHEAD || header[0] & !EPOCH_MASK != SEALED {
+            return None;
+        }
+        Some(Self {
+            epoch: header[0] & EPOCH_MASK,
+            path: header[1],
+            session: u32::from_be_bytes(bytes_at(&header, 2)?),
+            counter: u32::from_be_bytes(bytes_at(&header, 6)?),
+        })
+    }
+}
+
+/// The bits of an epoch that a header shows.
+#[inline]
+pub(super) const fn epoch_bits(epoch: u64) -> u8 {
+    epoch as u8 & EPOCH_MASK
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_header_survives_its_bytes() {
+        let header = Header { epoch: 3, path: 255, session: 0xdead_beef, counter: u32::MAX - 1 };
+        let mut datagram = header.to_bytes().to_vec();
+        assert_eq!(Header::parse(&datagram), None, "nothing is sealed in it");
+        datagram.extend([0; TAG_LEN]);
+        assert_eq!(Header::parse(&datagram), Some(header));
+        assert_eq!(session_id(&datagram), Some(0xdead_beef));
+    }
+
+    #[test]
+    fn the_session_is_found_in_what_is_for_one_and_in_nothing_else() {
+        let of_kind = |kind| prefix(kind, 7).to_vec();
+        for (datagram, session) in [
+            (vec![], None),
+            (vec![0x80; 25], None),
+            (vec![0x80; 26], Some(0x8080_8080)),
+            (vec![0x84; 26], None),
+            (of_kind(Kind::First), None),
+            (of_kind(Kind::Reply), Some(7)),
+            (of_kind(Kind::Retry), Some(7)),
+            (of_kind(Kind::Versions), Some(7)),
+            (vec![2, 1, 0], None),
+            (vec![0; 100], None),
+            (vec![5; 100], None),
+        ] {
+            assert_eq!(session_id(&datagram), session, "{datagram:?}");
+        }
+    }
+
+    #[test]
+    fn only_a_first_datagram_is_one() {
+        assert!(is_first(&prefix(Kind::First, 7)));
+        for other in [&[][..], &[2], &[0x80], &[0x81]] {
+            assert!(!is_first(other), "{other:?}");
+        }
+    }
+}
