@@ -4,3 +4,4 @@
 
 pub mod files;
 pub mod mux;
+pub mod proxy;
