@@ -13,14 +13,17 @@ pub enum Failure {
     Input(String),
     /// The input was right, but the run failed or a result could not be written.
     Run(String),
+    /// A program that was run for the user ended with this status, and has said why itself.
+    Status(u8),
 }
 
 impl Failure {
-    /// 2 for wrong input, 1 for a failed run.
+    /// 2 for wrong input, 1 for a failed run, a program's own status.
     pub fn exit_code(&self) -> ExitCode {
         match self {
             Self::Input(_) => ExitCode::from(2),
             Self::Run(_) => ExitCode::from(1),
+            Self::Status(status) => ExitCode::from(*status),
         }
     }
 
@@ -32,7 +35,7 @@ impl Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (Self::Input(text) | Self::Run(text)) = self;
+        let (Self::Input(text) | Self::Run(text)) = self else { return Ok(()) };
         // What comes from the scenario brings its own heading, one per problem.
         if text.starts_with("error:") { f.write_str(text) } else { write!(f, "error: {text}") }
     }

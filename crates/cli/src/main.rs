@@ -20,6 +20,7 @@ use clap::Parser;
 
 use crate::commands::Command;
 use crate::console::Console;
+use crate::failure::Failure;
 
 /// Simulates, predicts and explains multipath transport.
 #[derive(Debug, Parser)]
@@ -42,7 +43,9 @@ fn main() -> ExitCode {
     match commands::execute(command, Console::new(quiet)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            eprintln!("{failure}");
+            if !matches!(failure, Failure::Status(_)) {
+                eprintln!("{failure}");
+            }
             failure.exit_code()
         }
     }

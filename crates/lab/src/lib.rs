@@ -20,6 +20,7 @@ mod engine_config;
 pub mod episode;
 pub mod explain;
 pub mod guests;
+pub mod live;
 mod lossy;
 mod machine;
 mod measure;

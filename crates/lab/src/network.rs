@@ -8,11 +8,10 @@ use ropewalk_netsim::link::{
     Bernoulli, CoDel, GilbertElliott, Jitter, LossTrace, Markov, Outage, Outages, Red, Reordering,
     Round, Span,
 };
-use ropewalk_netsim::{CrossConfig, LinkConfig, LossModel, QueueModel, RateModel, Schedule};
+use ropewalk_netsim::{CrossConfig, CrossPayload, Host, LinkConfig, LossModel, QueueModel, RateModel, Schedule};
 use ropewalk_netsim::{HostId, LinkId, Port, RouteId, World};
 use ropewalk_scenario as file;
 
-use crate::endpoint::{Endpoint, Wire};
 use crate::run::RunError;
 use crate::wifi::{self, Air};
 
@@ -36,8 +35,8 @@ pub(crate) fn impossible(name: &str, error: impl core::fmt::Display) -> RunError
 /// A link that several paths cross, each way.
 pub type SharedLink = (LinkId, LinkId);
 
-fn add_link(
-    world: &mut World<Wire, Endpoint>,
+fn add_link<P: Clone, H: Host<P>>(
+    world: &mut World<P, H>,
     scenario: &file::Scenario,
     name: &str,
     side: &file::LinkSide,
@@ -49,8 +48,8 @@ fn add_link(
 }
 
 /// Adds the links that several paths, and all associations, share.
-pub fn add_shared_links(
-    world: &mut World<Wire, Endpoint>,
+pub fn add_shared_links<P: Clone, H: Host<P>>(
+    world: &mut World<P, H>,
     scenario: &file::Scenario,
 ) -> Result<Vec<SharedLink>, RunError> {
     let mut shared = Vec::with_capacity(scenario.links.len());
@@ -64,8 +63,8 @@ pub fn add_shared_links(
 }
 
 /// Adds one association's own links, and gives the way of each of its paths.
-pub fn add_paths(
-    world: &mut World<Wire, Endpoint>,
+pub fn add_paths<P: Clone, H: Host<P>>(
+    world: &mut World<P, H>,
     scenario: &file::Scenario,
     shared: &[SharedLink],
     air: &Air,
@@ -109,8 +108,8 @@ pub fn add_paths(
 }
 
 /// Routes of one association over all paths: towards the receiver, towards the sender.
-pub fn add_routes(
-    world: &mut World<Wire, Endpoint>,
+pub fn add_routes<P: Clone, H: Host<P>>(
+    world: &mut World<P, H>,
     paths: &[PathLinks],
     sender: HostId,
     receiver: HostId,
@@ -247,8 +246,8 @@ fn loss_model(loss: &file::Loss) -> Result<LossModel, Box<dyn core::error::Error
 }
 
 /// Adds the cross traffic: on a path, on that path of the first association.
-pub fn add_cross(
-    world: &mut World<Wire, Endpoint>,
+pub fn add_cross<P: Clone + CrossPayload, H: Host<P>>(
+    world: &mut World<P, H>,
     scenario: &file::Scenario,
     paths: &[PathLinks],
     shared: &[SharedLink],

@@ -7,10 +7,9 @@ use ropewalk_models::wifi::{Exchange, Standard as Modelled};
 use ropewalk_netsim::cross::Pattern;
 use ropewalk_netsim::link::Limit;
 use ropewalk_netsim::wifi::{Phy, Preamble, RadioConfig, Standard, StationConfig, StationId};
-use ropewalk_netsim::{CrossConfig, LinkId, World};
+use ropewalk_netsim::{CrossConfig, CrossPayload, Host, LinkId, World};
 use ropewalk_scenario as file;
 
-use crate::endpoint::{Endpoint, Wire};
 use crate::network::{impossible, limit};
 use crate::run::RunError;
 
@@ -34,7 +33,7 @@ pub struct Hop {
 
 impl Air {
     /// Adds the channels and their access points.
-    pub fn new(world: &mut World<Wire, Endpoint>, scenario: &file::Scenario) -> Self {
+    pub fn new<P: Clone, H: Host<P>>(world: &mut World<P, H>, scenario: &file::Scenario) -> Self {
         let mut longest: BTreeMap<u32, Limit> = BTreeMap::new();
         let hops = scenario.paths.iter().filter_map(|path| path.wifi.map(|wifi| wifi.radio));
         for radio in hops.chain(scenario.stations.iter().map(|station| station.radio)) {
@@ -54,9 +53,9 @@ impl Air {
     }
 
     /// Adds a station and its links with the access point, each way at the station's rate.
-    pub fn add_hop(
+    pub fn add_hop<P: Clone, H: Host<P>>(
         &self,
-        world: &mut World<Wire, Endpoint>,
+        world: &mut World<P, H>,
         name: &str,
         radio: &file::Radio,
     ) -> Result<Hop, RunError> {
@@ -71,9 +70,9 @@ impl Air {
     }
 
     /// Adds other people's stations and their traffic.
-    pub fn add_others(
+    pub fn add_others<P: Clone + CrossPayload, H: Host<P>>(
         &self,
-        world: &mut World<Wire, Endpoint>,
+        world: &mut World<P, H>,
         scenario: &file::Scenario,
     ) -> Result<(), RunError> {
         let mut flow = FIRST_FLOW;

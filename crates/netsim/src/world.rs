@@ -210,6 +210,12 @@ impl<P: Clone, H: Host<P>> World<P, H> {
         self.network.launch(route, packet)
     }
 
+    /// When something may happen next; `None` if nothing ever will by itself. Nothing happens earlier, but a
+    /// host whose deadline has moved may have nothing to do then.
+    pub fn next_wake(&self) -> Option<Time> {
+        self.network.events.peek().map(|(time, _)| time)
+    }
+
     /// Handles everything up to and including `until`, then lets time be `until`.
     pub fn run_until(&mut self, until: Time) {
         while self.step_until(until).is_some() {}

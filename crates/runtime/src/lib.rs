@@ -4,6 +4,7 @@
 //! simulator hands to it: the time, a path and typed packets.
 
 pub mod clock;
+#[cfg(target_os = "linux")]
 pub mod emulate;
 pub mod endpoint;
 pub mod seal;

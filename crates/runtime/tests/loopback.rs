@@ -4,16 +4,30 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 use bytes::Bytes;
 use ropewalk_runtime::endpoint::{Endpoint, Options, Target};
+use ropewalk_runtime::seal::{Allowed, PublicKey, SecretKey};
 
 fn loopback() -> SocketAddr {
     (Ipv4Addr::LOCALHOST, 0).into()
 }
 
-#[tokio::test]
-async fn messages_cross_between_two_endpoints_and_a_shutdown_delivers_all() {
-    let server = Endpoint::open(Options::listening(&[loopback()])).expect("a free port");
-    let client = Endpoint::open(Options::connecting(&[loopback()])).expect("a free port");
-    let target = Target { addresses: server.locals().to_vec() };
+/// Options of a server and of a client on `paths` addresses each, and the key of the server.
+fn both(sealed: bool, paths: usize) -> (Options, Options, Option<PublicKey>) {
+    let locals = vec![loopback(); paths];
+    let (server, client) = (Options::listening(&locals), Options::connecting(&locals));
+    if !sealed {
+        return (server, client, None);
+    }
+    let [one, other] = [(); 2].map(|()| SecretKey::generate().expect("random numbers"));
+    let key = one.public();
+    let allowed = Allowed::Keys([other.public()].into());
+    (server.sealed(one, allowed), client.sealed(other, Allowed::Keys([key].into())), Some(key))
+}
+
+async fn messages_cross(sealed: bool, paths: usize) {
+    let (server, client, key) = both(sealed, paths);
+    let server = Endpoint::open(server).expect("free ports");
+    let client = Endpoint::open(client).expect("free ports");
+    let target = Target { addresses: server.locals().to_vec(), key };
     let near = client.connect(&target).await.expect("the server listens");
     let far = server.accept().await;
     let sender = async {
@@ -36,4 +50,15 @@ async fn messages_cross_between_two_endpoints_and_a_shutdown_delivers_all() {
     };
     let (sent, count) = tokio::join!(sender, receiver);
     assert_eq!((sent, count), (Ok(()), 1000));
+}
+
+#[tokio::test]
+async fn messages_cross_in_the_clear_and_a_shutdown_delivers_all() {
+    messages_cross(false, 1).await;
+}
+
+#[tokio::test]
+async fn messages_cross_sealed_on_one_path_and_on_several() {
+    messages_cross(true, 1).await;
+    messages_cross(true, 3).await;
 }

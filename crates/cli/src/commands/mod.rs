@@ -2,7 +2,9 @@
 
 mod compare;
 mod completions;
+mod emulate;
 mod explain;
+mod keygen;
 mod new;
 mod predict;
 mod reproduce;
@@ -36,6 +38,10 @@ pub enum Command {
     Reproduce(reproduce::ReproduceArgs),
     /// Tell why a packet went where it went
     Explain(explain::ExplainArgs),
+    /// Make a key by which peers know this machine
+    Keygen(keygen::KeygenArgs),
+    /// Run any program over a scenario's links, in real time
+    Emulate(emulate::EmulateArgs),
     /// Write a scenario to start from
     New(new::NewArgs),
     /// Print the JSON Schema of the scenario file
@@ -58,6 +64,8 @@ pub fn execute(command: Command, console: Console) -> Result<(), Failure> {
         Command::Tune(args) => tune::execute(&args, console),
         Command::Reproduce(args) => reproduce::execute(&args, console),
         Command::Explain(args) => explain::execute(&args, console),
+        Command::Keygen(args) => keygen::execute(&args, console),
+        Command::Emulate(args) => emulate::execute(&args, console),
         Command::New(args) => new::execute(&args, console),
         Command::Schema(args) => schema::execute(&args),
         Command::Completions(args) => completions::execute(&args),

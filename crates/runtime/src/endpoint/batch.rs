@@ -52,6 +52,9 @@ impl Batch {
         let before = self.bytes.len();
         write(&mut self.bytes);
         let length = self.bytes.len() - before;
+        if length == 0 {
+            return Fit::Nothing;
+        }
         if self.count == 0 {
             self.segment = length;
         } else if length > self.segment {
@@ -101,6 +104,8 @@ impl Batch {
 pub enum Fit {
     /// More may follow.
     More,
+    /// Nothing was written.
+    Nothing,
     /// It is shorter than the others: nothing may follow.
     Last,
     /// It is longer: it stands at `from` and must be split off.

@@ -1,25 +1,32 @@
 //! Opening associations: ours, and those of others.
 
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
-use ropewalk_base::Time;
+use ropewalk_base::{PathId, Time};
 use ropewalk_engine::sctp::association::CloseReason;
 use ropewalk_engine::sctp::wire::Ports;
-use ropewalk_engine::sctp::{Association as Machine, Packet};
+use ropewalk_engine::sctp::{Association as Machine, Chunk, Config, Packet};
 
 use super::core::{Core, Key};
 use super::cover::Cover;
-use super::options::{PORT, UnknownName};
+use super::hello::Hello;
+use super::inbound::Opened;
+use super::options::{Carriage, PORT, UnknownName};
 use super::pairing::pair;
 use super::peer::{Peer, Route};
+use super::shaking::Shaking;
+use super::socket::Socket;
 use super::{Association, Endpoint};
+use crate::seal::PublicKey;
 
 /// Whom to connect to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
     /// The peer's addresses, the first one to be tried first.
     pub addresses: Vec<SocketAddr>,
+    /// Its key, where the endpoint seals what it sends.
+    pub key: Option<PublicKey>,
 }
 
 /// Why an association did not come about.
@@ -31,6 +38,10 @@ pub enum ConnectError {
     Unknown(UnknownName),
     /// The endpoint is closing.
     Closing,
+    /// The endpoint seals what it sends, and the peer's key was not given; or the other way round.
+    Key,
+    /// The system gives no random numbers.
+    Random,
     /// The peer did not answer, refused, or went away.
     Ended(CloseReason),
 }
@@ -43,6 +54,10 @@ impl fmt::Display for ConnectError {
             ),
             Self::Unknown(unknown) => unknown.fmt(f),
             Self::Closing => f.write_str("the endpoint is closing"),
+            Self::Key => f.write_str(
+                "a sealed endpoint needs the peer's public key, and one in the clear has no use for it",
+            ),
+            Self::Random => f.write_str("the system gives no random numbers"),
             Self::Ended(reason) => reason.fmt(f),
         }
     }
@@ -73,18 +88,80 @@ impl Core {
         if self.closing {
             return Err(ConnectError::Closing);
         }
-        let locals: Vec<_> = self.sockets.iter().map(super::socket::Socket::local).collect();
+        let locals: Vec<_> = self.sockets.iter().map(Socket::local).collect();
         let routes = pair(&locals, &target.addresses);
         let Some(first) = routes.first() else { return Err(ConnectError::NoPath) };
         let ipv6 = first.remote.is_ipv6();
-        let transport = &self.options.transport;
-        let config = transport.config(routes.len(), ipv6, 0).map_err(ConnectError::Unknown)?;
-        let scheduler = transport.scheduler().map_err(ConnectError::Unknown)?;
         let (seed, now) = (self.next_seed(), self.clock.now());
-        let machine = Machine::connect(config, scheduler, seed, now);
-        let cover = Cover::Plain(Ports { source: PORT, destination: PORT });
-        let routes = routes.into_iter().map(Some).collect();
-        Ok(self.insert(Peer::new(machine, cover, routes, false)))
+        let scheduler = self.options.transport.scheduler().map_err(ConnectError::Unknown)?;
+        let count = routes.len();
+        let slots = routes.into_iter().map(Some).collect();
+        let peer = match (self.options.sealing.clone(), target.key) {
+            (None, None) => {
+                let config = self.config(
+                    count,
+                    &Carriage::Plain { ipv6, addresses: self.own_addresses(ipv6) },
+                )?;
+                let machine = Machine::connect(config, scheduler, seed, now);
+                let cover = Cover::Plain(Ports { source: PORT, destination: PORT });
+                Peer::new(machine, cover, None, slots, false)
+            }
+            (Some(sealing), Some(key)) => {
+                let config = self.config(count, &Carriage::Sealed { ipv6 })?;
+                let session = self.free_session();
+                let hello = Hello { paths: count.min(Machine::PATHS_LIMIT) as u8 }.encode();
+                let shaking = Shaking::begin(now, &sealing.secret, key, session, &hello)
+                    .map_err(|_| ConnectError::Random)?;
+                // It begins when there is a session.
+                let machine = Machine::listen(config, scheduler, seed);
+                let cover = Cover::Shaking(Box::new(shaking));
+                Peer::new(machine, cover, Some(session), slots, false)
+            }
+            _ => return Err(ConnectError::Key),
+        };
+        Ok(self.insert(peer))
+    }
+
+    fn config(&self, paths: usize, carriage: &Carriage) -> Result<Config, ConnectError> {
+        self.options.transport.config(paths, carriage).map_err(ConnectError::Unknown)
+    }
+
+    /// Addresses to be told to the peer: what the sockets are bound to, where that is one address.
+    fn own_addresses(&self, ipv6: bool) -> Vec<IpAddr> {
+        let bound = self.sockets.iter().map(|socket| socket.local().ip());
+        let mut addresses: Vec<IpAddr> =
+            bound.filter(|ip| !ip.is_unspecified() && ip.is_ipv6() == ipv6).collect();
+        addresses.dedup();
+        // One alone needs not be told: the peer sees it.
+        if addresses.len() < 2 { Vec::new() } else { addresses }
+    }
+
+    /// A first datagram: answered, and no more, until its sender has used the answer.
+    pub(super) fn knock(&mut self, now: Time, route: Route, datagram: &[u8]) {
+        if !self.options.listen {
+            return;
+        }
+        let session = self.free_session();
+        let Some(door) = &mut self.door else { return };
+        if let Some(answer) = door.knock(now, route, datagram, session) {
+            self.send_alone(route, &answer);
+        }
+    }
+
+    /// A sealed datagram of a session that nobody has used yet: now there is an association.
+    pub(super) fn enter(&mut self, now: Time, id: u32, datagram: &mut [u8]) -> Option<Opened> {
+        let entered = self.door.as_mut()?.enter(now, id, datagram)?;
+        let count = entered.half.hello.paths as usize;
+        let ipv6 = entered.half.route.remote.is_ipv6();
+        let config = self.config(count, &Carriage::Sealed { ipv6 }).ok()?;
+        let scheduler = self.options.transport.scheduler().ok()?;
+        let machine = Machine::listen(config, scheduler, self.next_seed());
+        let cover = Cover::Sealed(Box::new(entered.half.session));
+        let mut peer = Peer::new(machine, cover, Some(id), vec![None; count], true);
+        let path =
+            peer.came_by(now, entered.path, entered.half.route, self.options.transport.mtu)?;
+        let key = self.insert(peer);
+        Some(Opened { key, path, body: entered.body })
     }
 
     /// A packet for nobody here: a peer that wants to open an association, or a mistake.
@@ -95,22 +172,21 @@ impl Core {
         ports: Ports,
         packet: &mut Packet,
     ) {
-        if !self.options.listen
-            || !matches!(packet.chunks.first(), Some(ropewalk_engine::sctp::Chunk::Init(_)))
-        {
+        if !self.options.listen || !matches!(packet.chunks.first(), Some(Chunk::Init(_))) {
             self.counters.unknown += 1;
             return;
         }
-        let transport = &self.options.transport;
+        let ipv6 = route.remote.is_ipv6();
+        let carriage = Carriage::Plain { ipv6, addresses: self.own_addresses(ipv6) };
         let (Ok(config), Ok(scheduler)) =
-            (transport.config(1, route.remote.is_ipv6(), 0), transport.scheduler())
+            (self.config(1, &carriage), self.options.transport.scheduler())
         else {
             return;
         };
         let seed = self.next_seed();
         let mut machine = Machine::listen(config, scheduler, seed);
-        machine.handle_in_place(now, ropewalk_base::PathId(0), packet);
+        machine.handle_in_place(now, PathId(0), packet);
         let cover = Cover::Plain(ports.swapped());
-        self.insert(Peer::new(machine, cover, vec![Some(route)], true));
+        self.insert(Peer::new(machine, cover, None, vec![Some(route)], true));
     }
 }

@@ -10,6 +10,7 @@ use ropewalk_engine::sctp::Packet;
 use tokio::sync::Notify;
 
 use super::batch::Batch;
+use super::door::Door;
 use super::options::Options;
 use super::peer::Peer;
 use super::socket::Socket;
@@ -52,6 +53,10 @@ pub struct Core {
     vacant: Vec<u32>,
     /// By the tag that packets to us carry.
     pub(super) by_tag: BTreeMap<u32, Key>,
+    /// By the number that sealed datagrams to us carry.
+    pub(super) by_session: BTreeMap<u32, Key>,
+    /// Who may come in; none: nobody who has a key.
+    pub(super) door: Option<Door>,
     /// By socket and the peer's address: for INITs of peers that are known already.
     pub(super) by_address: BTreeMap<(usize, SocketAddr), Key>,
     deadlines: BTreeSet<(Time, Key)>,
@@ -90,7 +95,13 @@ impl Shared {
 }
 
 impl Core {
-    pub(super) fn new(clock: Clock, options: Options, sockets: Vec<Socket>, seed: Seed) -> Self {
+    pub(super) fn new(
+        clock: Clock,
+        options: Options,
+        sockets: Vec<Socket>,
+        door: Option<Door>,
+        seed: Seed,
+    ) -> Self {
         Self {
             clock,
             options,
@@ -100,6 +111,8 @@ impl Core {
             places: Vec::new(),
             vacant: Vec::new(),
             by_tag: BTreeMap::new(),
+            by_session: BTreeMap::new(),
+            door,
             by_address: BTreeMap::new(),
             deadlines: BTreeSet::new(),
             dirty: Vec::new(),
@@ -123,6 +136,16 @@ impl Core {
         self.seed.child(&format!("association/{}", self.made))
     }
 
+    /// A number by which no session of this endpoint is addressed.
+    pub(super) fn free_session(&mut self) -> u32 {
+        loop {
+            let number = self.next_seed().rng().next_u64() as u32;
+            if !self.by_session.contains_key(&number) {
+                return number;
+            }
+        }
+    }
+
     /// Takes a peer in.
     pub(super) fn insert(&mut self, peer: Peer) -> Key {
         let at = self.vacant.pop().unwrap_or_else(|| {
@@ -132,9 +155,16 @@ impl Core {
         let place = &mut self.places[at as usize];
         place.made = place.made.wrapping_add(1);
         let key = Key { at, made: place.made };
-        self.by_tag.insert(peer.machine.local_tag(), key);
-        for route in peer.routes.iter().flatten() {
-            self.by_address.insert((route.socket, route.remote), key);
+        match peer.session {
+            Some(session) => {
+                self.by_session.insert(session, key);
+            }
+            None => {
+                self.by_tag.insert(peer.machine.local_tag(), key);
+                for route in peer.routes.iter().flatten() {
+                    self.by_address.insert((route.socket, route.remote), key);
+                }
+            }
         }
         place.peer = Some(Box::new(peer));
         self.touch(key);
@@ -162,8 +192,17 @@ impl Core {
         if let Some(deadline) = peer.deadline {
             self.deadlines.remove(&(deadline, key));
         }
-        self.by_tag.retain(|_, known| *known != key);
-        self.by_address.retain(|_, known| *known != key);
+        if let Some(session) = peer.session {
+            self.by_session.remove(&session);
+        } else {
+            self.by_tag.remove(&peer.machine.local_tag());
+            for route in peer.routes.iter().flatten() {
+                let place = (route.socket, route.remote);
+                if self.by_address.get(&place) == Some(&key) {
+                    self.by_address.remove(&place);
+                }
+            }
+        }
         self.accepted.retain(|known| *known != key);
         self.vacant.push(key.at);
     }
@@ -180,7 +219,7 @@ impl Core {
 
     /// Notes when a lifted peer is due.
     pub(super) fn schedule(&mut self, key: Key, peer: &mut Peer) {
-        let next = peer.machine.next_deadline();
+        let next = peer.machine.next_deadline().into_iter().chain(peer.cover.next_deadline()).min();
         if next == peer.deadline {
             return;
         }
@@ -199,7 +238,7 @@ impl Core {
             self.deadlines.pop_first();
             if let Some(peer) = self.peer(key) {
                 peer.deadline = None;
-                peer.machine.handle_timeout(now);
+                peer.handle_timeout(now);
             }
             self.touch(key);
         }

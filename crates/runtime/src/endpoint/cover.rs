@@ -1,21 +1,75 @@
 //! What is around an SCTP packet in a datagram.
 
-use ropewalk_base::PathId;
+use ropewalk_base::{PathId, Time};
 use ropewalk_engine::sctp::Packet;
 use ropewalk_engine::sctp::wire::{self, Checksum, Ports};
 
+use super::shaking::Shaking;
+use crate::seal::{SealError, Session};
+
 /// Around the packets of one association.
-#[derive(Debug)]
 pub enum Cover {
     /// Nothing: SCTP in UDP (RFC 6951).
     Plain(Ports),
+    /// The handshake that leads to a session goes on.
+    Shaking(Box<Shaking>),
+    /// A session seals each packet.
+    Sealed(Box<Session>),
+}
+
+/// SCTP's ports inside a seal: one association each, so they tell nothing.
+const SEALED_PORTS: Ports = Ports { source: super::PORT, destination: super::PORT };
+
+impl std::fmt::Debug for Cover {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Plain(_) => "Plain",
+            Self::Shaking(_) => "Shaking",
+            Self::Sealed(_) => "Sealed",
+        })
+    }
 }
 
 impl Cover {
     /// Appends the datagram with this packet.
-    pub fn write(&mut self, _path: PathId, packet: &Packet, out: &mut Vec<u8>) {
+    ///
+    /// # Errors
+    /// If the session's keys are used up; nothing was appended.
+    #[inline]
+    pub fn write(
+        &mut self,
+        path: PathId,
+        packet: &Packet,
+        out: &mut Vec<u8>,
+    ) -> Result<(), SealError> {
         match self {
             Self::Plain(ports) => wire::encode(packet, *ports, Checksum::Crc32c, out),
+            // The association begins when there is a session.
+            Self::Shaking(_) => {}
+            Self::Sealed(session) => {
+                session.seal(path.0, out, |out| {
+                    wire::encode(packet, SEALED_PORTS, Checksum::None, out);
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// When [`Cover::handle_timeout`] is to be called.
+    pub fn next_deadline(&self) -> Option<Time> {
+        match self {
+            Self::Plain(_) => None,
+            Self::Shaking(shaking) => shaking.next_deadline(),
+            Self::Sealed(session) => session.next_deadline(),
+        }
+    }
+
+    /// Time has passed.
+    pub fn handle_timeout(&mut self, now: Time) {
+        match self {
+            Self::Plain(_) => {}
+            Self::Shaking(shaking) => shaking.handle_timeout(now),
+            Self::Sealed(session) => session.handle_timeout(now),
         }
     }
 }

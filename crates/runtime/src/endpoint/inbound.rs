@@ -1,13 +1,25 @@
 //! From sockets to associations.
 
-use bytes::Bytes;
+use std::ops::Range;
+
+use bytes::{Bytes, BytesMut};
 use ropewalk_base::{PathId, Time};
 use ropewalk_engine::sctp::wire::{self, Checksum, Ports};
 use ropewalk_engine::sctp::{Chunk, Packet};
 
 use super::core::{Core, Key};
+use super::cover::Cover;
 use super::peer::Route;
+use super::shaking::Progress;
 use super::socket::{Row, Rows};
+use crate::seal;
+
+/// A datagram that was opened: whose it is, on which path it came, and where its packet is.
+pub(super) struct Opened {
+    pub key: Key,
+    pub path: PathId,
+    pub body: Range<usize>,
+}
 
 impl Core {
     /// All that one call brought. Datagrams of a row are taken in before any is answered: they came at
@@ -15,24 +27,78 @@ impl Core {
     pub(super) fn take_rows(&mut self, now: Time, socket: usize, rows: &Rows) {
         let mut packet = std::mem::take(&mut self.packet);
         for row in rows.iter() {
-            self.take_row(now, socket, row, &mut packet);
+            self.counters.received += row.bytes.len().div_ceil(row.stride) as u64;
+            if self.options.sealing.is_some() {
+                self.take_sealed_row(now, socket, row, &mut packet);
+            } else {
+                self.take_plain_row(now, socket, row, &mut packet);
+            }
         }
         self.packet = packet;
     }
 
-    fn take_row(&mut self, now: Time, socket: usize, row: Row<'_>, packet: &mut Packet) {
+    /// One copy for all datagrams of a row: what is delivered shares it, and nobody holds more than was sent.
+    fn take_plain_row(&mut self, now: Time, socket: usize, row: Row<'_>, packet: &mut Packet) {
         let route = Route { socket, remote: row.from };
-        // One copy for all: what is delivered shares it, and nobody holds more than was sent.
         let bytes = Bytes::copy_from_slice(row.bytes);
-        let mut from = 0;
-        while from < bytes.len() {
-            let to = (from + row.stride).min(bytes.len());
-            self.counters.received += 1;
-            match wire::decode(&bytes.slice(from..to), Checksum::Crc32c, packet) {
+        for place in places(row) {
+            match wire::decode(&bytes.slice(place), Checksum::Crc32c, packet) {
                 Ok(ports) => self.take_plain(now, route, ports, packet),
                 Err(_) => self.counters.unknown += 1,
             }
-            from = to;
+        }
+    }
+
+    fn take_sealed_row(&mut self, now: Time, socket: usize, row: Row<'_>, packet: &mut Packet) {
+        let route = Route { socket, remote: row.from };
+        let mut bytes = BytesMut::from(row.bytes);
+        let mut opened: Vec<Opened> = Vec::with_capacity(row.bytes.len().div_ceil(row.stride));
+        for place in places(row) {
+            match self.open(now, route, &mut bytes[place.clone()]) {
+                Some(mut one) => {
+                    one.body = place.start + one.body.start..place.start + one.body.end;
+                    opened.push(one);
+                }
+                None => self.counters.unknown += 1,
+            }
+        }
+        let bytes = bytes.freeze();
+        for one in opened {
+            let decoded = wire::decode(&bytes.slice(one.body), Checksum::None, packet);
+            if let (Ok(_), Some(peer)) = (decoded, self.peer(one.key)) {
+                peer.machine.handle_in_place(now, one.path, packet);
+                self.touch(one.key);
+            }
+        }
+    }
+
+    /// Opens a datagram in place; none if nothing is in it for an association.
+    fn open(&mut self, now: Time, route: Route, datagram: &mut [u8]) -> Option<Opened> {
+        if seal::is_first(datagram) {
+            self.knock(now, route, datagram);
+            return None;
+        }
+        let id = seal::session_id(datagram)?;
+        let Some(key) = self.by_session.get(&id).copied() else {
+            return self.enter(now, id, datagram);
+        };
+        let mtu = self.options.transport.mtu;
+        let peer = self.peer(key)?;
+        match &mut peer.cover {
+            Cover::Plain(_) => None,
+            Cover::Shaking(shaking) => {
+                if let Progress::Done(session) = shaking.take_answer(now, datagram) {
+                    peer.cover = Cover::Sealed(session);
+                    peer.machine.open(now);
+                }
+                self.touch(key);
+                None
+            }
+            Cover::Sealed(session) => {
+                let opened = session.open(now, datagram).ok()?;
+                let path = peer.came_by(now, opened.path, route, mtu)?;
+                Some(Opened { key, path, body: opened.body })
+            }
         }
     }
 
@@ -43,7 +109,7 @@ impl Core {
         };
         let Some(peer) = self.peer(key) else { return };
         // From an address that is not known, but with the right tag: a path that the peer listed and
-        // that was not seen yet, or one whose address a translator has changed.
+        // that was not seen yet.
         let path = peer.path_to(route).or_else(|| peer.first_unknown(route));
         peer.machine.handle_in_place(now, path.unwrap_or(PathId(0)), packet);
         self.touch(key);
@@ -58,4 +124,10 @@ impl Core {
         let known = || self.by_address.get(&(route.socket, route.remote)).copied();
         if opens { known() } else { None }
     }
+}
+
+/// Where the datagrams of a row are.
+fn places(row: Row<'_>) -> impl Iterator<Item = Range<usize>> + use<> {
+    let (length, stride) = (row.bytes.len(), row.stride);
+    (0..length).step_by(stride).map(move |from| from..(from + stride).min(length))
 }

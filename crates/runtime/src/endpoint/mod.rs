@@ -8,12 +8,15 @@ mod batch;
 mod connect;
 mod core;
 mod cover;
+mod door;
 mod driver;
+mod hello;
 mod inbound;
 mod options;
 mod outbound;
 mod pairing;
 mod peer;
+mod shaking;
 mod socket;
 mod stats;
 
@@ -27,7 +30,7 @@ use ropewalk_base::Seed;
 pub use self::association::{Association, Received, SendError};
 pub use self::connect::{ConnectError, Target};
 pub use self::core::Counters;
-pub use self::options::{Options, PORT, Transport, UnknownName};
+pub use self::options::{Options, PORT, Sealing, Transport, UnknownName};
 pub use self::peer::PathNews;
 pub use self::socket::Local;
 pub use self::stats::{PathStats, Stats};
@@ -36,7 +39,9 @@ pub use ropewalk_engine::receive::Part;
 pub use ropewalk_engine::sctp::association::CloseReason;
 
 use self::core::{Core, Shared};
+use self::door::Door;
 use self::driver::Driver;
+use self::options::Carriage;
 use self::socket::Socket;
 use crate::clock::Clock;
 
@@ -103,7 +108,8 @@ impl Endpoint {
         }
         // Names are tried before anything is bound.
         options.transport.scheduler().map_err(OpenError::Unknown)?;
-        options.transport.config(1, false, 0).map_err(OpenError::Unknown)?;
+        let carriage = Carriage::Sealed { ipv6: false };
+        options.transport.config(1, &carriage).map_err(OpenError::Unknown)?;
         let mut sockets = Vec::with_capacity(options.locals.len());
         for local in &options.locals {
             let socket = Socket::bind(local).map_err(|e| OpenError::Bind(local.clone(), e))?;
@@ -112,9 +118,15 @@ impl Endpoint {
         if !options.offload {
             sockets.iter_mut().for_each(Socket::without_offload);
         }
+        let door = match &options.sealing {
+            Some(Sealing { secret, allowed }) => {
+                Some(Door::new(secret.clone(), allowed.clone()).map_err(|_| OpenError::Random)?)
+            }
+            None => None,
+        };
         let locals = sockets.iter().map(Socket::local).collect();
         let seed = Seed::root(getrandom::u64().map_err(|_| OpenError::Random)?);
-        let shared = Shared::new(Core::new(Clock::start(), options, sockets, seed));
+        let shared = Shared::new(Core::new(Clock::start(), options, sockets, door, seed));
         tokio::spawn(Driver::new(shared.clone()));
         Ok(Self { shared, locals })
     }

@@ -1,12 +1,13 @@
 //! How an endpoint and its associations are set up.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use ropewalk_engine::congestion::{CongestionFlavour, UnknownCongestion};
 use ropewalk_engine::scheduler::{Scheduler, SchedulerOptions, UnknownScheduler};
-use ropewalk_engine::sctp::{Config, PathConfig, Preset};
+use ropewalk_engine::sctp::{Config, Extensions, Offer, PathConfig, Preset};
 
 use super::socket::Local;
+use crate::seal::{Allowed, OVERHEAD, SecretKey};
 
 /// Port of SCTP in UDP (RFC 6951, 5.1).
 pub const PORT: u16 = 9899;
@@ -65,16 +66,53 @@ impl std::fmt::Display for UnknownName {
 
 impl std::error::Error for UnknownName {}
 
+/// What carries the packets of an association.
+#[derive(Clone, Debug)]
+pub(super) enum Carriage {
+    /// UDP alone.
+    Plain {
+        /// Over IPv6.
+        ipv6: bool,
+        /// Own addresses to be told to the peer.
+        addresses: Vec<IpAddr>,
+    },
+    /// UDP and a seal.
+    Sealed {
+        /// Over IPv6.
+        ipv6: bool,
+    },
+}
+
+impl Carriage {
+    /// Headers below SCTP, bytes.
+    const fn header(&self) -> u32 {
+        let (ipv6, seal) = match self {
+            Self::Plain { ipv6, .. } => (*ipv6, 0),
+            Self::Sealed { ipv6 } => (*ipv6, OVERHEAD as u32),
+        };
+        let ip = if ipv6 { 40 } else { 20 };
+        ip + UDP_HEADER + seal
+    }
+}
+
 impl Transport {
-    /// The engine's knobs for `paths` paths, each packet with `overhead` bytes between UDP and SCTP.
+    /// The engine's knobs for `paths` paths.
     ///
     /// # Errors
     /// If the engine does not know the congestion control.
-    pub fn config(&self, paths: usize, ipv6: bool, overhead: u32) -> Result<Config, UnknownName> {
+    pub(super) fn config(&self, paths: usize, carriage: &Carriage) -> Result<Config, UnknownName> {
         let path = PathConfig { mtu: self.mtu, ..PathConfig::default() };
         let paths = vec![path; paths.max(1)];
         let mut config = Config::preset(Preset::Live, paths, self.receive_buffer);
-        config.lower_header = if ipv6 { 40 } else { 20 } + UDP_HEADER + overhead;
+        config.lower_header = carriage.header();
+        if let Carriage::Plain { addresses, .. } = carriage {
+            // What the peer can do is not known beforehand.
+            config.addresses = Some(addresses.clone());
+            config.offer = Offer::Listed(Extensions::DELAY);
+        } else {
+            // Paths are known by their numbers, whatever their addresses.
+            config.addresses = Some(Vec::new());
+        }
         // A path more may come at any time.
         config.cmt.concurrent = true;
         config.streams = self.streams;
@@ -97,9 +135,20 @@ impl Transport {
     }
 }
 
+/// Who this endpoint is, and who may talk to it.
+#[derive(Clone, Debug)]
+pub struct Sealing {
+    /// Its own key.
+    pub secret: SecretKey,
+    /// Whose associations are taken.
+    pub allowed: Allowed,
+}
+
 /// How an endpoint is set up.
 #[derive(Clone, Debug)]
 pub struct Options {
+    /// Keys; none: everything travels in the clear, as SCTP in UDP (RFC 6951), for others' stacks.
+    pub sealing: Option<Sealing>,
     /// Its sockets, one per local path.
     pub locals: Vec<Local>,
     /// Whether associations of others are taken.
@@ -112,14 +161,37 @@ pub struct Options {
 }
 
 impl Options {
-    /// An endpoint that listens at these addresses.
+    /// The same with keys: what it sends is sealed, and it talks to nobody else.
+    #[must_use]
+    pub fn sealed(mut self, secret: SecretKey, allowed: Allowed) -> Self {
+        self.sealing = Some(Sealing { secret, allowed });
+        self
+    }
+
+    /// An endpoint that listens at these addresses, in the clear.
     pub fn listening(locals: &[SocketAddr]) -> Self {
         Self { listen: true, ..Self::connecting(locals) }
     }
 
-    /// An endpoint that connects from these addresses.
+    /// An endpoint that connects from these addresses, in the clear.
     pub fn connecting(locals: &[SocketAddr]) -> Self {
         let locals = locals.iter().copied().map(Local::of).collect();
-        Self { locals, listen: false, transport: Transport::default(), offload: true }
+        Self {
+            sealing: None,
+            locals,
+            listen: false,
+            transport: Transport::default(),
+            offload: true,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_engine_s_preset_counts_the_headers_that_are_sent() {
+        assert_eq!(Carriage::Sealed { ipv6: false }.header(), Preset::LIVE_LOWER_HEADER);
     }
 }

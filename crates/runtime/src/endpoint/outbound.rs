@@ -4,6 +4,7 @@ use ropewalk_base::Time;
 
 use super::batch::{Batch, Fit};
 use super::core::{Core, Key, Shared};
+use super::cover::Cover;
 use super::peer::{Peer, Route};
 use super::socket::Socket;
 
@@ -36,7 +37,7 @@ impl Core {
             // Touched again once the socket takes more: what is made now would only grow old.
             return true;
         }
-        let Self { packet, lanes, sockets, counters, .. } = self;
+        let lanes = &mut self.lanes;
         while lanes.len() < peer.routes.len() {
             lanes.push(Batch::new(([0, 0, 0, 0], 0).into()));
         }
@@ -45,6 +46,8 @@ impl Core {
                 lane.redirect(route.remote);
             }
         }
+        self.send_handshake(peer);
+        let Self { packet, lanes, sockets, counters, .. } = self;
         let mut sent = 0;
         while sent < TURN
             && let Some(departure) = peer.machine.poll_transmit_into(now, packet)
@@ -54,8 +57,11 @@ impl Core {
             // Nothing is known of where that path leads (yet): lost, as on a path that is cut.
             let Some(route) = peer.routes.get(index).copied().flatten() else { continue };
             let lane = &mut lanes[index];
-            counters.sent += 1;
-            let fit = lane.push(|out| peer.cover.write(departure.path, packet, out));
+            let fit = lane.push(|out| {
+                // An error: the keys are used up, and the path is as good as cut until they change.
+                let _ = peer.cover.write(departure.path, packet, out);
+            });
+            counters.sent += (fit != Fit::Nothing) as u64;
             put(&mut sockets[route.socket], lane, fit);
         }
         for (lane, route) in lanes.iter_mut().zip(&peer.routes) {
@@ -66,6 +72,24 @@ impl Core {
             }
         }
         sent == TURN
+    }
+
+    /// The handshake's datagram, if one is due: by another path each time.
+    fn send_handshake(&mut self, peer: &mut Peer) {
+        let Cover::Shaking(shaking) = &mut peer.cover else { return };
+        let Some((datagram, attempt)) = shaking.take_datagram() else { return };
+        let routes: Vec<_> = peer.routes.iter().flatten().collect();
+        if let Some(route) = routes.get(attempt % routes.len().max(1)) {
+            self.send_alone(**route, &datagram);
+        }
+    }
+
+    /// One datagram that belongs to no association yet.
+    pub(super) fn send_alone(&mut self, route: Route, datagram: &[u8]) {
+        let mut batch = Batch::new(route.remote);
+        batch.push(|out| out.extend_from_slice(datagram));
+        self.counters.sent += 1;
+        send(&mut self.sockets[route.socket], &mut batch);
     }
 
     /// Puts a drained peer back, or lets it go.
@@ -89,6 +113,7 @@ impl Core {
 /// Sends a lane as soon as nothing more can join it.
 fn put(socket: &mut Socket, lane: &mut Batch, fit: Fit) {
     match fit {
+        Fit::Nothing => {}
         Fit::More if !lane.is_full(socket.segments()) => {}
         Fit::More | Fit::Last => send(socket, lane),
         Fit::Longer { from } => {

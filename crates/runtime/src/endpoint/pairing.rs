@@ -54,7 +54,8 @@ mod tests {
 
     #[test]
     fn paths_are_paired_by_place_else_by_nearness() {
-        let cases: [(&[&str], &[&str], &[(usize, &str)]); 6] = [
+        type Case<'a> = (&'a [&'a str], &'a [&'a str], &'a [(usize, &'a str)]);
+        let cases: [Case<'_>; 6] = [
             (
                 &["10.0.1.1", "10.0.2.1"],
                 &["10.0.1.2", "10.0.2.2"],

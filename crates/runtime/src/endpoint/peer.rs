@@ -7,7 +7,7 @@ use std::sync::Arc;
 use ropewalk_base::{PathId, Time};
 use ropewalk_engine::path::PathStatus;
 use ropewalk_engine::sctp::association::CloseReason;
-use ropewalk_engine::sctp::{Association, Event};
+use ropewalk_engine::sctp::{Association, Event, PathConfig};
 use tokio::sync::Notify;
 
 use super::cover::Cover;
@@ -59,6 +59,8 @@ pub struct Peer {
     pub machine: Association,
     /// What is around its packets.
     pub cover: Cover,
+    /// The number by which sealed datagrams address it; none in the clear.
+    pub session: Option<u32>,
     /// Where its paths lead, as far as is known.
     pub routes: Vec<Option<Route>>,
     /// When it is in the list of deadlines.
@@ -93,12 +95,14 @@ impl Peer {
     pub fn new(
         machine: Association,
         cover: Cover,
+        session: Option<u32>,
         routes: Vec<Option<Route>>,
         incoming: bool,
     ) -> Self {
         Self {
             machine,
             cover,
+            session,
             routes,
             deadline: None,
             dirty: false,
@@ -109,6 +113,36 @@ impl Peer {
             news: VecDeque::new(),
             signals: Arc::default(),
         }
+    }
+
+    /// Time has passed.
+    pub fn handle_timeout(&mut self, now: Time) {
+        self.machine.handle_timeout(now);
+        self.cover.handle_timeout(now);
+        if matches!(&self.cover, Cover::Shaking(shaking) if shaking.is_hopeless()) {
+            self.give_up();
+        }
+    }
+
+    /// The peer has not answered.
+    fn give_up(&mut self) {
+        self.ended = Some(CloseReason::NoAnswer);
+        self.signals.all();
+    }
+
+    /// A sealed datagram came on `path`, by the peer's word, from there. Paths come and go: what is sealed
+    /// says where the peer is now.
+    pub fn came_by(&mut self, now: Time, path: u8, route: Route, mtu: u32) -> Option<PathId> {
+        let id = PathId(path);
+        while self.machine.path_count() <= id.index() {
+            self.machine.add_path(now, PathConfig { mtu, ..PathConfig::default() })?;
+        }
+        self.routes.resize(self.machine.path_count(), None);
+        if self.routes[id.index()] != Some(route) {
+            self.routes[id.index()] = Some(route);
+            self.machine.prove(now, id);
+        }
+        Some(id)
     }
 
     /// Takes the engine's events and wakes whom they concern.

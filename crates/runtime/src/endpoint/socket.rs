@@ -83,8 +83,6 @@ pub struct Row<'a> {
     pub bytes: &'a [u8],
     /// Bytes of each but the last.
     pub stride: usize,
-    /// Whether the network marked them (ECN).
-    pub congested: bool,
 }
 
 impl Rows {
@@ -94,7 +92,6 @@ impl Rows {
             from: meta.addr,
             bytes: &buffer[..meta.len],
             stride: meta.stride.max(1),
-            congested: meta.ecn == Some(quinn_udp::EcnCodepoint::Ce),
         })
     }
 }

@@ -6,7 +6,7 @@ use ring::aead::{AES_128_GCM, Algorithm, CHACHA20_POLY1305};
 
 /// The AEAD of a session.
 ///
-/// AES with 128 bits, because X25519 gives no more than that either, and 256 cost a quarter of the
+/// AES with 128 bits, because X25519 gives no more than that either, and 256 cost a tenth of the
 /// speed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cipher {

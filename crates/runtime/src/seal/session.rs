@@ -20,7 +20,7 @@ pub struct Limits {
     /// most 2^23 (RFC 9001, section 6.6); half of it, so that the peer has time to follow.
     pub rekey_packets: u64,
     /// Time after which it does so. Who takes the keys from a machine's memory reads nothing that
-    /// is older than this and `keep_old` together.
+    /// is older than this and `keep_old` together, as long as both ends send.
     pub rekey_after: Duration,
     /// How long the previous epoch's datagrams are still opened: longer than the slowest path's
     /// delay.

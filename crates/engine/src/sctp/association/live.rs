@@ -6,7 +6,7 @@ use ropewalk_base::{PathId, Time};
 use super::super::chunk::Data;
 use super::super::config::PathConfig;
 use super::path::Path;
-use super::{Association, Event};
+use super::{Association, Event, State};
 use crate::congestion::CongestionControl;
 use crate::path::PathStatus;
 
@@ -40,6 +40,13 @@ impl Association {
     /// If there is no such path.
     pub fn path_status(&self, path: PathId) -> PathStatus {
         self.paths[path.index()].state.status()
+    }
+
+    /// Sends an INIT now, if the association has not begun yet: what lies below has become ready.
+    pub fn open(&mut self, now: Time) {
+        if matches!(self.state, State::Closed) {
+            self.begin(now);
+        }
     }
 
     /// One more path, to be proved by a heartbeat before it carries data (RFC 9260, 5.4). None if there are

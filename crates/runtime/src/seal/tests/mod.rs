@@ -5,6 +5,7 @@ mod handshake;
 mod rekey;
 mod session;
 mod tampering;
+mod vectors;
 
 use core::net::SocketAddr;
 

@@ -24,6 +24,14 @@ fn sealing_adds_the_overhead_and_appends_to_what_is_there() {
 }
 
 #[test]
+fn every_part_may_move_to_another_thread() {
+    fn may_move<T: Send>() {}
+    may_move::<Session>();
+    may_move::<Initiator>();
+    may_move::<Responder>();
+}
+
+#[test]
 fn the_same_content_never_looks_the_same() {
     let (mut client, _) = Pair::new().sessions();
     let datagrams: Vec<Vec<u8>> =

@@ -1,5 +1,6 @@
 //! Every byte of every datagram counts.
 
+use proptest::prelude::*;
 use ropewalk_base::Time;
 
 use super::*;
@@ -100,4 +101,31 @@ fn a_changed_datagram_of_a_session_is_refused_and_the_genuine_one_still_counts()
     assert_eq!(server.halves().1.windows(), 0);
     assert!(!server.is_confirmed());
     assert_eq!(opened(&mut server, NOW, &genuine), Ok((1, b"hello".to_vec())));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    /// Even from one who saw the first datagram and can make the MAC.
+    #[test]
+    fn noise_is_never_taken_for_a_reply(
+        mut noise in prop::collection::vec(any::<u8>(), 0..200),
+        kind in 0_u8..6, version in 0_u8..3, signed: bool, length: bool,
+    ) {
+        let mut pair = Pair::new();
+        let (mut initiator, first) = pair.first(b"");
+        if length {
+            noise.resize(75 - 16, 1);
+        }
+        if noise.len() > 5 {
+            (noise[0], noise[1]) = (kind, version);
+            noise[2..6].copy_from_slice(&CLIENT.to_be_bytes());
+        }
+        if signed {
+            let mac = *first.last_chunk().expect("a MAC");
+            crate::seal::mac::MacKey::of(&pair.server_key).sign_answer(&mac, &mut noise);
+        }
+        let established = matches!(initiator.finish(NOW, &noise), Ok(Finish::Established(_)));
+        prop_assert!(!established);
+    }
 }

@@ -1,0 +1,61 @@
+//! From the scenario and the arguments to an emulation.
+
+use ropewalk_lab::live::{LiveNetwork, live_network};
+use ropewalk_runtime::emulate::{
+    self, EmulateError, End, Frame, Links, Outcome, PathWay, Programs,
+};
+use ropewalk_scenario::Scenario;
+
+use super::EmulateArgs;
+use crate::console::Console;
+use crate::failure::Failure;
+
+/// Runs it.
+pub fn run(
+    args: &EmulateArgs,
+    scenario: &Scenario,
+    console: Console,
+) -> Result<Outcome, Failure> {
+    let links = links(scenario)?;
+    let shell = args.command.is_empty();
+    let command = if shell {
+        vec![std::env::var("SHELL").unwrap_or_else(|_| "/bin/sh".to_owned())]
+    } else {
+        args.command.clone()
+    };
+    let programs = Programs {
+        command,
+        far: args.far.clone(),
+        far_ready: args.far_ready,
+        environment: vec![("ROPEWALK_SEED".to_owned(), scenario.transfer.seed.to_string())],
+        realtime: !args.no_realtime,
+    };
+    let outcome = emulate::run(links, &programs, &mut |text| {
+        // Who asked for a shell wants to look around.
+        if shell {
+            console.note(text);
+        }
+    });
+    outcome.map_err(failure)
+}
+
+fn links(scenario: &Scenario) -> Result<Links, Failure> {
+    let LiveNetwork { world, sender, receiver, paths } =
+        live_network::<Frame, End>(scenario, End::default(), End::default())?;
+    let ways = scenario.paths.iter().zip(paths).map(|(path, live)| PathWay {
+        name: path.name.clone(),
+        mtu: path.mtu,
+        routes: (live.up, live.down),
+        wires: (live.wire_up, live.wire_down),
+    });
+    Ok(Links::new(world, sender, receiver, ways.collect()))
+}
+
+fn failure(error: EmulateError) -> Failure {
+    match (error.hint(), error.is_input()) {
+        (Some(hint), true) => Failure::input(error, hint),
+        (None, true) => Failure::Input(error.to_string()),
+        (Some(hint), false) => Failure::Run(format!("{error}\n = help: {hint}")),
+        (None, false) => Failure::Run(error.to_string()),
+    }
+}

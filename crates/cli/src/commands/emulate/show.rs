@@ -1,0 +1,174 @@
+//! What is told of an emulation when it is over.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use ropewalk_base::Duration;
+use ropewalk_lab::output::write_atomically;
+use ropewalk_runtime::emulate::{Carried, DROP_CAUSES, Lateness, PathCarried, Report};
+use serde::Serialize;
+
+use crate::failure::Failure;
+use crate::files::failed;
+use crate::printer::{count, percent, rate, time};
+
+/// The document of `--stats`.
+#[derive(Debug, Serialize)]
+struct Document<'a> {
+    schema: &'static str,
+    version: &'static str,
+    seed: u64,
+    duration_s: f64,
+    packets: u64,
+    cpu_s: f64,
+    realtime: bool,
+    /// How late packets were handed out.
+    delivery_lateness_s: LatenessFigures,
+    /// How late the emulator woke up.
+    waking_lateness_s: LatenessFigures,
+    refused_packets: u64,
+    broken_devices: &'a [String],
+    paths: Vec<PathFigures<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+struct LatenessFigures {
+    count: u64,
+    mean: f64,
+    p50: f64,
+    p99: f64,
+    max: f64,
+}
+
+#[derive(Debug, Serialize)]
+struct PathFigures<'a> {
+    name: &'a str,
+    up: WayFigures,
+    down: WayFigures,
+}
+
+#[derive(Debug, Serialize)]
+struct WayFigures {
+    sent_packets: u64,
+    sent_bytes: u64,
+    delivered_packets: u64,
+    delivered_bytes: u64,
+    throughput_bps: f64,
+    /// On the path's own link, by cause; other people's packets count there too.
+    dropped: BTreeMap<&'static str, u64>,
+    duplicated: u64,
+    queue_max_bytes: u64,
+    queue_mean_bytes: f64,
+    utilisation: f64,
+}
+
+/// Writes the document.
+pub fn write(path: &Path, report: &Report, seed: u64) -> Result<(), Failure> {
+    let document = Document {
+        schema: "ropewalk.emulate/1",
+        version: env!("CARGO_PKG_VERSION"),
+        seed,
+        duration_s: report.elapsed.as_secs_f64(),
+        packets: packets(report),
+        cpu_s: report.cpu.as_secs_f64(),
+        realtime: report.realtime,
+        delivery_lateness_s: lateness(&report.deliveries),
+        waking_lateness_s: lateness(&report.wakings),
+        refused_packets: report.refused,
+        broken_devices: &report.broken,
+        paths: report.paths.iter().map(|path| path_figures(path, report.elapsed)).collect(),
+    };
+    let text = serde_json::to_string_pretty(&document)
+        .map_err(|e| Failure::Run(format!("the figures cannot be written as JSON: {e}")))?;
+    write_atomically(path, (text + "\n").as_bytes())
+        .map_err(|e| failed("--stats", path, e))
+}
+
+/// What is told on stderr.
+pub fn summary(report: &Report) -> String {
+    let mut text = String::new();
+    for path in &report.paths {
+        for (way, carried) in [("up", &path.up), ("down", &path.down)] {
+            text += &line(&path.name, way, carried, report.elapsed);
+        }
+    }
+    let (deliveries, wakings) = (&report.deliveries, &report.wakings);
+    let priority = if report.realtime { "with" } else { "without" };
+    text += &format!(
+        "{} packets in {}, {} of a CPU {priority} real-time priority; packets late by {} p99, {} at \
+         worst; awake late by {} p99, {} at worst",
+        count(packets(report)),
+        time(report.elapsed.as_secs_f64()),
+        percent(report.cpu.as_secs_f64() / report.elapsed.as_secs_f64().max(1e-9)),
+        time(deliveries.quantile(0.99).as_secs_f64()),
+        time(deliveries.max().as_secs_f64()),
+        time(wakings.quantile(0.99).as_secs_f64()),
+        time(wakings.max().as_secs_f64()),
+    );
+    for device in &report.broken {
+        text += &format!("\nthe device {device} was taken away");
+    }
+    if report.refused > 0 {
+        text += &format!("\n{} packets were not taken by their device", count(report.refused));
+    }
+    text
+}
+
+fn line(name: &str, way: &str, carried: &Carried, elapsed: Duration) -> String {
+    let dropped = drops(carried);
+    let causes: Vec<String> = dropped
+        .iter()
+        .filter(|(_, packets)| **packets > 0)
+        .map(|(cause, packets)| format!("{} {cause}", count(*packets)))
+        .collect();
+    let lost = if causes.is_empty() { "none".to_owned() } else { causes.join(", ") };
+    format!(
+        "{name}, {way}: {} packets in, {} out, {}; dropped: {lost}\n",
+        count(carried.packets),
+        count(carried.delivered_packets),
+        rate(throughput(carried, elapsed)),
+    )
+}
+
+fn drops(carried: &Carried) -> BTreeMap<&'static str, u64> {
+    DROP_CAUSES.iter().map(|cause| (cause.name(), carried.wire.dropped.by(*cause))).collect()
+}
+
+fn throughput(carried: &Carried, elapsed: Duration) -> f64 {
+    carried.delivered_bytes as f64 * 8.0 / elapsed.as_secs_f64().max(1e-9)
+}
+
+fn path_figures(path: &PathCarried, elapsed: Duration) -> PathFigures<'_> {
+    PathFigures { name: &path.name, up: way(&path.up, elapsed), down: way(&path.down, elapsed) }
+}
+
+fn way(carried: &Carried, elapsed: Duration) -> WayFigures {
+    WayFigures {
+        sent_packets: carried.packets,
+        sent_bytes: carried.bytes,
+        delivered_packets: carried.delivered_packets,
+        delivered_bytes: carried.delivered_bytes,
+        throughput_bps: throughput(carried, elapsed),
+        dropped: drops(carried),
+        duplicated: carried.wire.duplicated,
+        queue_max_bytes: carried.wire.queue_max_bytes,
+        queue_mean_bytes: carried.wire.queue_mean_bytes,
+        utilisation: carried.wire.utilisation(),
+    }
+}
+
+fn lateness(of: &Lateness) -> LatenessFigures {
+    LatenessFigures {
+        count: of.count(),
+        mean: of.mean().as_secs_f64(),
+        p50: of.quantile(0.5).as_secs_f64(),
+        p99: of.quantile(0.99).as_secs_f64(),
+        max: of.max().as_secs_f64(),
+    }
+}
+
+/// Packets handed out, both ways.
+fn packets(report: &Report) -> u64 {
+    let both = |path: &PathCarried| path.up.delivered_packets + path.down.delivered_packets;
+    report.paths.iter().map(both).sum()
+}

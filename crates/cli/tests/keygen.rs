@@ -1,0 +1,76 @@
+//! `ropewalk keygen`: keys in files.
+
+mod support;
+
+use std::fs;
+
+use support::Room;
+
+#[test]
+fn a_new_key_is_written_and_its_public_half_printed() {
+    let room = Room::new("keygen");
+    let made = room.ropewalk(&["keygen", "me.key"]).good();
+    let public = made.stdout();
+    assert_eq!(public.len(), 45, "44 characters and the end of the line: {public}");
+    assert!(made.stderr().contains("me.key holds the secret"), "{}", made.stderr());
+    assert_eq!(room.left_behind(), ["me.key"]);
+    let secret = fs::read_to_string(room.file("me.key")).expect("the key");
+    assert_eq!(secret.len(), 45);
+    assert_ne!(secret, public);
+    let read = room.ropewalk(&["keygen", "--public", "me.key"]).good();
+    assert_eq!((read.stdout(), read.stderr()), (public, ""));
+}
+
+#[test]
+fn json_is_one_document_without_the_secret() {
+    let room = Room::new("keygen-json");
+    let made = room.ropewalk(&["keygen", "--json", "me.key"]).good();
+    let secret = fs::read_to_string(room.file("me.key")).expect("the key");
+    assert!(!made.stdout().contains(secret.trim()));
+    let made = made.json("ropewalk.keygen/1");
+    let read = room.ropewalk(&["keygen", "me.key", "--public", "--json"]).good();
+    let read = read.json("ropewalk.keygen/1");
+    assert_eq!(made["public_key"], read["public_key"]);
+    assert_eq!((&made["file"], &made["created"]), (&"me.key".into(), &true.into()));
+    assert_eq!(read["created"], false);
+}
+
+#[test]
+fn two_keys_differ() {
+    let room = Room::new("keygen-two");
+    let one = room.ropewalk(&["--quiet", "keygen", "one.key"]).good();
+    let two = room.ropewalk(&["--quiet", "keygen", "two.key"]).good();
+    assert_ne!(one.stdout(), two.stdout());
+    assert_eq!(one.stderr(), "");
+}
+
+#[test]
+fn a_key_is_never_overwritten() {
+    let room = Room::new("keygen-exists");
+    room.ropewalk(&["keygen", "me.key"]).good();
+    let before = fs::read(room.file("me.key")).expect("the key");
+    room.ropewalk(&["keygen", "me.key"]).refused(&["me.key", "exists", "another name"]);
+    assert_eq!(fs::read(room.file("me.key")).expect("the key"), before);
+    assert_eq!(room.left_behind(), ["me.key"]);
+}
+
+#[test]
+fn what_cannot_be_read_or_written_is_refused_with_a_hint() {
+    let room = Room::new("keygen-wrong");
+    room.ropewalk(&["keygen", "no/such/me.key"]).refused(&["no/such/me.key", "directory"]);
+    room.ropewalk(&["keygen", "--public", "me.key"]).refused(&["me.key", "ropewalk keygen me.key"]);
+    room.ropewalk(&["keygen"]).refused(&["FILE"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_key_that_others_may_read_is_refused_with_the_remedy() {
+    use std::os::unix::fs::PermissionsExt;
+    let room = Room::new("keygen-mode");
+    room.ropewalk(&["keygen", "me.key"]).good();
+    let mode = fs::metadata(room.file("me.key")).expect("the key").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let open = fs::Permissions::from_mode(0o644);
+    fs::set_permissions(room.file("me.key"), open).expect("a mode");
+    room.ropewalk(&["keygen", "--public", "me.key"]).refused(&["0644", "chmod 600 me.key"]);
+}

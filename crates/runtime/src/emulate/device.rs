@@ -1,0 +1,111 @@
+//! The ends of the paths: a TUN device for each path on each side, its addresses and routes.
+
+use std::fs;
+use std::io::{self, Write};
+use std::process::{Command, Stdio};
+
+use tun_rs::{DeviceBuilder, Layer, SyncDevice};
+
+use super::addresses::Address;
+use super::error::EmulateError;
+use super::links::Side;
+
+/// Packets that may wait for us. Longer than we are ever late: real queues are the links'.
+const DEVICE_QUEUE: u32 = 10_000;
+
+/// Makes the devices of one side in the namespace that the calling thread is in.
+///
+/// # Errors
+/// If the system does not let us, or lacks `ip`.
+pub fn make_devices(
+    side: Side,
+    devices: &[(String, u32)],
+) -> Result<Vec<SyncDevice>, EmulateError> {
+    let made = devices.iter().map(|(name, _)| make(name)).collect::<Result<Vec<_>, _>>()?;
+    // Replies leave by the device that their address belongs to, whatever way the question came.
+    for name in devices.iter().map(|(name, _)| name.as_str()).chain(["all", "default"]) {
+        let file = format!("/proc/sys/net/ipv4/conf/{name}/rp_filter");
+        fs::write(&file, "0").map_err(|e| EmulateError::system(file, e))?;
+    }
+    ip(&["-batch", "-"], &commands(side, devices))?;
+    // A system without IPv6 has IPv4 all the same, and so has a path with an MTU below 1280.
+    let _ = ip(&["-6", "-force", "-batch", "-"], &commands_v6(side, devices));
+    Ok(made)
+}
+
+fn make(name: &str) -> Result<SyncDevice, EmulateError> {
+    let device = DeviceBuilder::new().name(name).layer(Layer::L3).build_sync();
+    let device = device.map_err(|error| match error.kind() {
+        io::ErrorKind::PermissionDenied => EmulateError::NotPermitted { what: "make a TUN device" },
+        io::ErrorKind::NotFound => EmulateError::NoTun(error),
+        _ if error.raw_os_error() == Some(nix::libc::ENODEV) => EmulateError::NoTun(error),
+        _ => EmulateError::system(format!("cannot make the TUN device {name}"), error),
+    })?;
+    let ready = device.set_nonblocking(true);
+    ready.map_err(|e| EmulateError::system(format!("the TUN device {name}"), e))?;
+    Ok(device)
+}
+
+/// What `ip` is told about IPv4.
+///
+/// A packet takes the path that the *sender's* address belongs to. At the sender a rule sees to that, by
+/// source address; at the receiver the network of the destination does, without a rule. So any pair of
+/// addresses uses the same path in both directions, and a program that does not bind gets the path of the
+/// address that it calls.
+fn commands(side: Side, devices: &[(String, u32)]) -> String {
+    let mut text = "link set lo up\n".to_owned();
+    for (path, (name, mtu)) in (1..).zip(devices) {
+        let address = Address { path, side };
+        let table = address.table();
+        text += &format!(
+            "link set {name} mtu {mtu} txqueuelen {DEVICE_QUEUE} multicast off\n\
+             addr add {address}/24 dev {name}\n\
+             link set {name} up\n"
+        );
+        if side == Side::Sender {
+            text += &format!(
+                "rule add from {address} lookup {table} priority {table}\n\
+                 route add default dev {name} table {table}\n"
+            );
+        }
+    }
+    text
+}
+
+/// The same for IPv6. Devices have no link-local address and no multicast, so that nothing travels that no
+/// program has sent.
+fn commands_v6(side: Side, devices: &[(String, u32)]) -> String {
+    let mut text = String::new();
+    for (path, (name, _)) in (1..).zip(devices) {
+        let address = Address { path, side };
+        let (v6, table) = (address.v6(), address.table());
+        text += &format!("addr add {v6}/112 dev {name} nodad\n");
+        if side == Side::Sender {
+            text += &format!(
+                "rule add from {v6} lookup {table} priority {table}\n\
+                 route add default dev {name} table {table}\n"
+            );
+        }
+    }
+    text
+}
+
+fn ip(arguments: &[&str], input: &str) -> Result<(), EmulateError> {
+    let mut command = Command::new("ip");
+    command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = command.spawn().map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => EmulateError::Missing {
+            program: "ip",
+            hint: "it is in the package iproute2 (or iproute)",
+        },
+        _ => EmulateError::system("cannot run `ip`", error),
+    })?;
+    let broken = |e| EmulateError::system("talking to `ip`", e);
+    child.stdin.take().expect("asked for").write_all(input.as_bytes()).map_err(broken)?;
+    let output = child.wait_with_output().map_err(broken)?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    Err(EmulateError::system("`ip` refused to set up a device", io::Error::other(said)))
+}

@@ -1,0 +1,235 @@
+//! Moves packets between devices and links, on time.
+
+use std::io::{self, PipeReader, PipeWriter};
+use std::os::fd::AsFd;
+use std::process::{Command, Stdio};
+use std::thread::{self, JoinHandle};
+
+use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::time::TimeSpec;
+use nix::time::{ClockId, clock_gettime};
+use ropewalk_base::{Duration, Time};
+use tun_rs::SyncDevice;
+
+use super::error::EmulateError;
+use super::lateness::Lateness;
+use super::links::{Arrival, Links, PathCarried, Side};
+use crate::clock::Clock;
+
+/// Packets that one device may hand over before the others, and the clock, are looked at.
+const BATCH: usize = 16;
+/// The longest sleep. Waking up says how late we wake up, even when nothing is due.
+const LONGEST_SLEEP: Duration = Duration::from_millis(10);
+/// Real-time priority: above anything that asked for none, low among those that did.
+const PRIORITY: &str = "10";
+
+/// What happened in an emulation.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// How long the links were up.
+    pub elapsed: Duration,
+    /// CPU time that carrying the packets took.
+    pub cpu: Duration,
+    /// Whether that was done with real-time priority.
+    pub realtime: bool,
+    /// How late packets were handed out.
+    pub deliveries: Lateness,
+    /// How late the emulator woke up, and packets may have waited for it to take them in.
+    pub wakings: Lateness,
+    /// Packets that a device did not take.
+    pub refused: u64,
+    /// Devices that broke, or were taken away by a program.
+    pub broken: Vec<String>,
+    /// The paths.
+    pub paths: Vec<PathCarried>,
+}
+
+/// A device and the end that it is.
+struct Ear {
+    side: Side,
+    path: usize,
+    device: SyncDevice,
+    broken: bool,
+}
+
+/// The thread that moves the packets.
+#[derive(Debug)]
+pub struct Pump {
+    thread: JoinHandle<Report>,
+    /// Closing it stops the thread.
+    line: PipeWriter,
+}
+
+impl Pump {
+    /// Starts it; time is zero now.
+    ///
+    /// # Errors
+    /// If the system does not let us.
+    pub fn start(
+        links: Links,
+        sender: Vec<SyncDevice>,
+        receiver: Vec<SyncDevice>,
+        realtime: bool,
+    ) -> Result<Self, EmulateError> {
+        let broken = |e| EmulateError::system("cannot start the emulator's thread", e);
+        let (stop, line) = io::pipe().map_err(broken)?;
+        let ear = |side| {
+            move |(path, device)| Ear { side, path, device, broken: false }
+        };
+        let ears = sender.into_iter().enumerate().map(ear(Side::Sender));
+        let ears = ears.chain(receiver.into_iter().enumerate().map(ear(Side::Receiver)));
+        let ears = ears.collect();
+        let builder = thread::Builder::new().name("ropewalk-links".to_owned());
+        let thread = builder.spawn(move || Loop::new(links, ears, realtime).run(&stop));
+        Ok(Self { thread: thread.map_err(broken)?, line })
+    }
+
+    /// Stops it.
+    ///
+    /// # Panics
+    /// If the thread did.
+    pub fn stop(self) -> Report {
+        drop(self.line);
+        match self.thread.join() {
+            Ok(report) => report,
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    }
+}
+
+/// What the thread has.
+struct Loop {
+    clock: Clock,
+    links: Links,
+    ears: Vec<Ear>,
+    realtime: bool,
+    deliveries: Lateness,
+    wakings: Lateness,
+    refused: u64,
+}
+
+impl Loop {
+    fn new(links: Links, ears: Vec<Ear>, realtime: bool) -> Self {
+        // Without it the kernel may wake us 50 us late, to wake others with us.
+        let _ = nix::sys::prctl::set_timerslack(1);
+        let realtime = realtime && ask_for_realtime();
+        Self {
+            clock: Clock::start(),
+            links,
+            ears,
+            realtime,
+            deliveries: Lateness::default(),
+            wakings: Lateness::default(),
+            refused: 0,
+        }
+    }
+
+    fn run(mut self, stop: &PipeReader) -> Report {
+        let mut ready = Vec::with_capacity(self.ears.len());
+        loop {
+            self.links.advance(self.clock.now());
+            self.deliver();
+            let now = self.clock.now();
+            let sleep = now.saturating_add(LONGEST_SLEEP);
+            let due = self.links.next_wake().map_or(sleep, |at| at.min(sleep));
+            ready.clear();
+            if !wait(&self.ears, stop, due.since(now), &mut ready) {
+                return self.report();
+            }
+            let awake = self.clock.now();
+            if ready.is_empty() && due > now {
+                self.wakings.add(due, awake);
+            }
+            for ear in &ready {
+                self.hear(*ear);
+            }
+        }
+    }
+
+    /// Hands out what has arrived.
+    fn deliver(&mut self) {
+        while let Some(Arrival { at, side, path, bytes }) = self.links.take() {
+            let ears = self.ears.iter();
+            let mut to = ears.filter(|e| e.side == side && e.path == path && !e.broken);
+            let sent = to.next().map(|ear| ear.device.send(&bytes));
+            if !matches!(sent, Some(Ok(_))) {
+                self.refused += 1;
+            }
+            self.deliveries.add(at, self.clock.now());
+            self.links.recycle(bytes);
+        }
+    }
+
+    /// Takes packets in.
+    fn hear(&mut self, number: usize) {
+        for _ in 0..BATCH {
+            let mut buffer = self.links.buffer();
+            let ear = &mut self.ears[number];
+            match ear.device.recv(&mut buffer) {
+                Ok(length) => {
+                    buffer.truncate(length);
+                    self.links.offer(self.clock.now(), ear.side, ear.path, buffer);
+                }
+                Err(error) => {
+                    self.links.recycle(buffer);
+                    use io::ErrorKind::{Interrupted, WouldBlock};
+                    // A device that is gone would wake us for ever.
+                    ear.broken = !matches!(error.kind(), WouldBlock | Interrupted);
+                    return;
+                }
+            }
+        }
+    }
+
+    fn report(mut self) -> Report {
+        let elapsed = self.clock.now();
+        self.links.advance(elapsed);
+        let cpu = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID);
+        let cpu = cpu.map_or(Duration::ZERO, |spent| {
+            Duration::from_nanos(std::time::Duration::from(spent).as_nanos() as u64)
+        });
+        let name = |ear: &Ear| {
+            format!("{} at the {}", self.links.ways()[ear.path].name, ear.side.name())
+        };
+        Report {
+            elapsed: elapsed.since(Time::ZERO),
+            cpu,
+            realtime: self.realtime,
+            broken: self.ears.iter().filter(|ear| ear.broken).map(name).collect(),
+            paths: self.links.carried(),
+            deliveries: self.deliveries,
+            wakings: self.wakings,
+            refused: self.refused,
+        }
+    }
+}
+
+/// Waits for packets, for `most`, or for the end: false means the end. Who has packets goes to `ready`.
+fn wait(ears: &[Ear], stop: &PipeReader, most: Duration, ready: &mut Vec<usize>) -> bool {
+    let mut files: Vec<PollFd<'_>> = Vec::with_capacity(ears.len() + 1);
+    files.push(PollFd::new(stop.as_fd(), PollFlags::POLLIN));
+    let whole = ears.iter().enumerate().filter(|(_, ear)| !ear.broken);
+    files.extend(whole.clone().map(|(_, ear)| PollFd::new(ear.device.as_fd(), PollFlags::POLLIN)));
+    let most = TimeSpec::from(std::time::Duration::from_nanos(most.as_nanos()));
+    // An interrupted wait is a short one.
+    let _ = ppoll(&mut files, Some(most), None);
+    let happened = |file: &PollFd<'_>| file.revents().is_some_and(|events| !events.is_empty());
+    if happened(&files[0]) {
+        return false;
+    }
+    let with_news = whole.zip(&files[1..]).filter(|(_, file)| happened(file));
+    ready.extend(with_news.map(|((number, _), _)| number));
+    true
+}
+
+/// Asks for real-time priority for the calling thread; false if it is not given.
+fn ask_for_realtime() -> bool {
+    let thread = nix::unistd::gettid().to_string();
+    let chrt = Command::new("chrt")
+        .args(["--fifo", "--pid", PRIORITY, &thread])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    chrt.is_ok_and(|status| status.success())
+}

@@ -1,0 +1,185 @@
+//! An emulation from its beginning to its end.
+
+#![allow(
+    clippy::disallowed_methods,
+    reason = "waits for programs to begin to listen and to end, in real time"
+)]
+
+use std::thread::sleep;
+
+use nix::sys::signal::Signal;
+use ropewalk_base::{Duration, Time};
+
+use super::addresses::{Addresses, device_names};
+use super::device::make_devices;
+use super::error::EmulateError;
+use super::keeper::{Keeper, RECEIVER_FILE, SENDER_FILE};
+use super::links::{Links, Side};
+use super::listening;
+use super::namespace::Namespace;
+use super::process::{Program, status_of};
+use super::pump::{Pump, Report};
+use super::signals::{Notice, Signals};
+use crate::clock::Clock;
+
+/// How often is looked whether somebody listens.
+const LOOK_EVERY: std::time::Duration = std::time::Duration::from_millis(5);
+/// How long programs of the far side may take to end when they are told to.
+const GRACE: Duration = Duration::from_secs(2);
+/// The most paths, as many as an association may have.
+const PATHS: usize = 64;
+
+/// What to run.
+#[derive(Clone, Debug)]
+pub struct Programs {
+    /// At the sender, in words; `{remote1}` and the like are filled in.
+    pub command: Vec<String>,
+    /// At the receiver, lines for a shell; started first, ended last.
+    pub far: Vec<String>,
+    /// The longest time that the command waits for the far side to listen.
+    pub far_ready: Duration,
+    /// What else programs find in their environment.
+    pub environment: Vec<(String, String)>,
+    /// Whether to ask for real-time priority.
+    pub realtime: bool,
+}
+
+/// How it went.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The command's status as a shell would give it.
+    pub status: u8,
+    /// What happened meanwhile.
+    pub report: Report,
+}
+
+/// The two ends and those who live there. Fields are dropped in this order: programs first.
+struct Room {
+    keeper: Keeper,
+    sender: Namespace,
+    receiver: Namespace,
+    devices: Vec<String>,
+    environment: Vec<(String, String)>,
+}
+
+impl Room {
+    fn addresses(&self, side: Side) -> Addresses<'_> {
+        Addresses { side, devices: &self.devices }
+    }
+
+    /// What programs of one side find in their environment beside the addresses.
+    fn environment(&self, side: Side) -> Vec<(String, String)> {
+        let far = if side == Side::Sender { RECEIVER_FILE } else { SENDER_FILE };
+        let mut all = self.environment.clone();
+        all.push(("ROPEWALK_SIDE".to_owned(), side.name().to_owned()));
+        all.push(("ROPEWALK_FAR_NETNS".to_owned(), far.to_owned()));
+        all
+    }
+}
+
+/// Runs programs over the links until the command ends. `told` hears where the far side is to be entered,
+/// before the command begins.
+///
+/// Signals are held back in the calling thread meanwhile; no other thread should be there that would take
+/// them.
+///
+/// # Errors
+/// [`EmulateError`]; a command that ends with a status other than 0 is no error.
+///
+/// # Panics
+/// If there is no command.
+pub fn run(
+    links: Links,
+    programs: &Programs,
+    told: &mut dyn FnMut(String),
+) -> Result<Outcome, EmulateError> {
+    assert!(!programs.command.is_empty(), "a command has at least one word");
+    let count = links.ways().len();
+    if !(1..=PATHS).contains(&count) {
+        return Err(EmulateError::Paths(count));
+    }
+    let signals = Signals::hold()?;
+    let (sender, receiver) = (Namespace::new()?, Namespace::new()?);
+    let names = device_names(links.ways().iter().map(|way| way.name.as_str()));
+    let mtus = links.ways().iter().map(|way| way.mtu);
+    let wanted: Vec<(String, u32)> = names.iter().cloned().zip(mtus).collect();
+    let near = sender.inside(|| make_devices(Side::Sender, &wanted))?;
+    let far = receiver.inside(|| make_devices(Side::Receiver, &wanted))?;
+    let keeper = Keeper::new(&sender, &receiver)?;
+    let environment = programs.environment.clone();
+    let room = Room { keeper, sender, receiver, devices: names, environment };
+    told(format!(
+        "the receiver's side: `nsenter --net=$ROPEWALK_FAR_NETNS` from the command, \
+         `nsenter --net=/proc/{}/fd/4` from elsewhere",
+        room.keeper.id()
+    ));
+    let mut far_programs = start_far(&room, programs)?;
+    let pump = Pump::start(links, near, far, programs.realtime)?;
+    let near = room.addresses(Side::Sender);
+    let environment = room.environment(Side::Sender);
+    let command =
+        Program::command(&room.keeper, &room.sender, &programs.command, near, &environment);
+    let status = command.and_then(|mut command| attend(&signals, &mut command));
+    // The links stay up while the far side says goodbye.
+    end_all(&mut far_programs)?;
+    let report = pump.stop();
+    Ok(Outcome { status: status?, report })
+}
+
+/// Starts the far side, and waits until as many sockets listen there as programs were started.
+fn start_far(room: &Room, programs: &Programs) -> Result<Vec<Program>, EmulateError> {
+    let side = Side::Receiver;
+    let environment = room.environment(side);
+    let start = |line: &String| {
+        Program::line(&room.keeper, &room.receiver, line, room.addresses(side), &environment)
+    };
+    let mut started = programs.far.iter().map(start).collect::<Result<Vec<_>, _>>()?;
+    let clock = Clock::start();
+    let until = Time::ZERO + programs.far_ready;
+    while clock.now() < until && !started.is_empty() {
+        for program in &mut started {
+            if let Some(status) = program.ended()?.filter(|status| !status.success()) {
+                let (program, status) = (program.name.clone(), status.to_string());
+                return Err(EmulateError::FarEnded { program, status });
+            }
+        }
+        let mut waiting = 0;
+        for program in &mut started {
+            waiting += usize::from(program.ended()?.is_none());
+        }
+        let listening = started.iter().map(|program| listening::sockets(program.id())).max();
+        if listening.unwrap_or(0) >= waiting {
+            break;
+        }
+        sleep(LOOK_EVERY);
+    }
+    Ok(started)
+}
+
+/// Waits for the command, and passes signals on to it.
+fn attend(signals: &Signals, command: &mut Program) -> Result<u8, EmulateError> {
+    loop {
+        if let Some(status) = command.ended()? {
+            return Ok(status_of(status));
+        }
+        match signals.wait()? {
+            Notice::Asked(signal) => command.signal(signal),
+            // It has heard that itself.
+            Notice::AskedAll(_) | Notice::Child => {}
+        }
+    }
+}
+
+/// Tells the programs to end, and gives them some time to. Those that do not are killed with the rest of
+/// their namespace.
+fn end_all(programs: &mut [Program]) -> Result<(), EmulateError> {
+    programs.iter_mut().for_each(|program| program.signal(Signal::SIGTERM));
+    let clock = Clock::start();
+    let until = Time::ZERO + GRACE;
+    for program in programs {
+        while program.ended()?.is_none() && clock.now() < until {
+            sleep(LOOK_EVERY);
+        }
+    }
+    Ok(())
+}
