@@ -11,6 +11,7 @@
 //! - the writer hands the association one packet's worth at a time, from each stream in turn;
 //! - a number is used again only after both ends have said, on that very stream, that they are done.
 
+mod association;
 mod buffer;
 mod carrier;
 mod connection;

@@ -5,6 +5,7 @@
 //! the others. Names are resolved at the exit.
 
 pub mod exit;
+pub mod live;
 pub mod near;
 
 mod notice;
