@@ -1,7 +1,7 @@
 //! What is wrong: the causes that ERROR and ABORT carry (RFC 9260, 3.3.10).
 
 use bytes::Bytes;
-use ropewalk_base::{Serial32, StreamId};
+use ropewalk_base::{Duration, Serial32, StreamId};
 
 /// An error cause.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -88,6 +88,11 @@ impl ErrorCause {
     pub const VIOLATION: Self = Self::ProtocolViolation(Bytes::new());
     /// The user's wish without further words.
     pub const USER: Self = Self::UserAbort(Bytes::new());
+
+    /// A cookie that is too old by this much; the wire has 32 bits of microseconds for it.
+    pub(super) fn stale(by: Duration) -> Self {
+        Self::StaleCookie((by.as_nanos() / 1000).min(u32::MAX as u64) as u32)
+    }
 
     /// Cause code.
     pub const fn code(&self) -> u16 {

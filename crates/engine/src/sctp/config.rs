@@ -5,6 +5,7 @@ use core::net::{IpAddr, Ipv4Addr};
 use ropewalk_base::Duration;
 
 use super::extensions::Extensions;
+use super::init::Init;
 use super::preset::Preset;
 use crate::congestion::{
     Congestion, CongestionFlavour, CongestionOptions, UnknownCongestion, WindowRounding,
@@ -224,6 +225,13 @@ impl Config {
         };
         let made = Congestion::from_name(self.congestion, &options, self.paths.len());
         made.expect("names are checked where they are set")
+    }
+
+    /// How long a cookie for this peer lives: as long as it asked for, within reason (5.2.6): no
+    /// longer than a timeout may be beyond what is usual.
+    pub(super) fn cookie_life_for(&self, peer: &Init) -> Duration {
+        let asked = Duration::from_millis(peer.preserve_millis as u64);
+        self.cookie_life + asked.min(self.rto.max)
     }
 
     /// The addresses to list.

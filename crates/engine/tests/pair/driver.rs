@@ -10,6 +10,7 @@ use ropewalk_engine::receive::Message;
 use ropewalk_engine::recovery::LossDetection;
 use ropewalk_engine::scheduler::{PathView, Quota, Scheduler, SchedulerOptions};
 use ropewalk_engine::sctp::association::{CloseReason, PathCounters, State};
+use ropewalk_engine::sctp::wire::{Checksum, Ports, decode, encode};
 use ropewalk_engine::sctp::{
     Association, Chunk, Config, Data, Event, Packet, PathConfig, Preset, Sack,
 };
@@ -86,6 +87,29 @@ pub fn name(chunk: &Chunk) -> &'static str {
     }
 }
 
+/// The packet as its receiver decodes it. Every packet of every test goes this way, and must come out
+/// as it went in but for what is not on the wire.
+fn through_the_codec(packet: &Packet) -> Packet {
+    let ports = Ports { source: 5001, destination: 9899 };
+    let mut bytes = Vec::new();
+    encode(packet, ports, Checksum::Crc32c, &mut bytes);
+    assert_eq!(bytes.len(), packet.wire_len() as usize, "{packet:?}");
+    let mut carried = Packet::default();
+    let found = decode(&bytes.into(), Checksum::Crc32c, &mut carried);
+    assert_eq!(found, Ok(ports), "{packet:?}");
+    let mut expected = packet.clone();
+    for chunk in &mut expected.chunks {
+        if let Chunk::Data(data) = chunk {
+            data.first_sent = Time::ZERO;
+            if let Payload::Length(size) = data.payload {
+                data.payload = Payload::Bytes(vec![0; size as usize].into());
+            }
+        }
+    }
+    assert_eq!(carried, expected);
+    carried
+}
+
 type Script = Box<dyn FnMut(&Sent) -> Fate>;
 
 enum Happening {
@@ -105,6 +129,8 @@ pub struct Pair {
     pub read: [Vec<Message>; 2],
     /// Whether the users read.
     pub reads: [bool; 2],
+    /// What arrives is what was decoded, and not what was sent.
+    pub through_bytes: bool,
     script: Script,
     agenda: BTreeMap<(Time, u64), Happening>,
     made: u64,
@@ -174,6 +200,7 @@ impl Pair {
             events: [Vec::new(), Vec::new()],
             read: [Vec::new(), Vec::new()],
             reads: [true, true],
+            through_bytes: false,
             script: Box::new(|_| Fate::Arrive),
             agenda: BTreeMap::new(),
             made: 0,
@@ -248,10 +275,12 @@ impl Pair {
 
     fn leave(&mut self, from: usize, path: usize, packet: Packet) {
         self.check_span(from, &packet);
+        let carried = through_the_codec(&packet);
         let mut sent = Sent { at: self.now, from, path, packet, fate: Fate::Arrive };
         sent.fate = (self.script)(&sent);
         let due = self.now + self.delays[path];
-        let arrival = || Happening::Arrival { to: 1 - from, path, packet: sent.packet.clone() };
+        let arriving = if self.through_bytes { &carried } else { &sent.packet };
+        let arrival = || Happening::Arrival { to: 1 - from, path, packet: arriving.clone() };
         match sent.fate {
             Fate::Arrive => self.put(due, arrival()),
             Fate::Drop => {}

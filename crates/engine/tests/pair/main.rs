@@ -10,6 +10,7 @@ mod hostile;
 #[path = "../random/ledger.rs"]
 mod ledger;
 mod live;
+mod listener;
 mod loss;
 mod rack;
 mod reassembly;

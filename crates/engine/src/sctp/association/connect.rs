@@ -1,19 +1,46 @@
 //! Setting up: the four-way handshake (RFC 9260, 5.1), duplicates and collisions (5.2).
 
 use bytes::Bytes;
-use ropewalk_base::{PathId, Serial32, Time};
+use ropewalk_base::{PathId, Seed, Serial32, Time};
 
 use super::super::cause::ErrorCause;
 use super::super::chunk::Chunk;
+use super::super::config::Config;
 use super::super::cookie::CookieContent;
 use super::super::init::{Init, InitOptions};
+use super::super::listener::Accepted;
 use super::super::packet::Packet;
 use super::super::wire::address_parameters;
 use super::peer::Peer;
 use super::state::Retry;
 use super::{Association, CloseReason, Event, State};
+use crate::recovery::Scoreboard;
+use crate::scheduler::Scheduler;
 
 impl Association {
+    /// An end for a peer that a [`Listener`](crate::sctp::Listener) has accepted, whose cookie came on
+    /// `path`. It is up, and owes the peer a COOKIE ACK. What came beside the cookie is to be handed
+    /// to it next.
+    pub fn accepted(
+        config: Config,
+        scheduler: Scheduler,
+        seed: Seed,
+        now: Time,
+        path: PathId,
+        accepted: Accepted,
+    ) -> Self {
+        let mut end = Self::new(config, scheduler, seed);
+        let Accepted { content, seal } = accepted;
+        end.local_tag = content.local_tag;
+        end.local_tsn = content.local_tsn.0;
+        end.board = Scoreboard::new((1u64 << 32) + content.local_tsn.0 as u64);
+        end.accepted_by = Some(Box::new(seal));
+        end.adopt_peer(&content.peer);
+        end.control.push_back((path, end.peer_tag, Chunk::CookieAck));
+        end.establish(now, path, Event::Connected);
+        end
+    }
+
     pub(super) fn begin(&mut self, now: Time) {
         self.state = State::CookieWait { t1: self.first_retry(now) };
         self.push_init(PathId(0));

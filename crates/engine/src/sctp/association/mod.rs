@@ -39,6 +39,7 @@ use super::cause::{AbortCause, ErrorCause};
 use super::chunk::Chunk;
 use super::config::Config;
 use super::cookie::CookieKey;
+use super::listener::CookieSeal;
 use super::packet::Packet;
 use crate::accounts::Accounts;
 pub use crate::accounts::{PathCounters, SenderStats};
@@ -166,6 +167,8 @@ pub struct Association {
     local_tsn: u32,
     key: CookieKey,
     peer: Peer,
+    /// What the cookie of this association was sealed with, if a listener did it.
+    accepted_by: Option<Box<CookieSeal>>,
     records: Vec<DecisionRecord>,
     /// How often the peer found our cookie stale, and by how much longer the next is to live.
     stale_cookies: u32,
@@ -216,6 +219,7 @@ impl Association {
             local_tsn,
             key: CookieKey::new(key),
             peer: Peer::default(),
+            accepted_by: None,
             board: Scoreboard::new(first),
             queue: SendQueue::new(config.streams, chunk_limit),
             offered: 0,

@@ -23,19 +23,16 @@ impl Association {
         tag: u32,
         cookie: &Bytes,
     ) -> bool {
-        let Ok(cookie) = self.key.open(cookie, &[]) else { return false };
+        let Some(cookie) = self.open_cookie(cookie) else { return false };
         let cookie = &cookie;
         let ours = cookie.local_tag == self.local_tag;
         let theirs = cookie.peer.tag == self.peer_tag;
-        // 5.2.6: as long as the initiator asked for, within reason: no longer than a timeout may be.
-        let asked = Duration::from_millis(cookie.peer.preserve_millis as u64);
-        let life = self.config.cookie_life + asked.min(self.config.rto.max);
+        let life = self.config.cookie_life_for(&cookie.peer);
         match cookie.staleness(now, life) {
             // 5.2.4, 3: however old, with the tags of the association that is up it is a duplicate.
             Some(_) if self.state.is_up() && ours && theirs => {}
             Some(by) => {
-                let micros = (by.as_nanos() / 1000).min(u32::MAX as u64) as u32;
-                let error = Chunk::error(ErrorCause::StaleCookie(micros));
+                let error = Chunk::error(ErrorCause::stale(by));
                 self.control.push_back((path, cookie.peer.tag, error));
                 return false;
             }
@@ -76,6 +73,12 @@ impl Association {
         }
         self.control.push_back((path, self.peer_tag, Chunk::CookieAck));
         true
+    }
+
+    /// A cookie of this end, or of the listener that made it.
+    fn open_cookie(&self, cookie: &[u8]) -> Option<CookieContent> {
+        let own = self.key.open(cookie, &[]).ok();
+        own.or_else(|| self.accepted_by.as_ref()?.open(cookie))
     }
 
     /// Action A: the peer has started anew, and so does this end. What the user has not read yet

@@ -97,7 +97,10 @@ impl Association {
     /// As [`Association::handle_datagram`]; the packet's chunks are taken out of it, and it can be
     /// used again.
     pub fn handle_in_place(&mut self, now: Time, path: PathId, packet: &mut Packet) {
-        if path.index() >= self.paths.len() || !self.tag_is_right(packet) {
+        if path.index() >= self.paths.len() {
+            return;
+        }
+        if packet.tag != self.local_tag && !self.takes_other_tag(packet) {
             return;
         }
         if let Some(Chunk::CookieEcho(cookie)) = packet.chunks.first() {
@@ -132,34 +135,22 @@ impl Association {
         self.after_data(now, path, stamp, summary);
     }
 
-    /// RFC 9260, 8.5: our tag, with exceptions for INIT (0) and COOKIE ECHO (checked with the
-    /// cookie).
-    #[inline]
-    fn tag_is_right(&self, packet: &Packet) -> bool {
-        packet.tag == self.local_tag && !self.is_reflected(packet) || self.tag_may_differ(packet)
-    }
-
-    /// Whether the packet has a chunk with T set, which travels under the tag of its receiver's peer.
-    #[inline]
-    fn is_reflected(&self, packet: &Packet) -> bool {
-        let reflected = |chunk: &Chunk| {
-            matches!(
-                chunk,
-                Chunk::Abort { reflected: true, .. } | Chunk::ShutdownComplete { reflected: true }
-            )
-        };
-        packet.chunks.first().is_some_and(reflected)
-    }
-
-    /// 8.5.1: INIT has tag 0, COOKIE ECHO is checked with its cookie, and ABORT and SHUTDOWN COMPLETE
-    /// with T have the peer's tag, which must be known: nobody guesses 0 wrongly.
+    /// 8.5.1: packets carry our tag, but INIT has 0, and COOKIE ECHO is checked with its cookie. ABORT
+    /// and SHUTDOWN COMPLETE with T have the peer's tag, which must be known, or 0 would do; nothing
+    /// else in such a packet counts.
     #[cold]
-    fn tag_may_differ(&self, packet: &Packet) -> bool {
+    fn takes_other_tag(&mut self, packet: &Packet) -> bool {
+        let known = packet.tag == self.peer_tag && self.peer_tag != 0;
         match packet.chunks.first() {
             Some(Chunk::Init(_)) => packet.tag == 0,
             Some(Chunk::CookieEcho(_)) => true,
-            Some(_) if self.is_reflected(packet) => {
-                packet.tag == self.peer_tag && self.peer_tag != 0
+            Some(Chunk::Abort { reflected: true, causes }) if known => {
+                self.on_abort(causes.first().map_or(AbortCause::Unknown, Into::into));
+                false
+            }
+            Some(Chunk::ShutdownComplete { reflected: true }) if known => {
+                self.on_shutdown_complete();
+                false
             }
             _ => false,
         }
@@ -194,8 +185,12 @@ impl Association {
             Chunk::HeartbeatAck(info) => self.on_heartbeat_ack(now, path, &info),
             Chunk::Shutdown(cumulative) => self.on_shutdown(now, cumulative),
             Chunk::ShutdownAck => self.on_shutdown_ack(path),
-            Chunk::ShutdownComplete { .. } => self.on_shutdown_complete(),
-            Chunk::Abort { reflected, causes } => self.on_abort(reflected, &causes),
+            Chunk::ShutdownComplete { reflected: false } => self.on_shutdown_complete(),
+            Chunk::Abort { reflected: false, causes } => {
+                self.on_abort(causes.first().map_or(AbortCause::Unspecified, Into::into));
+            }
+            // 8.5.1: T goes with the peer's tag, and this packet had ours.
+            Chunk::ShutdownComplete { .. } | Chunk::Abort { .. } => {}
             Chunk::Unknown(_) => {}
         }
     }
@@ -208,12 +203,7 @@ impl Association {
         }
     }
 
-    fn on_abort(&mut self, reflected: bool, causes: &[ErrorCause]) {
-        let cause = match causes.first() {
-            Some(cause) => cause.into(),
-            None if reflected => AbortCause::Unknown,
-            None => AbortCause::Unspecified,
-        };
+    fn on_abort(&mut self, cause: AbortCause) {
         if !matches!(self.state, State::Closed) {
             self.close(CloseReason::AbortedByPeer(cause));
         }

@@ -1,0 +1,50 @@
+//! How often a stranger is told that there is nothing here.
+
+use ropewalk_base::{Duration, Time};
+
+/// A bucket of answers that fills with time.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct AnswerLimit {
+    left: u32,
+    filled: Time,
+}
+
+/// So many answers in a row.
+const BURST: u32 = 50;
+/// And then one as often: enough to tell a peer that has forgotten to go, too few to be a weapon.
+const INTERVAL: Duration = Duration::from_millis(20);
+
+impl AnswerLimit {
+    pub const FULL: Self = Self { left: BURST, filled: Time::ZERO };
+
+    /// Whether one more answer may go; it then counts.
+    pub fn allows(&mut self, now: Time) -> bool {
+        let more = now.since(self.filled).as_nanos() / INTERVAL.as_nanos();
+        if more > 0 {
+            self.left = (self.left as u64).saturating_add(more).min(BURST as u64) as u32;
+            self.filled = now;
+        }
+        let some = self.left > 0;
+        self.left -= some as u32;
+        some
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_come_in_one_burst_and_then_fifty_a_second() {
+        let mut limit = AnswerLimit::FULL;
+        let mut answers = |from_ms: u64, count: u64| {
+            (0..count).filter(|i| limit.allows(Time::from_millis(from_ms + i))).count()
+        };
+        assert_eq!(answers(0, 19), 19);
+        let first_second = answers(19, 981);
+        assert!((79..=81).contains(&first_second), "{first_second}");
+        let next = answers(1000, 1000);
+        assert!((48..=51).contains(&next), "{next}");
+        assert_eq!(answers(1_000_000, 50), 50, "full again");
+    }
+}
