@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use ropewalk_runtime::endpoint::{
-    Association, Endpoint, Options, PathNews, Stats, Target, Transport,
+    Association, Endpoint, Options, PathNews, PathStatus, Stats, Target, Transport,
 };
+use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 
 use super::exit::Exit;
-use super::near::Connector;
+use super::near::{Connector, Reached};
 use super::notice::{Notice, Tell};
 use crate::mux::{Arrived, Carrier, CarrierEnded, Connection, Limits, Role};
 
@@ -47,13 +48,14 @@ pub struct LiveConnector {
 }
 
 impl Connector for LiveConnector {
-    async fn connect(&mut self) -> Result<(Connection, String), String> {
+    async fn connect(&mut self) -> Result<Reached, String> {
         let Live { options, target, limits } = self.live.clone();
         let endpoint = Endpoint::open(options).map_err(|error| error.to_string())?;
         let association = endpoint.connect(&target).await.map_err(|error| error.to_string())?;
         let how = words(association.stats());
         let carrier = Watched::new(association, Some(endpoint), String::new(), self.tell.clone());
-        Ok((Connection::start(carrier, Role::Connector, limits), how))
+        let silent = carrier.silent.clone();
+        Ok(Reached { connection: Connection::start(carrier, Role::Connector, limits), how, silent })
     }
 }
 
@@ -94,6 +96,8 @@ fn words(stats: Option<Stats>) -> String {
 struct Watched {
     association: Arc<Association>,
     watcher: JoinHandle<()>,
+    /// Whether no path is in use.
+    silent: watch::Receiver<bool>,
     /// Its sockets, where they are its own.
     _endpoint: Option<Endpoint>,
 }
@@ -102,6 +106,7 @@ impl Watched {
     fn new(association: Association, endpoint: Option<Endpoint>, who: String, tell: Tell) -> Self {
         let association = Arc::new(association);
         let watched = association.clone();
+        let (set_silent, silent) = watch::channel(false);
         let watcher = tokio::spawn(async move {
             while let Some(news) = watched.path_news().await {
                 let text = match news {
@@ -111,14 +116,15 @@ impl Watched {
                     }
                 };
                 tell(Notice::Path(format!("{who}{text}")));
+                let used = watched.paths().contains(&PathStatus::Active);
+                set_silent.send_if_modified(|silent| std::mem::replace(silent, !used) == used);
             }
         });
-        Self { association, watcher, _endpoint: endpoint }
+        Self { association, watcher, silent, _endpoint: endpoint }
     }
 }
 
-const fn status_words(status: ropewalk_runtime::endpoint::PathStatus) -> &'static str {
-    use ropewalk_runtime::endpoint::PathStatus;
+const fn status_words(status: PathStatus) -> &'static str {
     match status {
         PathStatus::Unconfirmed => "being tried",
         PathStatus::Active => "in use",

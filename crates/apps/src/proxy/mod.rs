@@ -8,11 +8,13 @@ pub mod exit;
 pub mod live;
 pub mod near;
 
+mod descriptors;
 mod notice;
 mod reason;
 mod relay;
 mod target;
 
+pub use self::descriptors::raise_file_limit;
 pub use self::notice::{Notice, Tell};
 pub use self::reason::Reason;
 pub use self::target::{Host, Target, TargetError};

@@ -7,6 +7,7 @@ mod explain;
 mod keygen;
 mod new;
 mod predict;
+mod proxy;
 mod reproduce;
 mod run;
 mod schema;
@@ -44,6 +45,8 @@ pub enum Command {
     Emulate(emulate::EmulateArgs),
     /// Write a scenario to start from
     New(new::NewArgs),
+    /// Carry programs' connections over all paths: SOCKS 5, HTTP, ports
+    Proxy(Box<proxy::ProxyArgs>),
     /// Print the JSON Schema of the scenario file
     Schema(schema::SchemaArgs),
     /// Print a script that completes the command line in a shell
@@ -67,6 +70,7 @@ pub fn execute(command: Command, console: Console) -> Result<(), Failure> {
         Command::Keygen(args) => keygen::execute(&args, console),
         Command::Emulate(args) => emulate::execute(&args, console),
         Command::New(args) => new::execute(&args, console),
+        Command::Proxy(args) => proxy::execute(&args, console),
         Command::Schema(args) => schema::execute(&args),
         Command::Completions(args) => completions::execute(&args),
     }

@@ -11,7 +11,7 @@ use std::net::SocketAddr;
 
 pub use self::credentials::{Credentials, NotCredentials};
 pub use self::serve::{Near, Service};
-pub use self::uplink::{Connector, Patience, Uplink};
+pub use self::uplink::{Connector, Patience, Reached, Uplink};
 use super::target::{Host, Target, TargetError};
 
 /// What is listened to, and what is spoken there.
