@@ -8,6 +8,7 @@ mod commands;
 mod console;
 mod failure;
 mod files;
+mod live;
 mod output;
 mod printer;
 mod progress;

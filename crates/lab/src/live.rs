@@ -128,10 +128,7 @@ mod tests {
                 format!("{PATH}loss = {{ model = \"round\", rate = 0.01 }}\n"),
                 Some("`path.dsl` loses the rest"),
             ),
-            (
-                format!("{PATH}[world]\nassociations = 3\n"),
-                Some("`world.associations` = 3"),
-            ),
+            (format!("{PATH}[world]\nassociations = 3\n"), Some("`world.associations` = 3")),
         ] {
             let checked = check_live(&scenario(&text)).err().map(|e| e.to_string());
             match (checked, found) {

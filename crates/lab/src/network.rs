@@ -8,7 +8,9 @@ use ropewalk_netsim::link::{
     Bernoulli, CoDel, GilbertElliott, Jitter, LossTrace, Markov, Outage, Outages, Red, Reordering,
     Round, Span,
 };
-use ropewalk_netsim::{CrossConfig, CrossPayload, Host, LinkConfig, LossModel, QueueModel, RateModel, Schedule};
+use ropewalk_netsim::{
+    CrossConfig, CrossPayload, Host, LinkConfig, LossModel, QueueModel, RateModel, Schedule,
+};
 use ropewalk_netsim::{HostId, LinkId, Port, RouteId, World};
 use ropewalk_scenario as file;
 

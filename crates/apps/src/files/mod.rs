@@ -9,7 +9,29 @@
 //! What the receiver holds of an unfinished file lies in a hidden folder of its directory. Nothing else
 //! has to survive a crash: both ends hash that beginning again and go on behind it if they agree.
 
+mod broken;
+mod intervals;
+#[cfg(test)]
+mod kit;
+mod link;
+mod manifest;
 mod names;
+mod over;
+mod receiver;
+mod sender;
+mod stream;
+mod watch;
 pub mod wire;
 
-pub use self::names::{BadName, Name};
+#[cfg(test)]
+mod tests;
+
+pub use self::broken::Broken;
+pub use self::intervals::{Interval, Recorder, Stretch};
+pub use self::link::{Figures, Gone, Link, PathFigures};
+pub use self::manifest::{Manifest, ManifestError};
+pub use self::names::{BadName, Name, shown, shown_path};
+pub use self::over::{FileLink, Gate, Reach};
+pub use self::receiver::{Accept, Store, StoreError, Summary, receive};
+pub use self::sender::{Dial, DialError, Job, SendError, send};
+pub use self::watch::{News, Progress, Watch};

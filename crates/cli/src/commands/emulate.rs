@@ -19,14 +19,16 @@ use crate::files::check_place;
 
 /// Arguments of `emulate`.
 #[derive(Debug, Args)]
-#[command(after_help = "COMMAND runs at the sender; its exit status is ours. In its words and in those of --far,\n\
+#[command(
+    after_help = "COMMAND runs at the sender; its exit status is ours. In its words and in those of --far,\n\
     {local1}, {remote1}, {local6_1}, {remote6_1} and {device1} are filled in with the addresses and the device\n\
     of path 1, {remote2} with those of path 2. The same is in the environment: ROPEWALK_PATHS,\n\
     ROPEWALK_LOCAL_1, ROPEWALK_REMOTE_1, ROPEWALK_DEVICE_1 and so on, ROPEWALK_SEED. Needs Linux and root.\n\n\
     Examples:\n  \
     ropewalk emulate scenarios/wifi-lte.toml -- ip -brief address\n  \
     ropewalk emulate scenarios/wifi-lte.toml -- ping -c 3 {remote1}\n  \
-    ropewalk emulate scenarios/wifi-lte.toml --far 'iperf3 -s -1' -- iperf3 -c {remote2} -t 2")]
+    ropewalk emulate scenarios/wifi-lte.toml --far 'iperf3 -s -1' -- iperf3 -c {remote2} -t 2"
+)]
 pub struct EmulateArgs {
     #[command(flatten)]
     file: FileArgs,

@@ -8,11 +8,14 @@ mod keygen;
 mod new;
 mod predict;
 mod proxy;
+mod recv;
 mod reproduce;
 mod run;
 mod schema;
+mod send;
 mod sweep;
 mod tournament;
+mod transfer;
 mod tune;
 
 use clap::Subcommand;
@@ -43,6 +46,10 @@ pub enum Command {
     Keygen(keygen::KeygenArgs),
     /// Run any program over a scenario's links, in real time
     Emulate(emulate::EmulateArgs),
+    /// Send files and folders over all paths at once
+    Send(send::SendArgs),
+    /// Receive files and folders
+    Recv(recv::RecvArgs),
     /// Write a scenario to start from
     New(new::NewArgs),
     /// Carry programs' connections over all paths: SOCKS 5, HTTP, ports
@@ -69,6 +76,8 @@ pub fn execute(command: Command, console: Console) -> Result<(), Failure> {
         Command::Explain(args) => explain::execute(&args, console),
         Command::Keygen(args) => keygen::execute(&args, console),
         Command::Emulate(args) => emulate::execute(&args, console),
+        Command::Send(args) => send::execute(&args, console),
+        Command::Recv(args) => recv::execute(&args, console),
         Command::New(args) => new::execute(&args, console),
         Command::Proxy(args) => proxy::execute(&args, console),
         Command::Schema(args) => schema::execute(&args),

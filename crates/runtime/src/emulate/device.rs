@@ -27,6 +27,13 @@ pub fn make_devices(
         let file = format!("/proc/sys/net/ipv4/conf/{name}/rp_filter");
         fs::write(&file, "0").map_err(|e| EmulateError::system(file, e))?;
     }
+    // No link-local address and nobody asked for a router: nothing travels that no program has sent.
+    for (name, _) in devices {
+        for (key, value) in [("addr_gen_mode", "1"), ("accept_ra", "0")] {
+            // A system without IPv6 has none of these.
+            let _ = fs::write(format!("/proc/sys/net/ipv6/conf/{name}/{key}"), value);
+        }
+    }
     ip(&["-batch", "-"], &commands(side, devices))?;
     // A system without IPv6 has IPv4 all the same, and so has a path with an MTU below 1280.
     let _ = ip(&["-6", "-force", "-batch", "-"], &commands_v6(side, devices));
@@ -34,7 +41,7 @@ pub fn make_devices(
 }
 
 fn make(name: &str) -> Result<SyncDevice, EmulateError> {
-    let device = DeviceBuilder::new().name(name).layer(Layer::L3).build_sync();
+    let device = DeviceBuilder::new().name(name).layer(Layer::L3).enable(false).build_sync();
     let device = device.map_err(|error| match error.kind() {
         io::ErrorKind::PermissionDenied => EmulateError::NotPermitted { what: "make a TUN device" },
         io::ErrorKind::NotFound => EmulateError::NoTun(error),
@@ -53,14 +60,14 @@ fn make(name: &str) -> Result<SyncDevice, EmulateError> {
 /// addresses uses the same path in both directions, and a program that does not bind gets the path of the
 /// address that it calls.
 fn commands(side: Side, devices: &[(String, u32)]) -> String {
-    let mut text = "link set lo up\n".to_owned();
+    let mut text = "link set dev lo up\n".to_owned();
     for (path, (name, mtu)) in (1..).zip(devices) {
         let address = Address { path, side };
         let table = address.table();
         text += &format!(
-            "link set {name} mtu {mtu} txqueuelen {DEVICE_QUEUE} multicast off\n\
+            "link set dev {name} mtu {mtu} txqueuelen {DEVICE_QUEUE} multicast off\n\
              addr add {address}/24 dev {name}\n\
-             link set {name} up\n"
+             link set dev {name} up\n"
         );
         if side == Side::Sender {
             text += &format!(
@@ -72,8 +79,7 @@ fn commands(side: Side, devices: &[(String, u32)]) -> String {
     text
 }
 
-/// The same for IPv6. Devices have no link-local address and no multicast, so that nothing travels that no
-/// program has sent.
+/// The same for IPv6.
 fn commands_v6(side: Side, devices: &[(String, u32)]) -> String {
     let mut text = String::new();
     for (path, (name, _)) in (1..).zip(devices) {

@@ -54,11 +54,13 @@ impl EmulateError {
                  own with `unshare --user --map-root-user`; a container needs CAP_SYS_ADMIN and \
                  CAP_NET_ADMIN",
             ),
-            Self::NoTun(_) => Some(
-                "load it with `modprobe tun`; a container needs `--device /dev/net/tun`",
-            ),
+            Self::NoTun(_) => {
+                Some("load it with `modprobe tun`; a container needs `--device /dev/net/tun`")
+            }
             Self::Missing { hint, .. } => Some(hint),
-            Self::FarEnded { .. } => Some("try the command of --far by itself; its output is above"),
+            Self::FarEnded { .. } => {
+                Some("try the command of --far by itself; its output is above")
+            }
             Self::Command { .. } | Self::Paths(_) | Self::System { .. } => None,
         }
     }

@@ -10,6 +10,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, setns, unshare};
+use nix::sys::signal::SigSet;
 
 use super::error::EmulateError;
 use super::namespace::{Namespace, aside, refused};
@@ -43,9 +44,15 @@ impl Keeper {
     pub fn new(sender: &Namespace, receiver: &Namespace) -> Result<Self, EmulateError> {
         let directory = std::env::current_dir()
             .map_err(|e| EmulateError::system("the working directory", e))?;
-        let (mut child, pids, mounts) = aside(|| start(sender, receiver))?;
+        let mut child = aside(|| start(sender, receiver))?;
         let line = child.stdin.take();
         let stdout = child.stdout.take().expect("asked for");
+        // Looked up here, outside: the thread that started it has its `/proc`.
+        let open = |kind: &str| {
+            let file = format!("/proc/{}/ns/{kind}", child.id());
+            File::open(&file).map_err(|e| EmulateError::system(file, e))
+        };
+        let (pids, mounts) = (open("pid")?, open("mnt")?);
         let keeper = Self { child, line, pids, mounts, directory };
         let mut word = String::new();
         let read = BufReader::new(stdout).read_line(&mut word);
@@ -75,6 +82,9 @@ impl Keeper {
             setns(&self.mounts, CloneFlags::CLONE_NEWNS)?;
             setns(&self.pids, CloneFlags::CLONE_NEWPID)?;
             network.enter()?;
+            // A program inherits what its thread holds back, and must hear the signals that it is sent. One
+            // that comes to us in this very moment ends us, as if we had not begun.
+            SigSet::all().thread_unblock()?;
             // Entering the mounts led to their root.
             command.current_dir(&self.directory).spawn()
         })
@@ -89,24 +99,18 @@ impl Drop for Keeper {
     }
 }
 
-fn start(sender: &Namespace, receiver: &Namespace) -> Result<(Child, File, File), EmulateError> {
+fn start(sender: &Namespace, receiver: &Namespace) -> Result<Child, EmulateError> {
     let flags = CloneFlags::CLONE_NEWPID | CloneFlags::CLONE_NEWNS;
     unshare(flags).map_err(|e| refused("make a PID namespace", e))?;
     // What is mounted inside must not be seen outside.
     let none: Option<&Path> = None;
     mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none)
         .map_err(|e| refused("keep mounts to ourselves", e))?;
-    let child = Command::new("sh")
+    Command::new("sh")
         .args(["-c", SCRIPT, "ropewalk-emulate"])
         .args([sender.file(), receiver.file()])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
-        .map_err(|e| EmulateError::system("cannot run `sh`", e))?;
-    let open = |kind: &str| {
-        let file = format!("/proc/{}/ns/{kind}", child.id());
-        File::open(&file).map_err(|e| EmulateError::system(file, e))
-    };
-    let (pids, mounts) = (open("pid")?, open("mnt")?);
-    Ok((child, pids, mounts))
+        .map_err(|e| EmulateError::system("cannot run `sh`", e))
 }

@@ -25,9 +25,9 @@ mod signals;
 pub use addresses::{Address, Addresses, device_names};
 pub use error::EmulateError;
 pub use lateness::Lateness;
-pub use ropewalk_netsim::DropCause;
 pub use links::{Arrival, Carried, End, Frame, Links, PathCarried, PathWay, Side};
 pub use pump::Report;
+pub use ropewalk_netsim::DropCause;
 pub use session::{Outcome, Programs, run};
 
 /// Why links drop packets.

@@ -24,7 +24,8 @@ impl Namespace {
     /// If the system does not let us.
     pub fn new() -> Result<Self, EmulateError> {
         aside(|| {
-            unshare(CloneFlags::CLONE_NEWNET).map_err(|e| refused("make a network namespace", e))?;
+            unshare(CloneFlags::CLONE_NEWNET)
+                .map_err(|e| refused("make a network namespace", e))?;
             let handle = File::open("/proc/thread-self/ns/net")
                 .map_err(|e| EmulateError::system("/proc/thread-self/ns/net", e))?;
             Ok(Self { handle })

@@ -12,7 +12,7 @@ use super::error::EmulateError;
 use super::keeper::Keeper;
 use super::namespace::Namespace;
 
-/// A program that runs.
+/// A program that runs, until this is dropped.
 #[derive(Debug)]
 pub struct Program {
     /// As it was asked for.
@@ -83,6 +83,15 @@ impl Program {
             let id = self.child.id() as i32;
             let _ = kill(Pid::from_raw(if self.leads { -id } else { id }), signal);
         }
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        // A PID namespace does not end before its dead are buried, and only we can bury this one. The
+        // program does not outlive us anyway.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 

@@ -3,6 +3,7 @@
 use std::io::{self, PipeReader, PipeWriter};
 use std::os::fd::AsFd;
 use std::process::{Command, Stdio};
+use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 
 use nix::poll::{PollFd, PollFlags, ppoll};
@@ -61,7 +62,7 @@ pub struct Pump {
 }
 
 impl Pump {
-    /// Starts it; time is zero now.
+    /// Starts it; time is zero when this returns.
     ///
     /// # Errors
     /// If the system does not let us.
@@ -73,15 +74,24 @@ impl Pump {
     ) -> Result<Self, EmulateError> {
         let broken = |e| EmulateError::system("cannot start the emulator's thread", e);
         let (stop, line) = io::pipe().map_err(broken)?;
-        let ear = |side| {
-            move |(path, device)| Ear { side, path, device, broken: false }
-        };
+        let ear = |side| move |(path, device)| Ear { side, path, device, broken: false };
         let ears = sender.into_iter().enumerate().map(ear(Side::Sender));
         let ears = ears.chain(receiver.into_iter().enumerate().map(ear(Side::Receiver)));
         let ears = ears.collect();
         let builder = thread::Builder::new().name("ropewalk-links".to_owned());
-        let thread = builder.spawn(move || Loop::new(links, ears, realtime).run(&stop));
-        Ok(Self { thread: thread.map_err(broken)?, line })
+        let (ready, started) = mpsc::channel();
+        let thread = builder.spawn(move || {
+            let realtime = prepare(realtime);
+            let mut work = Loop::new(links, ears, realtime);
+            // Whoever waits for it is there for as long as we are.
+            let _ = ready.send(());
+            work.run(&stop);
+            work.report()
+        });
+        let thread = thread.map_err(broken)?;
+        // An error means that the thread panicked, which `stop` tells.
+        let _ = started.recv();
+        Ok(Self { thread, line })
     }
 
     /// Stops it.
@@ -100,6 +110,8 @@ impl Pump {
 /// What the thread has.
 struct Loop {
     clock: Clock,
+    /// CPU time of the thread when the clock was started.
+    cpu: Duration,
     links: Links,
     ears: Vec<Ear>,
     realtime: bool,
@@ -110,11 +122,9 @@ struct Loop {
 
 impl Loop {
     fn new(links: Links, ears: Vec<Ear>, realtime: bool) -> Self {
-        // Without it the kernel may wake us 50 us late, to wake others with us.
-        let _ = nix::sys::prctl::set_timerslack(1);
-        let realtime = realtime && ask_for_realtime();
         Self {
             clock: Clock::start(),
+            cpu: cpu_time(),
             links,
             ears,
             realtime,
@@ -124,7 +134,7 @@ impl Loop {
         }
     }
 
-    fn run(mut self, stop: &PipeReader) -> Report {
+    fn run(&mut self, stop: &PipeReader) {
         let mut ready = Vec::with_capacity(self.ears.len());
         loop {
             self.links.advance(self.clock.now());
@@ -134,7 +144,7 @@ impl Loop {
             let due = self.links.next_wake().map_or(sleep, |at| at.min(sleep));
             ready.clear();
             if !wait(&self.ears, stop, due.since(now), &mut ready) {
-                return self.report();
+                return;
             }
             let awake = self.clock.now();
             if ready.is_empty() && due > now {
@@ -184,16 +194,11 @@ impl Loop {
     fn report(mut self) -> Report {
         let elapsed = self.clock.now();
         self.links.advance(elapsed);
-        let cpu = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID);
-        let cpu = cpu.map_or(Duration::ZERO, |spent| {
-            Duration::from_nanos(std::time::Duration::from(spent).as_nanos() as u64)
-        });
-        let name = |ear: &Ear| {
-            format!("{} at the {}", self.links.ways()[ear.path].name, ear.side.name())
-        };
+        let name =
+            |ear: &Ear| format!("{} at the {}", self.links.ways()[ear.path].name, ear.side.name());
         Report {
             elapsed: elapsed.since(Time::ZERO),
-            cpu,
+            cpu: cpu_time().saturating_sub(self.cpu),
             realtime: self.realtime,
             broken: self.ears.iter().filter(|ear| ear.broken).map(name).collect(),
             paths: self.links.carried(),
@@ -220,6 +225,21 @@ fn wait(ears: &[Ear], stop: &PipeReader, most: Duration, ready: &mut Vec<usize>)
     let with_news = whole.zip(&files[1..]).filter(|(_, file)| happened(file));
     ready.extend(with_news.map(|((number, _), _)| number));
     true
+}
+
+/// CPU time that the calling thread has had.
+fn cpu_time() -> Duration {
+    let spent = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID);
+    spent.map_or(Duration::ZERO, |spent| {
+        Duration::from_nanos(std::time::Duration::from(spent).as_nanos() as u64)
+    })
+}
+
+/// Makes the calling thread wake up on time; true if it has real-time priority.
+fn prepare(realtime: bool) -> bool {
+    // Without it the kernel may wake us 50 us late, to wake others with us.
+    let _ = nix::sys::prctl::set_timerslack(1);
+    realtime && ask_for_realtime()
 }
 
 /// Asks for real-time priority for the calling thread; false if it is not given.

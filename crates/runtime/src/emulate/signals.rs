@@ -27,7 +27,7 @@ pub enum Notice {
 }
 
 /// Takes the signals of the process. They are held back in the calling thread and in those that it makes
-/// from now on, not in programs that it starts.
+/// from now on, and would be in programs that these start.
 #[derive(Debug)]
 pub struct Signals {
     file: SignalFd,
@@ -43,9 +43,8 @@ impl Signals {
         let mut mask = SigSet::empty();
         PASSED_ON.iter().for_each(|signal| mask.add(*signal));
         mask.add(Signal::SIGCHLD);
-        let held = mask.thread_block().and_then(|()| {
-            SignalFd::with_flags(&mask, SfdFlags::SFD_CLOEXEC)
-        });
+        let held =
+            mask.thread_block().and_then(|()| SignalFd::with_flags(&mask, SfdFlags::SFD_CLOEXEC));
         let file = held.map_err(|e| EmulateError::system("cannot wait for signals", e))?;
         Ok(Self { file, mask })
     }

@@ -3,10 +3,10 @@
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
-use ropewalk_base::{PathId, Time};
+use ropewalk_base::Time;
 use ropewalk_engine::sctp::association::CloseReason;
 use ropewalk_engine::sctp::wire::Ports;
-use ropewalk_engine::sctp::{Association as Machine, Chunk, Config, Packet};
+use ropewalk_engine::sctp::{Association as Machine, Config};
 
 use super::core::{Core, Key};
 use super::cover::Cover;
@@ -122,12 +122,12 @@ impl Core {
         Ok(self.insert(peer))
     }
 
-    fn config(&self, paths: usize, carriage: &Carriage) -> Result<Config, ConnectError> {
+    pub(super) fn config(&self, paths: usize, carriage: &Carriage) -> Result<Config, ConnectError> {
         self.options.transport.config(paths, carriage).map_err(ConnectError::Unknown)
     }
 
     /// Addresses to be told to the peer: what the sockets are bound to, where that is one address.
-    fn own_addresses(&self, ipv6: bool) -> Vec<IpAddr> {
+    pub(super) fn own_addresses(&self, ipv6: bool) -> Vec<IpAddr> {
         let bound = self.sockets.iter().map(|socket| socket.local().ip());
         let mut addresses: Vec<IpAddr> =
             bound.filter(|ip| !ip.is_unspecified() && ip.is_ipv6() == ipv6).collect();
@@ -149,44 +149,23 @@ impl Core {
     }
 
     /// A sealed datagram of a session that nobody has used yet: now there is an association.
-    pub(super) fn enter(&mut self, now: Time, id: u32, datagram: &mut [u8]) -> Option<Opened> {
+    pub(super) fn enter(
+        &mut self,
+        now: Time,
+        route: Route,
+        id: u32,
+        datagram: &mut [u8],
+    ) -> Option<Opened> {
         let entered = self.door.as_mut()?.enter(now, id, datagram)?;
         let count = entered.half.hello.paths as usize;
-        let ipv6 = entered.half.route.remote.is_ipv6();
+        let ipv6 = route.remote.is_ipv6();
         let config = self.config(count, &Carriage::Sealed { ipv6 }).ok()?;
         let scheduler = self.options.transport.scheduler().ok()?;
         let machine = Machine::listen(config, scheduler, self.next_seed());
         let cover = Cover::Sealed(Box::new(entered.half.session));
         let mut peer = Peer::new(machine, cover, Some(id), vec![None; count], true);
-        let path =
-            peer.came_by(now, entered.path, entered.half.route, self.options.transport.mtu)?;
+        let path = peer.came_by(now, entered.path, route, self.options.transport.mtu)?;
         let key = self.insert(peer);
         Some(Opened { key, path, body: entered.body })
-    }
-
-    /// A packet for nobody here: a peer that wants to open an association, or a mistake.
-    pub(super) fn take_stranger(
-        &mut self,
-        now: Time,
-        route: Route,
-        ports: Ports,
-        packet: &mut Packet,
-    ) {
-        if !self.options.listen || !matches!(packet.chunks.first(), Some(Chunk::Init(_))) {
-            self.counters.unknown += 1;
-            return;
-        }
-        let ipv6 = route.remote.is_ipv6();
-        let carriage = Carriage::Plain { ipv6, addresses: self.own_addresses(ipv6) };
-        let (Ok(config), Ok(scheduler)) =
-            (self.config(1, &carriage), self.options.transport.scheduler())
-        else {
-            return;
-        };
-        let seed = self.next_seed();
-        let mut machine = Machine::listen(config, scheduler, seed);
-        machine.handle_in_place(now, PathId(0), packet);
-        let cover = Cover::Plain(ports.swapped());
-        self.insert(Peer::new(machine, cover, None, vec![Some(route)], true));
     }
 }

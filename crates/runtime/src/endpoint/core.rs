@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
 use ropewalk_base::{Seed, Time};
-use ropewalk_engine::sctp::Packet;
+use ropewalk_engine::sctp::{Listener, Packet};
 use tokio::sync::Notify;
 
 use super::batch::Batch;
@@ -57,6 +57,8 @@ pub struct Core {
     pub(super) by_session: BTreeMap<u32, Key>,
     /// Who may come in; none: nobody who has a key.
     pub(super) door: Option<Door>,
+    /// Who answers strangers in the clear; none where everything is sealed.
+    pub(super) listener: Option<Listener>,
     /// By socket and the peer's address: for INITs of peers that are known already.
     pub(super) by_address: BTreeMap<(usize, SocketAddr), Key>,
     deadlines: BTreeSet<(Time, Key)>,
@@ -113,6 +115,7 @@ impl Core {
             by_tag: BTreeMap::new(),
             by_session: BTreeMap::new(),
             door,
+            listener: None,
             by_address: BTreeMap::new(),
             deadlines: BTreeSet::new(),
             dirty: Vec::new(),

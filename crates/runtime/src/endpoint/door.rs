@@ -20,8 +20,6 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub struct HalfOpen {
     /// It.
     pub session: Session,
-    /// Where its first datagram came from.
-    pub route: Route,
     /// What the initiator said.
     pub hello: Hello,
     since: Time,
@@ -70,7 +68,7 @@ impl Door {
                     self.half_open.pop_front();
                 }
                 let session = established.session;
-                self.half_open.push_back(HalfOpen { session, route, hello, since: now });
+                self.half_open.push_back(HalfOpen { session, hello, since: now });
                 Some(established.reply)
             }
         }

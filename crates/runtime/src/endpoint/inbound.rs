@@ -80,7 +80,7 @@ impl Core {
         }
         let id = seal::session_id(datagram)?;
         let Some(key) = self.by_session.get(&id).copied() else {
-            return self.enter(now, id, datagram);
+            return self.enter(now, route, id, datagram);
         };
         let mtu = self.options.transport.mtu;
         let peer = self.peer(key)?;
@@ -110,7 +110,7 @@ impl Core {
         let Some(peer) = self.peer(key) else { return };
         // From an address that is not known, but with the right tag: a path that the peer listed and
         // that was not seen yet.
-        let path = peer.path_to(route).or_else(|| peer.first_unknown(route));
+        let path = peer.path_to(route).or_else(|| peer.moved_to(now, route));
         peer.machine.handle_in_place(now, path.unwrap_or(PathId(0)), packet);
         self.touch(key);
     }

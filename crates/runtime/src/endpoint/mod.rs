@@ -19,6 +19,7 @@ mod peer;
 mod shaking;
 mod socket;
 mod stats;
+mod stranger;
 
 use std::fmt;
 use std::io;
@@ -126,7 +127,11 @@ impl Endpoint {
         };
         let locals = sockets.iter().map(Socket::local).collect();
         let seed = Seed::root(getrandom::u64().map_err(|_| OpenError::Random)?);
-        let shared = Shared::new(Core::new(Clock::start(), options, sockets, door, seed));
+        let mut core = Core::new(Clock::start(), options, sockets, door, seed);
+        if core.door.is_none() {
+            core.listen_in_the_clear().map_err(OpenError::Unknown)?;
+        }
+        let shared = Shared::new(core);
         tokio::spawn(Driver::new(shared.clone()));
         Ok(Self { shared, locals })
     }

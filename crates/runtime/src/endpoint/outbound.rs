@@ -95,6 +95,12 @@ impl Core {
     /// Puts a drained peer back, or lets it go.
     fn settle(&mut self, key: Key, mut peer: Box<Peer>, shared: &Shared) {
         let outcome = peer.take_events();
+        if outcome.connected && peer.session.is_none() {
+            let now = self.clock.now();
+            self.learn_addresses(now, &mut peer);
+            self.dirty.push(key);
+            peer.dirty = true;
+        }
         if outcome.accepted {
             peer.incoming = false;
             self.accepted.push_back(key);

@@ -27,12 +27,18 @@ pub(super) fn pair(locals: &[SocketAddr], remotes: &[SocketAddr]) -> Vec<Route> 
         if routes.iter().any(|route| route.remote == *remote) {
             continue;
         }
-        let near = locals.iter().enumerate().filter(|(_, local)| alike(local, remote));
-        if let Some((socket, _)) = near.max_by_key(|(_, local)| common(local.ip(), remote.ip())) {
+        if let Some(socket) = nearest(locals, remote) {
             routes.push(Route { socket, remote: *remote });
         }
     }
     routes
+}
+
+/// The local address that is nearest to a remote one.
+pub(super) fn nearest(locals: &[SocketAddr], remote: &SocketAddr) -> Option<usize> {
+    let alike = |(_, local): &(usize, &SocketAddr)| local.is_ipv4() == remote.is_ipv4();
+    let near = locals.iter().enumerate().filter(alike);
+    near.max_by_key(|(_, local)| common(local.ip(), remote.ip())).map(|(socket, _)| socket)
 }
 
 /// Leading bits that two addresses have in common.

@@ -69,6 +69,8 @@ pub struct Peer {
     pub dirty: bool,
     /// It has been up.
     pub connected: bool,
+    /// The peer opened it.
+    pub opened_by_peer: bool,
     /// The peer opened it, and nobody has accepted it yet.
     pub incoming: bool,
     /// Nobody holds it any more: it goes as soon as it has ended.
@@ -84,6 +86,8 @@ pub struct Peer {
 /// What an endpoint has to do after a peer's events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Outcome {
+    /// It is up.
+    pub connected: bool,
     /// It is up, and the peer opened it.
     pub accepted: bool,
     /// It has ended.
@@ -107,6 +111,7 @@ impl Peer {
             deadline: None,
             dirty: false,
             connected: false,
+            opened_by_peer: incoming,
             incoming,
             abandoned: false,
             ended: None,
@@ -138,7 +143,10 @@ impl Peer {
             self.machine.add_path(now, PathConfig { mtu, ..PathConfig::default() })?;
         }
         self.routes.resize(self.machine.path_count(), None);
-        if self.routes[id.index()] != Some(route) {
+        // Only the end that opened it moves: if each followed the other, one packet that strayed would
+        // bend a path for good.
+        let follows = self.opened_by_peer || self.routes[id.index()].is_none();
+        if follows && self.routes[id.index()] != Some(route) {
             self.routes[id.index()] = Some(route);
             self.machine.prove(now, id);
         }
@@ -152,6 +160,7 @@ impl Peer {
             match event {
                 Event::Connected => {
                     self.connected = true;
+                    outcome.connected = true;
                     outcome.accepted = self.incoming;
                     self.signals.changed.notify_waiters();
                 }
@@ -177,10 +186,15 @@ impl Peer {
         self.signals.changed.notify_waiters();
     }
 
-    /// The first path of which it is not known where it leads: it leads there from now on.
-    pub fn first_unknown(&mut self, route: Route) -> Option<PathId> {
-        let at = self.routes.iter().position(Option::is_none)?;
+    /// The path to the same address with another port, which a translator has changed: it leads there from
+    /// now on, once asked whether it does. The packet had the right tag (RFC 6951, 5.4).
+    pub fn moved_to(&mut self, now: Time, route: Route) -> Option<PathId> {
+        let same = |known: &Option<Route>| {
+            known.is_some_and(|k| k.socket == route.socket && k.remote.ip() == route.remote.ip())
+        };
+        let at = self.routes.iter().position(same)?;
         self.routes[at] = Some(route);
+        self.machine.prove(now, PathId::from_index(at));
         Some(PathId::from_index(at))
     }
 

@@ -76,7 +76,9 @@ fn numbers(kind: u8, short: u32, long: u64, out: &mut Vec<u8>) -> u8 {
 
 /// Text, cut where it is too long.
 fn text(kind: u8, text: &str, out: &mut Vec<u8>) -> u8 {
-    raw(kind, text[..text.floor_char_boundary(TEXT_LIMIT)].as_bytes(), out)
+    let ends = (0..=TEXT_LIMIT.min(text.len())).rev();
+    let end = ends.into_iter().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+    raw(kind, &text.as_bytes()[..end], out)
 }
 
 fn reason(kind: u8, index: u32, why: &str, out: &mut Vec<u8>) -> u8 {

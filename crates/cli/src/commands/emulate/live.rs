@@ -11,11 +11,7 @@ use crate::console::Console;
 use crate::failure::Failure;
 
 /// Runs it.
-pub fn run(
-    args: &EmulateArgs,
-    scenario: &Scenario,
-    console: Console,
-) -> Result<Outcome, Failure> {
+pub fn run(args: &EmulateArgs, scenario: &Scenario, console: Console) -> Result<Outcome, Failure> {
     let links = links(scenario)?;
     let shell = args.command.is_empty();
     let command = if shell {

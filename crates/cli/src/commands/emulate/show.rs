@@ -80,8 +80,7 @@ pub fn write(path: &Path, report: &Report, seed: u64) -> Result<(), Failure> {
     };
     let text = serde_json::to_string_pretty(&document)
         .map_err(|e| Failure::Run(format!("the figures cannot be written as JSON: {e}")))?;
-    write_atomically(path, (text + "\n").as_bytes())
-        .map_err(|e| failed("--stats", path, e))
+    write_atomically(path, (text + "\n").as_bytes()).map_err(|e| failed("--stats", path, e))
 }
 
 /// What is told on stderr.

@@ -1,0 +1,247 @@
+//! What happened per interval and path, in the shape that iperf3's readers know.
+
+use serde::Serialize;
+
+use super::link::PathFigures;
+use super::watch::Watch;
+
+/// A path, or all of them, over some time.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Stretch {
+    /// Which path, counted from 1 over all associations of the transfer; none: all of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub socket: Option<u64>,
+    /// From where to where; none: all of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// Whether it carried data at its end; none: all of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub state: Option<&'static str>,
+    /// Seconds since the beginning.
+    pub start: f64,
+    /// Seconds since the beginning.
+    pub end: f64,
+    /// Seconds.
+    pub seconds: f64,
+    /// User data that arrived; none where only the sender knows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
+    /// The same per second.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bits_per_second: Option<f64>,
+    /// Chunks sent again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retransmits: Option<u64>,
+    /// Congestion window at its end, bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub snd_cwnd: Option<u64>,
+    /// Smoothed round trip at its end, microseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rtt: Option<u64>,
+    /// Whether this end sent.
+    pub sender: bool,
+}
+
+/// All paths over an interval.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Interval {
+    /// Per path.
+    pub streams: Vec<Stretch>,
+    /// Together.
+    pub sum: Stretch,
+}
+
+/// Takes a sample at each end of an interval.
+#[derive(Debug)]
+pub struct Recorder {
+    sender: bool,
+    /// All of the transfer's paths, those of associations that have ended included.
+    paths: Vec<Seen>,
+    last: f64,
+    moved: u64,
+    intervals: Vec<Interval>,
+}
+
+/// A path, and what was known of it at the last sample.
+#[derive(Clone, Debug)]
+struct Seen {
+    association: u64,
+    index: usize,
+    figures: PathFigures,
+    now: bool,
+    bytes: u64,
+    retransmits: u64,
+}
+
+impl Recorder {
+    /// Nothing has happened.
+    pub const fn new(sender: bool) -> Self {
+        Self { sender, paths: Vec::new(), last: 0.0, moved: 0, intervals: Vec::new() }
+    }
+
+    /// The interval that ends now, `seconds` after the beginning.
+    pub fn sample(&mut self, seconds: f64, watch: &Watch) {
+        let (association, paths) = watch.paths();
+        let moved = watch.progress().moved;
+        self.take(seconds, association, &paths, moved);
+    }
+
+    fn take(&mut self, end: f64, association: u64, paths: &[PathFigures], moved: u64) {
+        self.paths.iter_mut().for_each(|seen| seen.now = false);
+        for (index, figures) in paths.iter().enumerate() {
+            let is_it = |seen: &&mut Seen| (seen.association, seen.index) == (association, index);
+            let (bytes, retransmits) = (figures.bytes, figures.retransmits);
+            let before = match self.paths.iter_mut().find(is_it) {
+                Some(seen) => std::mem::replace(&mut seen.figures, figures.clone()),
+                None => {
+                    let figures = figures.clone();
+                    let fresh =
+                        Seen { association, index, figures, now: true, bytes: 0, retransmits: 0 };
+                    self.paths.push(fresh);
+                    PathFigures::default()
+                }
+            };
+            if let Some(seen) = self.paths.iter_mut().find(is_it) {
+                seen.now = true;
+                seen.bytes = bytes.saturating_sub(before.bytes);
+                seen.retransmits = retransmits.saturating_sub(before.retransmits);
+            }
+        }
+        let (sender, start) = (self.sender, self.last);
+        let span = Span { start, end, sender };
+        let numbered = self.paths.iter().zip(1..).filter(|(seen, _)| seen.now);
+        let streams: Vec<_> = numbered.map(|(seen, number)| span.path(number, seen)).collect();
+        let resent = streams.iter().filter_map(|stretch| stretch.retransmits).sum();
+        // A sender's disk may be far ahead of what has arrived; only its paths know.
+        let bytes = match sender {
+            true => streams.iter().filter_map(|stretch| stretch.bytes).sum(),
+            false => moved.saturating_sub(self.moved),
+        };
+        let sum = span.sum(bytes, resent);
+        (self.last, self.moved) = (end, moved);
+        self.intervals.push(Interval { streams, sum });
+    }
+
+    /// All intervals.
+    pub fn intervals(&self) -> &[Interval] {
+        &self.intervals
+    }
+
+    /// Each path, and all of them, over the whole time.
+    pub fn whole(&self) -> (Vec<Stretch>, Stretch) {
+        let span = Span { start: 0.0, end: self.last, sender: self.sender };
+        let total = |seen: &Seen| Seen {
+            bytes: seen.figures.bytes,
+            retransmits: seen.figures.retransmits,
+            ..seen.clone()
+        };
+        let streams: Vec<_> = self
+            .paths
+            .iter()
+            .zip(1..)
+            .map(|(seen, number)| span.path(number, &total(seen)))
+            .collect();
+        let sums = self.intervals.iter().map(|interval| &interval.sum);
+        let bytes = sums.clone().filter_map(|sum| sum.bytes).sum();
+        let sum = span.sum(bytes, sums.filter_map(|sum| sum.retransmits).sum());
+        (streams, sum)
+    }
+}
+
+/// Some time.
+#[derive(Clone, Copy)]
+struct Span {
+    start: f64,
+    end: f64,
+    sender: bool,
+}
+
+impl Span {
+    fn rate(self, bytes: u64) -> f64 {
+        let seconds = self.end - self.start;
+        if seconds > 0.0 { bytes as f64 * 8.0 / seconds } else { 0.0 }
+    }
+
+    fn sum(self, bytes: u64, retransmits: u64) -> Stretch {
+        let Self { start, end, sender } = self;
+        Stretch {
+            socket: None,
+            path: None,
+            state: None,
+            start,
+            end,
+            seconds: end - start,
+            bytes: Some(bytes),
+            bits_per_second: Some(self.rate(bytes)),
+            retransmits: sender.then_some(retransmits),
+            snd_cwnd: None,
+            rtt: None,
+            sender,
+        }
+    }
+
+    fn path(self, number: u64, seen: &Seen) -> Stretch {
+        let figures = &seen.figures;
+        let as_sender = self.sender.then_some(seen.bytes);
+        Stretch {
+            socket: Some(number),
+            path: Some(format!("{} -> {}", figures.local, figures.remote)),
+            state: Some(figures.state),
+            bytes: as_sender,
+            bits_per_second: as_sender.map(|bytes| self.rate(bytes)),
+            snd_cwnd: self.sender.then_some(figures.cwnd),
+            rtt: figures.rtt_us,
+            ..self.sum(0, seen.retransmits)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(bytes: u64, retransmits: u64) -> PathFigures {
+        PathFigures { bytes, retransmits, ..PathFigures::default() }
+    }
+
+    #[test]
+    fn each_interval_has_what_came_in_it_and_the_whole_has_all() {
+        let mut recorder = Recorder::new(true);
+        recorder.take(1.0, 1, &[path(1000, 1), path(500, 0)], 9);
+        recorder.take(2.0, 1, &[path(3000, 1), path(500, 2)], 9);
+        // Another association: its counters begin anew.
+        recorder.take(4.0, 2, &[path(100, 0)], 9);
+        let found: Vec<_> = recorder
+            .intervals()
+            .iter()
+            .map(|interval| {
+                let streams: Vec<_> =
+                    interval.streams.iter().map(|s| (s.socket, s.bytes, s.retransmits)).collect();
+                (streams, interval.sum.bytes, interval.sum.bits_per_second)
+            })
+            .collect();
+        let some = |a, b, c| (Some(a), Some(b), Some(c));
+        assert_eq!(
+            found,
+            [
+                (vec![some(1, 1000, 1), some(2, 500, 0)], Some(1500), Some(12_000.0)),
+                (vec![some(1, 2000, 0), some(2, 0, 2)], Some(2000), Some(16_000.0)),
+                (vec![some(3, 100, 0)], Some(100), Some(400.0)),
+            ]
+        );
+        let (streams, sum) = recorder.whole();
+        let bytes: Vec<_> = streams.iter().map(|stretch| stretch.bytes).collect();
+        assert_eq!(bytes, [Some(3000), Some(500), Some(100)]);
+        assert_eq!((sum.bytes, sum.retransmits, sum.seconds), (Some(3600), Some(3), 4.0));
+    }
+
+    #[test]
+    fn a_receiver_counts_what_it_took_and_says_nothing_of_what_it_does_not_know() {
+        let mut recorder = Recorder::new(false);
+        recorder.take(1.0, 1, &[path(0, 0)], 700);
+        recorder.take(2.0, 1, &[path(0, 0)], 1000);
+        let interval = &recorder.intervals()[1];
+        assert_eq!((interval.sum.bytes, interval.streams[0].bytes), (Some(300), None));
+        assert_eq!(interval.sum.retransmits, None);
+    }
+}

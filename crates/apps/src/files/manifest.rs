@@ -1,0 +1,294 @@
+//! What there is to send.
+
+use std::collections::BTreeMap;
+use std::fs::{self, Metadata};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
+
+use super::names::{self, BadName, Name};
+use super::wire::{Entry, Kind, Stamp};
+
+/// Most entries of a transfer: what the receiver keeps in memory is bounded.
+pub const ENTRY_LIMIT: usize = 1 << 20;
+/// Bytes of all names together.
+pub const NAMES_LIMIT: usize = 128 << 20;
+
+/// What there is to send, in ascending order of names.
+#[derive(Debug, Default)]
+pub struct Manifest {
+    /// Each with where it lies.
+    pub entries: Vec<Entry>,
+    /// Where each entry lies.
+    pub places: Vec<PathBuf>,
+    /// What is left out, as nobody would expect it to be sent (links, sockets, devices).
+    pub left_out: Vec<(PathBuf, &'static str)>,
+    /// What should have been sent but cannot be.
+    pub unreadable: Vec<(PathBuf, String)>,
+}
+
+/// Why nothing can be sent.
+#[derive(Debug)]
+pub enum ManifestError {
+    /// What was named cannot be looked at.
+    Source(PathBuf, io::Error),
+    /// What was named is neither a file nor a folder.
+    Strange(PathBuf),
+    /// Two sources would get the same name.
+    Twice(Name, PathBuf, PathBuf),
+    /// A source has a name that no receiver takes.
+    Name(PathBuf, BadName),
+    /// More entries than a transfer may have.
+    TooMany,
+}
+
+impl std::fmt::Display for ManifestError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Source(path, error) => {
+                write!(f, "`{}` cannot be read: {error}", names::shown_path(path))
+            }
+            Self::Strange(path) => {
+                write!(f, "`{}` is neither a file nor a folder", names::shown_path(path))
+            }
+            Self::Twice(name, one, other) => {
+                let [one, other] = [one, other].map(|path| names::shown_path(path));
+                write!(f, "`{one}` and `{other}` would both arrive as `{name}`")
+            }
+            Self::Name(path, why) => {
+                write!(f, "`{}` cannot be sent: {why}", names::shown_path(path))
+            }
+            Self::TooMany => write!(f, "more than {ENTRY_LIMIT} files and folders"),
+        }
+    }
+}
+
+impl std::error::Error for ManifestError {}
+
+impl ManifestError {
+    /// What to do about it.
+    pub const fn help(&self) -> &'static str {
+        match self {
+            Self::Source(..) => "give files and folders that exist and that you may read",
+            Self::Strange(_) => "give a file or a folder; pack anything else into an archive",
+            Self::Twice(..) => "send them one after the other, to different directories",
+            Self::Name(..) => "rename it, or send the folder that it is in",
+            Self::TooMany => "send them in parts, or as an archive",
+        }
+    }
+}
+
+/// A file or folder to be looked at.
+struct Pending {
+    name: Vec<u8>,
+    place: PathBuf,
+    metadata: Metadata,
+}
+
+impl Manifest {
+    /// Looks at the sources, and at everything in those that are folders. Each arrives under its last part.
+    ///
+    /// # Errors
+    /// [`ManifestError`].
+    pub fn of(sources: &[PathBuf]) -> Result<Self, ManifestError> {
+        let mut found = BTreeMap::new();
+        let mut manifest = Self::default();
+        let mut bytes = 0;
+        for source in sources {
+            let mut pending = vec![top(source)?];
+            while let Some(Pending { name, place, metadata }) = pending.pop() {
+                let name = match Name::new(&name) {
+                    Ok(name) => name,
+                    Err(why) if place == *source => return Err(ManifestError::Name(place, why)),
+                    Err(why) => {
+                        manifest.unreadable.push((place, why.to_string()));
+                        continue;
+                    }
+                };
+                if metadata.is_dir() {
+                    manifest.look_into(&name, &place, &mut pending);
+                }
+                bytes += name.bytes().len();
+                if found.len() == ENTRY_LIMIT || bytes > NAMES_LIMIT {
+                    return Err(ManifestError::TooMany);
+                }
+                let entry = entry(name.clone(), &metadata);
+                if let Some((_, other)) = found.insert(name.clone(), (entry, place.clone())) {
+                    return Err(ManifestError::Twice(name, other, place));
+                }
+            }
+        }
+        (manifest.entries, manifest.places) = found.into_values().unzip();
+        Ok(manifest)
+    }
+
+    fn look_into(&mut self, name: &Name, place: &Path, pending: &mut Vec<Pending>) {
+        let inside = match fs::read_dir(place) {
+            Ok(inside) => inside,
+            Err(error) => return self.unreadable.push((place.to_owned(), error.to_string())),
+        };
+        for item in inside {
+            let item = match item {
+                Ok(item) => item,
+                Err(error) => {
+                    self.unreadable.push((place.to_owned(), error.to_string()));
+                    continue;
+                }
+            };
+            let place = item.path();
+            // Of the thing itself: a link is not followed.
+            match item.metadata() {
+                Err(error) => self.unreadable.push((place, error.to_string())),
+                Ok(metadata) => match (ordinary(&metadata), names::wire_bytes(&item.file_name())) {
+                    (Err(why), _) => self.left_out.push((place, why)),
+                    (_, None) => self.unreadable.push((place, BadName::Foreign.to_string())),
+                    (Ok(()), Some(last)) => {
+                        let name = [name.bytes(), b"/", last].concat();
+                        pending.push(Pending { name, place, metadata });
+                    }
+                },
+            }
+        }
+    }
+
+    /// Bytes of all files.
+    pub fn bytes(&self) -> u64 {
+        self.entries.iter().map(Entry::size).sum()
+    }
+
+    /// How many files.
+    pub fn files(&self) -> usize {
+        self.entries.iter().filter(|entry| matches!(entry.kind, Kind::File(_))).count()
+    }
+}
+
+/// A source as it was named. A link that was named is followed.
+fn top(source: &Path) -> Result<Pending, ManifestError> {
+    let failed = |error| ManifestError::Source(source.to_owned(), error);
+    let metadata = fs::metadata(source).map_err(failed)?;
+    if ordinary(&metadata).is_err() {
+        return Err(ManifestError::Strange(source.to_owned()));
+    }
+    // `.`, `..` and `/` have no name of their own.
+    let real = match source.file_name() {
+        Some(_) => source.to_owned(),
+        None => fs::canonicalize(source).map_err(failed)?,
+    };
+    let last = real.file_name().and_then(names::wire_bytes).unwrap_or_default();
+    Ok(Pending { name: last.to_vec(), place: source.to_owned(), metadata })
+}
+
+fn ordinary(metadata: &Metadata) -> Result<(), &'static str> {
+    match metadata.file_type() {
+        kind if kind.is_file() || kind.is_dir() => Ok(()),
+        kind if kind.is_symlink() => Err("a symbolic link"),
+        _ => Err("neither a file nor a folder"),
+    }
+}
+
+fn entry(name: Name, metadata: &Metadata) -> Entry {
+    let kind = if metadata.is_dir() { Kind::Folder } else { Kind::File(metadata.len()) };
+    Entry { name, kind, mode: mode(metadata), modified: stamp(metadata) }
+}
+
+#[cfg(unix)]
+fn mode(metadata: &Metadata) -> u16 {
+    use std::os::unix::fs::PermissionsExt;
+    (metadata.permissions().mode() & 0o777) as u16
+}
+
+#[cfg(not(unix))]
+fn mode(metadata: &Metadata) -> u16 {
+    let readable = if metadata.is_dir() { 0o755 } else { 0o644 };
+    if metadata.permissions().readonly() { readable & 0o555 } else { readable }
+}
+
+/// When it was modified last; 1970 where the system does not say.
+pub fn stamp(metadata: &Metadata) -> Stamp {
+    let modified = metadata.modified().unwrap_or(UNIX_EPOCH);
+    match modified.duration_since(UNIX_EPOCH) {
+        Ok(since) => Stamp { seconds: since.as_secs() as i64, nanoseconds: since.subsec_nanos() },
+        Err(before) => {
+            let until = before.duration();
+            let whole = -(until.as_secs() as i64);
+            match until.subsec_nanos() {
+                0 => Stamp { seconds: whole, nanoseconds: 0 },
+                part => Stamp { seconds: whole - 1, nanoseconds: 1_000_000_000 - part },
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::kit::Room;
+    use super::*;
+
+    fn names(manifest: &Manifest) -> Vec<String> {
+        manifest.entries.iter().map(|entry| entry.name.to_string()).collect()
+    }
+
+    #[test]
+    fn folders_are_sent_with_all_that_is_in_them_in_the_order_of_names() {
+        let room = Room::new("manifest");
+        room.write("tree/b/one.txt", b"1");
+        room.write("tree/b-side", b"22");
+        room.write("tree/empty", b"");
+        room.write("alone", b"333");
+        fs::create_dir(room.path("tree/hollow")).expect("a folder");
+        let manifest = Manifest::of(&[room.path("tree/"), room.path("alone")]).expect("sources");
+        let expected = [
+            "alone",
+            "tree",
+            "tree/b",
+            "tree/b-side",
+            "tree/b/one.txt",
+            "tree/empty",
+            "tree/hollow",
+        ];
+        assert_eq!(names(&manifest), expected);
+        assert_eq!((manifest.bytes(), manifest.files()), (6, 4));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_in_folders_are_left_out_and_said_so() {
+        let room = Room::new("links");
+        room.write("tree/real", b"1");
+        std::os::unix::fs::symlink("/etc/passwd", room.path("tree/link")).expect("a link");
+        std::os::unix::fs::symlink(room.path("tree/real"), room.path("named")).expect("a link");
+        let manifest = Manifest::of(&[room.path("tree"), room.path("named")]).expect("sources");
+        assert_eq!(names(&manifest), ["named", "tree", "tree/real"]);
+        assert_eq!(manifest.left_out, [(room.path("tree/link"), "a symbolic link")]);
+    }
+
+    #[test]
+    fn what_cannot_be_sent_is_refused_with_its_name_and_a_hint() {
+        let room = Room::new("refused");
+        room.write("a/same", b"1");
+        room.write("b/same", b"2");
+        room.write(".ropewalk/x", b"2");
+        let cases: [(&[&str], &str); 3] = [
+            (&["nothing"], "nothing` cannot be read"),
+            (&["a/same", "b/same"], "would both arrive as `same`"),
+            (&[".ropewalk"], "folder of unfinished files"),
+        ];
+        for (sources, said) in cases {
+            let sources: Vec<_> = sources.iter().map(|name| room.path(name)).collect();
+            let error = Manifest::of(&sources).expect_err("refused");
+            assert!(error.to_string().contains(said), "{error}");
+            assert!(!error.help().is_empty());
+        }
+    }
+
+    #[test]
+    fn times_before_1970_are_told_as_well() {
+        let room = Room::new("stamp");
+        room.write("old", b"");
+        let file = fs::File::options().write(true).open(room.path("old")).expect("a file");
+        let time = UNIX_EPOCH - std::time::Duration::from_millis(1500);
+        file.set_modified(time).expect("a time");
+        let found = stamp(&fs::metadata(room.path("old")).expect("a file"));
+        assert_eq!(found, Stamp { seconds: -2, nanoseconds: 500_000_000 });
+    }
+}

@@ -1,0 +1,159 @@
+//! Files over the associations of an endpoint.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use ropewalk_runtime::endpoint::{
+    Association, ConnectError, Endpoint, PathNews, PathStats, PathStatus, Target,
+};
+use tokio::time::timeout;
+
+use super::link::{Figures, Gone, Link, PathFigures};
+use super::receiver::Accept;
+use super::sender::{Dial, DialError};
+
+/// The stream that carries everything, either way.
+const STREAM: u16 = 0;
+/// What the messages are (payload protocol identifier): none that others have registered.
+const PPID: u32 = 0x5257_4649;
+/// An association that has not come about in this time is tried anew.
+const PATIENCE: Duration = Duration::from_secs(4);
+
+/// An association that carries files.
+#[derive(Debug)]
+pub struct FileLink {
+    association: Association,
+    locals: Vec<SocketAddr>,
+    /// The peer has started anew, and does not know what was said.
+    restarted: AtomicBool,
+}
+
+impl FileLink {
+    fn new(association: Association, endpoint: &Endpoint) -> Self {
+        let locals = endpoint.locals().to_vec();
+        Self { association, locals, restarted: AtomicBool::new(false) }
+    }
+
+    fn figures(&self, path: &PathStats) -> PathFigures {
+        let local = path.socket.and_then(|socket| self.locals.get(socket));
+        PathFigures {
+            local: local.map(ToString::to_string).unwrap_or_default(),
+            remote: path.remote.map(|remote| remote.to_string()).unwrap_or_default(),
+            state: match path.status {
+                PathStatus::Unconfirmed => "unconfirmed",
+                PathStatus::Active => "active",
+                PathStatus::PotentiallyFailed => "doubtful",
+                PathStatus::Inactive => "down",
+            },
+            bytes: path.counters.delivered_bytes,
+            retransmits: path.counters.retransmitted,
+            cwnd: path.cwnd_bytes,
+            rtt_us: path.srtt_s.map(|seconds| (seconds * 1e6) as u64),
+        }
+    }
+
+    /// Waits until the peer has started anew.
+    async fn restarted(&self) {
+        loop {
+            match self.association.path_news().await {
+                Some(PathNews::Restarted) => return,
+                Some(_) => {}
+                None => std::future::pending().await,
+            }
+        }
+    }
+}
+
+impl Figures for FileLink {
+    fn paths(&self) -> Vec<PathFigures> {
+        let stats = self.association.stats();
+        stats.iter().flat_map(|stats| &stats.paths).map(|path| self.figures(path)).collect()
+    }
+
+    fn hang_up(&self) {
+        self.association.abort();
+    }
+}
+
+impl Link for FileLink {
+    async fn send_all(
+        &self,
+        messages: &mut (dyn Iterator<Item = Bytes> + Send),
+    ) -> Result<(), Gone> {
+        let sent = self.association.send_all(STREAM, PPID, messages).await;
+        sent.map_err(|error| Gone(error.to_string()))
+    }
+
+    async fn receive_all(&self, into: &mut Vec<Bytes>) {
+        if self.restarted.load(Ordering::Relaxed) {
+            return;
+        }
+        let mut received = Vec::new();
+        tokio::select! {
+            biased;
+            () = self.restarted() => self.restarted.store(true, Ordering::Relaxed),
+            () = self.association.receive_all(&mut received) => {
+                into.extend(received.into_iter().map(|message| message.bytes));
+            }
+        }
+    }
+
+    fn message_size(&self) -> usize {
+        self.association.message_size()
+    }
+
+    async fn why_ended(&self) -> String {
+        if self.restarted.load(Ordering::Relaxed) {
+            return "the peer has been started again".to_owned();
+        }
+        match timeout(PATIENCE, self.association.ended()).await {
+            Ok(Some(reason)) => reason.to_string(),
+            _ => "the association has ended".to_owned(),
+        }
+    }
+
+    async fn finish(&self) {
+        // What the peer has not acknowledged by now it has read all the same, or will ask for again.
+        let _ = self.association.shutdown().await;
+    }
+}
+
+/// Opens associations to one peer.
+#[derive(Clone, Debug)]
+pub struct Reach {
+    /// From where.
+    pub endpoint: Arc<Endpoint>,
+    /// To whom.
+    pub target: Target,
+}
+
+impl Dial for Reach {
+    type Link = FileLink;
+
+    async fn dial(&self) -> Result<FileLink, DialError> {
+        let lasting = |error: &ConnectError| !matches!(error, ConnectError::Ended(_));
+        match timeout(PATIENCE, self.endpoint.connect(&self.target)).await {
+            Ok(Ok(association)) => Ok(FileLink::new(association, &self.endpoint)),
+            Ok(Err(error)) => Err(DialError { why: error.to_string(), lasting: lasting(&error) }),
+            Err(_) => Err(DialError { why: "it does not answer".to_owned(), lasting: false }),
+        }
+    }
+}
+
+/// Takes the associations that peers open.
+#[derive(Clone, Debug)]
+pub struct Gate {
+    /// Where.
+    pub endpoint: Arc<Endpoint>,
+}
+
+impl Accept for Gate {
+    type Link = FileLink;
+
+    async fn accept(&self) -> Option<FileLink> {
+        Some(FileLink::new(self.endpoint.accept().await, &self.endpoint))
+    }
+}

@@ -1,0 +1,190 @@
+//! Blocks of frames on their way from the disk to the association. Their memory is used again when
+//! the association has let go of it, so that the system need not clear pages for every byte sent.
+
+use std::collections::VecDeque;
+use std::io::{self, ErrorKind, Read};
+
+use bytes::{Bytes, BytesMut};
+use tokio::sync::mpsc;
+
+use crate::files::wire::{DATA_LIMIT, Frame, HEADER, encode, frame_header};
+
+/// About how large a block is, bytes: large enough for disks, small enough for a core's cache.
+const BLOCK: usize = 256 << 10;
+/// A rest smaller than this is not worth a frame of data, bytes.
+const LEAST_DATA: usize = 1 << 10;
+/// Most blocks that are kept to be used again: 64 MiB.
+const KEPT: usize = 256;
+
+/// Nobody takes blocks any more.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Closed;
+
+/// Fills blocks and hands them over.
+#[derive(Debug)]
+pub struct Blocks {
+    out: mpsc::Sender<Bytes>,
+    /// All of it is initialised; the first `used` bytes have a meaning.
+    block: BytesMut,
+    used: usize,
+    size: usize,
+    /// Handed over, oldest first.
+    lent: VecDeque<Bytes>,
+    scratch: Vec<u8>,
+}
+
+impl Blocks {
+    /// For messages of this size: a block holds a whole number of them.
+    pub fn new(message: usize, out: mpsc::Sender<Bytes>) -> Self {
+        let size = BLOCK.div_ceil(message).max(1) * message;
+        let block = BytesMut::zeroed(size);
+        Self { out, block, used: 0, size, lent: VecDeque::new(), scratch: Vec::new() }
+    }
+
+    /// Appends bytes as they are.
+    ///
+    /// # Errors
+    /// [`Closed`].
+    pub fn raw(&mut self, mut bytes: &[u8]) -> Result<(), Closed> {
+        while !bytes.is_empty() {
+            let (now, later) = bytes.split_at(bytes.len().min(self.room()));
+            self.block[self.used..self.used + now.len()].copy_from_slice(now);
+            self.used += now.len();
+            bytes = later;
+            if self.room() == 0 {
+                self.flush()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Appends a frame.
+    ///
+    /// # Errors
+    /// [`Closed`].
+    pub fn frame(&mut self, frame: &Frame) -> Result<(), Closed> {
+        let mut scratch = std::mem::take(&mut self.scratch);
+        scratch.clear();
+        encode(frame, &mut scratch);
+        let result = self.raw(&scratch);
+        self.scratch = scratch;
+        result
+    }
+
+    /// Reads at most so many bytes of a file into a frame of data, and shows them to the caller.
+    /// Zero: the file has ended, or cannot be read on.
+    ///
+    /// # Errors
+    /// [`Closed`].
+    pub fn data(
+        &mut self,
+        file: &mut impl Read,
+        most: u64,
+        mut seen: impl FnMut(&[u8]),
+    ) -> Result<io::Result<usize>, Closed> {
+        if self.room() < HEADER + LEAST_DATA.min(most as usize) {
+            self.flush()?;
+        }
+        let most = most.min((self.room() - HEADER).min(DATA_LIMIT) as u64) as usize;
+        let start = self.used + HEADER;
+        let got = match fill(file, &mut self.block[start..start + most]) {
+            Ok(0) => return Ok(Ok(0)),
+            Ok(got) => got,
+            Err(error) => return Ok(Err(error)),
+        };
+        self.block[self.used..start].copy_from_slice(&frame_header(got));
+        self.used = start + got;
+        seen(&self.block[start..self.used]);
+        if self.room() == 0 {
+            self.flush()?;
+        }
+        Ok(Ok(got))
+    }
+
+    /// Hands over what there is.
+    ///
+    /// # Errors
+    /// [`Closed`].
+    pub fn flush(&mut self) -> Result<(), Closed> {
+        if self.used == 0 {
+            return Ok(());
+        }
+        let fresh = self.fresh();
+        let whole = std::mem::replace(&mut self.block, fresh).freeze();
+        let filled = whole.slice(..self.used);
+        self.used = 0;
+        if self.lent.len() == KEPT {
+            self.lent.pop_front();
+        }
+        self.lent.push_back(whole);
+        self.out.blocking_send(filled).map_err(|_| Closed)
+    }
+
+    fn room(&self) -> usize {
+        self.size - self.used
+    }
+
+    /// The oldest block if nobody holds it any more, else a new one.
+    fn fresh(&mut self) -> BytesMut {
+        if self.lent.front().is_some_and(Bytes::is_unique)
+            && let Some(Ok(block)) = self.lent.pop_front().map(Bytes::try_into_mut)
+            && block.len() == self.size
+        {
+            return block;
+        }
+        BytesMut::zeroed(self.size)
+    }
+}
+
+/// Reads until the space is full or the file ends.
+fn fill(file: &mut impl Read, space: &mut [u8]) -> io::Result<usize> {
+    let mut got = 0;
+    while got < space.len() {
+        match file.read(&mut space[got..]) {
+            Ok(0) => break,
+            Ok(n) => got += n,
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(got)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::files::wire::{Decoder, Piece, greeting};
+
+    #[test]
+    fn blocks_hold_whole_messages_and_their_memory_is_used_again() {
+        let (out, mut blocks) = mpsc::channel(100);
+        let mut writer = Blocks::new(1432, out);
+        let data: Vec<u8> = (0..3_000_000_u32).map(|i| (i % 251) as u8).collect();
+        let mut file = &data[..];
+        let mut decoder = Decoder::default();
+        let (mut found, mut places) = (Vec::new(), std::collections::BTreeSet::new());
+        let mut take = |mut block: Bytes| {
+            places.insert(block.as_ptr() as usize);
+            while let Some(piece) = decoder.next(&mut block).expect("understood") {
+                if let Piece::Data(bytes) = piece {
+                    found.extend_from_slice(&bytes);
+                }
+            }
+        };
+        writer.raw(&greeting()).expect("open");
+        loop {
+            let left = file.len() as u64;
+            if writer.data(&mut file, left, |_| ()).expect("open").expect("read") == 0 {
+                break;
+            }
+            while let Ok(block) = blocks.try_recv() {
+                assert_eq!(block.len() % 1432, 0);
+                take(block);
+            }
+        }
+        writer.flush().expect("open");
+        take(blocks.try_recv().expect("the rest"));
+        assert_eq!(found, data);
+        assert!(places.len() < 4, "{} blocks", places.len());
+    }
+}

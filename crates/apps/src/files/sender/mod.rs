@@ -1,0 +1,116 @@
+//! The end that has the files.
+
+mod attempt;
+mod blocks;
+mod job;
+pub(super) mod reader;
+
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+
+use self::attempt::attempt;
+pub use self::job::Job;
+use super::broken::Broken;
+use super::link::Link;
+use super::stream::end;
+use super::watch::{News, Watch};
+
+/// Between two attempts to reach the receiver.
+const PAUSE: Duration = Duration::from_millis(300);
+/// What it means if an association comes about and nobody speaks.
+const BUSY: &str = "the receiver takes the association but says nothing: it may be busy with another \
+                    transfer, or may not be `ropewalk recv`";
+
+/// Why the receiver was not reached.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DialError {
+    /// Why.
+    pub why: String,
+    /// Whether it will be the same next time.
+    pub lasting: bool,
+}
+
+/// Opens associations to the receiver.
+pub trait Dial {
+    /// What it opens.
+    type Link: Link;
+
+    /// Opens one; gives up after a few seconds.
+    fn dial(&self) -> impl Future<Output = Result<Self::Link, DialError>> + Send;
+}
+
+/// Why not everything was sent.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum SendError {
+    /// The receiver was not reached.
+    Unreachable(String),
+    /// It was reached, and went away for longer than we try.
+    Lost(String),
+    /// One of both has given up.
+    Broken(Broken),
+}
+
+impl fmt::Display for SendError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unreachable(why) => write!(f, "the receiver cannot be reached: {why}"),
+            Self::Lost(why) => write!(f, "the receiver has gone: {why}"),
+            Self::Broken(why) => why.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for SendError {}
+
+/// Sends everything; tries again as long as the last sign of the receiver is no older than `retry`.
+///
+/// # Errors
+/// [`SendError`]. Files that alone failed are no error: ask the job for them.
+pub async fn send<D: Dial>(
+    dial: &D,
+    job: &Arc<Job>,
+    watch: &Arc<Watch>,
+    retry: Duration,
+) -> Result<(), SendError> {
+    watch.set_total(job.manifest.files() as u64, job.manifest.bytes());
+    let mut last_sign = Instant::now();
+    let mut reached = false;
+    loop {
+        let why = match dial.dial().await {
+            Ok(link) => {
+                watch.tell(News::Connected);
+                let (result, heard) = over(link, job, watch).await;
+                if heard {
+                    (reached, last_sign) = (true, Instant::now());
+                }
+                match result {
+                    Ok(()) => return Ok(()),
+                    Err(broken) if !broken.may_pass() => return Err(SendError::Broken(broken)),
+                    Err(Broken::Silent(_)) if !heard => BUSY.to_owned(),
+                    Err(broken) => broken.to_string(),
+                }
+            }
+            Err(error) if error.lasting => return Err(SendError::Unreachable(error.why)),
+            Err(error) => error.why,
+        };
+        if last_sign.elapsed() >= retry {
+            let error = if reached { SendError::Lost } else { SendError::Unreachable };
+            return Err(error(why));
+        }
+        watch.tell(News::Lost(why));
+        sleep(PAUSE).await;
+    }
+}
+
+async fn over<L: Link>(link: L, job: &Arc<Job>, watch: &Arc<Watch>) -> (Result<(), Broken>, bool) {
+    let link = Arc::new(link);
+    watch.attach(link.clone());
+    let (result, heard) = attempt(&link, job, watch).await;
+    end(&*link, result.is_ok()).await;
+    watch.detach();
+    (result, heard)
+}

@@ -1,0 +1,234 @@
+//! The thread that reads and hashes: answers in, blocks out.
+
+use std::fs::{File, Metadata};
+use std::io::{self, Read, Seek, SeekFrom};
+
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::sync::mpsc::error::TryRecvError;
+
+use super::blocks::{Blocks, Closed};
+use super::job::Job;
+use crate::files::manifest::stamp;
+use crate::files::watch::{News, Watch};
+use crate::files::wire::{Entry, Frame, Hash, Kind, greeting};
+
+/// Bytes of entries in one frame at most, so that it stays below the limit of a frame.
+const ENTRIES: usize = 32 << 10;
+/// What an entry takes besides its name.
+const ENTRY: usize = 25;
+/// Bytes that are hashed at once where nothing is sent.
+const SCRATCH: usize = 256 << 10;
+
+/// A file that changes while it is sent would arrive as something that never was.
+const CHANGED: &str = "changed while it was being sent";
+const OTHER: &str = "exists at the receiver with other contents";
+
+/// Reads what one association still has to carry.
+pub struct Reader<'a> {
+    /// What is to be sent.
+    pub job: &'a Job,
+    /// Which entries of it.
+    pub list: &'a [u32],
+    /// What the receiver has of each, in this order.
+    pub answers: UnboundedReceiver<Frame>,
+    /// Where blocks go.
+    pub out: Blocks,
+    /// Who looks.
+    pub watch: &'a Watch,
+}
+
+impl Reader<'_> {
+    /// Says what there is, then sends what the receiver lacks.
+    ///
+    /// # Errors
+    /// [`Closed`]: the association is no more.
+    pub fn run(mut self) -> Result<(), Closed> {
+        self.out.raw(&greeting())?;
+        self.announce()?;
+        self.out.flush()?;
+        let mut place = 0;
+        while place < self.list.len() {
+            match self.next_answer()? {
+                Frame::Made(count) => place += count as usize,
+                Frame::Fresh(count) => {
+                    for _ in 0..count {
+                        self.send(place, 0, blake3::Hasher::new())?;
+                        place += 1;
+                    }
+                }
+                Frame::Partial(len, hash) => {
+                    self.go_on(place, len, hash)?;
+                    place += 1;
+                }
+                Frame::Exists(hash, replace) => {
+                    self.compare(place, hash, replace)?;
+                    place += 1;
+                }
+                Frame::Refused(why) => {
+                    self.fail(place, &why);
+                    place += 1;
+                }
+                _ => return Err(Closed),
+            }
+        }
+        self.out.frame(&Frame::Over)?;
+        self.out.flush()
+    }
+
+    fn announce(&mut self) -> Result<(), Closed> {
+        let (mut batch, mut len, mut bytes) = (Vec::new(), 0, 0);
+        for index in self.list {
+            let entry = self.job.manifest.entries[*index as usize].clone();
+            bytes += entry.size();
+            len += ENTRY + entry.name.bytes().len();
+            batch.push(entry);
+            if len > ENTRIES {
+                self.out.frame(&Frame::Entries(std::mem::take(&mut batch)))?;
+                len = 0;
+            }
+        }
+        self.out.frame(&Frame::Entries(batch))?;
+        self.out.frame(&Frame::Listed(self.list.len() as u32, bytes))
+    }
+
+    /// What the receiver has of the next entries. What is ready to be sent does not wait for it.
+    fn next_answer(&mut self) -> Result<Frame, Closed> {
+        match self.answers.try_recv() {
+            Ok(answer) => Ok(answer),
+            Err(TryRecvError::Disconnected) => Err(Closed),
+            Err(TryRecvError::Empty) => {
+                self.out.flush()?;
+                self.answers.blocking_recv().ok_or(Closed)
+            }
+        }
+    }
+
+    fn entry(&self, place: usize) -> &Entry {
+        &self.job.manifest.entries[self.list[place] as usize]
+    }
+
+    fn fail(&self, place: usize, why: &str) {
+        if self.job.fail(self.list[place], why) {
+            let name = self.entry(place).name.to_string();
+            self.watch.tell(News::Failed(name, why.to_owned()));
+        }
+    }
+
+    /// The entry does not come.
+    fn skip(&mut self, place: usize, why: &str) -> Result<(), Closed> {
+        self.fail(place, why);
+        self.out.frame(&Frame::Skip(place as u32, why.to_owned()))
+    }
+
+    /// The file as it was when the list was made.
+    fn open(&self, place: usize) -> Result<File, String> {
+        let path = &self.job.manifest.places[self.list[place] as usize];
+        let file = File::open(path).map_err(|error| error.to_string())?;
+        let metadata = file.metadata().map_err(|error| error.to_string())?;
+        if is_as_listed(self.entry(place), &metadata) { Ok(file) } else { Err(CHANGED.into()) }
+    }
+
+    /// Sends a file from an offset on; the hasher has seen what is before it.
+    fn send(&mut self, place: usize, offset: u64, hasher: blake3::Hasher) -> Result<(), Closed> {
+        let opened = self.open(place).and_then(|mut file| {
+            let found = file.seek(SeekFrom::Start(offset)).map_err(|error| error.to_string());
+            found.map(|_| file)
+        });
+        match opened {
+            Ok(file) => self.send_from(place, offset, hasher, file),
+            Err(why) => self.skip(place, &why),
+        }
+    }
+
+    fn send_from(
+        &mut self,
+        place: usize,
+        offset: u64,
+        mut hasher: blake3::Hasher,
+        mut file: File,
+    ) -> Result<(), Closed> {
+        let mut left = self.entry(place).size() - offset;
+        self.out.frame(&Frame::Begin(place as u32, offset))?;
+        while left > 0 {
+            let seen = |bytes: &[u8]| {
+                hasher.update(bytes);
+            };
+            match self.out.data(&mut file, left, seen)? {
+                Ok(0) => return self.skip(place, CHANGED),
+                Ok(got) => {
+                    left -= got as u64;
+                    self.watch.add_moved(got as u64);
+                }
+                Err(error) => return self.skip(place, &error.to_string()),
+            }
+        }
+        let unchanged = file.metadata().is_ok_and(|now| is_as_listed(self.entry(place), &now));
+        if !unchanged {
+            return self.skip(place, CHANGED);
+        }
+        self.out.frame(&Frame::End(*hasher.finalize().as_bytes()))
+    }
+
+    /// The receiver has the beginning: if it is that of our file, what follows is enough.
+    fn go_on(&mut self, place: usize, len: u64, theirs: Hash) -> Result<(), Closed> {
+        if len > self.entry(place).size() {
+            return self.send(place, 0, blake3::Hasher::new());
+        }
+        self.out.flush()?;
+        match self.open(place).and_then(|file| hash_of(file, len)) {
+            Ok(hasher) if *hasher.finalize().as_bytes() == theirs => {
+                let name = self.entry(place).name.to_string();
+                self.watch.tell(News::Resumed(name, len));
+                self.send(place, len, hasher)
+            }
+            Ok(_) => self.send(place, 0, blake3::Hasher::new()),
+            Err(why) => self.skip(place, &why),
+        }
+    }
+
+    /// The receiver has a file of the same size and name.
+    fn compare(&mut self, place: usize, theirs: Hash, replace: bool) -> Result<(), Closed> {
+        self.out.flush()?;
+        let size = self.entry(place).size();
+        match self.open(place).and_then(|file| hash_of(file, size)) {
+            Ok(hasher) if *hasher.finalize().as_bytes() == theirs => {
+                self.out.frame(&Frame::Same(place as u32))
+            }
+            Ok(_) if replace => self.send(place, 0, blake3::Hasher::new()),
+            Ok(_) => self.skip(place, OTHER),
+            Err(why) => self.skip(place, &why),
+        }
+    }
+}
+
+fn is_as_listed(entry: &Entry, now: &Metadata) -> bool {
+    entry.kind == Kind::File(now.len()) && entry.modified == stamp(now)
+}
+
+/// A hasher that has seen the first bytes of a file.
+fn hash_of(file: File, len: u64) -> Result<blake3::Hasher, String> {
+    match hash_beginning(file, len) {
+        Ok((hasher, seen)) if seen == len => Ok(hasher),
+        Ok(_) => Err(CHANGED.to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// Hashes at most so many bytes; with how many there were.
+pub fn hash_beginning(file: impl Read, len: u64) -> io::Result<(blake3::Hasher, u64)> {
+    let mut hasher = blake3::Hasher::new();
+    let mut scratch = vec![0; SCRATCH.min(len.max(1) as usize)];
+    let mut file = file.take(len);
+    let mut seen = 0;
+    loop {
+        match file.read(&mut scratch) {
+            Ok(0) => return Ok((hasher, seen)),
+            Ok(got) => {
+                hasher.update(&scratch[..got]);
+                seen += got as u64;
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}

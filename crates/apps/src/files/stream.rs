@@ -1,0 +1,48 @@
+//! What both ends do with an association.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::time::timeout;
+
+use super::broken::Broken;
+use super::link::{Gone, Link};
+
+/// Who says nothing for so long is no more: both say something every second.
+pub const SILENCE: Duration = Duration::from_secs(10);
+
+/// An association that ends in order takes no longer than this.
+const FAREWELL: Duration = Duration::from_secs(5);
+
+/// Waits for messages.
+///
+/// # Errors
+/// [`Broken`]: none came in time, or none will come.
+pub async fn next_messages<L: Link>(link: &L, into: &mut Vec<Bytes>) -> Result<(), Broken> {
+    match timeout(SILENCE, link.receive_all(into)).await {
+        Err(_) => Err(Broken::Silent(SILENCE.as_secs())),
+        Ok(()) if into.is_empty() => Err(Broken::Gone(link.why_ended().await)),
+        Ok(()) => Ok(()),
+    }
+}
+
+/// Sends a block, message by message.
+///
+/// # Errors
+/// [`Gone`].
+pub async fn send_block<L: Link>(link: &L, mut block: Bytes) -> Result<(), Gone> {
+    let size = link.message_size().max(1);
+    let mut messages = std::iter::from_fn(|| {
+        let len = size.min(block.len());
+        (len > 0).then(|| block.split_to(len))
+    });
+    link.send_all(&mut messages).await
+}
+
+/// Ends it: in order, for which the peer has a few seconds, or at once.
+pub async fn end<L: Link>(link: &L, in_order: bool) {
+    if in_order && timeout(FAREWELL, link.finish()).await.is_ok() {
+        return;
+    }
+    link.hang_up();
+}

@@ -1,0 +1,115 @@
+//! Whole transfers over links in memory: cut, resumed, refused, attacked.
+
+mod hostile;
+mod resume;
+mod transfer;
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use super::kit::{MemoryLink, Room, pair};
+use super::*;
+
+/// Bytes of a message: small, so that frames are cut often.
+const MESSAGE: usize = 700;
+
+/// Both ends of associations that are cut after so many bytes, one after the other; then none.
+pub struct Ends {
+    plan: Mutex<VecDeque<Option<u64>>>,
+    out: tokio::sync::mpsc::UnboundedSender<MemoryLink>,
+    inbox: tokio::sync::Mutex<tokio::sync::mpsc::UnboundedReceiver<MemoryLink>>,
+}
+
+impl Ends {
+    pub fn new(plan: &[Option<u64>]) -> Self {
+        let (out, inbox) = tokio::sync::mpsc::unbounded_channel();
+        let plan = Mutex::new(plan.iter().copied().collect());
+        Self { plan, out, inbox: tokio::sync::Mutex::new(inbox) }
+    }
+}
+
+impl Dial for Ends {
+    type Link = MemoryLink;
+
+    async fn dial(&self) -> Result<MemoryLink, DialError> {
+        let planned = self.plan.lock().expect("unharmed").pop_front();
+        let Some(cut) = planned else {
+            return Err(DialError { why: "no more links".into(), lasting: true });
+        };
+        let (one, other) = pair(MESSAGE, cut);
+        self.out.send(other).expect("a receiver");
+        Ok(one)
+    }
+}
+
+impl Accept for Ends {
+    type Link = MemoryLink;
+
+    async fn accept(&self) -> Option<MemoryLink> {
+        self.inbox.lock().await.recv().await
+    }
+}
+
+/// What came of a transfer.
+pub struct Outcome {
+    pub sent: Result<(), SendError>,
+    pub received: Result<(), Broken>,
+    pub summary: Option<Summary>,
+    pub failures: Vec<(String, String)>,
+    pub progress: Progress,
+    pub news: Vec<News>,
+}
+
+pub fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_time()
+        .build()
+        .expect("a runtime")
+}
+
+/// Sends `sources` of the room to its directory `to`, over links with this plan.
+pub fn transfer(room: &Room, sources: &[&str], plan: &[Option<u64>], overwrite: bool) -> Outcome {
+    let sources: Vec<PathBuf> = sources.iter().map(|name| room.path(name)).collect();
+    let job = Arc::new(Job::new(Manifest::of(&sources).expect("sources")));
+    transfer_job(room, job, plan, overwrite)
+}
+
+/// The same with a list that was made before.
+pub fn transfer_job(room: &Room, job: Arc<Job>, plan: &[Option<u64>], overwrite: bool) -> Outcome {
+    let store = Arc::new(Store::open(&room.path("to"), overwrite).expect("a directory"));
+    let news = Arc::new(Mutex::new(Vec::new()));
+    let listener = {
+        let news = news.clone();
+        move |item| news.lock().expect("unharmed").push(item)
+    };
+    let (here, there) = (Arc::new(Watch::new(listener)), Arc::new(Watch::new(|_| ())));
+    let ends = Ends::new(plan);
+    let mut summary = None;
+    let (sent, received) = runtime().block_on(async {
+        let receiving = async {
+            let finished = |it| {
+                summary = Some(it);
+                false
+            };
+            let receiving = receive(&ends, &store, &there, finished);
+            // A sender that gives up brings nothing more.
+            tokio::time::timeout(Duration::from_secs(60), receiving).await.unwrap_or(Ok(()))
+        };
+        let sending = send(&ends, &job, &here, Duration::from_secs(5));
+        tokio::pin!(receiving, sending);
+        tokio::select! {
+            sent = &mut sending => {
+                let patience = Duration::from_secs(if sent.is_ok() { 20 } else { 1 });
+                let received = tokio::time::timeout(patience, receiving).await;
+                (sent, received.unwrap_or(Ok(())))
+            }
+            received = &mut receiving => (sending.await, received),
+        }
+    });
+    let news = news.lock().expect("unharmed").clone();
+    let failures = job.failures();
+    Outcome { sent, received, summary, failures, progress: here.progress(), news }
+}

@@ -1,0 +1,156 @@
+use std::fs;
+use std::time::{Duration, UNIX_EPOCH};
+
+use super::*;
+use crate::files::kit::tree;
+
+/// Bytes that differ from place to place.
+pub fn noise(len: usize, seed: u64) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    let step = |_| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 32) as u8
+    };
+    (0..len).map(step).collect()
+}
+
+#[test]
+fn a_tree_arrives_as_it_is() {
+    let room = Room::new("tree");
+    for (name, len) in [
+        ("from/empty", 0),
+        ("from/one", 1),
+        ("from/deep/er/block", 262_144),
+        ("from/deep/er/block and one", 262_145),
+        ("from/deep/large", 3_000_001),
+        ("from/zz", 699),
+    ] {
+        room.write(name, &noise(len, len as u64));
+    }
+    fs::create_dir(room.path("from/hollow")).expect("a folder");
+    let outcome = transfer(&room, &["from"], &[None], false);
+    assert_eq!((&outcome.sent, &outcome.received), (&Ok(()), &Ok(())));
+    assert_eq!(tree(&room.path("to/from")), tree(&room.path("from")));
+    assert_eq!(outcome.summary.expect("a summary").done, 6);
+    let Progress { files, files_done, bytes, placed, moved } = outcome.progress;
+    let all = 262_144 + 262_145 + 3_000_001 + 700;
+    assert_eq!((files, files_done, bytes, placed, moved), (6, 6, all, all, all));
+    let left: Vec<_> = fs::read_dir(room.path("to")).expect("a directory").collect();
+    assert_eq!(left.len(), 1, "{left:?}");
+}
+
+#[cfg(unix)]
+#[test]
+fn permissions_and_times_are_kept() {
+    use std::os::unix::fs::PermissionsExt;
+    let room = Room::new("modes");
+    let time = |n| UNIX_EPOCH + Duration::new(1_000_000_000 + n, 123_456_789);
+    for (n, (name, mode)) in
+        [("from/a", 0o640), ("from/b", 0o755), ("from/c/d", 0o444)].into_iter().enumerate()
+    {
+        room.write(name, b"x");
+        let file = fs::File::options().write(true).open(room.path(name)).expect("a file");
+        file.set_modified(time(n as u64)).expect("a time");
+        file.set_permissions(fs::Permissions::from_mode(mode)).expect("a mode");
+    }
+    let folder = fs::File::open(room.path("from/c")).expect("a folder");
+    folder.set_modified(time(9)).expect("a time");
+    folder.set_permissions(fs::Permissions::from_mode(0o555)).expect("a mode");
+    let outcome = transfer(&room, &["from"], &[None], false);
+    assert_eq!(outcome.sent, Ok(()));
+    let look = |name: &str| {
+        let found = fs::metadata(room.path(name)).expect("there");
+        (found.permissions().mode() & 0o777, found.modified().expect("a time"))
+    };
+    for name in ["from/a", "from/b", "from/c", "from/c/d"] {
+        assert_eq!(look(&format!("to/{name}")), look(name), "{name}");
+    }
+}
+
+#[test]
+fn many_small_files_arrive_and_are_not_sent_again() {
+    let room = Room::new("small");
+    for n in 0..1500 {
+        room.write(&format!("from/{}/{n}", n % 7), &noise(n, n as u64));
+    }
+    let outcome = transfer(&room, &["from"], &[None], false);
+    assert_eq!(outcome.sent, Ok(()));
+    assert_eq!(tree(&room.path("to/from")), tree(&room.path("from")));
+    let again = transfer(&room, &["from"], &[None], false);
+    assert_eq!((again.sent, again.received), (Ok(()), Ok(())));
+    assert_eq!((again.progress.files_done, again.progress.moved), (1500, 0));
+}
+
+#[test]
+fn files_that_exist_are_replaced_only_if_that_was_asked_for() {
+    let room = Room::new("exists");
+    for (name, bytes) in [("same", &b"1111"[..]), ("other", b"2222"), ("longer", b"3333")] {
+        room.write(&format!("from/{name}"), bytes);
+    }
+    room.write("to/from/same", b"1111");
+    room.write("to/from/other", b"xxxx");
+    room.write("to/from/longer", b"xxxxx");
+    room.write("to/from/stranger", b"5");
+    let outcome = transfer(&room, &["from"], &[None], false);
+    assert_eq!(outcome.sent, Ok(()));
+    let failed: Vec<_> = outcome.failures.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(failed, ["from/longer", "from/other"]);
+    assert_eq!(room.read("to/from/other"), b"xxxx");
+    assert_eq!(outcome.summary.expect("a summary").failed, 2);
+    let outcome = transfer(&room, &["from"], &[None], true);
+    assert_eq!(outcome.failures, []);
+    assert_eq!(room.read("to/from/other"), b"2222");
+    assert_eq!(room.read("to/from/longer"), b"3333");
+    assert_eq!(room.read("to/from/stranger"), b"5");
+    assert_eq!(outcome.progress.moved, 8);
+}
+
+#[test]
+fn what_is_in_the_way_is_reported_and_the_rest_arrives() {
+    let room = Room::new("obstacles");
+    room.write("from/file", b"1");
+    room.write("from/folder/inside", b"2");
+    room.write("from/fine", b"3");
+    room.write("to/from/file/x", b"");
+    room.write("to/from/folder", b"");
+    let outcome = transfer(&room, &["from"], &[None], true);
+    assert_eq!(outcome.sent, Ok(()));
+    let failed: Vec<_> = outcome.failures.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(failed, ["from/file", "from/folder", "from/folder/inside"]);
+    assert_eq!(room.read("to/from/fine"), b"3");
+}
+
+#[test]
+fn a_file_that_changed_since_the_list_was_made_does_not_arrive() {
+    let room = Room::new("changed");
+    for name in ["from/gone", "from/shorter", "from/steady"] {
+        room.write(name, &noise(5000, 1));
+    }
+    let job = Arc::new(Job::new(Manifest::of(&[room.path("from")]).expect("sources")));
+    fs::remove_file(room.path("from/gone")).expect("removed");
+    room.write("from/shorter", b"short");
+    let outcome = transfer_job(&room, job, &[None], false);
+    assert_eq!(outcome.sent, Ok(()));
+    let failed: Vec<_> = outcome.failures.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(failed, ["from/gone", "from/shorter"]);
+    assert!(outcome.failures[1].1.contains("changed"), "{:?}", outcome.failures);
+    assert_eq!(room.read("to/from/steady"), noise(5000, 1));
+    assert!(!room.path("to/from/gone").exists() && !room.path("to/from/shorter").exists());
+}
+
+#[cfg(unix)]
+#[test]
+fn names_that_are_no_text_arrive_as_they_are() {
+    use std::os::unix::ffi::OsStrExt;
+    let room = Room::new("odd");
+    for bytes in [&b"caf\xe9"[..], b"new\nline", b"\x1b[2J", b" -rf "] {
+        let path = room.path("from").join(std::ffi::OsStr::from_bytes(bytes));
+        fs::create_dir_all(room.path("from")).expect("a folder");
+        fs::write(path, bytes).expect("a file");
+    }
+    let outcome = transfer(&room, &["from"], &[None], false);
+    assert_eq!(outcome.sent, Ok(()));
+    assert_eq!(tree(&room.path("to/from")), tree(&room.path("from")));
+}

@@ -1,0 +1,148 @@
+//! What can be seen of a transfer while it runs, from any thread.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::link::{Figures, PathFigures};
+
+/// Something that a person may want to know at once.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum News {
+    /// The association is up.
+    Connected,
+    /// It is not, for this reason; it is tried again.
+    Lost(String),
+    /// A file goes on behind the bytes that are there already.
+    Resumed(String, u64),
+    /// A file is not sent or not taken, for this reason.
+    Failed(String, String),
+}
+
+/// How far it is, in numbers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Progress {
+    /// Files to be transferred.
+    pub files: u64,
+    /// Of these: whole, on disk, under their names.
+    pub files_done: u64,
+    /// Bytes of all files.
+    pub bytes: u64,
+    /// Of these: in their place at the receiver, those included that were there before.
+    pub placed: u64,
+    /// Bytes of files that went through the association.
+    pub moved: u64,
+}
+
+/// What can be seen of a transfer.
+pub struct Watch {
+    files: AtomicU64,
+    files_done: AtomicU64,
+    bytes: AtomicU64,
+    placed: AtomicU64,
+    moved: AtomicU64,
+    link: Mutex<Current>,
+    listener: Box<dyn Fn(News) + Send + Sync>,
+}
+
+/// The association of now, if there is one.
+#[derive(Default)]
+struct Current {
+    /// Its number, counted from 1.
+    number: u64,
+    figures: Option<Arc<dyn Figures>>,
+    /// What its paths had come to when it ended.
+    last: Vec<PathFigures>,
+}
+
+impl fmt::Debug for Watch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Watch").field("progress", &self.progress()).finish_non_exhaustive()
+    }
+}
+
+impl Watch {
+    /// Nothing has happened. The listener is called from any thread, and must not wait.
+    pub fn new(listener: impl Fn(News) + Send + Sync + 'static) -> Self {
+        Self {
+            files: AtomicU64::new(0),
+            files_done: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+            placed: AtomicU64::new(0),
+            moved: AtomicU64::new(0),
+            link: Mutex::default(),
+            listener: Box::new(listener),
+        }
+    }
+
+    /// How far it is.
+    pub fn progress(&self) -> Progress {
+        let read = |number: &AtomicU64| number.load(Ordering::Relaxed);
+        Progress {
+            files: read(&self.files),
+            files_done: read(&self.files_done),
+            bytes: read(&self.bytes),
+            placed: read(&self.placed),
+            moved: read(&self.moved),
+        }
+    }
+
+    /// The paths of the association of now, or of the last one, and its number, counted from 1.
+    pub fn paths(&self) -> (u64, Vec<PathFigures>) {
+        let link = self.link();
+        let paths = link.figures.as_ref().map(|figures| figures.paths());
+        (link.number, paths.unwrap_or_else(|| link.last.clone()))
+    }
+
+    /// Ends the association of now at once, as when the user has had enough.
+    pub fn hang_up(&self) {
+        if let Some(figures) = &self.link().figures {
+            figures.hang_up();
+        }
+    }
+
+    fn link(&self) -> MutexGuard<'_, Current> {
+        self.link.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn tell(&self, news: News) {
+        (self.listener)(news);
+    }
+
+    pub(super) fn set_total(&self, files: u64, bytes: u64) {
+        self.files.store(files, Ordering::Relaxed);
+        self.bytes.store(bytes, Ordering::Relaxed);
+    }
+
+    pub(super) fn set_placed(&self, bytes: u64) {
+        self.placed.store(bytes, Ordering::Relaxed);
+    }
+
+    pub(super) fn set_files_done(&self, files: u64) {
+        self.files_done.store(files, Ordering::Relaxed);
+    }
+
+    pub(super) fn add_files_done(&self, files: u64) {
+        self.files_done.fetch_add(files, Ordering::Relaxed);
+    }
+
+    pub(super) fn add_placed(&self, bytes: u64) {
+        self.placed.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    pub(super) fn add_moved(&self, bytes: u64) {
+        self.moved.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    pub(super) fn attach(&self, figures: Arc<dyn Figures>) {
+        let mut link = self.link();
+        *link = Current { number: link.number + 1, figures: Some(figures), last: Vec::new() };
+    }
+
+    pub(super) fn detach(&self) {
+        let mut link = self.link();
+        if let Some(figures) = link.figures.take() {
+            link.last = figures.paths();
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! `ropewalk send`: files and folders to a `ropewalk recv`, over all paths at once.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::Args;
+use ropewalk_apps::files::{
+    Job, Manifest, ManifestError, News, Reach, SendError, Watch, send, shown_path,
+};
+use ropewalk_base::Duration;
+use ropewalk_scenario::parse_duration;
+
+use super::transfer::{Document, Record, Screen, observe, runtime};
+use crate::args::command_line;
+use crate::console::Console;
+use crate::failure::Failure;
+use crate::live::{ReachArgs, TransportArgs};
+use crate::output;
+use crate::printer::{count, size};
+
+/// Things left out that are named one by one.
+const NAMED: usize = 5;
+
+/// Arguments of `send`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "`ropewalk recv` prints the line to be typed here. What was interrupted goes on where it stopped when the\n\
+    same line is typed again.\n\n\
+    Examples:\n  \
+    ropewalk send video.mkv photos --to 192.0.2.7 --peer PUBKEY\n  \
+    ropewalk send video.mkv --to 192.0.2.7,198.51.100.7 --from wlan0,wwan0 --peer PUBKEY\n  \
+    ropewalk send video.mkv --to 127.0.0.1 --plain --json"
+)]
+pub struct SendArgs {
+    /// Files and folders
+    #[arg(required = true)]
+    files: Vec<PathBuf>,
+    #[command(flatten)]
+    reach: ReachArgs,
+    #[command(flatten)]
+    transport: TransportArgs,
+    /// For how long to try again when the receiver does not answer
+    #[arg(long, value_name = "TIME", default_value = "1 min", value_parser = parse_duration)]
+    retry: Duration,
+    /// Print one JSON document, in the shape of iperf3's
+    #[arg(long)]
+    json: bool,
+    /// Length of its intervals
+    #[arg(long, value_name = "TIME", default_value = "1 s", value_parser = parse_duration)]
+    interval: Duration,
+}
+
+/// Sends.
+///
+/// # Errors
+/// [`Failure`].
+pub fn execute(args: &SendArgs, console: Console) -> Result<(), Failure> {
+    let manifest = Manifest::of(&args.files).map_err(unsendable)?;
+    tell_left_out(&manifest, console);
+    let job = Arc::new(Job::new(manifest));
+    let screen = Screen::new(console);
+    let watch = Arc::new(Watch::new(listener(screen.clone(), args.retry)));
+    let runtime = runtime()?;
+    let reach = runtime.block_on(async {
+        let (endpoint, target) = args.reach.open(&args.transport, console)?;
+        Ok::<_, Failure>(Reach { endpoint: Arc::new(endpoint), target })
+    })?;
+    let retry = std::time::Duration::from_nanos(args.retry.as_nanos());
+    let (result, record) = screen.show(&watch, || {
+        let sending = send(&reach, &job, &watch, retry);
+        runtime.block_on(observe(sending, &watch, args.interval, true))
+    });
+    drop(reach);
+    runtime.shutdown_timeout(std::time::Duration::from_secs(1));
+    conclude(args, &job, result, &record)
+}
+
+fn conclude(
+    args: &SendArgs,
+    job: &Job,
+    result: Option<Result<(), SendError>>,
+    record: &Record,
+) -> Result<(), Failure> {
+    let failures = job.failures();
+    let error = match result {
+        None => Some("stopped".to_owned()),
+        Some(Err(error)) => Some(error.to_string()),
+        Some(Ok(())) if !failures.is_empty() => {
+            Some(format!("{} were not sent", count(failures.len() as u64)))
+        }
+        Some(Ok(())) => None,
+    };
+    if args.json {
+        output::print_json(&Document::new("ropewalk.send/1", record, failures, error.clone()))?;
+    } else if error.is_none() {
+        output::print(&record.text("sent"))?;
+    }
+    let Some(error) = error else { return Ok(()) };
+    let progress = record.progress;
+    let done = format!(
+        "{} of {} files, {} of {} are at the receiver",
+        count(progress.files_done),
+        count(progress.files),
+        size(progress.placed as f64),
+        size(progress.bytes as f64),
+    );
+    let resume = format!("to go on where it stopped: {}", command_line());
+    let unreachable = "is `ropewalk recv` running there, with this public key; are its address and UDP port \
+                       right, and open in the firewall; does it allow your key?";
+    let help = match result_kind(&error) {
+        true => unreachable.to_owned(),
+        false => format!("{done}; {resume}"),
+    };
+    Err(Failure::Run(format!("{error}\n = help: {help}")))
+}
+
+/// Whether nobody was there at all.
+fn result_kind(error: &str) -> bool {
+    error.starts_with("the receiver cannot be reached")
+}
+
+fn unsendable(error: ManifestError) -> Failure {
+    Failure::input(&error, error.help())
+}
+
+fn tell_left_out(manifest: &Manifest, console: Console) {
+    for (path, why) in manifest.left_out.iter().take(NAMED) {
+        console.note(format_args!("left out: {} ({why})", shown_path(path)));
+    }
+    if let Some(more) = manifest.left_out.len().checked_sub(NAMED + 1) {
+        console.note(format_args!("left out: {} more", count(more as u64 + 1)));
+    }
+    for (path, why) in &manifest.unreadable {
+        console.note(format_args!("not sent: {} ({why})", shown_path(path)));
+    }
+}
+
+fn listener(screen: Screen, retry: Duration) -> impl Fn(News) + Send + Sync {
+    let last = std::sync::Mutex::new(String::new());
+    move |news| match news {
+        News::Connected => last.lock().map(|mut last| last.clear()).unwrap_or(()),
+        News::Lost(why) => {
+            let mut last = last.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            if *last != why {
+                screen.note(format_args!("{why}; trying again for {retry}"));
+                *last = why;
+            }
+        }
+        News::Resumed(name, at) => {
+            screen.note(format_args!("{name}: goes on behind {}", size(at as f64)));
+        }
+        News::Failed(name, why) => screen.note(format_args!("{name}: {why}")),
+    }
+}

@@ -1,0 +1,135 @@
+//! What `send` and `recv` share: what is shown while it runs, and what remains of it.
+
+mod document;
+mod screen;
+
+use std::future::Future;
+use std::sync::Arc;
+
+use ropewalk_apps::files::{Progress, Recorder, Watch};
+use ropewalk_base::Duration;
+use tokio::time::{Instant, MissedTickBehavior, interval_at};
+
+pub use self::document::Document;
+pub use self::screen::Screen;
+use crate::console::width;
+use crate::failure::Failure;
+use crate::printer::{count, percent, rate, size, time, time_or_dash};
+use crate::table::Table;
+
+/// What a transfer came to.
+#[derive(Debug)]
+pub struct Record {
+    /// Per interval and path.
+    pub recorder: Recorder,
+    /// How far it came.
+    pub progress: Progress,
+    /// What it took, seconds.
+    pub seconds: f64,
+}
+
+/// The runtime of the sockets. One thread for all of them: a second would cost more in waking each other than it
+/// would do.
+///
+/// # Errors
+/// If the system gives none.
+pub fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
+    let built = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    built.map_err(|error| Failure::Run(format!("the system gives no event queue: {error}")))
+}
+
+/// Does the work, and takes a sample at the end of each interval. No result: the user has had enough.
+pub async fn observe<T>(
+    work: impl Future<Output = T>,
+    watch: &Arc<Watch>,
+    every: Duration,
+    sender: bool,
+) -> (Option<T>, Record) {
+    let every = std::time::Duration::from_nanos(every.as_nanos().max(1_000_000));
+    let begin = Instant::now();
+    let mut recorder = Recorder::new(sender);
+    let mut ticks = interval_at(begin + every, every);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    let stop = interrupted();
+    tokio::pin!(work, stop);
+    let result = loop {
+        tokio::select! {
+            result = &mut work => break Some(result),
+            _ = ticks.tick() => recorder.sample(begin.elapsed().as_secs_f64(), watch),
+            () = &mut stop => break None,
+        }
+    };
+    let seconds = begin.elapsed().as_secs_f64();
+    recorder.sample(seconds, watch);
+    if result.is_none() {
+        watch.hang_up();
+        // The peer hears of it rather than having to wonder.
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    }
+    (result, Record { recorder, progress: watch.progress(), seconds })
+}
+
+/// Waits until the user, or the system for them, wants it to end.
+async fn interrupted() {
+    let typed = async {
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    };
+    #[cfg(unix)]
+    let told = async {
+        match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
+            Ok(mut signal) => signal.recv().await,
+            Err(_) => std::future::pending().await,
+        }
+    };
+    #[cfg(not(unix))]
+    let told = std::future::pending::<Option<()>>();
+    tokio::select! {
+        () = typed => {}
+        _ = told => {}
+    }
+}
+
+impl Record {
+    /// The result as people read it.
+    pub fn text(&self, verb: &str) -> String {
+        let Progress { files_done, moved, placed, .. } = self.progress;
+        let bps = moved as f64 * 8.0 / self.seconds.max(1e-9);
+        let before = placed.saturating_sub(moved);
+        let files = if files_done == 1 { "file" } else { "files" };
+        let mut text = format!(
+            "{verb} {} {files}: {} in {}, {}",
+            count(files_done),
+            size(moved as f64),
+            time(self.seconds),
+            rate(bps),
+        );
+        if before > 0 {
+            text.push_str(&format!("; {} were there already", size(before as f64)));
+        }
+        text.push('\n');
+        text + &self.paths()
+    }
+
+    fn paths(&self) -> String {
+        let (paths, sum) = self.recorder.whole();
+        let total = sum.bytes.unwrap_or(0).max(1) as f64;
+        let mut table = Table::new(&["path", "rate", "share", "RTT", "sent again"]);
+        let known = paths.iter().filter_map(|path| Some((path, path.bytes?)));
+        for (path, bytes) in known {
+            table.row(vec![
+                path.path.clone().unwrap_or_default(),
+                rate(path.bits_per_second.unwrap_or(0.0)),
+                percent(bytes as f64 / total),
+                time_or_dash(path.rtt.map(|us| us as f64 * 1e-6)),
+                count(path.retransmits.unwrap_or(0)),
+            ]);
+        }
+        if paths.iter().any(|path| path.bytes.is_some()) {
+            table.text(width())
+        } else {
+            String::new()
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! Who we are: a key given, or the user's own, which is made when it is needed first.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use ropewalk_runtime::seal::SecretKey;
+
+use crate::console::Console;
+use crate::failure::Failure;
+
+/// The user's own key, in the directory of the user's settings.
+const FILE: &str = "ropewalk/identity.key";
+
+/// Reads the key that was given, else the user's own.
+///
+/// # Errors
+/// It cannot be read, or cannot be made.
+pub fn identity(given: Option<&Path>, console: Console) -> Result<SecretKey, Failure> {
+    if let Some(path) = given {
+        return Ok(SecretKey::read_file(path)?);
+    }
+    let path = settings().map(|settings| settings.join(FILE)).ok_or_else(|| {
+        let help = "name a key with --key FILE (`ropewalk keygen FILE` makes one), or set HOME";
+        Failure::input("there is no place for your key: HOME is not set", help)
+    })?;
+    if path.exists() {
+        return Ok(SecretKey::read_file(&path)?);
+    }
+    let key = SecretKey::generate().map_err(|error| Failure::Run(error.to_string()))?;
+    if let Some(directory) = path.parent() {
+        private_directory(directory).map_err(|error| {
+            let message = format!("`{}` cannot be made: {error}", directory.display());
+            Failure::input(message, "name a key with --key FILE; `ropewalk keygen FILE` makes one")
+        })?;
+    }
+    key.write_new_file(&path)?;
+    console.note(format_args!("made a key for you, which is used from now on: {}", path.display()));
+    Ok(key)
+}
+
+/// Where this user keeps settings.
+fn settings() -> Option<PathBuf> {
+    let given = |name: &str| {
+        let value = std::env::var_os(name).filter(|value| !value.is_empty());
+        value.map(PathBuf::from).filter(|path| path.is_absolute())
+    };
+    if cfg!(windows) {
+        return given("APPDATA");
+    }
+    given("XDG_CONFIG_HOME").or_else(|| given("HOME").map(|home| home.join(".config")))
+}
+
+#[cfg(unix)]
+fn private_directory(path: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt;
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+#[cfg(not(unix))]
+fn private_directory(path: &Path) -> std::io::Result<()> {
+    fs::create_dir_all(path)
+}

@@ -1,0 +1,153 @@
+//! Options of the commands that talk to a peer.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use clap::Args;
+use ropewalk_runtime::endpoint::{Endpoint, Local, OpenError, Options, Target, Transport};
+use ropewalk_runtime::seal::{Allowed, PublicKey};
+use ropewalk_scenario::parse_size;
+
+use super::addresses;
+use super::identity::identity;
+use crate::console::Console;
+use crate::failure::Failure;
+
+/// Where everybody listens who does not say where.
+const ANYWHERE: &str = "0.0.0.0";
+/// The least receive buffer that an association may have (RFC 9260, 3.3.2), bytes.
+const LEAST_BUFFER: u64 = 1500;
+
+/// How associations behave.
+#[derive(Clone, Debug, Args)]
+pub struct TransportArgs {
+    /// Scheduler: which path carries what, and when
+    #[arg(long, value_name = "NAME", default_value = "lay")]
+    scheduler: String,
+    /// Receive buffer. Unequal paths need more of it; it is memory
+    #[arg(long, visible_alias = "buffer", value_name = "SIZE", default_value = "16 MiB", value_parser = parse_size)]
+    receive_buffer: u64,
+}
+
+impl TransportArgs {
+    fn transport(&self) -> Result<Transport, Failure> {
+        if self.receive_buffer < LEAST_BUFFER {
+            let message = format!("--receive-buffer {} B is too small", self.receive_buffer);
+            return Err(Failure::input(message, "give at least 1500 B; 16 MiB is usual"));
+        }
+        let scheduler = self.scheduler.clone();
+        Ok(Transport { scheduler, receive_buffer: self.receive_buffer, ..Transport::default() })
+    }
+}
+
+/// Where to listen, and for whom.
+#[derive(Clone, Debug, Args)]
+pub struct ListenArgs {
+    /// Address of this machine, one per path; every one of them unless said otherwise
+    #[arg(long, value_name = "ADDR[:PORT]")]
+    listen: Vec<String>,
+    /// Own secret key, instead of the one that is made at the first use
+    #[arg(long, value_name = "FILE")]
+    key: Option<PathBuf>,
+    /// Public key of a peer that may send; without it everybody may who has our public key
+    #[arg(long, value_name = "PUBKEY", value_parser = str::parse::<PublicKey>)]
+    allow: Vec<PublicKey>,
+    /// Neither encrypt nor ask who it is: everybody on the way can read and change what is sent
+    #[arg(long, conflicts_with_all = ["key", "allow"])]
+    plain: bool,
+}
+
+impl ListenArgs {
+    /// The endpoint, and its public key unless it is plain.
+    ///
+    /// # Errors
+    /// What is wrong with the options. Needs a tokio runtime.
+    pub fn open(
+        &self,
+        transport: &TransportArgs,
+        console: Console,
+    ) -> Result<(Endpoint, Option<PublicKey>), Failure> {
+        let default = [ANYWHERE.to_owned()];
+        let texts = if self.listen.is_empty() { &default[..] } else { &self.listen };
+        let locals =
+            texts.iter().map(|text| addresses::listen(text)).collect::<Result<Vec<_>, _>>()?;
+        let mut options = Options::listening(&locals);
+        options.transport = transport.transport()?;
+        let mut public = None;
+        if !self.plain {
+            let secret = identity(self.key.as_deref(), console)?;
+            public = Some(secret.public());
+            let allowed = match self.allow.is_empty() {
+                true => Allowed::Anyone,
+                false => Allowed::Keys(self.allow.iter().copied().collect()),
+            };
+            options = options.sealed(secret, allowed);
+        }
+        Ok((Endpoint::open(options).map_err(refused)?, public))
+    }
+
+    /// Whether anybody may send who can.
+    pub fn is_open(&self) -> bool {
+        self.allow.is_empty()
+    }
+}
+
+/// Whom to reach, and from where.
+#[derive(Clone, Debug, Args)]
+pub struct ReachArgs {
+    /// Addresses of the peer, one per path
+    #[arg(long, value_name = "ADDR[:PORT]", value_delimiter = ',', required = true)]
+    to: Vec<String>,
+    /// Public key of the peer, as it prints it
+    #[arg(long, value_name = "PUBKEY", value_parser = str::parse::<PublicKey>)]
+    peer: Option<PublicKey>,
+    /// Own address or network interface, one per path, instead of the one that the system chooses
+    #[arg(long, value_name = "ADDR|INTERFACE", value_delimiter = ',')]
+    from: Vec<String>,
+    /// Own secret key, instead of the one that is made at the first use
+    #[arg(long, value_name = "FILE")]
+    key: Option<PathBuf>,
+    /// Neither encrypt nor ask who it is, as a peer with --plain expects
+    #[arg(long, conflicts_with_all = ["key", "peer"])]
+    plain: bool,
+}
+
+impl ReachArgs {
+    /// The endpoint and the peer.
+    ///
+    /// # Errors
+    /// What is wrong with the options. Needs a tokio runtime.
+    pub fn open(
+        &self,
+        transport: &TransportArgs,
+        console: Console,
+    ) -> Result<(Endpoint, Target), Failure> {
+        if !self.plain && self.peer.is_none() {
+            return Err(Failure::input(
+                "--peer is missing: whom do you want to reach?",
+                "give the public key that `ropewalk recv` prints, or --plain on both sides",
+            ));
+        }
+        let remotes = addresses::remotes(&self.to)?;
+        let mut options = Options::connecting(&[]);
+        options.locals = addresses::locals(&self.from, &remotes);
+        options.transport = transport.transport()?;
+        if let Some(peer) = self.peer {
+            let secret = identity(self.key.as_deref(), console)?;
+            options = options.sealed(secret, Allowed::Keys(BTreeSet::from([peer])));
+        }
+        let endpoint = Endpoint::open(options).map_err(refused)?;
+        Ok((endpoint, Target { addresses: remotes, key: self.peer }))
+    }
+}
+
+fn refused(error: OpenError) -> Failure {
+    match &error {
+        OpenError::Bind(Local { interface: Some(name), .. }, cause) => Failure::input(
+            format!("cannot send from `{name}`: {cause}"),
+            "give an address of this machine, or an interface: `ip -brief address` lists both",
+        ),
+        OpenError::Random => Failure::Run(error.to_string()),
+        _ => Failure::Input(error.to_string()),
+    }
+}

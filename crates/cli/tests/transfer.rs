@@ -1,0 +1,443 @@
+//! `send` and `recv`: two processes, real sockets, and what goes wrong between them.
+
+mod support;
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use support::Room;
+
+const BINARY: &str = env!("CARGO_BIN_EXE_ropewalk");
+
+/// A room with a home for keys in it.
+struct Home(Room);
+
+/// A receiver that is running; it is killed with this value.
+struct Receiver {
+    child: Child,
+    /// What it wants typed at the other side, as words.
+    line: Vec<String>,
+}
+
+impl Drop for Receiver {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Home {
+    fn new(name: &str) -> Self {
+        let room = Room::new(&format!("transfer-{name}"));
+        fs::create_dir(room.file("home")).expect("a home");
+        Self(room)
+    }
+
+    fn command(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(BINARY);
+        command.args(words).current_dir(self.0.file("."));
+        command.env("HOME", self.0.file("home")).env_remove("XDG_CONFIG_HOME");
+        command
+    }
+
+    fn run(&self, words: &[&str]) -> Output {
+        self.command(words).output().expect("the command")
+    }
+
+    /// Starts a receiver, and waits until it listens.
+    fn receiver(&self, words: &[&str]) -> Receiver {
+        let words = [&["recv"], words].concat();
+        let mut command = self.command(&words);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("recv");
+        let mut said = BufReader::new(child.stderr.take().expect("stderr"));
+        let mut line = String::new();
+        let mut all = String::new();
+        while !line.trim_start().starts_with("ropewalk send") {
+            line.clear();
+            assert!(said.read_line(&mut line).expect("text") > 0, "recv {words:?} ended: {all}");
+            all.push_str(&line);
+        }
+        // Somebody has to go on reading, or it waits for room.
+        std::thread::spawn(move || said.lines().for_each(drop));
+        let line = line.split_whitespace().skip(1).map(str::to_owned).collect();
+        Receiver { child, line }
+    }
+
+    /// Types the receiver's line, with these files and options.
+    fn send(&self, receiver: &Receiver, files: &[&str], options: &[&str]) -> Output {
+        self.sender(receiver, files, options).output().expect("send")
+    }
+
+    fn sender(&self, receiver: &Receiver, files: &[&str], options: &[&str]) -> Command {
+        let line = receiver.line.iter().map(String::as_str);
+        let words: Vec<&str> = line
+            .flat_map(|word| if word == "FILES" { files.to_vec() } else { vec![word] })
+            .collect();
+        self.command(&[&words, options].concat())
+    }
+
+    fn write(&self, name: &str, bytes: &[u8]) {
+        let path = self.file(name);
+        fs::create_dir_all(path.parent().expect("a parent")).expect("a directory");
+        fs::write(path, bytes).expect("a file");
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.0.file(name)
+    }
+
+    fn same(&self, one: &str, other: &str) {
+        let [a, b] = [one, other].map(|name| fs::read(self.file(name)).expect(name));
+        assert!(a == b, "{one} and {other} differ");
+    }
+}
+
+fn noise(len: usize) -> Vec<u8> {
+    let mut state = 88_172_645_463_325_252_u64;
+    let step = |_| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state as u8
+    };
+    (0..len).map(step).collect()
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).expect("text")
+}
+
+fn good(output: &Output) {
+    assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
+}
+
+fn failed(output: &Output, status: i32, hints: &[&str]) {
+    let stderr = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(status), "{stderr}");
+    for hint in hints {
+        assert!(stderr.contains(hint), "no {hint:?} in: {stderr}");
+    }
+}
+
+const HERE: [&str; 2] = ["--listen", "127.0.0.1:0"];
+
+#[test]
+fn files_and_folders_arrive_sealed_by_the_line_that_the_receiver_prints() {
+    let home = Home::new("sealed");
+    home.write("large", &noise(3_000_000));
+    home.write("tree/a/one", b"1");
+    home.write("tree/empty", b"");
+    let mut receiver = home.receiver(&[&["in", "--once"], &HERE[..]].concat());
+    let sent = home.send(&receiver, &["large", "tree"], &[]);
+    good(&sent);
+    assert!(text(&sent.stdout).starts_with("sent 3 files: 3.000 MB in "), "{}", text(&sent.stdout));
+    assert!(receiver.child.wait().expect("recv").success());
+    home.same("large", "in/large");
+    home.same("tree/a/one", "in/tree/a/one");
+    home.same("tree/empty", "in/tree/empty");
+    assert!(!home.file("in/.ropewalk").exists());
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let key = fs::metadata(home.file("home/.config/ropewalk/identity.key")).expect("a key");
+        assert_eq!(key.permissions().mode() & 0o777, 0o600);
+    }
+}
+
+#[test]
+fn in_the_clear_over_two_paths_both_ends_write_documents_that_agree() {
+    let home = Home::new("plain");
+    home.write("file", &noise(5_000_000));
+    let options = ["in", "--plain", "--json", "--listen", "127.0.0.1:0", "--listen", "127.0.0.2:0"];
+    let mut receiver = home.receiver(&options);
+    let sent = home.send(&receiver, &["file"], &["--json", "--interval", "50 ms"]);
+    good(&sent);
+    let mut received = String::new();
+    let stdout = receiver.child.stdout.as_mut().expect("stdout");
+    std::io::Read::read_to_string(stdout, &mut received).expect("text");
+    assert!(receiver.child.wait().expect("recv").success());
+    let sent: Value = serde_json::from_slice(&sent.stdout).expect("one document");
+    let received: Value = serde_json::from_str(&received).expect("one document");
+    assert_eq!(sent["schema"], "ropewalk.send/1");
+    assert_eq!(received["schema"], "ropewalk.recv/1");
+    for document in [&sent, &received] {
+        assert_eq!(document["end"]["files"]["done"], 1);
+        assert_eq!(document["end"]["files"]["bytes_placed"], 5_000_000);
+        assert_eq!(document["end"]["files"]["bytes_moved"], 5_000_000);
+        assert!(document["error"].is_null());
+    }
+    assert_eq!(sent["start"]["connected"].as_array().map(Vec::len), Some(2));
+    assert_eq!(received["end"]["sum_received"]["bytes"], 5_000_000);
+    // Frames and the list come on top.
+    let on_paths = sent["end"]["sum_sent"]["bytes"].as_u64().expect("a number");
+    assert!((5_000_000..5_100_000).contains(&on_paths), "{on_paths}");
+    let intervals = sent["intervals"].as_array().expect("intervals");
+    let sums = intervals.iter().map(|i| i["sum"]["bytes"].as_u64().expect("a number"));
+    assert_eq!(sums.sum::<u64>(), on_paths);
+    home.same("file", "in/file");
+}
+
+/// Waits until the receiver has so many bytes of an unfinished file.
+fn wait_for_part(home: &Home, bytes: u64) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let len = || {
+        let inside = fs::read_dir(home.file("in/.ropewalk")).ok()?;
+        inside.filter_map(|item| item.ok()?.metadata().ok()).map(|found| found.len()).max()
+    };
+    while len().unwrap_or(0) < bytes {
+        assert!(Instant::now() < deadline, "nothing arrives");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Large enough to be killed on the way.
+const LARGE: usize = 400_000_000;
+
+#[test]
+fn a_sender_that_was_killed_goes_on_where_it_was() {
+    let home = Home::new("sender-killed");
+    home.write("large", &noise(LARGE));
+    let mut receiver = home.receiver(&[&["in", "--once"], &HERE[..]].concat());
+    let mut sender = home.sender(&receiver, &["large"], &[]);
+    let mut sender = sender.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("send");
+    wait_for_part(&home, LARGE as u64 / 4);
+    sender.kill().expect("killed");
+    sender.wait().expect("dead");
+    assert!(!home.file("in/large").exists(), "it was killed too late");
+    let again = home.send(&receiver, &["large"], &["--json"]);
+    good(&again);
+    assert!(receiver.child.wait().expect("recv").success());
+    let document: Value = serde_json::from_slice(&again.stdout).expect("one document");
+    let moved = document["end"]["files"]["bytes_moved"].as_u64().expect("a number");
+    assert!(moved <= LARGE as u64 * 3 / 4, "{moved} bytes were sent again");
+    home.same("large", "in/large");
+}
+
+#[test]
+fn a_receiver_that_was_killed_is_waited_for() {
+    let home = Home::new("receiver-killed");
+    home.write("large", &noise(LARGE));
+    let receiver = home.receiver(&[&["in"], &HERE[..]].concat());
+    let at = receiver.line.iter().position(|word| word == "--to").expect("an address");
+    let address = receiver.line[at + 1].clone();
+    let mut sender = home.sender(&receiver, &["large"], &["--json"]);
+    let sender = sender.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("send");
+    wait_for_part(&home, LARGE as u64 / 4);
+    // Killed, not asked to end.
+    drop(receiver);
+    assert!(!home.file("in/large").exists(), "it was killed too late");
+    let mut receiver = home.receiver(&["in", "--once", "--listen", &address]);
+    let sent = sender.wait_with_output().expect("send");
+    good(&sent);
+    assert!(receiver.child.wait().expect("recv").success());
+    let document: Value = serde_json::from_slice(&sent.stdout).expect("one document");
+    let moved = document["end"]["files"]["bytes_moved"].as_u64().expect("a number");
+    // What was on its way when it was killed, in buffers here and there, is sent twice.
+    assert!(moved < LARGE as u64 + 150_000_000, "{moved} bytes were sent");
+    home.same("large", "in/large");
+}
+
+#[test]
+fn existing_files_are_kept_and_the_exit_status_says_that_not_all_was_sent() {
+    let home = Home::new("exists");
+    home.write("one", b"new");
+    home.write("two", b"2");
+    home.write("in/one", b"old");
+    let receiver = home.receiver(&[&["in"], &HERE[..]].concat());
+    let sent = home.send(&receiver, &["one", "two"], &[]);
+    failed(&sent, 1, &["one: exists at the receiver with other contents", "1 were not sent"]);
+    assert_eq!(fs::read(home.file("in/one")).expect("a file"), b"old");
+    home.same("two", "in/two");
+}
+
+#[test]
+fn wrong_input_is_refused_before_anything_is_sent() {
+    let home = Home::new("refused");
+    home.write("file", b"1");
+    home.write("open.key", b"x");
+    let key = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAE=";
+    let to = ["send", "file", "--to", "127.0.0.1", "--peer", key];
+    let with = |words: &[&'static str]| [&to[..], words].concat();
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let mode = fs::Permissions::from_mode(0o644);
+        fs::set_permissions(home.file("open.key"), mode).expect("a mode");
+    }
+    for (words, hints) in [
+        (vec!["send", "file"], vec!["--to"]),
+        (vec!["send", "--to", "127.0.0.1"], vec!["<FILES>"]),
+        (vec!["send", "nothing", "--to", "127.0.0.1", "--plain"], vec!["`nothing` cannot be read"]),
+        (vec!["send", "file", "--to", "127.0.0.1"], vec!["--peer is missing", "ropewalk recv"]),
+        (vec!["send", "file", "--to", "127.0.0.1", "--peer", "abc"], vec!["abc", "44 characters"]),
+        (vec!["send", "file", "--to", "1.2.3.4:x", "--peer", key], vec!["1.2.3.4:x", "192.0.2.7"]),
+        (with(&["--plain"]), vec!["--plain", "cannot be used with"]),
+        (with(&["--key", "nokey"]), vec!["nokey", "ropewalk keygen"]),
+        (with(&["--from", "nosuch0"]), vec!["nosuch0", "ip -brief address"]),
+        (with(&["--from", "192.0.2.99"]), vec!["192.0.2.99", "no interface has this address"]),
+        (with(&["--scheduler", "dasp"]), vec!["dasp", "daps"]),
+        (with(&["--receive-buffer", "10 B"]), vec!["--receive-buffer", "1500"]),
+        (with(&["--retry", "5"]), vec!["--retry", "no unit"]),
+        (vec!["recv", "--listen", "eth0"], vec!["--listen eth0"]),
+        (vec!["recv", "--listen", "192.0.2.99"], vec!["192.0.2.99", "no interface"]),
+        (vec!["recv", "no/where", "--listen", "127.0.0.1:0"], vec!["no/where", "help:"]),
+        (vec!["recv", "file", "--listen", "127.0.0.1:0"], vec!["cannot receive into `file`"]),
+        (vec!["recv", "--plain", "--allow", key], vec!["--plain"]),
+    ] {
+        let output = home.run(&words);
+        failed(&output, 2, &hints);
+        assert_eq!(text(&output.stdout), "", "{words:?}");
+    }
+    if cfg!(unix) {
+        failed(&home.run(&with(&["--key", "open.key"])), 2, &["0644", "chmod 600"]);
+    }
+}
+
+#[test]
+fn a_port_or_a_directory_that_is_taken_is_refused() {
+    let home = Home::new("taken");
+    let receiver = home.receiver(&[&["in"], &HERE[..]].concat());
+    let at = receiver.line.iter().position(|word| word == "--to").expect("an address");
+    let address = &receiver.line[at + 1];
+    let port = home.run(&["recv", "other", "--listen", address]);
+    failed(&port, 2, &[address, "another program has this port"]);
+    let directory = home.run(&["recv", "in", "--listen", "127.0.0.1:0"]);
+    failed(&directory, 2, &["another `ropewalk recv` receives into `in`"]);
+}
+
+#[test]
+fn nobody_at_the_other_end_is_told_with_what_to_check() {
+    let home = Home::new("nobody");
+    home.write("file", b"1");
+    let key = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAE=";
+    let to = ["send", "file", "--to", "127.0.0.1:9", "--peer", key, "--retry", "1 s"];
+    failed(&home.run(&to), 1, &["cannot be reached", "ropewalk recv", "firewall"]);
+}
+
+#[test]
+fn who_is_not_allowed_sends_nothing() {
+    let home = Home::new("allowed");
+    home.write("file", b"1");
+    good(&home.run(&["keygen", "friend.key"]));
+    let friend = home.run(&["keygen", "--public", "friend.key"]);
+    let friend = text(&friend.stdout).trim();
+    let receiver = home.receiver(&["in", "--allow", friend, "--listen", "127.0.0.1:0"]);
+    let stranger = home.send(&receiver, &["file"], &["--retry", "1 s"]);
+    failed(&stranger, 1, &["cannot be reached", "does it allow your key"]);
+    good(&home.send(&receiver, &["file"], &["--key", "friend.key"]));
+    home.same("file", "in/file");
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupted_sender_says_how_to_go_on() {
+    let home = Home::new("interrupted");
+    home.write("large", &noise(LARGE));
+    let receiver = home.receiver(&[&["in"], &HERE[..]].concat());
+    let mut sender = home.sender(&receiver, &["large"], &[]);
+    let sender = sender.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("send");
+    wait_for_part(&home, LARGE as u64 / 4);
+    let id = sender.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &id]).status().expect("kill").success());
+    let output = sender.wait_with_output().expect("send");
+    failed(&output, 1, &["error: stopped", "0 of 1 files", "to go on where it stopped: ropewalk send large"]);
+}
+
+/// A file system that is smaller than what is sent; needs root.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_loses_nothing_and_goes_on_when_there_is_room() {
+    let home = Home::new("full");
+    fs::create_dir(home.file("in")).expect("a directory");
+    let small = Command::new("mount")
+        .args(["-t", "tmpfs", "-o", "size=4m", "none"])
+        .arg(home.file("in"))
+        .stderr(Stdio::null())
+        .status();
+    if !small.is_ok_and(|status| status.success()) {
+        return;
+    }
+    let full = std::panic::catch_unwind(|| {
+        home.write("large", &noise(9_000_000));
+        let mut receiver = home.receiver(&[&["in"], &HERE[..]].concat());
+        let sent = home.send(&receiver, &["large"], &[]);
+        failed(&sent, 1, &["cannot write to `in`", "No space left", "to go on where it stopped"]);
+        assert_eq!(receiver.child.wait().expect("recv").code(), Some(1));
+        grow(&home);
+        let mut receiver = home.receiver(&[&["in", "--once"], &HERE[..]].concat());
+        let sent = home.send(&receiver, &["large"], &["--json"]);
+        good(&sent);
+        assert!(receiver.child.wait().expect("recv").success());
+        let document: Value = serde_json::from_slice(&sent.stdout).expect("one document");
+        let moved = document["end"]["files"]["bytes_moved"].as_u64().expect("a number");
+        assert!(moved < 6_000_000, "{moved} bytes were sent again");
+        home.same("large", "in/large");
+    });
+    let _ = Command::new("umount").arg("-l").arg(home.file("in")).status();
+    full.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+}
+
+#[cfg(target_os = "linux")]
+fn grow(home: &Home) {
+    let mut command = Command::new("mount");
+    command.args(["-o", "remount,size=40m"]).arg(home.file("in"));
+    assert!(command.status().expect("mount").success());
+}
+
+/// The examples of the help, with addresses and keys that there are here.
+fn example(line: &str, addresses: &[String; 2], key: &str) -> Vec<String> {
+    let line = line.replace("192.0.2.7", &addresses[0]).replace("198.51.100.7", &addresses[1]);
+    let line = line.replace("127.0.0.1 --plain", &format!("{} --plain", addresses[0]));
+    let line = line.replace("wlan0,wwan0", "lo,lo").replace("PUBKEY", key);
+    line.split_whitespace().map(str::to_owned).collect()
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn the_examples_of_the_help_work() {
+    let home = Home::new("help");
+    home.write("video.mkv", &noise(200_000));
+    home.write("photos/1", &noise(2000));
+    let [send, recv] = ["send", "recv"].map(|command| {
+        let help = home.run(&[command, "--help"]);
+        let lines = text(&help.stdout).lines().filter_map(|line| line.strip_prefix("  ropewalk "));
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    });
+    assert!(send.len() >= 3 && recv.len() >= 3, "{send:?} {recv:?}");
+    good(&home.run(&["keygen", "own.key"]));
+    let own = home.run(&["keygen", "--public", "own.key"]);
+    let own = text(&own.stdout).trim();
+    let two = ["--listen", "127.0.0.1:0", "--listen", "127.0.0.2:0"];
+    for (number, line) in send.iter().enumerate() {
+        let directory = format!("in{number}");
+        let mut words = vec![directory.as_str()];
+        words.extend(two);
+        if line.contains("--plain") {
+            words.push("--plain");
+        }
+        let receiver = home.receiver(&words);
+        let at = receiver.line.iter().position(|word| word == "--to").expect("addresses");
+        let addresses: Vec<String> =
+            receiver.line[at + 1].split(',').map(str::to_owned).collect();
+        let key = receiver.line.last().expect("a key").clone();
+        let addresses: [String; 2] = addresses.try_into().expect("two");
+        let words = example(line, &addresses, &key);
+        good(&home.run(&words.iter().map(String::as_str).collect::<Vec<_>>()));
+        home.same("video.mkv", &format!("{directory}/video.mkv"));
+    }
+    let places = ["127.0.0.1:0", "127.0.0.2:0"].map(str::to_owned);
+    for line in &recv {
+        let mut words = example(line, &places, own);
+        if !line.contains("--listen") {
+            // Another test, or somebody else on this machine, may have the usual port.
+            words.extend(HERE.map(str::to_owned));
+        }
+        let words: Vec<&str> = words.iter().skip(1).map(String::as_str).collect();
+        let receiver = home.receiver(&words);
+        assert_eq!(receiver.line[0], "send", "{line}");
+    }
+}

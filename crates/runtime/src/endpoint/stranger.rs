@@ -1,0 +1,111 @@
+//! Packets in the clear from those who have no association here, and what peers in the clear say of
+//! their addresses.
+
+use std::net::{IpAddr, SocketAddr};
+
+use ropewalk_base::{PathId, Time};
+use ropewalk_engine::sctp::wire::Ports;
+use ropewalk_engine::sctp::{
+    Accepted, Answer, Association as Machine, Chunk, Listener, Packet, PathConfig,
+};
+
+use super::core::Core;
+use super::cover::Cover;
+use super::options::{Carriage, UnknownName};
+use super::pairing::nearest;
+use super::peer::{Peer, Route};
+use super::socket::Socket;
+
+/// What a cookie is bound to: the address and the port it came from.
+fn context(remote: SocketAddr) -> Vec<u8> {
+    let mut context = match remote.ip() {
+        IpAddr::V4(ip) => ip.octets().to_vec(),
+        IpAddr::V6(ip) => ip.octets().to_vec(),
+    };
+    context.extend(remote.port().to_be_bytes());
+    context
+}
+
+impl Core {
+    /// Strangers in the clear are answered from now on.
+    pub(super) fn listen_in_the_clear(&mut self) -> Result<(), UnknownName> {
+        let ipv6 = self.sockets.iter().any(|socket| socket.local().is_ipv6());
+        let carriage = Carriage::Plain { ipv6, addresses: self.own_addresses(ipv6) };
+        let config = self.options.transport.config(1, &carriage)?;
+        self.listener = Some(Listener::new(config, self.next_seed()));
+        Ok(())
+    }
+
+    /// A packet for nobody here: a peer that wants to open an association, or a mistake.
+    pub(super) fn take_stranger(
+        &mut self,
+        now: Time,
+        route: Route,
+        ports: Ports,
+        packet: &mut Packet,
+    ) {
+        self.counters.unknown += 1;
+        let opens = matches!(packet.chunks.first(), Some(Chunk::Init(_) | Chunk::CookieEcho(_)));
+        // RFC 9260, 8.4, 1; and who sends to itself is answered with nothing.
+        let odd =
+            route.remote.ip().is_multicast() || self.sockets[route.socket].local() == route.remote;
+        if odd || opens && !self.options.listen {
+            return;
+        }
+        let Some(listener) = &mut self.listener else { return };
+        match listener.handle(now, &context(route.remote), packet) {
+            Answer::Nothing => {}
+            Answer::Reply(reply) => {
+                let mut datagram = Vec::new();
+                let written = Cover::Plain(ports.swapped()).write(PathId(0), &reply, &mut datagram);
+                if written.is_ok() {
+                    self.send_alone(route, &datagram);
+                }
+            }
+            Answer::Accept(accepted) => self.accept(now, route, ports, *accepted, packet),
+        }
+    }
+
+    fn accept(
+        &mut self,
+        now: Time,
+        route: Route,
+        ports: Ports,
+        accepted: Accepted,
+        packet: &mut Packet,
+    ) {
+        let ipv6 = route.remote.is_ipv6();
+        let carriage = Carriage::Plain { ipv6, addresses: self.own_addresses(ipv6) };
+        let Ok(config) = self.config(1, &carriage) else { return };
+        let Ok(scheduler) = self.options.transport.scheduler() else { return };
+        let seed = self.next_seed();
+        let mut machine = Machine::accepted(config, scheduler, seed, now, PathId(0), accepted);
+        // What came beside the cookie.
+        machine.handle_in_place(now, PathId(0), packet);
+        let cover = Cover::Plain(ports.swapped());
+        self.insert(Peer::new(machine, cover, None, vec![Some(route)], true));
+    }
+
+    /// The peer is known: each address that it listed beyond those in use is a path more. All have the
+    /// port of the first until they show another (RFC 6951, 5.4).
+    pub(super) fn learn_addresses(&mut self, now: Time, peer: &mut Peer) {
+        let Some(port) = peer.routes.iter().flatten().map(|route| route.remote.port()).next()
+        else {
+            return;
+        };
+        let locals: Vec<_> = self.sockets.iter().map(Socket::local).collect();
+        for ip in peer.machine.peer_addresses().to_vec() {
+            let known = |route: &Route| route.remote.ip() == ip;
+            if ip.is_multicast() || ip.is_unspecified() || peer.routes.iter().flatten().any(known) {
+                continue;
+            }
+            let remote = SocketAddr::new(ip, port);
+            let Some(socket) = nearest(&locals, &remote) else { continue };
+            let path = PathConfig { mtu: self.options.transport.mtu, ..PathConfig::default() };
+            if peer.machine.add_path(now, path).is_none() {
+                return;
+            }
+            peer.routes.push(Some(Route { socket, remote }));
+        }
+    }
+}
