@@ -1,6 +1,5 @@
 //! `ropewalk proxy`: programs' connections over all paths.
 
-mod ends;
 mod exit;
 mod near;
 
@@ -9,22 +8,24 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::{Args, Subcommand};
-use ropewalk_apps::proxy::{Notice, Tell};
+use ropewalk_apps::proxy::{Notice, Tell, live};
+use ropewalk_runtime::endpoint::Transport;
 
 use crate::console::Console;
 use crate::failure::Failure;
+use crate::live::TransportArgs;
 
 /// Arguments of `proxy`.
 #[derive(Debug, Args)]
 #[command(
     args_conflicts_with_subcommands = true,
     after_help = "Programs connect to the near end by SOCKS 5 or HTTP, their connections leave at the exit, and all paths\n\
-    between the two carry them, sealed. Names are resolved at the exit. Who has neither key can do nothing.\n\n\
-    Examples, after `ropewalk keygen FILE` at both ends, which prints the public keys:\n  \
-    ropewalk proxy exit --listen 0.0.0.0 --key exit.key --peer \"$NEAR\"        (at the far end)\n  \
-    ropewalk proxy --to exit.example.org --key near.key --peer \"$EXIT\" --socks 1080\n  \
-    ropewalk proxy --to 192.0.2.7 --from wlan0,wwan0 --key near.key --peer \"$EXIT\" --http 8080 \\\n      \
-    --forward 5432=db.example.org:5432\n  \
+    between the two carry them, sealed. Names are resolved at the exit. Each end prints its public key and has to be\n\
+    told the other's. Without it nobody can use an exit.\n\n\
+    Examples:\n  \
+    ropewalk proxy exit --allow PUBKEY                                   (at the far end)\n  \
+    ropewalk proxy --to 192.0.2.7 --peer PUBKEY --socks 1080\n  \
+    ropewalk proxy --to 192.0.2.7 --from wlan0,wwan0 --peer PUBKEY --http 8080 --forward 5432=db.example.org:5432\n  \
     curl --proxy socks5h://127.0.0.1:1080 http://example.org/"
 )]
 pub struct ProxyArgs {
@@ -44,15 +45,22 @@ enum End {
 /// What both ends need.
 #[derive(Clone, Debug, Args)]
 struct CommonArgs {
-    /// File with the secret key of this end, as `ropewalk keygen` writes it
+    /// Own secret key, instead of the one that is made at the first use
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
-    /// Scheduler by name
-    #[arg(long, value_name = "NAME", default_value = "lay")]
-    scheduler: String,
+    #[command(flatten)]
+    transport: TransportArgs,
     /// Tell of every connection
     #[arg(long, short)]
     verbose: bool,
+}
+
+impl CommonArgs {
+    /// As the proxy wants it, and as the options say.
+    fn transport(&self) -> Result<Transport, Failure> {
+        let Transport { scheduler, receive_buffer, .. } = self.transport.transport()?;
+        Ok(Transport { scheduler, receive_buffer, ..live::transport() })
+    }
 }
 
 /// Runs one of the two ends until it is interrupted.

@@ -4,29 +4,30 @@ use clap::Args;
 use ropewalk_apps::mux::Limits;
 use ropewalk_apps::proxy::exit::{Exit, Policy, Rule};
 use ropewalk_apps::proxy::live;
-use ropewalk_runtime::endpoint::{Endpoint, Options, Transport};
-use ropewalk_runtime::seal::Allowed;
+use ropewalk_runtime::endpoint::{Endpoint, Options};
+use ropewalk_runtime::seal::{Allowed, PublicKey};
 
-use super::{CommonArgs, ends, teller};
+use super::{CommonArgs, teller};
 use crate::console::Console;
 use crate::failure::Failure;
+use crate::live::{identity, listen, refused};
 
 /// Arguments of `proxy exit`.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Without --allow-to it leads to the open Internet, and not to this machine or its private networks.\n\n\
     Examples:\n  \
-    ropewalk proxy exit --listen 0.0.0.0 --key exit.key --peer \"$NEAR\"\n  \
-    ropewalk proxy exit --listen 192.0.2.7,198.51.100.7 --key exit.key --peer near-ends.txt\n  \
-    ropewalk proxy exit --listen 0.0.0.0:4433 --key exit.key --peer \"$NEAR\" --allow-to 10.0.0.0/8:22,wiki.lan"
+    ropewalk proxy exit --allow PUBKEY\n  \
+    ropewalk proxy exit --listen 192.0.2.7 --listen 198.51.100.7:443 --allow PUBKEY --allow PUBKEY\n  \
+    ropewalk proxy exit --allow PUBKEY --allow-to 10.0.0.0/8:22,wiki.lan"
 )]
 pub struct ExitArgs {
-    /// Addresses to listen at, one per path; without a port: 9899
-    #[arg(long, value_name = "ADDR[:PORT]", value_delimiter = ',', required = true)]
+    /// Address of this machine, one per path; every one of them unless said otherwise
+    #[arg(long, value_name = "ADDR[:PORT]", value_delimiter = ',', default_value = "0.0.0.0")]
     listen: Vec<String>,
-    /// Public keys of the near ends that may use it, or a file with one in each line
-    #[arg(long, value_name = "KEY|FILE", value_delimiter = ',', required = true)]
-    peer: Vec<String>,
+    /// Public key of a near end that may use the exit; may be repeated
+    #[arg(long, value_name = "PUBKEY", value_delimiter = ',', required = true, value_parser = str::parse::<PublicKey>)]
+    allow: Vec<PublicKey>,
     /// Lead there only: networks, hosts, ports, such as 10.0.0.0/8, wiki.lan:443, *.example.org, *:443
     #[arg(long, value_name = "DEST", value_delimiter = ',')]
     allow_to: Vec<Rule>,
@@ -42,19 +43,13 @@ pub struct ExitArgs {
 
 /// Serves until it is interrupted.
 pub async fn run(args: &ExitArgs, console: Console) -> Result<(), Failure> {
-    let secret = ends::secret(args.common.key.as_deref())?;
-    let peers = ends::peers(&args.peer)?;
-    if peers.is_empty() {
-        return Err(Failure::input(
-            "no near end may use this exit: --peer names a file without a key",
-            "put the public key of each near end on a line of its own",
-        ));
-    }
-    let listen: Result<Vec<_>, _> = args.listen.iter().map(|text| ends::listen(text)).collect();
+    let secret = identity(args.common.key.as_deref(), console)?;
+    let at: Result<Vec<_>, _> = args.listen.iter().map(|text| listen(text)).collect();
     let public = secret.public();
-    let mut options = Options::listening(&listen?).sealed(secret, Allowed::Keys(peers));
-    options.transport = Transport { scheduler: args.common.scheduler.clone(), ..live::transport() };
-    let endpoint = Endpoint::open(options).map_err(|error| ends::not_open(&error))?;
+    let allowed = Allowed::Keys(args.allow.iter().copied().collect());
+    let mut options = Options::listening(&at?).sealed(secret, allowed);
+    options.transport = args.common.transport()?;
+    let endpoint = Endpoint::open(options).map_err(refused)?;
     let tell = teller(console, args.common.verbose);
     let policy = Policy { rules: args.allow_to.clone(), allow_private: args.allow_private };
     let exit = Exit::new(policy, args.connections, tell.clone());

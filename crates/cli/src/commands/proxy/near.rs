@@ -5,31 +5,32 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use ropewalk_apps::mux::Limits;
-use ropewalk_apps::proxy::live::{self, Live, LiveConnector};
+use ropewalk_apps::proxy::Target as Destination;
+use ropewalk_apps::proxy::live::{Live, LiveConnector};
 use ropewalk_apps::proxy::near::{
     Credentials, Near, Patience, Service, Speaks, Uplink, parse_forward, parse_listen,
 };
-use ropewalk_apps::proxy::{Target as Destination, TargetError};
-use ropewalk_runtime::endpoint::{Options, Target, Transport};
-use ropewalk_runtime::seal::Allowed;
+use ropewalk_runtime::endpoint::{Endpoint, Options, Target};
+use ropewalk_runtime::seal::{Allowed, PublicKey};
 use tokio::net::TcpListener;
 
-use super::{CommonArgs, ends, teller};
+use super::{CommonArgs, teller};
 use crate::console::Console;
 use crate::failure::Failure;
+use crate::live::{identity, locals, refused, remotes};
 
 /// Arguments of `proxy`.
 #[derive(Clone, Debug, Args)]
 pub struct NearArgs {
-    /// Addresses of the exit; without a port: 9899
-    #[arg(long, value_name = "HOST[:PORT]", value_delimiter = ',', required = true)]
+    /// Addresses of the exit, one per path
+    #[arg(long, value_name = "ADDR[:PORT]", value_delimiter = ',', required = true)]
     to: Vec<String>,
-    /// Own addresses or interfaces, one per path; the system chooses if there are none
-    #[arg(long, value_name = "ADDR|IFACE", value_delimiter = ',')]
+    /// Own address or network interface, one per path, instead of the one that the system chooses
+    #[arg(long, value_name = "ADDR|INTERFACE", value_delimiter = ',')]
     from: Vec<String>,
-    /// Public key of the exit
-    #[arg(long, value_name = "KEY", required = true)]
-    peer: Vec<String>,
+    /// Public key of the exit, as it prints it
+    #[arg(long, value_name = "PUBKEY", value_parser = str::parse::<PublicKey>)]
+    peer: Option<PublicKey>,
     /// Speak SOCKS 5 here; a port alone is one of this machine only
     #[arg(long, value_name = "[ADDR:]PORT", value_parser = parse_listen)]
     socks: Vec<SocketAddr>,
@@ -54,9 +55,9 @@ pub struct NearArgs {
 
 /// Serves until it is interrupted.
 pub async fn run(args: &NearArgs, console: Console) -> Result<(), Failure> {
-    let live = live(args)?;
     let credentials = args.credentials.as_deref().map(credentials).transpose()?;
     let services = services(args, credentials.is_some())?;
+    let live = live(args, console)?;
     let mut bound = Vec::with_capacity(services.len());
     for (address, speaks) in services {
         bound.push(bind(address, speaks, console).await?);
@@ -69,23 +70,22 @@ pub async fn run(args: &NearArgs, console: Console) -> Result<(), Failure> {
 }
 
 /// How to reach the exit.
-fn live(args: &NearArgs) -> Result<Live, Failure> {
-    let secret = ends::secret(args.common.key.as_deref())?;
-    let peers = ends::peers(&args.peer)?;
-    let [exit] = peers.iter().copied().collect::<Vec<_>>()[..] else {
-        return Err(Failure::input(
-            format!("--peer names {} keys", peers.len()),
-            "give the public key of the one exit",
-        ));
-    };
-    let mut addresses = Vec::new();
-    for text in &args.to {
-        addresses.extend(ends::remote(text)?);
-    }
+fn live(args: &NearArgs, console: Console) -> Result<Live, Failure> {
+    let exit = args.peer.ok_or_else(|| {
+        Failure::input(
+            "--peer is missing: whom do you want to reach?",
+            "give the public key that `ropewalk proxy exit` prints",
+        )
+    })?;
+    let secret = identity(args.common.key.as_deref(), console)?;
+    let addresses = remotes(&args.to)?;
+    console
+        .note(format_args!("public key of this end, for the exit's --allow: {}", secret.public()));
     let mut options = Options::connecting(&[]).sealed(secret, Allowed::Keys([exit].into()));
-    options.locals = ends::locals(&args.from, &addresses);
-    options.transport = Transport { scheduler: args.common.scheduler.clone(), ..live::transport() };
-    options.transport.scheduler().map_err(|error| Failure::Input(error.to_string()))?;
+    options.locals = locals(&args.from, &addresses);
+    options.transport = args.common.transport()?;
+    // Names and addresses are tried here: what is wrong with them is wrong with each attempt to connect.
+    drop(Endpoint::open(options.clone()).map_err(refused)?);
     let target = Target { addresses, key: Some(exit) };
     Ok(Live { options, target, limits: Limits::default() })
 }
@@ -137,10 +137,4 @@ async fn bind(at: SocketAddr, speaks: Speaks, console: Console) -> Result<Servic
         Speaks::Forward(to) => console.note(format_args!("{at} leads to {to}")),
     }
     Ok(Service { listener, speaks })
-}
-
-impl From<TargetError> for Failure {
-    fn from(error: TargetError) -> Self {
-        Self::Input(error.to_string())
-    }
 }
