@@ -93,7 +93,7 @@ once() {
     --proxy-server=socks5://127.0.0.1:$4 --proxy-bypass-list='<-loopback>' --timeout=60000 \
     --dump-dom http://localhost:8000/ 2>browser.log | grep -o 'LOADED [0-9]* [0-9]*')
   echo "$1 $seen"
-  kill -KILL $near; wait $near 2>wait.log
+  kill $near; wait $near
 }
 port=1080
 for round in $(seq "$ROUNDS"); do
