@@ -13,7 +13,7 @@ PROFILE     ?= dev
 PROFILE_DIR := $(if $(filter dev,$(PROFILE)),debug,$(PROFILE))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo bench bench-python tournament test test-rust test-python test-docs test-report fmt fmt-check lint python command clean-venv
+.PHONY: help demo bench bench-python tournament test test-rust test-wire test-python test-docs test-report fmt fmt-check lint python command clean-venv
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 22
@@ -36,10 +36,14 @@ tournament: $(VENV)/.ready ## plays all schedulers against each other and refres
 	$(CARGO) build --release -p ropewalk-cli
 	$(PY) docs/images/make_tournament.py --binary $(TARGET)/release/ropewalk
 
-test: test-rust test-python test-docs test-report ## everything below
+test: test-rust test-wire test-python test-docs test-report ## everything below
 
 test-rust: ## unit, property, integration and tidy tests
 	$(CARGO) test --workspace
+
+test-wire: $(VENV)/.ready ## packets against scapy and tshark
+	$(CARGO) build -p ropewalk-engine --example wire
+	$(PY) -m pytest -q -rs tests/wire
 
 test-python: ## the Python package, built into .venv
 ifneq ($(wildcard python/pyproject.toml),)

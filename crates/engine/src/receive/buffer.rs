@@ -206,6 +206,23 @@ impl ReceiveBuffer {
         if in_order { Arrival::InOrder } else { Arrival::OutOfOrder }
     }
 
+    /// Takes a chunk with unwrapped number `tsn` for received, without anything of it.
+    #[cold]
+    pub fn on_unwanted(&mut self, now: Time, tsn: u64) {
+        let known = tsn <= self.cumulative() || self.gaps.contains(tsn);
+        if known || tsn - self.cumulative() > REACH {
+            return;
+        }
+        if tsn == self.cumulative() + 1 {
+            self.gaps.advance();
+        } else {
+            self.gaps.insert(tsn);
+        }
+        self.mark_released(tsn);
+        self.drop_released();
+        self.stats.held_changed(now, self.held_bytes);
+    }
+
     /// RFC 9260, 6.2: with the buffer full, the highest TSNs go to make room for lower ones; what
     /// is covered by the cumulative TSN never goes.
     #[cold]

@@ -6,6 +6,7 @@ use ropewalk_base::{Serial16, Serial32, StreamId, Time};
 use super::cause::ErrorCause;
 use super::gaps::GapList;
 use super::init::Init;
+use super::rare::Rare;
 use crate::payload::Payload;
 
 /// Chunk header, bytes (3.2).
@@ -212,7 +213,9 @@ pub enum Chunk {
         /// Why.
         causes: Vec<ErrorCause>,
     },
-    /// One of a type that is not known here: all of it, header included.
+    /// One of an extension.
+    Rare(Box<Rare>),
+    /// One of a type that is not known here and that is to be reported: all of it, header included.
     Unknown(Bytes),
 }
 
@@ -256,6 +259,7 @@ impl Chunk {
                 CHUNK_HEADER + PARAMETER_HEADER + padded(info)
             }
             Self::Shutdown(_) => CHUNK_HEADER + 4,
+            Self::Rare(rare) => rare.wire_len(),
             Self::Unknown(whole) => padded(whole),
         }
     }

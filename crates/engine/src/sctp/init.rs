@@ -48,7 +48,8 @@ pub struct InitOptions {
     pub host_name: Option<Bytes>,
     /// Parameters received that are not known here and are to be reported (3.2.1), whole.
     pub unknown: Vec<Bytes>,
-    /// In an INIT ACK: parameters of the INIT that its receiver did not know (3.3.3.1.2), whole.
+    /// In an INIT ACK: parameters of the INIT that its receiver did not know (3.3.3.1.2), whole and
+    /// with their padding.
     pub reported: Vec<Bytes>,
 }
 
@@ -88,6 +89,16 @@ impl Init {
 }
 
 impl InitOptions {
+    /// The parameters that are to be reported, each with its padding.
+    pub(super) fn unknown_padded(&self) -> Vec<Bytes> {
+        let padded = |one: &Bytes| {
+            let mut bytes = one.to_vec();
+            bytes.resize(one.len().next_multiple_of(4), 0);
+            Bytes::from(bytes)
+        };
+        self.unknown.iter().map(padded).collect()
+    }
+
     fn wire_len(&self) -> u32 {
         let families = self.families.v4 as u32 + self.families.v6 as u32;
         let families = if families > 0 { parameter(2 * families) } else { 0 };

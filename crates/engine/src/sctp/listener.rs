@@ -160,7 +160,7 @@ impl Listener {
             preserve_millis: 0,
             options: InitOptions {
                 extensions: config.listed_extensions(),
-                reported: peer.options.unknown.clone(),
+                reported: peer.options.unknown_padded(),
                 ..InitOptions::default()
             },
         }

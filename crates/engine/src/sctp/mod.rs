@@ -12,6 +12,7 @@ mod init;
 mod listener;
 mod packet;
 mod preset;
+mod rare;
 pub mod wire;
 
 pub use association::{Association, Departure, Event, Transmit};
@@ -25,3 +26,4 @@ pub use init::{Families, Init, InitOptions};
 pub use listener::{Accepted, Answer, Listener};
 pub use packet::Packet;
 pub use preset::Preset;
+pub use rare::{Auth, ForwardTsn, IData, IForwardTsn, NrSack, Rare, RawParameter, Skipped};

@@ -4,6 +4,7 @@ mod cmt;
 mod data;
 mod driver;
 mod failover;
+mod foreign;
 mod handshake;
 mod helpers;
 mod hostile;

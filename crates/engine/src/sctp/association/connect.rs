@@ -3,14 +3,14 @@
 use bytes::Bytes;
 use ropewalk_base::{PathId, Seed, Serial32, Time};
 
-use super::super::cause::ErrorCause;
+use super::super::cause::{AbortCause, ErrorCause};
 use super::super::chunk::Chunk;
 use super::super::config::Config;
 use super::super::cookie::CookieContent;
 use super::super::init::{Init, InitOptions};
 use super::super::listener::Accepted;
 use super::super::packet::Packet;
-use super::super::wire::address_parameters;
+use super::super::wire::{self, address_parameters};
 use super::peer::Peer;
 use super::state::Retry;
 use super::{Association, CloseReason, Event, State};
@@ -80,6 +80,11 @@ impl Association {
         if !alone || !sane || init.window < 1500 || ended {
             return;
         }
+        if let Some(name) = &init.options.host_name {
+            let cause = ErrorCause::UnresolvableAddress(name.clone());
+            self.control.push_back((path, init.tag, Chunk::abort(cause)));
+            return;
+        }
         if matches!(self.state, State::ShutdownAckSent { .. }) {
             // 9.2: the peer has not heard that all is over.
             self.control.push_back((path, self.peer_tag, Chunk::ShutdownAck));
@@ -89,6 +94,7 @@ impl Association {
         // tell a collision from a restart.
         let tie_tags = if self.peer_tag == 0 { (0, 0) } else { (self.local_tag, self.peer_tag) };
         let mut own = Init { preserve_millis: 0, ..self.own_init() };
+        own.options.reported = init.options.unknown_padded();
         if self.state.is_up() {
             let known = &self.peer.addresses;
             let new: Vec<_> = init.addresses.iter().filter(|one| !known.contains(one)).collect();
@@ -114,13 +120,47 @@ impl Association {
 
     /// INIT ACK (5.1, C).
     pub(super) fn on_init_ack(&mut self, now: Time, path: PathId, init: &Init, cookie: &Bytes) {
-        if !matches!(self.state, State::CookieWait { .. }) || init.tag == 0 {
+        if !matches!(self.state, State::CookieWait { .. }) || self.refuses(path, init, cookie) {
             return;
         }
         self.adopt_peer(init);
         let cookie = cookie.clone();
         self.control.push_back((path, self.peer_tag, Chunk::CookieEcho(cookie.clone())));
+        if !init.options.unknown.is_empty() {
+            // 3.2.2: what was not understood is told beside the cookie.
+            let whole =
+                ErrorCause::UnrecognisedParameters(init.options.unknown_padded().concat().into());
+            self.control.push_back((path, self.peer_tag, Chunk::error(whole)));
+        }
         self.state = State::CookieEchoed { t1: self.first_retry(now), cookie, sent: now };
+    }
+
+    /// Whether an INIT ACK cannot be used (3.3.3; 3.3.2.1.4). A window that is too small changes nothing,
+    /// the other faults end the attempt.
+    fn refuses(&mut self, path: PathId, init: &Init, cookie: &Bytes) -> bool {
+        let options = &init.options;
+        let cause = if init.tag == 0 {
+            let abort = Chunk::Abort { reflected: true, causes: Vec::new() };
+            self.control.push_back((path, self.local_tag, abort));
+            self.close(CloseReason::Aborted(AbortCause::ProtocolViolation));
+            return true;
+        } else if init.window < 1500 {
+            let abort = Chunk::abort(ErrorCause::InvalidParameter);
+            self.control.push_back((path, init.tag, abort));
+            return true;
+        } else if let Some(name) = &options.host_name {
+            ErrorCause::UnresolvableAddress(name.clone())
+        } else if init.outbound_streams == 0 || init.inbound_streams == 0 {
+            ErrorCause::InvalidParameter
+        } else if cookie.is_empty() {
+            ErrorCause::MissingParameters(vec![wire::STATE_COOKIE])
+        } else {
+            // What does not fit into a packet cannot be echoed.
+            return 4 + cookie.len() as u32 > self.packet_room(path);
+        };
+        self.peer_tag = init.tag;
+        self.abort_with(cause);
+        true
     }
 
     /// What both ends learn from the other's initiation.

@@ -170,6 +170,20 @@ impl Inbound {
 pub(super) struct DataSummary {
     any: bool,
     urgent: bool,
+    /// How much of the packet the peer has been told not to be understood.
+    reports: u8,
+}
+
+/// Most ERRORs in answer to one packet.
+const REPORTS_LIMIT: u8 = 4;
+
+impl DataSummary {
+    /// Whether one more ERROR may answer the packet; it then counts.
+    pub const fn may_report(&mut self) -> bool {
+        let may = self.reports < REPORTS_LIMIT;
+        self.reports += may as u8;
+        may
+    }
 }
 
 impl Association {
@@ -184,9 +198,7 @@ impl Association {
         }
         summary.any = true;
         if data.stream.0 >= self.config.streams {
-            // RFC 9260, 6.5: acknowledged, reported, not delivered. With as many streams each way
-            // as were agreed only a broken peer gets here.
-            self.abort_with(ErrorCause::VIOLATION);
+            self.on_wrong_stream(now, &data, summary);
             return;
         }
         let wire_tsn = data.tsn;
@@ -206,6 +218,20 @@ impl Association {
                 let gap = had_gap || !self.inbound.buffer.beyond().is_empty();
                 summary.urgent |= gap && self.inbound.gap_is_urgent();
             }
+        }
+    }
+
+    /// RFC 9260, 6.5: DATA on a stream that does not exist is acknowledged and reported at once, and
+    /// not delivered.
+    #[cold]
+    fn on_wrong_stream(&mut self, now: Time, data: &Data, summary: &mut DataSummary) {
+        let tsn = data.tsn.unwrap_near(self.inbound.buffer.cumulative());
+        self.inbound.buffer.on_unwanted(now, tsn);
+        summary.urgent = true;
+        if summary.may_report() {
+            let path = self.control_path();
+            let error = Chunk::error(ErrorCause::InvalidStream(data.stream));
+            self.control.push_back((path, self.peer_tag, error));
         }
     }
 

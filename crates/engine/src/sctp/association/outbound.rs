@@ -47,7 +47,7 @@ impl Association {
         departure
     }
 
-    /// Control chunks that go to one place travel together; INIT and INIT ACK travel alone
+    /// Control chunks that go to one place travel together; INIT, INIT ACK and SHUTDOWN COMPLETE travel alone
     /// (RFC 9260, 6.10).
     #[cold]
     fn next_control(&mut self, packet: &mut Packet) -> Option<Departure> {
@@ -55,7 +55,9 @@ impl Association {
         let mut room = self.packet_room(path).saturating_sub(first.wire_len());
         packet.begin(tag);
         packet.chunks.push(first);
-        let alone = |chunk: &Chunk| matches!(chunk, Chunk::Init(_) | Chunk::InitAck(_));
+        let alone = |chunk: &Chunk| {
+            matches!(chunk, Chunk::Init(_) | Chunk::InitAck(_) | Chunk::ShutdownComplete { .. })
+        };
         if !alone(&packet.chunks[0]) {
             while let Some((next_path, next_tag, chunk)) = self.control.front() {
                 let size = chunk.wire_len();

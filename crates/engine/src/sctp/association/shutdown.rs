@@ -107,6 +107,11 @@ impl Association {
             State::Ended(_) => {
                 self.control.push_back((path, self.peer_tag, Chunk::SHUTDOWN_COMPLETE));
             }
+            // 8.5.1, E: to an end that only sets up it is out of the blue (8.4, 5).
+            State::CookieWait { .. } | State::CookieEchoed { .. } => {
+                let complete = Chunk::ShutdownComplete { reflected: true };
+                self.control.push_back((path, self.local_tag, complete));
+            }
             _ => {}
         }
     }

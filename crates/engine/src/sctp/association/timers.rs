@@ -5,8 +5,12 @@ use ropewalk_base::{PathId, Time};
 use super::super::cause::{AbortCause, ErrorCause};
 use super::super::chunk::Chunk;
 use super::super::packet::Packet;
+use super::super::wire;
 use super::inbound::DataSummary;
 use super::{Association, CloseReason, State};
+
+/// Most bytes of an unknown chunk that are shown to its sender.
+const REPORT_LIMIT: usize = 128;
 
 /// Takes the first chunk out of a packet, which nearly always has one.
 #[inline]
@@ -127,7 +131,9 @@ impl Association {
         // An end that is no more still answers a SHUTDOWN ACK, whatever stands before it (8.4, 5).
         let was_up = !matches!(self.state, State::Ended(_));
         while let Some(chunk) = take_first(packet) {
-            self.on_chunk(now, path, chunk, &mut summary);
+            if !self.on_chunk(now, path, chunk, &mut summary) {
+                break;
+            }
             if was_up && matches!(self.state, State::Ended(_)) {
                 return;
             }
@@ -156,16 +162,25 @@ impl Association {
         }
     }
 
+    /// Takes one chunk; whether to go on with the next.
     #[inline]
-    fn on_chunk(&mut self, now: Time, path: PathId, chunk: Chunk, summary: &mut DataSummary) {
+    fn on_chunk(
+        &mut self,
+        now: Time,
+        path: PathId,
+        chunk: Chunk,
+        summary: &mut DataSummary,
+    ) -> bool {
         match chunk {
             Chunk::Data(data) => self.on_data(now, data, summary),
             Chunk::Sack(sack) => {
                 self.timers_moved = true;
                 self.on_sack(now, sack);
             }
+            Chunk::Unknown(_) | Chunk::Rare(_) => return self.on_foreign(path, &chunk, summary),
             other => self.on_control(now, path, other),
         }
+        true
     }
 
     /// Any other chunk.
@@ -173,7 +188,9 @@ impl Association {
     fn on_control(&mut self, now: Time, path: PathId, chunk: Chunk) {
         self.timers_moved = true;
         match chunk {
-            Chunk::Data(_) | Chunk::Sack(_) => unreachable!("handled before"),
+            Chunk::Data(_) | Chunk::Sack(_) | Chunk::Unknown(_) | Chunk::Rare(_) => {
+                unreachable!("handled before")
+            }
             // Only ever alone, under tag 0: handled before.
             Chunk::Init(_) => {}
             Chunk::InitAck(both) => self.on_init_ack(now, path, &both.0, &both.1),
@@ -191,8 +208,24 @@ impl Association {
             }
             // 8.5.1: T goes with the peer's tag, and this packet had ours.
             Chunk::ShutdownComplete { .. } | Chunk::Abort { .. } => {}
-            Chunk::Unknown(_) => {}
         }
+    }
+
+    /// A chunk of a type that is not known, or was not agreed upon: its highest bits say what to do
+    /// (3.2). Whether to go on with the next chunk.
+    #[cold]
+    fn on_foreign(&mut self, path: PathId, chunk: &Chunk, summary: &mut DataSummary) -> bool {
+        let kind = match chunk {
+            Chunk::Unknown(whole) => whole.first().copied().unwrap_or_default(),
+            other => wire::chunk_bytes(other).first().copied().unwrap_or_default(),
+        };
+        if wire::is_reported(kind) && self.peer_tag != 0 && summary.may_report() {
+            let mut whole = wire::chunk_bytes(chunk);
+            whole.truncate(REPORT_LIMIT);
+            let error = Chunk::error(ErrorCause::UnrecognisedChunk(whole));
+            self.control.push_back((path, self.peer_tag, error));
+        }
+        wire::goes_on(kind)
     }
 
     /// ERROR: of all causes only a stale cookie calls for something. A COOKIE ECHO that met a

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use ropewalk_base::Serial32;
 
 use super::parameter::{self, Parameters};
-use super::{CHUNK_HEADER, Next, RawChunk, causes, init, kind};
+use super::{CHUNK_HEADER, Next, RawChunk, causes, init, kind, rare};
 use crate::sctp::{Chunk, ErrorCause, Packet};
 
 /// The parameter of HEARTBEAT and HEARTBEAT ACK (RFC 9260, 3.3.5).
@@ -29,6 +29,7 @@ pub(super) fn put(chunk: &Chunk, out: &mut Vec<u8>) {
         Chunk::Abort { reflected, causes } => {
             put_causes(kind::ABORT, t(*reflected), causes, out);
         }
+        Chunk::Rare(rare) => rare::put(rare, out),
         Chunk::Unknown(whole) => {
             out.extend_from_slice(whole);
             parameter::pad(out, whole.len());
@@ -79,6 +80,7 @@ pub(super) fn read(raw: &RawChunk<'_>, packet: &mut Packet) -> Option<Next> {
         kind::SHUTDOWN_ACK => Chunk::ShutdownAck,
         kind::SHUTDOWN_COMPLETE => Chunk::ShutdownComplete { reflected: has_t(raw) },
         kind::ABORT => Chunk::Abort { reflected: has_t(raw), causes: causes::read(raw.share(0)) },
+        known if rare::is_known(known) => Chunk::Rare(Box::new(rare::read(raw)?)),
         unknown => return Some(read_unknown(raw, unknown, packet)),
     };
     packet.chunks.push(chunk);

@@ -6,12 +6,12 @@ use bytes::Bytes;
 use ropewalk_base::Serial32;
 
 use super::parameter::{self, Parameter, Parameters};
-use super::{RawChunk, kind};
+use super::{CHUNK_HEADER, RawChunk, kind};
 use crate::sctp::{Extensions, Families, Init, InitOptions};
 
 const IPV4: u16 = 5;
 const IPV6: u16 = 6;
-const STATE_COOKIE: u16 = 7;
+pub const STATE_COOKIE: u16 = 7;
 const UNRECOGNISED: u16 = 8;
 const COOKIE_PRESERVATIVE: u16 = 9;
 const HOST_NAME: u16 = 11;
@@ -51,9 +51,8 @@ pub(super) fn put(init: &Init, cookie: Option<&Bytes>, out: &mut Vec<u8>) {
         parameter::put(STATE_COOKIE, cookie, out);
     }
     put_options(&init.options, out);
-    // Every parameter but those copied from a peer has a length that is a multiple of 4, or padding
-    // that does not count if it is the last; counted it does no harm.
-    let length = u16::try_from(out.len() - start).expect("an initiation fits into a packet");
+    let end = parameter::unpadded_end(out, start + CHUNK_HEADER + FIXED);
+    let length = u16::try_from(end - start).expect("an initiation fits into a packet");
     out[start + 2..start + 4].copy_from_slice(&length.to_be_bytes());
 }
 

@@ -12,7 +12,18 @@ pub const SHUTDOWN_ACK: u8 = 8;
 pub const ERROR: u8 = 9;
 pub const COOKIE_ECHO: u8 = 10;
 pub const COOKIE_ACK: u8 = 11;
+pub const ECNE: u8 = 12;
+pub const CWR: u8 = 13;
 pub const SHUTDOWN_COMPLETE: u8 = 14;
+pub const AUTH: u8 = 0x0f;
+pub const NR_SACK: u8 = 0x10;
+pub const I_DATA: u8 = 0x40;
+pub const ASCONF_ACK: u8 = 0x80;
+pub const RE_CONFIG: u8 = 0x82;
+pub const PAD: u8 = 0x84;
+pub const FORWARD_TSN: u8 = 0xc0;
+pub const ASCONF: u8 = 0xc1;
+pub const I_FORWARD_TSN: u8 = 0xc2;
 /// Ours: the sender's clock. Types that begin with the bits 10 are skipped in silence by whoever does
 /// not know them.
 pub const DELAY_STAMP: u8 = 0xb0;

@@ -7,16 +7,22 @@ mod causes;
 mod control;
 mod data;
 mod delay;
+mod extensions;
+mod forward;
 mod init;
+mod interleaved;
 mod kind;
+mod nr_sack;
 mod parameter;
+mod rare;
 mod sack;
 #[cfg(test)]
 mod tests;
 
 use bytes::Bytes;
 
-pub(super) use self::init::address_parameters;
+pub(super) use self::init::{STATE_COOKIE, address_parameters};
+pub(super) use self::kind::{goes_on, is_reported};
 use super::chunk::Chunk;
 use super::packet::Packet;
 
@@ -137,6 +143,35 @@ fn put(chunk: &Chunk, out: &mut Vec<u8>) {
         Chunk::Data(data) => data::put(data, out),
         Chunk::Sack(sack) => sack::put(sack, out),
         other => control::put(other, out),
+    }
+}
+
+/// The bytes of one chunk, without padding: what an ERROR shows of it.
+pub(super) fn chunk_bytes(chunk: &Chunk) -> Bytes {
+    let mut out = Vec::with_capacity(chunk.wire_len() as usize);
+    put(chunk, &mut out);
+    let length = u16::from_be_bytes([out[2], out[3]]) as usize;
+    out.truncate(length);
+    out.into()
+}
+
+/// A chunk in the making, whose length is told at its end.
+struct Frame {
+    start: usize,
+}
+
+impl Frame {
+    fn begin(kind: u8, flags: u8, out: &mut Vec<u8>) -> Self {
+        let start = out.len();
+        out.extend_from_slice(&[kind, flags, 0, 0]);
+        Self { start }
+    }
+
+    fn end(self, out: &mut Vec<u8>) {
+        let size = out.len() - self.start;
+        let length = u16::try_from(size).expect("a chunk is cut to the path's MTU");
+        out[self.start + 2..self.start + 4].copy_from_slice(&length.to_be_bytes());
+        parameter::pad(out, size);
     }
 }
 

@@ -19,6 +19,17 @@ pub fn pad(out: &mut Vec<u8>, length: usize) {
     out.extend_from_slice(&[0; 3][..length.next_multiple_of(4) - length]);
 }
 
+/// Where the last parameter of the list that begins at `start` ends without its padding, which is
+/// that of the chunk (RFC 9260, 3.2).
+pub fn unpadded_end(out: &[u8], start: usize) -> usize {
+    let (mut at, mut end) = (start, start);
+    while let Some([_, _, a, b]) = out.get(at..).and_then(|rest| rest.first_chunk::<HEADER>()) {
+        end = at + u16::from_be_bytes([*a, *b]) as usize;
+        at = start + (end - start).next_multiple_of(4).max(at + HEADER - start);
+    }
+    end
+}
+
 /// One parameter of a list.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Parameter {

@@ -22,13 +22,18 @@ pub(super) fn put(sack: &Sack, out: &mut Vec<u8>) {
     header[12..14].copy_from_slice(&(gaps as u16).to_be_bytes());
     header[14..].copy_from_slice(&(duplicates as u16).to_be_bytes());
     out.extend_from_slice(&header);
-    for block in sack.gaps.offsets(sack.cumulative) {
+    put_gaps(sack.cumulative, &sack.gaps, out);
+    for tsn in &sack.duplicates {
+        out.extend_from_slice(&tsn.0.to_be_bytes());
+    }
+}
+
+#[inline]
+pub(super) fn put_gaps(cumulative: Serial32, gaps: &GapList, out: &mut Vec<u8>) {
+    for block in gaps.offsets(cumulative) {
         let [a, b] = block.start.to_be_bytes();
         let [c, d] = block.end.to_be_bytes();
         out.extend_from_slice(&[a, b, c, d]);
-    }
-    for tsn in &sack.duplicates {
-        out.extend_from_slice(&tsn.0.to_be_bytes());
     }
 }
 

@@ -7,8 +7,9 @@ use ropewalk_base::{Serial16, Serial32, StreamId, Time};
 use super::*;
 use crate::payload::Payload;
 use crate::sctp::{
-    Data, DataFlags, DelayEcho, DelayStamp, ErrorCause, Extensions, Families, GapBlock, GapList,
-    HeartbeatInfo, Init, InitOptions, Sack,
+    Auth, Data, DataFlags, DelayEcho, DelayStamp, ErrorCause, Extensions, Families, ForwardTsn,
+    GapBlock, GapList, HeartbeatInfo, IData, IForwardTsn, Init, InitOptions, NrSack, Rare,
+    RawParameter, Sack, Skipped,
 };
 
 const PORTS: Ports = Ports { source: 5001, destination: 9899 };
@@ -161,6 +162,74 @@ fn unknown() -> impl Strategy<Value = Chunk> {
     })
 }
 
+fn gaps(cumulative: Serial32) -> impl Strategy<Value = GapList> {
+    vec(any::<(u16, u16)>(), 0..9).prop_map(move |blocks| {
+        let blocks = blocks.into_iter().map(|(start, end)| GapBlock { start, end });
+        GapList::from_offsets(cumulative, blocks)
+    })
+}
+
+fn parameters() -> impl Strategy<Value = Vec<RawParameter>> {
+    let one = (any::<u16>(), bytes(9)).prop_map(|(kind, value)| RawParameter { kind, value });
+    vec(one, 0..4)
+}
+
+fn nr_sack() -> impl Strategy<Value = Rare> {
+    let lists = |cumulative| (Just(cumulative), gaps(cumulative), gaps(cumulative));
+    (serial().prop_flat_map(lists), any::<u32>(), vec(serial(), 0..4)).prop_map(
+        |((cumulative, gaps, kept), window, duplicates)| {
+            Rare::NrSack(NrSack { cumulative, window, gaps, kept, duplicates })
+        },
+    )
+}
+
+prop_compose! {
+    fn i_data()(
+        (tsn, stream, message) in (serial(), any::<u16>(), serial()),
+        (ppid_or_fragment, flags, payload) in (any::<u32>(), 0u8..16, bytes(40)),
+    ) -> Rare {
+        let (stream, flags) = (StreamId(stream), DataFlags::from_bits(flags));
+        let payload = Payload::Bytes(payload);
+        Rare::IData(IData { tsn, stream, message, ppid_or_fragment, flags, payload })
+    }
+}
+
+prop_compose! {
+    fn i_forward()(
+        cumulative in serial(),
+        list in vec(any::<(u16, bool, u32)>(), 0..4),
+    ) -> Rare {
+        let entry = |(stream, unordered, message)| {
+            Skipped { stream: StreamId(stream), unordered, message: Serial32(message) }
+        };
+        let streams = list.into_iter().map(entry).collect();
+        Rare::IForwardTsn(IForwardTsn { cumulative, streams })
+    }
+}
+
+fn rare() -> impl Strategy<Value = Chunk> {
+    let forward = (serial(), vec(any::<(u16, u16)>(), 0..4)).prop_map(|(cumulative, list)| {
+        let entry = |(stream, ssn)| (StreamId(stream), Serial16(ssn));
+        Rare::ForwardTsn(ForwardTsn { cumulative, streams: list.into_iter().map(entry).collect() })
+    });
+    let auth = (any::<u16>(), any::<u16>(), bytes(40))
+        .prop_map(|(key, hmac, code)| Rare::Auth(Auth { key, hmac, code }));
+    let rare = prop_oneof![
+        nr_sack(),
+        i_data(),
+        forward,
+        i_forward(),
+        parameters().prop_map(Rare::ReConfig),
+        (serial(), parameters()).prop_map(|(serial, list)| Rare::Asconf(serial, list)),
+        (serial(), parameters()).prop_map(|(serial, list)| Rare::AsconfAck(serial, list)),
+        auth,
+        (0u16..99).prop_map(Rare::Pad),
+        serial().prop_map(Rare::Ecne),
+        serial().prop_map(Rare::Cwr),
+    ];
+    rare.prop_map(|rare| Chunk::Rare(Box::new(rare)))
+}
+
 fn control() -> impl Strategy<Value = Chunk> {
     prop_oneof![
         init().prop_map(|init| Chunk::Init(Box::new(init))),
@@ -175,6 +244,7 @@ fn control() -> impl Strategy<Value = Chunk> {
         any::<bool>().prop_map(|reflected| Chunk::ShutdownComplete { reflected }),
         (any::<bool>(), causes())
             .prop_map(|(reflected, causes)| Chunk::Abort { reflected, causes }),
+        rare(),
         unknown(),
     ]
 }
@@ -315,6 +385,16 @@ fn what_is_no_packet_says_why() {
         (packet_of(&[4, 0, 0, 4]), malformed(4)),
         (packet_of(&[4, 0, 0, 8, 0, 1, 0, 9]), malformed(4)),
         (packet_of(&[7, 0, 0, 4]), malformed(7)),
+        (
+            packet_of(&[0x10, 0, 0, 20, 0, 0, 0, 1, 0, 0, 0, 9, 0, 0, 0, 1, 0, 0, 0, 0]),
+            malformed(16),
+        ),
+        (packet_of(&[0x40, 0, 0, 16, 0, 0, 0, 1, 0, 0, 0, 9, 0, 0, 0, 1]), malformed(0x40)),
+        (packet_of(&[0xc0, 0, 0, 10, 0, 0, 0, 1, 0, 1, 0, 0]), malformed(0xc0)),
+        (packet_of(&[0xc2, 0, 0, 12, 0, 0, 0, 1, 0, 1, 0, 0]), malformed(0xc2)),
+        (packet_of(&[0x82, 0, 0, 8, 0, 13, 0, 5]), malformed(0x82)),
+        (packet_of(&[0xc1, 0, 0, 4]), malformed(0xc1)),
+        (packet_of(&[0x0f, 0, 0, 6, 0, 1, 0, 0]), malformed(0x0f)),
     ];
     for (bytes, expected) in table {
         assert_eq!(decoded(&bytes, Checksum::Crc32c), Err(expected), "{bytes:?}");

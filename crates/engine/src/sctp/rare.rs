@@ -1,0 +1,140 @@
+//! Chunks of the extensions, which an association meets seldom or never. They are read and written
+//! whether or not they were agreed upon; one that was not is treated like one of an unknown type.
+
+use bytes::Bytes;
+use ropewalk_base::{Serial16, Serial32, StreamId};
+
+use super::chunk::DataFlags;
+use super::gaps::GapList;
+use crate::payload::Payload;
+
+/// A chunk of an extension.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Rare {
+    /// NR-SACK.
+    NrSack(NrSack),
+    /// I-DATA.
+    IData(IData),
+    /// FORWARD-TSN.
+    ForwardTsn(ForwardTsn),
+    /// I-FORWARD-TSN.
+    IForwardTsn(IForwardTsn),
+    /// RE-CONFIG: its parameters (RFC 6525, 3.1).
+    ReConfig(Vec<RawParameter>),
+    /// ASCONF: its serial number, and its parameters, the first of which is an address (RFC 5061,
+    /// 4.1.1).
+    Asconf(Serial32, Vec<RawParameter>),
+    /// ASCONF ACK: the serial number that it answers, and its parameters (RFC 5061, 4.1.2).
+    AsconfAck(Serial32, Vec<RawParameter>),
+    /// AUTH.
+    Auth(Auth),
+    /// PAD: so many bytes of padding after its header (RFC 4820, 3).
+    Pad(u16),
+    /// ECNE: the lowest TSN of those that came marked (RFC 9260, appendix B of its forebears).
+    Ecne(Serial32),
+    /// CWR: the TSN up to which the window has been reduced.
+    Cwr(Serial32),
+}
+
+/// SACK that tells what the receiver will never give back (draft-tuexen-tsvwg-sctp-multipath).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NrSack {
+    /// Cumulative TSN acknowledgement.
+    pub cumulative: Serial32,
+    /// Advertised receive window, bytes.
+    pub window: u32,
+    /// Gap blocks that may be given back, in ascending order.
+    pub gaps: GapList,
+    /// Those that will not.
+    pub kept: GapList,
+    /// TSNs received more than once.
+    pub duplicates: Vec<Serial32>,
+}
+
+/// DATA that may be interleaved (RFC 8260, 2.1).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IData {
+    /// Transmission sequence number.
+    pub tsn: Serial32,
+    /// Stream.
+    pub stream: StreamId,
+    /// Message identifier.
+    pub message: Serial32,
+    /// In the first fragment the payload protocol identifier, in others the fragment's number.
+    pub ppid_or_fragment: u32,
+    /// U, B, E, I.
+    pub flags: DataFlags,
+    /// User data.
+    pub payload: Payload,
+}
+
+/// What is given up (RFC 3758, 3.2).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ForwardTsn {
+    /// Up to which TSN.
+    pub cumulative: Serial32,
+    /// Per stream, the number of the last message given up.
+    pub streams: Vec<(StreamId, Serial16)>,
+}
+
+/// What is given up of interleaved messages (RFC 8260, 2.3.1).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IForwardTsn {
+    /// Up to which TSN.
+    pub cumulative: Serial32,
+    /// Per stream and order, the identifier of the last message given up.
+    pub streams: Vec<Skipped>,
+}
+
+/// An entry of [`IForwardTsn`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Skipped {
+    /// Stream.
+    pub stream: StreamId,
+    /// Whether its unordered messages are meant.
+    pub unordered: bool,
+    /// Message identifier.
+    pub message: Serial32,
+}
+
+/// Authentication of what follows it (RFC 4895, 4.1).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Auth {
+    /// Shared key identifier.
+    pub key: u16,
+    /// HMAC identifier.
+    pub hmac: u16,
+    /// The code.
+    pub code: Bytes,
+}
+
+/// A parameter as it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RawParameter {
+    /// Its type.
+    pub kind: u16,
+    /// What follows its header, without padding.
+    pub value: Bytes,
+}
+
+impl Rare {
+    /// Bytes on the wire, padding included.
+    pub(super) fn wire_len(&self) -> u32 {
+        let list = |all: &[RawParameter]| -> u32 {
+            all.iter().map(|one| 4 + (one.value.len() as u32).next_multiple_of(4)).sum()
+        };
+        4 + match self {
+            Self::NrSack(sack) => {
+                16 + 4 * (sack.gaps.len() + sack.kept.len() + sack.duplicates.len()) as u32
+            }
+            Self::IData(data) => 16 + data.payload.len().next_multiple_of(4),
+            Self::ForwardTsn(forward) => 4 + 4 * forward.streams.len() as u32,
+            Self::IForwardTsn(forward) => 4 + 8 * forward.streams.len() as u32,
+            Self::ReConfig(parameters) => list(parameters),
+            Self::Asconf(_, parameters) | Self::AsconfAck(_, parameters) => 4 + list(parameters),
+            Self::Auth(auth) => 4 + (auth.code.len() as u32).next_multiple_of(4),
+            Self::Pad(bytes) => (*bytes as u32).next_multiple_of(4),
+            Self::Ecne(_) | Self::Cwr(_) => 4,
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! Chunks of the extensions: which is which.
+
+use ropewalk_base::Serial32;
+
+use super::{Frame, RawChunk, extensions, forward, interleaved, kind, nr_sack, parameter};
+use crate::sctp::rare::{Auth, Rare};
+
+pub(super) fn put(rare: &Rare, out: &mut Vec<u8>) {
+    match rare {
+        Rare::NrSack(sack) => nr_sack::put(sack, out),
+        Rare::IData(data) => interleaved::put(data, out),
+        Rare::ForwardTsn(forward) => forward::put(forward, out),
+        Rare::IForwardTsn(forward) => forward::put_interleaved(forward, out),
+        Rare::ReConfig(list) => extensions::put(kind::RE_CONFIG, None, list, out),
+        Rare::Asconf(serial, list) => extensions::put(kind::ASCONF, Some(*serial), list, out),
+        Rare::AsconfAck(serial, list) => {
+            extensions::put(kind::ASCONF_ACK, Some(*serial), list, out);
+        }
+        Rare::Auth(auth) => put_auth(auth, out),
+        Rare::Pad(bytes) => {
+            let frame = Frame::begin(kind::PAD, 0, out);
+            out.resize(out.len() + *bytes as usize, 0);
+            frame.end(out);
+        }
+        Rare::Ecne(tsn) => put_tsn(kind::ECNE, *tsn, out),
+        Rare::Cwr(tsn) => put_tsn(kind::CWR, *tsn, out),
+    }
+}
+
+fn put_auth(auth: &Auth, out: &mut Vec<u8>) {
+    let frame = Frame::begin(kind::AUTH, 0, out);
+    out.extend_from_slice(&auth.key.to_be_bytes());
+    out.extend_from_slice(&auth.hmac.to_be_bytes());
+    out.extend_from_slice(&auth.code);
+    frame.end(out);
+}
+
+fn put_tsn(kind: u8, tsn: Serial32, out: &mut Vec<u8>) {
+    let frame = Frame::begin(kind, 0, out);
+    out.extend_from_slice(&tsn.0.to_be_bytes());
+    frame.end(out);
+}
+
+/// Whether chunks of this type are read here.
+pub(super) const fn is_known(kind: u8) -> bool {
+    matches!(
+        kind,
+        kind::NR_SACK
+            | kind::I_DATA
+            | kind::FORWARD_TSN
+            | kind::I_FORWARD_TSN
+            | kind::RE_CONFIG
+            | kind::ASCONF
+            | kind::ASCONF_ACK
+            | kind::AUTH
+            | kind::PAD
+            | kind::ECNE
+            | kind::CWR
+    )
+}
+
+/// Reads a chunk of a type that [`is_known`]; none if it makes no sense.
+pub(super) fn read(raw: &RawChunk<'_>) -> Option<Rare> {
+    let tsn = || parameter::word(raw.body()).map(Serial32);
+    Some(match raw.kind {
+        kind::NR_SACK => Rare::NrSack(nr_sack::read(raw)?),
+        kind::I_DATA => Rare::IData(interleaved::read(raw)?),
+        kind::FORWARD_TSN => Rare::ForwardTsn(forward::read(raw)?),
+        kind::I_FORWARD_TSN => Rare::IForwardTsn(forward::read_interleaved(raw)?),
+        kind::RE_CONFIG => Rare::ReConfig(extensions::read_list(raw.share(0))?),
+        kind::ASCONF => {
+            let (serial, list) = extensions::read_numbered(raw)?;
+            Rare::Asconf(serial, list)
+        }
+        kind::ASCONF_ACK => {
+            let (serial, list) = extensions::read_numbered(raw)?;
+            Rare::AsconfAck(serial, list)
+        }
+        kind::AUTH => {
+            let [a, b, c, d] = *raw.body().first_chunk::<4>()?;
+            let [key, hmac] = [[a, b], [c, d]].map(u16::from_be_bytes);
+            Rare::Auth(Auth { key, hmac, code: raw.share(4) })
+        }
+        kind::PAD => Rare::Pad(raw.body().len() as u16),
+        kind::ECNE => Rare::Ecne(tsn()?),
+        kind::CWR => Rare::Cwr(tsn()?),
+        _ => return None,
+    })
+}

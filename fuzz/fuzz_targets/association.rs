@@ -1,0 +1,86 @@
+//! An association that is fed whatever a peer with the right tag may send, between honest traffic.
+//! It may end; it may not panic, nor grow, nor talk for ever.
+
+#![no_main]
+
+use bytes::Bytes;
+use libfuzzer_sys::fuzz_target;
+use ropewalk_base::{Duration, PathId, Seed, StreamId, Time};
+use ropewalk_engine::Payload;
+use ropewalk_engine::scheduler::{Scheduler, SchedulerOptions};
+use ropewalk_engine::sctp::wire::{Checksum, decode};
+use ropewalk_engine::sctp::{Association, Config, Packet, PathConfig, Preset};
+
+const BUFFER: u64 = 1 << 16;
+/// Most packets in answer to one input: a window of small chunks, and something beside it.
+const ANSWERS: usize = 4000;
+
+fn end(name: &str, opens: bool) -> Association {
+    let config = Config::preset(Preset::Rfc9260, vec![PathConfig::default(); 2], BUFFER);
+    let scheduler = Scheduler::from_name("lay", &SchedulerOptions::default());
+    let scheduler = scheduler.expect("a built-in scheduler");
+    let seed = Seed::root(1).child(name);
+    if opens {
+        Association::connect(config, scheduler, seed, Time::ZERO)
+    } else {
+        Association::listen(config, scheduler, seed)
+    }
+}
+
+fn drain(end: &mut Association, now: Time) -> Vec<(PathId, Packet)> {
+    let mut sent = Vec::new();
+    while let Some(transmit) = end.poll_transmit(now) {
+        sent.push((transmit.path, transmit.packet));
+        assert!(sent.len() < ANSWERS, "it talks for ever");
+    }
+    while end.poll_event().is_some() {}
+    while end.read(now).is_some() {}
+    sent
+}
+
+/// Both ends up, with all that they had to say said.
+fn pair(now: Time) -> [Association; 2] {
+    let mut ends = [end("left", true), end("right", false)];
+    for round in 0..20 {
+        let from = round % 2;
+        for (path, packet) in drain(&mut ends[from], now) {
+            ends[1 - from].handle_datagram(now, path, packet);
+        }
+    }
+    ends
+}
+
+fuzz_target!(|input: &[u8]| {
+    let mut now = Time::from_millis(1);
+    let [mut left, mut right] = pair(now);
+    let (tag, peer) = right.tags();
+    let mut rest = input;
+    // One byte tells what happens, two how long the packet is, and then it follows.
+    while let Some(([what, high, low], tail)) = rest.split_first_chunk::<3>().map(|(a, b)| (*a, b)) {
+        let length = (u16::from_be_bytes([high, low]) as usize % 2048).min(tail.len());
+        let (bytes, after) = tail.split_at(length);
+        rest = after;
+        now += Duration::from_millis(u64::from(what) * u64::from(what));
+        if right.next_deadline().is_some_and(|at| at <= now) {
+            right.handle_timeout(now);
+        }
+        if what % 8 == 0 {
+            let _ = left.send(StreamId(0), Payload::Length(3000), false);
+            let _ = right.send(StreamId(0), Payload::Length(5000), what % 16 == 0);
+        }
+        let mut packet = Packet::default();
+        if decode(&Bytes::copy_from_slice(bytes), Checksum::None, &mut packet).is_ok() {
+            // A fuzzer does not guess tags either.
+            packet.tag = [tag, tag, peer, 0][what as usize % 4];
+            right.handle_datagram(now, PathId(what & 1), packet);
+        }
+        for (path, packet) in drain(&mut right, now) {
+            left.handle_datagram(now, path, packet);
+        }
+        for (path, packet) in drain(&mut left, now) {
+            right.handle_datagram(now, path, packet);
+        }
+        let (held, free) = right.receive_occupancy();
+        assert!(held + free <= BUFFER, "{held} B held, {free} B free");
+    }
+});
