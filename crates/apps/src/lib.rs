@@ -4,3 +4,5 @@
 
 pub mod files;
 pub mod measure;
+pub mod mux;
+pub mod proxy;

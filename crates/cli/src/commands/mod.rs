@@ -8,6 +8,7 @@ mod explain;
 mod keygen;
 mod new;
 mod predict;
+mod proxy;
 mod recv;
 mod reproduce;
 mod run;
@@ -54,6 +55,8 @@ pub enum Command {
     Recv(recv::RecvArgs),
     /// Write a scenario to start from
     New(new::NewArgs),
+    /// Carry programs' connections over all paths: SOCKS 5, HTTP, ports
+    Proxy(Box<proxy::ProxyArgs>),
     /// Print the JSON Schema of the scenario file
     Schema(schema::SchemaArgs),
     /// Print a script that completes the command line in a shell
@@ -80,6 +83,7 @@ pub fn execute(command: Command, console: Console) -> Result<(), Failure> {
         Command::Send(args) => send::execute(&args, console),
         Command::Recv(args) => recv::execute(&args, console),
         Command::New(args) => new::execute(&args, console),
+        Command::Proxy(args) => proxy::execute(&args, console),
         Command::Schema(args) => schema::execute(&args),
         Command::Completions(args) => completions::execute(&args),
     }
