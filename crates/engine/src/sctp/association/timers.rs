@@ -2,15 +2,12 @@
 
 use ropewalk_base::{PathId, Time};
 
-use super::super::cause::{AbortCause, ErrorCause};
+use super::super::cause::{AbortCause, ErrorCause, REPORT_LIMIT};
 use super::super::chunk::Chunk;
 use super::super::packet::Packet;
 use super::super::wire;
 use super::inbound::DataSummary;
 use super::{Association, CloseReason, State};
-
-/// Most bytes of an unknown chunk that are shown to its sender.
-const REPORT_LIMIT: usize = 128;
 
 /// Takes the first chunk out of a packet, which nearly always has one.
 #[inline]
