@@ -3,3 +3,6 @@
 //! A library: it neither prints nor reads arguments. The command and the Python package use it.
 
 pub mod files;
+pub mod measure;
+pub mod mux;
+pub mod proxy;

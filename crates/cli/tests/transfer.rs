@@ -52,7 +52,8 @@ impl Home {
     fn receiver(&self, words: &[&str]) -> Receiver {
         let words = [&["recv"], words].concat();
         let mut command = self.command(&words);
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("recv");
+        let mut child =
+            command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("recv");
         let mut said = BufReader::new(child.stderr.take().expect("stderr"));
         let mut line = String::new();
         let mut all = String::new();
@@ -344,7 +345,11 @@ fn an_interrupted_sender_says_how_to_go_on() {
     let id = sender.id().to_string();
     assert!(Command::new("kill").args(["-INT", &id]).status().expect("kill").success());
     let output = sender.wait_with_output().expect("send");
-    failed(&output, 1, &["error: stopped", "0 of 1 files", "to go on where it stopped: ropewalk send large"]);
+    failed(
+        &output,
+        1,
+        &["error: stopped", "0 of 1 files", "to go on where it stopped: ropewalk send large"],
+    );
 }
 
 /// A file system that is smaller than what is sent; needs root.
@@ -421,8 +426,7 @@ fn the_examples_of_the_help_work() {
         }
         let receiver = home.receiver(&words);
         let at = receiver.line.iter().position(|word| word == "--to").expect("addresses");
-        let addresses: Vec<String> =
-            receiver.line[at + 1].split(',').map(str::to_owned).collect();
+        let addresses: Vec<String> = receiver.line[at + 1].split(',').map(str::to_owned).collect();
         let key = receiver.line.last().expect("a key").clone();
         let addresses: [String; 2] = addresses.try_into().expect("two");
         let words = example(line, &addresses, &key);

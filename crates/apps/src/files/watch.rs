@@ -3,6 +3,9 @@
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 use super::link::{Figures, PathFigures};
 
@@ -53,6 +56,8 @@ struct Current {
     figures: Option<Arc<dyn Figures>>,
     /// What its paths had come to when it ended.
     last: Vec<PathFigures>,
+    /// When the first one came up.
+    began: Option<Instant>,
 }
 
 impl fmt::Debug for Watch {
@@ -92,6 +97,11 @@ impl Watch {
         let link = self.link();
         let paths = link.figures.as_ref().map(|figures| figures.paths());
         (link.number, paths.unwrap_or_else(|| link.last.clone()))
+    }
+
+    /// For how long there has been an association, the pauses between several included. None: there was none yet.
+    pub fn elapsed(&self) -> Option<Duration> {
+        self.link().began.map(|began| began.elapsed())
     }
 
     /// Ends the association of now at once, as when the user has had enough.
@@ -136,7 +146,10 @@ impl Watch {
 
     pub(super) fn attach(&self, figures: Arc<dyn Figures>) {
         let mut link = self.link();
-        *link = Current { number: link.number + 1, figures: Some(figures), last: Vec::new() };
+        link.number += 1;
+        link.figures = Some(figures);
+        link.last.clear();
+        link.began.get_or_insert_with(Instant::now);
     }
 
     pub(super) fn detach(&self) {

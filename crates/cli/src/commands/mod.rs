@@ -1,5 +1,6 @@
 //! One file per command.
 
+mod bench;
 mod compare;
 mod completions;
 mod emulate;
@@ -7,6 +8,7 @@ mod explain;
 mod keygen;
 mod new;
 mod predict;
+mod proxy;
 mod recv;
 mod reproduce;
 mod run;
@@ -45,12 +47,16 @@ pub enum Command {
     Keygen(keygen::KeygenArgs),
     /// Run any program over a scenario's links, in real time
     Emulate(emulate::EmulateArgs),
+    /// Measure throughput and latency over all paths at once
+    Bench(bench::BenchArgs),
     /// Send files and folders over all paths at once
     Send(send::SendArgs),
     /// Receive files and folders
     Recv(recv::RecvArgs),
     /// Write a scenario to start from
     New(new::NewArgs),
+    /// Carry programs' connections over all paths: SOCKS 5, HTTP, ports
+    Proxy(Box<proxy::ProxyArgs>),
     /// Print the JSON Schema of the scenario file
     Schema(schema::SchemaArgs),
     /// Print a script that completes the command line in a shell
@@ -73,9 +79,11 @@ pub fn execute(command: Command, console: Console) -> Result<(), Failure> {
         Command::Explain(args) => explain::execute(&args, console),
         Command::Keygen(args) => keygen::execute(&args, console),
         Command::Emulate(args) => emulate::execute(&args, console),
+        Command::Bench(args) => bench::execute(&args, console),
         Command::Send(args) => send::execute(&args, console),
         Command::Recv(args) => recv::execute(&args, console),
         Command::New(args) => new::execute(&args, console),
+        Command::Proxy(args) => proxy::execute(&args, console),
         Command::Schema(args) => schema::execute(&args),
         Command::Completions(args) => completions::execute(&args),
     }

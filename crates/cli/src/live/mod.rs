@@ -4,5 +4,6 @@ mod addresses;
 mod identity;
 mod options;
 
-pub use addresses::{listed, reachable};
-pub use options::{ListenArgs, ReachArgs, TransportArgs};
+pub use addresses::{listed, listen, locals, reachable, remotes};
+pub use identity::identity;
+pub use options::{ListenArgs, ReachArgs, TransportArgs, refused};

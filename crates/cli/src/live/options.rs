@@ -30,7 +30,11 @@ pub struct TransportArgs {
 }
 
 impl TransportArgs {
-    fn transport(&self) -> Result<Transport, Failure> {
+    /// The transport, but for what the options do not speak of.
+    ///
+    /// # Errors
+    /// A receive buffer that is too small.
+    pub fn transport(&self) -> Result<Transport, Failure> {
         if self.receive_buffer < LEAST_BUFFER {
             let message = format!("--receive-buffer {} B is too small", self.receive_buffer);
             return Err(Failure::input(message, "give at least 1500 B; 16 MiB is usual"));
@@ -141,7 +145,8 @@ impl ReachArgs {
     }
 }
 
-fn refused(error: OpenError) -> Failure {
+/// Why an endpoint was not opened.
+pub fn refused(error: OpenError) -> Failure {
     match &error {
         OpenError::Bind(Local { interface: Some(name), .. }, cause) => Failure::input(
             format!("cannot send from `{name}`: {cause}"),

@@ -102,6 +102,11 @@ pub struct Config {
     pub window_unit: WindowUnit,
     /// Most user data that waits unsent or unacknowledged, bytes.
     pub send_buffer: u64,
+    /// Most of it that may wait unsent: so many bytes, or as many as all congestion windows together if
+    /// that is more. What waits is out of reach for whoever hands it over, so one who has something
+    /// more urgent now and then sets it, and pays with a scheduler that looks less far ahead. None: no
+    /// limit but `send_buffer`.
+    pub unsent_limit: Option<u64>,
     /// Streams each way.
     pub streams: u16,
     /// Acknowledging.

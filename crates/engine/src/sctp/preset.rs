@@ -48,6 +48,7 @@ impl Preset {
             receive_buffer,
             window_unit: WindowUnit::Bytes,
             send_buffer: receive_buffer.saturating_mul(4).max(1 << 16),
+            unsent_limit: None,
             streams: 1,
             sack: SackOptions {
                 every_packets: 2,

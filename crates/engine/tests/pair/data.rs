@@ -1,9 +1,9 @@
 //! Fragments, bundles, streams and order (RFC 9260, 6.5, 6.6, 6.9, 6.10).
 
-use ropewalk_base::{Seed, Time};
+use ropewalk_base::{Seed, StreamId, Time};
 use ropewalk_engine::Payload;
 use ropewalk_engine::sctp::association::CloseReason;
-use ropewalk_engine::sctp::{Association, Chunk, Config, PathConfig, Preset};
+use ropewalk_engine::sctp::{Association, Chunk, Config, Event, PathConfig, Preset};
 
 use crate::driver::{
     FULL, Fate, LEFT, Pair, RIGHT, Sent, as_published, config, in_turn, ms, numbered,
@@ -137,6 +137,53 @@ fn very_many_small_messages_wait_for_one_hole_and_none_is_forgotten() {
     pair.run_for(ms(20_000));
     assert_eq!(pair.read[RIGHT].len(), 70_000);
     assert_eq!(pair.closed(LEFT), None::<CloseReason>);
+}
+
+#[test]
+fn little_waits_unsent_where_that_is_asked_for_and_the_path_is_nearly_as_busy() {
+    let bytes_read = |limit: Option<u64>| {
+        let mut settings = config(1, 1 << 20);
+        settings.unsent_limit = limit;
+        let mut pair = Pair::up(&settings, &[20]);
+        let fill = |pair: &mut Pair| {
+            let mut pushed = 0;
+            while pair.ends[LEFT].send_room() > 0 {
+                pair.queue(LEFT, 0, Payload::Length(FULL), false);
+                pushed += u64::from(FULL);
+            }
+            pushed
+        };
+        // What was pushed and has not left waits unsent: with nothing sent yet, all of it.
+        let first = fill(&mut pair);
+        if let Some(limit) = limit {
+            let window = pair.view(LEFT, 0).cwnd;
+            assert!(first < limit.max(window) + u64::from(FULL), "{first} wait");
+        }
+        pair.drain(LEFT);
+        for _ in 0..1000 {
+            fill(&mut pair);
+            pair.drain(LEFT);
+            pair.run_for(ms(1));
+        }
+        pair.read_bytes(RIGHT)
+    };
+    let (limited, free) = (bytes_read(Some(8000)), bytes_read(None));
+    // Who looks once in a millisecond is late when a whole window is acknowledged at once.
+    assert!(limited > free * 8 / 10, "{limited} bytes instead of {free}");
+}
+
+#[test]
+fn who_found_no_room_is_told_as_soon_as_some_data_has_left() {
+    let mut settings = config(1, 1 << 20);
+    settings.unsent_limit = Some(8000);
+    let mut pair = Pair::up(&settings, &[20]);
+    let end = &mut pair.ends[LEFT];
+    while end.send(StreamId(0), Payload::Length(FULL), false).is_ok() {}
+    while end.poll_event().is_some() {}
+    assert!(end.poll_transmit(Time::ZERO + ms(100)).is_some());
+    while end.poll_transmit(Time::ZERO + ms(100)).is_some() {}
+    let told = std::iter::from_fn(|| end.poll_event()).any(|event| event == Event::Writable);
+    assert!(told, "no acknowledgement has come, but there is room");
 }
 
 #[test]

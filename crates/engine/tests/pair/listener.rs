@@ -272,6 +272,24 @@ fn a_cookie_is_good_from_where_it_was_asked_for_and_under_its_tag_and_unchanged(
 }
 
 #[test]
+fn a_lost_cookie_echo_goes_again_first_from_where_the_cookie_is_good() {
+    for (offer, expected) in [
+        (Offer::Listed(Extensions::NONE), [0, 0, 2, 0]),
+        // As the RFC has it, in a simulation: the addresses in turn.
+        (Offer::Assumed, [0, 1, 2, 0]),
+    ] {
+        let mut settings = config(3, 1 << 16);
+        settings.offer = offer;
+        let mut pair = Pair::new(&settings, &[10, 10, 10]);
+        pair.script(|sent| if sent.names() == ["COOKIE ECHO"] { Fate::Drop } else { Fate::Arrive });
+        pair.run_until(Time::from_secs(10));
+        let echoes = pair.log.iter().filter(|sent| sent.names() == ["COOKIE ECHO"]);
+        let paths: Vec<_> = echoes.map(|sent| sent.path).collect();
+        assert_eq!(paths, expected, "{offer:?}");
+    }
+}
+
+#[test]
 fn keys_change_and_a_cookie_lives_its_life_and_no_longer() {
     let settings = config(1, 1 << 16);
     // The life is 60 s, and a key lasts 120 s.

@@ -23,6 +23,9 @@ pub struct Transport {
     pub receive_buffer: u64,
     /// Most data that waits unsent or unacknowledged, bytes; none: four receive buffers.
     pub send_buffer: Option<u64>,
+    /// Most of it that may wait unsent, bytes, or as much as all congestion windows if that is more; none:
+    /// all of it. For senders of more than one thing, some of it urgent.
+    pub unsent_limit: Option<u64>,
     /// Scheduler by name (`lay`).
     pub scheduler: String,
     /// Congestion control by name (`rfc9260`).
@@ -38,6 +41,7 @@ impl Default for Transport {
         Self {
             receive_buffer: 16 << 20,
             send_buffer: None,
+            unsent_limit: None,
             scheduler: "lay".to_owned(),
             congestion: "rfc9260".to_owned(),
             streams: 1024,
@@ -116,6 +120,7 @@ impl Transport {
         // A path more may come at any time.
         config.cmt.concurrent = true;
         config.streams = self.streams;
+        config.unsent_limit = self.unsent_limit;
         if let Some(bytes) = self.send_buffer {
             config.send_buffer = bytes;
         }

@@ -1,5 +1,6 @@
 //! What one association does for a transfer, at the receiver's end.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -32,6 +33,8 @@ const TOGETHER: usize = 256;
 #[derive(Debug)]
 pub struct Pulse {
     heard: Mutex<Instant>,
+    /// The disk is waited for; the sender may be as silent as it wants.
+    disk: AtomicBool,
     /// Tells the attempt to end as if the sender were silent.
     pub stop: Notify,
 }
@@ -39,15 +42,20 @@ pub struct Pulse {
 impl Pulse {
     /// Heard just now.
     pub fn new() -> Self {
-        Self { heard: Mutex::new(Instant::now()), stop: Notify::new() }
+        let heard = Mutex::new(Instant::now());
+        Self { heard, disk: AtomicBool::new(false), stop: Notify::new() }
     }
 
-    /// For how long nothing has been heard.
+    /// For how long nothing has been heard, though somebody listened.
     pub fn silent(&self) -> Duration {
+        if self.disk.load(Ordering::Relaxed) {
+            return Duration::ZERO;
+        }
         self.heard.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
     }
 
-    fn beat(&self) {
+    fn beat(&self, disk: bool) {
+        self.disk.store(disk, Ordering::Relaxed);
         *self.heard.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
 }
@@ -109,18 +117,17 @@ async fn listen<L: Link>(link: &L, batches: mpsc::Sender<Batch>, pulse: &Pulse) 
             }
             () = pulse.stop.notified() => return Broken::Silent(pulse.silent().as_secs()),
         }
-        pulse.beat();
+        pulse.beat(true);
         let bytes: usize = messages.iter().map(Bytes::len).sum();
         let share = bytes.div_ceil(UNIT).clamp(1, BUDGET) as u32;
         let Ok(permit) = budget.clone().acquire_many_owned(share).await else {
             return Broken::Gone(link.why_ended().await);
         };
-        // While the disk is waited for, the sender is not silent.
-        pulse.beat();
         if batches.send(Batch { messages, permit }).await.is_err() {
             // The thread has ended, and its result says why.
             return Broken::Gone(link.why_ended().await);
         }
+        pulse.beat(false);
     }
 }
 

@@ -41,21 +41,20 @@ impl Blocks {
         Self { out, block, used: 0, size, lent: VecDeque::new(), scratch: Vec::new() }
     }
 
-    /// Appends bytes as they are.
+    /// Appends bytes as they are, all in one block: between two blocks, something else may be said.
     ///
     /// # Errors
     /// [`Closed`].
-    pub fn raw(&mut self, mut bytes: &[u8]) -> Result<(), Closed> {
-        while !bytes.is_empty() {
-            let (now, later) = bytes.split_at(bytes.len().min(self.room()));
-            self.block[self.used..self.used + now.len()].copy_from_slice(now);
-            self.used += now.len();
-            bytes = later;
-            if self.room() == 0 {
-                self.flush()?;
-            }
+    ///
+    /// # Panics
+    /// If they are more than a block holds.
+    pub fn raw(&mut self, bytes: &[u8]) -> Result<(), Closed> {
+        if bytes.len() > self.room() {
+            self.flush()?;
         }
-        Ok(())
+        self.block[self.used..self.used + bytes.len()].copy_from_slice(bytes);
+        self.used += bytes.len();
+        if self.room() == 0 { self.flush() } else { Ok(()) }
     }
 
     /// Appends a frame.
@@ -154,6 +153,32 @@ fn fill(file: &mut impl Read, space: &mut [u8]) -> io::Result<usize> {
 mod tests {
     use super::*;
     use crate::files::wire::{Decoder, Piece, greeting};
+
+    #[test]
+    fn no_frame_is_cut_by_the_end_of_a_block() {
+        let (out, mut blocks) = mpsc::channel(1000);
+        let mut writer = Blocks::new(1432, out);
+        writer.raw(&greeting()).expect("open");
+        let why = "why".repeat(300);
+        for index in 0..2000 {
+            writer.frame(&Frame::Skip(index, why.clone())).expect("open");
+            let file = &mut &[7; 700][..];
+            writer.data(file, 1 + u64::from(index % 700), |_| ()).expect("open").expect("read");
+        }
+        writer.flush().expect("open");
+        let (mut decoder, mut frames) = (Decoder::default(), 0);
+        while let Ok(block) = blocks.try_recv() {
+            // What the sender says while the disk is slow comes between blocks.
+            let mut alive = Vec::new();
+            encode(&Frame::Alive(0), &mut alive);
+            for mut bytes in [block, alive.into()] {
+                while let Some(piece) = decoder.next(&mut bytes).expect("understood") {
+                    frames += u32::from(matches!(piece, Piece::Frame(Frame::Skip(..))));
+                }
+            }
+        }
+        assert_eq!(frames, 2000);
+    }
 
     #[test]
     fn blocks_hold_whole_messages_and_their_memory_is_used_again() {

@@ -24,7 +24,7 @@ pub struct Record {
     pub recorder: Recorder,
     /// How far it came.
     pub progress: Progress,
-    /// What it took, seconds.
+    /// What it took since the first association was up, seconds.
     pub seconds: f64,
 }
 
@@ -46,20 +46,23 @@ pub async fn observe<T>(
     sender: bool,
 ) -> (Option<T>, Record) {
     let every = std::time::Duration::from_nanos(every.as_nanos().max(1_000_000));
-    let begin = Instant::now();
     let mut recorder = Recorder::new(sender);
-    let mut ticks = interval_at(begin + every, every);
+    let mut ticks = interval_at(Instant::now() + every, every);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
     let stop = interrupted();
     tokio::pin!(work, stop);
     let result = loop {
         tokio::select! {
             result = &mut work => break Some(result),
-            _ = ticks.tick() => recorder.sample(begin.elapsed().as_secs_f64(), watch),
+            _ = ticks.tick() => {
+                if let Some(time) = watch.elapsed() {
+                    recorder.sample(time.as_secs_f64(), watch);
+                }
+            }
             () = &mut stop => break None,
         }
     };
-    let seconds = begin.elapsed().as_secs_f64();
+    let seconds = watch.elapsed().unwrap_or_default().as_secs_f64();
     recorder.sample(seconds, watch);
     if result.is_none() {
         watch.hang_up();

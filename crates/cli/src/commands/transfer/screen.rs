@@ -17,7 +17,7 @@ const REDRAW: Duration = Duration::from_millis(250);
 /// Redraws over which a rate is smoothed, roughly.
 const SMOOTHING: f64 = 4.0;
 
-const BAR: &str = "{wide_bar} {percent}%, {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left";
+const BAR: &str = "{wide_bar} {percent}%, {decimal_bytes} of {decimal_total_bytes}, {decimal_bytes_per_sec}, {eta} left";
 
 /// Stderr while a transfer runs.
 #[derive(Clone, Debug)]

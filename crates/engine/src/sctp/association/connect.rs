@@ -5,7 +5,7 @@ use ropewalk_base::{PathId, Seed, Serial32, Time};
 
 use super::super::cause::{AbortCause, ErrorCause};
 use super::super::chunk::Chunk;
-use super::super::config::Config;
+use super::super::config::{Config, Offer};
 use super::super::cookie::CookieContent;
 use super::super::init::{Init, InitOptions};
 use super::super::listener::Accepted;
@@ -132,7 +132,7 @@ impl Association {
                 ErrorCause::UnrecognisedParameters(init.options.unknown_padded().concat().into());
             self.control.push_back((path, self.peer_tag, Chunk::error(whole)));
         }
-        self.state = State::CookieEchoed { t1: self.first_retry(now), cookie, sent: now };
+        self.state = State::CookieEchoed { t1: self.first_retry(now), cookie, sent: now, path };
     }
 
     /// Whether an INIT ACK cannot be used (3.3.3; 3.3.2.1.4). A window that is too small changes nothing,
@@ -189,7 +189,9 @@ impl Association {
         self.push_event(event);
     }
 
-    /// T1-init or T1-cookie expired (5.1, 4.). Each try goes to the next address.
+    /// T1-init or T1-cookie expired (5.1, 4.). Each try goes to the next address; but a real listener's
+    /// cookie may be good only from the address that it was given to, so that every other try leaves
+    /// from there.
     pub(super) fn on_t1(&mut self, now: Time) {
         let (State::CookieWait { t1 } | State::CookieEchoed { t1, .. }) = &mut self.state else {
             return;
@@ -206,9 +208,11 @@ impl Association {
         let doubled = self.config.rto.initial.saturating_mul(1 << count.min(20));
         t1.at = now + doubled.min(self.config.rto.max);
         let path = PathId::from_index(count as usize % self.paths.len());
+        let real = self.config.offer != Offer::Assumed;
         match &mut self.state {
-            State::CookieEchoed { cookie, sent, .. } => {
+            State::CookieEchoed { cookie, sent, path: home, .. } => {
                 *sent = now;
+                let path = if real && count % 2 == 1 { *home } else { path };
                 let echo = Chunk::CookieEcho(cookie.clone());
                 self.control.push_back((path, self.peer_tag, echo));
             }

@@ -317,7 +317,19 @@ impl Association {
     /// Bytes of user data that the send buffer still takes. A message may overrun it, so that one
     /// longer than the whole buffer can be sent at all.
     pub fn send_room(&self) -> u64 {
-        self.config.send_buffer.saturating_sub(self.queue.bytes() + self.board.span())
+        let unsent = self.queue.bytes();
+        let room = self.config.send_buffer.saturating_sub(unsent + self.board.span());
+        let Some(least) = self.config.unsent_limit else { return room };
+        let windows = (0..self.paths.len()).map(|i| self.cwnd(PathId::from_index(i))).sum::<u64>();
+        room.min(least.max(windows).saturating_sub(unsent))
+    }
+
+    /// Tells a sender that found the send buffer full that it is not any more.
+    pub(super) fn tell_of_room(&mut self) {
+        if self.was_full && self.send_room() > 0 {
+            self.was_full = false;
+            self.push_event(Event::Writable);
+        }
     }
 
     /// Nothing follows what was handed over: schedulers may take care of its tail.

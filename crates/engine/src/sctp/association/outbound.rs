@@ -40,6 +40,9 @@ impl Association {
         };
         if departure.is_none() {
             self.settle_timers();
+            if self.was_full && self.config.unsent_limit.is_some() {
+                self.tell_of_room();
+            }
         }
         departure
     }

@@ -8,7 +8,7 @@ use super::super::cause::ErrorCause;
 use super::super::chunk::{DelayEcho, Sack};
 use super::super::config::CwndUpdate;
 use super::super::gaps::GapList;
-use super::{Association, Event};
+use super::Association;
 use crate::congestion::{AckSample, CongestionControl};
 use crate::recovery::{Flight, GapMemory, LossDetection, RecordState};
 use crate::sctp::Data;
@@ -95,10 +95,7 @@ impl Association {
         self.take_window(cumulative > before, sack.window, covered);
         self.check_reneging();
         self.settle_acks(now, cumulative > before, sack.data_packets);
-        if self.was_full && self.send_room() > 0 {
-            self.was_full = false;
-            self.push_event(Event::Writable);
-        }
+        self.tell_of_room();
         self.after_flush(now);
     }
 

@@ -1,7 +1,7 @@
 //! The states of an association (RFC 9260, 4). Each holds what exists only in it.
 
 use bytes::Bytes;
-use ropewalk_base::Time;
+use ropewalk_base::{PathId, Time};
 
 use super::super::cause::AbortCause;
 
@@ -66,6 +66,8 @@ pub enum State {
         cookie: Bytes,
         /// When it was sent last.
         sent: Time,
+        /// Where it came from.
+        path: PathId,
     },
     /// Up.
     Established,

@@ -1,0 +1,143 @@
+//! The client of measurements.
+
+use std::fmt;
+use std::time::Duration;
+
+use bytes::Bytes;
+use ropewalk_runtime::clock::Clock;
+use ropewalk_runtime::endpoint::{Association, CloseReason, SendError, Stats};
+
+use super::meter::Meter;
+use super::server::send;
+use super::words::{Direction, Figures, Plan};
+use super::{BULK, CONTROL, ECHO};
+
+/// Between two questions.
+const QUESTION_EVERY: Duration = Duration::from_millis(100);
+
+/// What was measured.
+#[derive(Clone, Debug)]
+pub struct Measured {
+    /// By the receiver of bulk.
+    pub figures: Figures,
+    /// By this end, at the end.
+    pub stats: Option<Stats>,
+    /// Round trips of small messages beside the bulk, seconds, in the order in which they were answered.
+    pub latencies_s: Vec<f64>,
+}
+
+/// Why nothing was measured.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Failed {
+    /// The server does not understand: it is of another version.
+    Version,
+    /// The association ended.
+    Ended(Option<CloseReason>),
+    /// It does not take what is sent.
+    Send(SendError),
+}
+
+impl fmt::Display for Failed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Version => {
+                f.write_str("the server does not understand: it is of another version")
+            }
+            Self::Ended(None) => f.write_str("the server has gone"),
+            Self::Ended(Some(reason)) => write!(f, "the server has gone: {reason}"),
+            Self::Send(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for Failed {}
+
+/// Measures as planned, and ends the association.
+///
+/// # Errors
+/// [`Failed`].
+pub async fn run(association: &Association, plan: Plan) -> Result<Measured, Failed> {
+    association.send(CONTROL, 0, plan.encode()).await.map_err(Failed::Send)?;
+    let mut latencies_s = Vec::new();
+    let clock = Clock::start();
+    let work = async {
+        match plan.direction {
+            Direction::Up => upload(association, clock, &mut latencies_s).await,
+            Direction::Down => download(association, plan, clock, &mut latencies_s).await,
+        }
+    };
+    let figures = tokio::select! {
+        found = work => found,
+        () = ask(association, clock) => Err(ended(association).await),
+    }?;
+    let stats = association.stats();
+    association.abort();
+    Ok(Measured { figures, stats, latencies_s })
+}
+
+async fn upload(
+    association: &Association,
+    clock: Clock,
+    latencies_s: &mut Vec<f64>,
+) -> Result<Figures, Failed> {
+    let answers = async {
+        while let Some(message) = association.receive().await {
+            match message.stream {
+                CONTROL => return Figures::decode(&message.bytes).ok_or(Failed::Version),
+                ECHO => latencies_s.extend(since(clock, &message.bytes)),
+                _ => {}
+            }
+        }
+        Err(ended(association).await)
+    };
+    tokio::select! {
+        found = answers => found,
+        () = send(association) => Err(ended(association).await),
+    }
+}
+
+async fn download(
+    association: &Association,
+    plan: Plan,
+    clock: Clock,
+    latencies_s: &mut Vec<f64>,
+) -> Result<Figures, Failed> {
+    let (mut meter, mut messages) = (Meter::new(plan), Vec::new());
+    loop {
+        association.receive_all(&mut messages).await;
+        if messages.is_empty() {
+            return Err(ended(association).await);
+        }
+        let mut bulk = 0;
+        for message in messages.drain(..) {
+            match message.stream {
+                BULK => bulk += message.bytes.len() as u64,
+                ECHO => latencies_s.extend(since(clock, &message.bytes)),
+                _ => return Err(Failed::Version),
+            }
+        }
+        if bulk > 0 && meter.take(bulk) {
+            return Ok(meter.figures(association));
+        }
+    }
+}
+
+/// Asks until the association has gone.
+async fn ask(association: &Association, clock: Clock) {
+    loop {
+        tokio::time::sleep(QUESTION_EVERY).await;
+        let question = Bytes::copy_from_slice(&clock.now().as_nanos().to_be_bytes());
+        if association.send(ECHO, 0, question).await.is_err() {
+            return;
+        }
+    }
+}
+
+fn since(clock: Clock, answer: &[u8]) -> Option<f64> {
+    let sent = u64::from_be_bytes(answer.try_into().ok()?);
+    Some(clock.now().as_nanos().checked_sub(sent)? as f64 * 1e-9)
+}
+
+async fn ended(association: &Association) -> Failed {
+    Failed::Ended(association.ended().await)
+}

@@ -1,0 +1,53 @@
+//! The receiver's measurement of bulk.
+
+use cpu_time::ProcessTime;
+use ropewalk_runtime::clock::Clock;
+use ropewalk_runtime::endpoint::Association;
+
+use super::words::{Figures, Plan};
+
+/// Counts from the first byte on, without the warm-up.
+#[derive(Debug)]
+pub struct Meter {
+    plan: Plan,
+    clock: Clock,
+    cpu: ProcessTime,
+    begin: Option<f64>,
+    last: f64,
+    figures: Figures,
+}
+
+impl Meter {
+    /// Nothing has come yet.
+    pub fn new(plan: Plan) -> Self {
+        let (clock, cpu) = (Clock::start(), ProcessTime::now());
+        Self { plan, clock, cpu, begin: None, last: 0.0, figures: Figures::default() }
+    }
+
+    /// So many bytes came now. Whether it has measured for long enough.
+    pub fn take(&mut self, bytes: u64) -> bool {
+        let now = self.clock.now().as_secs_f64();
+        let begin = *self.begin.get_or_insert(now) + self.plan.warmup_s;
+        if now < begin {
+            self.last = now;
+            return false;
+        }
+        if self.last >= begin {
+            self.figures.gap_s = self.figures.gap_s.max(now - self.last);
+        }
+        self.last = now;
+        self.figures.bytes += bytes;
+        self.figures.seconds = now - begin;
+        self.figures.seconds >= self.plan.seconds
+    }
+
+    /// What was found.
+    pub fn figures(mut self, association: &Association) -> Figures {
+        if let Some(stats) = association.stats() {
+            self.figures.mean_held_bytes = stats.mean_held_bytes;
+            self.figures.max_held_bytes = stats.max_held_bytes;
+        }
+        self.figures.cpu_s = self.cpu.elapsed().as_secs_f64();
+        self.figures
+    }
+}

@@ -1,0 +1,21 @@
+//! Throughput, and latency under load, between two ends.
+//!
+//! The receiver measures: only it knows what arrived. The client says what it wants on one stream,
+//! bulk travels on another, and small questions that are echoed at once on a third.
+
+mod client;
+mod meter;
+mod server;
+mod words;
+
+pub use client::{Failed, Measured, run};
+pub use server::serve;
+pub use words::{Direction, Figures, Plan};
+
+/// Streams: what is wanted and what was found, bulk, and questions.
+const CONTROL: u16 = 0;
+const BULK: u16 = 1;
+const ECHO: u16 = 2;
+
+/// Messages handed over at once: enough to keep the driver busy, few enough to stop soon.
+const BLOCK: usize = 64;

@@ -1,0 +1,78 @@
+//! The server of measurements: does what the client asks for.
+
+use bytes::Bytes;
+use ropewalk_runtime::endpoint::{Association, Received};
+
+use super::meter::Meter;
+use super::words::{Direction, Plan};
+use super::{BLOCK, BULK, CONTROL, ECHO};
+
+/// Serves one client until it has gone. Returns what it asked for, if that made sense.
+pub async fn serve(association: &Association) -> Option<Plan> {
+    let first = association.receive().await?;
+    let plan = (first.stream == CONTROL).then(|| Plan::decode(&first.bytes)).flatten();
+    let Some(plan) = plan else {
+        // Of another version, or no client of ours: an answer that it can tell from figures.
+        let _ = association.send(CONTROL, 0, Bytes::from_static(&[0])).await;
+        association.abort();
+        return None;
+    };
+    match plan.direction {
+        Direction::Up => receive(association, plan).await,
+        Direction::Down => {
+            tokio::select! {
+                () = echo_only(association) => {}
+                () = send(association) => {}
+            }
+        }
+    }
+    Some(plan)
+}
+
+/// Counts what comes, answers questions, and tells what was found when it is time.
+async fn receive(association: &Association, plan: Plan) {
+    let (mut meter, mut messages) = (Some(Meter::new(plan)), Vec::new());
+    loop {
+        association.receive_all(&mut messages).await;
+        if messages.is_empty() {
+            return;
+        }
+        let mut bulk = 0;
+        for message in messages.drain(..) {
+            match message.stream {
+                BULK => bulk += message.bytes.len() as u64,
+                ECHO => echo(association, message).await,
+                _ => {}
+            }
+        }
+        if bulk > 0 && meter.as_mut().is_some_and(|meter| meter.take(bulk)) {
+            let figures = meter.take().map(|meter| meter.figures(association)).unwrap_or_default();
+            if association.send(CONTROL, 0, figures.encode()).await.is_err() {
+                return;
+            }
+        }
+    }
+}
+
+async fn echo_only(association: &Association) {
+    while let Some(message) = association.receive().await {
+        if message.stream == ECHO {
+            echo(association, message).await;
+        }
+    }
+}
+
+async fn echo(association: &Association, question: Received) {
+    let _ = association.send(ECHO, 0, question.bytes).await;
+}
+
+/// Sends until the association has gone.
+pub(super) async fn send(association: &Association) {
+    let message = Bytes::from(vec![0x5a; association.message_size()]);
+    loop {
+        let mut block = std::iter::repeat_n(message.clone(), BLOCK);
+        if association.send_all(BULK, 0, &mut block).await.is_err() {
+            return;
+        }
+    }
+}

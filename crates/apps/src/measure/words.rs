@@ -1,0 +1,128 @@
+//! What the two ends of a measurement say to each other.
+
+use bytes::{BufMut, Bytes, BytesMut};
+
+/// The version of these words; the first byte of each.
+const VERSION: u8 = 1;
+
+/// Who sends bulk.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Direction {
+    /// The client.
+    Up,
+    /// The server.
+    Down,
+}
+
+/// What is to be measured.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Plan {
+    /// Who sends.
+    pub direction: Direction,
+    /// Left out of every figure, seconds after the first byte.
+    pub warmup_s: f64,
+    /// Measured for so long after it, seconds.
+    pub seconds: f64,
+}
+
+/// What the receiver of bulk found.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Figures {
+    /// User data handed over in order while it was measured, bytes.
+    pub bytes: u64,
+    /// For how long, seconds.
+    pub seconds: f64,
+    /// Longest time without a byte while it was measured, seconds.
+    pub gap_s: f64,
+    /// Bytes held out of order: time-weighted mean of the whole association.
+    pub mean_held_bytes: f64,
+    /// And most.
+    pub max_held_bytes: u64,
+    /// CPU time of the receiver's process since the measurement began, seconds.
+    pub cpu_s: f64,
+}
+
+impl Plan {
+    /// As bytes.
+    pub fn encode(&self) -> Bytes {
+        let mut out = BytesMut::with_capacity(18);
+        out.put_u8(VERSION);
+        out.put_u8((self.direction == Direction::Down) as u8);
+        out.put_f64(self.warmup_s);
+        out.put_f64(self.seconds);
+        out.freeze()
+    }
+
+    /// From bytes; none if the version is another or a number makes no sense.
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
+        let (head, numbers) = bytes.split_at_checked(2)?;
+        let direction = match head {
+            [VERSION, 0] => Direction::Up,
+            [VERSION, 1] => Direction::Down,
+            _ => return None,
+        };
+        let plan = Self { direction, warmup_s: number(numbers, 0)?, seconds: number(numbers, 1)? };
+        // A day: nobody keeps a server longer.
+        let sane = |seconds: f64| (0.0..=86_400.0).contains(&seconds);
+        (sane(plan.warmup_s) && sane(plan.seconds)).then_some(plan)
+    }
+}
+
+impl Figures {
+    /// As bytes.
+    pub fn encode(&self) -> Bytes {
+        let mut out = BytesMut::with_capacity(49);
+        out.put_u8(VERSION);
+        for number in [self.bytes as f64, self.seconds, self.gap_s, self.mean_held_bytes] {
+            out.put_f64(number);
+        }
+        out.put_f64(self.max_held_bytes as f64);
+        out.put_f64(self.cpu_s);
+        out.freeze()
+    }
+
+    /// From bytes; none if the version is another.
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
+        let (version, numbers) = bytes.split_first()?;
+        if *version != VERSION {
+            return None;
+        }
+        Some(Self {
+            bytes: number(numbers, 0)? as u64,
+            seconds: number(numbers, 1)?,
+            gap_s: number(numbers, 2)?,
+            mean_held_bytes: number(numbers, 3)?,
+            max_held_bytes: number(numbers, 4)? as u64,
+            cpu_s: number(numbers, 5)?,
+        })
+    }
+}
+
+fn number(bytes: &[u8], at: usize) -> Option<f64> {
+    let word = bytes.get(8 * at..8 * at + 8)?;
+    let number = f64::from_be_bytes(word.try_into().ok()?);
+    number.is_finite().then_some(number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_come_back_and_nonsense_is_refused() {
+        for direction in [Direction::Up, Direction::Down] {
+            let plan = Plan { direction, warmup_s: 0.5, seconds: 10.0 };
+            assert_eq!(Plan::decode(&plan.encode()), Some(plan));
+        }
+        let figures = Figures { bytes: 7, seconds: 1.5, max_held_bytes: 9, ..Figures::default() };
+        assert_eq!(Figures::decode(&figures.encode()), Some(figures));
+        let endless = Plan { direction: Direction::Up, warmup_s: 0.0, seconds: 1e9 };
+        let not_a_number = Plan { seconds: f64::NAN, ..endless };
+        for nonsense in
+            [&endless.encode()[..], &not_a_number.encode(), &[], &[1], &[2, 0, 0], &[1, 2]]
+        {
+            assert_eq!(Plan::decode(nonsense), None, "{nonsense:?}");
+        }
+        assert_eq!(Figures::decode(&[1, 0, 0]), None);
+    }
+}

@@ -1,0 +1,46 @@
+//! An association of the runtime carries messages.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use ropewalk_runtime::endpoint::{Association, Part};
+
+use super::carrier::{Arrived, Carrier, CarrierEnded};
+
+impl Carrier for Arc<Association> {
+    async fn send(&self, stream: u16, ppid: u32, bytes: Bytes) -> Result<(), CarrierEnded> {
+        let sent = Association::send(self, stream, ppid, bytes).await;
+        sent.map_err(|error| CarrierEnded(error.to_string()))
+    }
+
+    async fn receive(&self, into: &mut Vec<Arrived>) -> Result<(), CarrierEnded> {
+        let mut received = Vec::new();
+        self.receive_all(&mut received).await;
+        if received.is_empty() {
+            let reason = self.ended().await;
+            let words = reason.map_or("it has ended".to_owned(), |reason| reason.to_string());
+            return Err(CarrierEnded(words));
+        }
+        // A message longer than the receive buffer comes in parts; ours never are, and a part of one is
+        // taken for a whole that means nothing.
+        let whole = |part: Part| matches!(part, Part::Whole);
+        into.extend(received.into_iter().map(|m| Arrived {
+            stream: m.stream,
+            ppid: if whole(m.part) { m.ppid } else { 0 },
+            bytes: m.bytes,
+        }));
+        Ok(())
+    }
+
+    fn streams(&self) -> u16 {
+        Association::streams(self)
+    }
+
+    fn message_size(&self) -> usize {
+        Association::message_size(self)
+    }
+
+    fn abort(&self) {
+        Association::abort(self);
+    }
+}

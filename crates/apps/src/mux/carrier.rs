@@ -1,0 +1,156 @@
+//! What carries messages: an association, or in tests a pair of queues.
+
+use std::collections::VecDeque;
+use std::future::Future;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use tokio::sync::Notify;
+
+/// A message that came.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Arrived {
+    /// On which stream.
+    pub stream: u16,
+    /// Its payload protocol identifier.
+    pub ppid: u32,
+    /// Its bytes.
+    pub bytes: Bytes,
+}
+
+/// The association has ended; why, in words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CarrierEnded(pub String);
+
+/// Carries messages both ways, on numbered streams, in order on each.
+pub trait Carrier: Send + Sync + 'static {
+    /// Queues a message; waits while too much waits to leave. What is queued already is out of reach for
+    /// whoever comes next, so this queue is to be short: as long as the network needs it.
+    fn send(
+        &self,
+        stream: u16,
+        ppid: u32,
+        bytes: Bytes,
+    ) -> impl Future<Output = Result<(), CarrierEnded>> + Send;
+
+    /// The next messages, at least one.
+    fn receive(
+        &self,
+        into: &mut Vec<Arrived>,
+    ) -> impl Future<Output = Result<(), CarrierEnded>> + Send;
+
+    /// Streams on which one may send.
+    fn streams(&self) -> u16;
+
+    /// Bytes of the largest message that travels in one packet.
+    fn message_size(&self) -> usize;
+
+    /// Ends it at once, for both ends.
+    fn abort(&self);
+}
+
+/// Two carriers that carry to each other through memory, each at most `queue` messages ahead.
+pub fn pair(streams: u16, message_size: usize, queue: usize) -> (impl Carrier, impl Carrier) {
+    let there = Arc::new(Way::new(queue));
+    let back = Arc::new(Way::new(queue));
+    let near = InMemory { out: there.clone(), into: back.clone(), streams, message_size };
+    let far = InMemory { out: back, into: there, streams, message_size };
+    (near, far)
+}
+
+struct InMemory {
+    out: Arc<Way>,
+    into: Arc<Way>,
+    streams: u16,
+    message_size: usize,
+}
+
+/// One direction.
+struct Way {
+    inside: Mutex<Inside>,
+    limit: usize,
+    changed: Notify,
+}
+
+#[derive(Default)]
+struct Inside {
+    messages: VecDeque<Arrived>,
+    ended: bool,
+}
+
+impl Way {
+    fn new(limit: usize) -> Self {
+        Self { inside: Mutex::default(), limit, changed: Notify::new() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inside> {
+        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until `attempt` has a result.
+    async fn until<T>(&self, mut attempt: impl FnMut(&mut Inside) -> Option<T>) -> T {
+        loop {
+            let changed = self.changed.notified();
+            tokio::pin!(changed);
+            changed.as_mut().enable();
+            let result = attempt(&mut self.lock());
+            if let Some(result) = result {
+                self.changed.notify_waiters();
+                return result;
+            }
+            changed.await;
+        }
+    }
+
+    fn end(&self) {
+        self.lock().ended = true;
+        self.changed.notify_waiters();
+    }
+}
+
+impl Carrier for InMemory {
+    async fn send(&self, stream: u16, ppid: u32, bytes: Bytes) -> Result<(), CarrierEnded> {
+        let mut message = Some(Arrived { stream, ppid, bytes });
+        let limit = self.out.limit;
+        let attempt = move |inside: &mut Inside| {
+            if inside.ended {
+                return Some(Err(CarrierEnded("it was ended".into())));
+            }
+            (inside.messages.len() < limit).then(|| {
+                inside.messages.extend(message.take());
+                Ok(())
+            })
+        };
+        self.out.until(attempt).await
+    }
+
+    async fn receive(&self, into: &mut Vec<Arrived>) -> Result<(), CarrierEnded> {
+        let attempt = |inside: &mut Inside| {
+            if inside.messages.is_empty() {
+                return inside.ended.then(|| Err(CarrierEnded("it was ended".into())));
+            }
+            into.extend(inside.messages.drain(..));
+            Some(Ok(()))
+        };
+        self.into.until(attempt).await
+    }
+
+    fn streams(&self) -> u16 {
+        self.streams
+    }
+
+    fn message_size(&self) -> usize {
+        self.message_size
+    }
+
+    fn abort(&self) {
+        self.out.end();
+        self.into.end();
+    }
+}
+
+impl Drop for InMemory {
+    fn drop(&mut self) {
+        self.abort();
+    }
+}

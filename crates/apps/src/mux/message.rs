@@ -1,0 +1,242 @@
+//! What the two ends say to each other, one SCTP message each.
+//!
+//! The payload protocol identifier tells the kind, so that data bears no header of ours at all. All
+//! messages about a stream travel on it, and hence in order.
+
+use std::fmt;
+
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+
+/// Kinds, as payload protocol identifiers ("RWM" and a number; none of them is assigned by IANA).
+mod kind {
+    const BASE: u32 = 0x5257_4d00;
+    pub const OPEN: u32 = BASE + 1;
+    pub const OPENED: u32 = BASE + 2;
+    pub const REFUSED: u32 = BASE + 3;
+    pub const DATA: u32 = BASE + 4;
+    pub const LAST: u32 = BASE + 5;
+    pub const CREDIT: u32 = BASE + 6;
+    pub const FIN: u32 = BASE + 7;
+    pub const RESET: u32 = BASE + 8;
+}
+
+/// Most bytes of a target.
+pub const LONGEST_TARGET: usize = 512;
+/// Most bytes of the words in a refusal.
+pub const LONGEST_DETAIL: usize = 200;
+
+/// Why a stream was not opened. The machine itself uses the two codes that are named here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// A number that programs understand.
+    pub code: u8,
+    /// Words for a person, at most 200 bytes.
+    pub detail: String,
+}
+
+impl Refusal {
+    /// There is no memory for one more stream.
+    pub const BUSY: u8 = 0;
+    /// Whoever opened it has gone, or nobody took it.
+    pub const CANCELLED: u8 = 1;
+
+    /// A refusal.
+    pub fn new(code: u8, detail: impl Into<String>) -> Self {
+        let mut detail: String = detail.into();
+        let mut end = detail.len().min(LONGEST_DETAIL);
+        while !detail.is_char_boundary(end) {
+            end -= 1;
+        }
+        detail.truncate(end);
+        Self { code, detail }
+    }
+}
+
+/// What one end says to the other about one stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Message {
+    /// Please open it, to this target. I take as many bytes as `credit`.
+    Open {
+        /// Position up to which the other end may send.
+        credit: u64,
+        /// Where to; only whoever accepts it understands it.
+        target: Bytes,
+    },
+    /// It is open.
+    Opened {
+        /// Position up to which the opener may send.
+        credit: u64,
+    },
+    /// It is not opened. The number is free again.
+    Refused(Refusal),
+    /// The next bytes.
+    Data(Bytes),
+    /// The next bytes, which are the last ones.
+    Last(Bytes),
+    /// You may send up to this position.
+    Credit(u64),
+    /// No bytes follow.
+    Fin,
+    /// I neither send nor read any more. It may follow a FIN.
+    Reset,
+}
+
+/// The peer does not keep to the rules: it is broken, or speaks something else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Violation {
+    /// An unknown kind of message.
+    Kind(u32),
+    /// A message that is cut short or too long.
+    Malformed(u32),
+    /// More bytes than it may send.
+    Credit(u16),
+    /// A number that is in use, or not the peer's to give, or higher than there are.
+    Number(u16),
+    /// Something that does not follow from what was said on this stream.
+    Order(u16),
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Kind(ppid) => write!(
+                f,
+                "the peer sent a message of kind {ppid:#x}, which is not the proxy's: is `ropewalk proxy` \
+                 of the same version at the other end?"
+            ),
+            Self::Malformed(ppid) => write!(f, "the peer sent a malformed message, kind {ppid:#x}"),
+            Self::Credit(id) => write!(f, "the peer sent more on stream {id} than it may"),
+            Self::Number(id) => write!(f, "the peer opened stream {id}, which it may not now"),
+            Self::Order(id) => write!(f, "the peer spoke out of turn on stream {id}"),
+        }
+    }
+}
+
+impl std::error::Error for Violation {}
+
+impl Message {
+    /// The payload protocol identifier and the bytes.
+    pub fn encode(self) -> (u32, Bytes) {
+        match self {
+            Self::Open { credit, target } => {
+                let mut out = BytesMut::with_capacity(8 + target.len());
+                out.put_u64(credit);
+                out.put_slice(&target);
+                (kind::OPEN, out.freeze())
+            }
+            Self::Opened { credit } => (kind::OPENED, number(credit)),
+            Self::Refused(Refusal { code, detail }) => {
+                let mut out = BytesMut::with_capacity(1 + detail.len());
+                out.put_u8(code);
+                out.put_slice(detail.as_bytes());
+                (kind::REFUSED, out.freeze())
+            }
+            Self::Data(bytes) => (kind::DATA, bytes),
+            Self::Last(bytes) => (kind::LAST, bytes),
+            Self::Credit(credit) => (kind::CREDIT, number(credit)),
+            // A message of SCTP has at least one byte.
+            Self::Fin => (kind::FIN, Bytes::from_static(&[0])),
+            Self::Reset => (kind::RESET, Bytes::from_static(&[0])),
+        }
+    }
+
+    /// The message that these are.
+    ///
+    /// # Errors
+    /// [`Violation::Kind`] or [`Violation::Malformed`].
+    pub fn decode(ppid: u32, mut bytes: Bytes) -> Result<Self, Violation> {
+        let length = bytes.len();
+        let fits = match ppid {
+            kind::OPEN => (8..=8 + LONGEST_TARGET).contains(&length),
+            kind::OPENED | kind::CREDIT => length == 8,
+            kind::REFUSED => (1..=1 + LONGEST_DETAIL).contains(&length),
+            kind::DATA | kind::LAST => length > 0,
+            kind::FIN | kind::RESET => length == 1,
+            _ => return Err(Violation::Kind(ppid)),
+        };
+        if !fits {
+            return Err(Violation::Malformed(ppid));
+        }
+        Ok(match ppid {
+            kind::OPEN => Self::Open { credit: bytes.get_u64(), target: bytes },
+            kind::OPENED => Self::Opened { credit: bytes.get_u64() },
+            kind::CREDIT => Self::Credit(bytes.get_u64()),
+            kind::REFUSED => {
+                let code = bytes.get_u8();
+                Self::Refused(Refusal::new(code, readable(&bytes)))
+            }
+            kind::DATA => Self::Data(bytes),
+            kind::LAST => Self::Last(bytes),
+            kind::FIN => Self::Fin,
+            _ => Self::Reset,
+        })
+    }
+}
+
+fn number(value: u64) -> Bytes {
+    Bytes::copy_from_slice(&value.to_be_bytes())
+}
+
+/// A peer's words, fit to be shown on a terminal.
+fn readable(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_message_is_read_as_it_was_written() {
+        for message in [
+            Message::Open { credit: 7, target: Bytes::from_static(b"x:1") },
+            Message::Open { credit: u64::MAX, target: Bytes::new() },
+            Message::Opened { credit: 1 << 40 },
+            Message::Refused(Refusal::new(3, "nobody is there")),
+            Message::Refused(Refusal::new(255, "")),
+            Message::Data(Bytes::from_static(b"a")),
+            Message::Last(Bytes::from_static(b"bc")),
+            Message::Credit(0),
+            Message::Fin,
+            Message::Reset,
+        ] {
+            let (ppid, bytes) = message.clone().encode();
+            assert!(!bytes.is_empty(), "SCTP sends no empty message: {message:?}");
+            assert_eq!(Message::decode(ppid, bytes), Ok(message));
+        }
+    }
+
+    #[test]
+    fn what_is_cut_or_too_long_or_unknown_is_refused() {
+        let long_target = vec![0; 8 + LONGEST_TARGET + 1];
+        let long_detail = vec![b'x'; 2 + LONGEST_DETAIL];
+        for (ppid, bytes) in [
+            (kind::OPEN, &[0; 7][..]),
+            (kind::OPEN, &long_target),
+            (kind::OPENED, &[0; 7]),
+            (kind::OPENED, &[0; 9]),
+            (kind::CREDIT, &[]),
+            (kind::REFUSED, &[]),
+            (kind::REFUSED, &long_detail),
+            (kind::DATA, &[]),
+            (kind::LAST, &[]),
+            (kind::FIN, &[]),
+            (kind::RESET, &[0, 0]),
+        ] {
+            let decoded = Message::decode(ppid, Bytes::copy_from_slice(bytes));
+            assert_eq!(decoded, Err(Violation::Malformed(ppid)));
+        }
+        assert_eq!(Message::decode(0, Bytes::new()), Err(Violation::Kind(0)));
+    }
+
+    #[test]
+    fn words_of_a_refusal_are_short_and_harmless() {
+        let long = Refusal::new(9, "é".repeat(150));
+        assert_eq!(long.detail.len(), LONGEST_DETAIL);
+        let (ppid, _) = Message::Refused(long).encode();
+        let hostile = Bytes::from_static(b"\x09\x1b[2Jboo\xff");
+        let Ok(Message::Refused(shown)) = Message::decode(ppid, hostile) else { panic!() };
+        assert_eq!(shown.detail, "?[2Jboo\u{fffd}");
+    }
+}

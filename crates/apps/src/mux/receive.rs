@@ -1,0 +1,174 @@
+//! What the peer says.
+
+use bytes::Bytes;
+
+use super::buffer::Buffer;
+use super::credit::Window;
+use super::entry::{Entry, Inbound, Outbound, Phase, Sending};
+use super::limits::EARLY;
+use super::machine::{Event, Key, Mux};
+use super::message::{Message, Refusal, Violation};
+use super::ring::Turn;
+use super::transmit::Control;
+
+impl Mux {
+    /// Takes a message that came on the association's stream `id`.
+    ///
+    /// # Errors
+    /// [`Violation`]: nothing that follows can be relied upon, so end the association.
+    pub fn handle(&mut self, id: u16, ppid: u32, bytes: Bytes) -> Result<(), Violation> {
+        let message = Message::decode(ppid, bytes)?;
+        let Some(place) = self.by_id.get(usize::from(id)) else {
+            return Err(Violation::Number(id));
+        };
+        match (*place, message) {
+            (None, Message::Open { credit, target }) => self.on_open(id, credit, target),
+            (Some(_), Message::Open { .. }) => Err(Violation::Number(id)),
+            // About a stream that has ended here: the peer had not heard of it.
+            (None, _) => Ok(()),
+            (Some(key), message) => self.on_message(id, key, message),
+        }
+    }
+
+    fn on_message(&mut self, id: u16, key: Key, message: Message) -> Result<(), Violation> {
+        let Some(entry) = self.entries.get(&key) else { return Ok(()) };
+        let opening = matches!(entry.phase, Phase::Opening);
+        let in_order = match message {
+            Message::Opened { credit } if opening => self.on_opened(key, credit),
+            Message::Refused(refusal) if opening => self.on_refused(key, refusal),
+            Message::Opened { .. } | Message::Refused(_) | Message::Open { .. } => false,
+            // Before the answer: of the stream that had the number before.
+            _ if opening => true,
+            Message::Data(bytes) => return self.on_data(id, key, &bytes),
+            Message::Last(bytes) => {
+                self.on_data(id, key, &bytes)?;
+                self.on_fin(key)
+            }
+            Message::Fin => self.on_fin(key),
+            Message::Credit(credit) => self.on_credit(key, credit),
+            Message::Reset => self.on_reset(key),
+        };
+        if in_order { Ok(()) } else { Err(Violation::Order(id)) }
+    }
+
+    fn on_open(&mut self, id: u16, credit: u64, target: Bytes) -> Result<(), Violation> {
+        if self.role.owns(id) {
+            return Err(Violation::Number(id));
+        }
+        // Numbers bound what is going on; this bounds what was and still waits to be read.
+        if self.entries.len() >= 2 * self.by_id.len() {
+            self.refuse_at_once(id);
+            return Ok(());
+        }
+        let size = self.budget.first(self.limits.first_window);
+        let key = self.insert(Entry {
+            id,
+            ours: false,
+            held: true,
+            phase: Phase::Offered(target),
+            outbound: Outbound::Open(Sending { credit, ..Sending::default() }),
+            inbound: Inbound::Open { buffer: Buffer::default(), window: Window::new(size, EARLY) },
+            turn: Turn::Idle,
+        });
+        self.events.push_back(Event::Offered(key));
+        Ok(())
+    }
+
+    /// The number counts as used until the refusal has left: a peer that asks and asks without
+    /// listening cannot fill our memory with answers.
+    fn refuse_at_once(&mut self, id: u16) {
+        let busy = Refusal::new(Refusal::BUSY, "too many connections");
+        let key = self.insert(Entry {
+            id,
+            ours: false,
+            held: false,
+            phase: Phase::Refused(busy),
+            outbound: Outbound::Closing,
+            inbound: Inbound::Ended,
+            turn: Turn::Idle,
+        });
+        self.control.push_back((key, Control::Refused));
+    }
+
+    fn on_opened(&mut self, key: Key, credit: u64) -> bool {
+        if let Some(entry) = self.entries.get_mut(&key) {
+            entry.phase = Phase::Open;
+        }
+        self.events.push_back(Event::Changed(key));
+        self.on_credit(key, credit)
+    }
+
+    fn on_refused(&mut self, key: Key, refusal: Refusal) -> bool {
+        if let Some(entry) = self.entries.get_mut(&key) {
+            entry.phase = Phase::Refused(refusal);
+            entry.outbound = Outbound::Ended;
+            entry.stop_reading(Inbound::Ended, &mut self.budget);
+        }
+        self.events.push_back(Event::Changed(key));
+        self.settle(key);
+        true
+    }
+
+    fn on_data(&mut self, id: u16, key: Key, bytes: &[u8]) -> Result<(), Violation> {
+        let Some(entry) = self.entries.get_mut(&key) else { return Ok(()) };
+        match &mut entry.inbound {
+            Inbound::Open { buffer, window } => {
+                if !window.receive(bytes.len() as u64) {
+                    return Err(Violation::Credit(id));
+                }
+                buffer.push(bytes);
+                self.events.push_back(Event::Changed(key));
+                Ok(())
+            }
+            Inbound::Discarding => Ok(()),
+            // A stream that was refused, and the refusal has yet to leave.
+            Inbound::Ended if matches!(entry.outbound, Outbound::Closing) => Ok(()),
+            Inbound::Finished { .. } | Inbound::Ended => Err(Violation::Order(id)),
+        }
+    }
+
+    fn on_fin(&mut self, key: Key) -> bool {
+        let Some(entry) = self.entries.get_mut(&key) else { return true };
+        let refused = matches!(entry.phase, Phase::Refused(_));
+        let in_order = entry.finish_reading(&mut self.budget) || refused;
+        self.events.push_back(Event::Changed(key));
+        self.settle(key);
+        in_order
+    }
+
+    fn on_credit(&mut self, key: Key, credit: u64) -> bool {
+        let Some(entry) = self.entries.get_mut(&key) else { return true };
+        if let Outbound::Open(sending) | Outbound::Finishing(sending) = &mut entry.outbound {
+            sending.credit = sending.credit.max(credit);
+            if entry.has_turn() {
+                self.ring.enter(key, &mut entry.turn);
+            }
+        }
+        true
+    }
+
+    /// The peer neither sends nor reads any more.
+    fn on_reset(&mut self, key: Key) -> bool {
+        let Some(entry) = self.entries.get_mut(&key) else { return true };
+        if matches!(entry.phase, Phase::Offered(_)) {
+            let gone = Refusal::new(Refusal::CANCELLED, "you gave it up");
+            entry.phase = Phase::Refused(gone);
+            entry.stop_writing();
+            self.control.push_back((key, Control::Refused));
+        } else {
+            if entry.stop_writing() {
+                self.control.push_back((key, Control::Reset));
+            }
+            if matches!(entry.phase, Phase::Open) {
+                entry.phase = Phase::Reset;
+            }
+        }
+        // What came before a FIN is whole, and stays; what is cut is not.
+        if !matches!(entry.inbound, Inbound::Finished { .. }) {
+            entry.stop_reading(Inbound::Ended, &mut self.budget);
+        }
+        self.events.push_back(Event::Changed(key));
+        self.settle(key);
+        true
+    }
+}

@@ -1,0 +1,15 @@
+//! Open files: each connection is one.
+
+/// Lets the process have as many as its hard limit allows. Where that fails, connections beyond the limit
+/// wait or are refused.
+pub fn raise_file_limit() {
+    #[cfg(unix)]
+    {
+        use nix::sys::resource::{Resource, getrlimit, setrlimit};
+        if let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE)
+            && soft < hard
+        {
+            let _ = setrlimit(Resource::RLIMIT_NOFILE, hard, hard);
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! Both ends over real associations.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use ropewalk_runtime::endpoint::{
+    Association, Endpoint, Options, PathNews, PathStatus, Stats, Target, Transport,
+};
+use tokio::sync::watch;
+use tokio::task::{JoinHandle, JoinSet};
+
+use super::exit::Exit;
+use super::near::{Connector, Reached};
+use super::notice::{Notice, Tell};
+use crate::mux::{Arrived, Carrier, CarrierEnded, Connection, Limits, Role};
+
+/// Streams each way; half of them are the near end's to open.
+const STREAMS: u16 = 4096;
+
+/// Least that may wait unsent in an association, bytes. All of it goes before a fresh request, whatever
+/// that is: at 10 Mbit/s, 50 ms.
+const UNSENT: u64 = 64 << 10;
+
+/// A transport as a proxy wants it: many streams, of which none takes the send buffer for itself.
+pub fn transport() -> Transport {
+    Transport { streams: STREAMS, unsent_limit: Some(UNSENT), ..Transport::default() }
+}
+
+/// Connects to an exit, each time from fresh sockets: an exit that was started anew then meets a
+/// stranger, not an old friend who talks of things that it has forgotten.
+#[derive(Clone, Debug)]
+pub struct Live {
+    /// From where.
+    pub options: Options,
+    /// To whom.
+    pub target: Target,
+    /// How much memory its streams may use.
+    pub limits: Limits,
+}
+
+/// A [`Live`] connector, and whom it tells of its paths.
+#[derive(Clone)]
+pub struct LiveConnector {
+    /// How to connect.
+    pub live: Live,
+    /// Whom to tell.
+    pub tell: Tell,
+}
+
+impl Connector for LiveConnector {
+    async fn connect(&mut self) -> Result<Reached, String> {
+        let Live { options, target, limits } = self.live.clone();
+        let endpoint = Endpoint::open(options).map_err(|error| error.to_string())?;
+        let association = endpoint.connect(&target).await.map_err(|error| error.to_string())?;
+        let how = words(association.stats());
+        let carrier = Watched::new(association, Some(endpoint), String::new(), self.tell.clone());
+        let silent = carrier.silent.clone();
+        Ok(Reached { connection: Connection::start(carrier, Role::Connector, limits), how, silent })
+    }
+}
+
+/// Serves all near ends that come to the endpoint, for ever.
+pub async fn serve(endpoint: &Endpoint, exit: &Exit, limits: Limits, tell: &Tell) {
+    let mut tasks = JoinSet::new();
+    loop {
+        let association = endpoint.accept().await;
+        while tasks.try_join_next().is_some() {}
+        let who = peer(association.stats());
+        tell(Notice::Joined(who.clone()));
+        let (exit, tell) = (exit.clone(), tell.clone());
+        tasks.spawn(async move {
+            let carrier = Watched::new(association, None, format!("{who}: "), tell.clone());
+            let connection = Connection::start(carrier, Role::Acceptor, limits);
+            let why = exit.serve(connection).await;
+            tell(Notice::Left(who, why.to_string()));
+        });
+    }
+}
+
+/// Where a peer was seen first.
+fn peer(stats: Option<Stats>) -> String {
+    let paths = stats.map(|stats| stats.paths).unwrap_or_default();
+    let seen = paths.iter().find_map(|path| path.remote);
+    seen.map_or("a near end".to_owned(), |address| address.to_string())
+}
+
+/// The paths that there are.
+fn words(stats: Option<Stats>) -> String {
+    let paths = stats.map(|stats| stats.paths).unwrap_or_default();
+    let to: Vec<_> = paths.iter().filter_map(|path| path.remote).map(|a| a.to_string()).collect();
+    let noun = if to.len() == 1 { "path" } else { "paths" };
+    format!("{} {noun}, to {}", to.len(), to.join(" and "))
+}
+
+/// An association that tells of its paths, and is gone at once when nobody holds it.
+struct Watched {
+    association: Arc<Association>,
+    watcher: JoinHandle<()>,
+    /// Whether no path is in use.
+    silent: watch::Receiver<bool>,
+    /// Its sockets, where they are its own.
+    _endpoint: Option<Endpoint>,
+}
+
+impl Watched {
+    fn new(association: Association, endpoint: Option<Endpoint>, who: String, tell: Tell) -> Self {
+        let association = Arc::new(association);
+        let watched = association.clone();
+        let (set_silent, silent) = watch::channel(false);
+        let watcher = tokio::spawn(async move {
+            while let Some(news) = watched.path_news().await {
+                let text = match news {
+                    PathNews::Restarted => "the peer has started anew".to_owned(),
+                    PathNews::Changed(path, status) => {
+                        format!("path {} is {}", path.index() + 1, status_words(status))
+                    }
+                };
+                tell(Notice::Path(format!("{who}{text}")));
+                let used = watched.paths().contains(&PathStatus::Active);
+                set_silent.send_if_modified(|silent| std::mem::replace(silent, !used) == used);
+            }
+        });
+        Self { association, watcher, silent, _endpoint: endpoint }
+    }
+}
+
+const fn status_words(status: PathStatus) -> &'static str {
+    match status {
+        PathStatus::Unconfirmed => "being tried",
+        PathStatus::Active => "in use",
+        PathStatus::PotentiallyFailed => "silent: not used unless there is no other",
+        PathStatus::Inactive => "gone; it is asked now and then whether it is back",
+    }
+}
+
+impl Carrier for Watched {
+    async fn send(&self, stream: u16, ppid: u32, bytes: Bytes) -> Result<(), CarrierEnded> {
+        Carrier::send(&self.association, stream, ppid, bytes).await
+    }
+
+    async fn receive(&self, into: &mut Vec<Arrived>) -> Result<(), CarrierEnded> {
+        Carrier::receive(&self.association, into).await
+    }
+
+    fn streams(&self) -> u16 {
+        Carrier::streams(&self.association)
+    }
+
+    fn message_size(&self) -> usize {
+        Carrier::message_size(&self.association)
+    }
+
+    fn abort(&self) {
+        self.association.abort();
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        self.watcher.abort();
+        // All streams have ended: the peer need not find out by itself.
+        self.association.abort();
+    }
+}

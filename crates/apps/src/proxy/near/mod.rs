@@ -1,0 +1,83 @@
+//! The near end: hears from programs where they want to, and has the exit lead them there.
+
+mod credentials;
+mod http;
+mod inlet;
+mod serve;
+mod socks5;
+mod uplink;
+
+use std::net::SocketAddr;
+
+pub use self::credentials::{Credentials, NotCredentials};
+pub use self::serve::{Near, Service};
+pub use self::uplink::{Connector, Patience, Reached, Uplink};
+use super::target::{Host, Target, TargetError};
+
+/// What is listened to, and what is spoken there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Speaks {
+    /// SOCKS 5.
+    Socks,
+    /// HTTP.
+    Http,
+    /// Nothing: each connection leads to this target.
+    Forward(Target),
+}
+
+/// Where to listen: `1080`, `127.0.0.1:1080`, `[::1]:1080`; without an address on loopback.
+///
+/// # Errors
+/// [`TargetError`].
+pub fn parse_listen(text: &str) -> Result<SocketAddr, TargetError> {
+    let port_alone = text.bytes().all(|c| c.is_ascii_digit());
+    let whole = if port_alone { format!("127.0.0.1:{text}") } else { text.to_owned() };
+    // Port 0 lets the system choose.
+    if let Ok(address) = whole.parse() {
+        return Ok(address);
+    }
+    let target = Target::parse(&whole, None)?;
+    match target.host {
+        Host::Name(name) if name == "localhost" => Ok(([127, 0, 0, 1], target.port).into()),
+        host => Err(TargetError::Host(host.to_string())),
+    }
+}
+
+/// A port that is led on: `[ADDR:]PORT=HOST:PORT`, for example `8080=example.org:80`.
+///
+/// # Errors
+/// [`TargetError`].
+pub fn parse_forward(text: &str) -> Result<(SocketAddr, Target), TargetError> {
+    let (listen, target) =
+        text.split_once('=').ok_or_else(|| TargetError::Shape(text.chars().take(80).collect()))?;
+    Ok((parse_listen(listen)?, Target::parse(target, None)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_an_address_only_this_machine_is_listened_to() {
+        for (text, expected) in [
+            ("1080", "127.0.0.1:1080"),
+            ("0", "127.0.0.1:0"),
+            ("localhost:1080", "127.0.0.1:1080"),
+            ("0.0.0.0:1080", "0.0.0.0:1080"),
+            ("[::1]:1080", "[::1]:1080"),
+        ] {
+            assert_eq!(parse_listen(text).unwrap().to_string(), expected);
+        }
+        for text in ["", "70000", "example.org:80", "127.0.0.1", "::1"] {
+            assert!(parse_listen(text).is_err(), "{text}");
+        }
+        let (listen, target) = parse_forward("8080=example.org:80").unwrap();
+        assert_eq!(
+            (listen.to_string().as_str(), target.to_string().as_str()),
+            ("127.0.0.1:8080", "example.org:80")
+        );
+        for text in ["8080", "8080:example.org:80", "8080=example.org", "=a:1"] {
+            assert!(parse_forward(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! The way to the exit: one connection, made anew whenever it is lost.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::AsyncWriteExt;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep, timeout, timeout_at};
+
+use crate::mux::{Connection, OpenError, Stream};
+use crate::proxy::notice::{Notice, Tell};
+use crate::proxy::reason::{Kind, Reason};
+use crate::proxy::target::Target;
+
+/// A connection to the exit.
+#[derive(Debug)]
+pub struct Reached {
+    /// It.
+    pub connection: Connection,
+    /// How it goes there, in words.
+    pub how: String,
+    /// Whether the exit has fallen silent: on no path has it answered lately.
+    pub silent: watch::Receiver<bool>,
+}
+
+/// Makes connections to the exit.
+pub trait Connector: Send + 'static {
+    /// One more; or why there is none.
+    fn connect(&mut self) -> impl Future<Output = Result<Reached, String>> + Send;
+}
+
+/// How long things may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Patience {
+    /// Before the second attempt to reach the exit (0.5 s); it doubles with each.
+    pub first_pause: Duration,
+    /// At most (15 s).
+    pub longest_pause: Duration,
+    /// An attempt that has not succeeded by then is given up (20 s).
+    pub attempt: Duration,
+    /// A program's connection waits so long for a way to the exit (10 s).
+    pub wait: Duration,
+    /// And so long for the exit's answer (20 s).
+    pub answer: Duration,
+    /// An exit that has been silent for so long is asked, by a second connection, whether it has
+    /// forgotten us (1 s).
+    pub doubt: Duration,
+    /// If it answers that one, the first one has so long to come back (3 s).
+    pub grace: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self {
+            first_pause: Duration::from_millis(500),
+            longest_pause: Duration::from_secs(15),
+            attempt: Duration::from_secs(20),
+            wait: Duration::from_secs(10),
+            answer: Duration::from_secs(20),
+            doubt: Duration::from_secs(1),
+            grace: Duration::from_secs(3),
+        }
+    }
+}
+
+/// The way to the exit, as those see it who need it.
+#[derive(Clone, Debug)]
+pub struct Uplink {
+    current: watch::Receiver<Option<Arc<Connection>>>,
+    patience: Patience,
+}
+
+impl Uplink {
+    /// Keeps a connection to the exit in a task, as long as somebody holds the uplink.
+    pub fn keep(connector: impl Connector, patience: Patience, tell: Tell) -> Self {
+        let (set, current) = watch::channel(None);
+        tokio::spawn(keep(connector, patience, tell, set));
+        Self { current, patience }
+    }
+
+    /// A stream to the target, not yet answered: bytes may be written to it at once.
+    ///
+    /// # Errors
+    /// [`Kind::NoExit`], or [`Kind::Busy`] if there are too many connections.
+    pub async fn open(&self, target: &Target) -> Result<Stream, Reason> {
+        let until = Instant::now() + self.patience.wait;
+        let mut current = self.current.clone();
+        loop {
+            let connection = {
+                let there = timeout_at(until, current.wait_for(Option::is_some)).await;
+                let none =
+                    |_| Reason::new(Kind::NoExit, "there is no way to the exit at the moment");
+                there.map_err(none)?.map_err(|_| no_uplink())?.clone()
+            };
+            let Some(connection) = connection else { continue };
+            match timeout_at(until, connection.open(target.encode())).await {
+                Err(_) => return Err(Reason::new(Kind::Busy, "too many connections are open")),
+                Ok(Ok(stream)) => return Ok(stream),
+                Ok(Err(OpenError::Refused(refusal))) => return Err(refusal.into()),
+                // Lost just now.
+                Ok(Err(OpenError::Ended)) => {
+                    let changed = timeout_at(until, current.changed()).await;
+                    if !matches!(changed, Ok(Ok(()))) {
+                        return Err(no_uplink());
+                    }
+                }
+            }
+        }
+    }
+
+    /// A stream to the target that the exit has opened; with its first bytes, which travel with the
+    /// wish.
+    ///
+    /// # Errors
+    /// Why it leads nowhere.
+    pub async fn reach(&self, target: &Target, first: &[u8]) -> Result<Stream, Reason> {
+        let late = |_| Reason::new(Kind::TimedOut, "the exit does not answer");
+        let attempts = async {
+            loop {
+                let reached = self.try_to_reach(target, first).await;
+                // Lost on the way: another exit may be had, and nobody has said anything yet.
+                let lost = matches!(&reached, Err(reason) if reason.kind == Kind::NoExit);
+                if !lost || !first.is_empty() || self.current.borrow().is_none() {
+                    return reached;
+                }
+            }
+        };
+        timeout(self.patience.answer, attempts).await.map_err(late)?
+    }
+
+    async fn try_to_reach(&self, target: &Target, first: &[u8]) -> Result<Stream, Reason> {
+        let mut stream = self.open(target).await?;
+        // It fails only if the stream does, and then the answer tells why.
+        let written = stream.write_all(first).await;
+        stream.opened().await?;
+        written.map_err(|error| Reason::of_io(&error))?;
+        Ok(stream)
+    }
+}
+
+fn no_uplink() -> Reason {
+    Reason::new(Kind::NoExit, "the way to the exit was lost")
+}
+
+async fn keep(connector: impl Connector, patience: Patience, tell: Tell, set: Setter) {
+    let mut keeper = Keeper { connector, patience, tell, pause: patience.first_pause };
+    let mut next = None;
+    loop {
+        let reached = match next.take() {
+            Some(reached) => reached,
+            None => tokio::select! {
+                reached = keeper.reach() => reached,
+                () = set.closed() => return,
+            },
+        };
+        (keeper.tell)(Notice::Connected(reached.how));
+        let since = Instant::now();
+        let connection = Arc::new(reached.connection);
+        set.send_replace(Some(connection.clone()));
+        let fate = tokio::select! {
+            fate = keeper.hold(&connection, reached.silent) => fate,
+            () = set.closed() => return,
+        };
+        match fate {
+            Fate::Ended(why) => {
+                set.send_replace(None);
+                (keeper.tell)(Notice::Lost(why));
+                // An exit that takes us and throws us out at once is not to be pestered.
+                if since.elapsed() > patience.longest_pause {
+                    keeper.pause = patience.first_pause;
+                } else {
+                    keeper.rest().await;
+                }
+            }
+            Fate::Forgotten(fresh) => {
+                (keeper.tell)(Notice::Lost("it was started anew".into()));
+                next = Some(fresh);
+            }
+        }
+    }
+}
+
+type Setter = watch::Sender<Option<Arc<Connection>>>;
+
+/// What became of a connection.
+enum Fate {
+    /// It has ended.
+    Ended(String),
+    /// The exit knows nothing of it any more, but has taken this one.
+    Forgotten(Reached),
+}
+
+struct Keeper<C> {
+    connector: C,
+    patience: Patience,
+    tell: Tell,
+    pause: Duration,
+}
+
+impl<C: Connector> Keeper<C> {
+    /// Tries until the exit is reached.
+    async fn reach(&mut self) -> Reached {
+        loop {
+            match self.attempt().await {
+                Ok(reached) => return reached,
+                Err(why) => (self.tell)(Notice::NotConnected(why, self.pause)),
+            }
+            self.rest().await;
+        }
+    }
+
+    async fn attempt(&mut self) -> Result<Reached, String> {
+        let most = self.patience.attempt;
+        let late = |_| format!("no answer within {} s", most.as_secs());
+        timeout(most, self.connector.connect()).await.map_err(late)?
+    }
+
+    /// Pauses longer each time.
+    async fn rest(&mut self) {
+        let pause = self.pause;
+        self.pause = (pause * 2).min(self.patience.longest_pause);
+        sleep(pause).await;
+    }
+
+    /// Until the connection has ended, or the exit has forgotten it.
+    async fn hold(&mut self, connection: &Connection, silent: watch::Receiver<bool>) -> Fate {
+        tokio::select! {
+            why = connection.ended() => Fate::Ended(why.to_string()),
+            fresh = self.forgotten(silent) => Fate::Forgotten(fresh),
+        }
+    }
+
+    /// Waits until a silent exit takes a second connection while the first one stays silent. An
+    /// association outlives long gaps of all its paths, and so do the connections in it. But an exit that
+    /// was killed and started again has no idea what we are talking of, and says nothing at all.
+    async fn forgotten(&mut self, mut silent: watch::Receiver<bool>) -> Reached {
+        loop {
+            if silent.wait_for(|silent| *silent).await.is_err() {
+                return std::future::pending().await;
+            }
+            let speaks = |wait: Duration, mut silent: watch::Receiver<bool>| async move {
+                matches!(timeout(wait, silent.wait_for(|silent| !silent)).await, Ok(Ok(_)))
+            };
+            if speaks(self.patience.doubt, silent.clone()).await {
+                continue;
+            }
+            if let Ok(fresh) = self.attempt().await
+                && !speaks(self.patience.grace, silent.clone()).await
+            {
+                return fresh;
+            }
+        }
+    }
+}

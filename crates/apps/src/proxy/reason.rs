@@ -1,0 +1,124 @@
+//! Why a connection did not come about, for programs and for people.
+
+use std::fmt;
+use std::io;
+
+use crate::mux::Refusal;
+
+/// Why a connection did not come about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reason {
+    /// What kind of thing.
+    pub kind: Kind,
+    /// In words.
+    pub detail: String,
+}
+
+/// Kinds of reasons.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// The exit does not lead there.
+    NotAllowed,
+    /// No such name.
+    NameUnknown,
+    /// No route, or nobody there.
+    Unreachable,
+    /// The host is there, but nothing listens at the port.
+    Refused,
+    /// No answer in time.
+    TimedOut,
+    /// The exit did not understand where to.
+    BadTarget,
+    /// Too many connections.
+    Busy,
+    /// The near end has lost the exit.
+    NoExit,
+    /// Anything else.
+    Failed,
+}
+
+/// Each with its code between the two ends, the code that SOCKS has for it (RFC 1928, 6) and that of
+/// HTTP (RFC 9110, 15).
+const CODES: [(Kind, u8, u8, u16); 9] = [
+    (Kind::Busy, Refusal::BUSY, 1, 503),
+    (Kind::NoExit, Refusal::CANCELLED, 3, 503),
+    (Kind::NotAllowed, 2, 2, 403),
+    (Kind::NameUnknown, 3, 4, 502),
+    (Kind::Unreachable, 4, 4, 502),
+    (Kind::Refused, 5, 5, 502),
+    (Kind::TimedOut, 6, 4, 504),
+    (Kind::BadTarget, 7, 1, 400),
+    (Kind::Failed, 8, 1, 502),
+];
+
+impl Kind {
+    fn row(self) -> (Self, u8, u8, u16) {
+        let row = CODES.into_iter().find(|row| row.0 == self);
+        row.unwrap_or(CODES[CODES.len() - 1])
+    }
+
+    /// Reply of SOCKS 5.
+    pub fn socks(self) -> u8 {
+        self.row().2
+    }
+
+    /// Status of HTTP.
+    pub fn http(self) -> u16 {
+        self.row().3
+    }
+}
+
+impl Reason {
+    /// A reason.
+    pub fn new(kind: Kind, detail: impl Into<String>) -> Self {
+        Self { kind, detail: detail.into() }
+    }
+
+    /// Why a TCP connection failed.
+    pub fn of_io(error: &io::Error) -> Self {
+        let kind = match error.kind() {
+            io::ErrorKind::ConnectionRefused => Kind::Refused,
+            io::ErrorKind::TimedOut => Kind::TimedOut,
+            io::ErrorKind::HostUnreachable
+            | io::ErrorKind::NetworkUnreachable
+            | io::ErrorKind::NetworkDown
+            | io::ErrorKind::AddrNotAvailable => Kind::Unreachable,
+            _ => Kind::Failed,
+        };
+        Self::new(kind, error.to_string())
+    }
+
+    /// As it travels.
+    pub fn refusal(&self) -> Refusal {
+        Refusal::new(self.kind.row().1, self.detail.clone())
+    }
+}
+
+impl From<Refusal> for Reason {
+    fn from(refusal: Refusal) -> Self {
+        let row = CODES.into_iter().find(|row| row.1 == refusal.code);
+        Self::new(row.map_or(Kind::Failed, |row| row.0), refusal.detail)
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.detail)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_survive_the_way_and_every_kind_has_one_code() {
+        for (kind, code, socks, http) in CODES {
+            let reason = Reason::new(kind, "why");
+            assert_eq!(Reason::from(reason.refusal()), reason);
+            assert_eq!((kind.socks(), kind.http()), (socks, http));
+            assert_eq!(CODES.iter().filter(|row| row.1 == code).count(), 1);
+        }
+        assert_eq!(Reason::from(Refusal::new(200, "new")).kind, Kind::Failed);
+    }
+}

@@ -1,0 +1,167 @@
+//! A near end, an exit, and servers behind it.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use ropewalk_apps::mux::{Connection, Limits, Role, pair};
+use ropewalk_apps::proxy::exit::{Exit, Policy};
+use ropewalk_apps::proxy::near::{
+    Connector, Credentials, Near, Patience, Reached, Service, Speaks, Uplink,
+};
+use ropewalk_apps::proxy::{Notice, Target, Tell};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+/// What was told, in order.
+pub type Told = Arc<Mutex<Vec<Notice>>>;
+
+pub fn teller() -> (Tell, Told) {
+    let told = Told::default();
+    let all = told.clone();
+    (Arc::new(move |notice| all.lock().unwrap().push(notice)), told)
+}
+
+/// Serves near ends over pairs of queues; `up` says whether it can be reached.
+#[derive(Clone)]
+pub struct InMemory {
+    pub exit: Exit,
+    pub up: Arc<Mutex<bool>>,
+    /// The exit's side of the newest connection.
+    pub serving: Arc<Mutex<Option<JoinHandle<()>>>>,
+    pub silent: watch::Receiver<bool>,
+    set_silent: Arc<watch::Sender<bool>>,
+}
+
+impl InMemory {
+    /// The paths fall silent, or are heard again.
+    pub fn set_silent(&self, silent: bool) {
+        self.set_silent.send_replace(silent);
+    }
+
+    /// The exit dies.
+    pub fn kill(&self) {
+        if let Some(task) = self.serving.lock().unwrap().take() {
+            task.abort();
+        }
+    }
+}
+
+impl Connector for InMemory {
+    async fn connect(&mut self) -> Result<Reached, String> {
+        if !*self.up.lock().unwrap() {
+            return Err("it is down".into());
+        }
+        let (near, far) = pair(64, 1300, 16);
+        let far = Connection::start(far, Role::Acceptor, Limits::default());
+        let exit = self.exit.clone();
+        let task = tokio::spawn(async move {
+            exit.serve(far).await;
+        });
+        *self.serving.lock().unwrap() = Some(task);
+        let connection = Connection::start(near, Role::Connector, Limits::default());
+        Ok(Reached { connection, how: "1 path".into(), silent: self.silent.clone() })
+    }
+}
+
+/// Ports of a near end.
+pub struct Ports {
+    pub socks: SocketAddr,
+    pub http: SocketAddr,
+    pub forward: SocketAddr,
+    pub told: Told,
+}
+
+/// A near end that reaches its exit by this connector; its forwarded port leads to `target`.
+pub async fn near(
+    connector: impl Connector,
+    credentials: Option<&str>,
+    target: SocketAddr,
+    patience: Patience,
+) -> Ports {
+    let (tell, told) = teller();
+    let mut services = Vec::new();
+    let mut ports = Vec::new();
+    let target = Target::parse(&target.to_string(), None).unwrap();
+    for speaks in [Speaks::Socks, Speaks::Http, Speaks::Forward(target)] {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        ports.push(listener.local_addr().unwrap());
+        services.push(Service { listener, speaks });
+    }
+    let credentials = credentials.map(|text| Credentials::parse(text).unwrap());
+    let uplink = Uplink::keep(connector, patience, tell.clone());
+    let near = Near::new(uplink, credentials, 500, tell);
+    tokio::spawn(async move { near.serve(services).await });
+    Ports { socks: ports[0], http: ports[1], forward: ports[2], told }
+}
+
+/// Times that fit a test.
+pub fn hasty() -> Patience {
+    Patience {
+        first_pause: Duration::from_millis(50),
+        longest_pause: Duration::from_millis(400),
+        wait: Duration::from_millis(1500),
+        doubt: Duration::from_millis(100),
+        grace: Duration::from_millis(300),
+        ..Patience::default()
+    }
+}
+
+/// An exit that leads to this machine, over queues.
+pub fn in_memory(policy: Policy) -> InMemory {
+    let exit = Exit::new(policy, 500, teller().0);
+    let (set_silent, silent) = watch::channel(false);
+    let (up, set_silent) = (Arc::new(Mutex::new(true)), Arc::new(set_silent));
+    InMemory { exit, up, serving: Arc::default(), silent, set_silent }
+}
+
+pub fn anywhere() -> Policy {
+    Policy { allow_private: true, ..Policy::default() }
+}
+
+/// A server that sends everything back, then ends.
+pub async fn echo_server() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((mut socket, _)) = listener.accept().await {
+            tokio::spawn(async move {
+                let (mut read, mut write) = socket.split();
+                let _ = tokio::io::copy(&mut read, &mut write).await;
+                let _ = write.shutdown().await;
+            });
+        }
+    });
+    address
+}
+
+/// A port where nothing listens.
+pub async fn closed_port() -> SocketAddr {
+    TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap()
+}
+
+/// Asks for a connection by SOCKS 5, by the name `localhost`; the reply's code.
+pub async fn socks_connect(proxy: SocketAddr, port: u16) -> (TcpStream, u8) {
+    let mut socket = TcpStream::connect(proxy).await.unwrap();
+    socket.write_all(b"\x05\x01\x00").await.unwrap();
+    let mut method = [0; 2];
+    socket.read_exact(&mut method).await.unwrap();
+    assert_eq!(method, [5, 0]);
+    let mut request = b"\x05\x01\x00\x03\x09localhost".to_vec();
+    request.extend(port.to_be_bytes());
+    socket.write_all(&request).await.unwrap();
+    let mut reply = [0; 10];
+    socket.read_exact(&mut reply).await.unwrap();
+    (socket, reply[1])
+}
+
+/// Sends this, and reads until the end.
+pub async fn say(to: SocketAddr, text: &str) -> String {
+    let mut socket = TcpStream::connect(to).await.unwrap();
+    socket.write_all(text.as_bytes()).await.unwrap();
+    let mut answer = Vec::new();
+    socket.read_to_end(&mut answer).await.unwrap();
+    String::from_utf8_lossy(&answer).into_owned()
+}

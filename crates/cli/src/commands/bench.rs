@@ -1,0 +1,193 @@
+//! `ropewalk bench`: throughput, and latency under load, over all paths at once.
+
+mod document;
+
+use clap::{Args, Subcommand};
+use ropewalk_apps::measure::{self, Direction, Measured, Plan};
+use ropewalk_base::Duration;
+use ropewalk_runtime::endpoint::Endpoint;
+use ropewalk_scenario::parse_duration;
+
+use self::document::Document;
+use super::transfer::runtime;
+use crate::console::{Console, width};
+use crate::failure::Failure;
+use crate::live::{ListenArgs, ReachArgs, TransportArgs, listed, reachable};
+use crate::output;
+use crate::printer::{count, percent, rate, size, time, time_or_dash};
+use crate::table::Table;
+
+/// Arguments of `bench`.
+#[derive(Debug, Args)]
+#[command(subcommand_required = true, arg_required_else_help = true)]
+pub struct BenchArgs {
+    #[command(subcommand)]
+    side: Side,
+}
+
+#[derive(Debug, Subcommand)]
+enum Side {
+    /// Wait for measurements of others
+    Serve(ServeArgs),
+    /// Measure against a server
+    Run(Box<RunArgs>),
+}
+
+/// Arguments of `bench serve`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    ropewalk bench serve\n  \
+    ropewalk bench serve --plain --listen 127.0.0.1 --once")]
+struct ServeArgs {
+    #[command(flatten)]
+    listen: ListenArgs,
+    #[command(flatten)]
+    transport: TransportArgs,
+    /// End after one client
+    #[arg(long)]
+    once: bool,
+}
+
+/// Arguments of `bench run`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Goodput counts user data that the receiver's application was handed in order: no headers, no seal.\n\n\
+    Examples:\n  \
+    ropewalk bench run --to 127.0.0.1 --plain --time 2s\n  \
+    ropewalk bench run --to 192.0.2.7,198.51.100.7 --from wlan0,wwan0 --peer PUBKEY --json"
+)]
+struct RunArgs {
+    #[command(flatten)]
+    reach: ReachArgs,
+    #[command(flatten)]
+    transport: TransportArgs,
+    /// Measure for so long
+    #[arg(long, value_name = "TIME", default_value = "10 s", value_parser = parse_duration)]
+    time: Duration,
+    /// Leave out so much after the first byte
+    #[arg(long, value_name = "TIME", default_value = "1 s", value_parser = parse_duration)]
+    warmup: Duration,
+    /// The server sends
+    #[arg(long)]
+    reverse: bool,
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+/// Serves or measures.
+///
+/// # Errors
+/// [`Failure`].
+pub fn execute(args: &BenchArgs, console: Console) -> Result<(), Failure> {
+    match &args.side {
+        Side::Serve(args) => serve(args, console),
+        Side::Run(args) => run(args, console),
+    }
+}
+
+fn serve(args: &ServeArgs, console: Console) -> Result<(), Failure> {
+    let runtime = runtime()?;
+    runtime.block_on(async {
+        let (endpoint, key) = args.listen.open(&args.transport, console)?;
+        let to = match listed(&reachable(endpoint.locals())) {
+            none if none.is_empty() => "ADDRESS".to_owned(),
+            some => some,
+        };
+        let who = key.map_or("--plain".to_owned(), |key| format!("--peer {key}"));
+        console.note(format_args!("at the other side:\n  ropewalk bench run --to {to} {who}"));
+        clients(args, &endpoint, console).await;
+        Ok(())
+    })
+}
+
+/// One client beside the other, for as long as it is let.
+async fn clients(args: &ServeArgs, endpoint: &Endpoint, console: Console) {
+    loop {
+        let association = endpoint.accept().await;
+        let serving = async move {
+            match measure::serve(&association).await {
+                Some(plan) => console.note(format_args!("measured for {} s", plan.seconds)),
+                None => console.note("refused a client: it is of another version"),
+            }
+            // Dropped too early, the figures would not arrive.
+            association.ended().await;
+        };
+        if args.once {
+            serving.await;
+            return;
+        }
+        tokio::spawn(serving);
+    }
+}
+
+fn run(args: &RunArgs, console: Console) -> Result<(), Failure> {
+    let direction = if args.reverse { Direction::Down } else { Direction::Up };
+    let plan =
+        Plan { direction, warmup_s: args.warmup.as_secs_f64(), seconds: args.time.as_secs_f64() };
+    if plan.seconds <= 0.0 {
+        return Err(Failure::input("--time 0 measures nothing", "give a time such as 10s"));
+    }
+    let measured = runtime()?.block_on(async {
+        let (endpoint, target) = args.reach.open(&args.transport, console)?;
+        let association = endpoint.connect(&target).await.map_err(|error| {
+            let help = "is `ropewalk bench serve` running there, with this public key; are its address and UDP \
+                        port right, and open in the firewall; does it allow your key?";
+            Failure::Run(format!("{error}\n = help: {help}"))
+        })?;
+        let measuring = measure::run(&association, plan);
+        let measured = measuring.await.map_err(|error| Failure::Run(error.to_string()))?;
+        // The abort leaves with the next turn of the driver.
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        Ok::<_, Failure>(measured)
+    })?;
+    if args.json {
+        return output::print_json(&Document::new(&measured, plan));
+    }
+    output::print(&text(&measured))
+}
+
+fn text(measured: &Measured) -> String {
+    let figures = &measured.figures;
+    let goodput = figures.bytes as f64 * 8.0 / figures.seconds.max(1e-9);
+    let mut text = format!(
+        "{} of user data in order, {} in {}\n",
+        rate(goodput),
+        size(figures.bytes as f64),
+        time(figures.seconds)
+    );
+    text.push_str(&format!(
+        "held out of order: {} on average, {} at most; longest silence {}\n",
+        size(figures.mean_held_bytes),
+        size(figures.max_held_bytes as f64),
+        time(figures.gap_s)
+    ));
+    if let Some([p50, p99]) = document::percentiles(&measured.latencies_s) {
+        text.push_str(&format!(
+            "round trip of a small message beside it: {} median, {} p99\n",
+            time(p50),
+            time(p99)
+        ));
+    }
+    text + &paths(measured)
+}
+
+/// Only the sender of bulk knows what became of each path.
+fn paths(measured: &Measured) -> String {
+    let Some(stats) = &measured.stats else { return String::new() };
+    let total: u64 = stats.paths.iter().map(|path| path.counters.delivered_bytes).sum();
+    if total == 0 {
+        return String::new();
+    }
+    let mut table = Table::new(&["path to", "share", "RTT", "window", "sent again"]);
+    for path in &stats.paths {
+        table.row(vec![
+            path.remote.map(|remote| remote.to_string()).unwrap_or_default(),
+            percent(path.counters.delivered_bytes as f64 / total as f64),
+            time_or_dash(path.srtt_s),
+            size(path.cwnd_bytes as f64),
+            count(path.counters.retransmitted),
+        ]);
+    }
+    table.text(width())
+}

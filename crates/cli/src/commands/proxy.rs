@@ -1,0 +1,117 @@
+//! `ropewalk proxy`: programs' connections over all paths.
+
+mod exit;
+mod near;
+
+use std::future::Future;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::{Args, Subcommand};
+use ropewalk_apps::proxy::{Notice, Tell, live};
+use ropewalk_runtime::endpoint::Transport;
+
+use crate::console::Console;
+use crate::failure::Failure;
+use crate::live::TransportArgs;
+
+/// Arguments of `proxy`.
+#[derive(Debug, Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "Programs connect to the near end by SOCKS 5 or HTTP, their connections leave at the exit, and all paths\n\
+    between the two carry them, sealed. Names are resolved at the exit. Each end prints its public key and has to be\n\
+    told the other's. Without it nobody can use an exit.\n\n\
+    Examples:\n  \
+    ropewalk proxy exit --allow PUBKEY                                   (at the far end)\n  \
+    ropewalk proxy --to 192.0.2.7 --peer PUBKEY --socks 1080\n  \
+    ropewalk proxy --to 192.0.2.7 --from wlan0,wwan0 --peer PUBKEY --http 8080 --forward 5432=db.example.org:5432\n  \
+    curl --proxy socks5h://127.0.0.1:1080 http://example.org/"
+)]
+pub struct ProxyArgs {
+    #[command(subcommand)]
+    end: Option<End>,
+    #[command(flatten)]
+    near: near::NearArgs,
+}
+
+/// The other end.
+#[derive(Debug, Subcommand)]
+enum End {
+    /// The far end, where connections leave
+    Exit(exit::ExitArgs),
+}
+
+/// What both ends need.
+#[derive(Clone, Debug, Args)]
+struct CommonArgs {
+    /// Own secret key, instead of the one that is made at the first use
+    #[arg(long, value_name = "FILE")]
+    key: Option<PathBuf>,
+    #[command(flatten)]
+    transport: TransportArgs,
+    /// Tell of every connection
+    #[arg(long, short)]
+    verbose: bool,
+}
+
+impl CommonArgs {
+    /// As the proxy wants it, and as the options say.
+    fn transport(&self) -> Result<Transport, Failure> {
+        let Transport { scheduler, receive_buffer, .. } = self.transport.transport()?;
+        Ok(Transport { scheduler, receive_buffer, ..live::transport() })
+    }
+}
+
+/// Runs one of the two ends until it is interrupted.
+///
+/// # Errors
+/// [`Failure`].
+pub fn execute(args: &ProxyArgs, console: Console) -> Result<(), Failure> {
+    match &args.end {
+        Some(End::Exit(args)) => run(exit::run(args, console)),
+        None => run(near::run(&args.near, console)),
+    }
+}
+
+/// Until the end is interrupted, or fails.
+fn run(end: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
+    // Each connection is an open file at both ends, and the usual limit of 1024 is soon reached.
+    ropewalk_apps::proxy::raise_file_limit();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| Failure::Run(format!("no threads: {error}")))?;
+    runtime.block_on(async {
+        let result = tokio::select! {
+            result = end => result,
+            () = interrupted() => Ok(()),
+        };
+        // The peer is told that it is over: the packet that says so is to leave.
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        result
+    })
+}
+
+/// Waits for Ctrl-C, or for whoever stops services.
+async fn interrupted() {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        if let Ok(mut terminate) = signal(SignalKind::terminate()) {
+            tokio::select! {
+                _ = tokio::signal::ctrl_c() => {}
+                _ = terminate.recv() => {}
+            }
+            return;
+        }
+    }
+    let _ = tokio::signal::ctrl_c().await;
+}
+
+/// Shows what happens.
+fn teller(console: Console, verbose: bool) -> Tell {
+    Arc::new(move |notice: Notice| {
+        if verbose || !notice.is_detail() {
+            console.note(notice);
+        }
+    })
+}

@@ -1,0 +1,140 @@
+//! The near end.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use ropewalk_apps::mux::Limits;
+use ropewalk_apps::proxy::Target as Destination;
+use ropewalk_apps::proxy::live::{Live, LiveConnector};
+use ropewalk_apps::proxy::near::{
+    Credentials, Near, Patience, Service, Speaks, Uplink, parse_forward, parse_listen,
+};
+use ropewalk_runtime::endpoint::{Endpoint, Options, Target};
+use ropewalk_runtime::seal::{Allowed, PublicKey};
+use tokio::net::TcpListener;
+
+use super::{CommonArgs, teller};
+use crate::console::Console;
+use crate::failure::Failure;
+use crate::live::{identity, locals, refused, remotes};
+
+/// Arguments of `proxy`.
+#[derive(Clone, Debug, Args)]
+pub struct NearArgs {
+    /// Addresses of the exit, one per path
+    #[arg(long, value_name = "ADDR[:PORT]", value_delimiter = ',', required = true)]
+    to: Vec<String>,
+    /// Own address or network interface, one per path, instead of the one that the system chooses
+    #[arg(long, value_name = "ADDR|INTERFACE", value_delimiter = ',')]
+    from: Vec<String>,
+    /// Public key of the exit, as it prints it
+    #[arg(long, value_name = "PUBKEY", value_parser = str::parse::<PublicKey>)]
+    peer: Option<PublicKey>,
+    /// Speak SOCKS 5 here; a port alone is one of this machine only
+    #[arg(long, value_name = "[ADDR:]PORT", value_parser = parse_listen)]
+    socks: Vec<SocketAddr>,
+    /// Speak HTTP here: CONNECT, and requests for http://
+    #[arg(long, value_name = "[ADDR:]PORT", value_parser = parse_listen)]
+    http: Vec<SocketAddr>,
+    /// Lead connections to this port on to HOST:PORT, as the exit sees it; may be repeated
+    #[arg(long, value_name = "[ADDR:]PORT=HOST:PORT", value_parser = parse_forward)]
+    forward: Vec<(SocketAddr, Destination)>,
+    /// File with one line NAME:PASSWORD that programs must give
+    #[arg(long, value_name = "FILE")]
+    credentials: Option<PathBuf>,
+    /// Let other machines use it without a password, where it listens to them
+    #[arg(long)]
+    open: bool,
+    /// Most connections at a time; others wait
+    #[arg(long, value_name = "N", default_value_t = 2000)]
+    connections: usize,
+    #[command(flatten)]
+    common: CommonArgs,
+}
+
+/// Serves until it is interrupted.
+pub async fn run(args: &NearArgs, console: Console) -> Result<(), Failure> {
+    let credentials = args.credentials.as_deref().map(credentials).transpose()?;
+    let services = services(args, credentials.is_some())?;
+    let live = live(args, console)?;
+    let mut bound = Vec::with_capacity(services.len());
+    for (address, speaks) in services {
+        bound.push(bind(address, speaks, console).await?);
+    }
+    let tell = teller(console, args.common.verbose);
+    let connector = LiveConnector { live, tell: tell.clone() };
+    let uplink = Uplink::keep(connector, Patience::default(), tell.clone());
+    Near::new(uplink, credentials, args.connections, tell).serve(bound).await;
+    Ok(())
+}
+
+/// How to reach the exit.
+fn live(args: &NearArgs, console: Console) -> Result<Live, Failure> {
+    let exit = args.peer.ok_or_else(|| {
+        Failure::input(
+            "--peer is missing: whom do you want to reach?",
+            "give the public key that `ropewalk proxy exit` prints",
+        )
+    })?;
+    let secret = identity(args.common.key.as_deref(), console)?;
+    let addresses = remotes(&args.to)?;
+    console
+        .note(format_args!("public key of this end, for the exit's --allow: {}", secret.public()));
+    let mut options = Options::connecting(&[]).sealed(secret, Allowed::Keys([exit].into()));
+    options.locals = locals(&args.from, &addresses);
+    options.transport = args.common.transport()?;
+    // Names and addresses are tried here: what is wrong with them is wrong with each attempt to connect.
+    drop(Endpoint::open(options.clone()).map_err(refused)?);
+    let target = Target { addresses, key: Some(exit) };
+    Ok(Live { options, target, limits: Limits::default() })
+}
+
+fn credentials(path: &Path) -> Result<Credentials, Failure> {
+    let shown = path.display();
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| Failure::Input(format!("cannot read {shown}: {error}")))?;
+    Credentials::parse(&text).map_err(|error| {
+        Failure::input(format!("{shown}: {error}"), "write for example anne:a-long-password")
+    })
+}
+
+/// What is spoken where.
+fn services(args: &NearArgs, guarded: bool) -> Result<Vec<(SocketAddr, Speaks)>, Failure> {
+    let socks = args.socks.iter().map(|at| (*at, Speaks::Socks));
+    let http = args.http.iter().map(|at| (*at, Speaks::Http));
+    let forward = args.forward.iter().map(|(at, to)| (*at, Speaks::Forward(to.clone())));
+    let all: Vec<_> = socks.chain(http).chain(forward).collect();
+    if all.is_empty() {
+        return Err(Failure::input(
+            "nothing to listen to",
+            "give --socks 1080, --http 8080 or --forward 8080=example.org:80",
+        ));
+    }
+    for (at, speaks) in &all {
+        let asks = guarded && !matches!(speaks, Speaks::Forward(_));
+        if !at.ip().is_loopback() && !asks && !args.open {
+            return Err(Failure::input(
+                format!("{at} can be reached by other machines, which could all use the exit"),
+                "ask for a password with --credentials FILE (not for --forward), or let everybody in with --open",
+            ));
+        }
+    }
+    Ok(all)
+}
+
+async fn bind(at: SocketAddr, speaks: Speaks, console: Console) -> Result<Service, Failure> {
+    let listener = TcpListener::bind(at).await.map_err(|error| {
+        Failure::input(
+            format!("cannot listen at {at}: {error}"),
+            "choose another port, or stop who has it",
+        )
+    })?;
+    let at = listener.local_addr().unwrap_or(at);
+    match &speaks {
+        Speaks::Socks => console.note(format_args!("SOCKS 5 at {at}")),
+        Speaks::Http => console.note(format_args!("HTTP proxy at {at}")),
+        Speaks::Forward(to) => console.note(format_args!("{at} leads to {to}")),
+    }
+    Ok(Service { listener, speaks })
+}
