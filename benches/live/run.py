@@ -21,6 +21,9 @@ HERE = Path(__file__).resolve().parent
 STREAM = f"{sys.executable} {HERE / 'stream.py'}"
 LATEST_S = 0.020
 """A run counts if no packet was handed out, and no waking up was, later than this."""
+PAYLOAD = 1404
+"""User data of a full packet of 1500 B: without IPv4 (20), UDP (8), seal (26), SCTP (12), timestamp (12), DATA (16) and
+what is left over of four."""
 TRIES = 3
 """How often a run that was late is tried again."""
 UNITS = {"B": 1, "kB": 1000, "MB": 1000_000, "KiB": 1024, "MiB": 1024**2}
@@ -45,12 +48,13 @@ class Case:
 class Transport:
     """How to receive and how to send. Lines are for a shell; {remote1} and the like are filled in by `emulate`.
 
-    The receiver writes {"goodput_bps": ...} of what it read after the warm-up to the file it is given.
+    One of them writes {"goodput_bps": ...} of what was read after the warm-up to the file that both are given.
+    Beside that file is the receiver's key, `far.key`, and the sender's, `near.key`.
     """
 
     name: str
     receive: Callable[[Case, Path], str]
-    send: Callable[[Case], str]
+    send: Callable[[Case, Path], str]
 
 
 def tcp_send(case: Case, path: int, options: str = "") -> str:
@@ -64,14 +68,14 @@ def tcp_receive(case: Case, out: Path, options: str = "") -> str:
 
 
 def tcp_on(path: int) -> Transport:
-    return Transport(f"TCP on path {path}", tcp_receive, lambda case: tcp_send(case, path))
+    return Transport(f"TCP on path {path}", tcp_receive, lambda case, _: tcp_send(case, path))
 
 
 def mptcp_receive(case: Case, out: Path) -> str:
     return "ip mptcp limits set subflow 8 add_addr_accepted 8 && " + tcp_receive(case, out, "--mptcp")
 
 
-def mptcp_send(case: Case) -> str:
+def mptcp_send(case: Case, _: Path) -> str:
     endpoints = (
         "ip mptcp limits set subflow 8 add_addr_accepted 8 && "
         "for i in $(seq 2 $ROPEWALK_PATHS); do "
@@ -80,7 +84,32 @@ def mptcp_send(case: Case) -> str:
     return endpoints + tcp_send(case, 1, "--mptcp")
 
 
+def ropewalk(paths: str, options: str = "") -> Transport:
+    """Ours, sealed, with its default settings but for the receive buffer."""
+
+    def receive(case: Case, out: Path) -> str:
+        listen = " ".join(f"--listen {{local{path}}}" for path in paths)
+        return (
+            f"exec chrt --rr 40 {{binary}} bench serve --once {listen} --buffer '{case.buffer} B' "
+            f"--key {out.parent}/far.key --allow $(cat {out.parent}/near.pub)"
+        )
+
+    def send(case: Case, out: Path) -> str:
+        to = ",".join(f"{{remote{path}}}" for path in paths)
+        own = ",".join(f"{{local{path}}}" for path in paths)
+        return (
+            f"exec chrt --rr 40 {{binary}} bench run --to {to} --from {own} --key {out.parent}/near.key "
+            f"--peer $(cat {out.parent}/far.pub) --time '{case.seconds - case.warmup} s' "
+            f"--warmup '{case.warmup} s' --json {options} > {out}"
+        )
+
+    return Transport("Ropewalk" if len(paths) > 1 else f"Ropewalk on path {paths}", receive, send)
+
+
 TRANSPORTS = [
+    ropewalk("12"),
+    ropewalk("1"),
+    ropewalk("2"),
     tcp_on(1),
     tcp_on(2),
     Transport("Linux MPTCP", mptcp_receive, mptcp_send),
@@ -98,29 +127,35 @@ def load(file: Path, arguments: argparse.Namespace) -> Case:
     return Case(file, buffer, arguments.seconds, arguments.warmup, arguments.congestion)
 
 
-def run(binary: Path, case: Case, transport: Transport, seed: int) -> tuple[float, float]:
-    """Goodput in bit/s, and how late the emulator was, in seconds."""
+def run(binary: Path, case: Case, transport: Transport, seed: int) -> tuple[dict, float]:
+    """What was measured, and how late the emulator was, in seconds."""
     with tempfile.TemporaryDirectory() as room:
         stats, out = Path(room) / "stats.json", Path(room) / "goodput.json"
+        for end in ("far", "near"):
+            made = subprocess.run([binary, "keygen", f"{room}/{end}.key"], capture_output=True, text=True, check=True)
+            Path(room, f"{end}.pub").write_text(made.stdout.strip(), encoding="utf-8")
         words = [binary, "emulate", case.file, "--quiet", "--seed", str(seed), "--stats", stats]
-        words += ["--far", transport.receive(case, out), "--", "sh", "-c", transport.send(case)]
+        lines = [line.replace("{binary}", str(binary.resolve())) for line in (transport.receive(case, out), transport.send(case, out))]
+        words += ["--far", lines[0], "--", "sh", "-c", lines[1]]
         limit = case.seconds + 30
         done = subprocess.run(words, timeout=limit, capture_output=True, text=True, check=False)
         if done.returncode != 0 or not out.exists():
             raise SystemExit(f"{case.name}, {transport.name}: status {done.returncode}\n{done.stderr}")
         figures = json.loads(stats.read_text(encoding="utf-8"))
         late = max(figures[f"{kind}_lateness_s"]["max"] for kind in ("delivery", "waking"))
-        return json.loads(out.read_text(encoding="utf-8"))["goodput_bps"], late
+        return json.loads(out.read_text(encoding="utf-8")), late
 
 
 def median(binary: Path, case: Case, transport: Transport, runs: int) -> str:
     good: list[float] = []
+    held: list[float] = []
     worst, dropped = 0.0, 0
     for seed in range(1, runs + 1):
         for _ in range(TRIES):
-            goodput, late = run(binary, case, transport, seed)
+            figures, late = run(binary, case, transport, seed)
             if late <= LATEST_S:
-                good.append(goodput)
+                good.append(figures["goodput_bps"])
+                held.append(figures.get("receive_buffer", {}).get("mean_bytes", 0))
                 worst = max(worst, late)
                 break
             dropped += 1
@@ -128,7 +163,20 @@ def median(binary: Path, case: Case, transport: Transport, runs: int) -> str:
         return f"always late ({dropped} runs)"
     note = f", {dropped} late" if dropped else ""
     spread = f"{min(good) / 1e6:.2f} to {max(good) / 1e6:.2f}"
+    if transport.name == "Ropewalk":
+        note = f", holds {statistics.median(held) / 1e3:.1f} kB{note}"
     return f"{statistics.median(good) / 1e6:.2f} ({spread}; {worst * 1e3:.1f} ms{note})"
+
+
+def simulated(binary: Path, case: Case) -> str:
+    """The same engine with the same settings in the simulator, and the physical limit in user data."""
+    words = [binary, "run", case.file, "--json", "--quiet", "--set", 'transfer.preset="live"']
+    words += ["--set", f"transfer.duration={case.seconds} s", "--set", f"transfer.warmup={case.warmup} s"]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    found = json.loads(done.stdout)
+    bound = found["flow_control_bound_bps"] * PAYLOAD / 1500
+    held = found["receive_buffer"]["mean_bytes"]
+    return f"{found['goodput_bps'] / 1e6:.2f} (holds {held / 1e3:.1f} kB) | {bound / 1e6:.2f}"
 
 
 def wanted(name: str, parts: list[str] | None) -> bool:
@@ -148,11 +196,11 @@ def main() -> None:
     files = [file for file in sorted(HERE.glob("*.toml")) if wanted(file.stem, arguments.case)]
     transports = [t for t in TRANSPORTS if wanted(t.name, arguments.transport)]
     print("Goodput in Mbit/s: median (least to most; latest packet).\n")
-    print("| case |", " | ".join(t.name for t in transports), "|")
-    print("| --- |", " | ".join("---" for _ in transports), "|")
+    print("| case | simulated | limit |", " | ".join(t.name for t in transports), "|")
+    print("| --- | --- | --- |", " | ".join("---" for _ in transports), "|")
     for file in files:
         case = load(file, arguments)
-        print(f"| {case.name} |", end="", flush=True)
+        print(f"| {case.name} | {simulated(arguments.binary, case)} |", end="", flush=True)
         for transport in transports:
             print(f" {median(arguments.binary, case, transport, arguments.runs)} |", end="", flush=True)
         print(flush=True)

@@ -1,5 +1,7 @@
 //! `send` and `recv`: two processes, real sockets, and what goes wrong between them.
 
+#![allow(clippy::disallowed_methods, reason = "waits for real programs, which take real time")]
+
 mod support;
 
 use std::fs;

@@ -144,6 +144,13 @@ func (p *peer) await(done func() bool) {
 	}
 }
 
+func (p *peer) finish(how string) {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	p.over = true
+	p.Ended = how
+}
+
 func (p *peer) conclude() {
 	p.await(func() bool { return p.over || p.Received.Bytes >= *expect })
 	switch *finish {
@@ -152,12 +159,11 @@ func (p *peer) conclude() {
 			p.Events = append(p.Events, event{"shutdown failed: " + err.Error()})
 			return
 		}
-		p.Ended = "shutdown"
-		p.over = true
+		p.finish("shutdown")
 	case "abort":
+		// Before the streams tell us ourselves that it is lost.
+		p.finish("aborted")
 		p.association.Abort("as asked")
-		p.Ended = "aborted"
-		p.over = true
 	}
 	p.await(func() bool { return p.over })
 }

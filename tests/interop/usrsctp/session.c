@@ -137,7 +137,7 @@ static void association_changed(struct session *s, const struct sctp_assoc_chang
 	      change->sac_error);
 	if (change->sac_state == SCTP_RESTART)
 		restarted(s);
-	else if (change->sac_state != SCTP_COMM_UP)
+	else if (change->sac_state != SCTP_COMM_UP && s->report.ended[0] == '\0')
 		snprintf(s->report.ended, sizeof(s->report.ended), "%s", name);
 }
 
@@ -247,9 +247,10 @@ static void abort_association(struct session *s)
 	struct sctp_sndinfo info = { 0 };
 
 	info.snd_flags = SCTP_ABORT;
+	/* Before the stack tells us ourselves that it is lost. */
+	snprintf(s->report.ended, sizeof(s->report.ended), "aborted");
 	if (usrsctp_sendv(s->socket, reason, sizeof(reason), NULL, 0, &info, sizeof(info), SCTP_SENDV_SNDINFO, 0) < 0)
 		fail("abort");
-	snprintf(s->report.ended, sizeof(s->report.ended), "aborted");
 }
 
 void session_finish(struct session *s)

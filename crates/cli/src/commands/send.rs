@@ -20,6 +20,9 @@ use crate::printer::{count, size};
 
 /// Things left out that are named one by one.
 const NAMED: usize = 5;
+/// What to look at if nobody answers.
+const CHECK: &str = "is `ropewalk recv` running there, with this public key; are its address and UDP port right, and open \
+                     in the firewall; does it allow your key?";
 
 /// Arguments of `send`.
 #[derive(Debug, Args)]
@@ -82,6 +85,7 @@ fn conclude(
     record: &Record,
 ) -> Result<(), Failure> {
     let failures = job.failures();
+    let nobody = matches!(result, Some(Err(SendError::Unreachable(_))));
     let error = match result {
         None => Some("stopped".to_owned()),
         Some(Err(error)) => Some(error.to_string()),
@@ -105,18 +109,8 @@ fn conclude(
         size(progress.bytes as f64),
     );
     let resume = format!("to go on where it stopped: {}", command_line());
-    let unreachable = "is `ropewalk recv` running there, with this public key; are its address and UDP port \
-                       right, and open in the firewall; does it allow your key?";
-    let help = match result_kind(&error) {
-        true => unreachable.to_owned(),
-        false => format!("{done}; {resume}"),
-    };
+    let help = if nobody { CHECK.to_owned() } else { format!("{done}; {resume}") };
     Err(Failure::Run(format!("{error}\n = help: {help}")))
-}
-
-/// Whether nobody was there at all.
-fn result_kind(error: &str) -> bool {
-    error.starts_with("the receiver cannot be reached")
 }
 
 fn unsendable(error: ManifestError) -> Failure {

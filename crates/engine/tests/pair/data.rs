@@ -235,7 +235,7 @@ fn a_stream_that_the_peer_does_not_have_ends_nothing() {
     let mut pair = Pair::with(&left, &right, &[10], [round_robin(), round_robin()]);
     pair.connect();
     // RFC 9260, 5.1.1: the smaller of what is wanted and what is allowed.
-    let taken = pair.ends[LEFT].send(ropewalk_base::StreamId(3), Payload::Length(10), false);
+    let taken = pair.ends[LEFT].send(StreamId(3), Payload::Length(10), false);
     pair.drain(LEFT);
     pair.run_for(ms(500));
     assert_eq!(pair.closed(LEFT), None::<CloseReason>, "sending on it was {taken:?}");

@@ -5,7 +5,7 @@ use ropewalk_engine::congestion::{Congestion, CongestionFlavour};
 use ropewalk_engine::path::{Pacing, PathStatus};
 use ropewalk_engine::sctp::{Association, Config, Event, PathConfig};
 
-use crate::driver::{LEFT, Pair, RIGHT, config, ms};
+use crate::driver::{Fate, LEFT, Pair, RIGHT, config, ms};
 
 /// One path that may become several.
 fn one_of_several() -> Config {
@@ -112,4 +112,21 @@ fn a_paced_path_spreads_what_is_handed_over_at_once() {
     let paced = largest_burst(&settings);
     assert!(unpaced >= 35, "{unpaced} at once without pacing");
     assert!(paced <= 20, "{paced} at once with it: ten, and what the rate gives in a millisecond");
+}
+
+#[test]
+fn a_path_that_falls_silent_is_noticed_though_its_losses_are_repaired_elsewhere() {
+    let mut settings = config(2, 1 << 20);
+    settings.guard = false;
+    let mut pair = Pair::up(&settings, &[10, 10]);
+    bulk(&mut pair, 400);
+    let cut = pair.now;
+    pair.script(|sent| if sent.path == 1 { Fate::Drop } else { Fate::Arrive });
+    bulk(&mut pair, 4000);
+    let doubted = pair.events[LEFT].iter().find(|(at, event)| {
+        *at > cut && *event == Event::PathChanged(PathId(1), PathStatus::PotentiallyFailed)
+    });
+    let noticed = doubted.expect("long before a heartbeat of an idle path").0;
+    assert!(noticed.since(cut) < ms(2500), "a timeout of a second and little more: {noticed:?}");
+    assert!(pair.ends[LEFT].is_flushed(), "all of it went elsewhere");
 }

@@ -10,8 +10,8 @@ mod helpers;
 mod hostile;
 #[path = "../random/ledger.rs"]
 mod ledger;
-mod live;
 mod listener;
+mod live;
 mod loss;
 mod rack;
 mod reassembly;

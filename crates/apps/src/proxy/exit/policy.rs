@@ -22,7 +22,7 @@ impl Policy {
     /// Whether a connection may go to `address`, for which `name` was asked.
     ///
     /// # Errors
-    /// [`Kind::NotAllowed`], with the reason.
+    /// `Kind::NotAllowed`, with the reason.
     pub fn check(&self, name: Option<&str>, address: SocketAddr) -> Result<(), Reason> {
         let refuse = |why: &str| Err(Reason::new(Kind::NotAllowed, format!("{address} {why}")));
         let ip = innermost(address.ip());

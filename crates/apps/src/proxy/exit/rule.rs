@@ -1,7 +1,7 @@
 //! One thing that an exit may lead to: a network, a host, a port.
 
 use std::fmt;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
@@ -76,7 +76,7 @@ impl FromStr for Rule {
     fn from_str(text: &str) -> Result<Self, RuleError> {
         let error = || RuleError(text.chars().take(80).collect());
         // IPv6 without brackets has colons of its own, and hence no port.
-        let bare = text.split('/').next().is_some_and(|ip| ip.parse::<IpAddr>().is_ok());
+        let bare = text.split('/').next().is_some_and(|ip| ip.parse::<Ipv6Addr>().is_ok());
         let (place, ports) = match text.rsplit_once(':') {
             Some((place, ports)) if !bare && !ports.contains(']') => {
                 (place, parse_ports(ports).ok_or_else(error)?)

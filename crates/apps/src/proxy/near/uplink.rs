@@ -82,7 +82,7 @@ impl Uplink {
     /// A stream to the target, not yet answered: bytes may be written to it at once.
     ///
     /// # Errors
-    /// [`Kind::NoExit`], or [`Kind::Busy`] if there are too many connections.
+    /// `Kind::NoExit`, or `Kind::Busy` if there are too many connections.
     pub async fn open(&self, target: &Target) -> Result<Stream, Reason> {
         let until = Instant::now() + self.patience.wait;
         let mut current = self.current.clone();

@@ -70,7 +70,8 @@ impl Association {
     fn on_unanswered(&mut self, now: Time, id: PathId) {
         let path = &mut self.paths[id.index()];
         path.heartbeat.pending = None;
-        if path.heartbeat.counted || !path.flights.is_empty() {
+        let forced = std::mem::take(&mut path.heartbeat.forced);
+        if path.heartbeat.counted || !(forced || path.flights.is_empty()) {
             return;
         }
         path.rtt.back_off();
@@ -87,6 +88,7 @@ impl Association {
         let interval = self.config.heartbeat_interval;
         let path = &self.paths[id.index()];
         let busy = path.state.status() == PathStatus::Active
+            && !path.heartbeat.forced
             && !path.flights.is_empty() | (path.idle(now) < interval);
         let idle_timeout = path.flights.is_empty() && path.idle(now) >= path.rtt.rto();
         if !busy && path.heartbeat.pending.is_none() {

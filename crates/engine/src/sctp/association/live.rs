@@ -86,7 +86,8 @@ impl Association {
     /// If there is no such path.
     pub fn prove(&mut self, now: Time, path: PathId) {
         if self.state.is_up() {
-            self.paths[path.index()].heartbeat.due = Some(now);
+            let heartbeat = &mut self.paths[path.index()].heartbeat;
+            (heartbeat.due, heartbeat.forced) = (Some(now), true);
             self.timers_moved = true;
         }
     }

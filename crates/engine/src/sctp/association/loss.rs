@@ -28,6 +28,19 @@ impl Association {
         path.rack.find_lost(now, trips, in_recovery, &mut path.flights, &mut lost);
         self.fast_retransmit(now, id, &lost);
         self.scratch.lost = lost;
+        self.doubt_silent(now, id);
+    }
+
+    /// All that was on its way there is lost. T3 tells of a silence only while something is on its way, and
+    /// what is repaired elsewhere by time never waits for it: a heartbeat asks whether anybody is there.
+    fn doubt_silent(&mut self, now: Time, id: PathId) {
+        let path = &mut self.paths[id.index()];
+        let silent = path.flights.is_empty() && path.state.status() == PathStatus::Active;
+        if silent && path.heartbeat.pending.is_none() && !self.scratch.lost.is_empty() {
+            path.heartbeat.forced = true;
+            path.heartbeat.due = Some(now);
+            self.timers_moved = true;
+        }
     }
 
     /// When RACK wants to look again, or a probe of the tail is due (RFC 8985, 6.3 and 7.2).

@@ -14,6 +14,9 @@ pub(super) struct Heartbeat {
     pub pending: Option<(u64, Time)>,
     /// Nonces before that one: a path that has become longer than the patience with it answers late.
     pub earlier: [u64; 8],
+    /// It is asked whatever else is on its way: all that was is lost, or the path leads elsewhere now. Until
+    /// something is acknowledged here.
+    pub forced: bool,
     /// T3 expired while it was pending: the silence has been counted.
     pub counted: bool,
     /// When the next one is due.

@@ -292,6 +292,7 @@ impl Association {
         path.rtt.floor_mut().reconsider(now, explained);
         path.forward.floor_mut().reconsider(now, explained);
         let returned = path.state.on_success();
+        path.heartbeat.forced = false;
         let own_advance = ack.oldest_before
             != path.flights.oldest().map(|(n, _)| n).or(Some(path.flights.next_number()));
         let advanced = match self.config.cmt.cwnd_update {
