@@ -243,7 +243,7 @@ fn a_stale_cookie_under_another_tag_is_not_even_reported() {
     let cookie = own_cookie(seed, &content(21, 22, (0, 0), Time::ZERO));
     let echo = [chunk(kind::COOKIE_ECHO, 0, &cookie)];
     for (tag, expected) in [(20, &[][..]), (22, &[]), (0, &[]), (21, &["ERROR"])] {
-        let mut end = Association::listen(settings.clone(), in_turn(), seed.clone());
+        let mut end = Association::listen(settings.clone(), in_turn(), seed);
         let answers = send_to(&mut end, now, 0, &datagram(tag, &echo));
         assert_eq!(names(&answers), expected, "under tag {tag}");
         assert_eq!(*end.state(), State::Closed);
@@ -312,7 +312,7 @@ fn a_peer_that_calls_every_cookie_stale_is_given_up() {
 fn data_beside_a_cookie_is_taken_once_however_often_the_cookie_comes() {
     let settings = Config { cookie_life: Duration::from_secs(60), ..live(1, 1 << 16) };
     let seed = Seed::root(3);
-    let cookie = own_cookie(seed.clone(), &content(21, 22, (0, 0), Time::ZERO));
+    let cookie = own_cookie(seed, &content(21, 22, (0, 0), Time::ZERO));
     let dot = data(Serial32(9), 0, 0, 3, b"once");
     let both = datagram(21, &[chunk(kind::COOKIE_ECHO, 0, &cookie), dot]);
     let mut end = Association::listen(settings, in_turn(), seed);

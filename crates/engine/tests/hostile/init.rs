@@ -26,8 +26,8 @@ fn an_init_without_tag_under_a_tag_or_in_company_is_nothing() {
     let dot = data(ropewalk_base::Serial32(77), 0, 0, 3, b"x");
     let bad = [
         datagram(0, &[init(0, &[])]),
-        datagram(5, &[good.clone()]),
-        datagram(TAG, &[good.clone()]),
+        datagram(5, std::slice::from_ref(&good)),
+        datagram(TAG, std::slice::from_ref(&good)),
         datagram(0, &[good.clone(), dot.clone()]),
         datagram(0, &[dot, good.clone()]),
         datagram(0, &[good.clone(), good.clone()]),

@@ -7,9 +7,11 @@ use ropewalk_engine::sctp::association::State;
 use crate::driver::{FULL, Fate, LEFT, Pair, RIGHT, Sent, as_published, ms, scheduler};
 use crate::kit::{Victim, live, sack};
 
+type Script = fn(&Sent) -> Fate;
+
 /// 300 chunks through what the script makes of the network: all arrive, in a time that shows that no path
 /// stopped the other.
-fn passes(what: &str, settings: &Config, delays: &[u64], script: fn(&Sent) -> Fate) {
+fn passes(what: &str, settings: &Config, delays: &[u64], script: Script) {
     let mut pair = Pair::up(settings, delays);
     pair.script(script);
     let began = pair.now;
@@ -35,9 +37,7 @@ fn second(at: Time) -> u64 {
 #[test]
 fn a_path_that_is_lost_one_way_flaps_or_swallows_sacks_stops_nobody() {
     let settings = live(2, 1 << 17);
-    let lost = |is: bool| if is { Fate::Drop } else { Fate::Arrive };
-    assert_eq!(lost(false), Fate::Arrive);
-    let drop_if: [(&str, fn(&Sent) -> Fate); 6] = [
+    let scripts: [(&str, Script); 6] = [
         ("the way there of one path", |s| {
             if s.path == 1 && s.from == LEFT { Fate::Drop } else { Fate::Arrive }
         }),
@@ -51,13 +51,13 @@ fn a_path_that_is_lost_one_way_flaps_or_swallows_sacks_stops_nobody() {
             if s.path == 0 && s.sack().is_some() { Fate::Drop } else { Fate::Arrive }
         }),
         ("one path every other second", |s| {
-            if s.path == 1 && second(s.at) % 2 == 0 { Fate::Drop } else { Fate::Arrive }
+            if s.path == 1 && second(s.at).is_multiple_of(2) { Fate::Drop } else { Fate::Arrive }
         }),
         ("both in turn, a second each", |s| {
             if s.path as u64 == second(s.at) % 2 { Fate::Drop } else { Fate::Arrive }
         }),
     ];
-    for (what, script) in drop_if {
+    for (what, script) in scripts {
         passes(what, &settings, &[10, 30], script);
     }
 }
