@@ -10,8 +10,8 @@ use ropewalk_engine::sctp::{
 
 use crate::driver::{LEFT, Pair, RIGHT, in_turn, ms};
 use crate::kit::{
-    HOME, Victim, bytes_of, chunk, client, data, datagram, init, kind, listener, live, names,
-    own_cookie, parameter, read, send_to,
+    CLIENT_SEED, HOME, Victim, bytes_of, chunk, client, data, datagram, init, kind, listener, live,
+    names, own_cookie, parameter, read, send_to,
 };
 
 /// A listener, and a COOKIE ECHO that is good for it.
@@ -229,6 +229,30 @@ fn tags_and_tie_tags_decide_over_a_cookie_as_the_table_has_it() {
                     }
                 }
                 assert_eq!(*victim.state(RIGHT), State::Established, "{what}");
+            }
+        }
+    }
+}
+
+// 27.
+#[test]
+fn a_cookie_of_our_own_sets_up_an_end_that_only_began_whatever_tag_the_peer_has_picked() {
+    for after_init_ack in [false, true] {
+        for (change, expected) in [(0, &["COOKIE ACK"][..]), (1, &[])] {
+            let (mut end, tag) = if after_init_ack { echoed(Time::ZERO) } else { client() };
+            let before = end.state().clone();
+            // Action B: the INIT of the peer crossed ours, and its tag is not the one that we know of.
+            let local = tag ^ change;
+            let cookie = own_cookie(CLIENT_SEED, &content(local, 22, (0, 0), Time::ZERO));
+            let echo = datagram(local, &[chunk(kind::COOKIE_ECHO, 0, &cookie)]);
+            let answers = send_to(&mut end, Time::ZERO, 0, &echo);
+            let told: Vec<_> =
+                names(&answers).into_iter().filter(|name| *name != "HEARTBEAT").collect();
+            assert_eq!(told, expected, "after INIT ACK: {after_init_ack}");
+            if expected.is_empty() {
+                assert_eq!(*end.state(), before, "another tag of ours: it is not for this end");
+            } else {
+                assert_eq!((end.state(), end.tags()), (&State::Established, (tag, 22)));
             }
         }
     }

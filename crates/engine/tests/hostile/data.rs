@@ -157,7 +157,7 @@ fn a_byte_of_user_data_does_not_keep_the_datagram_that_brought_it() {
         (shared, bytes.len())
     };
     for (size, beside) in
-        [(1, 1400), (1, 60_000), (300, 1100), (1000, 60_000), (1400, 0), (700, 700)]
+        [(1, 60), (1, 1400), (1, 60_000), (300, 1100), (1000, 60_000), (1400, 0), (700, 700)]
     {
         let (shared, whole) = payload(size, beside);
         assert!(!shared || whole <= 4 * size, "{size} B keep {whole} B");

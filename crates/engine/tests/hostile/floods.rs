@@ -109,7 +109,7 @@ fn packets_of_a_whole_life_in_any_order_and_many_times_break_nothing() {
         for end in [LEFT, RIGHT] {
             let (held, free) = pair.ends[end].receive_occupancy();
             assert!(held + free <= 1 << 18, "case {case}");
-            // Twenty messages were sent both ways; none comes out twice.
+            // Ten messages were sent each way; none comes out twice.
             assert!(pair.read[end].len() <= 10, "case {case}: {}", pair.read[end].len());
         }
     }

@@ -211,9 +211,12 @@ pub fn own_cookie(seed: Seed, content: &CookieContent) -> Bytes {
     key(seed.child("association")).seal(content, &[])
 }
 
+/// The seed of [`client`].
+pub const CLIENT_SEED: Seed = Seed::root(12);
+
 /// A client on two paths whose INIT has left, and its tag.
 pub fn client() -> (Association, u32) {
-    let mut end = Association::connect(live(2, 1 << 16), in_turn(), Seed::root(12), Time::ZERO);
+    let mut end = Association::connect(live(2, 1 << 16), in_turn(), CLIENT_SEED, Time::ZERO);
     let init = end.poll_transmit(Time::ZERO).expect("an INIT").packet;
     let Chunk::Init(init) = &init.chunks[0] else { panic!("{init:?}") };
     let tag = init.tag;

@@ -106,8 +106,8 @@ const HEADER: usize = Packet::HEADER as usize;
 const CHUNK_HEADER: usize = 4;
 /// A datagram is kept for its user data if it is at most so many times as long.
 const SHARE_LIMIT: usize = 4;
-/// Shorter data may keep as much as data of this length.
-const LEAST_SHARED: usize = 64;
+/// Shorter data may keep as much as data of this length: headers alone are longer than the shortest.
+const LEAST_SHARED: usize = 16;
 /// Where the checksum is.
 const CHECKSUM_AT: usize = 8;
 
