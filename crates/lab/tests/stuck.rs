@@ -40,8 +40,8 @@ fn more_bytes_than_there_is_time_for_are_said_to_be_so() {
 fn more_gaps_than_a_sack_has_room_for_do_not_bring_a_transfer_to_a_standstill() {
     let text = "[transfer]\nduration = '20 s'\nwarmup = '10 s'\nscheduler = 'bas'\n\
                 receive_buffer = '2118956 B'\n\
-                [[path]]\nname = 'a'\nrate = '43.8 Mbit/s'\nrtt = '112 ms'\nqueue = '409 packets'\n\
-                [[path]]\nname = 'b'\nrate = '0.6 Mbit/s'\nrtt = '187 ms'\nqueue = '20 packets'\n";
+                [[path]]\nname = 'a'\nrate = '43776634 bit/s'\nrtt = '111803 us'\nqueue = '407 packets'\n\
+                [[path]]\nname = 'b'\nrate = '589803 bit/s'\nrtt = '186675 us'\nqueue = '20 packets'\n";
     let scenario = Scenario::parse(text, "gaps.toml").unwrap_or_else(|e| panic!("{e}"));
     let run = run(&scenario, &RunOptions::default()).unwrap_or_else(|e| panic!("{e}"));
     assert!(run.result.goodput_bps > 1e6, "{}", run.result.goodput_bps);
