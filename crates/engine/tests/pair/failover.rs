@@ -206,26 +206,3 @@ fn one_way_of_a_path_may_fail_and_the_transfer_goes_on_over_the_other() {
         assert!(pair.read_bytes(RIGHT) > before + 200_000, "dead from {dead}");
     }
 }
-
-#[test]
-fn what_another_path_delivered_for_a_silent_one_does_not_tell_its_round_trip_or_keep_it_alive() {
-    // With the guard the oldest chunk goes again on the other path where it keeps the window shut.
-    let mut settings = config(2, 1 << 15);
-    settings.failure.potentially_failed = 0;
-    let one = || crate::driver::in_turn();
-    let mut pair = Pair::with(&settings, &settings, &[10, 10], [one(), one()]);
-    pair.connect();
-    pair.send_full(LEFT, 80);
-    pair.run_for(ms(500));
-    let before = pair.view(LEFT, 1).srtt.expect("it was measured");
-    pair.script(|sent| if sent.path == 1 { Fate::Drop } else { Fate::Arrive });
-    let silent_from = pair.now;
-    pair.send_full(LEFT, 80);
-    pair.run_for(ms(900));
-    assert_eq!(pair.view(LEFT, 1).srtt, Some(before), "nothing came by it");
-    pair.run_for(ms(3000));
-    assert!(pair.ends[LEFT].is_flushed(), "one timeout, and the other path has everything");
-    let doubted = |change: &&(Time, PathStatus)| change.1 == PathStatus::PotentiallyFailed;
-    let at = changes(&pair, 1).iter().find(doubted).expect("its timer expired").0;
-    assert!(at.since(silent_from) <= ms(1500), "copies do not restart its timer: {at:?}");
-}
