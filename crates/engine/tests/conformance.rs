@@ -1,4 +1,4 @@
-//! The list of RFC 9260's rules names tests that exist.
+//! The pages that say what is obeyed name tests that exist.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Names of all test functions of this crate.
+/// Names of all test functions of a crate.
 fn tests(root: &Path) -> Vec<String> {
     let mut files = Vec::new();
     ["src", "tests"].iter().for_each(|folder| sources(&root.join(folder), &mut files));
@@ -22,35 +22,68 @@ fn tests(root: &Path) -> Vec<String> {
     for file in files {
         let text = fs::read_to_string(&file).expect("a source file");
         let lines: Vec<_> = text.lines().map(str::trim).collect();
-        for (at, line) in lines.iter().enumerate().filter(|(_, line)| line.starts_with("fn ")) {
-            if lines[..at].iter().rev().find(|l| !l.is_empty()) == Some(&"#[test]") {
-                names.push(line[3..].split('(').next().unwrap_or_default().to_owned());
+        for (at, line) in lines.iter().enumerate() {
+            let Some(rest) = line.trim_start_matches("async ").strip_prefix("fn ") else {
+                continue;
+            };
+            let attribute = lines[..at].iter().rev().find(|l| !l.is_empty()).copied();
+            if attribute.is_some_and(|a| a == "#[test]" || a.starts_with("#[tokio::test")) {
+                names.push(rest.split('(').next().unwrap_or_default().to_owned());
             }
         }
     }
     names
 }
 
+/// The rows of all tables of a page, without their heads.
+fn rows(page: &str) -> Vec<&str> {
+    let lines: Vec<_> = page.lines().collect();
+    let is_row = |at: usize| {
+        let head = lines.get(at + 1).is_some_and(|next| next.starts_with("| ---"));
+        lines[at].starts_with("| ") && !lines[at].starts_with("| ---") && !head
+    };
+    (0..lines.len()).filter(|at| is_row(*at)).map(|at| lines[at]).collect()
+}
+
+/// Holds the last column of a row to the tests that exist; one of `excuses` may stand in their place.
+fn check(row: &str, tests: &[String], excuses: &[&str]) {
+    let place = row.trim_end_matches([' ', '|']).rsplit('|').next().unwrap_or_default();
+    let named: Vec<_> =
+        place.split('`').skip(1).step_by(2).filter(|name| name.contains('_')).collect();
+    for name in &named {
+        assert!(tests.iter().any(|t| t == name), "no test is called {name}: {row}");
+    }
+    let excused = excuses.iter().any(|e| place.contains(e));
+    assert!(!named.is_empty() || excused, "neither test nor reason: {row}");
+}
+
+fn page(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(name);
+    fs::read_to_string(path).expect("the page")
+}
+
 #[test]
 fn every_rule_names_a_test_that_exists_or_says_why_there_is_none() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let tests = tests(root);
-    let list = fs::read_to_string(root.join("../../docs/reference/rfc9260.md")).expect("the list");
-    let mut rules = 0;
-    for row in list.lines().filter(|l| l.starts_with("| ") && !l.starts_with("| section")) {
-        let place = row.trim_end_matches([' ', '|']).rsplit('|').next().unwrap_or_default();
-        if place.contains("---") {
-            continue;
-        }
-        rules += 1;
-        let named: Vec<_> =
-            place.split('`').skip(1).step_by(2).filter(|name| name.contains('_')).collect();
-        for name in &named {
-            assert!(tests.iter().any(|t| t == name), "no test is called {name}: {row}");
-        }
-        let excused =
-            ["codec, not yet", "driver", "open:", "not done:"].iter().any(|e| place.contains(e));
-        assert!(!named.is_empty() || excused, "neither test nor reason: {row}");
+    let tests = tests(Path::new(env!("CARGO_MANIFEST_DIR")));
+    let page = page("reference/rfc9260.md");
+    let rules = rows(&page);
+    for row in &rules {
+        check(row, &tests, &["codec, not yet", "driver", "open:", "not done:"]);
     }
-    assert!(rules > 50, "{rules} rules");
+    assert!(rules.len() > 50, "{} rules", rules.len());
+}
+
+#[test]
+fn every_number_of_the_checklist_and_of_the_hostile_inputs_has_its_test_or_a_reason() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let tests = [tests(root), tests(&root.join("../runtime"))].concat();
+    let page = page("conformance.md");
+    let (checklist, inputs) = page.split_once("## Hostile inputs").expect("two lists");
+    for (list, count) in [(checklist, 30), (inputs, 68)] {
+        let rows = rows(list);
+        let number = |row: &&str| row.split('|').nth(1).and_then(|n| n.trim().parse().ok());
+        let numbers: Vec<u32> = rows.iter().filter_map(number).collect();
+        assert_eq!(numbers, (1..=count).collect::<Vec<_>>(), "one row each, in order");
+        rows.iter().for_each(|row| check(row, &tests, &["reason: "]));
+    }
 }

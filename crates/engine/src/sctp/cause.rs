@@ -83,7 +83,15 @@ impl core::fmt::Display for AbortCause {
     }
 }
 
+/// Most bytes that are shown of what was not understood: an answer must stay small.
+pub(super) const REPORT_LIMIT: usize = 128;
+
 impl ErrorCause {
+    /// An address that cannot be used: the parameter, or the beginning of a long one.
+    pub(super) fn unresolvable(parameter: &Bytes) -> Self {
+        Self::UnresolvableAddress(parameter.slice(..parameter.len().min(REPORT_LIMIT)))
+    }
+
     /// A broken protocol without further words.
     pub const VIOLATION: Self = Self::ProtocolViolation(Bytes::new());
     /// The user's wish without further words.

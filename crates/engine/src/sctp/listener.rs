@@ -145,7 +145,8 @@ impl Listener {
         };
         let cookie = self.keys.current(now).seal(&content, from);
         let answer = self.own_init(tag, initial_tsn, init);
-        Some(self.within_measure(packet, Packet::of(init.tag, init_ack(answer, cookie))))
+        let answer = Packet::of(init.tag, init_ack(answer, cookie));
+        Some(within_measure(&self.config, packet, answer))
     }
 
     fn own_init(&self, tag: u32, initial_tsn: Serial32, peer: &Init) -> Init {
@@ -164,21 +165,6 @@ impl Listener {
                 ..InitOptions::default()
             },
         }
-    }
-
-    /// Leaves out of an INIT ACK what makes it too large for its INIT: reports first, then addresses,
-    /// the last ones first. What remains is never more than two and a half times the least INIT.
-    fn within_measure(&self, question: &Packet, mut answer: Packet) -> Packet {
-        let below = self.config.lower_header.max(LEAST_LOWER_HEADER);
-        let most = AMPLIFICATION * (question.wire_len() + below);
-        while answer.wire_len() + below > most {
-            let Some(Chunk::InitAck(both)) = answer.chunks.first_mut() else { break };
-            let init = &mut both.0;
-            if init.options.reported.pop().is_none() && init.addresses.pop().is_none() {
-                break;
-            }
-        }
-        answer
     }
 
     /// COOKIE ECHO (5.1, D; 5.1.5).
@@ -205,6 +191,21 @@ impl Listener {
     }
 }
 
+/// Leaves out of an INIT ACK what makes it too large for its INIT: reports first, then addresses,
+/// the last ones first. What remains is never more than two and a half times the least INIT.
+pub(super) fn within_measure(config: &Config, question: &Packet, mut answer: Packet) -> Packet {
+    let below = config.lower_header.max(LEAST_LOWER_HEADER);
+    let most = AMPLIFICATION * (question.wire_len() + below);
+    while answer.wire_len() + below > most {
+        let Some(Chunk::InitAck(both)) = answer.chunks.first_mut() else { break };
+        let init = &mut both.0;
+        if init.options.reported.pop().is_none() && init.addresses.pop().is_none() {
+            break;
+        }
+    }
+    answer
+}
+
 fn init_ack(init: Init, cookie: Bytes) -> Chunk {
     Chunk::InitAck(Box::new((init, cookie)))
 }
@@ -212,7 +213,7 @@ fn init_ack(init: Init, cookie: Bytes) -> Chunk {
 /// What an INIT may not say (3.3.2; 3.3.2.1.4).
 fn fault_of(init: &Init) -> Option<ErrorCause> {
     if let Some(name) = &init.options.host_name {
-        return Some(ErrorCause::UnresolvableAddress(name.clone()));
+        return Some(ErrorCause::unresolvable(name));
     }
     let sane = init.outbound_streams != 0 && init.inbound_streams != 0 && init.window >= 1500;
     (!sane).then_some(ErrorCause::InvalidParameter)

@@ -84,6 +84,21 @@ fn what_was_on_its_way_on_a_path_that_is_lost_goes_elsewhere_at_once() {
     assert_eq!(pair.ends[LEFT].path_status(PathId(1)), PathStatus::Active);
 }
 
+#[test]
+fn a_path_that_leads_elsewhere_now_is_asked_whatever_is_acknowledged_beside() {
+    let mut pair = Pair::up(&config(1, 1 << 16), &[10]);
+    pair.send_full(LEFT, 2);
+    pair.run_for(ms(11));
+    let sack = pair.log.iter().find(|sent| sent.sack().is_some()).expect("a SACK").packet.clone();
+    pair.log.clear();
+    // A packet from there brings the news, and what it holds is for data that went the old way.
+    let now = pair.now;
+    pair.ends[LEFT].prove(now, PathId(0));
+    pair.inject(LEFT, 0, sack);
+    pair.run_for(ms(1));
+    assert_eq!(pair.count(LEFT, "HEARTBEAT"), 1);
+}
+
 /// Most packets with data that leave within a millisecond, once the paths are known.
 fn largest_burst(settings: &Config) -> usize {
     let mut pair = Pair::up(settings, &[50, 50]);

@@ -127,9 +127,17 @@ impl Core {
         if let Some(key) = self.by_tag.get(&packet.tag) {
             return Some(*key);
         }
-        let opens = matches!(packet.chunks.first(), Some(Chunk::Init(_) | Chunk::CookieEcho(_)));
+        // 8.5.1: with T, ABORT and SHUTDOWN COMPLETE carry the tag of packets to the peer, which the
+        // association knows.
+        let has_other_tag = match packet.chunks.first() {
+            Some(Chunk::Init(_) | Chunk::CookieEcho(_)) => true,
+            Some(Chunk::Abort { reflected, .. } | Chunk::ShutdownComplete { reflected }) => {
+                *reflected
+            }
+            _ => false,
+        };
         let known = || self.by_address.get(&(route.socket, route.remote)).copied();
-        if opens { known() } else { None }
+        if has_other_tag { known() } else { None }
     }
 }
 

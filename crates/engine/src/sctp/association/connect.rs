@@ -8,7 +8,7 @@ use super::super::chunk::Chunk;
 use super::super::config::{Config, Offer};
 use super::super::cookie::CookieContent;
 use super::super::init::{Init, InitOptions};
-use super::super::listener::Accepted;
+use super::super::listener::{Accepted, within_measure};
 use super::super::packet::Packet;
 use super::super::wire::{self, address_parameters};
 use super::peer::Peer;
@@ -81,7 +81,7 @@ impl Association {
             return;
         }
         if let Some(name) = &init.options.host_name {
-            let cause = ErrorCause::UnresolvableAddress(name.clone());
+            let cause = ErrorCause::unresolvable(name);
             self.control.push_back((path, init.tag, Chunk::abort(cause)));
             return;
         }
@@ -114,8 +114,9 @@ impl Association {
             tie_tags,
         };
         let cookie = self.key.seal(&content, &[]);
-        let answer = Chunk::InitAck(Box::new((own, cookie)));
-        self.control.push_back((path, init.tag, answer));
+        let answer = Packet::of(init.tag, Chunk::InitAck(Box::new((own, cookie))));
+        let answer = within_measure(&self.config, packet, answer);
+        self.control.extend(answer.chunks.into_iter().map(|chunk| (path, init.tag, chunk)));
     }
 
     /// INIT ACK (5.1, C).
@@ -149,7 +150,7 @@ impl Association {
             self.control.push_back((path, init.tag, abort));
             return true;
         } else if let Some(name) = &options.host_name {
-            ErrorCause::UnresolvableAddress(name.clone())
+            ErrorCause::unresolvable(name)
         } else if init.outbound_streams == 0 || init.inbound_streams == 0 {
             ErrorCause::InvalidParameter
         } else if cookie.is_empty() {

@@ -84,7 +84,7 @@ impl Association {
         self.paths.iter().any(|p| p.state.status() == PathStatus::Active)
     }
 
-    fn heartbeat_due(&mut self, now: Time, id: PathId) {
+    pub(super) fn heartbeat_due(&mut self, now: Time, id: PathId) {
         let interval = self.config.heartbeat_interval;
         let path = &self.paths[id.index()];
         let busy = path.state.status() == PathStatus::Active

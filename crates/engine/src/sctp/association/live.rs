@@ -87,7 +87,12 @@ impl Association {
     pub fn prove(&mut self, now: Time, path: PathId) {
         if self.state.is_up() {
             let heartbeat = &mut self.paths[path.index()].heartbeat;
-            (heartbeat.due, heartbeat.forced) = (Some(now), true);
+            // At once, and not by the timer: until then SACKs may come for what was sent where the path
+            // led before, and so may the answer to a HEARTBEAT that is on its way there.
+            (heartbeat.pending, heartbeat.forced) = (None, true);
+            self.heartbeat_due(now, path);
+            // And the driver is to look for it, if no packet has it drain this end anyway.
+            self.paths[path.index()].heartbeat.due = Some(now);
             self.timers_moved = true;
         }
     }

@@ -25,6 +25,11 @@ impl Association {
     ) -> bool {
         let Some(cookie) = self.open_cookie(cookie) else { return false };
         let cookie = &cookie;
+        // 5.1.5, 3: a packet under another tag than its cookie's is discarded in silence, before its age
+        // is looked at.
+        if tag != cookie.local_tag {
+            return false;
+        }
         let ours = cookie.local_tag == self.local_tag;
         let theirs = cookie.peer.tag == self.peer_tag;
         let life = self.config.cookie_life_for(&cookie.peer);
@@ -37,9 +42,6 @@ impl Association {
                 return false;
             }
             None => {}
-        }
-        if tag != cookie.local_tag {
-            return false;
         }
         let known = cookie.tie_tags == (self.local_tag, self.peer_tag) && self.peer_tag != 0;
         match (&self.state, ours, theirs) {

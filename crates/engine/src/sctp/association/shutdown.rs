@@ -104,15 +104,21 @@ impl Association {
                 self.close(CloseReason::Shutdown);
             }
             // Our SHUTDOWN COMPLETE was lost; the peer must not wait for it for ever (8.4, 5).
-            State::Ended(_) => {
-                self.control.push_back((path, self.peer_tag, Chunk::SHUTDOWN_COMPLETE));
-            }
+            State::Ended(_) => self.answer_once(path, self.peer_tag, Chunk::SHUTDOWN_COMPLETE),
             // 8.5.1, E: to an end that only sets up it is out of the blue (8.4, 5).
             State::CookieWait { .. } | State::CookieEchoed { .. } => {
                 let complete = Chunk::ShutdownComplete { reflected: true };
-                self.control.push_back((path, self.local_tag, complete));
+                self.answer_once(path, self.local_tag, complete);
             }
             _ => {}
+        }
+    }
+
+    /// One packet may say the same very often.
+    fn answer_once(&mut self, path: PathId, tag: u32, chunk: Chunk) {
+        let answer = (path, tag, chunk);
+        if !self.control.contains(&answer) {
+            self.control.push_back(answer);
         }
     }
 

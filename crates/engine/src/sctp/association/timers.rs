@@ -2,25 +2,12 @@
 
 use ropewalk_base::{PathId, Time};
 
-use super::super::cause::{AbortCause, ErrorCause};
+use super::super::cause::{AbortCause, ErrorCause, REPORT_LIMIT};
 use super::super::chunk::Chunk;
 use super::super::packet::Packet;
 use super::super::wire;
 use super::inbound::DataSummary;
 use super::{Association, CloseReason, State};
-
-/// Most bytes of an unknown chunk that are shown to its sender.
-const REPORT_LIMIT: usize = 128;
-
-/// Takes the first chunk out of a packet, which nearly always has one.
-#[inline]
-fn take_first(packet: &mut Packet) -> Option<Chunk> {
-    match packet.chunks.len() {
-        0 => None,
-        1 => packet.chunks.pop(),
-        _ => Some(packet.chunks.remove(0)),
-    }
-}
 
 impl Association {
     /// When [`Association::handle_timeout`] wants to be called at the latest.
@@ -118,10 +105,23 @@ impl Association {
         if !matches!(self.state, State::Closed) {
             self.wait_until = None;
         }
-        if let Some(Chunk::Init(init)) = packet.chunks.first() {
-            let init = init.clone();
-            self.on_init(now, path, packet, &init);
-            return;
+        match packet.chunks.first() {
+            Some(Chunk::Init(init)) => {
+                let init = init.clone();
+                self.on_init(now, path, packet, &init);
+                return;
+            }
+            // 6.10: nobody bundles an INIT ACK with anything.
+            Some(Chunk::InitAck(_)) => {
+                if let (Some(Chunk::InitAck(both)), None) =
+                    (packet.chunks.pop(), packet.chunks.pop())
+                {
+                    self.timers_moved = true;
+                    self.on_init_ack(now, path, &both.0, &both.1);
+                }
+                return;
+            }
+            _ => {}
         }
         if let Some(echo) = &packet.echo {
             self.on_delay_echo(now, echo);
@@ -130,7 +130,9 @@ impl Association {
         let mut summary = DataSummary::default();
         // An end that is no more still answers a SHUTDOWN ACK, whatever stands before it (8.4, 5).
         let was_up = !matches!(self.state, State::Ended(_));
-        while let Some(chunk) = take_first(packet) {
+        // Taken from the end: taken from the front, each of very many would move all that follow.
+        packet.chunks.reverse();
+        while let Some(chunk) = packet.chunks.pop() {
             if !self.on_chunk(now, path, chunk, &mut summary) {
                 break;
             }
@@ -191,9 +193,8 @@ impl Association {
             Chunk::Data(_) | Chunk::Sack(_) | Chunk::Unknown(_) | Chunk::Rare(_) => {
                 unreachable!("handled before")
             }
-            // Only ever alone, under tag 0: handled before.
-            Chunk::Init(_) => {}
-            Chunk::InitAck(both) => self.on_init_ack(now, path, &both.0, &both.1),
+            // Only ever alone: handled before.
+            Chunk::Init(_) | Chunk::InitAck(_) => {}
             // Only ever first, checked with the cookie: handled before.
             Chunk::CookieEcho(_) => {}
             Chunk::CookieAck => self.on_cookie_ack(now, path),

@@ -1,7 +1,7 @@
 //! Packets as bytes (RFC 9260, 3): one file for each family of chunks.
 //!
 //! Encoding and decoding are pure and know no association: what a chunk means, and whether it was
-//! agreed upon, is for its receiver to say. User data is never copied on the way in.
+//! agreed upon, is for its receiver to say. User data that fills its datagram is not copied on the way in.
 
 mod causes;
 mod control;
@@ -104,6 +104,10 @@ impl core::error::Error for DecodeError {}
 const HEADER: usize = Packet::HEADER as usize;
 /// Header of a chunk (3.2), bytes.
 const CHUNK_HEADER: usize = 4;
+/// A datagram is kept for its user data if it is at most so many times as long.
+const SHARE_LIMIT: usize = 4;
+/// Shorter data may keep as much as data of this length.
+const LEAST_SHARED: usize = 64;
 /// Where the checksum is.
 const CHECKSUM_AT: usize = 8;
 
@@ -256,6 +260,15 @@ impl RawChunk<'_> {
     #[inline]
     fn body(&self) -> &[u8] {
         &self.whole[self.start + CHUNK_HEADER..self.end]
+    }
+
+    /// User data, the body from `at` on: shared with the datagram, or copied if the datagram is much
+    /// longer. What waits to be read is counted by its own length, and must not keep far more in memory.
+    #[inline]
+    fn user_data(&self, at: usize) -> Bytes {
+        let body = &self.body()[at..];
+        let most = SHARE_LIMIT * body.len().max(LEAST_SHARED);
+        if self.whole.len() > most { Bytes::copy_from_slice(body) } else { self.share(at) }
     }
 
     /// The body from `at` on, shared.

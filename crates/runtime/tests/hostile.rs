@@ -1,0 +1,202 @@
+//! Datagrams of strangers and spoofers on real sockets, in the clear: the inputs of `docs/conformance.md`
+//! that concern an endpoint and not its engine alone.
+
+use std::future::Future;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use bytes::Bytes;
+use ropewalk_engine::sctp::wire::{Checksum, Ports, decode, encode};
+use ropewalk_engine::sctp::{AbortCause, Chunk, Packet};
+use ropewalk_runtime::endpoint::{Association, CloseReason, Endpoint, Options, Target};
+use tokio::net::UdpSocket;
+use tokio::time::timeout;
+
+/// Long enough for anything that happens at all on one machine.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+fn loopback() -> SocketAddr {
+    (Ipv4Addr::LOCALHOST, 0).into()
+}
+
+async fn socket() -> UdpSocket {
+    UdpSocket::bind(loopback()).await.expect("a free port")
+}
+
+fn read(bytes: &[u8]) -> (Ports, Packet) {
+    let mut packet = Packet::default();
+    let ports = decode(&Bytes::copy_from_slice(bytes), Checksum::Crc32c, &mut packet);
+    (ports.expect("our own packets"), packet)
+}
+
+fn written(packet: &Packet, ports: Ports) -> Vec<u8> {
+    let mut out = Vec::new();
+    encode(packet, ports, Checksum::Crc32c, &mut out);
+    out
+}
+
+/// What stands between a client and a server as a translator of addresses does. It sees every packet.
+struct Translator {
+    inside: UdpSocket,
+    outside: UdpSocket,
+    client: Option<SocketAddr>,
+    server: SocketAddr,
+    /// The newest packet to the server, with its ports.
+    to_server: (Ports, Packet),
+    /// HEARTBEATs of the server since the port was changed.
+    asked: usize,
+}
+
+impl Translator {
+    async fn before(server: SocketAddr) -> Self {
+        let (inside, outside) = (socket().await, socket().await);
+        let to_server = Default::default();
+        Self { inside, outside, client: None, server, to_server, asked: 0 }
+    }
+
+    /// Carries datagrams both ways while `action` goes on.
+    async fn through<T>(&mut self, action: impl Future<Output = T>) -> T {
+        let both = async {
+            tokio::select! {
+                done = action => done,
+                () = self.carry() => unreachable!("it carries for ever"),
+            }
+        };
+        timeout(PATIENCE, both).await.expect("it goes on")
+    }
+
+    async fn carry(&mut self) {
+        let (mut there, mut back) = (vec![0; 65_536], vec![0; 65_536]);
+        loop {
+            tokio::select! {
+                came = self.inside.recv_from(&mut there) => {
+                    let (size, from) = came.expect("the client's datagram");
+                    self.client = Some(from);
+                    self.to_server = read(&there[..size]);
+                    self.outside.send_to(&there[..size], self.server).await.expect("sent");
+                }
+                came = self.outside.recv_from(&mut back) => {
+                    let (size, _) = came.expect("the server's datagram");
+                    let (_, packet) = read(&back[..size]);
+                    let asks = |chunk: &&Chunk| matches!(chunk, Chunk::Heartbeat(_));
+                    self.asked += packet.chunks.iter().filter(asks).count();
+                    if let Some(client) = self.client {
+                        self.inside.send_to(&back[..size], client).await.expect("sent");
+                    }
+                }
+            }
+        }
+    }
+
+    /// The same client comes from another port from now on.
+    async fn change_port(&mut self) {
+        self.outside = socket().await;
+        self.asked = 0;
+    }
+}
+
+/// Two ends of an association with a translator between them; the endpoints must be kept.
+struct Pair {
+    between: Translator,
+    near: Association,
+    far: Association,
+    _endpoints: [Endpoint; 2],
+}
+
+async fn pair() -> Pair {
+    let server = Endpoint::open(Options::listening(&[loopback()])).expect("a free port");
+    let client = Endpoint::open(Options::connecting(&[loopback()])).expect("a free port");
+    let mut between = Translator::before(server.locals()[0]).await;
+    let inside = between.inside.local_addr().expect("its address");
+    let target = Target { addresses: vec![inside], key: None };
+    let near = between.through(client.connect(&target)).await.expect("the server listens");
+    let far = between.through(server.accept()).await;
+    Pair { between, near, far, _endpoints: [server, client] }
+}
+
+async fn crosses(between: &mut Translator, from: &Association, to: &Association, word: &str) {
+    let bytes = Bytes::copy_from_slice(word.as_bytes());
+    let message = between.through(async {
+        from.send(0, 0, bytes.clone()).await.expect("it is up");
+        to.receive().await.expect("it is up")
+    });
+    assert_eq!(message.await.bytes, bytes);
+}
+
+// 61.
+#[tokio::test]
+async fn another_port_is_followed_with_the_right_tag_and_not_with_a_wrong_one() {
+    let mut pair = pair().await;
+    crosses(&mut pair.between, &pair.near, &pair.far, "there").await;
+    crosses(&mut pair.between, &pair.far, &pair.near, "and back").await;
+    let (ports, newest) = pair.between.to_server.clone();
+    let spoofer = socket().await;
+    for tag in [newest.tag ^ 1, 0, 1] {
+        let packet = Packet::of(tag, Chunk::Heartbeat(Bytes::from_static(b"here I am")));
+        let bytes = written(&packet, ports);
+        spoofer.send_to(&bytes, pair.between.server).await.expect("sent");
+    }
+    crosses(&mut pair.between, &pair.far, &pair.near, "still the old way").await;
+    let mut got = vec![0; 65_536];
+    while let Ok(came) = timeout(Duration::from_millis(300), spoofer.recv_from(&mut got)).await {
+        let (_, packet) = read(&got[..came.expect("a datagram").0]);
+        let gone = |chunk: &Chunk| matches!(chunk, Chunk::Abort { reflected: true, .. });
+        assert!(packet.chunks.iter().all(gone), "a stranger hears no more: {packet:?}");
+    }
+    pair.between.change_port().await;
+    crosses(&mut pair.between, &pair.near, &pair.far, "from elsewhere").await;
+    crosses(&mut pair.between, &pair.far, &pair.near, "and back there").await;
+    // Before a second has passed it is asked whether it is there, though data shows that it is.
+    pair.between.through(tokio::time::sleep(Duration::from_millis(900))).await;
+    assert!(pair.between.asked > 0);
+}
+
+// 29.
+#[tokio::test]
+async fn an_abort_with_t_ends_an_association_on_real_sockets_too() {
+    let mut pair = pair().await;
+    crosses(&mut pair.between, &pair.near, &pair.far, "there").await;
+    let (ports, newest) = pair.between.to_server.clone();
+    let client = pair.between.client.expect("it has sent");
+    let abort = |tag| Packet::of(tag, Chunk::Abort { reflected: true, causes: Vec::new() });
+    for tag in [0, newest.tag ^ 1] {
+        let wrong = written(&abort(tag), ports.swapped());
+        pair.between.inside.send_to(&wrong, client).await.expect("sent");
+    }
+    crosses(&mut pair.between, &pair.near, &pair.far, "still there").await;
+    // As a server that has forgotten answers: with the tag that it was sent.
+    let right = written(&abort(newest.tag), ports.swapped());
+    pair.between.inside.send_to(&right, client).await.expect("sent");
+    let ended = timeout(PATIENCE, pair.near.ended()).await.expect("at once");
+    assert_eq!(ended, Some(CloseReason::AbortedByPeer(AbortCause::Unknown)));
+}
+
+// 1. 62.
+#[tokio::test]
+async fn datagrams_that_are_no_packets_are_counted_and_nothing_else() {
+    let server = Endpoint::open(Options::listening(&[loopback()])).expect("a free port");
+    let stranger = socket().await;
+    let ports = Ports { source: 5001, destination: 9899 };
+    let whole = written(&Packet::of(9, Chunk::ShutdownAck), ports);
+    let mut changed = whole.clone();
+    changed[9] ^= 1;
+    let short = (1..12).map(|size| whole[..size].to_vec());
+    let bad: Vec<_> = short.chain([changed, vec![0xff; 40_000]]).collect();
+    for bytes in &bad {
+        stranger.send_to(bytes, server.locals()[0]).await.expect("sent");
+    }
+    let all = async {
+        while server.counters().unknown < bad.len() as u64 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    timeout(PATIENCE, all).await.expect("all are counted");
+    assert_eq!((server.counters().sent, server.associations()), (0, 0));
+    let mut got = [0; 100];
+    assert!(timeout(Duration::from_millis(100), stranger.recv_from(&mut got)).await.is_err());
+    // The whole packet gets its answer.
+    stranger.send_to(&whole, server.locals()[0]).await.expect("sent");
+    let came = timeout(PATIENCE, stranger.recv_from(&mut got)).await.expect("an answer");
+    let (_, answer) = read(&got[..came.expect("a datagram").0]);
+    assert_eq!(answer, Packet::of(9, Chunk::ShutdownComplete { reflected: true }));
+}
