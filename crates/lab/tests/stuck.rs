@@ -35,3 +35,25 @@ fn more_bytes_than_there_is_time_for_are_said_to_be_so() {
     let text = diagnosis("bytes = '500 MB'\nscheduler = 'min-rtt'", "");
     assert!(text.contains("duration"), "{text}");
 }
+
+#[test]
+fn more_gaps_than_a_sack_has_room_for_do_not_bring_a_transfer_to_a_standstill() {
+    let text = "[transfer]\nduration = '20 s'\nwarmup = '10 s'\nscheduler = 'bas'\n\
+                receive_buffer = '2118956 B'\n\
+                [[path]]\nname = 'a'\nrate = '43776634 bit/s'\nrtt = '111803 us'\nqueue = '407 packets'\n\
+                [[path]]\nname = 'b'\nrate = '589803 bit/s'\nrtt = '186675 us'\nqueue = '20 packets'\n";
+    let scenario = Scenario::parse(text, "gaps.toml").unwrap_or_else(|e| panic!("{e}"));
+    let run = run(&scenario, &RunOptions::default()).unwrap_or_else(|e| panic!("{e}"));
+    assert!(run.result.goodput_bps > 1e6, "{}", run.result.goodput_bps);
+}
+
+#[test]
+fn copies_that_another_path_delivered_do_not_keep_a_path_alive_that_is_in_an_outage() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/handover-outage.toml");
+    let changes = ["transfer.seed=2", "transfer.scheduler=lay", "transfer.protocol=cmt-sctp"];
+    let changes = changes.map(str::to_owned);
+    let scenario = Scenario::load_with(file, &changes).unwrap_or_else(|e| panic!("{e}"));
+    let run = run(&scenario, &RunOptions::default()).unwrap_or_else(|e| panic!("{e}"));
+    // 7.0 Mbit/s where each copy that comes by the other path restarts the timer of the silent one.
+    assert!(run.result.goodput_bps > 14e6, "{}", run.result.goodput_bps);
+}

@@ -2,6 +2,7 @@
 
 use ropewalk_base::{Duration, PathId, Rate, Time};
 
+use super::ceiling::{Ceiling, window_most};
 use super::fixed;
 use super::manager::{Budget, LimitAdvisor, ManagedPath};
 
@@ -22,6 +23,10 @@ const EVERY: Duration = Duration::from_millis(500);
 const KEPT: f64 = 0.95;
 /// Transmissions before a path's loss is believed.
 const ENOUGH: f64 = 200.0;
+
+/// Windows together may exceed the buffer by this: flow control then gives the room of a window that
+/// was halved to another path at once, where a window that had been cut would first have to grow.
+const OVERBOOKED: f64 = 1.25;
 
 /// Losses among transmissions of late.
 #[derive(Clone, Copy, Debug, Default)]
@@ -52,13 +57,14 @@ pub struct Adaptive {
     advisor: Box<dyn LimitAdvisor>,
     limits: Option<Vec<u64>>,
     memory: Vec<LossMemory>,
+    ceilings: Vec<Ceiling>,
     next: Time,
 }
 
 impl Adaptive {
     /// No limits until enough is known to ask `advisor` for some.
     pub const fn new(advisor: Box<dyn LimitAdvisor>) -> Self {
-        Self { advisor, limits: None, memory: Vec::new(), next: Time::ZERO }
+        Self { advisor, limits: None, memory: Vec::new(), ceilings: Vec::new(), next: Time::ZERO }
     }
 
     /// The limits now, bytes.
@@ -73,26 +79,34 @@ impl Adaptive {
         budget: &Budget,
         paths: &mut [ManagedPath],
     ) {
+        let i = grown.index();
+        self.ceilings.resize(paths.len(), Ceiling::UNKNOWN);
+        self.ceilings[i].note(now, &paths[i], budget.chunk);
         if now >= self.next {
             self.next = now + EVERY;
             self.look(budget, paths);
         }
-        if let Some(limits) = &self.limits {
-            fixed::fit(grown, budget, limits, paths);
+        let Some(limits) = &self.limits else { return };
+        let most = window_most(i, budget.buffer, budget.chunk, paths, &self.ceilings);
+        if let Some(most) = most {
+            paths[i].window = paths[i].window.min(most.max(limits[i]));
         }
+        let buffer = (budget.buffer as f64 * OVERBOOKED) as u64;
+        fixed::share(grown, &Budget { buffer, ..*budget }, limits, paths);
     }
 
     fn look(&mut self, budget: &Budget, paths: &[ManagedPath]) {
         self.memory.resize(paths.len(), LossMemory::default());
         self.memory.iter_mut().zip(paths).for_each(|(memory, path)| memory.update(path));
-        let measured = |(path, memory): (&ManagedPath, &LossMemory)| {
+        let measured = |((path, memory), ceiling): ((&ManagedPath, &LossMemory), &Ceiling)| {
             Some(MeasuredPath {
-                rate: path.rate?,
+                rate: ceiling.rate().or(path.rate)?,
                 round_trip: path.round_trip?,
                 loss: memory.share()?,
             })
         };
-        let known: Option<Vec<_>> = paths.iter().zip(&self.memory).map(measured).collect();
+        let noted = paths.iter().zip(&self.memory).zip(&self.ceilings);
+        let known: Option<Vec<_>> = noted.map(measured).collect();
         let Some(known) = known else { return };
         if let Some(better) = self.advisor.advise(budget, &known, self.limits.as_deref()) {
             self.limits = Some(better);

@@ -25,6 +25,8 @@ pub struct ManagedPath {
     pub rate: Option<Rate>,
     /// Round trip without queueing.
     pub round_trip: Option<Duration>,
+    /// The last round trip that was measured.
+    pub last_round_trip: Option<Duration>,
     /// Transmissions of the path so far, and how many of them were given up as lost.
     pub sent: u64,
     /// See `sent`.
@@ -146,6 +148,7 @@ pub(super) mod tests {
             window: chunks * CHUNK,
             rate: Some(Rate::from_bps(mbps * 1_000_000)),
             round_trip: Some(Duration::from_millis(millis)),
+            last_round_trip: Some(Duration::from_millis(millis)),
             sent: 0,
             lost: 0,
         }

@@ -5,6 +5,7 @@
 //! ([`WindowManager`]) about how far congestion windows may grow. Either works without the other.
 
 mod adaptive;
+mod ceiling;
 mod dynamic;
 mod fixed;
 mod guard;

@@ -168,6 +168,7 @@ impl Session {
             window: self.congestion.window(PathId::from_index(i)),
             rate: subflow.config.rate_hint.or(subflow.rate.rate()),
             round_trip: subflow.rtt.base(),
+            last_round_trip: subflow.rtt.last(),
             sent: subflow.flights.next_number(),
             lost: subflow.losses,
         }));

@@ -131,7 +131,7 @@ impl Inbound {
     /// Makes the SACK that is owed, with at most `room` bytes.
     pub fn take_sack(&mut self, room: u32) -> (Sack, Option<DelayEcho>) {
         let cumulative = self.buffer.cumulative();
-        let most = (room.saturating_sub(16) / 4) as usize;
+        let most = blocks_within(room);
         let beyond = self.buffer.beyond().words();
         // Nothing further than 16-bit offsets reach is ever kept: see `ReceiveBuffer`.
         let gaps = GapList::copy_of(&beyond[..beyond.len().min(most)]);
@@ -163,6 +163,11 @@ impl Inbound {
         }
         None
     }
+}
+
+/// How many gap blocks a SACK of at most `room` bytes has room for.
+pub(super) const fn blocks_within(room: u32) -> usize {
+    (room.saturating_sub(16) / 4) as usize
 }
 
 /// What the chunks of one packet amount to.

@@ -4,8 +4,9 @@
 use ropewalk_base::{PathId, Serial32, Time};
 use smallvec::SmallVec;
 
-use super::super::chunk::{Chunk, Data, DataFlags, DelayStamp};
+use super::super::chunk::{Chunk, Data, DataFlags, DelayEcho, DelayStamp};
 use super::super::packet::Packet;
+use super::inbound::blocks_within;
 use super::{Association, Departure, Transmit};
 use crate::path::PathStatus;
 use crate::record::DecisionRecord;
@@ -180,8 +181,9 @@ impl Association {
     /// The oldest lost chunk, where the policy says.
     #[cold]
     fn next_lost(&mut self, now: Time, packet: &mut Packet) -> Option<Departure> {
-        let tsn = self.board.lost().first()?;
-        let RecordState::Lost { on, by_timer } = self.board.record(tsn).state else { return None };
+        let lost = self.board.lost().first()?;
+        let RecordState::Lost { on, by_timer } = self.board.record(lost).state else { return None };
+        let tsn = self.hole_before(lost).filter(|_| by_timer).unwrap_or(lost);
         let occasion = Occasion::Retransmission { lost_on: on };
         let view = View { paths: &self.views, ..self.outlook(now, occasion) };
         let credit = self.paths[on.index()].fast_credit;
@@ -206,6 +208,20 @@ impl Association {
         // A probe of a shut window may go only while nothing else is on its way.
         self.sendable_left = self.sendable();
         Some(sent)
+    }
+
+    /// A chunk before `lost` that was never sent, if there are more gaps than a SACK has room for. What
+    /// lies behind those is never acknowledged: it times out again and again though it has arrived, and
+    /// sent again each time it would leave no window for what fills the gaps.
+    fn hole_before(&mut self, lost: u64) -> Option<u64> {
+        let room = self.packet_room(PathId(0)).saturating_sub(DelayEcho::WIRE_LEN);
+        if self.board.acked().range_count() < blocks_within(room) {
+            return None;
+        }
+        let hole = self.board.holes().first().filter(|hole| *hole < lost)?;
+        // Whoever counts positions must count anew.
+        self.epoch += 1;
+        Some(hole)
     }
 
     /// Plain SCTP sends what a timer gave up on another active path (RFC 9260, 6.4.1).

@@ -134,6 +134,13 @@ impl Path {
         self.t3 = (!self.flights.is_empty()).then(|| now + self.rtt.rto());
     }
 
+    /// The earliest outstanding chunk was acknowledged by a copy that came another way: the next one
+    /// has waited since it left, for nothing shows that the path still works.
+    pub fn restart_t3_as_sent(&mut self, now: Time) {
+        let oldest = self.flights.oldest().map(|(_, flight)| flight.sent_at);
+        self.t3 = oldest.map(|sent_at| (sent_at + self.rtt.rto()).max(now));
+    }
+
     /// Time since a packet with data left.
     pub fn idle(&self, now: Time) -> Duration {
         now.since(self.last_sent_at)

@@ -2,17 +2,20 @@
 
 use std::ops::Range;
 
-use ropewalk_base::{PathId, Time};
+use ropewalk_base::{Duration, PathId, Time};
 
 use super::super::cause::ErrorCause;
 use super::super::chunk::{DelayEcho, Sack};
 use super::super::config::CwndUpdate;
 use super::super::gaps::GapList;
-use super::Association;
+use super::{Association, Path};
 use crate::congestion::{AckSample, CongestionControl};
 use crate::recovery::{Flight, GapMemory, LossDetection, RecordState};
 use crate::sctp::Data;
 use crate::window::explained_queueing;
+
+/// A path whose round trip no acknowledgement told for so long has it from timestamps.
+const UNTIMED: Duration = Duration::from_secs(1);
 
 /// What one SACK acknowledges on one path.
 #[derive(Clone, Copy, Debug, Default)]
@@ -24,6 +27,10 @@ pub(super) struct PathAck {
     newest: Option<u64>,
     lowest: u64,
     newest_flight: Option<Flight>,
+    /// That one arrived by this path, and not a copy of it by another.
+    newest_sure: bool,
+    /// Something surely arrived by this path.
+    heard: bool,
     /// Highest transmission number that surely arrived.
     witness: Option<u64>,
     /// The same, where no copy on another path may have arrived in its place; and when it left.
@@ -63,6 +70,27 @@ impl AckScratch {
 
     pub fn add_path(&mut self) {
         self.paths.push(PathAck::default());
+    }
+}
+
+impl Path {
+    /// Round trip and delivery rate, by the newest chunk acknowledged; whether it told the round trip.
+    fn measure(&mut self, now: Time, ack: &PathAck, flight: &Flight) -> bool {
+        // Karn: never from what was sent twice (6.3.1, C5), nor from what may have come by another
+        // path, unless nothing better is known.
+        let known = self.rtt.srtt().is_some();
+        let timed = !flight.again && (ack.newest_sure || !known);
+        if timed {
+            self.rtt.sample(now, now.since(flight.sent_at));
+        }
+        if ack.newest_sure || self.rate.rate().is_none() {
+            self.rate.sample(now, flight.sent_at, &flight.snapshot);
+        }
+        let (least, rate) = (self.rtt.base(), self.rate.rate());
+        let explained = || Some(explained_queueing(least?, rate?, flight.bytes as u64));
+        self.rtt.floor_mut().reconsider(now, explained);
+        self.forward.floor_mut().reconsider(now, explained);
+        timed
     }
 }
 
@@ -191,6 +219,7 @@ impl Association {
         let Some(flight) = state.flights.end(number) else { return };
         state.rate.on_delivered(now, flight.bytes as u64);
         let ack = &mut self.scratch.paths[path.index()];
+        ack.heard |= sure;
         ack.bytes += flight.bytes as u64;
         ack.payload += payload as u64;
         ack.chunks += 1;
@@ -217,6 +246,7 @@ impl Association {
         if ack.newest.is_none_or(|newest| number > newest) {
             ack.newest = Some(number);
             ack.newest_flight = Some(flight);
+            ack.newest_sure = sure;
         }
     }
 
@@ -282,17 +312,10 @@ impl Association {
         if path.acked_to > path.round_ends {
             path.begin_round();
         }
-        if !flight.again {
-            // Karn: never from what was sent twice (6.3.1, C5).
-            path.rtt.sample(now, now.since(flight.sent_at));
-        }
-        path.rate.sample(now, flight.sent_at, &flight.snapshot);
-        let (least, rate) = (path.rtt.base(), path.rate.rate());
-        let explained = || Some(explained_queueing(least?, rate?, flight.bytes as u64));
-        path.rtt.floor_mut().reconsider(now, explained);
-        path.forward.floor_mut().reconsider(now, explained);
-        let returned = path.state.on_success();
-        path.heartbeat.forced = false;
+        let timed = path.measure(now, ack, flight);
+        // Copies that another path delivered do not show that this one works.
+        let returned = ack.heard && path.state.on_success();
+        path.heartbeat.forced &= !ack.heard;
         let own_advance = ack.oldest_before
             != path.flights.oldest().map(|(n, _)| n).or(Some(path.flights.next_number()));
         let advanced = match self.config.cmt.cwnd_update {
@@ -302,9 +325,11 @@ impl Association {
         };
         let oldest_moved = own_advance;
         let in_recovery = path.in_recovery();
-        if oldest_moved {
+        if oldest_moved && ack.heard {
             // 6.3.2, R3: the earliest outstanding chunk of the path was acknowledged.
             path.restart_t3(now);
+        } else if oldest_moved {
+            path.restart_t3_as_sent(now);
         }
         let sample = AckSample {
             acked_bytes: ack.bytes,
@@ -312,7 +337,7 @@ impl Association {
             advanced,
             in_recovery,
             flight_empty: path.flights.is_empty(),
-            rtt: (!flight.again).then(|| now.since(flight.sent_at)),
+            rtt: timed.then(|| now.since(flight.sent_at)),
             srtt: path.rtt.srtt(),
             least_rtt: path.rtt.base(),
             app_limited: flight.snapshot.is_limited(),
@@ -356,10 +381,15 @@ impl Association {
         }
     }
 
-    /// Forward delay, from the timestamps that came beside a SACK.
-    pub(super) fn on_delay_echo(&mut self, echo: &DelayEcho) {
-        if let Some(path) = self.paths.get_mut(echo.path as usize) {
-            path.forward.sample(echo.sent, echo.received);
+    /// Forward delay, from the timestamps that came beside a SACK. They also show that the path works
+    /// where a SACK does not: one that carries only copies of what goes elsewhere.
+    pub(super) fn on_delay_echo(&mut self, now: Time, echo: &DelayEcho) {
+        let Some(path) = self.paths.get_mut(echo.path as usize) else { return };
+        path.forward.sample(echo.sent, echo.received);
+        // The peer chooses the number.
+        let took = now.since(Time::from_nanos(echo.sent.min(now.as_nanos())));
+        if now.since(path.rtt.sampled_at()) >= UNTIMED && took < UNTIMED {
+            path.rtt.sample(now, took);
         }
     }
 

@@ -124,7 +124,7 @@ impl Association {
             _ => {}
         }
         if let Some(echo) = &packet.echo {
-            self.on_delay_echo(echo);
+            self.on_delay_echo(now, echo);
         }
         let stamp = packet.stamp;
         let mut summary = DataSummary::default();

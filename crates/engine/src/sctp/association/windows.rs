@@ -24,6 +24,7 @@ impl Association {
             window: self.cwnd(PathId::from_index(i)),
             rate: path.config.rate_hint.or(path.rate.rate()),
             round_trip: path.rtt.base(),
+            last_round_trip: path.rtt.last(),
             sent: path.flights.next_number(),
             lost: path.losses,
         }));

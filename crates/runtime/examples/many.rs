@@ -1,0 +1,124 @@
+//! Many associations of one server: what idle ones cost, and whether busy ones share fairly.
+//!
+//! `cargo run --release -p ropewalk-runtime --example many -- idle 1000` (memory of a server with so many) or
+//! `... -- busy 100` (Jain's index of their bytes in 5 seconds). Both ends are in processes of their own.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use ropewalk_runtime::endpoint::{Association, Endpoint, Options, Target, Transport};
+use ropewalk_runtime::seal::{Allowed, PublicKey, SecretKey};
+
+type Outcome = Result<(), Box<dyn std::error::Error>>;
+
+const PORT: u16 = 9897;
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Outcome {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    match words[..] {
+        ["clients", key, busy, count] => {
+            clients(key.parse()?, busy == "busy", count.parse()?).await
+        }
+        [kind @ ("idle" | "busy"), count] => serve(kind, count.parse()?).await,
+        _ => Err("say: idle COUNT, or busy COUNT".into()),
+    }
+}
+
+fn small() -> Transport {
+    Transport { receive_buffer: 256 << 10, streams: 16, ..Transport::default() }
+}
+
+/// Resident memory of this process, bytes.
+fn resident() -> Result<u64, Box<dyn std::error::Error>> {
+    let pages: u64 = std::fs::read_to_string("/proc/self/statm")?
+        .split_whitespace()
+        .nth(1)
+        .ok_or("no second word")?
+        .parse()?;
+    Ok(pages * 4096)
+}
+
+async fn serve(kind: &str, count: usize) -> Outcome {
+    let secret = SecretKey::generate()?;
+    let key = secret.public();
+    let at = SocketAddr::from((Ipv4Addr::LOCALHOST, PORT));
+    let mut options = Options::listening(&[at]).sealed(secret, Allowed::Anyone);
+    options.transport = small();
+    let endpoint = Endpoint::open(options)?;
+    let before = resident()?;
+    let mut child = Command::new(std::env::current_exe()?)
+        .args(["clients", &key.to_string(), kind, &count.to_string()])
+        .stdin(Stdio::null())
+        .spawn()?;
+    let mut held: Vec<Arc<Association>> = Vec::new();
+    while held.len() < count {
+        held.push(Arc::new(endpoint.accept().await));
+    }
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    if kind == "idle" {
+        let after = resident()?;
+        let each = (after - before) as f64 / count as f64;
+        println!(
+            "{count} idle associations: {:.1} MB resident, {each:.0} bytes each",
+            after as f64 / 1e6
+        );
+    } else {
+        println!("{count} busy associations: Jain's index {:.3}", fairness(&held).await);
+    }
+    child.kill()?;
+    Ok(())
+}
+
+async fn fairness(held: &[Arc<Association>]) -> f64 {
+    let counts: Vec<_> = held.iter().map(|_| Arc::new(AtomicU64::new(0))).collect();
+    for (association, count) in held.iter().zip(&counts) {
+        let (association, count) = (association.clone(), count.clone());
+        tokio::spawn(async move {
+            let mut messages = Vec::new();
+            loop {
+                association.receive_all(&mut messages).await;
+                if messages.is_empty() {
+                    return;
+                }
+                let bytes: usize = messages.drain(..).map(|m| m.bytes.len()).sum();
+                count.fetch_add(bytes as u64, Ordering::Relaxed);
+            }
+        });
+    }
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let read = || counts.iter().map(|c| c.load(Ordering::Relaxed) as f64).collect::<Vec<_>>();
+    let before = read();
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let shares: Vec<f64> =
+        read().iter().zip(&before).map(|(after, before)| after - before).collect();
+    let (sum, squares) = (shares.iter().sum::<f64>(), shares.iter().map(|s| s * s).sum::<f64>());
+    sum * sum / (shares.len() as f64 * squares)
+}
+
+async fn clients(key: PublicKey, busy: bool, count: usize) -> Outcome {
+    let at = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let mut options = Options::connecting(&[at]).sealed(SecretKey::generate()?, Allowed::Anyone);
+    options.transport = small();
+    let endpoint = Endpoint::open(options)?;
+    let target = Target { addresses: vec![(Ipv4Addr::LOCALHOST, PORT).into()], key: Some(key) };
+    let mut held = Vec::new();
+    for _ in 0..count {
+        held.push(Arc::new(endpoint.connect(&target).await?));
+    }
+    if busy {
+        for association in &held {
+            let association = association.clone();
+            tokio::spawn(async move {
+                let message = Bytes::from(vec![1; association.message_size()]);
+                while association.send(0, 0, message.clone()).await.is_ok() {}
+            });
+        }
+    }
+    std::future::pending().await
+}
