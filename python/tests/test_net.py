@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import os
 import signal
 import socket
@@ -15,6 +16,7 @@ import pytest
 
 import ropewalk as rw
 from ropewalk import net
+from ropewalk.net import aio
 
 LOOPBACK = "127.0.0.1:0"
 
@@ -308,3 +310,9 @@ def test_a_forked_process_opens_its_own_sockets_and_is_told_about_the_others() -
         near.send(b"from the parent")
         message = far.receive(timeout=10)
         assert message is not None and message.data == b"from the parent"
+
+
+def test_the_examples_of_both_modules_run() -> None:
+    for module in (net, aio):
+        found = doctest.testmod(module)
+        assert found.attempted > 0 and found.failed == 0
