@@ -1,4 +1,4 @@
-"""Simulate and predict multipath transport.
+"""Simulate, predict and run multipath transport.
 
 >>> import ropewalk as rw
 >>> run = rw.run("scenario.toml", scheduler="daps", seed=1)  # doctest: +SKIP
@@ -6,12 +6,12 @@
 
 :func:`run` runs a scenario, :func:`compare` several schedulers or values side by side,
 :func:`sweep` a grid of values (:mod:`ropewalk.dask` does so on a cluster), :func:`register_scheduler` adds a scheduler of one's
-own (:mod:`ropewalk.gym` has one learnt), :func:`predict` asks the closed forms, which :mod:`ropewalk.models` has for arrays, :func:`tune` finds window limits. Quantities are
+own (:mod:`ropewalk.gym` has one learnt), :func:`predict` asks the closed forms, which :mod:`ropewalk.models` has for arrays, :func:`tune` finds window limits. :mod:`ropewalk.net` has the sockets. Quantities are
 bits per second, bytes and seconds, and say so in their names. Every error that the package raises
 by itself is a :class:`RopewalkError`.
 """
 
-from ropewalk import models
+from ropewalk import models, net
 from ropewalk._compare import ComparedRun, Comparison, compare
 from ropewalk._predict import PathPrediction, PeriodPrediction, Prediction, predict
 from ropewalk._results import (
@@ -39,7 +39,7 @@ from ropewalk._scheduler import (
 from ropewalk._sweep import merge_sweeps, sweep
 from ropewalk._table import Table
 from ropewalk._tune import TunedPath, Tuning, tune
-from ropewalk.errors import ModelError, RopewalkError, RunError, ScenarioError
+from ropewalk.errors import ModelError, NetError, RopewalkError, RunError, ScenarioError
 
 __all__ = [
     "Arrivals",
@@ -48,6 +48,7 @@ __all__ = [
     "Delays",
     "EngineFigures",
     "ModelError",
+    "NetError",
     "OutOfOrder",
     "PathPrediction",
     "PathResult",
@@ -73,6 +74,7 @@ __all__ = [
     "compare",
     "merge_sweeps",
     "models",
+    "net",
     "predict",
     "register_scheduler",
     "run",

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["ModelError", "RopewalkError", "RunError", "ScenarioError"]
+__all__ = [
+    "BindError",
+    "ClosedError",
+    "ConnectError",
+    "ModelError",
+    "NetError",
+    "OptionError",
+    "RopewalkError",
+    "RunError",
+    "ScenarioError",
+    "TimedOut",
+]
 
 
 class RopewalkError(Exception):
@@ -60,3 +71,27 @@ class RunError(RopewalkError, RuntimeError):
 
 class ModelError(RopewalkError, ValueError):
     """Numbers for which a model means nothing; the message names the argument and the value."""
+
+
+class NetError(RopewalkError):
+    """What goes wrong with sockets (:mod:`ropewalk.net`); its subclasses say what."""
+
+
+class OptionError(NetError, ValueError):
+    """An option or an argument that is not possible; the message has the value and a hint."""
+
+
+class BindError(NetError, OSError):
+    """An own address that cannot be used: taken, not of this machine, or not permitted."""
+
+
+class ConnectError(NetError, ConnectionError):
+    """An association that did not come about; the message says what may be the reason."""
+
+
+class ClosedError(NetError, ConnectionError):
+    """An association that has ended otherwise than in order, or a listener that was closed."""
+
+
+class TimedOut(NetError, TimeoutError):
+    """Something took longer than its ``timeout``; nothing is lost, and it may be tried again."""

@@ -10,6 +10,7 @@ import pytest
 
 import ropewalk as rw
 from ropewalk import _ropewalk
+from ropewalk.net import aio
 
 
 def test_the_package_says_that_it_is_typed() -> None:
@@ -25,8 +26,8 @@ def test_the_stub_names_what_the_native_module_has() -> None:
 
 
 def test_everything_public_is_documented() -> None:
-    for name in rw.__all__:
-        thing = getattr(rw, name)
+    things = [(name, getattr(one, name)) for one in (rw, rw.net, aio) for name in one.__all__]
+    for name, thing in things:
         if inspect.isclass(thing) or inspect.isfunction(thing):
             assert inspect.getdoc(thing), name
             members = vars(thing).items() if inspect.isclass(thing) else ()
@@ -36,10 +37,11 @@ def test_everything_public_is_documented() -> None:
 
 
 def test_options_are_keyword_only() -> None:
-    for function, positional in [(rw.run, 1), (rw.compare, 1), (rw.predict, 1), (rw.sweep, 1)]:
+    functions = [rw.run, rw.compare, rw.predict, rw.sweep, rw.net.listen, rw.net.connect]
+    for function in functions:
         kinds = [p.kind for p in inspect.signature(function).parameters.values()]
-        assert kinds.count(inspect.Parameter.POSITIONAL_OR_KEYWORD) == positional
-        assert set(kinds[positional:]) == {inspect.Parameter.KEYWORD_ONLY}
+        assert kinds.count(inspect.Parameter.POSITIONAL_OR_KEYWORD) == 1
+        assert set(kinds[1:]) == {inspect.Parameter.KEYWORD_ONLY}
 
 
 def test_the_types_are_sound() -> None:

@@ -9,9 +9,15 @@ use ropewalk_scenario::{Problem, ProblemKind, ScenarioError as FileError};
 
 /// The classes are written in Python, where an exception can have two bases and attributes.
 mod python {
+    pyo3::import_exception!(ropewalk.errors, BindError);
+    pyo3::import_exception!(ropewalk.errors, ClosedError);
+    pyo3::import_exception!(ropewalk.errors, ConnectError);
     pyo3::import_exception!(ropewalk.errors, ModelError);
+    pyo3::import_exception!(ropewalk.errors, NetError);
+    pyo3::import_exception!(ropewalk.errors, OptionError);
     pyo3::import_exception!(ropewalk.errors, RunError);
     pyo3::import_exception!(ropewalk.errors, ScenarioError);
+    pyo3::import_exception!(ropewalk.errors, TimedOut);
 }
 
 /// A model that refused its arguments.
@@ -22,6 +28,36 @@ pub(crate) fn model(text: impl Display) -> PyErr {
 /// A run that failed.
 pub(crate) fn run(text: impl Display) -> PyErr {
     python::RunError::new_err(text.to_string())
+}
+
+/// Sockets that cannot be used any more, or not here.
+pub(crate) fn net(text: impl Display) -> PyErr {
+    python::NetError::new_err(text.to_string())
+}
+
+/// A local address that cannot be used.
+pub(crate) fn bind(text: impl Display) -> PyErr {
+    python::BindError::new_err(text.to_string())
+}
+
+/// An association that did not come about.
+pub(crate) fn connect(text: impl Display) -> PyErr {
+    python::ConnectError::new_err(text.to_string())
+}
+
+/// An association that has ended.
+pub(crate) fn closed(text: impl Display) -> PyErr {
+    python::ClosedError::new_err(text.to_string())
+}
+
+/// Something that took longer than it was to take.
+pub(crate) fn timed_out(text: impl Display) -> PyErr {
+    python::TimedOut::new_err(text.to_string())
+}
+
+/// An option of a socket that is not possible.
+pub(crate) fn option(text: impl Display) -> PyErr {
+    python::OptionError::new_err(text.to_string())
 }
 
 /// An argument that is not possible.

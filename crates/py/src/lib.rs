@@ -7,6 +7,7 @@ mod compare;
 mod error;
 mod guest;
 mod models;
+mod net;
 mod optimise;
 mod run;
 mod scenario;
@@ -30,6 +31,8 @@ mod _ropewalk {
         asymmetry, blocking_time_max_s, blocking_time_two_paths_s, flow_control_bound,
         packets_per_period, receive_buffer_min_bytes, receive_order,
     };
+    #[pymodule_export]
+    use crate::net::{Association, Key, Listener, Message, Operation, net_connect, net_listen};
     #[pymodule_export]
     use crate::optimise::{allocate, heuristic, least_buffer};
     #[pymodule_export]

@@ -31,7 +31,7 @@ const HOUSE: [Room; 10] = [
         below: &["apps", "lab", "runtime", "scenario", "models", "base"],
         in_tests: &["engine", "netsim"],
     },
-    Room { name: "py", below: &["lab", "scenario", "models", "base"], in_tests: &[] },
+    Room { name: "py", below: &["lab", "runtime", "scenario", "models", "base"], in_tests: &[] },
 ];
 
 /// Rooms that take their time, randomness and bytes as arguments.

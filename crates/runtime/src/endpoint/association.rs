@@ -10,8 +10,10 @@ use ropewalk_engine::receive::{Message, Part};
 use ropewalk_engine::sctp::association::{CloseReason, SendError as Refusal};
 
 use super::core::{Key, Shared};
+use super::cover::Cover;
 use super::peer::{PathNews, Peer, Signals};
 use super::stats::Stats;
+use crate::seal::PublicKey;
 
 /// An association that is up, or was. Dropping it shuts it down in the background: what was sent
 /// before still arrives.
@@ -263,6 +265,14 @@ impl Association {
             ids.map(|id| peer.machine.path_status(id)).collect()
         };
         self.look(|peer, _| all(peer)).unwrap_or_default()
+    }
+
+    /// The peer's public key, proved in the handshake; none in the clear, or where all is over.
+    pub fn peer_key(&self) -> Option<PublicKey> {
+        self.look(|peer, _| match &peer.cover {
+            Cover::Sealed(session) => Some(session.peer()),
+            Cover::Plain(_) | Cover::Shaking(_) => None,
+        })?
     }
 
     /// What it has done so far.

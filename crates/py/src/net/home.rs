@@ -1,0 +1,67 @@
+//! Where the sockets live: one tokio runtime for the module, started at the first use.
+
+use std::process;
+use std::sync::{Mutex, PoisonError};
+
+use pyo3::prelude::*;
+use tokio::runtime::{Builder, Runtime};
+
+use super::teller::Teller;
+use crate::error;
+
+/// The runtime and the thread that calls back into Python.
+pub(super) struct Home {
+    pub runtime: Runtime,
+    pub teller: Teller,
+    /// The process that it belongs to: threads do not survive a fork.
+    process: u32,
+}
+
+static HOME: Mutex<Option<&'static Home>> = Mutex::new(None);
+
+impl Home {
+    /// That of this process. It is never taken down, since nobody knows which socket is the last;
+    /// a fork leaves it behind and starts another.
+    ///
+    /// # Errors
+    /// If the system gives no thread.
+    pub fn get() -> PyResult<&'static Self> {
+        let mut home = HOME.lock().unwrap_or_else(PoisonError::into_inner);
+        match *home {
+            Some(home) if home.is_here() => Ok(home),
+            _ => {
+                let fresh: &Self = Box::leak(Box::new(Self::start().map_err(error::net)?));
+                *home = Some(fresh);
+                Ok(fresh)
+            }
+        }
+    }
+
+    fn start() -> std::io::Result<Self> {
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(2)
+            .thread_name("ropewalk-net")
+            .enable_all()
+            .build()?;
+        Ok(Self { runtime, teller: Teller::start()?, process: process::id() })
+    }
+
+    /// Whether this process has its threads.
+    pub fn is_here(&self) -> bool {
+        self.process == process::id()
+    }
+
+    /// # Errors
+    /// In a forked process, whose sockets of before nobody drives.
+    pub fn check(&self) -> PyResult<()> {
+        if self.is_here() {
+            return Ok(());
+        }
+        Err(error::net(format_args!(
+            "opened by process {}, and this is process {}: sockets do not survive a fork, so open \
+             them after it",
+            self.process,
+            process::id()
+        )))
+    }
+}

@@ -1,0 +1,54 @@
+//! Keys.
+
+use std::path::{Path, PathBuf};
+
+use pyo3::prelude::*;
+use ropewalk_runtime::seal::{PublicKey, SecretKey};
+
+use crate::error;
+
+/// A secret key. It does not show itself; `public` is what others know it by.
+#[pyclass(frozen, module = "ropewalk._ropewalk")]
+pub(crate) struct Key {
+    pub(super) secret: SecretKey,
+}
+
+#[pymethods]
+impl Key {
+    /// A new one, from the machine's random numbers.
+    #[staticmethod]
+    fn generate() -> PyResult<Self> {
+        SecretKey::generate().map(|secret| Self { secret }).map_err(error::net)
+    }
+
+    /// That of a file which only its owner may read.
+    #[staticmethod]
+    fn read(file: PathBuf) -> PyResult<Self> {
+        read(&file).map(|secret| Self { secret })
+    }
+
+    /// Writes it to a new file that only its owner may read.
+    fn write(&self, file: PathBuf) -> PyResult<()> {
+        self.secret.write_new_file(&file).map_err(error::option)
+    }
+
+    /// What others know it by: 44 characters.
+    #[getter]
+    fn public(&self) -> String {
+        self.secret.public().to_string()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<Key, public {}>", self.secret.public())
+    }
+}
+
+fn read(file: &Path) -> PyResult<SecretKey> {
+    SecretKey::read_file(file).map_err(error::option)
+}
+
+/// # Errors
+/// With the name of the option.
+pub(super) fn public_key(option: &str, text: &str) -> PyResult<PublicKey> {
+    text.parse().map_err(|error| error::option(format_args!("{option} = {text:?}: {error}")))
+}

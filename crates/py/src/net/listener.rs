@@ -1,0 +1,111 @@
+//! A listener.
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use pyo3::prelude::*;
+use ropewalk_runtime::endpoint::{Association as Native, Endpoint};
+use tokio::sync::watch;
+
+use super::association::Association;
+use super::home::Home;
+use super::inbox::{Found, Inbox};
+use super::operation::{Operation, Outcome};
+use crate::error;
+
+/// Sockets that wait for associations.
+#[pyclass(frozen, module = "ropewalk._ropewalk")]
+pub(crate) struct Listener {
+    home: &'static Home,
+    endpoint: Mutex<Option<Arc<Endpoint>>>,
+    opened: Arc<Inbox<Native, ()>>,
+    closed: watch::Sender<bool>,
+    /// Where it listens.
+    #[pyo3(get)]
+    addresses: Vec<String>,
+    /// What it is known by; none in the clear.
+    #[pyo3(get)]
+    public_key: Option<String>,
+}
+
+impl Listener {
+    pub(super) fn new(home: &'static Home, endpoint: Endpoint, public_key: Option<String>) -> Self {
+        let addresses = endpoint.locals().iter().map(ToString::to_string).collect();
+        Self {
+            home,
+            endpoint: Mutex::new(Some(Arc::new(endpoint))),
+            opened: Arc::new(Inbox::new()),
+            closed: watch::Sender::new(false),
+            addresses,
+            public_key,
+        }
+    }
+
+    fn endpoint(&self) -> Option<Arc<Endpoint>> {
+        self.endpoint.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+#[pymethods]
+impl Listener {
+    /// The next association that a peer has opened.
+    fn take(&self) -> Option<Association> {
+        self.opened.take().map(|native| Association::new(self.home, native, None))
+    }
+
+    /// Waits for associations: false if the listener is closed.
+    fn arrival(&self) -> PyResult<Operation> {
+        let endpoint = self.endpoint().ok_or_else(|| error::closed("the listener is closed"))?;
+        let (opened, mut closed) = (self.opened.clone(), self.closed.subscribe());
+        Ok(Operation::new(self.home, "no association was opened", async move {
+            let next = async {
+                tokio::select! {
+                    biased;
+                    native = endpoint.accept() => Found::Items(vec![native]),
+                    _ = closed.wait_for(|closed| *closed) => Found::End(()),
+                }
+            };
+            Ok(Outcome::Arrived(opened.arrival(next).await))
+        }))
+    }
+
+    /// Takes no more associations. Those that were accepted go on; those that nobody took are aborted.
+    fn close(&self, py: Python<'_>) {
+        let endpoint = self.endpoint.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(endpoint) = endpoint.filter(|_| self.home.check().is_ok()) else { return };
+        self.closed.send_replace(true);
+        py.detach(|| {
+            let _inside = self.home.runtime.enter();
+            let untaken = self.opened.take_all().into_iter().chain(waiting(&endpoint));
+            untaken.for_each(|native| native.abort());
+        });
+    }
+
+    /// Whether it is closed.
+    #[getter]
+    fn closed(&self) -> bool {
+        self.endpoint().is_none()
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        if !self.home.is_here() {
+            // As for associations.
+            std::mem::forget((self.endpoint(), self.opened.clone()));
+        }
+    }
+}
+
+/// The associations that are up and were not accepted.
+fn waiting(endpoint: &Endpoint) -> impl Iterator<Item = Native> {
+    std::iter::from_fn(|| {
+        let mut context = Context::from_waker(Waker::noop());
+        match pin!(endpoint.accept()).poll(&mut context) {
+            Poll::Ready(native) => Some(native),
+            Poll::Pending => None,
+        }
+    })
+}

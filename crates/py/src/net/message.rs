@@ -1,0 +1,66 @@
+//! A message that arrived.
+
+use pyo3::buffer::PyBuffer;
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use ropewalk_runtime::endpoint::{Part, Received};
+
+/// A message that arrived: its bytes, on which stream, and what the sender says it is.
+#[pyclass(frozen, module = "ropewalk._ropewalk")]
+pub(crate) struct Message {
+    /// Its bytes.
+    #[pyo3(get)]
+    data: Py<PyBytes>,
+    /// On which stream.
+    #[pyo3(get)]
+    stream: u16,
+    /// What the sender says that it is (payload protocol identifier).
+    #[pyo3(get)]
+    ppid: u32,
+    part: Part,
+}
+
+impl Message {
+    pub fn new(py: Python<'_>, received: &Received) -> Self {
+        let Received { stream, ppid, bytes, part } = received;
+        Self { data: PyBytes::new(py, bytes).unbind(), stream: *stream, ppid: *ppid, part: *part }
+    }
+}
+
+#[pymethods]
+impl Message {
+    /// "whole", unless it is longer than the receive buffer: then "first", "middle" or "last".
+    #[getter]
+    const fn part(&self) -> &'static str {
+        match self.part {
+            Part::Whole => "whole",
+            Part::First => "first",
+            Part::Middle => "middle",
+            Part::Last => "last",
+        }
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> String {
+        let (length, stream, ppid) = (self.data.as_bytes(py).len(), self.stream, self.ppid);
+        format!("<Message of {length} bytes, stream {stream}, ppid {ppid}, {}>", self.part())
+    }
+}
+
+/// The bytes of whatever has bytes: bytes, bytearray, memoryview, a NumPy array of them.
+///
+/// # Errors
+/// What it is instead.
+pub(super) fn bytes_of(data: &Bound<'_, PyAny>) -> PyResult<bytes::Bytes> {
+    if let Ok(plain) = data.cast::<PyBytes>() {
+        return Ok(bytes::Bytes::copy_from_slice(plain.as_bytes()));
+    }
+    let Ok(buffer) = PyBuffer::<u8>::get(data) else {
+        let kind = data.get_type().name()?;
+        let hint = if kind == "str" { "; text.encode() gives bytes" } else { "" };
+        let text =
+            format!("a message is bytes, bytearray or a view of bytes, and this is {kind}{hint}");
+        return Err(PyTypeError::new_err(text));
+    };
+    Ok(buffer.to_vec(data.py())?.into())
+}

@@ -1,0 +1,154 @@
+//! Opening endpoints.
+
+use std::net::SocketAddr;
+
+use pyo3::prelude::*;
+use ropewalk_runtime::endpoint::{
+    CloseReason, ConnectError, Endpoint, Local, OpenError, Options, Target, Transport,
+};
+use ropewalk_runtime::seal::Allowed;
+use ropewalk_scenario::parse_size;
+use tokio::time::timeout;
+
+use super::association::Association;
+use super::home::Home;
+use super::key::{Key, public_key};
+use super::listener::Listener;
+use super::operation::{Operation, Outcome, duration};
+use crate::error;
+
+/// Knobs that both ends have: scheduler, congestion control, receive buffer, streams, MTU.
+type Knobs = (String, String, Size, u16, u32);
+
+/// Bytes, or a text with a unit.
+#[derive(FromPyObject)]
+pub(crate) enum Size {
+    Bytes(u64),
+    Text(String),
+}
+
+/// The least receive buffer that an association may have (RFC 9260, 3.3.2), bytes.
+const LEAST_BUFFER: u64 = 1500;
+
+impl Size {
+    fn bytes(&self, option: &str) -> PyResult<u64> {
+        let bytes = match self {
+            Self::Bytes(bytes) => *bytes,
+            Self::Text(text) => parse_size(text)
+                .map_err(|error| error::option(format_args!("{option} = {text:?}: {error}")))?,
+        };
+        if bytes < LEAST_BUFFER {
+            let text = format!("{option} = {bytes} bytes: give at least {LEAST_BUFFER}");
+            return Err(error::option(text));
+        }
+        Ok(bytes)
+    }
+}
+
+/// Address and interface.
+type Place = (String, Option<String>);
+
+/// Listens. Without a key in the clear.
+#[pyfunction]
+pub(crate) fn net_listen(
+    py: Python<'_>,
+    places: Vec<Place>,
+    key: Option<PyRef<'_, Key>>,
+    allow: Option<Vec<String>>,
+    knobs: Knobs,
+) -> PyResult<Listener> {
+    let mut options = options(places, knobs)?;
+    options.listen = true;
+    let public = key.as_ref().map(|key| key.secret.public().to_string());
+    if let Some(key) = key {
+        let allowed = match allow {
+            None => Allowed::Anyone,
+            Some(keys) => Allowed::Keys(
+                keys.iter().map(|key| public_key("allow", key)).collect::<PyResult<_>>()?,
+            ),
+        };
+        options = options.sealed(key.secret.clone(), allowed);
+    }
+    let home = Home::get()?;
+    Ok(Listener::new(home, open(py, home, options)?, public))
+}
+
+/// Connects. Without a key in the clear.
+#[pyfunction]
+pub(crate) fn net_connect(
+    py: Python<'_>,
+    to: Vec<String>,
+    places: Vec<Place>,
+    key: Option<(PyRef<'_, Key>, String)>,
+    knobs: Knobs,
+    seconds: f64,
+) -> PyResult<Operation> {
+    let patience = duration(seconds)?;
+    let mut options = options(places, knobs)?;
+    let addresses = to.iter().map(|text| address(text)).collect::<PyResult<Vec<_>>>()?;
+    let (mut peer, mut own) = (None, None);
+    if let Some((key, text)) = key {
+        let other = public_key("peer", &text)?;
+        (peer, own) = (Some(other), Some(key.secret.public()));
+        options = options.sealed(key.secret.clone(), Allowed::Keys([other].into()));
+    }
+    let home = Home::get()?;
+    let endpoint = open(py, home, options)?;
+    let target = Target { addresses, key: peer };
+    Ok(Operation::new(home, "the peer did not answer", async move {
+        match timeout(patience, endpoint.connect(&target)).await {
+            Ok(Ok(native)) => {
+                Ok(Outcome::Association(Association::new(home, native, Some(endpoint))))
+            }
+            Ok(Err(ConnectError::Ended(CloseReason::NoAnswer))) | Err(_) => {
+                let own = own.map(|key| key.to_string());
+                Err(error::connect(silence(&target, own.as_deref())))
+            }
+            Ok(Err(error)) => Err(error::connect(error)),
+        }
+    }))
+}
+
+/// What may be wrong where nobody answers.
+fn silence(target: &Target, own: Option<&str>) -> String {
+    let addresses: Vec<_> = target.addresses.iter().map(ToString::to_string).collect();
+    let addresses = addresses.join(", ");
+    match own {
+        None => format!(
+            "{addresses}: the peer does not answer; does it listen there, with plain=True, and is \
+             UDP let through?"
+        ),
+        Some(own) => format!(
+            "{addresses}: the peer does not answer; does it listen there, is its public key the \
+             one that was given, and does it allow ours ({own})? Others get no answer"
+        ),
+    }
+}
+
+fn options(places: Vec<Place>, knobs: Knobs) -> PyResult<Options> {
+    let locals = places
+        .into_iter()
+        .map(|(text, interface)| Ok(Local { address: address(&text)?, interface }));
+    let mut options = Options::connecting(&[]);
+    options.locals = locals.collect::<PyResult<_>>()?;
+    let (scheduler, congestion, receive_buffer, streams, mtu) = knobs;
+    let receive_buffer = receive_buffer.bytes("receive_buffer")?;
+    options.transport =
+        Transport { scheduler, congestion, receive_buffer, streams, mtu, ..Transport::default() };
+    Ok(options)
+}
+
+fn address(text: &str) -> PyResult<SocketAddr> {
+    text.parse().map_err(|_| error::option(format_args!("{text:?} is not an address and a port")))
+}
+
+fn open(py: Python<'_>, home: &Home, options: Options) -> PyResult<Endpoint> {
+    let opened = py.detach(|| {
+        let _inside = home.runtime.enter();
+        Endpoint::open(options)
+    });
+    opened.map_err(|error| match error {
+        OpenError::Unknown(_) | OpenError::NoAddress => error::option(error),
+        OpenError::Bind(..) | OpenError::Random => error::bind(error),
+    })
+}

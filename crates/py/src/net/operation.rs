@@ -1,0 +1,152 @@
+//! Something that takes time.
+
+use std::future::{Future, pending};
+use std::pin::{Pin, pin};
+use std::sync::{Mutex, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use pyo3::prelude::*;
+use pyo3::types::PyBool;
+use tokio::task::AbortHandle;
+use tokio::time::{sleep, timeout};
+
+use super::association::Association;
+use super::home::Home;
+use super::teller::News;
+use crate::error;
+
+/// How long Ctrl-C may go unheard.
+const SLICE: Duration = Duration::from_millis(100);
+
+/// Longest time that can be waited for; longer ones are for ever.
+const LONGEST_S: f64 = 1e9;
+
+/// What an operation led to.
+pub(super) enum Outcome {
+    Nothing,
+    /// Whether there is something to be taken.
+    Arrived(bool),
+    Association(Association),
+}
+
+impl Outcome {
+    pub fn into_python(self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        Ok(match self {
+            Self::Nothing => py.None(),
+            Self::Arrived(arrived) => PyBool::new(py, arrived).to_owned().into_any().unbind(),
+            Self::Association(association) => Py::new(py, association)?.into_any(),
+        })
+    }
+}
+
+type Work = Pin<Box<dyn Future<Output = PyResult<Outcome>> + Send>>;
+
+/// Something that takes time; begins when it is waited for, and that only once.
+#[pyclass(frozen, module = "ropewalk._ropewalk")]
+pub(crate) struct Operation {
+    home: &'static Home,
+    /// What did not happen, where time is up.
+    missed: &'static str,
+    state: Mutex<State>,
+}
+
+enum State {
+    Idle(Work),
+    Running(AbortHandle),
+    Spent,
+}
+
+impl Operation {
+    pub(super) fn new(
+        home: &'static Home,
+        missed: &'static str,
+        work: impl Future<Output = PyResult<Outcome>> + Send + 'static,
+    ) -> Self {
+        Self { home, missed, state: Mutex::new(State::Idle(Box::pin(work))) }
+    }
+
+    fn put(&self, state: State) -> State {
+        let mut place = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::replace(&mut place, state)
+    }
+
+    fn take(&self) -> PyResult<Work> {
+        self.home.check()?;
+        match self.put(State::Spent) {
+            State::Idle(work) => Ok(work),
+            other => {
+                self.put(other);
+                Err(error::net("an operation is waited for once"))
+            }
+        }
+    }
+}
+
+#[pymethods]
+impl Operation {
+    /// Waits for it, at most so many seconds, with the interpreter free.
+    fn wait(&self, py: Python<'_>, seconds: Option<f64>) -> PyResult<Py<PyAny>> {
+        let limit = seconds.filter(|s| *s < LONGEST_S).map(duration).transpose()?;
+        let work = self.take()?;
+        let race = async {
+            let limit = async {
+                match limit {
+                    Some(limit) => sleep(limit).await,
+                    None => pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                result = work => Some(result),
+                () = limit => None,
+            }
+        };
+        let mut race = pin!(race);
+        loop {
+            let slice = async { timeout(SLICE, race.as_mut()).await };
+            match py.detach(|| self.home.runtime.block_on(slice)) {
+                Ok(Some(result)) => return result?.into_python(py),
+                Ok(None) => {
+                    let text = format!("{} within {} s", self.missed, seconds.unwrap_or_default());
+                    return Err(error::timed_out(text));
+                }
+                Err(_) => py.check_signals()?,
+            }
+        }
+    }
+
+    /// Begins it. If it is done at once, a tuple with its result; else none, and `done(result, error)` is
+    /// called by another thread when it is.
+    fn start(&self, py: Python<'_>, done: Py<PyAny>) -> PyResult<Option<(Py<PyAny>,)>> {
+        let (mut work, home) = (self.take()?, self.home);
+        let first = py.detach(|| {
+            let _inside = home.runtime.enter();
+            work.as_mut().poll(&mut Context::from_waker(Waker::noop()))
+        });
+        if let Poll::Ready(result) = first {
+            return Ok(Some((result?.into_python(py)?,)));
+        }
+        let task = home.runtime.spawn(async move {
+            let result = work.await;
+            home.teller.tell(News { result, done });
+        });
+        self.put(State::Running(task.abort_handle()));
+        Ok(None)
+    }
+
+    /// Gives it up, if it has been started.
+    fn cancel(&self) {
+        if let State::Running(task) = self.put(State::Spent) {
+            task.abort();
+        }
+    }
+}
+
+/// # Errors
+/// If no clock runs so.
+pub(super) fn duration(seconds: f64) -> PyResult<Duration> {
+    Duration::try_from_secs_f64(seconds).map_err(|_| {
+        error::option(format_args!("timeout = {seconds}: give seconds, 0 or more, or None"))
+    })
+}

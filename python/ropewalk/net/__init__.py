@@ -1,0 +1,49 @@
+"""Sockets: messages over several paths at once, sealed, with the engine that the simulator runs.
+
+>>> from ropewalk import net
+>>> with net.listen("127.0.0.1:0") as listener:
+...     target = listener.addresses, listener.public_key
+...     with net.connect(target[0], peer=target[1]) as near, listener.accept() as far:
+...         near.send(b"hello")
+...         far.receive(timeout=5).data
+b'hello'
+
+:func:`listen` and :func:`connect` give a :class:`Listener` and an :class:`Association`; each pair of
+an own address and one of the peer's is a path. What is sent is encrypted, and each end proves a
+key, unless both say ``plain=True``. These calls block, with other threads going on and Ctrl-C heard;
+:mod:`ropewalk.net.aio` has the same for asyncio. Associations and listeners may be used by several
+threads, but not across a fork. Every error is a :class:`NetError`, but for arguments of a wrong type.
+"""
+
+from ropewalk._ropewalk import Key, Message
+from ropewalk.errors import (
+    BindError,
+    ClosedError,
+    ConnectError,
+    NetError,
+    OptionError,
+    TimedOut,
+)
+from ropewalk.net._blocking import Association, Listener, connect, listen
+from ropewalk.net._figures import PathEvent, PathStats, Stats
+from ropewalk.net._keys import generate_key, public_key
+
+__all__ = [
+    "Association",
+    "BindError",
+    "ClosedError",
+    "ConnectError",
+    "Key",
+    "Listener",
+    "Message",
+    "NetError",
+    "OptionError",
+    "PathEvent",
+    "PathStats",
+    "Stats",
+    "TimedOut",
+    "connect",
+    "generate_key",
+    "listen",
+    "public_key",
+]

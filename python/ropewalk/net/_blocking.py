@@ -1,0 +1,360 @@
+"""Listeners and associations whose calls block."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from ropewalk import _ropewalk as native
+from ropewalk.errors import ClosedError
+from ropewalk.net import _options as options
+from ropewalk.net._figures import PathEvent, Stats, event_of, stats_of
+from ropewalk.net._options import KeyLike, Texts
+
+Data = bytes | bytearray | memoryview
+
+T = TypeVar("T")
+
+#: Messages that are handed over at once: enough that the call costs little for each.
+BATCH = 256
+
+
+def listen(
+    addresses: Texts = "0.0.0.0",
+    *,
+    key: KeyLike | None = None,
+    allow: Texts | None = None,
+    plain: bool = False,
+    scheduler: str = "lay",
+    congestion: str = "rfc9260",
+    receive_buffer: int | str = options.RECEIVE_BUFFER,
+    streams: int = 1024,
+    mtu: int = 1500,
+) -> Listener:
+    """Wait for associations of others.
+
+    Parameters
+    ----------
+    addresses
+        Own addresses, one per path: a list, or one text with commas. ``192.0.2.7`` has port 9899;
+        port 0 is any free one (:attr:`Listener.addresses`).
+    key
+        Own secret key: a :class:`Key`, or the name of its file. Without one, a new one is made for
+        this listener alone.
+    allow
+        Public keys of those whose associations are taken; others get no answer. Without it,
+        everybody may who knows this listener's public key.
+    plain
+        Neither encrypt nor ask who it is, as SCTP in UDP (RFC 6951), for other programs' stacks.
+        Everybody on the way can then read and change what is sent.
+    scheduler, congestion
+        Which path carries what, and how fast, for what this end sends.
+    receive_buffer
+        Bytes, or a text with a unit. Unequal paths need more of it; it is memory.
+    streams
+        Streams each way at most. Order is kept on each; they do not wait for each other.
+    mtu
+        Largest IP packet that all paths carry, bytes.
+
+    Raises
+    ------
+    OptionError
+        An option is not possible.
+    BindError
+        An address cannot be used.
+    """
+    secret, allowed = options.listen_key(key, allow, plain)
+    places = options.places("addresses", addresses)
+    knobs = options.knobs_of(scheduler, congestion, receive_buffer, streams, mtu)
+    return Listener(native.net_listen(places, secret, allowed, knobs))
+
+
+def connect(
+    to: Texts,
+    *,
+    peer: str | None = None,
+    via: Texts | None = None,
+    key: KeyLike | None = None,
+    plain: bool = False,
+    timeout: float = 10,
+    scheduler: str = "lay",
+    congestion: str = "rfc9260",
+    receive_buffer: int | str = options.RECEIVE_BUFFER,
+    streams: int = 1024,
+    mtu: int = 1500,
+) -> Association:
+    """Open an association; returns when it is up.
+
+    Parameters
+    ----------
+    to
+        The peer's addresses, or names: a list, or one text with commas. Without a port, 9899.
+    peer
+        The peer's public key, which it proves.
+    via
+        Own addresses, or names of network interfaces, one per path. Without it, one wherever the
+        system would send. Two of each make two paths, in their order.
+    key
+        Own secret key: a :class:`Key`, or the name of its file. Without one, a new one is made, which
+        will do where the peer allows everybody.
+    plain, scheduler, congestion, receive_buffer, streams, mtu
+        As for :func:`listen`.
+    timeout
+        Seconds until it is given up.
+
+    Raises
+    ------
+    OptionError
+        An option is not possible, or a name is not known.
+    BindError
+        An own address cannot be used.
+    ConnectError
+        The peer refused, or did not answer; a wrong key gets no answer.
+    """
+    secret = options.connect_key(key, peer, plain)
+    remotes = [options.look_up(*target) for target in options.targets(to)]
+    places = options.sources(via, remotes)
+    knobs = options.knobs_of(scheduler, congestion, receive_buffer, streams, mtu)
+    return Association(native.net_connect(remotes, places, secret, knobs, timeout).wait(None))
+
+
+class Listener:
+    """Sockets that wait for associations; made by :func:`listen`.
+
+    As a context manager it is closed at the end.
+    """
+
+    def __init__(self, inner: native.Listener) -> None:
+        self._native = inner
+
+    @property
+    def addresses(self) -> list[str]:
+        """Where it listens, with ports, as :func:`connect` takes it."""
+        return self._native.addresses
+
+    @property
+    def public_key(self) -> str | None:
+        """What it is known by; None in the clear."""
+        return self._native.public_key
+
+    def accept(self, *, timeout: float | None = None) -> Association:
+        """The next association that a peer has opened; waits for it.
+
+        Raises
+        ------
+        TimedOut
+            None came in so many seconds.
+        ClosedError
+            The listener is closed, by another thread perhaps.
+        """
+        found = waited(self._native.take, self._native.arrival, timeout)
+        if found is None:
+            raise ClosedError("the listener is closed")
+        return Association(found)
+
+    def close(self) -> None:
+        """Take no more associations. Those that were accepted go on, the others are aborted."""
+        self._native.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        state = "closed" if self._native.closed else ", ".join(self.addresses)
+        return f"<Listener {state}>"
+
+
+class Association:
+    """Messages to and from a peer, over all paths; made by :func:`connect` or :meth:`Listener.accept`.
+
+    As a context manager it is shut down at the end, or aborted if an exception leaves the block.
+    Iterating gives messages until the peer has shut it down.
+    """
+
+    def __init__(self, inner: native.Association) -> None:
+        self._native = inner
+
+    def send(
+        self, data: Data, *, stream: int = 0, ppid: int = 0, timeout: float | None = None
+    ) -> None:
+        """Queue a message; waits only while the send buffer is full.
+
+        Parameters
+        ----------
+        data
+            At least one byte. Up to :attr:`message_size` bytes travel in one packet.
+        stream
+            From 0 to :attr:`streams` - 1. Messages of one stream arrive in their order.
+        ppid
+            What it is, for the peer: any number of 32 bits.
+        timeout
+            Seconds to wait for room at most; nothing is queued then.
+
+        Raises
+        ------
+        OptionError
+            There is no such stream, or no byte.
+        TimedOut
+            There was no room in time.
+        ClosedError
+            The association is shutting down, or has ended.
+        """
+        operation(self._native, [data], stream, ppid).wait(timeout)
+
+    def send_all(self, messages: Iterable[Data], *, stream: int = 0, ppid: int = 0) -> None:
+        """Queue many messages, which costs less than one by one; waits for room as often as need be."""
+        remaining = iter(messages)
+        while batch := list(islice(remaining, BATCH)):
+            operation(self._native, batch, stream, ppid).wait(None)
+
+    def receive(self, *, timeout: float | None = None) -> native.Message | None:
+        """The next message; waits for it. None: the peer has shut down, and all was read.
+
+        Raises
+        ------
+        TimedOut
+            None came in so many seconds.
+        ClosedError
+            The association has ended otherwise than in order.
+        """
+        message = waited(self._native.take, self._native.arrival, timeout)
+        if message is None:
+            self._native.check_end()
+        return message
+
+    def receive_all(self, *, timeout: float | None = None) -> list[native.Message]:
+        """All messages that have come, at least one; waits for it. Empty where ``receive`` gives None."""
+        first = self.receive(timeout=timeout)
+        return [] if first is None else [first, *self._native.take_all()]
+
+    def __iter__(self) -> Iterator[native.Message]:
+        while (message := self.receive()) is not None:
+            yield message
+
+    def path_event(self, *, timeout: float | None = None) -> PathEvent | None:
+        """The next change of a path; waits for it. None: the association has ended.
+
+        Up to 64 are kept for who does not ask.
+
+        Raises
+        ------
+        TimedOut
+            Nothing changed in so many seconds.
+        """
+        news = waited(self._native.take_news, self._native.news, timeout)
+        return None if news is None else event_of(news)
+
+    def path_events(self) -> Iterator[PathEvent]:
+        """Changes of paths as they come, until the association has ended; for a thread of its own."""
+        while (event := self.path_event()) is not None:
+            yield event
+
+    def flush(self, *, timeout: float | None = None) -> None:
+        """Wait until the peer has acknowledged all that was sent, or the association has ended."""
+        self._native.flushed().wait(timeout)
+
+    def shutdown(self, *, timeout: float | None = None) -> None:
+        """Say that nothing follows; returns when all has been acknowledged and both ends are done.
+
+        Both directions end: read what you still expect before.
+
+        Raises
+        ------
+        TimedOut
+            It took longer; it goes on nevertheless.
+        ClosedError
+            It ended otherwise: some of what was sent may not have arrived.
+        """
+        self._native.shutdown().wait(timeout)
+
+    def abort(self) -> None:
+        """End it at once, at both ends; what was not acknowledged is lost."""
+        self._native.abort()
+
+    def stats(self) -> Stats:
+        """What it has done so far.
+
+        Raises
+        ------
+        ClosedError
+            It is gone.
+        """
+        return figures(self._native)
+
+    @property
+    def peer(self) -> str | None:
+        """The peer's public key, which it has proved; None in the clear."""
+        return self._native.peer
+
+    @property
+    def streams(self) -> int:
+        """Streams on which one may send."""
+        return self._native.streams
+
+    @property
+    def message_size(self) -> int:
+        """Bytes of the largest message that travels in one packet; longer ones take several."""
+        return self._native.message_size
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if kind is None:
+            self.shutdown()
+        else:
+            self.abort()
+
+    def __repr__(self) -> str:
+        return shown(self._native)
+
+
+def operation(
+    inner: native.Association, messages: list[Any], stream: int, ppid: int
+) -> native.Operation:
+    """Sending, with numbers that fit."""
+    options.within("stream", stream, 0, 65_535)
+    options.within("ppid", ppid, 0, 2**32 - 1)
+    return inner.send(stream, ppid, messages)
+
+
+def figures(inner: native.Association) -> Stats:
+    """The figures of an association that is not gone."""
+    found = inner.stats()
+    if found is None:
+        raise ClosedError("the association has ended, and its figures are gone")
+    return stats_of(found)
+
+
+def shown(inner: native.Association) -> str:
+    """How an association shows itself."""
+    known = inner.stats()
+    paths = known["paths"] if known else []
+    return f"<Association {', '.join(p['remote'] or '?' for p in paths) or 'gone'}>"
+
+
+def waited(
+    take: Callable[[], T | None],
+    arrival: Callable[[], native.Operation],
+    timeout: float | None,
+) -> T | None:
+    """What `take` has, waiting for it; None if there will be nothing more."""
+    until = None if timeout is None else time.monotonic() + timeout
+    left = timeout
+    while (found := take()) is None:
+        if not arrival().wait(left):
+            return take()
+        # Another thread may have been faster than this one.
+        left = None if until is None else max(until - time.monotonic(), 0)
+    return found

@@ -1,0 +1,170 @@
+"""Options of both flavours, checked and as the native half takes them."""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+from collections.abc import Iterable
+from os import PathLike
+from typing import Any
+
+from ropewalk._ropewalk import Key
+from ropewalk.errors import OptionError
+from ropewalk.net._keys import generate_key, key_of
+
+#: Port of SCTP in UDP (RFC 6951, 5.1).
+PORT = 9899
+
+#: Receive buffer, bytes: enough for 1 Gbit/s over 100 ms.
+RECEIVE_BUFFER = 16 * 2**20
+
+NOBODY = "in the clear nobody proves who it is"
+
+Texts = str | Iterable[str]
+KeyLike = Key | str | PathLike[str]
+Place = tuple[str, str | None]
+
+
+def knobs_of(
+    scheduler: str, congestion: str, receive_buffer: int | str, streams: int, mtu: int
+) -> tuple[str, str, int | str, int, int]:
+    """How associations behave; both ends need not agree on any of it."""
+    if isinstance(receive_buffer, int) and receive_buffer < 0:
+        raise OptionError(f"receive_buffer = {receive_buffer}: give bytes, or a text as '16 MiB'")
+    return (
+        scheduler,
+        congestion,
+        receive_buffer,
+        within("streams", streams, 1, 65_535),
+        within("mtu", mtu, 576, 65_535),
+    )
+
+
+def within(option: str, value: int, least: int, most: int) -> int:
+    """The value, if it is one of these."""
+    if not least <= value <= most:
+        raise OptionError(f"{option} = {value}: give a number from {least} to {most}")
+    return value
+
+
+def listed(option: str, texts: Texts) -> list[str]:
+    """One text, or several; commas separate as on the command line."""
+    found = texts.split(",") if isinstance(texts, str) else list(texts)
+    found = [text.strip() for text in found]
+    if not found:
+        raise OptionError(f"{option} is empty: give at least one")
+    return found
+
+
+def listen_key(
+    key: KeyLike | None, allow: Texts | None, plain: bool
+) -> tuple[Key | None, list[str] | None]:
+    """The own key, and whose associations are taken."""
+    if plain:
+        if key is not None or allow is not None:
+            raise OptionError(f"plain=True goes without key and allow: {NOBODY}")
+        return None, None
+    allowed = None if allow is None else listed("allow", allow)
+    return (generate_key() if key is None else key_of(key)), allowed
+
+
+def connect_key(key: KeyLike | None, peer: str | None, plain: bool) -> tuple[Key, str] | None:
+    """The own key, and the peer's."""
+    if plain:
+        if key is not None or peer is not None:
+            raise OptionError(f"plain=True goes without key and peer: {NOBODY}")
+        return None
+    if peer is None:
+        raise OptionError(
+            "peer is missing: give the listener's public key, or plain=True on both sides"
+        )
+    return (generate_key() if key is None else key_of(key)), peer
+
+
+def split(option: str, text: str, port: int) -> tuple[str, int]:
+    """Host and port: ``192.0.2.7``, ``192.0.2.7:9000``, ``[2001:db8::1]:9000`` or a name."""
+    try:
+        return str(ipaddress.ip_address(text.removeprefix("[").removesuffix("]"))), port
+    except ValueError:
+        host, colon, number = text.rpartition(":")
+    if not colon:
+        host, number = text, str(port)
+    host = host.removeprefix("[").removesuffix("]")
+    if not host or not number.isascii() or not number.isdigit() or int(number) > 65_535:
+        raise OptionError(
+            f"{option} = {text!r} is not an address: "
+            "192.0.2.7, 192.0.2.7:9000 and [2001:db8::1]:9000 are"
+        )
+    return host, int(number)
+
+
+def numeric(host: str, port: int) -> str | None:
+    """The address as text; None for a name."""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return None
+    return f"[{address}]:{port}" if address.version == 6 else f"{address}:{port}"
+
+
+def places(option: str, texts: Texts) -> list[Place]:
+    """Own addresses to listen at."""
+    found = [(text, numeric(*split(option, text, PORT))) for text in listed(option, texts)]
+    for text, address in found:
+        if address is None:
+            raise OptionError(
+                f"{option} = {text!r}: give an address of this machine, as 192.0.2.7:9000"
+            )
+    return [(address, None) for _, address in found if address is not None]
+
+
+def sources(via: Texts | None, remotes: list[str]) -> list[Place]:
+    """Where to send from: addresses or interfaces; else wherever the system would."""
+    anywhere = [
+        where
+        for where, is_there in [
+            ("0.0.0.0:0", any(not remote.startswith("[") for remote in remotes)),
+            ("[::]:0", any(remote.startswith("[") for remote in remotes)),
+        ]
+        if is_there
+    ]
+    if via is None:
+        return [(where, None) for where in anywhere]
+    found: list[Place] = []
+    for text in listed("via", via):
+        host, port = split("via", text, 0)
+        address = numeric(host, port)
+        found += [(address, None)] if address else [(where, text) for where in anywhere]
+    return found
+
+
+def targets(to: Texts) -> list[tuple[str, int]]:
+    """Hosts and ports of the peer, names not yet looked up."""
+    found = [split("to", text, PORT) for text in listed("to", to)]
+    for host, port in found:
+        if port == 0:
+            raise OptionError(f"to = '{host}:0': a peer has a port; without one it is {PORT}")
+    return found
+
+
+def first_address(host: str, port: int, answers: list[Any] | OSError) -> str:
+    """The first of a name's addresses."""
+    if isinstance(answers, OSError):
+        raise OptionError(f"to = '{host}:{port}': {answers.strerror or answers}") from answers
+    address = numeric(answers[0][4][0], port)
+    if address is None:
+        raise OptionError(f"to = '{host}:{port}': the name has no address that can be used")
+    return address
+
+
+def look_up(host: str, port: int) -> str:
+    """The address of a host, asking the system for names."""
+    known = numeric(host, port)
+    if known is not None:
+        return known
+    answers: list[Any] | OSError
+    try:
+        answers = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)
+    except OSError as error:
+        answers = error
+    return first_address(host, port, answers)

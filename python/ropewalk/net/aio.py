@@ -1,0 +1,293 @@
+"""The sockets for asyncio: what blocks in :mod:`ropewalk.net` is awaited here.
+
+>>> import asyncio
+>>> from ropewalk.net import aio
+>>> async def main():
+...     async with aio.listen("127.0.0.1:0") as listener:
+...         peer = listener.public_key
+...         async with await aio.connect(listener.addresses, peer=peer) as near:
+...             far = await listener.accept()
+...             await near.send(b"hello")
+...             return (await far.receive()).data
+>>> asyncio.run(main())
+b'hello'
+
+Options, results and errors are the same. Time limits are asyncio's own (``asyncio.timeout``): a call that
+is cancelled loses nothing that has arrived. No threads are spent on waiting, however many
+associations there are.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import suppress
+from itertools import islice
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from ropewalk import _ropewalk as native
+from ropewalk.errors import ClosedError
+from ropewalk.net import _options as options
+from ropewalk.net._blocking import BATCH, Data, figures, operation, shown
+from ropewalk.net._figures import PathEvent, Stats, event_of
+from ropewalk.net._options import KeyLike, Texts
+
+__all__ = ["Association", "Listener", "connect", "listen"]
+
+T = TypeVar("T")
+
+
+def listen(
+    addresses: Texts = "0.0.0.0",
+    *,
+    key: KeyLike | None = None,
+    allow: Texts | None = None,
+    plain: bool = False,
+    scheduler: str = "lay",
+    congestion: str = "rfc9260",
+    receive_buffer: int | str = options.RECEIVE_BUFFER,
+    streams: int = 1024,
+    mtu: int = 1500,
+) -> Listener:
+    """Wait for associations of others; as :func:`ropewalk.net.listen`. Does not block."""
+    secret, allowed = options.listen_key(key, allow, plain)
+    places = options.places("addresses", addresses)
+    knobs = options.knobs_of(scheduler, congestion, receive_buffer, streams, mtu)
+    return Listener(native.net_listen(places, secret, allowed, knobs))
+
+
+async def connect(
+    to: Texts,
+    *,
+    peer: str | None = None,
+    via: Texts | None = None,
+    key: KeyLike | None = None,
+    plain: bool = False,
+    timeout: float = 10,
+    scheduler: str = "lay",
+    congestion: str = "rfc9260",
+    receive_buffer: int | str = options.RECEIVE_BUFFER,
+    streams: int = 1024,
+    mtu: int = 1500,
+) -> Association:
+    """Open an association; as :func:`ropewalk.net.connect`."""
+    secret = options.connect_key(key, peer, plain)
+    remotes = [await look_up(*target) for target in options.targets(to)]
+    places = options.sources(via, remotes)
+    knobs = options.knobs_of(scheduler, congestion, receive_buffer, streams, mtu)
+    return Association(await finished(native.net_connect(remotes, places, secret, knobs, timeout)))
+
+
+class Listener:
+    """Sockets that wait for associations; made by :func:`listen`.
+
+    As a context manager (``async with``) it is closed at the end. ``async for`` gives associations
+    until it is closed.
+    """
+
+    def __init__(self, inner: native.Listener) -> None:
+        self._native = inner
+
+    @property
+    def addresses(self) -> list[str]:
+        """Where it listens, with ports, as :func:`connect` takes it."""
+        return self._native.addresses
+
+    @property
+    def public_key(self) -> str | None:
+        """What it is known by; None in the clear."""
+        return self._native.public_key
+
+    async def accept(self) -> Association:
+        """The next association that a peer has opened.
+
+        Raises
+        ------
+        ClosedError
+            The listener is closed.
+        """
+        found = await arrived(self._native.take, self._native.arrival)
+        if found is None:
+            raise ClosedError("the listener is closed")
+        return Association(found)
+
+    async def __aiter__(self) -> AsyncIterator[Association]:
+        while not self._native.closed:
+            found = await arrived(self._native.take, self._native.arrival)
+            if found is None:
+                return
+            yield Association(found)
+
+    def close(self) -> None:
+        """Take no more associations. Those that were accepted go on, the others are aborted."""
+        self._native.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        state = "closed" if self._native.closed else ", ".join(self.addresses)
+        return f"<Listener {state}>"
+
+
+class Association:
+    """Messages to and from a peer; made by :func:`connect` or :meth:`Listener.accept`.
+
+    As a context manager (``async with``) it is shut down at the end, or aborted if an exception leaves
+    the block. ``async for`` gives messages until the peer has shut it down.
+    """
+
+    def __init__(self, inner: native.Association) -> None:
+        self._native = inner
+
+    async def send(self, data: Data, *, stream: int = 0, ppid: int = 0) -> None:
+        """Queue a message; waits only while the send buffer is full.
+
+        As :meth:`ropewalk.net.Association.send`. If it is cancelled, the message may have been queued.
+        """
+        await finished(operation(self._native, [data], stream, ppid))
+
+    async def send_all(self, messages: Iterable[Data], *, stream: int = 0, ppid: int = 0) -> None:
+        """Queue many messages, which costs less than one by one."""
+        remaining = iter(messages)
+        while batch := list(islice(remaining, BATCH)):
+            await finished(operation(self._native, batch, stream, ppid))
+
+    async def receive(self) -> native.Message | None:
+        """The next message. None: the peer has shut down, and all was read.
+
+        Raises
+        ------
+        ClosedError
+            The association has ended otherwise than in order.
+        """
+        message = await arrived(self._native.take, self._native.arrival)
+        if message is None:
+            self._native.check_end()
+        return message
+
+    async def receive_all(self) -> list[native.Message]:
+        """All messages that have come, at least one. Empty where ``receive`` gives None."""
+        first = await self.receive()
+        return [] if first is None else [first, *self._native.take_all()]
+
+    async def __aiter__(self) -> AsyncIterator[native.Message]:
+        while (message := await self.receive()) is not None:
+            yield message
+
+    async def path_event(self) -> PathEvent | None:
+        """The next change of a path. None: the association has ended."""
+        news = await arrived(self._native.take_news, self._native.news)
+        return None if news is None else event_of(news)
+
+    async def path_events(self) -> AsyncIterator[PathEvent]:
+        """Changes of paths as they come, until the association has ended; for a task of its own."""
+        while (event := await self.path_event()) is not None:
+            yield event
+
+    async def flush(self) -> None:
+        """Wait until the peer has acknowledged all that was sent, or the association has ended."""
+        await finished(self._native.flushed())
+
+    async def shutdown(self) -> None:
+        """Say that nothing follows; as :meth:`ropewalk.net.Association.shutdown`."""
+        await finished(self._native.shutdown())
+
+    def abort(self) -> None:
+        """End it at once, at both ends; what was not acknowledged is lost."""
+        self._native.abort()
+
+    def stats(self) -> Stats:
+        """What it has done so far; raises :class:`ClosedError` if it is gone."""
+        return figures(self._native)
+
+    @property
+    def peer(self) -> str | None:
+        """The peer's public key, which it has proved; None in the clear."""
+        return self._native.peer
+
+    @property
+    def streams(self) -> int:
+        """Streams on which one may send."""
+        return self._native.streams
+
+    @property
+    def message_size(self) -> int:
+        """Bytes of the largest message that travels in one packet; longer ones take several."""
+        return self._native.message_size
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if kind is None:
+            await self.shutdown()
+        else:
+            self.abort()
+
+    def __repr__(self) -> str:
+        return shown(self._native)
+
+
+async def finished(work: native.Operation) -> Any:
+    """The result of an operation, once it has one."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[Any] = loop.create_future()
+
+    def settle(value: Any, error: BaseException | None) -> None:
+        if future.done():
+            return
+        if error is None:
+            future.set_result(value)
+        else:
+            future.set_exception(error)
+
+    def done(value: Any, error: BaseException | None) -> None:
+        # By another thread; a loop that is closed does not want to know.
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(settle, value, error)
+
+    at_once = work.start(done)
+    if at_once is not None:
+        return at_once[0]
+    try:
+        return await future
+    finally:
+        work.cancel()
+
+
+async def arrived(
+    take: Callable[[], T | None], arrival: Callable[[], native.Operation]
+) -> T | None:
+    """What `take` has, waiting for it; None if there will be nothing more.
+
+    It is taken by the task itself, so that one which is cancelled has taken nothing.
+    """
+    while (found := take()) is None:
+        if not await finished(arrival()):
+            return take()
+    return found
+
+
+async def look_up(host: str, port: int) -> str:
+    """The address of a host, asking the system for names."""
+    known = options.numeric(host, port)
+    if known is not None:
+        return known
+    answers: list[Any] | OSError
+    try:
+        loop = asyncio.get_running_loop()
+        answers = await loop.getaddrinfo(host, port, type=socket.SOCK_DGRAM)
+    except OSError as error:
+        answers = error
+    return options.first_address(host, port, answers)
