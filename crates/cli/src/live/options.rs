@@ -105,7 +105,7 @@ pub struct ReachArgs {
     /// Public key of the peer, as it prints it
     #[arg(long, value_name = "PUBKEY", value_parser = str::parse::<PublicKey>)]
     peer: Option<PublicKey>,
-    /// Own address or network interface, one per path, instead of the one that the system chooses
+    /// Own address or network interface, one per path, instead of every interface that is up
     #[arg(long, value_name = "ADDR|INTERFACE", value_delimiter = ',')]
     from: Vec<String>,
     /// Own secret key, instead of the one that is made at the first use
@@ -139,6 +139,9 @@ impl ReachArgs {
         if let Some(peer) = self.peer {
             let secret = identity(self.key.as_deref(), console)?;
             options = options.sealed(secret, Allowed::Keys(BTreeSet::from([peer])));
+        }
+        if self.from.is_empty() {
+            options = options.automatic(&remotes);
         }
         let endpoint = Endpoint::open(options).map_err(refused)?;
         Ok((endpoint, Target { addresses: remotes, key: self.peer }))

@@ -11,6 +11,7 @@ use tokio::sync::Notify;
 
 use super::batch::Batch;
 use super::door::Door;
+use super::links::Link;
 use super::options::Options;
 use super::peer::Peer;
 use super::socket::Socket;
@@ -47,6 +48,10 @@ pub struct Core {
     pub(super) clock: Clock,
     pub(super) options: Options,
     pub(super) sockets: Vec<Socket>,
+    /// What each socket stands on.
+    pub(super) links: Vec<Link>,
+    /// The system refused to send something for good: something may have gone.
+    pub(super) suspicious: bool,
     pub(super) seed: Seed,
     pub(super) counters: Counters,
     places: Vec<Place>,
@@ -101,6 +106,7 @@ impl Core {
         clock: Clock,
         options: Options,
         sockets: Vec<Socket>,
+        links: Vec<Link>,
         door: Option<Door>,
         seed: Seed,
     ) -> Self {
@@ -108,6 +114,8 @@ impl Core {
             clock,
             options,
             sockets,
+            links,
+            suspicious: false,
             seed,
             counters: Counters::default(),
             places: Vec::new(),
@@ -177,6 +185,12 @@ impl Core {
     pub(super) fn peer(&mut self, key: Key) -> Option<&mut Peer> {
         let place = self.places.get_mut(key.at as usize)?;
         (place.made == key.made).then_some(place.peer.as_deref_mut()?)
+    }
+
+    /// All associations.
+    pub(super) fn keys(&self) -> Vec<Key> {
+        let taken = self.places.iter().enumerate().filter(|(_, place)| place.peer.is_some());
+        taken.map(|(at, place)| Key { at: at as u32, made: place.made }).collect()
     }
 
     /// Takes a peer out for a while, so that the rest can be used beside it.

@@ -12,6 +12,7 @@ mod door;
 mod driver;
 mod hello;
 mod inbound;
+mod links;
 mod options;
 mod outbound;
 mod pairing;
@@ -20,6 +21,7 @@ mod shaking;
 mod socket;
 mod stats;
 mod stranger;
+mod watch;
 
 use std::fmt;
 use std::io;
@@ -42,6 +44,7 @@ pub use ropewalk_engine::sctp::association::CloseReason;
 use self::core::{Core, Shared};
 use self::door::Door;
 use self::driver::Driver;
+use self::links::{Link, Seen};
 use self::options::Carriage;
 use self::socket::Socket;
 use crate::clock::Clock;
@@ -88,6 +91,29 @@ fn hint(error: &io::Error) -> &'static str {
     }
 }
 
+/// All sockets, or none. Of those that nobody asked for by name, what cannot be had is left out.
+fn bind(options: &Options, all: &[Seen]) -> Result<(Vec<Socket>, Vec<Link>), OpenError> {
+    let mut bound = Vec::with_capacity(options.locals.len());
+    let mut refused = None;
+    for local in &options.locals {
+        if options.automatic
+            && let Some(one) = watch::bind_automatic(local, all)
+        {
+            bound.push(one);
+            continue;
+        }
+        match Socket::bind(local) {
+            Ok(socket) => bound.push((socket, Link::new(local.clone(), all))),
+            Err(error) if options.automatic => refused = Some((local.clone(), error)),
+            Err(error) => return Err(OpenError::Bind(local.clone(), error)),
+        }
+    }
+    match refused {
+        Some((local, error)) if bound.is_empty() => Err(OpenError::Bind(local, error)),
+        _ => Ok(bound.into_iter().unzip()),
+    }
+}
+
 /// Sockets, and the associations that share them.
 #[derive(Debug)]
 pub struct Endpoint {
@@ -111,11 +137,8 @@ impl Endpoint {
         options.transport.scheduler().map_err(OpenError::Unknown)?;
         let carriage = Carriage::Sealed { ipv6: false };
         options.transport.config(1, &carriage).map_err(OpenError::Unknown)?;
-        let mut sockets = Vec::with_capacity(options.locals.len());
-        for local in &options.locals {
-            let socket = Socket::bind(local).map_err(|e| OpenError::Bind(local.clone(), e))?;
-            sockets.push(socket);
-        }
+        let all = links::look().unwrap_or_default();
+        let (mut sockets, links) = bind(&options, &all)?;
         if !options.offload {
             sockets.iter_mut().for_each(Socket::without_offload);
         }
@@ -127,7 +150,7 @@ impl Endpoint {
         };
         let locals = sockets.iter().map(Socket::local).collect();
         let seed = Seed::root(getrandom::u64().map_err(|_| OpenError::Random)?);
-        let mut core = Core::new(Clock::start(), options, sockets, door, seed);
+        let mut core = Core::new(Clock::start(), options, sockets, links, door, seed);
         if core.door.is_none() {
             core.listen_in_the_clear().map_err(OpenError::Unknown)?;
         }

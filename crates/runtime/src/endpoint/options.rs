@@ -6,6 +6,7 @@ use ropewalk_engine::congestion::{CongestionFlavour, UnknownCongestion};
 use ropewalk_engine::scheduler::{Scheduler, SchedulerOptions, UnknownScheduler};
 use ropewalk_engine::sctp::{Config, Extensions, Offer, PathConfig, Preset};
 
+use super::links;
 use super::socket::Local;
 use crate::seal::{Allowed, OVERHEAD, SecretKey};
 
@@ -156,6 +157,9 @@ pub struct Options {
     pub sealing: Option<Sealing>,
     /// Its sockets, one per local path.
     pub locals: Vec<Local>,
+    /// Interfaces that come while it runs are paths more for the associations that it opens. For sealed
+    /// endpoints: in the clear the peer does not learn of paths by itself.
+    pub automatic: bool,
     /// Whether associations of others are taken.
     pub listen: bool,
     /// How associations behave.
@@ -173,6 +177,18 @@ impl Options {
         self
     }
 
+    /// The same, with one socket for each interface from which these addresses may be reached, and paths more
+    /// for interfaces that come. Where a peer is on this machine, nothing changes.
+    #[must_use]
+    pub fn automatic(mut self, remotes: &[SocketAddr]) -> Self {
+        let all = links::look().unwrap_or_default();
+        if self.sealing.is_some() && links::leads_out(remotes, &all) {
+            self.locals = links::automatic(remotes, &all);
+            self.automatic = true;
+        }
+        self
+    }
+
     /// An endpoint that listens at these addresses, in the clear.
     pub fn listening(locals: &[SocketAddr]) -> Self {
         Self { listen: true, ..Self::connecting(locals) }
@@ -184,6 +200,7 @@ impl Options {
         Self {
             sealing: None,
             locals,
+            automatic: false,
             listen: false,
             transport: Transport::default(),
             offload: true,

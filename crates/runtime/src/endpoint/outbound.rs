@@ -6,7 +6,7 @@ use super::batch::{Batch, Fit};
 use super::core::{Core, Key, Shared};
 use super::cover::Cover;
 use super::peer::{Peer, Route};
-use super::socket::Socket;
+use super::socket::{Socket, leads_nowhere};
 
 /// Most packets that one association sends before another has its turn.
 const TURN: usize = 256;
@@ -48,7 +48,7 @@ impl Core {
         }
         self.send_handshake(peer);
         let Self { packet, lanes, sockets, counters, .. } = self;
-        let mut sent = 0;
+        let (mut sent, mut refused) = (0, 0_u32);
         while sent < TURN
             && let Some(departure) = peer.machine.poll_transmit_into(now, packet)
         {
@@ -62,16 +62,19 @@ impl Core {
                 let _ = peer.cover.write(departure.path, packet, out);
             });
             counters.sent += (fit != Fit::Nothing) as u64;
-            put(&mut sockets[route.socket], lane, fit);
+            refused |= (put(&mut sockets[route.socket], lane, fit) as u32) << index;
         }
-        for (lane, route) in lanes.iter_mut().zip(&peer.routes) {
+        for (index, (lane, route)) in lanes.iter_mut().zip(&peer.routes).enumerate() {
             if let Some(route) = route
                 && !lane.is_empty()
             {
-                send(&mut sockets[route.socket], lane);
+                refused |= (send(&mut sockets[route.socket], lane) as u32) << index;
             }
         }
-        sent == TURN
+        self.suspicious |= refused != 0;
+        // What was on its way there goes by other paths, and at once.
+        let moved = refused != 0 && peer.refused(now, refused);
+        sent == TURN || moved
     }
 
     /// The handshake's datagram, if one is due: by another path each time.
@@ -79,17 +82,21 @@ impl Core {
         let Cover::Shaking(shaking) = &mut peer.cover else { return };
         let Some((datagram, attempt)) = shaking.take_datagram() else { return };
         let routes: Vec<_> = peer.routes.iter().flatten().collect();
-        if let Some(route) = routes.get(attempt % routes.len().max(1)) {
-            self.send_alone(**route, &datagram);
+        let first = attempt % routes.len().max(1);
+        // By the next one at once where nothing can leave.
+        for route in routes[first..].iter().chain(&routes[..first]) {
+            if !self.send_alone(**route, &datagram) {
+                return;
+            }
         }
     }
 
-    /// One datagram that belongs to no association yet.
-    pub(super) fn send_alone(&mut self, route: Route, datagram: &[u8]) {
+    /// One datagram that belongs to no association yet. Returns whether the system refused it for good.
+    pub(super) fn send_alone(&mut self, route: Route, datagram: &[u8]) -> bool {
         let mut batch = Batch::new(route.remote);
         batch.push(|out| out.extend_from_slice(datagram));
         self.counters.sent += 1;
-        send(&mut self.sockets[route.socket], &mut batch);
+        send(&mut self.sockets[route.socket], &mut batch)
     }
 
     /// Puts a drained peer back, or lets it go.
@@ -116,20 +123,21 @@ impl Core {
     }
 }
 
-/// Sends a lane as soon as nothing more can join it.
-fn put(socket: &mut Socket, lane: &mut Batch, fit: Fit) {
+/// Sends a lane as soon as nothing more can join it. Returns what [`send`] does.
+fn put(socket: &mut Socket, lane: &mut Batch, fit: Fit) -> bool {
     match fit {
-        Fit::Nothing => {}
-        Fit::More if !lane.is_full(socket.segments()) => {}
+        Fit::Nothing => false,
+        Fit::More if !lane.is_full(socket.segments()) => false,
         Fit::More | Fit::Last => send(socket, lane),
         Fit::Longer { from } => {
             let mut before = lane.split(from);
-            send(socket, &mut before);
+            send(socket, &mut before)
         }
     }
 }
 
-fn send(socket: &mut Socket, lane: &mut Batch) {
-    // What the system refuses is lost like on any network, and found by the same means.
-    let _ = socket.send(lane);
+/// Sends a lane. What the system refuses is lost like on any network, and found by the same means; returns whether
+/// it says that nothing can leave there.
+fn send(socket: &mut Socket, lane: &mut Batch) -> bool {
+    socket.send(lane).is_err_and(|error| leads_nowhere(&error))
 }

@@ -84,6 +84,9 @@ fn live(args: &NearArgs, console: Console) -> Result<Live, Failure> {
     let mut options = Options::connecting(&[]).sealed(secret, Allowed::Keys([exit].into()));
     options.locals = locals(&args.from, &addresses);
     options.transport = args.common.transport()?;
+    if args.from.is_empty() {
+        options = options.automatic(&addresses);
+    }
     // Names and addresses are tried here: what is wrong with them is wrong with each attempt to connect.
     drop(Endpoint::open(options.clone()).map_err(refused)?);
     let target = Target { addresses, key: Some(exit) };

@@ -88,6 +88,8 @@ impl Association {
         if self.state.is_up() {
             let heartbeat = &mut self.paths[path.index()].heartbeat;
             (heartbeat.due, heartbeat.forced) = (Some(now), true);
+            // What was asked before the change need not be waited for; its answer would still count.
+            heartbeat.pending = None;
             self.timers_moved = true;
         }
     }
