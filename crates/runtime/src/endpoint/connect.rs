@@ -91,7 +91,10 @@ impl Core {
         let locals: Vec<_> = self.links.iter().map(Link::address).collect();
         // Interfaces that nobody has named stand in no order.
         let by_place = !self.options.automatic;
-        let routes = pair(&locals, &target.addresses, by_place);
+        let mut routes = pair(&locals, &target.addresses, by_place);
+        // The association is set up on the first ones: where an interface is away just now is no good place.
+        routes.sort_by_key(|route| self.links[route.socket].is_gone());
+        routes.truncate(Machine::PATHS_LIMIT);
         let Some(first) = routes.first() else { return Err(ConnectError::NoPath) };
         let ipv6 = first.remote.is_ipv6();
         let (seed, now) = (self.next_seed(), self.clock.now());

@@ -15,6 +15,7 @@ use super::links::Link;
 use super::options::Options;
 use super::peer::Peer;
 use super::socket::Socket;
+use super::tap::Tap;
 use crate::clock::Clock;
 
 /// An association of an endpoint. Numbers are used again, `made` tells one from the next.
@@ -74,6 +75,8 @@ pub struct Core {
     pub(super) driver: Option<Waker>,
     /// No more associations; the driver ends with the last one.
     pub(super) closing: bool,
+    /// Who writes down what passes.
+    pub(super) tap: Option<Tap>,
     /// Used again for each packet.
     pub(super) packet: Packet,
     pub(super) lanes: Vec<Batch>,
@@ -110,6 +113,7 @@ impl Core {
         door: Option<Door>,
         seed: Seed,
     ) -> Self {
+        let tap = options.capture.clone().map(Tap::new);
         Self {
             clock,
             options,
@@ -131,6 +135,7 @@ impl Core {
             made: 0,
             driver: None,
             closing: false,
+            tap,
             packet: Packet::default(),
             lanes: Vec::new(),
         }

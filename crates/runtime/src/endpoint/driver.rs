@@ -81,6 +81,9 @@ impl Future for Driver {
         for socket in &mut core.sockets {
             let _ = socket.flush(context);
         }
+        if let Some(tap) = &mut core.tap {
+            tap.rest();
+        }
         core.driver = Some(context.waker().clone());
         if core.closing && core.count() == 0 {
             return Poll::Ready(());

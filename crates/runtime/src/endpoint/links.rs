@@ -122,6 +122,11 @@ impl Link {
         self.state != State::Unwatched
     }
 
+    /// Whether it has gone.
+    pub fn is_gone(&self) -> bool {
+        self.state == State::Gone
+    }
+
     /// An address that stands for it: the nearness of the peer's is judged by it.
     pub fn address(&self) -> SocketAddr {
         let bound = self.local.address;
@@ -209,9 +214,22 @@ pub fn by_address(local: &Local, all: &[Seen]) -> Option<Local> {
 }
 
 /// Any address, any port.
-fn anywhere(ipv6: bool) -> SocketAddr {
+pub fn anywhere(ipv6: bool) -> SocketAddr {
     let ip: IpAddr = if ipv6 { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
     SocketAddr::new(ip, 0)
+}
+
+/// The interface and the address from which a socket there sends to a peer, as far as can be told.
+pub fn standing(link: &Link, remote: &SocketAddr) -> (String, SocketAddr) {
+    let mut local = link.address();
+    if local.ip().is_unspecified()
+        && let Some(ip) = chosen(remote)
+    {
+        local.set_ip(ip);
+    }
+    let named = || look().ok()?.into_iter().find(|seen| seen.ip == local.ip()).map(|s| s.name);
+    let name = link.local.interface.clone().or_else(named);
+    (name.unwrap_or_else(|| local.ip().to_string()), local)
 }
 
 /// The local address from which the system would send there. Nothing is sent for that.

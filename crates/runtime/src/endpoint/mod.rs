@@ -21,6 +21,7 @@ mod shaking;
 mod socket;
 mod stats;
 mod stranger;
+mod tap;
 mod watch;
 
 use std::fmt;
@@ -91,27 +92,23 @@ fn hint(error: &io::Error) -> &'static str {
     }
 }
 
-/// All sockets, or none. Of those that nobody asked for by name, what cannot be had is left out.
+/// All sockets, or none.
 fn bind(options: &Options, all: &[Seen]) -> Result<(Vec<Socket>, Vec<Link>), OpenError> {
     let mut bound = Vec::with_capacity(options.locals.len());
-    let mut refused = None;
-    for local in &options.locals {
-        if options.automatic
-            && let Some(one) = watch::bind_automatic(local, all)
-        {
-            bound.push(one);
-            continue;
-        }
-        match Socket::bind(local) {
-            Ok(socket) => bound.push((socket, Link::new(local.clone(), all))),
-            Err(error) if options.automatic => refused = Some((local.clone(), error)),
-            Err(error) => return Err(OpenError::Bind(local.clone(), error)),
+    if options.automatic {
+        // Nobody asked for these by name: what has gone meanwhile is left out, and may come back.
+        bound.extend(options.locals.iter().filter_map(|local| watch::bind_automatic(local, all)));
+    }
+    let ipv6 = options.locals.iter().all(|local| local.address.is_ipv6());
+    let anywhere = [Local::of(links::anywhere(ipv6))];
+    let locals = if options.automatic { &anywhere[..] } else { &options.locals };
+    if bound.is_empty() {
+        for local in locals {
+            let socket = Socket::bind(local).map_err(|e| OpenError::Bind(local.clone(), e))?;
+            bound.push((socket, Link::new(local.clone(), all)));
         }
     }
-    match refused {
-        Some((local, error)) if bound.is_empty() => Err(OpenError::Bind(local, error)),
-        _ => Ok(bound.into_iter().unzip()),
-    }
+    Ok(bound.into_iter().unzip())
 }
 
 /// Sockets, and the associations that share them.

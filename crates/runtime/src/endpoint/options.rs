@@ -8,6 +8,7 @@ use ropewalk_engine::sctp::{Config, Extensions, Offer, PathConfig, Preset};
 
 use super::links;
 use super::socket::Local;
+use crate::capture::Capture;
 use crate::seal::{Allowed, OVERHEAD, SecretKey};
 
 /// Port of SCTP in UDP (RFC 6951, 5.1).
@@ -167,6 +168,8 @@ pub struct Options {
     /// Several datagrams per system call where the system can; off: one, as through a network card
     /// that cannot segment.
     pub offload: bool,
+    /// All packets, as they are inside the seal, are written there as well.
+    pub capture: Option<Capture>,
 }
 
 impl Options {
@@ -204,6 +207,7 @@ impl Options {
             listen: false,
             transport: Transport::default(),
             offload: true,
+            capture: None,
         }
     }
 }

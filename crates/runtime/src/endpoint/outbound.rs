@@ -7,6 +7,7 @@ use super::core::{Core, Key, Shared};
 use super::cover::Cover;
 use super::peer::{Peer, Route};
 use super::socket::{Socket, leads_nowhere};
+use super::tap::Near;
 
 /// Most packets that one association sends before another has its turn.
 const TURN: usize = 256;
@@ -47,7 +48,7 @@ impl Core {
             }
         }
         self.send_handshake(peer);
-        let Self { packet, lanes, sockets, counters, .. } = self;
+        let Self { packet, lanes, sockets, counters, tap, links, .. } = self;
         let (mut sent, mut refused) = (0, 0_u32);
         while sent < TURN
             && let Some(departure) = peer.machine.poll_transmit_into(now, packet)
@@ -56,6 +57,11 @@ impl Core {
             let index = departure.path.index();
             // Nothing is known of where that path leads (yet): lost, as on a path that is cut.
             let Some(route) = peer.routes.get(index).copied().flatten() else { continue };
+            if let Some(tap) = tap {
+                let port = sockets[route.socket].local().port();
+                let near = Near { link: &links[route.socket], port };
+                tap.leaves(route, near, peer.cover.ports(), packet);
+            }
             let lane = &mut lanes[index];
             let fit = lane.push(|out| {
                 // An error: the keys are used up, and the path is as good as cut until they change.

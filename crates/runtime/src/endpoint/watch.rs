@@ -12,6 +12,9 @@ use super::pairing::nearest;
 use super::peer::{Peer, Route};
 use super::socket::{Local, Socket};
 
+/// Most sockets that are opened by themselves: each interface of a new name is one more.
+const SOCKETS_LIMIT: usize = 64;
+
 /// What becomes of the paths of a socket.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fate {
@@ -87,7 +90,8 @@ impl Core {
             return;
         }
         for wanted in links::automatic(&remotes, all) {
-            if wanted.interface.is_none() || self.stands_on(&wanted, all) {
+            let full = self.links.len() >= SOCKETS_LIMIT;
+            if full || wanted.interface.is_none() || self.stands_on(&wanted, all) {
                 continue;
             }
             let Some((socket, link)) = bind_automatic(&wanted, all) else { continue };
