@@ -110,3 +110,30 @@ fn an_interface_that_comes_later_is_a_path_more() {
     let bytes: Vec<_> = paths.iter().filter(second).map(|p| p["delivered_bytes"].clone()).collect();
     assert!(bytes.iter().any(|bytes| bytes.as_u64() > Some(0)), "{document}");
 }
+
+#[test]
+fn a_file_is_whole_though_an_interface_went_down_and_up_twice() {
+    if !possible() {
+        return;
+    }
+    let room = Room::new("paths-file");
+    fs::write(room.file("s.toml"), LINKS).expect("a file");
+    let data: Vec<u8> = (0..5_000_000_u32)
+        .flat_map(|i| (i.wrapping_mul(i) >> 7).to_le_bytes())
+        .take(5_000_000)
+        .collect();
+    fs::write(room.file("data"), &data).expect("a file");
+    let (near, far) = (key(&room, "near.key"), key(&room, "far.key"));
+    let own = env!("CARGO_BIN_EXE_ropewalk");
+    let far_line = format!(
+        "exec {own} recv inbox --listen {{local1}} --listen {{local2}} --key far.key --allow {near}"
+    );
+    let near_line = format!(
+        "{own} send data --to {{remote1}},{{remote2}} --key near.key --peer {far} & sending=$!; \
+         for i in 1 2; do sleep 0.6; ip link set {{device1}} down; sleep 0.6; ip link set {{device1}} up; done; \
+         wait $sending"
+    );
+    let words = ["emulate", "s.toml", "--far", &far_line, "--", "sh", "-c", &near_line];
+    room.ropewalk(&words).good();
+    assert!(fs::read(room.file("inbox/data")).expect("it came") == data);
+}
