@@ -53,6 +53,8 @@ pub struct Core {
     pub(super) links: Vec<Link>,
     /// The system refused to send something for good: something may have gone.
     pub(super) suspicious: bool,
+    /// Somebody has more to send, and a path that takes it.
+    pub(super) eager: bool,
     pub(super) seed: Seed,
     pub(super) counters: Counters,
     places: Vec<Place>,
@@ -120,6 +122,7 @@ impl Core {
             sockets,
             links,
             suspicious: false,
+            eager: false,
             seed,
             counters: Counters::default(),
             places: Vec::new(),

@@ -89,7 +89,7 @@ impl Future for Driver {
             return Poll::Ready(());
         }
         let blocked = core.sockets.iter().any(super::socket::Socket::is_blocked);
-        if !core.dirty.is_empty() && !blocked {
+        if core.eager || !core.dirty.is_empty() && !blocked {
             context.waker().wake_by_ref();
         }
         look_around(&mut core, watch, context);

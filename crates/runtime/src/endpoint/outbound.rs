@@ -16,12 +16,15 @@ impl Core {
     /// Drains all that were touched, as far as the sockets take it.
     pub(super) fn drain(&mut self, now: Time, shared: &Shared) {
         let mut dirty = std::mem::take(&mut self.dirty);
+        self.eager = false;
         for key in dirty.drain(..) {
             let Some(mut peer) = self.lift(key) else { continue };
             peer.dirty = false;
-            let more = self.drain_one(now, &mut peer);
+            let blocked = self.is_blocked(&peer);
+            let more = !blocked && self.drain_one(now, &mut peer);
             self.settle(key, peer, shared);
-            if more {
+            self.eager |= more;
+            if more || blocked {
                 self.touch(key);
             }
         }
@@ -31,13 +34,16 @@ impl Core {
         }
     }
 
+    /// Whether no path takes anything: what is made now would only grow old. Where another one does, what is meant
+    /// for a blocked path waits in its socket's backlog, which the path's window bounds; a device that is
+    /// slow, or stuck, must not hold up those that are not.
+    fn is_blocked(&self, peer: &Peer) -> bool {
+        let mut sockets = peer.routes.iter().flatten().map(|route| &self.sockets[route.socket]);
+        peer.routes.iter().any(Option::is_some) && sockets.all(|socket| socket.is_blocked())
+    }
+
     /// Whether something is left to send.
     fn drain_one(&mut self, now: Time, peer: &mut Peer) -> bool {
-        let blocked = |route: &Route| self.sockets[route.socket].is_blocked();
-        if peer.routes.iter().flatten().any(blocked) {
-            // Touched again once the socket takes more: what is made now would only grow old.
-            return true;
-        }
         let lanes = &mut self.lanes;
         while lanes.len() < peer.routes.len() {
             lanes.push(Batch::new(([0, 0, 0, 0], 0).into()));
