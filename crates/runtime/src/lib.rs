@@ -3,6 +3,7 @@
 //! The only room that reads a clock or opens a socket. What it hands to the engine is what the
 //! simulator hands to it: the time, a path and typed packets.
 
+pub mod capture;
 pub mod clock;
 #[cfg(target_os = "linux")]
 pub mod emulate;

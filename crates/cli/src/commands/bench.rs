@@ -19,7 +19,13 @@ use crate::table::Table;
 
 /// Arguments of `bench`.
 #[derive(Debug, Args)]
-#[command(subcommand_required = true, arg_required_else_help = true)]
+#[command(
+    subcommand_required = true,
+    arg_required_else_help = true,
+    after_help = "Examples:\n  \
+    ropewalk bench serve --plain --listen 127.0.0.1 --once\n  \
+    ropewalk bench run --to 127.0.0.1 --plain --time 2s"
+)]
 pub struct BenchArgs {
     #[command(subcommand)]
     side: Side,

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use clap::Args;
+use ropewalk_runtime::capture::Capture;
 use ropewalk_runtime::endpoint::{Endpoint, Local, OpenError, Options, Target, Transport};
 use ropewalk_runtime::seal::{Allowed, PublicKey};
 use ropewalk_scenario::parse_size;
@@ -27,9 +28,32 @@ pub struct TransportArgs {
     /// Receive buffer. Unequal paths need more of it; it is memory
     #[arg(long, visible_alias = "buffer", value_name = "SIZE", default_value = "16 MiB", value_parser = parse_size)]
     receive_buffer: u64,
+    /// Write all packets, as they are inside the seal, to a file for Wireshark (pcapng)
+    #[arg(long, value_name = "FILE")]
+    capture: Option<PathBuf>,
 }
 
 impl TransportArgs {
+    /// The file for packets, if one is wanted.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn capture(&self, console: Console) -> Result<Option<Capture>, Failure> {
+        let Some(path) = &self.capture else { return Ok(None) };
+        let shown = path.display().to_string();
+        let stopped = {
+            let shown = shown.clone();
+            move |error| console.note(format_args!("no more is written to `{shown}`: {error}"))
+        };
+        let made = Capture::create(path, stopped);
+        made.map(Some).map_err(|error| {
+            Failure::input(
+                format!("--capture {shown}: {error}"),
+                "name a file that can be made, such as packets.pcapng",
+            )
+        })
+    }
+
     /// The transport, but for what the options do not speak of.
     ///
     /// # Errors
@@ -77,6 +101,7 @@ impl ListenArgs {
             texts.iter().map(|text| addresses::listen(text)).collect::<Result<Vec<_>, _>>()?;
         let mut options = Options::listening(&locals);
         options.transport = transport.transport()?;
+        options.capture = transport.capture(console)?;
         let mut public = None;
         if !self.plain {
             let secret = identity(self.key.as_deref(), console)?;
@@ -105,7 +130,7 @@ pub struct ReachArgs {
     /// Public key of the peer, as it prints it
     #[arg(long, value_name = "PUBKEY", value_parser = str::parse::<PublicKey>)]
     peer: Option<PublicKey>,
-    /// Own address or network interface, one per path, instead of the one that the system chooses
+    /// Own address or network interface, one per path, instead of every interface that is up
     #[arg(long, value_name = "ADDR|INTERFACE", value_delimiter = ',')]
     from: Vec<String>,
     /// Own secret key, instead of the one that is made at the first use
@@ -136,9 +161,13 @@ impl ReachArgs {
         let mut options = Options::connecting(&[]);
         options.locals = addresses::locals(&self.from, &remotes);
         options.transport = transport.transport()?;
+        options.capture = transport.capture(console)?;
         if let Some(peer) = self.peer {
             let secret = identity(self.key.as_deref(), console)?;
             options = options.sealed(secret, Allowed::Keys(BTreeSet::from([peer])));
+        }
+        if self.from.is_empty() {
+            options = options.automatic(&remotes);
         }
         let endpoint = Endpoint::open(options).map_err(refused)?;
         Ok((endpoint, Target { addresses: remotes, key: self.peer }))

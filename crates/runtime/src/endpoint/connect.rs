@@ -12,11 +12,11 @@ use super::core::{Core, Key};
 use super::cover::Cover;
 use super::hello::Hello;
 use super::inbound::Opened;
+use super::links::Link;
 use super::options::{Carriage, PORT, UnknownName};
 use super::pairing::pair;
 use super::peer::{Peer, Route};
 use super::shaking::Shaking;
-use super::socket::Socket;
 use super::{Association, Endpoint};
 use crate::seal::PublicKey;
 
@@ -88,15 +88,20 @@ impl Core {
         if self.closing {
             return Err(ConnectError::Closing);
         }
-        let locals: Vec<_> = self.sockets.iter().map(Socket::local).collect();
-        let routes = pair(&locals, &target.addresses);
+        let locals: Vec<_> = self.links.iter().map(Link::address).collect();
+        // Interfaces that nobody has named stand in no order.
+        let by_place = !self.options.automatic;
+        let mut routes = pair(&locals, &target.addresses, by_place);
+        // The association is set up on the first ones: where an interface is away just now is no good place.
+        routes.sort_by_key(|route| self.links[route.socket].is_gone());
+        routes.truncate(Machine::PATHS_LIMIT);
         let Some(first) = routes.first() else { return Err(ConnectError::NoPath) };
         let ipv6 = first.remote.is_ipv6();
         let (seed, now) = (self.next_seed(), self.clock.now());
         let scheduler = self.options.transport.scheduler().map_err(ConnectError::Unknown)?;
         let count = routes.len();
         let slots = routes.into_iter().map(Some).collect();
-        let peer = match (self.options.sealing.clone(), target.key) {
+        let mut peer = match (self.options.sealing.clone(), target.key) {
             (None, None) => {
                 let config = self.config(
                     count,
@@ -119,6 +124,7 @@ impl Core {
             }
             _ => return Err(ConnectError::Key),
         };
+        peer.remotes.clone_from(&target.addresses);
         Ok(self.insert(peer))
     }
 

@@ -11,9 +11,11 @@ use tokio::sync::Notify;
 
 use super::batch::Batch;
 use super::door::Door;
+use super::links::Link;
 use super::options::Options;
 use super::peer::Peer;
 use super::socket::Socket;
+use super::tap::Tap;
 use crate::clock::Clock;
 
 /// An association of an endpoint. Numbers are used again, `made` tells one from the next.
@@ -47,6 +49,12 @@ pub struct Core {
     pub(super) clock: Clock,
     pub(super) options: Options,
     pub(super) sockets: Vec<Socket>,
+    /// What each socket stands on.
+    pub(super) links: Vec<Link>,
+    /// The system refused to send something for good: something may have gone.
+    pub(super) suspicious: bool,
+    /// Somebody has more to send, and a path that takes it.
+    pub(super) eager: bool,
     pub(super) seed: Seed,
     pub(super) counters: Counters,
     places: Vec<Place>,
@@ -69,6 +77,8 @@ pub struct Core {
     pub(super) driver: Option<Waker>,
     /// No more associations; the driver ends with the last one.
     pub(super) closing: bool,
+    /// Who writes down what passes.
+    pub(super) tap: Option<Tap>,
     /// Used again for each packet.
     pub(super) packet: Packet,
     pub(super) lanes: Vec<Batch>,
@@ -101,13 +111,18 @@ impl Core {
         clock: Clock,
         options: Options,
         sockets: Vec<Socket>,
+        links: Vec<Link>,
         door: Option<Door>,
         seed: Seed,
     ) -> Self {
+        let tap = options.capture.clone().map(Tap::new);
         Self {
             clock,
             options,
             sockets,
+            links,
+            suspicious: false,
+            eager: false,
             seed,
             counters: Counters::default(),
             places: Vec::new(),
@@ -123,6 +138,7 @@ impl Core {
             made: 0,
             driver: None,
             closing: false,
+            tap,
             packet: Packet::default(),
             lanes: Vec::new(),
         }
@@ -177,6 +193,12 @@ impl Core {
     pub(super) fn peer(&mut self, key: Key) -> Option<&mut Peer> {
         let place = self.places.get_mut(key.at as usize)?;
         (place.made == key.made).then_some(place.peer.as_deref_mut()?)
+    }
+
+    /// All associations.
+    pub(super) fn keys(&self) -> Vec<Key> {
+        let taken = self.places.iter().enumerate().filter(|(_, place)| place.peer.is_some());
+        taken.map(|(at, place)| Key { at: at as u32, made: place.made }).collect()
     }
 
     /// Takes a peer out for a while, so that the rest can be used beside it.

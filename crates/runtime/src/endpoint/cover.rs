@@ -31,6 +31,14 @@ impl std::fmt::Debug for Cover {
 }
 
 impl Cover {
+    /// SCTP's ports in it, from here to there.
+    pub const fn ports(&self) -> Ports {
+        match self {
+            Self::Plain(ports) => *ports,
+            Self::Shaking(_) | Self::Sealed(_) => SEALED_PORTS,
+        }
+    }
+
     /// Appends the datagram with this packet.
     ///
     /// # Errors

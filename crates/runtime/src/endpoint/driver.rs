@@ -4,11 +4,17 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use tokio::time::{Instant, Sleep};
 
-use super::core::Shared;
+use super::core::{Core, Shared};
 use super::socket::Rows;
+
+/// How often the interfaces are looked at.
+const LOOK: Duration = Duration::from_millis(500);
+/// How soon after the system refused to send.
+const SOON: Duration = Duration::from_millis(50);
 
 /// Rounds before other tasks have their turn.
 const ROUNDS: usize = 8;
@@ -18,12 +24,31 @@ pub struct Driver {
     shared: Arc<Shared>,
     rows: Rows,
     alarm: Pin<Box<Sleep>>,
+    /// When to look at the interfaces.
+    watch: Pin<Box<Sleep>>,
 }
 
 impl Driver {
     pub(super) fn new(shared: Arc<Shared>) -> Self {
-        let alarm = Box::pin(tokio::time::sleep(std::time::Duration::ZERO));
-        Self { shared, rows: Rows::default(), alarm }
+        let alarm = Box::pin(tokio::time::sleep(Duration::ZERO));
+        let watch = Box::pin(tokio::time::sleep(LOOK));
+        Self { shared, rows: Rows::default(), alarm, watch }
+    }
+}
+
+/// Looks at the interfaces when it is time to.
+fn look_around(core: &mut Core, watch: &mut Pin<Box<Sleep>>, context: &mut Context<'_>) {
+    if !core.is_watching() {
+        return;
+    }
+    let soon = Instant::now() + SOON;
+    if std::mem::take(&mut core.suspicious) && watch.deadline() > soon {
+        watch.as_mut().reset(soon);
+    }
+    while watch.as_mut().poll(context).is_ready() {
+        let now = core.clock.now();
+        core.look_around(now);
+        watch.as_mut().reset(Instant::now() + LOOK);
     }
 }
 
@@ -31,8 +56,9 @@ impl Future for Driver {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        let Self { shared, rows, alarm } = &mut *self;
+        let Self { shared, rows, alarm, watch } = &mut *self;
         let mut core = shared.lock();
+        look_around(&mut core, watch, context);
         for _ in 0..ROUNDS {
             let mut busy = false;
             for i in 0..core.sockets.len() {
@@ -55,14 +81,18 @@ impl Future for Driver {
         for socket in &mut core.sockets {
             let _ = socket.flush(context);
         }
+        if let Some(tap) = &mut core.tap {
+            tap.rest();
+        }
         core.driver = Some(context.waker().clone());
         if core.closing && core.count() == 0 {
             return Poll::Ready(());
         }
         let blocked = core.sockets.iter().any(super::socket::Socket::is_blocked);
-        if !core.dirty.is_empty() && !blocked {
+        if core.eager || !core.dirty.is_empty() && !blocked {
             context.waker().wake_by_ref();
         }
+        look_around(&mut core, watch, context);
         if let Some(at) = core.next_deadline() {
             let at = Instant::from_std(core.clock.instant(at));
             if alarm.deadline() != at || alarm.is_elapsed() {

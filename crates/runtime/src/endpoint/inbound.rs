@@ -12,6 +12,7 @@ use super::cover::Cover;
 use super::peer::Route;
 use super::shaking::Progress;
 use super::socket::{Row, Rows};
+use super::tap::Near;
 use crate::seal;
 
 /// A datagram that was opened: whose it is, on which path it came, and where its packet is.
@@ -42,8 +43,11 @@ impl Core {
         let route = Route { socket, remote: row.from };
         let bytes = Bytes::copy_from_slice(row.bytes);
         for place in places(row) {
-            match wire::decode(&bytes.slice(place), Checksum::Crc32c, packet) {
-                Ok(ports) => self.take_plain(now, route, ports, packet),
+            match wire::decode(&bytes.slice(place.clone()), Checksum::Crc32c, packet) {
+                Ok(ports) => {
+                    self.note(route, &bytes[place]);
+                    self.take_plain(now, route, ports, packet);
+                }
                 Err(_) => self.counters.unknown += 1,
             }
         }
@@ -64,11 +68,20 @@ impl Core {
         }
         let bytes = bytes.freeze();
         for one in opened {
+            self.note(route, &bytes[one.body.clone()]);
             let decoded = wire::decode(&bytes.slice(one.body), Checksum::None, packet);
             if let (Ok(_), Some(peer)) = (decoded, self.peer(one.key)) {
                 peer.machine.handle_in_place(now, one.path, packet);
                 self.touch(one.key);
             }
+        }
+    }
+
+    /// For the capture, if there is one.
+    fn note(&mut self, route: Route, packet: &[u8]) {
+        if let Some(tap) = &mut self.tap {
+            let port = self.sockets[route.socket].local().port();
+            tap.came(route, Near { link: &self.links[route.socket], port }, packet);
         }
     }
 

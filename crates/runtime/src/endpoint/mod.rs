@@ -12,6 +12,7 @@ mod door;
 mod driver;
 mod hello;
 mod inbound;
+mod links;
 mod options;
 mod outbound;
 mod pairing;
@@ -20,6 +21,8 @@ mod shaking;
 mod socket;
 mod stats;
 mod stranger;
+mod tap;
+mod watch;
 
 use std::fmt;
 use std::io;
@@ -42,6 +45,7 @@ pub use ropewalk_engine::sctp::association::CloseReason;
 use self::core::{Core, Shared};
 use self::door::Door;
 use self::driver::Driver;
+use self::links::{Link, Seen};
 use self::options::Carriage;
 use self::socket::Socket;
 use crate::clock::Clock;
@@ -88,6 +92,25 @@ fn hint(error: &io::Error) -> &'static str {
     }
 }
 
+/// All sockets, or none.
+fn bind(options: &Options, all: &[Seen]) -> Result<(Vec<Socket>, Vec<Link>), OpenError> {
+    let mut bound = Vec::with_capacity(options.locals.len());
+    if options.automatic {
+        // Nobody asked for these by name: what has gone meanwhile is left out, and may come back.
+        bound.extend(options.locals.iter().filter_map(|local| watch::bind_automatic(local, all)));
+    }
+    let ipv6 = options.locals.iter().all(|local| local.address.is_ipv6());
+    let anywhere = [Local::of(links::anywhere(ipv6))];
+    let locals = if options.automatic { &anywhere[..] } else { &options.locals };
+    if bound.is_empty() {
+        for local in locals {
+            let socket = Socket::bind(local).map_err(|e| OpenError::Bind(local.clone(), e))?;
+            bound.push((socket, Link::new(local.clone(), all)));
+        }
+    }
+    Ok(bound.into_iter().unzip())
+}
+
 /// Sockets, and the associations that share them.
 #[derive(Debug)]
 pub struct Endpoint {
@@ -111,11 +134,8 @@ impl Endpoint {
         options.transport.scheduler().map_err(OpenError::Unknown)?;
         let carriage = Carriage::Sealed { ipv6: false };
         options.transport.config(1, &carriage).map_err(OpenError::Unknown)?;
-        let mut sockets = Vec::with_capacity(options.locals.len());
-        for local in &options.locals {
-            let socket = Socket::bind(local).map_err(|e| OpenError::Bind(local.clone(), e))?;
-            sockets.push(socket);
-        }
+        let all = links::look().unwrap_or_default();
+        let (mut sockets, links) = bind(&options, &all)?;
         if !options.offload {
             sockets.iter_mut().for_each(Socket::without_offload);
         }
@@ -127,7 +147,7 @@ impl Endpoint {
         };
         let locals = sockets.iter().map(Socket::local).collect();
         let seed = Seed::root(getrandom::u64().map_err(|_| OpenError::Random)?);
-        let mut core = Core::new(Clock::start(), options, sockets, door, seed);
+        let mut core = Core::new(Clock::start(), options, sockets, links, door, seed);
         if core.door.is_none() {
             core.listen_in_the_clear().map_err(OpenError::Unknown)?;
         }

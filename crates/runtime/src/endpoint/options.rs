@@ -6,7 +6,9 @@ use ropewalk_engine::congestion::{CongestionFlavour, UnknownCongestion};
 use ropewalk_engine::scheduler::{Scheduler, SchedulerOptions, UnknownScheduler};
 use ropewalk_engine::sctp::{Config, Extensions, Offer, PathConfig, Preset};
 
+use super::links;
 use super::socket::Local;
+use crate::capture::Capture;
 use crate::seal::{Allowed, OVERHEAD, SecretKey};
 
 /// Port of SCTP in UDP (RFC 6951, 5.1).
@@ -156,6 +158,9 @@ pub struct Options {
     pub sealing: Option<Sealing>,
     /// Its sockets, one per local path.
     pub locals: Vec<Local>,
+    /// Interfaces that come while it runs are paths more for the associations that it opens. For sealed
+    /// endpoints: in the clear the peer does not learn of paths by itself.
+    pub automatic: bool,
     /// Whether associations of others are taken.
     pub listen: bool,
     /// How associations behave.
@@ -163,6 +168,8 @@ pub struct Options {
     /// Several datagrams per system call where the system can; off: one, as through a network card
     /// that cannot segment.
     pub offload: bool,
+    /// All packets, as they are inside the seal, are written there as well.
+    pub capture: Option<Capture>,
 }
 
 impl Options {
@@ -170,6 +177,18 @@ impl Options {
     #[must_use]
     pub fn sealed(mut self, secret: SecretKey, allowed: Allowed) -> Self {
         self.sealing = Some(Sealing { secret, allowed });
+        self
+    }
+
+    /// The same, with one socket for each interface from which these addresses may be reached, and paths more
+    /// for interfaces that come. Where a peer is on this machine, nothing changes.
+    #[must_use]
+    pub fn automatic(mut self, remotes: &[SocketAddr]) -> Self {
+        let all = links::look().unwrap_or_default();
+        if self.sealing.is_some() && links::leads_out(remotes, &all) {
+            self.locals = links::automatic(remotes, &all);
+            self.automatic = true;
+        }
         self
     }
 
@@ -184,9 +203,11 @@ impl Options {
         Self {
             sealing: None,
             locals,
+            automatic: false,
             listen: false,
             transport: Transport::default(),
             offload: true,
+            capture: None,
         }
     }
 }

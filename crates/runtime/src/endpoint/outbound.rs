@@ -6,7 +6,8 @@ use super::batch::{Batch, Fit};
 use super::core::{Core, Key, Shared};
 use super::cover::Cover;
 use super::peer::{Peer, Route};
-use super::socket::Socket;
+use super::socket::{Socket, leads_nowhere};
+use super::tap::Near;
 
 /// Most packets that one association sends before another has its turn.
 const TURN: usize = 256;
@@ -15,12 +16,15 @@ impl Core {
     /// Drains all that were touched, as far as the sockets take it.
     pub(super) fn drain(&mut self, now: Time, shared: &Shared) {
         let mut dirty = std::mem::take(&mut self.dirty);
+        self.eager = false;
         for key in dirty.drain(..) {
             let Some(mut peer) = self.lift(key) else { continue };
             peer.dirty = false;
-            let more = self.drain_one(now, &mut peer);
+            let blocked = self.is_blocked(&peer);
+            let more = !blocked && self.drain_one(now, &mut peer);
             self.settle(key, peer, shared);
-            if more {
+            self.eager |= more;
+            if more || blocked {
                 self.touch(key);
             }
         }
@@ -30,13 +34,16 @@ impl Core {
         }
     }
 
+    /// Whether no path takes anything: what is made now would only grow old. Where another one does, what is meant
+    /// for a blocked path waits in its socket's backlog, which the path's window bounds; a device that is
+    /// slow, or stuck, must not hold up those that are not.
+    fn is_blocked(&self, peer: &Peer) -> bool {
+        let mut sockets = peer.routes.iter().flatten().map(|route| &self.sockets[route.socket]);
+        peer.routes.iter().any(Option::is_some) && sockets.all(|socket| socket.is_blocked())
+    }
+
     /// Whether something is left to send.
     fn drain_one(&mut self, now: Time, peer: &mut Peer) -> bool {
-        let blocked = |route: &Route| self.sockets[route.socket].is_blocked();
-        if peer.routes.iter().flatten().any(blocked) {
-            // Touched again once the socket takes more: what is made now would only grow old.
-            return true;
-        }
         let lanes = &mut self.lanes;
         while lanes.len() < peer.routes.len() {
             lanes.push(Batch::new(([0, 0, 0, 0], 0).into()));
@@ -47,8 +54,8 @@ impl Core {
             }
         }
         self.send_handshake(peer);
-        let Self { packet, lanes, sockets, counters, .. } = self;
-        let mut sent = 0;
+        let Self { packet, lanes, sockets, counters, tap, links, .. } = self;
+        let (mut sent, mut refused) = (0, 0_u32);
         while sent < TURN
             && let Some(departure) = peer.machine.poll_transmit_into(now, packet)
         {
@@ -56,22 +63,30 @@ impl Core {
             let index = departure.path.index();
             // Nothing is known of where that path leads (yet): lost, as on a path that is cut.
             let Some(route) = peer.routes.get(index).copied().flatten() else { continue };
+            if let Some(tap) = tap {
+                let port = sockets[route.socket].local().port();
+                let near = Near { link: &links[route.socket], port };
+                tap.leaves(route, near, peer.cover.ports(), packet);
+            }
             let lane = &mut lanes[index];
             let fit = lane.push(|out| {
                 // An error: the keys are used up, and the path is as good as cut until they change.
                 let _ = peer.cover.write(departure.path, packet, out);
             });
             counters.sent += (fit != Fit::Nothing) as u64;
-            put(&mut sockets[route.socket], lane, fit);
+            refused |= (put(&mut sockets[route.socket], lane, fit) as u32) << index;
         }
-        for (lane, route) in lanes.iter_mut().zip(&peer.routes) {
+        for (index, (lane, route)) in lanes.iter_mut().zip(&peer.routes).enumerate() {
             if let Some(route) = route
                 && !lane.is_empty()
             {
-                send(&mut sockets[route.socket], lane);
+                refused |= (send(&mut sockets[route.socket], lane) as u32) << index;
             }
         }
-        sent == TURN
+        self.suspicious |= refused != 0;
+        // What was on its way there goes by other paths, and at once.
+        let moved = refused != 0 && peer.refused(now, refused);
+        sent == TURN || moved
     }
 
     /// The handshake's datagram, if one is due: by another path each time.
@@ -79,17 +94,21 @@ impl Core {
         let Cover::Shaking(shaking) = &mut peer.cover else { return };
         let Some((datagram, attempt)) = shaking.take_datagram() else { return };
         let routes: Vec<_> = peer.routes.iter().flatten().collect();
-        if let Some(route) = routes.get(attempt % routes.len().max(1)) {
-            self.send_alone(**route, &datagram);
+        let first = attempt % routes.len().max(1);
+        // By the next one at once where nothing can leave.
+        for route in routes[first..].iter().chain(&routes[..first]) {
+            if !self.send_alone(**route, &datagram) {
+                return;
+            }
         }
     }
 
-    /// One datagram that belongs to no association yet.
-    pub(super) fn send_alone(&mut self, route: Route, datagram: &[u8]) {
+    /// One datagram that belongs to no association yet. Returns whether the system refused it for good.
+    pub(super) fn send_alone(&mut self, route: Route, datagram: &[u8]) -> bool {
         let mut batch = Batch::new(route.remote);
         batch.push(|out| out.extend_from_slice(datagram));
         self.counters.sent += 1;
-        send(&mut self.sockets[route.socket], &mut batch);
+        send(&mut self.sockets[route.socket], &mut batch)
     }
 
     /// Puts a drained peer back, or lets it go.
@@ -116,20 +135,21 @@ impl Core {
     }
 }
 
-/// Sends a lane as soon as nothing more can join it.
-fn put(socket: &mut Socket, lane: &mut Batch, fit: Fit) {
+/// Sends a lane as soon as nothing more can join it. Returns what [`send`] does.
+fn put(socket: &mut Socket, lane: &mut Batch, fit: Fit) -> bool {
     match fit {
-        Fit::Nothing => {}
-        Fit::More if !lane.is_full(socket.segments()) => {}
+        Fit::Nothing => false,
+        Fit::More if !lane.is_full(socket.segments()) => false,
         Fit::More | Fit::Last => send(socket, lane),
         Fit::Longer { from } => {
             let mut before = lane.split(from);
-            send(socket, &mut before);
+            send(socket, &mut before)
         }
     }
 }
 
-fn send(socket: &mut Socket, lane: &mut Batch) {
-    // What the system refuses is lost like on any network, and found by the same means.
-    let _ = socket.send(lane);
+/// Sends a lane. What the system refuses is lost like on any network, and found by the same means; returns whether
+/// it says that nothing can leave there.
+fn send(socket: &mut Socket, lane: &mut Batch) -> bool {
+    socket.send(lane).is_err_and(|error| leads_nowhere(&error))
 }

@@ -6,14 +6,15 @@ use super::peer::Route;
 
 /// Paths from sockets bound to `locals` to `remotes`, in the order of the locals.
 ///
-/// As many of one as of the other: each with its like, by place. Else each local address with the remote one
+/// As many of one as of the other, and `by_place`: each with its like, by place. Else each local address with the remote one
 /// that is nearest to it (longest common prefix), and each remote address that nobody chose with the
 /// local one that is nearest. So one address of a server takes all paths of a client, one address of
 /// a client reaches all of a server, and links with subnets of their own find each other.
-pub(super) fn pair(locals: &[SocketAddr], remotes: &[SocketAddr]) -> Vec<Route> {
+pub(super) fn pair(locals: &[SocketAddr], remotes: &[SocketAddr], by_place: bool) -> Vec<Route> {
     let mut routes = Vec::new();
     let alike = |local: &SocketAddr, remote: &SocketAddr| local.is_ipv4() == remote.is_ipv4();
-    if locals.len() == remotes.len() && locals.iter().zip(remotes).all(|(l, r)| alike(l, r)) {
+    let by_place = by_place && locals.len() == remotes.len();
+    if by_place && locals.iter().zip(remotes).all(|(l, r)| alike(l, r)) {
         let each = remotes.iter().enumerate();
         return each.map(|(socket, remote)| Route { socket, remote: *remote }).collect();
     }
@@ -84,11 +85,19 @@ mod tests {
             (&["10.0.1.1", "fd00::1"], &["10.0.1.2"], &[(0, "10.0.1.2")]),
         ];
         for (locals, remotes, expected) in cases {
-            let found = pair(&addresses(locals), &addresses(remotes));
+            let found = pair(&addresses(locals), &addresses(remotes), true);
             let found: Vec<_> =
                 found.iter().map(|r| (r.socket, r.remote.ip().to_string())).collect();
             let expected: Vec<_> = expected.iter().map(|(s, r)| (*s, (*r).to_owned())).collect();
             assert_eq!(found, expected, "{locals:?} to {remotes:?}");
         }
+    }
+
+    #[test]
+    fn where_the_order_means_nothing_the_nearest_find_each_other() {
+        let locals = addresses(&["10.0.2.1", "10.0.1.1"]);
+        let routes = pair(&locals, &addresses(&["10.0.1.2", "10.0.2.2"]), false);
+        let found: Vec<_> = routes.iter().map(|r| r.remote.ip().to_string()).collect();
+        assert_eq!(found, ["10.0.2.2", "10.0.1.2"]);
     }
 }

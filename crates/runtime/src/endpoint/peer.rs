@@ -63,6 +63,8 @@ pub struct Peer {
     pub session: Option<u32>,
     /// Where its paths lead, as far as is known.
     pub routes: Vec<Option<Route>>,
+    /// The peer's addresses as they were given, if it was opened from here: a path more may lead to them.
+    pub remotes: Vec<SocketAddr>,
     /// When it is in the list of deadlines.
     pub deadline: Option<Time>,
     /// Whether it is in the list of those to be drained.
@@ -108,6 +110,7 @@ impl Peer {
             cover,
             session,
             routes,
+            remotes: Vec::new(),
             deadline: None,
             dirty: false,
             connected: false,

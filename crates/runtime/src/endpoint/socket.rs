@@ -45,16 +45,25 @@ impl Local {
     }
 }
 
+/// What the system holds of it.
+#[derive(Debug)]
+struct Open {
+    io: tokio::net::UdpSocket,
+    state: UdpSocketState,
+}
+
 /// A bound socket.
 #[derive(Debug)]
 pub struct Socket {
-    io: tokio::net::UdpSocket,
-    state: UdpSocketState,
+    /// None while what it stood on is gone.
+    open: Option<Open>,
     local: SocketAddr,
     /// What the kernel would not take yet, in order.
     backlog: std::collections::VecDeque<Batch>,
     /// Segments in one call at most.
     segments: usize,
+    /// Whether more than one is wanted.
+    offload: bool,
     /// Datagrams that the kernel refused for good.
     pub refused: u64,
 }
@@ -102,22 +111,31 @@ impl Socket {
     /// # Errors
     /// As the system says: address in use, no such address or interface, no permission.
     pub fn bind(local: &Local) -> io::Result<Self> {
-        let domain = Domain::for_address(local.address);
-        let socket = socket2::Socket::new(domain, Type::DGRAM, Some(Protocol::UDP))?;
-        if let Some(interface) = &local.interface {
-            bind_interface(&socket, interface)?;
-        }
-        socket.bind(&SockAddr::from(local.address))?;
-        let std = std::net::UdpSocket::from(socket);
-        let state = UdpSocketState::new(UdpSockRef::from(&std))?;
-        // Best effort: the kernel has a limit of its own.
-        let _ = state.set_recv_buffer_size(UdpSockRef::from(&std), SOCKET_BUFFER);
-        let _ = state.set_send_buffer_size(UdpSockRef::from(&std), SOCKET_BUFFER);
-        std.set_nonblocking(true)?;
-        let io = tokio::net::UdpSocket::from_std(std)?;
-        let local = io.local_addr()?;
-        let segments = state.max_gso_segments();
-        Ok(Self { io, state, local, backlog: Default::default(), segments, refused: 0 })
+        let (open, bound) = open(local)?;
+        let segments = open.state.max_gso_segments();
+        let backlog = Default::default();
+        Ok(Self { open: Some(open), local: bound, backlog, segments, offload: true, refused: 0 })
+    }
+
+    /// What it stood on is gone: it takes nothing and gives nothing until it is bound again.
+    pub fn close(&mut self) {
+        self.open = None;
+        self.backlog.clear();
+    }
+
+    /// Binds it anew, to the port that it had if that is still free.
+    ///
+    /// # Errors
+    /// As [`Socket::bind`]; it is closed then.
+    pub fn bind_again(&mut self, local: &Local) -> io::Result<()> {
+        // The port is free only without the old one.
+        self.close();
+        let address = SocketAddr::new(local.address.ip(), self.local.port());
+        let same = Local { address, ..local.clone() };
+        let (open, bound) = open(&same).or_else(|_| open(local))?;
+        self.segments = if self.offload { open.state.max_gso_segments() } else { 1 };
+        (self.open, self.local) = (Some(open), bound);
+        Ok(())
     }
 
     /// The address that it is bound to.
@@ -132,18 +150,19 @@ impl Socket {
 
     /// Sends each datagram with a call of its own, as a machine without segmentation offload does.
     pub const fn without_offload(&mut self) {
-        self.segments = 1;
+        (self.segments, self.offload) = (1, false);
     }
 
     /// Takes what has come, as far as it fits into `rows`; pending if there is nothing.
     pub fn receive(&self, context: &mut Context<'_>, rows: &mut Rows) -> Poll<io::Result<()>> {
         rows.filled = 0;
+        let Some(Open { io, state }) = &self.open else { return Poll::Pending };
         loop {
-            ready!(self.io.poll_recv_ready(context))?;
-            let taken = self.io.try_io(Interest::READABLE, || {
+            ready!(io.poll_recv_ready(context))?;
+            let taken = io.try_io(Interest::READABLE, || {
                 let mut slices: Vec<_> =
                     rows.buffers.iter_mut().map(|b| io::IoSliceMut::new(b)).collect();
-                self.state.recv(UdpSockRef::from(&self.io), &mut slices, &mut rows.metas)
+                state.recv(UdpSockRef::from(io), &mut slices, &mut rows.metas)
             });
             match taken {
                 Ok(filled) => {
@@ -181,6 +200,9 @@ impl Socket {
     }
 
     fn try_send(&mut self, batch: &Batch) -> io::Result<()> {
+        let Some(Open { io, state }) = &self.open else {
+            return Err(io::ErrorKind::NetworkDown.into());
+        };
         let mut rest = batch.bytes();
         while !rest.is_empty() {
             // A machine may lose its offload while running: what was joined goes one by one then.
@@ -193,13 +215,12 @@ impl Socket {
                 segment_size: (now.len() > batch.segment()).then_some(batch.segment()),
                 src_ip: None,
             };
-            let sent = self.io.try_io(Interest::WRITABLE, || {
-                self.state.try_send(UdpSockRef::from(&self.io), &transmit)
-            });
+            let sent =
+                io.try_io(Interest::WRITABLE, || state.try_send(UdpSockRef::from(io), &transmit));
             if let Err(error) = sent {
-                let lost_offload = self.state.max_gso_segments() < self.segments;
+                let lost_offload = state.max_gso_segments() < self.segments;
                 if lost_offload && error.kind() != io::ErrorKind::WouldBlock {
-                    self.segments = self.state.max_gso_segments();
+                    self.segments = state.max_gso_segments();
                     continue;
                 }
                 if error.kind() != io::ErrorKind::WouldBlock {
@@ -226,7 +247,8 @@ impl Socket {
             // The call tells tokio that the socket is full, and only then it can be waited for.
             if blocked(&self.try_send(&batch)) {
                 self.backlog.push_front(batch);
-                if self.io.poll_send_ready(context).is_pending() {
+                let Some(Open { io, .. }) = &self.open else { continue };
+                if io.poll_send_ready(context).is_pending() {
                     return Poll::Pending;
                 }
             }
@@ -246,4 +268,40 @@ fn bind_interface(_: &socket2::Socket, _: &str) -> io::Result<()> {
         io::ErrorKind::Unsupported,
         "binding to an interface needs Linux; name its address instead",
     ))
+}
+
+/// What the system gives, and the address that it is bound to.
+fn open(local: &Local) -> io::Result<(Open, SocketAddr)> {
+    let domain = Domain::for_address(local.address);
+    let socket = socket2::Socket::new(domain, Type::DGRAM, Some(Protocol::UDP))?;
+    if let Some(interface) = &local.interface {
+        bind_interface(&socket, interface)?;
+    }
+    socket.bind(&SockAddr::from(local.address))?;
+    let std = std::net::UdpSocket::from(socket);
+    let state = UdpSocketState::new(UdpSockRef::from(&std))?;
+    // Best effort: the kernel has a limit of its own.
+    let _ = state.set_recv_buffer_size(UdpSockRef::from(&std), SOCKET_BUFFER);
+    let _ = state.set_send_buffer_size(UdpSockRef::from(&std), SOCKET_BUFFER);
+    std.set_nonblocking(true)?;
+    let io = tokio::net::UdpSocket::from_std(std)?;
+    let local = io.local_addr()?;
+    Ok((Open { io, state }, local))
+}
+
+/// Linux's number of "no such device": the interface that a socket is bound to has been removed.
+const NO_DEVICE: i32 = 19;
+
+/// Whether an error of sending says that nothing can leave there for now, whatever it is.
+pub fn leads_nowhere(error: &io::Error) -> bool {
+    let no_device = cfg!(any(target_os = "linux", target_os = "android"))
+        && error.raw_os_error() == Some(NO_DEVICE);
+    let gone = matches!(
+        error.kind(),
+        io::ErrorKind::NetworkUnreachable
+            | io::ErrorKind::NetworkDown
+            | io::ErrorKind::HostUnreachable
+            | io::ErrorKind::AddrNotAvailable
+    );
+    gone || no_device
 }

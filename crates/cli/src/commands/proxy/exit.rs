@@ -49,6 +49,7 @@ pub async fn run(args: &ExitArgs, console: Console) -> Result<(), Failure> {
     let allowed = Allowed::Keys(args.allow.iter().copied().collect());
     let mut options = Options::listening(&at?).sealed(secret, allowed);
     options.transport = args.common.transport()?;
+    options.capture = args.common.transport.capture(console)?;
     let endpoint = Endpoint::open(options).map_err(refused)?;
     let tell = teller(console, args.common.verbose);
     let policy = Policy { rules: args.allow_to.clone(), allow_private: args.allow_private };

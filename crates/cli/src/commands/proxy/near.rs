@@ -25,7 +25,7 @@ pub struct NearArgs {
     /// Addresses of the exit, one per path
     #[arg(long, value_name = "ADDR[:PORT]", value_delimiter = ',', required = true)]
     to: Vec<String>,
-    /// Own address or network interface, one per path, instead of the one that the system chooses
+    /// Own address or network interface, one per path, instead of every interface that is up
     #[arg(long, value_name = "ADDR|INTERFACE", value_delimiter = ',')]
     from: Vec<String>,
     /// Public key of the exit, as it prints it
@@ -84,6 +84,10 @@ fn live(args: &NearArgs, console: Console) -> Result<Live, Failure> {
     let mut options = Options::connecting(&[]).sealed(secret, Allowed::Keys([exit].into()));
     options.locals = locals(&args.from, &addresses);
     options.transport = args.common.transport()?;
+    options.capture = args.common.transport.capture(console)?;
+    if args.from.is_empty() {
+        options = options.automatic(&addresses);
+    }
     // Names and addresses are tried here: what is wrong with them is wrong with each attempt to connect.
     drop(Endpoint::open(options.clone()).map_err(refused)?);
     let target = Target { addresses, key: Some(exit) };

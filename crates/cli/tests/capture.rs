@@ -1,0 +1,85 @@
+//! `--capture` with a real transfer; tshark, where there is one, has to understand every packet.
+
+mod support;
+
+use std::fs;
+use std::process::{Command, Stdio};
+
+use support::Room;
+
+/// What tshark makes of a file: one line per packet; none without tshark.
+fn dissected(file: &std::path::Path) -> Option<String> {
+    let mut command = Command::new("tshark");
+    command.arg("-r").arg(file).args(["-o", "sctp.checksum:CRC-32C", "-T", "fields"]);
+    for field in
+        ["frame.interface_name", "ip.src", "ip.dst", "sctp.chunk_type", "sctp.checksum.status"]
+    {
+        command.args(["-e", field]);
+    }
+    command.args(["-e", "_ws.malformed"]);
+    let done = command.stderr(Stdio::null()).output().ok()?;
+    assert!(done.status.success(), "tshark reads the whole file");
+    Some(String::from_utf8(done.stdout).expect("text"))
+}
+
+#[test]
+fn both_ends_of_a_sealed_transfer_can_be_read_by_tshark() {
+    let room = Room::new("capture");
+    fs::write(room.file("data"), vec![7; 300_000]).expect("a file");
+    let key = |name: &str| {
+        let made = room.ropewalk(&["keygen", name]).good();
+        made.stdout().split_whitespace().last().expect("a public key").to_owned()
+    };
+    let (near, far) = (key("near.key"), key("far.key"));
+    let port = 20_000 + std::process::id() % 40_000;
+    let at = format!("127.0.0.1:{port}");
+    let mut serving = Command::new(env!("CARGO_BIN_EXE_ropewalk"))
+        .args(["recv", "inbox", "--once", "--listen", &at, "--key", "far.key", "--allow", &near])
+        .args(["--capture", "far.pcapng"])
+        .current_dir(room.file("."))
+        .stderr(Stdio::null())
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("the receiver");
+    let words = [
+        "send",
+        "data",
+        "--to",
+        &at,
+        "--key",
+        "near.key",
+        "--peer",
+        &far,
+        "--capture",
+        "near.pcapng",
+    ];
+    room.ropewalk(&words).good();
+    assert!(serving.wait().expect("it ends").success());
+    for file in ["near.pcapng", "far.pcapng"] {
+        let Some(text) = dissected(&room.file(file)) else {
+            eprintln!("skipped: no tshark");
+            return;
+        };
+        let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split('\t').collect()).collect();
+        assert!(rows.len() > 300_000 / 65_000, "{} packets", rows.len());
+        for row in &rows {
+            assert_eq!(row[1..3], ["127.0.0.1"; 2], "{row:?}");
+            assert!(!row[0].is_empty() && !row[3].is_empty(), "{row:?}");
+            // 1: the checksum is right.
+            assert_eq!((row[4], row[5]), ("1", ""), "{row:?}");
+        }
+        // INIT, INIT ACK, COOKIE ECHO, COOKIE ACK, DATA or I-DATA, SACK or NR-SACK.
+        for kinds in [&["1"][..], &["2"], &["10"], &["11"], &["0", "64"], &["3", "16"]] {
+            let is = |row: &Vec<&str>| row[3].split(',').any(|kind| kinds.contains(&kind));
+            assert!(rows.iter().any(is), "{file} has no chunk of type {kinds:?}");
+        }
+    }
+}
+
+#[test]
+fn a_capture_that_cannot_be_written_is_refused_at_once() {
+    let room = Room::new("capture-refused");
+    fs::write(room.file("data"), "x").expect("a file");
+    let words = ["send", "data", "--to", "127.0.0.1:9", "--plain", "--capture", "none/such.pcapng"];
+    room.ropewalk(&words).refused(&["none/such.pcapng", "packets.pcapng"]);
+}

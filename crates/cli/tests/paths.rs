@@ -1,0 +1,139 @@
+//! Interfaces that go and come while data flows, in namespaces. Needs Linux, root and /dev/net/tun; says so and passes
+//! without.
+#![cfg(target_os = "linux")]
+
+mod support;
+
+use std::fs::{self, File};
+
+use serde_json::Value;
+use support::Room;
+
+const LINKS: &str = r#"
+[[path]]
+name = "wifi"
+rate = "10 Mbit/s"
+rtt = "20 ms"
+
+[[path]]
+name = "lte"
+rate = "2 Mbit/s"
+rtt = "40 ms"
+"#;
+/// What the better path carries in a second, bytes.
+const WIFI: u64 = 1_250_000;
+
+/// Whether namespaces can be made here.
+fn possible() -> bool {
+    let root =
+        fs::metadata("/proc/self").is_ok_and(|of| std::os::unix::fs::MetadataExt::uid(&of) == 0);
+    let tun = File::options().read(true).write(true).open("/dev/net/tun").is_ok();
+    if !(root && tun) {
+        eprintln!("skipped: root {root}, /dev/net/tun {tun}");
+    }
+    root && tun
+}
+
+fn key(room: &Room, name: &str) -> String {
+    let made = room.ropewalk(&["keygen", name]).good();
+    let text = made.stdout();
+    text.split_whitespace().last().expect("a public key").to_owned()
+}
+
+/// Measures for so many seconds while `meanwhile` goes on at the sender; returns the document.
+fn bench(name: &str, options: &str, seconds: u32, before: &str, meanwhile: &str) -> Value {
+    let room = Room::new(name);
+    fs::write(room.file("s.toml"), LINKS).expect("a file");
+    let (near, far) = (key(&room, "near.key"), key(&room, "far.key"));
+    let own = env!("CARGO_BIN_EXE_ropewalk");
+    let far_line = format!(
+        "exec {own} bench serve --once --listen {{local1}} --listen {{local2}} --key far.key --allow {near}"
+    );
+    let near_line = format!(
+        "{before} {own} bench run --to {{remote1}},{{remote2}} {options} --key near.key --peer {far} \
+         --warmup 0s --time {seconds}s --json > out.json & bench=$!; {meanwhile} wait $bench"
+    );
+    let words = ["emulate", "s.toml", "--far", &far_line, "--", "sh", "-c", &near_line];
+    room.ropewalk(&words).good();
+    let text = fs::read_to_string(room.file("out.json")).expect("the figures");
+    serde_json::from_str(&text).expect("JSON")
+}
+
+/// What was delivered by way of each path, bytes.
+fn delivered(document: &Value) -> Vec<u64> {
+    let paths = document["paths"].as_array().expect("a list");
+    paths.iter().map(|path| path["delivered_bytes"].as_u64().expect("a number")).collect()
+}
+
+#[test]
+fn a_path_carries_again_after_its_address_or_its_interface_was_away() {
+    if !possible() {
+        return;
+    }
+    let own = "address=$(ip -4 -o address show dev {device1} | tr -s ' ' | cut -d ' ' -f 4);";
+    let away = [
+        format!(
+            "{own} sleep 1; ip address del $address dev {{device1}}; sleep 2; ip address add $address dev {{device1}};"
+        ),
+        "sleep 1; ip link set {device1} down; sleep 2; ip link set {device1} up;".to_owned(),
+    ];
+    for (number, meanwhile) in away.iter().enumerate() {
+        let name = format!("paths-return-{number}");
+        let document = bench(&name, "--from {device1},{device2}", 8, "", meanwhile);
+        let delivered = delivered(&document);
+        // Before it went, it carried no more than this; and what went on carried something meanwhile.
+        assert!(delivered[0] > WIFI * 5 / 2, "{meanwhile}: {document}");
+        assert!(delivered[1] > 0, "{meanwhile}: {document}");
+    }
+}
+
+#[test]
+fn without_from_every_interface_is_a_path() {
+    if !possible() {
+        return;
+    }
+    let document = bench("paths-automatic", "", 3, "", "");
+    let delivered = delivered(&document);
+    assert_eq!(delivered.len(), 2, "{document}");
+    assert!(delivered.iter().all(|bytes| *bytes > 0), "{document}");
+}
+
+#[test]
+fn an_interface_that_comes_later_is_a_path_more() {
+    if !possible() {
+        return;
+    }
+    let before = "ip link set {device2} down;";
+    let document = bench("paths-later", "", 6, before, "sleep 2; ip link set {device2} up;");
+    let paths = document["paths"].as_array().expect("a list");
+    let second = |path: &&Value| path["remote"].as_str().is_some_and(|to| to.contains("10.77.2.2"));
+    let bytes: Vec<_> = paths.iter().filter(second).map(|p| p["delivered_bytes"].clone()).collect();
+    assert!(bytes.iter().any(|bytes| bytes.as_u64() > Some(0)), "{document}");
+}
+
+#[test]
+fn a_file_is_whole_though_an_interface_went_down_and_up_twice() {
+    if !possible() {
+        return;
+    }
+    let room = Room::new("paths-file");
+    fs::write(room.file("s.toml"), LINKS).expect("a file");
+    let data: Vec<u8> = (0..5_000_000_u32)
+        .flat_map(|i| (i.wrapping_mul(i) >> 7).to_le_bytes())
+        .take(5_000_000)
+        .collect();
+    fs::write(room.file("data"), &data).expect("a file");
+    let (near, far) = (key(&room, "near.key"), key(&room, "far.key"));
+    let own = env!("CARGO_BIN_EXE_ropewalk");
+    let far_line = format!(
+        "exec {own} recv inbox --listen {{local1}} --listen {{local2}} --key far.key --allow {near}"
+    );
+    let near_line = format!(
+        "{own} send data --to {{remote1}},{{remote2}} --key near.key --peer {far} & sending=$!; \
+         for i in 1 2; do sleep 0.6; ip link set {{device1}} down; sleep 0.6; ip link set {{device1}} up; done; \
+         wait $sending"
+    );
+    let words = ["emulate", "s.toml", "--far", &far_line, "--", "sh", "-c", &near_line];
+    room.ropewalk(&words).good();
+    assert!(fs::read(room.file("inbox/data")).expect("it came") == data);
+}

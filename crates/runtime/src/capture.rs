@@ -1,0 +1,274 @@
+//! Packets written to a file for Wireshark and tshark: pcapng, one interface per path.
+//!
+//! What is written is what the engine sends and takes: SCTP as it is inside the seal, right behind an IP header with the
+//! path's addresses. UDP's ports and the real sizes stand in the interface's description and in no packet. Format:
+//! draft-ietf-opsawg-pcapng, sections 4.1 to 4.3.
+
+#![allow(
+    clippy::disallowed_methods,
+    reason = "the file says when each packet came by the clock on the wall"
+)]
+
+use std::fmt;
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufWriter, Write};
+use std::net::IpAddr;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
+
+/// Packets that begin with an IPv4 or IPv6 header.
+const LINKTYPE_RAW: u16 = 101;
+/// Number of SCTP in IP headers.
+const SCTP: u8 = 132;
+/// Where SCTP's checksum is.
+const CHECKSUM: std::ops::Range<usize> = 8..12;
+const SECTION: u32 = 0x0a0d_0d0a;
+const INTERFACE: u32 = 1;
+const ENHANCED_PACKET: u32 = 6;
+
+/// Which way a packet went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// To us.
+    In = 1,
+    /// From us.
+    Out = 2,
+}
+
+/// Told once, when the file can be written no more.
+type OnError = Box<dyn Fn(io::Error) + Send>;
+
+/// A file that packets are written to; clones write to the same one.
+#[derive(Clone)]
+pub struct Capture {
+    inner: Arc<Mutex<Inner>>,
+}
+
+struct Inner {
+    /// None after an error.
+    file: Option<BufWriter<File>>,
+    on_error: OnError,
+    interfaces: u32,
+    block: Vec<u8>,
+}
+
+impl fmt::Debug for Capture {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Capture")
+    }
+}
+
+impl Capture {
+    /// Makes the file, readable by its owner alone: what is in it was encrypted on the way. `on_error` is told if it can be
+    /// written no more; what is to be captured after that is left out.
+    ///
+    /// # Errors
+    /// As the system says.
+    pub fn create(path: &Path, on_error: impl Fn(io::Error) + Send + 'static) -> io::Result<Self> {
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let mut file = BufWriter::new(options.open(path)?);
+        let mut header = Vec::new();
+        block(&mut header, SECTION, |out| {
+            out.extend(0x1a2b_3c4d_u32.to_le_bytes());
+            out.extend([1, 0, 0, 0]);
+            // The length of the section is not known.
+            out.extend((-1_i64).to_le_bytes());
+        });
+        file.write_all(&header)?;
+        file.flush()?;
+        let file = Some(file);
+        let inner = Inner { file, on_error: Box::new(on_error), interfaces: 0, block: header };
+        Ok(Self { inner: Arc::new(Mutex::new(inner)) })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// One interface more, with its name and what it is; returns its number.
+    pub fn interface(&self, name: &str, description: &str) -> u32 {
+        let mut inner = self.lock();
+        let number = inner.interfaces;
+        inner.interfaces += 1;
+        inner.put(INTERFACE, |out| {
+            out.extend(LINKTYPE_RAW.to_le_bytes());
+            out.extend([0; 2]);
+            // No limit of what is kept of a packet.
+            out.extend([0; 4]);
+            option(out, 2, name.as_bytes());
+            option(out, 3, description.as_bytes());
+            // Times in units of 10^-9 s.
+            option(out, 9, &[9]);
+            out.extend([0; 4]);
+        });
+        number
+    }
+
+    /// A packet that is sent or has come now: SCTP from its ports on. Its checksum is filled in; below a seal there is none.
+    pub fn packet(&self, interface: u32, direction: Direction, way: (IpAddr, IpAddr), sctp: &[u8]) {
+        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let time = since.as_nanos() as u64;
+        self.lock().put(ENHANCED_PACKET, |out| {
+            out.extend(interface.to_le_bytes());
+            out.extend(((time >> 32) as u32).to_le_bytes());
+            out.extend((time as u32).to_le_bytes());
+            let lengths = out.len();
+            out.extend([0; 8]);
+            let start = out.len();
+            ip_header(out, way, sctp.len());
+            let body = out.len();
+            out.extend(sctp);
+            sign(&mut out[body..]);
+            let length = ((out.len() - start) as u32).to_le_bytes();
+            out[lengths..lengths + 4].copy_from_slice(&length);
+            out[lengths + 4..lengths + 8].copy_from_slice(&length);
+            pad(out);
+            option(out, 2, &(direction as u32).to_le_bytes());
+            out.extend([0; 4]);
+        });
+    }
+
+    /// Hands all of it to the system.
+    pub fn flush(&self) {
+        let mut inner = self.lock();
+        let flushed = inner.file.as_mut().map_or(Ok(()), Write::flush);
+        inner.check(flushed);
+    }
+}
+
+impl Inner {
+    fn put(&mut self, kind: u32, write: impl FnOnce(&mut Vec<u8>)) {
+        let Some(file) = &mut self.file else { return };
+        self.block.clear();
+        block(&mut self.block, kind, write);
+        let written = file.write_all(&self.block);
+        self.check(written);
+    }
+
+    fn check(&mut self, done: io::Result<()>) {
+        if let Err(error) = done {
+            // What a dropped writer still holds it would try to write once more: taken apart, it does not.
+            if let Some(file) = self.file.take() {
+                drop(file.into_parts());
+            }
+            (self.on_error)(error);
+        }
+    }
+}
+
+/// Appends a block of this kind; `write` gives what is in it, a multiple of four bytes.
+fn block(out: &mut Vec<u8>, kind: u32, write: impl FnOnce(&mut Vec<u8>)) {
+    out.extend(kind.to_le_bytes());
+    out.extend([0; 4]);
+    write(out);
+    let length = (out.len() as u32 + 4).to_le_bytes();
+    out[4..8].copy_from_slice(&length);
+    out.extend(length);
+}
+
+/// Fills up to a multiple of four.
+fn pad(out: &mut Vec<u8>) {
+    out.resize(out.len().next_multiple_of(4), 0);
+}
+
+fn option(out: &mut Vec<u8>, code: u16, value: &[u8]) {
+    let value = &value[..value.len().min(usize::from(u16::MAX))];
+    out.extend(code.to_le_bytes());
+    out.extend((value.len() as u16).to_le_bytes());
+    out.extend(value);
+    pad(out);
+}
+
+/// The header of IP around so many bytes of SCTP (RFC 791, 3.1; RFC 8200, 3).
+fn ip_header(out: &mut Vec<u8>, (from, to): (IpAddr, IpAddr), payload: usize) {
+    match (from, to) {
+        (IpAddr::V4(from), IpAddr::V4(to)) => {
+            let mut header = [0; 20];
+            (header[0], header[8], header[9]) = (0x45, 64, SCTP);
+            header[2..4].copy_from_slice(&(payload as u16 + 20).to_be_bytes());
+            header[12..16].copy_from_slice(&from.octets());
+            header[16..20].copy_from_slice(&to.octets());
+            let words = header.chunks(2).map(|w| u32::from(w[0]) << 8 | u32::from(w[1]));
+            let sum = words.sum::<u32>();
+            let folded = (sum & 0xffff) + (sum >> 16);
+            header[10..12]
+                .copy_from_slice(&(!(folded as u16 + (folded >> 16) as u16)).to_be_bytes());
+            out.extend(header);
+        }
+        (from, to) => {
+            let six = |ip: IpAddr| match ip {
+                IpAddr::V4(ip) => ip.to_ipv6_mapped(),
+                IpAddr::V6(ip) => ip,
+            };
+            out.extend([0x60, 0, 0, 0]);
+            out.extend((payload as u16).to_be_bytes());
+            out.extend([SCTP, 64]);
+            out.extend(six(from).octets());
+            out.extend(six(to).octets());
+        }
+    }
+}
+
+/// Fills the checksum of a packet in (RFC 9260, appendix A).
+fn sign(packet: &mut [u8]) {
+    if packet.len() < CHECKSUM.end {
+        return;
+    }
+    packet[CHECKSUM].fill(0);
+    let sum = crc32c::crc32c(packet);
+    packet[CHECKSUM].copy_from_slice(&sum.to_le_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_made_of_blocks_that_tell_their_length_twice() {
+        let path = std::env::temp_dir().join(format!("ropewalk-capture-{}", std::process::id()));
+        let capture = Capture::create(&path, |error| panic!("{error}")).expect("a file");
+        let path_1 = capture.interface("wlan0", "192.0.2.1:5000 to 198.51.100.7:9899");
+        let way = ("192.0.2.1".parse().expect("one"), "198.51.100.7".parse().expect("one"));
+        let sctp: Vec<u8> = (0..29).collect();
+        capture.packet(path_1, Direction::Out, way, &sctp);
+        capture.flush();
+        let bytes = std::fs::read(&path).expect("written");
+        std::fs::remove_file(&path).expect("removed");
+        let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four"));
+        let (mut at, mut kinds, mut last) = (0, Vec::new(), 0);
+        while at < bytes.len() {
+            let length = word(at + 4) as usize;
+            assert_eq!((length % 4, word(at + length - 4) as usize), (0, length));
+            kinds.push(word(at));
+            (last, at) = (at, at + length);
+        }
+        assert_eq!(kinds, [SECTION, INTERFACE, ENHANCED_PACKET]);
+        assert_eq!((word(last + 20), word(last + 24)), (49, 49));
+        let packet = &bytes[last + 28..last + 28 + 49];
+        // A header with its own sum in it adds up to zero (RFC 1071).
+        let words = packet[..20].chunks(2).map(|w| u32::from(w[0]) << 8 | u32::from(w[1]));
+        let sum = words.sum::<u32>();
+        assert_eq!((sum & 0xffff) + (sum >> 16), 0xffff);
+        assert_eq!((&packet[20..28], &packet[32..]), (&sctp[..8], &sctp[12..]));
+        let mut unsigned = packet[20..].to_vec();
+        unsigned[CHECKSUM].fill(0);
+        assert_eq!(packet[28..32], crc32c::crc32c(&unsigned).to_le_bytes());
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_full_disk_is_told_once() {
+        let told = Arc::new(Mutex::new(0));
+        let count = told.clone();
+        let capture = Capture::create(Path::new("/dev/full"), move |_| {
+            *count.lock().expect("nobody panicked") += 1;
+        });
+        // The head is written at once, so that a file that cannot be written is known at the start.
+        assert!(capture.is_err());
+        assert_eq!(*told.lock().expect("nobody panicked"), 0);
+    }
+}

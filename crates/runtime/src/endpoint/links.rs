@@ -1,0 +1,330 @@
+//! What the sockets stand on: interfaces and addresses, which come and go.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+
+use super::socket::Local;
+
+/// Most interfaces that are used by themselves.
+const AUTOMATIC_LIMIT: usize = 8;
+
+/// An address of an interface of this machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Seen {
+    /// The interface.
+    pub name: String,
+    /// Its number: one that is made anew under the same name has another.
+    pub index: Option<u32>,
+    /// The address.
+    pub ip: IpAddr,
+    /// Whether the interface says that it can carry anything.
+    pub up: bool,
+}
+
+impl Seen {
+    /// Whether peers elsewhere may be reached from it.
+    fn is_usable(&self) -> bool {
+        let local = match self.ip {
+            IpAddr::V4(ip) => ip.is_loopback() || ip.is_link_local(),
+            IpAddr::V6(ip) => ip.is_loopback() || ip.is_unicast_link_local(),
+        };
+        self.up && !local
+    }
+}
+
+/// All addresses of this machine.
+///
+/// # Errors
+/// As the system says.
+pub fn look() -> io::Result<Vec<Seen>> {
+    let found = if_addrs::get_if_addrs()?.into_iter().map(|it| Seen {
+        ip: it.ip(),
+        up: it.is_oper_up(),
+        index: it.index,
+        name: it.name,
+    });
+    Ok(found.collect())
+}
+
+/// How it is with the interface or address of a socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Not asked: every interface will do, or it never was in the list.
+    Unwatched,
+    Here,
+    /// It is there, but can carry nothing (a cable pulled, a radio without a network).
+    Down,
+    Gone,
+}
+
+/// What became of it since the last look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// Nothing that matters.
+    Nothing,
+    /// It is no more: the socket is of no use.
+    Gone,
+    /// It can carry nothing, but is still there.
+    Down,
+    /// It can carry again; the socket is as good as before.
+    Up,
+    /// It is there again, or another one in its place: the socket has to be bound anew.
+    Back,
+    /// The interface has other addresses.
+    Moved,
+}
+
+/// What a socket stands on.
+#[derive(Clone, Debug)]
+pub struct Link {
+    /// Where the socket is bound.
+    pub local: Local,
+    state: State,
+    index: Option<u32>,
+    addresses: Vec<IpAddr>,
+}
+
+impl Link {
+    /// What a socket bound to `local` stands on.
+    pub fn new(local: Local, all: &[Seen]) -> Self {
+        let mut link = Self { local, state: State::Unwatched, index: None, addresses: Vec::new() };
+        let found = link.found(all);
+        let ip = link.local.address.ip();
+        let anywhere = ip.is_unspecified() && link.local.interface.is_none();
+        let foreign = !ip.is_unspecified() && found.is_empty();
+        if !(anywhere || foreign || ip.is_loopback()) {
+            link.state = state(&found);
+        }
+        link.note(&found);
+        link
+    }
+
+    fn note(&mut self, found: &[&Seen]) {
+        self.index = found.first().and_then(|seen| seen.index);
+        self.addresses = found.iter().map(|seen| seen.ip).collect();
+        self.addresses.sort_unstable();
+    }
+
+    /// Those of `all` that are meant.
+    fn found<'a>(&self, all: &'a [Seen]) -> Vec<&'a Seen> {
+        let ip = self.local.address.ip();
+        let meant = |seen: &&Seen| {
+            let address =
+                if ip.is_unspecified() { seen.ip.is_ipv4() == ip.is_ipv4() } else { seen.ip == ip };
+            let interface = self.local.interface.as_ref().is_none_or(|name| *name == seen.name);
+            address && interface
+        };
+        all.iter().filter(meant).collect()
+    }
+
+    /// Whether it can come and go.
+    pub fn is_watched(&self) -> bool {
+        self.state != State::Unwatched
+    }
+
+    /// Whether it has gone.
+    pub fn is_gone(&self) -> bool {
+        self.state == State::Gone
+    }
+
+    /// An address that stands for it: the nearness of the peer's is judged by it.
+    pub fn address(&self) -> SocketAddr {
+        let bound = self.local.address;
+        let own = self.addresses.first().filter(|_| self.local.interface.is_some());
+        own.map_or(bound, |ip| SocketAddr::new(*ip, bound.port()))
+    }
+
+    /// Compares with what there is now.
+    pub fn update(&mut self, all: &[Seen]) -> Change {
+        if self.state == State::Unwatched {
+            return Change::Nothing;
+        }
+        let found = self.found(all);
+        let (before, now) = (self.state, state(&found));
+        let (index, addresses) = (self.index, std::mem::take(&mut self.addresses));
+        self.state = now;
+        self.note(&found);
+        match (before, now) {
+            (State::Gone, State::Gone) => Change::Nothing,
+            (_, State::Gone) => Change::Gone,
+            (State::Gone, _) => Change::Back,
+            _ if index != self.index => Change::Back,
+            (State::Here, State::Down) => Change::Down,
+            (State::Down, State::Here) => Change::Up,
+            _ if addresses != self.addresses => Change::Moved,
+            _ => Change::Nothing,
+        }
+    }
+
+    /// The socket could not be bound anew: the next look tries again.
+    pub fn not_yet(&mut self) {
+        self.state = State::Gone;
+    }
+}
+
+fn state(found: &[&Seen]) -> State {
+    match found {
+        [] => State::Gone,
+        some if some.iter().any(|seen| seen.up) => State::Here,
+        _ => State::Down,
+    }
+}
+
+/// Whether paths to these addresses lead through interfaces at all: not where the peer is on this machine.
+pub fn leads_out(remotes: &[SocketAddr], all: &[Seen]) -> bool {
+    let own = |ip: IpAddr| ip.is_loopback() || all.iter().any(|seen| seen.ip == ip);
+    !remotes.is_empty() && !remotes.iter().any(|remote| own(remote.ip()))
+}
+
+/// One socket for each usable interface and family of the peer's addresses. The interface that the system
+/// would choose comes first: what does not lead to the peer is then only a path that is never proved.
+pub fn automatic(remotes: &[SocketAddr], all: &[Seen]) -> Vec<Local> {
+    let mut locals: Vec<Local> = Vec::new();
+    for ipv6 in [false, true] {
+        let Some(remote) = remotes.iter().find(|remote| remote.is_ipv6() == ipv6) else { continue };
+        let chosen = chosen(remote);
+        let first = all.iter().filter(|seen| Some(seen.ip) == chosen);
+        let like = all.iter().filter(|seen| seen.ip.is_ipv6() == ipv6 && seen.is_usable());
+        for seen in first.chain(like).take(AUTOMATIC_LIMIT) {
+            let local = on(&seen.name, ipv6);
+            if !locals.contains(&local) {
+                locals.push(local);
+            }
+        }
+        if !locals.iter().any(|local| local.address.is_ipv6() == ipv6) {
+            locals.push(Local::of(anywhere(ipv6)));
+        }
+    }
+    locals
+}
+
+/// Any address of an interface.
+fn on(name: &str, ipv6: bool) -> Local {
+    Local { address: anywhere(ipv6), interface: Some(name.to_owned()) }
+}
+
+/// The same by its address: for systems on which nobody, or not everybody, may bind to an interface.
+pub fn by_address(local: &Local, all: &[Seen]) -> Option<Local> {
+    let name = local.interface.as_ref()?;
+    let like = |seen: &&Seen| {
+        seen.name == *name && seen.ip.is_ipv4() == local.address.is_ipv4() && seen.is_usable()
+    };
+    let ip = all.iter().find(like)?.ip;
+    Some(Local::of(SocketAddr::new(ip, 0)))
+}
+
+/// Any address, any port.
+pub fn anywhere(ipv6: bool) -> SocketAddr {
+    let ip: IpAddr = if ipv6 { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
+    SocketAddr::new(ip, 0)
+}
+
+/// The interface and the address from which a socket there sends to a peer, as far as can be told.
+pub fn standing(link: &Link, remote: &SocketAddr) -> (String, SocketAddr) {
+    let mut local = link.address();
+    if local.ip().is_unspecified()
+        && let Some(ip) = chosen(remote)
+    {
+        local.set_ip(ip);
+    }
+    let named = || look().ok()?.into_iter().find(|seen| seen.ip == local.ip()).map(|s| s.name);
+    let name = link.local.interface.clone().or_else(named);
+    (name.unwrap_or_else(|| local.ip().to_string()), local)
+}
+
+/// The local address from which the system would send there. Nothing is sent for that.
+fn chosen(remote: &SocketAddr) -> Option<IpAddr> {
+    let socket = UdpSocket::bind(anywhere(remote.is_ipv6())).ok()?;
+    socket.connect(remote).ok()?;
+    socket.local_addr().ok().map(|local| local.ip())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seen(name: &str, index: u32, ip: &str, up: bool) -> Seen {
+        let ip = ip.parse().expect("an address");
+        Seen { name: name.to_owned(), index: Some(index), ip, up }
+    }
+
+    fn local(ip: &str, interface: Option<&str>) -> Local {
+        let ip = ip.parse().expect("an address");
+        Local { address: SocketAddr::new(ip, 0), interface: interface.map(str::to_owned) }
+    }
+
+    #[test]
+    fn interfaces_and_addresses_that_come_and_go_are_told() {
+        let wifi = seen("wlan0", 3, "192.0.2.1", true);
+        let (down, anew) =
+            (Seen { up: false, ..wifi.clone() }, Seen { index: Some(9), ..wifi.clone() });
+        let other = seen("wlan0", 3, "192.0.2.9", true);
+        let both = [local("192.0.2.1", None), local("0.0.0.0", Some("wlan0"))];
+        let only = std::slice::from_ref;
+        // What is seen, and what it means for a socket on the address and for one on the interface.
+        let looks: [(&[Seen], [Change; 2]); 9] = [
+            (only(&wifi), [Change::Nothing; 2]),
+            (&[], [Change::Gone; 2]),
+            (&[], [Change::Nothing; 2]),
+            (only(&anew), [Change::Back; 2]),
+            (only(&wifi), [Change::Back; 2]),
+            (only(&down), [Change::Down; 2]),
+            (only(&wifi), [Change::Up; 2]),
+            (only(&other), [Change::Gone, Change::Moved]),
+            (&[wifi.clone(), other.clone()], [Change::Back, Change::Moved]),
+        ];
+        let mut links = both.map(|local| Link::new(local, only(&wifi)));
+        for (number, (all, expected)) in looks.into_iter().enumerate() {
+            let changes = links.each_mut().map(|link| link.update(all));
+            assert_eq!(changes, expected, "look {number}");
+        }
+    }
+
+    #[test]
+    fn what_is_bound_to_no_interface_is_not_watched() {
+        let all = [seen("lo", 1, "127.0.0.1", true), seen("wlan0", 3, "192.0.2.1", true)];
+        for (local, watched) in [
+            (local("0.0.0.0", None), false),
+            (local("127.0.0.1", None), false),
+            // Bound, though no interface has it: the system allows that where it is told to.
+            (local("192.0.2.77", None), false),
+            (local("192.0.2.1", None), true),
+            (local("0.0.0.0", Some("wlan0")), true),
+            (local("::", Some("wlan0")), true),
+        ] {
+            let mut link = Link::new(local, &all);
+            assert_eq!(link.is_watched(), watched, "{}", link.local);
+            assert_eq!(link.update(&[]) == Change::Gone, watched && !link.local.address.is_ipv6());
+        }
+    }
+
+    #[test]
+    fn each_usable_interface_of_the_peer_s_family_is_a_path() {
+        let all = [
+            seen("lo", 1, "127.0.0.1", true),
+            seen("eth0", 2, "192.0.2.1", false),
+            seen("wlan0", 3, "198.51.100.2", true),
+            seen("wlan0", 3, "198.51.100.3", true),
+            seen("wlan0", 3, "fe80::1", true),
+            seen("wwan0", 4, "203.0.113.4", true),
+            seen("usb0", 5, "169.254.1.1", true),
+            seen("wwan0", 4, "2001:db8::4", true),
+        ];
+        // A network for documentation: whatever way the system would choose is none of the above.
+        let four = "192.0.2.200:9899".parse().expect("an address");
+        let six = "[2001:db8:1::1]:9899".parse().expect("an address");
+        let shown = |remotes: &[SocketAddr]| {
+            automatic(remotes, &all).iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        assert_eq!(shown(&[four]), ["0.0.0.0:0 on wlan0", "0.0.0.0:0 on wwan0"]);
+        assert_eq!(shown(&[six]), ["[::]:0 on wwan0"]);
+        assert_eq!(shown(&[four, six]).len(), 3);
+        assert!(leads_out(&[four, six], &all));
+        for own in ["127.0.0.1:1", "127.8.8.8:1", "[::1]:1", "203.0.113.4:1"] {
+            assert!(!leads_out(&[four, own.parse().expect("an address")], &all), "{own}");
+        }
+        assert_eq!(automatic(&[four], &[]), [local("0.0.0.0", None)]);
+        let by = by_address(&local("0.0.0.0", Some("wwan0")), &all);
+        assert_eq!(by, Some(local("203.0.113.4", None)));
+    }
+}

@@ -1,0 +1,160 @@
+//! Interfaces come and go while associations stay: sockets and paths follow.
+
+use std::net::SocketAddr;
+
+use ropewalk_base::{PathId, Time};
+use ropewalk_engine::path::PathStatus;
+use ropewalk_engine::sctp::PathConfig;
+
+use super::core::Core;
+use super::links::{self, Change, Link, Seen};
+use super::pairing::nearest;
+use super::peer::{Peer, Route};
+use super::socket::{Local, Socket};
+
+/// Most sockets that are opened by themselves: each interface of a new name is one more.
+const SOCKETS_LIMIT: usize = 64;
+
+/// What becomes of the paths of a socket.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    Lost,
+    Asked,
+}
+
+impl Core {
+    /// Whether anything can come or go.
+    pub(super) fn is_watching(&self) -> bool {
+        self.options.automatic || self.links.iter().any(Link::is_watched)
+    }
+
+    /// Looks at the interfaces and does what has become necessary.
+    pub(super) fn look_around(&mut self, now: Time) {
+        // Who cannot say what there is says nothing of what has gone.
+        let Ok(all) = links::look() else { return };
+        for i in 0..self.sockets.len() {
+            let change = self.links[i].update(&all);
+            self.follow(now, i, change);
+        }
+        if self.options.automatic && !self.closing {
+            self.take_new_interfaces(now, &all);
+        }
+    }
+
+    fn follow(&mut self, now: Time, i: usize, change: Change) {
+        match change {
+            Change::Nothing => {}
+            Change::Gone => {
+                self.sockets[i].close();
+                self.meet(now, i, Fate::Lost);
+            }
+            Change::Down => self.meet(now, i, Fate::Lost),
+            Change::Up | Change::Moved => self.meet(now, i, Fate::Asked),
+            Change::Back => match self.sockets[i].bind_again(&self.links[i].local) {
+                Ok(()) => self.meet(now, i, Fate::Asked),
+                // An IPv6 address is tried for doubles first, for a second or so.
+                Err(_) => {
+                    self.links[i].not_yet();
+                    self.meet(now, i, Fate::Lost);
+                }
+            },
+        }
+    }
+
+    /// All paths through a socket share its fate.
+    fn meet(&mut self, now: Time, socket: usize, fate: Fate) {
+        for key in self.keys() {
+            let Some(peer) = self.peer(key) else { continue };
+            let through = |route: &Option<Route>| route.is_some_and(|r| r.socket == socket);
+            for path in 0..peer.routes.len() {
+                if !through(&peer.routes[path]) || path >= peer.machine.path_count() {
+                    continue;
+                }
+                match fate {
+                    Fate::Lost => peer.machine.path_lost(now, PathId::from_index(path)),
+                    Fate::Asked => peer.machine.prove(now, PathId::from_index(path)),
+                }
+            }
+            self.touch(key);
+        }
+    }
+
+    /// Interfaces on which there is no socket yet: each is one path more for every association that was opened
+    /// from here. Who opened it numbers the paths; the other end learns them from what comes.
+    fn take_new_interfaces(&mut self, now: Time, all: &[Seen]) {
+        let mut remotes: Vec<SocketAddr> = Vec::new();
+        for key in self.keys() {
+            remotes.extend(self.peer(key).into_iter().flat_map(|peer| &peer.remotes));
+        }
+        if !links::leads_out(&remotes, all) {
+            return;
+        }
+        for wanted in links::automatic(&remotes, all) {
+            let full = self.links.len() >= SOCKETS_LIMIT;
+            if full || wanted.interface.is_none() || self.stands_on(&wanted, all) {
+                continue;
+            }
+            let Some((socket, link)) = bind_automatic(&wanted, all) else { continue };
+            let near = link.address();
+            self.sockets.push(socket);
+            self.links.push(link);
+            let socket = self.sockets.len() - 1;
+            for key in self.keys() {
+                self.add_path_through(now, key, socket, near);
+            }
+        }
+    }
+
+    /// Whether there is a socket there, or one that waits for it to come back.
+    fn stands_on(&self, wanted: &Local, all: &[Seen]) -> bool {
+        let address = links::by_address(wanted, all);
+        let same = |link: &Link| link.local == *wanted || Some(&link.local) == address.as_ref();
+        self.links.iter().any(same)
+    }
+
+    fn add_path_through(
+        &mut self,
+        now: Time,
+        key: super::core::Key,
+        socket: usize,
+        near: SocketAddr,
+    ) {
+        let mtu = self.options.transport.mtu;
+        let Some(peer) = self.peer(key) else { return };
+        let like = peer.remotes.iter().filter(|remote| remote.is_ipv4() == near.is_ipv4());
+        let remotes: Vec<SocketAddr> = like.copied().collect();
+        let Some(at) = nearest(&remotes, &near) else { return };
+        let path = PathConfig { mtu, ..PathConfig::default() };
+        if peer.ended.is_none() && peer.machine.add_path(now, path).is_some() {
+            peer.routes.push(Some(Route { socket, remote: remotes[at] }));
+            self.touch(key);
+        }
+    }
+}
+
+/// A socket on an interface, or where one may not bind to it, on its address.
+pub(super) fn bind_automatic(wanted: &Local, all: &[Seen]) -> Option<(Socket, Link)> {
+    let other = || links::by_address(wanted, all);
+    for local in std::iter::once(wanted.clone()).chain(other()) {
+        if let Ok(socket) = Socket::bind(&local) {
+            return Some((socket, Link::new(local, all)));
+        }
+    }
+    None
+}
+
+impl Peer {
+    /// The system refused for good what should leave on these paths (bits of their numbers): nothing can.
+    /// Returns whether that is news; until a heartbeat is answered it is none again.
+    pub fn refused(&mut self, now: Time, paths: u32) -> bool {
+        let mut news = false;
+        for index in 0..self.machine.path_count().min(u32::BITS as usize) {
+            let path = PathId::from_index(index);
+            if paths & (1 << index) != 0 && self.machine.path_status(path) != PathStatus::Inactive {
+                self.machine.path_lost(now, path);
+                news |= self.machine.path_status(path) == PathStatus::Inactive;
+            }
+        }
+        news
+    }
+}
