@@ -15,20 +15,9 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use support::{Done, Room};
+use support::{Done, Room, can_emulate};
 
 const PORT: u16 = 7_000;
-
-/// Whether namespaces can be made here.
-fn possible() -> bool {
-    let root =
-        fs::metadata("/proc/self").is_ok_and(|of| std::os::unix::fs::MetadataExt::uid(&of) == 0);
-    let tun = File::options().read(true).write(true).open("/dev/net/tun").is_ok();
-    if !(root && tun) {
-        eprintln!("skipped: root {root}, /dev/net/tun {tun}");
-    }
-    root && tun
-}
 
 /// This program in a role, as a line for a shell.
 fn role(name: &str) -> String {
@@ -133,7 +122,7 @@ fn pings(room: &Room) -> Vec<Option<f64>> {
 
 #[test]
 fn a_packet_takes_as_long_as_the_scenario_says() {
-    if !possible() {
+    if !can_emulate() {
         return;
     }
     let room = Room::new("emulate-rtt");
@@ -149,7 +138,7 @@ fn a_packet_takes_as_long_as_the_scenario_says() {
 
 #[test]
 fn a_link_carries_its_rate_and_no_more() {
-    if !possible() {
+    if !can_emulate() {
         return;
     }
     let room = Room::new("emulate-rate");
@@ -173,7 +162,7 @@ fn a_link_carries_its_rate_and_no_more() {
 
 #[test]
 fn losses_and_outages_are_those_of_the_scenario() {
-    if !possible() {
+    if !can_emulate() {
         return;
     }
     let room = Room::new("emulate-loss");
@@ -208,7 +197,7 @@ fn losses_and_outages_are_those_of_the_scenario() {
 
 #[test]
 fn the_status_of_the_command_is_passed_on() {
-    if !possible() {
+    if !can_emulate() {
         return;
     }
     let room = Room::new("emulate-status");
@@ -275,7 +264,7 @@ fn await_sleepers(mark: &str, wanted: usize) {
 
 #[test]
 fn nothing_is_left_behind_however_it_ends() {
-    if !possible() {
+    if !can_emulate() {
         return;
     }
     let room = Room::new("emulate-kill");

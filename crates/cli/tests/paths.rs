@@ -4,10 +4,10 @@
 
 mod support;
 
-use std::fs::{self, File};
+use std::fs;
 
 use serde_json::Value;
-use support::Room;
+use support::{Room, can_emulate};
 
 const LINKS: &str = r#"
 [[path]]
@@ -22,17 +22,6 @@ rtt = "40 ms"
 "#;
 /// What the better path carries in a second, bytes.
 const WIFI: u64 = 1_250_000;
-
-/// Whether namespaces can be made here.
-fn possible() -> bool {
-    let root =
-        fs::metadata("/proc/self").is_ok_and(|of| std::os::unix::fs::MetadataExt::uid(&of) == 0);
-    let tun = File::options().read(true).write(true).open("/dev/net/tun").is_ok();
-    if !(root && tun) {
-        eprintln!("skipped: root {root}, /dev/net/tun {tun}");
-    }
-    root && tun
-}
 
 fn key(room: &Room, name: &str) -> String {
     let made = room.ropewalk(&["keygen", name]).good();
@@ -67,7 +56,7 @@ fn delivered(document: &Value) -> Vec<u64> {
 
 #[test]
 fn a_path_carries_again_after_its_address_or_its_interface_was_away() {
-    if !possible() {
+    if !can_emulate() {
         return;
     }
     let own = "address=$(ip -4 -o address show dev {device1} | tr -s ' ' | cut -d ' ' -f 4);";
@@ -89,7 +78,7 @@ fn a_path_carries_again_after_its_address_or_its_interface_was_away() {
 
 #[test]
 fn without_from_every_interface_is_a_path() {
-    if !possible() {
+    if !can_emulate() {
         return;
     }
     let document = bench("paths-automatic", "", 3, "", "");
@@ -100,7 +89,7 @@ fn without_from_every_interface_is_a_path() {
 
 #[test]
 fn an_interface_that_comes_later_is_a_path_more() {
-    if !possible() {
+    if !can_emulate() {
         return;
     }
     let before = "ip link set {device2} down;";
@@ -113,7 +102,7 @@ fn an_interface_that_comes_later_is_a_path_more() {
 
 #[test]
 fn a_file_is_whole_though_an_interface_went_down_and_up_twice() {
-    if !possible() {
+    if !can_emulate() {
         return;
     }
     let room = Room::new("paths-file");

@@ -96,10 +96,7 @@ fn serve(args: &ServeArgs, console: Console) -> Result<(), Failure> {
     let runtime = runtime()?;
     runtime.block_on(async {
         let (endpoint, key) = args.listen.open(&args.transport, console)?;
-        let to = match listed(&reachable(endpoint.locals())) {
-            none if none.is_empty() => "ADDRESS".to_owned(),
-            some => some,
-        };
+        let to = listed(&reachable(endpoint.locals()));
         let who = key.map_or("--plain".to_owned(), |key| format!("--peer {key}"));
         console.note(format_args!("at the other side:\n  ropewalk bench run --to {to} {who}"));
         clients(args, &endpoint, console).await;

@@ -122,10 +122,7 @@ fn greet(args: &RecvArgs, endpoint: &Endpoint, key: Option<PublicKey>, console: 
         let on = interface.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
         console.note(format_args!("  at {address}{on}"));
     }
-    let to = match listed(&addresses) {
-        none if none.is_empty() => "ADDRESS".to_owned(),
-        some => some,
-    };
+    let to = listed(&addresses);
     match key {
         None => {
             console.note("in the clear: everybody on the way can read and change what is sent");

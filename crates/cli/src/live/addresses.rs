@@ -98,13 +98,16 @@ pub fn reachable(bound: &[SocketAddr]) -> Vec<(SocketAddr, Option<String>)> {
     found
 }
 
-/// Addresses for a command line, without the port where it is the usual one.
+/// Addresses for a command line, without the port where it is the usual one; a stand-in where there is none.
 pub fn listed(addresses: &[(SocketAddr, Option<String>)]) -> String {
     let one = |(address, _): &(SocketAddr, Option<String>)| match address.port() {
         PORT => address.ip().to_string(),
         _ => address.to_string(),
     };
-    addresses.iter().map(one).collect::<Vec<_>>().join(",")
+    match addresses {
+        [] => "ADDRESS".to_owned(),
+        some => some.iter().map(one).collect::<Vec<_>>().join(","),
+    }
 }
 
 #[cfg(test)]

@@ -122,3 +122,15 @@ impl Done {
         }
     }
 }
+
+/// Whether namespaces can be made here.
+#[cfg(target_os = "linux")]
+pub fn can_emulate() -> bool {
+    let root =
+        fs::metadata("/proc/self").is_ok_and(|of| std::os::unix::fs::MetadataExt::uid(&of) == 0);
+    let tun = fs::File::options().read(true).write(true).open("/dev/net/tun").is_ok();
+    if !(root && tun) {
+        eprintln!("skipped: root {root}, /dev/net/tun {tun}");
+    }
+    root && tun
+}

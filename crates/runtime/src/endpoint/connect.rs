@@ -103,10 +103,7 @@ impl Core {
         let slots = routes.into_iter().map(Some).collect();
         let mut peer = match (self.options.sealing.clone(), target.key) {
             (None, None) => {
-                let config = self.config(
-                    count,
-                    &Carriage::Plain { ipv6, addresses: self.own_addresses(ipv6) },
-                )?;
+                let config = self.config(count, &self.in_the_clear(ipv6))?;
                 let machine = Machine::connect(config, scheduler, seed, now);
                 let cover = Cover::Plain(Ports { source: PORT, destination: PORT });
                 Peer::new(machine, cover, None, slots, false)
@@ -114,7 +111,7 @@ impl Core {
             (Some(sealing), Some(key)) => {
                 let config = self.config(count, &Carriage::Sealed { ipv6 })?;
                 let session = self.free_session();
-                let hello = Hello { paths: count.min(Machine::PATHS_LIMIT) as u8 }.encode();
+                let hello = Hello { paths: count as u8 }.encode();
                 let shaking = Shaking::begin(now, &sealing.secret, key, session, &hello)
                     .map_err(|_| ConnectError::Random)?;
                 // It begins when there is a session.
@@ -132,8 +129,13 @@ impl Core {
         self.options.transport.config(paths, carriage).map_err(ConnectError::Unknown)
     }
 
+    /// What carries an association in the clear.
+    pub(super) fn in_the_clear(&self, ipv6: bool) -> Carriage {
+        Carriage::Plain { ipv6, addresses: self.own_addresses(ipv6) }
+    }
+
     /// Addresses to be told to the peer: what the sockets are bound to, where that is one address.
-    pub(super) fn own_addresses(&self, ipv6: bool) -> Vec<IpAddr> {
+    fn own_addresses(&self, ipv6: bool) -> Vec<IpAddr> {
         let bound = self.sockets.iter().map(|socket| socket.local().ip());
         let mut addresses: Vec<IpAddr> =
             bound.filter(|ip| !ip.is_unspecified() && ip.is_ipv6() == ipv6).collect();

@@ -179,7 +179,7 @@ impl Core {
                 self.by_session.insert(session, key);
             }
             None => {
-                self.by_tag.insert(peer.machine.local_tag(), key);
+                self.by_tag.insert(peer.machine.tags().0, key);
                 for route in peer.routes.iter().flatten() {
                     self.by_address.insert((route.socket, route.remote), key);
                 }
@@ -220,7 +220,7 @@ impl Core {
         if let Some(session) = peer.session {
             self.by_session.remove(&session);
         } else {
-            self.by_tag.remove(&peer.machine.local_tag());
+            self.by_tag.remove(&peer.machine.tags().0);
             for route in peer.routes.iter().flatten() {
                 let place = (route.socket, route.remote);
                 if self.by_address.get(&place) == Some(&key) {

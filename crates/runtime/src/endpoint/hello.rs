@@ -1,10 +1,12 @@
 //! What the initiator says beside its handshake, sealed.
 
+use ropewalk_engine::sctp::Association;
+
 /// The version of what travels inside the seal.
 const VERSION: u8 = 1;
 
-/// Most paths that one may announce.
-const PATHS_LIMIT: u8 = 16;
+/// Most paths that one may announce: as many as an association can have.
+const PATHS_LIMIT: u8 = Association::PATHS_LIMIT as u8;
 
 /// Which paths there are going to be. More may come later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

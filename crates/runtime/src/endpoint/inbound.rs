@@ -124,9 +124,9 @@ impl Core {
         // From an address that is not known, but with the right tag: a path that the peer listed and
         // that was not seen yet.
         let path = peer.path_to(route).or_else(|| peer.moved_to(now, route));
-        let tag = peer.machine.local_tag();
+        let tag = peer.machine.tags().0;
         peer.machine.handle_in_place(now, path.unwrap_or(PathId(0)), packet);
-        let renewed = peer.machine.local_tag();
+        let renewed = peer.machine.tags().0;
         if renewed != tag {
             // A peer that started anew (RFC 9260, 5.2.4, A) has a new tag of ours.
             self.by_tag.remove(&tag);

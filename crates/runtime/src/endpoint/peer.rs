@@ -92,8 +92,6 @@ pub struct Outcome {
     pub connected: bool,
     /// It is up, and the peer opened it.
     pub accepted: bool,
-    /// It has ended.
-    pub ended: bool,
 }
 
 impl Peer {
@@ -173,7 +171,6 @@ impl Peer {
                 Event::PathChanged(path, status) => self.tell(PathNews::Changed(path, status)),
                 Event::Closed(reason) => {
                     self.ended = Some(reason);
-                    outcome.ended = true;
                     self.signals.all();
                 }
             }

@@ -11,7 +11,7 @@ use ropewalk_engine::sctp::{
 
 use super::core::Core;
 use super::cover::Cover;
-use super::options::{Carriage, UnknownName};
+use super::options::UnknownName;
 use super::pairing::nearest;
 use super::peer::{Peer, Route};
 use super::socket::Socket;
@@ -30,8 +30,7 @@ impl Core {
     /// Strangers in the clear are answered from now on.
     pub(super) fn listen_in_the_clear(&mut self) -> Result<(), UnknownName> {
         let ipv6 = self.sockets.iter().any(|socket| socket.local().is_ipv6());
-        let carriage = Carriage::Plain { ipv6, addresses: self.own_addresses(ipv6) };
-        let config = self.options.transport.config(1, &carriage)?;
+        let config = self.options.transport.config(1, &self.in_the_clear(ipv6))?;
         self.listener = Some(Listener::new(config, self.next_seed()));
         Ok(())
     }
@@ -75,8 +74,7 @@ impl Core {
         packet: &mut Packet,
     ) {
         let ipv6 = route.remote.is_ipv6();
-        let carriage = Carriage::Plain { ipv6, addresses: self.own_addresses(ipv6) };
-        let Ok(config) = self.config(1, &carriage) else { return };
+        let Ok(config) = self.config(1, &self.in_the_clear(ipv6)) else { return };
         let Ok(scheduler) = self.options.transport.scheduler() else { return };
         let seed = self.next_seed();
         let mut machine = Machine::accepted(config, scheduler, seed, now, PathId(0), accepted);

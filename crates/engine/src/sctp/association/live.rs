@@ -14,11 +14,6 @@ impl Association {
     /// Most paths of one association.
     pub const PATHS_LIMIT: usize = 16;
 
-    /// The tag that packets to this end carry: by it a driver finds the association.
-    pub const fn local_tag(&self) -> u32 {
-        self.local_tag
-    }
-
     /// Streams on which messages may be sent: what both ends allow.
     pub const fn outbound_streams(&self) -> u16 {
         self.outbound_streams
