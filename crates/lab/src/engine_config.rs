@@ -27,6 +27,8 @@ pub fn config(scenario: &file::Scenario) -> Config {
     };
     let paths = scenario.paths.iter().map(|p| path(scenario, p)).collect();
     let mut config = Config::preset(preset, paths, transfer.receive_buffer);
+    // A scenario says what its paths carry.
+    config.mtu_discovery = None;
     config.cmt.concurrent =
         transfer.protocol == file::Protocol::CmtSctp && scenario.paths.len() > 1;
     config.guard = transfer.guard;

@@ -9,7 +9,7 @@ use ropewalk_engine::Payload;
 use ropewalk_engine::receive::Message;
 use ropewalk_engine::recovery::LossDetection;
 use ropewalk_engine::scheduler::{PathView, Quota, Scheduler, SchedulerOptions};
-use ropewalk_engine::sctp::association::{CloseReason, PathCounters, State};
+use ropewalk_engine::sctp::association::{CloseReason, PacketSize, PathCounters, State};
 use ropewalk_engine::sctp::wire::{Checksum, Ports, decode, encode};
 use ropewalk_engine::sctp::{
     Association, Chunk, Config, Data, Event, Packet, PathConfig, Preset, Sack,
@@ -44,6 +44,7 @@ pub struct Sent {
     pub from: usize,
     pub path: usize,
     pub packet: Packet,
+    pub size: PacketSize,
     pub fate: Fate,
 }
 
@@ -267,17 +268,17 @@ impl Pair {
             }
         }
         while let Some(transmit) = self.ends[end].poll_transmit(self.now) {
-            self.leave(end, transmit.path.index(), transmit.packet);
+            self.leave(end, transmit.path.index(), transmit.packet, transmit.size);
         }
         while let Some(event) = self.ends[end].poll_event() {
             self.events[end].push((self.now, event));
         }
     }
 
-    fn leave(&mut self, from: usize, path: usize, packet: Packet) {
+    fn leave(&mut self, from: usize, path: usize, packet: Packet, size: PacketSize) {
         self.check_span(from, &packet);
         let carried = through_the_codec(&packet);
-        let mut sent = Sent { at: self.now, from, path, packet, fate: Fate::Arrive };
+        let mut sent = Sent { at: self.now, from, path, packet, size, fate: Fate::Arrive };
         sent.fate = (self.script)(&sent);
         let due = self.now + self.delays[path];
         let arriving = if self.through_bytes { &carried } else { &sent.packet };

@@ -13,6 +13,7 @@ mod ledger;
 mod listener;
 mod live;
 mod loss;
+mod mtu;
 mod rack;
 mod reassembly;
 mod restart;

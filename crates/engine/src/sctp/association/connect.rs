@@ -134,6 +134,11 @@ impl Association {
             self.control.push_back((path, self.peer_tag, Chunk::error(whole)));
         }
         self.state = State::CookieEchoed { t1: self.first_retry(now), cookie, sent: now, path };
+        if self.config.offer == Offer::Assumed {
+            // Behind the cookie, so that the answers come with the COOKIE ACK. A peer that is not of our
+            // kind might take them for strangers, should the cookie be lost.
+            self.search_mtu(now, path);
+        }
     }
 
     /// Whether an INIT ACK cannot be used (3.3.3; 3.3.2.1.4). A window that is too small changes nothing,
@@ -187,6 +192,7 @@ impl Association {
         // 5.4: the path of the handshake is proved, the others must answer a heartbeat.
         self.paths[path.index()].state.on_confirmed();
         self.start_heartbeats(now);
+        self.search_mtu(now, path);
         self.push_event(event);
     }
 

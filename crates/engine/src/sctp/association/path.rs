@@ -4,7 +4,9 @@ use ropewalk_base::{Duration, Time};
 
 use super::super::config::{Config, PathConfig};
 use crate::accounts::PathCounters;
-use crate::path::{DeliveryRate, ForwardDelay, LossEstimate, Pacer, PathState, RttEstimator};
+use crate::path::{
+    DeliveryRate, ForwardDelay, LossEstimate, MtuSearch, Pacer, PathState, RttEstimator,
+};
 use crate::recovery::{Flights, Rack, TailProbe};
 
 /// Heartbeats of a path (RFC 9260, 8.3).
@@ -64,12 +66,19 @@ pub(super) struct Path {
     /// Losses found so far; a timeout is one, whatever it gives up.
     pub losses: u64,
     pub counters: PathCounters,
+    /// Looks for the largest packets that get through; none: all of `config.mtu` do.
+    pub mtu: Option<Box<MtuSearch>>,
+    /// No data goes there until something is known of it.
+    pub narrow: bool,
 }
 
 impl Path {
     pub fn new(path: &PathConfig, config: &Config) -> Self {
         Self {
-            config: *path,
+            config: match &config.mtu_discovery {
+                None => *path,
+                Some(range) => PathConfig { mtu: range.base, ..*path },
+            },
             state: PathState::unconfirmed(config.failure),
             rtt: RttEstimator::new(config.rto),
             rate: DeliveryRate::default(),
@@ -93,6 +102,8 @@ impl Path {
             held: 0,
             losses: 0,
             counters: PathCounters::default(),
+            mtu: config.mtu_discovery.map(|range| Box::new(MtuSearch::new(range))),
+            narrow: false,
         }
     }
 
@@ -106,6 +117,9 @@ impl Path {
     pub fn stop(&mut self) {
         self.t3 = None;
         self.heartbeat = Heartbeat::default();
+        if let Some(search) = &mut self.mtu {
+            search.pause();
+        }
     }
 
     /// Whether fast recovery lasts; ends it when its exit point is passed (RFC 9260, 7.2.4, 5).

@@ -65,6 +65,18 @@ impl SendQueue {
         self.chunks
     }
 
+    /// Chunks are cut to at most `chunk_limit` bytes from now on.
+    pub fn cut_for(&mut self, chunk_limit: u32) {
+        self.chunk_payload = chunk_limit - Data::HEADER;
+        let most = u64::from(self.chunk_payload);
+        let pieces = |bytes: u32| u64::from(bytes).div_ceil(most);
+        let of = |message: &Waiting| {
+            let len = message.payload.len();
+            pieces(len - message.taken) + u64::from(message.more) * pieces(len)
+        };
+        self.chunks = self.messages.iter().map(of).sum();
+    }
+
     pub fn is_empty(&self) -> bool {
         self.messages.is_empty()
     }
@@ -98,12 +110,29 @@ impl SendQueue {
         Some(Data::wire_len_of(left.min(self.chunk_payload)))
     }
 
+    /// Cuts the next chunk to fill `room` bytes, less than it would take by itself: what is left of its message
+    /// makes as many chunks as before, or one less.
+    pub fn next_chunk_within(&mut self, room: u32) -> Option<Data> {
+        let message = self.messages.front()?;
+        let left = message.payload.len() - message.taken;
+        let size = (room - Data::HEADER) / 4 * 4;
+        self.chunks += u64::from((left - size).div_ceil(self.chunk_payload)) + 1;
+        self.chunks -= u64::from(left.div_ceil(self.chunk_payload));
+        self.cut(size)
+    }
+
     /// Cuts the next chunk; its TSN and time of sending are for the caller to fill in.
     #[inline]
     pub fn next_chunk(&mut self) -> Option<Data> {
+        self.cut(self.chunk_payload)
+    }
+
+    /// Cuts the next chunk, of at most `most` bytes of user data.
+    #[inline]
+    fn cut(&mut self, most: u32) -> Option<Data> {
         let message = self.messages.front_mut()?;
         let left = message.payload.len() - message.taken;
-        let size = left.min(self.chunk_payload);
+        let size = left.min(most);
         let mut flags = DataFlags::default();
         if message.taken == 0 {
             flags = flags.and(DataFlags::BEGIN);

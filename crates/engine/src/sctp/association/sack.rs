@@ -345,6 +345,9 @@ impl Association {
         if returned {
             self.on_path_returned(now, id);
         }
+        if ack.heard {
+            self.trust_mtu(now, id, flight.bytes);
+        }
         self.congestion.on_ack(id, now, &sample);
         self.manage_windows(now, id);
         if self.config.recovery == LossDetection::RackTlp {

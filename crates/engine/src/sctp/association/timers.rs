@@ -5,6 +5,7 @@ use ropewalk_base::{PathId, Time};
 use super::super::cause::{AbortCause, ErrorCause, REPORT_LIMIT};
 use super::super::chunk::Chunk;
 use super::super::packet::Packet;
+use super::super::rare::Rare;
 use super::super::wire;
 use super::inbound::DataSummary;
 use super::{Association, CloseReason, State};
@@ -37,6 +38,7 @@ impl Association {
             consider(self.loss_deadline(path));
             consider(path.heartbeat.due);
             consider(path.heartbeat.pending.map(|(_, at)| at));
+            consider(path.mtu.as_ref().and_then(|search| search.deadline()));
         }
         next
     }
@@ -74,6 +76,9 @@ impl Association {
             let pending = heartbeat.pending.is_some_and(|(_, at)| at <= now);
             if pending || heartbeat.due.is_some_and(|at| at <= now) {
                 self.on_heartbeat_timer(now, id);
+            }
+            if self.paths[i].mtu.is_some() {
+                self.on_mtu_timer(now, id);
             }
         }
         self.on_t1(now);
@@ -178,6 +183,10 @@ impl Association {
             Chunk::Sack(sack) => {
                 self.timers_moved = true;
                 self.on_sack(now, sack);
+            }
+            Chunk::Rare(rare) if matches!(*rare, Rare::Piece(_)) => {
+                let Rare::Piece(piece) = &*rare else { unreachable!("just seen") };
+                self.on_piece(now, piece, summary);
             }
             Chunk::Unknown(_) | Chunk::Rare(_) => return self.on_foreign(path, &chunk, summary),
             other => self.on_control(now, path, other),
