@@ -13,12 +13,14 @@ pub struct Batch {
     segment: usize,
     count: usize,
     bytes: Vec<u8>,
+    /// The network may cut it.
+    may_be_cut: bool,
 }
 
 impl Batch {
     /// An empty one.
     pub const fn new(destination: SocketAddr) -> Self {
-        Self { destination, segment: 0, count: 0, bytes: Vec::new() }
+        Self { destination, segment: 0, count: 0, bytes: Vec::new(), may_be_cut: false }
     }
 
     /// Where it goes.
@@ -34,6 +36,16 @@ impl Batch {
     /// All datagrams.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
+    }
+
+    /// What is in it is longer than its path carries, and cannot be cut smaller here.
+    pub const fn let_be_cut(&mut self) {
+        self.may_be_cut = true;
+    }
+
+    /// Whether the network may cut it.
+    pub const fn may_be_cut(&self) -> bool {
+        self.may_be_cut
     }
 
     /// Whether there is none.
@@ -87,6 +99,7 @@ impl Batch {
         self.bytes.clear();
         self.count = 0;
         self.segment = 0;
+        self.may_be_cut = false;
     }
 
     /// The next datagrams go elsewhere.

@@ -95,7 +95,7 @@ impl Core {
         let Some(key) = self.by_session.get(&id).copied() else {
             return self.enter(now, route, id, datagram);
         };
-        let mtu = self.options.transport.mtu;
+        let fresh = self.options.transport.path();
         let peer = self.peer(key)?;
         match &mut peer.cover {
             Cover::Plain(_) => None,
@@ -109,7 +109,7 @@ impl Core {
             }
             Cover::Sealed(session) => {
                 let opened = session.open(now, datagram).ok()?;
-                let path = peer.came_by(now, opened.path, route, mtu)?;
+                let path = peer.came_by(now, opened.path, route, fresh)?;
                 Some(Opened { key, path, body: opened.body })
             }
         }

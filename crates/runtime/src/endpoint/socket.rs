@@ -9,6 +9,7 @@ use socket2::{Domain, Protocol, SockAddr, Type};
 use tokio::io::Interest;
 
 use super::batch::Batch;
+use super::uncut::Cuttable;
 
 /// Socket buffers asked for, bytes. The kernel gives no more than its own limit
 /// (`net.core.rmem_max`); a burst of a fast path that does not fit is lost.
@@ -143,6 +144,11 @@ impl Socket {
         self.local
     }
 
+    #[cfg(test)]
+    pub(super) fn io(&self) -> Option<&tokio::net::UdpSocket> {
+        self.open.as_ref().map(|open| &open.io)
+    }
+
     /// Datagrams that one call can send.
     pub const fn segments(&self) -> usize {
         self.segments
@@ -203,6 +209,7 @@ impl Socket {
         let Some(Open { io, state }) = &self.open else {
             return Err(io::ErrorKind::NetworkDown.into());
         };
+        let _cuttable = batch.may_be_cut().then(|| Cuttable::new(io));
         let mut rest = batch.bytes();
         while !rest.is_empty() {
             // A machine may lose its offload while running: what was joined goes one by one then.
@@ -291,6 +298,18 @@ fn open(local: &Local) -> io::Result<(Open, SocketAddr)> {
 
 /// Linux's number of "no such device": the interface that a socket is bound to has been removed.
 const NO_DEVICE: i32 = 19;
+
+/// Whether an error of sending says that the interface does not carry datagrams of that length (EMSGSIZE).
+pub fn is_too_long(error: &io::Error) -> bool {
+    const TOO_LONG: i32 = if cfg!(windows) {
+        10_040
+    } else if cfg!(any(target_os = "linux", target_os = "android")) {
+        90
+    } else {
+        40
+    };
+    error.raw_os_error() == Some(TOO_LONG)
+}
 
 /// Whether an error of sending says that nothing can leave there for now, whatever it is.
 pub fn leads_nowhere(error: &io::Error) -> bool {

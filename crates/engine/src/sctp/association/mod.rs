@@ -6,6 +6,7 @@
 
 mod accounts;
 mod connect;
+mod fill;
 mod heartbeat;
 mod helpers;
 mod inbound;
