@@ -24,4 +24,6 @@ pub struct Departure {
     pub round: u64,
     /// How it may be sent.
     pub size: PacketSize,
+    /// Whether the network may mark it instead of dropping it (ECT(0), RFC 3168).
+    pub ect: bool,
 }

@@ -53,6 +53,9 @@ impl Extensions {
     /// Timestamps both ways.
     pub const DELAY: Self = Self::DELAY_STAMP.and(Self::DELAY_ECHO);
 
+    /// Explicit congestion notification, which a parameter of its own stands for and no chunk (RFC 4960,
+    /// Appendix A).
+    pub const ECN: Self = Self(1 << 15);
     /// All that are ours.
     pub const OURS: Self = Self::DELAY.and(Self::PIECE);
 
@@ -100,7 +103,8 @@ impl Extensions {
     }
 
     pub(super) const fn from_bits(bits: u16) -> Self {
-        Self(bits & ((1 << TYPES.len()) - 1))
+        let known = (1 << TYPES.len()) - 1;
+        Self(bits & (known | Self::ECN.0))
     }
 }
 

@@ -45,6 +45,7 @@ impl Preset {
             addresses: None,
             offer: Offer::Assumed,
             mtu_discovery: None,
+            ecn: false,
             lower_header: 20,
             receive_buffer,
             window_unit: WindowUnit::Bytes,
@@ -104,6 +105,7 @@ impl Preset {
         let largest = rfc.paths.iter().map(|p| p.mtu).min().unwrap_or(1500);
         Config {
             mtu_discovery: Some(Self::live_mtu(largest)),
+            ecn: true,
             lower_header: Self::LIVE_LOWER_HEADER,
             sack: SackOptions { delay: Duration::from_millis(40), ..rfc.sack },
             max_burst: 0,

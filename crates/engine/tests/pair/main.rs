@@ -3,6 +3,7 @@
 mod cmt;
 mod data;
 mod driver;
+mod ecn;
 mod failover;
 mod foreign;
 mod handshake;

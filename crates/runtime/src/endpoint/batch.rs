@@ -15,12 +15,14 @@ pub struct Batch {
     bytes: Vec<u8>,
     /// The network may cut it.
     may_be_cut: bool,
+    /// The network may mark it.
+    ect: bool,
 }
 
 impl Batch {
     /// An empty one.
     pub const fn new(destination: SocketAddr) -> Self {
-        Self { destination, segment: 0, count: 0, bytes: Vec::new(), may_be_cut: false }
+        Self { destination, segment: 0, count: 0, bytes: Vec::new(), may_be_cut: false, ect: false }
     }
 
     /// Where it goes.
@@ -36,6 +38,20 @@ impl Batch {
     /// All datagrams.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
+    }
+
+    /// The network may mark what is in it, or may not (ECT(0), RFC 3168).
+    ///
+    /// # Panics
+    /// If there is something in it that differs.
+    pub fn set_ect(&mut self, ect: bool) {
+        assert!(self.is_empty() || self.ect == ect, "one call, one code point");
+        self.ect = ect;
+    }
+
+    /// Whether the network may mark it.
+    pub const fn ect(&self) -> bool {
+        self.ect
     }
 
     /// What is in it is longer than its path carries, and cannot be cut smaller here.
@@ -82,6 +98,7 @@ impl Batch {
     pub fn split(&mut self, from: usize) -> Self {
         let longer = self.bytes.split_off(from);
         let before = self.take();
+        self.ect = before.ect;
         self.segment = longer.len();
         self.count = 1;
         self.bytes = longer;

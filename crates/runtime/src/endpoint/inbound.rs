@@ -46,6 +46,7 @@ impl Core {
             match wire::decode(&bytes.slice(place.clone()), Checksum::Crc32c, packet) {
                 Ok(ports) => {
                     self.note(route, &bytes[place]);
+                    packet.ce = row.ce;
                     self.take_plain(now, route, ports, packet);
                 }
                 Err(_) => self.counters.unknown += 1,
@@ -71,6 +72,7 @@ impl Core {
             self.note(route, &bytes[one.body.clone()]);
             let decoded = wire::decode(&bytes.slice(one.body), Checksum::None, packet);
             if let (Ok(_), Some(peer)) = (decoded, self.peer(one.key)) {
+                packet.ce = row.ce;
                 peer.machine.handle_in_place(now, one.path, packet);
                 self.touch(one.key);
             }

@@ -49,6 +49,8 @@ pub struct Transport {
     pub mtu: u32,
     /// Off: no probes, and every path is taken to carry 1500 B, or `mtu` if that is less.
     pub discover_mtu: bool,
+    /// Marks of the network count as congestion, if the peer can do it too (ECN; on).
+    pub ecn: bool,
 }
 
 impl Default for Transport {
@@ -62,6 +64,7 @@ impl Default for Transport {
             streams: 1024,
             mtu: 9000,
             discover_mtu: true,
+            ecn: true,
         }
     }
 }
@@ -143,6 +146,7 @@ impl Transport {
         let paths = vec![self.path(); paths.max(1)];
         let mut config = Config::preset(Preset::Live, paths, self.receive_buffer);
         config.lower_header = carriage.header();
+        config.ecn = self.ecn;
         config.mtu_discovery = self.discover_mtu.then(|| carriage.mtus(self.mtu));
         if let Carriage::Plain { addresses, .. } = carriage {
             // What the peer can do is not known beforehand.

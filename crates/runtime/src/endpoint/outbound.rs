@@ -71,9 +71,10 @@ impl Core {
             }
             let (lane, socket) = (&mut lanes[index], &mut sockets[route.socket]);
             let alone = departure.size != PacketSize::Usual;
-            if alone {
+            if alone || lane.ect() != departure.ect {
                 trouble.note(index, send(socket, lane));
             }
+            lane.set_ect(departure.ect);
             let fit = lane.push(|out| {
                 // An error: the keys are used up, and the path is as good as cut until they change.
                 let _ = peer.cover.write(departure.path, packet, out);

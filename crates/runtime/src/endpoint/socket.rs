@@ -4,7 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::task::{Context, Poll, ready};
 
-use quinn_udp::{BATCH_SIZE, RecvMeta, Transmit, UdpSockRef, UdpSocketState};
+use quinn_udp::{BATCH_SIZE, EcnCodepoint, RecvMeta, Transmit, UdpSockRef, UdpSocketState};
 use socket2::{Domain, Protocol, SockAddr, Type};
 use tokio::io::Interest;
 
@@ -93,6 +93,8 @@ pub struct Row<'a> {
     pub bytes: &'a [u8],
     /// Bytes of each but the last.
     pub stride: usize,
+    /// Whether the network has marked them (CE).
+    pub ce: bool,
 }
 
 impl Rows {
@@ -102,6 +104,7 @@ impl Rows {
             from: meta.addr,
             bytes: &buffer[..meta.len],
             stride: meta.stride.max(1),
+            ce: meta.ecn == Some(EcnCodepoint::Ce),
         })
     }
 }
@@ -217,7 +220,7 @@ impl Socket {
             let (now, later) = rest.split_at(most.min(rest.len()));
             let transmit = Transmit {
                 destination: batch.destination(),
-                ecn: None,
+                ecn: batch.ect().then_some(EcnCodepoint::Ect0),
                 contents: now,
                 segment_size: (now.len() > batch.segment()).then_some(batch.segment()),
                 src_ip: None,

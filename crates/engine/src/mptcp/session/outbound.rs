@@ -40,7 +40,7 @@ impl Session {
     #[inline]
     fn departure(&self, path: PathId) -> Departure {
         let round = self.subflows[path.index()].round;
-        Departure { path, round, size: PacketSize::Usual }
+        Departure { path, round, size: PacketSize::Usual, ect: false }
     }
 
     #[inline]

@@ -61,6 +61,7 @@ impl Association {
             preserve_millis: self.preserve_millis,
             options: InitOptions {
                 extensions: self.config.listed_extensions(),
+                ecn: self.config.lists_ecn(),
                 ..InitOptions::default()
             },
         }
@@ -173,6 +174,7 @@ impl Association {
     pub(super) fn adopt_peer(&mut self, init: &Init) {
         self.peer_tag = init.tag;
         self.peer = Peer::of(init, &self.config);
+        self.settle_ecn();
         self.offered = init.window as u64;
         self.outbound_streams = self.config.streams.min(init.inbound_streams);
         self.start_congestion(init.window as u64);

@@ -64,6 +64,7 @@ impl Association {
         let fresh = self.config.start_congestion(self.offered);
         self.congestion.grow(fresh);
         self.congestion.set_unit(u64::from(self.chunk_limit));
+        self.paths[id.index()].ecn = self.fresh_ecn();
         self.scratch.add_path();
         self.inbound.add_path();
         self.views.clear();

@@ -161,6 +161,9 @@ impl Association {
         for number in &lost {
             self.give_up(id, *number, true);
         }
+        if let Some(ecn) = &mut self.paths[id.index()].ecn {
+            ecn.on_timeout();
+        }
         // Small chunks may have been in large packets, and all of them are lost.
         self.doubt_mtu(now, id, self.paths[id.index()].config.mtu);
         self.scratch.lost = lost;

@@ -6,6 +6,7 @@
 
 mod accounts;
 mod connect;
+mod ecn;
 mod fill;
 mod heartbeat;
 mod helpers;
@@ -68,6 +69,8 @@ pub struct Transmit {
     pub round: u64,
     /// How it may be sent.
     pub size: PacketSize,
+    /// Whether the network may mark it (ECT(0), RFC 3168).
+    pub ect: bool,
 }
 
 /// What the user should know.
@@ -183,6 +186,8 @@ pub struct Association {
     sendable_left: u64,
     /// The application has said that nothing follows.
     closing: bool,
+    /// The network has marked packets, of which the peer is to hear.
+    marked: bool,
     /// Pieces of DATA chunks; none before the first one came.
     pieces: Option<Box<Pieces>>,
 }
@@ -268,6 +273,7 @@ impl Association {
             config,
             was_full: false,
             closing: false,
+            marked: false,
             pieces: None,
         }
     }

@@ -19,8 +19,8 @@ impl Association {
     /// The next packet to send; none when all is sent that may be sent now.
     pub fn poll_transmit(&mut self, now: Time) -> Option<Transmit> {
         let mut packet = Packet::default();
-        let Departure { path, round, size } = self.poll_transmit_into(now, &mut packet)?;
-        Some(Transmit { path, packet, round, size })
+        let Departure { path, round, size, ect } = self.poll_transmit_into(now, &mut packet)?;
+        Some(Transmit { path, packet, round, size, ect })
     }
 
     /// As [`Association::poll_transmit`], but the packet is made in `packet`, whatever that held:
@@ -83,9 +83,13 @@ impl Association {
         if self.paths[path.index()].state.status() == PathStatus::Inactive {
             path = self.control_path();
         }
-        let (sack, echo) = self.sack_chunks(self.sack_room(path));
+        let room = self.sack_room(path) - self.echo_room();
+        let (sack, echo) = self.sack_chunks(room);
         packet.begin(self.peer_tag);
         packet.chunks.push(sack);
+        if self.marked {
+            self.echo_marks(packet);
+        }
         packet.echo = echo;
         self.lone_departure(path)
     }
@@ -127,7 +131,8 @@ impl Association {
 
     #[inline]
     fn departure(&self, path: PathId) -> Departure {
-        Departure { path, round: self.paths[path.index()].round, size: PacketSize::Usual }
+        let round = self.paths[path.index()].round;
+        Departure { path, round, size: PacketSize::Usual, ect: false }
     }
 
     /// Bytes for chunks in a packet on `path`.
@@ -379,7 +384,8 @@ impl Association {
             view.in_flight = in_flight;
             view.burst_room = burst_room;
         }
-        self.departure(path)
+        let ect = self.paths[path.index()].ecn.as_ref().is_some_and(|ecn| ecn.is_on());
+        Departure { ect, ..self.departure(path) }
     }
 
     /// Adds the next lost chunks while they fit (RFC 9260, 6.3.3 E3), if they were lost on the same

@@ -3,6 +3,7 @@
 use ropewalk_base::{Duration, Time};
 
 use super::super::config::{Config, PathConfig};
+use super::ecn::Ecn;
 use crate::accounts::PathCounters;
 use crate::path::{
     DeliveryRate, ForwardDelay, LossEstimate, MtuSearch, Pacer, PathState, RttEstimator,
@@ -70,6 +71,8 @@ pub(super) struct Path {
     pub mtu: Option<Box<MtuSearch>>,
     /// No data goes there until something is known of it.
     pub narrow: bool,
+    /// Marks instead of losses; none: not agreed upon.
+    pub ecn: Option<Box<Ecn>>,
 }
 
 impl Path {
@@ -104,6 +107,7 @@ impl Path {
             counters: PathCounters::default(),
             mtu: config.mtu_discovery.map(|range| Box::new(MtuSearch::new(range))),
             narrow: false,
+            ecn: None,
         }
     }
 

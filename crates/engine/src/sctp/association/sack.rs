@@ -347,6 +347,9 @@ impl Association {
         }
         if ack.heard {
             self.trust_mtu(now, id, flight.bytes);
+            if let Some(ecn) = &mut self.paths[id.index()].ecn {
+                ecn.on_arrival();
+            }
         }
         self.congestion.on_ack(id, now, &sample);
         self.manage_windows(now, id);

@@ -131,6 +131,9 @@ impl Association {
         if let Some(echo) = &packet.echo {
             self.on_delay_echo(now, echo);
         }
+        if packet.ce {
+            self.on_marked(path, packet);
+        }
         let stamp = packet.stamp;
         let mut summary = DataSummary::default();
         // An end that is no more still answers a SHUTDOWN ACK, whatever stands before it (8.4, 5).
@@ -184,11 +187,8 @@ impl Association {
                 self.timers_moved = true;
                 self.on_sack(now, sack);
             }
-            Chunk::Rare(rare) if matches!(*rare, Rare::Piece(_)) => {
-                let Rare::Piece(piece) = &*rare else { unreachable!("just seen") };
-                self.on_piece(now, piece, summary);
-            }
-            Chunk::Unknown(_) | Chunk::Rare(_) => return self.on_foreign(path, &chunk, summary),
+            Chunk::Rare(_) => return self.on_rare(now, path, &chunk, summary),
+            Chunk::Unknown(_) => return self.on_foreign(path, &chunk, summary),
             other => self.on_control(now, path, other),
         }
         true
@@ -219,6 +219,26 @@ impl Association {
             // 8.5.1: T goes with the peer's tag, and this packet had ours.
             Chunk::ShutdownComplete { .. } | Chunk::Abort { .. } => {}
         }
+    }
+
+    /// A chunk of an extension. Whether to go on with the next one.
+    #[cold]
+    fn on_rare(
+        &mut self,
+        now: Time,
+        path: PathId,
+        chunk: &Chunk,
+        summary: &mut DataSummary,
+    ) -> bool {
+        let Chunk::Rare(rare) = chunk else { unreachable!("looked at by the caller") };
+        let ecn = self.paths[path.index()].ecn.is_some();
+        match &**rare {
+            Rare::Piece(piece) => self.on_piece(now, piece, summary),
+            Rare::Ecne(tsn) if ecn => self.on_ecne(now, path, *tsn),
+            Rare::Cwr(tsn) if ecn => self.on_cwr(*tsn),
+            _ => return self.on_foreign(path, chunk, summary),
+        }
+        true
     }
 
     /// A chunk of a type that is not known, or was not agreed upon: its highest bits say what to do

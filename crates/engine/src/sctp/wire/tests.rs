@@ -271,6 +271,7 @@ prop_compose! {
     ) -> Packet {
         Packet {
             tag,
+            ce: false,
             stamp: stamp.map(|sent| DelayStamp { sent }),
             echo: echo.map(|(path, sent, received)| DelayEcho { path, sent, received }),
             chunks: chunks.into(),
