@@ -4,7 +4,7 @@ use bytes::Bytes;
 use ropewalk_base::{Duration, PathId, Time};
 
 use super::super::chunk::{Chunk, HeartbeatInfo};
-use super::{Association, Event};
+use super::{Association, Event, State};
 use crate::congestion::CongestionControl;
 use crate::path::PathStatus;
 
@@ -110,10 +110,12 @@ impl Association {
         self.paths[id.index()].heartbeat.due = Some(self.next_heartbeat(now, id));
     }
 
-    /// HEARTBEAT: goes back as it came (8.3), where it came from, if that has room for it.
+    /// HEARTBEAT: goes back as it came (8.3), where it came from, if that has room for it. The responder
+    /// asks all paths as soon as it is up, and by a quick path that may come before its COOKIE ACK.
     pub(super) fn on_heartbeat(&mut self, path: PathId, info: Bytes) {
         let fits = info.len() as u32 + 8 <= self.packet_room(path);
-        if self.state.is_up() && fits {
+        let known = self.state.is_up() || matches!(self.state, State::CookieEchoed { .. });
+        if known && fits {
             self.control.push_back((path, self.peer_tag, Chunk::HeartbeatAck(info)));
         }
     }
