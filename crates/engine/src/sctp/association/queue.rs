@@ -39,6 +39,8 @@ pub(super) struct SendQueue {
     next_ssn: Vec<Serial16>,
     bytes: u64,
     chunks: u64,
+    /// Chunks that must wait at the peer for what lies before them: all but whole unordered messages.
+    waiting: u64,
     chunk_payload: u32,
 }
 
@@ -49,6 +51,7 @@ impl SendQueue {
             next_ssn: vec![Serial16(0); streams as usize],
             bytes: 0,
             chunks: 0,
+            waiting: 0,
             chunk_payload: chunk_limit - Data::HEADER,
         }
     }
@@ -65,6 +68,12 @@ impl SendQueue {
         self.chunks
     }
 
+    /// Whether all of them are whole unordered messages, which the peer's user has as they arrive.
+    #[inline]
+    pub const fn is_all_passing(&self) -> bool {
+        self.waiting == 0
+    }
+
     pub fn is_empty(&self) -> bool {
         self.messages.is_empty()
     }
@@ -76,11 +85,15 @@ impl SendQueue {
             *next = ssn.plus(1);
         }
         self.bytes += payload.len() as u64;
-        self.chunks += if payload.len() <= self.chunk_payload {
+        let chunks = if payload.len() <= self.chunk_payload {
             1
         } else {
             payload.len().div_ceil(self.chunk_payload) as u64
         };
+        self.chunks += chunks;
+        if !unordered || chunks > 1 {
+            self.waiting += chunks;
+        }
         match self.messages.back_mut() {
             Some(last) if last.is_like(stream, ppid, &payload, unordered) => last.more += 1,
             _ => {
@@ -126,6 +139,7 @@ impl SendQueue {
         message.taken += size;
         self.bytes -= size as u64;
         self.chunks -= 1;
+        self.waiting -= !chunk.is_passing() as u64;
         if size == left {
             match message.more.checked_sub(1) {
                 None => {
