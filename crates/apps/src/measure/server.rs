@@ -22,7 +22,7 @@ pub async fn serve(association: &Association) -> Option<Plan> {
         Direction::Down => {
             tokio::select! {
                 () = echo_only(association) => {}
-                () = send(association) => {}
+                () = send(association, plan.in_order) => {}
             }
         }
     }
@@ -63,15 +63,20 @@ async fn echo_only(association: &Association) {
 }
 
 async fn echo(association: &Association, question: Received) {
-    let _ = association.send(ECHO, 0, question.bytes).await;
+    let _ = association.send_unordered(ECHO, 0, question.bytes).await;
 }
 
 /// Sends until the association has gone.
-pub(super) async fn send(association: &Association) {
+pub(super) async fn send(association: &Association, in_order: bool) {
     let message = Bytes::from(vec![0x5a; association.message_size()]);
     loop {
         let mut block = std::iter::repeat_n(message.clone(), BLOCK);
-        if association.send_all(BULK, 0, &mut block).await.is_err() {
+        let sent = if in_order {
+            association.send_all(BULK, 0, &mut block).await
+        } else {
+            association.send_all_unordered(BULK, &mut block.map(|message| (0, message))).await
+        };
+        if sent.is_err() {
             return;
         }
     }

@@ -37,7 +37,7 @@ impl Association {
         end.accepted_by = Some(Box::new(seal));
         end.adopt_peer(&content.peer);
         end.control.push_back((path, end.peer_tag, Chunk::CookieAck));
-        end.establish(now, path, Event::Connected);
+        end.establish(now, path, Some(content.created), Event::Connected);
         end
     }
 
@@ -183,14 +183,18 @@ impl Association {
 
     /// COOKIE ACK (5.1, E).
     pub(super) fn on_cookie_ack(&mut self, now: Time, path: PathId) {
-        if matches!(self.state, State::CookieEchoed { .. }) {
-            self.establish(now, path, Event::Connected);
+        if let State::CookieEchoed { t1, sent, .. } = &self.state {
+            // Which of several it answers is not known (Karn's rule).
+            let asked = (t1.count == 0).then_some(*sent);
+            self.establish(now, path, asked, Event::Connected);
         }
     }
 
-    pub(super) fn establish(&mut self, now: Time, path: PathId, event: Event) {
+    /// Up, by a packet that came on `path` in answer to one that left at `asked`.
+    pub(super) fn establish(&mut self, now: Time, path: PathId, asked: Option<Time>, event: Event) {
         self.state = State::Established;
         self.errors = 0;
+        self.paths[path.index()].handshake_trip = asked.map(|asked| now.since(asked));
         // 5.4: the path of the handshake is proved, the others must answer a heartbeat.
         self.paths[path.index()].state.on_confirmed();
         self.start_heartbeats(now);

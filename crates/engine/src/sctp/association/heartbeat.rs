@@ -4,7 +4,7 @@ use bytes::Bytes;
 use ropewalk_base::{Duration, PathId, Time};
 
 use super::super::chunk::{Chunk, HeartbeatInfo};
-use super::Association;
+use super::{Association, State};
 use crate::congestion::CongestionControl;
 use crate::path::PathStatus;
 
@@ -110,9 +110,11 @@ impl Association {
         self.paths[id.index()].heartbeat.due = Some(self.next_heartbeat(now, id));
     }
 
-    /// HEARTBEAT: goes back as it came (8.3), where it came from, if that has room for it.
+    /// HEARTBEAT: goes back as it came (8.3), where it came from, if that has room for it. The responder
+    /// asks all paths as soon as it is up, and by a quick path that may come before its COOKIE ACK.
     pub(super) fn on_heartbeat(&mut self, path: PathId, info: Bytes) {
-        if self.state.is_up() && self.fits_answer(path, &info) {
+        let known = self.state.is_up() || matches!(self.state, State::CookieEchoed { .. });
+        if known && self.fits_answer(path, &info) {
             self.control.push_back((path, self.peer_tag, Chunk::HeartbeatAck(info)));
         }
     }

@@ -19,9 +19,14 @@ impl Association {
         self.outbound_streams
     }
 
-    /// Bytes of the largest message that travels in one packet.
-    pub const fn largest_payload(&self) -> u32 {
-        self.chunk_limit - Data::HEADER
+    /// Bytes of the largest message that travels in one packet. As long as nothing is known of any path, it
+    /// is what nearly all of them turn out to carry after a round trip.
+    pub fn largest_payload(&self) -> u32 {
+        let chunk = match &self.config.mtu_discovery {
+            Some(range) if !self.any_proven() => self.config.chunk_within(range.most.min(1500)),
+            _ => self.chunk_limit,
+        };
+        chunk - Data::HEADER
     }
 
     /// How many paths there are.

@@ -336,7 +336,7 @@ impl Association {
     /// longer than the whole buffer can be sent at all.
     pub fn send_room(&self) -> u64 {
         let unsent = self.queue.bytes();
-        let room = self.config.send_buffer.saturating_sub(unsent + self.board.span());
+        let room = self.config.send_buffer.saturating_sub(unsent + self.board.extent());
         let Some(least) = self.config.unsent_limit else { return room };
         let windows = (0..self.paths.len()).map(|i| self.cwnd(PathId::from_index(i))).sum::<u64>();
         room.min(least.max(windows).saturating_sub(unsent))

@@ -186,6 +186,11 @@ impl Association {
         }
     }
 
+    /// Whether anything is known of any path.
+    pub(super) fn any_proven(&self) -> bool {
+        self.paths.iter().any(|path| path.mtu.as_ref().is_some_and(|search| search.is_proven()))
+    }
+
     fn cut_for(&mut self, chunk_limit: u32) {
         if chunk_limit == self.chunk_limit {
             return;

@@ -105,8 +105,10 @@ impl Association {
     }
 
     /// Where the SACK goes: to one of the addresses whose DATA it answers (RFC 9260, 6.4). By the
-    /// quickest of them, as far as heartbeats tell, it opens the window soonest; always by the last one,
-    /// counting packets over all paths falls in step with them and may send every SACK by the slowest. If
+    /// quickest of them, as far as the handshake and heartbeats tell, it opens the window soonest; always by
+    /// the last one, counting packets over all paths falls in step with them and may send every SACK by the
+    /// slowest. Where the last one's is not much slower, it keeps its part: less is lost by that than by
+    /// sending all of them one way, and what is known of round trips is old. If
     /// something came twice, the last SACKs may have been lost on that way: then by the last one.
     #[inline]
     fn sack_path(&self) -> PathId {
@@ -114,9 +116,9 @@ impl Association {
         if self.config.sack.to_last || self.paths.len() == 1 || self.inbound.has_duplicates() {
             return last;
         }
-        let trip = |path: PathId| self.paths[path.index()].rtt.srtt();
-        let Some(mut least) = trip(last) else { return last };
-        let mut quickest = last;
+        let trip = |path: PathId| self.paths[path.index()].known_trip();
+        let Some(own) = trip(last) else { return last };
+        let (mut quickest, mut least) = (last, own / 2);
         for i in 0..self.paths.len() {
             let path = PathId::from_index(i);
             let active = self.paths[i].state.status() == PathStatus::Active;
@@ -425,7 +427,7 @@ impl Association {
         while *room >= LEAST && self.board.holes().is_empty() && self.board.lost().is_empty() {
             let Some(next) = self.queue.next_bytes() else { return };
             let cut = next > *room;
-            if cut && !self.may_fill(*room) {
+            if cut && (!self.may_fill(*room) || self.queue.next_is_passing()) {
                 return;
             }
             let next = next.min(*room);
@@ -489,7 +491,8 @@ impl Association {
     /// What the scheduler left is the engine's.
     #[inline]
     fn unblock(&mut self, now: Time, packet: &mut Packet) -> Option<Departure> {
-        if self.sendable_left > 0 {
+        // Where no order shuts the window, the oldest chunk is not what it waits for.
+        if self.sendable_left > 0 || self.is_passing() {
             return None;
         }
         if self.config.helpers.any() {

@@ -32,6 +32,9 @@ pub(super) struct Path {
     pub config: PathConfig,
     pub state: PathState,
     pub rtt: RttEstimator,
+    /// What a leg of the handshake took here and back: all that is known of a path on which this end sends no
+    /// data, until it is asked by a heartbeat.
+    pub handshake_trip: Option<Duration>,
     pub rate: DeliveryRate,
     pub forward: ForwardDelay,
     pub flights: Flights,
@@ -84,6 +87,7 @@ impl Path {
             },
             state: PathState::unconfirmed(config.failure),
             rtt: RttEstimator::new(config.rto),
+            handshake_trip: None,
             rate: DeliveryRate::default(),
             forward: ForwardDelay::default(),
             flights: Flights::default(),
@@ -115,6 +119,12 @@ impl Path {
     #[inline]
     pub fn burst_room(&self, now: Time, full: u64) -> u64 {
         (self.burst_left as u64 * full).min(self.pacer.room(now))
+    }
+
+    /// Round trip as far as anything is known of it.
+    #[inline]
+    pub fn known_trip(&self) -> Option<Duration> {
+        self.rtt.srtt().or(self.handshake_trip)
     }
 
     /// No more timers.

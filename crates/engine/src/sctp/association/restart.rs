@@ -48,12 +48,12 @@ impl Association {
             (State::Ended(_), ..) => return false,
             (State::Closed, ..) => {
                 self.adopt_peer(&cookie.peer);
-                self.establish(now, path, Event::Connected);
+                self.establish(now, path, Some(cookie.created), Event::Connected);
             }
             // Both ends sent an INIT: action B, or D where the tags are known already.
             (State::CookieWait { .. } | State::CookieEchoed { .. }, true, _) => {
                 self.adopt_peer(&cookie.peer);
-                self.establish(now, path, Event::Connected);
+                self.establish(now, path, Some(cookie.created), Event::Connected);
             }
             // Action D: the COOKIE ACK was lost.
             (_, true, true) => {}
@@ -107,7 +107,7 @@ impl Association {
         self.epoch += 1;
         self.inbound.forget(now);
         self.adopt_peer(&cookie.peer);
-        self.establish(now, path, Event::Restarted);
+        self.establish(now, path, Some(cookie.created), Event::Restarted);
     }
 
     /// A stale cookie: start over with a cookie that lives longer (5.2.6), but not for ever.

@@ -278,7 +278,7 @@ impl Association {
         self.offered_gaps = covered;
         // The window leaves out all that the buffer holds beyond the hole, also what a packet had no
         // room to report once more.
-        self.offered = window as u64 + self.board.acked_bytes();
+        self.offered = window as u64 + self.board.held_bytes();
     }
 
     fn settle_acks(&mut self, now: Time, cumulative_moved: bool, data_packets: u8) {
