@@ -103,11 +103,13 @@ def ropewalk(paths: str, options: str = "") -> Transport:
             f"--warmup '{case.warmup} s' --json {options} > {out}"
         )
 
-    return Transport("Ropewalk" if len(paths) > 1 else f"Ropewalk on path {paths}", receive, send)
+    name = "Ropewalk" if len(paths) > 1 else f"Ropewalk on path {paths}"
+    return Transport(name + " in order" * ("--in-order" in options), receive, send)
 
 
 TRANSPORTS = [
     ropewalk("12"),
+    ropewalk("12", "--in-order"),
     ropewalk("1"),
     ropewalk("2"),
     tcp_on(1),
@@ -163,14 +165,15 @@ def median(binary: Path, case: Case, transport: Transport, runs: int) -> str:
         return f"always late ({dropped} runs)"
     note = f", {dropped} late" if dropped else ""
     spread = f"{min(good) / 1e6:.2f} to {max(good) / 1e6:.2f}"
-    if transport.name == "Ropewalk":
+    if transport.name.startswith("Ropewalk"):
         note = f", holds {statistics.median(held) / 1e3:.1f} kB{note}"
     return f"{statistics.median(good) / 1e6:.2f} ({spread}; {worst * 1e3:.1f} ms{note})"
 
 
-def simulated(binary: Path, case: Case) -> str:
+def simulated(binary: Path, case: Case, unordered: bool) -> str:
     """The same engine with the same settings in the simulator, and the physical limit in user data."""
     words = [binary, "run", case.file, "--json", "--quiet", "--set", 'transfer.preset="live"']
+    words += ["--set", f"transfer.unordered={str(unordered).lower()}"]
     words += ["--set", f"transfer.duration={case.seconds} s", "--set", f"transfer.warmup={case.warmup} s"]
     done = subprocess.run(words, capture_output=True, text=True, check=True)
     found = json.loads(done.stdout)
@@ -196,11 +199,12 @@ def main() -> None:
     files = [file for file in sorted(HERE.glob("*.toml")) if wanted(file.stem, arguments.case)]
     transports = [t for t in TRANSPORTS if wanted(t.name, arguments.transport)]
     print("Goodput in Mbit/s: median (least to most; latest packet).\n")
-    print("| case | simulated | limit |", " | ".join(t.name for t in transports), "|")
-    print("| --- | --- | --- |", " | ".join("---" for _ in transports), "|")
+    print("| case | in order, simulated | simulated | limit |", " | ".join(t.name for t in transports), "|")
+    print("| --- | --- | --- | --- |", " | ".join("---" for _ in transports), "|")
     for file in files:
         case = load(file, arguments)
-        print(f"| {case.name} | {simulated(arguments.binary, case)} |", end="", flush=True)
+        ordered, unordered = (simulated(arguments.binary, case, kind) for kind in (False, True))
+        print(f"| {case.name} | {ordered.split(' | ')[0]} | {unordered} |", end="", flush=True)
         for transport in transports:
             print(f" {median(arguments.binary, case, transport, arguments.runs)} |", end="", flush=True)
         print(flush=True)
