@@ -31,7 +31,7 @@ const CLIENTS: usize = 5;
 /// More than this would be something per datagram: it is 600 B for each of the least flood.
 const GROWTH_LIMIT: u64 = 24 << 20;
 
-/// A flood: how many datagrams at least, and the pause after one from each source.
+/// A flood: how many datagrams at least, and the pause after each [`BURST`].
 #[derive(Clone, Copy)]
 struct Measure {
     datagrams: u64,
@@ -39,7 +39,9 @@ struct Measure {
 }
 
 /// A flood that a test has time for.
-const SHORT: Measure = Measure { datagrams: 40_000, pause: Duration::from_millis(10) };
+const SHORT: Measure = Measure { datagrams: 40_000, pause: Duration::from_millis(2) };
+/// What a socket's buffer of the usual size takes at once.
+const BURST: u64 = 50;
 
 /// What was counted of a flood.
 #[derive(Debug, Default)]
@@ -100,8 +102,10 @@ fn flood(
                 tally.answers.fetch_add(1, Ordering::Relaxed);
                 tally.answered_bytes.fetch_add(size as u64, Ordering::Relaxed);
             }
+            if number % BURST == 0 {
+                thread::sleep(pause);
+            }
         }
-        thread::sleep(pause);
     }
 }
 
@@ -167,8 +171,9 @@ async fn clients(server: &Endpoint, options: &Options, key: Option<PublicKey>) -
         assert_eq!(word.bytes, &b"word"[..]);
         longest = longest.max(began.elapsed());
         assert!(server.associations() <= 2, "{} associations", server.associations());
-        near.abort();
-        timeout(PATIENCE, far.ended()).await.expect("it hears of the end");
+        let both = async { tokio::join!(near.shutdown(), far.receive()) };
+        let (ended, nothing) = timeout(PATIENCE, both).await.expect("it ends");
+        assert_eq!((ended, nothing.is_none()), (Ok(()), true));
     }
     longest
 }
@@ -252,10 +257,14 @@ async fn a_flood_of_first_datagrams_from_everywhere_leaves_nothing_and_keeps_nob
 
 /// The figures of `docs/reference/sealing.md`: with `--release -- --ignored --nocapture --test-threads 1`.
 #[tokio::test]
-#[ignore = "measures, for half a minute, as fast as one thread can send"]
-async fn floods_as_fast_as_they_can_be_sent() {
-    let measure = Measure { datagrams: 2_000_000, pause: Duration::ZERO };
-    eprintln!("in the clear: {}", in_the_clear(measure).await);
-    eprintln!("sealed, listed keys: {}", sealed(measure, false).await);
-    eprintln!("sealed, anyone: {}", sealed(measure, true).await);
+#[ignore = "measures, for minutes"]
+async fn floods_at_many_rates() {
+    for micros in [10_000, 1000, 200] {
+        let pause = Duration::from_micros(micros);
+        let measure = Measure { datagrams: 500_000_000 / micros, pause };
+        eprintln!("{BURST} datagrams, then {pause:?}:");
+        eprintln!("  in the clear: {}", in_the_clear(measure).await);
+        eprintln!("  sealed, listed keys: {}", sealed(measure, false).await);
+        eprintln!("  sealed, anyone: {}", sealed(measure, true).await);
+    }
 }
