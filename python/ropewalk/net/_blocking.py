@@ -57,7 +57,7 @@ def listen(
     streams
         Streams each way at most. Order is kept on each; they do not wait for each other.
     mtu
-        Largest IP packet that all paths carry, bytes.
+        Largest IP packet that is tried, bytes; what each path carries is found out.
 
     Raises
     ------

@@ -291,7 +291,8 @@ impl Association {
         self.look(|peer, _| peer.machine.outbound_streams()).unwrap_or(0)
     }
 
-    /// Bytes of the largest message that travels in one packet.
+    /// Bytes of the largest message that travels in one packet. It changes with what is known of the paths; messages
+    /// of another size cost a little more, and no paths' capacity.
     pub fn message_size(&self) -> usize {
         self.look(|peer, _| peer.machine.largest_payload() as usize).unwrap_or(1)
     }

@@ -46,6 +46,7 @@ impl Core {
             match wire::decode(&bytes.slice(place.clone()), Checksum::Crc32c, packet) {
                 Ok(ports) => {
                     self.note(route, &bytes[place]);
+                    packet.ce = row.ce;
                     self.take_plain(now, route, ports, packet);
                 }
                 Err(_) => self.counters.unknown += 1,
@@ -71,6 +72,7 @@ impl Core {
             self.note(route, &bytes[one.body.clone()]);
             let decoded = wire::decode(&bytes.slice(one.body), Checksum::None, packet);
             if let (Ok(_), Some(peer)) = (decoded, self.peer(one.key)) {
+                packet.ce = row.ce;
                 peer.machine.handle_in_place(now, one.path, packet);
                 self.touch(one.key);
             }
@@ -95,7 +97,7 @@ impl Core {
         let Some(key) = self.by_session.get(&id).copied() else {
             return self.enter(now, route, id, datagram);
         };
-        let mtu = self.options.transport.mtu;
+        let fresh = self.options.transport.path();
         let peer = self.peer(key)?;
         match &mut peer.cover {
             Cover::Plain(_) => None,
@@ -109,7 +111,7 @@ impl Core {
             }
             Cover::Sealed(session) => {
                 let opened = session.open(now, datagram).ok()?;
-                let path = peer.came_by(now, opened.path, route, mtu)?;
+                let path = peer.came_by(now, opened.path, route, fresh)?;
                 Some(Opened { key, path, body: opened.body })
             }
         }

@@ -23,6 +23,7 @@ mod socket;
 mod stats;
 mod stranger;
 mod tap;
+mod uncut;
 mod watch;
 
 use std::fmt;

@@ -5,9 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use ropewalk_base::{PathId, Time};
 use ropewalk_engine::sctp::wire::Ports;
-use ropewalk_engine::sctp::{
-    Accepted, Answer, Association as Machine, Chunk, Listener, Packet, PathConfig,
-};
+use ropewalk_engine::sctp::{Accepted, Answer, Association as Machine, Chunk, Listener, Packet};
 
 use super::core::Core;
 use super::cover::Cover;
@@ -107,7 +105,7 @@ impl Core {
                 continue;
             }
             let Some(socket) = nearest(&locals, &remote) else { continue };
-            let path = PathConfig { mtu: self.options.transport.mtu, ..PathConfig::default() };
+            let path = self.options.transport.path();
             if peer.machine.add_path(now, path).is_none() {
                 return;
             }

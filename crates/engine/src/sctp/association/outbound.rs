@@ -7,21 +7,20 @@ use smallvec::SmallVec;
 use super::super::chunk::{Chunk, Data, DataFlags, DelayEcho, DelayStamp};
 use super::super::packet::Packet;
 use super::inbound::blocks_within;
-use super::{Association, Departure, Transmit};
+use super::{Association, Departure, PacketSize, Transmit};
 use crate::path::PathStatus;
 use crate::record::DecisionRecord;
 use crate::recovery::{Flight, LossDetection, RecordState};
 use crate::scheduler::{
-    Action, Decision, DelaySource, Occasion, Reason, RetransmissionPolicy, Schedule, SentReport,
-    View,
+    Action, Decision, Occasion, Reason, RetransmissionPolicy, Schedule, SentReport, View,
 };
 
 impl Association {
     /// The next packet to send; none when all is sent that may be sent now.
     pub fn poll_transmit(&mut self, now: Time) -> Option<Transmit> {
         let mut packet = Packet::default();
-        let Departure { path, round } = self.poll_transmit_into(now, &mut packet)?;
-        Some(Transmit { path, packet, round })
+        let Departure { path, round, size, ect } = self.poll_transmit_into(now, &mut packet)?;
+        Some(Transmit { path, packet, round, size, ect })
     }
 
     /// As [`Association::poll_transmit`], but the packet is made in `packet`, whatever that held:
@@ -52,17 +51,23 @@ impl Association {
     /// (RFC 9260, 6.10).
     #[cold]
     fn next_control(&mut self, packet: &mut Packet) -> Option<Departure> {
+        let is_probe = self.probe_is_next();
         let (path, tag, first) = self.control.pop_front()?;
         let mut room = self.packet_room(path).saturating_sub(first.wire_len());
         packet.begin(tag);
         packet.chunks.push(first);
+        if is_probe {
+            packet.chunks.extend(self.control.pop_front().map(|(_, _, padding)| padding));
+            return Some(Departure { size: PacketSize::Probe, ..self.lone_departure(path) });
+        }
         let alone = |chunk: &Chunk| {
             matches!(chunk, Chunk::Init(_) | Chunk::InitAck(_) | Chunk::ShutdownComplete { .. })
         };
         if !alone(&packet.chunks[0]) {
             while let Some((next_path, next_tag, chunk)) = self.control.front() {
                 let size = chunk.wire_len();
-                if *next_path != path || *next_tag != tag || alone(chunk) || size > room {
+                let other = *next_path != path || *next_tag != tag;
+                if other || alone(chunk) || size > room || self.probe_is_next() {
                     break;
                 }
                 room -= size;
@@ -78,9 +83,13 @@ impl Association {
         if self.paths[path.index()].state.status() == PathStatus::Inactive {
             path = self.control_path();
         }
-        let (sack, echo) = self.sack_chunks(self.packet_room(path));
+        let room = self.sack_room(path) - self.echo_room();
+        let (sack, echo) = self.sack_chunks(room);
         packet.begin(self.peer_tag);
         packet.chunks.push(sack);
+        if self.marked {
+            self.echo_marks(packet);
+        }
         packet.echo = echo;
         self.lone_departure(path)
     }
@@ -124,7 +133,8 @@ impl Association {
 
     #[inline]
     fn departure(&self, path: PathId) -> Departure {
-        Departure { path, round: self.paths[path.index()].round }
+        let round = self.paths[path.index()].round;
+        Departure { path, round, size: PacketSize::Usual, ect: false }
     }
 
     /// Bytes for chunks in a packet on `path`.
@@ -204,6 +214,7 @@ impl Association {
             policy.choose_open(&view, &mut self.rng)
         };
         let path = self.elsewhere(on, by_timer).or(choice)?;
+        let path = self.wide_enough(path, self.board.record(tsn).bytes);
         self.paths[on.index()].fast_credit = false;
         self.record(now, Decision::send(path, 0, Reason::RetransmissionPolicy), Some(tsn));
         let sent = self.send_chunk(now, path, tsn, packet);
@@ -216,7 +227,7 @@ impl Association {
     /// lies behind those is never acknowledged: it times out again and again though it has arrived, and
     /// sent again each time it would leave no window for what fills the gaps.
     fn hole_before(&mut self, lost: u64) -> Option<u64> {
-        let room = self.packet_room(PathId(0)).saturating_sub(DelayEcho::WIRE_LEN);
+        let room = self.sack_room(PathId(0)).saturating_sub(DelayEcho::WIRE_LEN);
         if self.board.acked().range_count() < blocks_within(room) {
             return None;
         }
@@ -332,15 +343,16 @@ impl Association {
         tsn: u64,
         packet: &mut Packet,
     ) -> Departure {
+        let stamp = self.stamp_len();
+        let first = self.board.record(tsn);
+        let Some(mut room) = self.packet_room(path).checked_sub(first.bytes + stamp) else {
+            return self.send_too_long(now, path, tsn, packet);
+        };
         packet.begin(self.peer_tag);
         let chunks = &mut packet.chunks;
-        let mut room = self.packet_room(path);
-        if self.config.delay_source == DelaySource::Timestamp && self.peer.takes_stamps {
+        if stamp > 0 {
             packet.stamp = Some(DelayStamp { sent: now.as_nanos() });
-            room -= DelayStamp::WIRE_LEN;
         }
-        let first = self.board.record(tsn);
-        room -= first.bytes;
         let lost_on = match first.state {
             RecordState::Lost { on, .. } => Some(on),
             _ => None,
@@ -350,6 +362,12 @@ impl Association {
             self.bundle_lost(now, path, on, &mut room, chunks);
         }
         self.bundle(now, path, &mut room, chunks);
+        self.after_sending(now, path, self.packet_room(path) - room)
+    }
+
+    /// Books a packet with so many bytes of chunks.
+    #[inline]
+    pub(super) fn after_sending(&mut self, now: Time, path: PathId, sent: u32) -> Departure {
         let state = &mut self.paths[path.index()];
         state.counters.sent_packets += 1;
         state.last_sent_at = now;
@@ -360,7 +378,6 @@ impl Association {
         if state.t3.is_none() {
             state.t3 = Some(now + state.rtt.rto());
         }
-        let sent = self.packet_room(path) - room;
         let full = self.full_chunk();
         let state = &mut self.paths[path.index()];
         state.pacer.on_sent(sent as u64);
@@ -369,7 +386,8 @@ impl Association {
             view.in_flight = in_flight;
             view.burst_room = burst_room;
         }
-        self.departure(path)
+        let ect = self.paths[path.index()].ecn.as_ref().is_some_and(|ecn| ecn.is_on());
+        Departure { ect, ..self.departure(path) }
     }
 
     /// Adds the next lost chunks while they fit (RFC 9260, 6.3.3 E3), if they were lost on the same
@@ -407,7 +425,12 @@ impl Association {
     ) {
         const LEAST: u32 = Data::HEADER + 4;
         while *room >= LEAST && self.board.holes().is_empty() && self.board.lost().is_empty() {
-            let Some(next) = self.queue.next_bytes().filter(|next| next <= room) else { return };
+            let Some(next) = self.queue.next_bytes() else { return };
+            let cut = next > *room;
+            if cut && (!self.may_fill(*room) || self.queue.next_is_passing()) {
+                return;
+            }
+            let next = next.min(*room);
             let open = self.views.get(path.index()).is_some_and(|v| {
                 v.usable
                     && v.earliest_position == 0
@@ -417,15 +440,17 @@ impl Association {
             if !open || !fits || self.board.tsns_left() == 0 {
                 return;
             }
-            let Some(tsn) = self.chunk_at(0) else { return };
-            *room -= next;
+            let Some(tsn) = (if cut { self.filling_chunk(next) } else { self.chunk_at(0) }) else {
+                return;
+            };
+            *room -= self.board.record(tsn).bytes;
             chunks.push(self.launch(now, path, tsn));
         }
     }
 
     /// Books one chunk as on its way.
     #[inline]
-    fn launch(&mut self, now: Time, path: PathId, tsn: u64) -> Chunk {
+    pub(super) fn launch(&mut self, now: Time, path: PathId, tsn: u64) -> Chunk {
         let state = &mut self.paths[path.index()];
         let record = self.board.record(tsn);
         let (bytes, again) = (record.bytes, record.transmissions > 0);

@@ -3,8 +3,11 @@
 use ropewalk_base::{Duration, Time};
 
 use super::super::config::{Config, PathConfig};
+use super::ecn::Ecn;
 use crate::accounts::PathCounters;
-use crate::path::{DeliveryRate, ForwardDelay, LossEstimate, Pacer, PathState, RttEstimator};
+use crate::path::{
+    DeliveryRate, ForwardDelay, LossEstimate, MtuSearch, Pacer, PathState, RttEstimator,
+};
 use crate::recovery::{Flights, Rack, TailProbe};
 
 /// Heartbeats of a path (RFC 9260, 8.3).
@@ -67,12 +70,21 @@ pub(super) struct Path {
     /// Losses found so far; a timeout is one, whatever it gives up.
     pub losses: u64,
     pub counters: PathCounters,
+    /// Looks for the largest packets that get through; none: all of `config.mtu` do.
+    pub mtu: Option<Box<MtuSearch>>,
+    /// No data goes there until something is known of it.
+    pub narrow: bool,
+    /// Marks instead of losses; none: not agreed upon.
+    pub ecn: Option<Box<Ecn>>,
 }
 
 impl Path {
     pub fn new(path: &PathConfig, config: &Config) -> Self {
         Self {
-            config: *path,
+            config: match &config.mtu_discovery {
+                None => *path,
+                Some(range) => PathConfig { mtu: range.base, ..*path },
+            },
             state: PathState::unconfirmed(config.failure),
             rtt: RttEstimator::new(config.rto),
             handshake_trip: None,
@@ -97,6 +109,9 @@ impl Path {
             held: 0,
             losses: 0,
             counters: PathCounters::default(),
+            mtu: config.mtu_discovery.map(|range| Box::new(MtuSearch::new(range))),
+            narrow: false,
+            ecn: None,
         }
     }
 
@@ -116,6 +131,9 @@ impl Path {
     pub fn stop(&mut self) {
         self.t3 = None;
         self.heartbeat = Heartbeat::default();
+        if let Some(search) = &mut self.mtu {
+            search.pause();
+        }
     }
 
     /// Whether fast recovery lasts; ends it when its exit point is passed (RFC 9260, 7.2.4, 5).

@@ -73,7 +73,8 @@ impl Association {
             // Action C and all the rest.
             _ => return false,
         }
-        self.control.push_back((path, self.peer_tag, Chunk::CookieAck));
+        // Before the probes of a path that has just been proved.
+        self.control.push_front((path, self.peer_tag, Chunk::CookieAck));
         true
     }
 

@@ -345,6 +345,12 @@ impl Association {
         if returned {
             self.on_path_returned(now, id);
         }
+        if ack.heard {
+            self.trust_mtu(now, id, flight.bytes);
+            if let Some(ecn) = &mut self.paths[id.index()].ecn {
+                ecn.on_arrival();
+            }
+        }
         self.congestion.on_ack(id, now, &sample);
         self.manage_windows(now, id);
         if self.config.recovery == LossDetection::RackTlp {

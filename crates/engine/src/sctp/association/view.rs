@@ -23,7 +23,10 @@ impl Association {
         for view in &mut views {
             let active = match fallback {
                 Some(path) => path == view.id,
-                None => self.paths[view.id.index()].state.status() == PathStatus::Active,
+                None => {
+                    let path = &self.paths[view.id.index()];
+                    path.state.status() == PathStatus::Active && !path.narrow
+                }
             };
             view.usable = active && !held_back && only.is_none_or(|only| only == view.id);
             self.bring_up_to_date(now, view, clock_offset);

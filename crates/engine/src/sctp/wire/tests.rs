@@ -8,7 +8,7 @@ use super::*;
 use crate::payload::Payload;
 use crate::sctp::{
     Auth, Data, DataFlags, DelayEcho, DelayStamp, ErrorCause, Extensions, Families, ForwardTsn,
-    GapBlock, GapList, HeartbeatInfo, IData, IForwardTsn, Init, InitOptions, NrSack, Rare,
+    GapBlock, GapList, HeartbeatInfo, IData, IForwardTsn, Init, InitOptions, NrSack, Piece, Rare,
     RawParameter, Sack, Skipped,
 };
 
@@ -195,6 +195,18 @@ prop_compose! {
 }
 
 prop_compose! {
+    fn piece()(
+        (tsn, stream, ssn) in (serial(), any::<u16>(), any::<u16>()),
+        (ppid, flags, payload) in (any::<u32>(), 0u8..16, bytes(40)),
+        (offset, total) in any::<(u16, u16)>(),
+    ) -> Rare {
+        let (stream, ssn) = (StreamId(stream), Serial16(ssn));
+        let (flags, payload) = (DataFlags::from_bits(flags), Payload::Bytes(payload));
+        Rare::Piece(Piece { tsn, stream, ssn, ppid, flags, offset, total, payload })
+    }
+}
+
+prop_compose! {
     fn i_forward()(
         cumulative in serial(),
         list in vec(any::<(u16, bool, u32)>(), 0..4),
@@ -226,6 +238,7 @@ fn rare() -> impl Strategy<Value = Chunk> {
         (0u16..99).prop_map(Rare::Pad),
         serial().prop_map(Rare::Ecne),
         serial().prop_map(Rare::Cwr),
+        piece(),
     ];
     rare.prop_map(|rare| Chunk::Rare(Box::new(rare)))
 }
@@ -258,6 +271,7 @@ prop_compose! {
     ) -> Packet {
         Packet {
             tag,
+            ce: false,
             stamp: stamp.map(|sent| DelayStamp { sent }),
             echo: echo.map(|(path, sent, received)| DelayEcho { path, sent, received }),
             chunks: chunks.into(),
