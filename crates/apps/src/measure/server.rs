@@ -9,9 +9,7 @@ use super::{BLOCK, BULK, CONTROL, ECHO};
 
 /// Serves one client until it has gone. Returns what it asked for, if that made sense.
 pub async fn serve(association: &Association) -> Option<Plan> {
-    let first = association.receive().await?;
-    let plan = (first.stream == CONTROL).then(|| Plan::decode(&first.bytes)).flatten();
-    let Some(plan) = plan else {
+    let Some(plan) = Plan::decode(&asked(association).await?) else {
         // Of another version, or no client of ours: an answer that it can tell from figures.
         let _ = association.send(CONTROL, 0, Bytes::from_static(&[0])).await;
         association.abort();
@@ -27,6 +25,16 @@ pub async fn serve(association: &Association) -> Option<Plan> {
         }
     }
     Some(plan)
+}
+
+/// What the client wants. If that was lost on its way, bulk and questions come before.
+async fn asked(association: &Association) -> Option<Bytes> {
+    loop {
+        let message = association.receive().await?;
+        if message.stream == CONTROL {
+            return Some(message.bytes);
+        }
+    }
 }
 
 /// Counts what comes, answers questions, and tells what was found when it is time.

@@ -13,6 +13,7 @@ mod driver;
 mod hello;
 mod inbound;
 mod links;
+mod listed;
 mod options;
 mod outbound;
 mod pairing;

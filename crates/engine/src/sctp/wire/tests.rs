@@ -503,6 +503,17 @@ fn unknown_parameters_do_as_their_highest_bits_say() {
 }
 
 #[test]
+fn an_init_with_a_parameter_that_stops_the_reader_is_written_as_it_was_read() {
+    let report = [0, 8, 0, 8, 0xff, 0xf0, 0, 4];
+    let stops = [0x5d, 0x51, 0, 4];
+    let init = read_init(&[&report[..], &stops].concat()).expect("an INIT");
+    assert_eq!((init.options.reported.len(), init.options.unknown.len()), (1, 1));
+    let packet = Packet::of(9, Chunk::Init(Box::new(init)));
+    let again = decoded(&encoded(&packet, Checksum::Crc32c), Checksum::Crc32c);
+    assert_eq!(again, Ok(packet));
+}
+
+#[test]
 fn what_an_init_has_too_much_of_is_left_out() {
     let many = |one: &[u8], times: usize| {
         let mut chunk = vec![1, 0, 0, 0];
