@@ -98,6 +98,7 @@ impl CookieContent {
         let v4 = v4.as_chunks::<4>().0.iter().map(|one| IpAddr::V4(Ipv4Addr::from(*one)));
         let v6 = v6.as_chunks::<16>().0.iter().map(|one| IpAddr::V6(Ipv6Addr::from(*one)));
         let extensions = Extensions::from_bits(half(2));
+        let ecn = half(2) & Extensions::ECN.bits() != 0;
         let peer = Init {
             tag: word(12),
             window: word(16),
@@ -106,7 +107,7 @@ impl CookieContent {
             initial_tsn: Serial32(word(24)),
             addresses: v4.chain(v6).collect(),
             preserve_millis: word(28),
-            options: InitOptions { extensions, ..InitOptions::default() },
+            options: InitOptions { extensions, ecn, ..InitOptions::default() },
         };
         Some(Self {
             local_tag: word(4),
@@ -186,7 +187,11 @@ mod tests {
             initial_tsn: Serial32(9),
             addresses: addresses.iter().map(|one| one.parse().expect("an address")).collect(),
             preserve_millis: 5,
-            options: InitOptions { extensions: Extensions::DELAY, ..InitOptions::default() },
+            options: InitOptions {
+                extensions: Extensions::DELAY,
+                ecn: true,
+                ..InitOptions::default()
+            },
         };
         let created = Time::from_secs(5);
         CookieContent { local_tag: 1, local_tsn: Serial32(8), peer, created, tie_tags: (3, 4) }

@@ -102,9 +102,9 @@ impl Extensions {
         self.0
     }
 
+    /// Those of them that stand for chunks.
     pub(super) const fn from_bits(bits: u16) -> Self {
-        let known = (1 << TYPES.len()) - 1;
-        Self(bits & (known | Self::ECN.0))
+        Self(bits & ((1 << TYPES.len()) - 1))
     }
 }
 
