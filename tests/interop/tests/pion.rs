@@ -24,7 +24,9 @@ fn what_we_send_comes_back_and_we_shut_down() {
             let whole = total.next_multiple_of(length);
             let back = receive(&association, whole);
             let ((), back) = tokio::join!(send(&association, total, length, streams), back);
-            assert_eq!(back.bytes, whole, "{case}");
+            if back.bytes < whole {
+                panic!("{case}: {} of {whole} B, then {:?}", back.bytes, association.ended().await);
+            }
             association.shutdown().await.unwrap_or_else(|e| panic!("{case}: {e}"));
         });
         let report = peer.report();
