@@ -1,20 +1,15 @@
 //! The event queue: for each actor, at most one instant at which it wants to be woken.
 //!
-//! An indexed 4-ary heap ordered by (time, sequence number). Four children share a cache line or two, which beats
-//! two children at twice the depth; the index makes an instant replaceable in place, so that the queue is as long
-//! as there are busy actors, however many packets are in flight.
+//! A tournament: the slots are the leaves of a binary tree, and every node holds the earlier of the two below it, so
+//! that the root is what comes first. A slot keeps its leaf for good: an instant is replaced where it stands, and then
+//! played up to the root, or to the first node that it does not change. That is one comparison without a branch per
+//! level, where a heap would compare more at each and move entries about; the tree is as large as there are actors,
+//! however many packets are in flight.
 
 use ropewalk_base::Time;
 
-/// Where a slot stands that is not in the heap.
-const ABSENT: u32 = u32::MAX;
-/// Children per node.
-const ARITY: usize = 4;
-/// Entries behind the last one that are later than any: every node that has a child has four.
-const PADDING: usize = ARITY - 1;
-
 /// Time, sequence number and slot in one integer, most significant first: entries compare in one
-/// step, and four of them fill a cache line. Sequence numbers are unique, so the slot decides nothing.
+/// step. Sequence numbers are unique, so the slot decides nothing.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Entry(u128);
 
@@ -32,149 +27,113 @@ impl Entry {
     }
 
     #[inline]
-    fn slot(self) -> usize {
-        (self.0 as u32 & ((1 << SLOT_BITS) - 1)) as usize
+    fn slot(self) -> u32 {
+        self.0 as u32 & ((1 << SLOT_BITS) - 1)
     }
 }
+
+/// The two that meet in a node of the tree.
+type Pair = [Entry; 2];
 
 /// Pending instants by slot.
 #[derive(Clone, Debug)]
 pub(crate) struct EventQueue {
-    /// The entries, and [`PADDING`] times [`Entry::NEVER`].
-    heap: Vec<Entry>,
-    /// Position of every slot in `heap`.
-    position: Vec<u32>,
+    /// The root's children are at 1; those of the winner of pair `p` at `p / 2` meet at `p`. The
+    /// leaves of slots 2 k and 2 k + 1 are the pair `k` of the second half. Index 0 has but the root.
+    pairs: Vec<Pair>,
+    /// How many slots there are.
+    slots: u32,
     sequence: u64,
 }
 
 impl Default for EventQueue {
     fn default() -> Self {
-        Self { heap: vec![Entry::NEVER; PADDING], position: Vec::new(), sequence: 0 }
+        Self { pairs: vec![[Entry::NEVER; 2]; 2], slots: 0, sequence: 0 }
     }
 }
 
 impl EventQueue {
-    /// How many slots wait for something.
-    #[inline]
-    fn len(&self) -> usize {
-        self.heap.len() - PADDING
-    }
-
     /// A new slot with nothing pending.
     pub(crate) fn add_slot(&mut self) -> u32 {
-        let slot = self.position.len();
+        let slot = self.slots;
         assert!(slot < 1 << SLOT_BITS, "a world has fewer than 2^{SLOT_BITS} actors");
-        self.position.push(ABSENT);
-        slot as u32
+        if slot as usize == self.pairs.len() {
+            self.grow();
+        }
+        self.slots += 1;
+        slot
+    }
+
+    /// Doubles the number of leaves.
+    fn grow(&mut self) {
+        let half = self.pairs.len() / 2;
+        let leaves = self.pairs[half..].to_vec();
+        self.pairs = vec![[Entry::NEVER; 2]; half * 4];
+        self.pairs[half * 2..half * 3].copy_from_slice(&leaves);
+        for at in (1..half * 4).rev() {
+            let pair = self.pairs[at];
+            self.pairs[at / 2][at % 2] = earlier(pair);
+        }
     }
 
     /// The earliest pending instant and its slot.
     #[inline]
     pub(crate) fn peek(&self) -> Option<(Time, u32)> {
-        let first = self.heap[0];
-        (first != Entry::NEVER).then(|| (first.time(), first.slot() as u32))
+        let first = self.pairs[0][1];
+        (first != Entry::NEVER).then(|| (first.time(), first.slot()))
     }
 
     /// What `slot` waits for.
     #[cfg(test)]
     fn pending(&self, slot: u32) -> Option<Time> {
-        let position = self.position[slot as usize];
-        (position != ABSENT).then(|| self.heap[position as usize].time())
+        let entry = self.pairs[(self.pairs.len() + slot as usize) / 2][slot as usize % 2];
+        (entry != Entry::NEVER).then(|| entry.time())
     }
 
     /// Makes `slot` wait for `time` and nothing else. An unchanged time keeps its place among equals.
     #[inline]
     pub(crate) fn set(&mut self, slot: u32, time: Time) {
-        let position = self.position[slot as usize];
-        if position == ABSENT {
-            let (entry, last) = (self.entry(slot, time), self.len());
-            self.heap.push(Entry::NEVER);
-            self.heap[last] = entry;
-            self.sift_up(last);
+        let at = self.pairs.len() + slot as usize;
+        if self.pairs[at / 2][at % 2].time() == time {
             return;
         }
-        let position = position as usize;
-        let old = self.heap[position].time();
-        if old == time {
-            return;
-        }
-        self.heap[position] = self.entry(slot, time);
-        if time < old { self.sift_up(position) } else { self.sift_down(position) }
+        self.sequence += 1;
+        debug_assert!(self.sequence < 1 << SEQUENCE_BITS);
+        let low = self.sequence << SLOT_BITS | u64::from(slot);
+        self.play(at, Entry(u128::from(time.as_nanos()) << 64 | u128::from(low)));
     }
 
     /// Makes `slot` wait for nothing.
     #[inline]
     pub(crate) fn clear(&mut self, slot: u32) {
-        let position = self.position[slot as usize];
-        if position == ABSENT {
-            return;
+        let at = self.pairs.len() + slot as usize;
+        if self.pairs[at / 2][at % 2] != Entry::NEVER {
+            self.play(at, Entry::NEVER);
         }
-        self.position[slot as usize] = ABSENT;
-        let at = self.len() - 1;
-        let last = core::mem::replace(&mut self.heap[at], Entry::NEVER);
-        self.heap.pop();
-        if last.slot() == slot as usize {
-            return;
-        }
-        // The last entry fills the hole, and may belong above or below it.
-        let position = position as usize;
-        let removed = core::mem::replace(&mut self.heap[position], last);
-        if last < removed { self.sift_up(position) } else { self.sift_down(position) }
     }
 
+    /// Puts `entry` at `at`, and the winners above it.
     #[inline]
-    fn entry(&mut self, slot: u32, time: Time) -> Entry {
-        self.sequence += 1;
-        debug_assert!(self.sequence < 1 << SEQUENCE_BITS);
-        let low = self.sequence << SLOT_BITS | u64::from(slot);
-        Entry(u128::from(time.as_nanos()) << 64 | u128::from(low))
-    }
-
-    #[inline]
-    fn sift_up(&mut self, mut at: usize) {
-        let entry = self.heap[at];
-        while at > 0 {
-            let parent = (at - 1) / ARITY;
-            if entry >= self.heap[parent] {
-                break;
-            }
-            self.place(at, self.heap[parent]);
-            at = parent;
-        }
-        self.place(at, entry);
-    }
-
-    #[inline]
-    fn sift_down(&mut self, mut at: usize) {
-        let entry = self.heap[at];
+    fn play(&mut self, mut at: usize, mut entry: Entry) {
         loop {
-            let first = at * ARITY + 1;
-            let children = self.heap.get(first..first + ARITY).and_then(|all| all.try_into().ok());
-            let Some(children) = children else { break };
-            let (least, child) = least_of_four(first, children);
-            if child >= entry {
-                break;
+            let pair = &mut self.pairs[at / 2];
+            if pair[at % 2] == entry {
+                return;
             }
-            self.place(at, child);
-            at = least;
+            pair[at % 2] = entry;
+            if at < 2 {
+                return;
+            }
+            entry = earlier(*pair);
+            at /= 2;
         }
-        self.place(at, entry);
-    }
-
-    #[inline]
-    fn place(&mut self, at: usize, entry: Entry) {
-        self.position[entry.slot()] = at as u32;
-        self.heap[at] = entry;
     }
 }
 
-/// The least of four children that begin at index `first`, and its index: no branch to mispredict.
+/// The earlier of two.
 #[inline]
-fn least_of_four(first: usize, all: &[Entry; ARITY]) -> (usize, Entry) {
-    let left = usize::from(all[1] < all[0]);
-    let right = 2 + usize::from(all[3] < all[2]);
-    let least = if all[right] < all[left] { right } else { left };
-    (first + least, all[least])
+fn earlier(pair: Pair) -> Entry {
+    if pair[1] < pair[0] { pair[1] } else { pair[0] }
 }
 
 #[cfg(test)]

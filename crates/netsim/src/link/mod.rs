@@ -163,11 +163,10 @@ impl<P: Clone> Link<P> {
     fn enqueue(&mut self, now: Time, packet: Packet<P>) -> Admission {
         self.backlog.advance(now);
         let size = packet.size;
-        let start = self.shaper.next_start(now);
         let verdict = match &mut self.discipline {
             Discipline::DropTail(limit) => {
-                let room = start <= now
-                    || limit.admits(self.backlog.packets(), self.backlog.bytes(), size);
+                let room = limit.admits(self.backlog.packets(), self.backlog.bytes(), size)
+                    || self.shaper.next_start(now) <= now;
                 if room { Verdict::Admit } else { Verdict::Full }
             }
             Discipline::Red(red) => {
