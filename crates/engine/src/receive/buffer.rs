@@ -267,12 +267,13 @@ impl ReceiveBuffer {
         self.held_bytes += charge_of(&data);
         let ssn = data.ssn;
         self.fill(tsn, Slot::Held { data, arrived: now, run: tsn });
-        let (first, last) = self.join(tsn);
+        // A whole message is a run of its own.
+        let (first, last) = if whole { (tsn, tsn) } else { self.join(tsn) };
         if first == self.base && self.begun.is_some() {
             self.continue_part(now, last);
             return true;
         }
-        if !self.is_complete(first, last) {
+        if !whole && !self.is_complete(first, last) {
             return true;
         }
         if unordered {
