@@ -180,7 +180,7 @@ impl Endpoint {
     }
 
     /// What is left of [`Self::drain`] once the application had its turn.
-    #[inline]
+    #[inline(always)]
     fn send(&mut self, now: Time, blank: Wire, out: &mut Outbox<Wire>) {
         match blank {
             Wire::Sctp(packet) => self.send_packets(now, packet, out),
@@ -222,7 +222,7 @@ impl Endpoint {
         out.give_back(Wire::Tcp(blank));
     }
 
-    #[inline]
+    #[inline(always)]
     fn launch(&self, departure: Departure, size: u32, payload: Wire, out: &mut Outbox<Wire>) {
         let mut packet = Packet::new(size, self.flow, payload);
         packet.round = departure.round;
@@ -240,6 +240,7 @@ impl Endpoint {
         }
     }
 
+    #[inline]
     fn next_deadline(&self) -> Option<Time> {
         let engine = self.machine.next_deadline();
         match &self.application {

@@ -47,6 +47,17 @@ pub struct Record {
     end: u64,
 }
 
+/// What a chunk was when it left.
+#[derive(Clone, Copy, Debug)]
+pub struct Launched {
+    /// Its size on the wire, bytes.
+    pub bytes: u32,
+    /// It had been sent before.
+    pub again: bool,
+    /// Where it stood.
+    pub before: RecordState,
+}
+
 /// Records of all TSNs that have one and are not cumulatively acknowledged.
 #[derive(Clone, Debug)]
 pub struct Scoreboard {
@@ -193,23 +204,39 @@ impl Scoreboard {
         tsn
     }
 
-    /// The chunk leaves on `path` as transmission `number`; returns it as it is sent.
+    /// The chunk leaves on `path` as transmission `number`; returns it as it is sent, and what it was
+    /// before.
     #[inline]
-    pub fn on_sent(&mut self, now: Time, tsn: u64, path: PathId, number: u64) -> Data {
+    pub fn on_sent(
+        &mut self,
+        now: Time,
+        tsn: u64,
+        path: PathId,
+        number: u64,
+    ) -> (Data, Launched) {
         let record = self.record_mut(tsn);
+        let again = record.transmissions > 0;
         record.transmissions += 1;
         let before = std::mem::replace(&mut record.state, RecordState::InFlight { path, number });
         if before == RecordState::Unsent {
             record.data.first_sent = now;
         }
         let data = record.data.clone();
+        let launched = Launched { bytes: record.bytes, again, before };
+        // What was given a TSN only now never was a hole.
+        if before != RecordState::Unsent {
+            self.leave(tsn, before);
+        } else if !self.holes.is_empty() {
+            self.holes.remove(tsn);
+        }
+        (data, launched)
+    }
+
+    /// What had been sent already leaves the state that it was in.
+    #[cold]
+    fn leave(&mut self, tsn: u64, before: RecordState) {
         match before {
-            // What was given a TSN only now never was a hole.
-            RecordState::Unsent => {
-                if !self.holes.is_empty() {
-                    self.holes.remove(tsn);
-                }
-            }
+            RecordState::Unsent => unreachable!("never sent"),
             RecordState::Lost { .. } => {
                 self.lost.remove(tsn);
             }
@@ -220,7 +247,6 @@ impl Scoreboard {
                 debug_assert!(false, "an acknowledged chunk was sent again")
             }
         }
-        data
     }
 
     /// The chunk is given up on `path`, transmission `number`. If another copy is on its way that

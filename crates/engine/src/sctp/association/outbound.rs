@@ -10,7 +10,7 @@ use super::inbound::blocks_within;
 use super::{Association, Departure, Transmit};
 use crate::path::PathStatus;
 use crate::record::DecisionRecord;
-use crate::recovery::{Flight, LossDetection, RecordState};
+use crate::recovery::{Flight, Launched, LossDetection, RecordState};
 use crate::scheduler::{
     Action, Decision, DelaySource, Occasion, Reason, RetransmissionPolicy, Schedule, SentReport,
     View,
@@ -331,43 +331,39 @@ impl Association {
         packet: &mut Packet,
     ) -> Departure {
         packet.begin(self.peer_tag);
-        let chunks = &mut packet.chunks;
-        let mut room = self.packet_room(path);
+        let whole = self.packet_room(path);
+        let mut room = whole;
         if self.config.delay_source == DelaySource::Timestamp && self.peer.takes_stamps {
             packet.stamp = Some(DelayStamp { sent: now.as_nanos() });
             room -= DelayStamp::WIRE_LEN;
         }
-        let first = self.board.record(tsn);
-        room -= first.bytes;
-        let lost_on = match first.state {
-            RecordState::Lost { on, .. } => Some(on),
-            _ => None,
-        };
-        chunks.push(self.launch(now, path, tsn));
-        if let Some(on) = lost_on {
+        let chunks = &mut packet.chunks;
+        let (chunk, launched) = self.launch(now, path, tsn);
+        chunks.push(chunk);
+        room -= launched.bytes;
+        if let RecordState::Lost { on, .. } = launched.before {
             self.bundle_lost(now, path, on, &mut room, chunks);
         }
         self.bundle(now, path, &mut room, chunks);
+        let full = self.full_chunk();
         let state = &mut self.paths[path.index()];
         state.counters.sent_packets += 1;
         state.last_sent_at = now;
         state.tail.on_activity(now);
         state.burst_left = state.burst_left.saturating_sub(1);
-        self.bursts_spent = true;
-        self.timers_moved = true;
         if state.t3.is_none() {
             state.t3 = Some(now + state.rtt.rto());
         }
-        let sent = self.packet_room(path) - room;
-        let full = self.full_chunk();
-        let state = &mut self.paths[path.index()];
-        state.pacer.on_sent(sent as u64);
+        state.pacer.on_sent((whole - room) as u64);
         let (in_flight, burst_room) = (state.flights.bytes(), state.burst_room(now, full));
+        let departure = Departure { path, round: state.round };
+        self.bursts_spent = true;
+        self.timers_moved = true;
         if let Some(view) = self.views.get_mut(path.index()) {
             view.in_flight = in_flight;
             view.burst_room = burst_room;
         }
-        self.departure(path)
+        departure
     }
 
     /// Adds the next lost chunks while they fit (RFC 9260, 6.3.3 E3), if they were lost on the same
@@ -389,7 +385,7 @@ impl Association {
                 return;
             }
             *room -= record.bytes;
-            chunks.push(self.launch(now, path, tsn));
+            chunks.push(self.launch(now, path, tsn).0);
         }
     }
 
@@ -417,28 +413,28 @@ impl Association {
             }
             let Some(tsn) = self.chunk_at(0) else { return };
             *room -= next;
-            chunks.push(self.launch(now, path, tsn));
+            chunks.push(self.launch(now, path, tsn).0);
         }
     }
 
     /// Books one chunk as on its way.
     #[inline]
-    fn launch(&mut self, now: Time, path: PathId, tsn: u64) -> Chunk {
+    fn launch(&mut self, now: Time, path: PathId, tsn: u64) -> (Chunk, Launched) {
         let state = &mut self.paths[path.index()];
-        let record = self.board.record(tsn);
-        let (bytes, again) = (record.bytes, record.transmissions > 0);
+        let (mut data, launched) =
+            self.board.on_sent(now, tsn, path, state.flights.next_number());
+        let Launched { bytes, again, .. } = launched;
         if !again {
             self.sendable_left = self.sendable_left.saturating_sub(1);
         }
         let snapshot = state.rate.on_sent(now, state.flights.is_empty(), state.limited);
-        let number = state.flights.push(Flight::new(tsn, bytes, now, snapshot, again));
+        state.flights.push(Flight::new(tsn, bytes, now, snapshot, again));
         state.counters.sent_chunks += 1;
         state.counters.retransmitted += again as u64;
-        let mut data = self.board.on_sent(now, tsn, path, number);
         if self.wants_sack_at_once(path, again) {
             data.flags = data.flags.and(DataFlags::IMMEDIATE);
         }
-        Chunk::Data(data)
+        (Chunk::Data(data), launched)
     }
 
     /// Whether the chunk just booked asks for a SACK at once (RFC 7053, 5): a retransmission, since the

@@ -130,11 +130,11 @@ impl Association {
     fn begin_acks(&mut self) {
         self.scratch.highest = 0;
         for (ack, path) in self.scratch.paths.iter_mut().zip(&mut self.paths) {
-            let oldest = path.flights.oldest().map(|(_, flight)| flight.tsn);
-            path.pseudo_cumack = path.pseudo_cumack.or(oldest);
+            let oldest = path.flights.oldest();
+            path.pseudo_cumack = path.pseudo_cumack.or(oldest.map(|(_, flight)| flight.tsn));
             *ack = PathAck {
                 in_flight_before: path.flights.bytes(),
-                oldest_before: path.flights.oldest().map(|(n, _)| n),
+                oldest_before: oldest.map(|(n, _)| n),
                 ..PathAck::default()
             };
         }
@@ -256,7 +256,8 @@ impl Association {
     #[inline]
     fn check_reneging(&mut self) {
         let next = self.board.cumulative() + 1;
-        if self.board.acked().contains(next) {
+        // None of them lies below.
+        if self.board.acked().first() == Some(next) {
             self.on_reneged();
         }
     }

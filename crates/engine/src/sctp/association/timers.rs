@@ -94,34 +94,12 @@ impl Association {
         if packet.tag != self.local_tag && !self.takes_other_tag(packet) {
             return;
         }
-        if let Some(Chunk::CookieEcho(cookie)) = packet.chunks.first() {
-            let cookie = cookie.clone();
-            if !self.on_cookie_echo(now, path, packet.tag, &cookie) {
-                return;
-            }
-        }
-        self.refill_bursts();
-        // What comes is a reason to ask the scheduler again, but none not to start.
-        if !matches!(self.state, State::Closed) {
-            self.wait_until = None;
-        }
-        match packet.chunks.first() {
-            Some(Chunk::Init(init)) => {
-                let init = init.clone();
-                self.on_init(now, path, packet, &init);
-                return;
-            }
-            // 6.10: nobody bundles an INIT ACK with anything.
-            Some(Chunk::InitAck(_)) => {
-                if let (Some(Chunk::InitAck(both)), None) =
-                    (packet.chunks.pop(), packet.chunks.pop())
-                {
-                    self.timers_moved = true;
-                    self.on_init_ack(now, path, &both.0, &both.1);
-                }
-                return;
-            }
-            _ => {}
+        // All that may have to come first does so in packets that begin with neither.
+        let plain = matches!(packet.chunks.first(), Some(Chunk::Data(_) | Chunk::Sack(_)));
+        if plain {
+            self.begin_input();
+        } else if !self.takes_beginning(now, path, packet) {
+            return;
         }
         if let Some(echo) = &packet.echo {
             self.on_delay_echo(now, echo);
@@ -131,7 +109,9 @@ impl Association {
         // An end that is no more still answers a SHUTDOWN ACK, whatever stands before it (8.4, 5).
         let was_up = !matches!(self.state, State::Ended(_));
         // Taken from the end: taken from the front, each of very many would move all that follow.
-        packet.chunks.reverse();
+        if packet.chunks.len() > 1 {
+            packet.chunks.reverse();
+        }
         while let Some(chunk) = packet.chunks.pop() {
             if !self.on_chunk(now, path, chunk, &mut summary) {
                 break;
@@ -141,6 +121,45 @@ impl Association {
             }
         }
         self.after_data(now, path, stamp, summary);
+    }
+
+    /// What comes is a reason to ask the scheduler again, but none not to start.
+    #[inline]
+    fn begin_input(&mut self) {
+        self.refill_bursts();
+        if !matches!(self.state, State::Closed) {
+            self.wait_until = None;
+        }
+    }
+
+    /// Takes what only ever stands first in a packet; whether there is more to take.
+    #[cold]
+    fn takes_beginning(&mut self, now: Time, path: PathId, packet: &mut Packet) -> bool {
+        if let Some(Chunk::CookieEcho(cookie)) = packet.chunks.first() {
+            let cookie = cookie.clone();
+            if !self.on_cookie_echo(now, path, packet.tag, &cookie) {
+                return false;
+            }
+        }
+        self.begin_input();
+        match packet.chunks.first() {
+            Some(Chunk::Init(init)) => {
+                let init = init.clone();
+                self.on_init(now, path, packet, &init);
+                false
+            }
+            // 6.10: nobody bundles an INIT ACK with anything.
+            Some(Chunk::InitAck(_)) => {
+                if let (Some(Chunk::InitAck(both)), None) =
+                    (packet.chunks.pop(), packet.chunks.pop())
+                {
+                    self.timers_moved = true;
+                    self.on_init_ack(now, path, &both.0, &both.1);
+                }
+                false
+            }
+            _ => true,
+        }
     }
 
     /// 8.5.1: packets carry our tag, but INIT has 0, and COOKIE ECHO is checked with its cookie. ABORT
