@@ -1,10 +1,10 @@
 //! The event queue: for each actor, at most one instant at which it wants to be woken.
 //!
-//! A tournament: the slots are the leaves of a binary tree, and every node holds the earlier of the two below it, so
-//! that the root is what comes first. A slot keeps its leaf for good: an instant is replaced where it stands, and then
-//! played up to the root, or to the first node that it does not change. That is one comparison without a branch per
-//! level, where a heap would compare more at each and move entries about; the tree is as large as there are actors,
-//! however many packets are in flight.
+//! A tournament: the slots are the leaves of a tree, and every node holds the earliest below each of its four children,
+//! so that what comes first is known at the root. A slot keeps its leaf for good: an instant is replaced where it
+//! stands, and then played up to the root, or to the first node that it does not change. A node is a cache line, and
+//! takes three comparisons without a branch, where a heap would move entries about and keep account of where they are;
+//! the tree is as large as there are actors, however many packets are in flight.
 
 use ropewalk_base::Time;
 
@@ -32,15 +32,36 @@ impl Entry {
     }
 }
 
-/// The two that meet in a node of the tree.
-type Pair = [Entry; 2];
+/// Children per node.
+const ARITY: usize = 4;
+
+/// The four that meet.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+struct Node([Entry; ARITY]);
+
+impl Node {
+    const EMPTY: Self = Self([Entry::NEVER; ARITY]);
+
+    #[inline]
+    fn earliest(&self) -> Entry {
+        let [a, b, c, d] = self.0;
+        let left = if b < a { b } else { a };
+        let right = if d < c { d } else { c };
+        if right < left { right } else { left }
+    }
+}
 
 /// Pending instants by slot.
 #[derive(Clone, Debug)]
 pub(crate) struct EventQueue {
-    /// The root's children are at 1; those of the winner of pair `p` at `p / 2` meet at `p`. The
-    /// leaves of slots 2 k and 2 k + 1 are the pair `k` of the second half. Index 0 has but the root.
-    pairs: Vec<Pair>,
+    /// The root, its children, theirs, and so on to the leaves, all of which are equally deep: the
+    /// child of entry `i` of node `n` is node `4 n + 1 + i`.
+    nodes: Vec<Node>,
+    /// Index of the first leaf.
+    leaves: usize,
+    /// The earliest of all.
+    first: Entry,
     /// How many slots there are.
     slots: u32,
     sequence: u64,
@@ -48,7 +69,7 @@ pub(crate) struct EventQueue {
 
 impl Default for EventQueue {
     fn default() -> Self {
-        Self { pairs: vec![[Entry::NEVER; 2]; 2], slots: 0, sequence: 0 }
+        Self { nodes: vec![Node::EMPTY], leaves: 0, first: Entry::NEVER, slots: 0, sequence: 0 }
     }
 }
 
@@ -57,83 +78,83 @@ impl EventQueue {
     pub(crate) fn add_slot(&mut self) -> u32 {
         let slot = self.slots;
         assert!(slot < 1 << SLOT_BITS, "a world has fewer than 2^{SLOT_BITS} actors");
-        if slot as usize == self.pairs.len() {
+        if slot as usize / ARITY == self.nodes.len() - self.leaves {
             self.grow();
         }
         self.slots += 1;
         slot
     }
 
-    /// Doubles the number of leaves.
+    /// Makes the tree a level deeper.
     fn grow(&mut self) {
-        let half = self.pairs.len() / 2;
-        let leaves = self.pairs[half..].to_vec();
-        self.pairs = vec![[Entry::NEVER; 2]; half * 4];
-        self.pairs[half * 2..half * 3].copy_from_slice(&leaves);
-        for at in (1..half * 4).rev() {
-            let pair = self.pairs[at];
-            self.pairs[at / 2][at % 2] = earlier(pair);
+        let pending: Vec<Node> = self.nodes[self.leaves..].to_vec();
+        self.leaves = self.nodes.len();
+        self.nodes = vec![Node::EMPTY; self.leaves + pending.len() * ARITY];
+        self.nodes[self.leaves..self.leaves + pending.len()].copy_from_slice(&pending);
+        for at in (1..self.nodes.len()).rev() {
+            self.nodes[(at - 1) / ARITY].0[(at - 1) % ARITY] = self.nodes[at].earliest();
         }
     }
 
     /// The earliest pending instant and its slot.
     #[inline]
     pub(crate) fn peek(&self) -> Option<(Time, u32)> {
-        let first = self.pairs[0][1];
-        (first != Entry::NEVER).then(|| (first.time(), first.slot()))
+        (self.first != Entry::NEVER).then(|| (self.first.time(), self.first.slot()))
+    }
+
+    /// Where a slot stands: its node, and its place there.
+    #[inline]
+    fn leaf(&self, slot: u32) -> (usize, usize) {
+        (self.leaves + slot as usize / ARITY, slot as usize % ARITY)
     }
 
     /// What `slot` waits for.
     #[cfg(test)]
     fn pending(&self, slot: u32) -> Option<Time> {
-        let entry = self.pairs[(self.pairs.len() + slot as usize) / 2][slot as usize % 2];
+        let (node, place) = self.leaf(slot);
+        let entry = self.nodes[node].0[place];
         (entry != Entry::NEVER).then(|| entry.time())
     }
 
     /// Makes `slot` wait for `time` and nothing else. An unchanged time keeps its place among equals.
     #[inline]
     pub(crate) fn set(&mut self, slot: u32, time: Time) {
-        let at = self.pairs.len() + slot as usize;
-        if self.pairs[at / 2][at % 2].time() == time {
+        let (node, place) = self.leaf(slot);
+        if self.nodes[node].0[place].time() == time {
             return;
         }
         self.sequence += 1;
         debug_assert!(self.sequence < 1 << SEQUENCE_BITS);
         let low = self.sequence << SLOT_BITS | u64::from(slot);
-        self.play(at, Entry(u128::from(time.as_nanos()) << 64 | u128::from(low)));
+        self.play(node, place, Entry(u128::from(time.as_nanos()) << 64 | u128::from(low)));
     }
 
     /// Makes `slot` wait for nothing.
     #[inline]
     pub(crate) fn clear(&mut self, slot: u32) {
-        let at = self.pairs.len() + slot as usize;
-        if self.pairs[at / 2][at % 2] != Entry::NEVER {
-            self.play(at, Entry::NEVER);
+        let (node, place) = self.leaf(slot);
+        if self.nodes[node].0[place] != Entry::NEVER {
+            self.play(node, place, Entry::NEVER);
         }
     }
 
-    /// Puts `entry` at `at`, and the winners above it.
+    /// Puts `entry` there, and the winners above it.
     #[inline]
-    fn play(&mut self, mut at: usize, mut entry: Entry) {
+    fn play(&mut self, mut at: usize, mut place: usize, mut entry: Entry) {
         loop {
-            let pair = &mut self.pairs[at / 2];
-            if pair[at % 2] == entry {
+            let node = &mut self.nodes[at];
+            if node.0[place] == entry {
                 return;
             }
-            pair[at % 2] = entry;
-            if at < 2 {
+            node.0[place] = entry;
+            entry = node.earliest();
+            if at == 0 {
+                self.first = entry;
                 return;
             }
-            entry = earlier(*pair);
-            at /= 2;
+            (at, place) = ((at - 1) / ARITY, (at - 1) % ARITY);
         }
     }
-}
-
-/// The earlier of two.
-#[inline]
-fn earlier(pair: Pair) -> Entry {
-    if pair[1] < pair[0] { pair[1] } else { pair[0] }
 }
 
 #[cfg(test)]
