@@ -164,6 +164,10 @@ impl ReceiveBuffer {
     #[inline]
     pub fn read(&mut self) -> Option<Message> {
         let message = self.ready.pop_front()?;
+        if self.ready.is_empty() {
+            // Goes back to where it began, which is in the cache.
+            self.ready.clear();
+        }
         self.ready_bytes -= message.charge;
         Some(message)
     }

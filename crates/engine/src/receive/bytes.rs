@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     fn bytes(text: &str) -> Payload {
-        Payload::Bytes(bytes::Bytes::copy_from_slice(text.as_bytes()))
+        Payload::from(bytes::Bytes::copy_from_slice(text.as_bytes()))
     }
 
     fn all(buffer: &mut ByteBuffer) -> Vec<u8> {

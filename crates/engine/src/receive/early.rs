@@ -150,7 +150,8 @@ mod tests {
             for _ in 0..3000 {
                 let odd = rng.chance(0.2);
                 let length = if odd { 1 + rng.below(2 * usual) } else { usual };
-                let from = next + 1 + rng.below(60) * usual + if odd { rng.below(usual) } else { 0 };
+                let from =
+                    next + 1 + rng.below(60) * usual + if odd { rng.below(usual) } else { 0 };
                 let before = model.range(..=from).next_back().map_or(0, |(at, len)| at + len);
                 if before > from {
                     assert_eq!(early.end_before(from), before);

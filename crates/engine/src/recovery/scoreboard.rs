@@ -187,33 +187,34 @@ impl Scoreboard {
         self.holes.insert(tsn);
     }
 
-    /// Gives the next TSN to a chunk that is sent at once.
+    /// Gives the next TSN to a chunk that has not left yet.
     #[inline]
     pub fn assign(&mut self, data: Data) -> u64 {
         let tsn = self.next_tsn();
+        self.push(data, 0, RecordState::Unsent);
+        tsn
+    }
+
+    /// Gives the next TSN to a chunk that leaves on `path` as transmission `number`; tells its size on
+    /// the wire.
+    #[inline]
+    pub fn assign_sent(&mut self, data: Data, path: PathId, number: u64) -> u32 {
+        self.push(data, 1, RecordState::InFlight { path, number })
+    }
+
+    #[inline]
+    fn push(&mut self, data: Data, transmissions: u32, state: RecordState) -> u32 {
         let bytes = Data::wire_len_of(data.payload.len());
         let before = self.records.back().map_or(self.base_offset, |r| r.end);
         let end = before + bytes as u64;
-        self.records.push_back(Record {
-            data,
-            bytes,
-            transmissions: 0,
-            state: RecordState::Unsent,
-            end,
-        });
-        tsn
+        self.records.push_back(Record { data, bytes, transmissions, state, end });
+        bytes
     }
 
     /// The chunk leaves on `path` as transmission `number`; returns it as it is sent, and what it was
     /// before.
     #[inline]
-    pub fn on_sent(
-        &mut self,
-        now: Time,
-        tsn: u64,
-        path: PathId,
-        number: u64,
-    ) -> (Data, Launched) {
+    pub fn on_sent(&mut self, now: Time, tsn: u64, path: PathId, number: u64) -> (Data, Launched) {
         let record = self.record_mut(tsn);
         let again = record.transmissions > 0;
         record.transmissions += 1;

@@ -63,7 +63,6 @@ impl Association {
         self.paths.push(Path::new(&path, &self.config));
         let fresh = self.config.start_congestion(self.offered);
         self.congestion.grow(fresh);
-        self.scratch.add_path();
         self.inbound.add_path();
         self.views.clear();
         self.drained = false;

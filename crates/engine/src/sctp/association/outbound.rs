@@ -16,6 +16,13 @@ use crate::scheduler::{
     View,
 };
 
+/// What leaves.
+struct Flown {
+    tsn: u64,
+    bytes: u32,
+    again: bool,
+}
+
 impl Association {
     /// The next packet to send; none when all is sent that may be sent now.
     pub fn poll_transmit(&mut self, now: Time) -> Option<Transmit> {
@@ -284,9 +291,8 @@ impl Association {
                 return self.unblock(now, packet);
             }
         };
-        let tsn = self.chunk_at(position)?;
+        let (tsn, bytes) = self.chunk_at(position)?;
         self.record(now, *decision, Some(tsn));
-        let bytes = self.board.record(tsn).bytes as u64;
         let sequence = self.chunk_number(tsn);
         if let Action::Copies { paths, .. } = decision.action {
             for copy in paths.iter().skip(1) {
@@ -295,30 +301,27 @@ impl Association {
             }
         }
         self.scheduler.on_sent(&SentReport { path, position, sequence, bytes });
-        Some(self.send_chunk(now, path, tsn, packet))
+        if tsn < self.board.next_tsn() {
+            return Some(self.send_chunk(now, path, tsn, packet));
+        }
+        self.send_fresh(now, path, packet)
     }
 
-    /// The TSN at a position of the unassigned queue, to be sent at once; gives TSNs to all chunks
-    /// before it.
+    /// The TSN and size of the chunk at a position of the unassigned queue, to be sent at once; gives
+    /// TSNs to all chunks before it. One that has none yet is to get the next.
     #[inline]
-    fn chunk_at(&mut self, position: u64) -> Option<u64> {
+    fn chunk_at(&mut self, position: u64) -> Option<(u64, u64)> {
         let holes = self.board.holes().len();
         if position < holes {
-            return self.board.holes().nth(position);
+            let tsn = self.board.holes().nth(position)?;
+            return Some((tsn, self.board.record(tsn).bytes as u64));
         }
         for _ in holes..position {
-            let chunk = self.numbered_chunk()?;
+            let mut chunk = self.queue.next_chunk()?;
+            chunk.tsn = Serial32::wrap(self.board.next_tsn());
             self.board.pass_over(chunk);
         }
-        let chunk = self.numbered_chunk()?;
-        Some(self.board.assign(chunk))
-    }
-
-    #[inline]
-    fn numbered_chunk(&mut self) -> Option<Data> {
-        let mut chunk = self.queue.next_chunk()?;
-        chunk.tsn = Serial32::wrap(self.board.next_tsn());
-        Some(chunk)
+        Some((self.board.next_tsn(), self.queue.next_bytes()? as u64))
     }
 
     /// Sends `tsn` on `path`, with further small chunks beside it where they fit.
@@ -330,21 +333,48 @@ impl Association {
         tsn: u64,
         packet: &mut Packet,
     ) -> Departure {
-        packet.begin(self.peer_tag);
-        let whole = self.packet_room(path);
-        let mut room = whole;
-        if self.config.delay_source == DelaySource::Timestamp && self.peer.takes_stamps {
-            packet.stamp = Some(DelayStamp { sent: now.as_nanos() });
-            room -= DelayStamp::WIRE_LEN;
-        }
-        let chunks = &mut packet.chunks;
+        let mut room = self.begin_packet(now, path, packet);
         let (chunk, launched) = self.launch(now, path, tsn);
-        chunks.push(chunk);
+        packet.chunks.push(chunk);
         room -= launched.bytes;
         if let RecordState::Lost { on, .. } = launched.before {
-            self.bundle_lost(now, path, on, &mut room, chunks);
+            self.bundle_lost(now, path, on, &mut room, &mut packet.chunks);
         }
-        self.bundle(now, path, &mut room, chunks);
+        self.finish_packet(now, path, room, packet)
+    }
+
+    /// Sends the next chunk of the queue as [`Association::send_chunk`] does what has a record.
+    #[inline]
+    fn send_fresh(&mut self, now: Time, path: PathId, packet: &mut Packet) -> Option<Departure> {
+        let room = self.begin_packet(now, path, packet);
+        let (chunk, bytes) = self.launch_fresh(now, path)?;
+        packet.chunks.push(chunk);
+        Some(self.finish_packet(now, path, room - bytes, packet))
+    }
+
+    /// An empty packet of data, and what it has room for.
+    #[inline]
+    fn begin_packet(&self, now: Time, path: PathId, packet: &mut Packet) -> u32 {
+        packet.begin(self.peer_tag);
+        let room = self.packet_room(path);
+        if self.config.delay_source == DelaySource::Timestamp && self.peer.takes_stamps {
+            packet.stamp = Some(DelayStamp { sent: now.as_nanos() });
+            return room - DelayStamp::WIRE_LEN;
+        }
+        room
+    }
+
+    /// Adds small chunks where they fit, and books a packet that has `room` left.
+    #[inline]
+    fn finish_packet(
+        &mut self,
+        now: Time,
+        path: PathId,
+        mut room: u32,
+        packet: &mut Packet,
+    ) -> Departure {
+        self.bundle(now, path, &mut room, &mut packet.chunks);
+        let whole = self.packet_room(path);
         let full = self.full_chunk();
         let state = &mut self.paths[path.index()];
         state.counters.sent_packets += 1;
@@ -411,19 +441,45 @@ impl Association {
             if !open || !fits || self.board.tsns_left() == 0 {
                 return;
             }
-            let Some(tsn) = self.chunk_at(0) else { return };
+            let Some((chunk, _)) = self.launch_fresh(now, path) else { return };
             *room -= next;
-            chunks.push(self.launch(now, path, tsn).0);
+            chunks.push(chunk);
         }
+    }
+
+    /// Sends a chunk that has a record.
+    #[inline]
+    fn launch(&mut self, now: Time, path: PathId, tsn: u64) -> (Chunk, Launched) {
+        let number = self.paths[path.index()].flights.next_number();
+        let (mut data, launched) = self.board.on_sent(now, tsn, path, number);
+        self.book(now, path, Flown { tsn, bytes: launched.bytes, again: launched.again });
+        if self.wants_sack_at_once(path, launched.again) {
+            data.flags = data.flags.and(DataFlags::IMMEDIATE);
+        }
+        (Chunk::Data(data), launched)
+    }
+
+    /// Sends the next chunk of the queue, and tells its size. Its record is written as it leaves: to
+    /// write and read it again would cost more than all that is done with it.
+    #[inline]
+    fn launch_fresh(&mut self, now: Time, path: PathId) -> Option<(Chunk, u32)> {
+        let tsn = self.board.next_tsn();
+        let number = self.paths[path.index()].flights.next_number();
+        let mut data = self.queue.next_chunk()?;
+        data.tsn = Serial32::wrap(tsn);
+        data.first_sent = now;
+        let bytes = self.board.assign_sent(data.clone(), path, number);
+        self.book(now, path, Flown { tsn, bytes, again: false });
+        if self.wants_sack_at_once(path, false) {
+            data.flags = data.flags.and(DataFlags::IMMEDIATE);
+        }
+        Some((Chunk::Data(data), bytes))
     }
 
     /// Books one chunk as on its way.
     #[inline]
-    fn launch(&mut self, now: Time, path: PathId, tsn: u64) -> (Chunk, Launched) {
+    fn book(&mut self, now: Time, path: PathId, Flown { tsn, bytes, again }: Flown) {
         let state = &mut self.paths[path.index()];
-        let (mut data, launched) =
-            self.board.on_sent(now, tsn, path, state.flights.next_number());
-        let Launched { bytes, again, .. } = launched;
         if !again {
             self.sendable_left = self.sendable_left.saturating_sub(1);
         }
@@ -431,10 +487,6 @@ impl Association {
         state.flights.push(Flight::new(tsn, bytes, now, snapshot, again));
         state.counters.sent_chunks += 1;
         state.counters.retransmitted += again as u64;
-        if self.wants_sack_at_once(path, again) {
-            data.flags = data.flags.and(DataFlags::IMMEDIATE);
-        }
-        (Chunk::Data(data), launched)
     }
 
     /// Whether the chunk just booked asks for a SACK at once (RFC 7053, 5): a retransmission, since the

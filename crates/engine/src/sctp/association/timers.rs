@@ -6,7 +6,7 @@ use super::super::cause::{AbortCause, ErrorCause, REPORT_LIMIT};
 use super::super::chunk::Chunk;
 use super::super::packet::Packet;
 use super::super::wire;
-use super::inbound::DataSummary;
+use super::inbound::{DataSummary, Reports};
 use super::{Association, CloseReason, State};
 
 impl Association {
@@ -105,7 +105,7 @@ impl Association {
             self.on_delay_echo(now, echo);
         }
         let stamp = packet.stamp;
-        let mut summary = DataSummary::default();
+        let (mut summary, mut reports) = (DataSummary::default(), Reports::default());
         // An end that is no more still answers a SHUTDOWN ACK, whatever stands before it (8.4, 5).
         let was_up = !matches!(self.state, State::Ended(_));
         // Taken from the end: taken from the front, each of very many would move all that follow.
@@ -113,7 +113,7 @@ impl Association {
             packet.chunks.reverse();
         }
         while let Some(chunk) = packet.chunks.pop() {
-            if !self.on_chunk(now, path, chunk, &mut summary) {
+            if !self.on_chunk(now, path, chunk, &mut summary, &mut reports) {
                 break;
             }
             if was_up && matches!(self.state, State::Ended(_)) {
@@ -191,14 +191,15 @@ impl Association {
         path: PathId,
         chunk: Chunk,
         summary: &mut DataSummary,
+        reports: &mut Reports,
     ) -> bool {
         match chunk {
-            Chunk::Data(data) => self.on_data(now, data, summary),
+            Chunk::Data(data) => self.on_data(now, data, summary, reports),
             Chunk::Sack(sack) => {
                 self.timers_moved = true;
                 self.on_sack(now, sack);
             }
-            Chunk::Unknown(_) | Chunk::Rare(_) => return self.on_foreign(path, &chunk, summary),
+            Chunk::Unknown(_) | Chunk::Rare(_) => return self.on_foreign(path, &chunk, reports),
             other => self.on_control(now, path, other),
         }
         true
@@ -234,12 +235,12 @@ impl Association {
     /// A chunk of a type that is not known, or was not agreed upon: its highest bits say what to do
     /// (3.2). Whether to go on with the next chunk.
     #[cold]
-    fn on_foreign(&mut self, path: PathId, chunk: &Chunk, summary: &mut DataSummary) -> bool {
+    fn on_foreign(&mut self, path: PathId, chunk: &Chunk, reports: &mut Reports) -> bool {
         let kind = match chunk {
             Chunk::Unknown(whole) => whole.first().copied().unwrap_or_default(),
             other => wire::chunk_bytes(other).first().copied().unwrap_or_default(),
         };
-        if wire::is_reported(kind) && self.peer_tag != 0 && summary.may_report() {
+        if wire::is_reported(kind) && self.peer_tag != 0 && reports.may_report() {
             let mut whole = wire::chunk_bytes(chunk);
             whole.truncate(REPORT_LIMIT);
             let error = Chunk::error(ErrorCause::UnrecognisedChunk(whole));
