@@ -172,6 +172,21 @@ impl ReceiveBuffer {
         Some(message)
     }
 
+    /// As [`Self::read`], for who wants to know no more than the length of its data, bytes.
+    #[inline]
+    pub fn skip(&mut self) -> Option<u32> {
+        let message = self.ready.front()?;
+        let (length, charge) = (message.payload.len(), message.charge);
+        // Dropped where it lies: it has just been written, and to read it in one piece would wait
+        // for that.
+        self.ready.pop_front();
+        if self.ready.is_empty() {
+            self.ready.clear();
+        }
+        self.ready_bytes -= charge;
+        Some(length)
+    }
+
     /// Takes a DATA chunk with unwrapped number `tsn`.
     pub fn on_data(&mut self, now: Time, tsn: u64, data: Data) -> Arrival {
         if tsn <= self.cumulative() || self.gaps.contains(tsn) {

@@ -109,8 +109,8 @@ impl Early {
     #[inline]
     pub fn end_before(&self, dsn: u64) -> u64 {
         let (least, most) = (dsn.saturating_sub(self.longest) >> self.shift, dsn >> self.shift);
-        let begun = (least.max(self.base)..=most).rev().filter_map(|slot| self.at(slot));
-        let end = begun.filter(|held| held.dsn <= dsn).map(Held::end).next().unwrap_or(0);
+        let mut begun = (least.max(self.base)..=most).rev().filter_map(|slot| self.at(slot));
+        let end = begun.find(|held| held.dsn <= dsn).map_or(0, Held::end);
         match self.crowded.range(..=dsn).next_back() {
             Some((_, held)) => end.max(held.end()),
             None => end,
@@ -121,8 +121,8 @@ impl Early {
     #[inline]
     pub fn start_within(&self, from: u64, until: u64) -> u64 {
         let slots = from >> self.shift..=until.saturating_sub(1) >> self.shift;
-        let begins = slots.filter_map(|slot| self.at(slot)).map(|held| held.dsn);
-        let start = begins.filter(|dsn| *dsn >= from).next().unwrap_or(until).min(until);
+        let mut begins = slots.filter_map(|slot| self.at(slot)).map(|held| held.dsn);
+        let start = begins.find(|dsn| *dsn >= from).unwrap_or(until).min(until);
         match self.crowded.range(from..).next() {
             Some((dsn, _)) => start.min(*dsn),
             None => start,

@@ -47,6 +47,19 @@ pub struct Record {
     end: u64,
 }
 
+/// What the cumulative acknowledgement has come past.
+#[derive(Clone, Copy, Debug)]
+pub struct Popped {
+    /// Which chunk.
+    pub tsn: u64,
+    /// Its size on the wire, bytes.
+    pub bytes: u32,
+    /// Its user data, bytes.
+    pub payload: u32,
+    /// Where it stood.
+    pub state: RecordState,
+}
+
 /// What a chunk was when it left.
 #[derive(Clone, Copy, Debug)]
 pub struct Launched {
@@ -293,24 +306,27 @@ impl Scoreboard {
         }
     }
 
-    /// Removes the lowest record, which the cumulative acknowledgement covers, and tells its TSN
-    /// and the state it was in.
+    /// Removes the lowest record, which the cumulative acknowledgement covers, and tells what is
+    /// still of interest.
     #[inline]
-    pub fn pop_cumulative(&mut self) -> Option<(u64, Record)> {
-        let record = self.records.pop_front()?;
-        let tsn = self.base;
+    pub fn pop_cumulative(&mut self) -> Option<Popped> {
+        let record = self.records.front()?;
+        let (tsn, bytes, state) = (self.base, record.bytes, record.state);
+        let payload = record.data.payload.len();
         self.base += 1;
         self.base_offset = record.end;
-        match record.state {
+        // Dropped where it lies: moved out it would be copied as a whole.
+        self.records.pop_front();
+        match state {
             RecordState::Acked { .. } => {
                 self.acked.remove_below(tsn + 1);
-                self.acked_bytes -= record.bytes as u64;
+                self.acked_bytes -= bytes as u64;
             }
             RecordState::Lost { .. } => self.lost.remove_below(tsn + 1),
             RecordState::Unsent => self.holes.remove_below(tsn + 1),
             RecordState::InFlight { .. } => {}
         }
-        Some((tsn, record))
+        Some(Popped { tsn, bytes, payload, state })
     }
 
     /// Marks `tsn` as reported by a gap block and tells the state it was in.

@@ -237,7 +237,8 @@ impl Schedule for Scheduler {
         }
     }
 
-    #[inline]
+    // Inlined by force: the report would go through memory.
+    #[inline(always)]
     fn on_sent(&mut self, sent: &SentReport) {
         match self {
             Self::RoundRobin(s) => s.on_sent(sent),

@@ -9,6 +9,7 @@ mod connect;
 mod heartbeat;
 mod helpers;
 mod inbound;
+mod launch;
 mod live;
 mod loss;
 mod outbound;
@@ -350,6 +351,17 @@ impl Association {
             self.inbound.on_read(now, self.chunk_limit);
         }
         message
+    }
+
+    /// Drops the next message, and tells the length of its data, bytes: for a user who wants no more,
+    /// as in a simulation.
+    #[inline]
+    pub fn skip(&mut self, now: Time) -> Option<u32> {
+        let length = self.inbound.buffer.skip();
+        if length.is_some() {
+            self.inbound.on_read(now, self.chunk_limit);
+        }
+        length
     }
 
     /// The next thing that the user should know.

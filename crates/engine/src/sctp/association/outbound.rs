@@ -4,24 +4,17 @@
 use ropewalk_base::{PathId, Serial32, Time};
 use smallvec::SmallVec;
 
-use super::super::chunk::{Chunk, Data, DataFlags, DelayEcho, DelayStamp};
+use super::super::chunk::{Chunk, Data, DelayEcho, DelayStamp};
 use super::super::packet::Packet;
 use super::inbound::blocks_within;
 use super::{Association, Departure, Transmit};
 use crate::path::PathStatus;
 use crate::record::DecisionRecord;
-use crate::recovery::{Flight, Launched, LossDetection, RecordState};
+use crate::recovery::RecordState;
 use crate::scheduler::{
-    Action, Decision, DelaySource, Occasion, Reason, RetransmissionPolicy, Schedule, SentReport,
-    View,
+    Action, Decision, DelaySource, Occasion, PathSet, Reason, RetransmissionPolicy, Schedule,
+    SentReport, View,
 };
-
-/// What leaves.
-struct Flown {
-    tsn: u64,
-    bytes: u32,
-    again: bool,
-}
 
 impl Association {
     /// The next packet to send; none when all is sent that may be sent now.
@@ -295,16 +288,23 @@ impl Association {
         self.record(now, *decision, Some(tsn));
         let sequence = self.chunk_number(tsn);
         if let Action::Copies { paths, .. } = decision.action {
-            for copy in paths.iter().skip(1) {
-                self.copies.push((copy, tsn));
-                self.scheduler.on_sent(&SentReport { path: copy, position, sequence, bytes });
-            }
+            let first = SentReport { path, position, sequence, bytes };
+            self.note_copies(paths, tsn, first);
         }
         self.scheduler.on_sent(&SentReport { path, position, sequence, bytes });
         if tsn < self.board.next_tsn() {
             return Some(self.send_chunk(now, path, tsn, packet));
         }
         self.send_fresh(now, path, packet)
+    }
+
+    /// The chunk is to go on all other paths of the set as well.
+    #[cold]
+    fn note_copies(&mut self, paths: PathSet, tsn: u64, first: SentReport) {
+        for path in paths.iter().skip(1) {
+            self.copies.push((path, tsn));
+            self.scheduler.on_sent(&SentReport { path, ..first });
+        }
     }
 
     /// The TSN and size of the chunk at a position of the unassigned queue, to be sent at once; gives
@@ -334,8 +334,7 @@ impl Association {
         packet: &mut Packet,
     ) -> Departure {
         let mut room = self.begin_packet(now, path, packet);
-        let (chunk, launched) = self.launch(now, path, tsn);
-        packet.chunks.push(chunk);
+        let launched = self.launch(now, path, tsn, &mut packet.chunks);
         room -= launched.bytes;
         if let RecordState::Lost { on, .. } = launched.before {
             self.bundle_lost(now, path, on, &mut room, &mut packet.chunks);
@@ -347,8 +346,7 @@ impl Association {
     #[inline]
     fn send_fresh(&mut self, now: Time, path: PathId, packet: &mut Packet) -> Option<Departure> {
         let room = self.begin_packet(now, path, packet);
-        let (chunk, bytes) = self.launch_fresh(now, path)?;
-        packet.chunks.push(chunk);
+        let bytes = self.launch_fresh(now, path, &mut packet.chunks)?;
         Some(self.finish_packet(now, path, room - bytes, packet))
     }
 
@@ -415,7 +413,7 @@ impl Association {
                 return;
             }
             *room -= record.bytes;
-            chunks.push(self.launch(now, path, tsn).0);
+            self.launch(now, path, tsn, chunks);
         }
     }
 
@@ -441,72 +439,11 @@ impl Association {
             if !open || !fits || self.board.tsns_left() == 0 {
                 return;
             }
-            let Some((chunk, _)) = self.launch_fresh(now, path) else { return };
+            if self.launch_fresh(now, path, chunks).is_none() {
+                return;
+            }
             *room -= next;
-            chunks.push(chunk);
         }
-    }
-
-    /// Sends a chunk that has a record.
-    #[inline]
-    fn launch(&mut self, now: Time, path: PathId, tsn: u64) -> (Chunk, Launched) {
-        let number = self.paths[path.index()].flights.next_number();
-        let (mut data, launched) = self.board.on_sent(now, tsn, path, number);
-        self.book(now, path, Flown { tsn, bytes: launched.bytes, again: launched.again });
-        if self.wants_sack_at_once(path, launched.again) {
-            data.flags = data.flags.and(DataFlags::IMMEDIATE);
-        }
-        (Chunk::Data(data), launched)
-    }
-
-    /// Sends the next chunk of the queue, and tells its size. Its record is written as it leaves: to
-    /// write and read it again would cost more than all that is done with it.
-    #[inline]
-    fn launch_fresh(&mut self, now: Time, path: PathId) -> Option<(Chunk, u32)> {
-        let tsn = self.board.next_tsn();
-        let number = self.paths[path.index()].flights.next_number();
-        let mut data = self.queue.next_chunk()?;
-        data.tsn = Serial32::wrap(tsn);
-        data.first_sent = now;
-        let bytes = self.board.assign_sent(data.clone(), path, number);
-        self.book(now, path, Flown { tsn, bytes, again: false });
-        if self.wants_sack_at_once(path, false) {
-            data.flags = data.flags.and(DataFlags::IMMEDIATE);
-        }
-        Some((Chunk::Data(data), bytes))
-    }
-
-    /// Books one chunk as on its way.
-    #[inline]
-    fn book(&mut self, now: Time, path: PathId, Flown { tsn, bytes, again }: Flown) {
-        let state = &mut self.paths[path.index()];
-        if !again {
-            self.sendable_left = self.sendable_left.saturating_sub(1);
-        }
-        let snapshot = state.rate.on_sent(now, state.flights.is_empty(), state.limited);
-        state.flights.push(Flight::new(tsn, bytes, now, snapshot, again));
-        state.counters.sent_chunks += 1;
-        state.counters.retransmitted += again as u64;
-    }
-
-    /// Whether the chunk just booked asks for a SACK at once (RFC 7053, 5): a retransmission, since the
-    /// window opens when it arrives, and the one that fills a window that is small or recovers. After
-    /// these nothing may follow that would call forth the SACK which the peer holds back.
-    #[inline]
-    fn wants_sack_at_once(&self, path: PathId, again: bool) -> bool {
-        /// Below so many chunks the wait for a SACK is a good part of a round.
-        const SMALL_WINDOW: u64 = 16;
-        if self.config.recovery != LossDetection::RackTlp {
-            return false;
-        }
-        let full = self.full_chunk();
-        let state = &self.paths[path.index()];
-        let window = self.views.get(path.index()).map_or(0, |v| v.window);
-        let fills = state.flights.bytes() + full > window;
-        again
-            || fills
-                && (state.recovery_exit.is_some()
-                    || state.losses > 0 && window <= SMALL_WINDOW * full)
     }
 
     /// What the scheduler left is the engine's.

@@ -146,8 +146,9 @@ impl Association {
     #[inline]
     fn take_cumulative(&mut self, now: Time, cumulative: u64, acks: &mut PathAcks) -> bool {
         while self.board.cumulative() < cumulative {
-            let Some((tsn, record)) = self.board.pop_cumulative() else { break };
-            match record.state {
+            let Some(popped) = self.board.pop_cumulative() else { break };
+            let tsn = popped.tsn;
+            match popped.state {
                 RecordState::Unsent => {
                     self.abort_with(ErrorCause::VIOLATION);
                     return false;
@@ -155,13 +156,13 @@ impl Association {
                 RecordState::InFlight { path, number } => {
                     let sure = self.board.is_only_on(tsn, path);
                     let ack = &mut acks[path.index()];
-                    self.end_flight(now, path, number, record.data.payload.len(), sure, ack);
+                    self.end_flight(now, path, number, popped.payload, sure, ack);
                     self.paths[path.index()].pseudo_cumack = None;
                     ack.pseudo_moved = true;
                 }
                 RecordState::Lost { on, .. } => self.paths[on.index()].rack.on_late_arrival(),
                 RecordState::Acked { by } => {
-                    self.paths[by.index()].held -= record.bytes as u64;
+                    self.paths[by.index()].held -= popped.bytes as u64;
                 }
             }
             self.end_copies(now, tsn, acks);
