@@ -122,7 +122,7 @@ impl core::error::Error for SendError {}
 /// Laid out as written: first what every input looks at, then what a receiver does. With thousands
 /// of associations the time goes into fetching them from memory, line by line.
 #[derive(Clone, Debug)]
-#[repr(C)]
+#[repr(C, align(64))]
 pub struct Association {
     /// Tag that packets to us carry, and tag that ours carry.
     local_tag: u32,
@@ -256,7 +256,7 @@ impl Association {
             wait_until: None,
             epoch: 0,
             views: Vec::with_capacity(paths.len()),
-            scratch: AckScratch::new(paths.len()),
+            scratch: AckScratch::new(),
             accounts: Accounts::default(),
             records: Vec::new(),
             stale_cookies: 0,

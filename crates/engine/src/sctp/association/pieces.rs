@@ -13,7 +13,7 @@ use super::super::chunk::{Chunk, Data};
 use super::super::extensions::Extensions;
 use super::super::packet::Packet;
 use super::super::rare::{Piece, Rare};
-use super::inbound::DataSummary;
+use super::inbound::{DataSummary, Reports};
 use super::{Association, Departure, PacketSize};
 use crate::payload::Payload;
 
@@ -99,7 +99,7 @@ impl Association {
         packet: &mut Packet,
     ) -> Departure {
         packet.begin(self.peer_tag);
-        let chunk = self.launch(now, path, tsn);
+        let (chunk, _) = self.launch(now, path, tsn);
         let bytes = chunk.wire_len();
         let Chunk::Data(data) = chunk else { unreachable!("what is launched is DATA") };
         if !self.peer.agreed.has(Extensions::PIECE) {
@@ -124,7 +124,13 @@ impl Association {
 
     /// A piece of a DATA chunk has come.
     #[cold]
-    pub(super) fn on_piece(&mut self, now: Time, piece: &Piece, summary: &mut DataSummary) {
+    pub(super) fn on_piece(
+        &mut self,
+        now: Time,
+        piece: &Piece,
+        summary: &mut DataSummary,
+        reports: &mut Reports,
+    ) {
         if !self.state.receives_data() {
             return;
         }
@@ -134,7 +140,7 @@ impl Association {
         pieces.forget_up_to(cumulative);
         // What is known already is for the receive buffer to report; what is far beyond it, to refuse.
         if let Some(payload) = pieces.take(tsn, piece) {
-            self.on_data(now, Data { payload, ..piece.header() }, summary);
+            self.on_data(now, Data { payload, ..piece.header() }, summary, reports);
         }
     }
 }
