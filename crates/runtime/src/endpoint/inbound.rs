@@ -180,13 +180,13 @@ mod tests {
     fn a_long_row_is_taken_in_parts_that_a_waiting_chunk_may_keep() {
         let bytes = vec![7; 45 * 1400 + 20];
         let from = ([192, 0, 2, 1], 9899).into();
-        let found: Vec<_> = parts(Row { from, bytes: &bytes, stride: 1400 }).collect();
+        let found: Vec<_> = parts(Row { from, bytes: &bytes, stride: 1400, ce: false }).collect();
         assert_eq!(found.len(), 12);
         assert!(found.iter().all(|part| places(*part).count() <= SHARED));
         let datagrams: usize = found.iter().map(|part| places(*part).count()).sum();
         assert_eq!(datagrams, 46);
         assert_eq!(found.iter().map(|part| part.bytes.len()).sum::<usize>(), bytes.len());
         // One datagram, as most rows are.
-        assert_eq!(parts(Row { from, bytes: &[1, 2], stride: 2 }).count(), 1);
+        assert_eq!(parts(Row { from, bytes: &[1, 2], stride: 2, ce: false }).count(), 1);
     }
 }
