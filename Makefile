@@ -13,7 +13,7 @@ PROFILE     ?= dev
 PROFILE_DIR := $(if $(filter dev,$(PROFILE)),debug,$(PROFILE))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo bench bench-python tournament test test-rust test-wire test-python test-docs test-report fmt fmt-check lint python command clean-venv
+.PHONY: help demo bench bench-python tournament fuzz fuzz-long test test-rust test-wire test-python test-docs test-report fmt fmt-check lint python command clean-venv
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 22
@@ -35,6 +35,12 @@ bench-python: python ## how fast schedulers in Python and environments are
 tournament: $(VENV)/.ready ## plays all schedulers against each other and refreshes docs/concepts/tournament.md
 	$(CARGO) build --release -p ropewalk-cli
 	$(PY) docs/images/make_tournament.py --binary $(TARGET)/release/ropewalk
+
+fuzz: ## runs each fuzz target for 10 s
+	$(PYTHON) fuzz/run.py
+
+fuzz-long: ## runs each fuzz target for 30 min of CPU time
+	$(PYTHON) fuzz/run.py --seconds 1800
 
 test: test-rust test-wire test-python test-docs test-report ## everything below
 

@@ -24,6 +24,8 @@ LATEST_S = 0.020
 PAYLOAD = 1404
 """User data of a full packet of 1500 B: without IPv4 (20), UDP (8), seal (26), SCTP (12), timestamp (12), DATA (16) and
 what is left over of four."""
+PEER = Path(tempfile.gettempdir()) / "ropewalk-usrsctp" / "usrsctp-peer"
+"""Where the peer of tests/interop is built; it needs libusrsctp-dev."""
 TRIES = 3
 """How often a run that was late is tried again."""
 UNITS = {"B": 1, "kB": 1000, "MB": 1000_000, "KiB": 1024, "MiB": 1024**2}
@@ -103,16 +105,35 @@ def ropewalk(paths: str, options: str = "") -> Transport:
             f"--warmup '{case.warmup} s' --json {options} > {out}"
         )
 
-    return Transport("Ropewalk" if len(paths) > 1 else f"Ropewalk on path {paths}", receive, send)
+    name = "Ropewalk" if len(paths) > 1 else f"Ropewalk on path {paths}"
+    return Transport(name + " in order" * ("--in-order" in options), receive, send)
+
+
+def usrsctp(name: str, options: str = "") -> Transport:
+    """The peer of tests/interop with usrsctp's own CMT, in the clear."""
+
+    def line(case: Case, side: str) -> str:
+        common = f"--message 1400 --sysctl sctp_cmt_on_off=1 --receive-buffer {case.buffer} {options}"
+        return f"chrt --rr 40 {{usrsctp}} --bind {{local1}},{{local2}} {common} {side}"
+
+    return Transport(
+        name,
+        lambda case, out: line(case, f"--server --warmup {case.warmup} > {out}"),
+        # The other end has to be there first, and still has to say what it found.
+        lambda case, _: "sleep 0.5; " + line(case, f"--connect {{remote1}},{{remote2}} --seconds {case.seconds} --finish shutdown") + "; sleep 1",
+    )
 
 
 TRANSPORTS = [
     ropewalk("12"),
+    ropewalk("12", "--in-order"),
     ropewalk("1"),
     ropewalk("2"),
     tcp_on(1),
     tcp_on(2),
     Transport("Linux MPTCP", mptcp_receive, mptcp_send),
+    usrsctp("usrsctp CMT", "--unordered"),
+    usrsctp("usrsctp CMT in order"),
 ]
 
 
@@ -135,7 +156,8 @@ def run(binary: Path, case: Case, transport: Transport, seed: int) -> tuple[dict
             made = subprocess.run([binary, "keygen", f"{room}/{end}.key"], capture_output=True, text=True, check=True)
             Path(room, f"{end}.pub").write_text(made.stdout.strip(), encoding="utf-8")
         words = [binary, "emulate", case.file, "--quiet", "--seed", str(seed), "--stats", stats]
-        lines = [line.replace("{binary}", str(binary.resolve())) for line in (transport.receive(case, out), transport.send(case, out))]
+        lines = [transport.receive(case, out), transport.send(case, out)]
+        lines = [line.replace("{binary}", str(binary.resolve())).replace("{usrsctp}", str(PEER)) for line in lines]
         words += ["--far", lines[0], "--", "sh", "-c", lines[1]]
         limit = case.seconds + 30
         done = subprocess.run(words, timeout=limit, capture_output=True, text=True, check=False)
@@ -143,7 +165,9 @@ def run(binary: Path, case: Case, transport: Transport, seed: int) -> tuple[dict
             raise SystemExit(f"{case.name}, {transport.name}: status {done.returncode}\n{done.stderr}")
         figures = json.loads(stats.read_text(encoding="utf-8"))
         late = max(figures[f"{kind}_lateness_s"]["max"] for kind in ("delivery", "waking"))
-        return json.loads(out.read_text(encoding="utf-8")), late
+        text = out.read_text(encoding="utf-8")
+        found = json.loads(text[text.index("{") :])
+        return found.get("received", found), late
 
 
 def median(binary: Path, case: Case, transport: Transport, runs: int) -> str:
@@ -163,14 +187,15 @@ def median(binary: Path, case: Case, transport: Transport, runs: int) -> str:
         return f"always late ({dropped} runs)"
     note = f", {dropped} late" if dropped else ""
     spread = f"{min(good) / 1e6:.2f} to {max(good) / 1e6:.2f}"
-    if transport.name == "Ropewalk":
+    if transport.name.startswith("Ropewalk"):
         note = f", holds {statistics.median(held) / 1e3:.1f} kB{note}"
     return f"{statistics.median(good) / 1e6:.2f} ({spread}; {worst * 1e3:.1f} ms{note})"
 
 
-def simulated(binary: Path, case: Case) -> str:
+def simulated(binary: Path, case: Case, unordered: bool) -> str:
     """The same engine with the same settings in the simulator, and the physical limit in user data."""
     words = [binary, "run", case.file, "--json", "--quiet", "--set", 'transfer.preset="live"']
+    words += ["--set", f"transfer.unordered={str(unordered).lower()}"]
     words += ["--set", f"transfer.duration={case.seconds} s", "--set", f"transfer.warmup={case.warmup} s"]
     done = subprocess.run(words, capture_output=True, text=True, check=True)
     found = json.loads(done.stdout)
@@ -195,12 +220,17 @@ def main() -> None:
     arguments = parser.parse_args()
     files = [file for file in sorted(HERE.glob("*.toml")) if wanted(file.stem, arguments.case)]
     transports = [t for t in TRANSPORTS if wanted(t.name, arguments.transport)]
+    if any(t.name.startswith("usrsctp") for t in transports):
+        PEER.parent.mkdir(exist_ok=True)
+        source = HERE.parents[1] / "tests" / "interop" / "usrsctp"
+        subprocess.run(["make", "-s", "-C", source, f"OUT={PEER.parent}"], check=True)
     print("Goodput in Mbit/s: median (least to most; latest packet).\n")
-    print("| case | simulated | limit |", " | ".join(t.name for t in transports), "|")
-    print("| --- | --- | --- |", " | ".join("---" for _ in transports), "|")
+    print("| case | in order, simulated | simulated | limit |", " | ".join(t.name for t in transports), "|")
+    print("| --- | --- | --- | --- |", " | ".join("---" for _ in transports), "|")
     for file in files:
         case = load(file, arguments)
-        print(f"| {case.name} | {simulated(arguments.binary, case)} |", end="", flush=True)
+        ordered, unordered = (simulated(arguments.binary, case, kind) for kind in (False, True))
+        print(f"| {case.name} | {ordered.split(' | ')[0]} | {unordered} |", end="", flush=True)
         for transport in transports:
             print(f" {median(arguments.binary, case, transport, arguments.runs)} |", end="", flush=True)
         print(flush=True)

@@ -10,14 +10,22 @@ use ropewalk_engine::Payload;
 use ropewalk_engine::scheduler::{Scheduler, SchedulerOptions};
 use ropewalk_engine::sctp::wire::{Checksum, decode};
 use ropewalk_engine::sctp::{Association, Config, Packet, PathConfig, Preset};
+use ropewalk_fuzz::Input;
 
 const BUFFER: u64 = 1 << 16;
 /// Most packets in answer to one input: a window of small chunks, and something beside it.
 const ANSWERS: usize = 4000;
 
-fn end(name: &str, opens: bool) -> Association {
-    let config = Config::preset(Preset::Rfc9260, vec![PathConfig::default(); 2], BUFFER);
-    let scheduler = Scheduler::from_name("lay", &SchedulerOptions::default());
+/// Schedulers of each kind: by delays, by position, by copies.
+const SCHEDULERS: [&str; 4] = ["lay", "round-robin", "daps", "redundant"];
+const PRESETS: [Preset; 3] = [Preset::Rfc9260, Preset::Live, Preset::Paper2013];
+
+fn end(name: &str, kind: u8, opens: bool) -> Association {
+    let preset = PRESETS[usize::from(kind) % PRESETS.len()];
+    let mut config = Config::preset(preset, vec![PathConfig::default(); 2], BUFFER);
+    config.streams = 1 + u16::from(kind >> 6);
+    let scheduler = SCHEDULERS[usize::from(kind >> 4) % SCHEDULERS.len()];
+    let scheduler = Scheduler::from_name(scheduler, &SchedulerOptions::default());
     let scheduler = scheduler.expect("a built-in scheduler");
     let seed = Seed::root(1).child(name);
     if opens {
@@ -39,8 +47,8 @@ fn drain(end: &mut Association, now: Time) -> Vec<(PathId, Packet)> {
 }
 
 /// Both ends up, with all that they had to say said.
-fn pair(now: Time) -> [Association; 2] {
-    let mut ends = [end("left", true), end("right", false)];
+fn pair(kind: u8, now: Time) -> [Association; 2] {
+    let mut ends = [end("left", kind, true), end("right", kind, false)];
     for round in 0..20 {
         let from = round % 2;
         for (path, packet) in drain(&mut ends[from], now) {
@@ -51,15 +59,14 @@ fn pair(now: Time) -> [Association; 2] {
 }
 
 fuzz_target!(|input: &[u8]| {
+    let mut input = Input(input);
     let mut now = Time::from_millis(1);
-    let [mut left, mut right] = pair(now);
+    let [mut left, mut right] = pair(input.byte(), now);
     let (tag, peer) = right.tags();
-    let mut rest = input;
     // One byte tells what happens, two how long the packet is, and then it follows.
-    while let Some(([what, high, low], tail)) = rest.split_first_chunk::<3>().map(|(a, b)| (*a, b)) {
-        let length = (u16::from_be_bytes([high, low]) as usize % 2048).min(tail.len());
-        let (bytes, after) = tail.split_at(length);
-        rest = after;
+    while !input.is_over() {
+        let what = input.byte();
+        let bytes = input.block();
         now += Duration::from_millis(u64::from(what) * u64::from(what));
         if right.next_deadline().is_some_and(|at| at <= now) {
             right.handle_timeout(now);

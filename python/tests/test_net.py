@@ -97,6 +97,27 @@ def test_what_is_longer_than_a_packet_or_the_receive_buffer_arrives() -> None:
         assert b"".join(part.data for part in parts if part) == vast
 
 
+def test_messages_without_order_all_arrive_beside_those_with_one() -> None:
+    with pair(paths=2, receive_buffer=20_000) as (near, far):
+        ordered = [f"ordered {i}".encode() * 100 for i in range(200)]
+        loose = [f"loose {i}".encode() * 100 for i in range(200)]
+
+        def send() -> None:
+            for first, second in zip(ordered, loose, strict=True):
+                near.send(first, stream=1)
+                near.send(second, ppid=9, unordered=True)
+            near.send_all(loose, unordered=True)
+
+        sender = threading.Thread(target=send)
+        sender.start()
+        found = [far.receive(timeout=10) for _ in range(600)]
+        sender.join()
+        messages = [message for message in found if message is not None]
+        assert [m.data for m in messages if m.stream == 1] == ordered
+        assert sorted(m.data for m in messages if m.stream == 0) == sorted(loose * 2)
+        assert sum(m.ppid == 9 for m in messages) == 200
+
+
 def test_leaving_the_block_delivers_everything_and_ends_the_iteration() -> None:
     with net.listen(LOOPBACK) as listener:
         peer = listener.public_key

@@ -27,10 +27,14 @@ fn measure(port: u16, more: &[&str]) -> Value {
 
 #[test]
 fn either_side_sends_and_the_receiver_s_figures_come_back() {
-    for (port, more) in [(29_861, &[][..]), (29_862, &["--reverse"])] {
+    let both = ["--reverse", "--in-order"];
+    for (port, more) in
+        [(29_861, &both[2..]), (29_862, &both[..1]), (29_866, &both), (29_867, &both[1..])]
+    {
         let found = measure(port, more);
         assert_eq!(found["schema"], "ropewalk.bench/1");
-        assert_eq!(found["reverse"], !more.is_empty());
+        assert_eq!(found["reverse"], more.contains(&"--reverse"));
+        assert_eq!(found["in_order"], more.contains(&"--in-order"));
         assert!(found["goodput_bps"].as_f64().is_some_and(|bps| bps > 1e6), "{found}");
         assert!(found["seconds"].as_f64().is_some_and(|seconds| seconds >= 0.3), "{found}");
     }

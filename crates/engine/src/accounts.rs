@@ -19,6 +19,8 @@ pub struct PathCounters {
     pub timeouts: u64,
     /// Fast retransmits that halved the window.
     pub fast_retransmits: u64,
+    /// Reductions of the window because the network had marked packets (ECN).
+    pub marked: u64,
     /// Reductions of the window that were found needless and taken back.
     pub undone: u64,
 }

@@ -15,5 +15,5 @@ pub mod sctp;
 pub mod window;
 
 pub use accounts::{PathCounters, SenderStats};
-pub use departure::Departure;
+pub use departure::{Departure, PacketSize};
 pub use payload::Payload;

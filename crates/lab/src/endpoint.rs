@@ -228,6 +228,7 @@ impl Endpoint {
     fn launch(&self, departure: Departure, size: u32, payload: Wire, out: &mut Outbox<Wire>) {
         let mut packet = Packet::new(size, self.flow, payload);
         packet.round = departure.round;
+        packet.ect = departure.ect;
         out.send(self.routes[departure.path.index()], packet);
     }
 
@@ -319,12 +320,16 @@ impl Host<Wire> for Endpoint {
     #[inline]
     fn receive(&mut self, now: Time, port: Port, packet: Packet<Wire>, out: &mut Outbox<Wire>) {
         let path = PathId(port.0 as u8);
+        let ce = packet.ce;
         let mut wire = packet.payload;
         if now < self.marks_until {
             self.mark(now, path.0, &wire);
         }
         match &mut wire {
-            Wire::Sctp(packet) => self.machine.take_packet(now, path, packet),
+            Wire::Sctp(packet) => {
+                packet.ce = ce;
+                self.machine.take_packet(now, path, packet);
+            }
             Wire::Tcp(segment) => self.machine.take_segment(now, path, segment),
             Wire::Cross(_) => return,
         }

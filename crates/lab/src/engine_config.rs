@@ -27,6 +27,8 @@ pub fn config(scenario: &file::Scenario) -> Config {
     };
     let paths = scenario.paths.iter().map(|p| path(scenario, p)).collect();
     let mut config = Config::preset(preset, paths, transfer.receive_buffer);
+    // A scenario says what its paths carry.
+    config.mtu_discovery = None;
     config.cmt.concurrent =
         transfer.protocol == file::Protocol::CmtSctp && scenario.paths.len() > 1;
     config.guard = transfer.guard;
@@ -110,6 +112,7 @@ fn apply_sctp(config: &mut Config, sctp: &file::SctpOptions) {
     set(&mut config.window_rounding, sctp.window_rounding.map(window_rounding));
     set(&mut config.byte_counting_limit, sctp.byte_counting_limit.map(u64::from));
     set(&mut config.growth_when_full_only, sctp.cwnd_growth_when_full_only);
+    set(&mut config.ecn, sctp.ecn);
     set(&mut config.max_burst, sctp.max_burst);
     set(&mut config.rto.initial, sctp.rto_initial);
     set(&mut config.rto.min, sctp.rto_min);

@@ -192,18 +192,18 @@ fn queue_model(queue: &file::Queue, rate: Rate, packet: u32) -> QueueModel {
     };
     match queue.discipline {
         file::Discipline::DropTail => QueueModel::DropTail(most),
-        file::Discipline::Red { min, max, probability, weight } => QueueModel::Red(Red {
+        file::Discipline::Red { min, max, probability, weight, ecn } => QueueModel::Red(Red {
             min_threshold: min * packets,
             max_threshold: max * packets,
             max_probability: probability,
             weight,
             gentle: true,
-            ecn: false,
+            ecn,
             packet_time: rate.time_for(packet as u64),
             limit: most,
         }),
-        file::Discipline::CoDel { target, interval } => {
-            QueueModel::CoDel(CoDel { target, interval, mtu: packet, ecn: false, limit: most })
+        file::Discipline::CoDel { target, interval, ecn } => {
+            QueueModel::CoDel(CoDel { target, interval, mtu: packet, ecn, limit: most })
         }
     }
 }

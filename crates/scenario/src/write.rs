@@ -197,6 +197,7 @@ fn sctp(out: &mut Out, s: &SctpOptions) {
     out.opt_text("window_rounding", s.window_rounding);
     out.opt_packets("byte_counting_limit", s.byte_counting_limit);
     out.opt_plain("cwnd_growth_when_full_only", s.cwnd_growth_when_full_only);
+    out.opt_plain("ecn", s.ecn);
     out.opt_packets("max_burst", s.max_burst);
     out.opt_text("rto_initial", s.rto_initial.map(duration_text));
     out.opt_text("rto_min", s.rto_min.map(duration_text));
@@ -305,22 +306,28 @@ fn limit(limit: Limit) -> String {
     })
 }
 
+const fn marks(ecn: bool) -> &'static str {
+    if ecn { ", ecn = true" } else { "" }
+}
+
 fn queue(queue: &Queue) -> String {
     let limit = limit(queue.limit);
     match queue.discipline {
         Discipline::DropTail => limit,
-        Discipline::Red { min, max, probability, weight } => format!(
+        Discipline::Red { min, max, probability, weight, ecn } => format!(
             "{{ discipline = \"red\", limit = {limit}, min = {}, max = {}, probability = {}, \
-             weight = {} }}",
+             weight = {}{} }}",
             number(min),
             number(max),
             number(probability),
-            number(weight)
+            number(weight),
+            marks(ecn)
         ),
-        Discipline::CoDel { target, interval } => format!(
-            "{{ discipline = \"codel\", limit = {limit}, target = {}, interval = {} }}",
+        Discipline::CoDel { target, interval, ecn } => format!(
+            "{{ discipline = \"codel\", limit = {limit}, target = {}, interval = {}{} }}",
             duration(target),
-            duration(interval)
+            duration(interval),
+            marks(ecn)
         ),
     }
 }

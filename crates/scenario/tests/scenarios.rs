@@ -140,7 +140,7 @@ fn a_bandwidth_delay_product_counts_shared_links_too() {
 fn the_full_file_becomes_the_types_it_says() {
     let scenario = parse(FULL);
     let path = &scenario.paths[0];
-    let red = Discipline::Red { min: 0.1, max: 0.5, probability: 0.05, weight: 0.002 };
+    let red = Discipline::Red { min: 0.1, max: 0.5, probability: 0.05, weight: 0.002, ecn: false };
     assert_eq!(path.up.queue, Queue { discipline: red, limit: Limit::Packets(80) });
     let normal =
         JitterShape::Normal { mean: Duration::from_millis(3), deviation: Duration::from_millis(1) };

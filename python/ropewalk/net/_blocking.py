@@ -57,7 +57,7 @@ def listen(
     streams
         Streams each way at most. Order is kept on each; they do not wait for each other.
     mtu
-        Largest IP packet that all paths carry, bytes.
+        Largest IP packet that is tried, bytes; what each path carries is found out.
 
     Raises
     ------
@@ -181,7 +181,13 @@ class Association:
         self._native = inner
 
     def send(
-        self, data: Data, *, stream: int = 0, ppid: int = 0, timeout: float | None = None
+        self,
+        data: Data,
+        *,
+        stream: int = 0,
+        ppid: int = 0,
+        unordered: bool = False,
+        timeout: float | None = None,
     ) -> None:
         """Queue a message; waits only while the send buffer is full.
 
@@ -193,6 +199,9 @@ class Association:
             From 0 to :attr:`streams` - 1. Messages of one stream arrive in their order.
         ppid
             What it is, for the peer: any number of 32 bits.
+        unordered
+            Hand it over when it arrives, whatever was sent before it. If it fits into one packet, it never waits
+            in the peer's receive buffer, which may then be small however unequal the paths are.
         timeout
             Seconds to wait for room at most; nothing is queued then.
 
@@ -205,13 +214,15 @@ class Association:
         ClosedError
             The association is shutting down, or has ended.
         """
-        operation(self._native, [data], stream, ppid).wait(timeout)
+        operation(self._native, [data], stream, ppid, unordered).wait(timeout)
 
-    def send_all(self, messages: Iterable[Data], *, stream: int = 0, ppid: int = 0) -> None:
+    def send_all(
+        self, messages: Iterable[Data], *, stream: int = 0, ppid: int = 0, unordered: bool = False
+    ) -> None:
         """Queue many messages, which costs less than one by one; waits for room as often as need be."""
         remaining = iter(messages)
         while batch := list(islice(remaining, BATCH)):
-            operation(self._native, batch, stream, ppid).wait(None)
+            operation(self._native, batch, stream, ppid, unordered).wait(None)
 
     def receive(self, *, timeout: float | None = None) -> native.Message | None:
         """The next message; waits for it. None: the peer has shut down, and all was read.
@@ -321,12 +332,12 @@ class Association:
 
 
 def operation(
-    inner: native.Association, messages: list[Any], stream: int, ppid: int
+    inner: native.Association, messages: list[Any], stream: int, ppid: int, unordered: bool
 ) -> native.Operation:
     """Sending, with numbers that fit."""
     options.within("stream", stream, 0, 65_535)
     options.within("ppid", ppid, 0, 2**32 - 1)
-    return inner.send(stream, ppid, messages)
+    return inner.send(stream, ppid, messages, unordered)
 
 
 def figures(inner: native.Association) -> Stats:

@@ -145,18 +145,20 @@ class Association:
     def __init__(self, inner: native.Association) -> None:
         self._native = inner
 
-    async def send(self, data: Data, *, stream: int = 0, ppid: int = 0) -> None:
+    async def send(self, data: Data, *, stream: int = 0, ppid: int = 0, unordered: bool = False) -> None:
         """Queue a message; waits only while the send buffer is full.
 
         As :meth:`ropewalk.net.Association.send`. If it is cancelled, the message may have been queued.
         """
-        await finished(operation(self._native, [data], stream, ppid))
+        await finished(operation(self._native, [data], stream, ppid, unordered))
 
-    async def send_all(self, messages: Iterable[Data], *, stream: int = 0, ppid: int = 0) -> None:
+    async def send_all(
+        self, messages: Iterable[Data], *, stream: int = 0, ppid: int = 0, unordered: bool = False
+    ) -> None:
         """Queue many messages, which costs less than one by one."""
         remaining = iter(messages)
         while batch := list(islice(remaining, BATCH)):
-            await finished(operation(self._native, batch, stream, ppid))
+            await finished(operation(self._native, batch, stream, ppid, unordered))
 
     async def receive(self) -> native.Message | None:
         """The next message. None: the peer has shut down, and all was read.

@@ -1,4 +1,4 @@
-//! What files need of an association: ordered messages, and figures of its paths.
+//! What files need of an association: messages in order, and figures of its paths.
 
 use std::fmt;
 use std::future::Future;

@@ -1,7 +1,7 @@
 //! Files and folders over an association: verified with BLAKE3, resumed after a crash of either side.
 //!
-//! One ordered stream carries frames ([`wire`]) as a stream of bytes; where its messages begin and end
-//! means nothing. The sender lists what it has, the receiver answers per entry what it has of it
+//! Frames ([`wire`]) travel as a stream of bytes, in numbered messages of which none waits for another in the
+//! association; where they begin and end means nothing. The sender lists what it has, the receiver answers per entry what it has of it
 //! already, in the same order and without waiting, and the sender sends what is missing. There is no
 //! round trip per file. Disks and hashing have threads of their own, so that the task which talks to the
 //! association never waits for either.
@@ -16,6 +16,7 @@ mod kit;
 mod link;
 mod manifest;
 mod names;
+mod order;
 mod over;
 mod receiver;
 mod sender;

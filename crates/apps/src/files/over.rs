@@ -1,23 +1,25 @@
 //! Files over the associations of an endpoint.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
 use ropewalk_runtime::endpoint::{
-    Association, ConnectError, Endpoint, PathNews, PathStats, PathStatus, Target,
+    Association, ConnectError, Endpoint, PathNews, PathStats, PathStatus, Received, Target,
 };
 use tokio::time::timeout;
 
 use super::link::{Figures, Gone, Link, PathFigures};
+use super::order::{Order, OutOfOrder};
 use super::receiver::Accept;
 use super::sender::{Dial, DialError};
 
 /// The stream that carries everything, either way.
 const STREAM: u16 = 0;
-/// What the messages are (payload protocol identifier): none that others have registered.
+/// What the first message is (payload protocol identifier): none that others have registered. Those of the
+/// next ones count up, for the messages are unordered.
 const PPID: u32 = 0x5257_4649;
 /// An association that has not come about in this time is tried anew.
 const PATIENCE: Duration = Duration::from_secs(4);
@@ -29,12 +31,29 @@ pub struct FileLink {
     locals: Vec<SocketAddr>,
     /// The peer has started anew, and does not know what was said.
     restarted: AtomicBool,
+    /// The identifier of the next message.
+    next: AtomicU32,
+    order: Mutex<Order>,
 }
 
 impl FileLink {
     fn new(association: Association, endpoint: &Endpoint) -> Self {
         let locals = endpoint.locals().to_vec();
-        Self { association, locals, restarted: AtomicBool::new(false) }
+        Self {
+            association,
+            locals,
+            restarted: AtomicBool::new(false),
+            next: AtomicU32::new(PPID),
+            order: Mutex::default(),
+        }
+    }
+
+    /// Puts messages in order; those that are make up `into`.
+    fn sort(&self, received: Vec<Received>, into: &mut Vec<Bytes>) -> Result<(), OutOfOrder> {
+        let mut order = self.order.lock().unwrap_or_else(PoisonError::into_inner);
+        received.into_iter().try_for_each(|message| {
+            order.take(message.ppid.wrapping_sub(PPID), message.bytes, into)
+        })
     }
 
     fn figures(&self, path: &PathStats) -> PathFigures {
@@ -83,20 +102,28 @@ impl Link for FileLink {
         &self,
         messages: &mut (dyn Iterator<Item = Bytes> + Send),
     ) -> Result<(), Gone> {
-        let sent = self.association.send_all(STREAM, PPID, messages).await;
+        let mut numbered =
+            messages.map(|message| (self.next.fetch_add(1, Ordering::Relaxed), message));
+        let sent = self.association.send_all_unordered(STREAM, &mut numbered).await;
         sent.map_err(|error| Gone(error.to_string()))
     }
 
     async fn receive_all(&self, into: &mut Vec<Bytes>) {
-        if self.restarted.load(Ordering::Relaxed) {
-            return;
-        }
-        let mut received = Vec::new();
-        tokio::select! {
-            biased;
-            () = self.restarted() => self.restarted.store(true, Ordering::Relaxed),
-            () = self.association.receive_all(&mut received) => {
-                into.extend(received.into_iter().map(|message| message.bytes));
+        let before = into.len();
+        while into.len() == before && !self.restarted.load(Ordering::Relaxed) {
+            let mut received = Vec::new();
+            tokio::select! {
+                biased;
+                () = self.restarted() => self.restarted.store(true, Ordering::Relaxed),
+                () = self.association.receive_all(&mut received) => {
+                    if received.is_empty() {
+                        return;
+                    }
+                    if let Err(OutOfOrder) = self.sort(received, into) {
+                        self.association.abort();
+                        return;
+                    }
+                }
             }
         }
     }

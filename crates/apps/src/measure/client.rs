@@ -62,7 +62,7 @@ pub async fn run(association: &Association, plan: Plan) -> Result<Measured, Fail
     let clock = Clock::start();
     let work = async {
         match plan.direction {
-            Direction::Up => upload(association, clock, &mut latencies_s).await,
+            Direction::Up => upload(association, plan, clock, &mut latencies_s).await,
             Direction::Down => download(association, plan, clock, &mut latencies_s).await,
         }
     };
@@ -77,6 +77,7 @@ pub async fn run(association: &Association, plan: Plan) -> Result<Measured, Fail
 
 async fn upload(
     association: &Association,
+    plan: Plan,
     clock: Clock,
     latencies_s: &mut Vec<f64>,
 ) -> Result<Figures, Failed> {
@@ -92,7 +93,7 @@ async fn upload(
     };
     tokio::select! {
         found = answers => found,
-        () = send(association) => Err(ended(association).await),
+        () = send(association, plan.in_order) => Err(ended(association).await),
     }
 }
 
@@ -127,7 +128,7 @@ async fn ask(association: &Association, clock: Clock) {
     loop {
         tokio::time::sleep(QUESTION_EVERY).await;
         let question = Bytes::copy_from_slice(&clock.now().as_nanos().to_be_bytes());
-        if association.send(ECHO, 0, question).await.is_err() {
+        if association.send_unordered(ECHO, 0, question).await.is_err() {
             return;
         }
     }

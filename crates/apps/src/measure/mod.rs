@@ -1,7 +1,8 @@
 //! Throughput, and latency under load, between two ends.
 //!
 //! The receiver measures: only it knows what arrived. The client says what it wants on one stream,
-//! bulk travels on another, and small questions that are echoed at once on a third.
+//! bulk travels on another, and small questions that are echoed at once on a third. Bulk has no order
+//! unless the client asks for one: a file's pieces may arrive as they like.
 
 mod client;
 mod meter;

@@ -9,9 +9,7 @@ use super::{BLOCK, BULK, CONTROL, ECHO};
 
 /// Serves one client until it has gone. Returns what it asked for, if that made sense.
 pub async fn serve(association: &Association) -> Option<Plan> {
-    let first = association.receive().await?;
-    let plan = (first.stream == CONTROL).then(|| Plan::decode(&first.bytes)).flatten();
-    let Some(plan) = plan else {
+    let Some(plan) = Plan::decode(&asked(association).await?) else {
         // Of another version, or no client of ours: an answer that it can tell from figures.
         let _ = association.send(CONTROL, 0, Bytes::from_static(&[0])).await;
         association.abort();
@@ -22,11 +20,21 @@ pub async fn serve(association: &Association) -> Option<Plan> {
         Direction::Down => {
             tokio::select! {
                 () = echo_only(association) => {}
-                () = send(association) => {}
+                () = send(association, plan.in_order) => {}
             }
         }
     }
     Some(plan)
+}
+
+/// What the client wants. If that was lost on its way, bulk and questions come before.
+async fn asked(association: &Association) -> Option<Bytes> {
+    loop {
+        let message = association.receive().await?;
+        if message.stream == CONTROL {
+            return Some(message.bytes);
+        }
+    }
 }
 
 /// Counts what comes, answers questions, and tells what was found when it is time.
@@ -63,15 +71,20 @@ async fn echo_only(association: &Association) {
 }
 
 async fn echo(association: &Association, question: Received) {
-    let _ = association.send(ECHO, 0, question.bytes).await;
+    let _ = association.send_unordered(ECHO, 0, question.bytes).await;
 }
 
 /// Sends until the association has gone.
-pub(super) async fn send(association: &Association) {
+pub(super) async fn send(association: &Association, in_order: bool) {
     let message = Bytes::from(vec![0x5a; association.message_size()]);
     loop {
         let mut block = std::iter::repeat_n(message.clone(), BLOCK);
-        if association.send_all(BULK, 0, &mut block).await.is_err() {
+        let sent = if in_order {
+            association.send_all(BULK, 0, &mut block).await
+        } else {
+            association.send_all_unordered(BULK, &mut block.map(|message| (0, message))).await
+        };
+        if sent.is_err() {
             return;
         }
     }

@@ -3,7 +3,7 @@
 use bytes::{BufMut, Bytes, BytesMut};
 
 /// The version of these words; the first byte of each.
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 
 /// Who sends bulk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -19,6 +19,9 @@ pub enum Direction {
 pub struct Plan {
     /// Who sends.
     pub direction: Direction,
+    /// Bulk is one stream of bytes that arrives in order, as TCP's; otherwise each message is handed over as it
+    /// comes.
+    pub in_order: bool,
     /// Left out of every figure, seconds after the first byte.
     pub warmup_s: f64,
     /// Measured for so long after it, seconds.
@@ -28,7 +31,7 @@ pub struct Plan {
 /// What the receiver of bulk found.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Figures {
-    /// User data handed over in order while it was measured, bytes.
+    /// User data handed over while it was measured, bytes.
     pub bytes: u64,
     /// For how long, seconds.
     pub seconds: f64,
@@ -47,7 +50,7 @@ impl Plan {
     pub fn encode(&self) -> Bytes {
         let mut out = BytesMut::with_capacity(18);
         out.put_u8(VERSION);
-        out.put_u8((self.direction == Direction::Down) as u8);
+        out.put_u8((self.direction == Direction::Down) as u8 | (self.in_order as u8) << 1);
         out.put_f64(self.warmup_s);
         out.put_f64(self.seconds);
         out.freeze()
@@ -56,12 +59,14 @@ impl Plan {
     /// From bytes; none if the version is another or a number makes no sense.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let (head, numbers) = bytes.split_at_checked(2)?;
-        let direction = match head {
-            [VERSION, 0] => Direction::Up,
-            [VERSION, 1] => Direction::Down,
+        let (direction, in_order) = match head {
+            [VERSION, what @ 0..=3] => {
+                (if what & 1 == 0 { Direction::Up } else { Direction::Down }, what & 2 != 0)
+            }
             _ => return None,
         };
-        let plan = Self { direction, warmup_s: number(numbers, 0)?, seconds: number(numbers, 1)? };
+        let (warmup_s, seconds) = (number(numbers, 0)?, number(numbers, 1)?);
+        let plan = Self { direction, in_order, warmup_s, seconds };
         // A day: nobody keeps a server longer.
         let sane = |seconds: f64| (0.0..=86_400.0).contains(&seconds);
         (sane(plan.warmup_s) && sane(plan.seconds)).then_some(plan)
@@ -110,19 +115,22 @@ mod tests {
 
     #[test]
     fn words_come_back_and_nonsense_is_refused() {
-        for direction in [Direction::Up, Direction::Down] {
-            let plan = Plan { direction, warmup_s: 0.5, seconds: 10.0 };
+        let directions = [Direction::Up, Direction::Down];
+        for (direction, in_order) in directions.into_iter().flat_map(|d| [(d, false), (d, true)]) {
+            let plan = Plan { direction, in_order, warmup_s: 0.5, seconds: 10.0 };
             assert_eq!(Plan::decode(&plan.encode()), Some(plan));
         }
         let figures = Figures { bytes: 7, seconds: 1.5, max_held_bytes: 9, ..Figures::default() };
         assert_eq!(Figures::decode(&figures.encode()), Some(figures));
-        let endless = Plan { direction: Direction::Up, warmup_s: 0.0, seconds: 1e9 };
+        let endless =
+            Plan { direction: Direction::Up, in_order: false, warmup_s: 0.0, seconds: 1e9 };
         let not_a_number = Plan { seconds: f64::NAN, ..endless };
         for nonsense in
-            [&endless.encode()[..], &not_a_number.encode(), &[], &[1], &[2, 0, 0], &[1, 2]]
+            [&endless.encode()[..], &not_a_number.encode(), &[], &[2], &[3, 0, 0], &[2, 4]]
         {
             assert_eq!(Plan::decode(nonsense), None, "{nonsense:?}");
         }
-        assert_eq!(Figures::decode(&[1, 0, 0]), None);
+        assert_eq!(Figures::decode(&[2, 0, 0]), None);
+        assert_eq!(Figures::decode(&[1; 49]), None, "another version");
     }
 }

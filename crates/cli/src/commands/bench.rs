@@ -57,9 +57,12 @@ struct ServeArgs {
 /// Arguments of `bench run`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Goodput counts user data that the receiver's application was handed in order: no headers, no seal.\n\n\
+    after_help = "Goodput counts user data that the receiver's application was handed: no headers, no seal. Bulk is \
+    handed over as it arrives, like the pieces of a file; with --in-order as one stream of bytes, like TCP's, which \
+    has to fit into the receive buffer while it waits.\n\n\
     Examples:\n  \
     ropewalk bench run --to 127.0.0.1 --plain --time 2s\n  \
+    ropewalk bench run --to 127.0.0.1 --plain --time 2s --in-order\n  \
     ropewalk bench run --to 192.0.2.7,198.51.100.7 --from wlan0,wwan0 --peer PUBKEY --json"
 )]
 struct RunArgs {
@@ -76,6 +79,9 @@ struct RunArgs {
     /// The server sends
     #[arg(long)]
     reverse: bool,
+    /// One stream of bytes in order, instead of messages that are handed over as they arrive
+    #[arg(long)]
+    in_order: bool,
     /// Print one JSON document
     #[arg(long)]
     json: bool,
@@ -126,8 +132,12 @@ async fn clients(args: &ServeArgs, endpoint: &Endpoint, console: Console) {
 
 fn run(args: &RunArgs, console: Console) -> Result<(), Failure> {
     let direction = if args.reverse { Direction::Down } else { Direction::Up };
-    let plan =
-        Plan { direction, warmup_s: args.warmup.as_secs_f64(), seconds: args.time.as_secs_f64() };
+    let plan = Plan {
+        direction,
+        in_order: args.in_order,
+        warmup_s: args.warmup.as_secs_f64(),
+        seconds: args.time.as_secs_f64(),
+    };
     if plan.seconds <= 0.0 {
         return Err(Failure::input("--time 0 measures nothing", "give a time such as 10s"));
     }
@@ -147,15 +157,16 @@ fn run(args: &RunArgs, console: Console) -> Result<(), Failure> {
     if args.json {
         return output::print_json(&Document::new(&measured, plan));
     }
-    output::print(&text(&measured))
+    output::print(&text(&measured, plan))
 }
 
-fn text(measured: &Measured) -> String {
+fn text(measured: &Measured, plan: Plan) -> String {
     let figures = &measured.figures;
     let goodput = figures.bytes as f64 * 8.0 / figures.seconds.max(1e-9);
     let mut text = format!(
-        "{} of user data in order, {} in {}\n",
+        "{} of user data{}, {} in {}\n",
         rate(goodput),
+        if plan.in_order { " in order" } else { "" },
         size(figures.bytes as f64),
         time(figures.seconds)
     );

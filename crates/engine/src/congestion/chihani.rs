@@ -159,6 +159,16 @@ impl CongestionControl for Chihani2011 {
         path.window = path.window.min(most as f64 / self.unit as f64).max(1.0);
     }
 
+    fn set_unit(&mut self, unit: u64) {
+        // Windows are counted in segments.
+        let ratio = self.unit as f64 / unit as f64;
+        for path in &mut self.paths {
+            path.window = (path.window * ratio).max(1.0);
+            path.threshold *= ratio;
+        }
+        self.unit = unit;
+    }
+
     /// In whole segments: that model sends no part of one.
     fn window(&self, path: PathId) -> u64 {
         self.paths[path.index()].window as u64 * self.unit

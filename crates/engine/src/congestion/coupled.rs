@@ -148,6 +148,10 @@ impl<R: Coupling> CongestionControl for Coupled<R> {
         self.paths[path.index()].limit(most);
     }
 
+    fn set_unit(&mut self, unit: u64) {
+        self.paths.iter_mut().for_each(|path| path.set_unit(unit));
+    }
+
     fn window(&self, path: PathId) -> u64 {
         self.paths[path.index()].window()
     }

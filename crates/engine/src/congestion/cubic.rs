@@ -152,6 +152,19 @@ impl PathCongestion for Cubic {
         }
     }
 
+    fn set_unit(&mut self, unit: u64) {
+        // The curve is counted in segments.
+        let ratio = self.window.unit() / unit as f64;
+        for curve in self.before.iter_mut().chain([&mut self.curve]) {
+            curve.w_max *= ratio;
+            curve.prior *= ratio;
+            if let Some(epoch) = &mut curve.epoch {
+                epoch.reno *= ratio;
+            }
+        }
+        self.window.set_unit(unit);
+    }
+
     fn window(&self) -> u64 {
         self.window.window()
     }

@@ -84,6 +84,8 @@ pub trait PathCongestion {
     fn penalise(&mut self) {
         self.limit(self.window() / 2);
     }
+    /// Chunks are so long from now on, bytes: the unit of every rule. Windows stay as they are.
+    fn set_unit(&mut self, unit: u64);
     /// The window, bytes.
     fn window(&self) -> u64;
     /// The slow-start threshold, bytes.
@@ -123,6 +125,8 @@ pub trait CongestionControl {
     fn penalise(&mut self, path: PathId) {
         self.limit(path, self.window(path) / 2);
     }
+    /// Chunks are so long from now on, bytes: the unit of every rule. Windows stay as they are.
+    fn set_unit(&mut self, unit: u64);
     /// The window, bytes.
     fn window(&self, path: PathId) -> u64;
     /// The slow-start threshold, bytes.

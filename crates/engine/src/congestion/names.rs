@@ -186,6 +186,9 @@ impl CongestionControl for Congestion {
     fn limit(&mut self, path: PathId, most: u64) {
         each!(self, inner => inner.limit(path, most));
     }
+    fn set_unit(&mut self, unit: u64) {
+        each!(self, inner => inner.set_unit(unit));
+    }
     #[inline]
     fn window(&self, path: PathId) -> u64 {
         each!(self, inner => inner.window(path))

@@ -65,6 +65,10 @@ impl PathCongestion for NewReno {
         self.credit = self.credit.min(self.window.cwnd());
     }
 
+    fn set_unit(&mut self, unit: u64) {
+        self.window.set_unit(unit);
+    }
+
     fn window(&self) -> u64 {
         self.window.window()
     }

@@ -151,6 +151,12 @@ impl PathWindow {
         self.cwnd
     }
 
+    /// Another unit. A window has at least one.
+    pub(super) fn set_unit(&mut self, unit: u64) {
+        self.options.unit = unit;
+        self.cwnd = self.cwnd.max(self.unit());
+    }
+
     /// Window, whole bytes.
     #[inline]
     pub(super) const fn window(&self) -> u64 {

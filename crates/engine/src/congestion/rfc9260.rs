@@ -176,6 +176,10 @@ impl PathCongestion for Rfc9260 {
         self.limit(self.cwnd / 2);
     }
 
+    fn set_unit(&mut self, unit: u64) {
+        self.options.pmdcs = unit;
+    }
+
     fn window(&self) -> u64 {
         // A window of less than a unit would never send again.
         self.options

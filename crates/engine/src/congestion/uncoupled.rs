@@ -48,6 +48,9 @@ impl<C: PathCongestion> CongestionControl for Uncoupled<C> {
     fn penalise(&mut self, path: PathId) {
         self.paths[path.index()].penalise();
     }
+    fn set_unit(&mut self, unit: u64) {
+        self.paths.iter_mut().for_each(|path| path.set_unit(unit));
+    }
     fn window(&self, path: PathId) -> u64 {
         self.paths[path.index()].window()
     }

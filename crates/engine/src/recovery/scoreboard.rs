@@ -60,6 +60,15 @@ pub struct Popped {
     pub state: RecordState,
 }
 
+impl Record {
+    /// Its bytes, if it takes no room at the peer but on its way there: the user has a whole unordered
+    /// message as it comes.
+    #[inline]
+    fn passing_bytes(&self) -> u64 {
+        if self.data.is_passing() { self.bytes as u64 } else { 0 }
+    }
+}
+
 /// What a chunk was when it left.
 #[derive(Clone, Copy, Debug)]
 pub struct Launched {
@@ -85,6 +94,12 @@ pub struct Scoreboard {
     acked: RangeSet,
     /// Bytes of the chunks in `acked`.
     acked_bytes: u64,
+    /// Of these, bytes that the peer's user has already.
+    delivered_bytes: u64,
+    /// Bytes of the chunks in `holes` that will take no room at the peer.
+    passing_holes: u64,
+    /// Holes that are not of that kind.
+    waiting_holes: u64,
     /// Further transmissions of chunks that travel in several copies.
     copies: BTreeMap<u64, Vec<(PathId, u64)>>,
 }
@@ -105,6 +120,9 @@ impl Scoreboard {
             lost: RangeSet::new(),
             acked: RangeSet::new(),
             acked_bytes: 0,
+            delivered_bytes: 0,
+            passing_holes: 0,
+            waiting_holes: 0,
             copies: BTreeMap::new(),
         }
     }
@@ -158,8 +176,33 @@ impl Scoreboard {
 
     /// Bytes from the cumulative acknowledgement to the end of the last chunk that has a TSN.
     #[inline]
-    pub fn span(&self) -> u64 {
+    pub fn extent(&self) -> u64 {
         self.records.back().map_or(0, |r| r.end - self.base_offset)
+    }
+
+    /// Bytes of the peer's buffer that are spoken for: the whole extent, but for unordered messages that
+    /// the peer's user has already, or that will reach it past any hole before them.
+    #[inline]
+    pub fn span(&self) -> u64 {
+        self.extent() - self.delivered_bytes - self.passing_holes
+    }
+
+    /// Bytes of unsent chunks that have a number, and will take room at the peer only on their way.
+    #[inline]
+    pub const fn passing_holes(&self) -> u64 {
+        self.passing_holes
+    }
+
+    /// Bytes of all chunks that the peer's user is known to have since the association began.
+    #[inline]
+    pub const fn user_bytes(&self) -> u64 {
+        self.base_offset + self.delivered_bytes
+    }
+
+    /// Whether no hole is to be filled before what lies behind it can be handed over.
+    #[inline]
+    pub const fn has_only_passing_holes(&self) -> bool {
+        self.waiting_holes == 0
     }
 
     /// Bytes from the cumulative acknowledgement to the end of `tsn`.
@@ -168,10 +211,10 @@ impl Scoreboard {
         self.record(tsn).end - self.base_offset
     }
 
-    /// Bytes of the chunks reported by gap blocks.
+    /// Bytes of the chunks reported by gap blocks that wait in the peer's buffer.
     #[inline]
-    pub const fn acked_bytes(&self) -> u64 {
-        self.acked_bytes
+    pub const fn held_bytes(&self) -> u64 {
+        self.acked_bytes - self.delivered_bytes
     }
 
     /// The record of `tsn`.
@@ -196,8 +239,23 @@ impl Scoreboard {
 
     /// Gives the next TSN to a chunk that a scheduler passes over: it is a hole until it is sent.
     pub fn pass_over(&mut self, data: Data) {
+        let passing = data.is_passing();
         let tsn = self.assign(data);
         self.holes.insert(tsn);
+        self.count_hole(passing, tsn);
+    }
+
+    fn count_hole(&mut self, passing: bool, tsn: u64) {
+        if passing {
+            self.passing_holes += self.record(tsn).bytes as u64;
+        } else {
+            self.waiting_holes += 1;
+        }
+    }
+
+    fn uncount_hole(&mut self, passing_bytes: u64) {
+        self.passing_holes -= passing_bytes;
+        self.waiting_holes -= (passing_bytes == 0) as u64;
     }
 
     /// Gives the next TSN to a chunk that has not left yet.
@@ -240,8 +298,9 @@ impl Scoreboard {
         // What was given a TSN only now never was a hole.
         if before != RecordState::Unsent {
             self.leave(tsn, before);
-        } else if !self.holes.is_empty() {
-            self.holes.remove(tsn);
+        } else if !self.holes.is_empty() && self.holes.remove(tsn) {
+            let passing = self.record(tsn).passing_bytes();
+            self.uncount_hole(passing);
         }
         (data, launched)
     }
@@ -312,7 +371,7 @@ impl Scoreboard {
     pub fn pop_cumulative(&mut self) -> Option<Popped> {
         let record = self.records.front()?;
         let (tsn, bytes, state) = (self.base, record.bytes, record.state);
-        let payload = record.data.payload.len();
+        let (payload, passing) = (record.data.payload.len(), record.passing_bytes());
         self.base += 1;
         self.base_offset = record.end;
         // Dropped where it lies: moved out it would be copied as a whole.
@@ -321,9 +380,13 @@ impl Scoreboard {
             RecordState::Acked { .. } => {
                 self.acked.remove_below(tsn + 1);
                 self.acked_bytes -= bytes as u64;
+                self.delivered_bytes -= passing;
             }
             RecordState::Lost { .. } => self.lost.remove_below(tsn + 1),
-            RecordState::Unsent => self.holes.remove_below(tsn + 1),
+            RecordState::Unsent => {
+                self.holes.remove_below(tsn + 1);
+                self.uncount_hole(passing);
+            }
             RecordState::InFlight { .. } => {}
         }
         Some(Popped { tsn, bytes, payload, state })
@@ -341,9 +404,10 @@ impl Scoreboard {
             RecordState::Unsent => return before,
         };
         record.state = RecordState::Acked { by };
-        let bytes = record.bytes as u64;
+        let (bytes, passing) = (record.bytes as u64, record.passing_bytes());
         if self.acked.insert(tsn) {
             self.acked_bytes += bytes;
+            self.delivered_bytes += passing;
         }
         if matches!(before, RecordState::Lost { .. }) {
             self.lost.remove(tsn);
@@ -356,19 +420,109 @@ impl Scoreboard {
     pub fn on_reneged(&mut self, on: PathId) {
         let tsns: Vec<u64> = self.acked.ranges().flatten().collect();
         self.acked.clear();
-        self.acked_bytes = 0;
+        (self.acked_bytes, self.delivered_bytes) = (0, 0);
         for tsn in tsns {
             self.record_mut(tsn).state = RecordState::Lost { on, by_timer: false };
             self.lost.insert(tsn);
         }
     }
 
-    /// How many holes end within `limit` bytes of the cumulative acknowledgement.
+    /// How many holes, from the first one, may be filled with `limit` bytes of buffer at the peer: those
+    /// that end within so many bytes of the cumulative acknowledgement, and take no more room than there is.
     pub fn holes_within(&self, limit: u64) -> u64 {
-        if self.span() <= limit {
-            return self.holes.len();
+        if let Some(room) = limit.checked_sub(self.span()) {
+            return if self.passing_holes <= room {
+                self.holes.len()
+            } else {
+                self.holes_that_fit(room)
+            };
         }
         let inside = self.records.partition_point(|r| r.end - self.base_offset <= limit);
         self.holes.count_below(self.base + inside as u64)
+    }
+
+    /// Waiting holes have their room already; the others need it as they are sent.
+    #[cold]
+    fn holes_that_fit(&self, mut room: u64) -> u64 {
+        let tsns = self.holes.ranges().flatten();
+        let fit = |tsn: &u64| {
+            let left = room.checked_sub(self.record(*tsn).passing_bytes());
+            room = left.unwrap_or(0);
+            left.is_some()
+        };
+        tsns.take_while(fit).count() as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ropewalk_base::{Serial16, Serial32, StreamId};
+
+    use super::*;
+    use crate::payload::Payload;
+    use crate::sctp::DataFlags;
+
+    fn message(unordered: bool) -> Data {
+        let kind = if unordered { DataFlags::UNORDERED } else { DataFlags::default() };
+        Data {
+            tsn: Serial32(0),
+            stream: StreamId(0),
+            ssn: Serial16(0),
+            ppid: 0,
+            flags: DataFlags::WHOLE.and(kind),
+            payload: Payload::Length(84),
+            first_sent: Time::ZERO,
+        }
+    }
+
+    #[test]
+    fn unordered_messages_take_room_only_on_their_way() {
+        let mut board = Scoreboard::new(1);
+        for unordered in [false, true, true, false, true] {
+            board.pass_over(message(unordered));
+        }
+        // Holes: 2 ordered ones have their place, whatever comes first.
+        assert_eq!((board.extent(), board.span(), board.passing_holes()), (500, 200, 300));
+        assert!(!board.has_only_passing_holes());
+        board.on_sent(Time::ZERO, 3, PathId(0), 0);
+        assert_eq!((board.span(), board.passing_holes()), (300, 200));
+        board.on_gap_acked(3);
+        assert_eq!((board.span(), board.held_bytes(), board.user_bytes()), (200, 0, 100));
+        board.on_sent(Time::ZERO, 4, PathId(0), 1);
+        board.on_gap_acked(4);
+        assert_eq!((board.span(), board.held_bytes()), (200, 100));
+        board.on_sent(Time::ZERO, 1, PathId(0), 2);
+        assert!(board.has_only_passing_holes());
+        board.on_sent(Time::ZERO, 2, PathId(0), 3);
+        for _ in 0..4 {
+            board.pop_cumulative();
+        }
+        assert_eq!((board.extent(), board.span(), board.user_bytes()), (100, 0, 400));
+        assert_eq!((board.held_bytes(), board.passing_holes()), (0, 100));
+    }
+
+    #[test]
+    fn holes_are_filled_as_far_as_there_is_room() {
+        let mut board = Scoreboard::new(1);
+        for unordered in [true, false, true, true] {
+            board.pass_over(message(unordered));
+        }
+        for (limit, holes) in [(100, 0), (199, 0), (200, 2), (299, 2), (300, 3), (400, 4), (900, 4)]
+        {
+            assert_eq!(board.holes_within(limit), holes, "{limit} B");
+        }
+    }
+
+    #[test]
+    fn what_the_peer_drops_again_takes_room_again() {
+        let mut board = Scoreboard::new(1);
+        for (tsn, unordered) in [(1, false), (2, true), (3, false)] {
+            board.assign(message(unordered));
+            board.on_sent(Time::ZERO, tsn, PathId(0), tsn);
+        }
+        board.on_gap_acked(2);
+        assert_eq!(board.span(), 200);
+        board.on_reneged(PathId(0));
+        assert_eq!((board.span(), board.user_bytes(), board.lost().len()), (300, 0, 1));
     }
 }

@@ -76,7 +76,7 @@ pub fn check(view: &View<'_>, decision: &Decision) -> Result<(), IllegalDecision
 
 fn check_one(view: &View<'_>, id: PathId, position: u64) -> Result<(), IllegalDecision> {
     let path = view.path(id).ok_or(IllegalDecision::UnknownPath(id))?;
-    let limit = view.takeable();
+    let limit = view.reach();
     if !path.is_open() {
         Err(IllegalDecision::ClosedPath(id))
     } else if position >= limit {

@@ -209,7 +209,7 @@ impl DelayPlan {
     /// As [`DelayPlan::next`], when it is known already which of the plan's paths are open.
     #[inline]
     pub fn next_among(&mut self, view: &View<'_>, open: PathSet) -> Next {
-        let limit = view.takeable();
+        let limit = view.reach();
         let mut waiting = open;
         let mut best: Option<(PathId, u64)> = None;
         let mut before = 0u64;

@@ -54,6 +54,7 @@ pub(super) fn view(paths: &[PathView]) -> View<'_> {
         sendable: 1000,
         window_room: 1000 * CHUNK,
         receive_buffer: 1000 * CHUNK,
+        unordered: false,
         acknowledged_chunks: 0,
         closing: false,
         chunk_bytes: CHUNK,

@@ -128,7 +128,11 @@ impl Lay {
             // Quicker strands deliver all there is before this one delivers anything.
             return None;
         }
-        let last = view.takeable().checked_sub(1)?;
+        let last = view.reach().checked_sub(1)?;
+        if view.unordered {
+            let path = view.path(strand.id)?;
+            return view.admit(path, (ahead as u64).min(last));
+        }
         let least = (ahead - self.spare(view, strand) / chunk).max(0.0);
         if least > last as f64 {
             return None;

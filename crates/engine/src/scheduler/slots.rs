@@ -31,7 +31,7 @@ pub(super) fn decide(view: &View<'_>, slots: &impl Slots) -> Decision {
     if !view.is_new_data() {
         return oldest_first(view);
     }
-    let limit = view.takeable();
+    let limit = view.reach();
     let mut best: Option<((f64, u64, u8), &PathView, u64)> = None;
     for path in view.open().filter(|_| limit > 0) {
         let time = slots.next(view, path);

@@ -162,6 +162,9 @@ pub struct View<'a> {
     /// The first position of the unassigned queue that the span rule shuts out: positions below it
     /// may be sent now.
     pub sendable: u64,
+    /// All that waits are unordered messages, which the peer's user has as they arrive: `sendable` then says how
+    /// many may go, and any of the queue may be among them.
+    pub unordered: bool,
     /// Bytes of the peer's receive buffer that no outstanding or buffered data claims.
     pub window_room: u64,
     /// The receive buffer that the peer offered, whole, bytes.
@@ -201,6 +204,16 @@ impl View<'_> {
         }
     }
 
+    /// The first position that may not be taken.
+    #[inline]
+    pub fn reach(&self) -> u64 {
+        match self.takeable() {
+            0 => 0,
+            _ if self.unordered && self.is_new_data() => self.backlog_chunks,
+            takeable => takeable,
+        }
+    }
+
     /// The position that `path` may take when its schedule says `wanted`: that one, or the later one
     /// from which the guard lets it start; none if the span rule or the end of the queue comes
     /// first. The guard speaks of unassigned data only, so it does not hold a lost chunk back.
@@ -210,7 +223,7 @@ impl View<'_> {
             Occasion::NewData => wanted.max(path.earliest_position),
             Occasion::Retransmission { .. } => 0,
         };
-        (position < self.takeable()).then_some(position)
+        (position < self.reach()).then_some(position)
     }
 
     /// Paths that may take the head of the queue, or the lost chunk, now.

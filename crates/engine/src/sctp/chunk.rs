@@ -84,6 +84,13 @@ impl Data {
     pub const fn wire_len_of(payload: u32) -> u32 {
         Self::HEADER + payload.next_multiple_of(4)
     }
+
+    /// Whether the peer's user has it as soon as it arrives, whatever is missing before it: a whole
+    /// unordered message.
+    #[inline]
+    pub const fn is_passing(&self) -> bool {
+        self.flags.has(DataFlags::WHOLE.and(DataFlags::UNORDERED))
+    }
 }
 
 /// SACK (3.3.4).

@@ -5,7 +5,7 @@
 pub struct Extensions(u16);
 
 /// Each extension with the chunk type that stands for it.
-const TYPES: [(Extensions, u8); 12] = [
+const TYPES: [(Extensions, u8); 13] = [
     (Extensions::AUTH, 0x0f),
     (Extensions::NR_SACK, 0x10),
     (Extensions::I_DATA, 0x40),
@@ -15,6 +15,7 @@ const TYPES: [(Extensions, u8); 12] = [
     (Extensions::PAD, 0x84),
     (Extensions::DELAY_STAMP, 0xb0),
     (Extensions::DELAY_ECHO, 0xb1),
+    (Extensions::PIECE, 0xb2),
     (Extensions::FORWARD_TSN, 0xc0),
     (Extensions::ASCONF, 0xc1),
     (Extensions::I_FORWARD_TSN, 0xc2),
@@ -47,8 +48,16 @@ impl Extensions {
     pub const ASCONF: Self = Self(1 << 10);
     /// Partial reliability of interleaved DATA (RFC 8260).
     pub const I_FORWARD_TSN: Self = Self(1 << 11);
+    /// DATA in pieces where a path became too narrow for it: ours.
+    pub const PIECE: Self = Self(1 << 12);
     /// Timestamps both ways.
     pub const DELAY: Self = Self::DELAY_STAMP.and(Self::DELAY_ECHO);
+
+    /// Explicit congestion notification, which a parameter of its own stands for and no chunk (RFC 4960,
+    /// Appendix A).
+    pub const ECN: Self = Self(1 << 15);
+    /// All that are ours.
+    pub const OURS: Self = Self::DELAY.and(Self::PIECE);
 
     /// Both sets.
     #[must_use]
@@ -94,7 +103,8 @@ impl Extensions {
     }
 
     pub(super) const fn from_bits(bits: u16) -> Self {
-        Self(bits & ((1 << TYPES.len()) - 1))
+        let known = (1 << TYPES.len()) - 1;
+        Self(bits & (known | Self::ECN.0))
     }
 }
 

@@ -38,7 +38,7 @@ pub struct InitOptions {
     pub extensions: Extensions,
     /// Partial reliability by a parameter of its own (RFC 3758, 3.1).
     pub forward_tsn: bool,
-    /// ECN (RFC 9260, 3.3.2, reserved for it).
+    /// ECN (RFC 4960, Appendix A; reserved for it in RFC 9260, 3.3.2).
     pub ecn: bool,
     /// Adaptation layer (RFC 5061, 4.2.6).
     pub adaptation: Option<u32>,
@@ -84,7 +84,8 @@ impl Init {
     pub fn extensions(&self) -> Extensions {
         let by_parameter =
             if self.options.forward_tsn { Extensions::FORWARD_TSN } else { Extensions::NONE };
-        self.options.extensions.and(by_parameter)
+        let ecn = if self.options.ecn { Extensions::ECN } else { Extensions::NONE };
+        self.options.extensions.and(by_parameter).and(ecn)
     }
 }
 

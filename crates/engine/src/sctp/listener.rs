@@ -161,6 +161,7 @@ impl Listener {
             preserve_millis: 0,
             options: InitOptions {
                 extensions: config.listed_extensions(),
+                ecn: config.lists_ecn(),
                 reported: peer.options.unknown_padded(),
                 ..InitOptions::default()
             },

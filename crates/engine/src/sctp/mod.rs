@@ -26,4 +26,4 @@ pub use init::{Families, Init, InitOptions};
 pub use listener::{Accepted, Answer, Listener};
 pub use packet::Packet;
 pub use preset::Preset;
-pub use rare::{Auth, ForwardTsn, IData, IForwardTsn, NrSack, Rare, RawParameter, Skipped};
+pub use rare::{Auth, ForwardTsn, IData, IForwardTsn, NrSack, Piece, Rare, RawParameter, Skipped};

@@ -9,6 +9,8 @@ use super::chunk::{Chunk, DelayEcho, DelayStamp};
 pub struct Packet {
     /// Verification tag.
     pub tag: u32,
+    /// The network has marked it (CE, RFC 3168). It says so below SCTP, and the driver here.
+    pub ce: bool,
     /// The chunk with the sender's timestamp, if there is one. Kept beside the list, so that a
     /// packet of one DATA chunk costs no allocation with it.
     pub stamp: Option<DelayStamp>,
@@ -25,13 +27,14 @@ impl Packet {
     /// A packet of one chunk.
     pub fn of(tag: u32, chunk: Chunk) -> Self {
         let chunks = SmallVec::from_buf([chunk]);
-        Self { tag, stamp: None, echo: None, chunks }
+        Self { tag, ce: false, stamp: None, echo: None, chunks }
     }
 
     /// Makes this an empty packet with `tag`.
     #[inline]
     pub fn begin(&mut self, tag: u32) {
         self.tag = tag;
+        self.ce = false;
         self.stamp = None;
         self.echo = None;
         self.chunks.clear();

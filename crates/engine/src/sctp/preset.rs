@@ -4,7 +4,7 @@ use ropewalk_base::Duration;
 
 use super::config::{CmtOptions, Config, CwndUpdate, Offer, PathConfig, SackOptions, WindowUnit};
 use crate::congestion::{CongestionFlavour, WindowRounding};
-use crate::path::{FailureLimits, Pacing, RtoLimits};
+use crate::path::{FailureLimits, MtuRange, Pacing, RtoLimits};
 use crate::recovery::LossDetection;
 use crate::scheduler::{DelaySource, Helpers, RetransmissionPolicy};
 use crate::window::WindowManager;
@@ -44,6 +44,8 @@ impl Preset {
             paths,
             addresses: None,
             offer: Offer::Assumed,
+            mtu_discovery: None,
+            ecn: false,
             lower_header: 20,
             receive_buffer,
             window_unit: WindowUnit::Bytes,
@@ -102,6 +104,8 @@ impl Preset {
     fn live(rfc: Config) -> Config {
         let largest = rfc.paths.iter().map(|p| p.mtu).min().unwrap_or(1500);
         Config {
+            mtu_discovery: Some(Self::live_mtu(largest)),
+            ecn: true,
             lower_header: Self::LIVE_LOWER_HEADER,
             sack: SackOptions { delay: Duration::from_millis(40), ..rfc.sack },
             max_burst: 0,
@@ -112,6 +116,12 @@ impl Preset {
             delay_source: DelaySource::Timestamp,
             ..rfc
         }
+    }
+
+    /// What IPv6 asks of every link (RFC 8200, 5) is where it begins; below it there is what IPv4 asks of
+    /// every host.
+    fn live_mtu(most: u32) -> MtuRange {
+        MtuRange { least: most.min(576), base: most.min(1280), most }
     }
 
     fn paper_2013(rfc: Config) -> Config {

@@ -2,9 +2,9 @@
 //! whether or not they were agreed upon; one that was not is treated like one of an unknown type.
 
 use bytes::Bytes;
-use ropewalk_base::{Serial16, Serial32, StreamId};
+use ropewalk_base::{Serial16, Serial32, StreamId, Time};
 
-use super::chunk::DataFlags;
+use super::chunk::{Data, DataFlags};
 use super::gaps::GapList;
 use crate::payload::Payload;
 
@@ -34,6 +34,8 @@ pub enum Rare {
     Ecne(Serial32),
     /// CWR: the TSN up to which the window has been reduced.
     Cwr(Serial32),
+    /// PIECE, ours: a part of a DATA chunk that no packet of its path has room for.
+    Piece(Piece),
 }
 
 /// SACK that tells what the receiver will never give back (draft-tuexen-tsvwg-sctp-multipath).
@@ -117,6 +119,59 @@ pub struct RawParameter {
     pub value: Bytes,
 }
 
+/// A part of a DATA chunk: what its header says, and where in its user data the part belongs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// Transmission sequence number.
+    pub tsn: Serial32,
+    /// Stream.
+    pub stream: StreamId,
+    /// Stream sequence number.
+    pub ssn: Serial16,
+    /// Payload protocol identifier.
+    pub ppid: u32,
+    /// U, B, E, I.
+    pub flags: DataFlags,
+    /// Where the part begins, bytes.
+    pub offset: u16,
+    /// Bytes of user data in the whole chunk.
+    pub total: u16,
+    /// The part.
+    pub payload: Payload,
+}
+
+impl Piece {
+    /// Bytes before the user data: a DATA chunk's header, place and length.
+    pub const HEADER: u32 = Data::HEADER + 4;
+
+    /// `size` bytes of `data` from `offset` on.
+    pub fn of(data: &Data, offset: u16, size: u32) -> Self {
+        Self {
+            tsn: data.tsn,
+            stream: data.stream,
+            ssn: data.ssn,
+            ppid: data.ppid,
+            flags: data.flags,
+            offset,
+            total: data.payload.len() as u16,
+            payload: data.payload.slice(u32::from(offset), size),
+        }
+    }
+
+    /// The DATA chunk, with the user data of this part alone.
+    pub fn header(&self) -> Data {
+        Data {
+            tsn: self.tsn,
+            stream: self.stream,
+            ssn: self.ssn,
+            ppid: self.ppid,
+            flags: self.flags,
+            payload: self.payload.clone(),
+            first_sent: Time::ZERO,
+        }
+    }
+}
+
 impl Rare {
     /// Bytes on the wire, padding included.
     pub(super) fn wire_len(&self) -> u32 {
@@ -135,6 +190,7 @@ impl Rare {
             Self::Auth(auth) => 4 + (auth.code.len() as u32).next_multiple_of(4),
             Self::Pad(bytes) => (*bytes as u32).next_multiple_of(4),
             Self::Ecne(_) | Self::Cwr(_) => 4,
+            Self::Piece(piece) => Piece::HEADER - 4 + piece.payload.len().next_multiple_of(4),
         }
     }
 }

@@ -12,6 +12,7 @@
 
 use ropewalk_base::{Duration, PathId, Rate, Time};
 
+use super::share::{Claim, share};
 use super::trial::{Progress, Promise, Trial};
 use crate::scheduler::{PathSet, PathView};
 
@@ -42,8 +43,12 @@ pub struct SharedWindow {
     pub acknowledged: u64,
     /// Whether there is something to send.
     pub busy: bool,
-    /// The scheduler shares the window itself, and rules 1 and 2 are its business.
+    /// The scheduler shares the window itself, and rules 1 and 2 are its business while order matters.
     pub shared: bool,
+    /// What comes early waits in the buffer. Where nothing does, the window is still shared out, but
+    /// nothing comes too late, and no loss holds up what follows it: rules 2 and 3 have nothing to do
+    /// ([`share`]).
+    pub in_order: bool,
 }
 
 /// What the guard knows of a path; times in nanoseconds, rates in bytes per nanosecond.
@@ -139,6 +144,14 @@ impl Guard {
             return;
         }
         if self.on_trial(now, shared) {
+            return;
+        }
+        if !shared.in_order {
+            let verdicts = &mut self.verdicts;
+            let mut claims: Vec<Claim> = self.known.iter().map(Estimate::claim).collect();
+            share(shared.buffer, shared.chunk, &mut claims, |index, part| {
+                verdicts[index].window_most = part;
+            });
             return;
         }
         self.drop_harmful(shared);
@@ -257,6 +270,11 @@ impl Guard {
 }
 
 impl Estimate {
+    fn claim(&self) -> Claim {
+        let Self { index, seen: rate, pipe_time, round_trip, .. } = *self;
+        Claim { index, rate, pipe_time, round_trip }
+    }
+
     fn of(index: usize, path: &PathView) -> Option<Self> {
         if !path.usable {
             return None;

@@ -11,6 +11,7 @@ mod fixed;
 mod guard;
 mod manager;
 mod penalty;
+mod share;
 mod trial;
 
 pub use adaptive::{Adaptive, MeasuredPath};

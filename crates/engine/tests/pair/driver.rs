@@ -9,10 +9,10 @@ use ropewalk_engine::Payload;
 use ropewalk_engine::receive::Message;
 use ropewalk_engine::recovery::LossDetection;
 use ropewalk_engine::scheduler::{PathView, Quota, Scheduler, SchedulerOptions};
-use ropewalk_engine::sctp::association::{CloseReason, PathCounters, State};
+use ropewalk_engine::sctp::association::{CloseReason, PacketSize, PathCounters, State};
 use ropewalk_engine::sctp::wire::{Checksum, Ports, decode, encode};
 use ropewalk_engine::sctp::{
-    Association, Chunk, Config, Data, Event, Packet, PathConfig, Preset, Sack,
+    Association, Chunk, Config, Data, Event, Packet, PathConfig, Preset, Sack, Transmit,
 };
 
 use crate::ledger::Ledger;
@@ -35,6 +35,8 @@ pub enum Fate {
     Late(Duration),
     /// It arrives twice.
     Twice,
+    /// It arrives, marked by the network.
+    Marked,
 }
 
 /// A packet that left an end.
@@ -44,6 +46,8 @@ pub struct Sent {
     pub from: usize,
     pub path: usize,
     pub packet: Packet,
+    pub size: PacketSize,
+    pub ect: bool,
     pub fate: Fate,
 }
 
@@ -267,23 +271,28 @@ impl Pair {
             }
         }
         while let Some(transmit) = self.ends[end].poll_transmit(self.now) {
-            self.leave(end, transmit.path.index(), transmit.packet);
+            self.leave(end, transmit);
         }
         while let Some(event) = self.ends[end].poll_event() {
             self.events[end].push((self.now, event));
         }
     }
 
-    fn leave(&mut self, from: usize, path: usize, packet: Packet) {
+    fn leave(&mut self, from: usize, transmit: Transmit) {
+        let Transmit { packet, size, ect, .. } = transmit;
+        let path = transmit.path.index();
         self.check_span(from, &packet);
-        let carried = through_the_codec(&packet);
-        let mut sent = Sent { at: self.now, from, path, packet, fate: Fate::Arrive };
+        let mut carried = through_the_codec(&packet);
+        let mut sent = Sent { at: self.now, from, path, packet, size, ect, fate: Fate::Arrive };
         sent.fate = (self.script)(&sent);
         let due = self.now + self.delays[path];
-        let arriving = if self.through_bytes { &carried } else { &sent.packet };
-        let arrival = || Happening::Arrival { to: 1 - from, path, packet: arriving.clone() };
+        if !self.through_bytes {
+            carried.clone_from(&sent.packet);
+        }
+        carried.ce = sent.fate == Fate::Marked;
+        let arrival = || Happening::Arrival { to: 1 - from, path, packet: carried.clone() };
         match sent.fate {
-            Fate::Arrive => self.put(due, arrival()),
+            Fate::Arrive | Fate::Marked => self.put(due, arrival()),
             Fate::Drop => {}
             Fate::Late(by) => self.put(due + by, arrival()),
             Fate::Twice => {

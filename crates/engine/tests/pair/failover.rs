@@ -207,3 +207,13 @@ fn one_way_of_a_path_may_fail_and_the_transfer_goes_on_over_the_other() {
         assert!(pair.read_bytes(RIGHT) > before + 200_000, "dead from {dead}");
     }
 }
+
+#[test]
+fn a_heartbeat_that_overtakes_the_cookie_ack_is_answered() {
+    // The responder is up first, and asks by the quicker path.
+    let mut pair = Pair::new(&config(2, 1 << 20), &[40, 5]);
+    pair.run_for(ms(400));
+    let asked = pair.log.iter().filter(|s| s.from == RIGHT && s.names().contains(&"HEARTBEAT"));
+    assert_eq!(asked.count(), 1, "the first one is answered");
+    assert_eq!(pair.view(RIGHT, 1).srtt, Some(ms(10)));
+}

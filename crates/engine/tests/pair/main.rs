@@ -3,6 +3,7 @@
 mod cmt;
 mod data;
 mod driver;
+mod ecn;
 mod failover;
 mod foreign;
 mod handshake;
@@ -13,6 +14,7 @@ mod ledger;
 mod listener;
 mod live;
 mod loss;
+mod mtu;
 mod rack;
 mod reassembly;
 mod restart;

@@ -117,6 +117,33 @@ fn a_sack_goes_back_where_the_newest_data_came_from() {
     }
 }
 
+/// Share of the SACKs that return by the quicker of two paths which carry equally much, before either
+/// has answered a heartbeat.
+fn by_the_quick_path(to_last: bool) -> f64 {
+    let mut settings = config(2, 1 << 20);
+    settings.heartbeat_interval = ropewalk_base::Duration::from_secs(3600);
+    settings.sack.to_last = to_last;
+    let mut pair = Pair::with(&settings, &settings, &[10, 100], [in_turn(), in_turn()]);
+    pair.connect();
+    pair.run_for(ms(500));
+    pair.log.clear();
+    for _ in 0..50 {
+        pair.send_full(LEFT, 4);
+        pair.run_for(ms(20));
+    }
+    let sacks = pair.log.iter().filter(|s| s.from == RIGHT && s.sack().is_some());
+    let (quick, all) =
+        sacks.fold((0, 0), |(quick, all), s| (quick + (s.path == 0) as u32, all + 1));
+    assert!(all > 50, "{all} SACKs");
+    f64::from(quick) / f64::from(all)
+}
+
+#[test]
+fn before_any_heartbeat_the_handshake_tells_which_way_back_is_the_quick_one() {
+    let (quickest, last) = (by_the_quick_path(false), by_the_quick_path(true));
+    assert!(quickest > last + 0.1, "{quickest} by the quickest, {last} by the last one's");
+}
+
 #[test]
 fn timestamps_of_every_path_come_back_though_one_path_calls_forth_all_sacks() {
     let mut settings = as_published(2, 1 << 20);

@@ -3,13 +3,66 @@
 use ropewalk_base::{Duration, Serial32};
 use ropewalk_engine::sctp::{Chunk, Config, GapBlock, GapList, Packet, PathConfig, Preset, Sack};
 
-use crate::driver::{FULL, Fate, LEFT, Pair, RIGHT, config, ms};
+use crate::driver::{FULL, Fate, LEFT, Pair, RIGHT, config, ms, numbered};
 
 fn fill(pair: &mut Pair) {
     while pair.ends[LEFT].send_room() > 0 {
         pair.queue(LEFT, 0, ropewalk_engine::Payload::Length(FULL), false);
     }
     pair.drain(LEFT);
+}
+
+/// Chunks that left while the first one was lost and not sent again yet, through a window of ten.
+fn past_a_hole(unordered: bool) -> usize {
+    let mut settings = config(1, 10 * 1468);
+    settings.initial_window = Some(1 << 20);
+    settings.send_buffer = 1 << 20;
+    let mut pair = Pair::up(&settings, &[10]);
+    pair.script(|sent| {
+        let first = sent.data().any(|data| data.payload == numbered(FULL, 0));
+        if first { Fate::Drop } else { Fate::Arrive }
+    });
+    for salt in 0..100 {
+        pair.queue(LEFT, 0, numbered(FULL, salt), unordered);
+    }
+    pair.drain(LEFT);
+    pair.run_for(ms(1000));
+    let (held, free) = pair.ends[RIGHT].receive_occupancy();
+    assert!(held + free <= 10 * 1468);
+    pair.read[RIGHT].len()
+}
+
+#[test]
+fn what_the_user_has_takes_no_room_so_unordered_messages_go_on_past_a_hole() {
+    assert_eq!(past_a_hole(false), 0, "all wait for the first");
+    assert_eq!(past_a_hole(true), 99, "all but the first have come");
+}
+
+#[test]
+fn ordered_and_unordered_messages_share_a_small_window_and_all_arrive() {
+    for (settings, delays) in
+        [(config(1, 6 * 1468), vec![10]), (config(3, 12 * 1468), vec![10, 150, 40])]
+    {
+        let mut pair = Pair::up(&settings, &delays);
+        let mut count = 0u32;
+        pair.script(move |sent| {
+            count += 1;
+            let hit = sent.data().next().is_some() && count.is_multiple_of(9);
+            if hit { Fate::Drop } else { Fate::Arrive }
+        });
+        for salt in 0..400u32 {
+            while pair.ends[LEFT].send_room() == 0 {
+                pair.run_for(ms(100));
+            }
+            let size =
+                if salt.is_multiple_of(7) { 3 * FULL } else { 1 + salt.wrapping_mul(97) % FULL };
+            pair.queue(LEFT, 0, numbered(size, salt), !salt.is_multiple_of(3));
+            pair.drain(LEFT);
+        }
+        pair.run_for(Duration::from_secs(300));
+        assert_eq!(pair.read[RIGHT].len(), 400, "{} paths", delays.len());
+        assert!(pair.ends[LEFT].is_flushed());
+    }
 }
 
 /// A pair whose reader sleeps, until the window is shut.

@@ -1,7 +1,7 @@
 //! Keeps the books of one sender, from its packets alone: which chunks it sent, and how far the
 //! peer's SACKs let it go.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ropewalk_engine::sctp::{Chunk, Data, Packet, Sack};
 
@@ -11,7 +11,7 @@ pub struct Beyond {
     /// TSNs since the first.
     #[allow(dead_code, reason = "shown where a case fails")]
     pub chunk: u64,
-    /// Its end, bytes since the first.
+    /// Its end, bytes since the first; or the end of all that takes room at the peer, if that is less.
     #[allow(dead_code, reason = "shown where a case fails")]
     pub end: u64,
     /// The furthest that was offered.
@@ -31,6 +31,13 @@ pub struct Ledger {
     known: (u64, u64),
     edge: u64,
     largest: u64,
+    /// Bytes of all chunks sent, and the number of the last one plus one.
+    sent: (u64, u64),
+    /// Whole unordered messages: the peer's user has them as they come. Those not reported yet, and those
+    /// reported beyond the cumulative TSN.
+    passing: BTreeSet<u64>,
+    passed: BTreeSet<u64>,
+    mixed: bool,
 }
 
 /// No test sends more chunks than this.
@@ -42,7 +49,17 @@ const LEAST: u64 = Data::HEADER as u64 + 4;
 impl Ledger {
     pub fn new(largest: u32) -> Self {
         let largest = u64::from(largest);
-        Self { first: None, sizes: BTreeMap::new(), known: (0, 0), edge: 0, largest }
+        Self {
+            first: None,
+            sizes: BTreeMap::new(),
+            known: (0, 0),
+            edge: 0,
+            largest,
+            sent: (0, 0),
+            passing: BTreeSet::new(),
+            passed: BTreeSet::new(),
+            mixed: false,
+        }
     }
 
     fn size(&self, chunk: u64, unknown: u64) -> u64 {
@@ -86,9 +103,21 @@ impl Ledger {
         while let Some(size) = self.sizes.get(&self.known.0) {
             self.known = (self.known.0 + 1, self.known.1 + size);
         }
+        self.sent = (self.sent.0 + bytes, self.sent.1.max(chunk + 1));
+        if data.is_passing() {
+            self.mixed = true;
+            self.passing.insert(chunk);
+        }
         // Unsent chunks before it count as the least they can be: no false alarm.
-        let end = self.offset(chunk, LEAST) + bytes;
+        let end = (self.offset(chunk, LEAST) + bytes).min(self.claimed());
         (end > self.edge).then_some(Beyond { chunk, end, edge: self.edge, bytes })
+    }
+
+    /// The end of what takes room at the peer: all that has a number, but for what its user has already.
+    fn claimed(&self) -> u64 {
+        let unsent = self.sent.1 - self.sizes.len() as u64;
+        let passed: u64 = self.passed.iter().map(|c| self.size(*c, 0)).sum();
+        self.sent.0 + if self.mixed { 0 } else { unsent * LEAST } - passed
     }
 
     /// Enters a packet that came.
@@ -109,7 +138,16 @@ impl Ledger {
         let Ok(acked) = u64::try_from(acked) else { return };
         let gaps =
             sack.gaps.offsets(sack.cumulative).flat_map(|g| u64::from(g.start)..=u64::from(g.end));
-        let held: u64 = gaps.map(|g| self.size(acked + g - 1, self.largest)).sum();
+        let mut held = 0;
+        for chunk in gaps.map(|g| acked + g - 1) {
+            if self.passing.remove(&chunk) {
+                self.passed.insert(chunk);
+            }
+            if !self.passed.contains(&chunk) {
+                held += self.size(chunk, self.largest);
+            }
+        }
+        self.passed = self.passed.split_off(&acked);
         let edge = self.offset(acked, 0) + u64::from(sack.window) + held;
         self.edge = self.edge.max(edge);
     }

@@ -61,12 +61,24 @@ impl Held {
 #[pymethods]
 impl Association {
     /// Queues messages, waiting for room.
-    fn send(&self, stream: u16, ppid: u32, messages: Vec<Bound<'_, PyAny>>) -> PyResult<Operation> {
+    fn send(
+        &self,
+        stream: u16,
+        ppid: u32,
+        messages: Vec<Bound<'_, PyAny>>,
+        unordered: bool,
+    ) -> PyResult<Operation> {
         self.home.check()?;
         let messages = messages.iter().map(bytes_of).collect::<PyResult<Vec<_>>>()?;
         let held = self.held.clone();
         Ok(Operation::new(self.home, "the send buffer was not free", async move {
-            let sent = held.native.send_all(stream, ppid, &mut messages.into_iter()).await;
+            let mut messages = messages.into_iter();
+            let sent = if unordered {
+                let mut labelled = messages.map(|bytes| (ppid, bytes));
+                held.native.send_all_unordered(stream, &mut labelled).await
+            } else {
+                held.native.send_all(stream, ppid, &mut messages).await
+            };
             sent.map(|()| Outcome::Nothing).map_err(|error| unsent(&held.native, stream, error))
         }))
     }

@@ -7,6 +7,8 @@ use ropewalk_netsim::{
     CrossPayload, Host, HostId, LinkId, LinkStats, Outbox, Packet, Port, RouteId, World,
 };
 
+use super::ecn;
+
 /// What travels in the world.
 #[derive(Clone, Debug)]
 pub enum Frame {
@@ -37,7 +39,10 @@ pub struct End {
 
 impl Host<Frame> for End {
     fn receive(&mut self, now: Time, port: Port, packet: Packet<Frame>, _: &mut Outbox<'_, Frame>) {
-        if let Frame::Packet(bytes) = packet.payload {
+        if let Frame::Packet(mut bytes) = packet.payload {
+            if packet.ce {
+                ecn::mark(&mut bytes);
+            }
             self.arrived.push_back((now, port, bytes));
         }
     }
@@ -193,7 +198,10 @@ impl Links {
         // A packet from a device is never longer than its MTU.
         let size = bytes.len() as u32;
         // Whether the first link admits it is in the counters of that link.
-        let _ = self.world.inject(route, Packet::new(size, 0, Frame::Packet(bytes)));
+        let ect = ecn::may_be_marked(&bytes);
+        let mut packet = Packet::new(size, 0, Frame::Packet(bytes));
+        packet.ect = ect;
+        let _ = self.world.inject(route, packet);
     }
 
     /// Takes a packet that has arrived. Those of one end come in order; the sender's end is asked first.

@@ -11,6 +11,7 @@
 
 mod addresses;
 mod device;
+mod ecn;
 mod error;
 mod keeper;
 mod lateness;

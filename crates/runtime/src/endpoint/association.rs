@@ -99,6 +99,44 @@ impl Association {
         ppid: u32,
         messages: &mut (dyn Iterator<Item = Bytes> + Send),
     ) -> Result<(), SendError> {
+        self.queue(stream, &mut messages.map(|bytes| (ppid, bytes)), false).await
+    }
+
+    /// Queues a message that the peer has as soon as it arrives, whatever else is missing.
+    ///
+    /// # Errors
+    /// [`SendError`]; nothing is queued then.
+    pub async fn send_unordered(
+        &self,
+        stream: u16,
+        ppid: u32,
+        bytes: Bytes,
+    ) -> Result<(), SendError> {
+        let mut one = Some((ppid, bytes));
+        self.queue(stream, &mut std::iter::from_fn(|| one.take()), true).await
+    }
+
+    /// As [`Association::send_all`], for messages that the peer has as soon as they arrive, each with a
+    /// payload protocol identifier of its own. None that fits into one packet
+    /// ([`Association::message_size`]) waits in the peer's receive buffer, so that it may be small however
+    /// unequal the paths are.
+    ///
+    /// # Errors
+    /// [`SendError`]; what came before is queued.
+    pub async fn send_all_unordered(
+        &self,
+        stream: u16,
+        messages: &mut (dyn Iterator<Item = (u32, Bytes)> + Send),
+    ) -> Result<(), SendError> {
+        self.queue(stream, messages, true).await
+    }
+
+    async fn queue(
+        &self,
+        stream: u16,
+        messages: &mut (dyn Iterator<Item = (u32, Bytes)> + Send),
+        unordered: bool,
+    ) -> Result<(), SendError> {
         let mut kept = None;
         loop {
             let room = self.signals.writable.notified();
@@ -108,12 +146,12 @@ impl Association {
                 if let Some(reason) = peer.ended {
                     return Err(SendError::Closed(Some(reason)));
                 }
-                while let Some(bytes) = kept.take().or_else(|| messages.next()) {
+                while let Some((ppid, bytes)) = kept.take().or_else(|| messages.next()) {
                     let payload = Payload::from(bytes.clone());
-                    match peer.machine.send_labelled(StreamId(stream), ppid, payload, false) {
+                    match peer.machine.send_labelled(StreamId(stream), ppid, payload, unordered) {
                         Ok(()) => {}
                         Err(Refusal::Full) => {
-                            kept = Some(bytes);
+                            kept = Some((ppid, bytes));
                             return Ok(false);
                         }
                         Err(Refusal::Closing) => return Err(SendError::Closed(None)),
@@ -253,7 +291,8 @@ impl Association {
         self.look(|peer, _| peer.machine.outbound_streams()).unwrap_or(0)
     }
 
-    /// Bytes of the largest message that travels in one packet.
+    /// Bytes of the largest message that travels in one packet. It changes with what is known of the paths; messages
+    /// of another size cost a little more, and no paths' capacity.
     pub fn message_size(&self) -> usize {
         self.look(|peer, _| peer.machine.largest_payload() as usize).unwrap_or(1)
     }

@@ -13,12 +13,16 @@ pub struct Batch {
     segment: usize,
     count: usize,
     bytes: Vec<u8>,
+    /// The network may cut it.
+    may_be_cut: bool,
+    /// The network may mark it.
+    ect: bool,
 }
 
 impl Batch {
     /// An empty one.
     pub const fn new(destination: SocketAddr) -> Self {
-        Self { destination, segment: 0, count: 0, bytes: Vec::new() }
+        Self { destination, segment: 0, count: 0, bytes: Vec::new(), may_be_cut: false, ect: false }
     }
 
     /// Where it goes.
@@ -34,6 +38,30 @@ impl Batch {
     /// All datagrams.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
+    }
+
+    /// The network may mark what is in it, or may not (ECT(0), RFC 3168).
+    ///
+    /// # Panics
+    /// If there is something in it that differs.
+    pub fn set_ect(&mut self, ect: bool) {
+        assert!(self.is_empty() || self.ect == ect, "one call, one code point");
+        self.ect = ect;
+    }
+
+    /// Whether the network may mark it.
+    pub const fn ect(&self) -> bool {
+        self.ect
+    }
+
+    /// What is in it is longer than its path carries, and cannot be cut smaller here.
+    pub const fn let_be_cut(&mut self) {
+        self.may_be_cut = true;
+    }
+
+    /// Whether the network may cut it.
+    pub const fn may_be_cut(&self) -> bool {
+        self.may_be_cut
     }
 
     /// Whether there is none.
@@ -70,6 +98,7 @@ impl Batch {
     pub fn split(&mut self, from: usize) -> Self {
         let longer = self.bytes.split_off(from);
         let before = self.take();
+        self.ect = before.ect;
         self.segment = longer.len();
         self.count = 1;
         self.bytes = longer;
@@ -87,6 +116,7 @@ impl Batch {
         self.bytes.clear();
         self.count = 0;
         self.segment = 0;
+        self.may_be_cut = false;
     }
 
     /// The next datagrams go elsewhere.

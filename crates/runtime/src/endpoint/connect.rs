@@ -172,7 +172,7 @@ impl Core {
         let machine = Machine::listen(config, scheduler, self.next_seed());
         let cover = Cover::Sealed(Box::new(entered.half.session));
         let mut peer = Peer::new(machine, cover, Some(id), vec![None; count], true);
-        let path = peer.came_by(now, entered.path, route, self.options.transport.mtu)?;
+        let path = peer.came_by(now, entered.path, route, self.options.transport.path())?;
         let key = self.insert(peer);
         Some(Opened { key, path, body: entered.body })
     }

@@ -5,7 +5,7 @@ use ropewalk_engine::sctp::Packet;
 use ropewalk_engine::sctp::wire::{self, Checksum, Ports};
 
 use super::shaking::Shaking;
-use crate::seal::{SealError, Session};
+use crate::seal::{OVERHEAD, SealError, Session};
 
 /// Around the packets of one association.
 pub enum Cover {
@@ -36,6 +36,14 @@ impl Cover {
         match self {
             Self::Plain(ports) => *ports,
             Self::Shaking(_) | Self::Sealed(_) => SEALED_PORTS,
+        }
+    }
+
+    /// Bytes that it adds to a packet.
+    pub const fn overhead(&self) -> u32 {
+        match self {
+            Self::Plain(_) => 0,
+            Self::Shaking(_) | Self::Sealed(_) => OVERHEAD as u32,
         }
     }
 

@@ -59,8 +59,9 @@ impl Future for Driver {
         let Self { shared, rows, alarm, watch } = &mut *self;
         let mut core = shared.lock();
         look_around(&mut core, watch, context);
+        let mut busy = false;
         for _ in 0..ROUNDS {
-            let mut busy = false;
+            busy = false;
             for i in 0..core.sockets.len() {
                 if core.sockets[i].receive(context, rows).is_ready() {
                     busy = true;
@@ -89,7 +90,8 @@ impl Future for Driver {
             return Poll::Ready(());
         }
         let blocked = core.sockets.iter().any(super::socket::Socket::is_blocked);
-        if core.eager || !core.dirty.is_empty() && !blocked {
+        // A socket that still had something has not been asked to wake us: it does so only when it has nothing.
+        if busy || core.eager || !core.dirty.is_empty() && !blocked {
             context.waker().wake_by_ref();
         }
         look_around(&mut core, watch, context);

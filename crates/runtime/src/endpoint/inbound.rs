@@ -27,7 +27,7 @@ impl Core {
     /// one time, and one SACK answers them all.
     pub(super) fn take_rows(&mut self, now: Time, socket: usize, rows: &Rows) {
         let mut packet = std::mem::take(&mut self.packet);
-        for row in rows.iter() {
+        for row in rows.iter().flat_map(parts) {
             self.counters.received += row.bytes.len().div_ceil(row.stride) as u64;
             if self.options.sealing.is_some() {
                 self.take_sealed_row(now, socket, row, &mut packet);
@@ -46,6 +46,7 @@ impl Core {
             match wire::decode(&bytes.slice(place.clone()), Checksum::Crc32c, packet) {
                 Ok(ports) => {
                     self.note(route, &bytes[place]);
+                    packet.ce = row.ce;
                     self.take_plain(now, route, ports, packet);
                 }
                 Err(_) => self.counters.unknown += 1,
@@ -71,6 +72,7 @@ impl Core {
             self.note(route, &bytes[one.body.clone()]);
             let decoded = wire::decode(&bytes.slice(one.body), Checksum::None, packet);
             if let (Ok(_), Some(peer)) = (decoded, self.peer(one.key)) {
+                packet.ce = row.ce;
                 peer.machine.handle_in_place(now, one.path, packet);
                 self.touch(one.key);
             }
@@ -95,7 +97,7 @@ impl Core {
         let Some(key) = self.by_session.get(&id).copied() else {
             return self.enter(now, route, id, datagram);
         };
-        let mtu = self.options.transport.mtu;
+        let fresh = self.options.transport.path();
         let peer = self.peer(key)?;
         match &mut peer.cover {
             Cover::Plain(_) => None,
@@ -109,7 +111,7 @@ impl Core {
             }
             Cover::Sealed(session) => {
                 let opened = session.open(now, datagram).ok()?;
-                let path = peer.came_by(now, opened.path, route, mtu)?;
+                let path = peer.came_by(now, opened.path, route, fresh)?;
                 Some(Opened { key, path, body: opened.body })
             }
         }
@@ -154,8 +156,37 @@ impl Core {
     }
 }
 
+/// Datagrams that share an allocation at most. A chunk that waits keeps all of it: in a row of 64 KiB one would keep
+/// forty times its own bytes, while an allocation for each datagram would cost more than all fours together save.
+const SHARED: usize = 4;
+
+/// A row in parts of at most [`SHARED`] datagrams.
+fn parts(row: Row<'_>) -> impl Iterator<Item = Row<'_>> {
+    let part = move |bytes| Row { bytes, ..row };
+    row.bytes.chunks(SHARED * row.stride).map(part)
+}
+
 /// Where the datagrams of a row are.
 fn places(row: Row<'_>) -> impl Iterator<Item = Range<usize>> + use<> {
     let (length, stride) = (row.bytes.len(), row.stride);
     (0..length).step_by(stride).map(move |from| from..(from + stride).min(length))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_row_is_taken_in_parts_that_a_waiting_chunk_may_keep() {
+        let bytes = vec![7; 45 * 1400 + 20];
+        let from = ([192, 0, 2, 1], 9899).into();
+        let found: Vec<_> = parts(Row { from, bytes: &bytes, stride: 1400, ce: false }).collect();
+        assert_eq!(found.len(), 12);
+        assert!(found.iter().all(|part| places(*part).count() <= SHARED));
+        let datagrams: usize = found.iter().map(|part| places(*part).count()).sum();
+        assert_eq!(datagrams, 46);
+        assert_eq!(found.iter().map(|part| part.bytes.len()).sum::<usize>(), bytes.len());
+        // One datagram, as most rows are.
+        assert_eq!(parts(Row { from, bytes: &[1, 2], stride: 2, ce: false }).count(), 1);
+    }
 }

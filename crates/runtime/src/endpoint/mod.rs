@@ -13,6 +13,7 @@ mod driver;
 mod hello;
 mod inbound;
 mod links;
+mod listed;
 mod options;
 mod outbound;
 mod pairing;
@@ -22,6 +23,7 @@ mod socket;
 mod stats;
 mod stranger;
 mod tap;
+mod uncut;
 mod watch;
 
 use std::fmt;

@@ -3,6 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use ropewalk_engine::congestion::{CongestionFlavour, UnknownCongestion};
+use ropewalk_engine::path::MtuRange;
 use ropewalk_engine::scheduler::{Scheduler, SchedulerOptions, UnknownScheduler};
 use ropewalk_engine::sctp::{Config, Extensions, Offer, PathConfig, Preset};
 
@@ -14,6 +15,15 @@ use crate::seal::{Allowed, OVERHEAD, SecretKey};
 /// Port of SCTP in UDP (RFC 6951, 5.1).
 pub const PORT: u16 = 9899;
 
+/// What most links carry, IP packets in bytes.
+const USUAL_MTU: u32 = 1500;
+/// What every link carries IPv6 in (RFC 8200, 5), and what every host takes over IPv4 (RFC 1122, 3.3.2), bytes.
+const LEAST_IPV6: u32 = 1280;
+const LEAST_IPV4: u32 = 576;
+
+/// Headers of IP, bytes.
+const IPV4_HEADER: u32 = 20;
+const IPV6_HEADER: u32 = 40;
 /// Header of UDP, bytes.
 const UDP_HEADER: u32 = 8;
 
@@ -34,8 +44,13 @@ pub struct Transport {
     pub congestion: String,
     /// Streams each way (1024).
     pub streams: u16,
-    /// Largest IP packet, bytes (1500).
+    /// Largest IP packet that is tried, bytes (9000). What a path carries is found out by probes
+    /// (RFC 8899); more than 1500 B is tried only if the peer's receive buffer has room for many of them.
     pub mtu: u32,
+    /// Off: no probes, and every path is taken to carry 1500 B, or `mtu` if that is less.
+    pub discover_mtu: bool,
+    /// Marks of the network count as congestion, if the peer can do it too (ECN; on).
+    pub ecn: bool,
 }
 
 impl Default for Transport {
@@ -47,7 +62,9 @@ impl Default for Transport {
             scheduler: "lay".to_owned(),
             congestion: "rfc9260".to_owned(),
             streams: 1024,
-            mtu: 1500,
+            mtu: 9000,
+            discover_mtu: true,
+            ecn: true,
         }
     }
 }
@@ -90,31 +107,51 @@ pub(super) enum Carriage {
 }
 
 impl Carriage {
+    const fn ip_header(&self) -> u32 {
+        match self {
+            Self::Plain { ipv6: true, .. } | Self::Sealed { ipv6: true } => IPV6_HEADER,
+            Self::Plain { .. } | Self::Sealed { .. } => IPV4_HEADER,
+        }
+    }
+
     /// Headers below SCTP, bytes.
     const fn header(&self) -> u32 {
-        let (ipv6, seal) = match self {
-            Self::Plain { ipv6, .. } => (*ipv6, 0),
-            Self::Sealed { ipv6 } => (*ipv6, OVERHEAD as u32),
+        let seal = match self {
+            Self::Plain { .. } => 0,
+            Self::Sealed { .. } => OVERHEAD as u32,
         };
-        let ip = if ipv6 { 40 } else { 20 };
-        ip + UDP_HEADER + seal
+        self.ip_header() + UDP_HEADER + seal
+    }
+
+    /// Between which sizes packets are searched. An association over IPv4 may get paths over IPv6, whose
+    /// header is longer: with the base its packets fit there as well.
+    fn mtus(&self, most: u32) -> MtuRange {
+        let longer = IPV6_HEADER - self.ip_header();
+        let least = if longer == 0 { LEAST_IPV6 } else { LEAST_IPV4 };
+        MtuRange { least: most.min(least), base: most.min(LEAST_IPV6 - longer), most }
     }
 }
 
 impl Transport {
+    /// A path of which nothing is known.
+    pub(super) fn path(&self) -> PathConfig {
+        PathConfig { mtu: self.mtu.min(USUAL_MTU), ..PathConfig::default() }
+    }
+
     /// The engine's knobs for `paths` paths.
     ///
     /// # Errors
     /// If the engine does not know the congestion control.
     pub(super) fn config(&self, paths: usize, carriage: &Carriage) -> Result<Config, UnknownName> {
-        let path = PathConfig { mtu: self.mtu, ..PathConfig::default() };
-        let paths = vec![path; paths.max(1)];
+        let paths = vec![self.path(); paths.max(1)];
         let mut config = Config::preset(Preset::Live, paths, self.receive_buffer);
         config.lower_header = carriage.header();
+        config.ecn = self.ecn;
+        config.mtu_discovery = self.discover_mtu.then(|| carriage.mtus(self.mtu));
         if let Carriage::Plain { addresses, .. } = carriage {
             // What the peer can do is not known beforehand.
             config.addresses = Some(addresses.clone());
-            config.offer = Offer::Listed(Extensions::DELAY);
+            config.offer = Offer::Listed(Extensions::OURS);
         } else {
             // Paths are known by their numbers, whatever their addresses.
             config.addresses = Some(Vec::new());

@@ -1,12 +1,13 @@
 //! From associations to sockets: packets of one path leave together.
 
 use ropewalk_base::Time;
+use ropewalk_engine::PacketSize;
 
 use super::batch::{Batch, Fit};
 use super::core::{Core, Key, Shared};
 use super::cover::Cover;
 use super::peer::{Peer, Route};
-use super::socket::{Socket, leads_nowhere};
+use super::socket::{Socket, is_too_long, leads_nowhere};
 use super::tap::Near;
 
 /// Most packets that one association sends before another has its turn.
@@ -55,7 +56,7 @@ impl Core {
         }
         self.send_handshake(peer);
         let Self { packet, lanes, sockets, counters, tap, links, .. } = self;
-        let (mut sent, mut refused) = (0, 0_u32);
+        let (mut sent, mut trouble) = (0, Trouble::default());
         while sent < TURN
             && let Some(departure) = peer.machine.poll_transmit_into(now, packet)
         {
@@ -68,25 +69,34 @@ impl Core {
                 let near = Near { link: &links[route.socket], port };
                 tap.leaves(route, near, peer.cover.ports(), packet);
             }
-            let lane = &mut lanes[index];
+            let (lane, socket) = (&mut lanes[index], &mut sockets[route.socket]);
+            let alone = departure.size != PacketSize::Usual;
+            if alone || lane.ect() != departure.ect {
+                trouble.note(index, send(socket, lane));
+            }
+            lane.set_ect(departure.ect);
             let fit = lane.push(|out| {
                 // An error: the keys are used up, and the path is as good as cut until they change.
                 let _ = peer.cover.write(departure.path, packet, out);
             });
             counters.sent += (fit != Fit::Nothing) as u64;
-            refused |= (put(&mut sockets[route.socket], lane, fit) as u32) << index;
+            if departure.size == PacketSize::TooLong {
+                lane.let_be_cut();
+            }
+            trouble.note(index, if alone { send(socket, lane) } else { put(socket, lane, fit) });
         }
         for (index, (lane, route)) in lanes.iter_mut().zip(&peer.routes).enumerate() {
-            if let Some(route) = route
-                && !lane.is_empty()
-            {
-                refused |= (send(&mut sockets[route.socket], lane) as u32) << index;
+            if let Some(route) = route {
+                trouble.note(index, send(&mut sockets[route.socket], lane));
             }
         }
-        self.suspicious |= refused != 0;
+        self.suspicious |= trouble.nowhere != 0;
         // What was on its way there goes by other paths, and at once.
-        let moved = refused != 0 && peer.refused(now, refused);
-        sent == TURN || moved
+        let moved = trouble.nowhere != 0 && peer.refused(now, trouble.nowhere);
+        for (path, datagram) in &trouble.too_long {
+            peer.too_long(now, *path, *datagram);
+        }
+        sent == TURN || moved || !trouble.too_long.is_empty()
     }
 
     /// The handshake's datagram, if one is due: by another path each time.
@@ -108,7 +118,7 @@ impl Core {
         let mut batch = Batch::new(route.remote);
         batch.push(|out| out.extend_from_slice(datagram));
         self.counters.sent += 1;
-        send(&mut self.sockets[route.socket], &mut batch)
+        send(&mut self.sockets[route.socket], &mut batch) == Sending::Nowhere
     }
 
     /// Puts a drained peer back, or lets it go.
@@ -135,11 +145,41 @@ impl Core {
     }
 }
 
+/// What became of a lane.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sending {
+    /// It left, as far as is known, or waits.
+    Done,
+    /// Nothing can leave there.
+    Nowhere,
+    /// The interface does not carry datagrams of so many bytes.
+    TooLong(usize),
+}
+
+/// What the system refused of an association's packets.
+#[derive(Default)]
+struct Trouble {
+    /// Paths on which nothing can leave: bits of their numbers.
+    nowhere: u32,
+    /// Paths by their place, and the lengths of datagrams that do not leave there.
+    too_long: Vec<(usize, usize)>,
+}
+
+impl Trouble {
+    fn note(&mut self, path: usize, sending: Sending) {
+        match sending {
+            Sending::Done => {}
+            Sending::Nowhere => self.nowhere |= 1 << path,
+            Sending::TooLong(datagram) => self.too_long.push((path, datagram)),
+        }
+    }
+}
+
 /// Sends a lane as soon as nothing more can join it. Returns what [`send`] does.
-fn put(socket: &mut Socket, lane: &mut Batch, fit: Fit) -> bool {
+fn put(socket: &mut Socket, lane: &mut Batch, fit: Fit) -> Sending {
     match fit {
-        Fit::Nothing => false,
-        Fit::More if !lane.is_full(socket.segments()) => false,
+        Fit::Nothing => Sending::Done,
+        Fit::More if !lane.is_full(socket.segments()) => Sending::Done,
         Fit::More | Fit::Last => send(socket, lane),
         Fit::Longer { from } => {
             let mut before = lane.split(from);
@@ -148,8 +188,16 @@ fn put(socket: &mut Socket, lane: &mut Batch, fit: Fit) -> bool {
     }
 }
 
-/// Sends a lane. What the system refuses is lost like on any network, and found by the same means; returns whether
-/// it says that nothing can leave there.
-fn send(socket: &mut Socket, lane: &mut Batch) -> bool {
-    socket.send(lane).is_err_and(|error| leads_nowhere(&error))
+/// Sends a lane, if anything is in it. What the system refuses is lost like on any network, and found by the same
+/// means.
+fn send(socket: &mut Socket, lane: &mut Batch) -> Sending {
+    if lane.is_empty() {
+        return Sending::Done;
+    }
+    let datagram = lane.segment();
+    match socket.send(lane) {
+        Err(error) if leads_nowhere(&error) => Sending::Nowhere,
+        Err(error) if is_too_long(&error) => Sending::TooLong(datagram),
+        Ok(()) | Err(_) => Sending::Done,
+    }
 }

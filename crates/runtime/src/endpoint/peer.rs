@@ -137,11 +137,17 @@ impl Peer {
     }
 
     /// A sealed datagram came on `path`, by the peer's word, from there. Paths come and go: what is sealed
-    /// says where the peer is now.
-    pub fn came_by(&mut self, now: Time, path: u8, route: Route, mtu: u32) -> Option<PathId> {
+    /// says where the peer is now. A path that is not known yet is `fresh`.
+    pub fn came_by(
+        &mut self,
+        now: Time,
+        path: u8,
+        route: Route,
+        fresh: PathConfig,
+    ) -> Option<PathId> {
         let id = PathId(path);
         while self.machine.path_count() <= id.index() {
-            self.machine.add_path(now, PathConfig { mtu, ..PathConfig::default() })?;
+            self.machine.add_path(now, fresh)?;
         }
         self.routes.resize(self.machine.path_count(), None);
         // Only the end that opened it moves: if each followed the other, one packet that strayed would
@@ -152,6 +158,13 @@ impl Peer {
             self.machine.prove(now, id);
         }
         Some(id)
+    }
+
+    /// The system would not send a datagram of so many bytes on a path: its interface carries no such.
+    pub fn too_long(&mut self, now: Time, path: usize, datagram: usize) {
+        let headers = self.machine.config().lower_header - self.cover.overhead();
+        let packet = u32::try_from(datagram).unwrap_or(u32::MAX).saturating_add(headers);
+        self.machine.packet_too_long(now, PathId::from_index(path), packet);
     }
 
     /// Takes the engine's events and wakes whom they concern.

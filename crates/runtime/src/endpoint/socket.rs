@@ -4,11 +4,12 @@ use std::io;
 use std::net::SocketAddr;
 use std::task::{Context, Poll, ready};
 
-use quinn_udp::{BATCH_SIZE, RecvMeta, Transmit, UdpSockRef, UdpSocketState};
+use quinn_udp::{BATCH_SIZE, EcnCodepoint, RecvMeta, Transmit, UdpSockRef, UdpSocketState};
 use socket2::{Domain, Protocol, SockAddr, Type};
 use tokio::io::Interest;
 
 use super::batch::Batch;
+use super::uncut::Cuttable;
 
 /// Socket buffers asked for, bytes. The kernel gives no more than its own limit
 /// (`net.core.rmem_max`); a burst of a fast path that does not fit is lost.
@@ -92,6 +93,8 @@ pub struct Row<'a> {
     pub bytes: &'a [u8],
     /// Bytes of each but the last.
     pub stride: usize,
+    /// Whether the network has marked them (CE).
+    pub ce: bool,
 }
 
 impl Rows {
@@ -101,6 +104,7 @@ impl Rows {
             from: meta.addr,
             bytes: &buffer[..meta.len],
             stride: meta.stride.max(1),
+            ce: meta.ecn == Some(EcnCodepoint::Ce),
         })
     }
 }
@@ -141,6 +145,11 @@ impl Socket {
     /// The address that it is bound to.
     pub const fn local(&self) -> SocketAddr {
         self.local
+    }
+
+    #[cfg(test)]
+    pub(super) fn io(&self) -> Option<&tokio::net::UdpSocket> {
+        self.open.as_ref().map(|open| &open.io)
     }
 
     /// Datagrams that one call can send.
@@ -203,6 +212,7 @@ impl Socket {
         let Some(Open { io, state }) = &self.open else {
             return Err(io::ErrorKind::NetworkDown.into());
         };
+        let _cuttable = batch.may_be_cut().then(|| Cuttable::new(io));
         let mut rest = batch.bytes();
         while !rest.is_empty() {
             // A machine may lose its offload while running: what was joined goes one by one then.
@@ -210,7 +220,7 @@ impl Socket {
             let (now, later) = rest.split_at(most.min(rest.len()));
             let transmit = Transmit {
                 destination: batch.destination(),
-                ecn: None,
+                ecn: batch.ect().then_some(EcnCodepoint::Ect0),
                 contents: now,
                 segment_size: (now.len() > batch.segment()).then_some(batch.segment()),
                 src_ip: None,
@@ -291,6 +301,18 @@ fn open(local: &Local) -> io::Result<(Open, SocketAddr)> {
 
 /// Linux's number of "no such device": the interface that a socket is bound to has been removed.
 const NO_DEVICE: i32 = 19;
+
+/// Whether an error of sending says that the interface does not carry datagrams of that length (EMSGSIZE).
+pub fn is_too_long(error: &io::Error) -> bool {
+    const TOO_LONG: i32 = if cfg!(windows) {
+        10_040
+    } else if cfg!(any(target_os = "linux", target_os = "android")) {
+        90
+    } else {
+        40
+    };
+    error.raw_os_error() == Some(TOO_LONG)
+}
 
 /// Whether an error of sending says that nothing can leave there for now, whatever it is.
 pub fn leads_nowhere(error: &io::Error) -> bool {

@@ -23,6 +23,8 @@ pub struct PathStats {
     pub cwnd_bytes: u64,
     /// Bytes in flight.
     pub in_flight_bytes: u64,
+    /// Largest IP packet that the path is known to carry, bytes.
+    pub mtu_bytes: u32,
     /// Smoothed round trip, seconds; none before the first sample.
     pub srtt_s: Option<f64>,
 }
@@ -59,6 +61,7 @@ impl Stats {
                 counters: *counters,
                 cwnd_bytes: view.cwnd,
                 in_flight_bytes: view.in_flight,
+                mtu_bytes: machine.path_mtu(id),
                 srtt_s: view.srtt.map(|d| d.as_secs_f64()),
             }
         };

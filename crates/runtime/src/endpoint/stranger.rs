@@ -5,12 +5,11 @@ use std::net::{IpAddr, SocketAddr};
 
 use ropewalk_base::{PathId, Time};
 use ropewalk_engine::sctp::wire::Ports;
-use ropewalk_engine::sctp::{
-    Accepted, Answer, Association as Machine, Chunk, Listener, Packet, PathConfig,
-};
+use ropewalk_engine::sctp::{Accepted, Answer, Association as Machine, Chunk, Listener, Packet};
 
 use super::core::Core;
 use super::cover::Cover;
+use super::listed::{may_be_asked, own_addresses};
 use super::options::UnknownName;
 use super::pairing::nearest;
 use super::peer::{Peer, Route};
@@ -87,19 +86,26 @@ impl Core {
     /// The peer is known: each address that it listed beyond those in use is a path more. All have the
     /// port of the first until they show another (RFC 6951, 5.4).
     pub(super) fn learn_addresses(&mut self, now: Time, peer: &mut Peer) {
-        let Some(port) = peer.routes.iter().flatten().map(|route| route.remote.port()).next()
-        else {
+        let Some(first) = peer.routes.iter().flatten().map(|route| route.remote).next() else {
             return;
         };
-        let locals: Vec<_> = self.sockets.iter().map(Socket::local).collect();
-        for ip in peer.machine.peer_addresses().to_vec() {
+        let listed = peer.machine.peer_addresses().to_vec();
+        if listed.is_empty() {
+            return;
+        }
+        let (locals, own): (Vec<_>, _) =
+            (self.sockets.iter().map(Socket::local).collect(), own_addresses());
+        for ip in listed {
             let known = |route: &Route| route.remote.ip() == ip;
-            if ip.is_multicast() || ip.is_unspecified() || peer.routes.iter().flatten().any(known) {
+            let remote = SocketAddr::new(ip, first.port());
+            if peer.routes.iter().flatten().any(known)
+                || locals.contains(&remote)
+                || !may_be_asked(ip, first.ip(), &own)
+            {
                 continue;
             }
-            let remote = SocketAddr::new(ip, port);
             let Some(socket) = nearest(&locals, &remote) else { continue };
-            let path = PathConfig { mtu: self.options.transport.mtu, ..PathConfig::default() };
+            let path = self.options.transport.path();
             if peer.machine.add_path(now, path).is_none() {
                 return;
             }

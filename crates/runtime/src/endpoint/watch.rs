@@ -4,7 +4,6 @@ use std::net::SocketAddr;
 
 use ropewalk_base::{PathId, Time};
 use ropewalk_engine::path::PathStatus;
-use ropewalk_engine::sctp::PathConfig;
 
 use super::core::Core;
 use super::links::{self, Change, Link, Seen};
@@ -119,12 +118,11 @@ impl Core {
         socket: usize,
         near: SocketAddr,
     ) {
-        let mtu = self.options.transport.mtu;
+        let path = self.options.transport.path();
         let Some(peer) = self.peer(key) else { return };
         let like = peer.remotes.iter().filter(|remote| remote.is_ipv4() == near.is_ipv4());
         let remotes: Vec<SocketAddr> = like.copied().collect();
         let Some(at) = nearest(&remotes, &near) else { return };
-        let path = PathConfig { mtu, ..PathConfig::default() };
         if peer.ended.is_none() && peer.machine.add_path(now, path).is_some() {
             peer.routes.push(Some(Route { socket, remote: remotes[at] }));
             self.touch(key);

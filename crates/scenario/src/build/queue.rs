@@ -26,7 +26,11 @@ impl Builder<'_> {
         let discipline = match variant {
             0 => Discipline::DropTail,
             1 => self.red(entry, limit),
-            _ => Discipline::CoDel { target: entry.get("target"), interval: entry.get("interval") },
+            _ => Discipline::CoDel {
+                target: entry.get("target"),
+                interval: entry.get("interval"),
+                ecn: entry.get("ecn"),
+            },
         };
         Queue { discipline, limit }
     }
@@ -57,6 +61,7 @@ impl Builder<'_> {
             max,
             probability: entry.get("probability"),
             weight: entry.get("weight"),
+            ecn: entry.get("ecn"),
         }
     }
 

@@ -24,6 +24,7 @@ impl Builder<'_> {
             window_rounding: table.opt("window_rounding"),
             byte_counting_limit: table.opt("byte_counting_limit"),
             cwnd_growth_when_full_only: table.opt("cwnd_growth_when_full_only"),
+            ecn: table.opt("ecn"),
             max_burst: table.opt("max_burst"),
             rto_initial: table.opt("rto_initial"),
             rto_min: table.opt("rto_min"),

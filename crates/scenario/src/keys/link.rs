@@ -35,6 +35,15 @@ const QUEUE_LIMIT: Key = Key {
     doc: "What the queue holds at most.",
 };
 
+const ECN: Key = Key {
+    name: "ecn",
+    kind: Kind::Bool,
+    default: Is("false"),
+    example: "true",
+    doc: "Packets that may be marked are marked where they would be dropped, unless the queue is full \
+          (RFC 3168); those of SCTP with `sctp.ecn`.",
+};
+
 const fn share(name: &'static str, default: &'static str, doc: &'static str) -> Key {
     Key { name, kind: PROBABILITY, default: Is(default), example: default, doc }
 }
@@ -80,6 +89,7 @@ pub(crate) static QUEUE_KINDS: Tagged = Tagged {
                         example: "0.002",
                         doc: "Weight of the newest sample in the average queue.",
                     },
+                    ECN,
                 ],
                 exclusive: &[],
             },
@@ -106,6 +116,7 @@ pub(crate) static QUEUE_KINDS: Tagged = Tagged {
                         example: "\"100 ms\"",
                         doc: "How long `target` may be exceeded: about the longest round trip.",
                     },
+                    ECN,
                 ],
                 exclusive: &[],
             },

@@ -96,6 +96,13 @@ const KEYS: &[Key] = &[
         "The window grows only when it was fully used (RFC 9260 Section 7.2.1).",
     ),
     key(
+        "ecn",
+        Kind::Bool,
+        "true",
+        "Queues with `ecn = true` mark packets, and each mark reduces the window once per round trip \
+         (RFC 4960 Appendix A).",
+    ),
+    key(
         "max_burst",
         Kind::Packets { min: 0, max: MANY_PACKETS },
         "4",

@@ -124,6 +124,8 @@ pub enum Discipline {
         probability: f64,
         /// Weight of the newest sample in the average.
         weight: f64,
+        /// Packets of those who understand it are marked and not dropped (RFC 3168).
+        ecn: bool,
     },
     /// Controlled delay (RFC 8289).
     CoDel {
@@ -131,6 +133,8 @@ pub enum Discipline {
         target: Duration,
         /// How long it may be exceeded.
         interval: Duration,
+        /// Packets of those who understand it are marked and not dropped (RFC 3168).
+        ecn: bool,
     },
 }
 

@@ -27,6 +27,8 @@ pub struct SctpOptions {
     pub byte_counting_limit: Option<u32>,
     /// Whether the window grows only when it was fully used.
     pub cwnd_growth_when_full_only: Option<bool>,
+    /// Whether marks of queues count as congestion.
+    pub ecn: Option<bool>,
     /// Packets sent at most at one event; 0 for no limit.
     pub max_burst: Option<u32>,
     /// Retransmission timeout before the first sample.

@@ -26,7 +26,7 @@ pub use self::decode::Decoder;
 pub use self::encode::{encode, frame_header, greeting};
 
 /// The version of all of this.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// The word that each end begins with.
 const WORD: [u8; 8] = *b"ropefile";
 /// Bytes of the greeting.

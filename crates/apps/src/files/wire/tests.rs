@@ -90,9 +90,9 @@ fn data_come_out_in_order_and_nothing_is_added() {
 #[test]
 fn another_version_or_another_protocol_is_told_apart() {
     let mut newer = greeting();
-    newer[8] = 2;
-    assert_eq!(decoded(&newer, 12), Err(WireError::Version(2)));
-    assert!(WireError::Version(2).to_string().contains("newer ropewalk here"));
+    newer[8] += 1;
+    assert_eq!(decoded(&newer, 12), Err(WireError::Version(VERSION + 1)));
+    assert!(WireError::Version(VERSION + 1).to_string().contains("newer ropewalk here"));
     assert!(WireError::Version(0).to_string().contains("newer ropewalk there"));
     assert_eq!(decoded(b"GET / HTTP/1.1\r\n", 5), Err(WireError::OtherProtocol));
 }

@@ -9,6 +9,13 @@ mod uplink;
 
 use std::net::SocketAddr;
 
+/// What is heard from programs, by itself: for the fuzz targets, and no part of the interface.
+#[doc(hidden)]
+pub mod parsers {
+    pub use super::http::{Request, Way, parse as http};
+    pub use super::socks5::{greeting, password, request};
+}
+
 pub use self::credentials::{Credentials, NotCredentials};
 pub use self::serve::{Near, Service};
 pub use self::uplink::{Connector, Patience, Reached, Uplink};

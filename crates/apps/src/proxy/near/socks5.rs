@@ -61,10 +61,13 @@ impl fmt::Display for SocksError {
 }
 
 /// What of a message is there; none: too little.
-type Parsed<T> = Result<Option<(T, usize)>, SocksError>;
+pub type Parsed<T> = Result<Option<(T, usize)>, SocksError>;
 
 /// The methods that a program offers.
-fn greeting(bytes: &[u8]) -> Parsed<Vec<u8>> {
+///
+/// # Errors
+/// [`SocksError`].
+pub fn greeting(bytes: &[u8]) -> Parsed<Vec<u8>> {
     match bytes {
         [VERSION, count, rest @ ..] => {
             let methods = rest.get(..usize::from(*count));
@@ -76,7 +79,10 @@ fn greeting(bytes: &[u8]) -> Parsed<Vec<u8>> {
 }
 
 /// A name and a password (RFC 1929, 2).
-fn password(bytes: &[u8]) -> Parsed<(Vec<u8>, Vec<u8>)> {
+///
+/// # Errors
+/// [`SocksError`].
+pub fn password(bytes: &[u8]) -> Parsed<(Vec<u8>, Vec<u8>)> {
     if let [version, ..] = bytes
         && *version != PASSWORD_VERSION
     {
@@ -91,7 +97,10 @@ fn password(bytes: &[u8]) -> Parsed<(Vec<u8>, Vec<u8>)> {
 }
 
 /// Where to (RFC 1928, 4).
-fn request(bytes: &[u8]) -> Parsed<Target> {
+///
+/// # Errors
+/// [`SocksError`].
+pub fn request(bytes: &[u8]) -> Parsed<Target> {
     if let [version, ..] = bytes
         && *version != VERSION
     {

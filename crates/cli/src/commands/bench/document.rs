@@ -11,6 +11,8 @@ pub struct Document {
     schema: &'static str,
     /// Whether the server sent.
     reverse: bool,
+    /// Whether bulk was one stream of bytes in order.
+    in_order: bool,
     warmup_s: f64,
     seconds: f64,
     goodput_bps: f64,
@@ -69,6 +71,7 @@ impl Document {
         Self {
             schema: "ropewalk.bench/1",
             reverse: plan.direction == Direction::Down,
+            in_order: plan.in_order,
             warmup_s: plan.warmup_s,
             seconds: figures.seconds,
             goodput_bps: figures.bytes as f64 * 8.0 / figures.seconds.max(1e-9),

@@ -7,7 +7,7 @@ use super::super::segment::{Segment, Stamps};
 use super::board::Place;
 use super::{Session, State};
 use crate::congestion::CongestionControl;
-use crate::departure::Departure;
+use crate::departure::{Departure, PacketSize};
 use crate::payload::Payload;
 use crate::record::DecisionRecord;
 use crate::recovery::Flight;
@@ -39,7 +39,8 @@ impl Session {
 
     #[inline]
     fn departure(&self, path: PathId) -> Departure {
-        Departure { path, round: self.subflows[path.index()].round }
+        let round = self.subflows[path.index()].round;
+        Departure { path, round, size: PacketSize::Usual, ect: false }
     }
 
     #[inline]

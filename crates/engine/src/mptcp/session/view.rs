@@ -34,6 +34,7 @@ impl Session {
             acknowledged: self.board.una(),
             busy: !(self.queue.is_empty() && self.board.holes().is_empty()),
             shared: self.scheduler.shares_window(),
+            in_order: true,
         };
         if self.config.receive_buffer.is_some() {
             self.guard.apply(now, self.epoch, shared, &mut self.views);
@@ -121,6 +122,7 @@ impl Session {
             sendable: self.sendable_left,
             window_room: self.edge.saturating_sub(self.board.next()),
             receive_buffer: self.offered(),
+            unordered: false,
             acknowledged_chunks: self.board.acknowledged(),
             closing: self.closing || self.ending.wanted,
             chunk_bytes: limit,

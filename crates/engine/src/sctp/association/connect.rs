@@ -37,7 +37,7 @@ impl Association {
         end.accepted_by = Some(Box::new(seal));
         end.adopt_peer(&content.peer);
         end.control.push_back((path, end.peer_tag, Chunk::CookieAck));
-        end.establish(now, path, Event::Connected);
+        end.establish(now, path, Some(content.created), Event::Connected);
         end
     }
 
@@ -61,6 +61,7 @@ impl Association {
             preserve_millis: self.preserve_millis,
             options: InitOptions {
                 extensions: self.config.listed_extensions(),
+                ecn: self.config.lists_ecn(),
                 ..InitOptions::default()
             },
         }
@@ -134,6 +135,11 @@ impl Association {
             self.control.push_back((path, self.peer_tag, Chunk::error(whole)));
         }
         self.state = State::CookieEchoed { t1: self.first_retry(now), cookie, sent: now, path };
+        if self.config.offer == Offer::Assumed {
+            // Behind the cookie, so that the answers come with the COOKIE ACK. A peer that is not of our
+            // kind might take them for strangers, should the cookie be lost.
+            self.search_mtu(now, path);
+        }
     }
 
     /// Whether an INIT ACK cannot be used (3.3.3; 3.3.2.1.4). A window that is too small changes nothing,
@@ -168,6 +174,7 @@ impl Association {
     pub(super) fn adopt_peer(&mut self, init: &Init) {
         self.peer_tag = init.tag;
         self.peer = Peer::of(init, &self.config);
+        self.settle_ecn();
         self.offered = init.window as u64;
         self.outbound_streams = self.config.streams.min(init.inbound_streams);
         self.start_congestion(init.window as u64);
@@ -176,17 +183,22 @@ impl Association {
 
     /// COOKIE ACK (5.1, E).
     pub(super) fn on_cookie_ack(&mut self, now: Time, path: PathId) {
-        if matches!(self.state, State::CookieEchoed { .. }) {
-            self.establish(now, path, Event::Connected);
+        if let State::CookieEchoed { t1, sent, .. } = &self.state {
+            // Which of several it answers is not known (Karn's rule).
+            let asked = (t1.count == 0).then_some(*sent);
+            self.establish(now, path, asked, Event::Connected);
         }
     }
 
-    pub(super) fn establish(&mut self, now: Time, path: PathId, event: Event) {
+    /// Up, by a packet that came on `path` in answer to one that left at `asked`.
+    pub(super) fn establish(&mut self, now: Time, path: PathId, asked: Option<Time>, event: Event) {
         self.state = State::Established;
         self.errors = 0;
+        self.paths[path.index()].handshake_trip = asked.map(|asked| now.since(asked));
         // 5.4: the path of the handshake is proved, the others must answer a heartbeat.
         self.paths[path.index()].state.on_confirmed();
         self.start_heartbeats(now);
+        self.search_mtu(now, path);
         self.push_event(event);
     }
 

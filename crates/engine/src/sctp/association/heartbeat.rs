@@ -4,7 +4,7 @@ use bytes::Bytes;
 use ropewalk_base::{Duration, PathId, Time};
 
 use super::super::chunk::{Chunk, HeartbeatInfo};
-use super::{Association, Event};
+use super::{Association, State};
 use crate::congestion::CongestionControl;
 use crate::path::PathStatus;
 
@@ -110,10 +110,11 @@ impl Association {
         self.paths[id.index()].heartbeat.due = Some(self.next_heartbeat(now, id));
     }
 
-    /// HEARTBEAT: goes back as it came (8.3), where it came from, if that has room for it.
+    /// HEARTBEAT: goes back as it came (8.3), where it came from, if that has room for it. The responder
+    /// asks all paths as soon as it is up, and by a quick path that may come before its COOKIE ACK.
     pub(super) fn on_heartbeat(&mut self, path: PathId, info: Bytes) {
-        let fits = info.len() as u32 + 8 <= self.packet_room(path);
-        if self.state.is_up() && fits {
+        let known = self.state.is_up() || matches!(self.state, State::CookieEchoed { .. });
+        if known && self.fits_answer(path, &info) {
             self.control.push_back((path, self.peer_tag, Chunk::HeartbeatAck(info)));
         }
     }
@@ -121,6 +122,10 @@ impl Association {
     /// HEARTBEAT ACK: counts only with a nonce that is awaited on that path (5.4).
     pub(super) fn on_heartbeat_ack(&mut self, now: Time, id: PathId, info: &[u8]) {
         let Some(info) = HeartbeatInfo::parse(info) else { return };
+        if info.probe.is_some() {
+            self.on_probe_answer(now, id, info.nonce);
+            return;
+        }
         let path = &mut self.paths[id.index()];
         let known = |nonce: &u64| *nonce == info.nonce && info.nonce != 0;
         let Some(at) = path.heartbeat.earlier.iter().position(known) else { return };
@@ -133,11 +138,12 @@ impl Association {
         if path.state.on_confirmed() {
             if was == PathStatus::Unconfirmed {
                 self.epoch += 1;
-                self.push_event(Event::PathChanged(id, PathStatus::Active));
+                self.path_changed(now, id, PathStatus::Active);
             } else {
                 self.on_path_returned(now, id);
             }
             self.paths[id.index()].heartbeat.due = Some(self.next_heartbeat(now, id));
         }
+        self.trust_mtu(now, id, 0);
     }
 }

@@ -71,12 +71,15 @@ impl Association {
     }
 
     /// Whether the chunk just booked asks for a SACK at once (RFC 7053, 5): a retransmission, since the
-    /// window opens when it arrives, and the one that fills a window that is small or recovers. After
-    /// these nothing may follow that would call forth the SACK which the peer holds back.
+    /// window opens when it arrives, and the one that fills a window that is small or recovers, or the peer's
+    /// buffer if that is small and no order shuts it. After these nothing may follow that would call forth the
+    /// SACK which the peer holds back, and what a small window waits for it is a good part of its round.
     #[inline]
     fn wants_sack_at_once(&self, path: PathId, again: bool) -> bool {
         /// Below so many chunks the wait for a SACK is a good part of a round.
         const SMALL_WINDOW: u64 = 16;
+        /// The same of a buffer, which all paths share.
+        const SMALL_BUFFER: u64 = 64;
         if self.config.recovery != LossDetection::RackTlp {
             return false;
         }
@@ -84,7 +87,9 @@ impl Association {
         let state = &self.paths[path.index()];
         let window = self.views.get(path.index()).map_or(0, |v| v.window);
         let fills = state.flights.bytes() + full > window;
+        let small = self.offered <= SMALL_BUFFER * full;
         again
+            || small && self.is_passing() && self.board.span() + full > self.offered
             || fills
                 && (state.recovery_exit.is_some()
                     || state.losses > 0 && window <= SMALL_WINDOW * full)

@@ -6,7 +6,7 @@ use ropewalk_base::{PathId, Time};
 use super::super::chunk::Data;
 use super::super::config::PathConfig;
 use super::path::Path;
-use super::{Association, Event, State};
+use super::{Association, State};
 use crate::congestion::CongestionControl;
 use crate::path::PathStatus;
 
@@ -19,9 +19,14 @@ impl Association {
         self.outbound_streams
     }
 
-    /// Bytes of the largest message that travels in one packet.
-    pub const fn largest_payload(&self) -> u32 {
-        self.chunk_limit - Data::HEADER
+    /// Bytes of the largest message that travels in one packet. As long as nothing is known of any path, it
+    /// is what nearly all of them turn out to carry after a round trip.
+    pub fn largest_payload(&self) -> u32 {
+        let chunk = match &self.config.mtu_discovery {
+            Some(range) if !self.any_proven() => self.config.chunk_within(range.most.min(1500)),
+            _ => self.chunk_limit,
+        };
+        chunk - Data::HEADER
     }
 
     /// How many paths there are.
@@ -48,21 +53,23 @@ impl Association {
     /// [`Association::PATHS_LIMIT`] already.
     ///
     /// # Panics
-    /// If its packets are smaller than those of the paths that exist: chunks have been cut for these.
+    /// Without path MTU discovery, if its packets are smaller than those of the paths that exist: chunks have
+    /// been cut for these.
     pub fn add_path(&mut self, now: Time, path: PathConfig) -> Option<PathId> {
         if self.paths.len() >= Self::PATHS_LIMIT {
             return None;
         }
         let id = PathId::from_index(self.paths.len());
         self.config.paths.push(path);
-        assert_eq!(
-            self.config.chunk_limit(),
-            self.chunk_limit,
+        assert!(
+            self.config.mtu_discovery.is_some() || self.config.chunk_limit() == self.chunk_limit,
             "chunks are cut for larger packets"
         );
         self.paths.push(Path::new(&path, &self.config));
         let fresh = self.config.start_congestion(self.offered);
         self.congestion.grow(fresh);
+        self.congestion.set_unit(u64::from(self.chunk_limit));
+        self.paths[id.index()].ecn = self.fresh_ecn();
         self.inbound.add_path();
         self.views.clear();
         self.drained = false;
@@ -84,6 +91,7 @@ impl Association {
             // At once, and not by the timer: until then SACKs may come for what was sent where the path
             // led before, and so may the answer to a HEARTBEAT that is on its way there.
             (heartbeat.pending, heartbeat.forced) = (None, true);
+            self.forget_mtu(now, path);
             self.heartbeat_due(now, path);
             // And the driver is to look for it, if no packet has it drain this end anyway.
             self.paths[path.index()].heartbeat.due = Some(now);
@@ -109,6 +117,6 @@ impl Association {
         self.timers_moved = true;
         self.drained = false;
         self.epoch += 1;
-        self.push_event(Event::PathChanged(path, PathStatus::Inactive));
+        self.path_changed(now, path, PathStatus::Inactive);
     }
 }

@@ -2,7 +2,7 @@
 
 use ropewalk_base::{PathId, Time};
 
-use super::{Association, CloseReason, Event, Path};
+use super::{Association, CloseReason, Path};
 use crate::congestion::CongestionControl;
 use crate::path::PathStatus;
 use crate::recovery::{LossDetection, RoundTrips};
@@ -111,9 +111,8 @@ impl Association {
 
     #[cold]
     fn give_up_all(&mut self, now: Time, id: PathId, lost: &[u64]) {
-        for number in lost {
-            self.give_up(id, *number, false);
-        }
+        let largest = lost.iter().map(|number| self.give_up(id, *number, false)).max();
+        self.doubt_mtu(now, id, largest.unwrap_or(0));
         self.epoch += 1;
         let path = &mut self.paths[id.index()];
         path.restart_t3(now);
@@ -127,14 +126,14 @@ impl Association {
         }
     }
 
-    /// One transmission is given up.
-    fn give_up(&mut self, id: PathId, number: u64, by_timer: bool) {
+    /// One transmission is given up. Returns its bytes.
+    fn give_up(&mut self, id: PathId, number: u64, by_timer: bool) -> u32 {
         let path = &mut self.paths[id.index()];
-        if let Some(flight) = path.flights.end(number) {
-            path.counters.lost += 1;
-            path.losses += !by_timer as u64;
-            self.board.on_lost(flight.tsn, id, number, by_timer);
-        }
+        let Some(flight) = path.flights.end(number) else { return 0 };
+        path.counters.lost += 1;
+        path.losses += !by_timer as u64;
+        self.board.on_lost(flight.tsn, id, number, by_timer);
+        flight.bytes
     }
 
     /// T3 of `id` expired (6.3.3).
@@ -162,6 +161,11 @@ impl Association {
         for number in &lost {
             self.give_up(id, *number, true);
         }
+        if let Some(ecn) = &mut self.paths[id.index()].ecn {
+            ecn.on_timeout();
+        }
+        // Small chunks may have been in large packets, and all of them are lost.
+        self.doubt_mtu(now, id, self.paths[id.index()].config.mtu);
         self.scratch.lost = lost;
         self.epoch += 1;
         self.congestion.on_timeout(id, now);
@@ -180,7 +184,7 @@ impl Association {
                 path.heartbeat.due = Some(now);
             }
             self.epoch += 1;
-            self.push_event(Event::PathChanged(id, status));
+            self.path_changed(now, id, status);
         }
         if counts {
             self.errors += 1;
@@ -202,6 +206,6 @@ impl Association {
         if self.config.cmt.concurrent {
             self.congestion.on_return(id, now);
         }
-        self.push_event(Event::PathChanged(id, status));
+        self.path_changed(now, id, status);
     }
 }

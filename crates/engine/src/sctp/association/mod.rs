@@ -6,16 +6,20 @@
 
 mod accounts;
 mod connect;
+mod ecn;
+mod fill;
 mod heartbeat;
 mod helpers;
 mod inbound;
 mod launch;
 mod live;
 mod loss;
+mod mtu;
 mod outbound;
 mod pace;
 mod path;
 mod peer;
+mod pieces;
 mod queue;
 mod restart;
 mod sack;
@@ -34,6 +38,7 @@ pub use state::{CloseReason, State};
 use self::inbound::Inbound;
 use self::path::Path;
 use self::peer::Peer;
+use self::pieces::Pieces;
 use self::queue::SendQueue;
 use self::sack::AckScratch;
 use super::cause::{AbortCause, ErrorCause};
@@ -45,7 +50,7 @@ use super::packet::Packet;
 use crate::accounts::Accounts;
 pub use crate::accounts::{PathCounters, SenderStats};
 use crate::congestion::{Congestion, CongestionControl};
-pub use crate::departure::Departure;
+pub use crate::departure::{Departure, PacketSize};
 use crate::path::PathStatus;
 use crate::payload::Payload;
 use crate::receive::{Message, ReceiveStats};
@@ -63,6 +68,10 @@ pub struct Transmit {
     pub packet: Packet,
     /// Number of the sender's round on this path, for networks that lose by rounds.
     pub round: u64,
+    /// How it may be sent.
+    pub size: PacketSize,
+    /// Whether the network may mark it (ECT(0), RFC 3168).
+    pub ect: bool,
 }
 
 /// What the user should know.
@@ -178,6 +187,10 @@ pub struct Association {
     sendable_left: u64,
     /// The application has said that nothing follows.
     closing: bool,
+    /// The network has marked packets, of which the peer is to hear.
+    marked: bool,
+    /// Pieces of DATA chunks; none before the first one came.
+    pieces: Option<Box<Pieces>>,
 }
 
 impl Association {
@@ -209,7 +222,10 @@ impl Association {
         // A tag is never 0 (RFC 9260, 3.3.2).
         let local_tag = (rng.next_u64() as u32).max(1);
         let local_tsn = rng.next_u64() as u32;
-        let chunk_limit = config.chunk_limit();
+        let chunk_limit = match &config.mtu_discovery {
+            None => config.chunk_limit(),
+            Some(range) => config.chunk_within(range.base),
+        };
         let first = (1u64 << 32) + local_tsn as u64;
         let paths: Vec<_> = config.paths.iter().map(|p| Path::new(p, &config)).collect();
         let congestion = config.start_congestion(0);
@@ -258,6 +274,8 @@ impl Association {
             config,
             was_full: false,
             closing: false,
+            marked: false,
+            pieces: None,
         }
     }
 
@@ -319,7 +337,7 @@ impl Association {
     /// longer than the whole buffer can be sent at all.
     pub fn send_room(&self) -> u64 {
         let unsent = self.queue.bytes();
-        let room = self.config.send_buffer.saturating_sub(unsent + self.board.span());
+        let room = self.config.send_buffer.saturating_sub(unsent + self.board.extent());
         let Some(least) = self.config.unsent_limit else { return room };
         let windows = (0..self.paths.len()).map(|i| self.cwnd(PathId::from_index(i))).sum::<u64>();
         room.min(least.max(windows).saturating_sub(unsent))
@@ -462,6 +480,7 @@ impl Association {
     /// Starts congestion control with the peer's window known.
     fn start_congestion(&mut self, peer_window: u64) {
         self.congestion = self.config.start_congestion(peer_window);
+        self.congestion.set_unit(u64::from(self.chunk_limit));
     }
 
     #[inline]

@@ -7,21 +7,20 @@ use smallvec::SmallVec;
 use super::super::chunk::{Chunk, Data, DelayEcho, DelayStamp};
 use super::super::packet::Packet;
 use super::inbound::blocks_within;
-use super::{Association, Departure, Transmit};
+use super::{Association, Departure, PacketSize, Transmit};
 use crate::path::PathStatus;
 use crate::record::DecisionRecord;
 use crate::recovery::RecordState;
 use crate::scheduler::{
-    Action, Decision, DelaySource, Occasion, PathSet, Reason, RetransmissionPolicy, Schedule,
-    SentReport, View,
+    Action, Decision, Occasion, PathSet, Reason, RetransmissionPolicy, Schedule, SentReport, View,
 };
 
 impl Association {
     /// The next packet to send; none when all is sent that may be sent now.
     pub fn poll_transmit(&mut self, now: Time) -> Option<Transmit> {
         let mut packet = Packet::default();
-        let Departure { path, round } = self.poll_transmit_into(now, &mut packet)?;
-        Some(Transmit { path, packet, round })
+        let Departure { path, round, size, ect } = self.poll_transmit_into(now, &mut packet)?;
+        Some(Transmit { path, packet, round, size, ect })
     }
 
     /// As [`Association::poll_transmit`], but the packet is made in `packet`, whatever that held:
@@ -52,17 +51,23 @@ impl Association {
     /// (RFC 9260, 6.10).
     #[cold]
     fn next_control(&mut self, packet: &mut Packet) -> Option<Departure> {
+        let is_probe = self.probe_is_next();
         let (path, tag, first) = self.control.pop_front()?;
         let mut room = self.packet_room(path).saturating_sub(first.wire_len());
         packet.begin(tag);
         packet.chunks.push(first);
+        if is_probe {
+            packet.chunks.extend(self.control.pop_front().map(|(_, _, padding)| padding));
+            return Some(Departure { size: PacketSize::Probe, ..self.lone_departure(path) });
+        }
         let alone = |chunk: &Chunk| {
             matches!(chunk, Chunk::Init(_) | Chunk::InitAck(_) | Chunk::ShutdownComplete { .. })
         };
         if !alone(&packet.chunks[0]) {
             while let Some((next_path, next_tag, chunk)) = self.control.front() {
                 let size = chunk.wire_len();
-                if *next_path != path || *next_tag != tag || alone(chunk) || size > room {
+                let other = *next_path != path || *next_tag != tag;
+                if other || alone(chunk) || size > room || self.probe_is_next() {
                     break;
                 }
                 room -= size;
@@ -78,9 +83,13 @@ impl Association {
         if self.paths[path.index()].state.status() == PathStatus::Inactive {
             path = self.control_path();
         }
-        let (sack, echo) = self.sack_chunks(self.packet_room(path));
+        let room = self.sack_room(path) - self.echo_room();
+        let (sack, echo) = self.sack_chunks(room);
         packet.begin(self.peer_tag);
         packet.chunks.push(sack);
+        if self.marked {
+            self.echo_marks(packet);
+        }
         packet.echo = echo;
         self.lone_departure(path)
     }
@@ -96,8 +105,10 @@ impl Association {
     }
 
     /// Where the SACK goes: to one of the addresses whose DATA it answers (RFC 9260, 6.4). By the
-    /// quickest of them, as far as heartbeats tell, it opens the window soonest; always by the last one,
-    /// counting packets over all paths falls in step with them and may send every SACK by the slowest. If
+    /// quickest of them, as far as the handshake and heartbeats tell, it opens the window soonest; always by
+    /// the last one, counting packets over all paths falls in step with them and may send every SACK by the
+    /// slowest. Where the last one's is not much slower, it keeps its part: less is lost by that than by
+    /// sending all of them one way, and what is known of round trips is old. If
     /// something came twice, the last SACKs may have been lost on that way: then by the last one.
     #[inline]
     fn sack_path(&self) -> PathId {
@@ -105,9 +116,9 @@ impl Association {
         if self.config.sack.to_last || self.paths.len() == 1 || self.inbound.has_duplicates() {
             return last;
         }
-        let trip = |path: PathId| self.paths[path.index()].rtt.srtt();
-        let Some(mut least) = trip(last) else { return last };
-        let mut quickest = last;
+        let trip = |path: PathId| self.paths[path.index()].known_trip();
+        let Some(own) = trip(last) else { return last };
+        let (mut quickest, mut least) = (last, own / 2);
         for i in 0..self.paths.len() {
             let path = PathId::from_index(i);
             let active = self.paths[i].state.status() == PathStatus::Active;
@@ -122,7 +133,8 @@ impl Association {
 
     #[inline]
     fn departure(&self, path: PathId) -> Departure {
-        Departure { path, round: self.paths[path.index()].round }
+        let round = self.paths[path.index()].round;
+        Departure { path, round, size: PacketSize::Usual, ect: false }
     }
 
     /// Bytes for chunks in a packet on `path`.
@@ -202,6 +214,7 @@ impl Association {
             policy.choose_open(&view, &mut self.rng)
         };
         let path = self.elsewhere(on, by_timer).or(choice)?;
+        let path = self.wide_enough(path, self.board.record(tsn).bytes);
         self.paths[on.index()].fast_credit = false;
         self.record(now, Decision::send(path, 0, Reason::RetransmissionPolicy), Some(tsn));
         let sent = self.send_chunk(now, path, tsn, packet);
@@ -214,7 +227,7 @@ impl Association {
     /// lies behind those is never acknowledged: it times out again and again though it has arrived, and
     /// sent again each time it would leave no window for what fills the gaps.
     fn hole_before(&mut self, lost: u64) -> Option<u64> {
-        let room = self.packet_room(PathId(0)).saturating_sub(DelayEcho::WIRE_LEN);
+        let room = self.sack_room(PathId(0)).saturating_sub(DelayEcho::WIRE_LEN);
         if self.board.acked().range_count() < blocks_within(room) {
             return None;
         }
@@ -333,6 +346,9 @@ impl Association {
         tsn: u64,
         packet: &mut Packet,
     ) -> Departure {
+        if self.board.record(tsn).bytes + self.stamp_len() > self.packet_room(path) {
+            return self.send_too_long(now, path, tsn, packet);
+        }
         let mut room = self.begin_packet(now, path, packet);
         let launched = self.launch(now, path, tsn, &mut packet.chunks);
         room -= launched.bytes;
@@ -345,6 +361,13 @@ impl Association {
     /// Sends the next chunk of the queue as [`Association::send_chunk`] does what has a record.
     #[inline]
     fn send_fresh(&mut self, now: Time, path: PathId, packet: &mut Packet) -> Option<Departure> {
+        if self.queue.next_bytes()? + self.stamp_len() > self.packet_room(path) {
+            // With a record it can be sent in pieces.
+            let mut chunk = self.queue.next_chunk()?;
+            chunk.tsn = Serial32::wrap(self.board.next_tsn());
+            let tsn = self.board.assign(chunk);
+            return Some(self.send_too_long(now, path, tsn, packet));
+        }
         let room = self.begin_packet(now, path, packet);
         let bytes = self.launch_fresh(now, path, &mut packet.chunks)?;
         Some(self.finish_packet(now, path, room - bytes, packet))
@@ -354,12 +377,11 @@ impl Association {
     #[inline]
     fn begin_packet(&self, now: Time, path: PathId, packet: &mut Packet) -> u32 {
         packet.begin(self.peer_tag);
-        let room = self.packet_room(path);
-        if self.config.delay_source == DelaySource::Timestamp && self.peer.takes_stamps {
+        let stamp = self.stamp_len();
+        if stamp > 0 {
             packet.stamp = Some(DelayStamp { sent: now.as_nanos() });
-            return room - DelayStamp::WIRE_LEN;
         }
-        room
+        self.packet_room(path) - stamp
     }
 
     /// Adds small chunks where they fit, and books a packet that has `room` left.
@@ -372,7 +394,12 @@ impl Association {
         packet: &mut Packet,
     ) -> Departure {
         self.bundle(now, path, &mut room, &mut packet.chunks);
-        let whole = self.packet_room(path);
+        self.after_sending(now, path, self.packet_room(path) - room)
+    }
+
+    /// Books a packet with so many bytes of chunks.
+    #[inline]
+    pub(super) fn after_sending(&mut self, now: Time, path: PathId, sent: u32) -> Departure {
         let full = self.full_chunk();
         let state = &mut self.paths[path.index()];
         state.counters.sent_packets += 1;
@@ -382,9 +409,10 @@ impl Association {
         if state.t3.is_none() {
             state.t3 = Some(now + state.rtt.rto());
         }
-        state.pacer.on_sent((whole - room) as u64);
+        state.pacer.on_sent(sent as u64);
         let (in_flight, burst_room) = (state.flights.bytes(), state.burst_room(now, full));
-        let departure = Departure { path, round: state.round };
+        let ect = state.ecn.as_ref().is_some_and(|ecn| ecn.is_on());
+        let departure = Departure { path, round: state.round, size: PacketSize::Usual, ect };
         self.bursts_spent = true;
         self.timers_moved = true;
         if let Some(view) = self.views.get_mut(path.index()) {
@@ -429,7 +457,12 @@ impl Association {
     ) {
         const LEAST: u32 = Data::HEADER + 4;
         while *room >= LEAST && self.board.holes().is_empty() && self.board.lost().is_empty() {
-            let Some(next) = self.queue.next_bytes().filter(|next| next <= room) else { return };
+            let Some(next) = self.queue.next_bytes() else { return };
+            let cut = next > *room;
+            if cut && (!self.may_fill(*room) || self.queue.next_is_passing()) {
+                return;
+            }
+            let next = next.min(*room);
             let open = self.views.get(path.index()).is_some_and(|v| {
                 v.usable
                     && v.earliest_position == 0
@@ -439,17 +472,21 @@ impl Association {
             if !open || !fits || self.board.tsns_left() == 0 {
                 return;
             }
-            if self.launch_fresh(now, path, chunks).is_none() {
-                return;
+            if cut {
+                let Some(tsn) = self.filling_chunk(next) else { return };
+                *room -= self.launch(now, path, tsn, chunks).bytes;
+            } else {
+                let Some(bytes) = self.launch_fresh(now, path, chunks) else { return };
+                *room -= bytes;
             }
-            *room -= next;
         }
     }
 
     /// What the scheduler left is the engine's.
     #[inline]
     fn unblock(&mut self, now: Time, packet: &mut Packet) -> Option<Departure> {
-        if self.sendable_left > 0 {
+        // Where no order shuts the window, the oldest chunk is not what it waits for.
+        if self.sendable_left > 0 || self.is_passing() {
             return None;
         }
         if self.config.helpers.any() {

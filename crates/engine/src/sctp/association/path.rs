@@ -3,8 +3,11 @@
 use ropewalk_base::{Duration, Time};
 
 use super::super::config::{Config, PathConfig};
+use super::ecn::Ecn;
 use crate::accounts::PathCounters;
-use crate::path::{DeliveryRate, ForwardDelay, LossEstimate, Pacer, PathState, RttEstimator};
+use crate::path::{
+    DeliveryRate, ForwardDelay, LossEstimate, MtuSearch, Pacer, PathState, RttEstimator,
+};
 use crate::recovery::{Flights, Rack, TailProbe};
 
 /// Heartbeats of a path (RFC 9260, 8.3).
@@ -61,19 +64,32 @@ pub(super) struct Path {
     pub rtt: RttEstimator,
     pub forward: ForwardDelay,
     pub pacer: Pacer,
+    /// Marks instead of losses; none: not agreed upon.
+    pub ecn: Option<Box<Ecn>>,
+    /// What a leg of the handshake took here and back: all that is known of a path on which this end sends no
+    /// data, until it is asked by a heartbeat.
+    pub handshake_trip: Option<Duration>,
     /// Losses found so far; a timeout is one, whatever it gives up.
     pub losses: u64,
     pub config: PathConfig,
     pub counters: PathCounters,
+    /// Looks for the largest packets that get through; none: all of `config.mtu` do.
+    pub mtu: Option<Box<MtuSearch>>,
+    /// No data goes there until something is known of it.
+    pub narrow: bool,
     pub heartbeat: Heartbeat,
 }
 
 impl Path {
     pub fn new(path: &PathConfig, config: &Config) -> Self {
         Self {
-            config: *path,
+            config: match &config.mtu_discovery {
+                None => *path,
+                Some(range) => PathConfig { mtu: range.base, ..*path },
+            },
             state: PathState::unconfirmed(config.failure),
             rtt: RttEstimator::new(config.rto),
+            handshake_trip: None,
             rate: DeliveryRate::default(),
             forward: ForwardDelay::default(),
             flights: Flights::default(),
@@ -95,6 +111,9 @@ impl Path {
             held: 0,
             losses: 0,
             counters: PathCounters::default(),
+            mtu: config.mtu_discovery.map(|range| Box::new(MtuSearch::new(range))),
+            narrow: false,
+            ecn: None,
         }
     }
 
@@ -104,10 +123,19 @@ impl Path {
         (self.burst_left as u64 * full).min(self.pacer.room(now))
     }
 
+    /// Round trip as far as anything is known of it.
+    #[inline]
+    pub fn known_trip(&self) -> Option<Duration> {
+        self.rtt.srtt().or(self.handshake_trip)
+    }
+
     /// No more timers.
     pub fn stop(&mut self) {
         self.t3 = None;
         self.heartbeat = Heartbeat::default();
+        if let Some(search) = &mut self.mtu {
+            search.pause();
+        }
     }
 
     /// Whether fast recovery lasts; ends it when its exit point is passed (RFC 9260, 7.2.4, 5).

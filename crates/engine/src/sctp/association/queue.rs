@@ -39,6 +39,8 @@ pub(super) struct SendQueue {
     next_ssn: Vec<Serial16>,
     bytes: u64,
     chunks: u64,
+    /// Chunks that must wait at the peer for what lies before them: all but whole unordered messages.
+    waiting: u64,
     chunk_payload: u32,
 }
 
@@ -49,6 +51,7 @@ impl SendQueue {
             next_ssn: vec![Serial16(0); streams as usize],
             bytes: 0,
             chunks: 0,
+            waiting: 0,
             chunk_payload: chunk_limit - Data::HEADER,
         }
     }
@@ -65,6 +68,39 @@ impl SendQueue {
         self.chunks
     }
 
+    /// Chunks are cut to at most `chunk_limit` bytes from now on.
+    pub fn cut_for(&mut self, chunk_limit: u32) {
+        self.chunk_payload = chunk_limit - Data::HEADER;
+        let most = u64::from(self.chunk_payload);
+        let pieces = |bytes: u32| u64::from(bytes).div_ceil(most);
+        (self.chunks, self.waiting) = (0, 0);
+        for message in &self.messages {
+            let len = message.payload.len();
+            let rest = pieces(len - message.taken);
+            let chunks = rest + u64::from(message.more) * pieces(len);
+            self.chunks += chunks;
+            if !message.unordered || pieces(len) > 1 {
+                self.waiting += chunks;
+            } else if message.taken > 0 {
+                self.waiting += rest;
+            }
+        }
+    }
+
+    /// Whether the next chunk is a whole unordered message.
+    pub fn next_is_passing(&self) -> bool {
+        self.messages.front().is_some_and(|message| {
+            let whole = message.taken == 0 && message.payload.len() <= self.chunk_payload;
+            whole && message.unordered
+        })
+    }
+
+    /// Whether all of them are whole unordered messages, which the peer's user has as they arrive.
+    #[inline]
+    pub const fn is_all_passing(&self) -> bool {
+        self.waiting == 0
+    }
+
     pub fn is_empty(&self) -> bool {
         self.messages.is_empty()
     }
@@ -76,11 +112,15 @@ impl SendQueue {
             *next = ssn.plus(1);
         }
         self.bytes += payload.len() as u64;
-        self.chunks += if payload.len() <= self.chunk_payload {
+        let chunks = if payload.len() <= self.chunk_payload {
             1
         } else {
             payload.len().div_ceil(self.chunk_payload) as u64
         };
+        self.chunks += chunks;
+        if !unordered || chunks > 1 {
+            self.waiting += chunks;
+        }
         match self.messages.back_mut() {
             Some(last) if last.is_like(stream, ppid, &payload, unordered) => last.more += 1,
             _ => {
@@ -98,13 +138,33 @@ impl SendQueue {
         Some(Data::wire_len_of(left.min(self.chunk_payload)))
     }
 
+    /// Cuts the next chunk to fill `room` bytes, less than it would take by itself. Not to be done to what
+    /// [`SendQueue::next_is_passing`] tells of, which nothing at the peer has to wait for.
+    pub fn next_chunk_within(&mut self, room: u32) -> Option<Data> {
+        let message = self.messages.front()?;
+        let left = message.payload.len() - message.taken;
+        let size = (room - Data::HEADER) / 4 * 4;
+        // As many chunks as before, or one more.
+        let more =
+            (left - size).div_ceil(self.chunk_payload) + 1 - left.div_ceil(self.chunk_payload);
+        self.chunks += u64::from(more);
+        self.waiting += u64::from(more);
+        self.cut(size)
+    }
+
     /// Cuts the next chunk; its TSN and time of sending are for the caller to fill in.
     // Inlined by force: what is returned through memory is copied twice.
     #[inline(always)]
     pub fn next_chunk(&mut self) -> Option<Data> {
+        self.cut(self.chunk_payload)
+    }
+
+    /// Cuts the next chunk, of at most `most` bytes of user data.
+    #[inline]
+    fn cut(&mut self, most: u32) -> Option<Data> {
         let message = self.messages.front_mut()?;
         let left = message.payload.len() - message.taken;
-        let size = left.min(self.chunk_payload);
+        let size = left.min(most);
         let mut flags = DataFlags::default();
         if message.taken == 0 {
             flags = flags.and(DataFlags::BEGIN);
@@ -127,6 +187,7 @@ impl SendQueue {
         message.taken += size;
         self.bytes -= size as u64;
         self.chunks -= 1;
+        self.waiting -= !chunk.is_passing() as u64;
         if size == left {
             match message.more.checked_sub(1) {
                 None => {
@@ -139,5 +200,43 @@ impl SendQueue {
             }
         }
         Some(chunk)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Chunks that come out of a queue, and those of them that must wait at the peer.
+    fn count(queue: &SendQueue) -> (u64, u64) {
+        let mut rest = queue.clone();
+        let all: Vec<_> = std::iter::from_fn(|| rest.next_chunk()).collect();
+        let waiting = all.iter().filter(|chunk| !chunk.is_passing()).count();
+        (all.len() as u64, waiting as u64)
+    }
+
+    #[test]
+    fn what_is_counted_is_what_comes_out_however_long_chunks_become_meanwhile() {
+        let mut queue = SendQueue::new(1, 1_216);
+        for step in 0..3_000_u32 {
+            let size = 1 + step * 389 % 4_001;
+            let run = step % 3 + 1;
+            for _ in 0..run {
+                queue.push(StreamId(0), 0, Payload::Length(size), step % 2 == 0);
+            }
+            match step % 7 {
+                0 => queue.cut_for([616, 1_216, 1_436, 8_936][step as usize / 7 % 4]),
+                1 | 2 => {
+                    let next = queue.next_bytes().expect("there is something");
+                    if next > 160 && !queue.next_is_passing() {
+                        queue.next_chunk_within(next - 8 - step % 100);
+                    }
+                }
+                _ => drop(queue.next_chunk()),
+            }
+            if step % 50 == 0 {
+                assert_eq!((queue.chunks, queue.waiting), count(&queue), "step {step}");
+            }
+        }
     }
 }

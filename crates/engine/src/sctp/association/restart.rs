@@ -48,12 +48,12 @@ impl Association {
             (State::Ended(_), ..) => return false,
             (State::Closed, ..) => {
                 self.adopt_peer(&cookie.peer);
-                self.establish(now, path, Event::Connected);
+                self.establish(now, path, Some(cookie.created), Event::Connected);
             }
             // Both ends sent an INIT: action B, or D where the tags are known already.
             (State::CookieWait { .. } | State::CookieEchoed { .. }, true, _) => {
                 self.adopt_peer(&cookie.peer);
-                self.establish(now, path, Event::Connected);
+                self.establish(now, path, Some(cookie.created), Event::Connected);
             }
             // Action D: the COOKIE ACK was lost.
             (_, true, true) => {}
@@ -73,7 +73,8 @@ impl Association {
             // Action C and all the rest.
             _ => return false,
         }
-        self.control.push_back((path, self.peer_tag, Chunk::CookieAck));
+        // Before the probes of a path that has just been proved.
+        self.control.push_front((path, self.peer_tag, Chunk::CookieAck));
         true
     }
 
@@ -106,7 +107,7 @@ impl Association {
         self.epoch += 1;
         self.inbound.forget(now);
         self.adopt_peer(&cookie.peer);
-        self.establish(now, path, Event::Restarted);
+        self.establish(now, path, Some(cookie.created), Event::Restarted);
     }
 
     /// A stale cookie: start over with a cookie that lives longer (5.2.6), but not for ever.

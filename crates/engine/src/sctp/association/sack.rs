@@ -289,7 +289,7 @@ impl Association {
         self.offered_gaps = covered;
         // The window leaves out all that the buffer holds beyond the hole, also what a packet had no
         // room to report once more.
-        self.offered = window as u64 + self.board.acked_bytes();
+        self.offered = window as u64 + self.board.held_bytes();
     }
 
     fn settle_acks(
@@ -359,6 +359,12 @@ impl Association {
         };
         if returned {
             self.on_path_returned(now, id);
+        }
+        if ack.heard {
+            self.trust_mtu(now, id, flight.bytes);
+            if let Some(ecn) = &mut self.paths[id.index()].ecn {
+                ecn.on_arrival();
+            }
         }
         self.congestion.on_ack(id, now, &sample);
         self.manage_windows(now, id);

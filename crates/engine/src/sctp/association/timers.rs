@@ -5,6 +5,7 @@ use ropewalk_base::{PathId, Time};
 use super::super::cause::{AbortCause, ErrorCause, REPORT_LIMIT};
 use super::super::chunk::Chunk;
 use super::super::packet::Packet;
+use super::super::rare::Rare;
 use super::super::wire;
 use super::inbound::{DataSummary, Reports};
 use super::{Association, CloseReason, State};
@@ -37,6 +38,7 @@ impl Association {
             consider(self.loss_deadline(path));
             consider(path.heartbeat.due);
             consider(path.heartbeat.pending.map(|(_, at)| at));
+            consider(path.mtu.as_ref().and_then(|search| search.deadline()));
         }
         next
     }
@@ -75,6 +77,9 @@ impl Association {
             if pending || heartbeat.due.is_some_and(|at| at <= now) {
                 self.on_heartbeat_timer(now, id);
             }
+            if self.paths[i].mtu.is_some() {
+                self.on_mtu_timer(now, id);
+            }
         }
         self.on_t1(now);
         self.on_t2(now);
@@ -103,6 +108,9 @@ impl Association {
         }
         if let Some(echo) = &packet.echo {
             self.on_delay_echo(now, echo);
+        }
+        if packet.ce {
+            self.on_marked(path, packet);
         }
         let stamp = packet.stamp;
         let (mut summary, mut reports) = (DataSummary::default(), Reports::default());
@@ -199,7 +207,8 @@ impl Association {
                 self.timers_moved = true;
                 self.on_sack(now, sack);
             }
-            Chunk::Unknown(_) | Chunk::Rare(_) => return self.on_foreign(path, &chunk, reports),
+            Chunk::Rare(_) => return self.on_rare(now, path, &chunk, summary, reports),
+            Chunk::Unknown(_) => return self.on_foreign(path, &chunk, reports),
             other => self.on_control(now, path, other),
         }
         true
@@ -230,6 +239,27 @@ impl Association {
             // 8.5.1: T goes with the peer's tag, and this packet had ours.
             Chunk::ShutdownComplete { .. } | Chunk::Abort { .. } => {}
         }
+    }
+
+    /// A chunk of an extension. Whether to go on with the next one.
+    #[cold]
+    fn on_rare(
+        &mut self,
+        now: Time,
+        path: PathId,
+        chunk: &Chunk,
+        summary: &mut DataSummary,
+        reports: &mut Reports,
+    ) -> bool {
+        let Chunk::Rare(rare) = chunk else { unreachable!("looked at by the caller") };
+        let ecn = self.paths[path.index()].ecn.is_some();
+        match &**rare {
+            Rare::Piece(piece) => self.on_piece(now, piece, summary, reports),
+            Rare::Ecne(tsn) if ecn => self.on_ecne(now, path, *tsn),
+            Rare::Cwr(tsn) if ecn => self.on_cwr(*tsn),
+            _ => return self.on_foreign(path, chunk, reports),
+        }
+        true
     }
 
     /// A chunk of a type that is not known, or was not agreed upon: its highest bits say what to do

@@ -23,7 +23,10 @@ impl Association {
         for view in &mut views {
             let active = match fallback {
                 Some(path) => path == view.id,
-                None => self.paths[view.id.index()].state.status() == PathStatus::Active,
+                None => {
+                    let path = &self.paths[view.id.index()];
+                    path.state.status() == PathStatus::Active && !path.narrow
+                }
             };
             view.usable = active && !held_back && only.is_none_or(|only| only == view.id);
             self.bring_up_to_date(now, view, clock_offset);
@@ -33,9 +36,10 @@ impl Association {
         let shared = SharedWindow {
             buffer: self.offered,
             chunk: self.full_chunk(),
-            acknowledged: self.board.acknowledged_bytes(),
+            acknowledged: self.board.user_bytes(),
             busy: !(self.queue.is_empty() && self.board.holes().is_empty()),
             shared: self.scheduler.shares_window(),
+            in_order: !self.is_passing(),
         };
         self.guard.apply(now, self.epoch, shared, &mut self.views);
         if self.nothing_in_flight() {
@@ -126,14 +130,21 @@ impl Association {
     #[inline]
     pub(super) fn outlook(&self, now: Time, occasion: Occasion) -> View<'static> {
         let span = self.board.span();
+        let mut unassigned = self.queue.chunks();
+        // Any of them may be taken, if it fits whichever it is, and there is a number for it.
+        let unordered = self.is_passing() && span + self.full_chunk() <= self.offered;
+        if unordered {
+            unassigned = unassigned.min(self.board.tsns_left());
+        }
         View {
             now,
             occasion,
-            backlog_chunks: self.queue.chunks() + self.board.holes().len(),
+            backlog_chunks: self.board.holes().len() + unassigned,
             backlog_bytes: self.queue.bytes(),
             sendable: self.sendable_left,
             window_room: self.offered.saturating_sub(span),
             receive_buffer: self.offered,
+            unordered,
             acknowledged_chunks: self.chunk_number(self.board.cumulative() + 1),
             closing: self.closing,
             chunk_bytes: self.full_chunk(),
@@ -147,17 +158,30 @@ impl Association {
     /// zero-window probe (RFC 9260, 6.1 A).
     #[inline]
     pub(super) fn sendable(&self) -> u64 {
-        let span = self.board.span();
+        let beyond = self.offered.saturating_sub(self.board.span());
+        let full = self.full_chunk();
+        if beyond >= full && self.is_passing() {
+            // Whichever they are.
+            let unassigned = self.queue.chunks().min(self.board.tsns_left());
+            return (beyond / full).min(self.board.holes().len() + unassigned);
+        }
         let holes = self.board.holes_within(self.offered);
-        let beyond = self.offered.saturating_sub(span);
+        let beyond = beyond.saturating_sub(self.board.passing_holes());
         let fresh = match self.queue.next_bytes() {
             Some(next) if next as u64 <= beyond => {
-                (beyond / self.full_chunk()).max(1).min(self.board.tsns_left())
+                (beyond / full).max(1).min(self.board.tsns_left())
             }
             _ => 0,
         };
         let sendable = holes + if holes == self.board.holes().len() { fresh } else { 0 };
         if sendable == 0 && self.nothing_in_flight() { 1 } else { sendable }
+    }
+
+    /// Whether all that is to be sent are whole unordered messages: whatever goes first, the peer's user has
+    /// it when it arrives, and no order shuts the window.
+    #[inline]
+    pub(super) fn is_passing(&self) -> bool {
+        self.queue.is_all_passing() && self.board.has_only_passing_holes()
     }
 
     /// Which chunk of the stream a TSN is, counted from 0.

@@ -88,12 +88,13 @@ fn put_options(options: &InitOptions, out: &mut Vec<u8>) {
     if let Some(method) = options.zero_checksum {
         parameter::put(ZERO_CHECKSUM, &method.to_be_bytes(), out);
     }
+    for raw in &options.reported {
+        parameter::put(UNRECOGNISED, raw, out);
+    }
+    // Last: after some unknown ones nothing more is read.
     for raw in options.host_name.iter().chain(&options.unknown) {
         out.extend_from_slice(raw);
         parameter::pad(out, raw.len());
-    }
-    for raw in &options.reported {
-        parameter::put(UNRECOGNISED, raw, out);
     }
 }
 

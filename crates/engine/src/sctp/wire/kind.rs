@@ -29,6 +29,8 @@ pub const I_FORWARD_TSN: u8 = 0xc2;
 pub const DELAY_STAMP: u8 = 0xb0;
 /// Ours: both clocks.
 pub const DELAY_ECHO: u8 = 0xb1;
+/// Ours: a part of a DATA chunk.
+pub const PIECE: u8 = 0xb2;
 
 /// T, in ABORT and SHUTDOWN COMPLETE.
 pub const REFLECTED: u8 = 1;

@@ -14,6 +14,7 @@ mod interleaved;
 mod kind;
 mod nr_sack;
 mod parameter;
+mod piece;
 mod rare;
 mod sack;
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use ropewalk_base::Serial32;
 
-use super::{Frame, RawChunk, extensions, forward, interleaved, kind, nr_sack, parameter};
+use super::{Frame, RawChunk, extensions, forward, interleaved, kind, nr_sack, parameter, piece};
 use crate::sctp::rare::{Auth, Rare};
 
 pub(super) fn put(rare: &Rare, out: &mut Vec<u8>) {
@@ -24,6 +24,7 @@ pub(super) fn put(rare: &Rare, out: &mut Vec<u8>) {
         }
         Rare::Ecne(tsn) => put_tsn(kind::ECNE, *tsn, out),
         Rare::Cwr(tsn) => put_tsn(kind::CWR, *tsn, out),
+        Rare::Piece(part) => piece::put(part, out),
     }
 }
 
@@ -56,6 +57,7 @@ pub(super) const fn is_known(kind: u8) -> bool {
             | kind::PAD
             | kind::ECNE
             | kind::CWR
+            | kind::PIECE
     )
 }
 
@@ -84,6 +86,7 @@ pub(super) fn read(raw: &RawChunk<'_>) -> Option<Rare> {
         kind::PAD => Rare::Pad(raw.body().len() as u16),
         kind::ECNE => Rare::Ecne(tsn()?),
         kind::CWR => Rare::Cwr(tsn()?),
+        kind::PIECE => Rare::Piece(piece::read(raw)?),
         _ => return None,
     })
 }

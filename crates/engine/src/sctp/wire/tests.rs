@@ -8,7 +8,7 @@ use super::*;
 use crate::payload::Payload;
 use crate::sctp::{
     Auth, Data, DataFlags, DelayEcho, DelayStamp, ErrorCause, Extensions, Families, ForwardTsn,
-    GapBlock, GapList, HeartbeatInfo, IData, IForwardTsn, Init, InitOptions, NrSack, Rare,
+    GapBlock, GapList, HeartbeatInfo, IData, IForwardTsn, Init, InitOptions, NrSack, Piece, Rare,
     RawParameter, Sack, Skipped,
 };
 
@@ -195,6 +195,18 @@ prop_compose! {
 }
 
 prop_compose! {
+    fn piece()(
+        (tsn, stream, ssn) in (serial(), any::<u16>(), any::<u16>()),
+        (ppid, flags, payload) in (any::<u32>(), 0u8..16, bytes(40)),
+        (offset, total) in any::<(u16, u16)>(),
+    ) -> Rare {
+        let (stream, ssn) = (StreamId(stream), Serial16(ssn));
+        let (flags, payload) = (DataFlags::from_bits(flags), Payload::from(payload));
+        Rare::Piece(Piece { tsn, stream, ssn, ppid, flags, offset, total, payload })
+    }
+}
+
+prop_compose! {
     fn i_forward()(
         cumulative in serial(),
         list in vec(any::<(u16, bool, u32)>(), 0..4),
@@ -226,6 +238,7 @@ fn rare() -> impl Strategy<Value = Chunk> {
         (0u16..99).prop_map(Rare::Pad),
         serial().prop_map(Rare::Ecne),
         serial().prop_map(Rare::Cwr),
+        piece(),
     ];
     rare.prop_map(|rare| Chunk::Rare(Box::new(rare)))
 }
@@ -258,6 +271,7 @@ prop_compose! {
     ) -> Packet {
         Packet {
             tag,
+            ce: false,
             stamp: stamp.map(|sent| DelayStamp { sent }),
             echo: echo.map(|(path, sent, received)| DelayEcho { path, sent, received }),
             chunks: chunks.into(),
@@ -486,6 +500,17 @@ fn unknown_parameters_do_as_their_highest_bits_say() {
         assert_eq!(init.options.unknown, expected, "{high:#x}");
         assert_eq!(init.addresses.len(), goes_on as usize, "{high:#x}");
     }
+}
+
+#[test]
+fn an_init_with_a_parameter_that_stops_the_reader_is_written_as_it_was_read() {
+    let report = [0, 8, 0, 8, 0xff, 0xf0, 0, 4];
+    let stops = [0x5d, 0x51, 0, 4];
+    let init = read_init(&[&report[..], &stops].concat()).expect("an INIT");
+    assert_eq!((init.options.reported.len(), init.options.unknown.len()), (1, 1));
+    let packet = Packet::of(9, Chunk::Init(Box::new(init)));
+    let again = decoded(&encoded(&packet, Checksum::Crc32c), Checksum::Crc32c);
+    assert_eq!(again, Ok(packet));
 }
 
 #[test]

@@ -1,0 +1,107 @@
+//! Messages in their order again.
+//!
+//! The association hands them over as they arrive, so that none waits in its receive buffer, which may
+//! then be small however unequal the paths are. What comes early waits here, where there is more room:
+//! files lie on disks.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+
+/// Most messages that may come before one that is missing: twice as many as an association has on its way.
+const AHEAD_LIMIT: u32 = 1 << 16;
+/// Most bytes of them: what an association with the largest send buffer of ours has on its way.
+const BYTES_LIMIT: usize = 64 << 20;
+
+/// A message that makes no sense: too far ahead, come twice, or too much before one that is missing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct OutOfOrder;
+
+/// What came early.
+#[derive(Debug, Default)]
+pub struct Order {
+    next: u32,
+    early: BTreeMap<u32, Bytes>,
+    /// Bytes in `early`.
+    bytes: usize,
+}
+
+impl Order {
+    /// Takes message `number`, counted from 0 and round and round, and appends all that is in order
+    /// now.
+    ///
+    /// # Errors
+    /// [`OutOfOrder`].
+    pub fn take(
+        &mut self,
+        number: u32,
+        message: Bytes,
+        into: &mut Vec<Bytes>,
+    ) -> Result<(), OutOfOrder> {
+        if number != self.next {
+            self.bytes += message.len();
+            let ahead = number.wrapping_sub(self.next);
+            let fits = ahead < AHEAD_LIMIT && self.bytes <= BYTES_LIMIT;
+            let fresh = fits && self.early.insert(number, message).is_none();
+            return if fresh { Ok(()) } else { Err(OutOfOrder) };
+        }
+        into.push(message);
+        self.next = number.wrapping_add(1);
+        while !self.early.is_empty()
+            && let Some(message) = self.early.remove(&self.next)
+        {
+            self.bytes -= message.len();
+            into.push(message);
+            self.next = self.next.wrapping_add(1);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn message(number: u32) -> Bytes {
+        Bytes::copy_from_slice(&number.to_le_bytes())
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_the_order_of_arrival_they_come_out_in_their_own(
+            first in prop_oneof![Just(0), Just(u32::MAX - 20), any::<u32>()],
+            places in proptest::collection::vec(any::<u16>(), 1..200),
+        ) {
+            let mut numbers: Vec<u32> = (0..places.len() as u32).map(|i| first.wrapping_add(i)).collect();
+            numbers.sort_by_key(|n| places[n.wrapping_sub(first) as usize]);
+            let (mut order, mut out) = (Order { next: first, ..Order::default() }, Vec::new());
+            for number in numbers {
+                order.take(number, message(number), &mut out).unwrap();
+            }
+            let expected: Vec<_> = (0..places.len() as u32).map(|i| message(first.wrapping_add(i))).collect();
+            prop_assert_eq!(out, expected);
+            prop_assert_eq!((order.early.len(), order.bytes), (0, 0));
+        }
+    }
+
+    #[test]
+    fn what_no_honest_sender_sends_is_refused() {
+        let mut out = Vec::new();
+        let mut order = Order::default();
+        assert_eq!(order.take(AHEAD_LIMIT, message(0), &mut out), Err(OutOfOrder), "too far");
+        let mut order = Order::default();
+        assert_eq!(order.take(u32::MAX, message(0), &mut out), Err(OutOfOrder), "behind");
+        let mut order = Order::default();
+        order.take(5, message(5), &mut out).unwrap();
+        assert_eq!(order.take(5, message(5), &mut out), Err(OutOfOrder), "twice");
+        let mut order = Order::default();
+        let large = Bytes::from(vec![0; BYTES_LIMIT / 4]);
+        for number in 1..=4 {
+            order.take(number, large.clone(), &mut out).unwrap();
+        }
+        assert_eq!(order.take(5, message(5), &mut out), Err(OutOfOrder), "too much");
+        assert!(out.is_empty());
+    }
+}

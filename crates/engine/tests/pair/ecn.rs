@@ -1,0 +1,159 @@
+//! Explicit congestion notification (RFC 3168; RFC 4960, Appendix A).
+
+use ropewalk_base::Serial32;
+use ropewalk_engine::sctp::{Chunk, Config, Extensions, Offer, Packet, Rare};
+
+use crate::driver::{Fate, LEFT, Pair, RIGHT, Sent, config, ms};
+
+fn ecn(paths: usize) -> Config {
+    Config { ecn: true, ..config(paths, 1 << 20) }
+}
+
+fn rare(sent: &Sent) -> impl Iterator<Item = &Rare> {
+    sent.packet.chunks.iter().filter_map(|chunk| match chunk {
+        Chunk::Rare(rare) => Some(&**rare),
+        _ => None,
+    })
+}
+
+fn echoes(pair: &Pair) -> usize {
+    let echo = |sent: &&Sent| rare(sent).any(|one| matches!(one, Rare::Ecne(_)));
+    pair.log.iter().filter(echo).count()
+}
+
+fn answers(pair: &Pair) -> usize {
+    let answer = |sent: &&Sent| rare(sent).any(|one| matches!(one, Rare::Cwr(_)));
+    pair.log.iter().filter(answer).count()
+}
+
+fn reductions(pair: &Pair) -> Vec<u64> {
+    pair.counters(LEFT).iter().map(|counters| counters.marked).collect()
+}
+
+/// Sends for so long.
+fn bulk(pair: &mut Pair, millis: u64) {
+    for _ in 0..millis / 10 {
+        pair.send_full(LEFT, 6);
+        pair.run_for(ms(10));
+    }
+}
+
+#[test]
+fn only_packets_with_data_may_be_marked_and_only_where_both_ends_agree() {
+    let off = config(1, 1 << 20);
+    let listed = |ecn: bool| Config { ecn, offer: Offer::Listed(Extensions::NONE), ..off.clone() };
+    for (left, right, agreed) in [
+        (ecn(1), ecn(1), true),
+        (off.clone(), off.clone(), false),
+        (listed(true), listed(true), true),
+        (listed(true), listed(false), false),
+        (listed(false), listed(true), false),
+    ] {
+        let schedulers = [crate::driver::in_turn(), crate::driver::in_turn()];
+        let mut pair = Pair::with(&left, &right, &[10], schedulers);
+        pair.through_bytes = true;
+        pair.connect();
+        bulk(&mut pair, 200);
+        for end in [LEFT, RIGHT] {
+            assert_eq!(pair.ends[end].agreed_extensions().has(Extensions::ECN), agreed);
+        }
+        for sent in &pair.log {
+            assert_eq!(sent.ect, agreed && sent.data().next().is_some(), "{sent:?}");
+        }
+    }
+}
+
+#[test]
+fn marks_reduce_the_window_of_their_path_once_per_window_and_nothing_is_sent_again() {
+    let mut pair = Pair::up(&ecn(2), &[20, 20]);
+    bulk(&mut pair, 400);
+    let before = [0, 1].map(|path| pair.view(LEFT, path).cwnd);
+    pair.log.clear();
+    // All of one window, and nothing after it.
+    let until = pair.now + ms(40);
+    pair.script(move |sent| {
+        let marked = sent.ect && sent.path == 1 && sent.at < until;
+        if marked { Fate::Marked } else { Fate::Arrive }
+    });
+    bulk(&mut pair, 120);
+    assert_eq!(reductions(&pair), [0, 1]);
+    let after = [0, 1].map(|path| pair.view(LEFT, path).cwnd);
+    assert!(after[1] < before[1] * 3 / 4 && after[0] >= before[0], "{before:?} {after:?}");
+    assert!(echoes(&pair) > 0 && answers(&pair) > 0);
+    let again: u64 = pair.counters(LEFT).iter().map(|counters| counters.retransmitted).sum();
+    assert_eq!(again, 0);
+    // It is over once it has been answered.
+    pair.log.clear();
+    bulk(&mut pair, 100);
+    assert_eq!((echoes(&pair), answers(&pair)), (0, 0));
+    // Marks of every window are one reduction each.
+    pair.script(|sent| if sent.ect && sent.path == 0 { Fate::Marked } else { Fate::Arrive });
+    bulk(&mut pair, 400);
+    let [first, second] = reductions(&pair)[..] else { panic!("two paths") };
+    assert!((5..=11).contains(&first) && second == 1, "{first} and {second} in ten round trips");
+}
+
+#[test]
+fn an_echo_is_repeated_until_its_answer_arrives() {
+    let mut pair = Pair::up(&ecn(1), &[20]);
+    bulk(&mut pair, 100);
+    pair.log.clear();
+    let mut marks = 1;
+    let mut lost = 3;
+    pair.script(move |sent| {
+        if sent.ect && marks > 0 {
+            marks -= 1;
+            return Fate::Marked;
+        }
+        let answer = rare(sent).any(|one| matches!(one, Rare::Cwr(_)));
+        if answer && lost > 0 {
+            lost -= 1;
+            return Fate::Drop;
+        }
+        Fate::Arrive
+    });
+    bulk(&mut pair, 600);
+    assert_eq!(answers(&pair), 4, "three of them lost");
+    assert!(echoes(&pair) > 10);
+    assert_eq!(reductions(&pair), [1]);
+    pair.log.clear();
+    bulk(&mut pair, 100);
+    assert_eq!(echoes(&pair), 0);
+}
+
+#[test]
+fn a_path_that_drops_what_may_be_marked_is_sent_nothing_of_that_kind() {
+    let mut pair = Pair::up(&ecn(2), &[20, 20]);
+    pair.script(|sent| if sent.ect && sent.path == 1 { Fate::Drop } else { Fate::Arrive });
+    for _ in 0..100 {
+        bulk(&mut pair, 100);
+    }
+    pair.log.clear();
+    bulk(&mut pair, 500);
+    let data = |path| pair.log.iter().filter(move |s| s.path == path && s.data().next().is_some());
+    assert!(data(1).count() > 20 && data(1).all(|sent| !sent.ect));
+    assert!(data(0).count() > 20 && data(0).all(|sent| sent.ect));
+    pair.run_for(ms(5_000));
+    assert!(pair.ends[LEFT].is_flushed());
+}
+
+#[test]
+fn echoes_of_what_was_never_sent_or_is_long_acknowledged_reduce_nothing() {
+    let mut pair = Pair::up(&ecn(1), &[20]);
+    bulk(&mut pair, 200);
+    pair.run_for(ms(500));
+    let (tag, window) = (pair.ends[LEFT].tags().0, pair.view(LEFT, 0).cwnd);
+    let next = pair.ends[RIGHT].peer_initial_tsn().expect("known").plus(120);
+    pair.log.clear();
+    let wild = [0, 1, 1_000, 1 << 30, 1 << 31, u32::MAX - 5_000];
+    for (round, ahead) in (0..20).flat_map(|round| wild.map(|ahead| (round, ahead))) {
+        for one in
+            [Rare::Ecne(next.plus(ahead)), Rare::Cwr(next.plus(ahead)), Rare::Ecne(Serial32(round))]
+        {
+            pair.inject(LEFT, 0, Packet::of(tag, Chunk::Rare(Box::new(one))));
+        }
+    }
+    assert_eq!((reductions(&pair), pair.view(LEFT, 0).cwnd), (vec![0], window));
+    assert_eq!(pair.closed(LEFT), None);
+    assert!(answers(&pair) <= 20 * 2 * wild.len(), "no more than one for each echo");
+}

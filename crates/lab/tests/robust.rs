@@ -1,0 +1,53 @@
+//! What the live transport promises on bad paths, in the simulator with the same settings.
+
+use ropewalk_lab::{RunOptions, run};
+use ropewalk_scenario::Scenario;
+
+fn result(name: &str, text: &str, changes: &[String]) -> ropewalk_lab::RunResult {
+    let scenario = Scenario::parse_with(text, name, changes).unwrap_or_else(|e| panic!("{e}"));
+    let finished = run(&scenario, &RunOptions::default());
+    finished.unwrap_or_else(|e| panic!("{name} {changes:?}: {e}")).result
+}
+
+/// The scenario's text, and that of its first path alone.
+fn of_live_benchmark(name: &str) -> [String; 2] {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../benches/live/robust/");
+    let text = std::fs::read_to_string(format!("{file}{name}")).expect("a scenario");
+    let second = text.rfind("[[path]]").expect("two paths");
+    [text.clone(), text[..second].to_owned()]
+}
+
+#[test]
+fn two_fast_unequal_paths_that_lose_by_overrun_neither_close_nor_fall_below_the_first() {
+    let [both, first] = of_live_benchmark("overrun.toml");
+    let changes = ["transfer.duration=6 s".to_owned()];
+    let single = result("overrun.toml", &first, &changes);
+    let bundle = result("overrun.toml", &both, &changes);
+    for path in &bundle.paths {
+        assert!(path.lost_packets > 20, "{}: {} lost", path.name, path.lost_packets);
+    }
+    let (got, alone) = (bundle.goodput_bps, single.goodput_bps);
+    assert!(got > alone, "{got} beside {alone} alone");
+}
+
+#[test]
+fn a_path_that_loses_one_packet_in_twenty_costs_a_clean_one_nothing() {
+    let [both, clean] = of_live_benchmark("lossy.toml");
+    for (buffer, rate, rtt) in [
+        ("64 kB", 20, 20),
+        ("1 MB", 20, 20),
+        ("1 MB", 50, 10),
+        ("256 kB", 5, 100),
+        ("16 MB", 20, 20),
+    ] {
+        let changes = [
+            "transfer.duration=15 s".to_owned(),
+            format!("transfer.receive_buffer={buffer}"),
+            format!("path.clean.rate={rate} Mbit/s"),
+            format!("path.clean.rtt={rtt} ms"),
+        ];
+        let alone = result("lossy.toml", &clean, &changes).goodput_bps;
+        let got = result("lossy.toml", &both, &changes).goodput_bps;
+        assert!(got >= 0.95 * alone, "{buffer}, {rate} Mbit/s: {got} beside {alone} alone");
+    }
+}

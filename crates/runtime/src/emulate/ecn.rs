@@ -1,0 +1,93 @@
+//! The two bits of an IP header that a queue may look at and set (RFC 3168, 5).
+
+/// Congestion experienced; what is neither this nor 0 may become it.
+const CE: u8 = 3;
+
+/// Whether the packet's sender understands marks.
+pub(super) fn may_be_marked(packet: &[u8]) -> bool {
+    match packet {
+        [version, tos, ..] if version >> 4 == 4 => tos & CE != 0,
+        // The traffic class begins in the middle of the first byte.
+        [version, class, ..] if version >> 4 == 6 => class >> 4 & CE != 0,
+        _ => false,
+    }
+}
+
+/// Marks the packet, and brings the checksum of an IPv4 header up to date (RFC 1624).
+pub(super) fn mark(packet: &mut [u8]) {
+    match packet {
+        [version, tos, ..] if *version >> 4 == 4 => {
+            let old = u16::from_be_bytes([*version, *tos]);
+            *tos |= CE;
+            let new = u16::from_be_bytes([*version, *tos]);
+            if let Some([high, low]) = packet.get_mut(10..12) {
+                let sum = !u16::from_be_bytes([*high, *low]);
+                let sum = u32::from(sum) + u32::from(!old) + u32::from(new);
+                // Two carries at most, since three numbers of 16 bits were added.
+                let sum = (sum & 0xffff) + (sum >> 16);
+                let sum = (sum & 0xffff) + (sum >> 16);
+                [*high, *low] = (!(sum as u16)).to_be_bytes();
+            }
+        }
+        [version, class, ..] if *version >> 4 == 6 => *class |= CE << 4,
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The sum over a header, its checksum included: all ones if it is right.
+    fn sum(header: &[u8]) -> u16 {
+        let mut sum: u32 =
+            header.chunks(2).map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]]))).sum();
+        while sum > 0xffff {
+            sum = (sum & 0xffff) + (sum >> 16);
+        }
+        sum as u16
+    }
+
+    /// An IPv4 header with a right checksum.
+    fn header(tos: u8, number: u16) -> Vec<u8> {
+        let mut header = vec![0x45, tos, 5, 220, 0, 0, 0x40, 0, 64, 17, 0, 0];
+        header.extend_from_slice(&[10, 0, 0, 1, 10, 0, 0, 2]);
+        header[4..6].copy_from_slice(&number.to_be_bytes());
+        let checksum = !sum(&header);
+        header[10..12].copy_from_slice(&checksum.to_be_bytes());
+        header
+    }
+
+    #[test]
+    fn an_ipv4_header_is_right_after_a_mark_as_it_was_before() {
+        for number in 0..=u16::MAX {
+            for tos in [0, 1, 2, 3, 0xb8 | 2] {
+                let mut packet = header(tos, number);
+                assert_eq!(may_be_marked(&packet), tos & 3 != 0);
+                mark(&mut packet);
+                assert_eq!((packet[1], sum(&packet)), (tos | 3, 0xffff), "{number}");
+                assert_eq!(packet[2..10], header(tos, number)[2..10]);
+            }
+        }
+    }
+
+    #[test]
+    fn an_ipv6_header_keeps_its_class_and_flow() {
+        let mut packet = vec![0x6b, 0x8a, 0xbc, 0xde, 0, 0, 17, 64];
+        assert!(!may_be_marked(&packet));
+        packet[1] |= 0x20;
+        assert!(may_be_marked(&packet));
+        mark(&mut packet);
+        assert_eq!(packet, [0x6b, 0xba, 0xbc, 0xde, 0, 0, 17, 64]);
+    }
+
+    #[test]
+    fn what_is_no_ip_packet_stays_as_it_is() {
+        for bytes in [&[][..], &[0x45], &[0x25, 2, 0], &[0x45, 2, 0]] {
+            let mut packet = bytes.to_vec();
+            mark(&mut packet);
+            assert_eq!(packet.len(), bytes.len());
+        }
+        assert!(!may_be_marked(&[]) && !may_be_marked(&[0x25, 2]));
+    }
+}

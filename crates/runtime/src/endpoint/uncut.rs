@@ -1,0 +1,59 @@
+//! The "don't fragment" bit: set on all that leaves, but for what is too long for its path and cannot be made
+//! smaller any more (RFC 9260, 6.9).
+
+use tokio::net::UdpSocket;
+
+/// Until it is dropped, the network may cut what leaves. On Linux and over IPv4 only: elsewhere the bit stays, or
+/// there is none, and the sending host does not know to what size it would have to cut.
+pub struct Cuttable<'a> {
+    #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "nothing is done there"))]
+    socket: &'a UdpSocket,
+}
+
+impl<'a> Cuttable<'a> {
+    /// From now on.
+    pub fn new(socket: &'a UdpSocket) -> Self {
+        set(socket, true);
+        Self { socket }
+    }
+}
+
+impl Drop for Cuttable<'_> {
+    fn drop(&mut self) {
+        set(self.socket, false);
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn set(socket: &UdpSocket, cut: bool) {
+    use rustix::net::sockopt::{Ipv4PathMtuDiscovery, set_ip_mtu_discover};
+
+    // As quinn-udp sets it: the bit, and no limit but the interface's own, whatever ICMP says.
+    let how = if cut { Ipv4PathMtuDiscovery::DONT } else { Ipv4PathMtuDiscovery::PROBE };
+    // What cannot be set leaves the packet to be lost, as it would be without.
+    let _ = set_ip_mtu_discover(socket, how);
+}
+
+#[cfg(not(target_os = "linux"))]
+const fn set(_: &UdpSocket, _: bool) {}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use rustix::net::sockopt::{Ipv4PathMtuDiscovery, ip_mtu_discover};
+
+    use super::*;
+    use crate::endpoint::socket::{Local, Socket};
+
+    #[tokio::test]
+    async fn the_bit_is_set_but_while_something_has_to_be_cut() {
+        let local = Local::of(([127, 0, 0, 1], 0).into());
+        let socket = Socket::bind(&local).expect("a socket");
+        let io = socket.io().expect("open");
+        let now = || ip_mtu_discover(io).expect("an option of every socket");
+        assert_eq!(now(), Ipv4PathMtuDiscovery::PROBE);
+        let cuttable = Cuttable::new(io);
+        assert_eq!(now(), Ipv4PathMtuDiscovery::DONT);
+        drop(cuttable);
+        assert_eq!(now(), Ipv4PathMtuDiscovery::PROBE);
+    }
+}
