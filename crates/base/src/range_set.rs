@@ -96,13 +96,25 @@ impl RangeSet {
 
     /// The `k`-th number of the set in ascending order, counted from 0.
     pub fn nth(&self, k: u64) -> Option<u64> {
-        let mut left = k;
-        for range in &self.ranges {
-            let size = range.end - range.start;
-            if left < size {
-                return Some(range.start + left);
+        // From the nearer end.
+        let mut beyond = self.len.checked_sub(k)?.checked_sub(1)?;
+        if k <= beyond {
+            let mut left = k;
+            for range in &self.ranges {
+                let size = range.end - range.start;
+                if left < size {
+                    return Some(range.start + left);
+                }
+                left -= size;
             }
-            left -= size;
+            return None;
+        }
+        for range in self.ranges.iter().rev() {
+            let size = range.end - range.start;
+            if beyond < size {
+                return Some(range.end - 1 - beyond);
+            }
+            beyond -= size;
         }
         None
     }
@@ -116,6 +128,11 @@ impl RangeSet {
     /// Adds one number; false if it was there.
     #[inline]
     pub fn insert(&mut self, x: u64) -> bool {
+        // Most numbers are the highest yet.
+        if self.ranges.back().is_none_or(|last| last.end <= x) {
+            self.append(x);
+            return true;
+        }
         let at = self.position(x);
         if let Some(range) = self.ranges.get(at)
             && range.start <= x
@@ -135,6 +152,16 @@ impl RangeSet {
             (false, false) => self.ranges.insert(at, x..x + 1),
         }
         true
+    }
+
+    /// Adds a number beyond all others.
+    #[inline]
+    fn append(&mut self, x: u64) {
+        self.len += 1;
+        match self.ranges.back_mut() {
+            Some(last) if last.end == x => last.end += 1,
+            _ => self.ranges.push_back(x..x + 1),
+        }
     }
 
     /// Adds all of `add`.
@@ -158,6 +185,17 @@ impl RangeSet {
     /// Removes one number; false if it was not there.
     #[inline]
     pub fn remove(&mut self, x: u64) -> bool {
+        // Many are the lowest.
+        if let Some(first) = self.ranges.front_mut()
+            && first.start == x
+        {
+            self.len -= 1;
+            first.start += 1;
+            if first.start == first.end {
+                self.ranges.pop_front();
+            }
+            return true;
+        }
         let at = self.position(x);
         let Some(range) = self.ranges.get_mut(at).filter(|r| r.start <= x) else {
             return false;

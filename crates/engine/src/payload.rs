@@ -1,14 +1,23 @@
 //! What a chunk carries: real bytes, or in a simulation their number alone.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 
-/// User data. A simulation copies and encodes no bytes.
+/// User data. A simulation copies and encodes no bytes, but it moves a great many of these: one is no
+/// longer than two words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Payload {
     /// So many bytes of no matter what.
     Length(u32),
     /// These bytes.
-    Bytes(Bytes),
+    Bytes(Arc<Bytes>),
+}
+
+impl From<Bytes> for Payload {
+    fn from(bytes: Bytes) -> Self {
+        Self::Bytes(Arc::new(bytes))
+    }
 }
 
 impl Payload {
@@ -36,7 +45,18 @@ impl Payload {
         assert!(at as u64 + len as u64 <= self.len() as u64, "piece beyond the payload");
         match self {
             Self::Length(_) => Self::Length(len),
-            Self::Bytes(b) => Self::Bytes(b.slice(at as usize..(at + len) as usize)),
+            // Whole messages are the most common.
+            Self::Bytes(b) if len as usize == b.len() => Self::Bytes(b.clone()),
+            Self::Bytes(b) => b.slice(at as usize..(at + len) as usize).into(),
+        }
+    }
+
+    /// The bytes; zeros for a length alone.
+    #[must_use]
+    pub fn into_bytes(self) -> Bytes {
+        match self {
+            Self::Length(n) => vec![0; n as usize].into(),
+            Self::Bytes(bytes) => Arc::unwrap_or_clone(bytes),
         }
     }
 
@@ -55,6 +75,28 @@ impl Payload {
                 all.extend_from_slice(b);
             }
         }
-        Self::Bytes(all.into())
+        Bytes::from(all).into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_payload_is_no_longer_than_two_words() {
+        assert!(size_of::<Payload>() <= 16, "{} B", size_of::<Payload>());
+    }
+
+    #[test]
+    fn pieces_share_the_bytes_they_are_cut_from() {
+        let all = Bytes::from_static(b"abcdef");
+        let payload = Payload::from(all.clone());
+        for (at, len) in [(0, 6), (2, 3), (1, 5)] {
+            let piece = payload.slice(at, len).into_bytes();
+            assert_eq!(piece, all[at as usize..(at + len) as usize]);
+            assert_eq!(piece.as_ptr(), all[at as usize..].as_ptr());
+        }
+        assert_eq!(Payload::Length(3).into_bytes(), [0; 3][..]);
     }
 }

@@ -69,40 +69,42 @@ pub struct ArrivalMark {
     pub chunk: u64,
 }
 
-/// An end of an association.
+/// An end of an association. Laid out as written: first what every input looks at, for with thousands
+/// of ends the time goes into fetching them from memory.
 #[derive(Clone, Debug)]
+#[repr(C, align(64))]
 pub struct Endpoint {
     /// The engine.
     pub machine: Machine,
+    deadline: Option<Time>,
+    marks_until: Time,
     /// Route of each path towards the peer.
     pub routes: Vec<RouteId>,
-    application: Application,
+    /// Payload bytes read by the application since the beginning.
+    pub read_bytes: u64,
+    released: u64,
+    /// When the first DATA came.
+    pub first_data: Option<Time>,
+    /// When the application had read so much as is wanted.
+    pub done_at: Option<Time>,
+    lower_header: u32,
+    flow: u32,
     streams: u16,
     next_stream: u16,
     unordered: bool,
-    lower_header: u32,
+    application: Application,
+    /// What the application wants to read.
+    pub wanted: Option<u64>,
     /// User data of a full packet, bytes.
     full: u64,
-    flow: u32,
-    deadline: Option<Time>,
     /// When the transfer ended, and why.
     pub closed: Option<(Time, Ended)>,
     /// When it was up.
     pub connected: Option<Time>,
-    /// When the first DATA came.
-    pub first_data: Option<Time>,
-    /// Payload bytes read by the application since the beginning.
-    pub read_bytes: u64,
-    /// When the application had read so much as is wanted.
-    pub wanted: Option<u64>,
-    /// When that was.
-    pub done_at: Option<Time>,
     /// Arrivals until `marks_until`.
     pub marks: Vec<ArrivalMark>,
     /// In-order releases until `marks_until`: time and chunks so far.
     pub releases: Vec<(Time, u64)>,
-    marks_until: Time,
-    released: u64,
 }
 
 /// Most marks that one endpoint keeps.
@@ -180,7 +182,7 @@ impl Endpoint {
     }
 
     /// What is left of [`Self::drain`] once the application had its turn.
-    #[inline]
+    #[inline(always)]
     fn send(&mut self, now: Time, blank: Wire, out: &mut Outbox<Wire>) {
         match blank {
             Wire::Sctp(packet) => self.send_packets(now, packet, out),
@@ -222,7 +224,7 @@ impl Endpoint {
         out.give_back(Wire::Tcp(blank));
     }
 
-    #[inline]
+    #[inline(always)]
     fn launch(&self, departure: Departure, size: u32, payload: Wire, out: &mut Outbox<Wire>) {
         let mut packet = Packet::new(size, self.flow, payload);
         packet.round = departure.round;
@@ -241,6 +243,7 @@ impl Endpoint {
         }
     }
 
+    #[inline]
     fn next_deadline(&self) -> Option<Time> {
         let engine = self.machine.next_deadline();
         match &self.application {

@@ -194,7 +194,7 @@ impl Machine {
     #[inline]
     pub fn read(&mut self, now: Time) -> Option<u32> {
         match self {
-            Self::Sctp(association) => association.read(now).map(|message| message.payload.len()),
+            Self::Sctp(association) => association.skip(now),
             Self::Tcp(session) => session.read().map(|payload| payload.len()),
         }
     }

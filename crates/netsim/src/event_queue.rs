@@ -1,20 +1,15 @@
 //! The event queue: for each actor, at most one instant at which it wants to be woken.
 //!
-//! An indexed 4-ary heap ordered by (time, sequence number). Four children share a cache line or two, which beats
-//! two children at twice the depth; the index makes an instant replaceable in place, so that the queue is as long
-//! as there are busy actors, however many packets are in flight.
+//! A tournament: the slots are the leaves of a tree, and every node holds the earliest below each of its four children,
+//! so that what comes first is known at the root. A slot keeps its leaf for good: an instant is replaced where it
+//! stands, and then played up to the root, or to the first node that it does not change. A node is a cache line, and
+//! takes three comparisons without a branch, where a heap would move entries about and keep account of where they are;
+//! the tree is as large as there are actors, however many packets are in flight.
 
 use ropewalk_base::Time;
 
-/// Where a slot stands that is not in the heap.
-const ABSENT: u32 = u32::MAX;
-/// Children per node.
-const ARITY: usize = 4;
-/// Entries behind the last one that are later than any: every node that has a child has four.
-const PADDING: usize = ARITY - 1;
-
 /// Time, sequence number and slot in one integer, most significant first: entries compare in one
-/// step, and four of them fill a cache line. Sequence numbers are unique, so the slot decides nothing.
+/// step. Sequence numbers are unique, so the slot decides nothing.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Entry(u128);
 
@@ -32,149 +27,134 @@ impl Entry {
     }
 
     #[inline]
-    fn slot(self) -> usize {
-        (self.0 as u32 & ((1 << SLOT_BITS) - 1)) as usize
+    fn slot(self) -> u32 {
+        self.0 as u32 & ((1 << SLOT_BITS) - 1)
+    }
+}
+
+/// Children per node.
+const ARITY: usize = 4;
+
+/// The four that meet.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+struct Node([Entry; ARITY]);
+
+impl Node {
+    const EMPTY: Self = Self([Entry::NEVER; ARITY]);
+
+    #[inline]
+    fn earliest(&self) -> Entry {
+        let [a, b, c, d] = self.0;
+        let left = if b < a { b } else { a };
+        let right = if d < c { d } else { c };
+        if right < left { right } else { left }
     }
 }
 
 /// Pending instants by slot.
 #[derive(Clone, Debug)]
 pub(crate) struct EventQueue {
-    /// The entries, and [`PADDING`] times [`Entry::NEVER`].
-    heap: Vec<Entry>,
-    /// Position of every slot in `heap`.
-    position: Vec<u32>,
+    /// The root, its children, theirs, and so on to the leaves, all of which are equally deep: the
+    /// child of entry `i` of node `n` is node `4 n + 1 + i`.
+    nodes: Vec<Node>,
+    /// Index of the first leaf.
+    leaves: usize,
+    /// The earliest of all.
+    first: Entry,
+    /// How many slots there are.
+    slots: u32,
     sequence: u64,
 }
 
 impl Default for EventQueue {
     fn default() -> Self {
-        Self { heap: vec![Entry::NEVER; PADDING], position: Vec::new(), sequence: 0 }
+        Self { nodes: vec![Node::EMPTY], leaves: 0, first: Entry::NEVER, slots: 0, sequence: 0 }
     }
 }
 
 impl EventQueue {
-    /// How many slots wait for something.
-    #[inline]
-    fn len(&self) -> usize {
-        self.heap.len() - PADDING
-    }
-
     /// A new slot with nothing pending.
     pub(crate) fn add_slot(&mut self) -> u32 {
-        let slot = self.position.len();
+        let slot = self.slots;
         assert!(slot < 1 << SLOT_BITS, "a world has fewer than 2^{SLOT_BITS} actors");
-        self.position.push(ABSENT);
-        slot as u32
+        if slot as usize / ARITY == self.nodes.len() - self.leaves {
+            self.grow();
+        }
+        self.slots += 1;
+        slot
+    }
+
+    /// Makes the tree a level deeper.
+    fn grow(&mut self) {
+        let pending: Vec<Node> = self.nodes[self.leaves..].to_vec();
+        self.leaves = self.nodes.len();
+        self.nodes = vec![Node::EMPTY; self.leaves + pending.len() * ARITY];
+        self.nodes[self.leaves..self.leaves + pending.len()].copy_from_slice(&pending);
+        for at in (1..self.nodes.len()).rev() {
+            self.nodes[(at - 1) / ARITY].0[(at - 1) % ARITY] = self.nodes[at].earliest();
+        }
     }
 
     /// The earliest pending instant and its slot.
     #[inline]
     pub(crate) fn peek(&self) -> Option<(Time, u32)> {
-        let first = self.heap[0];
-        (first != Entry::NEVER).then(|| (first.time(), first.slot() as u32))
+        (self.first != Entry::NEVER).then(|| (self.first.time(), self.first.slot()))
+    }
+
+    /// Where a slot stands: its node, and its place there.
+    #[inline]
+    fn leaf(&self, slot: u32) -> (usize, usize) {
+        (self.leaves + slot as usize / ARITY, slot as usize % ARITY)
     }
 
     /// What `slot` waits for.
     #[cfg(test)]
     fn pending(&self, slot: u32) -> Option<Time> {
-        let position = self.position[slot as usize];
-        (position != ABSENT).then(|| self.heap[position as usize].time())
+        let (node, place) = self.leaf(slot);
+        let entry = self.nodes[node].0[place];
+        (entry != Entry::NEVER).then(|| entry.time())
     }
 
     /// Makes `slot` wait for `time` and nothing else. An unchanged time keeps its place among equals.
     #[inline]
     pub(crate) fn set(&mut self, slot: u32, time: Time) {
-        let position = self.position[slot as usize];
-        if position == ABSENT {
-            let (entry, last) = (self.entry(slot, time), self.len());
-            self.heap.push(Entry::NEVER);
-            self.heap[last] = entry;
-            self.sift_up(last);
+        let (node, place) = self.leaf(slot);
+        if self.nodes[node].0[place].time() == time {
             return;
         }
-        let position = position as usize;
-        let old = self.heap[position].time();
-        if old == time {
-            return;
-        }
-        self.heap[position] = self.entry(slot, time);
-        if time < old { self.sift_up(position) } else { self.sift_down(position) }
+        self.sequence += 1;
+        debug_assert!(self.sequence < 1 << SEQUENCE_BITS);
+        let low = self.sequence << SLOT_BITS | u64::from(slot);
+        self.play(node, place, Entry(u128::from(time.as_nanos()) << 64 | u128::from(low)));
     }
 
     /// Makes `slot` wait for nothing.
     #[inline]
     pub(crate) fn clear(&mut self, slot: u32) {
-        let position = self.position[slot as usize];
-        if position == ABSENT {
-            return;
+        let (node, place) = self.leaf(slot);
+        if self.nodes[node].0[place] != Entry::NEVER {
+            self.play(node, place, Entry::NEVER);
         }
-        self.position[slot as usize] = ABSENT;
-        let at = self.len() - 1;
-        let last = core::mem::replace(&mut self.heap[at], Entry::NEVER);
-        self.heap.pop();
-        if last.slot() == slot as usize {
-            return;
-        }
-        // The last entry fills the hole, and may belong above or below it.
-        let position = position as usize;
-        let removed = core::mem::replace(&mut self.heap[position], last);
-        if last < removed { self.sift_up(position) } else { self.sift_down(position) }
     }
 
+    /// Puts `entry` there, and the winners above it.
     #[inline]
-    fn entry(&mut self, slot: u32, time: Time) -> Entry {
-        self.sequence += 1;
-        debug_assert!(self.sequence < 1 << SEQUENCE_BITS);
-        let low = self.sequence << SLOT_BITS | u64::from(slot);
-        Entry(u128::from(time.as_nanos()) << 64 | u128::from(low))
-    }
-
-    #[inline]
-    fn sift_up(&mut self, mut at: usize) {
-        let entry = self.heap[at];
-        while at > 0 {
-            let parent = (at - 1) / ARITY;
-            if entry >= self.heap[parent] {
-                break;
-            }
-            self.place(at, self.heap[parent]);
-            at = parent;
-        }
-        self.place(at, entry);
-    }
-
-    #[inline]
-    fn sift_down(&mut self, mut at: usize) {
-        let entry = self.heap[at];
+    fn play(&mut self, mut at: usize, mut place: usize, mut entry: Entry) {
         loop {
-            let first = at * ARITY + 1;
-            let children = self.heap.get(first..first + ARITY).and_then(|all| all.try_into().ok());
-            let Some(children) = children else { break };
-            let (least, child) = least_of_four(first, children);
-            if child >= entry {
-                break;
+            let node = &mut self.nodes[at];
+            if node.0[place] == entry {
+                return;
             }
-            self.place(at, child);
-            at = least;
+            node.0[place] = entry;
+            entry = node.earliest();
+            if at == 0 {
+                self.first = entry;
+                return;
+            }
+            (at, place) = ((at - 1) / ARITY, (at - 1) % ARITY);
         }
-        self.place(at, entry);
     }
-
-    #[inline]
-    fn place(&mut self, at: usize, entry: Entry) {
-        self.position[entry.slot()] = at as u32;
-        self.heap[at] = entry;
-    }
-}
-
-/// The least of four children that begin at index `first`, and its index: no branch to mispredict.
-#[inline]
-fn least_of_four(first: usize, all: &[Entry; ARITY]) -> (usize, Entry) {
-    let left = usize::from(all[1] < all[0]);
-    let right = 2 + usize::from(all[3] < all[2]);
-    let least = if all[right] < all[left] { right } else { left };
-    (first + least, all[least])
 }
 
 #[cfg(test)]

@@ -20,11 +20,13 @@ pub(crate) enum Actor {
 }
 
 /// A link, and the instant at which the event queue will wake it, [`Time::FAR_FUTURE`] if never; kept
-/// here too because at most offers it does not change.
+/// here too because at most offers it does not change. With thousands of links the time goes into
+/// fetching them from memory: what an arrival looks at lies in one cache line.
 #[derive(Clone, Debug)]
+#[repr(C, align(64))]
 struct LinkEntry<P> {
-    slot: u32,
     scheduled: Time,
+    slot: u32,
     inner: Link<P>,
 }
 

@@ -99,7 +99,7 @@ fn data() -> Vec<(&'static str, Chunk)> {
             ssn: Serial16(65_535),
             ppid: 0x0a0b_0c0d,
             flags,
-            payload: Payload::Bytes(Bytes::from_static(payload)),
+            payload: Payload::from(Bytes::from_static(payload)),
             first_sent: Time::ZERO,
         })
     };
@@ -132,7 +132,7 @@ fn rare() -> Vec<(&'static str, Chunk)> {
         message: Serial32(3),
         ppid_or_fragment: 0,
         flags: DataFlags::WHOLE,
-        payload: Payload::Bytes(Bytes::from_static(b"seven b")),
+        payload: Payload::from(Bytes::from_static(b"seven b")),
     };
     let forward = ForwardTsn { cumulative: Serial32(9), streams: vec![(StreamId(1), Serial16(2))] };
     let skipped = Skipped { stream: StreamId(1), unordered: true, message: Serial32(2) };
@@ -224,7 +224,7 @@ fn association() -> Vec<Packet> {
     let mut pair = Pair { ends: [client, server], sent };
     pair.settle(now);
     for size in [1, 2, 3, 4, 1000, 5000, 20_000] {
-        let payload = Payload::Bytes(vec![size as u8; size].into());
+        let payload = Payload::from(Bytes::from(vec![size as u8; size]));
         for end in &mut pair.ends {
             end.send(StreamId(0), payload.clone(), size.is_multiple_of(2)).expect("room");
         }

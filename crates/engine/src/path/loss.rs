@@ -15,8 +15,11 @@ impl LossEstimate {
     /// Moves the estimate by one transmission.
     #[inline]
     pub fn note(&mut self, lost: bool) {
-        let outcome = if lost { 1.0 } else { 0.0 };
-        self.share += (outcome - self.share) / 256.0;
+        if lost {
+            self.share += (1.0 - self.share) / 256.0;
+        } else if self.share > 0.0 {
+            self.share -= self.share / 256.0;
+        }
     }
 
     /// The estimate after nothing was sent for `idle`, halved for every so much silence: a path is

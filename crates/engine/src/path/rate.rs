@@ -74,8 +74,9 @@ impl DeliveryRate {
         if took.is_zero() || bytes == 0 {
             return;
         }
-        // An estimate: floating point is exact enough, and much cheaper than a wide division.
-        let bps = (bytes as f64 * 8e9 / took.as_nanos() as f64) as u64;
+        // An estimate: floating point is exact enough, and much cheaper than a wide division. Signed
+        // numbers are converted in one step, and these are far below half of the range.
+        let bps = (bytes as i64 as f64 * 8e9 / took.as_nanos() as i64 as f64) as i64 as u64;
         if snapshot.delivered >= self.round_ends_at_delivered {
             self.round += 1;
             self.round_ends_at_delivered = self.delivered;

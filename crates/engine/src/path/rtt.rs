@@ -66,8 +66,16 @@ impl RttEstimator {
         let (srtt, rttvar) = match self.smoothed {
             None => (rtt, rtt / 2),
             Some((srtt, rttvar)) => {
-                let RtoRule { smoothing: s, deviation: d, .. } = self.rule;
-                ((srtt * (s - 1) + rtt) / s, (rttvar * (d - 1) + srtt.abs_diff(rtt)) / d)
+                let distance = srtt.abs_diff(rtt);
+                match self.rule {
+                    // The usual numbers, for which nothing need be divided.
+                    RtoRule { smoothing: 8, deviation: 4, .. } => {
+                        ((srtt * 7 + rtt) / 8, (rttvar * 3 + distance) / 4)
+                    }
+                    RtoRule { smoothing: s, deviation: d, .. } => {
+                        ((srtt * (s - 1) + rtt) / s, (rttvar * (d - 1) + distance) / d)
+                    }
+                }
             }
         };
         self.smoothed = Some((srtt, rttvar));

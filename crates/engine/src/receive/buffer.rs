@@ -164,8 +164,27 @@ impl ReceiveBuffer {
     #[inline]
     pub fn read(&mut self) -> Option<Message> {
         let message = self.ready.pop_front()?;
+        if self.ready.is_empty() {
+            // Goes back to where it began, which is in the cache.
+            self.ready.clear();
+        }
         self.ready_bytes -= message.charge;
         Some(message)
+    }
+
+    /// As [`Self::read`], for who wants to know no more than the length of its data, bytes.
+    #[inline]
+    pub fn skip(&mut self) -> Option<u32> {
+        let message = self.ready.front()?;
+        let (length, charge) = (message.payload.len(), message.charge);
+        // Dropped where it lies: it has just been written, and to read it in one piece would wait
+        // for that.
+        self.ready.pop_front();
+        if self.ready.is_empty() {
+            self.ready.clear();
+        }
+        self.ready_bytes -= charge;
+        Some(length)
     }
 
     /// Takes a DATA chunk with unwrapped number `tsn`.
@@ -267,12 +286,13 @@ impl ReceiveBuffer {
         self.held_bytes += charge_of(&data);
         let ssn = data.ssn;
         self.fill(tsn, Slot::Held { data, arrived: now, run: tsn });
-        let (first, last) = self.join(tsn);
+        // A whole message is a run of its own.
+        let (first, last) = if whole { (tsn, tsn) } else { self.join(tsn) };
         if first == self.base && self.begun.is_some() {
             self.continue_part(now, last);
             return true;
         }
-        if !self.is_complete(first, last) {
+        if !whole && !self.is_complete(first, last) {
             return true;
         }
         if unordered {

@@ -1,21 +1,14 @@
 //! The shared, bounded receive buffer of a byte stream: reassembly by data sequence numbers and
 //! release in order (RFC 8684, 3.3.1 and 3.3.5).
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use ropewalk_base::Time;
 
 use super::Arrival;
+use super::early::{Early, Held};
 use super::stats::ReceiveStats;
 use crate::payload::Payload;
-
-/// Bytes that came early.
-#[derive(Clone, Debug)]
-struct Held {
-    payload: Payload,
-    arrived: Time,
-    first_sent: Time,
-}
 
 /// Receive buffer of one connection. Data sequence numbers are unwrapped and begin at 0.
 #[derive(Clone, Debug)]
@@ -23,7 +16,7 @@ pub struct ByteBuffer {
     capacity: u64,
     /// The next byte in order (RCV.NXT at data level).
     next: u64,
-    held: BTreeMap<u64, Held>,
+    held: Early,
     held_bytes: u64,
     ready: VecDeque<Payload>,
     ready_bytes: u64,
@@ -37,7 +30,7 @@ impl ByteBuffer {
         Self {
             capacity,
             next: 0,
-            held: BTreeMap::new(),
+            held: Early::default(),
             held_bytes: 0,
             ready: VecDeque::new(),
             ready_bytes: 0,
@@ -70,19 +63,6 @@ impl ByteBuffer {
         dsn > self.next
     }
 
-    /// The lowest run of early data, from its first byte to behind its last.
-    pub fn lowest_run(&self) -> Option<(u64, u64)> {
-        let mut runs = self.held.iter().map(|(at, h)| (*at, *at + h.payload.len() as u64));
-        let (first, mut end) = runs.next()?;
-        for (at, behind) in runs {
-            if at > end {
-                break;
-            }
-            end = behind;
-        }
-        Some((first, end))
-    }
-
     /// Takes what begins at `dsn`; of what had come before only the new part is kept.
     pub fn insert(&mut self, now: Time, dsn: u64, payload: Payload, first_sent: Time) -> Arrival {
         let end = dsn + payload.len() as u64;
@@ -95,7 +75,7 @@ impl ByteBuffer {
             return Arrival::Refused;
         }
         if dsn == self.next && self.held.is_empty() {
-            // The usual case costs no look at the tree.
+            // The usual case costs no look at what is held.
             self.stats.received += 1;
             self.release(now, now, first_sent, payload);
             return Arrival::InOrder;
@@ -108,7 +88,7 @@ impl ByteBuffer {
         if dsn > self.next {
             self.stats.stored += 1;
             self.held_bytes += payload.len() as u64;
-            self.held.insert(dsn, Held { payload, arrived: now, first_sent });
+            self.held.insert(self.next, Held { dsn, payload, arrived: now, first_sent });
             self.stats.held_changed(now, self.held_bytes);
             return Arrival::OutOfOrder;
         }
@@ -120,14 +100,9 @@ impl ByteBuffer {
     /// What of a segment lies in one piece between the data that is there already: the whole of it
     /// for every peer that keeps to the boundaries of its segments.
     fn new_part(&self, dsn: u64, payload: Payload) -> Option<(u64, Payload)> {
-        let mut start = dsn.max(self.next);
-        let mut end = dsn + payload.len() as u64;
-        if let Some((at, before)) = self.held.range(..=start).next_back() {
-            start = start.max(at + before.payload.len() as u64);
-        }
-        if let Some((at, _)) = self.held.range(start..).next() {
-            end = end.min(*at);
-        }
+        let from = dsn.max(self.next);
+        let start = from.max(self.held.end_before(from));
+        let end = self.held.start_within(start, dsn + payload.len() as u64);
         if start >= end {
             return None;
         }
@@ -146,11 +121,7 @@ impl ByteBuffer {
     }
 
     fn release_held(&mut self, now: Time) {
-        while let Some(first) = self.held.first_entry() {
-            if *first.key() != self.next {
-                break;
-            }
-            let held = first.remove();
+        while let Some(held) = self.held.take(self.next) {
             self.held_bytes -= held.payload.len() as u64;
             self.release(now, held.arrived, held.first_sent, held.payload);
         }
@@ -171,7 +142,7 @@ mod tests {
     use super::*;
 
     fn bytes(text: &str) -> Payload {
-        Payload::Bytes(bytes::Bytes::copy_from_slice(text.as_bytes()))
+        Payload::from(bytes::Bytes::copy_from_slice(text.as_bytes()))
     }
 
     fn all(buffer: &mut ByteBuffer) -> Vec<u8> {
@@ -190,7 +161,7 @@ mod tests {
         assert_eq!(insert(8, "i"), Arrival::OutOfOrder);
         assert_eq!(insert(4, "ef"), Arrival::Duplicate);
         assert_eq!(insert(5, "fgh"), Arrival::OutOfOrder, "gh is new");
-        assert_eq!(buffer.lowest_run(), Some((3, 9)));
+        assert_eq!(buffer.held_bytes(), 6);
         assert_eq!(buffer.insert(Time::ZERO, 0, bytes("abcd"), Time::ZERO), Arrival::InOrder);
         assert_eq!(all(&mut buffer), b"abcdefghi");
         assert_eq!((buffer.next(), buffer.held_bytes(), buffer.window()), (9, 0, 100));

@@ -2,6 +2,7 @@
 
 mod buffer;
 mod bytes;
+mod early;
 mod gaps;
 mod stats;
 mod stream;

@@ -21,7 +21,7 @@ pub use flight::{Flight, Flights};
 pub use gap_memory::GapMemory;
 pub use miss_count::MissCount;
 pub use rack::{Rack, RoundTrips};
-pub use scoreboard::{Record, RecordState, Scoreboard};
+pub use scoreboard::{Launched, Popped, Record, RecordState, Scoreboard};
 pub use tail_probe::TailProbe;
 pub use undo::{Report, Undo};
 

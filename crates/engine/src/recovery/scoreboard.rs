@@ -47,6 +47,19 @@ pub struct Record {
     end: u64,
 }
 
+/// What the cumulative acknowledgement has come past.
+#[derive(Clone, Copy, Debug)]
+pub struct Popped {
+    /// Which chunk.
+    pub tsn: u64,
+    /// Its size on the wire, bytes.
+    pub bytes: u32,
+    /// Its user data, bytes.
+    pub payload: u32,
+    /// Where it stood.
+    pub state: RecordState,
+}
+
 impl Record {
     /// Its bytes, if it takes no room at the peer but on its way there: the user has a whole unordered
     /// message as it comes.
@@ -54,6 +67,17 @@ impl Record {
     fn passing_bytes(&self) -> u64 {
         if self.data.is_passing() { self.bytes as u64 } else { 0 }
     }
+}
+
+/// What a chunk was when it left.
+#[derive(Clone, Copy, Debug)]
+pub struct Launched {
+    /// Its size on the wire, bytes.
+    pub bytes: u32,
+    /// It had been sent before.
+    pub again: bool,
+    /// Where it stood.
+    pub before: RecordState,
 }
 
 /// Records of all TSNs that have one and are not cumulatively acknowledged.
@@ -234,41 +258,58 @@ impl Scoreboard {
         self.waiting_holes -= (passing_bytes == 0) as u64;
     }
 
-    /// Gives the next TSN to a chunk that is sent at once.
+    /// Gives the next TSN to a chunk that has not left yet.
     #[inline]
     pub fn assign(&mut self, data: Data) -> u64 {
         let tsn = self.next_tsn();
-        let bytes = Data::wire_len_of(data.payload.len());
-        let before = self.records.back().map_or(self.base_offset, |r| r.end);
-        let end = before + bytes as u64;
-        self.records.push_back(Record {
-            data,
-            bytes,
-            transmissions: 0,
-            state: RecordState::Unsent,
-            end,
-        });
+        self.push(data, 0, RecordState::Unsent);
         tsn
     }
 
-    /// The chunk leaves on `path` as transmission `number`; returns it as it is sent.
+    /// Gives the next TSN to a chunk that leaves on `path` as transmission `number`; tells its size on
+    /// the wire.
     #[inline]
-    pub fn on_sent(&mut self, now: Time, tsn: u64, path: PathId, number: u64) -> Data {
+    pub fn assign_sent(&mut self, data: Data, path: PathId, number: u64) -> u32 {
+        self.push(data, 1, RecordState::InFlight { path, number })
+    }
+
+    #[inline]
+    fn push(&mut self, data: Data, transmissions: u32, state: RecordState) -> u32 {
+        let bytes = Data::wire_len_of(data.payload.len());
+        let before = self.records.back().map_or(self.base_offset, |r| r.end);
+        let end = before + bytes as u64;
+        self.records.push_back(Record { data, bytes, transmissions, state, end });
+        bytes
+    }
+
+    /// The chunk leaves on `path` as transmission `number`; returns it as it is sent, and what it was
+    /// before.
+    #[inline]
+    pub fn on_sent(&mut self, now: Time, tsn: u64, path: PathId, number: u64) -> (Data, Launched) {
         let record = self.record_mut(tsn);
+        let again = record.transmissions > 0;
         record.transmissions += 1;
         let before = std::mem::replace(&mut record.state, RecordState::InFlight { path, number });
         if before == RecordState::Unsent {
             record.data.first_sent = now;
         }
         let data = record.data.clone();
+        let launched = Launched { bytes: record.bytes, again, before };
+        // What was given a TSN only now never was a hole.
+        if before != RecordState::Unsent {
+            self.leave(tsn, before);
+        } else if !self.holes.is_empty() && self.holes.remove(tsn) {
+            let passing = self.record(tsn).passing_bytes();
+            self.uncount_hole(passing);
+        }
+        (data, launched)
+    }
+
+    /// What had been sent already leaves the state that it was in.
+    #[cold]
+    fn leave(&mut self, tsn: u64, before: RecordState) {
         match before {
-            // What was given a TSN only now never was a hole.
-            RecordState::Unsent => {
-                if !self.holes.is_empty() && self.holes.remove(tsn) {
-                    let passing = self.record(tsn).passing_bytes();
-                    self.uncount_hole(passing);
-                }
-            }
+            RecordState::Unsent => unreachable!("never sent"),
             RecordState::Lost { .. } => {
                 self.lost.remove(tsn);
             }
@@ -279,7 +320,6 @@ impl Scoreboard {
                 debug_assert!(false, "an acknowledged chunk was sent again")
             }
         }
-        data
     }
 
     /// The chunk is given up on `path`, transmission `number`. If another copy is on its way that
@@ -325,28 +365,31 @@ impl Scoreboard {
         }
     }
 
-    /// Removes the lowest record, which the cumulative acknowledgement covers, and tells its TSN
-    /// and the state it was in.
+    /// Removes the lowest record, which the cumulative acknowledgement covers, and tells what is
+    /// still of interest.
     #[inline]
-    pub fn pop_cumulative(&mut self) -> Option<(u64, Record)> {
-        let record = self.records.pop_front()?;
-        let tsn = self.base;
+    pub fn pop_cumulative(&mut self) -> Option<Popped> {
+        let record = self.records.front()?;
+        let (tsn, bytes, state) = (self.base, record.bytes, record.state);
+        let (payload, passing) = (record.data.payload.len(), record.passing_bytes());
         self.base += 1;
         self.base_offset = record.end;
-        match record.state {
+        // Dropped where it lies: moved out it would be copied as a whole.
+        self.records.pop_front();
+        match state {
             RecordState::Acked { .. } => {
                 self.acked.remove_below(tsn + 1);
-                self.acked_bytes -= record.bytes as u64;
-                self.delivered_bytes -= record.passing_bytes();
+                self.acked_bytes -= bytes as u64;
+                self.delivered_bytes -= passing;
             }
             RecordState::Lost { .. } => self.lost.remove_below(tsn + 1),
             RecordState::Unsent => {
                 self.holes.remove_below(tsn + 1);
-                self.uncount_hole(record.passing_bytes());
+                self.uncount_hole(passing);
             }
             RecordState::InFlight { .. } => {}
         }
-        Some((tsn, record))
+        Some(Popped { tsn, bytes, payload, state })
     }
 
     /// Marks `tsn` as reported by a gap block and tells the state it was in.

@@ -175,14 +175,13 @@ impl Strand {
             silent: !alone && path.in_flight == 0 && view.now.since(used) >= SILENCE,
         };
         let (Some(srtt), Some(forward)) = (path.srtt, path.forward_delay) else { return unknown };
-        let nanos = |d: Duration| d.as_nanos() as f64;
         let rate = path.potential_rate().max(1e-12);
         let pipe_time = nanos(srtt.saturating_sub(path.queueing)).max(1.0);
         let (round_trip, queueing) = (nanos(srtt), nanos(path.queueing));
         let doubt = nanos(path.rttvar) / 2.0;
         // What a window would allow is not what a queue is emptied with.
-        let seen = path.rate.map_or(rate, |seen| (seen.as_bps() as f64 / 8e9).max(1e-12));
-        let own_queue = (path.in_flight as f64 / seen - pipe_time).max(0.0);
+        let seen = path.rate.map_or(rate, |seen| (seen.as_bps() as i64 as f64 / 8e9).max(1e-12));
+        let own_queue = (path.in_flight as i64 as f64 / seen - pipe_time).max(0.0);
         let unqueued = (nanos(forward) - queueing).max(0.0);
         // Measured delays lag by what has been sent since; where the queue is our own, that is known.
         let others = queueing > own_queue + OTHERS * round_trip;
@@ -196,11 +195,17 @@ impl Strand {
             arrival += owed;
         }
         let gain = if path.loss > LOSSY { LOSSY_PIPE_GAIN } else { PIPE_GAIN };
-        let pipe = gain * rate * pipe_time + SLACK_CHUNKS * view.chunk_bytes as f64;
-        let room = alone || others || (path.in_flight as f64) < pipe;
+        let pipe = gain * rate * pipe_time + SLACK_CHUNKS * view.chunk_bytes as i64 as f64;
+        let room = alone || others || (path.in_flight as i64 as f64) < pipe;
         let silent = unknown.silent && path.rtt_age >= SILENCE;
         Self { rate, arrival, doubt, round_trip, open: open && room, silent, ..unknown }
     }
+}
+
+/// A time as a number. Signed ones are converted in one step, and no delay is half of the range.
+#[inline]
+const fn nanos(duration: Duration) -> f64 {
+    duration.as_nanos() as i64 as f64
 }
 
 impl Schedule for Lay {

@@ -133,9 +133,10 @@ impl PathView {
     /// known.
     pub fn potential_rate(&self) -> f64 {
         let Some(srtt) = self.srtt else { return 0.0 };
-        let by_window = self.cwnd as f64 / srtt.as_nanos().max(1) as f64;
+        // Signed numbers are converted in one step, and neither a time nor a rate is half of the range.
+        let by_window = self.cwnd as f64 / srtt.as_nanos().max(1) as i64 as f64;
         let Some(rate) = self.rate else { return by_window };
-        let seen = rate.as_bps() as f64 / 8e9;
+        let seen = rate.as_bps() as i64 as f64 / 8e9;
         // Queueing shows that what was seen is all there is.
         if self.queueing > srtt / 9 { seen } else { seen.max(by_window) }
     }

@@ -345,5 +345,8 @@ fn data_beside_a_cookie_is_taken_once_however_often_the_cookie_comes() {
     }
     let read = std::iter::from_fn(|| end.read(Time::ZERO)).collect::<Vec<_>>();
     assert_eq!(read.len(), 1);
-    assert_eq!((read[0].stream, &read[0].payload), (StreamId(0), &Payload::Bytes("once".into())));
+    assert_eq!(
+        (read[0].stream, &read[0].payload),
+        (StreamId(0), &Payload::from(Bytes::from("once")))
+    );
 }

@@ -110,7 +110,7 @@ impl Pair {
     pub fn write(&mut self, from: u64, count: u64) {
         let bytes: Vec<u8> = (from..from + count).map(|i| (i % 251) as u8).collect();
         for piece in bytes.chunks(4000) {
-            let payload = Payload::Bytes(Bytes::copy_from_slice(piece));
+            let payload = Payload::from(Bytes::copy_from_slice(piece));
             self.ends[LEFT].send(payload).expect("the send buffer has room");
         }
         self.drain(LEFT);

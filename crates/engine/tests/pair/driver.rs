@@ -107,7 +107,7 @@ fn through_the_codec(packet: &Packet) -> Packet {
         if let Chunk::Data(data) = chunk {
             data.first_sent = Time::ZERO;
             if let Payload::Length(size) = data.payload {
-                data.payload = Payload::Bytes(vec![0; size as usize].into());
+                data.payload = Payload::from(Bytes::from(vec![0; size as usize]));
             }
         }
     }
@@ -165,7 +165,7 @@ pub fn in_turn() -> Scheduler {
 /// Bytes that differ from place to place and from salt to salt.
 pub fn numbered(size: u32, salt: u32) -> Payload {
     let bytes: Vec<u8> = (0..size).map(|i| (i.wrapping_mul(31) ^ salt) as u8).collect();
-    Payload::Bytes(Bytes::from(bytes))
+    Payload::from(Bytes::from(bytes))
 }
 
 pub fn ms(millis: u64) -> Duration {

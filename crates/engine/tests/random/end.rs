@@ -46,7 +46,7 @@ impl Plan {
 
     pub fn payload(&self, number: usize) -> Payload {
         let size = self.messages[number].size;
-        if self.real { Payload::Bytes(content(number, size)) } else { Payload::Length(size) }
+        if self.real { Payload::from(content(number, size)) } else { Payload::Length(size) }
     }
 }
 

@@ -42,13 +42,16 @@ pub enum Admission {
 }
 
 /// One direction of a link. Times given to it must never go back.
+///
+/// Laid out as written: first what the arrival of a packet looks at, then what its departure does.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub struct Link<P> {
-    shaper: Shaper,
+    wire: Wire<P>,
     discipline: Discipline<P>,
+    shaper: Shaper,
     /// Transmissions: those to come, as far as they are known, and totals.
     backlog: Backlog,
-    wire: Wire<P>,
     counters: Counters,
 }
 
@@ -60,17 +63,19 @@ enum Discipline<P> {
     CoDel(Box<CoDelQueue<P>>),
 }
 
+/// Laid out as written: the last few are seldom touched.
 #[derive(Clone, Debug, Default)]
+#[repr(C)]
 struct Counters {
-    offered: u64,
-    offered_bytes: u64,
     delivered: u64,
     delivered_bytes: u64,
-    duplicated: u64,
-    dropped: Drops,
-    marked: u64,
+    offered: u64,
+    offered_bytes: u64,
     queue_max_packets: u64,
     queue_max_bytes: u64,
+    duplicated: u64,
+    marked: u64,
+    dropped: Drops,
 }
 
 impl<P: Clone> Link<P> {
@@ -163,11 +168,10 @@ impl<P: Clone> Link<P> {
     fn enqueue(&mut self, now: Time, packet: Packet<P>) -> Admission {
         self.backlog.advance(now);
         let size = packet.size;
-        let start = self.shaper.next_start(now);
         let verdict = match &mut self.discipline {
             Discipline::DropTail(limit) => {
-                let room = start <= now
-                    || limit.admits(self.backlog.packets(), self.backlog.bytes(), size);
+                let room = limit.admits(self.backlog.packets(), self.backlog.bytes(), size)
+                    || self.shaper.next_start(now) <= now;
                 if room { Verdict::Admit } else { Verdict::Full }
             }
             Discipline::Red(red) => {

@@ -12,16 +12,17 @@ use super::stats::DropCause;
 use crate::packet::Packet;
 use crate::schedule::Schedule;
 
-/// The wire of one link and the packets on it.
+/// The wire of one link and the packets on it. Laid out as written.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub(super) struct Wire<P> {
-    delay: Schedule<Duration>,
+    pub(super) flight: Flight<P>,
     /// The latest arrival of a packet that keeps its place.
     last_arrival: Time,
     allow_reorder: bool,
     /// What can go wrong; `None` on a link on which nothing does, which most are.
     troubles: Option<Box<Troubles>>,
-    pub(super) flight: Flight<P>,
+    delay: Schedule<Duration>,
 }
 
 /// Each trouble has its own random stream, so that turning one on leaves the others' luck alone.

@@ -147,7 +147,7 @@ impl Association {
                     return Err(SendError::Closed(Some(reason)));
                 }
                 while let Some((ppid, bytes)) = kept.take().or_else(|| messages.next()) {
-                    let payload = Payload::Bytes(bytes.clone());
+                    let payload = Payload::from(bytes.clone());
                     match peer.machine.send_labelled(StreamId(stream), ppid, payload, unordered) {
                         Ok(()) => {}
                         Err(Refusal::Full) => {
@@ -321,12 +321,8 @@ impl Association {
 }
 
 fn received(message: Message) -> Received {
-    let bytes = match message.payload {
-        Payload::Bytes(bytes) => bytes,
-        // Only simulations have lengths alone.
-        Payload::Length(n) => vec![0; n as usize].into(),
-    };
-    Received { stream: message.stream.0, ppid: message.ppid, bytes, part: message.part }
+    let (stream, bytes) = (message.stream.0, message.payload.into_bytes());
+    Received { stream, ppid: message.ppid, bytes, part: message.part }
 }
 
 impl Drop for Association {

@@ -55,7 +55,7 @@ fn what_we_send_arrives_and_we_shut_down() {
                 let now = lane.now;
                 let ours = lane.ours().expect("it is up");
                 while let Some((stream, bytes)) = rest.peek() {
-                    let payload = Payload::Bytes(bytes.clone());
+                    let payload = Payload::from(bytes.clone());
                     if ours.send_labelled(StreamId(*stream), PPID, payload, false).is_err() {
                         break;
                     }

@@ -63,7 +63,8 @@ impl Session {
         if let Some(stamps) = segment.stamps {
             take_stamps(subflow, stamps, segment);
         }
-        let ackd = take_subflow_ack(now, subflow, &mut self.board, path, segment);
+        let mut ackd = SubflowAckd::default();
+        take_subflow_ack(now, subflow, &mut self.board, path, segment, &mut ackd);
         self.on_duplicate_report(path, segment);
         self.reconsider(now, path, segment, &ackd);
         if ackd.is_news() {
@@ -237,23 +238,23 @@ pub(super) fn take_subflow_ack(
     board: &mut DataBoard,
     path: PathId,
     segment: &Segment,
-) -> SubflowAckd {
-    let mut ackd = SubflowAckd { in_flight_before: subflow.in_flight(), ..SubflowAckd::default() };
+    ackd: &mut SubflowAckd,
+) {
+    ackd.in_flight_before = subflow.in_flight();
     while let Some(piece) = subflow.sent.pop_acked(segment.ack) {
         ackd.advanced = true;
-        take_piece(now, subflow, board, path, &piece, &mut ackd);
+        take_piece(now, subflow, board, path, &piece, ackd);
     }
     if !segment.sacks.is_empty() {
         // Lent out, for the rest of the subflow changes with each of its pieces.
         let mut queue = core::mem::replace(&mut subflow.sent, SentQueue::new(0));
         for block in segment.sacks.iter().skip(usize::from(segment.duplicate)) {
             queue.take_block(*block, |piece| {
-                take_piece(now, subflow, board, path, piece, &mut ackd);
+                take_piece(now, subflow, board, path, piece, ackd);
             });
         }
         subflow.sent = queue;
     }
-    ackd
 }
 
 /// A piece is there, as the peer says for the first time or once more.

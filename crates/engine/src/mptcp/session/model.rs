@@ -6,7 +6,7 @@ use super::super::chihani::{Front, Verdict};
 use super::super::config::Reordering;
 use super::super::segment::{Sacks, Segment, Stamps};
 use super::Session;
-use super::acks::take_subflow_ack;
+use super::acks::{SubflowAckd, take_subflow_ack};
 use super::board::Place;
 use crate::congestion::{Congestion, CongestionControl};
 
@@ -89,7 +89,8 @@ impl Session {
         let subflow = &mut self.subflows[path.index()];
         let una = subflow.sent.una();
         if segment.ack > una {
-            let ackd = take_subflow_ack(now, subflow, &mut self.board, path, segment);
+            let mut ackd = SubflowAckd::default();
+            take_subflow_ack(now, subflow, &mut self.board, path, segment, &mut ackd);
             self.settle(now, path, &ackd);
             self.on_model_progress(path);
         } else if segment.ack == una && una < subflow.sent.next_seq() {

@@ -115,11 +115,12 @@ impl Session {
     /// What a subflow sends again: the probe of its tail, or the oldest that it lost.
     fn next_again(&mut self, now: Time, segment: &mut Segment) -> Option<Departure> {
         for path in self.ids() {
-            let cwnd = self.congestion.window(path);
             let subflow = &mut self.subflows[path.index()];
-            if !subflow.is_open() {
+            if subflow.probe.is_none() && subflow.sent.lost().is_empty() || !subflow.is_open() {
                 continue;
             }
+            let cwnd = self.congestion.window(path);
+            let subflow = &mut self.subflows[path.index()];
             if let Some(piece) = subflow.probe.take()
                 && subflow.sent.get(piece).is_some()
             {
@@ -195,10 +196,11 @@ impl Session {
 
     /// The unit at a position of the unassigned queue; numbers all before it.
     fn unit_at(&mut self, position: u64) -> Option<u64> {
-        if let Some(hole) = self.board.holes().nth(position) {
-            return Some(hole);
+        let holes = self.board.holes().len();
+        if position < holes {
+            return self.board.holes().nth(position);
         }
-        for _ in self.board.holes().len()..position {
+        for _ in holes..position {
             let payload = self.next_payload()?;
             self.board.pass_over(payload);
         }

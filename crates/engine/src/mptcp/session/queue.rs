@@ -63,12 +63,12 @@ mod tests {
     fn pieces_are_cut_and_joined_as_segments_want_them() {
         let mut queue = ByteQueue::default();
         for text in ["abcd", "e", "fghij"] {
-            queue.push(Payload::Bytes(bytes::Bytes::from_static(text.as_bytes())));
+            queue.push(Payload::from(bytes::Bytes::from_static(text.as_bytes())));
         }
         for (most, expected) in [(2, "ab"), (2, "cd"), (4, "efgh"), (9, "ij"), (9, "")] {
             let taken = queue.take(most);
             match &taken {
-                Payload::Bytes(bytes) => assert_eq!(bytes, expected.as_bytes()),
+                Payload::Bytes(bytes) => assert_eq!(bytes[..], *expected.as_bytes()),
                 Payload::Length(length) => assert_eq!((*length, expected), (0, "")),
             }
         }

@@ -1,6 +1,7 @@
 //! Incoming DATA, and when it is acknowledged (RFC 9260, 6.2; delayed acknowledgement for CMT).
 
 use ropewalk_base::{PathId, Serial32, Time};
+use smallvec::SmallVec;
 
 use super::super::cause::ErrorCause;
 use super::super::chunk::{Chunk, Data, DataFlags, DelayEcho, DelayStamp, Sack};
@@ -22,7 +23,7 @@ pub(super) struct Inbound {
     delayed_ack_for_cmt: bool,
     /// Packets with DATA since the last SACK, for the association and per path.
     packets: u32,
-    packets_on: Vec<u32>,
+    packets_on: SmallVec<[u32; 4]>,
     duplicates: Vec<Serial32>,
     pub due_now: bool,
     pub deadline: Option<Time>,
@@ -30,7 +31,7 @@ pub(super) struct Inbound {
     pub path: PathId,
     /// Timestamps of the newest packet of each path, to go with a SACK, which has room for one: the
     /// paths take turns, for the busy ones would never let a quiet one be heard.
-    echoes: Vec<Option<DelayEcho>>,
+    echoes: SmallVec<[Option<DelayEcho>; 2]>,
     next_echo: usize,
     advertised: u64,
 }
@@ -43,12 +44,12 @@ impl Inbound {
             options: config.sack,
             delayed_ack_for_cmt: config.cmt.concurrent && config.cmt.delayed_ack,
             packets: 0,
-            packets_on: vec![0; config.paths.len()],
+            packets_on: SmallVec::from_elem(0, config.paths.len()),
             duplicates: Vec::new(),
             due_now: false,
             deadline: None,
             path: PathId(0),
-            echoes: vec![None; config.paths.len()],
+            echoes: SmallVec::from_elem(None, config.paths.len()),
             next_echo: 0,
             advertised: 0,
         }
@@ -175,25 +176,33 @@ pub(super) const fn blocks_within(room: u32) -> usize {
 pub(super) struct DataSummary {
     any: bool,
     urgent: bool,
-    /// How much of the packet the peer has been told not to be understood.
-    reports: u8,
 }
+
+/// How much of a packet the peer has been told not to be understood.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Reports(u8);
 
 /// Most ERRORs in answer to one packet.
 const REPORTS_LIMIT: u8 = 4;
 
-impl DataSummary {
+impl Reports {
     /// Whether one more ERROR may answer the packet; it then counts.
     pub const fn may_report(&mut self) -> bool {
-        let may = self.reports < REPORTS_LIMIT;
-        self.reports += may as u8;
+        let may = self.0 < REPORTS_LIMIT;
+        self.0 += may as u8;
         may
     }
 }
 
 impl Association {
     #[inline]
-    pub(super) fn on_data(&mut self, now: Time, data: Data, summary: &mut DataSummary) {
+    pub(super) fn on_data(
+        &mut self,
+        now: Time,
+        data: Data,
+        summary: &mut DataSummary,
+        reports: &mut Reports,
+    ) {
         if !self.state.receives_data() {
             return;
         }
@@ -203,7 +212,8 @@ impl Association {
         }
         summary.any = true;
         if data.stream.0 >= self.config.streams {
-            self.on_wrong_stream(now, &data, summary);
+            summary.urgent = true;
+            self.on_wrong_stream(now, &data, reports);
             return;
         }
         let wire_tsn = data.tsn;
@@ -229,11 +239,10 @@ impl Association {
     /// RFC 9260, 6.5: DATA on a stream that does not exist is acknowledged and reported at once, and
     /// not delivered.
     #[cold]
-    fn on_wrong_stream(&mut self, now: Time, data: &Data, summary: &mut DataSummary) {
+    fn on_wrong_stream(&mut self, now: Time, data: &Data, reports: &mut Reports) {
         let tsn = data.tsn.unwrap_near(self.inbound.buffer.cumulative());
         self.inbound.buffer.on_unwanted(now, tsn);
-        summary.urgent = true;
-        if summary.may_report() {
+        if reports.may_report() {
             let path = self.control_path();
             let error = Chunk::error(ErrorCause::InvalidStream(data.stream));
             self.control.push_back((path, self.peer_tag, error));

@@ -70,7 +70,6 @@ impl Association {
         self.congestion.grow(fresh);
         self.congestion.set_unit(u64::from(self.chunk_limit));
         self.paths[id.index()].ecn = self.fresh_ecn();
-        self.scratch.add_path();
         self.inbound.add_path();
         self.views.clear();
         self.drained = false;

@@ -11,6 +11,7 @@ mod fill;
 mod heartbeat;
 mod helpers;
 mod inbound;
+mod launch;
 mod live;
 mod loss;
 mod mtu;
@@ -122,7 +123,7 @@ impl core::error::Error for SendError {}
 /// Laid out as written: first what every input looks at, then what a receiver does. With thousands
 /// of associations the time goes into fetching them from memory, line by line.
 #[derive(Clone, Debug)]
-#[repr(C)]
+#[repr(C, align(64))]
 pub struct Association {
     /// Tag that packets to us carry, and tag that ours carry.
     local_tag: u32,
@@ -256,7 +257,7 @@ impl Association {
             wait_until: None,
             epoch: 0,
             views: Vec::with_capacity(paths.len()),
-            scratch: AckScratch::new(paths.len()),
+            scratch: AckScratch::new(),
             accounts: Accounts::default(),
             records: Vec::new(),
             stale_cookies: 0,
@@ -368,6 +369,17 @@ impl Association {
             self.inbound.on_read(now, self.chunk_limit);
         }
         message
+    }
+
+    /// Drops the next message, and tells the length of its data, bytes: for a user who wants no more,
+    /// as in a simulation.
+    #[inline]
+    pub fn skip(&mut self, now: Time) -> Option<u32> {
+        let length = self.inbound.buffer.skip();
+        if length.is_some() {
+            self.inbound.on_read(now, self.chunk_limit);
+        }
+        length
     }
 
     /// The next thing that the user should know.

@@ -4,15 +4,15 @@
 use ropewalk_base::{PathId, Serial32, Time};
 use smallvec::SmallVec;
 
-use super::super::chunk::{Chunk, Data, DataFlags, DelayEcho, DelayStamp};
+use super::super::chunk::{Chunk, Data, DelayEcho, DelayStamp};
 use super::super::packet::Packet;
 use super::inbound::blocks_within;
 use super::{Association, Departure, PacketSize, Transmit};
 use crate::path::PathStatus;
 use crate::record::DecisionRecord;
-use crate::recovery::{Flight, LossDetection, RecordState};
+use crate::recovery::RecordState;
 use crate::scheduler::{
-    Action, Decision, Occasion, Reason, RetransmissionPolicy, Schedule, SentReport, View,
+    Action, Decision, Occasion, PathSet, Reason, RetransmissionPolicy, Schedule, SentReport, View,
 };
 
 impl Association {
@@ -297,41 +297,44 @@ impl Association {
                 return self.unblock(now, packet);
             }
         };
-        let tsn = self.chunk_at(position)?;
+        let (tsn, bytes) = self.chunk_at(position)?;
         self.record(now, *decision, Some(tsn));
-        let bytes = self.board.record(tsn).bytes as u64;
         let sequence = self.chunk_number(tsn);
         if let Action::Copies { paths, .. } = decision.action {
-            for copy in paths.iter().skip(1) {
-                self.copies.push((copy, tsn));
-                self.scheduler.on_sent(&SentReport { path: copy, position, sequence, bytes });
-            }
+            let first = SentReport { path, position, sequence, bytes };
+            self.note_copies(paths, tsn, first);
         }
         self.scheduler.on_sent(&SentReport { path, position, sequence, bytes });
-        Some(self.send_chunk(now, path, tsn, packet))
+        if tsn < self.board.next_tsn() {
+            return Some(self.send_chunk(now, path, tsn, packet));
+        }
+        self.send_fresh(now, path, packet)
     }
 
-    /// The TSN at a position of the unassigned queue, to be sent at once; gives TSNs to all chunks
-    /// before it.
+    /// The chunk is to go on all other paths of the set as well.
+    #[cold]
+    fn note_copies(&mut self, paths: PathSet, tsn: u64, first: SentReport) {
+        for path in paths.iter().skip(1) {
+            self.copies.push((path, tsn));
+            self.scheduler.on_sent(&SentReport { path, ..first });
+        }
+    }
+
+    /// The TSN and size of the chunk at a position of the unassigned queue, to be sent at once; gives
+    /// TSNs to all chunks before it. One that has none yet is to get the next.
     #[inline]
-    fn chunk_at(&mut self, position: u64) -> Option<u64> {
+    fn chunk_at(&mut self, position: u64) -> Option<(u64, u64)> {
         let holes = self.board.holes().len();
         if position < holes {
-            return self.board.holes().nth(position);
+            let tsn = self.board.holes().nth(position)?;
+            return Some((tsn, self.board.record(tsn).bytes as u64));
         }
         for _ in holes..position {
-            let chunk = self.numbered_chunk()?;
+            let mut chunk = self.queue.next_chunk()?;
+            chunk.tsn = Serial32::wrap(self.board.next_tsn());
             self.board.pass_over(chunk);
         }
-        let chunk = self.numbered_chunk()?;
-        Some(self.board.assign(chunk))
-    }
-
-    #[inline]
-    fn numbered_chunk(&mut self) -> Option<Data> {
-        let mut chunk = self.queue.next_chunk()?;
-        chunk.tsn = Serial32::wrap(self.board.next_tsn());
-        Some(chunk)
+        Some((self.board.next_tsn(), self.queue.next_bytes()? as u64))
     }
 
     /// Sends `tsn` on `path`, with further small chunks beside it where they fit.
@@ -343,51 +346,80 @@ impl Association {
         tsn: u64,
         packet: &mut Packet,
     ) -> Departure {
-        let stamp = self.stamp_len();
-        let first = self.board.record(tsn);
-        let Some(mut room) = self.packet_room(path).checked_sub(first.bytes + stamp) else {
+        if self.board.record(tsn).bytes + self.stamp_len() > self.packet_room(path) {
             return self.send_too_long(now, path, tsn, packet);
-        };
+        }
+        let mut room = self.begin_packet(now, path, packet);
+        let launched = self.launch(now, path, tsn, &mut packet.chunks);
+        room -= launched.bytes;
+        if let RecordState::Lost { on, .. } = launched.before {
+            self.bundle_lost(now, path, on, &mut room, &mut packet.chunks);
+        }
+        self.finish_packet(now, path, room, packet)
+    }
+
+    /// Sends the next chunk of the queue as [`Association::send_chunk`] does what has a record.
+    #[inline]
+    fn send_fresh(&mut self, now: Time, path: PathId, packet: &mut Packet) -> Option<Departure> {
+        if self.queue.next_bytes()? + self.stamp_len() > self.packet_room(path) {
+            // With a record it can be sent in pieces.
+            let mut chunk = self.queue.next_chunk()?;
+            chunk.tsn = Serial32::wrap(self.board.next_tsn());
+            let tsn = self.board.assign(chunk);
+            return Some(self.send_too_long(now, path, tsn, packet));
+        }
+        let room = self.begin_packet(now, path, packet);
+        let bytes = self.launch_fresh(now, path, &mut packet.chunks)?;
+        Some(self.finish_packet(now, path, room - bytes, packet))
+    }
+
+    /// An empty packet of data, and what it has room for.
+    #[inline]
+    fn begin_packet(&self, now: Time, path: PathId, packet: &mut Packet) -> u32 {
         packet.begin(self.peer_tag);
-        let chunks = &mut packet.chunks;
+        let stamp = self.stamp_len();
         if stamp > 0 {
             packet.stamp = Some(DelayStamp { sent: now.as_nanos() });
         }
-        let lost_on = match first.state {
-            RecordState::Lost { on, .. } => Some(on),
-            _ => None,
-        };
-        chunks.push(self.launch(now, path, tsn));
-        if let Some(on) = lost_on {
-            self.bundle_lost(now, path, on, &mut room, chunks);
-        }
-        self.bundle(now, path, &mut room, chunks);
+        self.packet_room(path) - stamp
+    }
+
+    /// Adds small chunks where they fit, and books a packet that has `room` left.
+    #[inline]
+    fn finish_packet(
+        &mut self,
+        now: Time,
+        path: PathId,
+        mut room: u32,
+        packet: &mut Packet,
+    ) -> Departure {
+        self.bundle(now, path, &mut room, &mut packet.chunks);
         self.after_sending(now, path, self.packet_room(path) - room)
     }
 
     /// Books a packet with so many bytes of chunks.
     #[inline]
     pub(super) fn after_sending(&mut self, now: Time, path: PathId, sent: u32) -> Departure {
+        let full = self.full_chunk();
         let state = &mut self.paths[path.index()];
         state.counters.sent_packets += 1;
         state.last_sent_at = now;
         state.tail.on_activity(now);
         state.burst_left = state.burst_left.saturating_sub(1);
-        self.bursts_spent = true;
-        self.timers_moved = true;
         if state.t3.is_none() {
             state.t3 = Some(now + state.rtt.rto());
         }
-        let full = self.full_chunk();
-        let state = &mut self.paths[path.index()];
         state.pacer.on_sent(sent as u64);
         let (in_flight, burst_room) = (state.flights.bytes(), state.burst_room(now, full));
+        let ect = state.ecn.as_ref().is_some_and(|ecn| ecn.is_on());
+        let departure = Departure { path, round: state.round, size: PacketSize::Usual, ect };
+        self.bursts_spent = true;
+        self.timers_moved = true;
         if let Some(view) = self.views.get_mut(path.index()) {
             view.in_flight = in_flight;
             view.burst_room = burst_room;
         }
-        let ect = self.paths[path.index()].ecn.as_ref().is_some_and(|ecn| ecn.is_on());
-        Departure { ect, ..self.departure(path) }
+        departure
     }
 
     /// Adds the next lost chunks while they fit (RFC 9260, 6.3.3 E3), if they were lost on the same
@@ -409,7 +441,7 @@ impl Association {
                 return;
             }
             *room -= record.bytes;
-            chunks.push(self.launch(now, path, tsn));
+            self.launch(now, path, tsn, chunks);
         }
     }
 
@@ -440,57 +472,14 @@ impl Association {
             if !open || !fits || self.board.tsns_left() == 0 {
                 return;
             }
-            let Some(tsn) = (if cut { self.filling_chunk(next) } else { self.chunk_at(0) }) else {
-                return;
-            };
-            *room -= self.board.record(tsn).bytes;
-            chunks.push(self.launch(now, path, tsn));
+            if cut {
+                let Some(tsn) = self.filling_chunk(next) else { return };
+                *room -= self.launch(now, path, tsn, chunks).bytes;
+            } else {
+                let Some(bytes) = self.launch_fresh(now, path, chunks) else { return };
+                *room -= bytes;
+            }
         }
-    }
-
-    /// Books one chunk as on its way.
-    #[inline]
-    pub(super) fn launch(&mut self, now: Time, path: PathId, tsn: u64) -> Chunk {
-        let state = &mut self.paths[path.index()];
-        let record = self.board.record(tsn);
-        let (bytes, again) = (record.bytes, record.transmissions > 0);
-        if !again {
-            self.sendable_left = self.sendable_left.saturating_sub(1);
-        }
-        let snapshot = state.rate.on_sent(now, state.flights.is_empty(), state.limited);
-        let number = state.flights.push(Flight::new(tsn, bytes, now, snapshot, again));
-        state.counters.sent_chunks += 1;
-        state.counters.retransmitted += again as u64;
-        let mut data = self.board.on_sent(now, tsn, path, number);
-        if self.wants_sack_at_once(path, again) {
-            data.flags = data.flags.and(DataFlags::IMMEDIATE);
-        }
-        Chunk::Data(data)
-    }
-
-    /// Whether the chunk just booked asks for a SACK at once (RFC 7053, 5): a retransmission, since the
-    /// window opens when it arrives, and the one that fills a window that is small or recovers, or the peer's
-    /// buffer if that is small and no order shuts it. After these nothing may follow that would call forth the
-    /// SACK which the peer holds back, and what a small window waits for it is a good part of its round.
-    #[inline]
-    fn wants_sack_at_once(&self, path: PathId, again: bool) -> bool {
-        /// Below so many chunks the wait for a SACK is a good part of a round.
-        const SMALL_WINDOW: u64 = 16;
-        /// The same of a buffer, which all paths share.
-        const SMALL_BUFFER: u64 = 64;
-        if self.config.recovery != LossDetection::RackTlp {
-            return false;
-        }
-        let full = self.full_chunk();
-        let state = &self.paths[path.index()];
-        let window = self.views.get(path.index()).map_or(0, |v| v.window);
-        let fills = state.flights.bytes() + full > window;
-        let small = self.offered <= SMALL_BUFFER * full;
-        again
-            || small && self.is_passing() && self.board.span() + full > self.offered
-            || fills
-                && (state.recovery_exit.is_some()
-                    || state.losses > 0 && window <= SMALL_WINDOW * full)
     }
 
     /// What the scheduler left is the engine's.

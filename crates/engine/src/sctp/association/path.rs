@@ -26,56 +26,58 @@ pub(super) struct Heartbeat {
     pub due: Option<Time>,
 }
 
-/// One path.
+/// One path. Laid out as written: first what every packet of data and every SACK looks at, last what
+/// seldom matters.
 #[derive(Clone, Debug)]
+#[repr(C, align(64))]
 pub(super) struct Path {
-    pub config: PathConfig,
-    pub state: PathState,
-    pub rtt: RttEstimator,
-    /// What a leg of the handshake took here and back: all that is known of a path on which this end sends no
-    /// data, until it is asked by a heartbeat.
-    pub handshake_trip: Option<Duration>,
-    pub rate: DeliveryRate,
-    pub forward: ForwardDelay,
     pub flights: Flights,
-    /// Loss by time.
-    pub rack: Rack,
-    pub tail: TailProbe,
-    /// T3-rtx.
-    pub t3: Option<Time>,
-    pub heartbeat: Heartbeat,
-    /// Fast recovery until the transmission with this number has been acknowledged or given up.
-    pub recovery_exit: Option<u64>,
-    /// A fast retransmit may leave though the window is full (RFC 9260, 7.2.4, 3).
-    pub fast_credit: bool,
+    /// Bytes that the peer holds of this path's data, beyond the cumulative acknowledgement.
+    pub held: u64,
+    pub rate: DeliveryRate,
     /// Highest transmission number acknowledged so far, plus one.
     pub acked_to: u64,
-    /// The expected pseudo-cumulative TSN (CUC): the oldest that was outstanding here when it was
-    /// looked for. It stays until it is acknowledged here, or something sent here cumulatively.
-    pub pseudo_cumack: Option<u64>,
-    pub last_sent_at: Time,
-    /// The last drain left room in the window: not the path, but the data or the peer's window was
-    /// the limit.
-    pub limited: bool,
-    pub pacer: Pacer,
-    /// Packets that may still leave in answer to the current input.
-    pub burst_left: u32,
-    pub loss: LossEstimate,
     /// Rounds of the sender on this path: one per window of data acknowledged, and one per timer that
     /// gave a window up.
     pub round: u64,
     pub round_ends: u64,
-    /// Bytes that the peer holds of this path's data, beyond the cumulative acknowledgement.
-    pub held: u64,
+    /// T3-rtx.
+    pub t3: Option<Time>,
+    /// The expected pseudo-cumulative TSN (CUC): the oldest that was outstanding here when it was
+    /// looked for. It stays until it is acknowledged here, or something sent here cumulatively.
+    pub pseudo_cumack: Option<u64>,
+    /// Fast recovery until the transmission with this number has been acknowledged or given up.
+    pub recovery_exit: Option<u64>,
+    pub last_sent_at: Time,
+    pub loss: LossEstimate,
+    pub state: PathState,
+    /// Packets that may still leave in answer to the current input.
+    pub burst_left: u32,
+    /// A fast retransmit may leave though the window is full (RFC 9260, 7.2.4, 3).
+    pub fast_credit: bool,
+    /// The last drain left room in the window: not the path, but the data or the peer's window was
+    /// the limit.
+    pub limited: bool,
+    pub tail: TailProbe,
+    /// Loss by time.
+    pub rack: Rack,
+    pub rtt: RttEstimator,
+    pub forward: ForwardDelay,
+    pub pacer: Pacer,
+    /// Marks instead of losses; none: not agreed upon.
+    pub ecn: Option<Box<Ecn>>,
+    /// What a leg of the handshake took here and back: all that is known of a path on which this end sends no
+    /// data, until it is asked by a heartbeat.
+    pub handshake_trip: Option<Duration>,
     /// Losses found so far; a timeout is one, whatever it gives up.
     pub losses: u64,
+    pub config: PathConfig,
     pub counters: PathCounters,
     /// Looks for the largest packets that get through; none: all of `config.mtu` do.
     pub mtu: Option<Box<MtuSearch>>,
     /// No data goes there until something is known of it.
     pub narrow: bool,
-    /// Marks instead of losses; none: not agreed upon.
-    pub ecn: Option<Box<Ecn>>,
+    pub heartbeat: Heartbeat,
 }
 
 impl Path {

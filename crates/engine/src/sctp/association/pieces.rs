@@ -13,7 +13,7 @@ use super::super::chunk::{Chunk, Data};
 use super::super::extensions::Extensions;
 use super::super::packet::Packet;
 use super::super::rare::{Piece, Rare};
-use super::inbound::DataSummary;
+use super::inbound::{DataSummary, Reports};
 use super::{Association, Departure, PacketSize};
 use crate::payload::Payload;
 
@@ -99,14 +99,14 @@ impl Association {
         packet: &mut Packet,
     ) -> Departure {
         packet.begin(self.peer_tag);
-        let chunk = self.launch(now, path, tsn);
-        let bytes = chunk.wire_len();
-        let Chunk::Data(data) = chunk else { unreachable!("what is launched is DATA") };
+        let bytes = self.launch(now, path, tsn, &mut packet.chunks).bytes;
         if !self.peer.agreed.has(Extensions::PIECE) {
-            packet.chunks.push(Chunk::Data(data));
             let departure = self.after_sending(now, path, bytes);
             return Departure { size: PacketSize::TooLong, ..departure };
         }
+        let Some(Chunk::Data(data)) = packet.chunks.pop() else {
+            unreachable!("what is launched is DATA")
+        };
         let most = (self.packet_room(path) - Piece::HEADER) / 4 * 4;
         let (total, mut at) = (data.payload.len(), 0);
         while at < total {
@@ -124,7 +124,13 @@ impl Association {
 
     /// A piece of a DATA chunk has come.
     #[cold]
-    pub(super) fn on_piece(&mut self, now: Time, piece: &Piece, summary: &mut DataSummary) {
+    pub(super) fn on_piece(
+        &mut self,
+        now: Time,
+        piece: &Piece,
+        summary: &mut DataSummary,
+        reports: &mut Reports,
+    ) {
         if !self.state.receives_data() {
             return;
         }
@@ -134,7 +140,7 @@ impl Association {
         pieces.forget_up_to(cumulative);
         // What is known already is for the receive buffer to report; what is far beyond it, to refuse.
         if let Some(payload) = pieces.take(tsn, piece) {
-            self.on_data(now, Data { payload, ..piece.header() }, summary);
+            self.on_data(now, Data { payload, ..piece.header() }, summary, reports);
         }
     }
 }

@@ -91,7 +91,7 @@ impl Association {
         self.local_tsn = cookie.local_tsn.0;
         self.board = Scoreboard::new((1u64 << 32) + self.local_tsn as u64);
         self.queue = SendQueue::new(self.config.streams, self.chunk_limit);
-        self.scratch = AckScratch::new(self.paths.len());
+        self.scratch = AckScratch::new();
         self.guard = Guard::new(self.config.guard);
         for path in &mut self.paths {
             let counters = path.counters;

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use ropewalk_base::{Duration, PathId, Time};
+use smallvec::SmallVec;
 
 use super::super::cause::ErrorCause;
 use super::super::chunk::{DelayEcho, Sack};
@@ -43,10 +44,13 @@ pub(super) struct PathAck {
     pseudo_moved: bool,
 }
 
+/// The same of each path. Made for each SACK: it would have to be fetched from memory where there
+/// are thousands of associations.
+type PathAcks = SmallVec<[PathAck; 2]>;
+
 /// Scratch space of SACK processing, kept to save allocations.
 #[derive(Clone, Debug)]
 pub(super) struct AckScratch {
-    paths: Vec<PathAck>,
     fresh: Vec<Range<u64>>,
     memory: GapMemory,
     /// Highest TSN newly acknowledged.
@@ -57,19 +61,14 @@ pub(super) struct AckScratch {
 }
 
 impl AckScratch {
-    pub fn new(paths: usize) -> Self {
+    pub fn new() -> Self {
         Self {
-            paths: vec![PathAck::default(); paths],
             fresh: Vec::new(),
             memory: GapMemory::default(),
             highest: 0,
             lost: Vec::new(),
             duplicates: false,
         }
-    }
-
-    pub fn add_path(&mut self) {
-        self.paths.push(PathAck::default());
     }
 }
 
@@ -111,63 +110,68 @@ impl Association {
         }
         self.accounts.stats.sacks += 1;
         self.heard_at = now;
-        self.begin_acks();
+        let mut acks = self.begin_acks();
         self.scratch.duplicates = !sack.duplicates.is_empty();
         if self.scratch.duplicates {
             self.paths.iter_mut().for_each(|path| path.tail.on_duplicate());
         }
-        if !self.take_cumulative(now, cumulative) {
+        if !self.take_cumulative(now, cumulative, &mut acks) {
             return;
         }
-        let covered = self.take_gaps(now, cumulative, sack.gaps);
+        let covered = self.take_gaps(now, cumulative, sack.gaps, &mut acks);
         self.take_window(cumulative > before, sack.window, covered);
         self.check_reneging();
-        self.settle_acks(now, cumulative > before, sack.data_packets);
+        self.settle_acks(now, cumulative > before, sack.data_packets, &acks);
         self.tell_of_room();
         self.after_flush(now);
     }
 
-    fn begin_acks(&mut self) {
+    #[inline]
+    fn begin_acks(&mut self) -> PathAcks {
         self.scratch.highest = 0;
-        for (ack, path) in self.scratch.paths.iter_mut().zip(&mut self.paths) {
-            let oldest = path.flights.oldest().map(|(_, flight)| flight.tsn);
-            path.pseudo_cumack = path.pseudo_cumack.or(oldest);
-            *ack = PathAck {
+        let mut acks = PathAcks::new();
+        for path in &mut self.paths {
+            let oldest = path.flights.oldest();
+            path.pseudo_cumack = path.pseudo_cumack.or(oldest.map(|(_, flight)| flight.tsn));
+            acks.push(PathAck {
                 in_flight_before: path.flights.bytes(),
-                oldest_before: path.flights.oldest().map(|(n, _)| n),
+                oldest_before: oldest.map(|(n, _)| n),
                 ..PathAck::default()
-            };
+            });
         }
+        acks
     }
 
     /// Takes the cumulative acknowledgement. False if it covers what was never sent.
     #[inline]
-    fn take_cumulative(&mut self, now: Time, cumulative: u64) -> bool {
+    fn take_cumulative(&mut self, now: Time, cumulative: u64, acks: &mut PathAcks) -> bool {
         while self.board.cumulative() < cumulative {
-            let Some((tsn, record)) = self.board.pop_cumulative() else { break };
-            match record.state {
+            let Some(popped) = self.board.pop_cumulative() else { break };
+            let tsn = popped.tsn;
+            match popped.state {
                 RecordState::Unsent => {
                     self.abort_with(ErrorCause::VIOLATION);
                     return false;
                 }
                 RecordState::InFlight { path, number } => {
                     let sure = self.board.is_only_on(tsn, path);
-                    self.end_flight(now, path, number, record.data.payload.len(), sure);
+                    let ack = &mut acks[path.index()];
+                    self.end_flight(now, path, number, popped.payload, sure, ack);
                     self.paths[path.index()].pseudo_cumack = None;
-                    self.scratch.paths[path.index()].pseudo_moved = true;
+                    ack.pseudo_moved = true;
                 }
                 RecordState::Lost { on, .. } => self.paths[on.index()].rack.on_late_arrival(),
                 RecordState::Acked { by } => {
-                    self.paths[by.index()].held -= record.bytes as u64;
+                    self.paths[by.index()].held -= popped.bytes as u64;
                 }
             }
-            self.end_copies(now, tsn);
+            self.end_copies(now, tsn, acks);
         }
         true
     }
 
     /// Takes the gap blocks, and tells how many chunks they cover.
-    fn take_gaps(&mut self, now: Time, cumulative: u64, gaps: GapList) -> u64 {
+    fn take_gaps(&mut self, now: Time, cumulative: u64, gaps: GapList, acks: &mut PathAcks) -> u64 {
         if gaps.is_empty() {
             return 0;
         }
@@ -178,7 +182,7 @@ impl Association {
         let covered = self.scratch.memory.find_fresh(cumulative, gaps, end, known, &mut fresh);
         for range in &fresh {
             for tsn in range.clone() {
-                self.take_gap_ack(now, tsn);
+                self.take_gap_ack(now, tsn, acks);
             }
         }
         self.scratch.fresh = fresh;
@@ -186,14 +190,14 @@ impl Association {
     }
 
     #[inline]
-    fn take_gap_ack(&mut self, now: Time, tsn: u64) {
+    fn take_gap_ack(&mut self, now: Time, tsn: u64, acks: &mut PathAcks) {
         let record = self.board.record(tsn);
         let (payload, bytes) = (record.data.payload.len(), record.bytes as u64);
         match self.board.on_gap_acked(tsn) {
             RecordState::InFlight { path, number } => {
                 self.paths[path.index()].held += bytes;
                 let sure = self.board.is_only_on(tsn, path);
-                self.end_flight(now, path, number, payload, sure);
+                self.end_flight(now, path, number, payload, sure, &mut acks[path.index()]);
             }
             RecordState::Lost { on, .. } => {
                 self.paths[on.index()].held += bytes;
@@ -201,24 +205,31 @@ impl Association {
             }
             RecordState::Acked { .. } | RecordState::Unsent => {}
         }
-        self.end_copies(now, tsn);
+        self.end_copies(now, tsn, acks);
     }
 
     /// A chunk that travelled in several copies arrived: which of them did is not known.
     #[inline]
-    fn end_copies(&mut self, now: Time, tsn: u64) {
+    fn end_copies(&mut self, now: Time, tsn: u64, acks: &mut PathAcks) {
         for (path, number) in self.board.take_copies(tsn) {
-            self.end_flight(now, path, number, 0, false);
+            self.end_flight(now, path, number, 0, false, &mut acks[path.index()]);
         }
     }
 
     /// A transmission arrived; `sure` if no copy of it can have done so in its place.
     #[inline]
-    fn end_flight(&mut self, now: Time, path: PathId, number: u64, payload: u32, sure: bool) {
+    fn end_flight(
+        &mut self,
+        now: Time,
+        path: PathId,
+        number: u64,
+        payload: u32,
+        sure: bool,
+        ack: &mut PathAck,
+    ) {
         let state = &mut self.paths[path.index()];
         let Some(flight) = state.flights.end(number) else { return };
         state.rate.on_delivered(now, flight.bytes as u64);
-        let ack = &mut self.scratch.paths[path.index()];
         ack.heard |= sure;
         ack.bytes += flight.bytes as u64;
         ack.payload += payload as u64;
@@ -229,7 +240,6 @@ impl Association {
         }
         ack.lowest = if ack.newest.is_none() { number } else { ack.lowest.min(number) };
         self.scratch.highest = self.scratch.highest.max(flight.tsn);
-        let ack = &mut self.scratch.paths[path.index()];
         // What was sent again half a round trip ago or less did not cause this acknowledgement: an
         // earlier transmission did, and nothing sent between the two is late.
         let since = now.since(flight.sent_at);
@@ -256,7 +266,8 @@ impl Association {
     #[inline]
     fn check_reneging(&mut self) {
         let next = self.board.cumulative() + 1;
-        if self.board.acked().contains(next) {
+        // None of them lies below.
+        if self.board.acked().first() == Some(next) {
             self.on_reneged();
         }
     }
@@ -281,15 +292,19 @@ impl Association {
         self.offered = window as u64 + self.board.held_bytes();
     }
 
-    fn settle_acks(&mut self, now: Time, cumulative_moved: bool, data_packets: u8) {
-        let acked_paths = self.scratch.paths.iter().filter(|a| a.newest.is_some()).count();
+    fn settle_acks(
+        &mut self,
+        now: Time,
+        cumulative_moved: bool,
+        data_packets: u8,
+        acks: &PathAcks,
+    ) {
+        let acked_paths = acks.iter().filter(|a| a.newest.is_some()).count();
         // DAC: packets that came together count once more, on what left before all of them.
         let several = acked_paths == 1 && data_packets > 1;
-        let acks = std::mem::take(&mut self.scratch.paths);
         for (i, ack) in acks.iter().enumerate().filter(|(_, ack)| ack.newest.is_some()) {
             self.settle_path(now, PathId::from_index(i), ack, cumulative_moved, several);
         }
-        self.scratch.paths = acks;
         if acked_paths > 0 {
             self.errors = 0;
             self.count_unsplit_misses(now, cumulative_moved);

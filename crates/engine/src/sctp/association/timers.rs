@@ -7,7 +7,7 @@ use super::super::chunk::Chunk;
 use super::super::packet::Packet;
 use super::super::rare::Rare;
 use super::super::wire;
-use super::inbound::DataSummary;
+use super::inbound::{DataSummary, Reports};
 use super::{Association, CloseReason, State};
 
 impl Association {
@@ -99,22 +99,62 @@ impl Association {
         if packet.tag != self.local_tag && !self.takes_other_tag(packet) {
             return;
         }
-        if let Some(Chunk::CookieEcho(cookie)) = packet.chunks.first() {
-            let cookie = cookie.clone();
-            if !self.on_cookie_echo(now, path, packet.tag, &cookie) {
+        // All that may have to come first does so in packets that begin with neither.
+        let plain = matches!(packet.chunks.first(), Some(Chunk::Data(_) | Chunk::Sack(_)));
+        if plain {
+            self.begin_input();
+        } else if !self.takes_beginning(now, path, packet) {
+            return;
+        }
+        if let Some(echo) = &packet.echo {
+            self.on_delay_echo(now, echo);
+        }
+        if packet.ce {
+            self.on_marked(path, packet);
+        }
+        let stamp = packet.stamp;
+        let (mut summary, mut reports) = (DataSummary::default(), Reports::default());
+        // An end that is no more still answers a SHUTDOWN ACK, whatever stands before it (8.4, 5).
+        let was_up = !matches!(self.state, State::Ended(_));
+        // Taken from the end: taken from the front, each of very many would move all that follow.
+        if packet.chunks.len() > 1 {
+            packet.chunks.reverse();
+        }
+        while let Some(chunk) = packet.chunks.pop() {
+            if !self.on_chunk(now, path, chunk, &mut summary, &mut reports) {
+                break;
+            }
+            if was_up && matches!(self.state, State::Ended(_)) {
                 return;
             }
         }
+        self.after_data(now, path, stamp, summary);
+    }
+
+    /// What comes is a reason to ask the scheduler again, but none not to start.
+    #[inline]
+    fn begin_input(&mut self) {
         self.refill_bursts();
-        // What comes is a reason to ask the scheduler again, but none not to start.
         if !matches!(self.state, State::Closed) {
             self.wait_until = None;
         }
+    }
+
+    /// Takes what only ever stands first in a packet; whether there is more to take.
+    #[cold]
+    fn takes_beginning(&mut self, now: Time, path: PathId, packet: &mut Packet) -> bool {
+        if let Some(Chunk::CookieEcho(cookie)) = packet.chunks.first() {
+            let cookie = cookie.clone();
+            if !self.on_cookie_echo(now, path, packet.tag, &cookie) {
+                return false;
+            }
+        }
+        self.begin_input();
         match packet.chunks.first() {
             Some(Chunk::Init(init)) => {
                 let init = init.clone();
                 self.on_init(now, path, packet, &init);
-                return;
+                false
             }
             // 6.10: nobody bundles an INIT ACK with anything.
             Some(Chunk::InitAck(_)) => {
@@ -124,31 +164,10 @@ impl Association {
                     self.timers_moved = true;
                     self.on_init_ack(now, path, &both.0, &both.1);
                 }
-                return;
+                false
             }
-            _ => {}
+            _ => true,
         }
-        if let Some(echo) = &packet.echo {
-            self.on_delay_echo(now, echo);
-        }
-        if packet.ce {
-            self.on_marked(path, packet);
-        }
-        let stamp = packet.stamp;
-        let mut summary = DataSummary::default();
-        // An end that is no more still answers a SHUTDOWN ACK, whatever stands before it (8.4, 5).
-        let was_up = !matches!(self.state, State::Ended(_));
-        // Taken from the end: taken from the front, each of very many would move all that follow.
-        packet.chunks.reverse();
-        while let Some(chunk) = packet.chunks.pop() {
-            if !self.on_chunk(now, path, chunk, &mut summary) {
-                break;
-            }
-            if was_up && matches!(self.state, State::Ended(_)) {
-                return;
-            }
-        }
-        self.after_data(now, path, stamp, summary);
     }
 
     /// 8.5.1: packets carry our tag, but INIT has 0, and COOKIE ECHO is checked with its cookie. ABORT
@@ -180,15 +199,16 @@ impl Association {
         path: PathId,
         chunk: Chunk,
         summary: &mut DataSummary,
+        reports: &mut Reports,
     ) -> bool {
         match chunk {
-            Chunk::Data(data) => self.on_data(now, data, summary),
+            Chunk::Data(data) => self.on_data(now, data, summary, reports),
             Chunk::Sack(sack) => {
                 self.timers_moved = true;
                 self.on_sack(now, sack);
             }
-            Chunk::Rare(_) => return self.on_rare(now, path, &chunk, summary),
-            Chunk::Unknown(_) => return self.on_foreign(path, &chunk, summary),
+            Chunk::Rare(_) => return self.on_rare(now, path, &chunk, summary, reports),
+            Chunk::Unknown(_) => return self.on_foreign(path, &chunk, reports),
             other => self.on_control(now, path, other),
         }
         true
@@ -229,14 +249,15 @@ impl Association {
         path: PathId,
         chunk: &Chunk,
         summary: &mut DataSummary,
+        reports: &mut Reports,
     ) -> bool {
         let Chunk::Rare(rare) = chunk else { unreachable!("looked at by the caller") };
         let ecn = self.paths[path.index()].ecn.is_some();
         match &**rare {
-            Rare::Piece(piece) => self.on_piece(now, piece, summary),
+            Rare::Piece(piece) => self.on_piece(now, piece, summary, reports),
             Rare::Ecne(tsn) if ecn => self.on_ecne(now, path, *tsn),
             Rare::Cwr(tsn) if ecn => self.on_cwr(*tsn),
-            _ => return self.on_foreign(path, chunk, summary),
+            _ => return self.on_foreign(path, chunk, reports),
         }
         true
     }
@@ -244,12 +265,12 @@ impl Association {
     /// A chunk of a type that is not known, or was not agreed upon: its highest bits say what to do
     /// (3.2). Whether to go on with the next chunk.
     #[cold]
-    fn on_foreign(&mut self, path: PathId, chunk: &Chunk, summary: &mut DataSummary) -> bool {
+    fn on_foreign(&mut self, path: PathId, chunk: &Chunk, reports: &mut Reports) -> bool {
         let kind = match chunk {
             Chunk::Unknown(whole) => whole.first().copied().unwrap_or_default(),
             other => wire::chunk_bytes(other).first().copied().unwrap_or_default(),
         };
-        if wire::is_reported(kind) && self.peer_tag != 0 && summary.may_report() {
+        if wire::is_reported(kind) && self.peer_tag != 0 && reports.may_report() {
             let mut whole = wire::chunk_bytes(chunk);
             whole.truncate(REPORT_LIMIT);
             let error = Chunk::error(ErrorCause::UnrecognisedChunk(whole));

@@ -47,7 +47,7 @@ pub(super) fn read(raw: &RawChunk<'_>) -> Option<Data> {
         ssn: Serial16(half(6)),
         ppid: word(8),
         flags: DataFlags::from_bits(raw.flags),
-        payload: Payload::Bytes(raw.user_data(12)),
+        payload: Payload::from(raw.user_data(12)),
         first_sent: Time::ZERO,
     })
 }

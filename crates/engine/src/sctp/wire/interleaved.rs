@@ -34,6 +34,6 @@ pub(super) fn read(raw: &RawChunk<'_>) -> Option<IData> {
         message: Serial32(word(8)),
         ppid_or_fragment: word(12),
         flags: DataFlags::from_bits(raw.flags),
-        payload: Payload::Bytes(raw.user_data(FIXED)),
+        payload: Payload::from(raw.user_data(FIXED)),
     })
 }

@@ -36,6 +36,6 @@ pub(super) fn read(raw: &RawChunk<'_>) -> Option<Piece> {
         flags: DataFlags::from_bits(raw.flags),
         offset: half(12),
         total: half(14),
-        payload: Payload::Bytes(raw.user_data(FIXED)),
+        payload: Payload::from(raw.user_data(FIXED)),
     })
 }

@@ -57,7 +57,7 @@ prop_compose! {
             ssn: Serial16(ssn),
             ppid,
             flags: DataFlags::from_bits(flags),
-            payload: Payload::Bytes(payload),
+            payload: Payload::from(payload),
             first_sent: Time::ZERO,
         })
     }
@@ -189,7 +189,7 @@ prop_compose! {
         (ppid_or_fragment, flags, payload) in (any::<u32>(), 0u8..16, bytes(40)),
     ) -> Rare {
         let (stream, flags) = (StreamId(stream), DataFlags::from_bits(flags));
-        let payload = Payload::Bytes(payload);
+        let payload = Payload::from(payload);
         Rare::IData(IData { tsn, stream, message, ppid_or_fragment, flags, payload })
     }
 }
@@ -201,7 +201,7 @@ prop_compose! {
         (offset, total) in any::<(u16, u16)>(),
     ) -> Rare {
         let (stream, ssn) = (StreamId(stream), Serial16(ssn));
-        let (flags, payload) = (DataFlags::from_bits(flags), Payload::Bytes(payload));
+        let (flags, payload) = (DataFlags::from_bits(flags), Payload::from(payload));
         Rare::Piece(Piece { tsn, stream, ssn, ppid, flags, offset, total, payload })
     }
 }

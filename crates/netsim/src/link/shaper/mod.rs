@@ -83,6 +83,15 @@ impl Shaper {
     /// When a packet that is ready at `ready` would begin to be sent.
     #[inline]
     pub(super) fn next_start(&self, ready: Time) -> Time {
+        // Nearly all links are of this kind, and it costs least.
+        if let Self::Constant(shaper) = self {
+            return shaper.next_start(ready);
+        }
+        self.next_start_unusual(ready)
+    }
+
+    #[inline(never)]
+    fn next_start_unusual(&self, ready: Time) -> Time {
         match self {
             Self::Unlimited => ready,
             Self::Constant(shaper) => shaper.next_start(ready),
@@ -94,6 +103,14 @@ impl Shaper {
     /// Sends the next `bytes` bytes, which are ready at `ready`.
     #[inline]
     pub(super) fn serve(&mut self, ready: Time, bytes: u32) -> Service {
+        if let Self::Constant(shaper) = self {
+            return shaper.serve(ready, bytes);
+        }
+        self.serve_unusual(ready, bytes)
+    }
+
+    #[inline(never)]
+    fn serve_unusual(&mut self, ready: Time, bytes: u32) -> Service {
         match self {
             Self::Unlimited => Service { start: ready, depart: ready },
             Self::Constant(shaper) => shaper.serve(ready, bytes),

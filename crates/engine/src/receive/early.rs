@@ -1,0 +1,190 @@
+//! What came early on a byte stream, by where it begins.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use ropewalk_base::Time;
+
+use crate::payload::Payload;
+
+/// Bytes that came early.
+#[derive(Clone, Debug)]
+pub(super) struct Held {
+    /// Data sequence number of the first.
+    pub dsn: u64,
+    pub payload: Payload,
+    pub arrived: Time,
+    pub first_sent: Time,
+}
+
+impl Held {
+    /// The data sequence number behind the last byte.
+    #[inline]
+    fn end(&self) -> u64 {
+        self.dsn + self.payload.len() as u64
+    }
+}
+
+/// No slot is for fewer bytes than 2 to the power of this.
+const LEAST_SHIFT: u32 = 8;
+/// Most slots: with those of full packets that is a window of 64 MB.
+const SLOTS_LIMIT: u64 = 1 << 16;
+
+/// Pieces of which none overlaps another. Segments are nearly all of one length, so that a ring of
+/// slots that are a little shorter has room for each of them, found without a search; what finds its
+/// slot taken, or none, goes into a tree.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Early {
+    /// What begins within `1 << shift` bytes; the first slot is for those from `base << shift` on.
+    slots: VecDeque<Option<Held>>,
+    base: u64,
+    shift: u32,
+    crowded: BTreeMap<u64, Held>,
+    /// Pieces in all.
+    count: usize,
+    /// The longest piece so far, bytes.
+    longest: u64,
+}
+
+impl Early {
+    #[inline]
+    pub const fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// The piece of a slot, if it has one.
+    #[inline]
+    fn at(&self, slot: u64) -> Option<&Held> {
+        self.slots.get(slot.checked_sub(self.base)? as usize)?.as_ref()
+    }
+
+    /// Keeps a piece that overlaps none of the others. `next` is the next byte in order, which lies
+    /// before it.
+    pub fn insert(&mut self, next: u64, held: Held) {
+        let length = held.payload.len();
+        if self.count == 0 {
+            self.slots.clear();
+            self.shift = length.max(1).ilog2().max(LEAST_SHIFT);
+            self.base = next >> self.shift;
+        }
+        self.count += 1;
+        self.longest = self.longest.max(length as u64);
+        let at = (held.dsn >> self.shift) - self.base;
+        if at >= SLOTS_LIMIT {
+            self.crowded.insert(held.dsn, held);
+            return;
+        }
+        while self.slots.len() as u64 <= at {
+            self.slots.push_back(None);
+        }
+        match &mut self.slots[at as usize] {
+            slot @ None => *slot = Some(held),
+            Some(_) => {
+                self.crowded.insert(held.dsn, held);
+            }
+        }
+    }
+
+    /// Takes out the piece that begins at `dsn`; all before that has been taken out.
+    #[inline]
+    pub fn take(&mut self, dsn: u64) -> Option<Held> {
+        if self.count == 0 {
+            return None;
+        }
+        let slot = dsn >> self.shift;
+        while self.base < slot && self.slots.pop_front().is_some() {
+            self.base += 1;
+        }
+        self.base = self.base.max(slot);
+        let taken = match self.slots.front_mut() {
+            Some(first) => first.take_if(|held| held.dsn == dsn),
+            None => None,
+        };
+        let taken = taken.or_else(|| self.crowded.remove(&dsn))?;
+        self.count -= 1;
+        Some(taken)
+    }
+
+    /// Where the last piece that begins at `dsn` or before ends; 0 if none that could reach beyond
+    /// `dsn` does.
+    #[inline]
+    pub fn end_before(&self, dsn: u64) -> u64 {
+        let (least, most) = (dsn.saturating_sub(self.longest) >> self.shift, dsn >> self.shift);
+        let mut begun = (least.max(self.base)..=most).rev().filter_map(|slot| self.at(slot));
+        let end = begun.find(|held| held.dsn <= dsn).map_or(0, Held::end);
+        match self.crowded.range(..=dsn).next_back() {
+            Some((_, held)) => end.max(held.end()),
+            None => end,
+        }
+    }
+
+    /// Where the first piece within these bytes begins; their end if none does.
+    #[inline]
+    pub fn start_within(&self, from: u64, until: u64) -> u64 {
+        let slots = from >> self.shift..=until.saturating_sub(1) >> self.shift;
+        let mut begins = slots.filter_map(|slot| self.at(slot)).map(|held| held.dsn);
+        let start = begins.find(|dsn| *dsn >= from).unwrap_or(until).min(until);
+        match self.crowded.range(from..).next() {
+            Some((dsn, _)) => start.min(*dsn),
+            None => start,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ropewalk_base::Seed;
+
+    use super::*;
+
+    fn piece(dsn: u64, length: u32) -> Held {
+        let payload = Payload::Length(length);
+        Held { dsn, payload, arrived: Time::ZERO, first_sent: Time::ZERO }
+    }
+
+    #[test]
+    fn pieces_of_any_length_agree_with_a_sorted_map() {
+        let mut rng = Seed::root(7).rng();
+        for usual in [1u64, 300, 1448, 9000] {
+            let (mut early, mut model) = (Early::default(), BTreeMap::<u64, u64>::new());
+            let mut next = 0;
+            for _ in 0..3000 {
+                let odd = rng.chance(0.2);
+                let length = if odd { 1 + rng.below(2 * usual) } else { usual };
+                let from =
+                    next + 1 + rng.below(60) * usual + if odd { rng.below(usual) } else { 0 };
+                let before = model.range(..=from).next_back().map_or(0, |(at, len)| at + len);
+                if before > from {
+                    assert_eq!(early.end_before(from), before);
+                } else {
+                    assert!(early.end_before(from) <= from);
+                    let first = model.range(from..).next().map_or(u64::MAX, |(at, _)| *at);
+                    let until = from + length;
+                    assert_eq!(early.start_within(from, until), first.min(until));
+                    if first >= until {
+                        early.insert(next, piece(from, length as u32));
+                        model.insert(from, length);
+                    }
+                }
+                if rng.chance(0.3)
+                    && let Some((at, length)) = model.pop_first()
+                {
+                    assert_eq!(early.take(at).map(|held| held.dsn), Some(at));
+                    next = at + length;
+                    assert!(model.contains_key(&next) || early.take(next).is_none());
+                }
+                assert_eq!(early.is_empty(), model.is_empty());
+            }
+        }
+    }
+
+    #[test]
+    fn what_lies_far_ahead_takes_no_slots() {
+        let mut early = Early::default();
+        early.insert(0, piece(1000, 1000));
+        early.insert(0, piece(1 << 60, 1000));
+        assert!(early.slots.len() < 10);
+        assert_eq!(early.end_before((1 << 60) + 5), (1 << 60) + 1000);
+        assert!(early.take(1000).is_some() && early.take(2000).is_none());
+        assert!(early.take(1 << 60).is_some() && early.is_empty());
+    }
+}

@@ -1,0 +1,97 @@
+//! How a chunk leaves: what is written down of it.
+
+use ropewalk_base::{PathId, Serial32, Time};
+use smallvec::SmallVec;
+
+use super::super::chunk::{Chunk, DataFlags};
+use super::Association;
+use crate::recovery::{Flight, Launched, LossDetection};
+
+/// What leaves.
+struct Flown {
+    tsn: u64,
+    bytes: u32,
+    again: bool,
+}
+
+impl Association {
+    /// Sends a chunk that has a record.
+    #[inline]
+    pub(super) fn launch(
+        &mut self,
+        now: Time,
+        path: PathId,
+        tsn: u64,
+        chunks: &mut SmallVec<[Chunk; 1]>,
+    ) -> Launched {
+        let number = self.paths[path.index()].flights.next_number();
+        let (mut data, launched) = self.board.on_sent(now, tsn, path, number);
+        self.book(now, path, Flown { tsn, bytes: launched.bytes, again: launched.again });
+        if self.wants_sack_at_once(path, launched.again) {
+            data.flags = data.flags.and(DataFlags::IMMEDIATE);
+        }
+        chunks.push(Chunk::Data(data));
+        launched
+    }
+
+    /// Sends the next chunk of the queue, and tells its size. Its record is written as it leaves: to
+    /// write and read it again would cost more than all that is done with it.
+    #[inline]
+    pub(super) fn launch_fresh(
+        &mut self,
+        now: Time,
+        path: PathId,
+        chunks: &mut SmallVec<[Chunk; 1]>,
+    ) -> Option<u32> {
+        let tsn = self.board.next_tsn();
+        let number = self.paths[path.index()].flights.next_number();
+        let mut data = self.queue.next_chunk()?;
+        data.tsn = Serial32::wrap(tsn);
+        data.first_sent = now;
+        let bytes = self.board.assign_sent(data.clone(), path, number);
+        self.book(now, path, Flown { tsn, bytes, again: false });
+        if self.wants_sack_at_once(path, false) {
+            data.flags = data.flags.and(DataFlags::IMMEDIATE);
+        }
+        chunks.push(Chunk::Data(data));
+        Some(bytes)
+    }
+
+    /// Books one chunk as on its way.
+    #[inline]
+    fn book(&mut self, now: Time, path: PathId, Flown { tsn, bytes, again }: Flown) {
+        let state = &mut self.paths[path.index()];
+        if !again {
+            self.sendable_left = self.sendable_left.saturating_sub(1);
+        }
+        let snapshot = state.rate.on_sent(now, state.flights.is_empty(), state.limited);
+        state.flights.push(Flight::new(tsn, bytes, now, snapshot, again));
+        state.counters.sent_chunks += 1;
+        state.counters.retransmitted += again as u64;
+    }
+
+    /// Whether the chunk just booked asks for a SACK at once (RFC 7053, 5): a retransmission, since the
+    /// window opens when it arrives, and the one that fills a window that is small or recovers, or the peer's
+    /// buffer if that is small and no order shuts it. After these nothing may follow that would call forth the
+    /// SACK which the peer holds back, and what a small window waits for it is a good part of its round.
+    #[inline]
+    fn wants_sack_at_once(&self, path: PathId, again: bool) -> bool {
+        /// Below so many chunks the wait for a SACK is a good part of a round.
+        const SMALL_WINDOW: u64 = 16;
+        /// The same of a buffer, which all paths share.
+        const SMALL_BUFFER: u64 = 64;
+        if self.config.recovery != LossDetection::RackTlp {
+            return false;
+        }
+        let full = self.full_chunk();
+        let state = &self.paths[path.index()];
+        let window = self.views.get(path.index()).map_or(0, |v| v.window);
+        let fills = state.flights.bytes() + full > window;
+        let small = self.offered <= SMALL_BUFFER * full;
+        again
+            || small && self.is_passing() && self.board.span() + full > self.offered
+            || fills
+                && (state.recovery_exit.is_some()
+                    || state.losses > 0 && window <= SMALL_WINDOW * full)
+    }
+}
