@@ -97,7 +97,7 @@ impl fmt::Display for HttpError {
 /// The request in `bytes`, with the length of its head; none: too little.
 ///
 /// # Errors
-/// [`HttpError`].
+/// `HttpError`.
 pub fn parse(
     bytes: &[u8],
     credentials: Option<&Credentials>,

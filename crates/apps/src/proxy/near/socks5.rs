@@ -81,7 +81,7 @@ pub fn greeting(bytes: &[u8]) -> Parsed<Vec<u8>> {
 /// A name and a password (RFC 1929, 2).
 ///
 /// # Errors
-/// [`SocksError`].
+/// `SocksError`.
 pub fn password(bytes: &[u8]) -> Parsed<(Vec<u8>, Vec<u8>)> {
     if let [version, ..] = bytes
         && *version != PASSWORD_VERSION
@@ -99,7 +99,7 @@ pub fn password(bytes: &[u8]) -> Parsed<(Vec<u8>, Vec<u8>)> {
 /// Where to (RFC 1928, 4).
 ///
 /// # Errors
-/// [`SocksError`].
+/// `SocksError`.
 pub fn request(bytes: &[u8]) -> Parsed<Target> {
     if let [version, ..] = bytes
         && *version != VERSION
