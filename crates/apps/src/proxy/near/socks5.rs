@@ -66,7 +66,7 @@ pub type Parsed<T> = Result<Option<(T, usize)>, SocksError>;
 /// The methods that a program offers.
 ///
 /// # Errors
-/// [`SocksError`].
+/// `SocksError`.
 pub fn greeting(bytes: &[u8]) -> Parsed<Vec<u8>> {
     match bytes {
         [VERSION, count, rest @ ..] => {
