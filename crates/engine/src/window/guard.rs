@@ -46,8 +46,7 @@ pub struct SharedWindow {
     /// The scheduler shares the window itself, and rules 1 and 2 are its business while order matters.
     pub shared: bool,
     /// What comes early waits in the buffer. Where nothing does, the window is still shared out, but
-    /// nothing comes too late, and no loss holds up what follows it: rules 2 and 3 have nothing to do
-    /// ([`share`]).
+    /// nothing comes too late, and no loss holds up what follows it: rules 2 and 3 have nothing to do.
     pub in_order: bool,
 }
 
