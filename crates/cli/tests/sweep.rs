@@ -11,9 +11,12 @@ use support::Room;
 
 const FILE: &str = "scenarios/wifi-lte.toml";
 
-const GRID: [&str; 12] = [
+/// With losses, so that seeds differ.
+const GRID: [&str; 14] = [
     "sweep",
     FILE,
+    "--set",
+    "path.lte.loss=0.005",
     "--set",
     "transfer.duration=5 s",
     "--set",
