@@ -19,10 +19,10 @@ help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 22
 
 demo: ## reproduces the papers' tables and figures into out/reproduce.html
-	@echo "Building the command (release) ..."
-	$(CARGO) build --release -p ropewalk-cli
+	@echo "Building the command (optimised) ..."
+	$(CARGO) build --profile demo -p ropewalk-cli
 	@mkdir -p out
-	$(TARGET)/release/ropewalk reproduce --all --report out/reproduce.html
+	$(TARGET)/demo/ropewalk reproduce --all --report out/reproduce.html
 	@echo
 	@echo "Done. Open $(CURDIR)/out/reproduce.html in a browser."
 
