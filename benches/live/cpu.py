@@ -11,6 +11,7 @@ import argparse
 import json
 import os
 import resource
+import shutil
 import statistics
 import subprocess
 import sys
@@ -144,6 +145,10 @@ def main() -> None:
     parser.add_argument("--transport", action="append", help="part of a name; all, if none is given")
     arguments = parser.parse_args()
     binary, seconds = arguments.binary.resolve(), arguments.seconds
+    if missing := [tool for tool in ("ip", "ethtool") if not shutil.which(tool)]:
+        parser.error(f"{' and '.join(missing)} not found: install Debian's iproute2 and ethtool")
+    if os.geteuid() != 0:
+        parser.error("network namespaces need root: run it with sudo")
     with tempfile.TemporaryDirectory() as room:
         makers: dict[str, Callable[[], Transport | None]] = {
             "Ropewalk, sealed": lambda: ropewalk(binary, room, seconds, True),
