@@ -46,6 +46,7 @@ bench-live: ## the same engine on sockets beside others' stacks, over emulated l
 	$(PYTHON) benches/live/robust.py overrun --binary $(TARGET)/release/ropewalk
 	$(PYTHON) benches/live/robust.py file --binary $(TARGET)/release/ropewalk
 	$(PYTHON) benches/live/fairness.py --binary $(TARGET)/release/ropewalk
+	$(CARGO) run --release -p ropewalk-runtime --example many -- idle 1000
 
 bench-python: python ## how fast schedulers in Python and environments are
 	$(PY) benches/python_schedulers.py
