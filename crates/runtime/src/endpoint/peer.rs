@@ -40,6 +40,8 @@ pub struct Signals {
     pub readable: Notify,
     /// The send buffer has room, or the association has ended.
     pub writable: Notify,
+    /// All that was sent has been acknowledged, or the association has ended; told where [`Peer::flushing`] asks for it.
+    pub flushed: Notify,
     /// It is up, a path changed, or it has ended.
     pub changed: Notify,
 }
@@ -48,6 +50,7 @@ impl Signals {
     fn all(&self) {
         self.readable.notify_waiters();
         self.writable.notify_waiters();
+        self.flushed.notify_waiters();
         self.changed.notify_waiters();
     }
 }
@@ -77,6 +80,8 @@ pub struct Peer {
     pub incoming: bool,
     /// Nobody holds it any more: it goes as soon as it has ended.
     pub abandoned: bool,
+    /// Somebody waits until all has been acknowledged.
+    pub flushing: bool,
     /// Why it ended.
     pub ended: Option<CloseReason>,
     /// News of paths, oldest first.
@@ -115,6 +120,7 @@ impl Peer {
             opened_by_peer: incoming,
             incoming,
             abandoned: false,
+            flushing: false,
             ended: None,
             news: VecDeque::new(),
             signals: Arc::default(),
@@ -187,6 +193,10 @@ impl Peer {
                     self.signals.all();
                 }
             }
+        }
+        if self.flushing && self.machine.is_flushed() {
+            self.flushing = false;
+            self.signals.flushed.notify_waiters();
         }
         outcome
     }
