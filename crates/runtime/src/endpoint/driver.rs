@@ -41,9 +41,11 @@ fn look_around(core: &mut Core, watch: &mut Pin<Box<Sleep>>, context: &mut Conte
     if !core.is_watching() {
         return;
     }
-    let soon = Instant::now() + SOON;
-    if std::mem::take(&mut core.suspicious) && watch.deadline() > soon {
-        watch.as_mut().reset(soon);
+    if std::mem::take(&mut core.suspicious) {
+        let soon = Instant::now() + SOON;
+        if watch.deadline() > soon {
+            watch.as_mut().reset(soon);
+        }
     }
     while watch.as_mut().poll(context).is_ready() {
         let now = core.clock.now();
@@ -89,12 +91,15 @@ impl Future for Driver {
         if core.closing && core.count() == 0 {
             return Poll::Ready(());
         }
+        if core.suspicious {
+            // Sooner than what was asked for above.
+            look_around(&mut core, watch, context);
+        }
         let blocked = core.sockets.iter().any(super::socket::Socket::is_blocked);
         // A socket that still had something has not been asked to wake us: it does so only when it has nothing.
         if busy || core.eager || !core.dirty.is_empty() && !blocked {
             context.waker().wake_by_ref();
         }
-        look_around(&mut core, watch, context);
         if let Some(at) = core.next_deadline() {
             let at = Instant::from_std(core.clock.instant(at));
             if alarm.deadline() != at || alarm.is_elapsed() {
