@@ -23,17 +23,11 @@ rtt = "40 ms"
 /// What the better path carries in a second, bytes.
 const WIFI: u64 = 1_250_000;
 
-fn key(room: &Room, name: &str) -> String {
-    let made = room.ropewalk(&["keygen", name]).good();
-    let text = made.stdout();
-    text.split_whitespace().last().expect("a public key").to_owned()
-}
-
 /// Measures for so many seconds while `meanwhile` goes on at the sender; returns the document.
 fn bench(name: &str, options: &str, seconds: u32, before: &str, meanwhile: &str) -> Value {
     let room = Room::new(name);
     fs::write(room.file("s.toml"), LINKS).expect("a file");
-    let (near, far) = (key(&room, "near.key"), key(&room, "far.key"));
+    let (near, far) = (room.key("near.key"), room.key("far.key"));
     let own = env!("CARGO_BIN_EXE_ropewalk");
     let far_line = format!(
         "exec {own} bench serve --once --listen {{local1}} --listen {{local2}} --key far.key --allow {near}"
@@ -112,7 +106,7 @@ fn a_file_is_whole_though_an_interface_went_down_and_up_twice() {
         .take(5_000_000)
         .collect();
     fs::write(room.file("data"), &data).expect("a file");
-    let (near, far) = (key(&room, "near.key"), key(&room, "far.key"));
+    let (near, far) = (room.key("near.key"), room.key("far.key"));
     let own = env!("CARGO_BIN_EXE_ropewalk");
     let far_line = format!(
         "exec {own} recv inbox --listen {{local1}} --listen {{local2}} --key far.key --allow {near}"
