@@ -67,7 +67,7 @@ def fuzz(binaries: Path, target: str, seconds: float) -> bool:
         folder.mkdir(parents=True, exist_ok=True)
     log = artifacts / "log.txt"
     command = [binaries / target, *LIMITS, "-print_final_stats=1", f"-artifact_prefix={artifacts}/"]
-    began = time.monotonic()
+    began, spent = time.monotonic(), 0.0
     with log.open("w") as out:
         process = subprocess.Popen([*command, corpus, seeds], stdout=out, stderr=out)
         while process.poll() is None:

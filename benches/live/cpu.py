@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import peers
+from run import keys
 
 NEAR, FAR = f"rw-cpu-near-{os.getpid()}", f"rw-cpu-far-{os.getpid()}"
 FROM, TO, PORT = "10.79.0.1", "10.79.0.2", 4433
@@ -47,11 +48,8 @@ def told(text: str) -> dict:
 def ropewalk(binary: Path, room: str, seconds: float, sealed: bool) -> Transport:
     far, near = "--plain", "--plain"
     if sealed:
-        keys = [
-            subprocess.run([binary, "keygen", f"{room}/{end}.key"], capture_output=True, text=True, check=True).stdout.strip()
-            for end in ("far", "near")
-        ]
-        far, near = f"--key {room}/far.key --allow {keys[1]}", f"--key {room}/near.key --peer {keys[0]}"
+        public_near, public_far = keys(binary, Path(room))
+        far, near = f"--key {room}/far.key --allow {public_near}", f"--key {room}/near.key --peer {public_far}"
     return Transport(
         "Ropewalk, " + ("sealed" if sealed else "plain"),
         f"{binary} bench serve --once {far} --listen {TO}",

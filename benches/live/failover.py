@@ -20,9 +20,9 @@ import tomllib
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from run import LATEST_S, TRIES, keys, lateness
+
 HERE = Path(__file__).resolve().parent
-LATEST_S = 0.020
-TRIES = 3
 SAMPLE_S = 0.02
 """How often the first path's device is read."""
 WINDOW_S = 0.2
@@ -116,16 +116,7 @@ def emulate(binary: Path, case: Case, seed: int, far: str, near: str, folder: Pa
     done = subprocess.run(words, timeout=case.seconds * 3 + 30, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise SystemExit(f"{case.file.stem}: status {done.returncode}\n{done.stderr}")
-    figures = json.loads(stats.read_text(encoding="utf-8"))
-    return max(figures[f"{kind}_lateness_s"]["max"] for kind in ("delivery", "waking"))
-
-
-def keys(binary: Path, folder: Path) -> None:
-    for side in ("near", "far"):
-        public = subprocess.run(
-            [binary, "keygen", folder / f"{side}.key"], check=True, capture_output=True, text=True
-        ).stdout
-        (folder / f"{side}.pub").write_text(public.split()[-1], encoding="ascii")
+    return lateness(stats)
 
 
 def bulk(binary: Path, case: Case, seed: int) -> tuple[float, float, float]:

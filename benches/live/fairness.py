@@ -12,6 +12,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from run import keys
+
 SCENARIO = """
 [transfer]
 duration = "60 s"
@@ -56,9 +58,7 @@ def main() -> None:
         clients(arguments)
         return
     with tempfile.TemporaryDirectory() as room:
-        for end in ("far", "near"):
-            made = subprocess.run([arguments.binary, "keygen", f"{room}/{end}.key"], capture_output=True, text=True, check=True)
-            Path(room, f"{end}.pub").write_text(made.stdout.strip(), encoding="utf-8")
+        keys(arguments.binary, Path(room))
         scenario = Path(room, "shared.toml")
         scenario.write_text(SCENARIO.format(rate=arguments.rate, queue=arguments.queue), encoding="utf-8")
         far = f"exec chrt --rr 40 {arguments.binary} bench serve --listen {{local1}} --buffer '1 MB' --key {room}/far.key "

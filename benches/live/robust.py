@@ -20,11 +20,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable
 from pathlib import Path
 
 from run import ropewalk as transport
-from run import Case, run
+from run import Case, keys, lateness, run
 
 SCENARIOS = Path(__file__).resolve().parent / "robust"
 ENOUGH = 0.95
@@ -103,12 +102,6 @@ def persist(command: list[str], kill_at: float) -> int:
     return subprocess.run(command, check=False).returncode
 
 
-def keys(binary: Path, room: Path) -> Iterable[str]:
-    for side in ("near", "far"):
-        made = subprocess.run([binary, "keygen", room / f"{side}.key"], check=True, capture_output=True, text=True)
-        yield made.stdout.strip()
-
-
 def file(arguments: argparse.Namespace) -> bool:
     binary, size = arguments.binary.resolve(), arguments.megabytes
     with tempfile.TemporaryDirectory(dir=arguments.room) as name:
@@ -136,8 +129,7 @@ def file(arguments: argparse.Namespace) -> bool:
             return False
         same = digest(room / "large") == digest(room / "in" / "large")
         kills = done.stderr.count("killed after")
-        figures = json.loads(stats.read_text(encoding="utf-8"))
-        late = max(figures[f"{kind}_lateness_s"]["max"] for kind in ("delivery", "waking"))
+        late = lateness(stats)
         rate = size * 8 / seconds
         print(
             f"{size} MB in {seconds:.1f} s ({rate:.0f} Mbit/s), {kills} ends killed, {'equal' if same else 'NOT EQUAL'}, "

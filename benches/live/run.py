@@ -148,13 +148,27 @@ def load(file: Path, arguments: argparse.Namespace) -> Case:
     return Case(file, buffer, arguments.seconds, arguments.warmup, arguments.congestion)
 
 
+def keys(binary: Path, room: Path) -> list[str]:
+    """Makes both ends' keys, `near` and `far`, with the public ones beside them; returns these."""
+    public = []
+    for side in ("near", "far"):
+        made = subprocess.run([binary, "keygen", room / f"{side}.key"], capture_output=True, text=True, check=True)
+        public.append(made.stdout.split()[-1])
+        (room / f"{side}.pub").write_text(public[-1], encoding="ascii")
+    return public
+
+
+def lateness(stats: Path) -> float:
+    """How late the emulator was at most, in seconds: with packets, or waking up."""
+    figures = json.loads(stats.read_text(encoding="utf-8"))
+    return max(figures[f"{kind}_lateness_s"]["max"] for kind in ("delivery", "waking"))
+
+
 def run(binary: Path, case: Case, transport: Transport, seed: int) -> tuple[dict, float]:
     """What was measured, and how late the emulator was, in seconds."""
     with tempfile.TemporaryDirectory() as room:
         stats, out = Path(room) / "stats.json", Path(room) / "goodput.json"
-        for end in ("far", "near"):
-            made = subprocess.run([binary, "keygen", f"{room}/{end}.key"], capture_output=True, text=True, check=True)
-            Path(room, f"{end}.pub").write_text(made.stdout.strip(), encoding="utf-8")
+        keys(binary, Path(room))
         words = [binary, "emulate", case.file, "--quiet", "--seed", str(seed), "--stats", stats]
         lines = [transport.receive(case, out), transport.send(case, out)]
         lines = [line.replace("{binary}", str(binary.resolve())).replace("{usrsctp}", str(peers.USRSCTP)) for line in lines]
@@ -163,11 +177,9 @@ def run(binary: Path, case: Case, transport: Transport, seed: int) -> tuple[dict
         done = subprocess.run(words, timeout=limit, capture_output=True, text=True, check=False)
         if done.returncode != 0 or not out.exists():
             raise SystemExit(f"{case.name}, {transport.name}: status {done.returncode}\n{done.stderr}")
-        figures = json.loads(stats.read_text(encoding="utf-8"))
-        late = max(figures[f"{kind}_lateness_s"]["max"] for kind in ("delivery", "waking"))
         text = out.read_text(encoding="utf-8")
         found = json.loads(text[text.index("{") :])
-        return found.get("received", found), late
+        return found.get("received", found), lateness(stats)
 
 
 def median(binary: Path, case: Case, transport: Transport, runs: int) -> str:

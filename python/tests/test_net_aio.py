@@ -162,7 +162,7 @@ def test_both_flavours_have_the_same_names_and_options() -> None:
         assert set(kinds[1:]) == {inspect.Parameter.KEYWORD_ONLY}
     for kind in ("Listener", "Association"):
         names = [
-            {name for name in vars(getattr(one, kind)) if not name.startswith("_")}
+            {name for name in dir(getattr(one, kind)) if not name.startswith("_")}
             for one in (net, aio)
         ]
         assert names[0] == names[1]

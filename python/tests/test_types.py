@@ -30,7 +30,7 @@ def test_everything_public_is_documented() -> None:
     for name, thing in things:
         if inspect.isclass(thing) or inspect.isfunction(thing):
             assert inspect.getdoc(thing), name
-            members = vars(thing).items() if inspect.isclass(thing) else ()
+            members = inspect.getmembers(thing) if inspect.isclass(thing) else ()
             for key, member in members:
                 if inspect.isfunction(member) and not key.startswith("_"):
                     assert inspect.getdoc(member), f"{name}.{key}"

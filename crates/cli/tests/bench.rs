@@ -1,25 +1,24 @@
 //! `bench`: a server and a client, two processes over loopback.
 
-use std::process::{Command, Stdio};
+mod support;
+
+use std::process::Command;
 
 use serde_json::Value;
+use support::Server;
 
 const ROPEWALK: &str = env!("CARGO_BIN_EXE_ropewalk");
 
-fn measure(port: u16, more: &[&str]) -> Value {
-    let at = format!("127.0.0.1:{port}");
-    let mut server = Command::new(ROPEWALK)
-        .args(["bench", "serve", "--plain", "--once", "--listen", &at])
-        .stderr(Stdio::null())
-        .spawn()
-        .expect("the command starts");
+fn measure(more: &[&str]) -> Value {
+    let words = ["bench", "serve", "--plain", "--once", "--listen", "127.0.0.1:0"];
+    let mut server = Server::start(Command::new(ROPEWALK).args(words), "bench run");
     let client = Command::new(ROPEWALK)
-        .args(["bench", "run", "--plain", "--json", "--to", &at])
-        .args(["--time", "300 ms", "--warmup", "100 ms"])
+        .args(&server.line)
+        .args(["--json", "--time", "300 ms", "--warmup", "100 ms"])
         .args(more)
         .output()
         .expect("the command runs");
-    let ended = server.wait().expect("it ends after one client");
+    let ended = server.child.wait().expect("it ends after one client");
     let message = String::from_utf8_lossy(&client.stderr).into_owned();
     assert!(client.status.success() && ended.success(), "{message}");
     serde_json::from_slice(&client.stdout).expect("one JSON document")
@@ -28,10 +27,8 @@ fn measure(port: u16, more: &[&str]) -> Value {
 #[test]
 fn either_side_sends_and_the_receiver_s_figures_come_back() {
     let both = ["--reverse", "--in-order"];
-    for (port, more) in
-        [(29_861, &both[2..]), (29_862, &both[..1]), (29_866, &both), (29_867, &both[1..])]
-    {
-        let found = measure(port, more);
+    for more in [&both[2..], &both[..1], &both, &both[1..]] {
+        let found = measure(more);
         assert_eq!(found["schema"], "ropewalk.bench/1");
         assert_eq!(found["reverse"], more.contains(&"--reverse"));
         assert_eq!(found["in_order"], more.contains(&"--in-order"));

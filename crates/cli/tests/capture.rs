@@ -5,7 +5,7 @@ mod support;
 use std::fs;
 use std::process::{Command, Stdio};
 
-use support::Room;
+use support::{Room, Server};
 
 /// What tshark makes of a file: one line per packet; none without tshark.
 fn dissected(file: &std::path::Path) -> Option<String> {
@@ -26,35 +26,19 @@ fn dissected(file: &std::path::Path) -> Option<String> {
 fn both_ends_of_a_sealed_transfer_can_be_read_by_tshark() {
     let room = Room::new("capture");
     fs::write(room.file("data"), vec![7; 300_000]).expect("a file");
-    let key = |name: &str| {
-        let made = room.ropewalk(&["keygen", name]).good();
-        made.stdout().split_whitespace().last().expect("a public key").to_owned()
+    let (near, far) = (room.key("near.key"), room.key("far.key"));
+    let command = |words: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_ropewalk"));
+        command.args(words).current_dir(room.file(".")).stdout(Stdio::null());
+        command
     };
-    let (near, far) = (key("near.key"), key("far.key"));
-    let port = 20_000 + std::process::id() % 40_000;
-    let at = format!("127.0.0.1:{port}");
-    let mut serving = Command::new(env!("CARGO_BIN_EXE_ropewalk"))
-        .args(["recv", "inbox", "--once", "--listen", &at, "--key", "far.key", "--allow", &near])
-        .args(["--capture", "far.pcapng"])
-        .current_dir(room.file("."))
-        .stderr(Stdio::null())
-        .stdout(Stdio::null())
-        .spawn()
-        .expect("the receiver");
-    let words = [
-        "send",
-        "data",
-        "--to",
-        &at,
-        "--key",
-        "near.key",
-        "--peer",
-        &far,
-        "--capture",
-        "near.pcapng",
-    ];
-    room.ropewalk(&words).good();
-    assert!(serving.wait().expect("it ends").success());
+    let words = ["recv", "inbox", "--once", "--listen", "127.0.0.1:0", "--key", "far.key"];
+    let more = ["--allow", &near, "--capture", "far.pcapng"];
+    let mut serving = Server::start(&mut command(&[&words[..], &more].concat()), "send");
+    let words = [&serving.line_for(&["data"])[..], &["--key", "near.key"]].concat();
+    assert!(words.contains(&far.as_str()), "{words:?}");
+    room.ropewalk(&[&words[..], &["--capture", "near.pcapng"]].concat()).good();
+    assert!(serving.child.wait().expect("it ends").success());
     for file in ["near.pcapng", "far.pcapng"] {
         let Some(text) = dissected(&room.file(file)) else {
             eprintln!("skipped: no tshark");

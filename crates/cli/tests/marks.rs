@@ -20,13 +20,9 @@ fn measure(marks: bool, sealed: bool) -> (u64, f64) {
     };
     fs::write(room.file("s.toml"), link("a", 20) + &link("b", 10)).expect("a file");
     let own = env!("CARGO_BIN_EXE_ropewalk");
-    let key = |name: &str| {
-        let made = room.ropewalk(&["keygen", name]).good();
-        made.stdout().split_whitespace().last().expect("a public key").to_owned()
-    };
     let (near, far) = match sealed {
         true => {
-            let (near, far) = (key("near.key"), key("far.key"));
+            let (near, far) = (room.key("near.key"), room.key("far.key"));
             (format!("--key near.key --peer {far}"), format!("--key far.key --allow {near}"))
         }
         false => ("--plain".to_owned(), "--plain".to_owned()),

@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use support::{Room, can_emulate};
+use support::{Room, can_emulate, noise};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_ropewalk");
 /// No transfer here takes as long, unless nothing gets through any more.
@@ -135,26 +135,11 @@ impl Drop for Running {
     }
 }
 
-fn noise(len: usize) -> Vec<u8> {
-    let mut state = 88_172_645_463_325_252_u64;
-    let step = |_| {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state as u8
-    };
-    (0..len).map(step).collect()
-}
-
 /// Sends 8 MB from `a` to `b` while `meanwhile` goes on; it must arrive as it was.
 fn transfer(room: &Room, hosts: &Hosts, sealed: bool, meanwhile: impl FnOnce()) {
     let bytes = noise(8_000_000);
     fs::write(room.file("it"), &bytes).expect("a file");
-    let key = |name: &str| {
-        let made = room.ropewalk(&["keygen", name]).good();
-        made.stdout().split_whitespace().last().expect("a public key").to_owned()
-    };
-    let (near, far) = (key("near.key"), key("far.key"));
+    let (near, far) = (room.key("near.key"), room.key("far.key"));
     let (recv, send) = match sealed {
         true => (["--key", "far.key", "--allow", &near], ["--key", "near.key", "--peer", &far]),
         false => (["--plain"; 4], ["--plain"; 4]),

@@ -138,8 +138,7 @@ fn a_page_of_thirty_objects_loads_in_a_browser_over_wifi_and_lte() {
     let room = Room::new("proxy-page");
     write_page(&room.file("www"));
     fs::write(room.file("loads.sh"), LOADS).expect("a script");
-    let key = |name| room.ropewalk(&["keygen", "-q", name]).stdout().trim().to_owned();
-    let (exit, near) = (key("exit.key"), key("near.key"));
+    let (exit, near) = (room.key("exit.key"), room.key("near.key"));
     let binary = Path::new(env!("CARGO_BIN_EXE_ropewalk"));
     let others = std::env::var("PATH").expect("a path");
     let path = format!("{}:{others}", binary.parent().expect("a directory").display());

@@ -5,32 +5,17 @@
 mod support;
 
 use std::fs;
-use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use support::Room;
+use support::{Room, Server, noise};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_ropewalk");
 
 /// A room with a home for keys in it.
 struct Home(Room);
-
-/// A receiver that is running; it is killed with this value.
-struct Receiver {
-    child: Child,
-    /// What it wants typed at the other side, as words.
-    line: Vec<String>,
-}
-
-impl Drop for Receiver {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
 
 impl Home {
     fn new(name: &str) -> Self {
@@ -51,36 +36,17 @@ impl Home {
     }
 
     /// Starts a receiver, and waits until it listens.
-    fn receiver(&self, words: &[&str]) -> Receiver {
-        let words = [&["recv"], words].concat();
-        let mut command = self.command(&words);
-        let mut child =
-            command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("recv");
-        let mut said = BufReader::new(child.stderr.take().expect("stderr"));
-        let mut line = String::new();
-        let mut all = String::new();
-        while !line.trim_start().starts_with("ropewalk send") {
-            line.clear();
-            assert!(said.read_line(&mut line).expect("text") > 0, "recv {words:?} ended: {all}");
-            all.push_str(&line);
-        }
-        // Somebody has to go on reading, or it waits for room.
-        std::thread::spawn(move || said.lines().for_each(drop));
-        let line = line.split_whitespace().skip(1).map(str::to_owned).collect();
-        Receiver { child, line }
+    fn receiver(&self, words: &[&str]) -> Server {
+        Server::start(self.command(&[&["recv"], words].concat()).stdout(Stdio::piped()), "send")
     }
 
     /// Types the receiver's line, with these files and options.
-    fn send(&self, receiver: &Receiver, files: &[&str], options: &[&str]) -> Output {
+    fn send(&self, receiver: &Server, files: &[&str], options: &[&str]) -> Output {
         self.sender(receiver, files, options).output().expect("send")
     }
 
-    fn sender(&self, receiver: &Receiver, files: &[&str], options: &[&str]) -> Command {
-        let line = receiver.line.iter().map(String::as_str);
-        let words: Vec<&str> = line
-            .flat_map(|word| if word == "FILES" { files.to_vec() } else { vec![word] })
-            .collect();
-        self.command(&[&words, options].concat())
+    fn sender(&self, receiver: &Server, files: &[&str], options: &[&str]) -> Command {
+        self.command(&[&receiver.line_for(files), options].concat())
     }
 
     fn write(&self, name: &str, bytes: &[u8]) {
@@ -97,17 +63,6 @@ impl Home {
         let [a, b] = [one, other].map(|name| fs::read(self.file(name)).expect(name));
         assert!(a == b, "{one} and {other} differ");
     }
-}
-
-fn noise(len: usize) -> Vec<u8> {
-    let mut state = 88_172_645_463_325_252_u64;
-    let step = |_| {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state as u8
-    };
-    (0..len).map(step).collect()
 }
 
 fn text(bytes: &[u8]) -> &str {

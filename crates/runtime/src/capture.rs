@@ -17,12 +17,12 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
+use ropewalk_engine::sctp::wire;
+
 /// Packets that begin with an IPv4 or IPv6 header.
 const LINKTYPE_RAW: u16 = 101;
 /// Number of SCTP in IP headers.
 const SCTP: u8 = 132;
-/// Where SCTP's checksum is.
-const CHECKSUM: std::ops::Range<usize> = 8..12;
 const SECTION: u32 = 0x0a0d_0d0a;
 const INTERFACE: u32 = 1;
 const ENHANCED_PACKET: u32 = 6;
@@ -122,7 +122,7 @@ impl Capture {
             ip_header(out, way, sctp.len());
             let body = out.len();
             out.extend(sctp);
-            sign(&mut out[body..]);
+            wire::sign(&mut out[body..]);
             let length = ((out.len() - start) as u32).to_le_bytes();
             out[lengths..lengths + 4].copy_from_slice(&length);
             out[lengths + 4..lengths + 8].copy_from_slice(&length);
@@ -213,18 +213,12 @@ fn ip_header(out: &mut Vec<u8>, (from, to): (IpAddr, IpAddr), payload: usize) {
     }
 }
 
-/// Fills the checksum of a packet in (RFC 9260, appendix A).
-fn sign(packet: &mut [u8]) {
-    if packet.len() < CHECKSUM.end {
-        return;
-    }
-    packet[CHECKSUM].fill(0);
-    let sum = crc32c::crc32c(packet);
-    packet[CHECKSUM].copy_from_slice(&sum.to_le_bytes());
-}
-
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
+    use ropewalk_engine::sctp::wire::{Checksum, Ports};
+    use ropewalk_engine::sctp::{Chunk, Packet};
+
     use super::*;
 
     #[test]
@@ -233,7 +227,11 @@ mod tests {
         let capture = Capture::create(&path, |error| panic!("{error}")).expect("a file");
         let path_1 = capture.interface("wlan0", "192.0.2.1:5000 to 198.51.100.7:9899");
         let way = ("192.0.2.1".parse().expect("one"), "198.51.100.7".parse().expect("one"));
-        let sctp: Vec<u8> = (0..29).collect();
+        let sent = Packet::of(7, Chunk::Heartbeat(Bytes::from_static(b"is it there?!")));
+        let ports = Ports { source: 5000, destination: 9899 };
+        let mut sctp = Vec::new();
+        wire::encode(&sent, ports, Checksum::None, &mut sctp);
+        let length = 20 + sctp.len();
         capture.packet(path_1, Direction::Out, way, &sctp);
         capture.flush();
         let bytes = std::fs::read(&path).expect("written");
@@ -247,21 +245,21 @@ mod tests {
             (last, at) = (at, at + length);
         }
         assert_eq!(kinds, [SECTION, INTERFACE, ENHANCED_PACKET]);
-        assert_eq!((word(last + 20), word(last + 24)), (49, 49));
-        let packet = &bytes[last + 28..last + 28 + 49];
+        assert_eq!((word(last + 20), word(last + 24)), (length as u32, length as u32));
+        let packet = &bytes[last + 28..last + 28 + length];
         // A header with its own sum in it adds up to zero (RFC 1071).
         let words = packet[..20].chunks(2).map(|w| u32::from(w[0]) << 8 | u32::from(w[1]));
         let sum = words.sum::<u32>();
         assert_eq!((sum & 0xffff) + (sum >> 16), 0xffff);
-        assert_eq!((&packet[20..28], &packet[32..]), (&sctp[..8], &sctp[12..]));
-        let mut unsigned = packet[20..].to_vec();
-        unsigned[CHECKSUM].fill(0);
-        assert_eq!(packet[28..32], crc32c::crc32c(&unsigned).to_le_bytes());
+        // The checksum is right now.
+        let (packet, mut read) = (Bytes::copy_from_slice(&packet[20..]), Packet::default());
+        assert_eq!(wire::decode(&packet, Checksum::Crc32c, &mut read), Ok(ports));
+        assert_eq!(read, sent);
     }
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn a_full_disk_is_told_once() {
+    fn a_file_that_takes_nothing_is_refused_at_once() {
         let told = Arc::new(Mutex::new(0));
         let count = told.clone();
         let capture = Capture::create(Path::new("/dev/full"), move |_| {

@@ -8,4 +8,5 @@ pub mod clock;
 #[cfg(target_os = "linux")]
 pub mod emulate;
 pub mod endpoint;
+pub mod interfaces;
 pub mod seal;

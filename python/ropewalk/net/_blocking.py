@@ -6,20 +6,16 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Self, TypeVar
 
 from ropewalk import _ropewalk as native
 from ropewalk.errors import ClosedError
 from ropewalk.net import _options as options
-from ropewalk.net._figures import PathEvent, Stats, event_of, stats_of
+from ropewalk.net._common import BATCH, BaseAssociation, BaseListener, Data
+from ropewalk.net._figures import PathEvent, event_of
 from ropewalk.net._options import KeyLike, Texts
 
-Data = bytes | bytearray | memoryview
-
 T = TypeVar("T")
-
-#: Messages that are handed over at once: enough that the call costs little for each.
-BATCH = 256
 
 
 def listen(
@@ -121,24 +117,11 @@ def connect(
     return Association(native.net_connect(remotes, places, secret, knobs, timeout).wait(None))
 
 
-class Listener:
+class Listener(BaseListener):
     """Sockets that wait for associations; made by :func:`listen`.
 
     As a context manager it is closed at the end.
     """
-
-    def __init__(self, inner: native.Listener) -> None:
-        self._native = inner
-
-    @property
-    def addresses(self) -> list[str]:
-        """Where it listens, with ports, as :func:`connect` takes it."""
-        return self._native.addresses
-
-    @property
-    def public_key(self) -> str | None:
-        """What it is known by; None in the clear."""
-        return self._native.public_key
 
     def accept(self, *, timeout: float | None = None) -> Association:
         """The next association that a peer has opened; waits for it.
@@ -155,30 +138,19 @@ class Listener:
             raise ClosedError("the listener is closed")
         return Association(found)
 
-    def close(self) -> None:
-        """Take no more associations. Those that were accepted go on, the others are aborted."""
-        self._native.close()
-
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def __repr__(self) -> str:
-        state = "closed" if self._native.closed else ", ".join(self.addresses)
-        return f"<Listener {state}>"
 
-
-class Association:
+class Association(BaseAssociation):
     """Messages to and from a peer, over all paths; made by :func:`connect` or :meth:`Listener.accept`.
 
     As a context manager it is shut down at the end, or aborted if an exception leaves the block.
     Iterating gives messages until the peer has shut it down.
     """
-
-    def __init__(self, inner: native.Association) -> None:
-        self._native = inner
 
     def send(
         self,
@@ -214,7 +186,7 @@ class Association:
         ClosedError
             The association is shutting down, or has ended.
         """
-        operation(self._native, [data], stream, ppid, unordered).wait(timeout)
+        self._sending([data], stream, ppid, unordered).wait(timeout)
 
     def send_all(
         self, messages: Iterable[Data], *, stream: int = 0, ppid: int = 0, unordered: bool = False
@@ -222,7 +194,7 @@ class Association:
         """Queue many messages, which costs less than one by one; waits for room as often as need be."""
         remaining = iter(messages)
         while batch := list(islice(remaining, BATCH)):
-            operation(self._native, batch, stream, ppid, unordered).wait(None)
+            self._sending(batch, stream, ppid, unordered).wait(None)
 
     def receive(self, *, timeout: float | None = None) -> native.Message | None:
         """The next message; waits for it. None: the peer has shut down, and all was read.
@@ -284,35 +256,6 @@ class Association:
         """
         self._native.shutdown().wait(timeout)
 
-    def abort(self) -> None:
-        """End it at once, at both ends; what was not acknowledged is lost."""
-        self._native.abort()
-
-    def stats(self) -> Stats:
-        """What it has done so far.
-
-        Raises
-        ------
-        ClosedError
-            It is gone.
-        """
-        return figures(self._native)
-
-    @property
-    def peer(self) -> str | None:
-        """The peer's public key, which it has proved; None in the clear."""
-        return self._native.peer
-
-    @property
-    def streams(self) -> int:
-        """Streams on which one may send."""
-        return self._native.streams
-
-    @property
-    def message_size(self) -> int:
-        """Bytes of the largest message that travels in one packet; longer ones take several."""
-        return self._native.message_size
-
     def __enter__(self) -> Self:
         return self
 
@@ -326,33 +269,6 @@ class Association:
             self.shutdown()
         else:
             self.abort()
-
-    def __repr__(self) -> str:
-        return shown(self._native)
-
-
-def operation(
-    inner: native.Association, messages: list[Any], stream: int, ppid: int, unordered: bool
-) -> native.Operation:
-    """Sending, with numbers that fit."""
-    options.within("stream", stream, 0, 65_535)
-    options.within("ppid", ppid, 0, 2**32 - 1)
-    return inner.send(stream, ppid, messages, unordered)
-
-
-def figures(inner: native.Association) -> Stats:
-    """The figures of an association that is not gone."""
-    found = inner.stats()
-    if found is None:
-        raise ClosedError("the association has ended, and its figures are gone")
-    return stats_of(found)
-
-
-def shown(inner: native.Association) -> str:
-    """How an association shows itself."""
-    known = inner.stats()
-    paths = known["paths"] if known else []
-    return f"<Association {', '.join(p['remote'] or '?' for p in paths) or 'gone'}>"
 
 
 def waited(

@@ -30,8 +30,8 @@ from typing import Any, Self, TypeVar
 from ropewalk import _ropewalk as native
 from ropewalk.errors import ClosedError
 from ropewalk.net import _options as options
-from ropewalk.net._blocking import BATCH, Data, figures, operation, shown
-from ropewalk.net._figures import PathEvent, Stats, event_of
+from ropewalk.net._common import BATCH, BaseAssociation, BaseListener, Data
+from ropewalk.net._figures import PathEvent, event_of
 from ropewalk.net._options import KeyLike, Texts
 
 __all__ = ["Association", "Listener", "connect", "listen"]
@@ -80,25 +80,12 @@ async def connect(
     return Association(await finished(native.net_connect(remotes, places, secret, knobs, timeout)))
 
 
-class Listener:
+class Listener(BaseListener):
     """Sockets that wait for associations; made by :func:`listen`.
 
     As a context manager (``async with``) it is closed at the end. ``async for`` gives associations
     until it is closed.
     """
-
-    def __init__(self, inner: native.Listener) -> None:
-        self._native = inner
-
-    @property
-    def addresses(self) -> list[str]:
-        """Where it listens, with ports, as :func:`connect` takes it."""
-        return self._native.addresses
-
-    @property
-    def public_key(self) -> str | None:
-        """What it is known by; None in the clear."""
-        return self._native.public_key
 
     async def accept(self) -> Association:
         """The next association that a peer has opened.
@@ -120,37 +107,26 @@ class Listener:
                 return
             yield Association(found)
 
-    def close(self) -> None:
-        """Take no more associations. Those that were accepted go on, the others are aborted."""
-        self._native.close()
-
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_: object) -> None:
         self.close()
 
-    def __repr__(self) -> str:
-        state = "closed" if self._native.closed else ", ".join(self.addresses)
-        return f"<Listener {state}>"
 
-
-class Association:
+class Association(BaseAssociation):
     """Messages to and from a peer; made by :func:`connect` or :meth:`Listener.accept`.
 
     As a context manager (``async with``) it is shut down at the end, or aborted if an exception leaves
     the block. ``async for`` gives messages until the peer has shut it down.
     """
 
-    def __init__(self, inner: native.Association) -> None:
-        self._native = inner
-
     async def send(self, data: Data, *, stream: int = 0, ppid: int = 0, unordered: bool = False) -> None:
         """Queue a message; waits only while the send buffer is full.
 
         As :meth:`ropewalk.net.Association.send`. If it is cancelled, the message may have been queued.
         """
-        await finished(operation(self._native, [data], stream, ppid, unordered))
+        await finished(self._sending([data], stream, ppid, unordered))
 
     async def send_all(
         self, messages: Iterable[Data], *, stream: int = 0, ppid: int = 0, unordered: bool = False
@@ -158,7 +134,7 @@ class Association:
         """Queue many messages, which costs less than one by one."""
         remaining = iter(messages)
         while batch := list(islice(remaining, BATCH)):
-            await finished(operation(self._native, batch, stream, ppid, unordered))
+            await finished(self._sending(batch, stream, ppid, unordered))
 
     async def receive(self) -> native.Message | None:
         """The next message. None: the peer has shut down, and all was read.
@@ -200,29 +176,6 @@ class Association:
         """Say that nothing follows; as :meth:`ropewalk.net.Association.shutdown`."""
         await finished(self._native.shutdown())
 
-    def abort(self) -> None:
-        """End it at once, at both ends; what was not acknowledged is lost."""
-        self._native.abort()
-
-    def stats(self) -> Stats:
-        """What it has done so far; raises :class:`ClosedError` if it is gone."""
-        return figures(self._native)
-
-    @property
-    def peer(self) -> str | None:
-        """The peer's public key, which it has proved; None in the clear."""
-        return self._native.peer
-
-    @property
-    def streams(self) -> int:
-        """Streams on which one may send."""
-        return self._native.streams
-
-    @property
-    def message_size(self) -> int:
-        """Bytes of the largest message that travels in one packet; longer ones take several."""
-        return self._native.message_size
-
     async def __aenter__(self) -> Self:
         return self
 
@@ -236,9 +189,6 @@ class Association:
             await self.shutdown()
         else:
             self.abort()
-
-    def __repr__(self) -> str:
-        return shown(self._native)
 
 
 async def finished(work: native.Operation) -> Any:

@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 
 use ropewalk_runtime::endpoint::{Local, PORT};
+use ropewalk_runtime::interfaces;
 
 use crate::failure::Failure;
 
@@ -81,17 +82,17 @@ pub fn locals(texts: &[String], remotes: &[SocketAddr]) -> Vec<Local> {
 
 /// Addresses under which others may reach these sockets, with their interfaces.
 pub fn reachable(bound: &[SocketAddr]) -> Vec<(SocketAddr, Option<String>)> {
-    let interfaces = if_addrs::get_if_addrs().unwrap_or_default();
+    let interfaces = interfaces::look().unwrap_or_default();
     let mut found = Vec::new();
     for socket in bound {
         if !socket.ip().is_unspecified() {
-            let own = interfaces.iter().find(|interface| interface.ip() == socket.ip());
+            let own = interfaces.iter().find(|interface| interface.ip == socket.ip());
             found.push((*socket, own.map(|interface| interface.name.clone())));
             continue;
         }
-        let like = interfaces.iter().filter(|it| it.ip().is_ipv4() == socket.is_ipv4());
-        for interface in like.filter(|it| !it.is_loopback() && !it.is_link_local()) {
-            let address = SocketAddr::new(interface.ip(), socket.port());
+        let like = interfaces.iter().filter(|it| it.ip.is_ipv4() == socket.is_ipv4());
+        for interface in like.filter(|it| it.leads_out()) {
+            let address = SocketAddr::new(interface.ip, socket.port());
             found.push((address, Some(interface.name.clone())));
         }
     }

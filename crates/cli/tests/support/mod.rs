@@ -2,8 +2,9 @@
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Child, Command, Output, Stdio};
 
 use serde_json::Value;
 
@@ -43,6 +44,12 @@ impl Room {
         Done { words: words.join(" "), output }
     }
 
+    /// Makes a secret key in this file; returns the public one.
+    pub fn key(&self, name: &str) -> String {
+        let made = self.ropewalk(&["keygen", name]).good();
+        made.stdout().trim().to_owned()
+    }
+
     /// A file of the room.
     pub fn file(&self, name: &str) -> PathBuf {
         self.path.join(name)
@@ -76,6 +83,57 @@ fn copy(from: &Path, to: &Path) {
             fs::copy(&source, &target).expect("a copy");
         }
     }
+}
+
+/// A program that waits for its peer; it is killed with this value.
+pub struct Server {
+    pub child: Child,
+    /// What it wants typed at the other side, as words behind `ropewalk`.
+    pub line: Vec<String>,
+}
+
+impl Server {
+    /// Starts it, and waits until it says `ropewalk` with this command: then it listens.
+    pub fn start(command: &mut Command, other: &str) -> Self {
+        let mut child = command.stderr(Stdio::piped()).spawn().expect("the command");
+        let mut said = BufReader::new(child.stderr.take().expect("stderr"));
+        let mut line = String::new();
+        let mut all = String::new();
+        while !line.trim_start().starts_with(&format!("ropewalk {other}")) {
+            line.clear();
+            assert!(said.read_line(&mut line).expect("text") > 0, "{command:?} ended: {all}");
+            all.push_str(&line);
+        }
+        // Somebody has to go on reading, or it waits for room.
+        std::thread::spawn(move || said.lines().for_each(drop));
+        let line = line.split_whitespace().skip(1).map(str::to_owned).collect();
+        Self { child, line }
+    }
+
+    /// The line with these files in it.
+    pub fn line_for<'a>(&'a self, files: &[&'a str]) -> Vec<&'a str> {
+        let line = self.line.iter().map(String::as_str);
+        line.flat_map(|word| if word == "FILES" { files.to_vec() } else { vec![word] }).collect()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Bytes without any order, always the same ones.
+pub fn noise(len: usize) -> Vec<u8> {
+    let mut state = 88_172_645_463_325_252_u64;
+    let step = |_| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state as u8
+    };
+    (0..len).map(step).collect()
 }
 
 /// What a command did.

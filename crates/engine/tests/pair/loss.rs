@@ -199,3 +199,20 @@ fn a_packet_that_two_overtake_is_late_and_one_that_four_overtake_is_taken_for_lo
         assert_eq!(pair.read[RIGHT].len(), 30);
     }
 }
+
+#[test]
+fn what_was_given_up_and_has_arrived_after_all_counts_for_its_path() {
+    let mut settings = config(1, 1 << 20);
+    settings.initial_window = Some(100_000);
+    settings.max_burst = 0;
+    let mut pair = Pair::up(&settings, &[25]);
+    // The answers come when the timer has expired: little was sent again by then.
+    let late = Fate::Late(ms(2000));
+    pair.script(move |sent| if sent.from == RIGHT { late } else { Fate::Arrive });
+    pair.send_full(LEFT, 20);
+    pair.run_for(ms(8000));
+    let counters = pair.counters(LEFT)[0];
+    assert!(counters.lost > counters.retransmitted && counters.retransmitted > 0, "{counters:?}");
+    assert_eq!(counters.delivered_bytes, 20 * u64::from(FULL), "{counters:?}");
+    assert_eq!(pair.read[RIGHT].len(), 20);
+}

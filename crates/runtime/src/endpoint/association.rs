@@ -265,14 +265,18 @@ impl Association {
     /// Waits until the peer has acknowledged all that was sent, or the association has ended.
     pub async fn flushed(&self) {
         loop {
-            let room = self.signals.writable.notified();
-            tokio::pin!(room);
-            room.as_mut().enable();
-            let done = self.look(|peer, _| peer.machine.is_flushed() || peer.ended.is_some());
-            if done != Some(false) {
+            let flushed = self.signals.flushed.notified();
+            tokio::pin!(flushed);
+            flushed.as_mut().enable();
+            let waits = self.with(|peer, _| {
+                let waits = !peer.machine.is_flushed() && peer.ended.is_none();
+                peer.flushing |= waits;
+                waits
+            });
+            if waits != Some(true) {
                 return;
             }
-            let _ = tokio::time::timeout(std::time::Duration::from_millis(20), room).await;
+            flushed.await;
         }
     }
 

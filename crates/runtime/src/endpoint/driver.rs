@@ -46,9 +46,11 @@ fn look_around(core: &mut Core, watch: &mut Pin<Box<Sleep>>, context: &mut Conte
     if !core.is_watching() {
         return;
     }
-    let soon = Instant::now() + SOON;
-    if std::mem::take(&mut core.suspicious) && watch.deadline() > soon {
-        watch.as_mut().reset(soon);
+    if std::mem::take(&mut core.suspicious) {
+        let soon = Instant::now() + SOON;
+        if watch.deadline() > soon {
+            watch.as_mut().reset(soon);
+        }
     }
     while watch.as_mut().poll(context).is_ready() {
         let now = core.clock.now();
@@ -100,12 +102,15 @@ impl Future for Driver {
         if core.closing && core.count() == 0 {
             return Poll::Ready(());
         }
+        if core.suspicious {
+            // Sooner than what was asked for above.
+            look_around(&mut core, watch, context);
+        }
         let blocked = core.sockets.iter().any(super::socket::Socket::is_blocked);
         // A socket that still had something has not been asked to wake us: it does so only when it has nothing.
         if busy || core.eager || !pausing && !core.dirty.is_empty() && !blocked {
             context.waker().wake_by_ref();
         }
-        look_around(&mut core, watch, context);
         let due = core.next_deadline().map(|at| Instant::from_std(core.clock.instant(at)));
         let latest = pausing.then(|| Instant::now() + READING);
         if let Some(at) = due.into_iter().chain(latest).min() {

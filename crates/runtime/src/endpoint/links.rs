@@ -1,49 +1,16 @@
 //! What the sockets stand on: interfaces and addresses, which come and go.
 
-use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
 use super::socket::Local;
+use crate::interfaces::{Seen, look};
 
 /// Most interfaces that are used by themselves.
 const AUTOMATIC_LIMIT: usize = 8;
 
-/// An address of an interface of this machine.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Seen {
-    /// The interface.
-    pub name: String,
-    /// Its number: one that is made anew under the same name has another.
-    pub index: Option<u32>,
-    /// The address.
-    pub ip: IpAddr,
-    /// Whether the interface says that it can carry anything.
-    pub up: bool,
-}
-
-impl Seen {
-    /// Whether peers elsewhere may be reached from it.
-    fn is_usable(&self) -> bool {
-        let local = match self.ip {
-            IpAddr::V4(ip) => ip.is_loopback() || ip.is_link_local(),
-            IpAddr::V6(ip) => ip.is_loopback() || ip.is_unicast_link_local(),
-        };
-        self.up && !local
-    }
-}
-
-/// All addresses of this machine.
-///
-/// # Errors
-/// As the system says.
-pub fn look() -> io::Result<Vec<Seen>> {
-    let found = if_addrs::get_if_addrs()?.into_iter().map(|it| Seen {
-        ip: it.ip(),
-        up: it.is_oper_up(),
-        index: it.index,
-        name: it.name,
-    });
-    Ok(found.collect())
+/// Whether peers elsewhere may be reached from it.
+const fn is_usable(seen: &Seen) -> bool {
+    seen.up && seen.leads_out()
 }
 
 /// How it is with the interface or address of a socket.
@@ -184,7 +151,7 @@ pub fn automatic(remotes: &[SocketAddr], all: &[Seen]) -> Vec<Local> {
         let Some(remote) = remotes.iter().find(|remote| remote.is_ipv6() == ipv6) else { continue };
         let chosen = chosen(remote);
         let first = all.iter().filter(|seen| Some(seen.ip) == chosen);
-        let like = all.iter().filter(|seen| seen.ip.is_ipv6() == ipv6 && seen.is_usable());
+        let like = all.iter().filter(|seen| seen.ip.is_ipv6() == ipv6 && is_usable(seen));
         for seen in first.chain(like).take(AUTOMATIC_LIMIT) {
             let local = on(&seen.name, ipv6);
             if !locals.contains(&local) {
@@ -207,7 +174,7 @@ fn on(name: &str, ipv6: bool) -> Local {
 pub fn by_address(local: &Local, all: &[Seen]) -> Option<Local> {
     let name = local.interface.as_ref()?;
     let like = |seen: &&Seen| {
-        seen.name == *name && seen.ip.is_ipv4() == local.address.is_ipv4() && seen.is_usable()
+        seen.name == *name && seen.ip.is_ipv4() == local.address.is_ipv4() && is_usable(seen)
     };
     let ip = all.iter().find(like)?.ip;
     Some(Local::of(SocketAddr::new(ip, 0)))
@@ -245,7 +212,7 @@ mod tests {
 
     fn seen(name: &str, index: u32, ip: &str, up: bool) -> Seen {
         let ip = ip.parse().expect("an address");
-        Seen { name: name.to_owned(), index: Some(index), ip, up }
+        Seen { name: name.to_owned(), index: Some(index), ip, broadcast: None, up }
     }
 
     fn local(ip: &str, interface: Option<&str>) -> Local {

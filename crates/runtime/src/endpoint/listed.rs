@@ -1,30 +1,12 @@
 //! Which of the addresses that a peer in the clear lists are asked whether it is there. Nobody shall have us send to
 //! ourselves, to a whole network, or to a service of this machine that trusts what comes from it.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 
-/// An address of this machine, with the broadcast address of its network, if that has one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Own {
-    ip: IpAddr,
-    broadcast: Option<Ipv4Addr>,
-}
-
-/// The addresses of this machine as they are now; none if the system does not tell.
-pub(super) fn own_addresses() -> Vec<Own> {
-    let interfaces = if_addrs::get_if_addrs().unwrap_or_default();
-    let own = interfaces.into_iter().map(|interface| Own {
-        ip: interface.ip(),
-        broadcast: match interface.addr {
-            if_addrs::IfAddr::V4(addr) => addr.broadcast,
-            if_addrs::IfAddr::V6(_) => None,
-        },
-    });
-    own.collect()
-}
+use crate::interfaces::Seen;
 
 /// Whether a peer that is at `peer` may be looked for at `ip`.
-pub(super) fn may_be_asked(ip: IpAddr, peer: IpAddr, own: &[Own]) -> bool {
+pub(super) fn may_be_asked(ip: IpAddr, peer: IpAddr, own: &[Seen]) -> bool {
     let (ip, peer) = (ip.to_canonical(), peer.to_canonical());
     let here = |ip: IpAddr| ip.is_loopback() || own.iter().any(|one| one.ip == ip);
     // Who is on this machine itself may have more of its addresses.
@@ -32,7 +14,7 @@ pub(super) fn may_be_asked(ip: IpAddr, peer: IpAddr, own: &[Own]) -> bool {
 }
 
 /// Whether it is the address of one host, and not of many or of none.
-fn leads_to_one(ip: IpAddr, own: &[Own]) -> bool {
+fn leads_to_one(ip: IpAddr, own: &[Seen]) -> bool {
     match ip {
         // "This network" (RFC 1122, 3.2.1.3), and from 224.0.0.0 on multicast, what is reserved, and broadcast.
         IpAddr::V4(ip) => {
@@ -45,6 +27,8 @@ fn leads_to_one(ip: IpAddr, own: &[Own]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv4Addr;
+
     use super::*;
 
     fn ip(text: &str) -> IpAddr {
@@ -53,9 +37,12 @@ mod tests {
 
     #[test]
     fn addresses_of_many_of_none_and_of_ourselves_are_not_asked() {
-        let own = |text, broadcast: Option<[u8; 4]>| Own {
+        let own = |text, broadcast: Option<[u8; 4]>| Seen {
+            name: "eth0".to_owned(),
+            index: Some(2),
             ip: ip(text),
             broadcast: broadcast.map(Ipv4Addr::from),
+            up: true,
         };
         let here = [
             own("127.0.0.1", None),

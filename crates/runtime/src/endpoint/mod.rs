@@ -47,10 +47,11 @@ pub use ropewalk_engine::sctp::association::CloseReason;
 use self::core::{Core, Shared};
 use self::door::Door;
 use self::driver::Driver;
-use self::links::{Link, Seen};
+use self::links::Link;
 use self::options::Carriage;
 use self::socket::Socket;
 use crate::clock::Clock;
+use crate::interfaces::{self, Seen};
 
 /// Why an endpoint could not be opened.
 #[derive(Debug)]
@@ -136,7 +137,7 @@ impl Endpoint {
         options.transport.scheduler().map_err(OpenError::Unknown)?;
         let carriage = Carriage::Sealed { ipv6: false };
         options.transport.config(1, &carriage).map_err(OpenError::Unknown)?;
-        let all = links::look().unwrap_or_default();
+        let all = interfaces::look().unwrap_or_default();
         let (mut sockets, links) = bind(&options, &all)?;
         if !options.offload {
             sockets.iter_mut().for_each(Socket::without_offload);

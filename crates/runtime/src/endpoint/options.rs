@@ -10,6 +10,7 @@ use ropewalk_engine::sctp::{Config, Extensions, Offer, PathConfig, Preset};
 use super::links;
 use super::socket::Local;
 use crate::capture::Capture;
+use crate::interfaces;
 use crate::seal::{Allowed, OVERHEAD, SecretKey};
 
 /// Port of SCTP in UDP (RFC 6951, 5.1).
@@ -221,7 +222,7 @@ impl Options {
     /// for interfaces that come. Where a peer is on this machine, nothing changes.
     #[must_use]
     pub fn automatic(mut self, remotes: &[SocketAddr]) -> Self {
-        let all = links::look().unwrap_or_default();
+        let all = interfaces::look().unwrap_or_default();
         if self.sealing.is_some() && links::leads_out(remotes, &all) {
             self.locals = links::automatic(remotes, &all);
             self.automatic = true;

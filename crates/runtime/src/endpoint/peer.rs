@@ -45,6 +45,8 @@ pub struct Signals {
     readers: AtomicUsize,
     /// The send buffer has room, or the association has ended.
     pub writable: Notify,
+    /// All that was sent has been acknowledged, or the association has ended; told where [`Peer::flushing`] asks for it.
+    pub flushed: Notify,
     /// It is up, a path changed, or it has ended.
     pub changed: Notify,
 }
@@ -65,6 +67,7 @@ impl Signals {
     fn all(&self) {
         self.readable.notify_waiters();
         self.writable.notify_waiters();
+        self.flushed.notify_waiters();
         self.changed.notify_waiters();
     }
 }
@@ -110,6 +113,8 @@ pub struct Peer {
     pub incoming: bool,
     /// Nobody holds it any more: it goes as soon as it has ended.
     pub abandoned: bool,
+    /// Somebody waits until all has been acknowledged.
+    pub flushing: bool,
     /// Why it ended.
     pub ended: Option<CloseReason>,
     /// News of paths, oldest first.
@@ -148,6 +153,7 @@ impl Peer {
             opened_by_peer: incoming,
             incoming,
             abandoned: false,
+            flushing: false,
             ended: None,
             news: VecDeque::new(),
             signals: Arc::default(),
@@ -220,6 +226,10 @@ impl Peer {
                     self.signals.all();
                 }
             }
+        }
+        if self.flushing && self.machine.is_flushed() {
+            self.flushing = false;
+            self.signals.flushed.notify_waiters();
         }
         outcome
     }

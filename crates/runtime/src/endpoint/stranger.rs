@@ -9,11 +9,12 @@ use ropewalk_engine::sctp::{Accepted, Answer, Association as Machine, Chunk, Lis
 
 use super::core::Core;
 use super::cover::Cover;
-use super::listed::{may_be_asked, own_addresses};
+use super::listed::may_be_asked;
 use super::options::UnknownName;
 use super::pairing::nearest;
 use super::peer::{Peer, Route};
 use super::socket::Socket;
+use crate::interfaces;
 
 /// What a cookie is bound to: the address and the port it came from.
 fn context(remote: SocketAddr) -> Vec<u8> {
@@ -93,8 +94,9 @@ impl Core {
         if listed.is_empty() {
             return;
         }
-        let (locals, own): (Vec<_>, _) =
-            (self.sockets.iter().map(Socket::local).collect(), own_addresses());
+        let locals: Vec<_> = self.sockets.iter().map(Socket::local).collect();
+        // None where the system does not tell.
+        let own = interfaces::look().unwrap_or_default();
         for ip in listed {
             let known = |route: &Route| route.remote.ip() == ip;
             let remote = SocketAddr::new(ip, first.port());

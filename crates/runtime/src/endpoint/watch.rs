@@ -6,10 +6,11 @@ use ropewalk_base::{PathId, Time};
 use ropewalk_engine::path::PathStatus;
 
 use super::core::Core;
-use super::links::{self, Change, Link, Seen};
+use super::links::{self, Change, Link};
 use super::pairing::nearest;
 use super::peer::{Peer, Route};
 use super::socket::{Local, Socket};
+use crate::interfaces::{self, Seen};
 
 /// Most sockets that are opened by themselves: each interface of a new name is one more.
 const SOCKETS_LIMIT: usize = 64;
@@ -30,7 +31,7 @@ impl Core {
     /// Looks at the interfaces and does what has become necessary.
     pub(super) fn look_around(&mut self, now: Time) {
         // Who cannot say what there is says nothing of what has gone.
-        let Ok(all) = links::look() else { return };
+        let Ok(all) = interfaces::look() else { return };
         for i in 0..self.sockets.len() {
             let change = self.links[i].update(&all);
             self.follow(now, i, change);

@@ -160,7 +160,7 @@ impl Association {
                     self.paths[path.index()].pseudo_cumack = None;
                     ack.pseudo_moved = true;
                 }
-                RecordState::Lost { on, .. } => self.paths[on.index()].rack.on_late_arrival(),
+                RecordState::Lost { on, .. } => self.on_late_arrival(on, popped.payload),
                 RecordState::Acked { by } => {
                     self.paths[by.index()].held -= popped.bytes as u64;
                 }
@@ -201,11 +201,18 @@ impl Association {
             }
             RecordState::Lost { on, .. } => {
                 self.paths[on.index()].held += bytes;
-                self.paths[on.index()].rack.on_late_arrival();
+                self.on_late_arrival(on, payload);
             }
             RecordState::Acked { .. } | RecordState::Unsent => {}
         }
         self.end_copies(now, tsn, acks);
+    }
+
+    /// What had been given up as lost on a path arrived, and was not sent again meanwhile.
+    fn on_late_arrival(&mut self, on: PathId, payload: u32) {
+        let path = &mut self.paths[on.index()];
+        path.counters.delivered_bytes += payload as u64;
+        path.rack.on_late_arrival();
     }
 
     /// A chunk that travelled in several copies arrived: which of them did is not known.

@@ -136,10 +136,20 @@ pub fn encode(packet: &Packet, ports: Ports, checksum: Checksum, out: &mut Vec<u
     }
     after.iter().for_each(|chunk| put(chunk, out));
     if checksum == Checksum::Crc32c {
-        let sum = crc32c::crc32c(&out[start..]);
-        let field = start + CHECKSUM_AT;
-        out[field..field + 4].copy_from_slice(&sum.to_le_bytes());
+        sign(&mut out[start..]);
     }
+}
+
+/// Fills the checksum of a packet in, whatever was there (6.8 and appendix A). What is too short to have one stays as
+/// it is.
+#[inline]
+pub fn sign(packet: &mut [u8]) {
+    if packet.len() < HEADER {
+        return;
+    }
+    packet[CHECKSUM_AT..HEADER].fill(0);
+    let sum = crc32c::crc32c(packet);
+    packet[CHECKSUM_AT..HEADER].copy_from_slice(&sum.to_le_bytes());
 }
 
 #[inline]

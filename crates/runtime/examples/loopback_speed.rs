@@ -1,6 +1,6 @@
 //! Two ends in one process: how fast one sends to the other, sealed, over loopback addresses.
 //!
-//! `cargo run --release -p ropewalk-runtime --example bulk -- [MEGABYTES] [PATHS] [plain]`
+//! `cargo run --release -p ropewalk-runtime --example loopback_speed -- [MEGABYTES] [PATHS] [plain]`
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
