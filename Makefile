@@ -13,7 +13,7 @@ PROFILE     ?= dev
 PROFILE_DIR := $(if $(filter dev,$(PROFILE)),debug,$(PROFILE))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo bench bench-python tournament fuzz fuzz-long test test-rust test-wire test-python test-docs test-report fmt fmt-check lint python command clean-venv
+.PHONY: help demo bench bench-live bench-python tournament fuzz fuzz-long test test-rust test-wire test-python test-docs test-report fmt fmt-check lint python command clean-venv
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 22
@@ -28,6 +28,25 @@ demo: ## reproduces the papers' tables and figures into out/reproduce.html
 
 bench: ## how fast the engine, the simulator and the sockets are (release)
 	$(CARGO) run --release -p ropewalk-bench
+ifeq ($(shell id -u),0)
+	$(MAKE) bench-live
+else
+	@echo "bench-live: the emulated links need root; left out"
+endif
+
+# Of each live figure. One run is a first look, the tables in README are medians.
+RUNS ?= 3
+
+bench-live: ## the same engine on sockets beside others' stacks, over emulated links (root; RUNS=1: 35 min)
+	$(CARGO) build --release -p ropewalk-cli
+	$(PYTHON) benches/live/cpu.py --binary $(TARGET)/release/ropewalk --runs $(RUNS)
+	$(PYTHON) benches/live/run.py --binary $(TARGET)/release/ropewalk --runs $(RUNS)
+	$(PYTHON) benches/live/failover.py --binary $(TARGET)/release/ropewalk --runs $(RUNS)
+	$(PYTHON) benches/live/robust.py lossy --binary $(TARGET)/release/ropewalk --runs $(RUNS)
+	$(PYTHON) benches/live/robust.py overrun --binary $(TARGET)/release/ropewalk
+	$(PYTHON) benches/live/robust.py file --binary $(TARGET)/release/ropewalk
+	$(PYTHON) benches/live/fairness.py --binary $(TARGET)/release/ropewalk
+	$(CARGO) run --release -p ropewalk-runtime --example many -- idle 1000
 
 bench-python: python ## how fast schedulers in Python and environments are
 	$(PY) benches/python_schedulers.py

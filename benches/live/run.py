@@ -17,6 +17,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import peers
+
 HERE = Path(__file__).resolve().parent
 STREAM = f"{sys.executable} {HERE / 'stream.py'}"
 LATEST_S = 0.020
@@ -24,8 +26,6 @@ LATEST_S = 0.020
 PAYLOAD = 1404
 """User data of a full packet of 1500 B: without IPv4 (20), UDP (8), seal (26), SCTP (12), timestamp (12), DATA (16) and
 what is left over of four."""
-PEER = Path(tempfile.gettempdir()) / "ropewalk-usrsctp" / "usrsctp-peer"
-"""Where the peer of tests/interop is built; it needs libusrsctp-dev."""
 TRIES = 3
 """How often a run that was late is tried again."""
 UNITS = {"B": 1, "kB": 1000, "MB": 1000_000, "KiB": 1024, "MiB": 1024**2}
@@ -171,7 +171,7 @@ def run(binary: Path, case: Case, transport: Transport, seed: int) -> tuple[dict
         keys(binary, Path(room))
         words = [binary, "emulate", case.file, "--quiet", "--seed", str(seed), "--stats", stats]
         lines = [transport.receive(case, out), transport.send(case, out)]
-        lines = [line.replace("{binary}", str(binary.resolve())).replace("{usrsctp}", str(PEER)) for line in lines]
+        lines = [line.replace("{binary}", str(binary.resolve())).replace("{usrsctp}", str(peers.USRSCTP)) for line in lines]
         words += ["--far", lines[0], "--", "sh", "-c", lines[1]]
         limit = case.seconds + 30
         done = subprocess.run(words, timeout=limit, capture_output=True, text=True, check=False)
@@ -232,10 +232,9 @@ def main() -> None:
     arguments = parser.parse_args()
     files = [file for file in sorted(HERE.glob("*.toml")) if wanted(file.stem, arguments.case)]
     transports = [t for t in TRANSPORTS if wanted(t.name, arguments.transport)]
-    if any(t.name.startswith("usrsctp") for t in transports):
-        PEER.parent.mkdir(exist_ok=True)
-        source = HERE.parents[1] / "tests" / "interop" / "usrsctp"
-        subprocess.run(["make", "-s", "-C", source, f"OUT={PEER.parent}"], check=True)
+    others = [t for t in transports if t.name.startswith("usrsctp")]
+    if others and not peers.usrsctp():
+        transports = [t for t in transports if t not in others]
     print("Goodput in Mbit/s: median (least to most; latest packet).\n")
     print("| case | in order, simulated | simulated | limit |", " | ".join(t.name for t in transports), "|")
     print("| --- | --- | --- | --- |", " | ".join("---" for _ in transports), "|")

@@ -129,18 +129,29 @@ def test_a_listener_gives_associations_until_it_is_closed() -> None:
             async def knock() -> None:
                 for _ in range(3):
                     near = await aio.connect(listener.addresses, peer=listener.public_key)
+                    # Closing the listener aborts those that nobody took yet.
+                    assert (message := await near.receive()) and message.data == b"taken"
                     await near.shutdown()
                 listener.close()
 
             knocking = asyncio.create_task(knock())
             count = 0
             async for far in listener:
+                await far.send(b"taken")
                 assert await far.receive() is None
                 count += 1
             await knocking
             assert count == 3
 
     asyncio.run(main())
+
+
+def test_a_listener_that_was_closed_in_between_is_at_its_end() -> None:
+    with net.listen(LOOPBACK) as listener:
+        native = listener._native
+        waiting = native.arrival()
+    # As when the task that closes it runs between a look and the wait: no error, but the end.
+    assert [work.wait(60) for work in (waiting, native.arrival())] == [False, False]
 
 
 def test_both_flavours_have_the_same_names_and_options() -> None:

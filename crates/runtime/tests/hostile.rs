@@ -1,117 +1,21 @@
 //! Datagrams of strangers and spoofers on real sockets, in the clear: the inputs of `docs/conformance.md`
 //! that concern an endpoint and not its engine alone.
 
-use std::future::Future;
-use std::net::{Ipv4Addr, SocketAddr};
+mod between;
+
 use std::time::Duration;
 
+use between::{PATIENCE, Translator, loopback, pair, read, socket};
 use bytes::Bytes;
-use ropewalk_engine::sctp::wire::{Checksum, Ports, decode, encode};
+use ropewalk_engine::sctp::wire::{Checksum, Ports, encode};
 use ropewalk_engine::sctp::{AbortCause, Chunk, Packet};
-use ropewalk_runtime::endpoint::{Association, CloseReason, Endpoint, Options, Target};
-use tokio::net::UdpSocket;
+use ropewalk_runtime::endpoint::{Association, CloseReason, Endpoint, Options};
 use tokio::time::timeout;
-
-/// Long enough for anything that happens at all on one machine.
-const PATIENCE: Duration = Duration::from_secs(20);
-
-fn loopback() -> SocketAddr {
-    (Ipv4Addr::LOCALHOST, 0).into()
-}
-
-async fn socket() -> UdpSocket {
-    UdpSocket::bind(loopback()).await.expect("a free port")
-}
-
-fn read(bytes: &[u8]) -> (Ports, Packet) {
-    let mut packet = Packet::default();
-    let ports = decode(&Bytes::copy_from_slice(bytes), Checksum::Crc32c, &mut packet);
-    (ports.expect("our own packets"), packet)
-}
 
 fn written(packet: &Packet, ports: Ports) -> Vec<u8> {
     let mut out = Vec::new();
     encode(packet, ports, Checksum::Crc32c, &mut out);
     out
-}
-
-/// What stands between a client and a server as a translator of addresses does. It sees every packet.
-struct Translator {
-    inside: UdpSocket,
-    outside: UdpSocket,
-    client: Option<SocketAddr>,
-    server: SocketAddr,
-    /// The newest packet to the server, with its ports.
-    to_server: (Ports, Packet),
-    /// HEARTBEATs of the server since the port was changed.
-    asked: usize,
-}
-
-impl Translator {
-    async fn before(server: SocketAddr) -> Self {
-        let (inside, outside) = (socket().await, socket().await);
-        let to_server = Default::default();
-        Self { inside, outside, client: None, server, to_server, asked: 0 }
-    }
-
-    /// Carries datagrams both ways while `action` goes on.
-    async fn through<T>(&mut self, action: impl Future<Output = T>) -> T {
-        let both = async {
-            tokio::select! {
-                done = action => done,
-                () = self.carry() => unreachable!("it carries for ever"),
-            }
-        };
-        timeout(PATIENCE, both).await.expect("it goes on")
-    }
-
-    async fn carry(&mut self) {
-        let (mut there, mut back) = (vec![0; 65_536], vec![0; 65_536]);
-        loop {
-            tokio::select! {
-                came = self.inside.recv_from(&mut there) => {
-                    let (size, from) = came.expect("the client's datagram");
-                    self.client = Some(from);
-                    self.to_server = read(&there[..size]);
-                    self.outside.send_to(&there[..size], self.server).await.expect("sent");
-                }
-                came = self.outside.recv_from(&mut back) => {
-                    let (size, _) = came.expect("the server's datagram");
-                    let (_, packet) = read(&back[..size]);
-                    let asks = |chunk: &&Chunk| matches!(chunk, Chunk::Heartbeat(_));
-                    self.asked += packet.chunks.iter().filter(asks).count();
-                    if let Some(client) = self.client {
-                        self.inside.send_to(&back[..size], client).await.expect("sent");
-                    }
-                }
-            }
-        }
-    }
-
-    /// The same client comes from another port from now on.
-    async fn change_port(&mut self) {
-        self.outside = socket().await;
-        self.asked = 0;
-    }
-}
-
-/// Two ends of an association with a translator between them; the endpoints must be kept.
-struct Pair {
-    between: Translator,
-    near: Association,
-    far: Association,
-    _endpoints: [Endpoint; 2],
-}
-
-async fn pair() -> Pair {
-    let server = Endpoint::open(Options::listening(&[loopback()])).expect("a free port");
-    let client = Endpoint::open(Options::connecting(&[loopback()])).expect("a free port");
-    let mut between = Translator::before(server.locals()[0]).await;
-    let inside = between.inside.local_addr().expect("its address");
-    let target = Target { addresses: vec![inside], key: None };
-    let near = between.through(client.connect(&target)).await.expect("the server listens");
-    let far = between.through(server.accept()).await;
-    Pair { between, near, far, _endpoints: [server, client] }
 }
 
 async fn crosses(between: &mut Translator, from: &Association, to: &Association, word: &str) {
@@ -123,10 +27,16 @@ async fn crosses(between: &mut Translator, from: &Association, to: &Association,
     assert_eq!(message.await.bytes, bytes);
 }
 
+/// The same client comes from another port from now on.
+async fn change_port(between: &mut Translator) {
+    between.outside = socket().await;
+    between.asked = 0;
+}
+
 // 61.
 #[tokio::test]
 async fn another_port_is_followed_with_the_right_tag_and_not_with_a_wrong_one() {
-    let mut pair = pair().await;
+    let mut pair = pair(Options::listening(&[loopback()])).await;
     crosses(&mut pair.between, &pair.near, &pair.far, "there").await;
     crosses(&mut pair.between, &pair.far, &pair.near, "and back").await;
     let (ports, newest) = pair.between.to_server.clone();
@@ -143,7 +53,7 @@ async fn another_port_is_followed_with_the_right_tag_and_not_with_a_wrong_one() 
         let gone = |chunk: &Chunk| matches!(chunk, Chunk::Abort { reflected: true, .. });
         assert!(packet.chunks.iter().all(gone), "a stranger hears no more: {packet:?}");
     }
-    pair.between.change_port().await;
+    change_port(&mut pair.between).await;
     crosses(&mut pair.between, &pair.near, &pair.far, "from elsewhere").await;
     crosses(&mut pair.between, &pair.far, &pair.near, "and back there").await;
     // Before a second has passed it is asked whether it is there, though data shows that it is.
@@ -154,7 +64,7 @@ async fn another_port_is_followed_with_the_right_tag_and_not_with_a_wrong_one() 
 // 29.
 #[tokio::test]
 async fn an_abort_with_t_ends_an_association_on_real_sockets_too() {
-    let mut pair = pair().await;
+    let mut pair = pair(Options::listening(&[loopback()])).await;
     crosses(&mut pair.between, &pair.near, &pair.far, "there").await;
     let (ports, newest) = pair.between.to_server.clone();
     let client = pair.between.client.expect("it has sent");

@@ -160,6 +160,17 @@ impl ReceiveBuffer {
         self.held_bytes
     }
 
+    /// Bytes that could be read.
+    #[inline]
+    pub const fn ready_bytes(&self) -> u64 {
+        self.ready_bytes
+    }
+
+    /// All of it, bytes.
+    pub const fn capacity(&self) -> u64 {
+        self.capacity
+    }
+
     /// Takes the next message, and its room in the buffer with it.
     #[inline]
     pub fn read(&mut self) -> Option<Message> {

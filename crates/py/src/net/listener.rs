@@ -13,7 +13,6 @@ use super::association::Association;
 use super::home::Home;
 use super::inbox::{Found, Inbox};
 use super::operation::{Operation, Outcome};
-use crate::error;
 
 /// Sockets that wait for associations.
 #[pyclass(frozen, module = "ropewalk._ropewalk")]
@@ -55,12 +54,13 @@ impl Listener {
         self.opened.take().map(|native| Association::new(self.home, native, None))
     }
 
-    /// Waits for associations: false if the listener is closed.
-    fn arrival(&self) -> PyResult<Operation> {
-        let endpoint = self.endpoint().ok_or_else(|| error::closed("the listener is closed"))?;
-        let (opened, mut closed) = (self.opened.clone(), self.closed.subscribe());
-        Ok(Operation::new(self.home, "no association was opened", async move {
+    /// Waits for associations: false if the listener is closed, or was by the time that one looks.
+    fn arrival(&self) -> Operation {
+        let (endpoint, opened) = (self.endpoint(), self.opened.clone());
+        let mut closed = self.closed.subscribe();
+        Operation::new(self.home, "no association was opened", async move {
             let next = async {
+                let Some(endpoint) = endpoint else { return Found::End(()) };
                 tokio::select! {
                     biased;
                     native = endpoint.accept() => Found::Items(vec![native]),
@@ -68,7 +68,7 @@ impl Listener {
                 }
             };
             Ok(Outcome::Arrived(opened.arrival(next).await))
-        }))
+        })
     }
 
     /// Takes no more associations. Those that were accepted go on; those that nobody took are aborted.

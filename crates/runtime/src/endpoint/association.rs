@@ -186,7 +186,7 @@ impl Association {
             if into.len() > before || ended != Some(false) {
                 return;
             }
-            readable.await;
+            self.signals.until(readable).await;
         }
     }
 
@@ -201,7 +201,7 @@ impl Association {
             match next {
                 (Some(message), _) => return Some(message),
                 (None, true) => return None,
-                (None, false) => readable.await,
+                (None, false) => self.signals.until(readable).await,
             }
         }
     }

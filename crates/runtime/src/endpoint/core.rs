@@ -242,6 +242,17 @@ impl Core {
         }
     }
 
+    /// Has those read who wait for it, and whose SACK would be early. Whether there are any.
+    pub(super) fn let_read(&mut self) -> bool {
+        let mut any = false;
+        for key in &self.dirty {
+            let place = self.places.get(key.at as usize).filter(|place| place.made == key.made);
+            let Some(peer) = place.and_then(|place| place.peer.as_deref()) else { continue };
+            any |= peer.machine.sack_is_early() && peer.signals.wake_reader();
+        }
+        any
+    }
+
     /// Notes when a lifted peer is due.
     pub(super) fn schedule(&mut self, key: Key, peer: &mut Peer) {
         let next = peer.machine.next_deadline().into_iter().chain(peer.cover.next_deadline()).min();

@@ -16,6 +16,9 @@ const LOOK: Duration = Duration::from_millis(500);
 /// How soon after the system refused to send.
 const SOON: Duration = Duration::from_millis(50);
 
+/// Longest wait for a reader who has been woken: a safety, they come in microseconds.
+const READING: Duration = Duration::from_millis(1);
+
 /// Rounds before other tasks have their turn.
 const ROUNDS: usize = 8;
 
@@ -26,13 +29,15 @@ pub struct Driver {
     alarm: Pin<Box<Sleep>>,
     /// When to look at the interfaces.
     watch: Pin<Box<Sleep>>,
+    /// Readers were woken, and nothing has left since.
+    waits: bool,
 }
 
 impl Driver {
     pub(super) fn new(shared: Arc<Shared>) -> Self {
         let alarm = Box::pin(tokio::time::sleep(Duration::ZERO));
         let watch = Box::pin(tokio::time::sleep(LOOK));
-        Self { shared, rows: Rows::default(), alarm, watch }
+        Self { shared, rows: Rows::default(), alarm, watch, waits: false }
     }
 }
 
@@ -58,10 +63,10 @@ impl Future for Driver {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        let Self { shared, rows, alarm, watch } = &mut *self;
+        let Self { shared, rows, alarm, watch, waits } = &mut *self;
         let mut core = shared.lock();
         look_around(&mut core, watch, context);
-        let mut busy = false;
+        let (mut busy, mut pausing) = (false, false);
         for _ in 0..ROUNDS {
             busy = false;
             for i in 0..core.sockets.len() {
@@ -74,11 +79,17 @@ impl Future for Driver {
             }
             let now = core.clock.now();
             core.expire(now);
-            core.drain(now, shared);
+            // They have us go on once they have read.
+            pausing |= !*waits && core.let_read();
+            if !pausing {
+                core.drain(now, shared);
+                *waits = false;
+            }
             if !busy {
                 break;
             }
         }
+        *waits |= pausing;
         // What a socket has not taken (a new one is not known to take anything yet) waits until it
         // does: only a flush registers us for that.
         for socket in &mut core.sockets {
@@ -97,11 +108,12 @@ impl Future for Driver {
         }
         let blocked = core.sockets.iter().any(super::socket::Socket::is_blocked);
         // A socket that still had something has not been asked to wake us: it does so only when it has nothing.
-        if busy || core.eager || !core.dirty.is_empty() && !blocked {
+        if busy || core.eager || !pausing && !core.dirty.is_empty() && !blocked {
             context.waker().wake_by_ref();
         }
-        if let Some(at) = core.next_deadline() {
-            let at = Instant::from_std(core.clock.instant(at));
+        let due = core.next_deadline().map(|at| Instant::from_std(core.clock.instant(at)));
+        let latest = pausing.then(|| Instant::now() + READING);
+        if let Some(at) = due.into_iter().chain(latest).min() {
             if alarm.deadline() != at || alarm.is_elapsed() {
                 alarm.as_mut().reset(at);
             }

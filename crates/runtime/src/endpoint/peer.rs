@@ -2,13 +2,16 @@
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ropewalk_base::{PathId, Time};
 use ropewalk_engine::path::PathStatus;
 use ropewalk_engine::sctp::association::CloseReason;
 use ropewalk_engine::sctp::{Association, Event, PathConfig};
 use tokio::sync::Notify;
+use tokio::sync::futures::Notified;
 
 use super::cover::Cover;
 
@@ -38,6 +41,8 @@ pub enum PathNews {
 pub struct Signals {
     /// Messages can be read, or the association has ended.
     pub readable: Notify,
+    /// How many wait for that.
+    readers: AtomicUsize,
     /// The send buffer has room, or the association has ended.
     pub writable: Notify,
     /// All that was sent has been acknowledged, or the association has ended; told where [`Peer::flushing`] asks for it.
@@ -47,11 +52,39 @@ pub struct Signals {
 }
 
 impl Signals {
+    /// Waits until something can be read: `readable` is of [`Signals::readable`].
+    pub async fn until(&self, readable: Pin<&mut Notified<'_>>) {
+        let _here = Here::new(&self.readers);
+        readable.await;
+    }
+
+    /// Wakes those who wait to read. Whether there are any.
+    pub fn wake_reader(&self) -> bool {
+        self.readable.notify_waiters();
+        self.readers.load(Ordering::Relaxed) > 0
+    }
+
     fn all(&self) {
         self.readable.notify_waiters();
         self.writable.notify_waiters();
         self.flushed.notify_waiters();
         self.changed.notify_waiters();
+    }
+}
+
+/// Somebody is counted as long as this lives.
+struct Here<'a>(&'a AtomicUsize);
+
+impl<'a> Here<'a> {
+    fn new(count: &'a AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self(count)
+    }
+}
+
+impl Drop for Here<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -117,6 +117,11 @@ impl Inbound {
         !self.delayed_ack_for_cmt
     }
 
+    /// Whether a SACK is to leave at once.
+    pub const fn is_due(&self) -> bool {
+        self.due_now
+    }
+
     /// Whether DATA came on `path` since the last SACK.
     #[inline]
     pub fn is_owed_to(&self, path: PathId) -> bool {
