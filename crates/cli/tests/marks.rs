@@ -7,10 +7,14 @@ mod support;
 use std::fs;
 
 use serde_json::Value;
-use support::{Room, can_emulate};
+use support::{Room, can_emulate, lateness};
 
-/// Measures for ten seconds over links whose queues mark, or do not. Packets sent again, and bit/s.
-fn measure(marks: bool, sealed: bool) -> (u64, f64) {
+/// A machine that stands still for so long at a time does not fill a queue of as many round trips.
+const LATEST_S: f64 = 0.1;
+
+/// Sends for ten seconds over links whose queues mark, or do not; returns how many packets the queues dropped, and how
+/// late the emulator was, in seconds.
+fn dropped(marks: bool, sealed: bool) -> (u64, f64) {
     let room = Room::new(&format!("marks-{marks}-{sealed}"));
     let link = |name: &str, rate: u32| {
         format!(
@@ -18,7 +22,7 @@ fn measure(marks: bool, sealed: bool) -> (u64, f64) {
              queue = {{ discipline = 'codel', limit = '300 packets', ecn = {marks} }}\n"
         )
     };
-    fs::write(room.file("s.toml"), link("a", 20) + &link("b", 10)).expect("a file");
+    fs::write(room.file("s.toml"), link("a", 8) + &link("b", 4)).expect("a file");
     let own = env!("CARGO_BIN_EXE_ropewalk");
     let (near, far) = match sealed {
         true => {
@@ -33,26 +37,37 @@ fn measure(marks: bool, sealed: bool) -> (u64, f64) {
         "{own} bench run --to {{remote1}},{{remote2}} --from {{local1}},{{local2}} {near} \
          --warmup 0s --time 10s --json > out.json"
     );
-    room.ropewalk(&["emulate", "s.toml", "--far", &far, "--", "sh", "-c", &near]).good();
-    let text = fs::read_to_string(room.file("out.json")).expect("the figures");
-    let document: Value = serde_json::from_str(&text).expect("JSON");
-    let paths = document["paths"].as_array().expect("a list");
-    let again = paths.iter().map(|path| path["retransmitted_packets"].as_u64().expect("a number"));
-    (again.sum(), document["goodput_bps"].as_f64().expect("a number"))
+    let words =
+        ["emulate", "s.toml", "--stats", "stats.json", "--far", &far, "--", "sh", "-c", &near];
+    room.ropewalk(&words).good();
+    let read = |name: &str| -> Value {
+        let text = fs::read_to_string(room.file(name)).expect("the figures");
+        serde_json::from_str(&text).expect("JSON")
+    };
+    eprintln!("marks {marks}, sealed {sealed}: {}", read("out.json"));
+    let stats = read("stats.json");
+    let paths = stats["paths"].as_array().expect("a list");
+    let of = |path: &Value, cause: &str| path["up"]["dropped"][cause].as_u64().expect("a number");
+    let dropped = paths.iter().map(|path| of(path, "early") + of(path, "full")).sum();
+    (dropped, lateness(&stats))
 }
 
+// A sender that did not slow down would fill the queues, which then drop what they marked before. Links are slow, so that any
+// machine fills them; how fast a sender is with marks and without stands in docs/decisions/ecn.md.
 #[test]
-fn where_queues_mark_a_live_sender_slows_down_and_sends_next_to_nothing_again() {
+fn where_queues_mark_a_live_sender_slows_down_before_they_drop() {
     if !can_emulate() {
         return;
     }
     for sealed in [true, false] {
-        let (dropped, without) = measure(false, sealed);
-        let (marked, with) = measure(true, sealed);
-        eprintln!("sealed {sealed}: {dropped} and {marked} sent again, {without} and {with} bit/s");
-        // A machine that is late now and then makes a sender repeat itself, but not as often as a queue does.
-        assert!(dropped > 10, "{dropped}");
-        assert!(marked * 2 < dropped, "{marked} sent again with marks, {dropped} without");
-        assert!(with > 0.9 * without, "{with} bit/s with marks, {without} without");
+        let ((without, late), (with, _)) = (dropped(false, sealed), dropped(true, sealed));
+        if without <= 10 && late > LATEST_S {
+            eprintln!(
+                "skipped: this machine stands still for {late} s at a time, and fills no queue"
+            );
+            continue;
+        }
+        assert!(without > 10, "{without} dropped: no queue has built up");
+        assert!(with * 2 < without, "{with} dropped with marks, {without} without");
     }
 }

@@ -77,3 +77,25 @@ async fn a_new_socket_sends_at_once_and_not_only_when_a_timer_expires() {
     // INIT and COOKIE ECHO, neither of them again.
     assert_eq!(client.counters().sent, 2);
 }
+
+#[tokio::test]
+async fn who_waits_for_acknowledgements_is_told_of_the_last_one_and_of_the_end() {
+    let (server, client, key) = both(true, 2);
+    let server = Endpoint::open(server).expect("free ports");
+    let client = Endpoint::open(client).expect("free ports");
+    let target = Target { addresses: server.locals().to_vec(), key };
+    let near = client.connect(&target).await.expect("the server listens");
+    let _far = server.accept().await;
+    let message = Bytes::from_static(&[7; 1000]);
+    for stream in 0..200 {
+        near.send(stream, 0, message.clone()).await.expect("it is up");
+    }
+    // Two at once, and one for whom there is nothing to wait for.
+    tokio::join!(near.flushed(), near.flushed());
+    near.flushed().await;
+    let paths = near.stats().expect("it is up").paths;
+    let delivered = paths.iter().map(|path| path.counters.delivered_bytes);
+    assert_eq!(delivered.sum::<u64>(), 200 * 1000);
+    near.send(0, 0, message).await.expect("it is up");
+    tokio::join!(near.flushed(), async { near.abort() });
+}

@@ -181,6 +181,12 @@ impl Done {
     }
 }
 
+/// How late an emulator was at worst, in seconds, by its document: what a busy machine did to us is not our fault.
+pub fn lateness(stats: &Value) -> f64 {
+    let of = |kind: &str| stats[kind]["max"].as_f64().expect("a number");
+    of("delivery_lateness_s").max(of("waking_lateness_s"))
+}
+
 /// Whether namespaces can be made here.
 #[cfg(target_os = "linux")]
 pub fn can_emulate() -> bool {
