@@ -1,6 +1,6 @@
 """What a path's outage costs: bulk over emulated links, the best of which falls silent for some seconds.
 
-    sudo python3 benches/live/failover.py --binary target/release/ropewalk [--runs 5] [--case NAME]
+    sudo python3 benches/live/failover.py --binary target/release/ropewalk [--runs 5] [--in-order] [--case NAME]
 
 A case is a scenario in `failover/` whose first path has one outage; its end is moved by up to a second from run to run.
 Of each run are noted the longest time in which the receiver's application was handed nothing, and how long after the
@@ -119,7 +119,7 @@ def emulate(binary: Path, case: Case, seed: int, far: str, near: str, folder: Pa
     return lateness(stats)
 
 
-def bulk(binary: Path, case: Case, seed: int) -> tuple[float, float, float]:
+def bulk(binary: Path, case: Case, seed: int, options: str) -> tuple[float, float, float]:
     """Longest gap, time until the path is used again, and lateness of one run."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -135,7 +135,7 @@ def bulk(binary: Path, case: Case, seed: int) -> tuple[float, float, float]:
             f"--until {case.seconds} --out {rows} & "
             f"chrt --rr 40 {binary} bench run --to {{remote1}},{{remote2}} --from {{local1}},{{local2}} "
             f"--key {folder}/near.key --peer $(cat {folder}/far.pub) --warmup '1 s' --time '{case.seconds - 1.5} s' "
-            f"--json > {out} && wait"
+            f"--json {options} > {out} && wait"
         )
         late = emulate(binary, case, seed, far, near, folder)
         gap = json.loads(out.read_text(encoding="utf-8"))["longest_gap_s"]
@@ -162,13 +162,13 @@ def file(binary: Path, case: Case, seed: int) -> bool:
         return (folder / "in" / "data").read_bytes() == data
 
 
-def measure(binary: Path, case: Case, runs: int) -> None:
+def measure(binary: Path, case: Case, runs: int, options: str) -> None:
     gaps: list[float] = []
     returns: list[float] = []
     dropped = 0
     for seed in range(1, runs + 1):
         for _ in range(TRIES):
-            gap, back, late = bulk(binary, case, seed)
+            gap, back, late = bulk(binary, case, seed, options)
             if late <= LATEST_S:
                 gaps.append(gap)
                 returns.append(back)
@@ -188,6 +188,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--binary", type=lambda text: Path(text).resolve())
     parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--in-order", action="store_true", help="one stream of bytes, as a proxy's, not messages as they come")
     parser.add_argument("--case", action="append", help="part of a file's name; all, if none is given")
     for name, kind in (("--sample", str), ("--zero", float), ("--until", float), ("--out", Path)):
         parser.add_argument(name, type=kind, help=argparse.SUPPRESS)
@@ -201,7 +202,7 @@ def main() -> None:
     print("| --- | --- | --- | --- | --- | --- |")
     for path in sorted((HERE / "failover").glob("*.toml")):
         if not arguments.case or any(part in path.stem for part in arguments.case):
-            measure(arguments.binary, load(path), arguments.runs)
+            measure(arguments.binary, load(path), arguments.runs, "--in-order" * arguments.in_order)
 
 
 if __name__ == "__main__":
