@@ -173,6 +173,7 @@ impl Association {
     /// Takes the gap blocks, and tells how many chunks they cover.
     fn take_gaps(&mut self, now: Time, cumulative: u64, gaps: GapList, acks: &mut PathAcks) -> u64 {
         if gaps.is_empty() {
+            self.scratch.memory.forget_below(cumulative);
             return 0;
         }
         let mut fresh = std::mem::take(&mut self.scratch.fresh);
