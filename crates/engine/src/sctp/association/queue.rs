@@ -22,13 +22,17 @@ struct Waiting {
 }
 
 impl Waiting {
-    /// Whether a message may be counted as one more of these.
+    /// Whether messages may be counted as further ones of these.
     #[inline]
-    fn is_like(&self, stream: StreamId, ppid: u32, payload: &Payload, unordered: bool) -> bool {
-        let same =
-            matches!((&self.payload, payload), (Payload::Length(a), Payload::Length(b)) if a == b);
-        let labels = self.stream == stream && self.ppid == ppid && self.unordered == unordered;
-        same && labels && self.more < u32::MAX
+    fn is_like(&self, other: &Self) -> bool {
+        let same = matches!(
+            (&self.payload, &other.payload),
+            (Payload::Length(a), Payload::Length(b)) if a == b
+        );
+        let labels = self.stream == other.stream
+            && self.ppid == other.ppid
+            && self.unordered == other.unordered;
+        same && labels && self.more < u32::MAX - other.more
     }
 }
 
@@ -105,28 +109,36 @@ impl SendQueue {
         self.messages.is_empty()
     }
 
-    pub fn push(&mut self, stream: StreamId, ppid: u32, payload: Payload, unordered: bool) {
+    /// Takes a message, and `more` others just like it.
+    #[inline]
+    pub fn push(
+        &mut self,
+        stream: StreamId,
+        ppid: u32,
+        payload: Payload,
+        unordered: bool,
+        more: u32,
+    ) {
+        let count = u64::from(more) + 1;
         let next = &mut self.next_ssn[stream.0 as usize];
         let ssn = *next;
         if !unordered {
-            *next = ssn.plus(1);
+            *next = ssn.plus(count as u16);
         }
-        self.bytes += payload.len() as u64;
-        let chunks = if payload.len() <= self.chunk_payload {
+        self.bytes += count * payload.len() as u64;
+        let pieces = if payload.len() <= self.chunk_payload {
             1
         } else {
             payload.len().div_ceil(self.chunk_payload) as u64
         };
-        self.chunks += chunks;
-        if !unordered || chunks > 1 {
-            self.waiting += chunks;
+        self.chunks += count * pieces;
+        if !unordered || pieces > 1 {
+            self.waiting += count * pieces;
         }
+        let waiting = Waiting { stream, ssn, ppid, unordered, payload, taken: 0, more };
         match self.messages.back_mut() {
-            Some(last) if last.is_like(stream, ppid, &payload, unordered) => last.more += 1,
-            _ => {
-                let waiting = Waiting { stream, ssn, ppid, unordered, payload, taken: 0, more: 0 };
-                self.messages.push_back(waiting);
-            }
+            Some(last) if last.is_like(&waiting) => last.more += more + 1,
+            _ => self.messages.push_back(waiting),
         }
     }
 
@@ -222,7 +234,7 @@ mod tests {
             let size = 1 + step * 389 % 4_001;
             let run = step % 3 + 1;
             for _ in 0..run {
-                queue.push(StreamId(0), 0, Payload::Length(size), step % 2 == 0);
+                queue.push(StreamId(0), 0, Payload::Length(size), step % 2 == 0, step % 4);
             }
             match step % 7 {
                 0 => queue.cut_for([616, 1_216, 1_436, 8_936][step as usize / 7 % 4]),
