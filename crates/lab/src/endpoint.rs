@@ -288,7 +288,9 @@ impl Endpoint {
             let most = if self.streams == 1 { alike } else { 1 };
             let stream = StreamId(self.next_stream);
             let taken = self.machine.send_alike(stream, size, self.unordered, most);
-            self.next_stream = ((self.next_stream as u32 + taken) % self.streams as u32) as u16;
+            if self.streams > 1 {
+                self.next_stream = ((self.next_stream as u32 + taken) % self.streams as u32) as u16;
+            }
             left = self.spend(u64::from(taken) * u64::from(size));
             if taken < most {
                 return;

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use ropewalk_base::{Serial16, Serial32, StreamId, Time};
+use ropewalk_base::{Serial16, StreamId};
 
 use super::super::chunk::{Data, DataFlags};
 use crate::payload::Payload;
@@ -152,8 +152,8 @@ impl SendQueue {
 
     /// Cuts the next chunk to fill `room` bytes, less than it would take by itself. Not to be done to what
     /// [`SendQueue::next_is_passing`] tells of, which nothing at the peer has to wait for.
-    pub fn next_chunk_within(&mut self, room: u32) -> Option<Data> {
-        let message = self.messages.front()?;
+    pub fn next_chunk_within(&mut self, room: u32, chunk: &mut Data) {
+        let Some(message) = self.messages.front() else { return };
         let left = message.payload.len() - message.taken;
         let size = (room - Data::HEADER) / 4 * 4;
         // As many chunks as before, or one more.
@@ -161,20 +161,21 @@ impl SendQueue {
             (left - size).div_ceil(self.chunk_payload) + 1 - left.div_ceil(self.chunk_payload);
         self.chunks += u64::from(more);
         self.waiting += u64::from(more);
-        self.cut(size)
+        self.cut(size, chunk);
     }
 
-    /// Cuts the next chunk; its TSN and time of sending are for the caller to fill in.
-    // Inlined by force: what is returned through memory is copied twice.
+    /// Cuts the next chunk, if anything waits, and fills it in; its TSN and time of sending are for the
+    /// caller to fill in.
     #[inline(always)]
-    pub fn next_chunk(&mut self) -> Option<Data> {
-        self.cut(self.chunk_payload)
+    pub fn next_chunk(&mut self, chunk: &mut Data) {
+        self.cut(self.chunk_payload, chunk);
     }
 
     /// Cuts the next chunk, of at most `most` bytes of user data.
-    #[inline]
-    fn cut(&mut self, most: u32) -> Option<Data> {
-        let message = self.messages.front_mut()?;
+    // Inlined by force: a chunk is written where it lies.
+    #[inline(always)]
+    fn cut(&mut self, most: u32, chunk: &mut Data) {
+        let Some(message) = self.messages.front_mut() else { return };
         let left = message.payload.len() - message.taken;
         let size = left.min(most);
         let mut flags = DataFlags::default();
@@ -187,15 +188,14 @@ impl SendQueue {
         if message.unordered {
             flags = flags.and(DataFlags::UNORDERED);
         }
-        let chunk = Data {
-            tsn: Serial32(0),
-            stream: message.stream,
-            ssn: message.ssn,
-            ppid: message.ppid,
-            flags,
-            payload: message.payload.slice(message.taken, size),
-            first_sent: Time::ZERO,
-        };
+        chunk.stream = message.stream;
+        chunk.ssn = message.ssn;
+        chunk.ppid = message.ppid;
+        chunk.flags = flags;
+        match &message.payload {
+            Payload::Length(_) => chunk.payload = Payload::Length(size),
+            bytes @ Payload::Bytes(_) => chunk.payload = bytes.slice(message.taken, size),
+        }
         message.taken += size;
         self.bytes -= size as u64;
         self.chunks -= 1;
@@ -211,7 +211,6 @@ impl SendQueue {
                 }
             }
         }
-        Some(chunk)
     }
 }
 
@@ -219,10 +218,18 @@ impl SendQueue {
 mod tests {
     use super::*;
 
+    fn next_of(queue: &mut SendQueue) -> Option<Data> {
+        let mut chunk = Data::BLANK;
+        let there = !queue.is_empty();
+        queue.next_chunk(&mut chunk);
+        there.then_some(chunk)
+    }
+
     /// Chunks that come out of a queue, and those of them that must wait at the peer.
     fn count(queue: &SendQueue) -> (u64, u64) {
         let mut rest = queue.clone();
-        let all: Vec<_> = std::iter::from_fn(|| rest.next_chunk()).collect();
+        let next = || next_of(&mut rest);
+        let all: Vec<_> = std::iter::from_fn(next).collect();
         let waiting = all.iter().filter(|chunk| !chunk.is_passing()).count();
         (all.len() as u64, waiting as u64)
     }
@@ -241,10 +248,11 @@ mod tests {
                 1 | 2 => {
                     let next = queue.next_bytes().expect("there is something");
                     if next > 160 && !queue.next_is_passing() {
-                        queue.next_chunk_within(next - 8 - step % 100);
+                        let mut chunk = Data::BLANK;
+                        queue.next_chunk_within(next - 8 - step % 100, &mut chunk);
                     }
                 }
-                _ => drop(queue.next_chunk()),
+                _ => drop(next_of(&mut queue)),
             }
             if step % 50 == 0 {
                 assert_eq!((queue.chunks, queue.waiting), count(&queue), "step {step}");

@@ -110,7 +110,8 @@ impl Association {
         }
         self.accounts.stats.sacks += 1;
         self.heard_at = now;
-        let mut acks = self.begin_acks();
+        let mut acks = PathAcks::new();
+        self.begin_acks(&mut acks);
         self.scratch.duplicates = !sack.duplicates.is_empty();
         if self.scratch.duplicates {
             self.paths.iter_mut().for_each(|path| path.tail.on_duplicate());
@@ -127,9 +128,8 @@ impl Association {
     }
 
     #[inline]
-    fn begin_acks(&mut self) -> PathAcks {
+    fn begin_acks(&mut self, acks: &mut PathAcks) {
         self.scratch.highest = 0;
-        let mut acks = PathAcks::new();
         for path in &mut self.paths {
             let oldest = path.flights.oldest();
             path.pseudo_cumack = path.pseudo_cumack.or(oldest.map(|(_, flight)| flight.tsn));
@@ -139,7 +139,6 @@ impl Association {
                 ..PathAck::default()
             });
         }
-        acks
     }
 
     /// Takes the cumulative acknowledgement. False if it covers what was never sent.
