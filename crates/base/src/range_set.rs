@@ -71,6 +71,12 @@ impl RangeSet {
         self.ranges.front().cloned()
     }
 
+    /// The highest range.
+    #[inline]
+    pub fn last_range(&self) -> Option<Range<u64>> {
+        self.ranges.back().cloned()
+    }
+
     /// Index of the first range that ends after `x`.
     #[inline]
     fn position(&self, x: u64) -> usize {

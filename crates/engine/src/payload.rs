@@ -6,12 +6,31 @@ use bytes::Bytes;
 
 /// User data. A simulation copies and encodes no bytes, but it moves a great many of these: one is no
 /// longer than two words.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub enum Payload {
     /// So many bytes of no matter what.
     Length(u32),
     /// These bytes.
     Bytes(Arc<Bytes>),
+}
+
+impl Clone for Payload {
+    #[inline]
+    fn clone(&self) -> Self {
+        match self {
+            Self::Length(n) => Self::Length(*n),
+            Self::Bytes(bytes) => Self::Bytes(bytes.clone()),
+        }
+    }
+
+    /// A length is copied as one, and not with what else could stand in its place.
+    #[inline]
+    fn clone_from(&mut self, other: &Self) {
+        match other {
+            Self::Length(n) => *self = Self::Length(*n),
+            Self::Bytes(bytes) => *self = Self::Bytes(bytes.clone()),
+        }
+    }
 }
 
 impl From<Bytes> for Payload {

@@ -271,39 +271,63 @@ impl Endpoint {
 
     #[inline]
     fn write(&mut self, now: Time) {
-        loop {
-            let (message, left) = match &mut self.application {
-                Application::Sink => return,
-                Application::Bulk { message, left } => {
-                    if self.machine.send_room() == 0 {
-                        return;
-                    }
-                    (*message, left)
-                }
-                Application::Steady { message, every, next, left } => {
-                    if *next > now || *left == Some(0) {
-                        return;
-                    }
-                    *next += *every;
-                    (*message, left)
-                }
-            };
-            let size = left.map_or(message as u64, |left| left.min(message as u64)) as u32;
-            if size == 0 {
-                return;
-            }
+        match &self.application {
+            Application::Sink => {}
+            Application::Bulk { message, left } => self.write_bulk(*message, *left),
+            Application::Steady { .. } => self.write_due(now),
+        }
+    }
+
+    /// All that the engine takes; `left` is what there is in all.
+    #[inline]
+    fn write_bulk(&mut self, message: u32, mut left: Option<u64>) {
+        while message > 0 && left != Some(0) {
+            let size = left.map_or(message, |left| left.min(message.into()) as u32);
+            let alike = left.map_or(u32::MAX, |left| (left / u64::from(size)).min(1 << 30) as u32);
+            // Streams take turns, message by message.
+            let most = if self.streams == 1 { alike } else { 1 };
             let stream = StreamId(self.next_stream);
-            if !self.machine.send(stream, size, self.unordered) {
+            let taken = self.machine.send_alike(stream, size, self.unordered, most);
+            if self.streams > 1 {
+                self.next_stream = ((self.next_stream as u32 + taken) % self.streams as u32) as u16;
+            }
+            left = self.spend(u64::from(taken) * u64::from(size));
+            if taken < most {
                 return;
             }
-            if let Some(left) = left {
-                *left -= size as u64;
-                if *left == 0 {
-                    self.machine.nothing_follows();
-                }
+        }
+    }
+
+    /// The messages whose time has come.
+    fn write_due(&mut self, now: Time) {
+        while let Application::Steady { message, every, next, left } = &mut self.application {
+            if *next > now || *left == Some(0) {
+                return;
+            }
+            *next += *every;
+            let size = left.map_or(*message, |left| left.min((*message).into()) as u32);
+            if size == 0 || !self.machine.send(StreamId(self.next_stream), size, self.unordered) {
+                return;
             }
             self.next_stream = (self.next_stream + 1) % self.streams;
+            self.spend(size.into());
         }
+    }
+
+    /// So many bytes of what there is to send are the engine's; tells what is left.
+    #[inline]
+    fn spend(&mut self, bytes: u64) -> Option<u64> {
+        let (Application::Bulk { left, .. } | Application::Steady { left, .. }) =
+            &mut self.application
+        else {
+            return None;
+        };
+        let rest = left.as_mut()?;
+        *rest -= bytes;
+        if bytes > 0 && *rest == 0 {
+            self.machine.nothing_follows();
+        }
+        *left
     }
 }
 

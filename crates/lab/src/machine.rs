@@ -169,12 +169,6 @@ impl Machine {
         either!(self, engine => engine.next_deadline())
     }
 
-    /// Bytes that the send buffer takes.
-    #[inline]
-    pub fn send_room(&self) -> u64 {
-        either!(self, engine => engine.send_room())
-    }
-
     /// Hands `bytes` over. False if they are not taken.
     #[inline]
     pub fn send(&mut self, stream: StreamId, bytes: u32, unordered: bool) -> bool {
@@ -182,6 +176,27 @@ impl Machine {
         match self {
             Self::Sctp(association) => association.send(stream, payload, unordered).is_ok(),
             Self::Tcp(session) => session.send(payload).is_ok(),
+        }
+    }
+
+    /// Hands pieces of `bytes` over until no more are taken, but at most `most`; tells how many.
+    #[inline]
+    pub fn send_alike(&mut self, stream: StreamId, bytes: u32, unordered: bool, most: u32) -> u32 {
+        let payload = Payload::Length(bytes);
+        match self {
+            Self::Sctp(association) => {
+                association.send_alike(stream, payload, unordered, most).unwrap_or(0)
+            }
+            Self::Tcp(session) => {
+                let mut taken = 0;
+                while taken < most
+                    && session.send_room() > 0
+                    && session.send(payload.clone()).is_ok()
+                {
+                    taken += 1;
+                }
+                taken
+            }
         }
     }
 

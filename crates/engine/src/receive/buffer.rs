@@ -43,6 +43,17 @@ pub struct Message {
     charge: u64,
 }
 
+impl Message {
+    /// To be filled in where it lies: see [`Data::BLANK`].
+    const BLANK: Self = Self {
+        stream: StreamId(0),
+        ppid: 0,
+        payload: Payload::Length(0),
+        part: Part::Whole,
+        charge: 0,
+    };
+}
+
 /// What became of an arriving chunk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Arrival {
@@ -188,11 +199,12 @@ impl ReceiveBuffer {
     pub fn skip(&mut self) -> Option<u32> {
         let message = self.ready.front()?;
         let (length, charge) = (message.payload.len(), message.charge);
-        // Dropped where it lies: it has just been written, and to read it in one piece would wait
-        // for that.
-        self.ready.pop_front();
-        if self.ready.is_empty() {
+        if self.ready.len() == 1 {
+            // Dropped where it lies: it has just been written, and to read it in one piece would wait
+            // for that. And the next goes where it was, which is in the cache.
             self.ready.clear();
+        } else {
+            self.ready.pop_front();
         }
         self.ready_bytes -= charge;
         Some(length)
@@ -403,8 +415,13 @@ impl ReceiveBuffer {
         self.stats.delivered(now, arrived, data.first_sent, data.payload.len());
         let charge = charge_of(&data);
         self.ready_bytes += charge;
-        let Data { stream, ppid, payload, .. } = data;
-        self.ready.push_back(Message { stream, ppid, payload, part: Part::Whole, charge });
+        self.ready.push_back(Message::BLANK);
+        let Some(message) = self.ready.back_mut() else { return };
+        (message.stream, message.ppid, message.charge) = (data.stream, data.ppid, charge);
+        match data.payload {
+            Payload::Length(n) => message.payload = Payload::Length(n),
+            bytes @ Payload::Bytes(_) => message.payload = bytes,
+        }
     }
 }
 

@@ -2,8 +2,8 @@
 
 use crate::sctp::gaps::{Word, distances, size, word};
 
-/// Disjoint, non-touching blocks in ascending order, all within 2^31 above the origin, which is the
-/// cumulative TSN.
+/// Disjoint, non-touching blocks in ascending order, all within reach of 16-bit offsets from the origin,
+/// which is the cumulative TSN.
 #[derive(Clone, Debug)]
 pub struct Gaps {
     /// Blocks before `head` are gone; they are swept up now and then.
@@ -74,6 +74,7 @@ impl Gaps {
     #[inline]
     pub fn insert(&mut self, tsn: u64) -> bool {
         debug_assert!(tsn > self.origin + 1, "in sequence: that is for `advance`");
+        debug_assert!(tsn - self.origin <= u16::MAX as u64, "out of reach");
         let distance = (tsn - self.origin) as u32;
         let at = self.position(distance);
         let tsn = tsn as u32;
@@ -86,11 +87,11 @@ impl Gaps {
         let joins_before = before.filter(|w| self.distances(*w).1 + 1 == distance);
         match (joins_before, joins_after) {
             (Some(before), Some(after)) => {
-                self.words[at - 1] = word((before >> 32) as u32, after as u32);
+                self.words[at - 1] = word(before >> 16, after);
                 self.words.remove(at);
             }
-            (Some(before), None) => self.words[at - 1] = word((before >> 32) as u32, tsn),
-            (None, Some(after)) => self.words[at] = word(tsn, after as u32),
+            (Some(before), None) => self.words[at - 1] = word(before >> 16, tsn),
+            (None, Some(after)) => self.words[at] = word(tsn, after),
             (None, None) => self.words.insert(at, word(tsn, tsn)),
         }
         true
@@ -130,7 +131,7 @@ impl Gaps {
         }
         let Some(last) = self.words.pop() else { return };
         if size(last) > 1 {
-            self.words.push(word((last >> 32) as u32, (last as u32).wrapping_sub(1)));
+            self.words.push(word(last >> 16, last.wrapping_sub(1)));
         }
     }
 }

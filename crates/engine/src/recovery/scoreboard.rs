@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use ropewalk_base::{PathId, RangeSet, Time};
+use ropewalk_base::{PathId, RangeSet, Serial32, Time};
 
 use crate::sctp::Data;
 
@@ -61,6 +61,10 @@ pub struct Popped {
 }
 
 impl Record {
+    /// To be filled in where it lies: see [`Data::BLANK`].
+    const BLANK: Self =
+        Self { data: Data::BLANK, bytes: 0, transmissions: 0, state: RecordState::Unsent, end: 0 };
+
     /// Its bytes, if it takes no room at the peer but on its way there: the user has a whole unordered
     /// message as it comes.
     #[inline]
@@ -237,10 +241,13 @@ impl Scoreboard {
         &mut self.records[(tsn - self.base) as usize]
     }
 
-    /// Gives the next TSN to a chunk that a scheduler passes over: it is a hole until it is sent.
-    pub fn pass_over(&mut self, data: Data) {
-        let passing = data.is_passing();
-        let tsn = self.assign(data);
+    /// Gives the next TSN to a chunk that a scheduler passes over: it is a hole until it is sent. `cut` fills
+    /// it in.
+    #[inline]
+    pub fn pass_over(&mut self, cut: impl FnOnce(&mut Data)) {
+        let tsn = self.next_tsn();
+        let record = self.push(0, RecordState::Unsent, cut);
+        let passing = record.data.is_passing();
         self.holes.insert(tsn);
         self.count_hole(passing, tsn);
     }
@@ -258,34 +265,54 @@ impl Scoreboard {
         self.waiting_holes -= (passing_bytes == 0) as u64;
     }
 
-    /// Gives the next TSN to a chunk that has not left yet.
+    /// Gives the next TSN to a chunk that has not left yet, which `cut` fills in.
     #[inline]
-    pub fn assign(&mut self, data: Data) -> u64 {
+    pub fn assign(&mut self, cut: impl FnOnce(&mut Data)) -> u64 {
         let tsn = self.next_tsn();
-        self.push(data, 0, RecordState::Unsent);
+        self.push(0, RecordState::Unsent, cut);
         tsn
     }
 
-    /// Gives the next TSN to a chunk that leaves on `path` as transmission `number`; tells its size on
-    /// the wire.
-    #[inline]
-    pub fn assign_sent(&mut self, data: Data, path: PathId, number: u64) -> u32 {
-        self.push(data, 1, RecordState::InFlight { path, number })
+    /// Gives the next TSN to a chunk that leaves on `path` as transmission `number`, and which `cut` fills
+    /// in; tells it as it is sent, and its size on the wire.
+    #[inline(always)]
+    pub fn assign_sent(
+        &mut self,
+        now: Time,
+        path: PathId,
+        number: u64,
+        cut: impl FnOnce(&mut Data),
+    ) -> (&Data, u32) {
+        let record = self.push(1, RecordState::InFlight { path, number }, cut);
+        record.data.first_sent = now;
+        (&record.data, record.bytes)
     }
 
-    #[inline]
-    fn push(&mut self, data: Data, transmissions: u32, state: RecordState) -> u32 {
-        let bytes = Data::wire_len_of(data.payload.len());
+    // Inlined by force, with what fills it in: the record is written where it lies.
+    #[inline(always)]
+    fn push(
+        &mut self,
+        transmissions: u32,
+        state: RecordState,
+        cut: impl FnOnce(&mut Data),
+    ) -> &mut Record {
+        let tsn = self.next_tsn();
         let before = self.records.back().map_or(self.base_offset, |r| r.end);
-        let end = before + bytes as u64;
-        self.records.push_back(Record { data, bytes, transmissions, state, end });
-        bytes
+        self.records.push_back(Record::BLANK);
+        let record = self.records.back_mut().expect("it has just been added");
+        cut(&mut record.data);
+        record.data.tsn = Serial32::wrap(tsn);
+        record.bytes = Data::wire_len_of(record.data.payload.len());
+        record.transmissions = transmissions;
+        record.state = state;
+        record.end = before + record.bytes as u64;
+        record
     }
 
     /// The chunk leaves on `path` as transmission `number`; returns it as it is sent, and what it was
     /// before.
     #[inline]
-    pub fn on_sent(&mut self, now: Time, tsn: u64, path: PathId, number: u64) -> (Data, Launched) {
+    pub fn on_sent(&mut self, now: Time, tsn: u64, path: PathId, number: u64) -> (&Data, Launched) {
         let record = self.record_mut(tsn);
         let again = record.transmissions > 0;
         record.transmissions += 1;
@@ -293,7 +320,6 @@ impl Scoreboard {
         if before == RecordState::Unsent {
             record.data.first_sent = now;
         }
-        let data = record.data.clone();
         let launched = Launched { bytes: record.bytes, again, before };
         // What was given a TSN only now never was a hole.
         if before != RecordState::Unsent {
@@ -302,7 +328,7 @@ impl Scoreboard {
             let passing = self.record(tsn).passing_bytes();
             self.uncount_hole(passing);
         }
-        (data, launched)
+        (&self.record(tsn).data, launched)
     }
 
     /// What had been sent already leaves the state that it was in.
@@ -479,7 +505,7 @@ mod tests {
     fn unordered_messages_take_room_only_on_their_way() {
         let mut board = Scoreboard::new(1);
         for unordered in [false, true, true, false, true] {
-            board.pass_over(message(unordered));
+            board.pass_over(|data| *data = message(unordered));
         }
         // Holes: 2 ordered ones have their place, whatever comes first.
         assert_eq!((board.extent(), board.span(), board.passing_holes()), (500, 200, 300));
@@ -505,7 +531,7 @@ mod tests {
     fn holes_are_filled_as_far_as_there_is_room() {
         let mut board = Scoreboard::new(1);
         for unordered in [true, false, true, true] {
-            board.pass_over(message(unordered));
+            board.pass_over(|data| *data = message(unordered));
         }
         for (limit, holes) in [(100, 0), (199, 0), (200, 2), (299, 2), (300, 3), (400, 4), (900, 4)]
         {
@@ -517,7 +543,7 @@ mod tests {
     fn what_the_peer_drops_again_takes_room_again() {
         let mut board = Scoreboard::new(1);
         for (tsn, unordered) in [(1, false), (2, true), (3, false)] {
-            board.assign(message(unordered));
+            board.assign(|data| *data = message(unordered));
             board.on_sent(Time::ZERO, tsn, PathId(0), tsn);
         }
         board.on_gap_acked(2);

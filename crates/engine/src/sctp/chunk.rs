@@ -79,6 +79,30 @@ impl Data {
     /// Header of a DATA chunk, bytes.
     pub const HEADER: u32 = 16;
 
+    /// To be filled in where it lies. What is written field by field and then moved as a whole waits until all
+    /// that was written before it has reached the cache.
+    pub(crate) const BLANK: Self = Self {
+        tsn: Serial32(0),
+        stream: StreamId(0),
+        ssn: Serial16(0),
+        ppid: 0,
+        flags: DataFlags(0),
+        payload: Payload::Length(0),
+        first_sent: Time::ZERO,
+    };
+
+    /// Becomes the same as `other`, field by field: see [`Self::BLANK`].
+    #[inline]
+    pub(crate) fn copy_from(&mut self, other: &Self) {
+        self.tsn = other.tsn;
+        self.stream = other.stream;
+        self.ssn = other.ssn;
+        self.ppid = other.ppid;
+        self.flags = other.flags;
+        self.payload.clone_from(&other.payload);
+        self.first_sent = other.first_sent;
+    }
+
     /// Bytes of a chunk with `payload` bytes of user data, padding included.
     #[inline]
     pub const fn wire_len_of(payload: u32) -> u32 {

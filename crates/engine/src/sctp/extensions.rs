@@ -1,24 +1,26 @@
 //! What an end can do beyond RFC 9260: the chunk types that it lists (RFC 5061, 4.2.7).
 
+use super::wire::kind;
+
 /// A set of extensions, each known by the type of its chunk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Extensions(u16);
 
 /// Each extension with the chunk type that stands for it.
 const TYPES: [(Extensions, u8); 13] = [
-    (Extensions::AUTH, 0x0f),
-    (Extensions::NR_SACK, 0x10),
-    (Extensions::I_DATA, 0x40),
-    (Extensions::ASCONF_ACK, 0x80),
-    (Extensions::PACKET_DROP, 0x81),
-    (Extensions::RE_CONFIG, 0x82),
-    (Extensions::PAD, 0x84),
-    (Extensions::DELAY_STAMP, 0xb0),
-    (Extensions::DELAY_ECHO, 0xb1),
-    (Extensions::PIECE, 0xb2),
-    (Extensions::FORWARD_TSN, 0xc0),
-    (Extensions::ASCONF, 0xc1),
-    (Extensions::I_FORWARD_TSN, 0xc2),
+    (Extensions::AUTH, kind::AUTH),
+    (Extensions::NR_SACK, kind::NR_SACK),
+    (Extensions::I_DATA, kind::I_DATA),
+    (Extensions::ASCONF_ACK, kind::ASCONF_ACK),
+    (Extensions::PACKET_DROP, kind::PACKET_DROP),
+    (Extensions::RE_CONFIG, kind::RE_CONFIG),
+    (Extensions::PAD, kind::PAD),
+    (Extensions::DELAY_STAMP, kind::DELAY_STAMP),
+    (Extensions::DELAY_ECHO, kind::DELAY_ECHO),
+    (Extensions::PIECE, kind::PIECE),
+    (Extensions::FORWARD_TSN, kind::FORWARD_TSN),
+    (Extensions::ASCONF, kind::ASCONF),
+    (Extensions::I_FORWARD_TSN, kind::I_FORWARD_TSN),
 ];
 
 impl Extensions {

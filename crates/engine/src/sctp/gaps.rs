@@ -13,27 +13,30 @@ pub struct GapBlock {
     pub end: u16,
 }
 
-/// First and last TSN of a block, packed into one word.
+/// First and last TSN of a block, the low half of each, packed into one word: a block reaches no further
+/// from the cumulative TSN than 16 bits tell.
 ///
 /// Unlike an offset this does not change when the cumulative TSN moves, so that the lists of two
 /// SACKs, which differ in a block or two of hundreds, are copied and compared as plain memory.
-pub(crate) type Word = u64;
+pub(crate) type Word = u32;
 
 #[inline]
 pub(crate) const fn word(first: u32, last: u32) -> Word {
-    (first as u64) << 32 | last as u64
+    first << 16 | last & 0xffff
 }
 
-/// First and last TSN as distances from `origin`.
+/// First and last TSN as distances from `origin`, which lies before them and within reach.
 #[inline]
 pub(crate) const fn distances(word: Word, origin: u32) -> (u32, u32) {
-    (((word >> 32) as u32).wrapping_sub(origin), (word as u32).wrapping_sub(origin))
+    let origin = origin as u16;
+    let (first, last) = ((word >> 16) as u16, word as u16);
+    (first.wrapping_sub(origin) as u32, last.wrapping_sub(origin) as u32)
 }
 
 /// How many TSNs a block holds.
 #[inline]
 pub(crate) const fn size(word: Word) -> u64 {
-    let (_, last) = distances(word, (word >> 32) as u32);
+    let (_, last) = distances(word, word >> 16);
     last as u64 + 1
 }
 
@@ -43,13 +46,11 @@ pub struct GapList {
     pub(crate) words: Vec<Word>,
 }
 
-/// Lists shorter than this are left to the allocator, which is quick with them.
-const LONG: usize = 64;
 /// Most lists that are kept to be used again.
 const SPARE_LISTS: usize = 64;
 
 thread_local! {
-    /// Long lists come and go with every SACK, and allocating them would cost more than filling
+    /// Lists come and go with every SACK, and allocating them would cost more than filling
     /// them. What is in them before does not matter, so that nothing depends on the thread.
     static SPARE: RefCell<Vec<Vec<Word>>> = const { RefCell::new(Vec::new()) };
 }
@@ -57,7 +58,7 @@ thread_local! {
 impl Drop for GapList {
     #[inline]
     fn drop(&mut self) {
-        if self.words.capacity() >= LONG {
+        if self.words.capacity() > 0 {
             give_back(std::mem::take(&mut self.words));
         }
     }
@@ -75,8 +76,8 @@ impl GapList {
     /// The list of these blocks.
     #[inline]
     pub(crate) fn copy_of(words: &[Word]) -> Self {
-        if words.len() < LONG {
-            return Self { words: words.to_vec() };
+        if words.is_empty() {
+            return Self::default();
         }
         let mut list = SPARE.with_borrow_mut(Vec::pop).unwrap_or_default();
         list.clear();

@@ -119,25 +119,15 @@ pub struct RawParameter {
     pub value: Bytes,
 }
 
-/// A part of a DATA chunk: what its header says, and where in its user data the part belongs.
+/// A part of a DATA chunk, and where in its user data it belongs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// Transmission sequence number.
-    pub tsn: Serial32,
-    /// Stream.
-    pub stream: StreamId,
-    /// Stream sequence number.
-    pub ssn: Serial16,
-    /// Payload protocol identifier.
-    pub ppid: u32,
-    /// U, B, E, I.
-    pub flags: DataFlags,
+    /// The chunk, with the part for its user data.
+    pub part: Data,
     /// Where the part begins, bytes.
     pub offset: u16,
     /// Bytes of user data in the whole chunk.
     pub total: u16,
-    /// The part.
-    pub payload: Payload,
 }
 
 impl Piece {
@@ -146,29 +136,11 @@ impl Piece {
 
     /// `size` bytes of `data` from `offset` on.
     pub fn of(data: &Data, offset: u16, size: u32) -> Self {
-        Self {
-            tsn: data.tsn,
-            stream: data.stream,
-            ssn: data.ssn,
-            ppid: data.ppid,
-            flags: data.flags,
-            offset,
-            total: data.payload.len() as u16,
-            payload: data.payload.slice(u32::from(offset), size),
-        }
-    }
-
-    /// The DATA chunk, with the user data of this part alone.
-    pub fn header(&self) -> Data {
-        Data {
-            tsn: self.tsn,
-            stream: self.stream,
-            ssn: self.ssn,
-            ppid: self.ppid,
-            flags: self.flags,
-            payload: self.payload.clone(),
-            first_sent: Time::ZERO,
-        }
+        let payload = data.payload.slice(u32::from(offset), size);
+        let total = data.payload.len() as u16;
+        // As it comes out of a packet, which does not tell when the chunk left.
+        let part = Data { payload, first_sent: Time::ZERO, ..data.clone() };
+        Self { part, offset, total }
     }
 }
 
@@ -190,7 +162,7 @@ impl Rare {
             Self::Auth(auth) => 4 + (auth.code.len() as u32).next_multiple_of(4),
             Self::Pad(bytes) => (*bytes as u32).next_multiple_of(4),
             Self::Ecne(_) | Self::Cwr(_) => 4,
-            Self::Piece(piece) => Piece::HEADER - 4 + piece.payload.len().next_multiple_of(4),
+            Self::Piece(piece) => Piece::HEADER - 4 + piece.part.payload.len().next_multiple_of(4),
         }
     }
 }

@@ -14,7 +14,8 @@ use crate::driver::{Fate, Pair, config, in_turn, name};
 /// Where the stranger of these tests is.
 pub const HOME: &[u8] = b"192.0.2.1:9899";
 
-/// Chunk types (RFC 9260, 3.2), as they are on the wire.
+/// Chunk types (RFC 9260, 3.2), as they are on the wire. Written down once more, and not taken from the
+/// codec: these tests hold the codec against the RFC, and a wrong number there must not be right here.
 pub mod kind {
     pub const DATA: u8 = 0;
     pub const INIT: u8 = 1;

@@ -8,7 +8,8 @@ use ropewalk_engine::Payload;
 use ropewalk_engine::path::{MtuRange, PathStatus};
 use ropewalk_engine::sctp::association::PacketSize;
 use ropewalk_engine::sctp::{
-    Chunk, Config, DataFlags, Event, Extensions, Offer, Packet, PathConfig, Piece, Preset, Rare,
+    Chunk, Config, Data, DataFlags, Event, Extensions, Offer, Packet, PathConfig, Piece, Preset,
+    Rare,
 };
 
 use crate::driver::{Fate, LEFT, Pair, RIGHT, Sent, at_ms, config, in_turn, ms, numbered};
@@ -275,16 +276,16 @@ fn only_who_asks_for_it_probes() {
 /// A piece of `size` bytes of a message of `total`, `after` chunks from what is awaited.
 fn piece(after: u32, offset: u16, size: u32, total: u16) -> impl FnOnce(Serial32) -> Packet {
     move |awaited: Serial32| {
-        let piece = Piece {
+        let part = Data {
             tsn: Serial32(awaited.0.wrapping_add(after)),
             stream: StreamId(0),
             ssn: Serial16(0),
             ppid: 0,
             flags: DataFlags::WHOLE,
-            offset,
-            total,
             payload: Payload::Length(size),
+            first_sent: Time::ZERO,
         };
+        let piece = Piece { part, offset, total };
         Packet::of(0, Chunk::Rare(Box::new(Rare::Piece(piece))))
     }
 }

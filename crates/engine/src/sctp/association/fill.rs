@@ -1,7 +1,5 @@
 //! What fits into a packet beside a chunk.
 
-use ropewalk_base::Serial32;
-
 use super::super::chunk::{Data, DelayStamp};
 use super::Association;
 use crate::scheduler::DelaySource;
@@ -26,8 +24,9 @@ impl Association {
     /// The next chunk of the queue, cut to fill `room` bytes.
     #[cold]
     pub(super) fn filling_chunk(&mut self, room: u32) -> Option<u64> {
-        let mut chunk = self.queue.next_chunk_within(room)?;
-        chunk.tsn = Serial32::wrap(self.board.next_tsn());
-        Some(self.board.assign(chunk))
+        if self.queue.is_empty() {
+            return None;
+        }
+        Some(self.board.assign(|chunk| self.queue.next_chunk_within(room, chunk)))
     }
 }

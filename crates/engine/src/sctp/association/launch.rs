@@ -1,9 +1,9 @@
 //! How a chunk leaves: what is written down of it.
 
-use ropewalk_base::{PathId, Serial32, Time};
+use ropewalk_base::{PathId, Time};
 use smallvec::SmallVec;
 
-use super::super::chunk::{Chunk, DataFlags};
+use super::super::chunk::{Chunk, Data, DataFlags};
 use super::Association;
 use crate::recovery::{Flight, Launched, LossDetection};
 
@@ -12,6 +12,25 @@ struct Flown {
     tsn: u64,
     bytes: u32,
     again: bool,
+}
+
+/// Adds a copy of a chunk to a packet, made where it will lie: see [`Data::BLANK`].
+#[inline(always)]
+fn push_copy(chunks: &mut SmallVec<[Chunk; 1]>, data: &Data) {
+    /// A constant as a whole, which nothing has to be put together for.
+    const BLANK: Chunk = Chunk::Data(Data::BLANK);
+    chunks.push(BLANK);
+    if let Some(Chunk::Data(copy)) = chunks.last_mut() {
+        copy.copy_from(data);
+    }
+}
+
+/// The last chunk is to be acknowledged at once.
+#[inline]
+fn ask_for_sack(chunks: &mut SmallVec<[Chunk; 1]>) {
+    if let Some(Chunk::Data(data)) = chunks.last_mut() {
+        data.flags = data.flags.and(DataFlags::IMMEDIATE);
+    }
 }
 
 impl Association {
@@ -25,12 +44,12 @@ impl Association {
         chunks: &mut SmallVec<[Chunk; 1]>,
     ) -> Launched {
         let number = self.paths[path.index()].flights.next_number();
-        let (mut data, launched) = self.board.on_sent(now, tsn, path, number);
+        let (data, launched) = self.board.on_sent(now, tsn, path, number);
+        push_copy(chunks, data);
         self.book(now, path, Flown { tsn, bytes: launched.bytes, again: launched.again });
         if self.wants_sack_at_once(path, launched.again) {
-            data.flags = data.flags.and(DataFlags::IMMEDIATE);
+            ask_for_sack(chunks);
         }
-        chunks.push(Chunk::Data(data));
         launched
     }
 
@@ -43,17 +62,18 @@ impl Association {
         path: PathId,
         chunks: &mut SmallVec<[Chunk; 1]>,
     ) -> Option<u32> {
+        if self.queue.is_empty() {
+            return None;
+        }
         let tsn = self.board.next_tsn();
         let number = self.paths[path.index()].flights.next_number();
-        let mut data = self.queue.next_chunk()?;
-        data.tsn = Serial32::wrap(tsn);
-        data.first_sent = now;
-        let bytes = self.board.assign_sent(data.clone(), path, number);
+        let cut = |chunk: &mut Data| self.queue.next_chunk(chunk);
+        let (data, bytes) = self.board.assign_sent(now, path, number, cut);
+        push_copy(chunks, data);
         self.book(now, path, Flown { tsn, bytes, again: false });
         if self.wants_sack_at_once(path, false) {
-            data.flags = data.flags.and(DataFlags::IMMEDIATE);
+            ask_for_sack(chunks);
         }
-        chunks.push(Chunk::Data(data));
         Some(bytes)
     }
 

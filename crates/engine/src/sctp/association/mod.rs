@@ -314,6 +314,42 @@ impl Association {
         payload: Payload,
         unordered: bool,
     ) -> Result<(), SendError> {
+        self.may_send(stream, &payload)?;
+        if self.send_room() == 0 {
+            self.was_full = true;
+            return Err(SendError::Full);
+        }
+        self.queue.push(stream, ppid, payload, unordered, 0);
+        // 6.1, D: what is handed over is an occasion to send like any other.
+        self.refill_bursts();
+        Ok(())
+    }
+
+    /// Queues messages that are all like this one until the send buffer is full, but at most `most`;
+    /// tells how many. Nothing is said later when there is room again.
+    ///
+    /// # Errors
+    /// [`SendError`], but not for want of room; nothing is queued then.
+    pub fn send_alike(
+        &mut self,
+        stream: StreamId,
+        payload: Payload,
+        unordered: bool,
+        most: u32,
+    ) -> Result<u32, SendError> {
+        self.may_send(stream, &payload)?;
+        let room = self.send_room().div_ceil(u64::from(payload.len()));
+        let count = room.min(u64::from(most)) as u32;
+        if let Some(more) = count.checked_sub(1) {
+            self.queue.push(stream, 0, payload, unordered, more);
+            self.refill_bursts();
+        }
+        Ok(count)
+    }
+
+    /// Whether such a message may be sent at all, if there is room.
+    #[inline]
+    fn may_send(&self, stream: StreamId, payload: &Payload) -> Result<(), SendError> {
         if payload.is_empty() {
             return Err(SendError::Empty);
         }
@@ -323,13 +359,6 @@ impl Association {
         if !self.state.takes_data() {
             return Err(SendError::Closing);
         }
-        if self.send_room() == 0 {
-            self.was_full = true;
-            return Err(SendError::Full);
-        }
-        self.queue.push(stream, ppid, payload, unordered);
-        // 6.1, D: what is handed over is an occasion to send like any other.
-        self.refill_bursts();
         Ok(())
     }
 

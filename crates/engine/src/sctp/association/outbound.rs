@@ -1,7 +1,7 @@
 //! Outgoing packets: control first, then what is owed to the peer, then lost data, then new data
 //! (RFC 9260, 6.1 and 6.10).
 
-use ropewalk_base::{PathId, Serial32, Time};
+use ropewalk_base::{PathId, Time};
 use smallvec::SmallVec;
 
 use super::super::chunk::{Chunk, Data, DelayEcho, DelayStamp};
@@ -330,9 +330,10 @@ impl Association {
             return Some((tsn, self.board.record(tsn).bytes as u64));
         }
         for _ in holes..position {
-            let mut chunk = self.queue.next_chunk()?;
-            chunk.tsn = Serial32::wrap(self.board.next_tsn());
-            self.board.pass_over(chunk);
+            if self.queue.is_empty() {
+                return None;
+            }
+            self.board.pass_over(|chunk| self.queue.next_chunk(chunk));
         }
         Some((self.board.next_tsn(), self.queue.next_bytes()? as u64))
     }
@@ -363,9 +364,7 @@ impl Association {
     fn send_fresh(&mut self, now: Time, path: PathId, packet: &mut Packet) -> Option<Departure> {
         if self.queue.next_bytes()? + self.stamp_len() > self.packet_room(path) {
             // With a record it can be sent in pieces.
-            let mut chunk = self.queue.next_chunk()?;
-            chunk.tsn = Serial32::wrap(self.board.next_tsn());
-            let tsn = self.board.assign(chunk);
+            let tsn = self.board.assign(|chunk| self.queue.next_chunk(chunk));
             return Some(self.send_too_long(now, path, tsn, packet));
         }
         let room = self.begin_packet(now, path, packet);

@@ -32,16 +32,16 @@ pub(super) struct Pieces {
 impl Pieces {
     /// Takes a piece; the user data of the whole chunk, once it is there.
     fn take(&mut self, tsn: u64, piece: &Piece) -> Option<Payload> {
-        let end = u32::from(piece.offset) + piece.payload.len();
-        if piece.payload.is_empty() || end > u32::from(piece.total) {
+        let end = u32::from(piece.offset) + piece.part.payload.len();
+        if piece.part.payload.is_empty() || end > u32::from(piece.total) {
             return None;
         }
-        let cost = piece.payload.len() as usize + PIECE_COST;
+        let cost = piece.part.payload.len() as usize + PIECE_COST;
         if self.held + cost > HELD_LIMIT {
             return None;
         }
         let chunk = self.waiting.entry(tsn).or_default();
-        if let Some(old) = chunk.insert(piece.offset, piece.payload.clone()) {
+        if let Some(old) = chunk.insert(piece.offset, piece.part.payload.clone()) {
             self.held -= old.len() as usize + PIECE_COST;
         }
         self.held += cost;
@@ -135,12 +135,12 @@ impl Association {
             return;
         }
         let cumulative = self.inbound.buffer.cumulative();
-        let tsn = piece.tsn.unwrap_near(cumulative);
+        let tsn = piece.part.tsn.unwrap_near(cumulative);
         let pieces = self.pieces.get_or_insert_default();
         pieces.forget_up_to(cumulative);
         // What is known already is for the receive buffer to report; what is far beyond it, to refuse.
         if let Some(payload) = pieces.take(tsn, piece) {
-            self.on_data(now, Data { payload, ..piece.header() }, summary, reports);
+            self.on_data(now, Data { payload, ..piece.part.clone() }, summary, reports);
         }
     }
 }

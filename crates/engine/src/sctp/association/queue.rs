@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use ropewalk_base::{Serial16, Serial32, StreamId, Time};
+use ropewalk_base::{Serial16, StreamId};
 
 use super::super::chunk::{Data, DataFlags};
 use crate::payload::Payload;
@@ -22,13 +22,17 @@ struct Waiting {
 }
 
 impl Waiting {
-    /// Whether a message may be counted as one more of these.
+    /// Whether messages may be counted as further ones of these.
     #[inline]
-    fn is_like(&self, stream: StreamId, ppid: u32, payload: &Payload, unordered: bool) -> bool {
-        let same =
-            matches!((&self.payload, payload), (Payload::Length(a), Payload::Length(b)) if a == b);
-        let labels = self.stream == stream && self.ppid == ppid && self.unordered == unordered;
-        same && labels && self.more < u32::MAX
+    fn is_like(&self, other: &Self) -> bool {
+        let same = matches!(
+            (&self.payload, &other.payload),
+            (Payload::Length(a), Payload::Length(b)) if a == b
+        );
+        let labels = self.stream == other.stream
+            && self.ppid == other.ppid
+            && self.unordered == other.unordered;
+        same && labels && self.more < u32::MAX - other.more
     }
 }
 
@@ -105,28 +109,36 @@ impl SendQueue {
         self.messages.is_empty()
     }
 
-    pub fn push(&mut self, stream: StreamId, ppid: u32, payload: Payload, unordered: bool) {
+    /// Takes a message, and `more` others just like it.
+    #[inline]
+    pub fn push(
+        &mut self,
+        stream: StreamId,
+        ppid: u32,
+        payload: Payload,
+        unordered: bool,
+        more: u32,
+    ) {
+        let count = u64::from(more) + 1;
         let next = &mut self.next_ssn[stream.0 as usize];
         let ssn = *next;
         if !unordered {
-            *next = ssn.plus(1);
+            *next = ssn.plus(count as u16);
         }
-        self.bytes += payload.len() as u64;
-        let chunks = if payload.len() <= self.chunk_payload {
+        self.bytes += count * payload.len() as u64;
+        let pieces = if payload.len() <= self.chunk_payload {
             1
         } else {
             payload.len().div_ceil(self.chunk_payload) as u64
         };
-        self.chunks += chunks;
-        if !unordered || chunks > 1 {
-            self.waiting += chunks;
+        self.chunks += count * pieces;
+        if !unordered || pieces > 1 {
+            self.waiting += count * pieces;
         }
+        let waiting = Waiting { stream, ssn, ppid, unordered, payload, taken: 0, more };
         match self.messages.back_mut() {
-            Some(last) if last.is_like(stream, ppid, &payload, unordered) => last.more += 1,
-            _ => {
-                let waiting = Waiting { stream, ssn, ppid, unordered, payload, taken: 0, more: 0 };
-                self.messages.push_back(waiting);
-            }
+            Some(last) if last.is_like(&waiting) => last.more += more + 1,
+            _ => self.messages.push_back(waiting),
         }
     }
 
@@ -140,8 +152,8 @@ impl SendQueue {
 
     /// Cuts the next chunk to fill `room` bytes, less than it would take by itself. Not to be done to what
     /// [`SendQueue::next_is_passing`] tells of, which nothing at the peer has to wait for.
-    pub fn next_chunk_within(&mut self, room: u32) -> Option<Data> {
-        let message = self.messages.front()?;
+    pub fn next_chunk_within(&mut self, room: u32, chunk: &mut Data) {
+        let Some(message) = self.messages.front() else { return };
         let left = message.payload.len() - message.taken;
         let size = (room - Data::HEADER) / 4 * 4;
         // As many chunks as before, or one more.
@@ -149,20 +161,21 @@ impl SendQueue {
             (left - size).div_ceil(self.chunk_payload) + 1 - left.div_ceil(self.chunk_payload);
         self.chunks += u64::from(more);
         self.waiting += u64::from(more);
-        self.cut(size)
+        self.cut(size, chunk);
     }
 
-    /// Cuts the next chunk; its TSN and time of sending are for the caller to fill in.
-    // Inlined by force: what is returned through memory is copied twice.
+    /// Cuts the next chunk, if anything waits, and fills it in; its TSN and time of sending are for the
+    /// caller to fill in.
     #[inline(always)]
-    pub fn next_chunk(&mut self) -> Option<Data> {
-        self.cut(self.chunk_payload)
+    pub fn next_chunk(&mut self, chunk: &mut Data) {
+        self.cut(self.chunk_payload, chunk);
     }
 
     /// Cuts the next chunk, of at most `most` bytes of user data.
-    #[inline]
-    fn cut(&mut self, most: u32) -> Option<Data> {
-        let message = self.messages.front_mut()?;
+    // Inlined by force: a chunk is written where it lies.
+    #[inline(always)]
+    fn cut(&mut self, most: u32, chunk: &mut Data) {
+        let Some(message) = self.messages.front_mut() else { return };
         let left = message.payload.len() - message.taken;
         let size = left.min(most);
         let mut flags = DataFlags::default();
@@ -175,15 +188,14 @@ impl SendQueue {
         if message.unordered {
             flags = flags.and(DataFlags::UNORDERED);
         }
-        let chunk = Data {
-            tsn: Serial32(0),
-            stream: message.stream,
-            ssn: message.ssn,
-            ppid: message.ppid,
-            flags,
-            payload: message.payload.slice(message.taken, size),
-            first_sent: Time::ZERO,
-        };
+        chunk.stream = message.stream;
+        chunk.ssn = message.ssn;
+        chunk.ppid = message.ppid;
+        chunk.flags = flags;
+        match &message.payload {
+            Payload::Length(_) => chunk.payload = Payload::Length(size),
+            bytes @ Payload::Bytes(_) => chunk.payload = bytes.slice(message.taken, size),
+        }
         message.taken += size;
         self.bytes -= size as u64;
         self.chunks -= 1;
@@ -199,7 +211,6 @@ impl SendQueue {
                 }
             }
         }
-        Some(chunk)
     }
 }
 
@@ -207,10 +218,18 @@ impl SendQueue {
 mod tests {
     use super::*;
 
+    fn next_of(queue: &mut SendQueue) -> Option<Data> {
+        let mut chunk = Data::BLANK;
+        let there = !queue.is_empty();
+        queue.next_chunk(&mut chunk);
+        there.then_some(chunk)
+    }
+
     /// Chunks that come out of a queue, and those of them that must wait at the peer.
     fn count(queue: &SendQueue) -> (u64, u64) {
         let mut rest = queue.clone();
-        let all: Vec<_> = std::iter::from_fn(|| rest.next_chunk()).collect();
+        let next = || next_of(&mut rest);
+        let all: Vec<_> = std::iter::from_fn(next).collect();
         let waiting = all.iter().filter(|chunk| !chunk.is_passing()).count();
         (all.len() as u64, waiting as u64)
     }
@@ -222,17 +241,18 @@ mod tests {
             let size = 1 + step * 389 % 4_001;
             let run = step % 3 + 1;
             for _ in 0..run {
-                queue.push(StreamId(0), 0, Payload::Length(size), step % 2 == 0);
+                queue.push(StreamId(0), 0, Payload::Length(size), step % 2 == 0, step % 4);
             }
             match step % 7 {
                 0 => queue.cut_for([616, 1_216, 1_436, 8_936][step as usize / 7 % 4]),
                 1 | 2 => {
                     let next = queue.next_bytes().expect("there is something");
                     if next > 160 && !queue.next_is_passing() {
-                        queue.next_chunk_within(next - 8 - step % 100);
+                        let mut chunk = Data::BLANK;
+                        queue.next_chunk_within(next - 8 - step % 100, &mut chunk);
                     }
                 }
-                _ => drop(queue.next_chunk()),
+                _ => drop(next_of(&mut queue)),
             }
             if step % 50 == 0 {
                 assert_eq!((queue.chunks, queue.waiting), count(&queue), "step {step}");

@@ -110,7 +110,8 @@ impl Association {
         }
         self.accounts.stats.sacks += 1;
         self.heard_at = now;
-        let mut acks = self.begin_acks();
+        let mut acks = PathAcks::new();
+        self.begin_acks(&mut acks);
         self.scratch.duplicates = !sack.duplicates.is_empty();
         if self.scratch.duplicates {
             self.paths.iter_mut().for_each(|path| path.tail.on_duplicate());
@@ -127,9 +128,8 @@ impl Association {
     }
 
     #[inline]
-    fn begin_acks(&mut self) -> PathAcks {
+    fn begin_acks(&mut self, acks: &mut PathAcks) {
         self.scratch.highest = 0;
-        let mut acks = PathAcks::new();
         for path in &mut self.paths {
             let oldest = path.flights.oldest();
             path.pseudo_cumack = path.pseudo_cumack.or(oldest.map(|(_, flight)| flight.tsn));
@@ -139,7 +139,6 @@ impl Association {
                 ..PathAck::default()
             });
         }
-        acks
     }
 
     /// Takes the cumulative acknowledgement. False if it covers what was never sent.
@@ -173,6 +172,7 @@ impl Association {
     /// Takes the gap blocks, and tells how many chunks they cover.
     fn take_gaps(&mut self, now: Time, cumulative: u64, gaps: GapList, acks: &mut PathAcks) -> u64 {
         if gaps.is_empty() {
+            self.scratch.memory.forget_below(cumulative);
             return 0;
         }
         let mut fresh = std::mem::take(&mut self.scratch.fresh);

@@ -10,17 +10,23 @@ const HEADER: usize = Data::HEADER as usize;
 
 #[inline]
 pub(super) fn put(data: &Data, out: &mut Vec<u8>) {
-    let size = data.payload.len();
-    let length = u16::try_from(Data::HEADER + size).expect("a chunk is cut to the path's MTU");
-    let mut header = [kind::DATA; HEADER];
+    out.extend_from_slice(&header_of(kind::DATA, data, Data::HEADER));
+    put_payload(&data.payload, out);
+}
+
+/// The header of a chunk of this kind which has `before` bytes before its user data.
+#[inline]
+pub(super) fn header_of(kind: u8, data: &Data, before: u32) -> [u8; HEADER] {
+    let size = before + data.payload.len();
+    let length = u16::try_from(size).expect("a chunk is cut to the path's MTU");
+    let mut header = [kind; HEADER];
     header[1] = data.flags.bits();
     header[2..4].copy_from_slice(&length.to_be_bytes());
     header[4..8].copy_from_slice(&data.tsn.0.to_be_bytes());
     header[8..10].copy_from_slice(&data.stream.0.to_be_bytes());
     header[10..12].copy_from_slice(&data.ssn.0.to_be_bytes());
     header[12..].copy_from_slice(&data.ppid.to_be_bytes());
-    out.extend_from_slice(&header);
-    put_payload(&data.payload, out);
+    header
 }
 
 /// User data and its padding; a mere length becomes zeros.
@@ -36,18 +42,26 @@ pub(super) fn put_payload(payload: &Payload, out: &mut Vec<u8>) {
 
 #[inline]
 pub(super) fn read(raw: &RawChunk<'_>) -> Option<Data> {
-    let (header, _) = raw.body().split_first_chunk::<12>()?;
+    read_with::<0>(raw).map(|(data, _)| data)
+}
+
+/// A chunk with `MORE` bytes between the header of DATA and the user data.
+#[inline]
+pub(super) fn read_with<const MORE: usize>(raw: &RawChunk<'_>) -> Option<(Data, [u8; MORE])> {
+    let (header, rest) = raw.body().split_first_chunk::<12>()?;
+    let (more, _) = rest.split_first_chunk::<MORE>()?;
     let half = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
     let word = |at: usize| {
         u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
     };
-    Some(Data {
+    let data = Data {
         tsn: Serial32(word(0)),
         stream: StreamId(half(4)),
         ssn: Serial16(half(6)),
         ppid: word(8),
         flags: DataFlags::from_bits(raw.flags),
-        payload: Payload::from(raw.user_data(12)),
+        payload: Payload::from(raw.user_data(12 + MORE)),
         first_sent: Time::ZERO,
-    })
+    };
+    Some((data, *more))
 }

@@ -19,6 +19,7 @@ pub const AUTH: u8 = 0x0f;
 pub const NR_SACK: u8 = 0x10;
 pub const I_DATA: u8 = 0x40;
 pub const ASCONF_ACK: u8 = 0x80;
+pub const PACKET_DROP: u8 = 0x81;
 pub const RE_CONFIG: u8 = 0x82;
 pub const PAD: u8 = 0x84;
 pub const FORWARD_TSN: u8 = 0xc0;

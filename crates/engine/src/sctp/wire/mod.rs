@@ -11,7 +11,7 @@ mod extensions;
 mod forward;
 mod init;
 mod interleaved;
-mod kind;
+pub(super) mod kind;
 mod nr_sack;
 mod parameter;
 mod piece;

@@ -202,7 +202,8 @@ prop_compose! {
     ) -> Rare {
         let (stream, ssn) = (StreamId(stream), Serial16(ssn));
         let (flags, payload) = (DataFlags::from_bits(flags), Payload::from(payload));
-        Rare::Piece(Piece { tsn, stream, ssn, ppid, flags, offset, total, payload })
+        let part = Data { tsn, stream, ssn, ppid, flags, payload, first_sent: Time::ZERO };
+        Rare::Piece(Piece { part, offset, total })
     }
 }
 
