@@ -44,6 +44,11 @@ impl Estimates<'_> {
         }
     }
 
+    /// The smoothed round trip without queueing, with acknowledgements returning as they do now.
+    pub fn empty_round_trip(&self) -> Option<Duration> {
+        Some(self.rtt.srtt()?.saturating_sub(self.queueing()))
+    }
+
     /// What of that queueing has gone since. A path on which nothing is in flight empties its queue
     /// while time passes, and its last estimate says less and less: without this a path that once
     /// queued looks slow for ever, is given nothing, and is never measured again.

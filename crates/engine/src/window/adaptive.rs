@@ -15,6 +15,7 @@ use ropewalk_base::{Duration, PathId, Rate, Time};
 use super::ceiling::{Ceiling, in_flight_most};
 use super::losses::{LossMemory, worthwhile_queue};
 use super::manager::{Budget, LimitAdvisor, ManagedPath};
+use crate::scheduler::PathSet;
 
 /// What was measured of a path.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -33,6 +34,8 @@ const EVERY: Duration = Duration::from_millis(500);
 /// A path that is advised no more chunks than this is left out: too few to report a loss (RFC 9260, 7.2.4: three
 /// others must arrive), so that each one ends in a timeout, for which all others wait.
 const TOO_FEW: u64 = 4;
+/// If they are less than this part of its pipe: a short pipe is full with as few.
+const PART_OF_PIPE: u64 = 4;
 
 /// Adaptive management.
 #[derive(Clone, Debug)]
@@ -40,11 +43,14 @@ pub struct Adaptive {
     advisor: Box<dyn LimitAdvisor>,
     /// What the models advise, bytes.
     advised: Option<Vec<u64>>,
+    /// Which paths are not worth their room by that.
+    left_out: PathSet,
     /// What each path may have in flight, bytes.
     limits: Vec<u64>,
     memory: Vec<LossMemory>,
     ceilings: Vec<Ceiling>,
     looked: Time,
+    guarded: bool,
 }
 
 impl Adaptive {
@@ -53,11 +59,20 @@ impl Adaptive {
         Self {
             advisor,
             advised: None,
+            left_out: PathSet::EMPTY,
             limits: Vec::new(),
             memory: Vec::new(),
             ceilings: Vec::new(),
             looked: Time::ZERO,
+            guarded: false,
         }
+    }
+
+    /// The same beside the guard ([`super::Guard`]), whose first rule holds paths to their pipes already:
+    /// two such bounds on one path cost more than they bring.
+    #[must_use]
+    pub fn beside_guard(self, guarded: bool) -> Self {
+        Self { guarded, ..self }
     }
 
     /// What the path may have in flight, bytes.
@@ -80,8 +95,11 @@ impl Adaptive {
     }
 
     fn limit(&self, i: usize, budget: &Budget, paths: &[ManagedPath]) -> Option<u64> {
-        if self.advised.as_ref().is_some_and(|advised| advised[i] <= TOO_FEW * budget.chunk) {
+        if self.left_out.contains(PathId::from_index(i)) {
             return Some(budget.chunk);
+        }
+        if self.guarded {
+            return None;
         }
         let (rate, round_trip) = (self.ceilings[i].rate()?, paths[i].round_trip?);
         let queue = worthwhile_queue(i, rate, round_trip, budget.chunk, &self.memory);
@@ -105,6 +123,13 @@ impl Adaptive {
         if let Some(better) = self.advisor.advise(budget, &known, self.advised.as_deref()) {
             self.advised = Some(better);
         }
+        let Some(advised) = &self.advised else { return };
+        let is_out = |(limit, path): (&u64, &MeasuredPath)| {
+            let pipe = path.rate.bytes_in(path.round_trip);
+            *limit <= TOO_FEW * budget.chunk && PART_OF_PIPE * limit < pipe
+        };
+        let out = (0..).zip(advised.iter().zip(&known)).filter(|(_, path)| is_out(*path));
+        self.left_out = out.fold(PathSet::EMPTY, |all, (i, _)| all.with(PathId::from_index(i)));
     }
 }
 #[cfg(test)]

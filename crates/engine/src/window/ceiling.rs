@@ -49,8 +49,16 @@ impl Ceiling {
 
     /// What fills the pipe, bytes.
     fn pipe(&self, path: &ManagedPath, chunk: u64) -> Option<u64> {
-        Some(self.rate?.bytes_in(path.round_trip?) + chunk)
+        Some(self.rate?.bytes_in(pipe_time(path)?) + chunk)
     }
+}
+
+/// How long a packet is in flight on an empty path: the least round trip, unless acknowledgements take
+/// clearly longer to return by another path than they did then. Where they do not, the difference
+/// is noise, and a packet more in flight is one that another path has not.
+fn pipe_time(path: &ManagedPath) -> Option<Duration> {
+    let (least, now) = (path.round_trip?, path.empty_round_trip?);
+    Some(if now > least + least / STANDING { now } else { least })
 }
 
 /// The most that path `i` may have in flight, bytes; none while its rate is not known. Beyond its

@@ -25,6 +25,8 @@ pub struct ManagedPath {
     pub rate: Option<Rate>,
     /// Round trip without queueing.
     pub round_trip: Option<Duration>,
+    /// The smoothed round trip without queueing, with acknowledgements returning as they do now.
+    pub empty_round_trip: Option<Duration>,
     /// What of the delay of the packet acknowledged last was queueing.
     pub last_queueing: Option<Duration>,
     /// Transmissions of the path so far, and how many of them were given up as lost.
@@ -149,6 +151,7 @@ pub(super) mod tests {
             window: chunks * CHUNK,
             rate: Some(Rate::from_bps(mbps * 1_000_000)),
             round_trip: Some(Duration::from_millis(millis)),
+            empty_round_trip: Some(Duration::from_millis(millis)),
             last_queueing: Some(Duration::ZERO),
             sent: 0,
             lost: 0,

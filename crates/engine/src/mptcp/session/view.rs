@@ -169,11 +169,13 @@ impl Session {
         managed.clear();
         managed.extend(self.subflows.iter().enumerate().map(|(i, subflow)| {
             let id = PathId::from_index(i);
+            let estimates = self.estimates(id);
             ManagedPath {
                 window: self.congestion.window(id),
                 rate: subflow.config.rate_hint.or(subflow.rate.rate()),
                 round_trip: subflow.rtt.base(),
-                last_queueing: self.estimates(id).last_queueing(),
+                empty_round_trip: estimates.empty_round_trip(),
+                last_queueing: estimates.last_queueing(),
                 sent: subflow.flights.next_number(),
                 lost: subflow.losses,
             }

@@ -22,11 +22,13 @@ impl Association {
         managed.clear();
         managed.extend(self.paths.iter().enumerate().map(|(i, path)| {
             let id = PathId::from_index(i);
+            let estimates = self.estimates(id);
             ManagedPath {
                 window: self.cwnd(id),
                 rate: path.config.rate_hint.or(path.rate.rate()),
                 round_trip: path.rtt.base(),
-                last_queueing: self.estimates(id).last_queueing(),
+                empty_round_trip: estimates.empty_round_trip(),
+                last_queueing: estimates.last_queueing(),
                 sent: path.flights.next_number(),
                 lost: path.losses,
             }
