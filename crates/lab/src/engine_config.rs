@@ -91,7 +91,8 @@ pub fn window_manager(scenario: &file::Scenario, chunk: u64) -> WindowManager {
             WindowManager::Static(scenario.paths.iter().map(limit).collect())
         }
         file::WindowManager::Adaptive => {
-            WindowManager::Adaptive(Adaptive::new(Box::new(ModelAdvisor::default())))
+            let adaptive = Adaptive::new(Box::new(ModelAdvisor::default()));
+            WindowManager::Adaptive(adaptive.beside_guard(scenario.transfer.guard))
         }
     }
 }

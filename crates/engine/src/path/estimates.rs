@@ -35,6 +35,20 @@ impl Estimates<'_> {
         }
     }
 
+    /// What of the delay of the packet acknowledged last was queueing; none before the first.
+    pub fn last_queueing(&self) -> Option<Duration> {
+        let by_round_trip = || Some(self.rtt.last()?.saturating_sub(self.rtt.base()?));
+        match self.source {
+            DelaySource::Timestamp => self.forward.last_queueing().or_else(by_round_trip),
+            DelaySource::HalfRtt | DelaySource::Oracle => by_round_trip(),
+        }
+    }
+
+    /// The smoothed round trip without queueing, with acknowledgements returning as they do now.
+    pub fn empty_round_trip(&self) -> Option<Duration> {
+        Some(self.rtt.srtt()?.saturating_sub(self.queueing()))
+    }
+
     /// What of that queueing has gone since. A path on which nothing is in flight empties its queue
     /// while time passes, and its last estimate says less and less: without this a path that once
     /// queued looks slow for ever, is given nothing, and is never measured again.

@@ -10,6 +10,7 @@ use super::floor::Floor;
 #[derive(Clone, Debug, Default)]
 pub struct ForwardDelay {
     smoothed_nanos: Option<i64>,
+    last_nanos: i64,
     floor: Floor,
 }
 
@@ -23,6 +24,7 @@ impl ForwardDelay {
             // The peer chooses the numbers.
             Some(old) => old.wrapping_add(raw.wrapping_sub(old) / 8),
         };
+        self.last_nanos = raw;
         self.smoothed_nanos = Some(smoothed);
         self.floor.sample(smoothed);
     }
@@ -37,6 +39,12 @@ impl ForwardDelay {
     #[inline]
     pub fn queueing(&self) -> Option<Duration> {
         let above = self.smoothed_nanos?.saturating_sub(self.floor.least()?);
+        Some(Duration::from_nanos(above.max(0) as u64))
+    }
+
+    /// The same of the last packet alone: a burst queues behind itself, but its first packet does not.
+    pub fn last_queueing(&self) -> Option<Duration> {
+        let above = self.last_nanos.saturating_sub(self.floor.least()?);
         Some(Duration::from_nanos(above.max(0) as u64))
     }
 

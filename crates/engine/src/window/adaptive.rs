@@ -1,15 +1,26 @@
-//! Limits as in static management, found anew while running from what is measured.
+//! Limits on what each path has in flight, found anew while running from what is measured.
+//!
+//! Static limits cut congestion windows, and cost where they are wrong: a window that was cut must grow again, one
+//! packet per round trip, when the others need the room no more. Here windows are left to congestion control, and
+//! only what is in flight is limited, where that is known to pay:
+//!
+//! * A path that has been full holds what fills its pipe, and a queue as far as the others leave room and
+//!   the queue is worth more after its next loss than it costs the others ([`worthwhile_queue`]).
+//! * A path that is not worth its room by the models is left with one chunk, from which its losses are still seen.
+//!
+//! Otherwise flow control shares the buffer: it gives the room of a halved window to another path at once.
 
 use ropewalk_base::{Duration, PathId, Rate, Time};
 
-use super::ceiling::{Ceiling, window_most};
-use super::fixed;
+use super::ceiling::{Ceiling, in_flight_most};
+use super::losses::{LossMemory, worthwhile_queue};
 use super::manager::{Budget, LimitAdvisor, ManagedPath};
+use crate::scheduler::PathSet;
 
 /// What was measured of a path.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct MeasuredPath {
-    /// Delivery rate.
+    /// Delivery rate; of a path that was never full, what the whole buffer would make of it.
     pub rate: Rate,
     /// Round trip without queueing.
     pub round_trip: Duration,
@@ -17,109 +28,116 @@ pub struct MeasuredPath {
     pub loss: f64,
 }
 
-/// Limits are looked at so often.
+/// Losses and limits are looked at so often.
 const EVERY: Duration = Duration::from_millis(500);
-/// Share of the counts that is kept from one look to the next: the memory is ten seconds long.
-const KEPT: f64 = 0.95;
-/// Transmissions before a path's loss is believed.
-const ENOUGH: f64 = 200.0;
 
-/// Windows together may exceed the buffer by this: flow control then gives the room of a window that
-/// was halved to another path at once, where a window that had been cut would first have to grow.
-const OVERBOOKED: f64 = 1.25;
-
-/// Losses among transmissions of late.
-#[derive(Clone, Copy, Debug, Default)]
-struct LossMemory {
-    sent_before: u64,
-    lost_before: u64,
-    sent: f64,
-    lost: f64,
-}
-
-impl LossMemory {
-    fn update(&mut self, path: &ManagedPath) {
-        let since = |now: u64, before: u64| now.saturating_sub(before) as f64;
-        self.sent = self.sent * KEPT + since(path.sent, self.sent_before);
-        self.lost = self.lost * KEPT + since(path.lost, self.lost_before);
-        (self.sent_before, self.lost_before) = (path.sent, path.lost);
-    }
-
-    /// With half a loss more than were seen: where none was, there may be one soon.
-    fn share(&self) -> Option<f64> {
-        (self.sent >= ENOUGH).then(|| (self.lost + 0.5) / (self.sent + 1.0))
-    }
-}
+/// A path that is advised no more chunks than this is left out: too few to report a loss (RFC 9260, 7.2.4: three
+/// others must arrive), so that each one ends in a timeout, for which all others wait.
+const TOO_FEW: u64 = 4;
+/// If they are less than this part of its pipe: a short pipe is full with as few.
+const PART_OF_PIPE: u64 = 4;
 
 /// Adaptive management.
 #[derive(Clone, Debug)]
 pub struct Adaptive {
     advisor: Box<dyn LimitAdvisor>,
-    limits: Option<Vec<u64>>,
+    /// What the models advise, bytes.
+    advised: Option<Vec<u64>>,
+    /// Which paths are not worth their room by that.
+    left_out: PathSet,
+    /// What each path may have in flight, bytes.
+    limits: Vec<u64>,
     memory: Vec<LossMemory>,
     ceilings: Vec<Ceiling>,
-    next: Time,
+    looked: Time,
+    guarded: bool,
 }
 
 impl Adaptive {
     /// No limits until enough is known to ask `advisor` for some.
     pub const fn new(advisor: Box<dyn LimitAdvisor>) -> Self {
-        Self { advisor, limits: None, memory: Vec::new(), ceilings: Vec::new(), next: Time::ZERO }
+        Self {
+            advisor,
+            advised: None,
+            left_out: PathSet::EMPTY,
+            limits: Vec::new(),
+            memory: Vec::new(),
+            ceilings: Vec::new(),
+            looked: Time::ZERO,
+            guarded: false,
+        }
     }
 
-    /// The limits now, bytes.
-    pub fn limits(&self) -> Option<&[u64]> {
-        self.limits.as_deref()
+    /// The same beside the guard ([`super::Guard`]), whose first rule holds paths to their pipes already:
+    /// two such bounds on one path cost more than they bring.
+    #[must_use]
+    pub fn beside_guard(self, guarded: bool) -> Self {
+        Self { guarded, ..self }
     }
 
-    pub(super) fn fit(
-        &mut self,
-        now: Time,
-        grown: PathId,
-        budget: &Budget,
-        paths: &mut [ManagedPath],
-    ) {
-        let i = grown.index();
+    /// What the path may have in flight, bytes.
+    #[inline]
+    pub(super) fn in_flight_most(&self, path: PathId) -> u64 {
+        self.limits.get(path.index()).copied().unwrap_or(u64::MAX)
+    }
+
+    /// An acknowledgement came on `path`.
+    pub(super) fn note(&mut self, now: Time, path: PathId, budget: &Budget, paths: &[ManagedPath]) {
+        let i = path.index();
         self.ceilings.resize(paths.len(), Ceiling::UNKNOWN);
+        self.limits.resize(paths.len(), u64::MAX);
         self.ceilings[i].note(now, &paths[i], budget.chunk);
-        if now >= self.next {
-            self.next = now + EVERY;
-            self.look(budget, paths);
+        if now.since(self.looked) >= EVERY {
+            self.look(now.since(self.looked), budget, paths);
+            self.looked = now;
         }
-        let Some(limits) = &self.limits else { return };
-        let most = window_most(i, budget.buffer, budget.chunk, paths, &self.ceilings);
-        if let Some(most) = most {
-            paths[i].window = paths[i].window.min(most.max(limits[i]));
-        }
-        let buffer = (budget.buffer as f64 * OVERBOOKED) as u64;
-        fixed::share(grown, &Budget { buffer, ..*budget }, limits, paths);
+        self.limits[i] = self.limit(i, budget, paths).unwrap_or(u64::MAX);
     }
 
-    fn look(&mut self, budget: &Budget, paths: &[ManagedPath]) {
+    fn limit(&self, i: usize, budget: &Budget, paths: &[ManagedPath]) -> Option<u64> {
+        if self.left_out.contains(PathId::from_index(i)) {
+            return Some(budget.chunk);
+        }
+        if self.guarded {
+            return None;
+        }
+        let (rate, round_trip) = (self.ceilings[i].rate()?, paths[i].round_trip?);
+        let queue = worthwhile_queue(i, rate, round_trip, budget.chunk, &self.memory);
+        in_flight_most(i, budget.buffer, budget.chunk, paths, &self.ceilings, queue)
+    }
+
+    fn look(&mut self, since: Duration, budget: &Budget, paths: &[ManagedPath]) {
         self.memory.resize(paths.len(), LossMemory::default());
-        self.memory.iter_mut().zip(paths).for_each(|(memory, path)| memory.update(path));
+        self.memory.iter_mut().zip(paths).for_each(|(memory, path)| memory.update(path, since));
         let measured = |((path, memory), ceiling): ((&ManagedPath, &LossMemory), &Ceiling)| {
-            Some(MeasuredPath {
-                rate: ceiling.rate().or(path.rate)?,
-                round_trip: path.round_trip?,
-                loss: memory.share()?,
-            })
+            let round_trip = path.round_trip?;
+            // What a window delivers says nothing of the pipe while that was never full.
+            let by_buffer = budget.buffer as f64 * 8.0 / round_trip.as_secs_f64().max(1e-9);
+            let seen = path.rate?.max(Rate::from_bps(by_buffer as u64));
+            let rate = ceiling.rate().unwrap_or(seen);
+            Some(MeasuredPath { rate, round_trip, loss: memory.share()? })
         };
         let noted = paths.iter().zip(&self.memory).zip(&self.ceilings);
         let known: Option<Vec<_>> = noted.map(measured).collect();
         let Some(known) = known else { return };
-        if let Some(better) = self.advisor.advise(budget, &known, self.limits.as_deref()) {
-            self.limits = Some(better);
+        if let Some(better) = self.advisor.advise(budget, &known, self.advised.as_deref()) {
+            self.advised = Some(better);
         }
+        let Some(advised) = &self.advised else { return };
+        let is_out = |(limit, path): (&u64, &MeasuredPath)| {
+            let pipe = path.rate.bytes_in(path.round_trip);
+            *limit <= TOO_FEW * budget.chunk && PART_OF_PIPE * limit < pipe
+        };
+        let out = (0..).zip(advised.iter().zip(&known)).filter(|(_, path)| is_out(*path));
+        self.left_out = out.fold(PathSet::EMPTY, |all, (i, _)| all.with(PathId::from_index(i)));
     }
 }
-
 #[cfg(test)]
 mod tests {
-    use super::super::manager::tests::{CHUNK, budget, path, windows};
+    use super::super::manager::tests::{CHUNK, budget, path};
     use super::*;
 
-    /// Gives all to the first path as soon as the second loses more than one in a hundred.
+    /// Would leave the second path out as soon as it loses more than one in a hundred.
     #[derive(Clone)]
     struct Strict;
 
@@ -141,21 +159,53 @@ mod tests {
         }
     }
 
+    /// Chunks that each path may have in flight; none: as many as its window.
+    fn limits(adaptive: &Adaptive) -> [Option<u64>; 2] {
+        [PathId(0), PathId(1)].map(|id| match adaptive.in_flight_most(id) {
+            u64::MAX => None,
+            bytes => Some(bytes / CHUNK),
+        })
+    }
+
+    fn note_both(adaptive: &mut Adaptive, now: Time, paths: &[ManagedPath]) {
+        for id in [PathId(0), PathId(1)] {
+            adaptive.note(now, id, &budget(100), paths);
+        }
+    }
+
     #[test]
-    fn limits_follow_the_loss_that_is_measured() {
+    fn a_path_that_is_not_worth_its_room_keeps_one_chunk_until_it_is() {
         let mut adaptive = Adaptive::new(Box::new(Strict));
         let mut paths = [path(20, 40, 70), path(20, 40, 70)];
-        adaptive.fit(Time::ZERO, PathId(0), &budget(100), &mut paths);
-        assert_eq!((adaptive.limits(), windows(&paths)), (None, vec![70, 70]), "nothing known");
+        note_both(&mut adaptive, Time::ZERO, &paths);
+        assert_eq!(limits(&adaptive), [None, None], "nothing known");
         let mut now = Time::ZERO;
-        for (lost_per_look, limit) in [(0, 50), (20, 99), (0, 50)] {
+        for (lost_per_look, limit) in [(0, None), (20, Some(1)), (0, None)] {
             for _ in 0..200 {
                 now += EVERY;
                 paths.iter_mut().for_each(|p| p.sent += 500);
                 paths[1].lost += lost_per_look;
-                adaptive.fit(now, PathId(0), &budget(100), &mut paths);
+                note_both(&mut adaptive, now, &paths);
             }
-            assert_eq!(adaptive.limits().map(|l| l[0] / CHUNK), Some(limit));
+            assert_eq!(limits(&adaptive), [None, limit], "{lost_per_look} lost per look");
+        }
+    }
+
+    #[test]
+    fn a_path_that_queues_is_held_to_its_pipe_where_the_others_need_the_room() {
+        for (other, queue) in [(100, false), (0, true)] {
+            let mut adaptive = Adaptive::new(Box::new(Strict));
+            let queued = Some(Duration::from_millis(20));
+            let mut paths =
+                [path(20, 40, other), ManagedPath { last_queueing: queued, ..path(10, 40, 90) }];
+            for at in 0..400 {
+                paths.iter_mut().for_each(|p| p.sent += 12);
+                note_both(&mut adaptive, Time::from_millis(10 * at), &paths);
+            }
+            let [first, second] = limits(&adaptive);
+            // 10 Mbit/s for 40 ms are 50 chunks, and one that is being sent.
+            assert_eq!((first, second > Some(51)), (None, queue), "{other} chunks elsewhere");
+            assert!(second >= Some(51), "{second:?}: never below the pipe");
         }
     }
 }

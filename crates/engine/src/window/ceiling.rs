@@ -4,15 +4,12 @@ use ropewalk_base::{Duration, Rate, Time};
 
 use super::manager::ManagedPath;
 
-/// A queue stands if even the quickest round trip of a while is longer than without one by this
-/// share, and by so many chunks: bursts queue behind themselves, but the first of each does not.
+/// A queue stands if even the quickest packet of a while waited for this share of the round trip, and
+/// for so many chunks: bursts queue behind themselves, but the first of each does not.
 const STANDING: u64 = 16;
 const STANDING_CHUNKS: u64 = 2;
 /// That while, in round trips.
 const WHILE_ROUND_TRIPS: u64 = 2;
-/// Share of its pipe by which a path may exceed it.
-const SPARE: f64 = 0.25;
-
 /// The rate of a path that has been full. Below that a window and its round trip explain what is
 /// delivered, and a bound taken from it would hold the window where it is.
 #[derive(Clone, Copy, Debug)]
@@ -28,14 +25,14 @@ impl Ceiling {
     /// An acknowledgement came on the path.
     pub fn note(&mut self, now: Time, path: &ManagedPath, chunk: u64) {
         let (Some(rate), Some(least), Some(last)) =
-            (path.rate, path.round_trip, path.last_round_trip)
+            (path.rate, path.round_trip, path.last_queueing)
         else {
             return;
         };
         self.quickest = self.quickest.min(last);
         if now.since(self.since) > least * WHILE_ROUND_TRIPS {
             let standing = (least / STANDING).max(rate.time_for(STANDING_CHUNKS * chunk));
-            if self.quickest.saturating_sub(least) > standing {
+            if self.quickest > standing {
                 self.rate = Some(rate);
             }
             (self.since, self.quickest) = (now, Duration::MAX);
@@ -52,19 +49,29 @@ impl Ceiling {
 
     /// What fills the pipe, bytes.
     fn pipe(&self, path: &ManagedPath, chunk: u64) -> Option<u64> {
-        Some(self.rate?.bytes_in(path.round_trip?) + chunk)
+        Some(self.rate?.bytes_in(pipe_time(path)?) + chunk)
     }
 }
 
-/// The most that the window of path `i` may be, bytes; none while its rate is not known. Beyond its
-/// pipe it may have what the others leave of the buffer: a fuller pipe after the next loss. But
-/// what queues there delays all, and what the others deliver meanwhile must fit in, too.
-pub(super) fn window_most(
+/// How long a packet is in flight on an empty path: the least round trip, unless acknowledgements take
+/// clearly longer to return by another path than they did then. Where they do not, the difference
+/// is noise, and a packet more in flight is one that another path has not.
+fn pipe_time(path: &ManagedPath) -> Option<Duration> {
+    let (least, now) = (path.round_trip?, path.empty_round_trip?);
+    Some(if now > least + least / STANDING { now } else { least })
+}
+
+/// The most that path `i` may have in flight, bytes; none while its rate is not known. Beyond its
+/// pipe it may have what the others leave of the buffer, up to the share `queue` of the pipe: then it is
+/// fuller after the next loss. But what queues there delays all, and what the others deliver
+/// meanwhile must fit in, too.
+pub(super) fn in_flight_most(
     i: usize,
     buffer: u64,
     chunk: u64,
     paths: &[ManagedPath],
     ceilings: &[Ceiling],
+    queue: f64,
 ) -> Option<u64> {
     let pipe = ceilings[i].pipe(&paths[i], chunk)? as f64;
     let rate = ceilings[i].rate?.as_bps() as f64 / 8e9;
@@ -78,7 +85,7 @@ pub(super) fn window_most(
             per_byte += used as f64 / round_trip.as_nanos().max(1) as f64 / rate;
         }
     }
-    Some((pipe + (room.max(0.0) / per_byte).min(SPARE * pipe)) as u64)
+    Some((pipe + (room.max(0.0) / per_byte).min(queue * pipe)) as u64)
 }
 
 #[cfg(test)]
@@ -86,11 +93,12 @@ mod tests {
     use super::super::manager::tests::{CHUNK, path};
     use super::*;
 
+    /// What is known after these milliseconds of queueing, again and again.
     fn after(millis: &[u64]) -> Ceiling {
         let mut ceiling = Ceiling::UNKNOWN;
-        for (at, round_trip) in (0..200).zip(millis.iter().cycle()) {
-            let last = Some(Duration::from_millis(*round_trip));
-            let seen = ManagedPath { last_round_trip: last, ..path(20, 40, 60) };
+        for (at, queueing) in (0..200).zip(millis.iter().cycle()) {
+            let last_queueing = Some(Duration::from_millis(*queueing));
+            let seen = ManagedPath { last_queueing, ..path(20, 40, 60) };
             ceiling.note(Time::from_millis(at * 5), &seen, CHUNK);
         }
         ceiling
@@ -98,16 +106,16 @@ mod tests {
 
     #[test]
     fn only_a_queue_that_stands_shows_the_rate() {
-        for (round_trips, known) in
-            [(&[40][..], false), (&[40, 50, 60, 70], false), (&[44, 50, 60], true), (&[41], false)]
+        for (queueing, known) in
+            [(&[0][..], false), (&[0, 10, 20, 30], false), (&[4, 10, 20], true), (&[1], false)]
         {
-            assert_eq!(after(round_trips).rate().is_some(), known, "{round_trips:?}");
+            assert_eq!(after(queueing).rate().is_some(), known, "{queueing:?}");
         }
     }
 
     #[test]
     fn a_path_that_delivers_more_than_it_was_thought_to_is_believed_at_once() {
-        let mut ceiling = after(&[50]);
+        let mut ceiling = after(&[10]);
         ceiling.note(Time::from_secs(2), &path(30, 40, 60), CHUNK);
         assert_eq!(ceiling.rate(), path(30, 40, 60).rate);
         ceiling.note(Time::from_secs(2), &path(10, 40, 60), CHUNK);
@@ -115,18 +123,18 @@ mod tests {
     }
 
     #[test]
-    fn a_window_may_exceed_its_pipe_only_into_what_the_others_leave() {
-        let full = after(&[50]);
+    fn a_path_may_exceed_its_pipe_only_into_what_the_others_leave() {
+        let full = after(&[10]);
         // Pipe: 20 Mbit/s for 40 ms are 100 chunks, and one that is being sent. Of 29 chunks of room
         // each brings 60 / 100 of a chunk of the other path.
         for (buffer, other, most) in
             [(150, 60, 101), (300, 60, 126), (300, 200, 126), (190, 60, 119)]
         {
             let paths = [path(20, 40, 120), path(20, 40, other)];
-            let found = window_most(0, buffer * CHUNK, CHUNK, &paths, &[full, full]);
+            let found = in_flight_most(0, buffer * CHUNK, CHUNK, &paths, &[full, full], 0.25);
             assert_eq!(found.map(|b| b / CHUNK), Some(most), "{buffer} chunks, {other} taken");
         }
         let paths = [path(20, 40, 120), path(20, 40, 60)];
-        assert_eq!(window_most(0, 0, CHUNK, &paths, &[Ceiling::UNKNOWN, full]), None);
+        assert_eq!(in_flight_most(0, 0, CHUNK, &paths, &[Ceiling::UNKNOWN, full], 0.25), None);
     }
 }

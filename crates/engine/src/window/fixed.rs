@@ -13,13 +13,6 @@ pub(super) fn fit(grown: PathId, budget: &Budget, limits: &[u64], paths: &mut [M
     // Beyond the limit there is nothing to win beyond the pipe.
     let most = paths[i].pipe(budget.chunk).map_or(limit(i), |pipe| pipe.max(limit(i)));
     paths[i].window = paths[i].window.min(most);
-    share(grown, budget, limits, paths);
-}
-
-/// Whoever exceeds its limit by most gives way until the windows fit into the buffer.
-pub(super) fn share(grown: PathId, budget: &Budget, limits: &[u64], paths: &mut [ManagedPath]) {
-    let limit = |i: usize| limits.get(i).copied().unwrap_or(u64::MAX).max(budget.chunk);
-    let i = grown.index();
     let mut excess = excess(budget, paths);
     while excess > 0 {
         let over = |j: usize, p: &ManagedPath| p.window.saturating_sub(limit(j));

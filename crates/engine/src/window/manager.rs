@@ -25,8 +25,10 @@ pub struct ManagedPath {
     pub rate: Option<Rate>,
     /// Round trip without queueing.
     pub round_trip: Option<Duration>,
-    /// The last round trip that was measured.
-    pub last_round_trip: Option<Duration>,
+    /// The smoothed round trip without queueing, with acknowledgements returning as they do now.
+    pub empty_round_trip: Option<Duration>,
+    /// What of the delay of the packet acknowledged last was queueing.
+    pub last_queueing: Option<Duration>,
     /// Transmissions of the path so far, and how many of them were given up as lost.
     pub sent: u64,
     /// See `sent`.
@@ -57,7 +59,7 @@ pub enum WindowManager {
     Dynamic,
     /// A limit per path, bytes (Wallace and Shami, 2014, 5.2).
     Static(Vec<u64>),
-    /// Limits that follow what is measured.
+    /// Limits on what is in flight that follow what is measured.
     Adaptive(Adaptive),
 }
 
@@ -78,15 +80,16 @@ impl WindowManager {
             }
             Self::Dynamic => dynamic::fit(grown, budget, paths),
             Self::Static(limits) => fixed::fit(grown, budget, limits, paths),
-            Self::Adaptive(adaptive) => adaptive.fit(now, grown, budget, paths),
+            Self::Adaptive(adaptive) => adaptive.note(now, grown, budget, paths),
         }
     }
 
-    /// What a path may have in flight while the peer holds `held` bytes of its data that wait for
+    /// What `path` may have in flight while the peer holds `held` bytes of its data that wait for
     /// others', bytes.
     #[inline]
-    pub fn in_flight_most(&self, budget: &Budget, paths: usize, held: u64) -> u64 {
+    pub fn in_flight_most(&self, path: PathId, budget: &Budget, paths: usize, held: u64) -> u64 {
         match self {
+            Self::Adaptive(adaptive) => adaptive.in_flight_most(path),
             Self::SplittingOutstanding => share(budget, paths).saturating_sub(held),
             _ => u64::MAX,
         }
@@ -148,7 +151,8 @@ pub(super) mod tests {
             window: chunks * CHUNK,
             rate: Some(Rate::from_bps(mbps * 1_000_000)),
             round_trip: Some(Duration::from_millis(millis)),
-            last_round_trip: Some(Duration::from_millis(millis)),
+            empty_round_trip: Some(Duration::from_millis(millis)),
+            last_queueing: Some(Duration::ZERO),
             sent: 0,
             lost: 0,
         }
@@ -172,8 +176,11 @@ pub(super) mod tests {
     #[test]
     fn a_share_of_the_outstanding_counts_what_the_peer_holds() {
         let manager = WindowManager::SplittingOutstanding;
-        assert_eq!(manager.in_flight_most(&budget(100), 2, 20 * CHUNK), 30 * CHUNK);
-        assert_eq!(manager.in_flight_most(&budget(100), 2, 80 * CHUNK), 0);
-        assert_eq!(WindowManager::None.in_flight_most(&budget(100), 2, 80 * CHUNK), u64::MAX);
+        assert_eq!(manager.in_flight_most(PathId(0), &budget(100), 2, 20 * CHUNK), 30 * CHUNK);
+        assert_eq!(manager.in_flight_most(PathId(0), &budget(100), 2, 80 * CHUNK), 0);
+        assert_eq!(
+            WindowManager::None.in_flight_most(PathId(0), &budget(100), 2, 80 * CHUNK),
+            u64::MAX
+        );
     }
 }

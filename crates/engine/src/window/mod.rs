@@ -9,6 +9,7 @@ mod ceiling;
 mod dynamic;
 mod fixed;
 mod guard;
+mod losses;
 mod manager;
 mod penalty;
 mod share;

@@ -228,7 +228,7 @@ choices! {
         BufferSplittingOutstanding = "buffer-splitting-outstanding", "Equal shares for what each path has under way or waiting in the buffer.";
         Dynamic = "dynamic", "The path with more bandwidth grows at the cost of the others (Wallace and Shami, 2014, 5.1).";
         Static = "static", "The `window_limit` of each path (Wallace and Shami, 2014, 5.2).";
-        Adaptive = "adaptive", "Limits that maximise the modelled throughput, found anew while running from what is measured.";
+        Adaptive = "adaptive", "Limits on what is in flight, found anew while running from measured rate, round trip and loss.";
     }
 }
 

@@ -63,7 +63,8 @@ impl Session {
         view.forward_delay = estimates.forward_delay(offset, drained);
         view.cwnd = self.congestion.window(view.id);
         view.ssthresh = self.congestion.ssthresh(view.id);
-        let most = self.manager.in_flight_most(&self.budget(), self.subflows.len(), subflow.held);
+        let most =
+            self.manager.in_flight_most(view.id, &self.budget(), self.subflows.len(), subflow.held);
         view.window = view.cwnd.min(most);
         view.in_flight = subflow.in_flight();
         view.delivered = subflow.rate.delivered();
@@ -166,13 +167,18 @@ impl Session {
         let budget = self.budget();
         let mut managed = core::mem::take(&mut self.managed);
         managed.clear();
-        managed.extend(self.subflows.iter().enumerate().map(|(i, subflow)| ManagedPath {
-            window: self.congestion.window(PathId::from_index(i)),
-            rate: subflow.config.rate_hint.or(subflow.rate.rate()),
-            round_trip: subflow.rtt.base(),
-            last_round_trip: subflow.rtt.last(),
-            sent: subflow.flights.next_number(),
-            lost: subflow.losses,
+        managed.extend(self.subflows.iter().enumerate().map(|(i, subflow)| {
+            let id = PathId::from_index(i);
+            let estimates = self.estimates(id);
+            ManagedPath {
+                window: self.congestion.window(id),
+                rate: subflow.config.rate_hint.or(subflow.rate.rate()),
+                round_trip: subflow.rtt.base(),
+                empty_round_trip: estimates.empty_round_trip(),
+                last_queueing: estimates.last_queueing(),
+                sent: subflow.flights.next_number(),
+                lost: subflow.losses,
+            }
         }));
         self.manager.manage(now, grown, &budget, &mut managed);
         for (i, path) in managed.iter().enumerate() {

@@ -71,7 +71,8 @@ impl Association {
         view.forward_delay = estimates.forward_delay(clock_offset, drained);
         view.cwnd = self.cwnd(view.id);
         view.ssthresh = self.congestion.ssthresh(view.id);
-        let most = self.manager.in_flight_most(&self.budget(), self.paths.len(), path.held);
+        let most =
+            self.manager.in_flight_most(view.id, &self.budget(), self.paths.len(), path.held);
         view.window = view.cwnd.min(most);
         view.in_flight = path.flights.bytes();
         view.delivered = path.rate.delivered();
@@ -82,7 +83,7 @@ impl Association {
         view.earliest_position = 0;
     }
 
-    fn estimates(&self, id: PathId) -> Estimates<'_> {
+    pub(super) fn estimates(&self, id: PathId) -> Estimates<'_> {
         let path = &self.paths[id.index()];
         Estimates {
             rtt: &path.rtt,

@@ -20,13 +20,18 @@ impl Association {
         let budget = self.budget();
         let mut managed = std::mem::take(&mut self.managed);
         managed.clear();
-        managed.extend(self.paths.iter().enumerate().map(|(i, path)| ManagedPath {
-            window: self.cwnd(PathId::from_index(i)),
-            rate: path.config.rate_hint.or(path.rate.rate()),
-            round_trip: path.rtt.base(),
-            last_round_trip: path.rtt.last(),
-            sent: path.flights.next_number(),
-            lost: path.losses,
+        managed.extend(self.paths.iter().enumerate().map(|(i, path)| {
+            let id = PathId::from_index(i);
+            let estimates = self.estimates(id);
+            ManagedPath {
+                window: self.cwnd(id),
+                rate: path.config.rate_hint.or(path.rate.rate()),
+                round_trip: path.rtt.base(),
+                empty_round_trip: estimates.empty_round_trip(),
+                last_queueing: estimates.last_queueing(),
+                sent: path.flights.next_number(),
+                lost: path.losses,
+            }
         }));
         self.manager.manage(now, grown, &budget, &mut managed);
         for (i, path) in managed.iter().enumerate() {
