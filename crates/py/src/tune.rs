@@ -22,8 +22,9 @@ pub(crate) fn tune(
     if seeds == Some(0) || threads == Some(0) {
         return Err(error::value("seeds and threads must be at least 1"));
     }
-    if reach.is_some_and(|share| !(share > 0.0 && share <= 1.0)) {
-        return Err(error::value("reach must be above 0 and at most 1"));
+    if let Some(share) = reach.filter(|share| !(*share > 0.0 && *share <= 1.0)) {
+        let text = format!("reach = {share}: it is a share, above 0 and at most 1, such as 0.95");
+        return Err(error::value(text));
     }
     let scenario = scenario.checked().clone();
     py.detach(|| {
