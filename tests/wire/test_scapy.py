@@ -127,7 +127,7 @@ def from_scapy() -> list[tuple[str, Packet]]:
         ("stream: StreamId(8)", sctp.SCTPChunkData(tsn=3, stream_id=8, stream_seq=1, data=b"x" * 7)),
         ("cumulative: Serial32(17)", sctp.SCTPChunkSACK(cumul_tsn_ack=17, a_rwnd=8)),
         (
-            "words: [77309411347, 85899345951]",
+            f"words: [{18 << 16 | 19}, {20 << 16 | 31}]",
             sctp.SCTPChunkSACK(
                 cumul_tsn_ack=16,
                 n_gap_ack=2,
