@@ -23,7 +23,8 @@ pub(crate) fn tune(
         return Err(error::value("seeds and threads must be at least 1"));
     }
     if let Some(share) = reach.filter(|share| !(*share > 0.0 && *share <= 1.0)) {
-        let text = format!("reach = {share}: it is a share, above 0 and at most 1, such as 0.95");
+        let text =
+            format!("reach = {share}: it must be a share above 0 and at most 1, such as 0.95");
         return Err(error::value(text));
     }
     let scenario = scenario.checked().clone();
