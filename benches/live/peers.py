@@ -15,12 +15,12 @@ def build(what: str, line: list[str | Path], hint: str) -> bool:
     """Whether it is there now; if not, it is said why its rows are missing."""
     try:
         done = subprocess.run(line, capture_output=True, text=True, check=False)
-        trouble = done.stderr if done.returncode else ""
+        built, said = done.returncode == 0, done.stderr
     except OSError as error:
-        trouble = str(error)
-    if trouble:
-        print(f"{what} is left out: {hint}\n{trouble}", file=sys.stderr)
-    return not trouble
+        built, said = False, str(error)
+    if not built:
+        print(f"{what} is left out: {hint}\n{said}", file=sys.stderr)
+    return built
 
 
 def usrsctp() -> bool:
