@@ -74,9 +74,9 @@ impl Association {
     }
 
     fn look<T>(&self, look: impl FnOnce(&Peer, ropewalk_base::Time) -> T) -> Option<T> {
-        let mut core = self.shared.lock();
+        let core = self.shared.lock();
         let now = core.clock.now();
-        core.peer(self.key).map(|peer| look(peer, now))
+        core.known(self.key).map(|peer| look(peer, now))
     }
 
     /// Queues a message; waits while the send buffer is full.

@@ -195,6 +195,11 @@ impl Core {
         (place.made == key.made).then_some(place.peer.as_deref_mut()?)
     }
 
+    pub(super) fn known(&self, key: Key) -> Option<&Peer> {
+        let place = self.places.get(key.at as usize).filter(|place| place.made == key.made)?;
+        place.peer.as_deref()
+    }
+
     /// All associations.
     pub(super) fn keys(&self) -> Vec<Key> {
         let taken = self.places.iter().enumerate().filter(|(_, place)| place.peer.is_some());
@@ -243,11 +248,9 @@ impl Core {
     }
 
     /// Has those read who wait for it, and whose SACK would be early. Whether there are any.
-    pub(super) fn let_read(&mut self) -> bool {
+    pub(super) fn let_read(&self) -> bool {
         let mut any = false;
-        for key in &self.dirty {
-            let place = self.places.get(key.at as usize).filter(|place| place.made == key.made);
-            let Some(peer) = place.and_then(|place| place.peer.as_deref()) else { continue };
+        for peer in self.dirty.iter().filter_map(|key| self.known(*key)) {
             any |= peer.machine.sack_is_early() && peer.signals.wake_reader();
         }
         any

@@ -98,8 +98,6 @@ impl Association {
     fn wants_sack_at_once(&self, path: PathId, again: bool) -> bool {
         /// Below so many chunks the wait for a SACK is a good part of a round.
         const SMALL_WINDOW: u64 = 16;
-        /// The same of a buffer, which all paths share.
-        const SMALL_BUFFER: u64 = 64;
         if self.config.recovery != LossDetection::RackTlp {
             return false;
         }
@@ -107,7 +105,7 @@ impl Association {
         let state = &self.paths[path.index()];
         let window = self.views.get(path.index()).map_or(0, |v| v.window);
         let fills = state.flights.bytes() + full > window;
-        let small = self.offered <= SMALL_BUFFER * full;
+        let small = self.is_small(self.offered);
         again
             || small && self.is_passing() && self.board.span() + full > self.offered
             || fills

@@ -45,11 +45,8 @@ impl Association {
     /// Whether a SACK that leaves now would tell the peer of clearly less room than there will be once the user
     /// has read what has just come: it is due, and the receive buffer small.
     pub const fn sack_is_early(&self) -> bool {
-        /// Of so many full chunks one is a part that matters.
-        const SMALL_BUFFER: u64 = 64;
         let buffer = &self.inbound.buffer;
-        let small = buffer.capacity() <= SMALL_BUFFER * self.chunk_limit as u64;
-        small && buffer.ready_bytes() > 0 && self.inbound.is_due()
+        self.is_small(buffer.capacity()) && buffer.ready_bytes() > 0 && self.inbound.is_due()
     }
 
     /// Sends an INIT now, if the association has not begun yet: what lies below has become ready.

@@ -427,4 +427,12 @@ impl Association {
         let payload = self.chunk_limit - Data::HEADER;
         Data::wire_len_of(payload) as u64
     }
+
+    /// Whether one full chunk is a part of a buffer of so many bytes that matters, and the wait for a SACK a good part
+    /// of a round.
+    #[inline]
+    pub(super) const fn is_small(&self, buffer: u64) -> bool {
+        const CHUNKS: u64 = 64;
+        buffer <= CHUNKS * self.full_chunk()
+    }
 }
