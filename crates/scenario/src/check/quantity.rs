@@ -58,8 +58,14 @@ impl Checker<'_> {
         let text = node.excerpt(self.sources);
         let message = format!("`{path}` = {text} has no unit");
         let number = text.trim_matches(['"', '\'']);
-        let usual = usual_unit(kind, number.parse().unwrap_or(0.0));
-        let help = format!("write \"{number} {usual}\", say; it takes {}", describe(kind));
+        let value = number.parse().unwrap_or(0.0);
+        let takes = format!("it takes {}", describe(kind));
+        // Nothing of some unit is seldom meant, and mostly out of range.
+        let help = if value == 0.0 {
+            takes
+        } else {
+            format!("write \"{number} {}\", say; {takes}", usual_unit(kind, value))
+        };
         self.problem(&node.span, ProblemKind::WrongUnit, path, message, help);
     }
 
