@@ -94,10 +94,13 @@ impl Lay {
         let usable = || view.paths.iter().filter(|p| p.usable && p.window > 0);
         let alone = usable().count() == 1;
         self.strands.clear();
-        self.queues.resize(view.paths.len().max(self.queues.len()), Queue::default());
         for path in usable() {
-            let used = self.used.get(path.id.index()).copied().unwrap_or(Time::ZERO);
-            let queue = &mut self.queues[path.id.index()];
+            let at = path.id.index();
+            let used = self.used.get(at).copied().unwrap_or(Time::ZERO);
+            if self.queues.len() <= at {
+                self.queues.resize(at + 1, Queue::default());
+            }
+            let queue = &mut self.queues[at];
             self.strands.push(Strand::of(view, path, alone, used, queue));
         }
         self.strands.sort_by(|a, b| a.arrival.total_cmp(&b.arrival));

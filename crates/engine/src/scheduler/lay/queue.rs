@@ -78,7 +78,8 @@ impl Queue {
         match self.phase {
             Phase::Ours => {
                 self.rate = self.rate.max(rate);
-                let seldom = SELDOM.max(round_trip * ROUND_TRIPS) * (1 << self.ours);
+                let seldom = round_trip.saturating_mul(ROUND_TRIPS).max(SELDOM);
+                let seldom = seldom.saturating_mul(1 << self.ours);
                 if rate < FALLEN * self.rate && queued && now.since(self.asked) >= seldom {
                     self.pause(now, queueing);
                 }
@@ -100,7 +101,7 @@ impl Queue {
                 self.settle(now, left > (LEFT * queueing).max(own), rate);
             }
             Phase::Pausing { .. } | Phase::Asking { .. } => {
-                let patience = (round_trip * PATIENCE).max(LEAST_PATIENCE);
+                let patience = round_trip.saturating_mul(PATIENCE).max(LEAST_PATIENCE);
                 if now.since(self.asked) > patience {
                     self.settle(now, false, rate);
                 }
@@ -121,7 +122,8 @@ impl Queue {
     }
 
     fn settle(&mut self, now: Time, theirs: bool, rate: f64) {
-        self.phase = if theirs { Phase::Theirs { until: now + HOLD } } else { Phase::Ours };
+        self.phase =
+            if theirs { Phase::Theirs { until: now.saturating_add(HOLD) } } else { Phase::Ours };
         self.rate = rate;
         self.ours = if theirs { 0 } else { DOUBLED.min(self.ours + 1) };
     }
