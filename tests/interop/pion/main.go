@@ -48,6 +48,8 @@ type peer struct {
 	lock        sync.Mutex
 	changed     *sync.Cond
 	association *sctp.Association
+	readers     sync.WaitGroup
+	done        chan struct{}
 	over        bool
 	Ended       string  `json:"ended"`
 	Sent        side    `json:"sent"`
@@ -57,6 +59,7 @@ type peer struct {
 
 // read takes the messages of a stream until the association ends.
 func (p *peer) read(stream *sctp.Stream) {
+	defer p.readers.Done()
 	buffer := make([]byte, longest)
 	for number := uint32(0); ; number++ {
 		n, _, err := stream.ReadSCTP(buffer)
@@ -65,9 +68,7 @@ func (p *peer) read(stream *sctp.Stream) {
 			return
 		}
 		good := isMessage(buffer[:n], stream.StreamIdentifier(), number)
-		if *echo {
-			p.write(stream, buffer[:n])
-		}
+		// Counted before it is sent back: who has all back may end the association at once.
 		p.lock.Lock()
 		p.Received.Messages++
 		p.Received.Bytes += n
@@ -76,6 +77,9 @@ func (p *peer) read(stream *sctp.Stream) {
 		}
 		p.changed.Broadcast()
 		p.lock.Unlock()
+		if *echo {
+			p.write(stream, buffer[:n])
+		}
 	}
 }
 
@@ -106,16 +110,18 @@ func (p *peer) end(err error) {
 	p.changed.Broadcast()
 }
 
-// accept reads the streams that the other end begins.
+// accept reads the streams that the other end begins, and is done when all streams have been read.
 func (p *peer) accept() {
+	defer close(p.done)
 	for {
 		stream, err := p.association.AcceptStream()
 		if err != nil {
 			// Streams know better why.
-			time.Sleep(50 * time.Millisecond)
+			p.readers.Wait()
 			p.end(err)
 			return
 		}
+		p.readers.Add(1)
 		go p.read(stream)
 	}
 }
@@ -128,6 +134,7 @@ func (p *peer) send() {
 			log.Fatal(err)
 		}
 		open[i] = stream
+		p.readers.Add(1)
 		go p.read(stream)
 	}
 	for i := 0; i**length < *total; i++ {
@@ -202,13 +209,15 @@ func open() *sctp.Association {
 func main() {
 	flag.Parse()
 	time.AfterFunc(*timeout, func() { log.Fatal("not finished in time") })
-	p := &peer{association: open(), Events: []event{}}
+	p := &peer{association: open(), done: make(chan struct{}), Events: []event{}}
 	p.changed = sync.NewCond(&p.lock)
 	go p.accept()
 	if *total > 0 {
 		p.send()
 	}
 	p.conclude()
+	// A stream may still hold what came before the end.
+	<-p.done
 	p.lock.Lock()
 	report, err := json.Marshal(p)
 	if err != nil {
