@@ -82,8 +82,6 @@ def least_buffer(
     ModelError
         No path; a target of 0 or less, or one that is out of reach: the message says what is in reach.
     """
-    if not target > 0:
-        raise ModelError(f"target = {target} is out of range: it must be a number above 0")
     packets, allocation = native.least_buffer(_tables(tables), target, may_rest)
     return LeastBuffer(packets, Allocation(*allocation))
 

@@ -204,18 +204,14 @@ def test_a_full_send_buffer_blocks_until_the_peer_reads() -> None:
         near.send(block, timeout=10)
 
 
+@pytest.mark.usefixtures("heeds_ctrl_c")
 def test_control_c_is_heard_while_waiting() -> None:
-    # A shell has those that it starts in the background ignore it.
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        with net.listen(LOOPBACK) as listener:
-            timer = threading.Timer(0.2, signal.raise_signal, [signal.SIGINT])
-            with pytest.raises(KeyboardInterrupt):
-                timer.start()
-                listener.accept(timeout=60)
-            timer.join()
-    finally:
-        signal.signal(signal.SIGINT, before)
+    with net.listen(LOOPBACK) as listener:
+        timer = threading.Timer(0.2, signal.raise_signal, [signal.SIGINT])
+        with pytest.raises(KeyboardInterrupt):
+            timer.start()
+            listener.accept(timeout=60)
+        timer.join()
 
 
 def test_other_threads_go_on_and_closing_wakes_who_waits() -> None:

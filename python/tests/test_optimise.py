@@ -107,7 +107,7 @@ def test_a_path_may_be_left_out() -> None:
         (lambda: models.allocate_windows([[np.nan]], 5), "NaN"),
         (lambda: models.allocate_windows_in_multiples([[1.0]], 5, 2), "multiple_packets = 2"),
         (lambda: models.least_buffer([[1.0, 3.0]], 3.5), "out of reach.* 3$"),
-        (lambda: models.least_buffer([[1.0, 3.0]], -1.0), "target = -1.0 is out of range"),
+        (lambda: models.least_buffer([[1.0, 3.0]], -1.5), "target = -1.5 is out of range"),
     ],
 )
 def test_what_cannot_be_is_said(call, part: str) -> None:

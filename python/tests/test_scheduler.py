@@ -6,7 +6,6 @@ import os
 import signal
 import threading
 from collections import Counter
-from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import pytest
@@ -169,14 +168,6 @@ def test_what_cannot_be_made_or_told_is_an_error_too(scenario: rw.Scenario) -> N
         rw.register_scheduler("moody", make)
         with pytest.raises(rw.RunError, match=part):
             rw.run(scenario, scheduler="moody")
-
-
-@pytest.fixture
-def heeds_ctrl_c() -> Iterator[None]:
-    """Ctrl-C as Python has it, also where whoever started the tests in the background had it ignored."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.usefixtures("heeds_ctrl_c")

@@ -23,7 +23,8 @@ pub fn least_buffer(
     target_pps: f64,
     members: Members,
 ) -> Result<LeastBuffer, OptimiseError> {
-    positive("target_pps", target_pps)?;
+    // No unit: tables may be in another one than packets/s.
+    positive("target", target_pps)?;
     if tables.is_empty() {
         return Err(OptimiseError::NoPaths);
     }
