@@ -34,8 +34,8 @@ FLAGS = (
     " -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table"
     " -Cllvm-args=-sanitizer-coverage-trace-compares"
 )
-# Bounds of one input: nothing here needs a GiB.
-LIMITS = ["-rss_limit_mb=1024", "-max_len=4096"]
+# What takes so long, in seconds, is a hang.
+HANG_S = 10
 
 
 def build() -> Path:
@@ -50,6 +50,11 @@ def build() -> Path:
     return target / host / "release"
 
 
+def limits(hang_s: int) -> list[str]:
+    """Bounds of one input: nothing here needs a GiB."""
+    return [f"-timeout={hang_s}", "-rss_limit_mb=1024", "-max_len=4096"]
+
+
 def cpu_seconds(pid: int, began: float) -> float:
     """CPU time of a process so far; where the system does not tell, how long it has been running."""
     try:
@@ -59,15 +64,15 @@ def cpu_seconds(pid: int, began: float) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def fuzz(binaries: Path, target: str, seconds: float, hang: int) -> bool:
-    """Runs one target; whether nothing was found. An input that takes `hang` seconds is a finding."""
+def fuzz(binaries: Path, target: str, seconds: float, hang_s: int) -> bool:
+    """Runs one target; whether nothing was found. An input that takes `hang_s` is a finding."""
     corpus, seeds = HERE / "corpus" / target, HERE / "seeds" / target
     artifacts = HERE / "artifacts" / target
     for folder in (corpus, seeds, artifacts):
         folder.mkdir(parents=True, exist_ok=True)
     log = artifacts / "log.txt"
-    said = ["-print_final_stats=1", f"-timeout={hang}", f"-artifact_prefix={artifacts}/"]
-    command = [binaries / target, *LIMITS, *said]
+    said = ["-print_final_stats=1", f"-artifact_prefix={artifacts}/"]
+    command = [binaries / target, *limits(hang_s), *said]
     began, spent = time.monotonic(), 0.0
     with log.open("w") as out:
         process = subprocess.Popen([*command, corpus, seeds], stdout=out, stderr=out)
@@ -106,7 +111,7 @@ def minimise(binaries: Path, target: str) -> None:
     fresh.mkdir(parents=True)
     # Edges alone, not how often each is passed: a tenth of the files.
     what = ["-set_cover_merge=1", "-use_counters=0"]
-    command = [binaries / target, *what, *LIMITS, fresh, seeds, corpus]
+    command = [binaries / target, *what, *limits(HANG_S), fresh, seeds, corpus]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     shutil.rmtree(seeds)
     fresh.rename(seeds)
@@ -120,7 +125,10 @@ def main() -> int:
     what.add_argument("--seconds", type=float, default=10, help="CPU time of each target, s (10)")
     what.add_argument("--jobs", type=int, default=os.cpu_count(), help="targets at a time (all cores)")
     what.add_argument(
-        "--hang", type=int, default=10, help="an input that takes so long is a finding, s (10); more with `nice`"
+        "--hang",
+        type=int,
+        default=HANG_S,
+        help=f"an input that takes so long is a finding, s ({HANG_S}); more with `nice`",
     )
     what.add_argument("--only", nargs="+", choices=TARGETS, default=TARGETS, help="these targets (all)")
     what.add_argument("--minimise", action="store_true", help="refresh the seeds instead")

@@ -41,6 +41,11 @@ fn mac(before: &[u8], body: &[u8]) -> [u8; MAC] {
     *whole.as_ref().first_chunk().expect("32 bytes")
 }
 
+/// All but the MAC.
+fn sealed(datagram: &[u8]) -> &[u8] {
+    &datagram[..datagram.len().saturating_sub(MAC)]
+}
+
 /// Writes the right MAC at the end.
 fn sign_again(before: &[u8], datagram: &mut [u8]) {
     if let Some(at) = datagram.len().checked_sub(MAC) {
@@ -149,7 +154,6 @@ impl World {
             sign_again(&first, &mut answer);
             // Only the MAC itself may have been changed, and is right now. (It need not be what it was: the
             // answer may be one to this first datagram with another token.)
-            let sealed = |whole: &[u8]| whole[..whole.len().saturating_sub(MAC)].to_vec();
             same |= self.attempt.answer.as_deref().map(sealed) == Some(sealed(&answer));
         }
         match self.attempt.initiator.finish(self.now, &answer) {
