@@ -13,7 +13,7 @@ PROFILE     ?= dev
 PROFILE_DIR := $(if $(filter dev,$(PROFILE)),debug,$(PROFILE))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo bench bench-live bench-python tournament fuzz fuzz-long test test-rust test-wire test-python test-docs test-report fmt fmt-check lint python command clean-venv
+.PHONY: help demo fast bench bench-live bench-python tournament fuzz fuzz-long test test-rust test-wire test-python test-docs test-report fmt fmt-check lint python command clean-venv
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 22
@@ -26,8 +26,15 @@ demo: ## reproduces the papers' tables and figures into out/reproduce.html
 	@echo
 	@echo "Done. Open $(CURDIR)/out/reproduce.html in a browser."
 
-bench: ## how fast the engine, the simulator and the sockets are (release)
-	$(CARGO) run --release -p ropewalk-bench
+fast: ## the command as fast as it gets, built by a profile of training runs (needs llvm-tools)
+	$(PYTHON) benches/pgo.py
+
+bench: ## how fast the engine, the simulator and the sockets are
+	@if $(PYTHON) benches/pgo.py --missing; then \
+	  $(PYTHON) benches/pgo.py && $(TARGET)/pgo/*/release/ropewalk-bench; \
+	else \
+	  echo "bench: the plain release build is measured"; $(CARGO) run --release -p ropewalk-bench; \
+	fi
 ifeq ($(shell id -u),0)
 	$(MAKE) bench-live
 else

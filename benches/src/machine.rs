@@ -16,6 +16,8 @@ pub struct Machine {
     pub cores: usize,
     /// Load average of the last minute.
     pub load: Option<f64>,
+    /// Whether the compiler knew what is taken how often (`benches/pgo.py`).
+    pub profile_guided: bool,
     /// What speaks against the figures.
     pub warnings: Vec<String>,
 }
@@ -27,14 +29,16 @@ impl Machine {
         let load = read_to_string("/proc/loadavg").ok().and_then(|text| first_number(&text));
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let warnings = warnings(load, cfg!(debug_assertions));
-        Self { cpu, cores, load, warnings }
+        let profile_guided = option_env!("ROPEWALK_PROFILE_GUIDED").is_some();
+        Self { cpu, cores, load, profile_guided, warnings }
     }
 
     /// In one line.
     pub fn line(&self) -> String {
         let cpu = self.cpu.as_deref().unwrap_or("unknown processor");
         let load = self.load.map_or_else(|| "unknown".to_owned(), |load| format!("{load:.2}"));
-        format!("{cpu}, cores: {}, load average at the start: {load}.", self.cores)
+        let build = if self.profile_guided { "profile-guided" } else { "plain release" };
+        format!("{cpu}, cores: {}, load average at the start: {load}; {build} build.", self.cores)
     }
 }
 
