@@ -10,15 +10,18 @@
 //! * **It shares the window by what it is worth**: a slow path reaches far ahead, and is used only if
 //!   the window spans that, or if what the buffer has to spare covers the rest.
 //! * **It fills pipes, not queues**: no path holds more than its round trip without queueing carries,
-//!   and a little more by which a rate that grows is noticed. Where others fill the queue it takes
-//!   its part like anybody.
+//!   and a little more by which a rate that grows is noticed. Where others fill the queue, which it
+//!   finds out by a pause, it takes its part like anybody.
 //! * **It distrusts silence**: a path that owes an acknowledgement is late by as long as it owes it.
 //!   One that has said nothing for a while carries a copy of what goes elsewhere, until it speaks.
 //! * **It hedges the tail**: the last chunks of a transfer go on a second path as well, if that has
 //!   nothing better to do: nothing follows them that would show their loss.
 
+mod queue;
+
 use ropewalk_base::{Duration, PathId, Time};
 
+use self::queue::{Limit, Queue};
 use super::daps::oldest_first;
 use super::{Decision, PathSet, PathView, Reason, Schedule, SentReport, View};
 
@@ -73,6 +76,8 @@ pub struct Lay {
     strands: Vec<Strand>,
     /// When a path was last sent something by us, by path identifier.
     used: Vec<Time>,
+    /// Whose the queues are, by path identifier.
+    queues: Vec<Queue>,
     now: Time,
 }
 
@@ -90,8 +95,13 @@ impl Lay {
         let alone = usable().count() == 1;
         self.strands.clear();
         for path in usable() {
-            let used = self.used.get(path.id.index()).copied().unwrap_or(Time::ZERO);
-            self.strands.push(Strand::of(view, path, alone, used));
+            let at = path.id.index();
+            let used = self.used.get(at).copied().unwrap_or(Time::ZERO);
+            if self.queues.len() <= at {
+                self.queues.resize(at + 1, Queue::default());
+            }
+            let queue = &mut self.queues[at];
+            self.strands.push(Strand::of(view, path, alone, used, queue));
         }
         self.strands.sort_by(|a, b| a.arrival.total_cmp(&b.arrival));
         self.keep_budget();
@@ -162,7 +172,7 @@ impl Lay {
 }
 
 impl Strand {
-    fn of(view: &View<'_>, path: &PathView, alone: bool, used: Time) -> Self {
+    fn of(view: &View<'_>, path: &PathView, alone: bool, used: Time, queue: &mut Queue) -> Self {
         let open = path.is_open();
         let unknown = Self {
             id: path.id,
@@ -195,8 +205,14 @@ impl Strand {
             arrival += owed;
         }
         let gain = if path.loss > LOSSY { LOSSY_PIPE_GAIN } else { PIPE_GAIN };
-        let pipe = gain * rate * pipe_time + SLACK_CHUNKS * view.chunk_bytes as i64 as f64;
-        let room = alone || others || (path.in_flight as i64 as f64) < pipe;
+        let pipe =
+            rate * (gain * pipe_time + doubt) + SLACK_CHUNKS * view.chunk_bytes as i64 as f64;
+        let room = match queue.look(view, path, (rate, pipe_time, pipe)) {
+            _ if alone => true,
+            Limit::Pipe => (path.in_flight as i64 as f64) < pipe,
+            Limit::Bytes(most) => path.in_flight < most,
+            Limit::Window => true,
+        };
         let silent = unknown.silent && path.rtt_age >= SILENCE;
         Self { rate, arrival, doubt, round_trip, open: open && room, silent, ..unknown }
     }
