@@ -2,6 +2,7 @@
 
 use ropewalk_base::{Duration, Time};
 use ropewalk_engine::Payload;
+use ropewalk_engine::mptcp::Config;
 
 use crate::driver::{FULL, Fate, LEFT, Pair, RIGHT, config};
 
@@ -64,19 +65,34 @@ fn a_window_that_shuts_is_probed_and_opens_again() {
     assert!(pair.has_read(25 * FULL), "{}", pair.read[RIGHT].len());
 }
 
-#[test]
-fn what_fills_a_hole_is_told_on_the_quickest_way_back() {
-    let both = config(2, 1_000_000);
+/// Ten segments by a path of 5 ms, ten by one of 100 ms and six more by the first into such a buffer; the path of the first acknowledgement
+/// of all of them, and how many acknowledgements were sent.
+fn filled_by_the_slow_path(receive_buffer: u64) -> (Option<usize>, usize) {
+    // The guard would leave out the slow path where the window is small.
+    let both = Config { guard: false, ..config(2, receive_buffer) };
     let mut pair = Pair::of([both.clone(), both], "round-robin", &[5, 100]);
     pair.run_until(1_000);
-    pair.write(0, 8 * FULL);
+    let before = pair.log.len();
+    pair.write(0, 26 * FULL);
     pair.run_until(5_000);
-    assert!(pair.has_read(8 * FULL));
+    assert!(pair.has_read(26 * FULL));
+    assert_eq!(pair.data_on(1, Time::from_millis(1_000)), 10);
+    let acks = || pair.log[before..].iter().filter(|sent| sent.from == RIGHT);
+    let done = acks().find(|sent| sent.segment.data_ack == Some(26 * FULL));
+    (done.map(|sent| sent.path), acks().count())
+}
+
+#[test]
+fn what_fills_a_hole_of_a_small_window_is_told_on_the_quickest_way_back() {
     // The last hole is filled by the slow path; the first to say so is an acknowledgement on the
     // fast one.
-    let done = |s: &&crate::driver::Sent| s.segment.data_ack == Some(8 * FULL);
-    let first = pair.log.iter().find(|s| s.from == RIGHT && done(s));
-    assert_eq!(first.map(|s| s.path), Some(0));
+    assert_eq!(filled_by_the_slow_path(40 * FULL).0, Some(0));
+}
+
+#[test]
+fn what_fills_a_hole_of_a_wide_window_waits_for_the_next_acknowledgement() {
+    // One for every second segment.
+    assert_eq!(filled_by_the_slow_path(1_000_000), (Some(1), 13));
 }
 
 #[test]

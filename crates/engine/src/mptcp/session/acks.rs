@@ -60,11 +60,12 @@ impl Session {
         let before = (self.board.una(), self.edge);
         self.take_data_ack(segment);
         let subflow = &mut self.subflows[path.index()];
-        if let Some(stamps) = segment.stamps {
-            take_stamps(subflow, stamps, segment);
-        }
+        let several = covers_several(subflow, segment);
         let mut ackd = SubflowAckd::default();
         take_subflow_ack(now, subflow, &mut self.board, path, segment, &mut ackd);
+        if let Some(stamps) = segment.stamps.filter(|_| several) {
+            take_stamps(subflow, stamps, &ackd);
+        }
         self.on_duplicate_report(path, segment);
         self.reconsider(now, path, segment, &ackd);
         if ackd.is_news() {
@@ -222,13 +223,19 @@ fn measure(now: Time, subflow: &mut Subflow, ackd: &SubflowAckd) {
     subflow.forward.floor_mut().reconsider(now, explained);
 }
 
-/// Forward delay: the peer's clock when it acknowledged, less ours when what it answers left. An
-/// acknowledgement that was held back by its timer covers one segment, and says nothing of the path.
-fn take_stamps(subflow: &mut Subflow, stamps: Stamps, segment: &Segment) {
+/// Whether an acknowledgement left when something arrived. One that was held back by its timer covers a
+/// single segment.
+fn covers_several(subflow: &Subflow, segment: &Segment) -> bool {
     let covers_first = |(_, piece): (u64, &Mapped)| piece.end() < segment.ack;
-    let several = subflow.sent.front().is_some_and(covers_first) || !segment.sacks.is_empty();
-    if stamps.echo != 0 && several {
-        subflow.forward.sample(stamps.echo, stamps.value);
+    subflow.sent.front().is_some_and(covers_first) || !segment.sacks.is_empty()
+}
+
+/// Forward delay: the peer's clock when it acknowledged, less ours when the newest of what it acknowledges
+/// left. The echo is of the earliest (RFC 7323, 4.3), which may have waited for the next one to come.
+fn take_stamps(subflow: &mut Subflow, stamps: Stamps, ackd: &SubflowAckd) {
+    let Some((_, flight)) = ackd.newest.filter(|(_, flight)| !flight.again) else { return };
+    if stamps.echo != 0 {
+        subflow.forward.sample(flight.sent_at.as_nanos(), stamps.value);
     }
 }
 

@@ -10,6 +10,11 @@ use super::{Event, Session, State};
 use crate::payload::Payload;
 use crate::receive::Arrival;
 
+/// So large a part of the receive buffer is worth an acknowledgement of its own. In simulations of two
+/// paths in 45 kB a sixteenth gives 1 to 4 % more goodput than none; with 1 MB over the air it is none that
+/// gives 8 % more.
+const MUCH: u64 = 16;
+
 impl Session {
     /// A segment came on `path`. What it carries is taken out of it; it can be used again.
     pub fn handle_in_place(&mut self, now: Time, path: PathId, segment: &mut Segment) {
@@ -78,7 +83,18 @@ impl Session {
             self.push_readable();
         }
         if released > length as u64 && self.multipath {
-            // A hole was filled: the window opens, and the quickest way back should tell.
+            self.on_hole_filled();
+        }
+    }
+
+    /// The window opens, and the quickest way back should tell. But paths fill each other's holes all
+    /// the time: where the window is many segments, what waits for the usual acknowledgements is little
+    /// of it, and more of them would only take the air and the links that data needs.
+    fn on_hole_filled(&mut self) {
+        let open = || self.subflows.iter().filter(|subflow| subflow.phase == Phase::Open);
+        let waits =
+            open().count() as u64 * self.config.ack_every as u64 * self.segment_limit as u64;
+        if self.config.receive_buffer.is_some_and(|buffer| waits > buffer / MUCH) {
             let open = self.subflows.iter_mut().filter(|subflow| subflow.phase == Phase::Open);
             open.for_each(|subflow| subflow.received.make_due());
         }
