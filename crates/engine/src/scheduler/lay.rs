@@ -17,10 +17,12 @@
 //! * **It hedges the tail**: the last chunks of a transfer go on a second path as well, if that has
 //!   nothing better to do: nothing follows them that would show their loss.
 
+mod pipe;
 mod queue;
 
 use ropewalk_base::{Duration, PathId, Time};
 
+use self::pipe::Pipe;
 use self::queue::{Limit, Queue};
 use super::daps::oldest_first;
 use super::{Decision, PathSet, PathView, Reason, Schedule, SentReport, View};
@@ -35,14 +37,14 @@ pub struct LayOptions {
 }
 
 /// Share of a pipe that may be in flight.
-const PIPE_GAIN: f64 = 1.25;
+const PIPE_GAIN: f64 = 1.2;
 /// The same on a path that loses: each loss halves its window, and from a little above the pipe that
 /// would leave it half empty.
 const LOSSY_PIPE_GAIN: f64 = 2.5;
 /// More loss than this is not our own queueing.
 const LOSSY: f64 = 1e-3;
 /// So many chunks more: acknowledgements come for every second one, and pipes may be tiny.
-const SLACK_CHUNKS: f64 = 4.0;
+const SLACK_CHUNKS: f64 = 2.0;
 /// Queueing beyond what our own packets explain by this share of the round trip is others'.
 const OTHERS: f64 = 0.125;
 /// A path that was not measured for so long carries a copy.
@@ -76,8 +78,8 @@ pub struct Lay {
     strands: Vec<Strand>,
     /// When a path was last sent something by us, by path identifier.
     used: Vec<Time>,
-    /// Whose the queues are, by path identifier.
-    queues: Vec<Queue>,
+    /// How long their pipes are and whose their queues, by path identifier.
+    pipes: Vec<(Pipe, Queue)>,
     now: Time,
 }
 
@@ -97,11 +99,10 @@ impl Lay {
         for path in usable() {
             let at = path.id.index();
             let used = self.used.get(at).copied().unwrap_or(Time::ZERO);
-            if self.queues.len() <= at {
-                self.queues.resize(at + 1, Queue::default());
+            if self.pipes.len() <= at {
+                self.pipes.resize(at + 1, Default::default());
             }
-            let queue = &mut self.queues[at];
-            self.strands.push(Strand::of(view, path, alone, used, queue));
+            self.strands.push(Strand::of(view, path, alone, used, &mut self.pipes[at]));
         }
         self.strands.sort_by(|a, b| a.arrival.total_cmp(&b.arrival));
         self.keep_budget();
@@ -172,7 +173,13 @@ impl Lay {
 }
 
 impl Strand {
-    fn of(view: &View<'_>, path: &PathView, alone: bool, used: Time, queue: &mut Queue) -> Self {
+    fn of(
+        view: &View<'_>,
+        path: &PathView,
+        alone: bool,
+        used: Time,
+        (pipe, queue): &mut (Pipe, Queue),
+    ) -> Self {
         let open = path.is_open();
         let unknown = Self {
             id: path.id,
@@ -205,14 +212,14 @@ impl Strand {
             arrival += owed;
         }
         let gain = if path.loss > LOSSY { LOSSY_PIPE_GAIN } else { PIPE_GAIN };
-        let pipe =
-            rate * (gain * pipe_time + doubt) + SLACK_CHUNKS * view.chunk_bytes as i64 as f64;
-        let room = match queue.look(view, path, (rate, pipe_time, pipe)) {
-            _ if alone => true,
-            Limit::Pipe => (path.in_flight as i64 as f64) < pipe,
-            Limit::Bytes(most) => path.in_flight < most,
-            Limit::Window => true,
-        };
+        let longest = pipe.look(view.now, pipe_time, round_trip);
+        let pipe = rate * (gain * longest + doubt) + SLACK_CHUNKS * view.chunk_bytes as i64 as f64;
+        let room = alone
+            || match queue.look(view, path, (rate, pipe_time, pipe)) {
+                Limit::Pipe => (path.in_flight as i64 as f64) < pipe,
+                Limit::Bytes(most) => path.in_flight < most,
+                Limit::Window => true,
+            };
         let silent = unknown.silent && path.rtt_age >= SILENCE;
         Self { rate, arrival, doubt, round_trip, open: open && room, silent, ..unknown }
     }
