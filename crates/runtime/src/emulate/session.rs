@@ -24,7 +24,10 @@ use crate::clock::Clock;
 
 /// How often is looked whether somebody listens.
 const LOOK_EVERY: std::time::Duration = std::time::Duration::from_millis(5);
-/// How long programs of the far side may take to end when they are told to.
+/// How long programs of the far side may take to end by themselves: the last packets of a goodbye are on their
+/// way when the command ends.
+const PARTING: Duration = Duration::from_millis(400);
+/// How long they may take when they are told to.
 const GRACE: Duration = Duration::from_secs(2);
 /// The most paths, as many as an association may have.
 const PATHS: usize = 64;
@@ -170,12 +173,22 @@ fn attend(signals: &Signals, command: &mut Program) -> Result<u8, EmulateError> 
     }
 }
 
-/// Tells the programs to end, and gives them some time to. Those that do not are killed with the rest of
-/// their namespace.
+/// Lets the programs end, then tells them to. Those that still do not are killed with the rest of their
+/// namespace.
 fn end_all(programs: &mut [Program]) -> Result<(), EmulateError> {
-    programs.iter_mut().for_each(|program| program.signal(Signal::SIGTERM));
+    await_all(programs, PARTING)?;
+    for program in &mut *programs {
+        if program.ended()?.is_none() {
+            program.signal(Signal::SIGTERM);
+        }
+    }
+    await_all(programs, GRACE)
+}
+
+/// Waits until all have ended, no longer than so.
+fn await_all(programs: &mut [Program], patience: Duration) -> Result<(), EmulateError> {
     let clock = Clock::start();
-    let until = Time::ZERO + GRACE;
+    let until = Time::ZERO + patience;
     for program in programs {
         while program.ended()?.is_none() && clock.now() < until {
             sleep(LOOK_EVERY);
