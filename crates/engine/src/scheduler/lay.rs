@@ -76,11 +76,20 @@ struct Strand {
 pub struct Lay {
     options: LayOptions,
     strands: Vec<Strand>,
-    /// When a path was last sent something by us, by path identifier.
-    used: Vec<Time>,
-    /// How long their pipes are and whose their queues, by path identifier.
-    pipes: Vec<(Pipe, Queue)>,
+    /// By path identifier.
+    memories: Vec<Memory>,
     now: Time,
+}
+
+/// What is kept of a path from one decision to the next.
+#[derive(Clone, Copy, Debug, Default)]
+struct Memory {
+    /// When we last sent something on it.
+    used: Time,
+    /// How long its pipe is.
+    pipe: Pipe,
+    /// Whose its queue is.
+    queue: Queue,
 }
 
 impl Lay {
@@ -97,12 +106,8 @@ impl Lay {
         let alone = usable().count() == 1;
         self.strands.clear();
         for path in usable() {
-            let at = path.id.index();
-            let used = self.used.get(at).copied().unwrap_or(Time::ZERO);
-            if self.pipes.len() <= at {
-                self.pipes.resize(at + 1, Default::default());
-            }
-            self.strands.push(Strand::of(view, path, alone, used, &mut self.pipes[at]));
+            let memory = memory_of(&mut self.memories, path.id);
+            self.strands.push(Strand::of(view, path, alone, memory));
         }
         self.strands.sort_by(|a, b| a.arrival.total_cmp(&b.arrival));
         self.keep_budget();
@@ -173,13 +178,7 @@ impl Lay {
 }
 
 impl Strand {
-    fn of(
-        view: &View<'_>,
-        path: &PathView,
-        alone: bool,
-        used: Time,
-        (pipe, queue): &mut (Pipe, Queue),
-    ) -> Self {
+    fn of(view: &View<'_>, path: &PathView, alone: bool, memory: &mut Memory) -> Self {
         let open = path.is_open();
         let unknown = Self {
             id: path.id,
@@ -189,7 +188,7 @@ impl Strand {
             round_trip: f64::MAX / 4.0,
             open,
             loss: path.loss,
-            silent: !alone && path.in_flight == 0 && view.now.since(used) >= SILENCE,
+            silent: !alone && path.in_flight == 0 && view.now.since(memory.used) >= SILENCE,
         };
         let (Some(srtt), Some(forward)) = (path.srtt, path.forward_delay) else { return unknown };
         let rate = path.potential_rate().max(1e-12);
@@ -212,10 +211,10 @@ impl Strand {
             arrival += owed;
         }
         let gain = if path.loss > LOSSY { LOSSY_PIPE_GAIN } else { PIPE_GAIN };
-        let longest = pipe.look(view.now, pipe_time, round_trip);
+        let longest = memory.pipe.look(view.now, pipe_time, round_trip);
         let pipe = rate * (gain * longest + doubt) + SLACK_CHUNKS * view.chunk_bytes as i64 as f64;
         let room = alone
-            || match queue.look(view, path, (rate, pipe_time, pipe)) {
+            || match memory.queue.look(view, path, (rate, pipe_time, pipe)) {
                 Limit::Pipe => (path.in_flight as i64 as f64) < pipe,
                 Limit::Bytes(most) => path.in_flight < most,
                 Limit::Window => true,
@@ -223,6 +222,13 @@ impl Strand {
         let silent = unknown.silent && path.rtt_age >= SILENCE;
         Self { rate, arrival, doubt, round_trip, open: open && room, silent, ..unknown }
     }
+}
+
+fn memory_of(memories: &mut Vec<Memory>, path: PathId) -> &mut Memory {
+    if memories.len() <= path.index() {
+        memories.resize(path.index() + 1, Memory::default());
+    }
+    &mut memories[path.index()]
 }
 
 /// A time as a number. Signed ones are converted in one step, and no delay is half of the range.
@@ -271,11 +277,7 @@ impl Schedule for Lay {
     }
 
     fn on_sent(&mut self, sent: &SentReport) {
-        let at = sent.path.index();
-        if self.used.len() <= at {
-            self.used.resize(at + 1, Time::ZERO);
-        }
-        self.used[at] = self.now;
+        memory_of(&mut self.memories, sent.path).used = self.now;
     }
 }
 

@@ -38,10 +38,14 @@ impl SubflowAckd {
         self.chunks > 0 || self.late
     }
 
-    /// The round trip of the newest; none of what was sent twice (Karn; RFC 6298, 3).
+    /// When the newest left; none of what was sent twice (Karn; RFC 6298, 3).
+    fn newest_left_at(&self) -> Option<Time> {
+        self.newest.filter(|(_, flight)| !flight.again).map(|(_, flight)| flight.sent_at)
+    }
+
+    /// Its round trip.
     fn round_trip(&self, now: Time) -> Option<Duration> {
-        let (_, flight) = self.newest?;
-        (!flight.again).then(|| now.since(flight.sent_at))
+        self.newest_left_at().map(|left_at| now.since(left_at))
     }
 }
 
@@ -233,9 +237,8 @@ fn covers_several(subflow: &Subflow, segment: &Segment) -> bool {
 /// Forward delay: the peer's clock when it acknowledged, less ours when the newest of what it acknowledges
 /// left. The echo is of the earliest (RFC 7323, 4.3), which may have waited for the next one to come.
 fn take_stamps(subflow: &mut Subflow, stamps: Stamps, ackd: &SubflowAckd) {
-    let Some((_, flight)) = ackd.newest.filter(|(_, flight)| !flight.again) else { return };
-    if stamps.echo != 0 {
-        subflow.forward.sample(flight.sent_at.as_nanos(), stamps.value);
+    if let Some(left_at) = ackd.newest_left_at().filter(|_| stamps.echo != 0) {
+        subflow.forward.sample(left_at.as_nanos(), stamps.value);
     }
 }
 

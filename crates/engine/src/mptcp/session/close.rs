@@ -90,7 +90,7 @@ impl Session {
 
     /// Both ends have closed, and this end owes the peer nothing more.
     pub(super) fn end_if_done(&mut self) {
-        let owes = self.subflows.iter().any(|s| s.phase == Phase::Open && s.received.is_due());
+        let owes = self.subflows.iter().any(|s| s.is_open() && s.received.is_due());
         if self.ending.acknowledged && self.ending.by_peer && !owes {
             self.end(CloseReason::Closed);
         }

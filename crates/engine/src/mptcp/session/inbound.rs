@@ -87,15 +87,15 @@ impl Session {
         }
     }
 
-    /// The window opens, and the quickest way back should tell. But paths fill each other's holes all
+    /// A hole was filled: the window opens, and the quickest way back should tell. But paths fill each other's holes all
     /// the time: where the window is many segments, what waits for the usual acknowledgements is little
     /// of it, and more of them would only take the air and the links that data needs.
     fn on_hole_filled(&mut self) {
-        let open = || self.subflows.iter().filter(|subflow| subflow.phase == Phase::Open);
-        let waits =
-            open().count() as u64 * self.config.ack_every as u64 * self.segment_limit as u64;
-        if self.config.receive_buffer.is_some_and(|buffer| waits > buffer / MUCH) {
-            let open = self.subflows.iter_mut().filter(|subflow| subflow.phase == Phase::Open);
+        let Some(buffer) = self.config.receive_buffer else { return };
+        let open = self.subflows.iter().filter(|subflow| subflow.is_open()).count() as u64;
+        let waits = open * self.config.ack_every as u64 * self.segment_limit as u64;
+        if waits > buffer / MUCH {
+            let open = self.subflows.iter_mut().filter(|subflow| subflow.is_open());
             open.for_each(|subflow| subflow.received.make_due());
         }
     }
