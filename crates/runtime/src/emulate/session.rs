@@ -177,11 +177,7 @@ fn attend(signals: &Signals, command: &mut Program) -> Result<u8, EmulateError> 
 /// namespace.
 fn end_all(programs: &mut [Program]) -> Result<(), EmulateError> {
     await_all(programs, PARTING)?;
-    for program in &mut *programs {
-        if program.ended()?.is_none() {
-            program.signal(Signal::SIGTERM);
-        }
-    }
+    programs.iter_mut().for_each(|program| program.signal(Signal::SIGTERM));
     await_all(programs, GRACE)
 }
 
