@@ -12,49 +12,39 @@ to the last byte.
 
 import argparse
 import os
-import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "fuzz"))
+sys.dont_write_bytecode = True
 
-
-def ask(*command: str) -> str:
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
-
-
-def build(target: Path, host: str, flags: str, packages: list[str]) -> Path:
-    # With `--target` the flags are not for build scripts.
-    command = ["cargo", "build", "--release", "--target", host]
-    command += [argument for package in packages for argument in ("-p", package)]
-    flags = f"{os.environ.get('RUSTFLAGS', '')} {flags}".strip()
-    environment = os.environ | {"RUSTFLAGS": flags, "CARGO_TARGET_DIR": str(target)}
-    subprocess.run(command, check=True, cwd=ROOT, env=environment)
-    return target / host / "release"
+import flagged  # noqa: E402
 
 
 def main() -> int:
     what = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     what.add_argument("--missing", action="store_true", help="say what is missing, and build nothing")
     arguments = what.parse_args()
-    host = re.search(r"host: (\S+)", ask("rustc", "-vV"))[1]
-    profdata = Path(ask("rustc", "--print", "sysroot").strip()) / "lib/rustlib" / host / "bin/llvm-profdata"
+    asked = subprocess.run(["rustc", "--print", "sysroot"], check=True, capture_output=True, text=True)
+    profdata = Path(asked.stdout.strip()) / "lib/rustlib" / flagged.host() / "bin/llvm-profdata"
     if not profdata.exists():
         print("llvm-profdata is missing: `rustup component add llvm-tools` brings it", file=sys.stderr)
         return 1
     if arguments.missing:
         return 0
-    target = Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target").resolve() / "pgo"
+    target, usual = flagged.target("pgo"), os.environ.get("RUSTFLAGS", "")
     raw, profile = target / "profiles", target / "ropewalk.profdata"
     shutil.rmtree(raw, ignore_errors=True)
-    learner = build(target, host, f"-Cprofile-generate={raw}", ["ropewalk-cli"])
+    learner = flagged.build(ROOT, target, f"{usual} -Cprofile-generate={raw}".strip(), ("ropewalk-cli",))
     print("training ...", file=sys.stderr)
     subprocess.run([learner / "ropewalk", "tournament", "--quiet"], check=True, cwd=ROOT, stdout=subprocess.DEVNULL)
     subprocess.run([profdata, "merge", "-o", profile, raw], check=True)
     os.environ["ROPEWALK_PROFILE_GUIDED"] = "yes"
-    built = build(target, host, f"-Cprofile-use={profile}", ["ropewalk-cli", "ropewalk-bench"])
+    packages = ("ropewalk-cli", "ropewalk-bench")
+    built = flagged.build(ROOT, target, f"{usual} -Cprofile-use={profile}".strip(), packages)
     print(built / "ropewalk")
     return 0
 

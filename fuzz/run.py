@@ -23,6 +23,8 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import flagged
+
 HERE = Path(__file__).resolve().parent
 TARGETS = [
     "decode", "association", "listener", "handshake", "session", "proxy", "mux", "files", "scenario",
@@ -40,14 +42,7 @@ HANG_S = 10
 
 def build() -> Path:
     """Where the targets are."""
-    version = subprocess.run(["rustc", "-vV"], check=True, capture_output=True, text=True).stdout
-    host = re.search(r"host: (\S+)", version)[1]
-    target = Path(os.environ.get("CARGO_TARGET_DIR") or HERE.parent / "target") / "fuzz"
-    # With `--target` the flags are not for build scripts.
-    command = ["cargo", "build", "--release", "--target", host]
-    environment = os.environ | {"RUSTFLAGS": FLAGS, "CARGO_TARGET_DIR": str(target)}
-    subprocess.run(command, check=True, cwd=HERE, env=environment)
-    return target / host / "release"
+    return flagged.build(HERE, flagged.target("fuzz"), FLAGS)
 
 
 def limits(hang_s: int) -> list[str]:
