@@ -147,7 +147,7 @@ def tune(
         Also find the least receive buffer that delivers this share of the sum of the rates, above
         0 and at most 1.
     check
-        Also simulate window managers none, dynamic, and static with the limits.
+        Also simulate window managers none, dynamic and adaptive, and static with the limits.
     seeds
         Runs of each, with seeds that follow each other, at least 1.
     set

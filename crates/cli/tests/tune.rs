@@ -40,16 +40,16 @@ fn limits_promises_and_the_least_buffer_are_shown_and_in_the_document() {
 }
 
 #[test]
-fn a_check_has_three_managers_with_intervals() {
+fn a_check_has_all_managers_with_intervals() {
     let room = room("tune-check");
     let words = ["tune", "two.toml", "--check", "--seeds", "2", "--json"];
     let document = room.ropewalk(&words).good().json("ropewalk.tune/1");
     let managers = document["check"]["managers"].as_array().expect("managers");
-    for (manager, name) in managers.iter().zip(["none", "dynamic", "static"]) {
+    for (manager, name) in managers.iter().zip(["none", "dynamic", "adaptive", "static"]) {
         assert_eq!(manager["window_manager"], name);
         assert!(manager["goodput_bps"]["half_width"].as_f64().expect("two seeds") > 0.0);
     }
-    assert_eq!(document["simulated_bps"], managers[2]["goodput_bps"]);
+    assert_eq!(document["simulated_bps"], managers[3]["goodput_bps"]);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The models' advice on window limits, for the engine to take while it runs.
 
-use ropewalk_engine::window::{Budget, LimitAdvisor, MeasuredPath};
+use ropewalk_engine::window::{Advice, Budget, LimitAdvisor, MeasuredPath};
 use ropewalk_models::optimise::{Members, PathTable, allocate};
 use ropewalk_models::{LossModel, LossyPath};
 
@@ -50,8 +50,8 @@ impl LimitAdvisor for ModelAdvisor {
         &mut self,
         budget: &Budget,
         paths: &[MeasuredPath],
-        current: Option<&[u64]>,
-    ) -> Option<Vec<u64>> {
+        current: Option<&Advice>,
+    ) -> Option<Advice> {
         if self.is_old_news(budget, paths) {
             return None;
         }
@@ -60,16 +60,19 @@ impl LimitAdvisor for ModelAdvisor {
         let tables: Option<Vec<_>> = paths.iter().map(|p| table(p, budget, packets)).collect();
         let tables = tables?;
         let best = allocate(&tables, packets, Members::All).ok()?;
-        if let Some(current) = current {
-            let promised = |(table, bytes): (&PathTable, &u64)| {
-                table.throughput_pps(u32::try_from(bytes / budget.chunk).unwrap_or(u32::MAX))
-            };
-            let now: f64 = tables.iter().zip(current).map(promised).sum();
-            if best.throughput_pps < now * WORTH {
-                return None;
-            }
+        let promised = |limits: &[u64]| -> f64 {
+            let packets =
+                limits.iter().map(|b| u32::try_from(b / budget.chunk).unwrap_or(u32::MAX));
+            tables.iter().zip(packets).map(|(table, c)| table.throughput_pps(c)).sum()
+        };
+        if current.is_some_and(|now| best.throughput_pps < promised(&now.limits) * WORTH) {
+            return None;
         }
-        Some(best.limits_packets.iter().map(|c| u64::from(*c) * budget.chunk).collect())
+        let equal = vec![budget.buffer / tables.len().max(1) as u64; tables.len()];
+        Some(Advice {
+            limits: best.limits_packets.iter().map(|c| u64::from(*c) * budget.chunk).collect(),
+            over_equal_shares: best.throughput_pps / promised(&equal),
+        })
     }
 
     fn clone_box(&self) -> Box<dyn LimitAdvisor> {
@@ -93,11 +96,13 @@ mod tests {
         let mut advisor = ModelAdvisor::default();
         let calm = [path(21, 1e-4), path(20, 1e-4)];
         let first = advisor.advise(&budget, &calm, None).expect("there is none yet");
-        assert!(first.iter().sum::<u64>() <= budget.buffer);
+        assert!(first.limits.iter().sum::<u64>() <= budget.buffer);
+        assert!((1.0..1.03).contains(&first.over_equal_shares), "{first:?}");
         let same = [path(21, 1.05e-4), path(20, 1e-4)];
         assert_eq!(advisor.advise(&budget, &same, Some(&first)), None);
         let rough = [path(21, 1e-2), path(20, 1e-4)];
         let second = advisor.advise(&budget, &rough, Some(&first)).expect("much has changed");
-        assert!(second[0] < first[0] && second[1] > first[1], "{first:?} became {second:?}");
+        let gives = second.limits[0] < first.limits[0] && second.limits[1] > first.limits[1];
+        assert!(gives && second.over_equal_shares > 1.2, "{first:?} became {second:?}");
     }
 }

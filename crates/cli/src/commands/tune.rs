@@ -32,7 +32,7 @@ pub struct TuneArgs {
     /// Also find the least receive buffer that delivers this share of the sum of the rates
     #[arg(long, value_name = "SHARE", value_parser = share)]
     reach: Option<f64>,
-    /// Also simulate window managers none, dynamic, and static with the limits
+    /// Also simulate window managers none, dynamic and adaptive, and static with the limits
     #[arg(long)]
     check: bool,
     /// Runs of each, with seeds that follow each other; means come with 95 % confidence intervals

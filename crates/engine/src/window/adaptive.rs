@@ -6,6 +6,8 @@
 //!
 //! * A path that has been full holds what fills its pipe, and a queue as far as the others leave room and
 //!   the queue is worth more after its next loss than it costs the others ([`worthwhile_queue`]).
+//! * Where the buffer cannot hold all pipes, and the models say clearly who makes more of it, the others leave
+//!   room for that window to grow ([`room_left`]).
 //! * A path that is not worth its room by the models is left with one chunk, from which its losses are still seen.
 //!
 //! Otherwise flow control shares the buffer: it gives the room of a halved window to another path at once.
@@ -15,6 +17,7 @@ use ropewalk_base::{Duration, PathId, Rate, Time};
 use super::ceiling::{Ceiling, in_flight_most};
 use super::losses::{LossMemory, worthwhile_queue};
 use super::manager::{Budget, LimitAdvisor, ManagedPath};
+use super::room::room_left;
 use crate::scheduler::PathSet;
 
 /// What was measured of a path.
@@ -26,6 +29,15 @@ pub struct MeasuredPath {
     pub round_trip: Duration,
     /// Share of the transmissions that were lost of late; above 0 also where none was.
     pub loss: f64,
+}
+
+/// What the models advise.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Advice {
+    /// What each path is given of the buffer, bytes.
+    pub limits: Vec<u64>,
+    /// What they promise to deliver, as a multiple of what equal shares of the buffer would.
+    pub over_equal_shares: f64,
 }
 
 /// Losses and limits are looked at so often.
@@ -41,8 +53,7 @@ const PART_OF_PIPE: u64 = 4;
 #[derive(Clone, Debug)]
 pub struct Adaptive {
     advisor: Box<dyn LimitAdvisor>,
-    /// What the models advise, bytes.
-    advised: Option<Vec<u64>>,
+    advised: Option<Advice>,
     /// Which paths are not worth their room by that.
     left_out: PathSet,
     /// What each path may have in flight, bytes.
@@ -101,6 +112,12 @@ impl Adaptive {
         if self.guarded {
             return None;
         }
+        let room = self.advised.as_ref().and_then(|a| room_left(i, budget, paths, a));
+        self.pipe_and_queue(i, budget, paths).into_iter().chain(room).min()
+    }
+
+    /// What path `i` may have in flight for the sake of its own queue, bytes.
+    fn pipe_and_queue(&self, i: usize, budget: &Budget, paths: &[ManagedPath]) -> Option<u64> {
         let (rate, round_trip) = (self.ceilings[i].rate()?, paths[i].round_trip?);
         let queue = worthwhile_queue(i, rate, round_trip, budget.chunk, &self.memory);
         in_flight_most(i, budget.buffer, budget.chunk, paths, &self.ceilings, queue)
@@ -120,7 +137,7 @@ impl Adaptive {
         let noted = paths.iter().zip(&self.memory).zip(&self.ceilings);
         let known: Option<Vec<_>> = noted.map(measured).collect();
         let Some(known) = known else { return };
-        if let Some(better) = self.advisor.advise(budget, &known, self.advised.as_deref()) {
+        if let Some(better) = self.advisor.advise(budget, &known, self.advised.as_ref()) {
             self.advised = Some(better);
         }
         let Some(advised) = &self.advised else { return };
@@ -128,7 +145,7 @@ impl Adaptive {
             let pipe = path.rate.bytes_in(path.round_trip);
             *limit <= TOO_FEW * budget.chunk && PART_OF_PIPE * limit < pipe
         };
-        let out = (0..).zip(advised.iter().zip(&known)).filter(|(_, path)| is_out(*path));
+        let out = (0..).zip(advised.limits.iter().zip(&known)).filter(|(_, path)| is_out(*path));
         self.left_out = out.fold(PathSet::EMPTY, |all, (i, _)| all.with(PathId::from_index(i)));
     }
 }
@@ -146,12 +163,13 @@ mod tests {
             &mut self,
             budget: &Budget,
             paths: &[MeasuredPath],
-            current: Option<&[u64]>,
-        ) -> Option<Vec<u64>> {
+            current: Option<&Advice>,
+        ) -> Option<Advice> {
             let bad = paths[1].loss > 0.01;
             let share = if bad { budget.buffer - budget.chunk } else { budget.buffer / 2 };
             let limits = vec![share, budget.buffer - share];
-            (current != Some(&limits)).then_some(limits)
+            let advice = Advice { limits, over_equal_shares: 1.0 };
+            (current != Some(&advice)).then_some(advice)
         }
 
         fn clone_box(&self) -> Box<dyn LimitAdvisor> {

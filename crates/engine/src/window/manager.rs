@@ -4,7 +4,7 @@ use core::fmt;
 
 use ropewalk_base::{Duration, PathId, Rate, Time};
 
-use super::adaptive::Adaptive;
+use super::adaptive::{Adaptive, Advice, MeasuredPath};
 use super::{dynamic, fixed};
 
 /// The receive buffer as a manager needs it.
@@ -114,14 +114,14 @@ pub(super) fn take(path: &mut ManagedPath, excess: u64, least: u64) -> u64 {
 
 /// Whoever knows which limits are best for paths with such properties.
 pub trait LimitAdvisor: Send {
-    /// Limits in bytes that are clearly better than `current`, one per path; none: keep those. A
-    /// `current` of `None` means that there is no limit yet.
+    /// Advice that is clearly better than `current`; none: keep that. A `current` of `None` means
+    /// that there is no limit yet.
     fn advise(
         &mut self,
         budget: &Budget,
-        paths: &[super::MeasuredPath],
-        current: Option<&[u64]>,
-    ) -> Option<Vec<u64>>;
+        paths: &[MeasuredPath],
+        current: Option<&Advice>,
+    ) -> Option<Advice>;
 
     /// A copy that goes on alike.
     fn clone_box(&self) -> Box<dyn LimitAdvisor>;

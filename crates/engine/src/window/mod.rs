@@ -12,10 +12,11 @@ mod guard;
 mod losses;
 mod manager;
 mod penalty;
+mod room;
 mod share;
 mod trial;
 
-pub use adaptive::{Adaptive, MeasuredPath};
+pub use adaptive::{Adaptive, Advice, MeasuredPath};
 pub use guard::{Guard, SharedWindow, explained_queueing};
 pub use manager::{Budget, LimitAdvisor, ManagedPath, WindowManager};
 pub use penalty::Penalty;

@@ -42,13 +42,14 @@ pub struct Checked {
 }
 
 /// The first one is what the others are measured by.
-const MANAGERS: [(&str, WindowManager); 3] = [
+const MANAGERS: [(&str, WindowManager); 4] = [
     ("none", WindowManager::None),
     ("dynamic", WindowManager::Dynamic),
+    ("adaptive", WindowManager::Adaptive),
     ("static", WindowManager::Static),
 ];
 
-/// Simulates the scenario without window manager, with dynamic management and with the limits.
+/// Simulates the scenario without window manager, with dynamic and adaptive management, and with the limits.
 /// `told` hears, from any thread, which share of all this is over, 0 to 1.
 pub fn check(
     scenario: &Scenario,

@@ -116,7 +116,7 @@ fn the_check_simulates_what_was_promised_within_reason() {
     let options = CheckOptions { seeds: 2, threads: 2 };
     let check = check(&scenario, &tuning, &options, &|_| {});
     let names: Vec<_> = check.managers.iter().map(|m| m.window_manager).collect();
-    assert_eq!(names, ["none", "dynamic", "static"]);
+    assert_eq!(names, ["none", "dynamic", "adaptive", "static"]);
     let plain = check.managers[0].gain.expect("a gain");
     assert_eq!((plain.mean, plain.half_width), (1.0, Some(0.0)), "it is its own measure");
     let tuned = check.simulated_bps.expect("runs");
