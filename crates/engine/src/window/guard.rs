@@ -198,8 +198,7 @@ impl Guard {
             rate: (if shared.shared { path.seen } else { path.rate })
                 .min(shared.buffer as f64 / path.own_round_trip),
         };
-        let best = self.known.iter().map(promise).max_by(|a, b| a.rate.total_cmp(&b.rate));
-        self.trial.step(&at, best);
+        self.trial.step(&at, self.known.iter().map(promise));
         let Some(alone) = self.trial.alone() else { return false };
         if !self.known.iter().any(|path| path.index == alone.index()) {
             // It has failed meanwhile: everybody else goes on.

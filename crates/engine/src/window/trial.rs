@@ -61,6 +61,9 @@ pub struct Trial {
     bundle: f64,
     /// No trial before this.
     next: Time,
+    /// What each path promised since then, summed over time, bytes, by path identifier; and up to when.
+    promised: Vec<f64>,
+    heard: Time,
     /// How the last trial ended, and how often in a row it had ended so before.
     last_won: bool,
     repeats: u32,
@@ -74,6 +77,8 @@ impl Default for Trial {
             settled_at: Time::ZERO,
             bundle: 0.0,
             next: Time::ZERO,
+            promised: Vec::new(),
+            heard: Time::ZERO,
             last_won: false,
             repeats: 0,
         }
@@ -89,8 +94,8 @@ impl Trial {
         }
     }
 
-    /// Takes note of progress; `best` is the path that promises most alone.
-    pub fn step(&mut self, at: &Progress, best: Option<Promise>) {
+    /// Takes note of progress, and of what each path promises alone.
+    pub fn step(&mut self, at: &Progress, promises: impl Iterator<Item = Promise>) {
         if !at.busy {
             // Nobody is measured by what the application did not send.
             self.began = None;
@@ -100,16 +105,18 @@ impl Trial {
             return;
         }
         let Some((began, acknowledged)) = self.began else {
-            self.began = Some((at.now, at.acknowledged));
+            self.begin(at);
             return;
         };
+        self.hear(at.now, promises);
         let period = (at.longest * PERIOD_ROUND_TRIPS).max(PERIOD_MIN).min(PERIOD_MAX);
         let lasted = at.now.since(began);
         if lasted < period {
             return;
         }
         let rate = (at.acknowledged - acknowledged) as f64 / lasted.as_nanos() as f64;
-        self.began = Some((at.now, at.acknowledged));
+        let best = self.best(lasted);
+        self.begin(at);
         match self.mode {
             Mode::Bundle => self.judge_bundle(at, rate, best),
             Mode::Trying(path) => self.judge_trial(at, rate > self.bundle, path, period),
@@ -119,6 +126,32 @@ impl Trial {
             }
             Mode::Alone(..) => {}
         }
+    }
+
+    fn begin(&mut self, at: &Progress) {
+        self.began = Some((at.now, at.acknowledged));
+        self.heard = at.now;
+        self.promised.clear();
+    }
+
+    fn hear(&mut self, now: Time, promises: impl Iterator<Item = Promise>) {
+        let since = now.since(self.heard).as_nanos() as f64;
+        self.heard = now;
+        for Promise { path, rate } in promises {
+            if self.promised.len() <= path.index() {
+                self.promised.resize(path.index() + 1, 0.0);
+            }
+            self.promised[path.index()] += rate * since;
+        }
+    }
+
+    /// The path that promised most in the mean over the time that was measured, for a rate that changes is
+    /// now above and now below what the bundle delivered meanwhile.
+    fn best(&self, lasted: Duration) -> Option<Promise> {
+        let (index, bytes) =
+            self.promised.iter().copied().enumerate().max_by(|a, b| a.1.total_cmp(&b.1))?;
+        let rate = bytes / lasted.as_nanos() as f64;
+        Some(Promise { path: PathId::from_index(index), rate })
     }
 
     fn judge_bundle(&mut self, at: &Progress, rate: f64, best: Option<Promise>) {
@@ -166,7 +199,7 @@ mod tests {
             let longest = Duration::from_millis(50);
             let at = Progress { now, acknowledged: acknowledged as u64, longest, busy: true };
             let best = Promise { path: PathId(1), rate: promised / 1e9 };
-            trial.step(&at, Some(best));
+            trial.step(&at, [best].into_iter());
         }
         let most = bundle.max(alone) * seconds as f64;
         (time_alone as f64 / steps as f64, acknowledged / most)
@@ -188,13 +221,27 @@ mod tests {
     }
 
     #[test]
+    fn a_rate_that_swings_about_what_the_bundle_delivers_is_no_promise() {
+        let mut trial = Trial::default();
+        for step in 0..20_000_u64 {
+            let now = Time::from_millis(step * 10);
+            let longest = Duration::from_millis(50);
+            let at = Progress { now, acknowledged: step * 10_000, longest, busy: true };
+            // Above it for 0.3 s of each second.
+            let rate = if step % 100 < 30 { 2e6 } else { 0.3e6 } / 1e9;
+            trial.step(&at, [Promise { path: PathId(1), rate }].into_iter());
+            assert_eq!(trial.alone(), None, "at {now:?}");
+        }
+    }
+
+    #[test]
     fn nothing_is_concluded_while_the_application_is_the_limit() {
         let mut trial = Trial::default();
         for second in 0..100 {
             let longest = Duration::from_millis(50);
             let now = Time::from_secs(second);
             let at = Progress { now, acknowledged: second, longest, busy: false };
-            trial.step(&at, Some(Promise { path: PathId(0), rate: 1.0 }));
+            trial.step(&at, [Promise { path: PathId(0), rate: 1.0 }].into_iter());
             assert_eq!(trial.alone(), None);
         }
     }
