@@ -5,6 +5,8 @@
 //! arrives there: as far behind the head as quicker paths deliver until then. What is left follows
 //! from that.
 //!
+//! * **It keeps a cushion where quicker paths lose**: what they carry is often held up for a repair there, and a
+//!   chunk that then arrives when it would have been due waits. It goes nearer to the head.
 //! * **It waits where waiting is faster**: a path whose chunk would be due only beyond the end of the
 //!   queue sends nothing.
 //! * **It shares the window by what it is worth**: a slow path reaches far ahead, and is used only if
@@ -19,11 +21,13 @@
 
 mod pipe;
 mod queue;
+mod stalls;
 
 use ropewalk_base::{Duration, PathId, Time};
 
 use self::pipe::Pipe;
 use self::queue::{Limit, Queue};
+use self::stalls::Stalls;
 use super::daps::oldest_first;
 use super::{Decision, PathSet, PathView, Reason, Schedule, SentReport, View};
 
@@ -51,6 +55,9 @@ const OTHERS: f64 = 0.125;
 const SILENCE: Duration = Duration::from_secs(2);
 /// Chunks at the end of a transfer that have too few behind them to show their loss.
 const TAIL_CHUNKS: u64 = 4;
+/// Behind a quicker path that often stands still for a repair a chunk goes nearer to the head by this share
+/// of the way: whatever is late then finds it waiting, and all others a little of its delay.
+const CUSHION: f64 = 0.6;
 /// So many mean deviations of the round trip are too late.
 const DEVIATIONS: f64 = 4.0;
 
@@ -67,6 +74,8 @@ struct Strand {
     /// It may carry a chunk now.
     open: bool,
     loss: f64,
+    /// Chunks often wait for a repair here.
+    stalls: bool,
     /// It was not measured lately, if ever, and carries nothing.
     silent: bool,
 }
@@ -88,6 +97,8 @@ struct Memory {
     used: Time,
     /// How long its pipe is.
     pipe: Pipe,
+    /// How often it stands still.
+    stalls: Stalls,
     /// Whose its queue is.
     queue: Queue,
 }
@@ -103,7 +114,8 @@ impl Lay {
     fn observe(&mut self, view: &View<'_>) {
         self.now = view.now;
         let usable = || view.paths.iter().filter(|p| p.usable && p.window > 0);
-        let alone = usable().count() == 1;
+        // One that the guard tries alone has others beside it, and is not to fill its queue meanwhile.
+        let alone = view.paths.iter().filter(|p| p.usable).count() == 1;
         self.strands.clear();
         for path in usable() {
             let memory = memory_of(&mut self.memories, path.id);
@@ -121,11 +133,16 @@ impl Lay {
         }
     }
 
-    /// Bytes that quicker strands deliver before `strand` would, doubt included.
-    fn before(&self, strand: &Strand) -> f64 {
+    /// Bytes that quicker strands deliver before `strand` would, doubt included; and the same with a cushion
+    /// for those that often stand still.
+    fn before(&self, strand: &Strand) -> (f64, f64) {
         let due = strand.arrival + strand.doubt;
         let others = self.strands.iter().filter(|o| o.id != strand.id && o.arrival < due);
-        others.map(|o| o.rate * (due - o.arrival)).sum()
+        others.fold((0.0, 0.0), |(all, cushioned), other| {
+            let bytes = other.rate * (due - other.arrival);
+            let part = if other.stalls { 1.0 - CUSHION } else { 1.0 };
+            (all + bytes, cushioned + part * bytes)
+        })
     }
 
     /// Bytes of the receive buffer that are left over when all strands deliver in order.
@@ -139,7 +156,8 @@ impl Lay {
     /// The position that `strand` takes, if it should take any.
     fn position(&self, view: &View<'_>, strand: &Strand) -> Option<u64> {
         let chunk = view.chunk_bytes.max(1) as f64;
-        let ahead = self.before(strand) / chunk;
+        let (before, cushioned) = self.before(strand);
+        let ahead = before / chunk;
         if ahead >= view.backlog_chunks as f64 {
             // Quicker strands deliver all there is before this one delivers anything.
             return None;
@@ -154,7 +172,8 @@ impl Lay {
             return None;
         }
         let path = view.path(strand.id)?;
-        view.admit(path, (ahead as u64).min(last))
+        let aim = least.max(cushioned / chunk);
+        view.admit(path, (aim as u64).min(last))
     }
 
     /// A strand that carries a copy of what goes on `first`: one that is to be heard of again, or
@@ -188,6 +207,7 @@ impl Strand {
             round_trip: f64::MAX / 4.0,
             open,
             loss: path.loss,
+            stalls: false,
             silent: !alone && path.in_flight == 0 && view.now.since(memory.used) >= SILENCE,
         };
         let (Some(srtt), Some(forward)) = (path.srtt, path.forward_delay) else { return unknown };
@@ -219,8 +239,10 @@ impl Strand {
                 Limit::Bytes(most) => path.in_flight < most,
                 Limit::Window => true,
             };
+        let in_round_trip = rate * round_trip / view.chunk_bytes.max(1) as i64 as f64;
+        let stalls = memory.stalls.look(view.now, path.loss, in_round_trip);
         let silent = unknown.silent && path.rtt_age >= SILENCE;
-        Self { rate, arrival, doubt, round_trip, open: open && room, silent, ..unknown }
+        Self { rate, arrival, doubt, round_trip, open: open && room, stalls, silent, ..unknown }
     }
 }
 
@@ -309,6 +331,24 @@ mod tests {
         assert_eq!(path, PathId(1));
         // 40 ms of 10 chunks per 20 ms, as far as deviations let it be known.
         assert!((18..=30).contains(&position), "{position}");
+    }
+
+    #[test]
+    fn behind_a_path_that_often_loses_a_chunk_goes_nearer_to_the_head() {
+        let mut paths = unequal();
+        paths[0].in_flight = paths[0].window;
+        let mut position = |loss: f64| {
+            paths[0].loss = loss;
+            let mut lay = Lay::default();
+            let late = View { now: Time::from_secs(60), ..view(&paths) };
+            match lay.decide(&late).action {
+                Action::Send { path: PathId(1), position } => position,
+                other => panic!("the slow path may send: {other:?}"),
+            }
+        };
+        let (clean, lossy) = (position(0.0), position(0.01));
+        let least = (1.0 - CUSHION) * clean as f64;
+        assert!((least - 1.0..least + 2.0).contains(&(lossy as f64)), "{clean} and {lossy}");
     }
 
     #[test]
