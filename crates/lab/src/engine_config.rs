@@ -244,7 +244,7 @@ pub fn scheduler(options: &file::SchedulerOptions) -> Result<Scheduler, UnknownS
         ecf_beta: options.ecf_beta,
         stms: StmsOptions { gain: options.stms_gain },
         linux_burst: options.linux_burst,
-        lay: LayOptions { latency_budget: options.latency_budget },
+        lay: LayOptions { cushion: options.lay_cushion, latency_budget: options.latency_budget },
     };
     Scheduler::from_name(options.name.as_str(), &known)
 }

@@ -182,6 +182,7 @@ fn scheduler(out: &mut Out, s: &SchedulerOptions) {
     out.number("ecf_beta", s.ecf_beta);
     out.number("stms_gain", s.stms_gain);
     out.text("linux_burst", size_text(s.linux_burst));
+    out.number("lay_cushion", s.lay_cushion);
     out.opt_text("latency_budget", s.latency_budget.map(duration_text));
 }
 

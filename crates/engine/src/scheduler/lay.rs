@@ -32,12 +32,22 @@ use super::daps::oldest_first;
 use super::{Decision, PathSet, PathView, Reason, Schedule, SentReport, View};
 
 /// Options of `lay`.
-#[derive(Clone, Copy, PartialEq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Debug)]
 pub struct LayOptions {
+    /// Behind a quicker path that often stands still for a repair a chunk goes nearer to the head by this
+    /// share of the way, 0 to 1: whatever is late then finds it waiting, and all others a little of its delay.
+    /// Default 0.6.
+    pub cushion: f64,
     /// What a chunk may take from its departure to its arrival. Paths that take longer are left
     /// out while another does not, and where a loss would overrun it a second copy goes elsewhere.
     /// Default none: goodput first.
     pub latency_budget: Option<Duration>,
+}
+
+impl Default for LayOptions {
+    fn default() -> Self {
+        Self { cushion: 0.6, latency_budget: None }
+    }
 }
 
 /// Share of a pipe that may be in flight.
@@ -55,9 +65,6 @@ const OTHERS: f64 = 0.125;
 const SILENCE: Duration = Duration::from_secs(2);
 /// Chunks at the end of a transfer that have too few behind them to show their loss.
 const TAIL_CHUNKS: u64 = 4;
-/// Behind a quicker path that often stands still for a repair a chunk goes nearer to the head by this share
-/// of the way: whatever is late then finds it waiting, and all others a little of its delay.
-const CUSHION: f64 = 0.6;
 /// So many mean deviations of the round trip are too late.
 const DEVIATIONS: f64 = 4.0;
 
@@ -140,7 +147,7 @@ impl Lay {
         let others = self.strands.iter().filter(|o| o.id != strand.id && o.arrival < due);
         others.fold((0.0, 0.0), |(all, cushioned), other| {
             let bytes = other.rate * (due - other.arrival);
-            let part = if other.stalls { 1.0 - CUSHION } else { 1.0 };
+            let part = if other.stalls { 1.0 - self.options.cushion } else { 1.0 };
             (all + bytes, cushioned + part * bytes)
         })
     }
@@ -347,7 +354,7 @@ mod tests {
             }
         };
         let (clean, lossy) = (position(0.0), position(0.01));
-        let least = (1.0 - CUSHION) * clean as f64;
+        let least = (1.0 - LayOptions::default().cushion) * clean as f64;
         assert!((least - 1.0..least + 2.0).contains(&(lossy as f64)), "{clean} and {lossy}");
     }
 
@@ -399,7 +406,7 @@ mod tests {
 
     #[test]
     fn a_latency_budget_leaves_slow_paths_out_while_a_quick_one_works() {
-        let budget = LayOptions { latency_budget: millis(40) };
+        let budget = LayOptions { latency_budget: millis(40), ..LayOptions::default() };
         let mut paths = unequal();
         paths[0].in_flight = paths[0].window;
         assert_eq!(Lay::new(budget).decide(&view(&paths)).action, Action::Blocked);

@@ -143,6 +143,7 @@ impl Builder<'_> {
             ecf_beta: table.get("ecf_beta"),
             stms_gain: table.get("stms_gain"),
             linux_burst: table.get("linux_burst"),
+            lay_cushion: table.get("lay_cushion"),
             latency_budget: table.opt("latency_budget"),
         }
     }

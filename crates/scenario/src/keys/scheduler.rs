@@ -186,6 +186,14 @@ const KEYS: &[Key] = &[
               the kernel's.",
     },
     Key {
+        name: "lay_cushion",
+        kind: Kind::Number { min: 0.0, max: 1.0 },
+        default: Is("0.6"),
+        example: "0",
+        doc: "`lay`: by what share of the way a chunk goes nearer to the head than where it would be due, behind \
+              quicker paths that often lose. 0 has the shortest median delay, 1 the shortest 99th percentile.",
+    },
+    Key {
         name: "latency_budget",
         kind: time(NS_PER_MS, 3_600 * NS_PER_S),
         default: Derived("none: goodput first"),

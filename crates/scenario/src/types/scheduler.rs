@@ -53,6 +53,8 @@ pub struct SchedulerOptions {
     pub stms_gain: f64,
     /// `linux`: bytes that stay together on one path.
     pub linux_burst: u64,
+    /// `lay`: share of the way by which a chunk goes nearer to the head behind paths that lose.
+    pub lay_cushion: f64,
     /// `lay`: what a chunk may take from its departure to its arrival.
     pub latency_budget: Option<Duration>,
 }
