@@ -251,7 +251,7 @@ def rank(scheduler: str, entries: list[dict], matches: list[dict]) -> dict:
     worst = lambda values: {**{key: matches[values.index(min(values))][key] for key in ("scenario", "protocol")}, "ratio": min(values)}  # noqa: E731
     return {
         "scheduler": scheduler, "score": geometric(goodput) * geometric(delay), "goodput": geometric(goodput), "delay": geometric(delay),
-        "near_goodput": sum(g >= 0.95 for g in goodput), "near_delay": sum(d >= 0.95 for d in delay), "wins": 0, "failed": goodput.count(0),
+        "near_goodput": sum(g >= 0.95 for g in goodput), "near_delay": sum(d >= 0.95 for d in delay), "near_both": 1, "wins": 0, "failed": goodput.count(0),
         "worst_goodput": worst(goodput), "worst_delay": worst(delay),
     }
 

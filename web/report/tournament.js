@@ -42,12 +42,12 @@
   function rankingTable(ranking) {
     const of = ranking.protocol ? ` under ${ranking.protocol}` : "";
     const many = ranking.matches === 1 ? "match" : "matches";
-    const heads = ["Score", "Goodput", "Delay", "Near best goodput", "Near best delay", "Wins", "Worst goodput", "Worst delay"];
+    const heads = ["Score", "Goodput", "Delay", "Near best goodput", "Near best delay", "Near both", "Wins", "Worst goodput", "Worst delay"];
     const worst = (w) => h("td", { class: "num" }, percent(w.ratio),
       h("span", { class: "unit" }, ranking.protocol ? w.scenario : nameOf(w)));
     const rows = ranking.ranks.map((r) => [
       r.scheduler, ...[r.score, r.goodput, r.delay].map((share) => cell(percent(share))),
-      ...[r.near_goodput, r.near_delay, r.wins].map((count) => cell(String(count))), worst(r.worst_goodput), worst(r.worst_delay),
+      ...[r.near_goodput, r.near_delay, r.near_both, r.wins].map((count) => cell(String(count))), worst(r.worst_goodput), worst(r.worst_delay),
     ]);
     return table(`Ranking over ${ranking.matches} ${many}${of}`, heads, rows, "ranking");
   }

@@ -31,6 +31,9 @@ pub struct Rank {
     pub near_goodput: usize,
     /// Matches in which its delay is: the best is at least 95 % of it.
     pub near_delay: usize,
+    /// Matches in which its goodput is within 5 % of the best, and its delay of the best delay among all
+    /// whose goodput is: who leaves slow paths alone is quick, but no measure for who does not.
+    pub near_both: usize,
     /// Matches in which its score is the best, alone or with others.
     pub wins: usize,
     /// Matches in which a run failed.
@@ -100,6 +103,7 @@ fn rank(name: &str, matches: &[&Match]) -> Option<Rank> {
         delay: mean(|entry| entry.delay_ratio),
         near_goodput: count(&|_, entry| entry.goodput_ratio >= 1.0 - NEAR),
         near_delay: count(&|_, entry| entry.delay_ratio >= 1.0 - NEAR),
+        near_both: count(&|one, entry| near_both(one, entry)),
         wins: count(&|one, entry| {
             entry.score() > 0.0 && one.entries.iter().all(|other| other.score() <= entry.score())
         }),
@@ -107,6 +111,12 @@ fn rank(name: &str, matches: &[&Match]) -> Option<Rank> {
         worst_goodput: worst(&own, |entry| entry.goodput_ratio)?,
         worst_delay: worst(&own, |entry| entry.delay_ratio)?,
     })
+}
+
+fn near_both(one: &Match, entry: &Entry) -> bool {
+    let near = |entry: &&Entry| entry.goodput_ratio >= 1.0 - NEAR;
+    let best = one.entries.iter().filter(near).map(|e| e.delay_ratio).fold(0.0, f64::max);
+    near(&entry) && entry.delay_ratio >= (1.0 - NEAR) * best
 }
 
 fn worst(own: &[(&Match, &Entry)], of: fn(&Entry) -> f64) -> Option<Worst> {

@@ -100,6 +100,9 @@ fn the_ranking_is_the_geometric_mean_of_what_the_matches_say() {
             let least = entries.iter().map(|e| e.delay_ratio).fold(1.0, f64::min);
             assert_eq!(rank.worst_delay.ratio, least);
         }
+        let fair: usize = ranking.ranks.iter().map(|rank| rank.near_both).sum();
+        assert!(fair >= ranking.matches, "among those that carry the most one is the quickest");
+        assert!(ranking.ranks.iter().all(|rank| rank.near_both <= rank.near_goodput));
         let wins: usize = ranking.ranks.iter().map(|rank| rank.wins).sum();
         assert!(wins >= ranking.matches, "each match has a winner");
     }

@@ -75,6 +75,7 @@ fn ranking(ranking: &Ranking) -> String {
         "delay",
         "near best goodput",
         "near best delay",
+        "near both",
         "wins",
         "worst goodput",
         "worst delay",
@@ -92,6 +93,7 @@ fn ranking(ranking: &Ranking) -> String {
             percent(rank.delay),
             rank.near_goodput.to_string(),
             rank.near_delay.to_string(),
+            rank.near_both.to_string(),
             rank.wins.to_string(),
             worst(&rank.worst_goodput),
             worst(&rank.worst_delay),
@@ -110,6 +112,7 @@ fn legend() -> String {
         ("score", "goodput over the best goodput, times the best p99 delay over its own"),
         ("ranking", "geometric means over the matches; a match with a failed run counts 0"),
         ("near best", "matches within 5 % of the best"),
+        ("near both", "goodput is, and delay is within 5 % of the best of all whose goodput is"),
     ];
     let width = width();
     lines.iter().map(|(name, text)| wrapped(&format!("{name:<15}"), text, width)).collect()
