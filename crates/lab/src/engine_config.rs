@@ -40,6 +40,7 @@ pub fn config(scenario: &file::Scenario) -> Config {
     // The names of a scenario are the engine's: a test holds them together.
     let flavour = CongestionFlavour::Published;
     config.use_congestion(transfer.congestion.as_str(), flavour).expect("the engine knows it");
+    config.fast_convergence = transfer.fast_convergence;
     apply_sctp(&mut config, &scenario.sctp);
     config
 }

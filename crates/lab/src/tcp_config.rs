@@ -20,6 +20,7 @@ pub fn config(scenario: &file::Scenario) -> Config {
     config.guard = transfer.guard;
     // The names of a scenario are the engine's: a test holds them together.
     config.use_congestion(transfer.congestion.as_str()).expect("the engine knows it");
+    config.fast_convergence = transfer.fast_convergence;
     config.record_decisions = scenario.record.decisions;
     if let Some(habits) = &mut config.habits {
         habits.ack_burst_loss = scenario.tcp.ack_burst_loss.unwrap_or(0.0);

@@ -13,15 +13,26 @@ const RTT_S: f64 = 0.1;
 
 /// Mean window, packets: those sent per second times the round trip. Every `period`-th packet is lost.
 fn mean_window(congestion: &str, period: u64, sack_every: u32) -> f64 {
+    mean_window_after(congestion, period, sack_every, 1.0 / 5.0, "")
+}
+
+/// The same after a warm-up of so many times what is measured, with `more` of `[transfer]`.
+fn mean_window_after(
+    congestion: &str,
+    period: u64,
+    sack_every: u32,
+    warmup: f64,
+    more: &str,
+) -> f64 {
     // At least fifty losses after the warm-up, and no run so short that one tooth more or less counts.
     let pps = cubic_window(1.0 / period as f64, RTT_S).unwrap() / RTT_S;
     let measured_s = (50.0 * period as f64 / pps).max(100.0).ceil();
-    let warmup_s = (measured_s / 5.0).ceil();
+    let warmup_s = (measured_s * warmup).ceil();
     let packets = (measured_s + warmup_s) * pps * 2.0;
     let losses: Vec<_> = (1..(packets as u64 / period)).map(|k| (k * period).to_string()).collect();
     let text = format!(
         "[transfer]\nprotocol = 'sctp'\ncongestion = '{congestion}'\nreceive_buffer = '8 MB'\n\
-         duration = '{} s'\nwarmup = '{warmup_s} s'\n[sctp]\nsack_every = {sack_every}\n[[path]]\n\
+         duration = '{} s'\nwarmup = '{warmup_s} s'\n{more}\n[sctp]\nsack_every = {sack_every}\n[[path]]\n\
          name = 'only'\nrate = '10 Gbit/s'\nrtt = '{RTT_S} s'\nqueue = 'unlimited'\n\
          loss = {{ model = 'trace', losses = [{}] }}\n",
         measured_s + warmup_s,
@@ -73,5 +84,17 @@ fn cubic_has_the_window_of_rfc_9438_but_for_fast_convergence() {
         let off = off(found, cubic_window(1.0 / period as f64, RTT_S).unwrap());
         assert!((low..=high).contains(&off), "one in {period}: {found}, {off} off");
         println!("cubic {period}: {found:.2}; {off:+.4}");
+    }
+}
+
+#[test]
+fn without_fast_convergence_cubic_comes_to_the_window_of_rfc_9438() {
+    // It comes from slow start, and slowly: at one in 10 000 a fifth of a percent per loss.
+    let warmup = 6.0;
+    for period in [100, 300, 1000, 3000, 10_000] {
+        let found = mean_window_after("cubic", period, 1, warmup, "fast_convergence = false");
+        let off = off(found, cubic_window(1.0 / period as f64, RTT_S).unwrap());
+        assert!(off.abs() < 0.05, "one in {period}: {found}, {off} off");
+        println!("cubic without {period}: {found:.2}; {off:+.4}");
     }
 }

@@ -146,6 +146,7 @@ fn transfer(out: &mut Out, t: &Transfer) {
     out.text("preset", t.preset);
     out.plain("guard", t.guard);
     out.text("congestion", t.congestion);
+    out.plain("fast_convergence", t.fast_convergence);
     out.text("window_manager", t.window_manager);
     match t.application {
         Application::Bulk => out.text("application", "bulk"),

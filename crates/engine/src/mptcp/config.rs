@@ -110,6 +110,8 @@ pub struct Config {
     pub congestion: &'static str,
     /// Whose rules it follows.
     pub congestion_flavour: CongestionFlavour,
+    /// `cubic`: whether a flow that loses sooner than the last time leaves room to others (RFC 9438, 4.7).
+    pub fast_convergence: bool,
     /// Initial window, bytes; none: that of RFC 6928.
     pub initial_window: Option<u64>,
     /// Initial slow-start threshold, bytes; none: without limit.
@@ -156,6 +158,7 @@ impl Config {
             initial_window: self.initial_window,
             initial_ssthresh: self.initial_ssthresh.unwrap_or(CongestionOptions::UNLIMITED),
             flavour: self.congestion_flavour,
+            fast_convergence: self.fast_convergence,
             ..CongestionOptions::tcp(self.segment_limit() as u64)
         };
         let made = Congestion::from_name(self.congestion, &options, self.paths.len());

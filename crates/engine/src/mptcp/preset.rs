@@ -87,6 +87,7 @@ impl Preset {
             reinjection: Reinjection::OnTimeout,
             congestion: "newreno",
             congestion_flavour: CongestionFlavour::Published,
+            fast_convergence: true,
             initial_window: None,
             initial_ssthresh: None,
             delay_source: DelaySource::Timestamp,

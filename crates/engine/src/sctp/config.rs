@@ -152,6 +152,8 @@ pub struct Config {
     pub congestion: &'static str,
     /// Whose rules it follows.
     pub congestion_flavour: CongestionFlavour,
+    /// `cubic`: whether a flow that loses sooner than the last time leaves room to others (RFC 9438, 4.7).
+    pub fast_convergence: bool,
     /// Initial window, bytes; none: that of the algorithm's standard.
     pub initial_window: Option<u64>,
     /// Initial slow-start threshold, bytes; none: the peer's receive window.
@@ -228,7 +230,7 @@ impl Config {
             partial_bytes_capped: self.partial_bytes_capped,
             rounding: self.window_rounding,
             flavour: self.congestion_flavour,
-            fast_convergence: true,
+            fast_convergence: self.fast_convergence,
         };
         let made = Congestion::from_name(self.congestion, &options, self.paths.len());
         made.expect("names are checked where they are set")

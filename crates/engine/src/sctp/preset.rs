@@ -83,6 +83,7 @@ impl Preset {
             cookie_life: Duration::from_secs(60),
             congestion: "rfc9260",
             congestion_flavour: CongestionFlavour::Published,
+            fast_convergence: true,
             initial_window: None,
             initial_ssthresh: None,
             min_ssthresh_chunks: 4,

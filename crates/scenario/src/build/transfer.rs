@@ -33,6 +33,7 @@ impl Builder<'_> {
             preset,
             guard: table.opt("guard").unwrap_or(true),
             congestion: table.opt("congestion").unwrap_or(fallback_congestion),
+            fast_convergence: table.get("fast_convergence"),
             window_manager: table.get("window_manager"),
             application: application(table),
             streams: u16::try_from(table.get::<u64>("streams")).expect("limited to 16 bits"),

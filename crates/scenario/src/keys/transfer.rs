@@ -134,6 +134,14 @@ const KEYS: &[Key] = &[
               `[sctp]` says otherwise.",
     },
     Key {
+        name: "fast_convergence",
+        kind: Kind::Bool,
+        default: Is("true"),
+        example: "false",
+        doc: "`cubic`: whether a flow that loses sooner than the last time leaves room to others (RFC 9438, \
+              Section 4.7). It costs a flow alone some throughput where losses come at random.",
+    },
+    Key {
         name: "window_manager",
         kind: Kind::Choice(WindowManager::CHOICES),
         default: Is("none"),

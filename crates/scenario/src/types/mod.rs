@@ -77,6 +77,8 @@ pub struct Transfer {
     pub guard: bool,
     /// How congestion windows grow and shrink.
     pub congestion: Congestion,
+    /// `cubic`: whether a flow that loses sooner than the last time leaves room to others.
+    pub fast_convergence: bool,
     /// How the receive buffer is shared between congestion windows.
     pub window_manager: WindowManager,
     /// Where the data comes from.
