@@ -21,7 +21,8 @@ pub(super) fn room_left(
     paths: &[ManagedPath],
     advice: &Advice,
 ) -> Option<u64> {
-    if advice.over_equal_shares < WORTH {
+    // A path that has just come is not in the advice yet.
+    if advice.over_equal_shares < WORTH || advice.limits.len() != paths.len() {
         return None;
     }
     let own = paths[i].empty_round_trip?;
@@ -63,5 +64,10 @@ mod tests {
     fn nothing_is_left_where_that_is_not_known_to_pay() {
         assert_eq!(left(1.04, 40, 30), None, "equal shares serve as well");
         assert_eq!(left(1.2, 60, 30), None, "packets wait for the slower path");
+        let of_two = Advice { limits: vec![20 * CHUNK, 67 * CHUNK], over_equal_shares: 1.2 };
+        for i in 0..3 {
+            let paths = [path(20, 40, 40); 3];
+            assert_eq!(room_left(i, &budget(87), &paths, &of_two), None, "a path has come");
+        }
     }
 }
