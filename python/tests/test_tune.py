@@ -42,11 +42,11 @@ def test_limits_fit_into_the_buffer_and_promise_more_than_equal_parts() -> None:
     assert f"{clean} packets" in tuning._repr_html_() and "two" in repr(tuning)
 
 
-def test_a_check_simulates_three_managers() -> None:
+def test_a_check_simulates_all_managers() -> None:
     tuning = rw.tune(two(), check=True, seeds=2)
     assert tuning.check is not None and tuning.simulated_bps is not None
     names = [one["window_manager"] for one in tuning.check["managers"]]
-    assert names == ["none", "dynamic", "static"]
+    assert names == ["none", "dynamic", "adaptive", "static"]
     assert tuning.simulated_bps == tuning.check["managers"][-1]["goodput_bps"]
 
 
