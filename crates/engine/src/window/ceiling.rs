@@ -2,7 +2,7 @@
 
 use ropewalk_base::{Duration, Rate, Time};
 
-use super::manager::ManagedPath;
+use super::manager::{ManagedPath, others};
 
 /// A queue stands if even the quickest packet of a while waited for this share of the round trip, and
 /// for so many chunks: bursts queue behind themselves, but the first of each does not.
@@ -76,9 +76,7 @@ pub(super) fn in_flight_most(
     let pipe = ceilings[i].pipe(&paths[i], chunk)? as f64;
     let rate = ceilings[i].rate?.as_bps() as f64 / 8e9;
     let (mut room, mut per_byte) = (buffer as f64 - pipe, 1.0);
-    for (path, ceiling) in
-        (paths.iter().zip(ceilings)).enumerate().filter(|p| p.0 != i).map(|p| p.1)
-    {
+    for (path, ceiling) in others(i, paths).zip(others(i, ceilings)) {
         let used = ceiling.pipe(path, chunk).map_or(path.window, |pipe| path.window.min(pipe));
         room -= used as f64;
         if let Some(round_trip) = path.round_trip {

@@ -100,6 +100,11 @@ fn share(budget: &Budget, paths: usize) -> u64 {
     (budget.buffer / paths.max(1) as u64).max(budget.chunk)
 }
 
+/// All but the one of path `i`.
+pub(super) fn others<T>(i: usize, all: &[T]) -> impl Iterator<Item = &T> {
+    all.iter().enumerate().filter(move |(j, _)| *j != i).map(|(_, one)| one)
+}
+
 /// How far the windows together exceed the buffer, bytes.
 pub(super) fn excess(budget: &Budget, paths: &[ManagedPath]) -> u64 {
     paths.iter().map(|p| p.window).sum::<u64>().saturating_sub(budget.buffer)

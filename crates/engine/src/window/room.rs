@@ -1,7 +1,7 @@
 //! Room in a buffer that cannot hold all pipes, left for those paths that make more of it.
 
 use super::adaptive::Advice;
-use super::manager::{Budget, ManagedPath};
+use super::manager::{Budget, ManagedPath, others};
 
 /// The models must promise so much more than equal shares of the buffer would bring: below that, the losses
 /// that happen to be measured decide, and nothing is gained.
@@ -35,10 +35,6 @@ pub(super) fn room_left(
         taken += (path.window + budget.chunk).min(*limit);
     }
     Some(budget.buffer.saturating_sub(taken).max(advice.limits[i]).max(budget.chunk))
-}
-
-fn others<T>(i: usize, all: &[T]) -> impl Iterator<Item = &T> {
-    all.iter().enumerate().filter(move |(j, _)| *j != i).map(|(_, one)| one)
 }
 
 #[cfg(test)]

@@ -101,9 +101,9 @@ fn rank(name: &str, matches: &[&Match]) -> Option<Rank> {
         score: mean(Entry::score),
         goodput: mean(|entry| entry.goodput_ratio),
         delay: mean(|entry| entry.delay_ratio),
-        near_goodput: count(&|_, entry| entry.goodput_ratio >= 1.0 - NEAR),
+        near_goodput: count(&|_, entry| carries_most(entry)),
         near_delay: count(&|_, entry| entry.delay_ratio >= 1.0 - NEAR),
-        near_both: count(&|one, entry| near_both(one, entry)),
+        near_both: count(&is_quick_among_those_that_carry_most),
         wins: count(&|one, entry| {
             entry.score() > 0.0 && one.entries.iter().all(|other| other.score() <= entry.score())
         }),
@@ -113,10 +113,15 @@ fn rank(name: &str, matches: &[&Match]) -> Option<Rank> {
     })
 }
 
-fn near_both(one: &Match, entry: &Entry) -> bool {
-    let near = |entry: &&Entry| entry.goodput_ratio >= 1.0 - NEAR;
-    let best = one.entries.iter().filter(near).map(|e| e.delay_ratio).fold(0.0, f64::max);
-    near(&entry) && entry.delay_ratio >= (1.0 - NEAR) * best
+/// Whether its goodput is within 5 % of the best.
+fn carries_most(entry: &Entry) -> bool {
+    entry.goodput_ratio >= 1.0 - NEAR
+}
+
+fn is_quick_among_those_that_carry_most(one: &Match, entry: &Entry) -> bool {
+    let rivals = one.entries.iter().filter(|rival| carries_most(rival));
+    let best = rivals.map(|rival| rival.delay_ratio).fold(0.0, f64::max);
+    carries_most(entry) && entry.delay_ratio >= (1.0 - NEAR) * best
 }
 
 fn worst(own: &[(&Match, &Entry)], of: fn(&Entry) -> f64) -> Option<Worst> {

@@ -2,6 +2,8 @@
 
 use ropewalk_base::{Duration, Time};
 
+use super::nanos;
+
 /// Losses are remembered for about so long: one that comes every few seconds is forgotten in between
 /// otherwise, and it is the next one that counts.
 const MEMORY: Duration = Duration::from_secs(10);
@@ -20,8 +22,7 @@ impl Stalls {
     /// Takes the share that is lost now. Whether chunks often wait for a repair, where so many follow
     /// each other in the round trip that it takes.
     pub fn look(&mut self, now: Time, loss: f64, chunks_per_round_trip: f64) -> bool {
-        let since = now.since(self.looked).as_nanos() as i64 as f64;
-        let part = since / MEMORY.as_nanos() as f64;
+        let part = nanos(now.since(self.looked)) / nanos(MEMORY);
         self.looked = now;
         self.loss += (loss - self.loss) * part.min(1.0);
         self.loss * chunks_per_round_trip > OFTEN
