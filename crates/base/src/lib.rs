@@ -4,6 +4,7 @@
 
 pub mod histogram;
 pub mod ids;
+pub mod peer_text;
 pub mod range_set;
 pub mod rng;
 pub mod seed;
@@ -13,6 +14,7 @@ pub mod units;
 
 pub use histogram::Histogram;
 pub use ids::{PathId, StreamId};
+pub use peer_text::PeerText;
 pub use range_set::RangeSet;
 pub use rng::Rng;
 pub use seed::Seed;
