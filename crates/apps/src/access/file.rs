@@ -1,0 +1,183 @@
+//! The parser of `peers.toml`.
+
+use std::collections::BTreeMap;
+use std::path::{Component, Path, PathBuf};
+use std::str::FromStr;
+use std::time::SystemTime;
+
+use ropewalk_runtime::seal::PublicKey;
+use serde::Deserialize;
+use toml::Spanned;
+use toml::value::Datetime;
+
+use super::date::{DATE_HELP, expiry};
+use super::error::{Problem, line_of};
+use super::policy::{ExitPolicy, FilePolicy, PeerPolicy};
+use super::size::{SIZE_HELP, parse_size};
+use crate::proxy::exit::Rule;
+
+/// Most characters of a peer's name.
+const NAME_LIMIT: usize = 64;
+const NAME_HELP: &str = "give letters, digits and - _ . @ +, at most 64 characters";
+const KEY_HELP: &str = "give the public key that `ropewalk keygen FILE` or `ropewalk recv` prints";
+const FILE_HELP: &str = "an entry is [[peer]] with name, key and, where wanted, expires, [peer.files] \
+     (directory, quota, max_file, overwrite) and [peer.exit] (targets, connections)";
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawFile {
+    #[serde(default)]
+    peer: Vec<RawPeer>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawPeer {
+    name: Spanned<String>,
+    key: Spanned<String>,
+    expires: Option<Spanned<toml::Value>>,
+    #[serde(default)]
+    files: RawFiles,
+    #[serde(default)]
+    exit: RawExit,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawFiles {
+    directory: Option<Spanned<String>>,
+    quota: Option<Spanned<String>>,
+    max_file: Option<Spanned<String>>,
+    overwrite: Option<bool>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawExit {
+    targets: Option<Spanned<Vec<Spanned<String>>>>,
+    connections: Option<Spanned<i64>>,
+}
+
+/// Reads all entries. No two have the same key or name.
+pub(super) fn parse(text: &str) -> Result<Vec<PeerPolicy>, Problem> {
+    let raw: RawFile = toml::from_str(text).map_err(|error| {
+        let at = error.span().map_or(0, |span| span.start);
+        Problem::new(at, error.message().trim().replace('\n', ", "), FILE_HELP)
+    })?;
+    let (mut names, mut keys) = (BTreeMap::new(), BTreeMap::new());
+    let mut peers = Vec::with_capacity(raw.peer.len());
+    for raw in &raw.peer {
+        let peer = entry(raw)?;
+        let (name_at, key_at) = (raw.name.span().start, raw.key.span().start);
+        if let Some(first) = names.insert(peer.name.clone(), name_at) {
+            let first = line_of(text, first);
+            let message = format!("the name `{}` is taken by the entry in line {first}", peer.name);
+            return Err(Problem::new(name_at, message, "give each peer a name of its own"));
+        }
+        if let Some(first) = keys.insert(peer.key, key_at) {
+            let first = line_of(text, first);
+            let message = format!("the key {} has an entry already, in line {first}", peer.key);
+            return Err(Problem::new(key_at, message, "keep one entry for each key"));
+        }
+        peers.push(peer);
+    }
+    Ok(peers)
+}
+
+fn entry(raw: &RawPeer) -> Result<PeerPolicy, Problem> {
+    let name = raw.name.get_ref();
+    let good = |c: char| c.is_alphanumeric() || "-_.@+".contains(c);
+    if name.is_empty() || name.chars().count() > NAME_LIMIT || !name.chars().all(good) {
+        let message = format!("{name:?} is no name for a peer");
+        return Err(Problem::new(raw.name.span().start, message, NAME_HELP));
+    }
+    let key = raw.key.get_ref().parse::<PublicKey>().map_err(|error| {
+        let message = format!("`{}` is no public key: {error}", raw.key.get_ref());
+        Problem::new(raw.key.span().start, message, KEY_HELP)
+    })?;
+    let mut peer = PeerPolicy::unrestricted(name.as_str(), key);
+    peer.expires = raw.expires.as_ref().map(expires).transpose()?;
+    peer.files = files(&raw.files)?;
+    peer.exit = exit(&raw.exit)?;
+    Ok(peer)
+}
+
+fn expires(raw: &Spanned<toml::Value>) -> Result<SystemTime, Problem> {
+    let date = match raw.get_ref() {
+        toml::Value::Datetime(date) => Some(*date),
+        toml::Value::String(text) => Datetime::from_str(text).ok(),
+        _ => None,
+    };
+    date.and_then(expiry).ok_or_else(|| {
+        let message = match raw.get_ref() {
+            toml::Value::String(text) => format!("{text:?} is no date"),
+            toml::Value::Integer(number) => format!("{number} is no date"),
+            other => format!("a value of type {} is no date", other.type_str()),
+        };
+        Problem::new(raw.span().start, message, DATE_HELP)
+    })
+}
+
+fn files(raw: &RawFiles) -> Result<FilePolicy, Problem> {
+    let bytes = |raw: &Option<Spanned<String>>| raw.as_ref().map(size).transpose();
+    Ok(FilePolicy {
+        directory: raw.directory.as_ref().map(directory).transpose()?,
+        quota_bytes: bytes(&raw.quota)?,
+        max_file_bytes: bytes(&raw.max_file)?,
+        allow_overwrite: raw.overwrite.unwrap_or(true),
+    })
+}
+
+fn size(raw: &Spanned<String>) -> Result<u64, Problem> {
+    parse_size(raw.get_ref()).ok_or_else(|| {
+        let message = format!("`{}` is no size", raw.get_ref());
+        Problem::new(raw.span().start, message, SIZE_HELP)
+    })
+}
+
+/// A path of plain names. What the receiver keeps for itself begins with a dot, so these names do not.
+fn directory(raw: &Spanned<String>) -> Result<PathBuf, Problem> {
+    let path = Path::new(raw.get_ref());
+    let plain = |part: Component<'_>| match part {
+        Component::Normal(name) => !name.to_string_lossy().starts_with('.'),
+        _ => false,
+    };
+    let control = raw.get_ref().contains(|c: char| c.is_control() || c == '\\');
+    if control || path.components().next().is_none() || !path.components().all(plain) {
+        let message = format!("{:?} is no directory below the inbox", raw.get_ref());
+        let help =
+            "give plain names, such as `anna` or `team/anna`: no `..`, no leading `/` or dot";
+        return Err(Problem::new(raw.span().start, message, help));
+    }
+    Ok(path.components().collect())
+}
+
+fn exit(raw: &RawExit) -> Result<ExitPolicy, Problem> {
+    let targets = raw.targets.as_ref().map(targets).transpose()?.unwrap_or_default();
+    let max_connections = raw.connections.as_ref().map(connections).transpose()?;
+    Ok(ExitPolicy { targets, max_connections })
+}
+
+fn targets(raw: &Spanned<Vec<Spanned<String>>>) -> Result<Vec<Rule>, Problem> {
+    if raw.get_ref().is_empty() {
+        let help =
+            "name a destination, or leave `targets` out: then the exit's own rules count alone";
+        return Err(Problem::new(raw.span().start, "`targets` is empty", help));
+    }
+    let rule = |text: &Spanned<String>| {
+        text.get_ref().parse::<Rule>().map_err(|error| {
+            let help = "the syntax is that of `ropewalk proxy exit --allow-to`";
+            Problem::new(text.span().start, error.to_string(), help)
+        })
+    };
+    raw.get_ref().iter().map(rule).collect()
+}
+
+fn connections(raw: &Spanned<i64>) -> Result<usize, Problem> {
+    let number = usize::try_from(*raw.get_ref()).ok().filter(|number| *number > 0);
+    number.ok_or_else(|| {
+        let message = format!("{} is no number of connections", raw.get_ref());
+        let help = "give at least 1; to shut a peer out, remove its entry";
+        Problem::new(raw.span().start, message, help)
+    })
+}

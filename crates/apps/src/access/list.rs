@@ -1,0 +1,201 @@
+//! The list that a server consults, and that can be replaced while it runs.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::SystemTime;
+
+use ropewalk_runtime::seal::PublicKey;
+
+use super::error::{AccessError, line_of};
+use super::file::parse;
+use super::policy::PeerPolicy;
+
+/// Characters of a key that stand for its peer in logs where no name is given.
+const SHORT_KEY: usize = 8;
+
+/// Which peers may use a server. Clones share one list: a reload is seen by all of them.
+#[derive(Clone)]
+pub struct AccessList {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    file: Option<PathBuf>,
+    /// Keys from the command line. They stay when the file is read again.
+    keys: Vec<PublicKey>,
+    table: RwLock<Arc<Table>>,
+}
+
+/// None: everybody may use the server.
+type Table = Option<BTreeMap<PublicKey, Arc<PeerPolicy>>>;
+
+/// What a reload changed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// Peers whose keys were not listed before.
+    pub added: Vec<Arc<PeerPolicy>>,
+    /// Peers whose keys are not listed any more.
+    pub removed: Vec<Arc<PeerPolicy>>,
+    /// Peers whose entries differ from what they were; as they are now.
+    pub changed: Vec<Arc<PeerPolicy>>,
+}
+
+/// Why a peer is not admitted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// The list has no entry for this key.
+    NotListed(PublicKey),
+    /// The peer's entry has expired.
+    Expired(Arc<PeerPolicy>),
+}
+
+impl AccessList {
+    /// Admits every key, without restrictions.
+    pub fn anyone() -> Self {
+        Self::of(None, Vec::new(), None)
+    }
+
+    /// Admits the peers of a file, and these keys without restrictions. Where a key is in both, the
+    /// restrictions of the file count.
+    ///
+    /// # Errors
+    /// The file cannot be read, or has an error.
+    pub fn open(keys: &[PublicKey], file: Option<&Path>) -> Result<Self, AccessError> {
+        let peers = file.map(read).transpose()?.unwrap_or_default();
+        let table = table(peers, keys);
+        Ok(Self::of(file.map(Path::to_owned), keys.to_vec(), Some(table)))
+    }
+
+    /// Admits the peers of a text in the syntax of the file. Errors call it `origin`.
+    ///
+    /// # Errors
+    /// The text has an error.
+    pub fn from_text(text: &str, origin: &Path) -> Result<Self, AccessError> {
+        let table = table(parse_text(text, origin)?, &[]);
+        Ok(Self::of(None, Vec::new(), Some(table)))
+    }
+
+    fn of(file: Option<PathBuf>, keys: Vec<PublicKey>, table: Table) -> Self {
+        let table = RwLock::new(Arc::new(table));
+        Self { shared: Arc::new(Shared { file, keys, table }) }
+    }
+
+    /// Reads the file again. Without one nothing changes.
+    ///
+    /// # Errors
+    /// The file cannot be read, or has an error: the list stays as it was.
+    pub fn reload(&self) -> Result<Changes, AccessError> {
+        let Some(file) = &self.shared.file else { return Ok(Changes::default()) };
+        let table = Arc::new(Some(table(read(file)?, &self.shared.keys)));
+        let mut current = self.shared.table.write().unwrap_or_else(PoisonError::into_inner);
+        let changes = compare(&current, &table);
+        *current = table;
+        Ok(changes)
+    }
+
+    /// The file that [`AccessList::reload`] reads.
+    pub fn file(&self) -> Option<&Path> {
+        self.shared.file.as_deref()
+    }
+
+    /// Whether every key is admitted.
+    pub fn is_anyone(&self) -> bool {
+        self.table().is_none()
+    }
+
+    /// What the peer with this key may do. The entry is returned even if it has expired: an association
+    /// that began before goes on. [`AccessList::admit`] decides about new ones.
+    pub fn policy(&self, key: &PublicKey) -> Option<Arc<PeerPolicy>> {
+        match self.table().as_ref() {
+            None => Some(Arc::new(PeerPolicy::unrestricted(short(key), *key))),
+            Some(peers) => peers.get(key).cloned(),
+        }
+    }
+
+    /// What the peer with this key may do in an association that begins now.
+    ///
+    /// # Errors
+    /// [`Refusal`], for the log.
+    pub fn admit(&self, key: &PublicKey, now: SystemTime) -> Result<Arc<PeerPolicy>, Refusal> {
+        let policy = self.policy(key).ok_or(Refusal::NotListed(*key))?;
+        if policy.has_expired(now) { Err(Refusal::Expired(policy)) } else { Ok(policy) }
+    }
+
+    /// What logs call the peer with this key: its name, or the beginning of the key.
+    pub fn name(&self, key: &PublicKey) -> String {
+        self.policy(key).map_or_else(|| short(key), |policy| policy.name.clone())
+    }
+
+    /// All entries, in the order of their keys. None if every key is admitted.
+    pub fn peers(&self) -> Option<Vec<Arc<PeerPolicy>>> {
+        self.table().as_ref().as_ref().map(|peers| peers.values().cloned().collect())
+    }
+
+    fn table(&self) -> Arc<Table> {
+        Arc::clone(&self.shared.table.read().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+fn read(path: &Path) -> Result<Vec<PeerPolicy>, AccessError> {
+    let text = std::fs::read_to_string(path).map_err(|error| AccessError {
+        path: path.to_owned(),
+        line: None,
+        message: error.to_string(),
+        help: "give a file with [[peer]] entries that you may read".to_owned(),
+    })?;
+    parse_text(&text, path)
+}
+
+fn parse_text(text: &str, origin: &Path) -> Result<Vec<PeerPolicy>, AccessError> {
+    parse(text).map_err(|problem| AccessError {
+        path: origin.to_owned(),
+        line: Some(line_of(text, problem.at)),
+        message: problem.message,
+        help: problem.help,
+    })
+}
+
+fn table(peers: Vec<PeerPolicy>, keys: &[PublicKey]) -> BTreeMap<PublicKey, Arc<PeerPolicy>> {
+    let bare = keys.iter().map(|key| PeerPolicy::unrestricted(short(key), *key));
+    bare.chain(peers).map(|peer| (peer.key, Arc::new(peer))).collect()
+}
+
+fn short(key: &PublicKey) -> String {
+    key.to_string().chars().take(SHORT_KEY).collect()
+}
+
+fn compare(old: &Table, new: &Table) -> Changes {
+    let (Some(old), Some(new)) = (old, new) else { return Changes::default() };
+    let missing = |from: &BTreeMap<PublicKey, Arc<PeerPolicy>>, one: &&Arc<PeerPolicy>| {
+        !from.contains_key(&one.key)
+    };
+    let differs = |one: &&Arc<PeerPolicy>| old.get(&one.key).is_some_and(|before| before != *one);
+    Changes {
+        added: new.values().filter(|one| missing(old, one)).cloned().collect(),
+        removed: old.values().filter(|one| missing(new, one)).cloned().collect(),
+        changed: new.values().filter(differs).cloned().collect(),
+    }
+}
+
+impl fmt::Debug for AccessList {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let peers = self.table().as_ref().as_ref().map(BTreeMap::len);
+        f.debug_struct("AccessList")
+            .field("file", &self.shared.file)
+            .field("peers", &peers)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotListed(key) => write!(f, "the key {key} is not in the access list"),
+            Self::Expired(policy) => {
+                write!(f, "the entry of {} ({}) has expired", policy.name, policy.key)
+            }
+        }
+    }
+}

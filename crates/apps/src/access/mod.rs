@@ -1,0 +1,30 @@
+//! Which peers may use a server, and what each of them may do: `peers.toml`.
+//!
+//! ```toml
+//! [[peer]]
+//! name    = "anna"
+//! key     = "hSDwCYkwp1R0i33ctD73Wg2/Og0mOBr066SpjqqbTmo="
+//! expires = "2027-01-31"
+//!
+//! [peer.files]
+//! directory = "anna"
+//! quota     = "20 GB"
+//!
+//! [peer.exit]
+//! targets = ["*.example.org:443", "192.0.2.0/24:22"]
+//! ```
+//!
+//! An entry restricts its peer further than the command's options do. It never permits what they refuse.
+
+mod date;
+mod error;
+mod file;
+mod list;
+mod policy;
+mod size;
+#[cfg(test)]
+mod tests;
+
+pub use self::error::AccessError;
+pub use self::list::{AccessList, Changes, Refusal};
+pub use self::policy::{ExitPolicy, FilePolicy, PeerPolicy};

@@ -1,0 +1,162 @@
+//! What is read, what is refused, and what a reload changes.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use ropewalk_runtime::seal::{PublicKey, SecretKey};
+
+use super::*;
+
+const ANNA: &str = "hSDwCYkwp1R0i33ctD73Wg2/Og0mOBr066SpjqqbTmo=";
+const BEN: &str = "3p7bfXt9wbTTW2HC7OQ1Nz+DQ8hbeGdNrfx+FG+IK08=";
+
+fn key(text: &str) -> PublicKey {
+    text.parse().expect("a key")
+}
+
+fn list(text: &str) -> Result<AccessList, AccessError> {
+    AccessList::from_text(text, Path::new("peers.toml"))
+}
+
+fn at(seconds: u64) -> SystemTime {
+    SystemTime::UNIX_EPOCH + Duration::from_secs(seconds)
+}
+
+#[test]
+fn every_key_of_an_entry_is_read() {
+    let text = format!(
+        "[[peer]]\nname = \"anna\"\nkey = \"{ANNA}\"\nexpires = \"2027-01-31\"\n\
+         [peer.files]\ndirectory = \"team/anna\"\nquota = \"20 GB\"\nmax_file = \"1 GiB\"\noverwrite = false\n\
+         [peer.exit]\ntargets = [\"*.example.org:443\", \"192.0.2.0/24:22\"]\nconnections = 16\n\
+         [[peer]]\nname = \"ben\"\nkey = \"{BEN}\"\nexpires = 2027-01-31T00:00:00Z\n"
+    );
+    let list = list(&text).expect("a list");
+    let anna = list.policy(&key(ANNA)).expect("an entry");
+    assert_eq!(anna.name, "anna");
+    assert_eq!(anna.expires, Some(at(1_801_440_000)));
+    let files = FilePolicy {
+        directory: Some(PathBuf::from("team/anna")),
+        quota_bytes: Some(20_000_000_000),
+        max_file_bytes: Some(1 << 30),
+        allow_overwrite: false,
+    };
+    assert_eq!(anna.files, files);
+    let targets =
+        ["*.example.org:443", "192.0.2.0/24:22"].map(|text| text.parse().expect("a rule"));
+    assert_eq!(anna.exit, ExitPolicy { targets: targets.into(), max_connections: Some(16) });
+    let mut ben = PeerPolicy::unrestricted("ben", key(BEN));
+    ben.expires = Some(at(1_801_353_600));
+    assert_eq!(*list.policy(&key(BEN)).expect("an entry"), ben);
+    assert!(!list.is_anyone());
+}
+
+#[test]
+fn an_error_names_its_line_its_value_and_what_is_valid() {
+    let head = format!("[[peer]]\nname = \"anna\"\nkey = \"{ANNA}\"\n");
+    for (more, line, parts) in [
+        ("quota = \"1 GB\"\n", 4, &["unknown field `quota`", "`files`"][..]),
+        ("[peer.file]\n", 4, &["unknown field `file`", "`files`"]),
+        ("[peer.files]\nquotas = \"1 GB\"\n", 5, &["unknown field `quotas`", "`quota`"]),
+        ("[peer.files]\nquota = \"1 gigabyte\"\n", 5, &["`1 gigabyte`", "GiB"]),
+        ("[peer.files]\nquota = 7\n", 5, &["integer `7`"]),
+        ("[peer.files]\ndirectory = \"../x\"\n", 5, &["\"../x\"", "below the inbox"]),
+        ("[peer.files]\ndirectory = \"/etc\"\n", 5, &["\"/etc\""]),
+        ("[peer.files]\ndirectory = \"\"\n", 5, &["\"\""]),
+        ("[peer.files]\ndirectory = \".\"\n", 5, &["\".\""]),
+        ("[peer.files]\ndirectory = \"a/.ropewalk\"\n", 5, &["\"a/.ropewalk\""]),
+        ("[peer.files]\ndirectory = \"a\\\\b\"\n", 5, &["no directory"]),
+        ("[peer.files]\ndirectory = \"a\\u001bb\"\n", 5, &["\\u{1b}"]),
+        ("[peer.exit]\ntargets = [\"*.a:1\",\n \"10.0.0.0/33\"]\n", 6, &["`10.0.0.0/33`"]),
+        ("[peer.exit]\ntargets = []\n", 5, &["empty"]),
+        ("[peer.exit]\nconnections = 0\n", 5, &["0 is no number"]),
+        ("expires = \"2027-02-30\"\n", 4, &["\"2027-02-30\"", "2027-01-31"]),
+        ("expires = \"tomorrow\"\n", 4, &["\"tomorrow\""]),
+        ("expires = 7\n", 4, &["7 is no date"]),
+        ("expires = \"2027-01-31T10:00:00\"\n", 4, &["no date", "Z"]),
+        (
+            "[[peer]]\nname = \"anna\"\nkey = \"3p7bfXt9wbTTW2HC7OQ1Nz+DQ8hbeGdNrfx+FG+IK08=\"\n",
+            5,
+            &["`anna`", "line 2"],
+        ),
+        (
+            "[[peer]]\nname = \"ben\"\nkey = \"hSDwCYkwp1R0i33ctD73Wg2/Og0mOBr066SpjqqbTmo=\"\n",
+            6,
+            &[ANNA, "line 3"],
+        ),
+        ("[[peer]]\nname = \"a b\"\nkey = \"x\"\n", 5, &["\"a b\"", "letters"]),
+        ("[[peer]]\nname = \"ben\"\nkey = \"x\"\n", 6, &["`x`", "44 characters"]),
+        ("[[peer]]\nname = \"ben\"\n", 4, &["missing field `key`"]),
+        ("x = = y\n", 4, &[]),
+    ] {
+        let error = list(&format!("{head}{more}")).expect_err(more);
+        let shown = format!("{error}\n{}", error.help);
+        assert_eq!(error.line, Some(line), "{more}: {shown}");
+        assert!(shown.starts_with(&format!("peers.toml:{line}: ")), "{shown}");
+        for part in parts {
+            assert!(shown.contains(part), "`{part}` in {shown}");
+        }
+    }
+}
+
+#[test]
+fn an_expired_entry_is_refused_but_still_known() {
+    let text = format!("[[peer]]\nname = \"anna\"\nkey = \"{ANNA}\"\nexpires = \"2027-01-31\"\n");
+    let list = list(&text).expect("a list");
+    let end = 1_801_440_000;
+    assert_eq!(list.admit(&key(ANNA), at(end - 1)).expect("admitted").name, "anna");
+    let refusal = list.admit(&key(ANNA), at(end)).expect_err("expired");
+    assert!(refusal.to_string().contains("anna"), "{refusal}");
+    assert!(refusal.to_string().contains("expired"), "{refusal}");
+    assert!(list.policy(&key(ANNA)).is_some());
+    let refusal = list.admit(&key(BEN), at(end)).expect_err("not listed");
+    assert!(refusal.to_string().contains(BEN), "{refusal}");
+}
+
+#[test]
+fn without_a_list_every_key_is_admitted_and_called_by_its_beginning() {
+    let list = AccessList::anyone();
+    assert!(list.is_anyone() && list.peers().is_none());
+    let policy = list.admit(&key(ANNA), at(0)).expect("admitted");
+    assert_eq!(*policy, PeerPolicy::unrestricted("hSDwCYkw", key(ANNA)));
+}
+
+#[test]
+fn a_reload_replaces_the_list_for_all_clones_and_an_error_changes_nothing() {
+    let name = format!("ropewalk-peers-{}.toml", std::process::id());
+    let file = std::env::temp_dir().join(name);
+    let write = |text: String| std::fs::write(&file, text).expect("a file");
+    let entry = |name: &str, key: &str, more: &str| {
+        format!("[[peer]]\nname = \"{name}\"\nkey = \"{key}\"\n{more}")
+    };
+    let own = SecretKey::generate().expect("random numbers").public();
+    write(entry("anna", ANNA, ""));
+    let list = AccessList::open(&[own, key(ANNA)], Some(&file)).expect("a list");
+    let clone = list.clone();
+    assert_eq!(clone.name(&key(ANNA)), "anna");
+
+    write(format!("{}{}", entry("ben", BEN, ""), entry("x", "y", "")));
+    let error = list.reload().expect_err("an error");
+    assert_eq!(error.line, Some(6), "{error}");
+    assert_eq!(clone.name(&key(ANNA)), "anna");
+    assert!(clone.policy(&key(BEN)).is_none());
+
+    write(entry("ben", BEN, ""));
+    let changes = list.reload().expect("a list");
+    assert_eq!(changes.added.iter().map(|peer| &peer.name[..]).collect::<Vec<_>>(), ["ben"]);
+    // The key is on the command line as well: without an entry it has no restrictions.
+    assert!(changes.removed.is_empty());
+    assert_eq!(clone.name(&key(BEN)), "ben");
+    assert_eq!(clone.name(&key(ANNA)), "hSDwCYkw");
+
+    write(entry("ben", BEN, "[peer.files]\nquota = \"1 kB\"\n"));
+    let changes = list.reload().expect("a list");
+    assert_eq!(changes.changed[0].files.quota_bytes, Some(1000));
+    write(String::new());
+    let changes = list.reload().expect("an empty list");
+    assert_eq!(changes.removed[0].name, "ben");
+    assert!(list.policy(&own).is_some() && list.policy(&key(BEN)).is_none());
+
+    std::fs::remove_file(&file).expect("removed");
+    assert!(list.reload().expect_err("no file").line.is_none());
+    assert!(list.policy(&own).is_some());
+}
