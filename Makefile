@@ -13,7 +13,7 @@ PROFILE     ?= dev
 PROFILE_DIR := $(if $(filter dev,$(PROFILE)),debug,$(PROFILE))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo fast bench bench-live bench-python tournament fuzz fuzz-long test test-rust test-wire test-python test-docs test-report fmt fmt-check lint python command clean-venv
+.PHONY: help demo fast bench bench-live bench-python tournament fuzz fuzz-long chaos attacks test test-rust test-wire test-python test-docs test-report fmt fmt-check lint python command clean-venv
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 22
@@ -68,6 +68,20 @@ fuzz: ## runs each fuzz target for 10 s
 fuzz-long: ## runs each fuzz target for 30 min of CPU time
 	$(PYTHON) fuzz/run.py --seconds 1800
 
+# How long, of which first seed, and which program: PROFILE=demo is optimised.
+CHAOS_SECONDS ?= 600
+SEED          ?=
+
+chaos: command ## faults at random while files, connections and messages go on (root; SEED=7: that episode again)
+	$(PYTHON) tests/chaos/chaos.py --binary $(TARGET)/$(PROFILE_DIR)/ropewalk --messages $(TARGET)/$(PROFILE_DIR)/ropewalk-messages \
+	  --seconds $(CHAOS_SECONDS) $(if $(SEED),--seed $(SEED) --one)
+
+# `--check` fails where a figure exceeds its bound, `--cheap` leaves out what takes long, `--before FILE` compares.
+ATTACKS ?= --table
+
+attacks: command ## what attacks on a running Ropewalk achieve, as a table (ATTACKS="--check --cheap")
+	$(TARGET)/$(PROFILE_DIR)/ropewalk-attacks --binary $(TARGET)/$(PROFILE_DIR)/ropewalk $(ATTACKS)
+
 test: test-rust test-wire test-python test-docs test-report ## everything below
 
 test-rust: ## unit, property, integration and tidy tests
@@ -105,7 +119,7 @@ endif
 
 command:
 	@# The whole workspace chooses the features, as it does for `cargo test`: nothing is built twice.
-	$(CARGO) build --workspace --bin ropewalk --profile $(PROFILE)
+	$(CARGO) build --workspace --bin ropewalk --bin ropewalk-messages --bin ropewalk-attacks --profile $(PROFILE)
 
 python: $(VENV)/.ready ## the Python package, into .venv
 	cd python && VIRTUAL_ENV=$(VENV) $(VENV)/bin/maturin develop --profile $(PROFILE)

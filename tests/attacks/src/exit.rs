@@ -1,0 +1,111 @@
+//! Connections that one key holds at an exit, and somebody else's.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ropewalk_apps::mux::{Limits, Stream};
+use ropewalk_apps::proxy::live::{Live, LiveConnector, transport};
+use ropewalk_apps::proxy::near::{Connector, Reached};
+use ropewalk_apps::proxy::{Host, Target as Destination};
+use ropewalk_runtime::endpoint::{Options, Target};
+use ropewalk_runtime::seal::{Allowed, SecretKey};
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpListener;
+use tokio::runtime::Runtime;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use crate::figure::{Bound, Failure, Figure};
+use crate::victim::{Server, Setup, loopback};
+
+/// Near ends of the one key, and connections of each: more than the exit has for all.
+const NEAR_ENDS: usize = 3;
+const EACH: usize = 1400;
+/// Connections that somebody else tries.
+const TRIED: usize = 20;
+const ANSWER: Duration = Duration::from_secs(15);
+
+/// A near end that speaks to the exit without programs behind it.
+pub async fn near_end(
+    server: &Server,
+    secret: &SecretKey,
+    number: usize,
+) -> Result<Reached, Failure> {
+    let allowed = Allowed::Keys([server.key].into());
+    let locals: [SocketAddr; 1] = [(loopback(number), 0).into()];
+    let mut options = Options::connecting(&locals).sealed(secret.clone(), allowed);
+    options.transport = transport();
+    let target = Target { addresses: vec![server.address], key: Some(server.key) };
+    let live = Live { options, target, limits: Limits::default() };
+    Ok(LiveConnector { live, tell: Arc::new(|_| {}) }.connect().await?)
+}
+
+/// A connection that the exit has made.
+pub async fn opened(near: &Reached, target: &Destination) -> Option<Stream> {
+    let wanted = async {
+        let mut stream = near.connection.open(target.encode()).await.ok()?;
+        stream.opened().await.ok()?;
+        // Whoever listens there hears of it.
+        stream.write_all(b"x").await.ok()?;
+        Some(stream)
+    };
+    timeout(ANSWER, wanted).await.ok()?
+}
+
+/// An exit that may lead to this machine, and that takes both keys.
+pub fn exit(binary: &Path, keys: &[SecretKey; 2], wrapper: &[&str]) -> Result<Server, Failure> {
+    let allow = [keys[0].public(), keys[1].public()];
+    let words = &["proxy", "exit", "--allow-private"];
+    Server::start(binary, &Setup { words, allow: &allow, wrapper, memory: None })
+}
+
+/// Takes connections and keeps them.
+pub async fn sink() -> Result<SocketAddr, Failure> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+    let address = listener.local_addr()?;
+    tokio::spawn(async move {
+        let mut kept = Vec::new();
+        while let Ok((connection, _)) = listener.accept().await {
+            kept.push(connection);
+        }
+    });
+    Ok(address)
+}
+
+pub fn destination(address: SocketAddr) -> Result<Destination, Failure> {
+    Ok(Destination::new(Host::Ip(address.ip()), address.port())?)
+}
+
+async fn hold(server: &Server, keys: &[SecretKey; 2]) -> Result<(usize, usize), Failure> {
+    let target = destination(sink().await?)?;
+    let mut holders = Vec::new();
+    for number in 0..NEAR_ENDS {
+        holders.push(Arc::new(near_end(server, &keys[0], number + 1).await?));
+    }
+    let mut opening = JoinSet::new();
+    for holder in holders.iter().flat_map(|holder| std::iter::repeat_n(holder, EACH)) {
+        let (holder, target) = (holder.clone(), target.clone());
+        opening.spawn(async move { opened(&holder, &target).await });
+    }
+    let held: Vec<Stream> = opening.join_all().await.into_iter().flatten().collect();
+    let other = near_end(server, &keys[1], NEAR_ENDS + 1).await?;
+    let mut made = Vec::new();
+    for _ in 0..TRIED {
+        made.extend(opened(&other, &target).await);
+    }
+    Ok((held.len(), made.len()))
+}
+
+/// How many of somebody else's connections are made while one key holds all it can get.
+pub fn places(binary: &Path) -> Result<Figure, Failure> {
+    let keys = [SecretKey::generate()?, SecretKey::generate()?];
+    let server = exit(binary, &keys, &[])?;
+    let runtime = Runtime::new()?;
+    let (held, made) = runtime.block_on(hold(&server, &keys))?;
+    runtime.shutdown_timeout(Duration::from_secs(2));
+    let share = made as f64 / TRIED as f64;
+    Ok(Figure::new("another key's connections are made", "share", share, Bound::AtLeast(1.0))
+        .with("held_by_one_key", held))
+}

@@ -1,0 +1,136 @@
+//! Attacks on a running `ropewalk`, over loopback, bounded in count and time. Each gives one figure.
+//!
+//! ```text
+//! ropewalk-attacks --binary target/demo/ropewalk             one JSON line per attack
+//! ropewalk-attacks --binary ... --table [--before FILE]      rows of a table, beside those of an earlier run
+//! ropewalk-attacks --binary ... --check                      status 1 if a figure exceeds its bound
+//! ropewalk-attacks --binary ... --only state paths           attacks whose name contains one of these words
+//! ropewalk-attacks --binary ... --cheap                      those that are repeatable and take seconds
+//! ```
+
+#![allow(clippy::disallowed_methods, reason = "a program on real sockets that waits and measures")]
+
+mod client;
+mod copies;
+mod exit;
+mod figure;
+mod names;
+mod paths;
+mod pieces;
+mod queue;
+mod relay;
+mod retry;
+mod socks;
+mod state;
+mod victim;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use figure::{Attack, Failure, Figure};
+
+/// All attacks, in the order of the table.
+const ATTACKS: [Attack; 16] = [
+    Attack { name: "state: SSN 32767 ahead on every stream", run: state::far_ssn, cheap: true },
+    Attack { name: "state: TSN 65535 ahead, 1000 associations", run: state::far_tsn, cheap: false },
+    Attack { name: "state: the same within 1 GiB", run: state::far_tsn_limited, cheap: false },
+    Attack { name: "state: one-byte messages behind a hole", run: state::one_byte, cheap: true },
+    Attack { name: "state: 2000 idle associations", run: state::idle, cheap: false },
+    Attack { name: "work: repeated PIECE at 300 kB/s", run: pieces::repeated, cheap: false },
+    Attack { name: "paths: one datagram from elsewhere", run: paths::one_datagram, cheap: true },
+    Attack { name: "paths: to and fro during a download", run: paths::to_and_fro, cheap: true },
+    Attack { name: "paths: one SACK during a download", run: paths::one_sack, cheap: true },
+    Attack { name: "paths: optimistic SACKs from elsewhere", run: paths::optimistic, cheap: true },
+    Attack { name: "paths: early copies from another address", run: copies::early, cheap: false },
+    Attack { name: "handshake: forged Retry", run: retry::forged, cheap: true },
+    Attack { name: "files: a sender that only says Alive", run: queue::alive, cheap: false },
+    Attack { name: "exit: one key takes all connections", run: exit::places, cheap: false },
+    Attack { name: "exit: names that nobody answers", run: names::unanswered, cheap: false },
+    Attack { name: "proxy: 2000 one-byte SOCKS clients", run: socks::one_byte, cheap: false },
+];
+
+/// The command line.
+struct Arguments {
+    binary: PathBuf,
+    table: bool,
+    check: bool,
+    cheap: bool,
+    only: Vec<String>,
+    before: Option<PathBuf>,
+}
+
+fn arguments() -> Result<Arguments, Failure> {
+    let mut words = std::env::args().skip(1).peekable();
+    let mut found = Arguments {
+        binary: PathBuf::new(),
+        table: false,
+        check: false,
+        cheap: false,
+        only: Vec::new(),
+        before: None,
+    };
+    while let Some(word) = words.next() {
+        match word.as_str() {
+            "--binary" => found.binary = words.next().ok_or("--binary FILE")?.into(),
+            "--before" => found.before = Some(words.next().ok_or("--before FILE")?.into()),
+            "--table" => found.table = true,
+            "--check" => found.check = true,
+            "--cheap" => found.cheap = true,
+            "--only" => {
+                while let Some(word) = words.next_if(|word| !word.starts_with("--")) {
+                    found.only.push(word);
+                }
+            }
+            other => return Err(format!("{other}: no such option").into()),
+        }
+    }
+    if !found.binary.is_file() {
+        return Err("--binary FILE: give the `ropewalk` that is to be attacked".into());
+    }
+    found.binary = found.binary.canonicalize()?;
+    Ok(found)
+}
+
+fn run() -> Result<bool, Failure> {
+    let arguments = arguments()?;
+    let before = arguments.before.as_deref().map(std::fs::read_to_string).transpose()?;
+    if arguments.table {
+        println!("{}", Figure::heading(before.is_some()));
+    }
+    let wanted = |attack: &&Attack| {
+        (attack.cheap || !arguments.cheap)
+            && (arguments.only.is_empty()
+                || arguments.only.iter().any(|word| attack.name.contains(word)))
+    };
+    let mut all_hold = true;
+    for attack in ATTACKS.iter().filter(wanted) {
+        match (attack.run)(&arguments.binary) {
+            Ok(figure) => {
+                all_hold &= figure.holds();
+                let line = match arguments.table {
+                    true => figure.row(attack.name, before.as_deref()),
+                    false => figure.json(attack.name),
+                };
+                println!("{line}");
+            }
+            Err(error) => {
+                all_hold = false;
+                eprintln!("{}: not measured: {error}", attack.name);
+            }
+        }
+    }
+    Ok(all_hold || !arguments.check)
+}
+
+fn main() -> ExitCode {
+    // Connections are files here as well.
+    ropewalk_apps::proxy::raise_file_limit();
+    match run() {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::from(2)
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! What a server sends to an address that has never answered it, in bytes per byte that came from there.
+
+use std::net::UdpSocket;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::{self, JoinHandle, sleep};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use ropewalk_apps::measure::{Direction, Plan};
+use ropewalk_engine::sctp::{Chunk, DataFlags, Packet};
+use ropewalk_runtime::seal::SecretKey;
+
+use crate::client::{BELOW, Client};
+use crate::figure::{Bound, Failure, Figure};
+use crate::victim::{Server, loopback};
+
+/// RFC 9000, 8.1: "an endpoint MUST limit the amount of data it sends to the unvalidated address to three times the
+/// amount of data received from that address".
+const FACTOR: f64 = 3.0;
+/// How long the server is watched after the last datagram.
+const WATCH: Duration = Duration::from_secs(5);
+const DOWNLOAD: Duration = Duration::from_secs(1);
+const ATTACK: Duration = Duration::from_secs(10);
+
+/// A socket at an address that never answers, and what has come to it.
+struct Elsewhere {
+    socket: UdpSocket,
+    bytes: Arc<AtomicU64>,
+    over: Arc<AtomicBool>,
+    counter: Option<JoinHandle<()>>,
+}
+
+impl Elsewhere {
+    fn new() -> Result<Self, Failure> {
+        let socket = UdpSocket::bind((loopback(40_000), 0))?;
+        let (bytes, over) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
+        let (receiver, total, end) = (socket.try_clone()?, bytes.clone(), over.clone());
+        receiver.set_read_timeout(Some(Duration::from_millis(50)))?;
+        let counter = thread::spawn(move || {
+            let mut room = vec![0; 1 << 16];
+            while !end.load(Ordering::Relaxed) {
+                if let Ok((size, _)) = receiver.recv_from(&mut room) {
+                    total.fetch_add(size as u64 + BELOW, Ordering::Relaxed);
+                }
+            }
+        });
+        Ok(Self { socket, bytes, over, counter: Some(counter) })
+    }
+
+    fn figure(mut self, sent: u64) -> Figure {
+        self.over.store(true, Ordering::Relaxed);
+        let _ = self.counter.take().map(JoinHandle::join);
+        let came = self.bytes.load(Ordering::Relaxed);
+        let ratio = came as f64 / sent.max(1) as f64;
+        Figure::new("bytes there per byte from there", "ratio", ratio, Bound::AtMost(FACTOR))
+            .with("bytes_there", came)
+            .with("bytes_from_there", sent)
+    }
+}
+
+fn client(server: &Server) -> Result<Client, Failure> {
+    let secret = SecretKey::generate()?;
+    Client::open(loopback(1), server.address, server.key, &secret)
+}
+
+/// Asks for bulk that has no end, and takes it for a while.
+fn download(server: &Server) -> Result<Client, Failure> {
+    let mut client = client(server)?;
+    let plan = Plan { direction: Direction::Down, in_order: false, warmup_s: 0.0, seconds: 60.0 };
+    let wish = client.data(client.tsn, 0, 0, DataFlags::WHOLE, &plan.encode());
+    client.send(&Packet::of(client.peer_tag, Chunk::Data(wish)))?;
+    client.behave(Instant::now() + DOWNLOAD)?;
+    if client.received.packets < 100 {
+        return Err(format!("{} packets of the download came", client.received.packets).into());
+    }
+    Ok(client)
+}
+
+/// One datagram on a path that there was not, while nothing else happens.
+pub fn one_datagram(binary: &Path) -> Result<Figure, Failure> {
+    let server = Server::bench(binary)?;
+    let mut client = client(&server)?;
+    client.behave(Instant::now() + DOWNLOAD)?;
+    let elsewhere = Elsewhere::new()?;
+    let heartbeat = Packet::of(client.peer_tag, Chunk::Heartbeat(Bytes::from_static(b"here")));
+    let sent = client.send_from(&elsewhere.socket, 1, &heartbeat)?;
+    client.behave(Instant::now() + WATCH)?;
+    Ok(elsewhere.figure(sent))
+}
+
+/// The same path is used from two addresses in turn, of which one does not listen.
+pub fn to_and_fro(binary: &Path) -> Result<Figure, Failure> {
+    let server = Server::bench(binary)?;
+    let mut client = download(&server)?;
+    let elsewhere = Elsewhere::new()?;
+    let (until, mut sent) = (Instant::now() + ATTACK, 0);
+    while Instant::now() < until {
+        let sack = client.sack(client.received.cumulative);
+        sent += client.send_from(&elsewhere.socket, 0, &sack)?;
+        client.behave(Instant::now() + Duration::from_millis(20))?;
+        let sack = client.sack(client.received.cumulative);
+        client.send(&sack)?;
+    }
+    Ok(elsewhere.figure(sent))
+}
+
+/// One SACK from elsewhere, and silence.
+pub fn one_sack(binary: &Path) -> Result<Figure, Failure> {
+    let server = Server::bench(binary)?;
+    let mut client = download(&server)?;
+    let elsewhere = Elsewhere::new()?;
+    let sack = client.sack(client.received.cumulative);
+    let sent = client.send_from(&elsewhere.socket, 0, &sack)?;
+    sleep(WATCH);
+    Ok(elsewhere.figure(sent))
+}
+
+/// SACKs from elsewhere for what has not been seen, at the pace of the download before.
+pub fn optimistic(binary: &Path) -> Result<Figure, Failure> {
+    let server = Server::bench(binary)?;
+    let mut client = download(&server)?;
+    let elsewhere = Elsewhere::new()?;
+    let (began, mut sent) = (Instant::now(), 0);
+    let cumulative = client.received.cumulative;
+    while began.elapsed() < ATTACK {
+        // 1500 chunks a second: some 16 Mbit/s, which every path of loopback carries.
+        let ahead = (began.elapsed().as_secs_f64() * 1500.0) as u32;
+        let sack = client.sack(cumulative.wrapping_add(ahead));
+        sent += client.send_from(&elsewhere.socket, 0, &sack)?;
+        sleep(Duration::from_millis(5));
+    }
+    Ok(elsewhere.figure(sent))
+}

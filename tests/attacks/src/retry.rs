@@ -1,0 +1,71 @@
+//! A forged Retry for each first datagram of a client, which arrives before the genuine answer.
+
+use std::net::{SocketAddr, UdpSocket};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use ring::digest::{SHA256, digest};
+use ring::hmac::{HMAC_SHA256, Key, sign};
+use ropewalk_runtime::seal::{PublicKey, is_first};
+
+use crate::figure::{Bound, Failure, Figure};
+use crate::relay::{Newest, Relay};
+use crate::victim::Server;
+
+/// Kind of a Retry, version, session, token, MAC: `docs/reference/sealing.md`.
+const RETRY: [u8; 2] = [3, 1];
+const TOKEN: [u8; 24] = [0x5a; 24];
+const MAC: usize = 16;
+/// Forged ones per attempt: somebody who wants to harm, but not to flood.
+const REMEMBERED: usize = 1000;
+
+/// A Retry as anybody can make it who knows the server's public key and has seen the first datagram.
+fn forge(server: &PublicKey, first: &[u8]) -> Option<Vec<u8>> {
+    let named = [b"ropewalk 1 first", server.as_bytes().as_slice()].concat();
+    let key = Key::new(HMAC_SHA256, digest(&SHA256, &named).as_ref());
+    let (_, first_mac) = first.split_at_checked(first.len().checked_sub(MAC)?)?;
+    let mut retry = [&RETRY, first.get(2..6)?, &TOKEN].concat();
+    let mac = sign(&key, &[first_mac, &retry].concat());
+    retry.extend(&mac.as_ref()[..MAC]);
+    Some(retry)
+}
+
+/// Seconds that a short measurement takes through the relay.
+fn seconds(
+    binary: &Path,
+    server: &Server,
+    through: SocketAddr,
+    name: &str,
+) -> Result<f64, Failure> {
+    let (_, key) = server.folder.key(name)?;
+    let began = Instant::now();
+    let mut command = Command::new(binary);
+    command.args(["bench", "run", "--time", "200 ms", "--warmup", "0 s"]);
+    command.args(server.reach(through)).arg("--key").arg(key);
+    let status = command.stdout(Stdio::null()).stderr(Stdio::null()).status()?;
+    Ok(if status.success() { began.elapsed().as_secs_f64() } else { f64::INFINITY })
+}
+
+/// By how much longer a client needs until it is connected.
+pub fn forged(binary: &Path) -> Result<Figure, Failure> {
+    let server = Server::bench(binary)?;
+    let quiet = Relay::start(server.address, Box::new(|_, _, _| {}))?;
+    let usual = seconds(binary, &server, quiet.address, "usual.key")?;
+    drop(quiet);
+    let (key, mut seen) = (server.key, Newest::new(REMEMBERED));
+    let answer = move |datagram: &[u8], inside: &UdpSocket, client: SocketAddr| {
+        if is_first(datagram)
+            && seen.take(datagram.to_vec())
+            && let Some(retry) = forge(&key, datagram)
+        {
+            let _ = inside.send_to(&retry, client);
+        }
+    };
+    let relay = Relay::start(server.address, Box::new(answer))?;
+    let attacked = seconds(binary, &server, relay.address, "attacked.key")?;
+    let later = (attacked - usual).max(0.0);
+    Ok(Figure::new("later connected by", "s", later, Bound::AtMost(2.0))
+        .with("seconds_usual", usual)
+        .with("seconds_attacked", attacked))
+}

@@ -1,0 +1,158 @@
+//! The `ropewalk` that is attacked: a process with a key and an address of its own.
+
+use std::fs;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use ropewalk_runtime::seal::{PublicKey, SecretKey};
+
+use crate::figure::Failure;
+
+/// How long a process may take until it listens.
+const START: Duration = Duration::from_secs(20);
+/// Where memory is looked at until it grows no further.
+const SETTLE: Duration = Duration::from_secs(2);
+
+/// A folder that is removed with this.
+pub struct Folder(PathBuf);
+
+impl Folder {
+    pub fn new() -> Result<Self, Failure> {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("ropewalk-attacks-{}-{number}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        fs::create_dir(&path)?;
+        Ok(Self(path))
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// A new key in a file of this folder.
+    pub fn key(&self, name: &str) -> Result<(SecretKey, PathBuf), Failure> {
+        let secret = SecretKey::generate()?;
+        let path = self.0.join(name);
+        secret.write_new_file(&path).map_err(|error| error.to_string())?;
+        Ok((secret, path))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Ends a process when this is dropped.
+pub struct Process(pub Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Process {
+    /// Resident bytes; none if it has ended.
+    pub fn memory(&mut self) -> Option<u64> {
+        if !matches!(self.0.try_wait(), Ok(None)) {
+            return None;
+        }
+        let text = fs::read_to_string(format!("/proc/{}/statm", self.0.id())).ok()?;
+        Some(text.split(' ').nth(1)?.parse::<u64>().ok()? * 4096)
+    }
+
+    /// The most resident bytes within the next seconds; none if it ends.
+    pub fn memory_settled(&mut self) -> Option<u64> {
+        let until = Instant::now() + SETTLE;
+        let mut most = 0;
+        while Instant::now() < until {
+            most = most.max(self.memory()?);
+            sleep(Duration::from_millis(50));
+        }
+        Some(most)
+    }
+}
+
+/// What runs, and where.
+pub struct Server {
+    pub process: Process,
+    pub key: PublicKey,
+    pub address: SocketAddr,
+    pub folder: Folder,
+}
+
+/// How it is started.
+#[derive(Default)]
+pub struct Setup<'a> {
+    /// The words before `--key` and `--listen`.
+    pub words: &'a [&'a str],
+    /// Public keys that it takes; none: everybody's.
+    pub allow: &'a [PublicKey],
+    /// Most virtual memory, KiB.
+    pub memory: Option<u64>,
+    /// What runs it: words in front of the command.
+    pub wrapper: &'a [&'a str],
+}
+
+impl Server {
+    /// Starts the binary and waits until it listens.
+    pub fn start(binary: &Path, setup: &Setup<'_>) -> Result<Self, Failure> {
+        let folder = Folder::new()?;
+        let (secret, key) = folder.key("server.key")?;
+        let address = free_address()?;
+        let limit = setup.memory.map_or("unlimited".to_owned(), |kib| kib.to_string());
+        let mut command = Command::new("sh");
+        command.args(["-c", "ulimit -v \"$0\" && exec \"$@\"", &limit]);
+        command.args(setup.wrapper).arg(binary).args(setup.words);
+        command.arg("--key").arg(key).args(["--listen", &address.to_string()]);
+        for allowed in setup.allow {
+            command.args(["--allow", &allowed.to_string()]);
+        }
+        let log = fs::File::create(folder.path().join("log"))?;
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
+        let mut process = Process(command.current_dir(folder.path()).spawn()?);
+        let until = Instant::now() + START;
+        while UdpSocket::bind(address).is_ok() {
+            if Instant::now() > until || process.memory().is_none() {
+                let said = fs::read_to_string(folder.path().join("log")).unwrap_or_default();
+                return Err(format!("{:?} does not listen: {said}", setup.words).into());
+            }
+            sleep(Duration::from_millis(20));
+        }
+        Ok(Self { process, key: secret.public(), address, folder })
+    }
+
+    /// `recv` into a folder of its own.
+    pub fn recv(binary: &Path) -> Result<Self, Failure> {
+        Self::start(binary, &Setup { words: &["recv", "inbox"], ..Setup::default() })
+    }
+
+    /// `bench serve`.
+    pub fn bench(binary: &Path) -> Result<Self, Failure> {
+        Self::start(binary, &Setup { words: &["bench", "serve"], ..Setup::default() })
+    }
+
+    /// The words by which a client of the command line reaches it, perhaps through something else.
+    pub fn reach(&self, through: SocketAddr) -> [String; 4] {
+        ["--to", &through.to_string(), "--peer", &self.key.to_string()].map(str::to_owned)
+    }
+}
+
+/// An address of loopback that nobody has bound.
+pub fn free_address() -> Result<SocketAddr, Failure> {
+    Ok(UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?)
+}
+
+/// One of many addresses of loopback.
+pub fn loopback(number: usize) -> IpAddr {
+    let [high, low] = ((number % 60_000) as u16).to_be_bytes();
+    Ipv4Addr::new(127, 9, high, low.clamp(1, 254)).into()
+}
