@@ -58,8 +58,8 @@ struct CommonArgs {
 impl CommonArgs {
     /// As the proxy wants it, and as the options say.
     fn transport(&self) -> Result<Transport, Failure> {
-        let Transport { scheduler, receive_buffer, .. } = self.transport.transport()?;
-        Ok(Transport { scheduler, receive_buffer, ..live::transport() })
+        let Transport { profile, scheduler, receive_buffer, .. } = self.transport.transport()?;
+        Ok(Transport { profile, scheduler, receive_buffer, ..live::transport() })
     }
 }
 

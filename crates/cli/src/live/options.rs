@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use ropewalk_runtime::capture::Capture;
-use ropewalk_runtime::endpoint::{Endpoint, Local, OpenError, Options, Target, Transport};
+use ropewalk_runtime::endpoint::{Endpoint, Local, OpenError, Options, Profile, Target, Transport};
 use ropewalk_runtime::seal::{Allowed, PublicKey};
 use ropewalk_scenario::parse_size;
 
@@ -25,6 +25,9 @@ pub struct TransportArgs {
     /// Scheduler: which path carries what, and when
     #[arg(long, value_name = "NAME", default_value = "lay")]
     scheduler: String,
+    /// Rules of SCTP: live, or rfc9260 for nothing that RFC 9260 does not allow
+    #[arg(long, value_name = "NAME", default_value = "live", value_parser = str::parse::<Profile>)]
+    profile: Profile,
     /// Receive buffer. Unequal paths need more of it; it is memory
     #[arg(long, visible_alias = "buffer", value_name = "SIZE", default_value = "16 MiB", value_parser = parse_size)]
     receive_buffer: u64,
@@ -64,7 +67,8 @@ impl TransportArgs {
             return Err(Failure::input(message, "give at least 1500 B; 16 MiB is usual"));
         }
         let scheduler = self.scheduler.clone();
-        Ok(Transport { scheduler, receive_buffer: self.receive_buffer, ..Transport::default() })
+        let (profile, receive_buffer) = (self.profile, self.receive_buffer);
+        Ok(Transport { profile, scheduler, receive_buffer, ..Transport::default() })
     }
 }
 

@@ -55,6 +55,9 @@ pub struct SackOptions {
     /// A SACK goes to the address that the last packet came from, and not to the quickest of those that
     /// it answers.
     pub to_last: bool,
+    /// A SACK that is owed travels with DATA that leaves for the same address, where the packet has room for
+    /// both (RFC 9260, 6.1). Saves a packet where both ends send; a packet with a SACK holds less data.
+    pub with_data: bool,
 }
 
 /// Concurrent multipath transfer.
@@ -62,6 +65,9 @@ pub struct SackOptions {
 pub struct CmtOptions {
     /// Send on all paths at once. Off: plain SCTP, the primary path and failover.
     pub concurrent: bool,
+    /// Plain SCTP towards a peer that does not announce CMT (RFC 9260, 6.4: an endpoint SHOULD transmit to the
+    /// primary path). Off: data goes by all paths to any peer, whose SACKs tell of the reordering at once.
+    pub if_agreed: bool,
     /// Split fast retransmit: reordering between paths is no sign of loss.
     pub split_fast_retransmit: bool,
     /// When windows grow.
@@ -70,6 +76,25 @@ pub struct CmtOptions {
     pub delayed_ack: bool,
     /// Send no data before every path is confirmed.
     pub hold_data_until_confirmed: bool,
+}
+
+impl CmtOptions {
+    /// What of this may be used with a peer with which `agreed` was negotiated.
+    pub(super) const fn towards(self, agreed: Extensions) -> Self {
+        if agreed.has(Extensions::CMT) {
+            return self;
+        }
+        if !self.if_agreed {
+            return Self { delayed_ack: false, ..self };
+        }
+        Self {
+            concurrent: false,
+            split_fast_retransmit: false,
+            cwnd_update: CwndUpdate::Off,
+            delayed_ack: false,
+            ..self
+        }
+    }
 }
 
 /// What an end says that it can do beyond RFC 9260.

@@ -7,7 +7,7 @@ use super::wire::kind;
 pub struct Extensions(u16);
 
 /// Each extension with the chunk type that stands for it.
-const TYPES: [(Extensions, u8); 13] = [
+const TYPES: [(Extensions, u8); 14] = [
     (Extensions::AUTH, kind::AUTH),
     (Extensions::NR_SACK, kind::NR_SACK),
     (Extensions::I_DATA, kind::I_DATA),
@@ -18,6 +18,7 @@ const TYPES: [(Extensions, u8); 13] = [
     (Extensions::DELAY_STAMP, kind::DELAY_STAMP),
     (Extensions::DELAY_ECHO, kind::DELAY_ECHO),
     (Extensions::PIECE, kind::PIECE),
+    (Extensions::CMT, kind::CMT),
     (Extensions::FORWARD_TSN, kind::FORWARD_TSN),
     (Extensions::ASCONF, kind::ASCONF),
     (Extensions::I_FORWARD_TSN, kind::I_FORWARD_TSN),
@@ -52,6 +53,10 @@ impl Extensions {
     pub const I_FORWARD_TSN: Self = Self(1 << 11);
     /// DATA in pieces where a path became too narrow for it: ours.
     pub const PIECE: Self = Self(1 << 12);
+    /// Concurrent multipath transfer: the peer expects DATA on all paths at once, gaps that wait for the
+    /// delayed SACK, and the number of packets in the flags of SACKs (DAC). Announced only: no chunk has
+    /// this type. Ours.
+    pub const CMT: Self = Self(1 << 13);
     /// Timestamps both ways.
     pub const DELAY: Self = Self::DELAY_STAMP.and(Self::DELAY_ECHO);
 
@@ -59,7 +64,7 @@ impl Extensions {
     /// Appendix A).
     pub const ECN: Self = Self(1 << 15);
     /// All that are ours.
-    pub const OURS: Self = Self::DELAY.and(Self::PIECE);
+    pub const OURS: Self = Self::DELAY.and(Self::PIECE).and(Self::CMT);
 
     /// Both sets.
     #[must_use]

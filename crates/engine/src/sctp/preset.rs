@@ -19,6 +19,10 @@ pub enum Preset {
     /// What the runtime does on real paths, where datagrams come and go by the dozen: paced, with timers for
     /// today's networks, and packets with room for UDP and a seal.
     Live,
+    /// RFC 9260 on real paths: as `Live`, but with every MUST and the recommended parameters of the RFC, and
+    /// nothing of CMT towards a peer that does not announce it. Losses are found by reports (7.2.4), windows
+    /// start from 7.2.1's, bursts from Max.Burst, the timeout from RTO.Min of a second.
+    LiveRfc9260,
     /// What ns-2's CMT-SCTP does, with which the papers of 2013 and 2014 were made: RFC 4960's
     /// timers, window counted in packets, data held until every path is confirmed, initial
     /// threshold at the receive window, no guard unless asked for.
@@ -34,6 +38,7 @@ impl Preset {
         match self {
             Self::Rfc9260 => rfc,
             Self::Live => Self::live(rfc),
+            Self::LiveRfc9260 => Self::live_rfc9260(rfc),
             Self::Paper2013 => Self::paper_2013(rfc),
         }
     }
@@ -57,9 +62,11 @@ impl Preset {
                 delay: Duration::from_millis(200),
                 count_per_path: false,
                 to_last: false,
+                with_data: true,
             },
             cmt: CmtOptions {
                 concurrent,
+                if_agreed: false,
                 split_fast_retransmit: true,
                 cwnd_update: CwndUpdate::CucV2,
                 delayed_ack: true,
@@ -119,6 +126,30 @@ impl Preset {
         }
     }
 
+    /// Packets and timestamps are those of real paths; the rest is the RFC's.
+    fn live_rfc9260(rfc: Config) -> Config {
+        let CmtOptions { concurrent, hold_data_until_confirmed, .. } = rfc.cmt;
+        let plain = Self::live(rfc.clone());
+        Config {
+            mtu_discovery: plain.mtu_discovery,
+            lower_header: plain.lower_header,
+            delay_source: plain.delay_source,
+            cmt: CmtOptions {
+                concurrent,
+                if_agreed: true,
+                split_fast_retransmit: true,
+                cwnd_update: CwndUpdate::CucV2,
+                delayed_ack: true,
+                hold_data_until_confirmed,
+            },
+            recovery: LossDetection::MissingReports,
+            failure: FailureLimits { potentially_failed: u32::MAX, ..rfc.failure },
+            // 8.3: a path that has failed is asked as seldom as one that is idle.
+            probe_interval: Duration::MAX,
+            ..rfc
+        }
+    }
+
     /// What IPv6 asks of every link (RFC 8200, 5) is where it begins; below it there is what IPv4 asks of
     /// every host.
     fn live_mtu(most: u32) -> MtuRange {
@@ -134,7 +165,7 @@ impl Preset {
                 cwnd_update: CwndUpdate::CucV2,
                 ..rfc.cmt
             },
-            sack: SackOptions { to_last: true, ..rfc.sack },
+            sack: SackOptions { to_last: true, with_data: false, ..rfc.sack },
             failure: FailureLimits { potentially_failed: u32::MAX, ..rfc.failure },
             rto: RtoLimits { initial: Duration::from_secs(3), ..rfc.rto },
             // Applied there only in the burst that follows a fast recovery.

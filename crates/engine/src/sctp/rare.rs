@@ -34,6 +34,14 @@ pub enum Rare {
     Ecne(Serial32),
     /// CWR: the TSN up to which the window has been reduced.
     Cwr(Serial32),
+    /// HEARTBEAT or HEARTBEAT ACK with more than the one parameter that RFC 9260 defines. Of the RFC and no extension,
+    /// but as seldom.
+    Heartbeat {
+        /// HEARTBEAT ACK.
+        answer: bool,
+        /// All parameters as they are on the wire, the padding of the last one apart.
+        parameters: Bytes,
+    },
     /// PIECE, ours: a part of a DATA chunk that no packet of its path has room for.
     Piece(Piece),
 }
@@ -162,6 +170,7 @@ impl Rare {
             Self::Auth(auth) => 4 + (auth.code.len() as u32).next_multiple_of(4),
             Self::Pad(bytes) => (*bytes as u32).next_multiple_of(4),
             Self::Ecne(_) | Self::Cwr(_) => 4,
+            Self::Heartbeat { parameters, .. } => (parameters.len() as u32).next_multiple_of(4),
             Self::Piece(piece) => Piece::HEADER - 4 + piece.part.payload.len().next_multiple_of(4),
         }
     }

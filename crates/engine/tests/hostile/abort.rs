@@ -1,6 +1,6 @@
 //! ABORT, the shutdown's chunks, and packets under tags that are not ours (RFC 9260, 8.4, 8.5, 9).
 
-use ropewalk_base::{Duration, Serial32, Time};
+use ropewalk_base::{Duration, PathId, Serial32, Time};
 use ropewalk_engine::sctp::association::{CloseReason, State};
 use ropewalk_engine::sctp::{AbortCause, Chunk};
 
@@ -118,7 +118,11 @@ fn a_shutdown_acknowledges_nothing_that_was_never_sent() {
         let cumulative = victim.first_tsn(LEFT).plus(ahead);
         victim.hit(LEFT, &[chunk(kind::SHUTDOWN, 0, &cumulative.0.to_be_bytes())]);
         assert!(!victim.pair.ends[LEFT].is_flushed(), "{ahead} ahead");
-        assert_eq!(*victim.state(LEFT), State::ShutdownReceived, "{ahead} ahead");
+        assert_eq!(
+            *victim.state(LEFT),
+            State::ShutdownReceived { path: PathId(0) },
+            "{ahead} ahead"
+        );
         assert!(victim.pair.view(LEFT, 0).in_flight > 0, "{ahead} ahead");
     }
 }
@@ -131,7 +135,7 @@ fn after_its_shutdown_a_peer_gets_no_more_data_in_and_what_we_owe_it_still_goes(
     let before = Serial32(victim.first_tsn(LEFT).0.wrapping_sub(1));
     let shutdown = chunk(kind::SHUTDOWN, 0, &before.0.to_be_bytes());
     assert_eq!(names(&victim.hit(LEFT, &[shutdown])), [] as [&str; 0]);
-    assert_eq!(*victim.state(LEFT), State::ShutdownReceived);
+    assert_eq!(*victim.state(LEFT), State::ShutdownReceived { path: PathId(0) });
     let dot = data(victim.first_tsn(RIGHT), 0, 0, 3, b"late");
     assert_eq!(victim.hit(LEFT, &[dot]), []);
     assert_eq!(victim.pair.read_bytes(LEFT), 0);

@@ -20,4 +20,5 @@ mod reassembly;
 mod restart;
 mod sack;
 mod shutdown;
+mod standard;
 mod window;

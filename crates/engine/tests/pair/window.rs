@@ -1,7 +1,10 @@
 //! The peer's window: shut, reopened, probed; chunks given back; SACKs that overtake each other.
 
 use ropewalk_base::{Duration, Serial32};
-use ropewalk_engine::sctp::{Chunk, Config, GapBlock, GapList, Packet, PathConfig, Preset, Sack};
+use ropewalk_engine::sctp::association::CloseReason;
+use ropewalk_engine::sctp::{
+    Chunk, Config, Event, GapBlock, GapList, Packet, PathConfig, Preset, Sack,
+};
 
 use crate::driver::{FULL, Fate, LEFT, Pair, RIGHT, config, ms, numbered};
 
@@ -119,6 +122,75 @@ fn a_shut_window_is_probed_with_one_chunk_at_a_time_for_as_long_as_it_takes() {
             assert!(pair.ends[LEFT].is_flushed(), "{what}");
             assert!(pair.read[RIGHT].len() > before);
         }
+    }
+}
+
+/// A pair whose reader has slept for some seconds, as the presets of sockets have it; both ends alike.
+fn shut_socket(preset: Preset, delays: &[u64]) -> Pair {
+    let mut settings = Config::preset(preset, vec![PathConfig::default(); delays.len()], 20_000);
+    settings.mtu_discovery = None;
+    settings.ecn = false;
+    shut(&settings, delays)
+}
+
+#[test]
+fn probes_of_a_shut_window_wait_for_a_timeout_and_then_twice_as_long_each_time() {
+    for (preset, least) in
+        [(Preset::Rfc9260, 1000), (Preset::Live, 250), (Preset::LiveRfc9260, 1000)]
+    {
+        // A round trip of nothing, and one of 20 ms.
+        for delay in [0, 10] {
+            let mut settings = Config::preset(preset, vec![PathConfig::default()], 20_000);
+            settings.mtu_discovery = None;
+            let mut pair = Pair::up(&settings, &[delay]);
+            pair.reads[RIGHT] = false;
+            fill(&mut pair);
+            let windows = pair.view(LEFT, 0).cwnd;
+            pair.run_for(ms(200_000));
+            let what = format!("{preset:?}, {delay} ms");
+            let chunk = settings.chunk_limit();
+            let shut_at = pair.log.iter().find(|s| s.sack().is_some_and(|s| s.window < chunk));
+            let shut_at = shut_at.expect("a SACK").at + ms(delay);
+            let probes: Vec<_> =
+                pair.data_times(LEFT).into_iter().filter(|at| *at > shut_at).collect();
+            assert!(probes.len() >= 5, "{what}: {probes:?}");
+            let first = probes[0].since(shut_at);
+            assert!(first >= ms(least), "{what}: the first one after {first:?}");
+            let waits: Vec<_> = probes.windows(2).map(|pair| pair[1].since(pair[0])).collect();
+            assert!(waits[0] >= ms(2 * least), "{what}: {waits:?}");
+            for wait in waits.windows(2) {
+                assert_eq!(wait[1], (wait[0] * 2).min(settings.rto.max), "{what}: {waits:?}");
+            }
+            // 6.1 A: no error, and no change of the congestion window.
+            assert!(pair.events[LEFT].iter().all(|(_, e)| !matches!(e, Event::PathChanged(..))));
+            assert!(pair.view(LEFT, 0).cwnd >= windows, "{what}");
+        }
+    }
+}
+
+#[test]
+fn a_window_that_opens_while_a_probe_is_on_its_way_does_not_wait_for_the_next_one() {
+    let mut pair = shut_socket(Preset::Live, &[100]);
+    pair.run_for(Duration::from_secs(100));
+    pair.log.clear();
+    while pair.data_times(LEFT).is_empty() {
+        pair.run_for(ms(10));
+    }
+    // The probe is lost, and the window opens: repaired within round trips, and not after the minute that the next
+    // probe would wait.
+    pair.reads[RIGHT] = true;
+    pair.drain(RIGHT);
+    pair.run_for(ms(3000));
+    assert!(pair.ends[LEFT].is_flushed());
+}
+
+#[test]
+fn a_peer_that_vanishes_behind_a_shut_window_is_noticed() {
+    for preset in [Preset::Live, Preset::LiveRfc9260] {
+        let mut pair = shut_socket(preset, &[10, 10]);
+        pair.script(|_| Fate::Drop);
+        pair.run_for(Duration::from_secs(3600));
+        assert_eq!(pair.closed(LEFT), Some(CloseReason::Unreachable), "{preset:?}");
     }
 }
 

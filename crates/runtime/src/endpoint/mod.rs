@@ -36,7 +36,7 @@ use ropewalk_base::Seed;
 pub use self::association::{Association, Received, SendError};
 pub use self::connect::{ConnectError, Target};
 pub use self::core::Counters;
-pub use self::options::{Options, PORT, Sealing, Transport, UnknownName};
+pub use self::options::{Options, PORT, Profile, Sealing, Transport, UnknownName, UnknownProfile};
 pub use self::peer::PathNews;
 pub use self::socket::Local;
 pub use self::stats::{PathStats, Stats};

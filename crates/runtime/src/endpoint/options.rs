@@ -28,9 +28,68 @@ const IPV6_HEADER: u32 = 40;
 /// Header of UDP, bytes.
 const UDP_HEADER: u32 = 8;
 
+/// The rules that associations follow where RFC 9260 leaves room, or where this project departs from it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Profile {
+    /// Concurrent multipath transfer to every peer, losses found by time (RFC 8985), pacing, and the timers and
+    /// windows of today's TCP. `docs/reference/rfc9260.md` lists where it departs from RFC 9260, and why.
+    #[default]
+    Live,
+    /// Every MUST and the recommended parameters of RFC 9260: Max.Burst 4, RTO.Min 1 s, the initial window of 7.2.1,
+    /// loss by three reports, and data by the primary path alone unless the peer announces CMT. Slower to
+    /// start, to repair and to notice a path that is back.
+    Rfc9260,
+}
+
+impl Profile {
+    /// The names of all.
+    pub const NAMES: [&'static str; 2] = ["live", "rfc9260"];
+
+    /// The profile of that name.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn from_name(name: &str) -> Result<Self, UnknownProfile> {
+        match name {
+            "live" => Ok(Self::Live),
+            "rfc9260" => Ok(Self::Rfc9260),
+            _ => Err(UnknownProfile(name.to_owned())),
+        }
+    }
+
+    const fn preset(self) -> Preset {
+        match self {
+            Self::Live => Preset::Live,
+            Self::Rfc9260 => Preset::LiveRfc9260,
+        }
+    }
+}
+
+/// There is no profile of that name.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct UnknownProfile(pub String);
+
+impl std::fmt::Display for UnknownProfile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "`{}` is no profile: {} are", self.0.escape_debug(), Profile::NAMES.join(", "))
+    }
+}
+
+impl std::error::Error for UnknownProfile {}
+
+impl std::str::FromStr for Profile {
+    type Err = UnknownProfile;
+
+    fn from_str(name: &str) -> Result<Self, UnknownProfile> {
+        Self::from_name(name)
+    }
+}
+
 /// How associations behave. Both ends need not agree on any of it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Transport {
+    /// Rules and their parameters (`live`).
+    pub profile: Profile,
     /// Receive buffer, bytes. Small ones are what unequal paths suffer from; large ones cost memory
     /// per association (16 MiB: enough for 1 Gbit/s over 100 ms).
     pub receive_buffer: u64,
@@ -50,13 +109,15 @@ pub struct Transport {
     pub mtu: u32,
     /// Off: no probes, and every path is taken to carry 1500 B, or `mtu` if that is less.
     pub discover_mtu: bool,
-    /// Marks of the network count as congestion, if the peer can do it too (ECN; on).
+    /// Marks of the network count as congestion, if the peer can do it too (ECN; on, but never with the profile
+    /// `rfc9260`).
     pub ecn: bool,
 }
 
 impl Default for Transport {
     fn default() -> Self {
         Self {
+            profile: Profile::Live,
             receive_buffer: 16 << 20,
             send_buffer: None,
             unsent_limit: None,
@@ -145,9 +206,10 @@ impl Transport {
     /// If the engine does not know the congestion control.
     pub(super) fn config(&self, paths: usize, carriage: &Carriage) -> Result<Config, UnknownName> {
         let paths = vec![self.path(); paths.max(1)];
-        let mut config = Config::preset(Preset::Live, paths, self.receive_buffer);
+        let mut config = Config::preset(self.profile.preset(), paths, self.receive_buffer);
         config.lower_header = carriage.header();
-        config.ecn = self.ecn;
+        // RFC 9260 reserves the chunks of ECN and says nothing of their use.
+        config.ecn = self.ecn && self.profile == Profile::Live;
         config.mtu_discovery = self.discover_mtu.then(|| carriage.mtus(self.mtu));
         if let Carriage::Plain { addresses, .. } = carriage {
             // What the peer can do is not known beforehand.
@@ -257,5 +319,19 @@ mod tests {
     #[test]
     fn the_engine_s_preset_counts_the_headers_that_are_sent() {
         assert_eq!(Carriage::Sealed { ipv6: false }.header(), Preset::LIVE_LOWER_HEADER);
+    }
+
+    #[test]
+    fn a_profile_is_found_by_its_name_and_sets_the_knobs_of_its_preset() {
+        let carriage = Carriage::Plain { ipv6: false, addresses: Vec::new() };
+        let found = |name: &str| {
+            let profile = Profile::from_name(name).expect("a name of the list");
+            let transport = Transport { profile, ..Transport::default() };
+            let config = transport.config(2, &carriage).expect("a known congestion control");
+            (config.max_burst, config.cmt.if_agreed, config.ecn, config.initial_window.is_some())
+        };
+        assert_eq!(Profile::NAMES.map(found), [(0, false, true, true), (4, true, false, false)]);
+        let unknown = "rfc4960".parse::<Profile>().expect_err("no such profile");
+        assert_eq!(unknown.to_string(), "`rfc4960` is no profile: live, rfc9260 are");
     }
 }

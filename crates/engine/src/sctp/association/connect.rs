@@ -175,6 +175,7 @@ impl Association {
         self.peer_tag = init.tag;
         self.peer = Peer::of(init, &self.config);
         self.settle_ecn();
+        self.settle_multipath();
         self.offered = init.window as u64;
         self.outbound_streams = self.config.streams.min(init.inbound_streams);
         self.start_congestion(init.window as u64);

@@ -1,5 +1,7 @@
 //! Incoming DATA, and when it is acknowledged (RFC 9260, 6.2; delayed acknowledgement for CMT).
 
+use std::collections::VecDeque;
+
 use ropewalk_base::{PathId, Serial32, Time};
 use smallvec::SmallVec;
 
@@ -12,6 +14,19 @@ use crate::receive::{Arrival, ReceiveBuffer};
 
 /// Most duplicates that one SACK lists.
 const DUPLICATES_LIMIT: usize = 16;
+
+/// Most SACKs that wait to leave, and most gap blocks in all of them: a datagram brings one SACK at most, and one
+/// row of a socket some dozens of datagrams. Beyond the limits the next SACK covers more packets.
+const WAITING_LIMIT: usize = 64;
+const WAITING_BLOCKS_LIMIT: usize = 1024;
+
+/// A SACK as it stood when it fell due, to leave on a path.
+#[derive(Clone, Debug)]
+struct WaitingSack {
+    path: PathId,
+    sack: Sack,
+    echo: Option<DelayEcho>,
+}
 
 /// Receive buffer and what is owed to the sender of its content.
 #[derive(Clone, Debug)]
@@ -26,6 +41,12 @@ pub(super) struct Inbound {
     packets_on: SmallVec<[u32; 4]>,
     duplicates: Vec<Serial32>,
     pub due_now: bool,
+    /// SACKs that fell due before the packets that followed them in the same input were taken, oldest first.
+    /// Empty where the driver drains after each packet, and towards peers with CMT.
+    waiting: VecDeque<WaitingSack>,
+    waiting_blocks: usize,
+    /// The packet with DATA that has just left had no room for the SACK that is due, or went elsewhere.
+    pub stays_behind: bool,
     pub deadline: Option<Time>,
     /// Where the newest DATA came from: there the SACK goes (RFC 9260, 6.4).
     pub path: PathId,
@@ -47,6 +68,9 @@ impl Inbound {
             packets_on: SmallVec::from_elem(0, config.paths.len()),
             duplicates: Vec::new(),
             due_now: false,
+            waiting: VecDeque::new(),
+            waiting_blocks: 0,
+            stays_behind: false,
             deadline: None,
             path: PathId(0),
             echoes: SmallVec::from_elem(None, config.paths.len()),
@@ -63,6 +87,7 @@ impl Inbound {
 
     /// The peer's first TSN is known.
     pub fn expect(&mut self, config: &Config, first: Serial32) {
+        self.delayed_ack_for_cmt = config.cmt.concurrent && config.cmt.delayed_ack;
         let unwrapped = (1u64 << 32) + first.0 as u64;
         self.first = Some(first);
         self.buffer.start_over(unwrapped, config.streams);
@@ -83,6 +108,9 @@ impl Inbound {
     pub fn stop(&mut self) {
         self.deadline = None;
         self.due_now = false;
+        self.stays_behind = false;
+        self.waiting.clear();
+        self.waiting_blocks = 0;
     }
 
     /// The user took data: tell a sender that we had (nearly) shut out (RFC 9260, 6.2).
@@ -134,6 +162,55 @@ impl Inbound {
         !self.duplicates.is_empty()
     }
 
+    /// Whether packets were taken that no SACK has answered yet.
+    #[inline]
+    pub const fn owes_sack(&self) -> bool {
+        self.due_now || self.packets > 0
+    }
+
+    /// Whether a SACK waits that fell due earlier than the packets which came last.
+    #[inline]
+    pub fn has_waiting(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// Bytes of the SACK that is owed, with all its gap blocks.
+    pub fn sack_len(&self) -> u32 {
+        16 + 4 * (self.buffer.beyond().words().len() + self.duplicates.len()) as u32
+    }
+
+    /// Whether the SACK that is due has to be made before more DATA is taken: packets that a driver hands over at
+    /// one time are acknowledged as if they had come one by one (RFC 9260, 6.2: at least every second packet;
+    /// 6.7: each that leaves a gap). A peer with CMT does without.
+    #[inline]
+    pub fn must_keep_sack(&self) -> bool {
+        self.due_now
+            && self.packets > 0
+            && !self.delayed_ack_for_cmt
+            && self.waiting.len() < WAITING_LIMIT
+            && self.waiting_blocks < WAITING_BLOCKS_LIMIT
+    }
+
+    /// Makes the SACK that is due, with at most `room` bytes, and keeps it until it leaves on `path`.
+    #[cold]
+    pub fn keep_sack(&mut self, path: PathId, room: u32) {
+        let left = WAITING_BLOCKS_LIMIT - self.waiting_blocks;
+        let most = 16 + 4 * (left as u32);
+        let (sack, echo) = self.take_sack(room.min(most));
+        self.waiting_blocks += sack.gaps.len() + sack.duplicates.len();
+        self.waiting.push_back(WaitingSack { path, sack, echo });
+    }
+
+    /// The oldest SACK that waits, with the path on which it leaves, and the window that is open now.
+    #[cold]
+    pub fn take_waiting(&mut self) -> Option<(PathId, Sack, Option<DelayEcho>)> {
+        let WaitingSack { path, mut sack, echo } = self.waiting.pop_front()?;
+        self.waiting_blocks -= sack.gaps.len() + sack.duplicates.len();
+        self.advertised = self.buffer.free();
+        sack.window = self.advertised.min(u64::from(u32::MAX)) as u32;
+        Some((path, sack, echo))
+    }
+
     /// Makes the SACK that is owed, with at most `room` bytes.
     pub fn take_sack(&mut self, room: u32) -> (Sack, Option<DelayEcho>) {
         let cumulative = self.buffer.cumulative();
@@ -154,6 +231,7 @@ impl Inbound {
         self.packets = 0;
         self.packets_on.fill(0);
         self.due_now = false;
+        self.stays_behind = false;
         self.deadline = None;
         (sack, self.take_echo())
     }
@@ -215,6 +293,10 @@ impl Association {
             self.abort_with(ErrorCause::NoUserData(data.tsn));
             return;
         }
+        if !summary.any && self.inbound.must_keep_sack() {
+            let path = self.sack_destination();
+            self.inbound.keep_sack(path, self.sack_room(path));
+        }
         summary.any = true;
         if data.stream.0 >= self.config.streams {
             summary.urgent = true;
@@ -248,6 +330,7 @@ impl Association {
         let tsn = data.tsn.unwrap_near(self.inbound.buffer.cumulative());
         self.inbound.buffer.on_unwanted(now, tsn);
         if reports.may_report() {
+            // 5.4: not to an address that is not confirmed.
             let path = self.control_path();
             let error = Chunk::error(ErrorCause::InvalidStream(data.stream));
             self.control.push_back((path, self.peer_tag, error));
@@ -275,7 +358,7 @@ impl Association {
         let shutting = matches!(self.state, super::State::ShutdownSent { .. });
         self.inbound.after_packet(now, path, summary.urgent || shutting);
         if shutting {
-            self.answer_with_shutdown(now);
+            self.answer_with_shutdown();
         }
         if self.events.back() != Some(&Event::Readable) {
             self.push_event(Event::Readable);
@@ -288,11 +371,5 @@ impl Association {
             self.inbound.due_now = true;
             self.inbound.deadline = None;
         }
-    }
-
-    /// The SACK that is owed, as chunks, with at most `room` bytes in all.
-    pub(super) fn sack_chunks(&mut self, room: u32) -> (Chunk, Option<DelayEcho>) {
-        let (sack, echo) = self.inbound.take_sack(room.saturating_sub(DelayEcho::WIRE_LEN));
-        (Chunk::Sack(sack), echo)
     }
 }

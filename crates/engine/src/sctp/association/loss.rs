@@ -46,12 +46,12 @@ impl Association {
     /// When RACK wants to look again, or a probe of the tail is due (RFC 8985, 6.3 and 7.2).
     #[inline]
     pub(super) fn loss_deadline(&self, path: &Path) -> Option<Time> {
-        if self.config.recovery != LossDetection::RackTlp {
+        if self.config.recovery != LossDetection::RackTlp || !self.window_probe.is_idle() {
             return None;
         }
         let probes = path.recovery_exit.is_none() && path.state.status() == PathStatus::Active;
         path.rack.deadline().or_else(|| {
-            let delay = self.config.sack.delay;
+            let delay = self.peer_sack_delay();
             probes.then(|| path.tail.deadline(path.rtt.srtt(), path.flights.count(), delay))?
         })
     }
@@ -136,8 +136,23 @@ impl Association {
         flight.bytes
     }
 
+    /// All that is on its way on `id` is given up by a timer.
+    pub(super) fn give_up_flights(&mut self, id: PathId) {
+        let mut lost = std::mem::take(&mut self.scratch.lost);
+        lost.clear();
+        lost.extend(self.paths[id.index()].flights.live().map(|(number, _)| number));
+        for number in &lost {
+            self.give_up(id, *number, true);
+        }
+        self.scratch.lost = lost;
+        self.epoch += 1;
+    }
+
     /// T3 of `id` expired (6.3.3).
     pub(super) fn on_t3(&mut self, now: Time, id: PathId) {
+        if self.on_probe_unanswered(now, id) {
+            return;
+        }
         let path = &mut self.paths[id.index()];
         path.losses += 1;
         path.loss.note(true);
@@ -147,9 +162,6 @@ impl Association {
         // 6.1, A: a peer that has shut its window and answers the probes is alive.
         let heard = now.since(self.heard_at) <= path.rtt.rto();
         let probing = heard && self.board.span() > self.offered;
-        let mut lost = std::mem::take(&mut self.scratch.lost);
-        lost.clear();
-        lost.extend(path.flights.live().map(|(number, _)| number));
         path.counters.timeouts += 1;
         path.rtt.back_off();
         path.rack.on_timeout();
@@ -158,16 +170,12 @@ impl Association {
         // What is sent now answers to a timer, not to an acknowledgement of the last round. A network
         // that loses by rounds would else lose all of it, for good.
         path.begin_round();
-        for number in &lost {
-            self.give_up(id, *number, true);
-        }
+        self.give_up_flights(id);
         if let Some(ecn) = &mut self.paths[id.index()].ecn {
             ecn.on_timeout();
         }
         // Small chunks may have been in large packets, and all of them are lost.
         self.doubt_mtu(now, id, self.paths[id.index()].config.mtu);
-        self.scratch.lost = lost;
-        self.epoch += 1;
         self.congestion.on_timeout(id, now);
         if !probing {
             self.note_path_error(now, id, true);

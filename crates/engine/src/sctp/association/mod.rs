@@ -28,10 +28,12 @@ mod state;
 mod timers;
 mod view;
 mod windows;
+mod zero_window;
 
 use std::collections::VecDeque;
 
-use ropewalk_base::{PathId, Rng, Seed, Serial32, StreamId, Time};
+use bytes::Bytes;
+use ropewalk_base::{PathId, PeerText, Rng, Seed, Serial32, StreamId, Time};
 
 pub use state::{CloseReason, State};
 
@@ -41,9 +43,10 @@ use self::peer::Peer;
 use self::pieces::Pieces;
 use self::queue::SendQueue;
 use self::sack::AckScratch;
+use self::zero_window::WindowProbe;
 use super::cause::{AbortCause, ErrorCause};
 use super::chunk::Chunk;
-use super::config::Config;
+use super::config::{CmtOptions, Config};
 use super::cookie::CookieKey;
 use super::listener::CookieSeal;
 use super::packet::Packet;
@@ -149,10 +152,16 @@ pub struct Association {
     accounts: Accounts,
     inbound: Inbound,
     config: Config,
+    /// CMT as it was configured; `config` has what the peer allows of it.
+    own_cmt: CmtOptions,
     board: Scoreboard,
     queue: SendQueue,
     /// The peer's whole receive buffer as last offered, bytes.
     offered: u64,
+    /// Where plain SCTP sends (RFC 9260, 6.4).
+    primary: PathId,
+    /// Probes of the peer's window while that is shut.
+    window_probe: WindowProbe,
     /// How many chunks the newest SACK reported by gap blocks; tells an old SACK from a new one.
     offered_gaps: u64,
     scheduler: Scheduler,
@@ -240,6 +249,8 @@ impl Association {
             board: Scoreboard::new(first),
             queue: SendQueue::new(config.streams, chunk_limit),
             offered: 0,
+            primary: PathId(0),
+            window_probe: WindowProbe::Idle,
             offered_gaps: 0,
             inbound: Inbound::new(&config),
             scheduler,
@@ -271,6 +282,7 @@ impl Association {
             paths_due: Time::FAR_FUTURE,
             sendable_left: 0,
             chunk_limit,
+            own_cmt: config.cmt,
             config,
             was_full: false,
             closing: false,
@@ -470,6 +482,7 @@ impl Association {
             self.paths.iter_mut().for_each(Path::stop);
             self.timers_moved = true;
             self.wait_until = None;
+            self.window_probe = WindowProbe::Idle;
             self.inbound.stop();
             self.push_event(Event::Closed(reason));
         }
@@ -478,6 +491,38 @@ impl Association {
     /// Ends the association at once and tells the peer (RFC 9260, 9.1).
     pub fn abort(&mut self) {
         self.abort_with(ErrorCause::USER);
+    }
+
+    /// As [`Association::abort`], with a reason for the peer's user (RFC 9260, 3.3.10.12 and 11.1.4): its first
+    /// [`Association::ABORT_REASON_LIMIT`] bytes.
+    pub fn abort_because(&mut self, reason: &[u8]) {
+        let reason = &reason[..reason.len().min(Self::ABORT_REASON_LIMIT)];
+        self.abort_with(ErrorCause::UserAbort(Bytes::copy_from_slice(reason)));
+    }
+
+    /// Most bytes of an upper-layer abort reason: they travel in one packet on any path.
+    pub const ABORT_REASON_LIMIT: usize = 400;
+
+    /// What the peer gave as its reason when it aborted the association; none if it gave none.
+    pub fn peer_abort_reason(&self) -> Option<&PeerText> {
+        self.peer.abort_reason.as_ref()
+    }
+
+    /// Makes `path` the primary path (RFC 9260, 6.4 and 11.1.6): without CMT data goes there while it is active.
+    ///
+    /// # Panics
+    /// If there is no such path.
+    pub fn set_primary(&mut self, path: PathId) {
+        assert!(path.index() < self.paths.len(), "there is no {path:?}");
+        self.primary = path;
+        self.views.clear();
+        self.drained = false;
+        self.epoch += 1;
+    }
+
+    /// The primary path: the first one, unless [`Association::set_primary`] chose another.
+    pub const fn primary(&self) -> PathId {
+        self.primary
     }
 
     #[cold]
@@ -494,7 +539,7 @@ impl Association {
         self.close(CloseReason::Aborted(told));
     }
 
-    /// Where control chunks go: the first path in the best state.
+    /// Where control chunks go: the primary path, or else the first, of those in the best state.
     fn control_path(&self) -> PathId {
         let rank = |p: &Path| match p.state.status() {
             PathStatus::Active => 0,
@@ -502,7 +547,8 @@ impl Association {
             PathStatus::Unconfirmed => 2,
             PathStatus::Inactive => 3,
         };
-        let best = (0..self.paths.len()).min_by_key(|i| rank(&self.paths[*i]));
+        let other = |i: usize| i != self.primary.index();
+        let best = (0..self.paths.len()).min_by_key(|i| (rank(&self.paths[*i]), other(*i)));
         PathId::from_index(best.unwrap_or(0))
     }
 

@@ -31,8 +31,8 @@ impl Association {
         // the caller, and each kind of packet is made in a function of its own.
         let departure = if !self.control.is_empty() {
             self.next_control(packet)
-        } else if self.inbound.due_now && self.state.is_up() {
-            Some(self.sack_packet(packet))
+        } else if (self.inbound.due_now || self.inbound.has_waiting()) && self.state.is_up() {
+            Some(self.next_sack(now, packet))
         } else if self.state.sends_data() {
             self.next_data(now, packet)
         } else {
@@ -77,21 +77,81 @@ impl Association {
         Some(self.lone_departure(path))
     }
 
+    /// The SACK that is due: beside DATA that may leave for the same address now (RFC 9260, 6.1), or else alone.
     #[inline(never)]
-    fn sack_packet(&mut self, packet: &mut Packet) -> Departure {
-        let mut path = self.sack_path();
-        if self.paths[path.index()].state.status() == PathStatus::Inactive {
-            path = self.control_path();
+    fn next_sack(&mut self, now: Time, packet: &mut Packet) -> Departure {
+        let rides = self.config.sack.with_data && self.state.sends_data();
+        let first = !self.inbound.stays_behind && !self.inbound.has_waiting();
+        if rides
+            && first
+            && let Some(departure) = self.next_data(now, packet)
+        {
+            // It leaves next, whatever DATA could follow.
+            self.inbound.stays_behind = self.inbound.due_now;
+            return departure;
         }
-        let room = self.sack_room(path) - self.echo_room();
-        let (sack, echo) = self.sack_chunks(room);
+        self.sack_packet(packet)
+    }
+
+    fn sack_packet(&mut self, packet: &mut Packet) -> Departure {
         packet.begin(self.peer_tag);
-        packet.chunks.push(sack);
+        if let Some((path, sack, echo)) = self.inbound.take_waiting() {
+            packet.chunks.push(Chunk::Sack(sack));
+            packet.echo = echo;
+            return self.lone_departure(path);
+        }
+        let path = self.sack_destination();
+        let room = self.sack_room(path) - self.echo_room();
+        let (sack, echo) = self.inbound.take_sack(room.saturating_sub(DelayEcho::WIRE_LEN));
+        packet.chunks.push(Chunk::Sack(sack));
         if self.marked {
             self.echo_marks(packet);
         }
         packet.echo = echo;
         self.lone_departure(path)
+    }
+
+    /// Puts the SACK that is owed into a packet on `path` whose first chunk of data takes `first` bytes, if both
+    /// fit. Returns what it takes.
+    #[inline]
+    fn bundle_sack(&mut self, path: PathId, first: u32, room: u32, packet: &mut Packet) -> u32 {
+        if !self.config.sack.with_data || !self.inbound.owes_sack() {
+            return 0;
+        }
+        self.bundle_owed_sack(path, room.saturating_sub(first), packet)
+    }
+
+    #[cold]
+    fn bundle_owed_sack(&mut self, path: PathId, room: u32, packet: &mut Packet) -> u32 {
+        // Echoes of marks go with a SACK of their own.
+        if self.marked || self.inbound.has_waiting() || self.sack_destination() != path {
+            return 0;
+        }
+        let echo = if self.peer.takes_stamps { DelayEcho::WIRE_LEN } else { 0 };
+        let needed = self.inbound.sack_len() + echo;
+        if needed > room {
+            return 0;
+        }
+        let (sack, echo) = self.inbound.take_sack(needed);
+        packet.chunks.push(Chunk::Sack(sack));
+        packet.echo = echo;
+        let taken = packet.wire_len() - Packet::HEADER;
+        taken - packet.stamp.map_or(0, |_| DelayStamp::WIRE_LEN)
+    }
+
+    /// Where a SACK that leaves now goes.
+    #[inline]
+    pub(super) fn sack_destination(&self) -> PathId {
+        self.reply_path(self.sack_path())
+    }
+
+    /// Where an answer to what came on `path` goes: there (RFC 9260, 6.4), unless that address has failed, or is
+    /// not confirmed. RFC 9260, 5.4: an UNCONFIRMED address gets nothing but HEARTBEATs and their answers.
+    pub(super) fn reply_path(&self, path: PathId) -> PathId {
+        match self.paths[path.index()].state.status() {
+            PathStatus::Active | PathStatus::PotentiallyFailed => path,
+            PathStatus::Inactive | PathStatus::Unconfirmed => self.control_path(),
+        }
     }
 
     /// For a packet without data. Where no data is under way nothing will tell that a round is over:
@@ -350,7 +410,8 @@ impl Association {
         if self.board.record(tsn).bytes + self.stamp_len() > self.packet_room(path) {
             return self.send_too_long(now, path, tsn, packet);
         }
-        let mut room = self.begin_packet(now, path, packet);
+        let first = self.board.record(tsn).bytes;
+        let mut room = self.begin_packet(now, path, first, packet);
         let launched = self.launch(now, path, tsn, &mut packet.chunks);
         room -= launched.bytes;
         if let RecordState::Lost { on, .. } = launched.before {
@@ -362,25 +423,27 @@ impl Association {
     /// Sends the next chunk of the queue as [`Association::send_chunk`] does what has a record.
     #[inline]
     fn send_fresh(&mut self, now: Time, path: PathId, packet: &mut Packet) -> Option<Departure> {
-        if self.queue.next_bytes()? + self.stamp_len() > self.packet_room(path) {
+        let first = self.queue.next_bytes()?;
+        if first + self.stamp_len() > self.packet_room(path) {
             // With a record it can be sent in pieces.
             let tsn = self.board.assign(|chunk| self.queue.next_chunk(chunk));
             return Some(self.send_too_long(now, path, tsn, packet));
         }
-        let room = self.begin_packet(now, path, packet);
+        let room = self.begin_packet(now, path, first, packet);
         let bytes = self.launch_fresh(now, path, &mut packet.chunks)?;
         Some(self.finish_packet(now, path, room - bytes, packet))
     }
 
-    /// An empty packet of data, and what it has room for.
+    /// A packet for data whose first chunk takes `first` bytes, and what it has room for.
     #[inline]
-    fn begin_packet(&self, now: Time, path: PathId, packet: &mut Packet) -> u32 {
+    fn begin_packet(&mut self, now: Time, path: PathId, first: u32, packet: &mut Packet) -> u32 {
         packet.begin(self.peer_tag);
         let stamp = self.stamp_len();
         if stamp > 0 {
             packet.stamp = Some(DelayStamp { sent: now.as_nanos() });
         }
-        self.packet_room(path) - stamp
+        let room = self.packet_room(path) - stamp;
+        room - self.bundle_sack(path, first, room, packet)
     }
 
     /// Adds small chunks where they fit, and books a packet that has `room` left.
@@ -409,6 +472,8 @@ impl Association {
             state.t3 = Some(now + state.rtt.rto());
         }
         state.pacer.on_sent(sent as u64);
+        self.note_window_probe(now, path);
+        let state = &mut self.paths[path.index()];
         let (in_flight, burst_room) = (state.flights.bytes(), state.burst_room(now, full));
         let ect = state.ecn.as_ref().is_some_and(|ecn| ecn.is_on());
         let departure = Departure { path, round: state.round, size: PacketSize::Usual, ect };
@@ -485,7 +550,8 @@ impl Association {
     #[inline]
     fn unblock(&mut self, now: Time, packet: &mut Packet) -> Option<Departure> {
         // Where no order shuts the window, the oldest chunk is not what it waits for.
-        if self.sendable_left > 0 || self.is_passing() {
+        // A shut window is probed in its own time.
+        if self.sendable_left > 0 || self.is_passing() || !self.window_probe.is_idle() {
             return None;
         }
         if self.config.helpers.any() {
@@ -512,7 +578,7 @@ impl Association {
         }
         let sent_at = self.paths[on.index()].flights.sent_at(number)?;
         let rtt = &self.paths[on.index()].rtt;
-        let patience = rtt.srtt()? + rtt.rttvar() * 4 + self.config.sack.delay;
+        let patience = rtt.srtt()? + rtt.rttvar() * 4 + self.peer_sack_delay();
         let overdue = now >= sent_at + patience;
         let due = sent_at + self.views[on.index()].forward_delay?;
         let sooner = |v: &&crate::scheduler::PathView| {

@@ -2,9 +2,12 @@
 
 use core::net::IpAddr;
 
+use ropewalk_base::{Duration, PeerText};
+
 use super::super::config::Config;
 use super::super::extensions::Extensions;
 use super::super::init::Init;
+use crate::window::Guard;
 
 /// The peer.
 #[derive(Clone, Debug, Default)]
@@ -15,6 +18,8 @@ pub(super) struct Peer {
     pub agreed: Extensions,
     /// Timestamps may go beside what is sent.
     pub takes_stamps: bool,
+    /// Why it aborted the association, in its user's words.
+    pub abort_reason: Option<PeerText>,
 }
 
 impl Peer {
@@ -25,11 +30,29 @@ impl Peer {
             addresses: init.addresses.clone(),
             agreed,
             takes_stamps: agreed.has(Extensions::DELAY),
+            abort_reason: None,
         }
     }
 }
 
 impl super::Association {
+    /// Plain SCTP or CMT, as far as the peer announced it.
+    pub(super) fn settle_multipath(&mut self) {
+        self.config.cmt = self.own_cmt.towards(self.peer.agreed);
+        // Without CMT nothing is sent again before the timer or three reports say so.
+        let plain = self.own_cmt.if_agreed && !self.config.cmt.concurrent;
+        self.guard = Guard::new(self.config.guard && !plain);
+    }
+
+    /// How long the peer holds a SACK back at most. RFC 8985, 7.2 (WCDelAckT): 200 ms where nothing else is
+    /// known, as RFC 9260, 6.2, allows; ends of our own have the same options.
+    #[inline]
+    pub(super) fn peer_sack_delay(&self) -> Duration {
+        const WORST_CASE: Duration = Duration::from_millis(200);
+        let own = self.config.sack.delay;
+        if self.peer.agreed.has(Extensions::CMT) { own } else { own.max(WORST_CASE) }
+    }
+
     /// The addresses that the peer listed when the association was set up; empty before, and if it
     /// has none but the one it sends from.
     pub fn peer_addresses(&self) -> &[IpAddr] {

@@ -10,7 +10,7 @@ use super::super::cookie::CookieContent;
 use super::path::Path;
 use super::queue::SendQueue;
 use super::state::Retry;
-use super::{AckScratch, Association, CloseReason, Event, State};
+use super::{AckScratch, Association, CloseReason, Event, State, WindowProbe};
 use crate::recovery::Scoreboard;
 use crate::window::Guard;
 
@@ -102,6 +102,7 @@ impl Association {
         self.control.clear();
         self.copies.clear();
         self.offered_gaps = 0;
+        self.window_probe = WindowProbe::Idle;
         self.wait_until = None;
         self.was_full = false;
         self.epoch += 1;

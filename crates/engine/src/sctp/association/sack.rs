@@ -123,6 +123,7 @@ impl Association {
         self.take_window(cumulative > before, sack.window, covered);
         self.check_reneging();
         self.settle_acks(now, cumulative > before, sack.data_packets, &acks);
+        self.update_window_probe(now);
         self.tell_of_room();
         self.after_flush(now);
     }
@@ -308,7 +309,9 @@ impl Association {
     ) {
         let acked_paths = acks.iter().filter(|a| a.newest.is_some()).count();
         // DAC: packets that came together count once more, on what left before all of them.
-        let several = acked_paths == 1 && data_packets > 1;
+        // Without CMT, 3.3.4: the flags are ignored on receipt.
+        let told = self.config.cmt.delayed_ack && data_packets > 1;
+        let several = acked_paths == 1 && told;
         for (i, ack) in acks.iter().enumerate().filter(|(_, ack)| ack.newest.is_some()) {
             self.settle_path(now, PathId::from_index(i), ack, cumulative_moved, several);
         }

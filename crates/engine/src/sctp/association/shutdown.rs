@@ -1,11 +1,13 @@
 //! Shutting down in order (RFC 9260, 9.2).
 
 use ropewalk_base::{PathId, Serial32, Time};
+use smallvec::SmallVec;
 
 use super::super::chunk::Chunk;
 use super::super::gaps::GapList;
 use super::state::Retry;
 use super::{Association, CloseReason, State};
+use crate::path::PathStatus;
 
 impl Association {
     /// No more messages; ends when all that was sent is acknowledged.
@@ -27,50 +29,90 @@ impl Association {
         }
         match self.state {
             State::ShutdownPending => {
-                self.push_shutdown();
                 let guard = now + self.config.rto.max * 5;
                 self.state = State::ShutdownSent { t2: self.t2(now, 0), guard };
+                self.push_shutdown(self.shutdown_path(0));
             }
-            State::ShutdownReceived => self.acknowledge_shutdown(now, 0),
+            State::ShutdownReceived { path } => self.acknowledge_shutdown(now, path, 0),
             _ => {}
         }
     }
 
     fn t2(&self, now: Time, count: u32) -> Retry {
-        let path = self.control_path();
+        let path = self.shutdown_path(count);
         Retry { at: now + self.paths[path.index()].rtt.rto(), count }
     }
 
-    fn push_shutdown(&mut self) {
-        let path = self.control_path();
+    /// Where try number `count` of SHUTDOWN or SHUTDOWN ACK goes. The first answers on the path on which the peer's SHUTDOWN
+    /// came (RFC 9260, 6.4), and each further one goes to the next active address (6.4.1): the peer may have lost
+    /// an address that still counts as active here.
+    fn shutdown_path(&self, count: u32) -> PathId {
+        let first = match self.state {
+            State::ShutdownReceived { path } | State::ShutdownAckSent { path, .. } => {
+                self.reply_path(path)
+            }
+            _ => self.control_path(),
+        };
+        let active = |i: &usize| self.paths[*i].state.status() == PathStatus::Active;
+        let others = (0..self.paths.len()).filter(|i| *i != first.index()).filter(active);
+        let all: SmallVec<[usize; 4]> = std::iter::once(first.index()).chain(others).collect();
+        PathId::from_index(all[count as usize % all.len()])
+    }
+
+    fn push_shutdown(&mut self, path: PathId) {
         let cumulative = Serial32::wrap(self.inbound.buffer.cumulative());
         self.control.push_back((path, self.peer_tag, Chunk::Shutdown(cumulative)));
     }
 
     /// DATA in SHUTDOWN-SENT is answered with SHUTDOWN beside the SACK (9.2).
-    pub(super) fn answer_with_shutdown(&mut self, now: Time) {
-        self.push_shutdown();
-        // 9.2: and T2 starts anew, since the peer is alive.
+    pub(super) fn answer_with_shutdown(&mut self) {
+        self.push_shutdown(self.reply_path(self.inbound.path));
+    }
+
+    /// A packet of the peer came. RFC 9260, 9.2: in SHUTDOWN-SENT the reception of any packet SHOULD clear the
+    /// retransmission count and restart T2, so that the peer has time for all that it has queued.
+    #[inline]
+    pub(super) fn on_sign_of_life(&mut self, now: Time) {
+        if matches!(self.state, State::ShutdownSent { .. }) {
+            self.restart_t2(now);
+        }
+    }
+
+    #[cold]
+    fn restart_t2(&mut self, now: Time) {
         let fresh = self.t2(now, 0);
+        self.errors = 0;
         if let State::ShutdownSent { t2, .. } = &mut self.state {
             *t2 = fresh;
         }
     }
 
-    fn acknowledge_shutdown(&mut self, now: Time, count: u32) {
-        let path = self.control_path();
+    fn acknowledge_shutdown(&mut self, now: Time, from: PathId, count: u32) {
+        self.state =
+            State::ShutdownAckSent { t2: Retry { at: Time::FAR_FUTURE, count }, path: from };
+        let fresh = self.t2(now, count);
+        if let State::ShutdownAckSent { t2, .. } = &mut self.state {
+            *t2 = fresh;
+        }
+        let path = self.shutdown_path(count);
         self.control.push_back((path, self.peer_tag, Chunk::ShutdownAck));
-        self.state = State::ShutdownAckSent { t2: self.t2(now, count) };
     }
 
     /// SHUTDOWN: its cumulative TSN counts like a SACK's.
-    pub(super) fn on_shutdown(&mut self, now: Time, cumulative: Serial32) {
+    pub(super) fn on_shutdown(&mut self, now: Time, path: PathId, cumulative: Serial32) {
         match self.state {
-            State::Established | State::ShutdownPending => self.state = State::ShutdownReceived,
-            State::ShutdownReceived => {}
+            State::Established | State::ShutdownPending | State::ShutdownReceived { .. } => {
+                self.state = State::ShutdownReceived { path };
+            }
             // Both shut down at once: each acknowledges the other's.
             State::ShutdownSent { .. } => {
-                self.acknowledge_shutdown(now, 0);
+                self.acknowledge_shutdown(now, path, 0);
+                return;
+            }
+            // The peer has not got the SHUTDOWN ACK: again, by the path on which it asks.
+            State::ShutdownAckSent { .. } => {
+                let path = self.reply_path(path);
+                self.answer_once(path, self.peer_tag, Chunk::ShutdownAck);
                 return;
             }
             _ => return,
@@ -136,21 +178,24 @@ impl Association {
                 self.abort_with(super::super::cause::ErrorCause::USER);
                 return;
             }
-            State::ShutdownSent { t2, .. } | State::ShutdownAckSent { t2 } if t2.at <= now => {
+            State::ShutdownSent { t2, .. } | State::ShutdownAckSent { t2, .. } if t2.at <= now => {
                 t2.count + 1
             }
             _ => return,
         };
-        let path = self.control_path();
+        let path = self.shutdown_path(count - 1);
         self.paths[path.index()].rtt.back_off();
         self.note_path_error(now, path, true);
         let again = self.t2(now, count);
         match &mut self.state {
             State::ShutdownSent { t2, .. } => {
                 *t2 = again;
-                self.push_shutdown();
+                self.push_shutdown(self.shutdown_path(count));
             }
-            State::ShutdownAckSent { .. } => self.acknowledge_shutdown(now, count),
+            State::ShutdownAckSent { path, .. } => {
+                let from = *path;
+                self.acknowledge_shutdown(now, from, count);
+            }
             _ => {}
         }
     }

@@ -81,11 +81,16 @@ pub enum State {
         guard: Time,
     },
     /// The peer shuts down; our data is still on its way.
-    ShutdownReceived,
+    ShutdownReceived {
+        /// Where its SHUTDOWN came from: the SHUTDOWN ACK goes there.
+        path: PathId,
+    },
     /// SHUTDOWN ACK sent.
     ShutdownAckSent {
         /// T2-shutdown.
         t2: Retry,
+        /// Where the SHUTDOWN came from.
+        path: PathId,
     },
     /// Over.
     Ended(CloseReason),
@@ -103,7 +108,7 @@ impl State {
     /// Whether DATA may leave (RFC 9260, 6 and 9.2).
     #[inline]
     pub const fn sends_data(&self) -> bool {
-        matches!(self, Self::Established | Self::ShutdownPending | Self::ShutdownReceived)
+        matches!(self, Self::Established | Self::ShutdownPending | Self::ShutdownReceived { .. })
     }
 
     /// Whether DATA is taken (RFC 9260, 6).
@@ -115,7 +120,7 @@ impl State {
     /// Whether SACKs are taken.
     #[inline]
     pub const fn receives_sacks(&self) -> bool {
-        matches!(self, Self::Established | Self::ShutdownPending | Self::ShutdownReceived)
+        matches!(self, Self::Established | Self::ShutdownPending | Self::ShutdownReceived { .. })
     }
 
     /// Whether heartbeats are sent and answered.
@@ -126,7 +131,7 @@ impl State {
             Self::Established
                 | Self::ShutdownPending
                 | Self::ShutdownSent { .. }
-                | Self::ShutdownReceived
+                | Self::ShutdownReceived { .. }
                 | Self::ShutdownAckSent { .. }
         )
     }

@@ -1,6 +1,7 @@
 //! Deadlines, and the way in for packets.
 
-use ropewalk_base::{PathId, Time};
+use bytes::Bytes;
+use ropewalk_base::{PathId, PeerText, Time};
 
 use super::super::cause::{AbortCause, ErrorCause, REPORT_LIMIT};
 use super::super::chunk::Chunk;
@@ -20,10 +21,11 @@ impl Association {
         let mut consider = |at: Option<Time>| next = next.min(at.unwrap_or(Time::FAR_FUTURE));
         consider(self.inbound.deadline);
         consider(self.wait_until);
+        consider(self.window_probe.deadline());
         match &self.state {
             State::CookieWait { t1 } | State::CookieEchoed { t1, .. } => consider(Some(t1.at)),
             State::ShutdownSent { t2, guard } => consider(Some(t2.at.min(*guard))),
-            State::ShutdownAckSent { t2 } => consider(Some(t2.at)),
+            State::ShutdownAckSent { t2, .. } => consider(Some(t2.at)),
             _ => {}
         }
         (next != Time::FAR_FUTURE).then_some(next)
@@ -64,6 +66,7 @@ impl Association {
             }
         }
         self.on_sack_timer(now);
+        self.on_window_timer(now);
         for i in 0..self.paths.len() {
             let id = PathId::from_index(i);
             if self.paths[i].t3.is_some_and(|at| at <= now) {
@@ -98,6 +101,9 @@ impl Association {
         }
         if packet.tag != self.local_tag && !self.takes_other_tag(packet) {
             return;
+        }
+        if packet.tag == self.local_tag {
+            self.on_sign_of_life(now);
         }
         // All that may have to come first does so in packets that begin with neither.
         let plain = matches!(packet.chunks.first(), Some(Chunk::Data(_) | Chunk::Sack(_)));
@@ -230,10 +236,11 @@ impl Association {
             Chunk::Error(causes) => self.on_error(now, path, &causes),
             Chunk::Heartbeat(info) => self.on_heartbeat(path, info),
             Chunk::HeartbeatAck(info) => self.on_heartbeat_ack(now, path, &info),
-            Chunk::Shutdown(cumulative) => self.on_shutdown(now, cumulative),
+            Chunk::Shutdown(cumulative) => self.on_shutdown(now, path, cumulative),
             Chunk::ShutdownAck => self.on_shutdown_ack(path),
             Chunk::ShutdownComplete { reflected: false } => self.on_shutdown_complete(),
             Chunk::Abort { reflected: false, causes } => {
+                self.note_abort_reason(&causes);
                 self.on_abort(causes.first().map_or(AbortCause::Unspecified, Into::into));
             }
             // 8.5.1: T goes with the peer's tag, and this packet had ours.
@@ -257,9 +264,30 @@ impl Association {
             Rare::Piece(piece) => self.on_piece(now, piece, summary, reports),
             Rare::Ecne(tsn) if ecn => self.on_ecne(now, path, *tsn),
             Rare::Cwr(tsn) if ecn => self.on_cwr(*tsn),
+            Rare::Heartbeat { answer, parameters } => {
+                self.timers_moved = true;
+                self.on_long_heartbeat(now, path, *answer, parameters);
+            }
             _ => return self.on_foreign(path, chunk, reports),
         }
         true
+    }
+
+    /// HEARTBEAT or HEARTBEAT ACK with further parameters. 8.3: the answer has the Heartbeat Info, together with any other
+    /// parameters, unchanged.
+    fn on_long_heartbeat(&mut self, now: Time, path: PathId, answer: bool, parameters: &Bytes) {
+        if answer {
+            if let Some(info) = wire::heartbeat_info(parameters) {
+                self.on_heartbeat_ack(now, path, &info);
+            }
+            return;
+        }
+        let known = self.state.is_up() || matches!(self.state, State::CookieEchoed { .. });
+        let answer = Rare::Heartbeat { answer: true, parameters: parameters.clone() };
+        let answer = Chunk::Rare(Box::new(answer));
+        if known && answer.wire_len() <= self.packet_room(path) {
+            self.control.push_back((path, self.peer_tag, answer));
+        }
     }
 
     /// A chunk of a type that is not known, or was not agreed upon: its highest bits say what to do
@@ -274,6 +302,7 @@ impl Association {
             let mut whole = wire::chunk_bytes(chunk);
             whole.truncate(REPORT_LIMIT);
             let error = Chunk::error(ErrorCause::UnrecognisedChunk(whole));
+            let path = if self.state.is_up() { self.reply_path(path) } else { path };
             self.control.push_back((path, self.peer_tag, error));
         }
         wire::goes_on(kind)
@@ -284,6 +313,16 @@ impl Association {
     fn on_error(&mut self, now: Time, path: PathId, causes: &[ErrorCause]) {
         if causes.iter().any(|cause| matches!(cause, ErrorCause::StaleCookie(_))) {
             self.on_stale_cookie(now, path);
+        }
+    }
+
+    /// 3.3.10.12: an ABORT by the peer's user may say why.
+    fn note_abort_reason(&mut self, causes: &[ErrorCause]) {
+        if let Some(ErrorCause::UserAbort(reason)) = causes.first()
+            && !reason.is_empty()
+        {
+            let shown = &reason[..reason.len().min(Self::ABORT_REASON_LIMIT)];
+            self.peer.abort_reason = Some(PeerText::from_bytes(shown));
         }
     }
 

@@ -33,6 +33,7 @@ impl Association {
         }
         self.views = views;
         self.sendable_left = self.sendable();
+        self.watch_window(now);
         let shared = SharedWindow {
             buffer: self.offered,
             chunk: self.full_chunk(),
@@ -120,9 +121,12 @@ impl Association {
         best.map(PathId::from_index)
     }
 
-    /// Plain SCTP sends on the primary path, path 0, and on another only while that has failed.
+    /// Plain SCTP sends on the primary path, and on another only while that has failed.
     pub(super) fn single_path(&self) -> PathId {
         let active = |p: &super::Path| p.state.status() == PathStatus::Active;
+        if active(&self.paths[self.primary.index()]) {
+            return self.primary;
+        }
         let first = self.paths.iter().position(active);
         PathId::from_index(first.unwrap_or_else(|| self.fallback_path().map_or(0, |p| p.index())))
     }
@@ -154,11 +158,22 @@ impl Association {
         }
     }
 
-    /// The span rule: how many of the unassigned chunks lie, with all before them, within the
-    /// buffer that the peer offered. One may always go when nothing is on its way: the
-    /// zero-window probe (RFC 9260, 6.1 A).
+    /// How many of the unassigned chunks may leave: what the span rule allows, and one where a shut window is to be
+    /// probed.
     #[inline]
     pub(super) fn sendable(&self) -> u64 {
+        let sendable = self.within_window();
+        if sendable == 0 && self.may_probe_window() && self.nothing_in_flight() {
+            1
+        } else {
+            sendable
+        }
+    }
+
+    /// The span rule: how many of the unassigned chunks lie, with all before them, within the
+    /// buffer that the peer offered.
+    #[inline]
+    pub(super) fn within_window(&self) -> u64 {
         let beyond = self.offered.saturating_sub(self.board.span());
         let full = self.full_chunk();
         if beyond >= full && self.is_passing() {
@@ -174,8 +189,7 @@ impl Association {
             }
             _ => 0,
         };
-        let sendable = holes + if holes == self.board.holes().len() { fresh } else { 0 };
-        if sendable == 0 && self.nothing_in_flight() { 1 } else { sendable }
+        holes + if holes == self.board.holes().len() { fresh } else { 0 }
     }
 
     /// Whether all that is to be sent are whole unordered messages: whatever goes first, the peer's user has

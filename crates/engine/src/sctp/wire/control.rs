@@ -5,7 +5,7 @@ use ropewalk_base::Serial32;
 
 use super::parameter::{self, Parameters};
 use super::{CHUNK_HEADER, Next, RawChunk, causes, init, kind, rare};
-use crate::sctp::{Chunk, ErrorCause, Packet};
+use crate::sctp::{Chunk, ErrorCause, Packet, Rare};
 
 /// The parameter of HEARTBEAT and HEARTBEAT ACK (RFC 9260, 3.3.5).
 const HEARTBEAT_INFO: u16 = 1;
@@ -74,8 +74,7 @@ pub(super) fn read(raw: &RawChunk<'_>, packet: &mut Packet) -> Option<Next> {
         kind::COOKIE_ECHO => Chunk::CookieEcho(raw.share(0)),
         kind::COOKIE_ACK => Chunk::CookieAck,
         kind::ERROR => Chunk::Error(causes::read(raw.share(0))),
-        kind::HEARTBEAT => Chunk::Heartbeat(read_heartbeat(raw)?),
-        kind::HEARTBEAT_ACK => Chunk::HeartbeatAck(read_heartbeat(raw)?),
+        kind::HEARTBEAT | kind::HEARTBEAT_ACK => read_heartbeat(raw)?,
         kind::SHUTDOWN => Chunk::Shutdown(Serial32(parameter::word(raw.body())?)),
         kind::SHUTDOWN_ACK => Chunk::ShutdownAck,
         kind::SHUTDOWN_COMPLETE => Chunk::ShutdownComplete { reflected: has_t(raw) },
@@ -91,8 +90,21 @@ const fn has_t(raw: &RawChunk<'_>) -> bool {
     raw.flags & kind::REFLECTED != 0
 }
 
-fn read_heartbeat(raw: &RawChunk<'_>) -> Option<Bytes> {
-    let first = Parameters::of(raw.share(0)).next()?.ok()?;
+fn read_heartbeat(raw: &RawChunk<'_>) -> Option<Chunk> {
+    let answer = raw.kind == kind::HEARTBEAT_ACK;
+    let parameters = raw.share(0);
+    let info = heartbeat_info(&parameters)?;
+    let alone = parameters.len() <= (parameter::HEADER + info.len()).next_multiple_of(4);
+    Some(match (alone, answer) {
+        (true, false) => Chunk::Heartbeat(info),
+        (true, true) => Chunk::HeartbeatAck(info),
+        (false, _) => Chunk::Rare(Box::new(Rare::Heartbeat { answer, parameters })),
+    })
+}
+
+/// The Heartbeat Info parameter, which comes first in a list of parameters (3.3.5).
+pub fn heartbeat_info(parameters: &Bytes) -> Option<Bytes> {
+    let first = Parameters::of(parameters.clone()).next()?.ok()?;
     (first.kind == HEARTBEAT_INFO).then_some(first.value)
 }
 

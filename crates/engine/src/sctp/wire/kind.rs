@@ -32,6 +32,8 @@ pub const DELAY_STAMP: u8 = 0xb0;
 pub const DELAY_ECHO: u8 = 0xb1;
 /// Ours: a part of a DATA chunk.
 pub const PIECE: u8 = 0xb2;
+/// Ours: announces concurrent multipath transfer in the list of extensions; never sent as a chunk.
+pub const CMT: u8 = 0xb3;
 
 /// T, in ABORT and SHUTDOWN COMPLETE.
 pub const REFLECTED: u8 = 1;

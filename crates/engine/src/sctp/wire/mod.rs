@@ -22,6 +22,7 @@ mod tests;
 
 use bytes::Bytes;
 
+pub(super) use self::control::heartbeat_info;
 pub(super) use self::init::{STATE_COOKIE, address_parameters};
 pub(super) use self::kind::{goes_on, is_reported};
 use super::chunk::Chunk;

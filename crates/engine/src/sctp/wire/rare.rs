@@ -24,6 +24,12 @@ pub(super) fn put(rare: &Rare, out: &mut Vec<u8>) {
         }
         Rare::Ecne(tsn) => put_tsn(kind::ECNE, *tsn, out),
         Rare::Cwr(tsn) => put_tsn(kind::CWR, *tsn, out),
+        Rare::Heartbeat { answer, parameters } => {
+            let kind = if *answer { kind::HEARTBEAT_ACK } else { kind::HEARTBEAT };
+            let frame = Frame::begin(kind, 0, out);
+            out.extend_from_slice(parameters);
+            frame.end(out);
+        }
         Rare::Piece(part) => piece::put(part, out),
     }
 }
