@@ -251,7 +251,7 @@ def register_scheduler(name: str, make: Callable[[], object]) -> None: ...
 def scheduler_features() -> tuple[list[tuple[str, str]], list[tuple[str, str]], float]: ...
 
 _Place = tuple[str, str | None]
-_Knobs = tuple[str, str, int | str, int, int]
+_Knobs = tuple[str, str, int | str, int, int, str]
 
 @final
 class Operation:

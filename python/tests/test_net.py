@@ -245,6 +245,7 @@ def test_paths_tell_what_becomes_of_them() -> None:
         ({"to": "no.such.name.invalid", "plain": True}, "no.such.name.invalid"),
         ({"to": "127.0.0.1", "plain": True, "scheduler": "dapz"}, "daps"),
         ({"to": "127.0.0.1", "plain": True, "congestion": "rfc9261"}, "rfc9260"),
+        ({"to": "127.0.0.1", "plain": True, "profile": "rfc4960"}, "live, rfc9260 are"),
         ({"to": "127.0.0.1", "plain": True, "receive_buffer": 100}, "at least 1500"),
         ({"to": "127.0.0.1", "plain": True, "receive_buffer": "16 apples"}, "16 apples"),
         ({"to": "127.0.0.1", "plain": True, "streams": 0}, "streams = 0"),

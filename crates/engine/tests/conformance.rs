@@ -23,7 +23,9 @@ fn tests(root: &Path) -> Vec<String> {
         let text = fs::read_to_string(&file).expect("a source file");
         let lines: Vec<_> = text.lines().map(str::trim).collect();
         for (at, line) in lines.iter().enumerate() {
-            let Some(rest) = line.trim_start_matches("async ").strip_prefix("fn ") else {
+            let Some(rest) =
+                line.trim_start_matches("pub ").trim_start_matches("async ").strip_prefix("fn ")
+            else {
                 continue;
             };
             let attribute = lines[..at].iter().rev().find(|l| !l.is_empty()).copied();
@@ -35,14 +37,18 @@ fn tests(root: &Path) -> Vec<String> {
     names
 }
 
-/// The rows of all tables of a page, without their heads.
+/// The rows of all tables of a page that say where something is tested, without their heads.
 fn rows(page: &str) -> Vec<&str> {
+    let (mut rows, mut tells) = (Vec::new(), false);
     let lines: Vec<_> = page.lines().collect();
-    let is_row = |at: usize| {
-        let head = lines.get(at + 1).is_some_and(|next| next.starts_with("| ---"));
-        lines[at].starts_with("| ") && !lines[at].starts_with("| ---") && !head
-    };
-    (0..lines.len()).filter(|at| is_row(*at)).map(|at| lines[at]).collect()
+    for (at, line) in lines.iter().enumerate() {
+        if lines.get(at + 1).is_some_and(|next| next.starts_with("| ---")) {
+            tells = line.ends_with("| where |");
+        } else if tells && line.starts_with("| ") && !line.starts_with("| ---") {
+            rows.push(*line);
+        }
+    }
+    rows
 }
 
 /// Holds the last column of a row to the tests that exist; one of `excuses` may stand in their place.

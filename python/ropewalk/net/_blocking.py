@@ -24,6 +24,7 @@ def listen(
     key: KeyLike | None = None,
     allow: Texts | None = None,
     plain: bool = False,
+    profile: str = "live",
     scheduler: str = "lay",
     congestion: str = "rfc9260",
     receive_buffer: int | str = options.RECEIVE_BUFFER,
@@ -46,6 +47,8 @@ def listen(
     plain
         Neither encrypt nor ask who it is, as SCTP in UDP (RFC 6951), for other programs' stacks.
         Everybody on the way can then read and change what is sent.
+    profile
+        ``"live"``, or ``"rfc9260"`` for nothing that RFC 9260 does not allow.
     scheduler, congestion
         Which path carries what, and how fast, for what this end sends.
     receive_buffer
@@ -64,7 +67,7 @@ def listen(
     """
     secret, allowed = options.listen_key(key, allow, plain)
     places = options.places("addresses", addresses)
-    knobs = options.knobs_of(scheduler, congestion, receive_buffer, streams, mtu)
+    knobs = options.knobs_of(scheduler, congestion, receive_buffer, streams, mtu, profile)
     return Listener(native.net_listen(places, secret, allowed, knobs))
 
 
@@ -76,6 +79,7 @@ def connect(
     key: KeyLike | None = None,
     plain: bool = False,
     timeout: float = 10,
+    profile: str = "live",
     scheduler: str = "lay",
     congestion: str = "rfc9260",
     receive_buffer: int | str = options.RECEIVE_BUFFER,
@@ -96,7 +100,7 @@ def connect(
     key
         Own secret key: a :class:`Key`, or the name of its file. Without one, a new one is made, which
         will do where the peer allows everybody.
-    plain, scheduler, congestion, receive_buffer, streams, mtu
+    plain, profile, scheduler, congestion, receive_buffer, streams, mtu
         As for :func:`listen`.
     timeout
         Seconds until it is given up.
@@ -113,7 +117,7 @@ def connect(
     secret = options.connect_key(key, peer, plain)
     remotes = [options.look_up(*target) for target in options.targets(to)]
     places = options.sources(via, remotes)
-    knobs = options.knobs_of(scheduler, congestion, receive_buffer, streams, mtu)
+    knobs = options.knobs_of(scheduler, congestion, receive_buffer, streams, mtu, profile)
     return Association(native.net_connect(remotes, places, secret, knobs, timeout).wait(None))
 
 

@@ -26,8 +26,13 @@ Place = tuple[str, str | None]
 
 
 def knobs_of(
-    scheduler: str, congestion: str, receive_buffer: int | str, streams: int, mtu: int
-) -> tuple[str, str, int | str, int, int]:
+    scheduler: str,
+    congestion: str,
+    receive_buffer: int | str,
+    streams: int,
+    mtu: int,
+    profile: str,
+) -> tuple[str, str, int | str, int, int, str]:
     """How associations behave; both ends need not agree on any of it."""
     if isinstance(receive_buffer, int) and receive_buffer < 0:
         raise OptionError(f"receive_buffer = {receive_buffer}: give bytes, or a text as '16 MiB'")
@@ -37,6 +42,7 @@ def knobs_of(
         receive_buffer,
         within("streams", streams, 1, 65_535),
         within("mtu", mtu, 576, 65_535),
+        profile,
     )
 
 

@@ -45,6 +45,7 @@ def listen(
     key: KeyLike | None = None,
     allow: Texts | None = None,
     plain: bool = False,
+    profile: str = "live",
     scheduler: str = "lay",
     congestion: str = "rfc9260",
     receive_buffer: int | str = options.RECEIVE_BUFFER,
@@ -54,7 +55,7 @@ def listen(
     """Wait for associations of others; as :func:`ropewalk.net.listen`. Does not block."""
     secret, allowed = options.listen_key(key, allow, plain)
     places = options.places("addresses", addresses)
-    knobs = options.knobs_of(scheduler, congestion, receive_buffer, streams, mtu)
+    knobs = options.knobs_of(scheduler, congestion, receive_buffer, streams, mtu, profile)
     return Listener(native.net_listen(places, secret, allowed, knobs))
 
 
@@ -66,6 +67,7 @@ async def connect(
     key: KeyLike | None = None,
     plain: bool = False,
     timeout: float = 10,
+    profile: str = "live",
     scheduler: str = "lay",
     congestion: str = "rfc9260",
     receive_buffer: int | str = options.RECEIVE_BUFFER,
@@ -76,7 +78,7 @@ async def connect(
     secret = options.connect_key(key, peer, plain)
     remotes = [await look_up(*target) for target in options.targets(to)]
     places = options.sources(via, remotes)
-    knobs = options.knobs_of(scheduler, congestion, receive_buffer, streams, mtu)
+    knobs = options.knobs_of(scheduler, congestion, receive_buffer, streams, mtu, profile)
     return Association(await finished(native.net_connect(remotes, places, secret, knobs, timeout)))
 
 

@@ -98,7 +98,7 @@ pub async fn receive(association: &Association, total: usize) -> Checker {
 pub async fn receive_into(association: &Association, checker: &mut Checker, total: usize) {
     let mut long = BytesMut::new();
     while checker.bytes < total {
-        let Some(Received { stream, ppid, bytes, part }) = association.receive().await else {
+        let Some(Received { stream, ppid, bytes, part, .. }) = association.receive().await else {
             return;
         };
         assert_eq!(ppid, PPID);

@@ -39,6 +39,8 @@ pub struct Message {
     pub payload: Payload,
     /// Whether that is all.
     pub part: Part,
+    /// Whether it was sent unordered (U, RFC 9260, 3.3.1).
+    pub unordered: bool,
     /// What it takes of the buffer until it is read, bytes.
     charge: u64,
 }
@@ -50,6 +52,7 @@ impl Message {
         ppid: 0,
         payload: Payload::Length(0),
         part: Part::Whole,
+        unordered: false,
         charge: 0,
     };
 }
@@ -386,13 +389,14 @@ impl ReceiveBuffer {
             let Some((data, arrived)) = self.take_held(tsn) else { continue };
             self.stats.delivered(now, arrived, data.first_sent, data.payload.len());
             charge += charge_of(&data);
-            whole.get_or_insert((data.stream, data.ppid));
+            let unordered = data.flags.has(DataFlags::UNORDERED);
+            whole.get_or_insert((data.stream, data.ppid, unordered));
             pieces.push(data.payload);
         }
-        if let Some((stream, ppid)) = whole {
+        if let Some((stream, ppid, unordered)) = whole {
             self.ready_bytes += charge;
             let payload = Payload::concat(&pieces);
-            self.ready.push_back(Message { stream, ppid, payload, part, charge });
+            self.ready.push_back(Message { stream, ppid, payload, part, unordered, charge });
         }
     }
 
@@ -418,6 +422,7 @@ impl ReceiveBuffer {
         self.ready.push_back(Message::BLANK);
         let Some(message) = self.ready.back_mut() else { return };
         (message.stream, message.ppid, message.charge) = (data.stream, data.ppid, charge);
+        message.unordered = data.flags.has(DataFlags::UNORDERED);
         match data.payload {
             Payload::Length(n) => message.payload = Payload::Length(n),
             bytes @ Payload::Bytes(_) => message.payload = bytes,

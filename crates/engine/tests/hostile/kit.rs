@@ -5,11 +5,10 @@ use ropewalk_base::{PathId, Seed, Serial32, Time};
 use ropewalk_engine::sctp::association::State;
 use ropewalk_engine::sctp::wire::{Checksum, DecodeError, decode};
 use ropewalk_engine::sctp::{
-    Answer, Association, Chunk, Config, CookieContent, CookieKey, Extensions, Listener, Offer,
-    Packet,
+    Answer, Association, Chunk, Config, CookieContent, CookieKey, Listener, Packet, Preset,
 };
 
-use crate::driver::{Fate, Pair, config, in_turn, name};
+use crate::driver::{Fate, Pair, in_turn, name, preset_config};
 
 /// Where the stranger of these tests is.
 pub const HOME: &[u8] = b"192.0.2.1:9899";
@@ -126,9 +125,9 @@ pub fn names(packets: &[Packet]) -> Vec<&'static str> {
     packets.iter().flat_map(|packet| packet.chunks.iter().map(name)).collect()
 }
 
-/// What real ends list.
+/// What sockets run by default, towards a peer that announces nothing.
 pub fn live(paths: usize, buffer: u64) -> Config {
-    Config { offer: Offer::Listed(Extensions::NONE), ..config(paths, buffer) }
+    preset_config(Preset::Live, paths, buffer)
 }
 
 /// A pair that is up and whose links are cut: all that comes is what a test sends.

@@ -10,7 +10,7 @@ use crate::driver::{
 };
 
 #[test]
-fn messages_of_any_size_come_out_as_they_went_in() {
+pub fn messages_of_any_size_come_out_as_they_went_in() {
     for mtu in [576, 1500, 9000] {
         let path = PathConfig { mtu, ..PathConfig::default() };
         let settings = Config::preset(Preset::Rfc9260, vec![path; 2], 1 << 20);
@@ -30,7 +30,7 @@ fn messages_of_any_size_come_out_as_they_went_in() {
 }
 
 #[test]
-fn small_messages_travel_together_and_large_ones_are_cut() {
+pub fn small_messages_travel_together_and_large_ones_are_cut() {
     let mut pair = Pair::up(&as_published(1, 1 << 20), &[10]);
     for _ in 0..20 {
         pair.queue(LEFT, 0, Payload::Length(100), false);
@@ -49,7 +49,7 @@ fn small_messages_travel_together_and_large_ones_are_cut() {
 }
 
 #[test]
-fn a_hole_in_one_stream_holds_up_no_other() {
+pub fn a_hole_in_one_stream_holds_up_no_other() {
     let mut settings = as_published(1, 1 << 20);
     settings.streams = 3;
     let mut pair = Pair::up(&settings, &[10]);
@@ -71,7 +71,7 @@ fn a_hole_in_one_stream_holds_up_no_other() {
 }
 
 #[test]
-fn unordered_messages_pass_a_hole_and_fragments_of_both_kinds_mix() {
+pub fn unordered_messages_pass_a_hole_and_fragments_of_both_kinds_mix() {
     let mut pair = Pair::up(&as_published(1, 1 << 20), &[10]);
     let mut first = true;
     pair.script(move |sent| {
@@ -97,7 +97,7 @@ fn unordered_messages_pass_a_hole_and_fragments_of_both_kinds_mix() {
 }
 
 #[test]
-fn sixteen_bits_of_stream_sequence_wrap_without_a_seam() {
+pub fn sixteen_bits_of_stream_sequence_wrap_without_a_seam() {
     let mut pair = Pair::up(&config(1, 1 << 20), &[1]);
     let mut sent = 0u32;
     while sent < 70_000 {
@@ -116,7 +116,7 @@ fn sixteen_bits_of_stream_sequence_wrap_without_a_seam() {
 }
 
 #[test]
-fn very_many_small_messages_wait_for_one_hole_and_none_is_forgotten() {
+pub fn very_many_small_messages_wait_for_one_hole_and_none_is_forgotten() {
     let mut settings = config(1, 2 << 20);
     settings.initial_window = Some(4 << 20);
     settings.max_burst = 0;
@@ -187,7 +187,7 @@ fn who_found_no_room_is_told_as_soon_as_some_data_has_left() {
 }
 
 #[test]
-fn sending_alone_is_an_occasion_for_a_burst() {
+pub fn sending_alone_is_an_occasion_for_a_burst() {
     let mut settings = config(1, 1 << 20);
     settings.initial_window = Some(1 << 20);
     let mut pair = Pair::up(&settings, &[100]);
@@ -228,7 +228,7 @@ fn redundant_copies_are_delivered_exactly_once_even_where_some_are_lost() {
 }
 
 #[test]
-fn a_stream_that_the_peer_does_not_have_ends_nothing() {
+pub fn a_stream_that_the_peer_does_not_have_ends_nothing() {
     let (mut left, right) = (config(1, 65_536), config(1, 65_536));
     left.streams = 4;
     let round_robin = || crate::driver::scheduler("round-robin");
@@ -246,7 +246,7 @@ fn a_stream_that_the_peer_does_not_have_ends_nothing() {
 }
 
 #[test]
-fn tsns_wrap_in_the_midst_of_losses_without_a_seam() {
+pub fn tsns_wrap_in_the_midst_of_losses_without_a_seam() {
     // A seed whose first TSN lies 8005 below the wrap.
     let seed = Seed::root(168_661);
     let settings = config(2, 65_536);

@@ -1,6 +1,7 @@
 //! Two ends joined by scripted paths, in virtual time. Deterministic: events at one time happen in
 //! the order in which they were made.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
@@ -8,11 +9,12 @@ use ropewalk_base::{Duration, PathId, Seed, StreamId, Time};
 use ropewalk_engine::Payload;
 use ropewalk_engine::receive::Message;
 use ropewalk_engine::recovery::LossDetection;
-use ropewalk_engine::scheduler::{PathView, Quota, Scheduler, SchedulerOptions};
+use ropewalk_engine::scheduler::{DelaySource, PathView, Quota, Scheduler, SchedulerOptions};
 use ropewalk_engine::sctp::association::{CloseReason, PacketSize, PathCounters, State};
 use ropewalk_engine::sctp::wire::{Checksum, Ports, decode, encode};
 use ropewalk_engine::sctp::{
-    Association, Chunk, Config, Data, Event, Packet, PathConfig, Preset, Sack, Transmit,
+    Association, Chunk, Config, Data, Event, Extensions, Offer, Packet, PathConfig, Preset, Sack,
+    Transmit,
 };
 
 use crate::ledger::Ledger;
@@ -142,9 +144,38 @@ pub struct Pair {
     books: [Ledger; 2],
 }
 
+thread_local! {
+    /// The preset of [`config`] in the test of this thread.
+    static PRESET: Cell<Preset> = const { Cell::new(Preset::Rfc9260) };
+}
+
+/// Runs a test with another preset than that of the simulator.
+pub fn under(preset: Preset, test: fn()) {
+    PRESET.set(preset);
+    test();
+    PRESET.set(Preset::Rfc9260);
+}
+
 /// A configuration for `paths` paths of 1500 B, as RFC 9260 has it.
 pub fn config(paths: usize, receive_buffer: u64) -> Config {
-    Config::preset(Preset::Rfc9260, vec![PathConfig::default(); paths], receive_buffer)
+    preset_config(PRESET.get(), paths, receive_buffer)
+}
+
+/// The same with the rules of a preset. A preset of sockets meets a peer that announces nothing, and packets hold as much
+/// as in the simulator.
+pub fn preset_config(preset: Preset, paths: usize, receive_buffer: u64) -> Config {
+    let settings = Config::preset(preset, vec![PathConfig::default(); paths], receive_buffer);
+    if !matches!(preset, Preset::Live | Preset::LiveRfc9260) {
+        return settings;
+    }
+    Config {
+        offer: Offer::Listed(Extensions::NONE),
+        mtu_discovery: None,
+        ecn: false,
+        lower_header: 20,
+        delay_source: DelaySource::HalfRtt,
+        ..settings
+    }
 }
 
 /// The same with losses found as RFC 9260 has it: by reports and by the timer.

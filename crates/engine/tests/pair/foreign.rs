@@ -32,7 +32,7 @@ fn answers(chunks: Vec<Chunk>) -> (Vec<&'static str>, Vec<ErrorCause>) {
 }
 
 #[test]
-fn chunks_that_were_not_agreed_on_are_skipped_or_reported_as_their_highest_bits_say() {
+pub fn chunks_that_were_not_agreed_on_are_skipped_or_reported_as_their_highest_bits_say() {
     let unknown = |kind| Chunk::Unknown(Bytes::from(vec![kind, 0, 0, 5, 9]));
     let rare = |rare| Chunk::Rare(Box::new(rare));
     let forward = ForwardTsn { cumulative: Serial32(7), streams: Vec::new() };
@@ -64,7 +64,7 @@ fn chunks_that_were_not_agreed_on_are_skipped_or_reported_as_their_highest_bits_
 }
 
 #[test]
-fn very_many_unknown_chunks_and_long_ones_are_answered_with_little() {
+pub fn very_many_unknown_chunks_and_long_ones_are_answered_with_little() {
     let whole: Vec<u8> = [&[0xff, 0, 4, 0][..], &[7; 1020]].concat();
     let (names, causes) = answers(vec![Chunk::Unknown(whole.into()); 300]);
     assert_eq!(names, ["ERROR"; 4]);
@@ -75,7 +75,7 @@ fn very_many_unknown_chunks_and_long_ones_are_answered_with_little() {
 }
 
 #[test]
-fn a_heartbeat_comes_back_as_it_was_and_not_if_it_is_longer_than_a_packet() {
+pub fn a_heartbeat_comes_back_as_it_was_and_not_if_it_is_longer_than_a_packet() {
     for (size, expected) in [(0, 1), (1, 1), (777, 1), (1460, 1), (1461, 0), (60_000, 0)] {
         let info = Bytes::from(vec![0x5a; size]);
         let mut pair = Pair::up(&config(1, 1 << 16), &[10]);
@@ -90,7 +90,7 @@ fn a_heartbeat_comes_back_as_it_was_and_not_if_it_is_longer_than_a_packet() {
 }
 
 #[test]
-fn data_on_a_stream_that_does_not_exist_is_acknowledged_and_reported_and_not_delivered() {
+pub fn data_on_a_stream_that_does_not_exist_is_acknowledged_and_reported_and_not_delivered() {
     let mut pair = Pair::up(&config(1, 1 << 16), &[10]);
     pair.send(LEFT, 10);
     pair.run_for(ms(500));
@@ -153,7 +153,7 @@ fn waiting() -> (Association, Init, Bytes, u32) {
 }
 
 #[test]
-fn an_init_ack_that_cannot_be_used_is_refused_by_cause() {
+pub fn an_init_ack_that_cannot_be_used_is_refused_by_cause() {
     type Change = fn(&mut Init, &mut Bytes);
     let violation = Some(CloseReason::Aborted(AbortCause::ProtocolViolation));
     let other = |code| Some(CloseReason::Aborted(AbortCause::Other(code)));
@@ -191,7 +191,7 @@ fn an_init_ack_that_cannot_be_used_is_refused_by_cause() {
 }
 
 #[test]
-fn what_an_init_ack_has_that_is_not_known_is_reported_beside_the_cookie() {
+pub fn what_an_init_ack_has_that_is_not_known_is_reported_beside_the_cookie() {
     let (mut client, mut init, cookie, tag) = waiting();
     let unknown = [&[0xff, 1, 0, 5, 9][..], &[0xff, 2, 0, 4]];
     init.options.unknown = unknown.map(Bytes::from_static).to_vec();
@@ -204,7 +204,7 @@ fn what_an_init_ack_has_that_is_not_known_is_reported_beside_the_cookie() {
 }
 
 #[test]
-fn a_shutdown_ack_for_an_end_that_only_sets_up_is_out_of_the_blue() {
+pub fn a_shutdown_ack_for_an_end_that_only_sets_up_is_out_of_the_blue() {
     let (mut client, _, _, tag) = waiting();
     client.handle_datagram(Time::ZERO, PathId(0), Packet::of(tag, Chunk::ShutdownAck));
     let sent = client.poll_transmit(Time::ZERO).expect("an answer").packet;
@@ -213,7 +213,7 @@ fn a_shutdown_ack_for_an_end_that_only_sets_up_is_out_of_the_blue() {
 }
 
 #[test]
-fn an_init_with_a_host_name_is_refused_by_an_association_too() {
+pub fn an_init_with_a_host_name_is_refused_by_an_association_too() {
     let mut pair = Pair::up(&config(1, 1 << 16), &[10]);
     let host = Bytes::from_static(&[0, 11, 0, 5, b'x']);
     let (_, mut init, _, _) = waiting();

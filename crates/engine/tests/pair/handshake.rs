@@ -21,7 +21,7 @@ fn up(pair: &Pair, end: usize) -> bool {
 }
 
 #[test]
-fn four_packets_set_an_association_up() {
+pub fn four_packets_set_an_association_up() {
     let mut pair = Pair::new(&config(1, 65_536), &[10]);
     pair.run_until(at_ms(45));
     let names: Vec<_> = pair.log.iter().flat_map(Sent::names).collect();
@@ -31,7 +31,7 @@ fn four_packets_set_an_association_up() {
 }
 
 #[test]
-fn any_lost_packet_of_the_handshake_is_made_good_by_t1() {
+pub fn any_lost_packet_of_the_handshake_is_made_good_by_t1() {
     for chunk in ["INIT", "INIT ACK", "COOKIE ECHO", "COOKIE ACK"] {
         for paths in [1, 2] {
             let mut pair = Pair::new(&config(paths, 65_536), &[10, 30][..paths]);
@@ -47,7 +47,7 @@ fn any_lost_packet_of_the_handshake_is_made_good_by_t1() {
 }
 
 #[test]
-fn t1_doubles_goes_round_the_addresses_and_gives_up_after_max_init_retransmits() {
+pub fn t1_doubles_goes_round_the_addresses_and_gives_up_after_max_init_retransmits() {
     let mut settings = config(2, 65_536);
     settings.max_init_retransmits = 3;
     let mut pair = Pair::new(&settings, &[10, 10]);
@@ -63,7 +63,7 @@ fn t1_doubles_goes_round_the_addresses_and_gives_up_after_max_init_retransmits()
 }
 
 #[test]
-fn an_init_is_answered_without_anything_kept() {
+pub fn an_init_is_answered_without_anything_kept() {
     let mut pair = Pair::new(&config(1, 65_536), &[10]);
     pair.script(|sent| if sent.names() == ["COOKIE ECHO"] { Fate::Drop } else { Fate::Arrive });
     pair.run_until(at_ms(25));
@@ -84,7 +84,7 @@ fn an_init_is_answered_without_anything_kept() {
 }
 
 #[test]
-fn a_bad_init_gets_no_answer() {
+pub fn a_bad_init_gets_no_answer() {
     let mut pair = Pair::new(&config(1, 65_536), &[10]);
     pair.run_until(at_ms(5));
     let Chunk::Init(good) = pair.log[0].packet.chunks[0].clone() else { panic!("no INIT") };
@@ -110,7 +110,7 @@ fn a_bad_init_gets_no_answer() {
 }
 
 #[test]
-fn a_duplicate_cookie_echo_is_acknowledged_again_and_changes_nothing() {
+pub fn a_duplicate_cookie_echo_is_acknowledged_again_and_changes_nothing() {
     let mut pair = Pair::new(&config(1, 65_536), &[10]);
     pair.script(|sent| if sent.names() == ["COOKIE ECHO"] { Fate::Twice } else { Fate::Arrive });
     pair.send(LEFT, 5000);
@@ -128,7 +128,7 @@ fn a_duplicate_cookie_echo_is_acknowledged_again_and_changes_nothing() {
 }
 
 #[test]
-fn a_forged_cookie_is_dropped_and_a_stale_one_is_reported_and_replaced() {
+pub fn a_forged_cookie_is_dropped_and_a_stale_one_is_reported_and_replaced() {
     let mut pair = Pair::new(&config(1, 65_536), &[10]);
     pair.script(|sent| if sent.names() == ["COOKIE ECHO"] { Fate::Drop } else { Fate::Arrive });
     pair.run_until(at_ms(30));
@@ -153,7 +153,7 @@ fn a_forged_cookie_is_dropped_and_a_stale_one_is_reported_and_replaced() {
 }
 
 #[test]
-fn a_cookie_that_grew_old_on_the_way_is_good_for_the_association_it_made() {
+pub fn a_cookie_that_grew_old_on_the_way_is_good_for_the_association_it_made() {
     let mut pair = Pair::new(&config(1, 65_536), &[10]);
     pair.script(|sent| if sent.names() == ["COOKIE ACK"] { Fate::Drop } else { Fate::Arrive });
     pair.run_until(Time::from_secs(100));
@@ -168,7 +168,7 @@ fn a_cookie_that_grew_old_on_the_way_is_good_for_the_association_it_made() {
 }
 
 #[test]
-fn two_ends_that_open_at_once_become_one_association() {
+pub fn two_ends_that_open_at_once_become_one_association() {
     for (delay, apart) in [(10, 0), (10, 5), (10, 15), (10, 25)] {
         let settings = config(1, 65_536);
         let seed = Seed::root(3);
@@ -208,7 +208,7 @@ fn an_init_from_anybody_does_not_keep_an_end_from_starting() {
 }
 
 #[test]
-fn an_init_for_an_association_that_is_up_changes_nothing() {
+pub fn an_init_for_an_association_that_is_up_changes_nothing() {
     let mut pair = Pair::up(&config(2, 65_536), &[10, 40]);
     let mut stranger = Association::connect(
         config(2, 65_536),
@@ -229,7 +229,7 @@ fn an_init_for_an_association_that_is_up_changes_nothing() {
 }
 
 #[test]
-fn data_waits_for_the_cookie_and_starts_with_the_announced_tsn() {
+pub fn data_waits_for_the_cookie_and_starts_with_the_announced_tsn() {
     let mut pair = Pair::new(&config(1, 65_536), &[10]);
     pair.send(LEFT, 100);
     pair.run_until(at_ms(200));

@@ -51,7 +51,7 @@ fn sack(cumulative: Serial32, gaps: &[(u16, u16)]) -> Chunk {
 }
 
 #[test]
-fn a_wrong_tag_makes_every_chunk_a_nothing() {
+pub fn a_wrong_tag_makes_every_chunk_a_nothing() {
     let (mut pair, _, first) = outstanding();
     let heartbeat = HeartbeatInfo { nonce: 5, sent: Time::ZERO, probe: None }.to_bytes();
     let chunks = [
@@ -83,7 +83,7 @@ fn a_wrong_tag_makes_every_chunk_a_nothing() {
 }
 
 #[test]
-fn acknowledging_what_was_never_sent_ends_the_association() {
+pub fn acknowledging_what_was_never_sent_ends_the_association() {
     let (mut pair, tags, first) = outstanding();
     pair.inject(LEFT, 0, Packet::of(tags[LEFT], sack(first.plus(2), &[])));
     let violation = CloseReason::Aborted(AbortCause::ProtocolViolation);
@@ -92,7 +92,7 @@ fn acknowledging_what_was_never_sent_ends_the_association() {
 }
 
 #[test]
-fn gap_blocks_that_make_no_sense_are_not_believed() {
+pub fn gap_blocks_that_make_no_sense_are_not_believed() {
     let wild: [&[(u16, u16)]; 8] = [
         &[(2, 1)],
         &[(0, 0)],
@@ -137,7 +137,7 @@ fn tsns_from_anywhere_are_refused_or_duplicates() {
 }
 
 #[test]
-fn data_without_data_ends_the_association() {
+pub fn data_without_data_ends_the_association() {
     let (mut pair, tags, first) = outstanding();
     let chunk = data(first, 2, DataFlags::WHOLE, 0);
     pair.inject(RIGHT, 0, Packet::of(tags[RIGHT], Chunk::Data(chunk)));
@@ -158,7 +158,7 @@ fn fragments_that_fit_nothing_fill_the_buffer_and_no_more() {
 }
 
 #[test]
-fn a_peer_that_ignores_the_shut_window_gets_nothing_in() {
+pub fn a_peer_that_ignores_the_shut_window_gets_nothing_in() {
     let (mut pair, tags, first) = outstanding();
     pair.reads[RIGHT] = false;
     for i in 0..1000 {
@@ -171,7 +171,7 @@ fn a_peer_that_ignores_the_shut_window_gets_nothing_in() {
 }
 
 #[test]
-fn a_full_buffer_that_gives_up_a_chunk_delivers_it_when_it_comes_again() {
+pub fn a_full_buffer_that_gives_up_a_chunk_delivers_it_when_it_comes_again() {
     let mut pair = Pair::up(&config(1, 4 * 1016), &[10]);
     pair.reads[RIGHT] = true;
     pair.send(LEFT, 10);
@@ -213,7 +213,7 @@ fn timestamps_from_a_broken_clock_do_no_harm() {
 }
 
 #[test]
-fn shutdown_chunks_out_of_place_end_nothing() {
+pub fn shutdown_chunks_out_of_place_end_nothing() {
     let (mut pair, tags, first) = outstanding();
     for end in [LEFT, RIGHT] {
         pair.inject(end, 0, Packet::of(tags[end], Chunk::SHUTDOWN_COMPLETE));

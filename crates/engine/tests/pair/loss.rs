@@ -26,7 +26,7 @@ fn lose(numbers: Vec<u32>) -> impl FnMut(&Sent) -> Fate {
 }
 
 #[test]
-fn losses_of_one_window_halve_it_once_and_are_repaired_without_a_timeout() {
+pub fn losses_of_one_window_halve_it_once_and_are_repaired_without_a_timeout() {
     for lost in [vec![5], vec![5, 6], vec![5, 8, 11]] {
         let mut pair = Pair::up(&config(1, 1 << 20), &[25]);
         bulk(&mut pair, 400);
@@ -46,7 +46,7 @@ fn losses_of_one_window_halve_it_once_and_are_repaired_without_a_timeout() {
 }
 
 #[test]
-fn a_fast_retransmit_leaves_at_once_though_the_window_is_full() {
+pub fn a_fast_retransmit_leaves_at_once_though_the_window_is_full() {
     let mut pair = Pair::up(&config(1, 1 << 20), &[25]);
     bulk(&mut pair, 300);
     pair.log.clear();
@@ -81,7 +81,7 @@ fn a_retransmission_that_is_lost_too_is_repaired() {
 }
 
 #[test]
-fn the_timer_backs_off_and_the_window_starts_from_one_chunk() {
+pub fn the_timer_backs_off_and_the_window_starts_from_one_chunk() {
     let mut pair = Pair::up(&as_published(1, 1 << 20), &[25]);
     pair.send_full(LEFT, 1);
     pair.run_for(ms(1000));
@@ -103,7 +103,7 @@ fn the_timer_backs_off_and_the_window_starts_from_one_chunk() {
 }
 
 #[test]
-fn small_chunks_that_were_lost_travel_together_again() {
+pub fn small_chunks_that_were_lost_travel_together_again() {
     let mut pair = Pair::up(&config(1, 1 << 20), &[25]);
     pair.script(|_| Fate::Drop);
     for _ in 0..60 {
@@ -120,7 +120,7 @@ fn small_chunks_that_were_lost_travel_together_again() {
 }
 
 #[test]
-fn plain_sctp_retransmits_by_timer_on_the_alternate_and_returns_to_the_primary() {
+pub fn plain_sctp_retransmits_by_timer_on_the_alternate_and_returns_to_the_primary() {
     let mut settings = as_published(2, 1 << 20);
     settings.cmt.concurrent = false;
     let mut pair = Pair::up(&settings, &[25, 40]);
@@ -143,7 +143,7 @@ fn plain_sctp_retransmits_by_timer_on_the_alternate_and_returns_to_the_primary()
 }
 
 #[test]
-fn the_unsplit_rule_sends_each_chunk_again_once() {
+pub fn the_unsplit_rule_sends_each_chunk_again_once() {
     let mut settings = config(1, 1 << 20);
     settings.cmt.split_fast_retransmit = false;
     let mut pair = Pair::up(&settings, &[50]);

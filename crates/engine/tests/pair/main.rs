@@ -15,6 +15,7 @@ mod listener;
 mod live;
 mod loss;
 mod mtu;
+mod profiles;
 mod rack;
 mod reassembly;
 mod restart;

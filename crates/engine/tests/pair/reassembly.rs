@@ -26,7 +26,7 @@ fn glued(read: &[Message]) -> Vec<Payload> {
 }
 
 #[test]
-fn a_message_longer_than_the_receive_buffer_arrives_in_parts() {
+pub fn a_message_longer_than_the_receive_buffer_arrives_in_parts() {
     for (buffer, size) in [(3000, 3 * FULL), (20_000, 50_000), (20_000, 300_000)] {
         for (unordered, paths) in [(false, 1), (true, 1), (false, 2)] {
             let mut pair = Pair::up(&config(paths, buffer), &[10, 40][..paths]);
@@ -59,7 +59,7 @@ fn a_message_longer_than_the_receive_buffer_arrives_in_parts() {
 }
 
 #[test]
-fn a_message_that_fits_is_delivered_whole_however_slow_the_reader() {
+pub fn a_message_that_fits_is_delivered_whole_however_slow_the_reader() {
     let mut pair = Pair::up(&config(1, 20_000), &[10]);
     pair.reads[RIGHT] = false;
     for _ in 0..8 {
@@ -118,7 +118,7 @@ fn middle() -> DataFlags {
 }
 
 #[test]
-fn fragments_that_contradict_each_other_end_the_association() {
+pub fn fragments_that_contradict_each_other_end_the_association() {
     let broken: [(&str, &[Fragment]); 12] = [
         ("another stream", &[(0, 0, 1, B), (1, 1, 1, E)]),
         ("another stream, backwards", &[(1, 1, 1, E), (0, 0, 1, B)]),
@@ -140,7 +140,7 @@ fn fragments_that_contradict_each_other_end_the_association() {
 }
 
 #[test]
-fn fragments_that_agree_are_taken_in_any_order() {
+pub fn fragments_that_agree_are_taken_in_any_order() {
     let good: [(&str, &[Fragment], usize); 5] = [
         ("three backwards", &[(2, 0, 1, E), (1, 0, 1, middle()), (0, 0, 1, B)], 1),
         ("two messages", &[(0, 0, 1, B), (2, 1, 0, B), (3, 1, 0, E), (1, 0, 1, E)], 2),

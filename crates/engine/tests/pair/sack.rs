@@ -16,7 +16,7 @@ fn start(pair: &Pair) -> u64 {
 }
 
 #[test]
-fn every_second_packet_is_acknowledged_at_once_and_a_single_one_after_200_ms() {
+pub fn every_second_packet_is_acknowledged_at_once_and_a_single_one_after_200_ms() {
     let mut pair = Pair::up(&config(1, 1 << 20), &[10]);
     let since = start(&pair);
     pair.send_full(LEFT, 1);
@@ -30,7 +30,7 @@ fn every_second_packet_is_acknowledged_at_once_and_a_single_one_after_200_ms() {
 }
 
 #[test]
-fn a_gap_is_reported_at_once_in_plain_sctp_until_it_is_filled() {
+pub fn a_gap_is_reported_at_once_in_plain_sctp_until_it_is_filled() {
     let mut pair = Pair::up(&config(1, 1 << 20), &[10]);
     let mut count = 0;
     pair.script(move |sent| {
@@ -61,7 +61,7 @@ fn a_gap_alone_hurries_nobody_with_delayed_acknowledgement_for_cmt() {
 }
 
 #[test]
-fn duplicates_and_the_immediate_bit_are_answered_at_once() {
+pub fn duplicates_and_the_immediate_bit_are_answered_at_once() {
     for paths in [1, 2] {
         let mut pair = Pair::up(&config(paths, 1 << 20), &[10, 10][..paths]);
         pair.send_full(LEFT, 1);
@@ -108,7 +108,7 @@ fn a_long_transfer_costs_half_a_sack_per_packet_however_unequal_the_paths() {
 }
 
 #[test]
-fn a_sack_goes_back_where_the_newest_data_came_from() {
+pub fn a_sack_goes_back_where_the_newest_data_came_from() {
     let mut pair = Pair::up(&config(2, 1 << 20), &[10, 60]);
     pair.send_full(LEFT, 40);
     pair.run_for(ms(1000));

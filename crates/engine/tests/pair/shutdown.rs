@@ -14,7 +14,7 @@ fn shut_down(pair: &mut Pair, end: usize) {
 }
 
 #[test]
-fn three_packets_end_an_association_after_its_data() {
+pub fn three_packets_end_an_association_after_its_data() {
     for (bytes, back) in [(0, 0), (50_000, 0), (50_000, 70_000)] {
         let mut pair = Pair::up(&config(1, 1 << 18), &[10]);
         if bytes > 0 {
@@ -42,7 +42,7 @@ fn three_packets_end_an_association_after_its_data() {
 }
 
 #[test]
-fn any_lost_packet_of_the_shutdown_is_made_good() {
+pub fn any_lost_packet_of_the_shutdown_is_made_good() {
     for chunk in ["SHUTDOWN", "SHUTDOWN ACK", "SHUTDOWN COMPLETE"] {
         for times in [1, 3] {
             let mut pair = Pair::up(&config(2, 1 << 18), &[10, 30]);
@@ -69,7 +69,7 @@ fn any_lost_packet_of_the_shutdown_is_made_good() {
 }
 
 #[test]
-fn ends_that_shut_down_at_once_both_end_well_whatever_is_lost() {
+pub fn ends_that_shut_down_at_once_both_end_well_whatever_is_lost() {
     for lost in ["", "SHUTDOWN", "SHUTDOWN ACK", "SHUTDOWN COMPLETE"] {
         let mut pair = Pair::up(&config(1, 1 << 18), &[10]);
         let mut once = true;
@@ -90,7 +90,7 @@ fn ends_that_shut_down_at_once_both_end_well_whatever_is_lost() {
 }
 
 #[test]
-fn a_peer_that_has_much_to_flush_is_waited_for() {
+pub fn a_peer_that_has_much_to_flush_is_waited_for() {
     // 400 kB at one chunk per 210 ms take longer than all tries of T2 together.
     let mut settings = config(1, 3000);
     settings.send_buffer = 1 << 20;
@@ -109,7 +109,7 @@ fn a_peer_that_has_much_to_flush_is_waited_for() {
 }
 
 #[test]
-fn a_shutdown_that_nobody_answers_ends_too() {
+pub fn a_shutdown_that_nobody_answers_ends_too() {
     let mut pair = Pair::up(&config(1, 1 << 18), &[10]);
     pair.script(|_| Fate::Drop);
     shut_down(&mut pair, LEFT);
@@ -119,7 +119,7 @@ fn a_shutdown_that_nobody_answers_ends_too() {
 }
 
 #[test]
-fn an_abort_tells_the_peer_and_leaves_nothing_behind() {
+pub fn an_abort_tells_the_peer_and_leaves_nothing_behind() {
     let mut pair = Pair::up(&config(2, 1 << 18), &[10, 30]);
     pair.send(LEFT, 50_000);
     pair.ends[LEFT].abort();

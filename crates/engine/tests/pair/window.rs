@@ -80,7 +80,7 @@ fn shut(settings: &Config, delays: &[u64]) -> Pair {
 }
 
 #[test]
-fn a_reader_that_wakes_up_reopens_the_window_even_if_the_update_is_lost() {
+pub fn a_reader_that_wakes_up_reopens_the_window_even_if_the_update_is_lost() {
     for lose_update in [false, true] {
         for paths in [1, 2] {
             let mut pair = shut(&config(paths, 20_000), &[10, 40][..paths]);
@@ -103,7 +103,7 @@ fn a_reader_that_wakes_up_reopens_the_window_even_if_the_update_is_lost() {
 }
 
 #[test]
-fn a_shut_window_is_probed_with_one_chunk_at_a_time_for_as_long_as_it_takes() {
+pub fn a_shut_window_is_probed_with_one_chunk_at_a_time_for_as_long_as_it_takes() {
     for preset in [Preset::Rfc9260, Preset::Paper2013] {
         for paths in [1, 2] {
             let settings = Config::preset(preset, vec![PathConfig::default(); paths], 20_000);
@@ -195,7 +195,7 @@ fn a_peer_that_vanishes_behind_a_shut_window_is_noticed() {
 }
 
 #[test]
-fn the_receive_buffer_never_holds_more_than_it_may() {
+pub fn the_receive_buffer_never_holds_more_than_it_may() {
     for kb in [3, 5, 20] {
         let mut pair = Pair::up(&config(2, kb * 1000), &[5, 100]);
         for round in 0..40 {
@@ -246,7 +246,7 @@ fn sack(before: u32, cumulative: u32, gaps: &[(u16, u16)], window: u32) -> Chunk
 }
 
 #[test]
-fn chunks_that_the_peer_gives_back_are_sent_again() {
+pub fn chunks_that_the_peer_gives_back_are_sent_again() {
     let (mut pair, tag, before) = ten_on_their_way();
     pair.inject(LEFT, 0, Packet::of(tag, sack(before, 2, &[(2, 8)], 1 << 20)));
     // Chunk 3 comes, but the peer no longer has what lay beyond it.
@@ -259,7 +259,7 @@ fn chunks_that_the_peer_gives_back_are_sent_again() {
 }
 
 #[test]
-fn a_sack_that_comes_late_changes_nothing() {
+pub fn a_sack_that_comes_late_changes_nothing() {
     let (mut pair, tag, before) = ten_on_their_way();
     pair.inject(LEFT, 0, Packet::of(tag, sack(before, 4, &[(2, 4)], 1 << 20)));
     pair.log.clear();

@@ -23,7 +23,7 @@ pub(crate) struct Message {
 
 impl Message {
     pub fn new(py: Python<'_>, received: &Received) -> Self {
-        let Received { stream, ppid, bytes, part } = received;
+        let Received { stream, ppid, bytes, part, .. } = received;
         Self { data: PyBytes::new(py, bytes).unbind(), stream: *stream, ppid: *ppid, part: *part }
     }
 }

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use pyo3::prelude::*;
 use ropewalk_runtime::endpoint::{
-    CloseReason, ConnectError, Endpoint, Local, OpenError, Options, Target, Transport,
+    CloseReason, ConnectError, Endpoint, Local, OpenError, Options, Profile, Target, Transport,
 };
 use ropewalk_runtime::seal::Allowed;
 use ropewalk_scenario::parse_size;
@@ -17,8 +17,8 @@ use super::listener::Listener;
 use super::operation::{Operation, Outcome, duration};
 use crate::error;
 
-/// Knobs that both ends have: scheduler, congestion control, receive buffer, streams, MTU.
-type Knobs = (String, String, Size, u16, u32);
+/// Knobs that both ends have: scheduler, congestion control, receive buffer, streams, MTU, profile.
+type Knobs = (String, String, Size, u16, u32, String);
 
 /// Bytes, or a text with a unit.
 #[derive(FromPyObject)]
@@ -131,10 +131,19 @@ fn options(places: Vec<Place>, knobs: Knobs) -> PyResult<Options> {
         .map(|(text, interface)| Ok(Local { address: address(&text)?, interface }));
     let mut options = Options::connecting(&[]);
     options.locals = locals.collect::<PyResult<_>>()?;
-    let (scheduler, congestion, receive_buffer, streams, mtu) = knobs;
+    let (scheduler, congestion, receive_buffer, streams, mtu, profile) = knobs;
+    let profile = Profile::from_name(&profile)
+        .map_err(|error| error::option(format_args!("profile: {error}")))?;
     let receive_buffer = receive_buffer.bytes("receive_buffer")?;
-    options.transport =
-        Transport { scheduler, congestion, receive_buffer, streams, mtu, ..Transport::default() };
+    options.transport = Transport {
+        profile,
+        scheduler,
+        congestion,
+        receive_buffer,
+        streams,
+        mtu,
+        ..Transport::default()
+    };
     Ok(options)
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use ropewalk_base::{PathId, StreamId};
+use ropewalk_base::{PathId, PeerText, StreamId};
 use ropewalk_engine::Payload;
 use ropewalk_engine::path::PathStatus;
 use ropewalk_engine::receive::{Message, Part};
@@ -35,6 +35,8 @@ pub struct Received {
     pub bytes: Bytes,
     /// Whether that is all of it: what is longer than the receive buffer comes in parts.
     pub part: Part,
+    /// Whether it was sent unordered.
+    pub unordered: bool,
 }
 
 /// Why a message was not taken.
@@ -285,6 +287,29 @@ impl Association {
         self.with(|peer, _| peer.machine.abort());
     }
 
+    /// As [`Association::abort`], with a reason that the peer's user can read: its first 400 bytes.
+    pub fn abort_because(&self, reason: &str) {
+        self.with(|peer, _| peer.machine.abort_because(reason.as_bytes()));
+    }
+
+    /// The reason that the peer's user gave for an abort.
+    pub fn abort_reason(&self) -> Option<PeerText> {
+        self.look(|peer, _| peer.machine.peer_abort_reason().cloned()).flatten()
+    }
+
+    /// Makes a path the primary path: where data goes by one path only, it goes there (RFC 9260, 6.4). Whether
+    /// there is such a path.
+    pub fn set_primary(&self, path: usize) -> bool {
+        let set = self.with(|peer, _| {
+            let known = path < peer.machine.path_count();
+            if known {
+                peer.machine.set_primary(PathId::from_index(path));
+            }
+            known
+        });
+        set.unwrap_or(false)
+    }
+
     /// Nothing follows for now: the scheduler may take care of the tail.
     pub fn nothing_follows(&self) {
         self.with(|peer, _| peer.machine.nothing_follows());
@@ -326,7 +351,7 @@ impl Association {
 
 fn received(message: Message) -> Received {
     let (stream, bytes) = (message.stream.0, message.payload.into_bytes());
-    Received { stream, ppid: message.ppid, bytes, part: message.part }
+    Received { stream, ppid: message.ppid, bytes, part: message.part, unordered: message.unordered }
 }
 
 impl Drop for Association {
