@@ -129,7 +129,8 @@ class Run:
         self.wait(episode.began + WARM_UP_S)
         before = {name: episode.services[name].memory() or 0 for name in checks.MEASURED}
         quiet = self.faults()
-        late = self.recover(quiet + SETTLE_S)
+        time_left = 5.0 if episode.defects else SETTLE_S
+        late = self.recover(quiet + time_left)
         limits = {name: before[name] + checks.MEMORY_ALLOWANCE for name in checks.MEASURED}
         services = [episode.services[name] for name in checks.MEASURED]
         after = until_memory_settles(services, limits, quiet + SETTLE_S, self.progress)
@@ -138,7 +139,7 @@ class Run:
         rest = [episode.services[name] for name in ("near", "exit", "echo", "recv", "origin")]
         ended = [said for said in (service.finish(0) for service in rest) if said]
         findings = [Finding("the harness did what the schedule says", self.trouble)]
-        findings.append(Finding("everything finishes within a minute after the last fault", late))
+        findings.append(Finding(checks.IN_TIME, late))
         findings += checks.check_files(episode)
         findings += checks.check_connections(episode)
         findings += checks.check_messages(episode)
@@ -176,7 +177,8 @@ def one_episode(arguments: argparse.Namespace, seed: int, kinds: Counter[str]) -
     folder = arguments.scratch / str(seed)
     folder.mkdir()
     programs = Programs(arguments.binary, arguments.messages)
-    episode = Episode(programs, seed, folder, arguments.faults, arguments.only)
+    faults = 0.0 if arguments.defects else arguments.faults
+    episode = Episode(programs, seed, folder, faults, arguments.only, arguments.defects)
     run = Run(episode)
     try:
         findings = run.judge()
@@ -189,8 +191,10 @@ def one_episode(arguments: argparse.Namespace, seed: int, kinds: Counter[str]) -
     findings.append(Finding("no process stays", others()))
     kinds.update(fault.kind for _, _, fault in episode.timeline.entries)
     kinds.update({f"packets {name}": count for name, count in counts.items()})
-    failed = [finding for finding in findings if finding.problems]
     show("")
+    if arguments.defects:
+        return defects_found(findings)
+    failed = [finding for finding in findings if finding.problems]
     print(
         f"seed {seed}: {'FAILED' if failed else 'passed'}; {len(episode.faults)} faults, {episode.files.done} files "
         f"({episode.files.bytes / 1e6:.1f} MB), {run.connections()} connections, {run.messages()} messages; all over after "
@@ -203,6 +207,22 @@ def one_episode(arguments: argparse.Namespace, seed: int, kinds: Counter[str]) -
     if failed:
         print(f"  kept in {keep(folder, seed, findings)}; again: make chaos SEED={seed}", flush=True)
     return findings
+
+
+def defects_found(findings: list[Finding]) -> list[Finding]:
+    """For an episode whose programs are defective on purpose: whether those checks failed that should have."""
+    verdicts = []
+    for finding in findings:
+        expected = finding.name in checks.OF_CONTENT
+        # Where every connection is wrong, none counts as done: the check of progress says so, rightly.
+        if finding.name == checks.IN_TIME:
+            continue
+        if expected == bool(finding.problems):
+            verdicts.append(Finding(finding.name, []))
+        else:
+            verdicts.append(Finding(finding.name, [f"the defect was not found: {finding.problems}"]))
+        print(f"{finding.name}: {'found' if finding.problems else 'nothing'}: {finding.problems[:1]}", flush=True)
+    return verdicts
 
 
 def inside(arguments: argparse.Namespace) -> None:
@@ -262,7 +282,7 @@ def outside(arguments: argparse.Namespace) -> int:
         scratch = Path(name)
         words = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", sys.executable, __file__]
         words += [*sys.argv[1:], "--seed", str(arguments.seed), "--scratch", name]
-        words += ["--one"] if arguments.one else []
+        words += ["--one"] if arguments.one or arguments.defects else []
         status = subprocess.run(words, env=os.environ | {MARK: mark}, check=False).returncode
         tally = Counter({"failed": 1})
         if status == 0 and (scratch / "tally.json").exists():
@@ -289,6 +309,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, help="of the first episode")
     parser.add_argument("--only", nargs="+", choices=[kind.name for kind in KINDS], help="these kinds of faults alone")
     parser.add_argument("--one", action="store_true", help="one episode")
+    parser.add_argument("--defects", action="store_true", help="no faults, but content that is changed on purpose: are they found?")
     parser.add_argument("--scratch", type=Path, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.seed is None:

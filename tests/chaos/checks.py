@@ -14,6 +14,11 @@ RECONNECT_S = 20.0
 MEMORY_ALLOWANCE = 32 << 20
 """Bytes by which a program may be larger after the episode than after its first seconds: what the allocator keeps of
 the buffers that faults filled."""
+IN_TIME = "everything finishes within a minute after the last fault"
+FILES = "files arrive as they were"
+CONNECTIONS = "connections carry the bytes that were sent"
+MESSAGES = "messages come back once, unchanged and in order"
+OF_CONTENT = (FILES, CONNECTIONS, MESSAGES)
 MEASURED = ("recv", "exit", "near", "echo")
 
 
@@ -42,7 +47,7 @@ def check_files(episode: Episode) -> Iterator[Finding]:
     files = episode.files
     problems = list(files.wrong)
     problems += [] if files.done else ["no file arrived at all"]
-    yield Finding("files arrive as they were", problems)
+    yield Finding(FILES, problems)
     excuses = {("kill", "recv"), ("kill", "send"), ("disk-full", "inbox")}
     unexplained = [
         f"status {one.status} after {one.ended - one.began:.1f} s, {one.ended - episode.began:.1f} s into the episode: {one.said.strip()}"
@@ -57,7 +62,7 @@ def check_connections(episode: Episode) -> Iterator[Finding]:
     all_lines = [*lines(episode.services["traffic"].output), *lines(episode.services["origin"].output)]
     wrong = [f"{line['side']}: {line['why']}" for line in all_lines if line["outcome"] == "wrong"]
     whole = sum(line["outcome"] == "whole" for line in all_lines)
-    yield Finding("connections carry the bytes that were sent", wrong if whole else [*wrong, "none succeeded"])
+    yield Finding(CONNECTIONS, wrong if whole else [*wrong, "none succeeded"])
     excuses = {("kill", "exit"), ("kill", "near")}
     broken = [
         f"{line['outcome']} ({line['why']}) from {line['began'] - episode.began:.1f} to {line['ended'] - episode.began:.1f} s"
@@ -75,7 +80,7 @@ def check_messages(episode: Episode) -> Iterator[Finding]:
     all_lines = list(lines(episode.services["messages"].output))
     wrong = [line["why"] for line in all_lines if line["event"] == "wrong"]
     some = any(line["event"] == "count" and line["echoed"] for line in all_lines)
-    yield Finding("messages come back once, unchanged and in order", wrong if some else [*wrong, "none came back"])
+    yield Finding(MESSAGES, wrong if some else [*wrong, "none came back"])
     lost = [
         f"{line['event']} ({line['why']}) {line['ended'] - episode.began:.1f} s into the episode, {line['outstanding']} messages on their way"
         for line in all_lines

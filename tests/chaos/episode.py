@@ -61,8 +61,10 @@ class Timeline:
 class Episode:
     """Hosts, links, programs and workloads of one seed."""
 
-    def __init__(self, programs: Programs, seed: int, folder: Path, seconds: float, kinds: list[str] | None) -> None:
-        self.programs, self.seed, self.folder = programs, seed, folder
+    def __init__(
+        self, programs: Programs, seed: int, folder: Path, seconds: float, kinds: list[str] | None, defects: bool
+    ) -> None:
+        self.programs, self.seed, self.folder, self.defects = programs, seed, folder, defects
         source = random.Random(f"{seed}/world")
         self.count = source.choice([2, 3])
         self.faults = draw(seed, seconds, self.count, kinds)
@@ -119,11 +121,13 @@ class Episode:
         ropewalk, messages, traffic = self.programs.ropewalk, self.programs.messages, HERE / "traffic.py"
         near, far = self.hosts["near"], self.hosts["far"]
         socks = ["--socks", str(SOCKS)]
+        echo = ["serve", *self.listen("echo", "messages"), *(["--defect", "yes"] if self.defects else [])]
+        origin = ["serve", str(ORIGIN), *(["defect"] if self.defects else [])]
         rows: list[tuple[str, Host, list[str | Path], bool]] = [
             ("recv", far, [ropewalk, "recv", self.inbox, *self.listen("recv", "send")], False),
             ("exit", far, [ropewalk, "proxy", "exit", "--allow-private", *self.listen("exit", "near")], False),
-            ("echo", far, [messages, "serve", *self.listen("echo", "messages")], False),
-            ("origin", far, [sys.executable, traffic, "serve", str(ORIGIN)], False),
+            ("echo", far, [messages, *echo], False),
+            ("origin", far, [sys.executable, traffic, *origin], False),
             ("near", near, [ropewalk, "proxy", *self.reach("near", "exit"), *socks], False),
             ("traffic", near, [sys.executable, traffic, "run", str(SOCKS), str(ORIGIN), str(self.seed)], True),
             ("messages", near, [messages, "run", *self.reach("messages", "echo")], True),
@@ -138,7 +142,7 @@ class Episode:
         outbox = self.folder / "outbox"
         outbox.mkdir()
         log = self.folder / "send.log"
-        return Files(self.hosts["near"], words, outbox, self.inbox, log, str(self.seed))
+        return Files(self.hosts["near"], words, outbox, self.inbox, log, str(self.seed), self.defects)
 
     def start(self) -> None:
         self.inbox.mkdir()

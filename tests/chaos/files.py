@@ -51,6 +51,8 @@ class Files:
     inbox: Path
     log: Path
     seed: str
+    defect: bool = False
+    """Changes every file before it is compared: the check is to find it."""
     done: int = 0
     bytes: int = 0
     wrong: list[str] = field(default_factory=list)
@@ -109,6 +111,8 @@ class Files:
         self.thread.join()
 
     def compare(self, name: str) -> None:
+        if self.defect:
+            (self.inbox / name / "0").write_bytes(b"something else")
         sent, came = content_of(self.outbox / name), content_of(self.inbox / name)
         if sent != came:
             both = set(sent.items()) ^ set(came.items())

@@ -1,6 +1,6 @@
 """Connections through a proxy whose every byte is known beforehand, and the server behind the exit.
 
-    traffic.py serve PORT            answers, and prints one JSON line per connection whose bytes were wrong
+    traffic.py serve PORT [DEFECT]   answers, and prints one JSON line per connection whose bytes were wrong
     traffic.py run SOCKS PORT SEED   connects again and again until standard input ends, one JSON line per connection
 
 A request is a line `NUMBER UP DOWN`: so many bytes follow, and so many come back, then the SHA-256 of those that followed.
@@ -46,10 +46,13 @@ async def read_checked(reader: asyncio.StreamReader, expected: bytes) -> None:
         at += len(some)
 
 
-async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, defect: bool) -> None:
     try:
         name, up, down = (await asyncio.wait_for(reader.readline(), IDLE_S)).split()
-        sending = asyncio.create_task(send(writer, content(f"{name.decode()}/down", int(down))))
+        answer = bytearray(content(f"{name.decode()}/down", int(down)))
+        if defect:
+            answer[-1] ^= 1
+        sending = asyncio.create_task(send(writer, bytes(answer)))
         uploaded = content(f"{name.decode()}/up", int(up))
         await read_checked(reader, uploaded)
         if await asyncio.wait_for(reader.read(1), IDLE_S):
@@ -128,16 +131,17 @@ async def run(socks: int, port: int, seed: str) -> None:
     await asyncio.gather(*(worker(number, socks, port, seed, ending) for number in range(WORKERS)))
 
 
-async def listen(port: int) -> None:
-    server = await asyncio.start_server(serve, "127.0.0.1", port)
+async def listen(port: int, defect: bool) -> None:
+    """Every answer of a defective server has one wrong bit: the check is to find it."""
+    server = await asyncio.start_server(lambda reader, writer: serve(reader, writer, defect), "127.0.0.1", port)
     async with server:
         await server.serve_forever()
 
 
 def main() -> None:
     match sys.argv[1:]:
-        case ["serve", port]:
-            asyncio.run(listen(int(port)))
+        case ["serve", port, *defect]:
+            asyncio.run(listen(int(port), bool(defect)))
         case ["run", socks, port, seed]:
             asyncio.run(run(int(socks), int(port), seed))
         case _:

@@ -5,7 +5,7 @@
 //! ropewalk-attacks --binary ... --table [--before FILE]      rows of a table, beside those of an earlier run
 //! ropewalk-attacks --binary ... --check                      status 1 if a figure exceeds its bound
 //! ropewalk-attacks --binary ... --only state paths           attacks whose name contains one of these words
-//! ropewalk-attacks --binary ... --cheap                      those that are repeatable and take seconds
+//! ropewalk-attacks --binary ... --cheap                      those that are repeatable and take seconds, side by side
 //! ```
 
 #![allow(clippy::disallowed_methods, reason = "a program on real sockets that waits and measures")]
@@ -24,7 +24,7 @@ mod socks;
 mod state;
 mod victim;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use figure::{Attack, Failure, Figure};
@@ -102,24 +102,53 @@ fn run() -> Result<bool, Failure> {
             && (arguments.only.is_empty()
                 || arguments.only.iter().any(|word| attack.name.contains(word)))
     };
+    let chosen: Vec<&Attack> = ATTACKS.iter().filter(wanted).collect();
+    // Side by side, each against a server of its own, if none measures how fast something is.
+    let together = if arguments.cheap { chosen.len() } else { 1 };
     let mut all_hold = true;
-    for attack in ATTACKS.iter().filter(wanted) {
-        match (attack.run)(&arguments.binary) {
-            Ok(figure) => {
-                all_hold &= figure.holds();
-                let line = match arguments.table {
-                    true => figure.row(attack.name, before.as_deref()),
-                    false => figure.json(attack.name),
-                };
-                println!("{line}");
-            }
-            Err(error) => {
-                all_hold = false;
-                eprintln!("{}: not measured: {error}", attack.name);
-            }
+    for some in chosen.chunks(together.max(1)) {
+        let figures = measured(some, &arguments.binary);
+        for (attack, figure) in some.iter().zip(figures) {
+            all_hold &= show(attack, figure, arguments.table, before.as_deref());
         }
     }
     Ok(all_hold || !arguments.check)
+}
+
+/// Runs these attacks at the same time.
+fn measured(attacks: &[&Attack], binary: &Path) -> Vec<Result<Figure, Failure>> {
+    std::thread::scope(|scope| {
+        let run = |attack: &&Attack| {
+            let run = attack.run;
+            scope.spawn(move || run(binary))
+        };
+        let running: Vec<_> = attacks.iter().map(run).collect();
+        let ended = running.into_iter().map(|one| one.join());
+        ended.map(|one| one.unwrap_or_else(|_| Err("the attack panicked".into()))).collect()
+    })
+}
+
+/// Prints a figure; whether it holds.
+fn show(
+    attack: &Attack,
+    figure: Result<Figure, Failure>,
+    table: bool,
+    before: Option<&str>,
+) -> bool {
+    match figure {
+        Ok(figure) => {
+            let line = match table {
+                true => figure.row(attack.name, before),
+                false => figure.json(attack.name),
+            };
+            println!("{line}");
+            figure.holds()
+        }
+        Err(error) => {
+            eprintln!("{}: not measured: {error}", attack.name);
+            false
+        }
+    }
 }
 
 fn main() -> ExitCode {

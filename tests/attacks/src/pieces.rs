@@ -29,13 +29,12 @@ const PERIOD: Duration = Duration::from_millis(200);
 const PAIRS: usize = 3;
 /// Longer than a measurement takes even beside an attack that works.
 const PATIENCE: Duration = Duration::from_secs(25);
-/// More than this is a scheduler's turn and not the attack.
 const PACKET: u32 = 1200;
 const PACE: Duration = Duration::from_millis(1);
 
 /// What a client of the command line has of the server, bit/s; 0 if it has not ended in time.
 pub fn goodput(binary: &Path, server: &Server, through: SocketAddr) -> Result<f64, Failure> {
-    let (_, key) = server.folder.key(&format!("client-{}.key", rand_name()))?;
+    let (_, key) = server.folder.key(&format!("client-{}.key", next_number()))?;
     let mut command = Command::new(binary);
     command.args(["bench", "run", "--time", "3 s", "--warmup", "500 ms", "--json"]);
     command.args(server.reach(through)).arg("--key").arg(key);
@@ -54,8 +53,8 @@ pub fn goodput(binary: &Path, server: &Server, through: SocketAddr) -> Result<f6
     Ok(document["goodput_bps"].as_f64().unwrap_or(0.0))
 }
 
-/// A name that no file has yet.
-fn rand_name() -> u64 {
+/// A number that no file is named by yet.
+fn next_number() -> u64 {
     use std::sync::atomic::AtomicU64;
     static NEXT: AtomicU64 = AtomicU64::new(0);
     NEXT.fetch_add(1, Ordering::Relaxed)
@@ -104,8 +103,9 @@ fn flood(mut client: Client, enough: &AtomicBool) -> Result<(), Failure> {
 
 /// The goodput of somebody else, as a share of what it is without the attack.
 pub fn repeated(binary: &Path) -> Result<Figure, Failure> {
-    let server = Server::bench(binary)?;
+    // A fresh server each time: the work of one flood lasts longer than the flood.
     let with = || {
+        let server = Server::bench(binary)?;
         let secret = SecretKey::generate()?;
         let client = Client::open(loopback(1), server.address, server.key, &secret)?;
         let enough = Arc::new(AtomicBool::new(false));
@@ -115,11 +115,12 @@ pub fn repeated(binary: &Path) -> Result<Figure, Failure> {
         let found = goodput(binary, &server, server.address);
         enough.store(true, Ordering::Relaxed);
         flooder.join().map_err(|_| "the flood panicked")??;
-        // What is queued at the server is not the next measurement's.
-        sleep(Duration::from_secs(2));
         found
     };
-    let without = || goodput(binary, &server, server.address);
+    let without = || {
+        let server = Server::bench(binary)?;
+        goodput(binary, &server, server.address)
+    };
     let (share, all) = shares(without, with)?;
     let figure = Figure::new("goodput of another client", "share", share, Bound::AtLeast(0.9));
     Ok(figure.with("goodputs_mbps", all))

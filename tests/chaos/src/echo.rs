@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use bytes::Bytes;
 use ropewalk_runtime::endpoint::{Association, Endpoint, Target};
 use serde_json::json;
 use tokio::io::AsyncReadExt;
@@ -22,18 +23,36 @@ const SILENCE: Duration = Duration::from_secs(20);
 const AGAIN: Duration = Duration::from_millis(500);
 const SECOND: Duration = Duration::from_secs(1);
 
+/// With `--defect`, one message in so many is changed: the check is to find it.
+const DEFECT_EVERY: u64 = 50;
+
+/// The same with one bit changed.
+fn changed(bytes: &Bytes) -> Bytes {
+    let mut bytes = bytes.to_vec();
+    if let Some(last) = bytes.last_mut() {
+        *last ^= 1;
+    }
+    bytes.into()
+}
+
 fn wall_clock() -> f64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64())
 }
 
 pub async fn serve(words: &Words) -> Result<(), Failure> {
     let endpoint = Endpoint::open(words.listening()?)?;
+    let defective = words.has("--defect");
     loop {
         let association = endpoint.accept().await;
         tokio::spawn(async move {
+            let mut count = 0_u64;
             while let Some(message) = association.receive().await {
+                count += 1;
                 let unordered = message.ppid == 1;
-                let (stream, ppid, bytes) = (message.stream, message.ppid, message.bytes);
+                let (stream, ppid, mut bytes) = (message.stream, message.ppid, message.bytes);
+                if defective && count.is_multiple_of(DEFECT_EVERY) {
+                    bytes = changed(&bytes);
+                }
                 let sent = match unordered {
                     true => association.send_unordered(stream, ppid, bytes).await,
                     false => association.send(stream, ppid, bytes).await,

@@ -25,6 +25,11 @@ impl Words {
         self.0.iter().filter(move |(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
+    /// Whether an option is there.
+    pub fn has(&self, name: &str) -> bool {
+        self.all(name).next().is_some()
+    }
+
     fn one<'a>(&'a self, name: &'a str) -> Result<&'a str, Failure> {
         self.all(name).next().ok_or_else(|| format!("{name} is missing").into())
     }
