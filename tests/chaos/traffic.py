@@ -47,6 +47,7 @@ async def read_checked(reader: asyncio.StreamReader, expected: bytes) -> None:
 
 
 async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, defect: bool) -> None:
+    sending = None
     try:
         name, up, down = (await asyncio.wait_for(reader.readline(), IDLE_S)).split()
         answer = bytearray(content(f"{name.decode()}/down", int(down)))
@@ -65,7 +66,15 @@ async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, defe
     except (OSError, ValueError, asyncio.TimeoutError, asyncio.IncompleteReadError):
         pass  # The client tells how its connection ended.
     finally:
+        await drop(sending)
         writer.close()
+
+
+async def drop(sending: asyncio.Task[None] | None) -> None:
+    """Ends what still sends on a connection that is over; how that ends is of no interest any more."""
+    if sending:
+        sending.cancel()
+        await asyncio.gather(sending, return_exceptions=True)
 
 
 async def send(writer: asyncio.StreamWriter, data: bytes) -> None:
@@ -94,8 +103,7 @@ async def connection(socks: int, port: int, name: str, up: int, down: int) -> No
         if await asyncio.wait_for(reader.read(1), IDLE_S):
             raise Wrong("more bytes than were sent")
     finally:
-        if sending:
-            sending.cancel()
+        await drop(sending)
         writer.close()
 
 

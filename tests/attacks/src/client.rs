@@ -50,6 +50,8 @@ pub struct Client {
 #[derive(Default)]
 pub struct Downloaded {
     pub cumulative: u32,
+    /// The largest of them, wherever it was seen.
+    pub highest: u32,
     ahead: BTreeSet<u32>,
     pub packets: u64,
 }
@@ -57,6 +59,9 @@ pub struct Downloaded {
 impl Downloaded {
     fn take(&mut self, tsn: u32) {
         // No attack lasts for half of the number space.
+        if tsn.wrapping_sub(self.highest) < 1 << 31 {
+            self.highest = tsn;
+        }
         if tsn.wrapping_sub(self.cumulative) < 1 << 31 {
             self.ahead.insert(tsn);
         }
@@ -105,6 +110,7 @@ impl Client {
         self.peer_tag = theirs.tag;
         self.streams = theirs.inbound_streams.min(STREAMS);
         self.received.cumulative = theirs.initial_tsn.0.wrapping_sub(1);
+        self.received.highest = self.received.cumulative;
         let echo = Chunk::CookieEcho(cookie);
         self.until(theirs.tag, &echo, |chunk| (*chunk == Chunk::CookieAck).then_some(()))
     }
@@ -177,20 +183,26 @@ impl Client {
                 Err(e) if e.kind() == ErrorKind::ConnectionRefused => continue,
                 Err(error) => return Err(error.into()),
             };
-            let now = self.now();
-            let Ok(opened) = self.session.open(now, &mut bytes[..size]) else { continue };
-            let mut packet = Packet::default();
-            let inside = Bytes::copy_from_slice(&bytes[opened.body]);
-            if decode(&inside, Checksum::None, &mut packet).is_ok() {
-                self.received.packets += 1;
-                for chunk in &packet.chunks {
-                    if let Chunk::Data(data) = chunk {
-                        self.received.take(data.tsn.0);
-                    }
-                }
+            if let Some(packet) = self.open_datagram(&mut bytes[..size]) {
                 return Ok(Some(packet));
             }
         }
+    }
+
+    /// What is in a datagram of the server, wherever it was seen; its data count as received.
+    pub fn open_datagram(&mut self, datagram: &mut [u8]) -> Option<Packet> {
+        let now = self.now();
+        let opened = self.session.open(now, datagram).ok()?;
+        let mut packet = Packet::default();
+        let inside = Bytes::copy_from_slice(&datagram[opened.body]);
+        decode(&inside, Checksum::None, &mut packet).ok()?;
+        self.received.packets += 1;
+        for chunk in &packet.chunks {
+            if let Chunk::Data(data) = chunk {
+                self.received.take(data.tsn.0);
+            }
+        }
+        Some(packet)
     }
 
     /// Behaves until `until`: answers HEARTBEATs and acknowledges every second packet.

@@ -14,8 +14,11 @@ use crate::figure::Failure;
 
 /// How long a process may take until it listens.
 const START: Duration = Duration::from_secs(20);
-/// Where memory is looked at until it grows no further.
-const SETTLE: Duration = Duration::from_secs(2);
+/// Memory that has not grown for so long grows no further; it is not waited for longer than the second.
+const SETTLED: Duration = Duration::from_millis(1500);
+const SETTLE: Duration = Duration::from_secs(15);
+/// Growth that counts, bytes.
+const GROWTH: u64 = 100_000;
 
 /// A folder that is removed with this.
 pub struct Folder(PathBuf);
@@ -69,12 +72,14 @@ impl Process {
         Some(text.split(' ').nth(1)?.parse::<u64>().ok()? * 4096)
     }
 
-    /// The most resident bytes within the next seconds; none if it ends.
+    /// Resident bytes as soon as they grow no further; none if the process ends.
     pub fn memory_settled(&mut self) -> Option<u64> {
-        let until = Instant::now() + SETTLE;
-        let mut most = 0;
-        while Instant::now() < until {
-            most = most.max(self.memory()?);
+        let (began, mut grown, mut most) = (Instant::now(), Instant::now(), 0);
+        while grown.elapsed() < SETTLED && began.elapsed() < SETTLE {
+            let now = self.memory()?;
+            if now > most + GROWTH {
+                (grown, most) = (Instant::now(), now);
+            }
             sleep(Duration::from_millis(50));
         }
         Some(most)
