@@ -187,8 +187,13 @@ class Episode:
             self.holds[what, target] = count
             return count
 
-    def set_cut(self, link: str, by: int) -> None:
-        self.links.tell(link=int(link[4:]), cut=self.hold("cut", link, by) > 0)
+    def concerned(self, target: str) -> list[int]:
+        """Links by their numbers."""
+        return list(self.address) if target == "all" else [int(target[4:])]
+
+    def set_cut(self, target: str, by: int) -> None:
+        for link in self.concerned(target):
+            self.links.tell(link=link, cut=self.hold("cut", f"link{link}", by) > 0)
 
     def fault_cut(self, fault: Fault) -> None:
         self.set_cut(fault.target, 1)
@@ -214,7 +219,8 @@ class Episode:
 
     def fault_rebind(self, fault: Fault) -> None:
         how = "address" if fault.share > 0.5 else "port"
-        self.links.tell(link=int(fault.target[4:]), rebind=how)
+        for link in self.concerned(fault.target):
+            self.links.tell(link=link, rebind=how)
 
     def fault_readdress(self, fault: Fault) -> None:
         """The interface loses its address, and gets another one after a while."""

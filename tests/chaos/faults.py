@@ -35,14 +35,16 @@ class Kind:
     seconds: tuple[float, float]
     on_links: bool
     targets: tuple[str, ...] = ()
+    together: bool = False
+    """May concern all links at once."""
     shares: tuple[float, float] = (0.0, 0.0)
 
 
 KINDS = (
-    Kind("cut", (0.3, 5.0), on_links=True),
+    Kind("cut", (0.3, 5.0), on_links=True, together=True),
     Kind("flap", (1.0, 4.0), on_links=True),
     Kind("device-down", (0.3, 3.0), on_links=True),
-    Kind("rebind", (0.0, 0.0), on_links=True, shares=(0.0, 1.0)),
+    Kind("rebind", (0.0, 0.0), on_links=True, shares=(0.0, 1.0), together=True),
     Kind("readdress", (0.0, 0.5), on_links=True),
     Kind("reorder", (1.0, 5.0), on_links=True, shares=(0.05, 0.5)),
     Kind("duplicate", (1.0, 5.0), on_links=True, shares=(0.05, 0.5)),
@@ -63,7 +65,8 @@ def draw(seed: int, seconds: float, links: int, allowed: list[str] | None = None
     at = 0.0
     while kinds and at < seconds:
         kind = waiting.pop() if waiting else source.choice(kinds)
-        targets = [f"link{n}" for n in range(1, links + 1)] if kind.on_links else kind.targets
+        targets = [f"link{n}" for n in range(1, links + 1)] if kind.on_links else list(kind.targets)
+        targets += ["all"] if kind.together else []
         target = source.choice(targets)
         lasts, share = source.uniform(*kind.seconds), source.uniform(*kind.shares)
         faults.append(Fault(round(at, 3), kind.name, target, round(lasts, 3), round(share, 3)))

@@ -12,6 +12,7 @@ import select
 import struct
 import subprocess
 import sys
+import threading
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -217,6 +218,7 @@ class Links:
         files = [file for link in links for file in (link["near"], link["far"])]
         words = [sys.executable, Path(__file__).resolve(), json.dumps({"links": links, "seed": seed})]
         self.log = log.open("wb")
+        self.lock = threading.Lock()
         self.process = subprocess.Popen(
             [str(word) for word in words],
             pass_fds=files,
@@ -228,8 +230,9 @@ class Links:
 
     def tell(self, **command: Any) -> None:
         assert self.process.stdin
-        self.process.stdin.write(json.dumps(command) + "\n")
-        self.process.stdin.flush()
+        with self.lock:
+            self.process.stdin.write(json.dumps(command) + "\n")
+            self.process.stdin.flush()
 
     def counts(self) -> dict[str, int]:
         self.tell(ask="counts")
