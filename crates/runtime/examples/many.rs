@@ -50,6 +50,9 @@ async fn serve(kind: &str, count: usize) -> Outcome {
     let at = SocketAddr::from((Ipv4Addr::LOCALHOST, PORT));
     let mut options = Options::listening(&[at]).sealed(secret, Allowed::Anyone);
     options.transport = small();
+    // All clients have one key and one address.
+    let limits = &mut options.limits;
+    (limits.associations_per_key, limits.associations_per_prefix) = (count, count);
     let endpoint = Endpoint::open(options)?;
     let before = resident()?;
     let mut child = Command::new(std::env::current_exe()?)

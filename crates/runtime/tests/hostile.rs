@@ -2,6 +2,12 @@
 //! that concern an endpoint and not its engine alone.
 
 mod between;
+#[path = "hostile_parts/limits.rs"]
+mod limits;
+#[path = "hostile_parts/memory.rs"]
+mod memory;
+#[path = "hostile_parts/validation.rs"]
+mod validation;
 
 use std::time::Duration;
 

@@ -3,9 +3,9 @@
 use ropewalk_base::{PathId, Time};
 use ropewalk_engine::congestion::{Congestion, CongestionFlavour};
 use ropewalk_engine::path::{Pacing, PathStatus};
-use ropewalk_engine::sctp::{Association, Config, Event, PathConfig};
+use ropewalk_engine::sctp::{Association, Chunk, Config, Event, Packet, PathConfig};
 
-use crate::driver::{Fate, LEFT, Pair, RIGHT, config, ms};
+use crate::driver::{Fate, LEFT, Pair, RIGHT, Sent, config, ms};
 
 /// One path that may become several.
 fn one_of_several() -> Config {
@@ -97,6 +97,29 @@ fn a_path_that_leads_elsewhere_now_is_asked_whatever_is_acknowledged_beside() {
     pair.inject(LEFT, 0, sack);
     pair.run_for(ms(1));
     assert_eq!(pair.count(LEFT, "HEARTBEAT"), 1);
+}
+
+// RFC 9260, 5.4: to an UNCONFIRMED address nothing goes but HEARTBEAT, HEARTBEAT ACK and the handshake.
+#[test]
+fn an_unconfirmed_path_carries_neither_data_nor_sacks_nor_errors() {
+    let mut settings = config(2, 1 << 20);
+    (settings.guard, settings.sack.to_last) = (false, true);
+    let mut pair = Pair::new(&settings, &[10, 10]);
+    // The receiver is heard on both paths, but its own HEARTBEATs on the second one are lost.
+    let asks = |sent: &Sent| sent.from == RIGHT && sent.path == 1 && sent.names() == ["HEARTBEAT"];
+    pair.script(move |sent| if asks(sent) { Fate::Drop } else { Fate::Arrive });
+    pair.connect();
+    bulk(&mut pair, 400);
+    assert!(sent_on(&pair, 1) > 5, "data comes by the second path");
+    let tag = pair.ends[RIGHT].tags().0;
+    pair.inject(RIGHT, 1, Packet::of(tag, Chunk::Unknown(vec![0x7f, 0, 0, 4].into())));
+    pair.run_for(ms(2000));
+    assert_eq!(pair.ends[RIGHT].path_status(PathId(1)), PathStatus::Unconfirmed);
+    let back = pair.log.iter().filter(|sent| sent.from == RIGHT && sent.path == 1);
+    for name in back.flat_map(|sent| sent.names()) {
+        assert!(["HEARTBEAT", "HEARTBEAT ACK"].contains(&name), "{name} to an unproved address");
+    }
+    assert!(pair.count(RIGHT, "ERROR") == 1 && pair.ends[LEFT].is_flushed());
 }
 
 /// Most packets with data that leave within a millisecond, once the paths are known.

@@ -109,6 +109,28 @@ fn probes_leave_alone_and_what_most_paths_carry_is_known_after_a_round_trip() {
 }
 
 #[test]
+fn an_address_that_has_not_answered_a_heartbeat_gets_no_probes() {
+    let wires = Wires::new(&[1500]);
+    let mut pair = pair(&live(1), &[10], &wires);
+    talk(&mut pair, 3000, 10, 1_000);
+    pair.log.clear();
+    pair.script(|sent| if sent.from == LEFT { Fate::Drop } else { Fate::Arrive });
+    let now = pair.now;
+    pair.ends[LEFT].prove(now, PathId(0));
+    pair.drain(LEFT);
+    pair.run_for(ms(3_000));
+    assert!(pair.count(LEFT, "HEARTBEAT") > 0);
+    let largest = pair.log.iter().filter(|sent| sent.from == LEFT).map(bytes).max();
+    assert!(probes(&pair, LEFT).is_empty() && largest < Some(120), "{largest:?} B");
+    // Once it answers, the search begins anew.
+    let script = wires.clone();
+    pair.script(move |sent| script.fate(sent));
+    let end = pair.now + ms(10_000);
+    pair.run_until(end);
+    assert_eq!(mtu(&pair, 0), 1500);
+}
+
+#[test]
 fn a_search_in_vain_costs_a_path_nothing() {
     let wires = Wires::new(&[1400, 9000]);
     let mut pair = pair(&live(2), &[10, 15], &wires);

@@ -3,7 +3,6 @@
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
-use ropewalk_base::Time;
 use ropewalk_engine::sctp::association::CloseReason;
 use ropewalk_engine::sctp::wire::Ports;
 use ropewalk_engine::sctp::{Association as Machine, Config};
@@ -11,11 +10,10 @@ use ropewalk_engine::sctp::{Association as Machine, Config};
 use super::core::{Core, Key};
 use super::cover::Cover;
 use super::hello::Hello;
-use super::inbound::Opened;
 use super::links::Link;
 use super::options::{Carriage, PORT, UnknownName};
 use super::pairing::pair;
-use super::peer::{Peer, Route};
+use super::peer::Peer;
 use super::shaking::Shaking;
 use super::{Association, Endpoint};
 use crate::seal::PublicKey;
@@ -106,7 +104,7 @@ impl Core {
                 let config = self.config(count, &self.in_the_clear(ipv6))?;
                 let machine = Machine::connect(config, scheduler, seed, now);
                 let cover = Cover::Plain(Ports { source: PORT, destination: PORT });
-                Peer::new(machine, cover, None, slots, false)
+                Peer::new(now, machine, cover, None, slots, false)
             }
             (Some(sealing), Some(key)) => {
                 let config = self.config(count, &Carriage::Sealed { ipv6 })?;
@@ -117,7 +115,7 @@ impl Core {
                 // It begins when there is a session.
                 let machine = Machine::listen(config, scheduler, seed);
                 let cover = Cover::Shaking(Box::new(shaking));
-                Peer::new(machine, cover, Some(session), slots, false)
+                Peer::new(now, machine, cover, Some(session), slots, false)
             }
             _ => return Err(ConnectError::Key),
         };
@@ -142,38 +140,5 @@ impl Core {
         addresses.dedup();
         // One alone needs not be told: the peer sees it.
         if addresses.len() < 2 { Vec::new() } else { addresses }
-    }
-
-    /// A first datagram: answered, and no more, until its sender has used the answer.
-    pub(super) fn knock(&mut self, now: Time, route: Route, datagram: &[u8]) {
-        if !self.options.listen {
-            return;
-        }
-        let session = self.free_session();
-        let Some(door) = &mut self.door else { return };
-        if let Some(answer) = door.knock(now, route, datagram, session) {
-            self.send_alone(route, &answer);
-        }
-    }
-
-    /// A sealed datagram of a session that nobody has used yet: now there is an association.
-    pub(super) fn enter(
-        &mut self,
-        now: Time,
-        route: Route,
-        id: u32,
-        datagram: &mut [u8],
-    ) -> Option<Opened> {
-        let entered = self.door.as_mut()?.enter(now, id, datagram)?;
-        let count = entered.half.hello.paths as usize;
-        let ipv6 = route.remote.is_ipv6();
-        let config = self.config(count, &Carriage::Sealed { ipv6 }).ok()?;
-        let scheduler = self.options.transport.scheduler().ok()?;
-        let machine = Machine::listen(config, scheduler, self.next_seed());
-        let cover = Cover::Sealed(Box::new(entered.half.session));
-        let mut peer = Peer::new(machine, cover, Some(id), vec![None; count], true);
-        let path = peer.came_by(now, entered.path, route, self.options.transport.path())?;
-        let key = self.insert(peer);
-        Some(Opened { key, path, body: entered.body })
     }
 }

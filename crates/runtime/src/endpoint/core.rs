@@ -9,11 +9,13 @@ use ropewalk_base::{Seed, Time};
 use ropewalk_engine::sctp::{Listener, Packet};
 use tokio::sync::Notify;
 
+use super::admission::Admission;
 use super::batch::Batch;
-use super::door::Door;
+use super::limits::LimitCounters;
 use super::links::Link;
 use super::options::Options;
 use super::peer::Peer;
+use super::responder::HandshakeResponder;
 use super::socket::Socket;
 use super::tap::Tap;
 use crate::clock::Clock;
@@ -41,6 +43,8 @@ pub struct Counters {
     pub unknown: u64,
     /// Datagrams that left.
     pub sent: u64,
+    /// How often each limit was reached.
+    pub limits: LimitCounters,
 }
 
 /// Everything behind the lock.
@@ -63,8 +67,10 @@ pub struct Core {
     pub(super) by_tag: BTreeMap<u32, Key>,
     /// By the number that sealed datagrams to us carry.
     pub(super) by_session: BTreeMap<u32, Key>,
-    /// Who may come in; none: nobody who has a key.
-    pub(super) door: Option<Door>,
+    /// Answers sealed handshakes; none in the clear.
+    pub(super) responder: Option<HandshakeResponder>,
+    /// Counts of what peers make this endpoint hold.
+    pub(super) admission: Admission,
     /// Who answers strangers in the clear; none where everything is sealed.
     pub(super) listener: Option<Listener>,
     /// By socket and the peer's address: for INITs of peers that are known already.
@@ -112,7 +118,7 @@ impl Core {
         options: Options,
         sockets: Vec<Socket>,
         links: Vec<Link>,
-        door: Option<Door>,
+        responder: Option<HandshakeResponder>,
         seed: Seed,
     ) -> Self {
         let tap = options.capture.clone().map(Tap::new);
@@ -129,7 +135,8 @@ impl Core {
             vacant: Vec::new(),
             by_tag: BTreeMap::new(),
             by_session: BTreeMap::new(),
-            door,
+            responder,
+            admission: Admission::default(),
             listener: None,
             by_address: BTreeMap::new(),
             deadlines: BTreeSet::new(),
@@ -159,7 +166,8 @@ impl Core {
     pub(super) fn free_session(&mut self) -> u32 {
         loop {
             let number = self.next_seed().rng().next_u64() as u32;
-            if !self.by_session.contains_key(&number) {
+            let half_open = self.responder.as_ref().is_some_and(|all| all.contains(number));
+            if !half_open && !self.by_session.contains_key(&number) {
                 return number;
             }
         }
@@ -234,6 +242,7 @@ impl Core {
             }
         }
         self.accepted.retain(|known| *known != key);
+        self.release(peer);
         self.vacant.push(key.at);
     }
 
@@ -258,7 +267,10 @@ impl Core {
 
     /// Notes when a lifted peer is due.
     pub(super) fn schedule(&mut self, key: Key, peer: &mut Peer) {
-        let next = peer.machine.next_deadline().into_iter().chain(peer.cover.next_deadline()).min();
+        let below = peer.cover.next_deadline().into_iter().chain(peer.validation.next_deadline());
+        // What has ended is not looked after any more.
+        let check = peer.ended.is_none().then(|| peer.liveness.next_check());
+        let next = peer.machine.next_deadline().into_iter().chain(below).chain(check).min();
         if next == peer.deadline {
             return;
         }
@@ -279,6 +291,7 @@ impl Core {
                 peer.deadline = None;
                 peer.handle_timeout(now);
             }
+            self.check_liveness(now, key);
             self.touch(key);
         }
     }

@@ -73,6 +73,7 @@ impl Core {
             let decoded = wire::decode(&bytes.slice(one.body), Checksum::None, packet);
             if let (Ok(_), Some(peer)) = (decoded, self.peer(one.key)) {
                 packet.ce = row.ce;
+                peer.take_answers(now, one.path, packet);
                 peer.machine.handle_in_place(now, one.path, packet);
                 self.touch(one.key);
             }
@@ -90,12 +91,12 @@ impl Core {
     /// Opens a datagram in place; none if nothing is in it for an association.
     fn open(&mut self, now: Time, route: Route, datagram: &mut [u8]) -> Option<Opened> {
         if seal::is_first(datagram) {
-            self.knock(now, route, datagram);
+            self.on_initiation(now, route, datagram);
             return None;
         }
         let id = seal::session_id(datagram)?;
         let Some(key) = self.by_session.get(&id).copied() else {
-            return self.enter(now, route, id, datagram);
+            return self.on_first_sealed(now, route, id, datagram);
         };
         let fresh = self.options.transport.path();
         let peer = self.peer(key)?;
@@ -111,7 +112,7 @@ impl Core {
             }
             Cover::Sealed(session) => {
                 let opened = session.open(now, datagram).ok()?;
-                let path = peer.came_by(now, opened.path, route, fresh)?;
+                let path = peer.came_by(now, opened.path, route, fresh, datagram.len())?;
                 Some(Opened { key, path, body: opened.body })
             }
         }
@@ -125,8 +126,9 @@ impl Core {
         let Some(peer) = self.peer(key) else { return };
         // From an address that is not known, but with the right tag: a path that the peer listed and
         // that was not seen yet.
-        let path = peer.path_to(route).or_else(|| peer.moved_to(now, route));
+        let path = peer.path_from(now, route, packet);
         let tag = peer.machine.tags().0;
+        peer.take_answers(now, path.unwrap_or(PathId(0)), packet);
         peer.machine.handle_in_place(now, path.unwrap_or(PathId(0)), packet);
         let renewed = peer.machine.tags().0;
         if renewed != tag {

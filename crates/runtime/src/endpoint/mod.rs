@@ -3,21 +3,28 @@
 //! An [`Endpoint`] owns its sockets and all associations behind one lock; a task drives it. Handles
 //! work on the engine under the lock and wake the driver, which alone talks to the sockets.
 
+mod admission;
 mod association;
 mod batch;
+mod challenge;
 mod connect;
 mod core;
 mod cover;
-mod door;
 mod driver;
 mod hello;
 mod inbound;
+mod incoming;
+mod initiation;
+mod limits;
 mod links;
 mod listed;
+mod liveness;
 mod options;
 mod outbound;
 mod pairing;
+mod path_validation;
 mod peer;
+mod responder;
 mod shaking;
 mod socket;
 mod stats;
@@ -36,6 +43,8 @@ use ropewalk_base::Seed;
 pub use self::association::{Association, Received, SendError};
 pub use self::connect::{ConnectError, Target};
 pub use self::core::Counters;
+pub use self::incoming::{Decision, IncomingFilter, IncomingInfo, LimitReport, OnLimit};
+pub use self::limits::{Limit, LimitCounters, Limits};
 pub use self::options::{Options, PORT, Profile, Sealing, Transport, UnknownName, UnknownProfile};
 pub use self::peer::PathNews;
 pub use self::socket::Local;
@@ -45,10 +54,10 @@ pub use ropewalk_engine::receive::Part;
 pub use ropewalk_engine::sctp::association::CloseReason;
 
 use self::core::{Core, Shared};
-use self::door::Door;
 use self::driver::Driver;
 use self::links::Link;
 use self::options::Carriage;
+use self::responder::HandshakeResponder;
 use self::socket::Socket;
 use crate::clock::Clock;
 use crate::interfaces::{self, Seen};
@@ -142,16 +151,14 @@ impl Endpoint {
         if !options.offload {
             sockets.iter_mut().for_each(Socket::without_offload);
         }
-        let door = match &options.sealing {
-            Some(Sealing { secret, allowed }) => {
-                Some(Door::new(secret.clone(), allowed.clone()).map_err(|_| OpenError::Random)?)
-            }
-            None => None,
-        };
+        let responder = options.sealing.as_ref().map(|Sealing { secret, allowed }| {
+            HandshakeResponder::new(secret.clone(), allowed.clone())
+        });
+        let responder = responder.transpose().map_err(|_| OpenError::Random)?;
         let locals = sockets.iter().map(Socket::local).collect();
         let seed = Seed::root(getrandom::u64().map_err(|_| OpenError::Random)?);
-        let mut core = Core::new(Clock::start(), options, sockets, links, door, seed);
-        if core.door.is_none() {
+        let mut core = Core::new(Clock::start(), options, sockets, links, responder, seed);
+        if core.responder.is_none() {
             core.listen_in_the_clear().map_err(OpenError::Unknown)?;
         }
         let shared = Shared::new(core);
@@ -181,6 +188,7 @@ impl Endpoint {
         let mut core = self.shared.lock();
         while let Some(key) = core.accepted.pop_front() {
             if let Some(peer) = core.peer(key) {
+                peer.liveness.take();
                 let signals = peer.signals.clone();
                 return Some(Association::new(self.shared.clone(), key, signals));
             }

@@ -7,6 +7,8 @@ use ropewalk_engine::path::MtuRange;
 use ropewalk_engine::scheduler::{Scheduler, SchedulerOptions, UnknownScheduler};
 use ropewalk_engine::sctp::{Config, Extensions, Offer, PathConfig, Preset};
 
+use super::incoming::{IncomingFilter, OnLimit};
+use super::limits::Limits;
 use super::links;
 use super::socket::Local;
 use crate::capture::Capture;
@@ -268,6 +270,12 @@ pub struct Options {
     /// Several datagrams per system call where the system can; off: one, as through a network card
     /// that cannot segment.
     pub offload: bool,
+    /// What peers may make it hold.
+    pub limits: Limits,
+    /// Who may have an association, beside keys and limits; none: everybody.
+    pub incoming: Option<IncomingFilter>,
+    /// Hears of limits that were reached.
+    pub on_limit: Option<OnLimit>,
     /// All packets, as they are inside the seal, are written there as well.
     pub capture: Option<Capture>,
 }
@@ -307,6 +315,9 @@ impl Options {
             listen: false,
             transport: Transport::default(),
             offload: true,
+            limits: Limits::default(),
+            incoming: None,
+            on_limit: None,
             capture: None,
         }
     }

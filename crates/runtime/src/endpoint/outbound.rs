@@ -6,6 +6,7 @@ use ropewalk_engine::PacketSize;
 use super::batch::{Batch, Fit};
 use super::core::{Core, Key, Shared};
 use super::cover::Cover;
+use super::limits::Limit;
 use super::peer::{Peer, Route};
 use super::socket::{Socket, is_too_long, leads_nowhere};
 use super::tap::Near;
@@ -21,6 +22,7 @@ impl Core {
         for key in dirty.drain(..) {
             let Some(mut peer) = self.lift(key) else { continue };
             peer.dirty = false;
+            peer.follow_routes(now);
             let blocked = self.is_blocked(&peer);
             let more = !blocked && self.drain_one(now, &mut peer);
             self.settle(key, peer, shared);
@@ -55,6 +57,7 @@ impl Core {
             }
         }
         self.send_handshake(peer);
+        self.send_challenges(now, peer);
         let Self { packet, lanes, sockets, counters, tap, links, .. } = self;
         let (mut sent, mut trouble) = (0, Trouble::default());
         while sent < TURN
@@ -64,6 +67,10 @@ impl Core {
             let index = departure.path.index();
             // Nothing is known of where that path leads (yet): lost, as on a path that is cut.
             let Some(route) = peer.routes.get(index).copied().flatten() else { continue };
+            if peer.validation.is_limited(index) && !peer.may_send_unvalidated(route, index, packet)
+            {
+                continue;
+            }
             if let Some(tap) = tap {
                 let port = sockets[route.socket].local().port();
                 let near = Near { link: &links[route.socket], port };
@@ -123,16 +130,15 @@ impl Core {
 
     /// Puts a drained peer back, or lets it go.
     fn settle(&mut self, key: Key, mut peer: Box<Peer>, shared: &Shared) {
-        let outcome = peer.take_events();
+        let now = self.clock.now();
+        let outcome = peer.take_events(now);
         if outcome.connected && peer.session.is_none() {
-            let now = self.clock.now();
             self.learn_addresses(now, &mut peer);
             self.dirty.push(key);
             peer.dirty = true;
         }
         if outcome.accepted {
-            peer.incoming = false;
-            self.accepted.push_back(key);
+            self.offer(now, key, &mut peer);
             shared.accept.notify_waiters();
         }
         if peer.ended.is_some() && (peer.abandoned || peer.incoming) {
@@ -140,8 +146,26 @@ impl Core {
             shared.gone.notify_waiters();
             return;
         }
+        self.recount(&mut peer);
         self.schedule(key, &mut peer);
         self.lower(key, peer);
+    }
+
+    /// An association that a peer has opened is up: the application may take it.
+    fn offer(&mut self, now: Time, key: Key, peer: &mut Peer) {
+        if self.accepted.len() < self.options.limits.accept_queue {
+            peer.incoming = false;
+            peer.liveness.wait(now);
+            self.accepted.push_back(key);
+            return;
+        }
+        let address = peer.routes.iter().flatten().map(|route| route.remote).next();
+        peer.machine.abort();
+        self.reached(now, Limit::AcceptQueue, address, 1);
+        // The ABORT is yet to leave.
+        if !std::mem::replace(&mut peer.dirty, true) {
+            self.dirty.push(key);
+        }
     }
 }
 

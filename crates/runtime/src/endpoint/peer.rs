@@ -9,22 +9,32 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use ropewalk_base::{PathId, Time};
 use ropewalk_engine::path::PathStatus;
 use ropewalk_engine::sctp::association::CloseReason;
-use ropewalk_engine::sctp::{Association, Event, PathConfig};
+use ropewalk_engine::sctp::{Association, Event, Packet, PathConfig};
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
+use super::admission::Admitted;
 use super::cover::Cover;
+use super::liveness::Liveness;
+use super::path_validation::{PathValidation, lower_headers};
 
 /// Most news of paths kept for a user who does not ask.
 const NEWS_LIMIT: usize = 64;
 
 /// Where a path leads: through which socket, and to whom.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Route {
     /// Index of the socket.
     pub socket: usize,
     /// The peer's address there.
     pub remote: SocketAddr,
+}
+
+impl Route {
+    /// Whether both lead through one socket to one address of the peer.
+    pub fn is_like(&self, other: &Self) -> bool {
+        (self.socket, self.remote) == (other.socket, other.remote)
+    }
 }
 
 /// What became of a path.
@@ -99,6 +109,17 @@ pub struct Peer {
     pub session: Option<u32>,
     /// Where its paths lead, as far as is known.
     pub routes: Vec<Option<Route>>,
+    /// Which of these addresses have answered, and where paths may have moved to.
+    pub validation: PathValidation,
+    /// Where the handshake's reply went. Only who received it can seal datagrams of the session, so the
+    /// first of these validates that address, wherever it comes from.
+    pub replied_to: Option<Route>,
+    /// When something last happened.
+    pub liveness: Liveness,
+    /// What it is counted under, if a peer has opened it.
+    pub admitted: Option<Admitted>,
+    /// Bytes for which it is counted.
+    pub counted_memory: u64,
     /// The peer's addresses as they were given, if it was opened from here: a path more may lead to them.
     pub remotes: Vec<SocketAddr>,
     /// When it is in the list of deadlines.
@@ -135,6 +156,7 @@ pub struct Outcome {
 impl Peer {
     /// A fresh one.
     pub fn new(
+        now: Time,
         machine: Association,
         cover: Cover,
         session: Option<u32>,
@@ -146,6 +168,11 @@ impl Peer {
             cover,
             session,
             routes,
+            validation: PathValidation::default(),
+            replied_to: None,
+            liveness: Liveness::new(now),
+            admitted: None,
+            counted_memory: 0,
             remotes: Vec::new(),
             deadline: None,
             dirty: false,
@@ -175,28 +202,55 @@ impl Peer {
         self.signals.all();
     }
 
-    /// A sealed datagram came on `path`, by the peer's word, from there. Paths come and go: what is sealed
-    /// says where the peer is now. A path that is not known yet is `fresh`.
+    /// A sealed datagram of so many bytes came from there on `path`, by the peer's word. Where it comes from
+    /// is no proof of where the peer is: see [`PathValidation`]. A path that is not known yet is `fresh`.
     pub fn came_by(
         &mut self,
         now: Time,
         path: u8,
         route: Route,
         fresh: PathConfig,
+        bytes: usize,
     ) -> Option<PathId> {
         let id = PathId(path);
         while self.machine.path_count() <= id.index() {
             self.machine.add_path(now, fresh)?;
         }
         self.routes.resize(self.machine.path_count(), None);
-        // Only the end that opened it moves: if each followed the other, one packet that strayed would
-        // bend a path for good.
-        let follows = self.opened_by_peer || self.routes[id.index()].is_none();
-        if follows && self.routes[id.index()] != Some(route) {
-            self.routes[id.index()] = Some(route);
-            self.machine.prove(now, id);
+        self.liveness.hear(now);
+        let bytes = bytes as u64 + lower_headers(&route.remote);
+        match self.routes[id.index()] {
+            // Only the end that opened it moves: if each followed the other, one packet that strayed would
+            // bend a path for good.
+            Some(current) if !self.opened_by_peer => {
+                self.validation.on_packet(now, id.index(), current, current, bytes);
+            }
+            Some(current) => self.validation.on_packet(now, id.index(), route, current, bytes),
+            None => self.begin_route(now, id, route, bytes),
         }
         Some(id)
+    }
+
+    /// The first packet of a path.
+    fn begin_route(&mut self, now: Time, id: PathId, route: Route, bytes: u64) {
+        let replied_to = self.replied_to.filter(|_| !self.connected);
+        self.routes[id.index()] = Some(replied_to.unwrap_or(route));
+        match replied_to {
+            Some(proved) if proved.is_like(&route) => {
+                self.validation.on_packet(now, id.index(), route, route, bytes);
+            }
+            // Perhaps a copy from elsewhere came first, or the handshake went by another path: until this
+            // address has answered, the association is set up by way of the one that has.
+            Some(proved) => {
+                // With one path, the one that has is of this path as well.
+                if self.routes.len() > 1 {
+                    self.validation.on_borrowed(id.index());
+                }
+                self.validation.on_packet(now, id.index(), route, proved, bytes);
+            }
+            None => self.validation.on_new_path(id.index(), bytes),
+        }
+        self.machine.prove(now, id);
     }
 
     /// The system would not send a datagram of so many bytes on a path: its interface carries no such.
@@ -207,7 +261,7 @@ impl Peer {
     }
 
     /// Takes the engine's events and wakes whom they concern.
-    pub fn take_events(&mut self) -> Outcome {
+    pub fn take_events(&mut self, now: Time) -> Outcome {
         let mut outcome = Outcome::default();
         while let Some(event) = self.machine.poll_event() {
             match event {
@@ -220,7 +274,10 @@ impl Peer {
                 Event::Readable => self.signals.readable.notify_waiters(),
                 Event::Writable => self.signals.writable.notify_waiters(),
                 Event::Restarted => self.tell(PathNews::Restarted),
-                Event::PathChanged(path, status) => self.tell(PathNews::Changed(path, status)),
+                Event::PathChanged(path, status) => {
+                    self.note_status(now, path, status);
+                    self.tell(PathNews::Changed(path, status));
+                }
                 Event::Closed(reason) => {
                     self.ended = Some(reason);
                     self.signals.all();
@@ -242,16 +299,25 @@ impl Peer {
         self.signals.changed.notify_waiters();
     }
 
-    /// The path to the same address with another port, which a translator has changed: it leads there from
-    /// now on, once asked whether it does. The packet had the right tag (RFC 6951, 5.4).
-    pub fn moved_to(&mut self, now: Time, route: Route) -> Option<PathId> {
+    /// The path to the same address with another port, which a translator has changed: it leads there once
+    /// that port has answered. The packet had the right tag (RFC 6951, 5.4).
+    fn moved_to(&self, route: Route) -> Option<PathId> {
         let same = |known: &Option<Route>| {
             known.is_some_and(|k| k.socket == route.socket && k.remote.ip() == route.remote.ip())
         };
-        let at = self.routes.iter().position(same)?;
-        self.routes[at] = Some(route);
-        self.machine.prove(now, PathId::from_index(at));
-        Some(PathId::from_index(at))
+        self.routes.iter().position(same).map(PathId::from_index)
+    }
+
+    /// The path of a packet in the clear, which had the right tag: by where it comes from.
+    pub fn path_from(&mut self, now: Time, route: Route, packet: &Packet) -> Option<PathId> {
+        if packet.tag == self.machine.tags().0 {
+            self.liveness.hear(now);
+        }
+        let path = self.path_to(route).or_else(|| self.moved_to(route))?;
+        let current = self.routes[path.index()]?;
+        let bytes = u64::from(packet.wire_len()) + lower_headers(&route.remote);
+        self.validation.on_packet(now, path.index(), route, current, bytes);
+        Some(path)
     }
 
     /// The path that leads there, if it is known.

@@ -12,6 +12,7 @@ use super::cover::Cover;
 use super::listed::may_be_asked;
 use super::options::UnknownName;
 use super::pairing::nearest;
+use super::path_validation::lower_headers;
 use super::peer::{Peer, Route};
 use super::socket::Socket;
 use crate::interfaces;
@@ -51,6 +52,9 @@ impl Core {
         if odd || opens && !self.options.listen {
             return;
         }
+        if opens && self.turned_away(now, route, ports, packet) {
+            return;
+        }
         let Some(listener) = &mut self.listener else { return };
         match listener.handle(now, &context(route.remote), packet) {
             Answer::Nothing => {}
@@ -77,11 +81,15 @@ impl Core {
         let Ok(config) = self.config(1, &self.in_the_clear(ipv6)) else { return };
         let Ok(scheduler) = self.options.transport.scheduler() else { return };
         let seed = self.next_seed();
+        let bytes = u64::from(packet.wire_len()) + lower_headers(&route.remote);
         let mut machine = Machine::accepted(config, scheduler, seed, now, PathId(0), accepted);
         // What came beside the cookie.
         machine.handle_in_place(now, PathId(0), packet);
         let cover = Cover::Plain(ports.swapped());
-        self.insert(Peer::new(machine, cover, None, vec![Some(route)], true));
+        let mut peer = Peer::new(now, machine, cover, None, vec![Some(route)], true);
+        peer.validation.on_packet(now, 0, route, route, bytes);
+        peer.admitted = Some(self.admission.admit(None, route.remote.ip()));
+        self.insert(peer);
     }
 
     /// The peer is known: each address that it listed beyond those in use is a path more. All have the
@@ -112,6 +120,7 @@ impl Core {
                 return;
             }
             peer.routes.push(Some(Route { socket, remote }));
+            peer.validation.on_listed(peer.routes.len() - 1);
         }
     }
 }

@@ -6,7 +6,6 @@ use core::mem::replace;
 use super::cipher::Cipher;
 use super::ratchet::{DatagramKey, Ratchet};
 use super::replay::{ReplayWindow, Verdict, whole_counter};
-use super::sender::PATHS;
 use super::wire::{HEADER_LEN, Header, epoch_bits};
 
 /// Why a datagram was not opened. None of them is worth more than a counter: anybody can send
@@ -41,8 +40,8 @@ pub(super) struct Receiver {
     /// Made beforehand, so that forged datagrams of the next epoch cost no more than others.
     next: DatagramKey,
     opened_in_epoch: u64,
-    /// Made when the first datagram of a path was opened, never for a forged one.
-    windows: Box<[Option<ReplayWindow>; PATHS]>,
+    /// By path. Made when the first datagram of a path was opened, never for a forged one.
+    windows: Vec<Option<ReplayWindow>>,
 }
 
 /// What an opened datagram says beside its content.
@@ -65,7 +64,7 @@ impl Receiver {
             current,
             next,
             opened_in_epoch: 0,
-            windows: Box::new([const { None }; PATHS]),
+            windows: Vec::new(),
         }
     }
 
@@ -91,24 +90,35 @@ impl Receiver {
             return Err(OpenError::OtherSession(header.session));
         }
         let key = self.key(header.epoch).ok_or(OpenError::UnknownEpoch)?;
-        let window = &self.windows[usize::from(header.path)];
-        let expected = window.as_ref().map_or(0, ReplayWindow::next);
+        let window = self.windows.get(usize::from(header.path)).and_then(Option::as_ref);
+        let expected = window.map_or(0, ReplayWindow::next);
         let counter = whole_counter(header.counter, expected);
-        match window.as_ref().map_or(Verdict::New, |window| window.check(counter)) {
+        match window.map_or(Verdict::New, |window| window.check(counter)) {
             Verdict::New => {}
             Verdict::Seen => return Err(OpenError::Replayed),
             Verdict::TooOld => return Err(OpenError::TooOld),
         }
         let (bytes, body) = datagram.split_at_mut(HEADER_LEN);
         key.open(header.path, counter, bytes, body).map_err(|_| OpenError::Forged)?;
-        let window = &mut self.windows[usize::from(header.path)];
-        window.get_or_insert_with(ReplayWindow::new).mark(counter);
+        self.window(header.path).mark(counter);
         let new_epoch = header.epoch == epoch_bits(self.epoch + 1);
         if new_epoch {
             self.turn();
         }
         self.opened_in_epoch += 1;
         Ok(Accepted { path: header.path, new_epoch })
+    }
+
+    /// The window of a path of which something was opened.
+    #[inline]
+    fn window(&mut self, path: u8) -> &mut ReplayWindow {
+        let path = usize::from(path);
+        if path >= self.windows.len() {
+            // Exactly: most sessions have a path or two.
+            self.windows.reserve_exact(path + 1 - self.windows.len());
+            self.windows.resize_with(path + 1, || None);
+        }
+        self.windows[path].get_or_insert_with(ReplayWindow::new)
     }
 
     /// The key of the epoch with these last bits.

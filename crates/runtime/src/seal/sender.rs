@@ -6,8 +6,6 @@ use core::ops::Range;
 use super::ratchet::{DatagramKey, Ratchet};
 use super::wire::{HEADER_LEN, Header, epoch_bits};
 
-/// Paths that a session can tell apart.
-pub(super) const PATHS: usize = 256;
 /// Datagrams that one key may seal: AES-GCM's limit in RFC 9001, section 6.6.
 pub(super) const KEY_LIMIT: u64 = 1 << 23;
 
@@ -27,15 +25,15 @@ pub(super) struct Sender {
     key: DatagramKey,
     epoch: u64,
     sealed_in_epoch: u64,
-    /// The next counter of each path. Goes on over epochs and over the path's absence.
-    counters: Box<[u64; PATHS]>,
+    /// The next counter of each path, up to the highest one used. Goes on over epochs and over the path's
+    /// absence.
+    counters: Vec<u64>,
 }
 
 impl Sender {
     pub(super) fn new(peer_session: u32, mut ratchet: Ratchet) -> Self {
         let key = ratchet.turn();
-        let counters = Box::new([0; PATHS]);
-        Self { peer_session, ratchet, key, epoch: 0, sealed_in_epoch: 0, counters }
+        Self { peer_session, ratchet, key, epoch: 0, sealed_in_epoch: 0, counters: Vec::new() }
     }
 
     pub(super) const fn epoch(&self) -> u64 {
@@ -64,7 +62,7 @@ impl Sender {
         if self.sealed_in_epoch >= KEY_LIMIT {
             return Err(SealError::KeyWornOut);
         }
-        let next = &mut self.counters[usize::from(path)];
+        let next = self.counter(path);
         let counter = *next;
         // 2^64 datagrams take longer than the machine lasts.
         *next += 1;
@@ -85,6 +83,17 @@ impl Sender {
         Ok(start..out.len())
     }
 
+    /// The next counter of a path.
+    #[inline]
+    fn counter(&mut self, path: u8) -> &mut u64 {
+        let path = usize::from(path);
+        if path >= self.counters.len() {
+            self.counters.reserve_exact(path + 1 - self.counters.len());
+            self.counters.resize(path + 1, 0);
+        }
+        &mut self.counters[path]
+    }
+
     /// As if the key had sealed so many datagrams.
     #[cfg(test)]
     pub(super) fn pretend_sealed(&mut self, datagrams: u64) {
@@ -94,7 +103,7 @@ impl Sender {
     /// As if so many datagrams had been sealed on a path.
     #[cfg(test)]
     pub(super) fn pretend_counter(&mut self, path: u8, counter: u64) {
-        self.counters[usize::from(path)] = counter;
+        *self.counter(path) = counter;
     }
 }
 

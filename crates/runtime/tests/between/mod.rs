@@ -1,5 +1,8 @@
 //! Two ends of an association in the clear, and what stands between them.
 
+#[allow(dead_code, reason = "not every test needs it")]
+pub mod moving;
+
 use std::future::Future;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;

@@ -119,19 +119,18 @@ impl Association {
         }
     }
 
-    /// HEARTBEAT ACK: counts only with a nonce that is awaited on that path (5.4).
-    pub(super) fn on_heartbeat_ack(&mut self, now: Time, id: PathId, info: &[u8]) {
+    /// HEARTBEAT ACK. RFC 9260, 5.4: the address that the HEARTBEAT was sent to is verified, and it is
+    /// "the address found in the Heartbeat Information". A multihomed peer with one default route
+    /// answers all HEARTBEATs by the same way, so the path on which the answer arrives says nothing:
+    /// the nonce names the path.
+    pub(super) fn on_heartbeat_ack(&mut self, now: Time, info: &[u8]) {
         let Some(info) = HeartbeatInfo::parse(info) else { return };
         if info.probe.is_some() {
-            self.on_probe_answer(now, id, info.nonce);
+            self.on_probe_answer(now, info.nonce);
             return;
         }
+        let Some(id) = self.take_nonce(info.nonce) else { return };
         let path = &mut self.paths[id.index()];
-        let known = |nonce: &u64| *nonce == info.nonce && info.nonce != 0;
-        let Some(at) = path.heartbeat.earlier.iter().position(known) else { return };
-        // Each is answered once.
-        path.heartbeat.earlier[at] = 0;
-        path.heartbeat.pending = path.heartbeat.pending.filter(|(nonce, _)| *nonce != info.nonce);
         path.rtt.sample(now, now.since(info.sent));
         self.errors = 0;
         let was = path.state.status();
@@ -143,7 +142,27 @@ impl Association {
                 self.on_path_returned(now, id);
             }
             self.paths[id.index()].heartbeat.due = Some(self.next_heartbeat(now, id));
+        } else if was == PathStatus::Active {
+            // The address may have changed meanwhile: probes waited for this answer.
+            self.search_mtu(now, id);
         }
         self.trust_mtu(now, id, 0);
+    }
+
+    /// The path on which a HEARTBEAT with this nonce was sent, if its answer is still awaited. Each nonce
+    /// is answered once.
+    fn take_nonce(&mut self, nonce: u64) -> Option<PathId> {
+        if nonce == 0 {
+            return None;
+        }
+        for (index, path) in self.paths.iter_mut().enumerate() {
+            let heartbeat = &mut path.heartbeat;
+            if let Some(at) = heartbeat.earlier.iter().position(|known| *known == nonce) {
+                heartbeat.earlier[at] = 0;
+                heartbeat.pending = heartbeat.pending.filter(|(known, _)| *known != nonce);
+                return Some(PathId::from_index(index));
+            }
+        }
+        None
     }
 }

@@ -6,7 +6,7 @@ use ropewalk_base::{PathId, Time};
 use super::super::chunk::Data;
 use super::super::config::PathConfig;
 use super::path::Path;
-use super::{Association, State};
+use super::{Association, CloseReason, State};
 use crate::congestion::CongestionControl;
 use crate::path::PathStatus;
 
@@ -47,6 +47,39 @@ impl Association {
     pub const fn sack_is_early(&self) -> bool {
         let buffer = &self.inbound.buffer;
         self.is_small(buffer.capacity()) && buffer.ready_bytes() > 0 && self.inbound.is_due()
+    }
+
+    /// Where a SACK or an ERROR goes that answers a packet of `path`. RFC 9260, 5.4: to an UNCONFIRMED
+    /// address an endpoint MUST NOT send other chunks than HEARTBEAT, HEARTBEAT ACK and those of the
+    /// handshake; and an inactive path would lose it.
+    #[inline]
+    pub(super) fn reply_path(&self, path: PathId) -> PathId {
+        match self.path_status(path) {
+            PathStatus::Active | PathStatus::PotentiallyFailed => path,
+            PathStatus::Unconfirmed | PathStatus::Inactive => self.control_path(),
+        }
+    }
+
+    /// Whether the peer has proved any of its addresses: until then nothing answers its data.
+    #[inline]
+    pub(super) fn has_confirmed_path(&self) -> bool {
+        self.paths.iter().any(|path| path.state.status() != PathStatus::Unconfirmed)
+    }
+
+    /// Whether a message, or a part of one, has travelled or waits, in either direction.
+    pub fn has_carried_data(&self) -> bool {
+        let sent = self.board.next_tsn() > (1 << 32) + u64::from(self.local_tsn);
+        let buffer = &self.inbound.buffer;
+        let next = buffer.cumulative().wrapping_add(1) as u32;
+        let received = self.inbound.first.is_some_and(|first| first.0 != next);
+        sent || received || !self.queue.is_empty() || !buffer.beyond().is_empty()
+    }
+
+    /// The driver knows that the peer is gone. Nothing is sent.
+    pub fn peer_is_gone(&mut self) {
+        if !matches!(self.state, State::Ended(_)) {
+            self.close(CloseReason::Unreachable);
+        }
     }
 
     /// Sends an INIT now, if the association has not begun yet: what lies below has become ready.

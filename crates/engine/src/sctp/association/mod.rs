@@ -544,8 +544,9 @@ impl Association {
         let rank = |p: &Path| match p.state.status() {
             PathStatus::Active => 0,
             PathStatus::PotentiallyFailed => 1,
-            PathStatus::Unconfirmed => 2,
-            PathStatus::Inactive => 3,
+            // RFC 9260, 5.4: nothing but HEARTBEATs goes to an UNCONFIRMED address, if there is another.
+            PathStatus::Inactive => 2,
+            PathStatus::Unconfirmed => 3,
         };
         let other = |i: usize| i != self.primary.index();
         let best = (0..self.paths.len()).min_by_key(|i| (rank(&self.paths[*i]), other(*i)));

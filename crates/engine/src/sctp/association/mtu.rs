@@ -51,12 +51,13 @@ impl Association {
         self.probe_if_due(now, id);
     }
 
-    /// The path leads elsewhere now.
+    /// The path leads elsewhere now. Probes are the largest packets that this end sends without being
+    /// asked, so the new address gets none before it has answered a HEARTBEAT.
     pub(super) fn forget_mtu(&mut self, now: Time, id: PathId) {
         let Some(search) = &mut self.paths[id.index()].mtu else { return };
         if search.has_begun() {
             search.restart(now);
-            self.probe_if_due(now, id);
+            search.pause();
             self.settle_sizes();
         }
     }
@@ -101,14 +102,17 @@ impl Association {
         self.control.get(1).is_some_and(|(_, _, chunk)| padding(chunk))
     }
 
-    /// A HEARTBEAT ACK that says that it answers a probe. How long that was is known here.
-    pub(super) fn on_probe_answer(&mut self, now: Time, id: PathId, nonce: u64) {
-        let Some(search) = &mut self.paths[id.index()].mtu else { return };
-        if search.on_answer(now, nonce).is_some() {
-            self.probe_if_due(now, id);
-            self.settle_sizes();
-            self.timers_moved = true;
-        }
+    /// A HEARTBEAT ACK that says that it answers a probe. The nonce names the path that was probed; the
+    /// size of the probe is known here.
+    pub(super) fn on_probe_answer(&mut self, now: Time, nonce: u64) {
+        let mut paths = self.paths.iter_mut();
+        let answers = |path: &mut super::Path| {
+            path.mtu.as_mut().is_some_and(|search| search.on_answer(now, nonce).is_some())
+        };
+        let Some(index) = paths.position(answers) else { return };
+        self.probe_if_due(now, PathId::from_index(index));
+        self.settle_sizes();
+        self.timers_moved = true;
     }
 
     /// The search's deadline has come.

@@ -31,7 +31,10 @@ impl Association {
         // the caller, and each kind of packet is made in a function of its own.
         let departure = if !self.control.is_empty() {
             self.next_control(packet)
-        } else if (self.inbound.due_now || self.inbound.has_waiting()) && self.state.is_up() {
+        } else if (self.inbound.due_now || self.inbound.has_waiting())
+            && self.state.is_up()
+            && self.has_confirmed_path()
+        {
             Some(self.next_sack(now, packet))
         } else if self.state.sends_data() {
             self.next_data(now, packet)
@@ -143,15 +146,6 @@ impl Association {
     #[inline]
     pub(super) fn sack_destination(&self) -> PathId {
         self.reply_path(self.sack_path())
-    }
-
-    /// Where an answer to what came on `path` goes: there (RFC 9260, 6.4), unless that address has failed, or is
-    /// not confirmed. RFC 9260, 5.4: an UNCONFIRMED address gets nothing but HEARTBEATs and their answers.
-    pub(super) fn reply_path(&self, path: PathId) -> PathId {
-        match self.paths[path.index()].state.status() {
-            PathStatus::Active | PathStatus::PotentiallyFailed => path,
-            PathStatus::Inactive | PathStatus::Unconfirmed => self.control_path(),
-        }
     }
 
     /// For a packet without data. Where no data is under way nothing will tell that a round is over:

@@ -235,7 +235,7 @@ impl Association {
             Chunk::CookieAck => self.on_cookie_ack(now, path),
             Chunk::Error(causes) => self.on_error(now, path, &causes),
             Chunk::Heartbeat(info) => self.on_heartbeat(path, info),
-            Chunk::HeartbeatAck(info) => self.on_heartbeat_ack(now, path, &info),
+            Chunk::HeartbeatAck(info) => self.on_heartbeat_ack(now, &info),
             Chunk::Shutdown(cumulative) => self.on_shutdown(now, path, cumulative),
             Chunk::ShutdownAck => self.on_shutdown_ack(path),
             Chunk::ShutdownComplete { reflected: false } => self.on_shutdown_complete(),

@@ -1,0 +1,118 @@
+//! Handshakes that peers begin: decided upon, answered, and turned into associations.
+
+use ropewalk_base::{PathId, Time};
+use ropewalk_engine::sctp::wire::{self, Checksum, Ports};
+use ropewalk_engine::sctp::{Association as Machine, Chunk, ErrorCause, Packet};
+
+use super::core::Core;
+use super::cover::Cover;
+use super::inbound::Opened;
+use super::incoming::Decision;
+use super::limits::Limit;
+use super::options::Carriage;
+use super::peer::{Peer, Route};
+use super::responder::{Confirmed, HalfOpen};
+
+impl Core {
+    /// A first datagram of a sealed handshake: answered, and no more, until its sender has used the answer.
+    pub(super) fn on_initiation(&mut self, now: Time, route: Route, datagram: &[u8]) {
+        if !self.options.listen {
+            return;
+        }
+        let id = self.free_session();
+        // Lifted, so that the decision can look at the rest.
+        let Some(mut responder) = self.responder.take() else { return };
+        let limits = self.options.limits.clone();
+        let initiation =
+            responder.on_initiation(now, route, datagram, id, &limits, |key| {
+                match self.decide(now, Some(key), route.remote) {
+                    Decision::Accept => Some(true),
+                    Decision::Refuse => Some(false),
+                    Decision::Ignore => None,
+                }
+            });
+        self.responder = Some(responder);
+        self.reached(now, Limit::HalfOpen, Some(route.remote), initiation.dropped as u64);
+        if let Some(reply) = initiation.reply {
+            self.send_alone(route, &reply);
+        }
+    }
+
+    /// A sealed datagram of a session that nobody has used yet: now there is an association.
+    pub(super) fn on_first_sealed(
+        &mut self,
+        now: Time,
+        route: Route,
+        id: u32,
+        datagram: &mut [u8],
+    ) -> Option<Opened> {
+        let Confirmed { half, path, body } = self.responder.as_mut()?.confirm(now, id, datagram)?;
+        if half.refused {
+            self.refuse_sealed(half, path, &datagram[body]);
+            return None;
+        }
+        // Others may have come in since it was answered.
+        let ip = half.replied_to.remote.ip();
+        let limits = &self.options.limits;
+        if let Some(limit) = self.admission.refuses(limits, Some(half.key()), ip) {
+            self.reached(now, limit, Some(half.replied_to.remote), 1);
+            self.refuse_sealed(half, path, &datagram[body]);
+            return None;
+        }
+        let count = half.hello.paths as usize;
+        let ipv6 = route.remote.is_ipv6();
+        let config = self.config(count, &Carriage::Sealed { ipv6 }).ok()?;
+        let scheduler = self.options.transport.scheduler().ok()?;
+        let machine = Machine::listen(config, scheduler, self.next_seed());
+        let (key, replied_to) = (half.key(), half.replied_to);
+        let cover = Cover::Sealed(Box::new(half.session));
+        let mut peer = Peer::new(now, machine, cover, Some(id), vec![None; count], true);
+        peer.replied_to = Some(replied_to);
+        let path = peer.came_by(now, path, route, self.options.transport.path(), datagram.len())?;
+        peer.admitted = Some(self.admission.admit(Some(key), ip));
+        let key = self.insert(peer);
+        Some(Opened { key, path, body })
+    }
+
+    /// An ABORT in answer to the INIT in the session's first datagram; nothing is kept of it.
+    fn refuse_sealed(&mut self, mut half: Box<HalfOpen>, path: u8, body: &[u8]) {
+        let mut packet = Packet::default();
+        let bytes = bytes::Bytes::copy_from_slice(body);
+        let decoded = wire::decode(&bytes, Checksum::None, &mut packet);
+        let (Ok(ports), Some(Chunk::Init(init))) = (decoded, packet.chunks.first()) else { return };
+        let refusal = Packet::of(init.tag, Chunk::abort(ErrorCause::USER));
+        let mut datagram = Vec::new();
+        let write = |out: &mut Vec<u8>| {
+            wire::encode(&refusal, ports.swapped(), Checksum::None, out);
+        };
+        if half.session.seal(path, &mut datagram, write).is_ok() {
+            self.send_alone(half.replied_to, &datagram);
+        }
+    }
+
+    /// Whether an INIT or a COOKIE ECHO in the clear is not taken: for a limit, or because the application
+    /// does not want it.
+    pub(super) fn turned_away(
+        &mut self,
+        now: Time,
+        route: Route,
+        ports: Ports,
+        packet: &Packet,
+    ) -> bool {
+        match self.decide(now, None, route.remote) {
+            Decision::Accept => false,
+            Decision::Ignore => true,
+            Decision::Refuse => {
+                if let Some(Chunk::Init(init)) = packet.chunks.first() {
+                    let refusal = Packet::of(init.tag, Chunk::abort(ErrorCause::USER));
+                    let mut datagram = Vec::new();
+                    let cover = &mut Cover::Plain(ports.swapped());
+                    if cover.write(PathId(0), &refusal, &mut datagram).is_ok() {
+                        self.send_alone(route, &datagram);
+                    }
+                }
+                true
+            }
+        }
+    }
+}

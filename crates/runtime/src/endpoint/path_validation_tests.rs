@@ -1,0 +1,240 @@
+//! Path validation in virtual time: one path, a peer that may move, and others who send copies.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use ropewalk_base::{Duration, Time};
+
+use super::*;
+
+/// Bytes of a challenge without the headers of IP and UDP: SCTP's header, a HEARTBEAT, the seal.
+const CHALLENGE: u64 = 12 + 24 + 26;
+const STEP: Duration = Duration::from_millis(5);
+
+fn at(host: u8) -> Route {
+    Route { socket: 0, remote: ([192, 0, 2, host], 9899).into() }
+}
+
+/// What was sent to and received from an address.
+#[derive(Default)]
+struct Book {
+    received: u64,
+    sent: u64,
+    answered: bool,
+}
+
+/// An end with one path, and the network around it.
+struct World {
+    now: Time,
+    validation: PathValidation,
+    routes: Vec<Option<Route>>,
+    books: BTreeMap<Route, Book>,
+    /// Who answers challenges, and how long that takes.
+    answers: BTreeMap<Route, Duration>,
+    /// Answers on their way: when they arrive, from whom, and the nonce.
+    underway: Vec<(Time, Route, u64)>,
+    moves: usize,
+}
+
+impl World {
+    /// The path leads to host 1, which is validated and answers after `trip`.
+    fn new(trip: Duration) -> Self {
+        let mut world = Self {
+            now: Time::from_millis(1000),
+            validation: PathValidation::default(),
+            routes: vec![Some(at(1))],
+            books: BTreeMap::new(),
+            answers: BTreeMap::from([(at(1), trip)]),
+            underway: Vec::new(),
+            moves: 0,
+        };
+        world.books.insert(at(1), Book { answered: true, ..Book::default() });
+        world
+    }
+
+    fn route(&self) -> Route {
+        self.routes[0].expect("a route")
+    }
+
+    /// A packet that the peer made comes from there.
+    fn packet(&mut self, from: u8, bytes: u64) {
+        self.books.entry(at(from)).or_default().received += bytes;
+        self.validation.on_packet(self.now, 0, at(from), self.route(), bytes);
+        self.settle();
+    }
+
+    fn settle(&mut self) {
+        self.validation.update(self.now, &self.routes, CHALLENGE);
+        while let Some(challenge) = self.validation.poll_challenge() {
+            let book = self.books.entry(challenge.to).or_default();
+            book.sent += CHALLENGE + 28;
+            if let Some(trip) = self.answers.get(&challenge.to) {
+                self.underway.push((self.now + *trip, challenge.to, challenge.nonce));
+            }
+        }
+        while let Some(moved) = self.validation.poll_move() {
+            let book = &self.books[&moved.to];
+            assert!(book.answered, "moved to {:?}, which never answered", moved.to);
+            self.routes[moved.path] = Some(moved.to);
+            self.moves += 1;
+        }
+        self.check();
+    }
+
+    fn check(&self) {
+        for (address, book) in &self.books {
+            let fair = book.answered || book.sent <= 3 * book.received;
+            assert!(fair, "{address:?}: {} B in answer to {} B", book.sent, book.received);
+        }
+    }
+
+    /// What the engine wants to send on the path.
+    fn send(&mut self, bytes: u64) {
+        let limited = self.validation.is_limited(0);
+        if !limited || self.validation.charge(0, bytes) {
+            let route = self.route();
+            self.books.entry(route).or_default().sent += bytes;
+        }
+        self.check();
+    }
+
+    fn run(&mut self, span: Duration) {
+        let until = self.now + span;
+        while self.now < until {
+            self.now += STEP;
+            let arrived: Vec<_> =
+                self.underway.iter().filter(|one| one.0 <= self.now).copied().collect();
+            self.underway.retain(|one| one.0 > self.now);
+            for (_, from, nonce) in arrived {
+                self.books.entry(from).or_default().answered = true;
+                self.validation.on_answer(self.now, nonce, None);
+            }
+            self.settle();
+        }
+    }
+
+    /// The peer's packets come from there for so long, one each 20 ms.
+    fn talk(&mut self, from: u8, span: Duration) {
+        let until = self.now + span;
+        while self.now < until {
+            self.packet(from, 200);
+            self.send(1500);
+            self.run(Duration::from_millis(20));
+        }
+    }
+}
+
+const fn ms(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+#[test]
+fn a_peer_behind_a_translator_that_changes_its_address_is_followed_within_about_a_second() {
+    for trip in [5, 50, 300] {
+        let mut world = World::new(ms(trip));
+        world.answers = BTreeMap::from([(at(2), ms(trip))]);
+        world.talk(2, ms(200 + 3 * trip));
+        assert_eq!((world.route(), world.moves), (at(2), 1), "{trip} ms");
+    }
+}
+
+#[test]
+fn copies_from_beside_the_way_move_nothing_while_the_peer_answers() {
+    // Silent, and with the challenge passed on and answered, sooner or later than the peer does.
+    for relayed in [None, Some(ms(10)), Some(ms(45)), Some(ms(90))] {
+        let mut world = World::new(ms(40));
+        if let Some(trip) = relayed {
+            world.answers.insert(at(66), trip);
+        }
+        world.talk(66, ms(20_000));
+        assert_eq!((world.route(), world.moves), (at(1), 0), "{relayed:?}");
+        // Both are asked once a second or so.
+        assert!(world.books[&at(1)].sent < 20_000 / 20 * 1500 + 40 * 200);
+    }
+}
+
+#[test]
+fn a_path_that_was_drawn_away_finds_its_way_back() {
+    let mut world = World::new(ms(20));
+    // The peer cannot be heard for a while, and somebody passes everything on.
+    world.answers = BTreeMap::from([(at(66), ms(20))]);
+    world.talk(66, ms(1000));
+    assert_eq!(world.route(), at(66));
+    // He stops. The path fails, and the peer's address is asked again.
+    world.answers = BTreeMap::from([(at(1), ms(20))]);
+    world.run(ms(2000));
+    let now = world.now;
+    world.validation.on_failing(now, 0);
+    world.run(ms(1000));
+    assert_eq!(world.route(), at(1));
+}
+
+#[test]
+fn a_third_party_that_never_answers_does_not_keep_the_peer_from_moving() {
+    let mut world = World::new(ms(20));
+    world.answers = BTreeMap::from([(at(2), ms(20))]);
+    for round in 0..100 {
+        world.packet(60 + round % 3, 100);
+        world.run(ms(5));
+        world.packet(2, 100);
+        world.run(ms(15));
+    }
+    assert_eq!(world.route(), at(2));
+}
+
+#[test]
+fn a_new_path_gets_three_times_what_came_from_it_until_it_answers() {
+    let mut world = World::new(ms(20));
+    world.routes[0] = Some(at(9));
+    world.books.insert(at(9), Book { received: 100, ..Book::default() });
+    world.validation.on_new_path(0, 100);
+    for _ in 0..50 {
+        world.send(60);
+    }
+    assert_eq!(world.books[&at(9)].sent, 300);
+    world.packet(9, 50);
+    world.send(150);
+    world.send(1);
+    assert_eq!(world.books[&at(9)].sent, 450);
+    world.books.get_mut(&at(9)).expect("it is known").answered = true;
+    world.validation.on_confirmed(0);
+    world.send(1500);
+    assert_eq!(world.books[&at(9)].sent, 1950);
+}
+
+#[test]
+fn listed_addresses_share_three_times_what_the_association_received() {
+    let mut validation = PathValidation::default();
+    validation.on_packet(Time::ZERO, 0, at(1), at(1), 100);
+    for path in 1..4 {
+        validation.on_listed(path);
+    }
+    let left = (0..30).filter(|n| validation.charge(1 + n % 3, 20)).count();
+    assert_eq!(left, 15);
+}
+
+proptest! {
+    /// Packets come from the peer, from victims whose address is spoofed, and from others who answer, in any
+    /// order; then the peer alone is left.
+    #[test]
+    fn no_address_gets_more_than_three_times_what_it_sent_before_it_answers(
+        trip in 1_u64..400,
+        steps in prop::collection::vec((1_u8..8, 30_u64..1500, 0_u64..300, 0_u64..4000), 1..80),
+        home in 1_u8..3,
+    ) {
+        let mut world = World::new(ms(trip));
+        // The others relay the challenge; from 5 on they are victims and never answer.
+        world.answers.extend((3..5).map(|host| (at(host), ms(trip / 2 + 1))));
+        if home == 2 {
+            world.answers.insert(at(2), ms(trip));
+        }
+        for (from, bytes, pause, sent) in steps {
+            world.packet(from, bytes);
+            world.send(sent);
+            world.run(ms(pause));
+        }
+        world.answers.retain(|host, _| *host == at(home));
+        world.talk(home, ms(12_000));
+        prop_assert_eq!(world.route(), at(home));
+    }
+}

@@ -1,0 +1,280 @@
+//! The responder's side of sealed handshakes: answers initiations, and holds the half-open sessions: those
+//! whose initiator has not used them yet.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use ropewalk_base::Time;
+
+use super::hello::Hello;
+use super::limits::{Limits, Prefix};
+use super::peer::Route;
+use crate::seal::{
+    Allowed, Answer, Established, KeyError, PublicKey, Responder, SecretKey, Session,
+};
+
+/// A session of which nothing has come yet.
+pub struct HalfOpen {
+    /// Its keys.
+    pub session: Session,
+    /// What the initiator said.
+    pub hello: Hello,
+    /// Where the reply went.
+    pub replied_to: Route,
+    /// The application refuses it: its first datagram is answered with an ABORT.
+    pub refused: bool,
+    since: Time,
+}
+
+impl HalfOpen {
+    /// Whose it is.
+    pub const fn key(&self) -> PublicKey {
+        self.session.peer()
+    }
+
+    fn prefix(&self) -> Prefix {
+        Prefix::of(self.replied_to.remote.ip())
+    }
+}
+
+/// What became of an initiation.
+#[derive(Default)]
+pub struct Initiation {
+    /// To be sent to where it came from.
+    pub reply: Option<Vec<u8>>,
+    /// Half-open sessions that were dropped for it, before their time.
+    pub dropped: usize,
+}
+
+/// Answers initiations.
+pub struct HandshakeResponder {
+    responder: Responder,
+    sessions: BTreeMap<u32, Box<HalfOpen>>,
+    /// Their numbers, the oldest first. Sessions that have been used are still named here.
+    order: VecDeque<u32>,
+}
+
+impl std::fmt::Debug for HandshakeResponder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "HandshakeResponder({} half open)", self.sessions.len())
+    }
+}
+
+impl HandshakeResponder {
+    /// For those with keys in `allowed`.
+    ///
+    /// # Errors
+    /// If the system gives no random numbers.
+    pub fn new(secret: SecretKey, allowed: Allowed) -> Result<Self, KeyError> {
+        let responder = Responder::new(secret, allowed)?;
+        Ok(Self { responder, sessions: BTreeMap::new(), order: VecDeque::new() })
+    }
+
+    /// Whether a half-open session has this number.
+    pub fn contains(&self, id: u32) -> bool {
+        self.sessions.contains_key(&id)
+    }
+
+    /// A first datagram. `decide` says of an authenticated key whether its session is taken (true), refused
+    /// (false) or ignored.
+    pub fn on_initiation(
+        &mut self,
+        now: Time,
+        from: Route,
+        datagram: &[u8],
+        session_id: u32,
+        limits: &Limits,
+        decide: impl FnOnce(PublicKey) -> Option<bool>,
+    ) -> Initiation {
+        self.expire(now, limits);
+        match self.responder.handle(now, from.remote, datagram, session_id) {
+            Answer::Drop => Initiation::default(),
+            Answer::Reply(reply) => Initiation { reply: Some(reply), dropped: 0 },
+            Answer::Established(established) => {
+                let Some(hello) = Hello::decode(&established.payload) else {
+                    return Initiation::default();
+                };
+                let Some(taken) = decide(established.peer) else { return Initiation::default() };
+                self.hold(now, from, *established, hello, taken, limits)
+            }
+        }
+    }
+
+    fn hold(
+        &mut self,
+        now: Time,
+        from: Route,
+        established: Established,
+        hello: Hello,
+        taken: bool,
+        limits: &Limits,
+    ) -> Initiation {
+        let Established { session, reply, peer, .. } = established;
+        // The same attempt, begun again because no reply came: its earlier session is of no use.
+        let attempt = (peer, session.peer_id());
+        self.remove_oldest(|one| (one.key(), one.session.peer_id()) == attempt);
+        let id = session.id();
+        let half = HalfOpen { session, hello, replied_to: from, refused: !taken, since: now };
+        let dropped = self.make_room(&half, limits);
+        self.sessions.insert(id, Box::new(half));
+        self.order.push_back(id);
+        Initiation { reply: Some(reply), dropped }
+    }
+
+    /// Drops what is too much with one more. Who has most makes room: first the same key, then the same
+    /// prefix, then the prefix that holds most of all places.
+    fn make_room(&mut self, fresh: &HalfOpen, limits: &Limits) -> usize {
+        let mut dropped = 0;
+        let count = |own: &Self, of: &dyn Fn(&HalfOpen) -> bool| {
+            own.sessions.values().filter(|one| of(one)).count()
+        };
+        let (key, prefix) = (fresh.key(), fresh.prefix());
+        while count(self, &|one| one.key() == key) >= limits.half_open_per_key.max(1) {
+            dropped += self.remove_oldest(|one| one.key() == key);
+        }
+        while count(self, &|one| one.prefix() == prefix) >= limits.half_open_per_prefix.max(1) {
+            dropped += self.remove_oldest(|one| one.prefix() == prefix);
+        }
+        while self.sessions.len() >= limits.half_open.max(1) {
+            let mut by_prefix: BTreeMap<Prefix, usize> = BTreeMap::new();
+            for one in self.sessions.values() {
+                *by_prefix.entry(one.prefix()).or_default() += 1;
+            }
+            let most = by_prefix.into_iter().max_by_key(|(_, count)| *count);
+            dropped += self.remove_oldest(|one| most.is_some_and(|(p, _)| one.prefix() == p));
+        }
+        dropped
+    }
+
+    /// Removes the oldest session of this kind; how many that were.
+    fn remove_oldest(&mut self, of: impl Fn(&HalfOpen) -> bool) -> usize {
+        let kind = |id: &u32| self.sessions.get(id).is_some_and(|one| of(one));
+        let Some(at) = self.order.iter().position(kind) else { return 0 };
+        let removed = self.order.remove(at).and_then(|id| self.sessions.remove(&id));
+        usize::from(removed.is_some())
+    }
+
+    fn expire(&mut self, now: Time, limits: &Limits) {
+        while let Some(id) = self.order.front() {
+            let lives = self
+                .sessions
+                .get(id)
+                .is_some_and(|one| now.since(one.since) <= limits.half_open_timeout);
+            if lives {
+                return;
+            }
+            self.sessions.remove(id);
+            self.order.pop_front();
+        }
+    }
+
+    /// The half-open session with that number, if its peer has sealed this datagram: it is opened in place.
+    pub fn confirm(&mut self, now: Time, id: u32, datagram: &mut [u8]) -> Option<Confirmed> {
+        let opened = self.sessions.get_mut(&id)?.session.open(now, datagram).ok()?;
+        let half = self.sessions.remove(&id)?;
+        self.order.retain(|known| *known != id);
+        Some(Confirmed { half, path: opened.path, body: opened.body })
+    }
+}
+
+/// The initiator has used its session.
+pub struct Confirmed {
+    /// The session.
+    pub half: Box<HalfOpen>,
+    /// The path of its first datagram.
+    pub path: u8,
+    /// Where the content of the datagram is.
+    pub body: std::ops::Range<usize>,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::seal::{Initiator, Timestamp};
+
+    /// Initiators from addresses of several networks, with keys of their own.
+    struct Crowd {
+        responder: HandshakeResponder,
+        server: PublicKey,
+        keys: Vec<SecretKey>,
+        next: u32,
+    }
+
+    impl Crowd {
+        fn new(keys: usize) -> Self {
+            let secret = || SecretKey::generate().expect("random numbers");
+            let (own, keys): (_, Vec<_>) = (secret(), (0..keys).map(|_| secret()).collect());
+            let server = own.public();
+            let allowed: BTreeSet<_> = keys.iter().map(SecretKey::public).collect();
+            let responder = HandshakeResponder::new(own, Allowed::Keys(allowed));
+            Self { responder: responder.expect("random numbers"), server, keys, next: 0 }
+        }
+
+        /// A handshake of a key from a network, as the attempt with this number. The session's number, and how
+        /// many others went.
+        fn initiate(
+            &mut self,
+            key: usize,
+            network: u8,
+            attempt: u32,
+            limits: &Limits,
+        ) -> (u32, usize) {
+            self.next += 1;
+            let sent = Timestamp::from_unix_nanos(u64::from(self.next));
+            let (_, first) = Initiator::new(&self.keys[key], self.server, sent, attempt, &[1, 1])
+                .expect("a handshake");
+            let from = Route { socket: 0, remote: ([10, 0, network, 7], 9).into() };
+            // Slowly enough for the allowance.
+            let now = Time::from_millis(u64::from(self.next) * 20);
+            let id = 1000 + self.next;
+            let done = self.responder.on_initiation(now, from, &first, id, limits, |_| Some(true));
+            assert!(done.reply.is_some());
+            (id, done.dropped)
+        }
+    }
+
+    #[test]
+    fn one_key_or_one_network_cannot_drop_the_sessions_of_others() {
+        let limits = Limits {
+            half_open: 8,
+            half_open_per_key: 2,
+            half_open_per_prefix: 6,
+            ..Limits::default()
+        };
+        let mut crowd = Crowd::new(20);
+        let (slow, dropped) = crowd.initiate(0, 1, 1, &limits);
+        assert_eq!(dropped, 0);
+        // One key again and again.
+        let dropped: usize = (0..10).map(|n| crowd.initiate(1, 2, n, &limits).1).sum();
+        assert_eq!((dropped, crowd.responder.sessions.len()), (8, 3));
+        // Many keys from one network.
+        for key in 2..20 {
+            crowd.initiate(key, 3, 1, &limits);
+        }
+        assert_eq!(crowd.responder.sessions.len(), 8);
+        assert!(crowd.responder.contains(slow));
+    }
+
+    #[test]
+    fn an_attempt_that_begins_again_takes_no_other_place() {
+        let limits = Limits::default();
+        let mut crowd = Crowd::new(1);
+        let others: Vec<u32> = (1..4).map(|n| crowd.initiate(0, 1, n, &limits).0).collect();
+        for _ in 0..5 {
+            assert_eq!(crowd.initiate(0, 1, 9, &limits).1, 0);
+        }
+        assert_eq!(crowd.responder.sessions.len(), 4);
+        assert!(others.iter().all(|id| crowd.responder.contains(*id)));
+    }
+
+    #[test]
+    fn a_session_that_is_not_used_in_time_goes() {
+        let limits =
+            Limits { half_open_timeout: ropewalk_base::Duration::ZERO, ..Limits::default() };
+        let mut crowd = Crowd::new(2);
+        let (first, _) = crowd.initiate(0, 1, 1, &limits);
+        crowd.initiate(1, 1, 1, &limits);
+        assert!(!crowd.responder.contains(first));
+    }
+}
