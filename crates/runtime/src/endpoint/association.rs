@@ -12,6 +12,7 @@ use ropewalk_engine::sctp::association::{CloseReason, SendError as Refusal};
 use super::core::{Key, Shared};
 use super::cover::Cover;
 use super::peer::{PathNews, Peer, Signals};
+use super::shaking::Silence;
 use super::stats::Stats;
 use crate::seal::PublicKey;
 
@@ -340,6 +341,14 @@ impl Association {
         self.look(|peer, _| match &peer.cover {
             Cover::Sealed(session) => Some(session.peer()),
             Cover::Plain(_) | Cover::Shaking(_) => None,
+        })?
+    }
+
+    /// What is known about a handshake that no session came of; none if there is one, or nothing is sealed.
+    pub(super) fn silence(&self) -> Option<Silence> {
+        self.look(|peer, _| match &peer.cover {
+            Cover::Shaking(shaking) => Some(shaking.silence()),
+            Cover::Plain(_) | Cover::Sealed(_) => None,
         })?
     }
 

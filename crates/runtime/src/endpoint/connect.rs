@@ -14,7 +14,7 @@ use super::links::Link;
 use super::options::{Carriage, PORT, UnknownName};
 use super::pairing::pair;
 use super::peer::Peer;
-use super::shaking::Shaking;
+use super::shaking::{Shaking, Silence};
 use super::{Association, Endpoint};
 use crate::seal::PublicKey;
 
@@ -40,6 +40,8 @@ pub enum ConnectError {
     Key,
     /// The system gives no random numbers.
     Random,
+    /// The handshake that precedes a sealed association got no answer that counts.
+    NoSession(Silence),
     /// The peer did not answer, refused, or went away.
     Ended(CloseReason),
 }
@@ -56,6 +58,7 @@ impl fmt::Display for ConnectError {
                 "a sealed endpoint needs the peer's public key, and one in the clear has no use for it",
             ),
             Self::Random => f.write_str("the system gives no random numbers"),
+            Self::NoSession(silence) => silence.fmt(f),
             Self::Ended(reason) => reason.fmt(f),
         }
     }
@@ -76,8 +79,12 @@ impl Endpoint {
             let peer = core.peer(key).ok_or(ConnectError::Closing)?;
             Association::new(self.shared.clone(), key, peer.signals.clone())
         };
-        association.up().await.map_err(ConnectError::Ended)?;
-        Ok(association)
+        match association.up().await {
+            Ok(()) => Ok(association),
+            Err(reason) => Err(association
+                .silence()
+                .map_or(ConnectError::Ended(reason), ConnectError::NoSession)),
+        }
     }
 }
 
@@ -110,8 +117,9 @@ impl Core {
                 let config = self.config(count, &Carriage::Sealed { ipv6 })?;
                 let session = self.free_session();
                 let hello = Hello { paths: count as u8 }.encode();
-                let shaking = Shaking::begin(now, &sealing.secret, key, session, &hello)
-                    .map_err(|_| ConnectError::Random)?;
+                let shaking =
+                    Shaking::begin(now, &sealing.secret, key, sealing.psk, session, &hello)
+                        .map_err(|_| ConnectError::Random)?;
                 // It begins when there is a session.
                 let machine = Machine::listen(config, scheduler, seed);
                 let cover = Cover::Shaking(Box::new(shaking));

@@ -9,7 +9,7 @@ use ropewalk_base::{Seed, Time};
 use ropewalk_engine::sctp::{Listener, Packet};
 use tokio::sync::Notify;
 
-use super::admission::Admission;
+use super::association_counts::AssociationCounts;
 use super::batch::Batch;
 use super::limits::LimitCounters;
 use super::links::Link;
@@ -70,7 +70,7 @@ pub struct Core {
     /// Answers sealed handshakes; none in the clear.
     pub(super) responder: Option<HandshakeResponder>,
     /// Counts of what peers make this endpoint hold.
-    pub(super) admission: Admission,
+    pub(super) counts: AssociationCounts,
     /// Who answers strangers in the clear; none where everything is sealed.
     pub(super) listener: Option<Listener>,
     /// By socket and the peer's address: for INITs of peers that are known already.
@@ -136,7 +136,7 @@ impl Core {
             by_tag: BTreeMap::new(),
             by_session: BTreeMap::new(),
             responder,
-            admission: Admission::default(),
+            counts: AssociationCounts::default(),
             listener: None,
             by_address: BTreeMap::new(),
             deadlines: BTreeSet::new(),

@@ -54,7 +54,7 @@ impl Core {
         // Others may have come in since it was answered.
         let ip = half.replied_to.remote.ip();
         let limits = &self.options.limits;
-        if let Some(limit) = self.admission.refuses(limits, Some(half.key()), ip) {
+        if let Some(limit) = self.counts.refuses(limits, Some(half.key()), ip) {
             self.reached(now, limit, Some(half.replied_to.remote), 1);
             self.refuse_sealed(half, path, &datagram[body]);
             return None;
@@ -69,7 +69,7 @@ impl Core {
         let mut peer = Peer::new(now, machine, cover, Some(id), vec![None; count], true);
         peer.replied_to = Some(replied_to);
         let path = peer.came_by(now, path, route, self.options.transport.path(), datagram.len())?;
-        peer.admitted = Some(self.admission.admit(Some(key), ip));
+        peer.admitted = Some(self.counts.admit(Some(key), ip));
         let key = self.insert(peer);
         Some(Opened { key, path, body })
     }

@@ -92,7 +92,7 @@ impl Core {
     /// A limit refuses a handshake: associations of peers that have said nothing for long make room, as far
     /// as their going helps. The handshake is not taken this time; its initiator begins again.
     pub(super) fn drop_silent(&mut self, now: Time, key: Option<PublicKey>, ip: IpAddr, by: Limit) {
-        if !self.admission.may_search(now) {
+        if !self.counts.may_search(now) {
             return;
         }
         let after = self.options.limits.silent_timeout;

@@ -5,6 +5,7 @@
 
 mod admission;
 mod association;
+mod association_counts;
 mod batch;
 mod challenge;
 mod connect;
@@ -40,6 +41,7 @@ use std::sync::Arc;
 
 use ropewalk_base::Seed;
 
+pub use self::admission::Admission;
 pub use self::association::{Association, Received, SendError};
 pub use self::connect::{ConnectError, Target};
 pub use self::core::Counters;
@@ -47,6 +49,7 @@ pub use self::incoming::{Decision, IncomingFilter, IncomingInfo, LimitReport, On
 pub use self::limits::{Limit, LimitCounters, Limits};
 pub use self::options::{Options, PORT, Profile, Sealing, Transport, UnknownName, UnknownProfile};
 pub use self::peer::PathNews;
+pub use self::shaking::Silence;
 pub use self::socket::Local;
 pub use self::stats::{PathStats, Stats};
 pub use ropewalk_engine::path::PathStatus;
@@ -151,9 +154,7 @@ impl Endpoint {
         if !options.offload {
             sockets.iter_mut().for_each(Socket::without_offload);
         }
-        let responder = options.sealing.as_ref().map(|Sealing { secret, allowed }| {
-            HandshakeResponder::new(secret.clone(), allowed.clone())
-        });
+        let responder = options.sealing.as_ref().map(HandshakeResponder::new);
         let responder = responder.transpose().map_err(|_| OpenError::Random)?;
         let locals = sockets.iter().map(Socket::local).collect();
         let seed = Seed::root(getrandom::u64().map_err(|_| OpenError::Random)?);

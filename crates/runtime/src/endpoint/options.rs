@@ -13,7 +13,7 @@ use super::links;
 use super::socket::Local;
 use crate::capture::Capture;
 use crate::interfaces;
-use crate::seal::{Allowed, OVERHEAD, SecretKey};
+use crate::seal::{Allowed, OVERHEAD, PresharedKey, SecretKey};
 
 /// Port of SCTP in UDP (RFC 6951, 5.1).
 pub const PORT: u16 = 9899;
@@ -251,6 +251,9 @@ pub struct Sealing {
     pub secret: SecretKey,
     /// Whose associations are taken.
     pub allowed: Allowed,
+    /// A pre-shared key: used in each handshake that this end begins, and required of peers that have none of their
+    /// own in `allowed`.
+    pub psk: Option<PresharedKey>,
 }
 
 /// How an endpoint is set up.
@@ -284,7 +287,16 @@ impl Options {
     /// The same with keys: what it sends is sealed, and it talks to nobody else.
     #[must_use]
     pub fn sealed(mut self, secret: SecretKey, allowed: Allowed) -> Self {
-        self.sealing = Some(Sealing { secret, allowed });
+        self.sealing = Some(Sealing { secret, allowed, psk: None });
+        self
+    }
+
+    /// The same with a pre-shared key, if it has keys.
+    #[must_use]
+    pub fn with_psk(mut self, psk: Option<PresharedKey>) -> Self {
+        if let Some(sealing) = &mut self.sealing {
+            sealing.psk = psk;
+        }
         self
     }
 

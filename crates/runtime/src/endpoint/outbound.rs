@@ -106,17 +106,15 @@ impl Core {
         sent == TURN || moved || !trouble.too_long.is_empty()
     }
 
-    /// The handshake's datagram, if one is due: by another path each time.
+    /// The handshake's datagrams, if some are due: by another path for each attempt.
     fn send_handshake(&mut self, peer: &mut Peer) {
         let Cover::Shaking(shaking) = &mut peer.cover else { return };
-        let Some((datagram, attempt)) = shaking.take_datagram() else { return };
         let routes: Vec<_> = peer.routes.iter().flatten().collect();
-        let first = attempt % routes.len().max(1);
-        // By the next one at once where nothing can leave.
-        for route in routes[first..].iter().chain(&routes[..first]) {
-            if !self.send_alone(**route, &datagram) {
-                return;
-            }
+        while let Some((datagram, attempt)) = shaking.take_datagram() {
+            let first = attempt % routes.len().max(1);
+            // By the next one at once where nothing can leave.
+            let mut turns = routes[first..].iter().chain(&routes[..first]);
+            let _ = turns.any(|route| !self.send_alone(**route, &datagram));
         }
     }
 

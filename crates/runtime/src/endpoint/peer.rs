@@ -13,7 +13,7 @@ use ropewalk_engine::sctp::{Association, Event, Packet, PathConfig};
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
-use super::admission::Admitted;
+use super::association_counts::Admitted;
 use super::cover::Cover;
 use super::liveness::Liveness;
 use super::path_validation::{PathValidation, lower_headers};

@@ -7,10 +7,9 @@ use ropewalk_base::Time;
 
 use super::hello::Hello;
 use super::limits::{Limits, Prefix};
+use super::options::Sealing;
 use super::peer::Route;
-use crate::seal::{
-    Allowed, Answer, Established, KeyError, PublicKey, Responder, SecretKey, Session,
-};
+use crate::seal::{Allowed, Answer, Established, KeyError, PublicKey, Refused, Responder, Session};
 
 /// A session of which nothing has come yet.
 pub struct HalfOpen {
@@ -60,13 +59,25 @@ impl std::fmt::Debug for HandshakeResponder {
 }
 
 impl HandshakeResponder {
-    /// For those with keys in `allowed`.
+    /// For initiators whom the options allow.
     ///
     /// # Errors
     /// If the system gives no random numbers.
-    pub fn new(secret: SecretKey, allowed: Allowed) -> Result<Self, KeyError> {
-        let responder = Responder::new(secret, allowed)?;
+    pub fn new(sealing: &Sealing) -> Result<Self, KeyError> {
+        let mut responder = Responder::new(sealing.secret.clone(), sealing.allowed.clone())?;
+        responder.set_psk(sealing.psk.clone());
         Ok(Self { responder, sessions: BTreeMap::new(), order: VecDeque::new() })
+    }
+
+    /// Replaces the list of peers. Half-open sessions of peers that are not listed any more are dropped.
+    pub fn set_allowed(&mut self, allowed: Allowed) {
+        self.sessions.retain(|_, half| allowed.lists(&half.key()));
+        self.responder.set_allowed(allowed);
+    }
+
+    /// Initiators that were refused since this was asked last.
+    pub fn take_refused(&mut self) -> Vec<Refused> {
+        self.responder.take_refused()
     }
 
     /// Whether a half-open session has this number.
@@ -191,7 +202,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::seal::{Initiator, Timestamp};
+    use crate::seal::{Initiator, SecretKey, Timestamp};
 
     /// Initiators from addresses of several networks, with keys of their own.
     struct Crowd {
@@ -207,7 +218,8 @@ mod tests {
             let (own, keys): (_, Vec<_>) = (secret(), (0..keys).map(|_| secret()).collect());
             let server = own.public();
             let allowed: BTreeSet<_> = keys.iter().map(SecretKey::public).collect();
-            let responder = HandshakeResponder::new(own, Allowed::Keys(allowed));
+            let allowed = Allowed::Keys(allowed);
+            let responder = HandshakeResponder::new(&Sealing { secret: own, allowed, psk: None });
             Self { responder: responder.expect("random numbers"), server, keys, next: 0 }
         }
 

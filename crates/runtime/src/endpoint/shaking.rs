@@ -1,8 +1,13 @@
 //! The initiator's side of the handshake: first datagrams until one is answered.
 
+use std::collections::VecDeque;
+use std::fmt;
+
 use ropewalk_base::{Duration, Time};
 
-use crate::seal::{Finish, HandshakeError, Initiator, PublicKey, SecretKey, Session, Timestamp};
+use crate::seal::{
+    Finish, HandshakeError, Initiator, PresharedKey, PublicKey, SecretKey, Session, Timestamp,
+};
 
 /// First try again after so long, then twice as long each time, up to [`LONGEST`].
 const FIRST_WAIT: Duration = Duration::from_millis(500);
@@ -13,12 +18,24 @@ const TRIES: u32 = 10;
 /// A handshake on its way.
 pub struct Shaking {
     initiator: Initiator,
-    /// To be sent as soon as can be.
-    datagram: Option<Vec<u8>>,
+    /// To be sent as soon as can be. Retries that arrive together, genuine or forged, are each obeyed; the
+    /// initiator bounds how many.
+    datagrams: VecDeque<Vec<u8>>,
     tries: u32,
     next: Time,
     /// The versions that somebody said the peer speaks; not proved.
+    other_versions: Vec<u8>,
+    /// Whether a pre-shared key is used.
+    has_psk: bool,
+}
+
+/// A handshake that no session came of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Silence {
+    /// The versions that somebody said the peer speaks; not proved.
     pub other_versions: Vec<u8>,
+    /// Whether this end used a pre-shared key.
+    pub has_psk: bool,
 }
 
 /// How an answer was taken.
@@ -38,17 +55,30 @@ impl Shaking {
         now: Time,
         secret: &SecretKey,
         peer: PublicKey,
+        psk: Option<PresharedKey>,
         session: u32,
         hello: &[u8],
     ) -> Result<Self, HandshakeError> {
-        let (initiator, first) = Initiator::new(secret, peer, Timestamp::now(), session, hello)?;
-        let next = now + FIRST_WAIT;
-        Ok(Self { initiator, datagram: Some(first), tries: 0, next, other_versions: Vec::new() })
+        let (has_psk, date) = (psk.is_some(), Timestamp::now());
+        let (initiator, first) = Initiator::with_psk(secret, peer, psk, date, session, hello)?;
+        Ok(Self {
+            initiator,
+            datagrams: VecDeque::from([first]),
+            tries: 0,
+            next: now + FIRST_WAIT,
+            other_versions: Vec::new(),
+            has_psk,
+        })
+    }
+
+    /// What is known about a handshake that came to nothing.
+    pub fn silence(&self) -> Silence {
+        Silence { other_versions: self.other_versions.clone(), has_psk: self.has_psk }
     }
 
     /// The datagram that is to be sent, and the number of the try: each goes by the next path.
     pub fn take_datagram(&mut self) -> Option<(Vec<u8>, usize)> {
-        self.datagram.take().map(|datagram| (datagram, self.tries as usize))
+        self.datagrams.pop_front().map(|datagram| (datagram, self.tries as usize))
     }
 
     /// An answer has come.
@@ -56,7 +86,7 @@ impl Shaking {
         match self.initiator.finish(now, answer) {
             Ok(Finish::Established(session)) => Progress::Done(session),
             Ok(Finish::Again(datagram)) => {
-                self.datagram = Some(datagram);
+                self.datagrams.push_back(datagram);
                 Progress::Waiting
             }
             Err(HandshakeError::OtherVersion(versions)) => {
@@ -85,8 +115,27 @@ impl Shaking {
         self.tries += 1;
         self.next = now + (FIRST_WAIT * (1 << self.tries.min(8))).min(LONGEST);
         if !self.is_hopeless() {
-            // Without luck there is none now either; the next try may have some.
-            self.datagram = self.initiator.again(Timestamp::now()).ok();
+            // Answers to what the last attempt has not sent yet would no longer count. Without random numbers
+            // there is no datagram now; the next try may get some.
+            self.datagrams = self.initiator.again(Timestamp::now()).into_iter().collect();
         }
+    }
+}
+
+impl fmt::Display for Silence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the peer did not answer the handshake")?;
+        if !self.other_versions.is_empty() {
+            let error = HandshakeError::OtherVersion(self.other_versions.clone());
+            return write!(f, "; possibly {error}");
+        }
+        f.write_str(
+            "; check its address, its public key, and that it allows ours (an entry may have expired)",
+        )?;
+        f.write_str(if self.has_psk {
+            "; both ends must have the same pre-shared key, and this end uses one"
+        } else {
+            "; if the server requires a pre-shared key, give it with --psk-file"
+        })
     }
 }

@@ -88,7 +88,7 @@ impl Core {
         let cover = Cover::Plain(ports.swapped());
         let mut peer = Peer::new(now, machine, cover, None, vec![Some(route)], true);
         peer.validation.on_packet(now, 0, route, route, bytes);
-        peer.admitted = Some(self.admission.admit(None, route.remote.ip()));
+        peer.admitted = Some(self.counts.admit(None, route.remote.ip()));
         self.insert(peer);
     }
 

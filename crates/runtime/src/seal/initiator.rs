@@ -1,6 +1,12 @@
-//! The end that begins: it knows whom it wants to reach.
+//! The initiator: it knows the responder's public key and sends the first datagram.
+//!
+//! Whoever sees a first datagram can forge Retry and Versions, because nothing secret is needed to make
+//! them. So neither ends an attempt or changes what it accepts: each forged Retry makes the initiator send
+//! one more datagram, and a Reply to any datagram of the attempt completes the handshake. The Reply itself
+//! is authenticated by Noise.
 
 use core::fmt;
+use std::collections::VecDeque;
 
 use ropewalk_base::Time;
 use snow::HandshakeState;
@@ -9,6 +15,7 @@ use super::cipher::{Cipher, Offer};
 use super::keys::{PublicKey, SecretKey};
 use super::mac::{Mac, MacKey};
 use super::noise;
+use super::psk::PresharedKey;
 use super::session::{Ends, Role, Session};
 use super::timestamp::Timestamp;
 use super::wire::{
@@ -16,13 +23,19 @@ use super::wire::{
     REPLY_LEN, RETRY_LEN, TOKEN_LEN, VERSION, bytes_at, prefix,
 };
 
-/// Tokens that are taken for one attempt. One is enough unless the address changes meanwhile.
-const RETRIES_MAX: u8 = 3;
+/// Retries that are obeyed in one attempt. One is enough without an attacker. With one, the genuine Retry
+/// must be among the first so many: 4096 in a round trip of 20 ms are 200 000 a second.
+const RETRIES_LIMIT: u32 = 4096;
+/// Datagrams with a token that an attempt remembers.
+const RECENT_LIMIT: usize = 16;
+/// Versions of a peer that are shown.
+const VERSIONS_SHOWN: usize = 8;
 
 /// A handshake that waits for its answer.
 pub struct Initiator {
     secret: SecretKey,
     peer: PublicKey,
+    psk: Option<PresharedKey>,
     mac_key: MacKey,
     session_id: u32,
     offer: Offer,
@@ -31,14 +44,22 @@ pub struct Initiator {
     attempt: Option<Attempt>,
 }
 
-/// One first datagram, and what its reply is read with.
+/// One Noise message, and the datagrams in which it was sent: one without a token, and one for each Retry.
 struct Attempt {
     state: HandshakeState,
-    /// The Noise message, sent again with a token if one is asked for.
+    /// The Noise message, sent again with each token that is asked for.
     message: Vec<u8>,
-    /// The MAC of the first datagram as it was sent last.
+    /// MAC of the datagram without a token. Retry and Versions answer that one.
     mac: Mac,
-    retries: u8,
+    /// The latest datagrams with a token, the oldest first.
+    recent: VecDeque<WithToken>,
+    retries: u32,
+}
+
+/// A datagram that was sent with a token.
+struct WithToken {
+    token: [u8; TOKEN_LEN],
+    mac: Mac,
 }
 
 /// What an answer was.
@@ -61,7 +82,9 @@ pub enum HandshakeError {
     NotOurs,
     /// It is not from the peer, or it was changed; wait for another.
     Forged,
-    /// The peer asks for a token again and again.
+    /// A token that was sent back already.
+    KnownToken,
+    /// More Retries than an attempt obeys; another attempt obeys as many.
     TooManyRetries,
     /// Somebody who saw the first datagram says that the peer speaks these versions only. That is
     /// not proved: wait for a better answer as long as for any.
@@ -85,12 +108,28 @@ impl Initiator {
         session_id: u32,
         payload: &[u8],
     ) -> Result<(Self, Vec<u8>), HandshakeError> {
+        Self::with_psk(secret, peer, None, now, session_id, payload)
+    }
+
+    /// The same with a key that both ends have. The responder must have it too, and require it of us.
+    ///
+    /// # Errors
+    /// As [`Initiator::new`].
+    pub fn with_psk(
+        secret: &SecretKey,
+        peer: PublicKey,
+        psk: Option<PresharedKey>,
+        now: Timestamp,
+        session_id: u32,
+        payload: &[u8],
+    ) -> Result<(Self, Vec<u8>), HandshakeError> {
         if payload.len() > PAYLOAD_MAX {
             return Err(HandshakeError::PayloadTooLong(payload.len()));
         }
         let mut initiator = Self {
             secret: secret.clone(),
             peer,
+            psk,
             mac_key: MacKey::of(&peer),
             session_id,
             offer: Offer::of_this_machine(),
@@ -113,15 +152,16 @@ impl Initiator {
     }
 
     fn attempt(&mut self, now: Timestamp) -> Result<Vec<u8>, HandshakeError> {
-        let prefix = prefix(Kind::First, self.session_id);
-        let no_luck = |_| HandshakeError::NoRandomness;
-        let mut state = noise::initiator(&self.secret, &self.peer, &prefix).map_err(no_luck)?;
+        let prefix = self.prefix();
+        let failed = |_| HandshakeError::NoRandomness;
+        let mut state = noise::initiator(&self.secret, &self.peer, self.psk.as_ref(), &prefix)
+            .map_err(failed)?;
         let mut message = Vec::new();
         noise::write(&mut state, &self.content(now), NOISE_FIRST_LEN, &mut message)
-            .map_err(no_luck)?;
+            .map_err(failed)?;
         let (datagram, mac) = self.datagram(&message, &[0; TOKEN_LEN]);
         self.newest = now;
-        self.attempt = Some(Attempt { state, message, mac, retries: 0 });
+        self.attempt = Some(Attempt { state, message, mac, recent: VecDeque::new(), retries: 0 });
         Ok(datagram)
     }
 
@@ -138,51 +178,68 @@ impl Initiator {
         content
     }
 
+    fn prefix(&self) -> [u8; PREFIX_LEN] {
+        let kind = if self.psk.is_some() { Kind::FirstWithPsk } else { Kind::First };
+        prefix(kind, self.session_id)
+    }
+
     fn datagram(&self, message: &[u8], token: &[u8; TOKEN_LEN]) -> (Vec<u8>, Mac) {
-        let mut datagram = prefix(Kind::First, self.session_id).to_vec();
+        let mut datagram = self.prefix().to_vec();
         datagram.extend(token);
         datagram.extend(message);
         let mac = self.mac_key.sign_first(&mut datagram);
         (datagram, mac)
     }
 
-    /// Takes a datagram that may be the answer.
+    /// Takes a datagram that may be the answer. No datagram but the peer's own Reply changes what is accepted
+    /// afterwards.
     ///
     /// # Errors
     /// [`HandshakeError`]; the handshake goes on waiting.
     pub fn finish(&mut self, now: Time, datagram: &[u8]) -> Result<Finish, HandshakeError> {
-        let kind = Kind::of(datagram).filter(|kind| *kind != Kind::First);
+        let kind = Kind::of(datagram).filter(|kind| !kind.is_first());
         let (Some(kind), Some(attempt)) = (kind, &self.attempt) else {
             return Err(HandshakeError::NotOurs);
         };
         if bytes_at(datagram, 2) != Some(self.session_id.to_be_bytes()) {
             return Err(HandshakeError::NotOurs);
         }
-        if !self.mac_key.check_answer(&attempt.mac, datagram) {
+        let authentic = match kind {
+            Kind::Reply => datagram.len() == REPLY_LEN && attempt.accepts(&self.mac_key, datagram),
+            _ => self.mac_key.check_answer(&attempt.mac, datagram),
+        };
+        if !authentic {
             return Err(HandshakeError::Forged);
         }
         let body = &datagram[PREFIX_LEN..datagram.len() - MAC_LEN];
         match kind {
-            Kind::Versions => Err(HandshakeError::OtherVersion(body.to_vec())),
-            _ if datagram[1] != VERSION => Err(HandshakeError::OtherVersion(vec![datagram[1]])),
+            Kind::Versions => Err(HandshakeError::other_version(body)),
+            // A responder of another version answers with Versions.
+            _ if datagram[1] != VERSION => Err(HandshakeError::Forged),
             Kind::Retry if datagram.len() == RETRY_LEN => self.retry(body).map(Finish::Again),
-            Kind::Reply if datagram.len() == REPLY_LEN => self.establish(now, body),
+            Kind::Reply => self.establish(now, body),
             _ => Err(HandshakeError::Forged),
         }
     }
 
-    /// The same Noise message again, with the token that the responder asks for.
+    /// The same Noise message again, with the token that the Retry carries.
     fn retry(&mut self, token: &[u8]) -> Result<Vec<u8>, HandshakeError> {
         let token = token.try_into().map_err(|_| HandshakeError::Forged)?;
-        let mut attempt = self.attempt.take().ok_or(HandshakeError::NotOurs)?;
+        let attempt = self.attempt.as_ref().ok_or(HandshakeError::NotOurs)?;
+        if attempt.recent.iter().any(|sent| sent.token == token) {
+            return Err(HandshakeError::KnownToken);
+        }
+        if attempt.retries >= RETRIES_LIMIT {
+            return Err(HandshakeError::TooManyRetries);
+        }
+        let (datagram, mac) = self.datagram(&attempt.message, &token);
+        let attempt = self.attempt.as_mut().ok_or(HandshakeError::NotOurs)?;
         attempt.retries += 1;
-        let datagram = (attempt.retries <= RETRIES_MAX).then(|| {
-            let (datagram, mac) = self.datagram(&attempt.message, token);
-            attempt.mac = mac;
-            datagram
-        });
-        self.attempt = Some(attempt);
-        datagram.ok_or(HandshakeError::TooManyRetries)
+        if attempt.recent.len() == RECENT_LIMIT {
+            attempt.recent.pop_front();
+        }
+        attempt.recent.push_back(WithToken { token, mac });
+        Ok(datagram)
     }
 
     fn establish(&mut self, now: Time, message: &[u8]) -> Result<Finish, HandshakeError> {
@@ -206,16 +263,33 @@ impl Initiator {
         Ok(Finish::Established(Box::new(Session::new(ends, cipher, &agreed, now))))
     }
 
-    /// As if the first datagram had been sent with this MAC.
-    #[cfg(test)]
-    pub(super) fn sent(&mut self, mac: Mac) {
-        self.attempt.as_mut().expect("an attempt").mac = mac;
-    }
-
     /// As on a machine that does only these ciphers well. Counts from the next attempt on.
     #[cfg(test)]
     pub(super) const fn set_offer(&mut self, offer: Offer) {
         self.offer = offer;
+    }
+}
+
+impl Attempt {
+    /// Whether a Reply may answer a datagram of this attempt. Its MAC keeps those who saw none of them from
+    /// causing a Diffie-Hellman. Once so many Retries came that some MACs are forgotten, Noise alone decides:
+    /// the genuine Reply may be one to a forgotten datagram.
+    fn accepts(&self, key: &MacKey, reply: &[u8]) -> bool {
+        let forgotten = self.retries as usize > self.recent.len();
+        let macs = self.recent.iter().map(|sent| &sent.mac);
+        forgotten
+            || key.check_answer(&self.mac, reply)
+            || macs.rev().any(|mac| key.check_answer(mac, reply))
+    }
+}
+
+impl HandshakeError {
+    /// Somebody says that the peer speaks these versions.
+    fn other_version(versions: &[u8]) -> Self {
+        // A responder that speaks this version does not answer so.
+        let nonsense = versions.is_empty() || versions.contains(&VERSION);
+        let shown = &versions[..versions.len().min(VERSIONS_SHOWN)];
+        if nonsense { Self::Forged } else { Self::OtherVersion(shown.to_vec()) }
     }
 }
 
@@ -237,8 +311,12 @@ impl fmt::Display for HandshakeError {
             Self::NoRandomness => f.write_str("the machine gives no random numbers"),
             Self::NotOurs => f.write_str("no answer to this handshake"),
             Self::Forged => f.write_str("an answer that is not from the peer"),
+            Self::KnownToken => f.write_str("a demand for a token that was sent back already"),
             Self::TooManyRetries => {
-                write!(f, "the peer asked more than {RETRIES_MAX} times for a proof of our address")
+                write!(
+                    f,
+                    "the peer asked more than {RETRIES_LIMIT} times for a proof of our address"
+                )
             }
             Self::OtherVersion(theirs) => write!(
                 f,

@@ -6,9 +6,9 @@ use core::str::FromStr;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use ring::rand::{SecureRandom, SystemRandom};
-use snow::params::DHChoice;
-use snow::resolvers::{CryptoResolver, DefaultResolver};
 use zeroize::Zeroizing;
+
+use super::curve::{is_low_order, key_pair};
 
 /// Bytes of a key.
 pub(super) const KEY_LEN: usize = 32;
@@ -33,8 +33,10 @@ pub enum KeyError {
     Length(usize),
     /// It has 44 characters, but they are not base64 of 32 bytes.
     NotBase64,
-    /// All bytes are zero: no secret belongs to it.
+    /// All bytes of a pre-shared key are zero: it is no secret.
     Zero,
+    /// A public key of low order: no secret belongs to it, and a handshake with it proves nothing.
+    LowOrder,
     /// The machine gives no random numbers.
     NoRandomness,
 }
@@ -51,9 +53,7 @@ impl SecretKey {
     }
 
     fn from_bytes(bytes: Zeroizing<[u8; KEY_LEN]>) -> Self {
-        let curve = DefaultResolver.resolve_dh(&DHChoice::Curve25519);
-        let mut curve = curve.expect("X25519 is compiled in");
-        curve.set(&*bytes);
+        let mut curve = key_pair(&bytes);
         let public = curve.pubkey().try_into().expect("32 bytes");
         // What the crate keeps of the secret is overwritten with something that is none.
         curve.set(&[0; KEY_LEN]);
@@ -72,7 +72,7 @@ impl SecretKey {
 
     /// The secret as text, erased when dropped.
     pub(super) fn text(&self) -> Zeroizing<String> {
-        Zeroizing::new(STANDARD.encode(*self.bytes))
+        encode(&self.bytes)
     }
 }
 
@@ -80,9 +80,14 @@ impl PublicKey {
     /// A key from its bytes.
     ///
     /// # Errors
-    /// [`KeyError::Zero`].
+    /// [`KeyError::LowOrder`].
     pub fn from_bytes(bytes: [u8; KEY_LEN]) -> Result<Self, KeyError> {
-        if bytes == [0; KEY_LEN] { Err(KeyError::Zero) } else { Ok(Self(bytes)) }
+        if is_low_order(&bytes) { Err(KeyError::LowOrder) } else { Ok(Self(bytes)) }
+    }
+
+    /// A key with which a handshake has done its Diffie-Hellman: so it is not of low order.
+    pub(super) const fn of_handshake(bytes: [u8; KEY_LEN]) -> Self {
+        Self(bytes)
     }
 
     /// Its bytes.
@@ -108,7 +113,7 @@ impl FromStr for PublicKey {
 }
 
 /// The bytes of a text; blanks around it do not count.
-fn decode(text: &str) -> Result<Zeroizing<[u8; KEY_LEN]>, KeyError> {
+pub(super) fn decode(text: &str) -> Result<Zeroizing<[u8; KEY_LEN]>, KeyError> {
     let text = text.trim();
     let length = text.chars().count();
     if length != TEXT_LEN {
@@ -117,6 +122,11 @@ fn decode(text: &str) -> Result<Zeroizing<[u8; KEY_LEN]>, KeyError> {
     let decoded = STANDARD.decode(text).map(Zeroizing::new).map_err(|_| KeyError::NotBase64)?;
     let bytes = decoded.as_slice().try_into().map_err(|_| KeyError::NotBase64)?;
     Ok(Zeroizing::new(bytes))
+}
+
+/// The text of a secret, erased when dropped.
+pub(super) fn encode(bytes: &[u8; KEY_LEN]) -> Zeroizing<String> {
+    Zeroizing::new(STANDARD.encode(bytes))
 }
 
 impl fmt::Display for PublicKey {
@@ -149,7 +159,11 @@ impl fmt::Display for KeyError {
                 "a key is base64 of {KEY_LEN} bytes: {} of A-Z a-z 0-9 + / and one =; {HINT}",
                 TEXT_LEN - 1
             ),
-            Self::Zero => write!(f, "a key of nothing but zeros belongs to nobody; {HINT}"),
+            Self::Zero => write!(f, "a pre-shared key of nothing but zeros is no secret; {HINT}"),
+            Self::LowOrder => write!(
+                f,
+                "a point of low order, which is nobody's public key: a handshake with it proves nothing; {HINT}"
+            ),
             Self::NoRandomness => f.write_str("the machine gives no random numbers"),
         }
     }
@@ -194,7 +208,7 @@ mod tests {
             ("A".repeat(44), KeyError::NotBase64),
             // The last character stands for bits that are not there.
             (format!("{}B=", "A".repeat(42)), KeyError::NotBase64),
-            (format!("{}=", "A".repeat(43)), KeyError::Zero),
+            (format!("{}=", "A".repeat(43)), KeyError::LowOrder),
         ] {
             assert_eq!(text.parse::<PublicKey>(), Err(error), "{text}");
             assert!(error.to_string().contains("ropewalk keygen"), "{error}");

@@ -35,6 +35,11 @@ impl MacKey {
         self.check(&[], datagram)
     }
 
+    /// A name for a first message: who sends the same one with another token sends the same session's.
+    pub(super) fn name(&self, prefix: &[u8], message: &[u8]) -> Mac {
+        half(&self.0, &[b"message", prefix, message])
+    }
+
     /// Appends the MAC of an answer to the first datagram that had the MAC `first`: nobody can make
     /// it who has not seen that.
     pub(super) fn sign_answer(&self, first: &Mac, answer: &mut Vec<u8>) {

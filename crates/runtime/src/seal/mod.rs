@@ -7,13 +7,17 @@
 //!
 //! Byte by byte, with the threat model: `docs/reference/sealing.md`.
 
+mod allowed;
+mod answered;
 mod cipher;
+mod curve;
 mod flood;
 mod initiator;
 mod key_file;
 mod keys;
 mod mac;
 mod noise;
+mod psk;
 mod ratchet;
 mod receiver;
 mod replay;
@@ -27,12 +31,14 @@ mod timestamp;
 mod token;
 mod wire;
 
+pub use allowed::{Allowed, Grant, Refusal, Refused};
 pub use cipher::Cipher;
 pub use initiator::{Finish, HandshakeError, Initiator};
 pub use key_file::{KeyFileError, KeyFileProblem};
 pub use keys::{KeyError, PublicKey, SecretKey};
+pub use psk::PresharedKey;
 pub use receiver::OpenError;
-pub use responder::{Allowed, Answer, Established, Responder};
+pub use responder::{Answer, Established, Responder};
 pub use sender::SealError;
 pub use session::{Limits, Opened, Session, Tally};
 pub use timestamp::Timestamp;

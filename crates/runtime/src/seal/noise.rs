@@ -1,17 +1,24 @@
-//! Noise_IK_25519_ChaChaPoly_SHA256: both ends prove their static keys in one round trip.
+//! Noise_IK_25519_ChaChaPoly_SHA256: both ends prove their static keys in one round trip. With a pre-shared key it is
+//! Noise_IKpsk2_25519_ChaChaPoly_SHA256.
 //!
 //! IK, because the initiator knows whom it wants to reach and hides who it is. ChaChaPoly, because it
 //! is of constant time without help by the machine, and seals two messages per session: its speed does not
-//! matter. SHA-256, because the MACs and the ratchet use it too: one hash to trust.
+//! matter. SHA-256, because the MACs and the ratchet use it too: one hash to trust. psk2, because the responder
+//! learns from the first message which peer's pre-shared key it needs, and uses it in the second.
 
 use snow::params::NoiseParams;
 use snow::{Builder, HandshakeState};
 use zeroize::Zeroizing;
 
+use super::curve::Contributory;
 use super::keys::{PublicKey, SecretKey};
+use super::psk::PresharedKey;
 use super::wire::PREFIX_LEN;
 
 const PATTERN: &str = "Noise_IK_25519_ChaChaPoly_SHA256";
+const PATTERN_WITH_PSK: &str = "Noise_IKpsk2_25519_ChaChaPoly_SHA256";
+/// Where psk2 mixes the key in: at the end of the second message.
+const PSK_POSITION: u8 = 2;
 
 /// What both ends have in common after the handshake.
 pub(super) struct Agreed {
@@ -27,22 +34,35 @@ pub(super) struct Agreed {
 pub(super) fn initiator(
     secret: &SecretKey,
     peer: &PublicKey,
+    psk: Option<&PresharedKey>,
     prefix: &[u8; PREFIX_LEN],
 ) -> Result<HandshakeState, snow::Error> {
-    let builder = Builder::new(pattern()).prologue(prefix)?;
-    builder.local_private_key(secret.bytes())?.remote_public_key(peer.as_bytes())?.build_initiator()
+    let mut builder = builder(psk.is_some()).prologue(prefix)?;
+    builder = builder.local_private_key(secret.bytes())?.remote_public_key(peer.as_bytes())?;
+    if let Some(psk) = psk {
+        builder = builder.psk(PSK_POSITION, psk.bytes())?;
+    }
+    builder.build_initiator()
 }
 
-/// The responder's end.
+/// The responder's end. With a pre-shared key, [`mix_in`] says which one after the first message.
 pub(super) fn responder(
     secret: &SecretKey,
+    with_psk: bool,
     prefix: &[u8; PREFIX_LEN],
 ) -> Result<HandshakeState, snow::Error> {
-    Builder::new(pattern()).prologue(prefix)?.local_private_key(secret.bytes())?.build_responder()
+    builder(with_psk).prologue(prefix)?.local_private_key(secret.bytes())?.build_responder()
 }
 
-fn pattern() -> NoiseParams {
-    PATTERN.parse().expect("a pattern that the crate knows")
+/// The responder's pre-shared key with this initiator.
+pub(super) fn mix_in(state: &mut HandshakeState, psk: &PresharedKey) -> Result<(), snow::Error> {
+    state.set_psk(usize::from(PSK_POSITION), psk.bytes())
+}
+
+fn builder<'a>(with_psk: bool) -> Builder<'a> {
+    let pattern = if with_psk { PATTERN_WITH_PSK } else { PATTERN };
+    let pattern: NoiseParams = pattern.parse().expect("a pattern that the crate knows");
+    Builder::with_resolver(pattern, Box::new(Contributory))
 }
 
 /// Writes the next message with `payload` at the end of `out`.

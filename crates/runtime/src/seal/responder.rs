@@ -1,17 +1,20 @@
-//! The end that is reached: it answers who it knows, and keeps nothing for who it does not.
+//! The responder: it answers first datagrams of peers that are allowed, and keeps no state for others.
 
 use core::fmt;
 use core::net::SocketAddr;
-use std::collections::BTreeSet;
+use std::collections::VecDeque;
 
 use ropewalk_base::Time;
 use snow::HandshakeState;
 
+use super::allowed::{Allowed, Refusal, Refused};
+use super::answered::Answered;
 use super::cipher::{Cipher, Offer};
 use super::flood::Flood;
 use super::keys::{KeyError, PublicKey, SecretKey};
 use super::mac::{Mac, MacKey};
 use super::noise;
+use super::psk::PresharedKey;
 use super::seen::{STRANGERS_MAX, Seen};
 use super::session::{Ends, Role, Session};
 use super::timestamp::Timestamp;
@@ -25,25 +28,24 @@ use super::wire::{
 /// one core.
 const FREE_PER_SECOND: u32 = 100;
 
-/// Who may have a session.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Allowed {
-    /// Those with these keys.
-    Keys(BTreeSet<PublicKey>),
-    /// Everybody; who it is, is known nevertheless. Each proves its address first, which costs one
-    /// more round trip.
-    Anyone,
-}
+/// Refused initiators that are kept until they are asked for. Above that they are dropped.
+const REFUSED_LIMIT: usize = 16;
 
 /// Answers first datagrams.
 pub struct Responder {
     secret: SecretKey,
     mac_key: MacKey,
     allowed: Allowed,
+    /// For peers that have none of their own.
+    psk: Option<PresharedKey>,
     offer: Offer,
     tokens: Tokens,
     flood: Flood,
     seen: Seen,
+    answered: Answered,
+    refused: VecDeque<Refused>,
+    /// Whether entries have expired is a question of the date, not of the monotonic time.
+    date: fn() -> Timestamp,
 }
 
 /// What to do about a first datagram.
@@ -51,7 +53,8 @@ pub struct Responder {
 pub enum Answer {
     /// Nothing: it is not worth an answer.
     Drop,
-    /// Send this to where it came from, and forget it.
+    /// Send this to where it came from, and forget it: a Retry, Versions, or once more the Reply to a first
+    /// message that has led to a session.
     Reply(Vec<u8>),
     /// There is a session.
     Established(Box<Established>),
@@ -62,7 +65,7 @@ pub enum Answer {
 pub struct Established {
     /// The session; [not confirmed](Session::is_confirmed) yet.
     pub session: Session,
-    /// To be sent to where the first datagram came from. Once: if it is lost, the initiator begins
+    /// To be sent to where the first datagram came from. If it is lost, the initiator begins
     /// again, with the same number for its session, and this session is of no use any more.
     pub reply: Vec<u8>,
     /// Who it is.
@@ -92,19 +95,47 @@ impl Responder {
     /// # Errors
     /// [`KeyError::NoRandomness`].
     pub fn new(secret: SecretKey, allowed: Allowed) -> Result<Self, KeyError> {
-        let (free, seen) = match allowed {
-            Allowed::Keys(_) => (FREE_PER_SECOND, Seen::of_listed()),
-            Allowed::Anyone => (0, Seen::of_strangers(STRANGERS_MAX)),
-        };
+        let (flood, seen) = limits(&allowed);
         Ok(Self {
             mac_key: MacKey::of(&secret.public()),
             secret,
             allowed,
+            psk: None,
             offer: Offer::of_this_machine(),
             tokens: Tokens::new()?,
-            flood: Flood::new(free),
+            flood,
             seen,
+            answered: Answered::default(),
+            refused: VecDeque::new(),
+            date: Timestamp::now,
         })
+    }
+
+    /// Requires this pre-shared key of all peers that have none of their own; none: of nobody else.
+    pub fn set_psk(&mut self, psk: Option<PresharedKey>) {
+        self.psk = psk;
+    }
+
+    /// Replaces the list of peers. Sessions that there are stay; what is remembered against replays of peers
+    /// that stay listed stays as well.
+    pub fn set_allowed(&mut self, allowed: Allowed) {
+        let anyone = |allowed: &Allowed| matches!(allowed, Allowed::Anyone);
+        if anyone(&allowed) != anyone(&self.allowed) {
+            (self.flood, self.seen) = limits(&allowed);
+        }
+        self.seen.retain(|key| allowed.lists(key));
+        self.answered.clear();
+        self.allowed = allowed;
+    }
+
+    /// Who may have a session.
+    pub const fn allowed(&self) -> &Allowed {
+        &self.allowed
+    }
+
+    /// Initiators that were refused since this was asked last: the first ones, if there were many.
+    pub fn take_refused(&mut self) -> Vec<Refused> {
+        self.refused.drain(..).collect()
     }
 
     /// Answers a first datagram. If it leads to a session, the peer will address that by
@@ -120,6 +151,12 @@ impl Responder {
         if first.prefix[1] != VERSION {
             return Answer::Reply(self.versions(&first));
         }
+        let name = self.mac_key.name(&first.prefix, first.message);
+        if let Some(reply) = self.answered.get(now, &name) {
+            let mut reply = reply.to_vec();
+            self.mac_key.sign_answer(&first.mac, &mut reply);
+            return Answer::Reply(reply);
+        }
         if self.tokens.is_good(now, from, first.session(), &first.token) {
             if !self.flood.admits_proved(now, self.tokens.bucket(from.ip())) {
                 return Answer::Drop;
@@ -127,8 +164,12 @@ impl Responder {
         } else if !self.flood.admits_unproved(now) {
             return Answer::Reply(self.retry(now, from, &first));
         }
-        let established = self.establish(now, &first, session_id);
-        established.map_or(Answer::Drop, |established| Answer::Established(Box::new(established)))
+        let Some(established) = self.establish(now, from, &first, session_id) else {
+            return Answer::Drop;
+        };
+        let unsigned = established.reply[..established.reply.len() - MAC_LEN].to_vec();
+        self.answered.insert(now, name, unsigned);
+        Answer::Established(Box::new(established))
     }
 
     /// Keys whose newest first datagram is remembered: all that handshakes leave behind here. Never
@@ -140,7 +181,7 @@ impl Responder {
     /// Everything that can be known without a Diffie-Hellman.
     fn first<'a>(&self, datagram: &'a [u8]) -> Option<First<'a>> {
         let fits = (FIRST_MIN..=FIRST_MAX).contains(&datagram.len());
-        if !fits || Kind::of(datagram) != Some(Kind::First) {
+        if !fits || !Kind::of(datagram).is_some_and(Kind::is_first) {
             return None;
         }
         let mac = self.mac_key.check_first(datagram)?;
@@ -168,22 +209,50 @@ impl Responder {
     }
 
     /// A session, if the initiator may have one.
-    fn establish(&mut self, now: Time, first: &First<'_>, id: u32) -> Option<Established> {
-        let mut state = noise::responder(&self.secret, &first.prefix).ok()?;
+    fn establish(
+        &mut self,
+        now: Time,
+        from: SocketAddr,
+        first: &First<'_>,
+        id: u32,
+    ) -> Option<Established> {
+        let mut state = noise::responder(&self.secret, first.has_psk(), &first.prefix).ok()?;
         let said = Said::parse(&noise::read(&mut state, first.message)?)?;
-        let peer = PublicKey::from_bytes(bytes_at(state.get_remote_static()?, 0)?).ok()?;
-        let known = match &self.allowed {
-            Allowed::Keys(keys) => keys.contains(&peer),
-            Allowed::Anyone => true,
-        };
+        let peer = PublicKey::of_handshake(bytes_at(state.get_remote_static()?, 0)?);
+        match self.admit(&peer, first.has_psk()) {
+            Ok(Some(psk)) => noise::mix_in(&mut state, psk).ok()?,
+            Ok(None) => {}
+            Err(why) => {
+                self.note_refused(Refused { peer, from, why });
+                return None;
+            }
+        }
         let cipher = self.offer.common(said.offer)?;
-        if !known || !self.seen.admits(now, peer, said.sent) {
+        if !self.seen.admits(now, peer, said.sent) {
             return None;
         }
         let reply = self.reply(&mut state, first, id, cipher)?;
         let ends = Ends { role: Role::Responder, id, peer_id: first.session(), peer };
         let session = Session::new(ends, cipher, &noise::agreed(state), now);
         Some(Established { session, reply, peer, payload: said.payload })
+    }
+
+    /// The pre-shared key of this handshake. Both ends must have one, or neither.
+    fn admit(&self, peer: &PublicKey, has_psk: bool) -> Result<Option<&PresharedKey>, Refusal> {
+        let own = self.allowed.admit(peer, self.date)?;
+        match (own.or(self.psk.as_ref()), has_psk) {
+            (Some(_), false) => Err(Refusal::PskMissing),
+            (None, true) => Err(Refusal::PskUnexpected),
+            (psk, _) => Ok(psk),
+        }
+    }
+
+    fn note_refused(&mut self, refused: Refused) {
+        let known =
+            self.refused.iter().any(|one| one.peer == refused.peer && one.why == refused.why);
+        if !known && self.refused.len() < REFUSED_LIMIT {
+            self.refused.push_back(refused);
+        }
     }
 
     fn reply(
@@ -201,6 +270,12 @@ impl Responder {
         Some(reply)
     }
 
+    /// As on this date.
+    #[cfg(test)]
+    pub(super) const fn set_date(&mut self, date: fn() -> Timestamp) {
+        self.date = date;
+    }
+
     /// As on a machine that does only these ciphers well.
     #[cfg(test)]
     pub(super) const fn set_offer(&mut self, offer: Offer) {
@@ -208,7 +283,20 @@ impl Responder {
     }
 }
 
+/// What holds off floods and replays, for those that are allowed.
+fn limits(allowed: &Allowed) -> (Flood, Seen) {
+    match allowed {
+        Allowed::Keys(_) | Allowed::Peers(_) => (Flood::new(FREE_PER_SECOND), Seen::of_listed()),
+        Allowed::Anyone => (Flood::new(0), Seen::of_strangers(STRANGERS_MAX)),
+    }
+}
+
 impl First<'_> {
+    /// Whether the handshake mixes a pre-shared key in.
+    fn has_psk(&self) -> bool {
+        self.prefix[0] == Kind::FirstWithPsk as u8
+    }
+
     /// The number of the initiator's session.
     fn session(&self) -> u32 {
         let [_, _, a, b, c, d] = self.prefix;

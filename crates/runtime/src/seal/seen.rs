@@ -54,6 +54,11 @@ impl Seen {
         self.newest.len() < *max
     }
 
+    /// Forgets the keys that are not to be kept.
+    pub(super) fn retain(&mut self, keep: impl Fn(&PublicKey) -> bool) {
+        self.newest.retain(|key, _| keep(key));
+    }
+
     pub(super) fn len(&self) -> usize {
         self.newest.len()
     }

@@ -2,13 +2,14 @@
 //!
 //! ```text
 //! sealed   kind 0x80 | epoch mod 4 (1)  path (1)     session (4)  counter (4)   ciphertext  tag (16)
-//! first    kind 0x01 (1)                version (1)  session (4)  token (24)    Noise       MAC (16)
+//! first    kind 0x01 or 0x05 (1)        version (1)  session (4)  token (24)    Noise       MAC (16)
 //! reply    kind 0x02 (1)                version (1)  session (4)                Noise       MAC (16)
 //! retry    kind 0x03 (1)                version (1)  session (4)  token (24)                MAC (16)
 //! versions kind 0x04 (1)                version (1)  session (4)  versions (n)              MAC (16)
 //! ```
 //!
-//! `session` is the receiver's number, in the first datagram the sender's. These rows keep their
+//! `session` is the receiver's number, in the first datagram the sender's. A first datagram of kind 0x05
+//! mixes a pre-shared key into the handshake (Noise IKpsk2), one of kind 0x01 does not (IK). These rows keep their
 //! kinds, versions, sessions and MACs in every version to come: so versions can be told apart.
 
 /// The version of handshake and datagrams.
@@ -67,14 +68,21 @@ pub(super) enum Kind {
     Reply = 2,
     Retry = 3,
     Versions = 4,
+    /// A first datagram of a handshake with a pre-shared key.
+    FirstWithPsk = 5,
 }
 
 impl Kind {
     /// The kind of a handshake datagram.
     pub(super) fn of(datagram: &[u8]) -> Option<Self> {
-        let kinds = [Self::First, Self::Reply, Self::Retry, Self::Versions];
+        let kinds = [Self::First, Self::Reply, Self::Retry, Self::Versions, Self::FirstWithPsk];
         let first = *datagram.first()?;
         kinds.into_iter().find(|kind| *kind as u8 == first)
+    }
+
+    /// Whether the initiator sends it.
+    pub(super) const fn is_first(self) -> bool {
+        matches!(self, Self::First | Self::FirstWithPsk)
     }
 }
 
@@ -83,14 +91,14 @@ impl Kind {
 #[inline]
 pub fn session_id(datagram: &[u8]) -> Option<u32> {
     let sealed = datagram.first()? & !EPOCH_MASK == SEALED && datagram.len() >= OVERHEAD;
-    let answer = matches!(Kind::of(datagram), Some(kind) if kind != Kind::First);
+    let answer = matches!(Kind::of(datagram), Some(kind) if !kind.is_first());
     if sealed || answer { Some(u32::from_be_bytes(bytes_at(datagram, 2)?)) } else { None }
 }
 
 /// Whether a datagram says that it is a first one, for the responder.
 #[inline]
 pub fn is_first(datagram: &[u8]) -> bool {
-    Kind::of(datagram) == Some(Kind::First)
+    Kind::of(datagram).is_some_and(Kind::is_first)
 }
 
 /// The beginning of a handshake datagram.
@@ -172,12 +180,13 @@ mod tests {
             (vec![0x80; 26], Some(0x8080_8080)),
             (vec![0x84; 26], None),
             (of_kind(Kind::First), None),
+            (of_kind(Kind::FirstWithPsk), None),
             (of_kind(Kind::Reply), Some(7)),
             (of_kind(Kind::Retry), Some(7)),
             (of_kind(Kind::Versions), Some(7)),
             (vec![2, 1, 0], None),
             (vec![0; 100], None),
-            (vec![5; 100], None),
+            (vec![6; 100], None),
         ] {
             assert_eq!(session_id(&datagram), session, "{datagram:?}");
         }
@@ -185,7 +194,7 @@ mod tests {
 
     #[test]
     fn only_a_first_datagram_is_one() {
-        assert!(is_first(&prefix(Kind::First, 7)));
+        assert!(is_first(&prefix(Kind::First, 7)) && is_first(&prefix(Kind::FirstWithPsk, 7)));
         for other in [&[][..], &[2], &[0x80], &[0x81]] {
             assert!(!is_first(other), "{other:?}");
         }

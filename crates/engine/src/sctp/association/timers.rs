@@ -278,7 +278,7 @@ impl Association {
     fn on_long_heartbeat(&mut self, now: Time, path: PathId, answer: bool, parameters: &Bytes) {
         if answer {
             if let Some(info) = wire::heartbeat_info(parameters) {
-                self.on_heartbeat_ack(now, path, &info);
+                self.on_heartbeat_ack(now, &info);
             }
             return;
         }

@@ -6,7 +6,6 @@ use proptest::prelude::*;
 use ropewalk_base::{Duration, Time};
 
 use super::*;
-use crate::seal::initiator::HandshakeError;
 
 const NOW: Time = Time::from_secs(1000);
 
@@ -89,22 +88,6 @@ fn a_source_that_proved_itself_is_still_limited() {
     assert_eq!(made, 20);
 }
 
-#[test]
-fn an_initiator_does_not_follow_retries_for_ever() {
-    let mut pair = Pair::with(secret(), Allowed::Anyone);
-    let (mut initiator, mut datagram) = pair.first(b"");
-    for round in 0..4 {
-        // Each time it seems to come from elsewhere.
-        let retry = reply(pair.answer(NOW, somewhere(round), &datagram));
-        match initiator.finish(NOW, &retry) {
-            Ok(Finish::Again(next)) if round < 3 => datagram = next,
-            Err(HandshakeError::TooManyRetries) if round == 3 => return,
-            other => panic!("round {round}: {other:?}"),
-        }
-    }
-    panic!("it went on");
-}
-
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
@@ -130,7 +113,7 @@ proptest! {
         match pair.answer(NOW, home(), &noise) {
             Answer::Drop => {}
             Answer::Reply(answer) => {
-                prop_assert!(signed && kind == 1, "answered to {:?}", noise);
+                prop_assert!(signed && [1, 5].contains(&kind), "answered to {:?}", noise);
                 prop_assert!(answer.len() <= noise.len());
             }
             Answer::Established(_) => prop_assert!(false, "noise was taken for a friend"),

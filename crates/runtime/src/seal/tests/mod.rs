@@ -1,7 +1,10 @@
 //! Both ends together.
 
 mod flood;
+mod forged;
 mod handshake;
+mod low_order;
+mod psk;
 mod rekey;
 mod session;
 mod tampering;
@@ -11,9 +14,10 @@ use core::net::SocketAddr;
 
 use ropewalk_base::Time;
 
+use super::allowed::Allowed;
 use super::initiator::{Finish, Initiator};
 use super::keys::{PublicKey, SecretKey};
-use super::responder::{Allowed, Answer, Established, Responder};
+use super::responder::{Answer, Established, Responder};
 use super::session::Session;
 use super::timestamp::Timestamp;
 

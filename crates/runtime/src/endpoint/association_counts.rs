@@ -1,0 +1,188 @@
+//! Which associations of peers are taken: counts by key and prefix, memory, and reports of limits.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+
+use ropewalk_base::{Duration, Time};
+
+use super::core::Core;
+use super::incoming::{Decision, IncomingInfo, LimitReport};
+use super::limits::{Limit, Limits, Prefix};
+use super::peer::Peer;
+use crate::seal::PublicKey;
+
+/// A limit is reported so often at most.
+const REPORT_INTERVAL: Duration = Duration::from_secs(1);
+
+/// What an association of a peer is counted under.
+#[derive(Clone, Copy, Debug)]
+pub struct Admitted {
+    key: Option<PublicKey>,
+    prefix: Prefix,
+}
+
+impl Admitted {
+    /// Whether a place is free for that key and address once this association has gone.
+    pub(super) fn counts_for(&self, limit: Limit, key: Option<PublicKey>, ip: IpAddr) -> bool {
+        match limit {
+            Limit::AssociationsPerKey => self.key == key,
+            Limit::AssociationsPerPrefix => self.prefix == Prefix::of(ip),
+            _ => true,
+        }
+    }
+}
+
+/// When a limit was reported last, and how often it was reached since.
+#[derive(Clone, Copy, Debug, Default)]
+struct Unreported {
+    at: Option<Time>,
+    times: u64,
+}
+
+/// Counts of what there is.
+#[derive(Debug, Default)]
+pub struct AssociationCounts {
+    total: usize,
+    by_key: BTreeMap<PublicKey, usize>,
+    by_prefix: BTreeMap<Prefix, usize>,
+    /// Bytes that all associations hold.
+    memory: u64,
+    reports: [Unreported; Limit::ALL.len()],
+    /// When silent associations were looked for last: that takes a look at all of them.
+    searched_at: Option<Time>,
+}
+
+impl AssociationCounts {
+    /// The limit that one more association would break.
+    pub(super) fn refuses(
+        &self,
+        limits: &Limits,
+        key: Option<PublicKey>,
+        ip: IpAddr,
+    ) -> Option<Limit> {
+        let of_key = key.and_then(|key| self.by_key.get(&key)).copied().unwrap_or(0);
+        let of_prefix = self.by_prefix.get(&Prefix::of(ip)).copied().unwrap_or(0);
+        [
+            (Limit::Associations, self.total >= limits.associations),
+            (Limit::AssociationsPerKey, of_key >= limits.associations_per_key),
+            (Limit::AssociationsPerPrefix, of_prefix >= limits.associations_per_prefix),
+            (Limit::Memory, self.memory + Limits::BASE_COST > limits.memory),
+        ]
+        .into_iter()
+        .find_map(|(limit, reached)| reached.then_some(limit))
+    }
+
+    /// Counts one more.
+    pub(super) fn admit(&mut self, key: Option<PublicKey>, ip: IpAddr) -> Admitted {
+        let prefix = Prefix::of(ip);
+        self.total += 1;
+        *self.by_prefix.entry(prefix).or_default() += 1;
+        if let Some(key) = key {
+            *self.by_key.entry(key).or_default() += 1;
+        }
+        Admitted { key, prefix }
+    }
+
+    /// One of them is no more.
+    pub(super) fn release(&mut self, admitted: Admitted) {
+        self.total -= 1;
+        decrease(&mut self.by_prefix, &admitted.prefix);
+        if let Some(key) = admitted.key {
+            decrease(&mut self.by_key, &key);
+        }
+    }
+
+    /// Whether silent associations may be looked for now.
+    pub(super) fn may_search(&mut self, now: Time) -> bool {
+        let due = self.searched_at.is_none_or(|at| now.since(at) >= REPORT_INTERVAL);
+        if due {
+            self.searched_at = Some(now);
+        }
+        due
+    }
+
+    /// An association holds so many bytes, after so many before.
+    pub(super) const fn recount(&mut self, before: u64, now: u64) {
+        self.memory = self.memory - before + now;
+    }
+}
+
+fn decrease<K: Ord>(counts: &mut BTreeMap<K, usize>, key: &K) {
+    if let Some(count) = counts.get_mut(key) {
+        *count -= 1;
+        if *count == 0 {
+            counts.remove(key);
+        }
+    }
+}
+
+impl Peer {
+    /// Bytes that it holds, as [`Limits::memory`] counts them.
+    pub(super) fn memory(&self) -> u64 {
+        let (_, free) = self.machine.receive_occupancy();
+        Limits::BASE_COST + self.machine.config().receive_buffer.saturating_sub(free)
+    }
+}
+
+impl Core {
+    /// What becomes of a handshake, before anything is kept of it. What is refused for a limit is ignored: an
+    /// answer would cost more than the peer did.
+    pub(super) fn decide(
+        &mut self,
+        now: Time,
+        key: Option<PublicKey>,
+        address: SocketAddr,
+    ) -> Decision {
+        let limits = &self.options.limits;
+        if let Some(limit) = self.counts.refuses(limits, key, address.ip()) {
+            self.drop_silent(now, key, address.ip(), limit);
+            self.reached(now, limit, Some(address), 1);
+            return Decision::Ignore;
+        }
+        let Some(filter) = &self.options.incoming else { return Decision::Accept };
+        let decision = filter.decide(&IncomingInfo { key, address });
+        if decision != Decision::Accept {
+            self.reached(now, Limit::Filter, Some(address), 1);
+        }
+        decision
+    }
+
+    /// A limit was reached so many times.
+    pub(super) fn reached(
+        &mut self,
+        now: Time,
+        limit: Limit,
+        address: Option<SocketAddr>,
+        times: u64,
+    ) {
+        if times == 0 {
+            return;
+        }
+        self.counters.limits.add(limit, times);
+        let unreported = &mut self.counts.reports[limit as usize];
+        unreported.times += times;
+        let due = unreported.at.is_none_or(|at| now.since(at) >= REPORT_INTERVAL);
+        if due && let Some(listener) = &self.options.on_limit {
+            let times = std::mem::take(&mut unreported.times);
+            unreported.at = Some(now);
+            listener.tell(&LimitReport { limit, times, address });
+        }
+    }
+
+    /// Notes what an association holds now.
+    pub(super) fn recount(&mut self, peer: &mut Peer) {
+        let holds = peer.memory();
+        if holds != peer.counted_memory {
+            self.counts.recount(peer.counted_memory, holds);
+            peer.counted_memory = holds;
+        }
+    }
+
+    /// An association is taken out: nothing of it is counted any longer.
+    pub(super) fn release(&mut self, peer: &Peer) {
+        self.counts.recount(peer.counted_memory, 0);
+        if let Some(admitted) = peer.admitted {
+            self.counts.release(admitted);
+        }
+    }
+}
