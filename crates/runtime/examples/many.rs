@@ -68,7 +68,8 @@ async fn serve(kind: &str, count: usize) -> Outcome {
         let after = resident()?;
         let each = (after - before) as f64 / count as f64;
         println!(
-            "{count} idle associations: {:.1} MB resident, {each:.0} bytes each",
+            "{} idle associations: {:.1} MB resident, {each:.0} bytes each",
+            endpoint.associations(),
             after as f64 / 1e6
         );
     } else {

@@ -120,7 +120,7 @@ impl HandshakeResponder {
         limits: &Limits,
     ) -> Initiation {
         let Established { session, reply, peer, .. } = established;
-        // The same attempt, begun again because no reply came: its earlier session is of no use.
+        // The same attempt, begun again because no reply came: the one before is of no use.
         let attempt = (peer, session.peer_id());
         self.remove_oldest(|one| (one.key(), one.session.peer_id()) == attempt);
         let id = session.id();

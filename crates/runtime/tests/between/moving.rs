@@ -115,7 +115,7 @@ impl Moving {
                 self.way = Way::Straight;
                 (true, false)
             }
-            Way::ByTurns => (self.turn % 2 == 0, self.turn % 2 == 1),
+            Way::ByTurns => (self.turn.is_multiple_of(2), !self.turn.is_multiple_of(2)),
             Way::Elsewhere | Way::Rebound => (true, false),
         };
         if elsewhere {

@@ -78,7 +78,8 @@ async fn a_key_that_has_all_its_associations_gets_no_more_and_others_do() {
 
 #[tokio::test]
 async fn an_endpoint_takes_no_more_than_fit_into_its_limits() {
-    let cases: [(Limit, fn(&mut Limits)); 3] = [
+    type Case = (Limit, fn(&mut Limits));
+    let cases: [Case; 3] = [
         (Limit::Associations, |limits| limits.associations = 2),
         (Limit::AssociationsPerPrefix, |limits| limits.associations_per_prefix = 2),
         (Limit::Memory, |limits| limits.memory = 5 * Limits::BASE_COST / 2),
