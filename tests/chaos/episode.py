@@ -21,6 +21,8 @@ from services import Service
 HERE = Path(__file__).resolve().parent
 WARM_UP_S = 4.0
 """Without faults, before the first one: what the programs need once is then there."""
+START_S = 20.0
+"""The server behind the exit listens within so long."""
 SETTLE_S = 60.0
 """Everything has to be finished so long after the last fault."""
 NOTICE_S = 10.0
@@ -149,7 +151,10 @@ class Episode:
         subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={INBOX}", "tmpfs", self.inbox], check=True)
         for name in ("recv", "exit", "echo", "origin"):
             self.services[name].start()
-        time.sleep(0.5)
+        origin = self.services["origin"].output
+        until = time.time() + START_S
+        while not origin.read_text(encoding="utf-8") and time.time() < until:
+            time.sleep(0.1)
         for name in ("near", "messages"):
             self.services[name].start()
         time.sleep(0.5)

@@ -143,6 +143,7 @@ async def listen(port: int, defect: bool) -> None:
     """Every answer of a defective server has one wrong bit: the check is to find it."""
     server = await asyncio.start_server(lambda reader, writer: serve(reader, writer, defect), "127.0.0.1", port)
     async with server:
+        say(outcome="ready", side="server")
         await server.serve_forever()
 
 
