@@ -160,7 +160,7 @@ fn a_byte_of_user_data_does_not_keep_the_datagram_that_brought_it() {
         [(1, 60), (1, 1400), (1, 60_000), (300, 1100), (1000, 60_000), (1400, 0), (700, 700)]
     {
         let (shared, whole) = payload(size, beside);
-        assert!(!shared || whole <= 4 * size, "{size} B keep {whole} B");
+        assert!(!shared || whole <= 5 * size, "{size} B keep {whole} B");
     }
     assert!(payload(1400, 0).0, "what fills its packet is not copied");
 }

@@ -38,12 +38,13 @@ impl Core {
         self.packet = packet;
     }
 
-    /// One copy for all datagrams of a row: what is delivered shares it, and nobody holds more than was sent.
+    /// One copy for all datagrams of a row, which what is delivered shares.
     fn take_plain_row(&mut self, now: Time, socket: usize, row: Row<'_>, packet: &mut Packet) {
         let route = Route { socket, remote: row.from };
         let bytes = Bytes::copy_from_slice(row.bytes);
         for place in places(row) {
-            match wire::decode(&bytes.slice(place.clone()), Checksum::Crc32c, packet) {
+            let datagram = bytes.slice(place.clone());
+            match wire::decode_within(&datagram, bytes.len(), Checksum::Crc32c, packet) {
                 Ok(ports) => {
                     self.note(route, &bytes[place]);
                     packet.ce = row.ce;
@@ -70,7 +71,8 @@ impl Core {
         let bytes = bytes.freeze();
         for one in opened {
             self.note(route, &bytes[one.body.clone()]);
-            let decoded = wire::decode(&bytes.slice(one.body), Checksum::None, packet);
+            let body = bytes.slice(one.body);
+            let decoded = wire::decode_within(&body, bytes.len(), Checksum::None, packet);
             if let (Ok(_), Some(peer)) = (decoded, self.peer(one.key)) {
                 packet.ce = row.ce;
                 peer.take_answers(now, one.path, packet);
@@ -158,8 +160,9 @@ impl Core {
     }
 }
 
-/// Datagrams that share an allocation at most. A chunk that waits keeps all of it: in a row of 64 KiB one would keep
-/// forty times its own bytes, while an allocation for each datagram would cost more than all fours together save.
+/// Datagrams that share an allocation at most. A chunk that waits keeps all of it, unless it is so short that
+/// [`wire::decode_within`] copies it: in a row of 64 KiB every chunk would be, while an allocation for each datagram
+/// would cost more than all fours together save.
 const SHARED: usize = 4;
 
 /// A row in parts of at most [`SHARED`] datagrams.

@@ -106,8 +106,8 @@ impl core::error::Error for DecodeError {}
 const HEADER: usize = Packet::HEADER as usize;
 /// Header of a chunk (3.2), bytes.
 const CHUNK_HEADER: usize = 4;
-/// A datagram is kept for its user data if it is at most so many times as long.
-const SHARE_LIMIT: usize = 4;
+/// An allocation is kept for user data in it if it is at most so many times as long.
+const SHARE_LIMIT: usize = 5;
 /// Shorter data may keep as much as data of this length: headers alone are longer than the shortest.
 const LEAST_SHARED: usize = 16;
 /// Where the checksum is.
@@ -204,6 +204,19 @@ pub fn decode(
     checksum: Checksum,
     packet: &mut Packet,
 ) -> Result<Ports, DecodeError> {
+    decode_within(bytes, bytes.len(), checksum, packet)
+}
+
+/// As [`decode`], for a packet that shares an allocation of `allocated` bytes with others.
+///
+/// # Errors
+/// [`DecodeError`]; no answer is due.
+pub fn decode_within(
+    bytes: &Bytes,
+    allocated: usize,
+    checksum: Checksum,
+    packet: &mut Packet,
+) -> Result<Ports, DecodeError> {
     let Some((header, _)) = bytes.split_first_chunk::<HEADER>() else {
         return Err(DecodeError::Short { bytes: bytes.len() });
     };
@@ -216,7 +229,7 @@ pub fn decode(
         return Err(DecodeError::Port);
     }
     packet.begin(u32::from_be_bytes([header[4], header[5], header[6], header[7]]));
-    read_chunks(bytes, packet)?;
+    read_chunks(bytes, allocated, packet)?;
     Ok(ports)
 }
 
@@ -228,13 +241,14 @@ fn is_intact(bytes: &[u8], header: &[u8; HEADER]) -> bool {
     sum.to_le_bytes() == header[CHECKSUM_AT..]
 }
 
-fn read_chunks(bytes: &Bytes, packet: &mut Packet) -> Result<(), DecodeError> {
+fn read_chunks(bytes: &Bytes, allocated: usize, packet: &mut Packet) -> Result<(), DecodeError> {
     let mut at = HEADER;
     while let Some(head) = bytes.get(at..at + CHUNK_HEADER) {
         let raw = RawChunk {
             kind: head[0],
             flags: head[1],
             whole: bytes,
+            allocated,
             start: at,
             end: at + u16::from_be_bytes([head[2], head[3]]) as usize,
         };
@@ -263,6 +277,8 @@ struct RawChunk<'a> {
     kind: u8,
     flags: u8,
     whole: &'a Bytes,
+    /// Bytes that are kept as long as any of them is shared.
+    allocated: usize,
     start: usize,
     end: usize,
 }
@@ -280,7 +296,7 @@ impl RawChunk<'_> {
     fn user_data(&self, at: usize) -> Bytes {
         let body = &self.body()[at..];
         let most = SHARE_LIMIT * body.len().max(LEAST_SHARED);
-        if self.whole.len() > most { Bytes::copy_from_slice(body) } else { self.share(at) }
+        if self.allocated > most { Bytes::copy_from_slice(body) } else { self.share(at) }
     }
 
     /// The body from `at` on, shared.
