@@ -81,10 +81,14 @@ impl Histogram {
         }
         if bucket < self.first {
             let missing = self.first - bucket;
+            self.buckets.reserve_exact(missing);
             self.buckets.splice(0..0, std::iter::repeat_n(0, missing));
             self.first = bucket;
         }
         if bucket - self.first >= self.buckets.len() {
+            // Exactly: doubled room would count where there are thousands of histograms.
+            let more = bucket - self.first + 1 - self.buckets.len();
+            self.buckets.reserve_exact(more.next_multiple_of(SUB as usize / 2));
             self.buckets.resize(bucket - self.first + 1, 0);
         }
     }

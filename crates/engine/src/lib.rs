@@ -4,6 +4,8 @@
 mod accounts;
 pub mod congestion;
 mod departure;
+#[doc(hidden)]
+pub mod meter;
 pub mod mptcp;
 pub mod path;
 pub mod payload;

@@ -70,6 +70,14 @@ impl Payload {
         }
     }
 
+    /// Copies the bytes, so that they keep no longer allocation alive.
+    #[inline]
+    pub fn own(&mut self) {
+        if let Self::Bytes(bytes) = self {
+            *self = Bytes::copy_from_slice(bytes).into();
+        }
+    }
+
     /// The bytes; zeros for a length alone.
     #[must_use]
     pub fn into_bytes(self) -> Bytes {

@@ -3,12 +3,22 @@
 
 use std::collections::VecDeque;
 
+use bytes::Bytes;
 use ropewalk_base::Time;
 
 use super::Arrival;
 use super::early::{Early, Held};
 use super::stats::ReceiveStats;
+use crate::meter::{self, Defect};
 use crate::payload::Payload;
+
+/// Bookkeeping of early data that is free of charge, bytes.
+const FREE_BOOKKEEPING: u64 = 16 << 10;
+/// Payloads that wait to be read before short ones are joined, how long a short one is at most, and up to which
+/// length they are joined, bytes: each payload costs about 150 bytes beside its data.
+const CROWDED: usize = 64;
+const SHORT: usize = 512;
+const JOINED: usize = 4096;
 
 /// Receive buffer of one connection. Data sequence numbers are unwrapped and begin at 0.
 #[derive(Clone, Debug)]
@@ -19,6 +29,8 @@ pub struct ByteBuffer {
     held: Early,
     held_bytes: u64,
     ready: VecDeque<Payload>,
+    /// Short payloads behind those of `ready`, joined.
+    short: Vec<u8>,
     ready_bytes: u64,
     /// What is measured; a chunk is the payload of one segment.
     pub stats: ReceiveStats,
@@ -33,6 +45,7 @@ impl ByteBuffer {
             held: Early::default(),
             held_bytes: 0,
             ready: VecDeque::new(),
+            short: Vec::new(),
             ready_bytes: 0,
             stats: ReceiveStats::default(),
         }
@@ -84,6 +97,10 @@ impl ByteBuffer {
             self.stats.duplicates += 1;
             return Arrival::Duplicate;
         };
+        if dsn > self.next && self.is_crowded() {
+            self.stats.refused += 1;
+            return Arrival::Refused;
+        }
         self.stats.received += 1;
         if dsn > self.next {
             self.stats.stored += 1;
@@ -107,8 +124,12 @@ impl ByteBuffer {
             return None;
         }
         let whole = start == dsn && end - dsn == payload.len() as u64;
-        let part =
-            if whole { payload } else { payload.slice((start - dsn) as u32, (end - start) as u32) };
+        if whole {
+            return Some((start, payload));
+        }
+        let mut part = payload.slice((start - dsn) as u32, (end - start) as u32);
+        // A few new bytes do not keep a long segment.
+        part.own();
         Some((start, part))
     }
 
@@ -117,7 +138,35 @@ impl ByteBuffer {
         self.next += payload.len() as u64;
         self.ready_bytes += payload.len() as u64;
         self.stats.delivered(now, arrived, first_sent, payload.len());
-        self.ready.push_back(payload);
+        match payload {
+            Payload::Bytes(bytes) if self.ready.len() >= CROWDED && bytes.len() < SHORT => {
+                self.short.extend_from_slice(&bytes);
+                if self.short.len() >= JOINED {
+                    self.finish_short();
+                }
+            }
+            payload => {
+                self.finish_short();
+                self.ready.push_back(payload);
+            }
+        }
+    }
+
+    /// Makes one payload of the short ones that were joined.
+    #[inline]
+    fn finish_short(&mut self) {
+        if !self.short.is_empty() {
+            let joined = std::mem::take(&mut self.short).into_boxed_slice();
+            self.ready.push_back(Bytes::from(joined).into());
+        }
+    }
+
+    /// Whether what waits out of order takes too much beside its data to take more of it. Segments of several
+    /// hundred bytes never come so far.
+    #[inline]
+    fn is_crowded(&self) -> bool {
+        let most = FREE_BOOKKEEPING + self.capacity / 8 * 5;
+        self.held.cost() > most && !meter::has(Defect::UncountedSegments)
     }
 
     fn release_held(&mut self, now: Time) {
@@ -131,6 +180,9 @@ impl ByteBuffer {
     /// The next bytes for the application.
     #[inline]
     pub fn read(&mut self) -> Option<Payload> {
+        if self.ready.is_empty() {
+            self.finish_short();
+        }
         let payload = self.ready.pop_front()?;
         self.ready_bytes -= payload.len() as u64;
         Some(payload)
@@ -142,7 +194,7 @@ mod tests {
     use super::*;
 
     fn bytes(text: &str) -> Payload {
-        Payload::from(bytes::Bytes::copy_from_slice(text.as_bytes()))
+        Payload::from(Bytes::copy_from_slice(text.as_bytes()))
     }
 
     fn all(buffer: &mut ByteBuffer) -> Vec<u8> {

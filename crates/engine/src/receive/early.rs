@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use ropewalk_base::Time;
 
+use crate::meter;
 use crate::payload::Payload;
 
 /// Bytes that came early.
@@ -28,6 +29,8 @@ impl Held {
 const LEAST_SHIFT: u32 = 8;
 /// Most slots: with those of full packets that is a window of 64 MB.
 const SLOTS_LIMIT: u64 = 1 << 16;
+/// Empty slots that are kept for the next early piece.
+const KEPT_SLOTS: usize = 4096;
 
 /// Pieces of which none overlaps another. Segments are nearly all of one length, so that a ring of
 /// slots that are a little shorter has room for each of them, found without a search; what finds its
@@ -51,9 +54,20 @@ impl Early {
         self.count == 0
     }
 
+    /// Bytes that the slots, the tree and the payloads take beside the data, at most.
+    #[inline]
+    pub fn cost(&self) -> u64 {
+        /// A counted reference, and the header of what it refers to.
+        const PAYLOAD_COST: usize = 96;
+        let slots = 2 * self.slots.len() * size_of::<Option<Held>>();
+        let crowded = 2 * self.crowded.len() * (size_of::<Held>() + 16);
+        (slots + crowded + self.count * PAYLOAD_COST) as u64
+    }
+
     /// The piece of a slot, if it has one.
     #[inline]
     fn at(&self, slot: u64) -> Option<&Held> {
+        meter::count(1);
         self.slots.get(slot.checked_sub(self.base)? as usize)?.as_ref()
     }
 
@@ -63,6 +77,9 @@ impl Early {
         let length = held.payload.len();
         if self.count == 0 {
             self.slots.clear();
+            if self.slots.capacity() > KEPT_SLOTS {
+                self.slots = VecDeque::new();
+            }
             self.shift = length.max(1).ilog2().max(LEAST_SHIFT);
             self.base = next >> self.shift;
         }
@@ -75,6 +92,7 @@ impl Early {
         }
         while self.slots.len() as u64 <= at {
             self.slots.push_back(None);
+            meter::count(1);
         }
         match &mut self.slots[at as usize] {
             slot @ None => *slot = Some(held),

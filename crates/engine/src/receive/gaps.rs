@@ -1,5 +1,6 @@
 //! TSNs received beyond the cumulative one, ready to be sent as gap blocks.
 
+use crate::meter;
 use crate::sctp::gaps::{Word, distances, size, word};
 
 /// Disjoint, non-touching blocks in ascending order, all within reach of 16-bit offsets from the origin,
@@ -88,11 +89,15 @@ impl Gaps {
         match (joins_before, joins_after) {
             (Some(before), Some(after)) => {
                 self.words[at - 1] = word(before >> 16, after);
+                meter::count(meter::moved(4 * (self.words.len() - at)));
                 self.words.remove(at);
             }
             (Some(before), None) => self.words[at - 1] = word(before >> 16, tsn),
             (None, Some(after)) => self.words[at] = word(tsn, after),
-            (None, None) => self.words.insert(at, word(tsn, tsn)),
+            (None, None) => {
+                meter::count(meter::moved(4 * (self.words.len() - at)));
+                self.words.insert(at, word(tsn, tsn));
+            }
         }
         true
     }

@@ -1,65 +1,294 @@
-//! Order within one stream (RFC 9260, 6.6).
+//! Order within the streams of an association (RFC 9260, 6.6).
+//!
+//! Memory follows what waits, not the numbers that the peer chooses: a stream takes two bytes once it is used, and
+//! more only while a message of it waits.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::RangeInclusive;
 
-use ropewalk_base::Serial16;
+use ropewalk_base::{Serial16, StreamId};
+
+use crate::meter::{self, Defect};
 
 /// Most messages of one stream that may wait for an earlier one: half of the numbers there are, beyond
 /// which later and earlier cannot be told apart (RFC 1982).
 const WAITING_LIMIT: usize = 1 << 15;
+/// Slots that a stream may have whatever waits in it.
+const SPARE_SLOTS: usize = 8;
+/// Empty slots that are kept for the next messages that wait.
+const KEPT_SLOTS: usize = 256;
+/// Bookkeeping of one slot, bytes: a deque may have twice the room that it uses.
+const SLOT_COST: u64 = 2 * size_of::<Tsns>() as u64;
+/// Bookkeeping of the first slots, and of the first messages beyond the slots, bytes: both are made for several.
+const SLOTS_COST: u64 = 4 * size_of::<Tsns>() as u64;
+const FAR_COST: u64 = 256;
+/// Bookkeeping of each message beyond the slots, and of a stream in the map, bytes: nodes are at least half full.
+const FAR_ENTRY_COST: u64 = 48;
+const STREAM_COST: u64 = 2 * (size_of::<Waiting>() as u64 + 16);
+
+/// First and last TSN of a complete message.
+type Tsns = (u64, u64);
+
+/// No message: no TSN is 0 when it is unwrapped.
+const NOTHING: Tsns = (0, 0);
 
 /// Complete messages of one stream that wait for an earlier one.
 #[derive(Clone, Debug, Default)]
-pub struct InStream {
-    next: Serial16,
-    /// Index 0 is `next`; each holds the TSNs of a complete message.
-    waiting: VecDeque<Option<(u64, u64)>>,
+struct Waiting {
+    /// Messages in the order of their numbers; index 0 is the next to be delivered.
+    slots: VecDeque<Tsns>,
+    /// Messages whose numbers lie beyond the slots.
+    far: BTreeMap<u16, Tsns>,
+    /// Messages in `slots`.
+    near: usize,
 }
 
-impl InStream {
-    /// Whether the message with this number may be delivered now.
-    #[inline]
-    pub fn is_next(&self, ssn: Serial16) -> bool {
-        ssn == self.next && self.waiting.front().is_none_or(Option::is_none)
+impl Waiting {
+    fn is_empty(&self) -> bool {
+        self.near == 0 && self.far.is_empty()
     }
 
-    /// The next message was delivered without waiting.
     #[inline]
-    pub fn advance(&mut self) {
-        self.next = self.next.plus(1);
-        self.waiting.pop_front();
+    fn cost(&self) -> u64 {
+        let first = |empty: bool, cost: u64| if empty { 0 } else { cost };
+        first(self.slots.is_empty(), SLOTS_COST)
+            + self.slots.len() as u64 * SLOT_COST
+            + first(self.far.is_empty(), FAR_COST)
+            + self.far.len() as u64 * FAR_ENTRY_COST
+    }
+
+    /// The message `ahead` of `next` is complete. False if it was already.
+    #[inline]
+    fn keep(&mut self, next: Serial16, ahead: usize, tsns: Tsns) -> bool {
+        if ahead >= self.slots.len() && !self.make_slots(next, ahead) {
+            return self.far.insert(next.plus(ahead as u16).0, tsns).is_none();
+        }
+        let slot = &mut self.slots[ahead];
+        let fresh = *slot == NOTHING;
+        self.near += usize::from(fresh);
+        *slot = tsns;
+        fresh
+    }
+
+    /// Makes slots up to `ahead` if at least nearly every second one is used.
+    #[inline]
+    fn make_slots(&mut self, next: Serial16, ahead: usize) -> bool {
+        let most = 2 * (self.near + self.far.len()) + SPARE_SLOTS;
+        if ahead >= most && !meter::has(Defect::DenseStreams) {
+            return false;
+        }
+        while self.slots.len() <= ahead {
+            let ssn = next.plus(self.slots.len() as u16).0;
+            let known = if self.far.is_empty() { None } else { self.far.remove(&ssn) };
+            self.near += usize::from(known.is_some());
+            self.slots.push_back(known.unwrap_or(NOTHING));
+            meter::count(1);
+        }
+        true
+    }
+
+    fn forget(&mut self, next: Serial16, ssn: Serial16) {
+        let Ok(ahead) = usize::try_from(ssn.distance_from(next)) else { return };
+        match self.slots.get_mut(ahead) {
+            Some(slot) => {
+                self.near -= usize::from(*slot != NOTHING);
+                *slot = NOTHING;
+            }
+            None => {
+                self.far.remove(&ssn.0);
+            }
+        }
+    }
+
+    /// The message `next`, if it is complete.
+    #[inline]
+    fn first(&self, next: Serial16) -> Option<Tsns> {
+        match self.slots.front() {
+            Some(tsns) => (*tsns != NOTHING).then_some(*tsns),
+            None if self.far.is_empty() => None,
+            None => self.far.get(&next.0).copied(),
+        }
+    }
+
+    /// The message `next` is delivered.
+    #[inline]
+    fn pop(&mut self, next: Serial16) {
+        match self.slots.pop_front() {
+            Some(tsns) => self.near -= usize::from(tsns != NOTHING),
+            None if self.far.is_empty() => {}
+            None => {
+                self.far.remove(&next.0);
+            }
+        }
+        if self.near == 0 && !self.slots.is_empty() {
+            // What is left of the slots holds nothing.
+            self.slots.clear();
+        }
+        if self.slots.is_empty() && self.slots.capacity() > KEPT_SLOTS {
+            self.slots = VecDeque::new();
+        }
+    }
+}
+
+/// The streams that the peer sends on.
+#[derive(Clone, Debug, Default)]
+pub struct InStreams {
+    /// The number of the next message of each stream; 0 beyond the end.
+    next: Vec<Serial16>,
+    /// What waits on stream 0, which many associations use alone.
+    first: Waiting,
+    /// What waits on the others.
+    others: BTreeMap<u16, Waiting>,
+    /// Bookkeeping of what waits on the others, bytes.
+    others_cost: u64,
+}
+
+impl InStreams {
+    /// Number of the next message.
+    #[inline]
+    pub fn next_of(&self, stream: StreamId) -> Serial16 {
+        self.next.get(stream.0 as usize).copied().unwrap_or_default()
+    }
+
+    /// Bytes that all this takes beside the messages themselves, at most.
+    #[inline]
+    pub fn cost(&self) -> u64 {
+        self.first.cost() + self.others_cost
+    }
+
+    #[inline]
+    fn waiting(&self, stream: StreamId) -> Option<&Waiting> {
+        if stream.0 == 0 { Some(&self.first) } else { self.others.get(&stream.0) }
+    }
+
+    /// Whether the message with this number may be delivered now.
+    #[inline]
+    pub fn is_next(&self, stream: StreamId, ssn: Serial16) -> bool {
+        ssn == self.next_of(stream)
+            && self.waiting(stream).is_none_or(|waiting| waiting.first(ssn).is_none())
+    }
+
+    /// The next message was delivered, whether or not it waited.
+    #[inline]
+    pub fn advance(&mut self, stream: StreamId) {
+        let at = stream.0 as usize;
+        if at >= self.next.len() {
+            self.next.resize(at + 1, Serial16(0));
+        }
+        let next = self.next[at];
+        self.next[at] = next.plus(1);
+        if at == 0 {
+            self.first.pop(next);
+        } else if !self.others.is_empty() {
+            self.change(stream, |waiting| waiting.pop(next));
+        }
+    }
+
+    /// Changes what waits on a stream other than the first, if anything does.
+    fn change(&mut self, stream: StreamId, change: impl FnOnce(&mut Waiting)) {
+        let Some(waiting) = self.others.get_mut(&stream.0) else { return };
+        let before = waiting.cost();
+        change(waiting);
+        self.others_cost = self.others_cost - before + waiting.cost();
+        if waiting.is_empty() {
+            self.others_cost -= STREAM_COST + waiting.cost();
+            self.others.remove(&stream.0);
+        }
     }
 
     /// Keeps a complete message; false if its number makes no sense here: it lies behind, too far
     /// ahead, or has come before.
-    pub fn keep(&mut self, ssn: Serial16, tsns: RangeInclusive<u64>) -> bool {
-        let ahead = ssn.distance_from(self.next);
+    pub fn keep(&mut self, stream: StreamId, ssn: Serial16, tsns: RangeInclusive<u64>) -> bool {
+        let next = self.next_of(stream);
+        let ahead = ssn.distance_from(next);
         if ahead < 0 || ahead as usize >= WAITING_LIMIT {
             return false;
         }
-        let at = ahead as usize;
-        if at >= self.waiting.len() {
-            self.waiting.resize(at + 1, None);
+        let tsns = (*tsns.start(), *tsns.end());
+        if stream.0 == 0 {
+            return self.first.keep(next, ahead as usize, tsns);
         }
-        let fresh = self.waiting[at].is_none();
-        self.waiting[at] = Some((*tsns.start(), *tsns.end()));
-        fresh
+        let others = self.others.len();
+        let waiting = self.others.entry(stream.0).or_default();
+        let before = waiting.cost();
+        let kept = waiting.keep(next, ahead as usize, tsns);
+        self.others_cost = self.others_cost - before + waiting.cost();
+        self.others_cost += STREAM_COST * (self.others.len() - others) as u64;
+        kept
     }
 
-    /// A piece of this message was dropped again: it is no longer complete.
-    pub fn forget(&mut self, ssn: Serial16) {
-        let ahead = ssn.distance_from(self.next);
-        if let Some(slot) = usize::try_from(ahead).ok().and_then(|at| self.waiting.get_mut(at)) {
-            *slot = None;
+    /// A part of this message was dropped again: it is no longer complete.
+    pub fn forget(&mut self, stream: StreamId, ssn: Serial16) {
+        let next = self.next_of(stream);
+        if stream.0 == 0 {
+            self.first.forget(next, ssn);
+        } else {
+            self.change(stream, |waiting| waiting.forget(next, ssn));
         }
     }
 
     /// Takes the next message if it is complete.
     #[inline]
-    pub fn take_next(&mut self) -> Option<RangeInclusive<u64>> {
-        let (first, last) = (*self.waiting.front()?)?;
-        self.advance();
+    pub fn take_next(&mut self, stream: StreamId) -> Option<RangeInclusive<u64>> {
+        let (first, last) = self.waiting(stream)?.first(self.next_of(stream))?;
+        self.advance(stream);
         Some(first..=last)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ropewalk_base::Seed;
+
+    use super::*;
+
+    #[test]
+    fn messages_that_wait_agree_with_a_plain_map_whatever_their_numbers() {
+        for case in 0..100 {
+            let mut rng = Seed::root(case).child("streams").rng();
+            let reach = [4, 60, 1_000, 32_767][case as usize % 4];
+            let mut streams = InStreams::default();
+            let mut model = BTreeMap::<(u16, u16), u64>::new();
+            let mut next = [0u16; 3];
+            for tsn in 1..600u64 {
+                let stream = rng.below(3) as u16;
+                let at = &mut next[stream as usize];
+                let ssn = at.wrapping_add(rng.below(reach) as u16);
+                let id = StreamId(stream);
+                if rng.chance(0.1) {
+                    streams.forget(id, Serial16(ssn));
+                    model.remove(&(stream, ssn));
+                } else {
+                    let fresh = model.insert((stream, ssn), tsn).is_none();
+                    assert_eq!(streams.keep(id, Serial16(ssn), tsn..=tsn), fresh, "case {case}");
+                }
+                let there = model.get(&(stream, *at)).copied();
+                assert_eq!(streams.is_next(id, Serial16(*at)), there.is_none());
+                if rng.chance(0.5) {
+                    let taken = streams.take_next(id).map(|tsns| *tsns.start());
+                    assert_eq!(taken, model.remove(&(stream, *at)), "case {case}");
+                    *at = at.wrapping_add(u16::from(taken.is_some()));
+                } else if there.is_none() && rng.chance(0.5) {
+                    streams.advance(id);
+                    *at = at.wrapping_add(1);
+                }
+            }
+            let waiting = |waiting: &Waiting| waiting.near + waiting.far.len();
+            let kept =
+                waiting(&streams.first) + streams.others.values().map(waiting).sum::<usize>();
+            assert_eq!(kept, model.len());
+            let cost = streams.others.values().map(|one| one.cost() + STREAM_COST).sum::<u64>();
+            assert_eq!(streams.others_cost, cost);
+        }
+    }
+
+    #[test]
+    fn a_message_far_ahead_takes_no_slots() {
+        let mut streams = InStreams::default();
+        for stream in 0..1024 {
+            assert!(streams.keep(StreamId(stream), Serial16(32_767), 9..=9));
+            assert!(!streams.keep(StreamId(stream), Serial16(32_768), 9..=9), "beyond half");
+        }
+        assert!(streams.cost() <= 1024 * (FAR_COST + STREAM_COST + 64), "{} B", streams.cost());
     }
 }

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use ropewalk_base::RangeSet;
 
+use crate::meter;
 use crate::sctp::GapList;
 use crate::sctp::gaps::{Word, distances, size};
 
@@ -53,6 +54,7 @@ impl GapMemory {
             }
             let range = cumulative + first as u64..cumulative + last as u64 + 1;
             add_unknown(range, known, fresh);
+            meter::count(1);
             covered += size(words[i]);
             (i, least) = (i + 1, last + 1);
             // Old blocks that begin before the next new one are like none of those to come.

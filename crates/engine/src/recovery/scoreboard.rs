@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use ropewalk_base::{PathId, RangeSet, Serial32, Time};
 
+use crate::meter;
 use crate::sctp::Data;
 
 /// Where a chunk stands.
@@ -445,6 +446,7 @@ impl Scoreboard {
     /// counts as lost again, to be sent anew. `on` is where they are said to have been lost.
     pub fn on_reneged(&mut self, on: PathId) {
         let tsns: Vec<u64> = self.acked.ranges().flatten().collect();
+        meter::count(tsns.len());
         self.acked.clear();
         (self.acked_bytes, self.delivered_bytes) = (0, 0);
         for tsn in tsns {

@@ -48,6 +48,9 @@ pub struct GapList {
 
 /// Most lists that are kept to be used again.
 const SPARE_LISTS: usize = 64;
+/// Most blocks of such a list, far more than a packet has room for: longer ones come in datagrams that others
+/// send, and one of each size would be kept for ever.
+const SPARE_BLOCKS: usize = 512;
 
 thread_local! {
     /// Lists come and go with every SACK, and allocating them would cost more than filling
@@ -58,7 +61,7 @@ thread_local! {
 impl Drop for GapList {
     #[inline]
     fn drop(&mut self) {
-        if self.words.capacity() > 0 {
+        if (1..=SPARE_BLOCKS).contains(&self.words.capacity()) {
             give_back(std::mem::take(&mut self.words));
         }
     }

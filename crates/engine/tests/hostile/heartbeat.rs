@@ -77,7 +77,9 @@ fn a_flood_of_heartbeats_is_answered_by_no_more_bytes_than_it_has() {
         let answers = victim.hit(RIGHT, &many);
         // The headers below count, as each answer is a packet of its own.
         let answered: usize = answers.iter().map(|one| one.wire_len() as usize).sum();
-        assert_eq!(names(&answers).len(), many.len());
+        // A datagram may ask for thousands; what waits to leave is limited.
+        let kept = (16 << 10) / (8 + size.next_multiple_of(4));
+        assert_eq!(names(&answers).len(), many.len().min(64).min(kept));
         assert!(answered <= asked + 12 * answers.len(), "{answered} B for {asked} B");
         assert!(answers.len() <= asked / 1000 + 1, "{} packets", answers.len());
     }

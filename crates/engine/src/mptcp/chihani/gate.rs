@@ -28,6 +28,16 @@ impl Gate {
         self.held.insert(dsn, Held { path, seq_end }).is_none()
     }
 
+    /// How many segments wait.
+    pub fn len(&self) -> usize {
+        self.held.len()
+    }
+
+    /// Whether one that begins there waits.
+    pub fn has(&self, dsn: u64) -> bool {
+        self.held.contains_key(&dsn)
+    }
+
     /// The next in data order that need not wait once all data before `next` is there: its subflow, and
     /// up to where that is acknowledged now.
     pub fn release(&mut self, next: u64) -> Option<(PathId, u64)> {

@@ -15,6 +15,10 @@ use crate::receive::Arrival;
 /// gives 8 % more.
 const MUCH: u64 = 16;
 
+/// Most notes of one kind, and so many whatever the receive buffer.
+const NOTES_LIMIT: u64 = 4096;
+const NOTES_LEAST: usize = 64;
+
 impl Session {
     /// A segment came on `path`. What it carries is taken out of it; it can be used again.
     pub fn handle_in_place(&mut self, now: Time, path: PathId, segment: &mut Segment) {
@@ -61,6 +65,11 @@ impl Session {
             self.on_model_data(now, path, segment, dsn, length);
             return;
         }
+        let rule = AckRule {
+            every: self.config.ack_every,
+            delay: self.config.ack_delay,
+            ranges: self.notes_limit(128, self.subflows.len()),
+        };
         let received = &mut self.subflows[path.index()].received;
         if arrival == Arrival::Refused {
             // Beyond the window: not acknowledged, and the window told again (RFC 9293, 3.10.7.4).
@@ -68,7 +77,6 @@ impl Session {
             return;
         }
         let stamp = segment.stamps.map(|stamps| stamps.value);
-        let rule = AckRule { every: self.config.ack_every, delay: self.config.ack_delay };
         if self.config.subflow_ack == SubflowAck::DataGated {
             self.on_gated_data(now, path, (segment.seq, dsn, length), rule);
         } else {
@@ -85,6 +93,13 @@ impl Session {
         if released > length as u64 && self.multipath {
             self.on_hole_filled();
         }
+    }
+
+    /// Most notes of what came out of order, of which each stands for `bytes` bytes of the receive buffer in each of
+    /// `parts` parts: far more than segments of the usual lengths need.
+    fn notes_limit(&self, bytes: u64, parts: usize) -> usize {
+        let buffer = self.config.receive_buffer.unwrap_or(u64::MAX / 4);
+        (buffer / bytes / parts as u64).min(NOTES_LIMIT) as usize + NOTES_LEAST
     }
 
     /// A hole was filled: the window opens, and the quickest way back should tell. But paths fill each other's holes all
@@ -114,7 +129,10 @@ impl Session {
         received.on_gated(now, seq, length, in_turn, rule);
         if !in_turn {
             let length = length as u64;
-            self.gate.hold(dsn, dsn + length, path, seq + length);
+            // A segment beyond the limit stays unacknowledged on its subflow, and comes again.
+            if self.gate.len() < self.notes_limit(512, 1) || self.gate.has(dsn) {
+                self.gate.hold(dsn, dsn + length, path, seq + length);
+            }
         }
         while let Some((path, end)) = self.gate.release(next) {
             let received = &mut self.subflows[path.index()].received;

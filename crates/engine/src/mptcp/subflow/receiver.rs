@@ -5,6 +5,7 @@ use ropewalk_base::{Duration, RangeSet, Time};
 use smallvec::SmallVec;
 
 use super::super::segment::Sacks;
+use crate::meter::{self, Defect};
 
 /// When acknowledgements are due.
 #[derive(Clone, Copy, Debug)]
@@ -13,6 +14,8 @@ pub struct AckRule {
     pub every: u32,
     /// or so long.
     pub delay: Duration,
+    /// Most ranges that are noted out of order; what would be one more is not acknowledged.
+    pub ranges: usize,
 }
 
 /// Where an arriving segment lies on its subflow.
@@ -98,9 +101,7 @@ impl Receiver {
             return Position::Old;
         }
         if seq > self.next {
-            self.early.insert_range(seq..end);
-            self.touch(seq);
-            self.due_now = true;
+            self.note_early(seq, end, rule);
             return Position::Early;
         }
         // What fills a hole, or part of one, is told at once.
@@ -132,9 +133,7 @@ impl Receiver {
             return Position::Old;
         }
         if !in_turn {
-            self.early.insert_range(seq..end);
-            self.touch(seq);
-            self.due_now = true;
+            self.note_early(seq, end, rule);
             return Position::Early;
         }
         self.due_now |= !self.early.is_empty();
@@ -147,6 +146,18 @@ impl Receiver {
     pub fn accept_to(&mut self, end: u64) {
         self.next = self.next.max(end);
         self.early.remove_below(self.next);
+    }
+
+    fn note_early(&mut self, seq: u64, end: u64, rule: AckRule) {
+        self.due_now = true;
+        let full = self.early.range_count() >= rule.ranges && !meter::has(Defect::UnboundedRanges);
+        let joins = || self.early.contains(seq.saturating_sub(1)) || self.early.contains(end);
+        if full && !joins() {
+            return;
+        }
+        meter::count(1 + meter::moved(8 * self.early.range_count()));
+        self.early.insert_range(seq..end);
+        self.touch(seq);
     }
 
     fn count(&mut self, now: Time, rule: AckRule) {
@@ -225,7 +236,7 @@ impl Receiver {
 mod tests {
     use super::*;
 
-    const RULE: AckRule = AckRule { every: 2, delay: Duration::from_millis(40) };
+    const RULE: AckRule = AckRule { every: 2, delay: Duration::from_millis(40), ranges: 100 };
 
     fn receiver() -> Receiver {
         let mut receiver = Receiver::default();

@@ -35,27 +35,27 @@ impl ReceiveBuffer {
 
     #[cold]
     fn begin_part(&mut self, now: Time) {
-        let Some(data) = self.held(self.base).filter(|_| self.begun.is_none()) else { return };
+        let base = self.slots.base();
+        let Some(data) = self.slots.held(base).filter(|_| self.begun.is_none()) else { return };
         let unordered = data.flags.has(DataFlags::UNORDERED);
         let begun = Begun { stream: data.stream, ssn: data.ssn, unordered };
-        let turn = unordered || self.streams[begun.stream.0 as usize].is_next(begun.ssn);
-        let Some(last) = self.other_end(self.base).filter(|_| turn) else { return };
+        let turn = unordered || self.streams.is_next(begun.stream, begun.ssn);
+        let Some(last) = self.slots.other_end(base).filter(|_| turn) else { return };
         self.begun = Some(begun);
-        self.release_message(now, self.base, last, Part::First);
-        self.drop_released();
+        self.release_message(now, base, last, Part::First);
+        self.slots.drop_released(self.gaps.cumulative());
         self.stats.held_changed(now, self.held_bytes);
     }
 
     /// The run from the front to `last` goes on with the message that has begun.
     #[cold]
     pub(super) fn continue_part(&mut self, now: Time, last: u64) {
-        let ends = self.held(last).is_some_and(|d| d.flags.has(DataFlags::END));
+        let ends = self.slots.held(last).is_some_and(|d| d.flags.has(DataFlags::END));
         let part = if ends { Part::Last } else { Part::Middle };
-        self.release_message(now, self.base, last, part);
+        self.release_message(now, self.slots.base(), last, part);
         if let Some(begun) = self.begun.take_if(|_| ends).filter(|b| !b.unordered) {
-            let stream = begun.stream.0 as usize;
-            self.streams[stream].advance();
-            self.release_waiting(now, stream);
+            self.streams.advance(begun.stream);
+            self.release_waiting(now, begun.stream);
         }
     }
 }

@@ -1,7 +1,8 @@
 //! Runs of fragments of one message (RFC 9260, 6.9): joined in constant time per fragment, since
 //! each end of a run knows the other, and checked against each other.
 
-use super::{ReceiveBuffer, Slot};
+use super::ReceiveBuffer;
+use super::slots::Place;
 use crate::sctp::{Data, DataFlags};
 
 /// Whether two neighbouring fragments may be of one message: one stream, and one number unless
@@ -29,65 +30,49 @@ impl ReceiveBuffer {
     #[inline]
     fn fits_before(&self, tsn: u64, data: &Data) -> bool {
         let begins = data.flags.has(DataFlags::BEGIN);
-        let Some(at) = (tsn - self.base).checked_sub(1) else {
+        if tsn == self.slots.base() {
             // All before it is with the user.
             return match &self.begun {
                 Some(begun) => !begins && begun.goes_on_with(data),
                 None => begins,
             };
-        };
-        match self.slots.get(at as usize) {
-            Some(Slot::Held { data: before, .. }) => may_follow(before, data),
-            Some(Slot::Released) => begins,
-            Some(Slot::Missing) | None => true,
+        }
+        match self.slots.at(tsn - 1, &self.gaps) {
+            Place::Held(before) => may_follow(&before.data, data),
+            Place::Released => begins,
+            Place::Missing => true,
         }
     }
 
     #[inline]
     fn fits_after(&self, tsn: u64, data: &Data) -> bool {
-        match self.slots.get((tsn - self.base) as usize + 1) {
-            Some(Slot::Held { data: after, .. }) => may_follow(data, after),
-            Some(Slot::Released) => data.flags.has(DataFlags::END),
-            Some(Slot::Missing) | None => true,
+        match self.slots.at(tsn + 1, &self.gaps) {
+            Place::Held(after) => may_follow(data, &after.data),
+            Place::Released => data.flags.has(DataFlags::END),
+            Place::Missing => true,
         }
     }
 
     /// Joins the fragment just kept to its neighbours; first and last TSN of its run.
     pub(super) fn join(&mut self, tsn: u64) -> (u64, u64) {
-        let Some(flags) = self.held(tsn).map(|d| d.flags) else { return (tsn, tsn) };
-        let before = if flags.has(DataFlags::BEGIN) { None } else { self.other_end(tsn - 1) };
-        let after = if flags.has(DataFlags::END) { None } else { self.other_end(tsn + 1) };
+        let Some(flags) = self.slots.held(tsn).map(|d| d.flags) else { return (tsn, tsn) };
+        let before = if flags.has(DataFlags::BEGIN) { None } else { self.slots.other_end(tsn - 1) };
+        let after = if flags.has(DataFlags::END) { None } else { self.slots.other_end(tsn + 1) };
         let (first, last) = (before.unwrap_or(tsn), after.unwrap_or(tsn));
-        self.set_run(first, last);
+        self.slots.set_run(first, last);
         (first, last)
     }
 
     /// Whether the run from `first` to `last` is a whole message.
     pub(super) fn is_complete(&self, first: u64, last: u64) -> bool {
-        self.held(first).is_some_and(|d| d.flags.has(DataFlags::BEGIN))
-            && self.held(last).is_some_and(|d| d.flags.has(DataFlags::END))
+        self.slots.held(first).is_some_and(|d| d.flags.has(DataFlags::BEGIN))
+            && self.slots.held(last).is_some_and(|d| d.flags.has(DataFlags::END))
     }
 
     /// The highest chunk of all, `last`, is about to be dropped: its run ends before it.
     pub(super) fn cut_run(&mut self, last: u64) {
-        if let Some(first) = self.other_end(last).filter(|first| *first < last) {
-            self.set_run(first, last - 1);
-        }
-    }
-
-    /// The other end of the run that `tsn` is an end of.
-    pub(super) fn other_end(&self, tsn: u64) -> Option<u64> {
-        match self.slots.get(tsn.checked_sub(self.base)? as usize)? {
-            Slot::Held { run, .. } => Some(*run),
-            Slot::Missing | Slot::Released => None,
-        }
-    }
-
-    fn set_run(&mut self, first: u64, last: u64) {
-        for (at, other) in [(first, last), (last, first)] {
-            if let Some(Slot::Held { run, .. }) = self.slots.get_mut((at - self.base) as usize) {
-                *run = other;
-            }
+        if let Some(first) = self.slots.other_end(last).filter(|first| *first < last) {
+            self.slots.set_run(first, last - 1);
         }
     }
 }

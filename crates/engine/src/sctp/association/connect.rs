@@ -83,12 +83,12 @@ impl Association {
         }
         if let Some(name) = &init.options.host_name {
             let cause = ErrorCause::unresolvable(name);
-            self.control.push_back((path, init.tag, Chunk::abort(cause)));
+            self.reply(path, init.tag, Chunk::abort(cause));
             return;
         }
         if matches!(self.state, State::ShutdownAckSent { .. }) {
             // 9.2: the peer has not heard that all is over.
-            self.control.push_back((path, self.peer_tag, Chunk::ShutdownAck));
+            self.reply(path, self.peer_tag, Chunk::ShutdownAck);
             return;
         }
         // 5.2.1, 5.2.2: an association that exists stays as it is; the tie-tags let the cookie
@@ -102,7 +102,7 @@ impl Association {
             if !new.is_empty() {
                 // 5.2.2: a restart may not bring addresses along.
                 let cause = ErrorCause::NewAddresses(address_parameters(new));
-                self.control.push_back((path, init.tag, Chunk::abort(cause)));
+                self.reply(path, init.tag, Chunk::abort(cause));
                 return;
             }
             (own.tag, own.initial_tsn) = self.key.fresh(init, now, self.local_tag, &[]);
@@ -117,7 +117,7 @@ impl Association {
         let cookie = self.key.seal(&content, &[]);
         let answer = Packet::of(init.tag, Chunk::InitAck(Box::new((own, cookie))));
         let answer = within_measure(&self.config, packet, answer);
-        self.control.extend(answer.chunks.into_iter().map(|chunk| (path, init.tag, chunk)));
+        answer.chunks.into_iter().for_each(|chunk| self.reply(path, init.tag, chunk));
     }
 
     /// INIT ACK (5.1, C).

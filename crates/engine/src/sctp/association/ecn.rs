@@ -144,7 +144,7 @@ impl Association {
         if ecn.answered.is_none_or(fresh) {
             ecn.answered = Some((wire_tsn, now));
             let cwr = Chunk::Rare(Box::new(Rare::Cwr(wire_tsn)));
-            self.control.push_back((from, self.peer_tag, cwr));
+            self.reply(from, self.peer_tag, cwr);
         }
     }
 

@@ -115,7 +115,9 @@ impl Association {
     pub(super) fn on_heartbeat(&mut self, path: PathId, info: Bytes) {
         let known = self.state.is_up() || matches!(self.state, State::CookieEchoed { .. });
         if known && self.fits_answer(path, &info) {
-            self.control.push_back((path, self.peer_tag, Chunk::HeartbeatAck(info)));
+            // Copied: a few bytes that wait to leave do not keep the whole datagram.
+            let info = Bytes::copy_from_slice(&info);
+            self.reply(path, self.peer_tag, Chunk::HeartbeatAck(info));
         }
     }
 

@@ -60,7 +60,7 @@ pub(super) struct Inbound {
 impl Inbound {
     pub fn new(config: &Config) -> Self {
         Self {
-            buffer: ReceiveBuffer::new(config.receive_capacity(), 1, config.streams),
+            buffer: ReceiveBuffer::new(config.receive_capacity(), 1),
             first: None,
             options: config.sack,
             delayed_ack_for_cmt: config.cmt.concurrent && config.cmt.delayed_ack,
@@ -90,7 +90,7 @@ impl Inbound {
         self.delayed_ack_for_cmt = config.cmt.concurrent && config.cmt.delayed_ack;
         let unwrapped = (1u64 << 32) + first.0 as u64;
         self.first = Some(first);
-        self.buffer.start_over(unwrapped, config.streams);
+        self.buffer.start_over(unwrapped);
         self.advertised = self.buffer.free();
     }
 
@@ -333,7 +333,7 @@ impl Association {
             // 5.4: not to an address that is not confirmed.
             let path = self.control_path();
             let error = Chunk::error(ErrorCause::InvalidStream(data.stream));
-            self.control.push_back((path, self.peer_tag, error));
+            self.reply(path, self.peer_tag, error);
         }
     }
 

@@ -33,7 +33,7 @@ mod zero_window;
 use std::collections::VecDeque;
 
 use bytes::Bytes;
-use ropewalk_base::{PathId, PeerText, Rng, Seed, Serial32, StreamId, Time};
+use ropewalk_base::{PathId, PeerText, Rng, Seed, Serial16, Serial32, StreamId, Time};
 
 pub use state::{CloseReason, State};
 
@@ -54,6 +54,7 @@ use crate::accounts::Accounts;
 pub use crate::accounts::{PathCounters, SenderStats};
 use crate::congestion::{Congestion, CongestionControl};
 pub use crate::departure::{Departure, PacketSize};
+use crate::meter::{self, Defect};
 use crate::path::PathStatus;
 use crate::payload::Payload;
 use crate::receive::{Message, ReceiveStats};
@@ -120,6 +121,10 @@ impl core::fmt::Display for SendError {
 }
 
 impl core::error::Error for SendError {}
+
+/// Most control chunks that wait when one more reply is queued, and their bytes on the wire.
+const REPLIES_LIMIT: usize = 64;
+const REPLY_BYTES_LIMIT: u32 = 16 << 10;
 
 /// One end of an association.
 ///
@@ -445,13 +450,21 @@ impl Association {
     }
 
     /// Bytes held out of order now, and the window advertised now.
-    pub const fn receive_occupancy(&self) -> (u64, u64) {
+    pub fn receive_occupancy(&self) -> (u64, u64) {
         (self.inbound.buffer.held_bytes(), self.inbound.buffer.free())
     }
 
     /// The TSN of the first chunk that the peer sends, once known.
     pub const fn peer_initial_tsn(&self) -> Option<Serial32> {
         self.inbound.first
+    }
+
+    /// The TSN that is next in sequence, unwrapped, and the number of the next message on a stream: for tests
+    /// that send what an end has to take.
+    #[doc(hidden)]
+    pub fn expected(&self, stream: StreamId) -> (u64, Serial16) {
+        let buffer = &self.inbound.buffer;
+        (buffer.cumulative() + 1, buffer.next_on(stream))
     }
 
     /// A path as schedulers see it, the guard apart. For series and reports: looking changes
@@ -469,6 +482,18 @@ impl Association {
     /// Takes the decisions recorded since the last call.
     pub fn take_records(&mut self) -> Vec<DecisionRecord> {
         std::mem::take(&mut self.records)
+    }
+
+    /// Queues a reply to something that the peer sent. Where too many wait already it is left out, as if the
+    /// network had lost it: one datagram may ask for thousands.
+    fn reply(&mut self, path: PathId, tag: u32, chunk: Chunk) {
+        let queued: u32 = self.control.iter().take(REPLIES_LIMIT).map(|(.., c)| c.wire_len()).sum();
+        let full = self.control.len() >= REPLIES_LIMIT
+            || !self.control.is_empty() && queued + chunk.wire_len() > REPLY_BYTES_LIMIT;
+        meter::count(1);
+        if !full || meter::has(Defect::UnboundedControl) {
+            self.control.push_back((path, tag, chunk));
+        }
     }
 
     fn push_event(&mut self, event: Event) {

@@ -15,45 +15,116 @@ use super::super::packet::Packet;
 use super::super::rare::{Piece, Rare};
 use super::inbound::{DataSummary, Reports};
 use super::{Association, Departure, PacketSize};
+use crate::meter::{self, Defect};
 use crate::payload::Payload;
 
-/// Most bytes of pieces that wait for others; a chunk that finds no room is sent again.
-const HELD_LIMIT: usize = 256 << 10;
-/// What a piece costs beside its bytes.
-const PIECE_COST: usize = 64;
+/// Most bytes of chunks of which pieces are missing; a chunk that finds no room is sent again.
+const HELD_LIMIT: u64 = 256 << 10;
+/// So much of it is there however full the receive buffer is, or this part of the buffer if that is more: a chunk
+/// in pieces may be the one that all others wait for.
+const HELD_LEAST: u64 = 12 << 10;
+const HELD_LEAST_PART: u64 = 32;
+/// What a chunk costs beside its user data and the note of which bytes of it have come.
+const CHUNK_COST: u64 = 256;
 
-/// Pieces whose like have not come yet, by TSN and place in the chunk.
+/// Chunks of which pieces are missing, by TSN.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pieces {
-    waiting: BTreeMap<u64, BTreeMap<u16, Payload>>,
-    held: usize,
+    waiting: BTreeMap<u64, Partial>,
+    held: u64,
+}
+
+/// A chunk of which pieces are missing. A sender that cuts a chunk twice may cut it elsewhere: each piece says
+/// where it belongs, and the bytes that have come are noted one by one.
+#[derive(Clone, Debug)]
+struct Partial {
+    /// The user data; none while only lengths have come.
+    bytes: Option<Vec<u8>>,
+    /// One bit for each byte that has come.
+    come: Vec<u64>,
+    missing: u32,
+    total: u32,
+}
+
+/// What a chunk with so much user data costs while it waits.
+const fn cost_of(total: u32) -> u64 {
+    total as u64 + total as u64 / 8 + CHUNK_COST
+}
+
+impl Partial {
+    fn new(total: u32) -> Self {
+        let words = total.div_ceil(64) as usize;
+        meter::count(meter::moved(words * 8) + 1);
+        Self { bytes: None, come: vec![0; words], missing: total, total }
+    }
+
+    /// Takes a piece that lies within. The work is in proportion to its length, whatever has come before.
+    fn take(&mut self, offset: u32, payload: &Payload) {
+        let end = offset + payload.len();
+        if let Payload::Bytes(piece) = payload {
+            let whole = self.bytes.get_or_insert_with(|| {
+                meter::count(meter::moved(self.total as usize));
+                vec![0; self.total as usize]
+            });
+            whole[offset as usize..end as usize].copy_from_slice(piece);
+        }
+        let mut at = offset;
+        while at < end {
+            let word = at / 64;
+            let until = ((word + 1) * 64).min(end);
+            let mask = (u64::MAX >> (64 - (until - at))) << (at % 64);
+            let word = &mut self.come[word as usize];
+            self.missing -= (mask & !*word).count_ones();
+            *word |= mask;
+            at = until;
+            meter::count(1);
+        }
+        if meter::has(Defect::QuadraticPieces) {
+            meter::count(self.total as usize);
+        }
+    }
+
+    fn into_payload(self) -> Payload {
+        match self.bytes {
+            Some(bytes) => bytes::Bytes::from(bytes).into(),
+            None => Payload::Length(self.total),
+        }
+    }
 }
 
 impl Pieces {
-    /// Takes a piece; the user data of the whole chunk, once it is there.
-    fn take(&mut self, tsn: u64, piece: &Piece) -> Option<Payload> {
-        let end = u32::from(piece.offset) + piece.part.payload.len();
-        if piece.part.payload.is_empty() || end > u32::from(piece.total) {
-            return None;
-        }
-        let cost = piece.part.payload.len() as usize + PIECE_COST;
-        if self.held + cost > HELD_LIMIT {
-            return None;
-        }
-        let chunk = self.waiting.entry(tsn).or_default();
-        if let Some(old) = chunk.insert(piece.offset, piece.part.payload.clone()) {
-            self.held -= old.len() as usize + PIECE_COST;
-        }
-        self.held += cost;
-        let whole = assemble(chunk, u32::from(piece.total))?;
-        self.forget(tsn);
-        Some(whole)
+    /// Bytes that it all takes.
+    pub const fn held(&self) -> u64 {
+        self.held
     }
 
-    fn forget(&mut self, tsn: u64) {
-        let chunk = self.waiting.remove(&tsn).unwrap_or_default();
-        let cost = |piece: &Payload| piece.len() as usize + PIECE_COST;
-        self.held -= chunk.values().map(cost).sum::<usize>();
+    /// Takes a piece, with so much room in the receive buffer; the user data of the whole chunk, once it is there.
+    fn take(&mut self, tsn: u64, piece: &Piece, room: u64) -> Option<Payload> {
+        let (offset, total) = (u32::from(piece.offset), u32::from(piece.total));
+        let payload = &piece.part.payload;
+        if payload.is_empty() || offset + payload.len() > total {
+            return None;
+        }
+        if !self.waiting.contains_key(&tsn) {
+            let most = room.clamp(HELD_LEAST, HELD_LIMIT);
+            if self.held + cost_of(total) > most {
+                return None;
+            }
+            self.held += cost_of(total);
+            self.waiting.insert(tsn, Partial::new(total));
+        }
+        let chunk = self.waiting.get_mut(&tsn).filter(|chunk| chunk.total == total)?;
+        chunk.take(offset, payload);
+        if chunk.missing > 0 {
+            return None;
+        }
+        self.forget(tsn).map(Partial::into_payload)
+    }
+
+    fn forget(&mut self, tsn: u64) -> Option<Partial> {
+        let chunk = self.waiting.remove(&tsn)?;
+        self.held -= cost_of(chunk.total);
+        Some(chunk)
     }
 
     /// Nothing up to `cumulative` is awaited any more: it came some other way.
@@ -62,18 +133,6 @@ impl Pieces {
             self.forget(tsn);
         }
     }
-}
-
-/// The pieces in a row, if they are all there. Who cuts a chunk twice may cut it elsewhere: each piece says where
-/// it belongs, so what is put together is right whichever are taken.
-fn assemble(pieces: &BTreeMap<u16, Payload>, total: u32) -> Option<Payload> {
-    let (mut row, mut end) = (Vec::new(), 0);
-    while end < total {
-        let next = pieces.get(&u16::try_from(end).ok()?)?;
-        end += next.len();
-        row.push(next.clone());
-    }
-    (end == total).then(|| Payload::concat(&row))
 }
 
 impl Association {
@@ -136,11 +195,84 @@ impl Association {
         }
         let cumulative = self.inbound.buffer.cumulative();
         let tsn = piece.part.tsn.unwrap_near(cumulative);
+        let buffer = &self.inbound.buffer;
+        let room = buffer.free().max(buffer.capacity() / HELD_LEAST_PART);
         let pieces = self.pieces.get_or_insert_default();
         pieces.forget_up_to(cumulative);
         // What is known already is for the receive buffer to report; what is far beyond it, to refuse.
-        if let Some(payload) = pieces.take(tsn, piece) {
+        let whole = pieces.take(tsn, piece, room);
+        self.inbound.buffer.reserve(pieces.held());
+        if let Some(payload) = whole {
             self.on_data(now, Data { payload, ..piece.part.clone() }, summary, reports);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use ropewalk_base::Seed;
+
+    use super::*;
+
+    fn piece(offset: usize, whole: &Bytes, size: usize) -> Piece {
+        let payload = Payload::from(whole.slice(offset..offset + size));
+        let part = Data { payload, ..Data::BLANK };
+        Piece { part, offset: offset as u16, total: whole.len() as u16 }
+    }
+
+    #[test]
+    fn pieces_in_any_order_cut_anywhere_and_repeated_make_the_chunk_once() {
+        for case in 0..200 {
+            let mut rng = Seed::root(case).child("pieces").rng();
+            let total = 1 + rng.below(300) as usize;
+            let whole: Bytes = (0..total).map(|_| rng.below(256) as u8).collect();
+            let (mut pieces, mut come) = (Pieces::default(), vec![false; total]);
+            let made = loop {
+                let offset = rng.below(total as u64) as usize;
+                let size = 1 + rng.below((total - offset) as u64) as usize;
+                come[offset..offset + size].fill(true);
+                let made = pieces.take(7, &piece(offset, &whole, size), 1 << 16);
+                assert_eq!(made.is_some(), come.iter().all(|there| *there), "case {case}");
+                if let Some(made) = made {
+                    break made;
+                }
+            };
+            assert_eq!((made, pieces.held()), (Payload::from(whole), 0), "case {case}");
+        }
+    }
+
+    #[test]
+    fn a_piece_costs_as_much_work_as_it_has_bytes_whatever_came_before() {
+        let whole = Bytes::from(vec![7; 60_000]);
+        let mut pieces = Pieces::default();
+        for at in 0..4_000 {
+            pieces.take(7, &piece(2 * at, &whole, 1), 1 << 20);
+        }
+        meter::take();
+        for at in [1, 4_000, 59_999, 0, 0, 0] {
+            assert_eq!(pieces.take(7, &piece(at, &whole, 1), 1 << 20), None);
+        }
+        assert!(meter::take() <= 6);
+    }
+
+    #[test]
+    fn a_chunk_that_finds_no_room_is_not_kept() {
+        let whole = Bytes::from(vec![7; 9_000]);
+        let mut pieces = Pieces::default();
+        // The first has room in a full buffer: others may wait for it.
+        pieces.take(1, &piece(0, &whole, 1_000), 0);
+        let held = pieces.held();
+        assert!(held > 9_000);
+        for tsn in 2..100 {
+            pieces.take(tsn, &piece(0, &whole, 1_000), 0);
+        }
+        assert_eq!(pieces.held(), held);
+        for tsn in 2..100 {
+            pieces.take(tsn, &piece(0, &whole, 1_000), u64::MAX);
+        }
+        assert!(pieces.held() <= HELD_LIMIT);
+        pieces.forget_up_to(99);
+        assert_eq!(pieces.held(), 0);
     }
 }

@@ -38,7 +38,7 @@ impl Association {
             Some(_) if self.state.is_up() && ours && theirs => {}
             Some(by) => {
                 let error = Chunk::error(ErrorCause::stale(by));
-                self.control.push_back((path, cookie.peer.tag, error));
+                self.reply(path, cookie.peer.tag, error);
                 return false;
             }
             None => {}

@@ -11,6 +11,7 @@ use super::super::config::CwndUpdate;
 use super::super::gaps::GapList;
 use super::{Association, Path};
 use crate::congestion::{AckSample, CongestionControl};
+use crate::meter;
 use crate::recovery::{Flight, GapMemory, LossDetection, RecordState};
 use crate::sctp::Data;
 use crate::window::explained_queueing;
@@ -192,6 +193,7 @@ impl Association {
 
     #[inline]
     fn take_gap_ack(&mut self, now: Time, tsn: u64, acks: &mut PathAcks) {
+        meter::count(1);
         let record = self.board.record(tsn);
         let (payload, bytes) = (record.data.payload.len(), record.bytes as u64);
         match self.board.on_gap_acked(tsn) {

@@ -286,7 +286,7 @@ impl Association {
         let answer = Rare::Heartbeat { answer: true, parameters: parameters.clone() };
         let answer = Chunk::Rare(Box::new(answer));
         if known && answer.wire_len() <= self.packet_room(path) {
-            self.control.push_back((path, self.peer_tag, answer));
+            self.reply(path, self.peer_tag, answer);
         }
     }
 
@@ -303,7 +303,7 @@ impl Association {
             whole.truncate(REPORT_LIMIT);
             let error = Chunk::error(ErrorCause::UnrecognisedChunk(whole));
             let path = if self.state.is_up() { self.reply_path(path) } else { path };
-            self.control.push_back((path, self.peer_tag, error));
+            self.reply(path, self.peer_tag, error);
         }
         wire::goes_on(kind)
     }

@@ -1,0 +1,95 @@
+//! What the buffer charges for: user data, and the memory that keeping it takes.
+//!
+//! Two sums are kept apart. Chunks are charged by their length on the wire, which is what senders count
+//! (RFC 9260, 6.2.1). Bookkeeping is what small or scattered chunks cost beyond that: slots, map entries, messages
+//! and gap blocks. The window on offer is what the larger of the two leaves. Bookkeeping of chunks of several
+//! hundred bytes is less than their length, so that it changes nothing for them; a sender of tiny messages sees
+//! the window close earlier.
+//!
+//! ```text
+//!   memory <= chunks + shared datagrams + bookkeeping
+//!          <=   B    +       B / 5      +  3/4 B + 20 KiB    <=  2 B + 64 KiB
+//! ```
+
+use super::ReceiveBuffer;
+use crate::meter::{self, Defect};
+use crate::payload::Payload;
+use crate::sctp::{Data, DataFlags};
+
+/// Bookkeeping that is free of charge, bytes: small buffers hold few chunks, and the first slots cost
+/// more than those.
+const FREE_BOOKKEEPING: u64 = 20 << 10;
+/// Bytes of a payload beside its data: a counted reference, the header of a shared datagram, and what a
+/// payload of few bytes keeps of its datagram.
+const PAYLOAD_COST: u64 = 112;
+/// Bytes of a message that can be read; a deque may have twice the room that it uses.
+const MESSAGE_COST: u64 = 2 * size_of::<super::Message>() as u64;
+/// Bytes of a gap block; a vector may have twice the room that it uses.
+const BLOCK_COST: u64 = 8;
+/// A chunk that the peer is owed may wait if no more do than these.
+const OWED_CHUNKS: usize = 16;
+/// Payloads may share the datagrams that brought them while no more than this part of the buffer is used. A
+/// datagram may be five times as long as the payload that keeps it, so that at most a fifth of the buffer is
+/// kept for nothing.
+const SHARING_PART: u64 = 20;
+
+impl ReceiveBuffer {
+    /// Bytes free: what is advertised.
+    #[inline]
+    pub fn free(&self) -> u64 {
+        let chunks = self.held_bytes + self.ready_bytes;
+        self.capacity.saturating_sub(chunks.max(self.charged_bookkeeping()))
+    }
+
+    /// Bookkeeping as it is charged: it may take three quarters of the buffer, beside what is free of
+    /// charge.
+    #[inline]
+    fn charged_bookkeeping(&self) -> u64 {
+        let extra = self.bookkeeping().saturating_sub(FREE_BOOKKEEPING);
+        extra + extra / 3
+    }
+
+    /// Bytes that are needed beside the user data, at most.
+    #[inline]
+    fn bookkeeping(&self) -> u64 {
+        if meter::has(Defect::UncountedBookkeeping) {
+            return 0;
+        }
+        let ready = self.ready.len() as u64;
+        let payloads = (ready + self.slots.held_count() as u64) * PAYLOAD_COST;
+        let blocks = self.gaps.words().len() as u64 * BLOCK_COST;
+        payloads
+            + ready * MESSAGE_COST
+            + blocks
+            + self.slots.cost()
+            + self.streams.cost()
+            + self.reserved
+    }
+
+    /// So many bytes are kept elsewhere on account of this buffer.
+    pub const fn reserve(&mut self, bytes: u64) {
+        self.reserved = bytes;
+    }
+
+    /// Whether a chunk must be taken although bookkeeping fills the buffer: user data leaves room for it, nothing
+    /// can be read, and it is the next in sequence, which alone frees what waits. It must not wait itself, unless
+    /// hardly anything does.
+    pub(super) fn is_owed(&self, tsn: u64, data: &Data) -> bool {
+        let chunks = self.held_bytes + self.ready_bytes;
+        let fits = chunks + super::charge_of(data) <= self.capacity;
+        let passes = data.flags.has(DataFlags::WHOLE)
+            && (data.flags.has(DataFlags::UNORDERED)
+                || self.streams.is_next(data.stream, data.ssn));
+        let next = tsn == self.cumulative() + 1 && self.ready.is_empty();
+        next && fits && (passes || self.slots.held_count() < OWED_CHUNKS)
+    }
+
+    /// Copies a payload out of the datagram that brought it, once enough of the buffer is used.
+    #[inline]
+    pub(super) fn own(&self, payload: &mut Payload) {
+        let used = self.held_bytes + self.ready_bytes;
+        if used > self.capacity / SHARING_PART {
+            payload.own();
+        }
+    }
+}

@@ -1,0 +1,295 @@
+//! Chunks that wait, by TSN.
+//!
+//! ```text
+//!   base                    base + near.len()
+//!    |                              |
+//!    +====+----+====+ ... +====+----+-----------------> TSN
+//!     held      held            missing    far: a map
+//!    |<---- near: one slot per TSN --->|
+//! ```
+//!
+//! Slots are found without a search. They are made only while at least nearly every second one is used, so that
+//! memory follows what is held and not how far ahead the peer numbers it.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use ropewalk_base::Time;
+
+use crate::meter::{self, Defect};
+use crate::receive::gaps::Gaps;
+use crate::sctp::Data;
+
+/// A chunk that waits.
+#[derive(Clone, Debug)]
+pub(super) struct Held {
+    pub data: Data,
+    pub arrived: Time,
+    /// At either end of a run of fragments of one message, the TSN of the other end.
+    pub run: u64,
+}
+
+#[derive(Clone, Debug)]
+enum Slot {
+    Missing,
+    Held(Held),
+    Released,
+}
+
+/// What is known of a TSN from `base` on.
+pub(super) enum Place<'a> {
+    /// It has not come.
+    Missing,
+    /// It waits.
+    Held(&'a Held),
+    /// The user has it.
+    Released,
+}
+
+/// Slots that there may be whatever is held.
+const SPARE_SLOTS: usize = 128;
+/// Empty slots beyond the limit that are kept for a while: they go in batches.
+const BATCH: usize = 16;
+/// Bytes of a slot; a deque may have twice the room that it uses.
+const SLOT_COST: u64 = 2 * size_of::<Slot>() as u64;
+/// Bytes of a chunk in the map; its nodes are at least half full.
+const FAR_COST: u64 = 2 * (size_of::<Held>() as u64 + 16);
+
+/// The chunks that wait.
+#[derive(Clone, Debug)]
+pub(super) struct Slots {
+    near: VecDeque<Slot>,
+    base: u64,
+    far: BTreeMap<u64, Held>,
+    /// Chunks in `near`.
+    held_near: usize,
+    /// Highest TSN of those that were released beyond the slots.
+    released_far: u64,
+}
+
+impl Slots {
+    pub const fn new(base: u64) -> Self {
+        Self { near: VecDeque::new(), base, far: BTreeMap::new(), held_near: 0, released_far: 0 }
+    }
+
+    /// The lowest TSN that is not released.
+    #[inline]
+    pub const fn base(&self) -> u64 {
+        self.base
+    }
+
+    /// Chunks that wait.
+    #[inline]
+    pub fn held_count(&self) -> usize {
+        self.held_near + self.far.len()
+    }
+
+    /// Bytes that the slots and the map take, at most.
+    #[inline]
+    pub fn cost(&self) -> u64 {
+        self.near.len() as u64 * SLOT_COST + self.far.len() as u64 * FAR_COST
+    }
+
+    pub fn clear(&mut self) {
+        *self = Self::new(self.base);
+    }
+
+    /// Index in `near`; it lies behind its end for a TSN that is in the map.
+    #[inline]
+    const fn index(&self, tsn: u64) -> usize {
+        (tsn - self.base) as usize
+    }
+
+    /// How `tsn`, which is not below the base, stands.
+    #[inline]
+    pub fn at(&self, tsn: u64, gaps: &Gaps) -> Place<'_> {
+        match self.near.get(self.index(tsn)) {
+            Some(Slot::Held(held)) => Place::Held(held),
+            Some(Slot::Released) => Place::Released,
+            Some(Slot::Missing) => Place::Missing,
+            None => self.at_far(tsn, gaps),
+        }
+    }
+
+    #[inline]
+    fn at_far(&self, tsn: u64, gaps: &Gaps) -> Place<'_> {
+        let held = if self.far.is_empty() { None } else { self.far.get(&tsn) };
+        match held {
+            Some(held) => Place::Held(held),
+            None if self.was_released(tsn, gaps) => Place::Released,
+            None => Place::Missing,
+        }
+    }
+
+    /// Whether a TSN that has no slot and is not held has come.
+    #[inline]
+    fn was_released(&self, tsn: u64, gaps: &Gaps) -> bool {
+        tsn <= self.released_far && (tsn <= gaps.cumulative() || gaps.contains(tsn))
+    }
+
+    fn get(&self, tsn: u64) -> Option<&Held> {
+        match self.near.get(tsn.checked_sub(self.base)? as usize) {
+            Some(Slot::Held(held)) => Some(held),
+            Some(_) => None,
+            None => self.far.get(&tsn),
+        }
+    }
+
+    fn get_mut(&mut self, tsn: u64) -> Option<&mut Held> {
+        match self.near.get_mut(tsn.checked_sub(self.base)? as usize) {
+            Some(Slot::Held(held)) => Some(held),
+            Some(_) => None,
+            None => self.far.get_mut(&tsn),
+        }
+    }
+
+    /// The chunk, if it waits.
+    pub fn held(&self, tsn: u64) -> Option<&Data> {
+        self.get(tsn).map(|held| &held.data)
+    }
+
+    /// The other end of the run that `tsn` is an end of.
+    pub fn other_end(&self, tsn: u64) -> Option<u64> {
+        self.get(tsn).map(|held| held.run)
+    }
+
+    /// A run goes from `first` to `last`.
+    pub fn set_run(&mut self, first: u64, last: u64) {
+        for (at, other) in [(first, last), (last, first)] {
+            if let Some(held) = self.get_mut(at) {
+                held.run = other;
+            }
+        }
+    }
+
+    /// Keeps a chunk that has not come before.
+    #[inline]
+    pub fn keep(&mut self, tsn: u64, held: Held, gaps: &Gaps) {
+        let at = self.index(tsn);
+        if at < self.near.len() || self.make_slots(at, gaps) {
+            self.near[at] = Slot::Held(held);
+            self.held_near += 1;
+        } else {
+            self.far.insert(tsn, held);
+        }
+    }
+
+    /// The user has what came as `tsn`, which did not wait.
+    #[inline]
+    pub fn mark_released(&mut self, tsn: u64, gaps: &Gaps) {
+        let at = self.index(tsn);
+        if at == 0 && self.near.is_empty() {
+            self.base += 1;
+        } else if at < self.near.len() || self.make_slots(at, gaps) {
+            self.near[at] = Slot::Released;
+        } else {
+            self.released_far = self.released_far.max(tsn);
+        }
+    }
+
+    /// Makes slots up to `at` if the limit allows it.
+    #[inline]
+    fn make_slots(&mut self, at: usize, gaps: &Gaps) -> bool {
+        if at >= 2 * self.held_count() + SPARE_SLOTS && !meter::has(Defect::DenseTsns) {
+            return false;
+        }
+        if self.far.is_empty() && self.released_far < self.base {
+            while self.near.len() <= at {
+                self.near.push_back(Slot::Missing);
+                meter::count(1);
+            }
+        } else {
+            self.take_from_far(at, gaps);
+        }
+        true
+    }
+
+    /// Makes slots up to `at` for what may have been in the map.
+    #[cold]
+    fn take_from_far(&mut self, at: usize, gaps: &Gaps) {
+        while self.near.len() <= at {
+            let tsn = self.base + self.near.len() as u64;
+            let slot = match self.far.remove(&tsn) {
+                Some(held) => {
+                    self.held_near += 1;
+                    Slot::Held(held)
+                }
+                None if self.was_released(tsn, gaps) => Slot::Released,
+                None => Slot::Missing,
+            };
+            self.near.push_back(slot);
+            meter::count(1);
+        }
+    }
+
+    /// Takes a chunk out for the user.
+    #[inline]
+    pub fn take(&mut self, tsn: u64) -> Option<Held> {
+        let at = self.index(tsn);
+        match self.near.get_mut(at) {
+            Some(slot @ Slot::Held(_)) => {
+                self.held_near -= 1;
+                match std::mem::replace(slot, Slot::Released) {
+                    Slot::Held(held) => Some(held),
+                    Slot::Missing | Slot::Released => None,
+                }
+            }
+            Some(_) => None,
+            None => {
+                let held = self.far.remove(&tsn)?;
+                self.released_far = self.released_far.max(tsn);
+                Some(held)
+            }
+        }
+    }
+
+    /// Takes a chunk out again as if it had never come.
+    pub fn drop_held(&mut self, tsn: u64) -> Option<Held> {
+        let at = self.index(tsn);
+        let held = self.take(tsn)?;
+        if let Some(slot) = self.near.get_mut(at) {
+            *slot = Slot::Missing;
+        }
+        Some(held)
+    }
+
+    /// Moves the base past what is with the user, all that came in sequence up to `cumulative`.
+    #[inline]
+    pub fn drop_released(&mut self, cumulative: u64) {
+        while self.base <= cumulative && matches!(self.near.front(), Some(Slot::Released)) {
+            self.near.pop_front();
+            self.base += 1;
+            meter::count(1);
+        }
+        if self.near.is_empty() && self.base <= cumulative {
+            let first = self.far.first_key_value().map_or(u64::MAX, |(tsn, _)| *tsn);
+            self.base = first.min(cumulative + 1);
+        }
+        if self.near.len() > 2 * self.held_count() + SPARE_SLOTS + BATCH {
+            self.thin_out();
+        }
+    }
+
+    /// Gives up slots at the end until the limit holds again.
+    #[cold]
+    fn thin_out(&mut self) {
+        if meter::has(Defect::DenseTsns) {
+            return;
+        }
+        while self.near.len() > 2 * self.held_count() + SPARE_SLOTS {
+            let Some(slot) = self.near.pop_back() else { break };
+            let tsn = self.base + self.near.len() as u64;
+            match slot {
+                Slot::Missing => {}
+                Slot::Released => self.released_far = self.released_far.max(tsn),
+                Slot::Held(held) => {
+                    self.held_near -= 1;
+                    self.far.insert(tsn, held);
+                }
+            }
+            meter::count(1);
+        }
+        if self.near.capacity() > 4 * self.near.len() + 2 * SPARE_SLOTS {
+            self.near.shrink_to(2 * self.near.len());
+        }
+    }
+}

@@ -1,0 +1,349 @@
+//! An end of an association, and a peer that sends whatever it likes.
+
+use bytes::Bytes;
+use ropewalk_base::{Duration, PathId, Seed, Serial16, Serial32, StreamId, Time};
+use ropewalk_engine::path::PathConfig;
+use ropewalk_engine::scheduler::{Scheduler, SchedulerOptions};
+use ropewalk_engine::sctp::association::State;
+use ropewalk_engine::sctp::wire::{Checksum, Ports, decode, encode};
+use ropewalk_engine::sctp::{
+    Association, Chunk, Config, Data, DataFlags, Packet, Piece, Preset, Rare,
+};
+use ropewalk_engine::{Payload, meter};
+
+use crate::{Bound, Broken, allocated};
+
+/// Chunk types on the wire.
+pub const DATA: u8 = 0;
+pub const SACK: u8 = 3;
+pub const HEARTBEAT: u8 = 4;
+pub const ERROR: u8 = 9;
+pub const ECNE: u8 = 12;
+pub const CWR: u8 = 13;
+
+/// Flags of DATA.
+pub const UNORDERED: u8 = 4;
+pub const BEGIN: u8 = 2;
+pub const END: u8 = 1;
+pub const WHOLE: u8 = 3;
+
+/// Chunks of one datagram at most, bytes.
+const DATAGRAM: usize = 60_000;
+
+/// Something that the peer does, or the user.
+#[derive(Clone, Debug)]
+pub enum Op {
+    /// DATA chunks whose numbers grow by fixed steps.
+    Data(Burst),
+    /// The next DATA chunks in sequence, each a whole message that is next on its stream.
+    InSequence { count: u16, stream: u16, size: u16 },
+    /// PIECEs of one chunk.
+    Pieces { ahead: u32, total: u16, offset: u16, step: u16, size: u16, count: u16 },
+    /// A SACK with so many blocks.
+    Sack { ahead: u32, first: u16, step: u16, blocks: u16 },
+    /// So many chunks of a type with a body of so many bytes.
+    Chunks { kind: u8, size: u16, count: u16 },
+    /// The user reads so many messages.
+    Read(u16),
+    /// The user sends so many messages.
+    Send { count: u16, size: u16 },
+    /// Time passes, ms.
+    Wait(u16),
+}
+
+/// DATA chunks.
+#[derive(Clone, Copy, Debug)]
+pub struct Burst {
+    /// TSN of the first, from the next in sequence on, and of each from the one before.
+    pub ahead: u32,
+    pub step: u32,
+    pub stream: u16,
+    pub stream_step: u16,
+    /// Number of the first on its stream, from the next on, and of each from the one before.
+    pub ssn: u16,
+    pub ssn_step: u16,
+    pub flags: u8,
+    pub size: u16,
+    pub count: u16,
+}
+
+/// A chunk with its padding.
+fn chunk(out: &mut Vec<u8>, kind: u8, flags: u8, body: &[u8]) {
+    let length = u16::try_from(4 + body.len()).expect("16 bits of length");
+    out.extend([kind, flags]);
+    out.extend(length.to_be_bytes());
+    out.extend(body);
+    out.resize(out.len().next_multiple_of(4), 0);
+}
+
+/// An end under attack.
+pub struct Victim {
+    // In a box, so that its own size is allocated too.
+    end: Option<Box<Association>>,
+    config: Config,
+    bound: Bound,
+    tag: u32,
+    now: Time,
+    /// The next TSN in sequence.
+    next: Serial32,
+    /// The first TSN of its own.
+    own: Serial32,
+    /// Most that was allocated since the last check.
+    most: usize,
+    /// Most that the user had sent and the peer not acknowledged, bytes.
+    sends: usize,
+    /// Allocated before it was made.
+    before: usize,
+    came: u64,
+    steps: u64,
+}
+
+pub fn scheduler() -> Scheduler {
+    Scheduler::from_name("lay", &SchedulerOptions::default()).expect("a built-in scheduler")
+}
+
+/// What the runtime does, on two paths.
+pub fn live(receive_buffer: u64) -> Config {
+    let paths = vec![PathConfig::default(); 2];
+    Config { streams: 1024, ..Config::preset(Preset::Live, paths, receive_buffer) }
+}
+
+/// Two ends of one configuration that are up.
+pub fn pair(config: &Config) -> (Association, Association, Time) {
+    let mut now = Time::from_millis(1);
+    let mut left = Association::connect(config.clone(), scheduler(), Seed::root(3), now);
+    let mut right = Association::listen(config.clone(), scheduler(), Seed::root(4));
+    for _ in 0..20 {
+        for _ in 0..2 {
+            while let Some(sent) = left.poll_transmit(now) {
+                right.handle_datagram(now, sent.path, sent.packet);
+            }
+            while let Some(sent) = right.poll_transmit(now) {
+                left.handle_datagram(now, sent.path, sent.packet);
+            }
+        }
+        now += Duration::from_millis(100);
+        for end in [&mut left, &mut right] {
+            end.handle_timeout(now);
+            while end.poll_event().is_some() {}
+        }
+    }
+    assert_eq!((left.state(), right.state()), (&State::Established, &State::Established));
+    (left, right, now)
+}
+
+impl Victim {
+    pub fn new(bound: Bound) -> Self {
+        let config = live(bound.receive_buffer);
+        let mut victim = Self {
+            end: None,
+            config,
+            bound,
+            tag: 0,
+            now: Time::ZERO,
+            next: Serial32(0),
+            own: Serial32(0),
+            most: 0,
+            sends: 0,
+            before: 0,
+            came: 0,
+            steps: 0,
+        };
+        victim.start();
+        victim
+    }
+
+    /// A fresh end, up and idle.
+    fn start(&mut self) {
+        self.end = None;
+        self.before = allocated();
+        let (peer, end, now) = pair(&self.config);
+        self.own = peer.peer_initial_tsn().expect("it is up");
+        drop(peer);
+        self.tag = end.tags().0;
+        self.next = end.peer_initial_tsn().expect("it is up");
+        (self.now, self.sends, self.most) = (now, 0, 0);
+        self.end = Some(Box::new(end));
+        meter::take();
+    }
+
+    fn end(&mut self) -> &mut Association {
+        self.end.as_mut().expect("there always is one")
+    }
+
+    /// Does all this, and checks the bounds after each step.
+    pub fn play(&mut self, ops: &[Op]) -> Result<(), Broken> {
+        for op in ops {
+            self.act(op);
+            self.check()?;
+        }
+        Ok(())
+    }
+
+    fn check(&mut self) -> Result<(), Broken> {
+        // What the user sent counts for itself, with its records.
+        let sends = self.config.send_buffer.saturating_sub(self.end().send_room()) as usize;
+        self.sends = self.sends.max(sends);
+        let memory = self.most.max(allocated()).saturating_sub(self.before + 3 * self.sends);
+        self.most = 0;
+        self.steps += meter::take();
+        self.bound.check(memory, self.came, self.steps)
+    }
+
+    fn act(&mut self, op: &Op) {
+        match op {
+            Op::Data(burst) => self.data(burst),
+            Op::InSequence { count, stream, size } => self.in_sequence(*count, *stream, *size),
+            Op::Pieces { ahead, total, offset, step, size, count } => {
+                let mut out = Vec::new();
+                for i in 0..*count {
+                    let at = offset.wrapping_add(i.wrapping_mul(*step));
+                    let mut body = self.header(*ahead, 0, 0);
+                    body.extend([at.to_be_bytes(), total.to_be_bytes()].concat());
+                    body.resize(body.len() + usize::from(*size), 7);
+                    // The codec's own number of PIECE: it is ours, and in no RFC.
+                    chunk(&mut out, piece_kind(), WHOLE, &body);
+                    self.flush(&mut out, DATAGRAM);
+                }
+                self.flush(&mut out, 0);
+            }
+            Op::Sack { ahead, first, step, blocks } => self.sack(*ahead, *first, *step, *blocks),
+            Op::Chunks { kind, size, count } => {
+                let mut out = Vec::new();
+                for i in 0..*count {
+                    let mut body = vec![0; usize::from(*size)];
+                    // As a parameter or a cause, and different each time.
+                    body.iter_mut().zip([0, 1]).for_each(|(to, from)| *to = from);
+                    let length = size.to_be_bytes();
+                    body.iter_mut().skip(2).zip(length).for_each(|(to, from)| *to = from);
+                    body.iter_mut().skip(4).zip(i.to_be_bytes()).for_each(|(to, from)| *to = from);
+                    chunk(&mut out, *kind, 0, &body);
+                    self.flush(&mut out, DATAGRAM);
+                }
+                self.flush(&mut out, 0);
+            }
+            Op::Read(count) => {
+                let now = self.now;
+                (0..*count).for_each(|_| drop(self.end().read(now)));
+                self.drain();
+            }
+            Op::Send { count, size } => {
+                for _ in 0..*count {
+                    let payload = Bytes::from(vec![7; usize::from(*size).max(1)]).into();
+                    self.end().send(StreamId(0), payload, false).unwrap_or(());
+                }
+                self.drain();
+            }
+            Op::Wait(millis) => {
+                self.now += Duration::from_millis(u64::from(*millis));
+                let now = self.now;
+                self.end().handle_timeout(now);
+                self.drain();
+            }
+        }
+        if matches!(self.end().state(), State::Ended(_)) {
+            self.start();
+        }
+    }
+
+    /// The header of a DATA chunk.
+    fn header(&mut self, ahead: u32, stream: u16, ssn: u16) -> Vec<u8> {
+        let ssn = ssn.wrapping_add(self.end().expected(StreamId(stream)).1.0);
+        let mut body = self.next.plus(ahead).0.to_be_bytes().to_vec();
+        body.extend(stream.to_be_bytes());
+        body.extend(ssn.to_be_bytes());
+        body.extend([0; 4]);
+        body
+    }
+
+    fn data(&mut self, burst: &Burst) {
+        let mut out = Vec::new();
+        for i in 0..u32::from(burst.count) {
+            let stream = burst.stream.wrapping_add(burst.stream_step.wrapping_mul(i as u16));
+            let ssn = burst.ssn.wrapping_add(burst.ssn_step.wrapping_mul(i as u16));
+            let ahead = burst.ahead.wrapping_add(burst.step.wrapping_mul(i));
+            let mut body = self.header(ahead, stream, ssn);
+            body.resize(body.len() + usize::from(burst.size).max(1), 7);
+            chunk(&mut out, DATA, burst.flags & 15, &body);
+            self.flush(&mut out, DATAGRAM);
+        }
+        self.flush(&mut out, 0);
+    }
+
+    fn in_sequence(&mut self, count: u16, stream: u16, size: u16) {
+        let stream = stream % self.config.streams;
+        for _ in 0..count {
+            let mut out = Vec::new();
+            let mut body = self.header(0, stream, 0);
+            body.resize(body.len() + usize::from(size).max(1), 7);
+            chunk(&mut out, DATA, WHOLE, &body);
+            self.flush(&mut out, 0);
+        }
+    }
+
+    fn sack(&mut self, ahead: u32, first: u16, step: u16, blocks: u16) {
+        let cumulative = self.own.plus(ahead).0;
+        let mut body = cumulative.to_be_bytes().to_vec();
+        body.extend([0, 1, 0, 0]);
+        body.extend(blocks.to_be_bytes());
+        body.extend([0; 2]);
+        for i in 0..blocks {
+            let at = first.wrapping_add(i.wrapping_mul(step));
+            body.extend([at.to_be_bytes(), at.to_be_bytes()].concat());
+        }
+        let mut out = Vec::new();
+        chunk(&mut out, SACK, 0, &body);
+        self.flush(&mut out, 0);
+    }
+
+    /// Sends the chunks if they are more than `most` bytes.
+    fn flush(&mut self, out: &mut Vec<u8>, most: usize) {
+        if out.len() <= most {
+            return;
+        }
+        let mut bytes = vec![0x13, 0x89, 0x26, 0xab];
+        bytes.extend(self.tag.to_be_bytes());
+        bytes.extend([0; 4]);
+        bytes.extend(std::mem::take(out));
+        self.came += bytes.len() as u64;
+        let mut packet = Packet::default();
+        if decode(&bytes.into(), Checksum::None, &mut packet).is_ok() {
+            let now = self.now;
+            self.end().handle_in_place(now, PathId(0), &mut packet);
+        }
+        drop(packet);
+        // Before it is drained: a driver may have to wait for its socket.
+        self.most = self.most.max(allocated());
+        self.drain();
+    }
+
+    /// Takes what it sends; what the user could read stays.
+    fn drain(&mut self) {
+        let now = self.now;
+        while self.end().poll_transmit(now).is_some() {}
+        while self.end().poll_event().is_some() {}
+        self.follow();
+    }
+
+    /// The peer counts on from the cumulative TSN.
+    fn follow(&mut self) {
+        self.next = Serial32::wrap(self.end().expected(StreamId(0)).0);
+    }
+}
+
+/// The type of PIECE chunks.
+fn piece_kind() -> u8 {
+    let data = Data {
+        tsn: Serial32(0),
+        stream: StreamId(0),
+        ssn: Serial16(0),
+        ppid: 0,
+        flags: DataFlags::WHOLE,
+        payload: Payload::Length(4),
+        first_sent: Time::ZERO,
+    };
+    let packet = Packet::of(1, Chunk::Rare(Box::new(Rare::Piece(Piece::of(&data, 0, 4)))));
+    let mut out = Vec::new();
+    encode(&packet, Ports { source: 1, destination: 1 }, Checksum::None, &mut out);
+    out[12]
+}

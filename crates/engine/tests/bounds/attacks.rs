@@ -1,0 +1,242 @@
+//! Attacks on an association: each class by itself, and any of them in any order.
+
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestCaseError, TestRunner};
+use ropewalk_engine::meter::Defect;
+
+use crate::association::{
+    BEGIN, Burst, CWR, ECNE, END, ERROR, HEARTBEAT, Op, UNORDERED, Victim, WHOLE,
+};
+use crate::{Bound, Broken, Measuring, assert_caught};
+
+/// What a chunk of the least length, 20 bytes, may cost twenty times over: a search, a place among its
+/// neighbours, its release and its acknowledgement.
+const STEPS_PER_BYTE: u64 = 4;
+
+fn bound(receive_buffer: u64) -> Bound {
+    Bound { receive_buffer, steps_per_byte: STEPS_PER_BYTE }
+}
+
+const ONE: Burst = Burst {
+    ahead: 1,
+    step: 1,
+    stream: 0,
+    stream_step: 0,
+    ssn: 1,
+    ssn_step: 1,
+    flags: WHOLE,
+    size: 1,
+    count: 1,
+};
+
+fn play(receive_buffer: u64, ops: &[Op]) -> Result<(), Broken> {
+    Victim::new(bound(receive_buffer)).play(ops)
+}
+
+/// One whole message on each stream, numbered as far ahead as can be told from behind.
+fn far_messages() -> Vec<Op> {
+    vec![Op::Data(Burst { ssn: 32_767, ssn_step: 0, stream_step: 1, count: 1000, ..ONE })]
+}
+
+/// One chunk as far ahead as gap blocks reach.
+fn far_chunk() -> Vec<Op> {
+    vec![Op::Data(Burst { ahead: 65_534, flags: UNORDERED | BEGIN, ..ONE })]
+}
+
+/// Pieces of one byte, and then one of them again and again.
+fn repeated_pieces() -> Vec<Op> {
+    let pieces =
+        |step, count| Op::Pieces { ahead: 5, total: 9_000, offset: 0, step, size: 1, count };
+    vec![pieces(2, 3900), pieces(0, 20_000)]
+}
+
+/// Messages of one byte that nobody reads.
+fn tiny_messages() -> Vec<Op> {
+    vec![
+        Op::Data(Burst {
+            ahead: 0,
+            ssn: 0,
+            ssn_step: 0,
+            flags: UNORDERED | WHOLE,
+            count: 5000,
+            ..ONE
+        });
+        4
+    ]
+}
+
+/// HEARTBEATs of a few bytes, as many as a datagram holds.
+fn heartbeats() -> Vec<Op> {
+    vec![Op::Chunks { kind: HEARTBEAT, size: 4, count: 7000 }]
+}
+
+const BUFFER: u64 = 1 << 18;
+
+#[test]
+fn each_defect_of_an_association_is_caught_by_an_attack_of_its_class() {
+    type Attack = (Defect, u64, fn() -> Vec<Op>, fn(&Broken) -> bool);
+    let memory: fn(&Broken) -> bool = |broken| matches!(broken, Broken::Memory(..));
+    let work: fn(&Broken) -> bool = |broken| matches!(broken, Broken::Work(..));
+    let table: [Attack; 5] = [
+        (Defect::DenseStreams, 1 << 16, far_messages, memory),
+        (Defect::DenseTsns, BUFFER, far_chunk, memory),
+        (Defect::QuadraticPieces, BUFFER, repeated_pieces, work),
+        (Defect::UncountedBookkeeping, BUFFER, tiny_messages, memory),
+        (Defect::UnboundedControl, BUFFER, heartbeats, memory),
+    ];
+    for (defect, buffer, attack, broken) in table {
+        assert_caught(defect, broken, || play(buffer, &attack()));
+    }
+}
+
+/// Lists that took more than they should have: kept as they are.
+#[test]
+fn known_attacks_keep_to_the_bounds_in_buffers_of_all_sizes() {
+    let scattered = |flags| Burst { ahead: 2, step: 2, flags, count: 3000, ..ONE };
+    let fragments =
+        |flags, size| Burst { ahead: 1, ssn: 0, ssn_step: 0, flags, size, count: 3000, ..ONE };
+    let table: Vec<(&str, Vec<Op>)> = vec![
+        ("messages far ahead on their streams", far_messages()),
+        ("a chunk far ahead", far_chunk()),
+        ("repeated pieces", repeated_pieces()),
+        ("tiny messages", tiny_messages()),
+        ("heartbeats", heartbeats()),
+        ("every second message of a stream", vec![Op::Data(scattered(WHOLE))]),
+        ("every second unordered message, read", {
+            let burst = Op::Data(Burst { count: 2500, ..scattered(UNORDERED | WHOLE) });
+            let next =
+                |at| Op::Data(Burst { ahead: at, count: 2500, ..scattered(UNORDERED | WHOLE) });
+            vec![burst, Op::Read(5000), next(5_002), Op::Read(5000), next(10_002), Op::Read(5000)]
+        }),
+        (
+            "streams that do not exist",
+            vec![
+                Op::Data(Burst { stream: 2000, ..scattered(WHOLE) }),
+                Op::Data(Burst { stream: 2000, ahead: 9_000, ..scattered(WHOLE) }),
+            ],
+        ),
+        (
+            "backwards",
+            vec![Op::Data(Burst {
+                ahead: 60_000,
+                step: u32::MAX - 1,
+                ssn_step: 7,
+                ..scattered(WHOLE)
+            })],
+        ),
+        (
+            "a message without end",
+            vec![
+                Op::Data(Burst { ahead: 0, count: 1, ..fragments(BEGIN, 1) }),
+                Op::Data(Burst { ahead: 0, ..fragments(0, 1) }),
+                Op::Data(Burst { ahead: 0, ..fragments(0, 100) }),
+            ],
+        ),
+        (
+            "a message without beginning",
+            vec![
+                Op::Data(fragments(0, 1)),
+                Op::Data(Burst { ahead: 3_001, count: 1, ..fragments(END, 1) }),
+            ],
+        ),
+        ("held, then all released", {
+            let held = Burst { ahead: 1, count: 4000, ..ONE };
+            vec![Op::Data(held), Op::InSequence { count: 1, stream: 0, size: 1 }, Op::Read(9000)]
+        }),
+        (
+            "short data in long datagrams",
+            vec![
+                Op::Data(Burst { size: 300, count: 200, ..ONE }),
+                Op::Data(Burst { size: 15_000, ahead: 300, count: 50, ssn: 300, ..ONE }),
+            ],
+        ),
+        (
+            "acknowledgements with blocks everywhere",
+            vec![
+                Op::Send { count: 100, size: 1000 },
+                Op::Sack { ahead: 0, first: 2, step: 2, blocks: 10_000 },
+                Op::Sack { ahead: 0, first: 60_000, step: u16::MAX, blocks: 10_000 },
+            ],
+        ),
+        (
+            "marks",
+            vec![
+                Op::Chunks { kind: ECNE, size: 4, count: 7000 },
+                Op::Chunks { kind: CWR, size: 4, count: 7000 },
+            ],
+        ),
+        ("errors", vec![Op::Chunks { kind: ERROR, size: 60, count: 900 }]),
+        ("unknown chunks", vec![Op::Chunks { kind: 0xfe, size: 60, count: 900 }]),
+    ];
+    let _measuring = Measuring::begin();
+    for buffer in [1 << 16, 1 << 18, 1 << 20] {
+        for (what, ops) in &table {
+            assert_eq!(play(buffer, ops), Ok(()), "{what} in {buffer} B");
+            let twice: Vec<_> = ops.iter().chain(ops).cloned().collect();
+            assert_eq!(play(buffer, &twice), Ok(()), "{what} twice in {buffer} B");
+        }
+    }
+}
+
+fn any_burst() -> impl Strategy<Value = Burst> {
+    let ahead = prop_oneof![0..4u32, 0..300u32, 0..70_000u32];
+    let step = prop_oneof![Just(1u32), Just(2), 1..50u32, Just(u32::MAX)];
+    let stream = (prop_oneof![Just(0u16), 0..1030u16], prop_oneof![Just(0u16), Just(1)]);
+    let ssn = prop_oneof![Just(0u16), 0..40u16, 0..32_768u16];
+    let ssn_step = prop_oneof![Just(0u16), Just(1), 0..50u16];
+    let whole = prop_oneof![Just(WHOLE), Just(WHOLE | UNORDERED)];
+    let flags = prop_oneof![6 => whole, 1 => 0..16u8];
+    let size = prop_oneof![3 => 1..4u16, 1 => 1..60u16, 1 => 1..1400u16];
+    let count = prop_oneof![1..10u16, 1..2000u16];
+    (ahead, step, stream, ssn, ssn_step, flags, size, count).prop_map(
+        |(ahead, step, (stream, stream_step), ssn, ssn_step, flags, size, count)| Burst {
+            ahead,
+            step,
+            stream,
+            stream_step,
+            ssn,
+            ssn_step,
+            flags,
+            size,
+            count,
+        },
+    )
+}
+
+fn any_op() -> impl Strategy<Value = Op> {
+    let kinds = prop_oneof![Just(HEARTBEAT), Just(ERROR), Just(ECNE), Just(CWR), any::<u8>()];
+    prop_oneof![
+        6 => any_burst().prop_map(Op::Data),
+        2 => (1..200u16, 0..8u16, 1..1400u16)
+            .prop_map(|(count, stream, size)| Op::InSequence { count, stream, size }),
+        1 => (0..200u32, 1..10_000u16, any::<u16>(), 0..4u16, 1..50u16, 1..2000u16).prop_map(
+            |(ahead, total, offset, step, size, count)| {
+                Op::Pieces { ahead, total, offset: offset % total, step, size, count }
+            }
+        ),
+        1 => (0..50u32, 0..60u16, 0..4u16, 0..3000u16)
+            .prop_map(|(ahead, first, step, blocks)| Op::Sack { ahead, first, step, blocks }),
+        1 => (kinds, 0..60u16, 1..800u16)
+            .prop_map(|(kind, size, count)| Op::Chunks { kind, size, count }),
+        2 => (0..3000u16).prop_map(Op::Read),
+        1 => (1..40u16, 500..1400u16).prop_map(|(count, size)| Op::Send { count, size }),
+        1 => (0..2000u16).prop_map(Op::Wait),
+    ]
+}
+
+#[test]
+fn whatever_comes_memory_and_work_keep_to_the_bounds() {
+    let _measuring = Measuring::begin();
+    let text = std::env::var("ROPEWALK_BOUND_CASES").ok();
+    let cases = text.map_or(40, |text| text.parse().expect("a number of cases"));
+    let config =
+        Config { cases, max_shrink_iters: 500, failure_persistence: None, ..Config::default() };
+    let buffers = prop_oneof![Just(1u64 << 16), Just(1 << 18), Just(1 << 20)];
+    let drawn = (buffers, proptest::collection::vec(any_op(), 1..30));
+    let played = TestRunner::new(config).run(&drawn, |(buffer, ops)| {
+        play(buffer, &ops).map_err(|broken| TestCaseError::fail(format!("{broken:?}")))
+    });
+    if let Err(error) = played {
+        panic!("{error}");
+    }
+}
