@@ -2,8 +2,10 @@
 
 mod limit;
 
+use core::net::IpAddr;
+
 use bytes::Bytes;
-use ropewalk_base::{Duration, Rng, Seed, Serial32, Time};
+use ropewalk_base::{Duration, Serial32, Time};
 
 use self::limit::AnswerLimit;
 use super::cause::ErrorCause;
@@ -12,9 +14,13 @@ use super::config::Config;
 use super::cookie::{CookieContent, CookieKey};
 use super::init::{Init, InitOptions};
 use super::packet::Packet;
+use super::randomness::{Generator, Randomness};
 
 /// Answers packets that belong to no association: INIT with a cookie, a cookie that comes back with an
 /// association to be made, and all else as little as the RFC allows.
+///
+/// What `from` names is what a cookie is bound to. A driver puts the source address and both SCTP ports into it
+/// (RFC 9260, 5.1.5, 3).
 ///
 /// It has the same size after a million INITs as after none. Whoever drives it looks for an association
 /// of the packet's source first: INIT and COOKIE ECHO from a peer that has one are that one's affair, and
@@ -80,12 +86,13 @@ const AMPLIFICATION: u32 = 3;
 const LEAST_LOWER_HEADER: u32 = 20;
 
 impl Listener {
-    /// A listener for associations with these knobs. The seed must be one that nobody can guess.
-    pub fn new(config: Config, seed: Seed) -> Self {
+    /// A listener for associations with these knobs. On a real network the randomness is a
+    /// [`Secret`](super::Secret).
+    pub fn new(config: Config, randomness: impl Into<Randomness>) -> Self {
         let life = config.cookie_life + config.rto.max;
         Self {
             config,
-            keys: Keys::new(seed.child("listener").rng(), life),
+            keys: Keys::new(Generator::new(randomness.into(), "listener"), life),
             limit: AnswerLimit::FULL,
         }
     }
@@ -120,6 +127,28 @@ impl Listener {
             Chunk::Abort { reflected: true, causes: Vec::new() }
         };
         self.limited(now, Packet::of(packet.tag, answer))
+    }
+
+    /// As [`Listener::handle`], for a port on which nobody listens.
+    ///
+    /// RFC 9260, 8.4, 3: an INIT that cannot be processed is answered with an ABORT under its initiate tag.
+    pub fn refuse(&mut self, now: Time, from: &[u8], packet: &mut Packet) -> Answer {
+        let tag = match packet.chunks.as_slice() {
+            [Chunk::Init(init)] if packet.tag == 0 && init.tag != 0 => init.tag,
+            // 8.5.1: an INIT travels alone and under tag 0.
+            [Chunk::Init(_), ..] => return Answer::Nothing,
+            [Chunk::CookieEcho(cookie), ..] => match self.keys.open(now, cookie, from) {
+                Some((content, _)) if content.local_tag == packet.tag => content.peer.tag,
+                _ => return Answer::Nothing,
+            },
+            _ => return self.handle(now, from, packet),
+        };
+        self.limited(now, Packet::of(tag, Chunk::Abort { reflected: false, causes: Vec::new() }))
+    }
+
+    /// The own addresses to list in INIT ACKs from now on.
+    pub fn list_addresses(&mut self, addresses: Vec<IpAddr>) {
+        self.config.addresses = Some(addresses);
     }
 
     fn limited(&mut self, now: Time, packet: Packet) -> Answer {
@@ -232,7 +261,7 @@ fn is_left_alone(chunk: &Chunk) -> bool {
 /// The key of new cookies, and the one before, as long as cookies of it may be alive.
 #[derive(Clone, Debug)]
 struct Keys {
-    rng: Rng,
+    generator: Generator,
     /// The longest life of a cookie: after as long there is another key.
     life: Duration,
     current: CookieKey,
@@ -240,18 +269,10 @@ struct Keys {
     previous: Option<CookieKey>,
 }
 
-fn new_key(rng: &mut Rng) -> CookieKey {
-    let mut key = [0; 32];
-    for piece in key.as_chunks_mut::<8>().0 {
-        *piece = rng.next_u64().to_le_bytes();
-    }
-    CookieKey::new(key)
-}
-
 impl Keys {
-    fn new(mut rng: Rng, life: Duration) -> Self {
-        let current = new_key(&mut rng);
-        Self { rng, life, current, since: Time::ZERO, previous: None }
+    fn new(mut generator: Generator, life: Duration) -> Self {
+        let current = CookieKey::new(generator.key());
+        Self { generator, life, current, since: Time::ZERO, previous: None }
     }
 
     fn turn(&mut self, now: Time) {
@@ -259,7 +280,7 @@ impl Keys {
         if age < self.life {
             return;
         }
-        let last = core::mem::replace(&mut self.current, new_key(&mut self.rng));
+        let last = core::mem::replace(&mut self.current, CookieKey::new(self.generator.key()));
         self.previous = (age < self.life * 2).then_some(last);
         self.since = now;
     }

@@ -12,6 +12,7 @@ mod init;
 mod listener;
 mod packet;
 mod preset;
+mod randomness;
 mod rare;
 pub mod wire;
 
@@ -26,4 +27,5 @@ pub use init::{Families, Init, InitOptions};
 pub use listener::{Accepted, Answer, Listener};
 pub use packet::Packet;
 pub use preset::Preset;
+pub use randomness::{Randomness, Secret};
 pub use rare::{Auth, ForwardTsn, IData, IForwardTsn, NrSack, Piece, Rare, RawParameter, Skipped};

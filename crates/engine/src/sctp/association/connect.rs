@@ -1,7 +1,9 @@
 //! Setting up: the four-way handshake (RFC 9260, 5.1), duplicates and collisions (5.2).
 
+use core::net::IpAddr;
+
 use bytes::Bytes;
-use ropewalk_base::{PathId, Seed, Serial32, Time};
+use ropewalk_base::{PathId, Serial32, Time};
 
 use super::super::cause::{AbortCause, ErrorCause};
 use super::super::chunk::Chunk;
@@ -10,6 +12,7 @@ use super::super::cookie::CookieContent;
 use super::super::init::{Init, InitOptions};
 use super::super::listener::{Accepted, within_measure};
 use super::super::packet::Packet;
+use super::super::randomness::Randomness;
 use super::super::wire::{self, address_parameters};
 use super::peer::Peer;
 use super::state::Retry;
@@ -24,12 +27,12 @@ impl Association {
     pub fn accepted(
         config: Config,
         scheduler: Scheduler,
-        seed: Seed,
+        randomness: impl Into<Randomness>,
         now: Time,
         path: PathId,
         accepted: Accepted,
     ) -> Self {
-        let mut end = Self::new(config, scheduler, seed);
+        let mut end = Self::new(config, scheduler, randomness.into());
         let Accepted { content, seal } = accepted;
         end.local_tag = content.local_tag;
         end.local_tsn = content.local_tsn.0;
@@ -72,24 +75,39 @@ impl Association {
         self.control.push_back((path, 0, init));
     }
 
-    /// INIT: answered from its content alone, nothing is kept (5.1, B).
-    pub(super) fn on_init(&mut self, now: Time, path: PathId, packet: &Packet, init: &Init) {
+    /// INIT (5.1, B). A driver that knows addresses sends [`Association::answer_to_init`] itself.
+    pub(super) fn on_init(&mut self, now: Time, path: PathId, packet: &Packet) {
+        if let Some(answer) = self.answer_to_init(now, packet, None) {
+            let tag = answer.tag;
+            answer.chunks.into_iter().for_each(|chunk| self.reply(path, tag, chunk));
+        }
+    }
+
+    /// The answer to a packet with an INIT from `source`: it goes back to where the INIT came from. It is made
+    /// from the content of the INIT alone, and the association stays as it is (5.2.1, 5.2.2).
+    pub fn answer_to_init(
+        &self,
+        now: Time,
+        packet: &Packet,
+        source: Option<IpAddr>,
+    ) -> Option<Packet> {
+        let Some(Chunk::Init(init)) = packet.chunks.first() else { return None };
         // 3.1: an INIT travels alone, under tag 0; 3.3.2: no tag 0, no streams of 0.
         let alone = packet.tag == 0 && packet.chunks.len() == 1;
         let sane = init.tag != 0 && init.outbound_streams != 0 && init.inbound_streams != 0;
         let ended = matches!(self.state, State::Ended(_));
         if !alone || !sane || init.window < 1500 || ended {
-            return;
+            return None;
         }
         if let Some(name) = &init.options.host_name {
-            let cause = ErrorCause::unresolvable(name);
-            self.reply(path, init.tag, Chunk::abort(cause));
-            return;
+            return Some(Packet::of(init.tag, Chunk::abort(ErrorCause::unresolvable(name))));
         }
         if matches!(self.state, State::ShutdownAckSent { .. }) {
             // 9.2: the peer has not heard that all is over.
-            self.reply(path, self.peer_tag, Chunk::ShutdownAck);
-            return;
+            return Some(Packet::of(self.peer_tag, Chunk::ShutdownAck));
+        }
+        if let Some(cause) = self.new_addresses(init, source) {
+            return Some(Packet::of(init.tag, Chunk::abort(cause)));
         }
         // 5.2.1, 5.2.2: an association that exists stays as it is; the tie-tags let the cookie
         // tell a collision from a restart.
@@ -97,27 +115,30 @@ impl Association {
         let mut own = Init { preserve_millis: 0, ..self.own_init() };
         own.options.reported = init.options.unknown_padded();
         if self.state.is_up() {
-            let known = &self.peer.addresses;
-            let new: Vec<_> = init.addresses.iter().filter(|one| !known.contains(one)).collect();
-            if !new.is_empty() {
-                // 5.2.2: a restart may not bring addresses along.
-                let cause = ErrorCause::NewAddresses(address_parameters(new));
-                self.reply(path, init.tag, Chunk::abort(cause));
-                return;
-            }
             (own.tag, own.initial_tsn) = self.key.fresh(init, now, self.local_tag, &[]);
         }
         let content = CookieContent {
             local_tag: own.tag,
             local_tsn: own.initial_tsn,
-            peer: init.clone(),
+            peer: Init::clone(init),
             created: now,
             tie_tags,
         };
         let cookie = self.key.seal(&content, &[]);
         let answer = Packet::of(init.tag, Chunk::InitAck(Box::new((own, cookie))));
-        let answer = within_measure(&self.config, packet, answer);
-        answer.chunks.into_iter().for_each(|chunk| self.reply(path, init.tag, chunk));
+        Some(within_measure(&self.config, packet, answer))
+    }
+
+    /// The cause that refuses an INIT which would bring addresses along (5.2.1 in COOKIE-ECHOED, 5.2.2). In
+    /// COOKIE-WAIT the peer's addresses are not known yet.
+    fn new_addresses(&self, init: &Init, source: Option<IpAddr>) -> Option<ErrorCause> {
+        if !self.state.is_up() && !matches!(self.state, State::CookieEchoed { .. }) {
+            return None;
+        }
+        let unlisted = source.iter().filter(|source| !init.addresses.contains(source));
+        let all = init.addresses.iter().chain(unlisted);
+        let new: Vec<_> = all.filter(|address| !self.peer.has(address)).collect();
+        (!new.is_empty()).then(|| ErrorCause::NewAddresses(address_parameters(new)))
     }
 
     /// INIT ACK (5.1, C).

@@ -92,8 +92,7 @@ impl Association {
             && !path.flights.is_empty() | (path.idle(now) < interval);
         let idle_timeout = path.flights.is_empty() && path.idle(now) >= path.rtt.rto();
         if !busy && path.heartbeat.pending.is_none() {
-            // 0 says that there is none.
-            let nonce = self.rng.next_u64().max(1);
+            let nonce = self.nonce();
             let chunk =
                 Chunk::Heartbeat(HeartbeatInfo { nonce, sent: now, probe: None }.to_bytes());
             self.control.push_back((id, self.peer_tag, chunk));

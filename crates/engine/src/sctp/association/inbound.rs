@@ -85,6 +85,15 @@ impl Inbound {
         self.echoes.push(None);
     }
 
+    /// Only these paths stay, and are numbered anew.
+    pub fn retain_paths(&mut self, kept: &[bool]) {
+        let mut of_packets = kept.iter();
+        self.packets_on.retain(|_| of_packets.next().is_some_and(|kept| *kept));
+        let mut of_echoes = kept.iter();
+        self.echoes.retain(|_| of_echoes.next().is_some_and(|kept| *kept));
+        self.next_echo = 0;
+    }
+
     /// The peer's first TSN is known.
     pub fn expect(&mut self, config: &Config, first: Serial32) {
         self.delayed_ack_for_cmt = config.cmt.concurrent && config.cmt.delayed_ack;

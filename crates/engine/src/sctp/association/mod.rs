@@ -33,7 +33,7 @@ mod zero_window;
 use std::collections::VecDeque;
 
 use bytes::Bytes;
-use ropewalk_base::{PathId, PeerText, Rng, Seed, Serial16, Serial32, StreamId, Time};
+use ropewalk_base::{PathId, PeerText, Rng, Serial16, Serial32, StreamId, Time};
 
 pub use state::{CloseReason, State};
 
@@ -50,6 +50,7 @@ use super::config::{CmtOptions, Config};
 use super::cookie::CookieKey;
 use super::listener::CookieSeal;
 use super::packet::Packet;
+use super::randomness::{Generator, Randomness};
 use crate::accounts::Accounts;
 pub use crate::accounts::{PathCounters, SenderStats};
 use crate::congestion::{Congestion, CongestionControl};
@@ -187,7 +188,10 @@ pub struct Association {
     epoch: u64,
     views: Vec<PathView>,
     scratch: AckScratch,
+    /// Jitter and the choice among equals.
     rng: Rng,
+    /// Nonces; none where all numbers come from one seed, in the order in which they are needed.
+    nonces: Option<Box<Generator>>,
     local_tsn: u32,
     key: CookieKey,
     peer: Peer,
@@ -209,33 +213,42 @@ pub struct Association {
 
 impl Association {
     /// An end that waits for the peer's INIT.
-    pub fn listen(config: Config, scheduler: Scheduler, seed: Seed) -> Self {
-        Self::new(config, scheduler, seed)
+    pub fn listen(config: Config, scheduler: Scheduler, randomness: impl Into<Randomness>) -> Self {
+        Self::new(config, scheduler, randomness.into())
     }
 
     /// An end that sends an INIT.
-    pub fn connect(config: Config, scheduler: Scheduler, seed: Seed, now: Time) -> Self {
-        let mut association = Self::new(config, scheduler, seed);
+    pub fn connect(
+        config: Config,
+        scheduler: Scheduler,
+        randomness: impl Into<Randomness>,
+        now: Time,
+    ) -> Self {
+        let mut association = Self::new(config, scheduler, randomness.into());
         association.begin(now);
         association
     }
 
     /// An end that sends an INIT once `at` has come.
-    pub fn start_later(config: Config, scheduler: Scheduler, seed: Seed, at: Time) -> Self {
-        let mut association = Self::new(config, scheduler, seed);
+    pub fn start_later(
+        config: Config,
+        scheduler: Scheduler,
+        randomness: impl Into<Randomness>,
+        at: Time,
+    ) -> Self {
+        let mut association = Self::new(config, scheduler, randomness.into());
         association.wait_until = Some(at);
         association
     }
 
-    fn new(config: Config, scheduler: Scheduler, seed: Seed) -> Self {
-        let mut rng = seed.child("association").rng();
-        let mut key = [0; 32];
-        for piece in key.chunks_mut(8) {
-            piece.copy_from_slice(&rng.next_u64().to_le_bytes());
-        }
+    fn new(config: Config, scheduler: Scheduler, randomness: Randomness) -> Self {
+        let mut generator = Generator::new(randomness, "association");
+        let key = generator.key();
         // A tag is never 0 (RFC 9260, 3.3.2).
-        let local_tag = (rng.next_u64() as u32).max(1);
-        let local_tsn = rng.next_u64() as u32;
+        let local_tag = (generator.next_u64() as u32).max(1);
+        let local_tsn = generator.next_u64() as u32;
+        let rng = generator.public();
+        let nonces = matches!(generator, Generator::Keyed { .. }).then(|| Box::new(generator));
         let chunk_limit = match &config.mtu_discovery {
             None => config.chunk_limit(),
             Some(range) => config.chunk_within(range.base),
@@ -280,6 +293,7 @@ impl Association {
             preserve_millis: 0,
             paths,
             rng,
+            nonces,
             copies: Vec::new(),
             drained: false,
             bursts_spent: true,
@@ -494,6 +508,16 @@ impl Association {
         if !full || meter::has(Defect::UnboundedControl) {
             self.control.push_back((path, tag, chunk));
         }
+    }
+
+    /// A number for a heartbeat that only whoever gets the heartbeat knows (RFC 9260, 5.4); 0 says that there
+    /// is none.
+    fn nonce(&mut self) -> u64 {
+        let number = match &mut self.nonces {
+            Some(generator) => generator.next_u64(),
+            None => self.rng.next_u64(),
+        };
+        number.max(1)
     }
 
     fn push_event(&mut self, event: Event) {

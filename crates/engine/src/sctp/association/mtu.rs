@@ -82,7 +82,7 @@ impl Association {
     }
 
     fn push_probe(&mut self, now: Time, id: PathId, size: u32) {
-        let nonce = self.rng.next_u64().max(1);
+        let nonce = self.nonce();
         let info = HeartbeatInfo { nonce, sent: now, probe: Some(size) };
         let heartbeat = Chunk::Heartbeat(info.to_bytes());
         let room = (size - self.config.lower_header - Packet::HEADER) / 4 * 4;

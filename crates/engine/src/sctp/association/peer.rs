@@ -2,18 +2,21 @@
 
 use core::net::IpAddr;
 
-use ropewalk_base::{Duration, PeerText};
+use ropewalk_base::{Duration, PathId, PeerText};
 
 use super::super::config::Config;
 use super::super::extensions::Extensions;
 use super::super::init::Init;
-use crate::window::Guard;
+use super::State;
+use crate::window::{Guard, Penalty};
 
 /// The peer.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Peer {
     /// The addresses that it listed.
     pub addresses: Vec<IpAddr>,
+    /// The address that its initiation came from, if the driver has told.
+    source: Option<IpAddr>,
     /// What both ends can do beyond RFC 9260.
     pub agreed: Extensions,
     /// Timestamps may go beside what is sent.
@@ -28,10 +31,17 @@ impl Peer {
         let agreed = config.agreed(init.extensions());
         Self {
             addresses: init.addresses.clone(),
+            source: None,
             agreed,
             takes_stamps: agreed.has(Extensions::DELAY),
             abort_reason: None,
         }
+    }
+
+    /// RFC 9260, 5.1.2: the address that an INIT or INIT ACK comes from belongs to the peer, as those do that
+    /// the chunk lists.
+    pub fn has(&self, address: &IpAddr) -> bool {
+        self.addresses.contains(address) || self.source.as_ref() == Some(address)
     }
 }
 
@@ -59,6 +69,17 @@ impl super::Association {
         &self.peer.addresses
     }
 
+    /// The peer's INIT, INIT ACK or COOKIE ECHO, which has just been taken, came from `source`: an address of
+    /// the peer, whether it lists it or not (5.1.2).
+    pub const fn set_peer_source(&mut self, source: IpAddr) {
+        self.peer.source = Some(source);
+    }
+
+    /// Whether the peer has this address: it has listed it, or its initiation came from there.
+    pub fn peer_has(&self, address: IpAddr) -> bool {
+        self.peer.has(&address)
+    }
+
     /// What both ends can do beyond RFC 9260.
     pub const fn agreed_extensions(&self) -> Extensions {
         self.peer.agreed
@@ -67,5 +88,46 @@ impl super::Association {
     /// The verification tags: of packets to this end, and of packets to the peer (0: not known yet).
     pub const fn tags(&self) -> (u32, u32) {
         (self.local_tag, self.peer_tag)
+    }
+
+    /// Drops the paths that lead to no address of the peer, now that its initiation is known. The paths
+    /// that stay are numbered anew, in their order. What is queued for the others is dropped with them.
+    ///
+    /// RFC 9260, 5.1.2: only the addresses of the INIT or INIT ACK and its source are destinations. An address
+    /// that the user named is none of these where the peer does not list it.
+    ///
+    /// Nothing changes once data is on its way, or where no path would stay.
+    pub fn retain_paths(&mut self, keep: impl Fn(PathId) -> bool) {
+        let kept: Vec<bool> = (0..self.paths.len()).map(|i| keep(PathId::from_index(i))).collect();
+        if kept.iter().all(|kept| *kept) || !kept.contains(&true) || !self.board.is_empty() {
+            return;
+        }
+        let renumbered = |path: PathId| {
+            let before = kept[..path.index()].iter().filter(|kept| **kept).count();
+            kept[path.index()].then(|| PathId::from_index(before))
+        };
+        fn retain<T>(list: &mut Vec<T>, kept: &[bool]) {
+            let mut kept = kept.iter();
+            list.retain(|_| kept.next().is_some_and(|kept| *kept));
+        }
+        retain(&mut self.paths, &kept);
+        retain(&mut self.config.paths, &kept);
+        self.inbound.retain_paths(&kept);
+        self.inbound.path = renumbered(self.inbound.path).unwrap_or(PathId(0));
+        let queued = std::mem::take(&mut self.control).into_iter();
+        let staying = queued.filter_map(|(path, tag, chunk)| Some((renumbered(path)?, tag, chunk)));
+        self.control = staying.collect();
+        if let State::CookieEchoed { path, .. } = &mut self.state {
+            *path = renumbered(*path).unwrap_or(PathId(0));
+        }
+        self.copies.clear();
+        self.views.clear();
+        self.primary = renumbered(self.primary).unwrap_or(PathId(0));
+        self.settle_multipath();
+        self.penalty = Penalty::default();
+        self.start_congestion(self.offered);
+        self.timers_moved = true;
+        self.drained = false;
+        self.epoch += 1;
     }
 }

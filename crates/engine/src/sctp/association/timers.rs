@@ -157,9 +157,8 @@ impl Association {
         }
         self.begin_input();
         match packet.chunks.first() {
-            Some(Chunk::Init(init)) => {
-                let init = init.clone();
-                self.on_init(now, path, packet, &init);
+            Some(Chunk::Init(_)) => {
+                self.on_init(now, path, packet);
                 false
             }
             // 6.10: nobody bundles an INIT ACK with anything.
