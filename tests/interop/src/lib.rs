@@ -5,6 +5,7 @@
 //! and ends.
 
 pub mod capture;
+pub mod crafted;
 pub mod hosts;
 pub mod ours;
 pub mod pattern;

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use bytes::BytesMut;
-use ropewalk_runtime::endpoint::{Association, Endpoint, Options, PORT, Part, Received, Target};
+use ropewalk_runtime::endpoint::{
+    Association, Endpoint, Options, PORT, Part, Received, SctpPorts, Target,
+};
 
 use crate::hosts::{Hosts, Side};
 use crate::pattern::{self, Checker};
@@ -46,6 +48,21 @@ pub async fn connect(hosts: &Hosts, links: usize) -> (Endpoint, Association) {
     let endpoint = Endpoint::open(hosts.options(links)).expect("an endpoint");
     let association = endpoint.connect(&hosts.target(links)).await.expect("an association");
     (endpoint, association)
+}
+
+/// As [`connect`], between these SCTP ports.
+///
+/// # Panics
+/// If it does not come about.
+pub async fn connect_with_ports(
+    hosts: &Hosts,
+    links: usize,
+    ports: SctpPorts,
+) -> (Endpoint, Association) {
+    let endpoint = Endpoint::open(hosts.options(links)).expect("an endpoint");
+    let target = hosts.target(links);
+    let association = endpoint.connect_with_ports(&target, ports).await;
+    (endpoint, association.expect("an association"))
 }
 
 /// Listens on the first links.

@@ -1,6 +1,7 @@
 //! What travels between Ropewalk and usrsctp, as a dissector sees it; and the same over IPv6, and through other
 //! ports.
 
+use std::net::SocketAddr;
 use std::path::Path;
 
 use ropewalk_interop::capture::Capture;
@@ -8,7 +9,9 @@ use ropewalk_interop::hosts::{Hosts, Side};
 use ropewalk_interop::or_skip;
 use ropewalk_interop::ours::{echo, receive, send};
 use ropewalk_interop::peer::{Peer, usrsctp};
-use ropewalk_runtime::endpoint::{CloseReason, Endpoint, Options, Target};
+use ropewalk_runtime::endpoint::{
+    CloseReason, Endpoint, Options, PORT, PathStatus, SctpPorts, Target,
+};
 
 #[test]
 fn no_packet_of_either_end_is_malformed() {
@@ -63,22 +66,59 @@ fn through_other_ports_it_is_the_same() {
                  --port 7 --remote-port 8 --bytes 500000 --expect 500000 --finish shutdown";
     hosts.live(async || {
         let ours = hosts.sockets(Side::Ours, 30_000);
-        let endpoint = Endpoint::open(Options::listening(&ours)).expect("an endpoint");
+        let options = Options::listening(&ours).on_sctp_ports(&[8]);
+        let endpoint = Endpoint::open(options).expect("an endpoint");
         let peer = Peer::start(&hosts, Side::Theirs, program, words);
         let association = endpoint.accept().await;
         assert_eq!(echo(&association).await, 500_000);
         let report = tokio::task::spawn_blocking(|| peer.report()).await.expect("a report");
         assert_eq!((report.ended(), report.received()), ("shutdown", 500_000));
     });
-    let words = "--server --bind 10.77.1.2 --udp-port 20000 --remote-udp-port 30000 --finish wait";
+    let words = "--server --bind 10.77.1.2 --udp-port 20000 --remote-udp-port 30000 --port 5001 --finish wait";
     let peer = Peer::start(&hosts, Side::Theirs, program, words);
     hosts.live(async || {
         let ours = hosts.sockets(Side::Ours, 30_000);
         let endpoint = Endpoint::open(Options::connecting(&ours)).expect("an endpoint");
         let target = Target { addresses: hosts.sockets(Side::Theirs, 20_000), key: None };
-        let association = endpoint.connect(&target).await.expect("an association");
+        let ports = SctpPorts { local: Some(6001), remote: 5001 };
+        let association = endpoint.connect_with_ports(&target, ports).await;
+        let association = association.expect("an association");
+        assert_eq!(association.sctp_ports(), Some((6001, 5001)));
         send(&association, 500_000, 1000, 1).await;
         association.shutdown().await.expect("in order");
     });
     assert_eq!(peer.report().received(), 500_000);
+}
+
+/// A peer at two addresses, and we are bound to none: each end knows both addresses of the other, and both paths
+/// are confirmed at both.
+#[test]
+fn bound_to_no_address_we_are_multihomed_too() {
+    let (program, hosts) = (or_skip!(usrsctp()), or_skip!(Hosts::new(2)));
+    let anywhere = [SocketAddr::from(([0, 0, 0, 0], PORT))];
+    let bind = "--bind 10.77.1.2,10.77.2.2";
+    for they_open in [false, true] {
+        let words = if they_open {
+            format!("{bind} --connect 10.77.1.1 --bytes 200000 --expect 200000 --finish shutdown")
+        } else {
+            format!("--server {bind} --bytes 200000 --expect 200000 --finish shutdown")
+        };
+        let report = hosts.live(async || {
+            let endpoint = Endpoint::open(Options::listening(&anywhere)).expect("an endpoint");
+            let peer = Peer::start(&hosts, Side::Theirs, program, &words);
+            let association = match they_open {
+                true => endpoint.accept().await,
+                false => endpoint.connect(&hosts.target(1)).await.expect("an association"),
+            };
+            while association.paths() != [PathStatus::Active; 2] {
+                association.path_news().await.expect("it is up");
+            }
+            assert_eq!(echo(&association).await, 200_000);
+            tokio::task::spawn_blocking(|| peer.report()).await.expect("a report")
+        });
+        assert_eq!((report.ended(), report.received()), ("shutdown", 200_000));
+        // The address of the handshake needs no proof.
+        let confirmed = |ip: &str| report.saw(&format!("path {ip} confirmed"));
+        assert!(confirmed("10.77.2.1") || confirmed("10.77.1.1"), "{}", report.0);
+    }
 }

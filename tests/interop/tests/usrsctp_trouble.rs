@@ -4,10 +4,12 @@
 use std::time::Duration;
 
 use ropewalk_interop::hosts::{Hosts, Side};
-use ropewalk_interop::ours::{PPID, connect, listen, receive, receive_into, send};
+use ropewalk_interop::ours::{
+    PPID, connect, connect_with_ports, listen, receive, receive_into, send,
+};
 use ropewalk_interop::peer::{Peer, Report, usrsctp};
 use ropewalk_interop::{or_skip, pattern};
-use ropewalk_runtime::endpoint::{Association, CloseReason, PathNews, PathStatus};
+use ropewalk_runtime::endpoint::{Association, CloseReason, PORT, PathNews, PathStatus, SctpPorts};
 
 const BIND: &str = "--bind 10.77.1.2,10.77.2.2";
 const TO_OURS: &str = "--connect 10.77.1.1,10.77.2.1";
@@ -47,15 +49,17 @@ fn a_peer_that_went_without_a_word_and_comes_again_restarts_the_association() {
 fn when_we_go_without_a_word_and_come_again_the_peer_takes_it_for_a_restart() {
     let (program, hosts) = (or_skip!(usrsctp()), or_skip!(Hosts::new(2)));
     let words = format!("--server {BIND} --expect 400000");
+    // A client that comes again between other ports is another one.
+    let ports = SctpPorts { local: Some(PORT), remote: PORT };
     let peer = Peer::start(&hosts, Side::Theirs, program, &words);
     hosts.live(async || {
-        let (_endpoint, association) = connect(&hosts, 2).await;
+        let (_endpoint, association) = connect_with_ports(&hosts, 2, ports).await;
         send(&association, 200_000, 1000, 1).await;
         association.flushed().await;
         // With the runtime the driver is gone, before it could say goodbye.
     });
     hosts.live(async || {
-        let (_endpoint, association) = connect(&hosts, 2).await;
+        let (_endpoint, association) = connect_with_ports(&hosts, 2, ports).await;
         send(&association, 200_000, 1000, 1).await;
         association.shutdown().await.expect("in order");
     });

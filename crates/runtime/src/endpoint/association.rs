@@ -82,6 +82,15 @@ impl Association {
         core.known(self.key).map(|peer| look(peer, now))
     }
 
+    /// The SCTP ports of this end and of the peer: which of several services an association is for. None of a
+    /// sealed association, and once it is gone.
+    pub fn sctp_ports(&self) -> Option<(u16, u16)> {
+        self.look(|peer, _| match &peer.cover {
+            Cover::Plain(ports) => Some((ports.source, ports.destination)),
+            Cover::Shaking(_) | Cover::Sealed(_) => None,
+        })?
+    }
+
     /// Queues a message; waits while the send buffer is full.
     ///
     /// # Errors

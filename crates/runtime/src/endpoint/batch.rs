@@ -1,6 +1,6 @@
 //! Datagrams for one destination that leave with one system call.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 /// Bytes in one call at most: what an IPv4 datagram can say of its own length, less headers.
 const BYTES_LIMIT: usize = 65_000;
@@ -10,6 +10,8 @@ const BYTES_LIMIT: usize = 65_000;
 #[derive(Debug)]
 pub struct Batch {
     destination: SocketAddr,
+    /// The own address that it leaves from; none: the system chooses.
+    source: Option<IpAddr>,
     segment: usize,
     count: usize,
     bytes: Vec<u8>,
@@ -22,12 +24,30 @@ pub struct Batch {
 impl Batch {
     /// An empty one.
     pub const fn new(destination: SocketAddr) -> Self {
-        Self { destination, segment: 0, count: 0, bytes: Vec::new(), may_be_cut: false, ect: false }
+        Self {
+            destination,
+            source: None,
+            segment: 0,
+            count: 0,
+            bytes: Vec::new(),
+            may_be_cut: false,
+            ect: false,
+        }
     }
 
     /// Where it goes.
     pub const fn destination(&self) -> SocketAddr {
         self.destination
+    }
+
+    /// The own address that it leaves from; none: the system chooses.
+    pub const fn source(&self) -> Option<IpAddr> {
+        self.source
+    }
+
+    /// It leaves from that own address.
+    pub const fn set_source(&mut self, source: Option<IpAddr>) {
+        self.source = source;
     }
 
     /// Bytes of each datagram but the last.
@@ -108,7 +128,8 @@ impl Batch {
     /// Takes all; an empty batch for the same destination stays.
     #[must_use]
     pub fn take(&mut self) -> Self {
-        std::mem::replace(self, Self::new(self.destination))
+        let empty = Self { source: self.source, ..Self::new(self.destination) };
+        std::mem::replace(self, empty)
     }
 
     /// Forgets all; the memory stays.
@@ -154,11 +175,14 @@ mod tests {
         let to = SocketAddr::from(([127, 0, 0, 1], 9899));
         let mut batch = Batch::new(to);
         let write = |n: usize| move |out: &mut Vec<u8>| out.resize(out.len() + n, 7);
+        let from = Some([127, 0, 0, 9].into());
+        batch.set_source(from);
         assert_eq!(batch.push(write(100)), Fit::More);
         assert_eq!(batch.push(write(100)), Fit::More);
         assert_eq!(batch.push(write(140)), Fit::Longer { from: 200 });
         let before = batch.split(200);
         assert_eq!((before.bytes().len(), before.segment()), (200, 100));
+        assert_eq!((before.source(), batch.source()), (from, from));
         assert_eq!((batch.bytes().len(), batch.segment(), batch.destination()), (140, 140, to));
         assert_eq!(batch.push(write(20)), Fit::Last);
         assert!(batch.is_full(2) && !batch.is_full(3));

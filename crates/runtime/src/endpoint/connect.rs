@@ -3,19 +3,21 @@
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
+use ropewalk_base::Time;
 use ropewalk_engine::sctp::association::CloseReason;
-use ropewalk_engine::sctp::wire::Ports;
 use ropewalk_engine::sctp::{Association as Machine, Config};
 
+use super::association_table::PortPair;
 use super::core::{Core, Key};
 use super::cover::Cover;
 use super::hello::Hello;
 use super::links::Link;
 use super::options::{Carriage, PORT, UnknownName};
+use super::own_addresses::{Bound, listed};
 use super::pairing::pair;
-use super::peer::Peer;
+use super::peer::{Peer, Route};
 use super::shaking::{Shaking, Silence};
-use super::{Association, Endpoint};
+use super::{Association, Endpoint, secret};
 use crate::seal::PublicKey;
 
 /// Whom to connect to.
@@ -26,6 +28,27 @@ pub struct Target {
     /// Its key, where the endpoint seals what it sends.
     pub key: Option<PublicKey>,
 }
+
+/// The SCTP ports of an association that is opened in the clear. Sealed associations are told apart by their
+/// sessions and have none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SctpPorts {
+    /// Of this end. None: that of an endpoint that listens, so that two that open an association to
+    /// each other have one between them; else any that is free (49152 to 65535), so that there may be many
+    /// associations between two hosts.
+    pub local: Option<u16>,
+    /// Of the service at the peer (9899).
+    pub remote: u16,
+}
+
+impl Default for SctpPorts {
+    fn default() -> Self {
+        Self { local: None, remote: PORT }
+    }
+}
+
+/// Ports that clients use: the dynamic ones (RFC 6335, 6).
+const DYNAMIC: std::ops::RangeInclusive<u16> = 49_152..=65_535;
 
 /// Why an association did not come about.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -42,6 +65,12 @@ pub enum ConnectError {
     Random,
     /// The handshake that precedes a sealed association got no answer that counts.
     NoSession(Silence),
+    /// There is no SCTP port 0.
+    SctpPort,
+    /// There is an association with that peer between the same SCTP ports.
+    Exists(SocketAddr, SctpPorts),
+    /// All ports for clients are in use with that peer.
+    NoFreePort,
     /// The peer did not answer, refused, or went away.
     Ended(CloseReason),
 }
@@ -59,6 +88,20 @@ impl fmt::Display for ConnectError {
             ),
             Self::Random => f.write_str("the system gives no random numbers"),
             Self::NoSession(silence) => silence.fmt(f),
+            Self::SctpPort => f.write_str("there is no SCTP port 0: give one from 1 to 65535"),
+            Self::Exists(peer, ports) => {
+                let local = ports.local.unwrap_or(PORT);
+                write!(
+                    f,
+                    "there is an association with {} between SCTP ports {local} and {} already: use that, or \
+                     give another local port",
+                    peer.ip(),
+                    ports.remote
+                )
+            }
+            Self::NoFreePort => f.write_str(
+                "all SCTP ports from 49152 to 65535 are in use with that peer: close associations",
+            ),
             Self::Ended(reason) => reason.fmt(f),
         }
     }
@@ -72,9 +115,22 @@ impl Endpoint {
     /// # Errors
     /// [`ConnectError`].
     pub async fn connect(&self, target: &Target) -> Result<Association, ConnectError> {
+        self.connect_with_ports(target, SctpPorts::default()).await
+    }
+
+    /// As [`Endpoint::connect`], to a service on another SCTP port, or from a certain one. For endpoints in the
+    /// clear.
+    ///
+    /// # Errors
+    /// [`ConnectError`].
+    pub async fn connect_with_ports(
+        &self,
+        target: &Target,
+        ports: SctpPorts,
+    ) -> Result<Association, ConnectError> {
         let association = {
             let mut core = self.shared.lock();
-            let key = core.begin(target)?;
+            let key = core.begin(target, ports)?;
             core.wake();
             let peer = core.peer(key).ok_or(ConnectError::Closing)?;
             Association::new(self.shared.clone(), key, peer.signals.clone())
@@ -89,7 +145,7 @@ impl Endpoint {
 }
 
 impl Core {
-    fn begin(&mut self, target: &Target) -> Result<Key, ConnectError> {
+    fn begin(&mut self, target: &Target, ports: SctpPorts) -> Result<Key, ConnectError> {
         if self.closing {
             return Err(ConnectError::Closing);
         }
@@ -102,15 +158,18 @@ impl Core {
         routes.truncate(Machine::PATHS_LIMIT);
         let Some(first) = routes.first() else { return Err(ConnectError::NoPath) };
         let ipv6 = first.remote.is_ipv6();
-        let (seed, now) = (self.next_seed(), self.clock.now());
+        let (first, now) = (first.remote.ip(), self.clock.now());
+        let secret = secret().ok_or(ConnectError::Random)?;
         let scheduler = self.options.transport.scheduler().map_err(ConnectError::Unknown)?;
         let count = routes.len();
-        let slots = routes.into_iter().map(Some).collect();
+        let slots: Vec<_> = routes.iter().copied().map(Some).collect();
         let mut peer = match (self.options.sealing.clone(), target.key) {
             (None, None) => {
-                let config = self.config(count, &self.in_the_clear(ipv6))?;
-                let machine = Machine::connect(config, scheduler, seed, now);
-                let cover = Cover::Plain(Ports { source: PORT, destination: PORT });
+                let pair = self.port_pair(&routes, ports)?;
+                let carriage = self.in_the_clear(now, first);
+                let config = self.config(count, &carriage)?;
+                let machine = Machine::connect(config, scheduler, secret, now);
+                let cover = Cover::Plain(pair.departure());
                 Peer::new(now, machine, cover, None, slots, false)
             }
             (Some(sealing), Some(key)) => {
@@ -121,7 +180,7 @@ impl Core {
                     Shaking::begin(now, &sealing.secret, key, sealing.psk, session, &hello)
                         .map_err(|_| ConnectError::Random)?;
                 // It begins when there is a session.
-                let machine = Machine::listen(config, scheduler, seed);
+                let machine = Machine::listen(config, scheduler, secret);
                 let cover = Cover::Shaking(Box::new(shaking));
                 Peer::new(now, machine, cover, Some(session), slots, false)
             }
@@ -135,18 +194,53 @@ impl Core {
         self.options.transport.config(paths, carriage).map_err(ConnectError::Unknown)
     }
 
-    /// What carries an association in the clear.
-    pub(super) fn in_the_clear(&self, ipv6: bool) -> Carriage {
-        Carriage::Plain { ipv6, addresses: self.own_addresses(ipv6) }
+    /// The SCTP ports of an association that is opened from here.
+    fn port_pair(&mut self, routes: &[Route], ports: SctpPorts) -> Result<PortPair, ConnectError> {
+        let SctpPorts { local, remote } = ports;
+        if remote == 0 || local == Some(0) {
+            return Err(ConnectError::SctpPort);
+        }
+        let own = self.options.sctp_ports.first().copied().filter(|_| self.options.listen);
+        let Some(local) = local.or(own) else {
+            let peer: Vec<IpAddr> = routes.iter().map(|route| route.remote.ip()).collect();
+            let local = self.free_port(&peer, remote)?;
+            return Ok(PortPair { local, remote });
+        };
+        let pair = PortPair { local, remote };
+        for route in routes {
+            let found = self.associations.by_address(pair, [&route.remote.ip()]);
+            if found.is_some_and(|key| self.still_there(key).is_some()) {
+                let ports = SctpPorts { local: Some(local), remote };
+                return Err(ConnectError::Exists(route.remote, ports));
+            }
+        }
+        Ok(pair)
     }
 
-    /// Addresses to be told to the peer: what the sockets are bound to, where that is one address.
-    fn own_addresses(&self, ipv6: bool) -> Vec<IpAddr> {
-        let bound = self.sockets.iter().map(|socket| socket.local().ip());
-        let mut addresses: Vec<IpAddr> =
-            bound.filter(|ip| !ip.is_unspecified() && ip.is_ipv6() == ipv6).collect();
-        addresses.dedup();
-        // One alone needs not be told: the peer sees it.
-        if addresses.len() < 2 { Vec::new() } else { addresses }
+    /// A local port that no association with this peer's port uses. RFC 6056, 3.3.1: the first one is drawn at
+    /// random, and the next free one is taken.
+    fn free_port(&self, peer: &[IpAddr], remote: u16) -> Result<u16, ConnectError> {
+        let drawn = getrandom::u32().map_err(|_| ConnectError::Random)?;
+        let from = usize::from(*DYNAMIC.start()) + drawn as usize % DYNAMIC.len();
+        let rest = DYNAMIC.skip(from - usize::from(*DYNAMIC.start()));
+        let free = |local: &u16| {
+            let pair = PortPair { local: *local, remote };
+            !self.options.sctp_ports.contains(local)
+                && self.associations.by_address(pair, peer).is_none()
+        };
+        rest.chain(DYNAMIC).find(free).ok_or(ConnectError::NoFreePort)
+    }
+
+    /// What carries an association in the clear with a peer that is there.
+    pub(super) fn in_the_clear(&mut self, now: Time, peer: IpAddr) -> Carriage {
+        Carriage::Plain { ipv6: peer.is_ipv6(), addresses: self.listed_addresses(now, peer) }
+    }
+
+    /// Addresses to be told to a peer that is there.
+    pub(super) fn listed_addresses(&mut self, now: Time, peer: IpAddr) -> Vec<IpAddr> {
+        let all = self.own_addresses.get(now);
+        let sockets = self.sockets.iter().zip(&self.links);
+        let bound: Vec<_> = sockets.map(|(socket, link)| Bound::of(socket, &link.local)).collect();
+        listed(&bound, peer, all)
     }
 }

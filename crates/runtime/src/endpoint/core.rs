@@ -1,7 +1,6 @@
 //! All that an endpoint is, behind one lock: sockets, associations, and when each is due.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
@@ -10,10 +9,12 @@ use ropewalk_engine::sctp::{Listener, Packet};
 use tokio::sync::Notify;
 
 use super::association_counts::AssociationCounts;
+use super::association_table::{AssociationTable, PortPair};
 use super::batch::Batch;
 use super::limits::LimitCounters;
 use super::links::Link;
 use super::options::Options;
+use super::own_addresses::OwnAddresses;
 use super::peer::Peer;
 use super::responder::HandshakeResponder;
 use super::socket::Socket;
@@ -63,8 +64,8 @@ pub struct Core {
     pub(super) counters: Counters,
     places: Vec<Place>,
     vacant: Vec<u32>,
-    /// By the tag that packets to us carry.
-    pub(super) by_tag: BTreeMap<u32, Key>,
+    /// To whom packets in the clear belong.
+    pub(super) associations: AssociationTable,
     /// By the number that sealed datagrams to us carry.
     pub(super) by_session: BTreeMap<u32, Key>,
     /// Answers sealed handshakes; none in the clear.
@@ -73,8 +74,8 @@ pub struct Core {
     pub(super) counts: AssociationCounts,
     /// Who answers strangers in the clear; none where everything is sealed.
     pub(super) listener: Option<Listener>,
-    /// By socket and the peer's address: for INITs of peers that are known already.
-    pub(super) by_address: BTreeMap<(usize, SocketAddr), Key>,
+    /// The addresses of this machine.
+    pub(super) own_addresses: OwnAddresses,
     deadlines: BTreeSet<(Time, Key)>,
     pub(super) dirty: Vec<Key>,
     pub(super) accepted: VecDeque<Key>,
@@ -133,12 +134,12 @@ impl Core {
             counters: Counters::default(),
             places: Vec::new(),
             vacant: Vec::new(),
-            by_tag: BTreeMap::new(),
+            associations: AssociationTable::default(),
             by_session: BTreeMap::new(),
             responder,
             counts: AssociationCounts::default(),
             listener: None,
-            by_address: BTreeMap::new(),
+            own_addresses: OwnAddresses::default(),
             deadlines: BTreeSet::new(),
             dirty: Vec::new(),
             accepted: VecDeque::new(),
@@ -187,10 +188,8 @@ impl Core {
                 self.by_session.insert(session, key);
             }
             None => {
-                self.by_tag.insert(peer.machine.tags().0, key);
-                for route in peer.routes.iter().flatten() {
-                    self.by_address.insert((route.socket, route.remote), key);
-                }
+                let ports = PortPair::of_departure(peer.cover.ports());
+                self.associations.set(key, ports, peer.machine.tags().0, peer.addresses());
             }
         }
         place.peer = Some(Box::new(peer));
@@ -233,17 +232,24 @@ impl Core {
         if let Some(session) = peer.session {
             self.by_session.remove(&session);
         } else {
-            self.by_tag.remove(&peer.machine.tags().0);
-            for route in peer.routes.iter().flatten() {
-                let place = (route.socket, route.remote);
-                if self.by_address.get(&place) == Some(&key) {
-                    self.by_address.remove(&place);
-                }
-            }
+            self.associations.remove(key);
         }
         self.accepted.retain(|known| *known != key);
         self.release(peer);
         self.vacant.push(key.at);
+    }
+
+    /// Nobody will take the associations that wait to be accepted.
+    pub(super) fn abort_untaken(&mut self) {
+        let waiting = std::mem::take(&mut self.accepted);
+        for key in self.keys() {
+            let Some(peer) = self.peer(key) else { continue };
+            if peer.incoming || waiting.contains(&key) {
+                peer.abandoned = true;
+                peer.machine.abort();
+                self.touch(key);
+            }
+        }
     }
 
     /// It is to be drained.

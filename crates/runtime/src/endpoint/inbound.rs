@@ -1,11 +1,12 @@
 //! From sockets to associations.
 
+use std::net::{IpAddr, Ipv4Addr};
 use std::ops::Range;
 
 use bytes::{Bytes, BytesMut};
 use ropewalk_base::{PathId, Time};
-use ropewalk_engine::sctp::wire::{self, Checksum, Ports};
-use ropewalk_engine::sctp::{Chunk, Packet};
+use ropewalk_engine::sctp::Packet;
+use ropewalk_engine::sctp::wire::{self, Checksum};
 
 use super::core::{Core, Key};
 use super::cover::Cover;
@@ -40,7 +41,7 @@ impl Core {
 
     /// One copy for all datagrams of a row, which what is delivered shares.
     fn take_plain_row(&mut self, now: Time, socket: usize, row: Row<'_>, packet: &mut Packet) {
-        let route = Route { socket, remote: row.from };
+        let Some(route) = self.route_of(now, socket, row) else { return };
         let bytes = Bytes::copy_from_slice(row.bytes);
         for place in places(row) {
             let datagram = bytes.slice(place.clone());
@@ -56,7 +57,7 @@ impl Core {
     }
 
     fn take_sealed_row(&mut self, now: Time, socket: usize, row: Row<'_>, packet: &mut Packet) {
-        let route = Route { socket, remote: row.from };
+        let Some(route) = self.route_of(now, socket, row) else { return };
         let mut bytes = BytesMut::from(row.bytes);
         let mut opened: Vec<Opened> = Vec::with_capacity(row.bytes.len().div_ceil(row.stride));
         for place in places(row) {
@@ -80,6 +81,23 @@ impl Core {
                 self.touch(one.key);
             }
         }
+    }
+
+    /// Where a row came from, and how it is answered: where the socket is bound to no address, from the one that the
+    /// row was sent to. None if that is the address of many (RFC 9260, 8.4, 1).
+    fn route_of(&mut self, now: Time, socket: usize, row: Row<'_>) -> Option<Route> {
+        let route = Route::new(socket, row.from);
+        if !self.sockets[socket].local().ip().is_unspecified() {
+            return Some(route);
+        }
+        let Some(to) = row.to else { return Some(route) };
+        if self.own_addresses.has(now, to) {
+            return Some(Route { source: Some(to), ..route });
+        }
+        // An address that has just come is not in the list yet; the system chooses meanwhile.
+        let many =
+            self.own_addresses.get(now).iter().any(|one| one.broadcast.map(Into::into) == Some(to));
+        (!many && !to.is_multicast() && to != IpAddr::V4(Ipv4Addr::BROADCAST)).then_some(route)
     }
 
     /// For the capture, if there is one.
@@ -119,45 +137,6 @@ impl Core {
             }
         }
     }
-
-    fn take_plain(&mut self, now: Time, route: Route, ports: Ports, packet: &mut Packet) {
-        let Some(key) = self.find(route, packet) else {
-            self.take_stranger(now, route, ports, packet);
-            return;
-        };
-        let Some(peer) = self.peer(key) else { return };
-        // From an address that is not known, but with the right tag: a path that the peer listed and
-        // that was not seen yet.
-        let path = peer.path_from(now, route, packet);
-        let tag = peer.machine.tags().0;
-        peer.take_answers(now, path.unwrap_or(PathId(0)), packet);
-        peer.machine.handle_in_place(now, path.unwrap_or(PathId(0)), packet);
-        let renewed = peer.machine.tags().0;
-        if renewed != tag {
-            // A peer that started anew (RFC 9260, 5.2.4, A) has a new tag of ours.
-            self.by_tag.remove(&tag);
-            self.by_tag.insert(renewed, key);
-        }
-        self.touch(key);
-    }
-
-    /// Whom a packet is for: by its tag, or, where that is not known yet, by where it comes from.
-    fn find(&self, route: Route, packet: &Packet) -> Option<Key> {
-        if let Some(key) = self.by_tag.get(&packet.tag) {
-            return Some(*key);
-        }
-        // 8.5.1: with T, ABORT and SHUTDOWN COMPLETE carry the tag of packets to the peer, which the
-        // association knows.
-        let has_other_tag = match packet.chunks.first() {
-            Some(Chunk::Init(_) | Chunk::CookieEcho(_)) => true,
-            Some(Chunk::Abort { reflected, .. } | Chunk::ShutdownComplete { reflected }) => {
-                *reflected
-            }
-            _ => false,
-        };
-        let known = || self.by_address.get(&(route.socket, route.remote)).copied();
-        if has_other_tag { known() } else { None }
-    }
 }
 
 /// Datagrams that share an allocation at most. A chunk that waits keeps all of it, unless it is so short that
@@ -185,13 +164,14 @@ mod tests {
     fn a_long_row_is_taken_in_parts_that_a_waiting_chunk_may_keep() {
         let bytes = vec![7; 45 * 1400 + 20];
         let from = ([192, 0, 2, 1], 9899).into();
-        let found: Vec<_> = parts(Row { from, bytes: &bytes, stride: 1400, ce: false }).collect();
+        let found: Vec<_> =
+            parts(Row { from, to: None, bytes: &bytes, stride: 1400, ce: false }).collect();
         assert_eq!(found.len(), 12);
         assert!(found.iter().all(|part| places(*part).count() <= SHARED));
         let datagrams: usize = found.iter().map(|part| places(*part).count()).sum();
         assert_eq!(datagrams, 46);
         assert_eq!(found.iter().map(|part| part.bytes.len()).sum::<usize>(), bytes.len());
         // One datagram, as most rows are.
-        assert_eq!(parts(Row { from, bytes: &[1, 2], stride: 2, ce: false }).count(), 1);
+        assert_eq!(parts(Row { from, to: None, bytes: &[1, 2], stride: 2, ce: false }).count(), 1);
     }
 }

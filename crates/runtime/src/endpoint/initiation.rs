@@ -12,6 +12,7 @@ use super::limits::Limit;
 use super::options::Carriage;
 use super::peer::{Peer, Route};
 use super::responder::{Confirmed, HalfOpen};
+use super::secret;
 
 impl Core {
     /// A first datagram of a sealed handshake: answered, and no more, until its sender has used the answer.
@@ -63,7 +64,7 @@ impl Core {
         let ipv6 = route.remote.is_ipv6();
         let config = self.config(count, &Carriage::Sealed { ipv6 }).ok()?;
         let scheduler = self.options.transport.scheduler().ok()?;
-        let machine = Machine::listen(config, scheduler, self.next_seed());
+        let machine = Machine::listen(config, scheduler, secret()?);
         let (key, replied_to) = (half.key(), half.replied_to);
         let cover = Cover::Sealed(Box::new(half.session));
         let mut peer = Peer::new(now, machine, cover, Some(id), vec![None; count], true);

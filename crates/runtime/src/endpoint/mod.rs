@@ -6,6 +6,7 @@
 mod admission;
 mod association;
 mod association_counts;
+mod association_table;
 mod batch;
 mod challenge;
 mod connect;
@@ -21,15 +22,17 @@ mod links;
 mod listed;
 mod liveness;
 mod options;
+mod out_of_the_blue;
 mod outbound;
+mod own_addresses;
 mod pairing;
 mod path_validation;
 mod peer;
+mod plain;
 mod responder;
 mod shaking;
 mod socket;
 mod stats;
-mod stranger;
 mod tap;
 mod uncut;
 mod watch;
@@ -40,10 +43,11 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use ropewalk_base::Seed;
+use ropewalk_engine::sctp::Secret;
 
 pub use self::admission::Admission;
 pub use self::association::{Association, Received, SendError};
-pub use self::connect::{ConnectError, Target};
+pub use self::connect::{ConnectError, SctpPorts, Target};
 pub use self::core::Counters;
 pub use self::incoming::{Decision, IncomingFilter, IncomingInfo, LimitReport, OnLimit};
 pub use self::limits::{Limit, LimitCounters, Limits};
@@ -76,6 +80,8 @@ pub enum OpenError {
     Unknown(UnknownName),
     /// The system gives no random numbers.
     Random,
+    /// There is no SCTP port 0.
+    SctpPort,
 }
 
 impl fmt::Display for OpenError {
@@ -85,11 +91,19 @@ impl fmt::Display for OpenError {
             Self::NoAddress => f.write_str("no local address: name at least one"),
             Self::Unknown(unknown) => unknown.fmt(f),
             Self::Random => f.write_str("the system gives no random numbers"),
+            Self::SctpPort => f.write_str("there is no SCTP port 0: give one from 1 to 65535"),
         }
     }
 }
 
 impl std::error::Error for OpenError {}
+
+/// Random bytes of the system for one listener or association.
+fn secret() -> Option<Secret> {
+    let mut bytes = [0; 32];
+    getrandom::fill(&mut bytes).ok()?;
+    Some(Secret::new(bytes))
+}
 
 /// What to do about it.
 fn hint(error: &io::Error) -> &'static str {
@@ -118,8 +132,10 @@ fn bind(options: &Options, all: &[Seen]) -> Result<(Vec<Socket>, Vec<Link>), Ope
     let anywhere = [Local::of(links::anywhere(ipv6))];
     let locals = if options.automatic { &anywhere[..] } else { &options.locals };
     if bound.is_empty() {
+        let beside_ipv4 = locals.iter().any(|local| local.address.is_ipv4());
+        let bind = if beside_ipv4 { Socket::bind_beside_ipv4 } else { Socket::bind };
         for local in locals {
-            let socket = Socket::bind(local).map_err(|e| OpenError::Bind(local.clone(), e))?;
+            let socket = bind(local).map_err(|e| OpenError::Bind(local.clone(), e))?;
             bound.push((socket, Link::new(local.clone(), all)));
         }
     }
@@ -145,6 +161,9 @@ impl Endpoint {
         if options.locals.is_empty() {
             return Err(OpenError::NoAddress);
         }
+        if options.sctp_ports.contains(&0) {
+            return Err(OpenError::SctpPort);
+        }
         // Names are tried before anything is bound.
         options.transport.scheduler().map_err(OpenError::Unknown)?;
         let carriage = Carriage::Sealed { ipv6: false };
@@ -160,7 +179,7 @@ impl Endpoint {
         let seed = Seed::root(getrandom::u64().map_err(|_| OpenError::Random)?);
         let mut core = Core::new(Clock::start(), options, sockets, links, responder, seed);
         if core.responder.is_none() {
-            core.listen_in_the_clear().map_err(OpenError::Unknown)?;
+            core.listen_in_the_clear()?;
         }
         let shared = Shared::new(core);
         tokio::spawn(Driver::new(shared.clone()));
@@ -208,12 +227,13 @@ impl Endpoint {
     }
 
     /// Takes no more associations and waits until those that there are have ended: shut down those
-    /// that you hold.
+    /// that you hold. Those that nobody has accepted are aborted.
     pub async fn close(self) {
         {
             let mut core = self.shared.lock();
             core.closing = true;
             core.options.listen = false;
+            core.abort_untaken();
             core.wake();
         }
         loop {
@@ -233,6 +253,7 @@ impl Drop for Endpoint {
         let mut core = self.shared.lock();
         core.closing = true;
         core.options.listen = false;
+        core.abort_untaken();
         core.wake();
     }
 }

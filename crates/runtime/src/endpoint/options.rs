@@ -15,7 +15,7 @@ use crate::capture::Capture;
 use crate::interfaces;
 use crate::seal::{Allowed, OVERHEAD, PresharedKey, SecretKey};
 
-/// Port of SCTP in UDP (RFC 6951, 5.1).
+/// UDP port of SCTP in UDP (RFC 6951, 5.1), and the SCTP port of Ropewalk's own services.
 pub const PORT: u16 = 9899;
 
 /// What most links carry, IP packets in bytes.
@@ -268,6 +268,9 @@ pub struct Options {
     pub automatic: bool,
     /// Whether associations of others are taken.
     pub listen: bool,
+    /// In the clear, the SCTP ports on which they are taken (9899 alone): one for each service. The first one is also
+    /// the local port of associations that an endpoint opens which listens.
+    pub sctp_ports: Vec<u16>,
     /// How associations behave.
     pub transport: Transport,
     /// Several datagrams per system call where the system can; off: one, as through a network card
@@ -284,6 +287,13 @@ pub struct Options {
 }
 
 impl Options {
+    /// The same, but associations are taken on these SCTP ports.
+    #[must_use]
+    pub fn on_sctp_ports(mut self, ports: &[u16]) -> Self {
+        self.sctp_ports = ports.to_vec();
+        self
+    }
+
     /// The same with keys: what it sends is sealed, and it talks to nobody else.
     #[must_use]
     pub fn sealed(mut self, secret: SecretKey, allowed: Allowed) -> Self {
@@ -325,6 +335,7 @@ impl Options {
             locals,
             automatic: false,
             listen: false,
+            sctp_ports: vec![PORT],
             transport: Transport::default(),
             offload: true,
             limits: Limits::default(),

@@ -1,5 +1,4 @@
-//! Packets in the clear from those who have no association here, and what peers in the clear say of
-//! their addresses.
+//! Packets in the clear that belong to no association (RFC 9260, 8.4), and the associations that begin with them.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -7,37 +6,52 @@ use ropewalk_base::{PathId, Time};
 use ropewalk_engine::sctp::wire::Ports;
 use ropewalk_engine::sctp::{Accepted, Answer, Association as Machine, Chunk, Listener, Packet};
 
+use super::association_table::PortPair;
 use super::core::Core;
 use super::cover::Cover;
 use super::listed::may_be_asked;
-use super::options::UnknownName;
 use super::pairing::nearest;
 use super::path_validation::lower_headers;
 use super::peer::{Peer, Route};
 use super::socket::Socket;
-use crate::interfaces;
+use super::{OpenError, secret};
 
-/// What a cookie is bound to: the address and the port it came from.
-fn context(remote: SocketAddr) -> Vec<u8> {
+/// What a cookie is bound to: the address and the UDP port it went to, and both SCTP ports.
+///
+/// RFC 9260, 5.1.5, 3: a cookie whose ports are not those of its packet is discarded in silence.
+fn context(remote: SocketAddr, ports: Ports) -> Vec<u8> {
     let mut context = match remote.ip() {
         IpAddr::V4(ip) => ip.octets().to_vec(),
         IpAddr::V6(ip) => ip.octets().to_vec(),
     };
-    context.extend(remote.port().to_be_bytes());
+    for port in [remote.port(), ports.source, ports.destination] {
+        context.extend(port.to_be_bytes());
+    }
     context
 }
 
+/// An address as the socket writes it that `first` is reached by: one of IPv6 may carry IPv4 as well.
+fn as_seen_by(first: &SocketAddr, ip: IpAddr) -> IpAddr {
+    match (first.ip(), ip) {
+        (IpAddr::V6(v6), IpAddr::V4(v4)) if v6.to_ipv4_mapped().is_some() => {
+            v4.to_ipv6_mapped().into()
+        }
+        _ => ip,
+    }
+}
+
 impl Core {
-    /// Strangers in the clear are answered from now on.
-    pub(super) fn listen_in_the_clear(&mut self) -> Result<(), UnknownName> {
-        let ipv6 = self.sockets.iter().any(|socket| socket.local().is_ipv6());
-        let config = self.options.transport.config(1, &self.in_the_clear(ipv6))?;
-        self.listener = Some(Listener::new(config, self.next_seed()));
+    /// Packets out of the blue are answered from now on.
+    pub(super) fn listen_in_the_clear(&mut self) -> Result<(), OpenError> {
+        let here = self.sockets[0].local().ip();
+        let carriage = self.in_the_clear(Time::ZERO, here);
+        let config = self.options.transport.config(1, &carriage).map_err(OpenError::Unknown)?;
+        self.listener = Some(Listener::new(config, secret().ok_or(OpenError::Random)?));
         Ok(())
     }
 
     /// A packet for nobody here: a peer that wants to open an association, or a mistake.
-    pub(super) fn take_stranger(
+    pub(super) fn take_out_of_the_blue(
         &mut self,
         now: Time,
         route: Route,
@@ -45,28 +59,43 @@ impl Core {
         packet: &mut Packet,
     ) {
         self.counters.unknown += 1;
-        let opens = matches!(packet.chunks.first(), Some(Chunk::Init(_) | Chunk::CookieEcho(_)));
-        // RFC 9260, 8.4, 1; and who sends to itself is answered with nothing.
-        let odd =
-            route.remote.ip().is_multicast() || self.sockets[route.socket].local() == route.remote;
-        if odd || opens && !self.options.listen {
+        // 8.4, 1; and an end that sends to itself is answered with nothing.
+        let ip = route.remote.ip();
+        if ip.is_multicast() || ip.is_unspecified() || self.is_own(now, route.remote, route.socket)
+        {
             return;
         }
-        if opens && self.turned_away(now, route, ports, packet) {
+        let initiates =
+            matches!(packet.chunks.first(), Some(Chunk::Init(_) | Chunk::CookieEcho(_)));
+        let listens = self.options.listen && self.options.sctp_ports.contains(&ports.destination);
+        if initiates && listens && self.turned_away(now, route, ports, packet) {
             return;
+        }
+        if matches!(packet.chunks.first(), Some(Chunk::Init(_))) {
+            let addresses = self.listed_addresses(now, ip);
+            if let Some(listener) = &mut self.listener {
+                listener.list_addresses(addresses);
+            }
         }
         let Some(listener) = &mut self.listener else { return };
-        match listener.handle(now, &context(route.remote), packet) {
+        let from = context(route.remote, ports);
+        let answer = match listens {
+            true => listener.handle(now, &from, packet),
+            false => listener.refuse(now, &from, packet),
+        };
+        match answer {
             Answer::Nothing => {}
-            Answer::Reply(reply) => {
-                let mut datagram = Vec::new();
-                let written = Cover::Plain(ports.swapped()).write(PathId(0), &reply, &mut datagram);
-                if written.is_ok() {
-                    self.send_alone(route, &datagram);
-                }
-            }
+            Answer::Reply(reply) => self.send_packet(route, ports.swapped(), &reply),
             Answer::Accept(accepted) => self.accept(now, route, ports, *accepted, packet),
         }
+    }
+
+    /// Whether that is this very socket.
+    fn is_own(&mut self, now: Time, remote: SocketAddr, socket: usize) -> bool {
+        let local = self.sockets[socket].local();
+        let here = local.ip() == remote.ip()
+            || local.ip().is_unspecified() && self.own_addresses.has(now, remote.ip());
+        here && local.port() == remote.port()
     }
 
     fn accept(
@@ -77,12 +106,20 @@ impl Core {
         accepted: Accepted,
         packet: &mut Packet,
     ) {
-        let ipv6 = route.remote.is_ipv6();
-        let Ok(config) = self.config(1, &self.in_the_clear(ipv6)) else { return };
+        let pair = PortPair::of_arrival(ports);
+        let source = route.remote.ip();
+        // 5.2.4: a cookie that was made without the association that its addresses now identify is discarded.
+        let taken = self.associations.by_address(pair, &accepted.peer().addresses);
+        if taken.is_some_and(|key| self.still_there(key).is_some()) {
+            return;
+        }
+        let carriage = self.in_the_clear(now, source);
+        let Ok(config) = self.config(1, &carriage) else { return };
         let Ok(scheduler) = self.options.transport.scheduler() else { return };
-        let seed = self.next_seed();
+        let Some(secret) = secret() else { return };
         let bytes = u64::from(packet.wire_len()) + lower_headers(&route.remote);
-        let mut machine = Machine::accepted(config, scheduler, seed, now, PathId(0), accepted);
+        let mut machine = Machine::accepted(config, scheduler, secret, now, PathId(0), accepted);
+        machine.set_peer_source(source.to_canonical());
         // What came beside the cookie.
         machine.handle_in_place(now, PathId(0), packet);
         let cover = Cover::Plain(ports.swapped());
@@ -103,14 +140,13 @@ impl Core {
             return;
         }
         let locals: Vec<_> = self.sockets.iter().map(Socket::local).collect();
-        // None where the system does not tell.
-        let own = interfaces::look().unwrap_or_default();
+        let own = self.own_addresses.get(now);
         for ip in listed {
-            let known = |route: &Route| route.remote.ip() == ip;
-            let remote = SocketAddr::new(ip, first.port());
+            let known = |route: &Route| route.remote.ip().to_canonical() == ip;
+            let remote = SocketAddr::new(as_seen_by(&first, ip), first.port());
             if peer.routes.iter().flatten().any(known)
                 || locals.contains(&remote)
-                || !may_be_asked(ip, first.ip(), &own)
+                || !may_be_asked(ip, first.ip(), own)
             {
                 continue;
             }
@@ -119,7 +155,7 @@ impl Core {
             if peer.machine.add_path(now, path).is_none() {
                 return;
             }
-            peer.routes.push(Some(Route { socket, remote }));
+            peer.routes.push(Some(Route::new(socket, remote)));
             peer.validation.on_listed(peer.routes.len() - 1);
         }
     }

@@ -54,6 +54,7 @@ impl Core {
         for (lane, route) in lanes.iter_mut().zip(&peer.routes) {
             if let Some(route) = route {
                 lane.redirect(route.remote);
+                lane.set_source(route.source);
             }
         }
         self.send_handshake(peer);
@@ -121,6 +122,7 @@ impl Core {
     /// One datagram that belongs to no association yet. Returns whether the system refused it for good.
     pub(super) fn send_alone(&mut self, route: Route, datagram: &[u8]) -> bool {
         let mut batch = Batch::new(route.remote);
+        batch.set_source(route.source);
         batch.push(|out| out.extend_from_slice(datagram));
         self.counters.sent += 1;
         send(&mut self.sockets[route.socket], &mut batch) == Sending::Nowhere

@@ -16,12 +16,12 @@ pub(super) fn pair(locals: &[SocketAddr], remotes: &[SocketAddr], by_place: bool
     let by_place = by_place && locals.len() == remotes.len();
     if by_place && locals.iter().zip(remotes).all(|(l, r)| alike(l, r)) {
         let each = remotes.iter().enumerate();
-        return each.map(|(socket, remote)| Route { socket, remote: *remote }).collect();
+        return each.map(|(socket, remote)| Route::new(socket, *remote)).collect();
     }
     for (socket, local) in locals.iter().enumerate() {
         let near = remotes.iter().filter(|remote| alike(local, remote));
         if let Some(remote) = near.max_by_key(|remote| common(local.ip(), remote.ip())) {
-            routes.push(Route { socket, remote: *remote });
+            routes.push(Route::new(socket, *remote));
         }
     }
     for remote in remotes {
@@ -29,7 +29,7 @@ pub(super) fn pair(locals: &[SocketAddr], remotes: &[SocketAddr], by_place: bool
             continue;
         }
         if let Some(socket) = nearest(locals, remote) {
-            routes.push(Route { socket, remote: *remote });
+            routes.push(Route::new(socket, *remote));
         }
     }
     routes

@@ -180,6 +180,17 @@ impl PathValidation {
         self.examine(path).standing = Standing::Listed;
     }
 
+    /// Paths whose place has no `kept` are gone; those that stay are numbered anew, in their order.
+    pub fn retain_paths(&mut self, kept: &[bool]) {
+        let stays = |path: usize| kept.get(path) == Some(&true);
+        self.examined.retain(|examined| stays(examined.path));
+        for examined in &mut self.examined {
+            examined.path = kept[..examined.path].iter().filter(|kept| **kept).count();
+        }
+        self.queue.clear();
+        self.moves.clear();
+    }
+
     /// The engine's own HEARTBEAT on this path was answered. It goes only to the path's route.
     pub fn on_confirmed(&mut self, path: usize) {
         if let Some(examined) = self.find(path)

@@ -12,7 +12,7 @@ const CHALLENGE: u64 = 12 + 24 + 26;
 const STEP: Duration = Duration::from_millis(5);
 
 fn at(host: u8) -> Route {
-    Route { socket: 0, remote: ([192, 0, 2, host], 9899).into() }
+    Route::new(0, ([192, 0, 2, host], 9899).into())
 }
 
 /// What was sent to and received from an address.

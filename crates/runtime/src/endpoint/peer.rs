@@ -1,7 +1,7 @@
 //! An association with its paths' addresses, as the endpoint keeps it.
 
 use std::collections::VecDeque;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -26,11 +26,18 @@ const NEWS_LIMIT: usize = 64;
 pub struct Route {
     /// Index of the socket.
     pub socket: usize,
+    /// The own address to send from, where the socket has several; none: the system chooses.
+    pub source: Option<IpAddr>,
     /// The peer's address there.
     pub remote: SocketAddr,
 }
 
 impl Route {
+    /// A route on which the system chooses the own address.
+    pub const fn new(socket: usize, remote: SocketAddr) -> Self {
+        Self { socket, source: None, remote }
+    }
+
     /// Whether both lead through one socket to one address of the peer.
     pub fn is_like(&self, other: &Self) -> bool {
         (self.socket, self.remote) == (other.socket, other.remote)
@@ -320,9 +327,11 @@ impl Peer {
         Some(path)
     }
 
-    /// The path that leads there, if it is known.
+    /// The path that leads there, if it is known, from whatever own address.
     pub fn path_to(&self, route: Route) -> Option<PathId> {
-        let at = self.routes.iter().position(|known| *known == Some(route));
-        at.map(PathId::from_index)
+        let same = |known: &Option<Route>| {
+            known.is_some_and(|k| (k.socket, k.remote) == (route.socket, route.remote))
+        };
+        self.routes.iter().position(same).map(PathId::from_index)
     }
 }

@@ -236,7 +236,7 @@ mod tests {
             let sent = Timestamp::from_unix_nanos(u64::from(self.next));
             let (_, first) = Initiator::new(&self.keys[key], self.server, sent, attempt, &[1, 1])
                 .expect("a handshake");
-            let from = Route { socket: 0, remote: ([10, 0, network, 7], 9).into() };
+            let from = Route::new(0, ([10, 0, network, 7], 9).into());
             // Slowly enough for the allowance.
             let now = Time::from_millis(u64::from(self.next) * 20);
             let id = 1000 + self.next;

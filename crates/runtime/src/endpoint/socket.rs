@@ -1,7 +1,7 @@
 //! One UDP socket: many datagrams per system call, bound to one address or interface.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::task::{Context, Poll, ready};
 
 use quinn_udp::{BATCH_SIZE, EcnCodepoint, RecvMeta, Transmit, UdpSockRef, UdpSocketState};
@@ -59,6 +59,8 @@ pub struct Socket {
     /// None while what it stood on is gone.
     open: Option<Open>,
     local: SocketAddr,
+    /// IPv4 has a socket of its own beside this one of IPv6.
+    beside_ipv4: bool,
     /// What the kernel would not take yet, in order.
     backlog: std::collections::VecDeque<Batch>,
     /// Segments in one call at most.
@@ -89,6 +91,8 @@ impl Default for Rows {
 pub struct Row<'a> {
     /// Who sent them.
     pub from: SocketAddr,
+    /// To which own address, where the system tells.
+    pub to: Option<IpAddr>,
     /// The bytes, one datagram after the other.
     pub bytes: &'a [u8],
     /// Bytes of each but the last.
@@ -102,6 +106,7 @@ impl Rows {
     pub fn iter(&self) -> impl Iterator<Item = Row<'_>> {
         self.buffers.iter().zip(&self.metas).take(self.filled).map(|(buffer, meta)| Row {
             from: meta.addr,
+            to: meta.dst_ip,
             bytes: &buffer[..meta.len],
             stride: meta.stride.max(1),
             ce: meta.ecn == Some(EcnCodepoint::Ce),
@@ -115,10 +120,24 @@ impl Socket {
     /// # Errors
     /// As the system says: address in use, no such address or interface, no permission.
     pub fn bind(local: &Local) -> io::Result<Self> {
-        let (open, bound) = open(local)?;
+        Self::bind_as(local, false)
+    }
+
+    /// As [`Socket::bind`], where there are sockets of IPv4 as well: one of IPv6 that is bound to no address
+    /// leaves IPv4 to them.
+    ///
+    /// # Errors
+    /// As [`Socket::bind`].
+    pub fn bind_beside_ipv4(local: &Local) -> io::Result<Self> {
+        Self::bind_as(local, true)
+    }
+
+    fn bind_as(local: &Local, beside_ipv4: bool) -> io::Result<Self> {
+        let (open, local) = open(local, beside_ipv4)?;
         let segments = open.state.max_gso_segments();
         let backlog = Default::default();
-        Ok(Self { open: Some(open), local: bound, backlog, segments, offload: true, refused: 0 })
+        let open = Some(open);
+        Ok(Self { open, local, beside_ipv4, backlog, segments, offload: true, refused: 0 })
     }
 
     /// What it stood on is gone: it takes nothing and gives nothing until it is bound again.
@@ -136,7 +155,8 @@ impl Socket {
         self.close();
         let address = SocketAddr::new(local.address.ip(), self.local.port());
         let same = Local { address, ..local.clone() };
-        let (open, bound) = open(&same).or_else(|_| open(local))?;
+        let beside = self.beside_ipv4;
+        let (open, bound) = open(&same, beside).or_else(|_| open(local, beside))?;
         self.segments = if self.offload { open.state.max_gso_segments() } else { 1 };
         (self.open, self.local) = (Some(open), bound);
         Ok(())
@@ -223,7 +243,7 @@ impl Socket {
                 ecn: batch.ect().then_some(EcnCodepoint::Ect0),
                 contents: now,
                 segment_size: (now.len() > batch.segment()).then_some(batch.segment()),
-                src_ip: None,
+                src_ip: batch.source(),
             };
             let sent =
                 io.try_io(Interest::WRITABLE, || state.try_send(UdpSockRef::from(io), &transmit));
@@ -236,7 +256,7 @@ impl Socket {
                 if error.kind() != io::ErrorKind::WouldBlock {
                     self.refused += now.len().div_ceil(batch.segment()) as u64;
                 }
-                return Err(error);
+                return Err(without_source(error, batch));
             }
             rest = later;
         }
@@ -281,9 +301,12 @@ fn bind_interface(_: &socket2::Socket, _: &str) -> io::Result<()> {
 }
 
 /// What the system gives, and the address that it is bound to.
-fn open(local: &Local) -> io::Result<(Open, SocketAddr)> {
+fn open(local: &Local, beside_ipv4: bool) -> io::Result<(Open, SocketAddr)> {
     let domain = Domain::for_address(local.address);
     let socket = socket2::Socket::new(domain, Type::DGRAM, Some(Protocol::UDP))?;
+    if beside_ipv4 && local.address.is_ipv6() {
+        socket.set_only_v6(true)?;
+    }
     if let Some(interface) = &local.interface {
         bind_interface(&socket, interface)?;
     }
@@ -297,6 +320,12 @@ fn open(local: &Local) -> io::Result<(Open, SocketAddr)> {
     let io = tokio::net::UdpSocket::from_std(std)?;
     let local = io.local_addr()?;
     Ok((Open { io, state }, local))
+}
+
+/// Linux calls a source address that has gone an invalid argument.
+fn without_source(error: io::Error, batch: &Batch) -> io::Error {
+    let gone = batch.source().is_some() && error.kind() == io::ErrorKind::InvalidInput;
+    if gone { io::ErrorKind::AddrNotAvailable.into() } else { error }
 }
 
 /// Linux's number of "no such device": the interface that a socket is bound to has been removed.

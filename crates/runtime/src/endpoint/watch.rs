@@ -125,7 +125,7 @@ impl Core {
         let remotes: Vec<SocketAddr> = like.copied().collect();
         let Some(at) = nearest(&remotes, &near) else { return };
         if peer.ended.is_none() && peer.machine.add_path(now, path).is_some() {
-            peer.routes.push(Some(Route { socket, remote: remotes[at] }));
+            peer.routes.push(Some(Route::new(socket, remotes[at])));
             self.touch(key);
         }
     }
@@ -149,6 +149,12 @@ impl Peer {
         let mut news = false;
         for index in 0..self.machine.path_count().min(u32::BITS as usize) {
             let path = PathId::from_index(index);
+            if paths & (1 << index) != 0
+                && let Some(Some(route)) = self.routes.get_mut(index)
+            {
+                // The own address that it was sent from may have gone: the system knows another one.
+                route.source = None;
+            }
             if paths & (1 << index) != 0 && self.machine.path_status(path) != PathStatus::Inactive {
                 self.machine.path_lost(now, path);
                 news |= self.machine.path_status(path) == PathStatus::Inactive;

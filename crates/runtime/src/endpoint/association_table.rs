@@ -1,0 +1,174 @@
+//! To which association a packet in the clear belongs (RFC 9260, 5.1.2 and 8.5).
+//!
+//! An association is known by the SCTP ports of both ends and any address of the peer; packets that carry the tag of
+//! this end are found by the tag and the ports. UDP ports take no part in that: translators change them
+//! (RFC 6951, 5.4).
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use ropewalk_engine::sctp::wire::Ports;
+
+use super::core::Key;
+
+/// The SCTP ports of an association, as seen from this end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PortPair {
+    /// Of this end.
+    pub local: u16,
+    /// Of the peer.
+    pub remote: u16,
+}
+
+impl PortPair {
+    /// Those of a packet that came.
+    pub const fn of_arrival(ports: Ports) -> Self {
+        Self { local: ports.destination, remote: ports.source }
+    }
+
+    /// Those of packets that leave.
+    pub const fn of_departure(ports: Ports) -> Self {
+        Self { local: ports.source, remote: ports.destination }
+    }
+
+    /// As packets to the peer carry them.
+    pub const fn departure(self) -> Ports {
+        Ports { source: self.local, destination: self.remote }
+    }
+}
+
+/// What an association is known by.
+#[derive(Debug)]
+struct Identity {
+    ports: PortPair,
+    tag: u32,
+    addresses: Vec<IpAddr>,
+}
+
+/// All associations in the clear. Packets find them here until they have ended.
+#[derive(Debug, Default)]
+pub struct AssociationTable {
+    by_tag: BTreeMap<(u32, PortPair), Key>,
+    by_address: BTreeMap<(PortPair, IpAddr), Key>,
+    known: BTreeMap<Key, Identity>,
+}
+
+impl AssociationTable {
+    /// Enters an association, or corrects what it is known by. An address that belongs to another association
+    /// with the same ports stays with that one.
+    pub fn set(
+        &mut self,
+        key: Key,
+        ports: PortPair,
+        tag: u32,
+        addresses: impl IntoIterator<Item = IpAddr>,
+    ) {
+        self.remove(key);
+        let mut own = Vec::new();
+        for address in addresses {
+            let address = address.to_canonical();
+            if *self.by_address.entry((ports, address)).or_insert(key) == key
+                && !own.contains(&address)
+            {
+                own.push(address);
+            }
+        }
+        self.by_tag.insert((tag, ports), key);
+        self.known.insert(key, Identity { ports, tag, addresses: own });
+    }
+
+    /// No packet finds it any more.
+    pub fn remove(&mut self, key: Key) {
+        let Some(Identity { ports, tag, addresses }) = self.known.remove(&key) else { return };
+        if self.by_tag.get(&(tag, ports)) == Some(&key) {
+            self.by_tag.remove(&(tag, ports));
+        }
+        for address in addresses {
+            self.by_address.remove(&(ports, address));
+        }
+    }
+
+    /// The association whose packets to this end carry that tag and those ports.
+    pub fn by_tag(&self, tag: u32, ports: PortPair) -> Option<Key> {
+        self.by_tag.get(&(tag, ports)).copied()
+    }
+
+    /// The association with those ports whose peer has one of these addresses.
+    pub fn by_address<'a>(
+        &self,
+        ports: PortPair,
+        addresses: impl IntoIterator<Item = &'a IpAddr>,
+    ) -> Option<Key> {
+        let mut addresses = addresses.into_iter();
+        addresses.find_map(|ip| self.by_address.get(&(ports, ip.to_canonical())).copied())
+    }
+
+    /// Whether the peer of that association has the address.
+    pub fn has(&self, key: Key, address: IpAddr) -> bool {
+        let address = address.to_canonical();
+        self.known.get(&key).is_some_and(|one| one.addresses.contains(&address))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn key(at: u32) -> Key {
+        Key { at, made: 1 }
+    }
+
+    const fn ports(local: u16, remote: u16) -> PortPair {
+        PortPair { local, remote }
+    }
+
+    fn ip(text: &str) -> IpAddr {
+        text.parse().expect("an address")
+    }
+
+    #[test]
+    fn associations_are_told_apart_by_ports_and_known_by_any_address() {
+        let mut table = AssociationTable::default();
+        let (one, other) = (ip("192.0.2.1"), ip("192.0.2.2"));
+        table.set(key(1), ports(9899, 5001), 11, [one, other]);
+        table.set(key(2), ports(9899, 5002), 11, [one]);
+        for (local, remote, address, expected) in [
+            (9899, 5001, one, Some(key(1))),
+            (9899, 5001, other, Some(key(1))),
+            (9899, 5001, ip("::ffff:192.0.2.2"), Some(key(1))),
+            (9899, 5002, one, Some(key(2))),
+            (9899, 5002, other, None),
+            (9898, 5001, one, None),
+            (5001, 9899, one, None),
+        ] {
+            let found = table.by_address(ports(local, remote), [&address]);
+            assert_eq!(found, expected, "{local} {remote} {address}");
+        }
+        assert_eq!(table.by_tag(11, ports(9899, 5001)), Some(key(1)));
+        assert_eq!(table.by_tag(11, ports(9899, 5002)), Some(key(2)));
+        assert_eq!(table.by_tag(11, ports(9899, 5003)), None);
+        assert_eq!(table.by_address(ports(9899, 5001), [&ip("::1"), &other]), Some(key(1)));
+        assert!(table.has(key(1), other) && !table.has(key(2), other));
+    }
+
+    #[test]
+    fn what_an_association_was_known_by_is_forgotten_when_it_changes_or_goes() {
+        let mut table = AssociationTable::default();
+        let (one, other) = (ip("192.0.2.1"), ip("192.0.2.2"));
+        let pair = ports(9899, 9899);
+        table.set(key(1), pair, 11, [one]);
+        // A restart: another tag, and another address.
+        table.set(key(1), pair, 12, [other]);
+        assert_eq!((table.by_tag(11, pair), table.by_tag(12, pair)), (None, Some(key(1))));
+        assert_eq!(table.by_address(pair, [&one]), None);
+        // What is taken stays with its association, whichever goes first.
+        table.set(key(2), pair, 21, [one, other]);
+        assert_eq!(table.by_address(pair, [&other]), Some(key(1)));
+        table.remove(key(2));
+        assert_eq!(table.by_address(pair, [&one]), None);
+        assert_eq!(table.by_address(pair, [&other]), Some(key(1)));
+        table.remove(key(1));
+        assert_eq!(table.by_tag(12, pair), None);
+        assert!(table.known.is_empty() && table.by_address.is_empty());
+    }
+}

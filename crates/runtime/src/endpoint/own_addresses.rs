@@ -1,0 +1,198 @@
+//! Which own addresses a peer in the clear is told of (RFC 9260, 3.3.2.1; scopes as in
+//! draft-stewart-tsvwg-sctp-ipv4): those that it can reach from where it is, and no others.
+
+use std::net::IpAddr;
+
+use ropewalk_base::{Duration, Time};
+
+use super::socket::{Local, Socket};
+use crate::interfaces::{self, Seen};
+
+/// Most addresses that are told: an INIT with more is longer than some links carry.
+const LISTED_LIMIT: usize = 16;
+
+/// How long a look at the interfaces is good for. One for each packet of an unauthenticated peer would cost more
+/// than the answer.
+const FRESH: Duration = Duration::from_secs(1);
+
+/// The addresses of this machine, as last seen.
+#[derive(Debug, Default)]
+pub struct OwnAddresses {
+    all: Vec<Seen>,
+    looked: Option<Time>,
+}
+
+impl OwnAddresses {
+    /// All of them; none where the system does not tell.
+    pub fn get(&mut self, now: Time) -> &[Seen] {
+        if self.looked.is_none_or(|at| now.since(at) > FRESH) {
+            self.all = interfaces::look().unwrap_or_default();
+            self.looked = Some(now);
+        }
+        &self.all
+    }
+
+    /// Whether it is one of them.
+    pub fn has(&mut self, now: Time, ip: IpAddr) -> bool {
+        let ip = ip.to_canonical();
+        self.get(now).iter().any(|seen| seen.ip == ip)
+            || matches!(ip, IpAddr::V4(v4) if v4.is_loopback())
+    }
+}
+
+/// From how far away an address can be reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Scope {
+    /// This machine alone.
+    Loopback,
+    /// One link.
+    Link,
+    /// One site (RFC 1918, RFC 4193, RFC 6598).
+    Private,
+    Global,
+}
+
+impl Scope {
+    fn of(ip: IpAddr) -> Self {
+        match ip.to_canonical() {
+            ip if ip.is_loopback() => Self::Loopback,
+            IpAddr::V4(ip) if ip.is_link_local() => Self::Link,
+            IpAddr::V4(ip) if ip.is_private() => Self::Private,
+            // Carrier-grade translation: not private by name, and not reachable from elsewhere either.
+            IpAddr::V4(ip) if ip.octets()[0] == 100 && ip.octets()[1] & 0xc0 == 64 => Self::Private,
+            IpAddr::V6(ip) if ip.is_unicast_link_local() => Self::Link,
+            IpAddr::V6(ip) if ip.is_unique_local() => Self::Private,
+            _ => Self::Global,
+        }
+    }
+
+    /// Whether a peer of this scope is told of an address of scope `own`. A peer on this machine needs only
+    /// what leads over the loopback, and a peer elsewhere must not be told of it. An IPv6 address of
+    /// one link means nothing without the name of the link.
+    fn is_told_of(self, own: Self, ip: IpAddr) -> bool {
+        match (self, own) {
+            (Self::Loopback, own) => own == Self::Loopback,
+            (_, Self::Loopback) => false,
+            (peer, Self::Link) => peer == Self::Link && ip.is_ipv4(),
+            (Self::Link | Self::Private, _) => true,
+            (Self::Global, own) => own == Self::Global,
+        }
+    }
+}
+
+/// A socket's part in it: where it is bound, and to which interface.
+pub(super) struct Bound<'a> {
+    pub ip: IpAddr,
+    pub interface: Option<&'a str>,
+}
+
+impl<'a> Bound<'a> {
+    pub fn of(socket: &Socket, local: &'a Local) -> Self {
+        Self { ip: socket.local().ip(), interface: local.interface.as_deref() }
+    }
+}
+
+/// The addresses of these sockets that a peer at `peer` is to know; empty if there is nothing to add to the address
+/// that it sees. `all`: the addresses of this machine, which a socket that is bound to none stands for.
+pub(super) fn listed(sockets: &[Bound<'_>], peer: IpAddr, all: &[Seen]) -> Vec<IpAddr> {
+    let mut found: Vec<IpAddr> = Vec::new();
+    let scope = Scope::of(peer);
+    for socket in sockets {
+        if !socket.ip.is_unspecified() {
+            // Who binds to an address by name means it, but nobody else reaches this machine's loopback.
+            if scope == Scope::Loopback || !socket.ip.is_loopback() {
+                found.push(socket.ip.to_canonical());
+            }
+            continue;
+        }
+        let usable = all.iter().filter(|seen| {
+            let interface = socket.interface.is_none_or(|name| name == seen.name);
+            let family = seen.ip.is_ipv4() == socket.ip.is_ipv4();
+            seen.up && interface && family && scope.is_told_of(Scope::of(seen.ip), seen.ip)
+        });
+        found.extend(usable.map(|seen| seen.ip));
+    }
+    let mut unique: Vec<IpAddr> = Vec::new();
+    for ip in found {
+        if !unique.contains(&ip) {
+            unique.push(ip);
+        }
+    }
+    let mut found = unique;
+    // The family that the peer is known to use comes first: what is too much is cut from the end.
+    found.sort_by_key(|ip| ip.is_ipv4() != peer.to_canonical().is_ipv4());
+    found.truncate(LISTED_LIMIT);
+    match found[..] {
+        // One alone of the peer's family needs not be told: the peer sees it.
+        [one] if one.is_ipv4() == peer.to_canonical().is_ipv4() => Vec::new(),
+        _ => found,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ip(text: &str) -> IpAddr {
+        text.parse().expect("an address")
+    }
+
+    fn seen(name: &str, address: &str, up: bool) -> Seen {
+        Seen { name: name.to_owned(), index: Some(1), ip: ip(address), broadcast: None, up }
+    }
+
+    #[test]
+    fn a_peer_is_told_of_what_it_can_reach() {
+        let all = [
+            seen("lo", "127.0.0.1", true),
+            seen("lo", "::1", true),
+            seen("eth0", "192.0.2.1", true),
+            seen("eth0", "2001:db8::1", true),
+            seen("eth0", "fe80::1", true),
+            seen("wlan0", "10.0.0.1", true),
+            seen("wlan0", "fd00::1", true),
+            seen("usb0", "169.254.1.1", true),
+            seen("ppp0", "100.64.3.1", true),
+            seen("eth1", "198.51.100.1", false),
+        ];
+        type Case<'a> = (&'a [(&'a str, Option<&'a str>)], &'a str, &'a [&'a str]);
+        let v4 = ("0.0.0.0", None);
+        let v6 = ("::", None);
+        let cases: [Case<'_>; 16] = [
+            (&[v4], "203.0.113.5", &[]),
+            (&[v4, v6], "203.0.113.5", &["192.0.2.1", "2001:db8::1"]),
+            (&[v4, v6], "2001:db8:7::5", &["2001:db8::1", "192.0.2.1"]),
+            (&[v4], "10.9.9.9", &["192.0.2.1", "10.0.0.1", "100.64.3.1"]),
+            (&[v6], "fd00::9", &["2001:db8::1", "fd00::1"]),
+            (&[v4], "169.254.9.9", &["192.0.2.1", "10.0.0.1", "169.254.1.1", "100.64.3.1"]),
+            (&[v4], "127.0.0.1", &[]),
+            (&[v4, v6], "127.0.0.1", &["127.0.0.1", "::1"]),
+            (&[("0.0.0.0", Some("wlan0"))], "10.9.9.9", &[]),
+            (
+                &[("0.0.0.0", Some("wlan0")), ("0.0.0.0", Some("eth0"))],
+                "10.9.9.9",
+                &["10.0.0.1", "192.0.2.1"],
+            ),
+            // What was named is told, whatever its scope and wherever the peer is.
+            (&[("10.0.0.1", None), ("192.0.2.1", None)], "203.0.113.5", &["10.0.0.1", "192.0.2.1"]),
+            (&[("192.0.2.1", None)], "203.0.113.5", &[]),
+            (&[("2001:db8::1", None)], "203.0.113.5", &["2001:db8::1"]),
+            (
+                &[("192.0.2.1", None), ("2001:db8::1", None)],
+                "203.0.113.5",
+                &["192.0.2.1", "2001:db8::1"],
+            ),
+            (&[("127.0.0.1", None), ("127.0.0.1", None)], "127.0.0.1", &[]),
+            (&[("127.0.0.1", None), ("192.0.2.1", None)], "203.0.113.5", &[]),
+        ];
+        for (sockets, peer, expected) in cases {
+            let bound: Vec<_> = sockets
+                .iter()
+                .map(|(text, interface)| Bound { ip: ip(text), interface: *interface })
+                .collect();
+            let found = listed(&bound, ip(peer), &all);
+            let expected: Vec<_> = expected.iter().map(|text| ip(text)).collect();
+            assert_eq!(found, expected, "{sockets:?} to {peer}");
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! A hand-written end of an association: it sends the packets that a test makes, from whichever of its addresses
+//! the test names, and keeps no rules.
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use bytes::Bytes;
+use ropewalk_base::{Serial16, Serial32, StreamId, Time};
+use ropewalk_engine::sctp::wire::{Checksum, Ports, decode, encode};
+use ropewalk_engine::sctp::{Chunk, Data, DataFlags, Init, Packet};
+use tokio::net::UdpSocket;
+use tokio::time::{Instant, sleep, timeout_at};
+
+/// Long enough for an answer on one machine that has other work.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How long it is waited for what must not come.
+pub const SILENCE: Duration = Duration::from_millis(400);
+
+/// A packet that came.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Came {
+    /// To which of our addresses.
+    pub to: usize,
+    /// From where.
+    pub from: SocketAddr,
+    /// Between which SCTP ports.
+    pub ports: Ports,
+    /// What.
+    pub packet: Packet,
+}
+
+/// The end: its sockets, its ports, and the tags of the newest handshake.
+#[derive(Debug)]
+pub struct Crafted {
+    sockets: Vec<UdpSocket>,
+    /// Where packets go.
+    pub peer: SocketAddr,
+    /// SCTP ports of packets to the peer.
+    pub ports: Ports,
+    /// Tag of packets to us.
+    pub own_tag: u32,
+    /// Tag of packets to the peer.
+    pub peer_tag: u32,
+    /// TSN of our next DATA.
+    pub next_tsn: u32,
+}
+
+impl Crafted {
+    /// An end at these addresses.
+    ///
+    /// # Panics
+    /// If one cannot be bound.
+    pub async fn at(addresses: &[SocketAddr], peer: SocketAddr, ports: Ports) -> Self {
+        let mut sockets = Vec::new();
+        for address in addresses {
+            sockets.push(UdpSocket::bind(address).await.expect("an address of this machine"));
+        }
+        Self { sockets, peer, ports, own_tag: 0, peer_tag: 0, next_tsn: 1000 }
+    }
+
+    /// Where a socket is bound.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub fn address(&self, of: usize) -> SocketAddr {
+        self.sockets[of].local_addr().expect("it is bound")
+    }
+
+    /// Sends a packet of one chunk under the peer's tag.
+    ///
+    /// # Panics
+    /// If the system refuses.
+    pub async fn send(&self, from: usize, chunk: Chunk) {
+        self.send_packet(from, self.ports, &Packet::of(self.peer_tag, chunk)).await;
+    }
+
+    /// Sends a packet between any ports.
+    ///
+    /// # Panics
+    /// If the system refuses.
+    pub async fn send_packet(&self, from: usize, ports: Ports, packet: &Packet) {
+        let mut bytes = Vec::new();
+        encode(packet, ports, Checksum::Crc32c, &mut bytes);
+        self.sockets[from].send_to(&bytes, self.peer).await.expect("sent");
+    }
+
+    /// An INIT with a tag of its own, which becomes ours, and these addresses.
+    pub fn init(&mut self, tag: u32, addresses: &[IpAddr]) -> Init {
+        self.own_tag = tag;
+        self.next_tsn = tag.wrapping_mul(3);
+        Init {
+            tag,
+            window: 100_000,
+            outbound_streams: 10,
+            inbound_streams: 10,
+            initial_tsn: Serial32(self.next_tsn),
+            addresses: addresses.to_vec(),
+            ..Init::default()
+        }
+    }
+
+    /// Sets an association up from one address; the peer's INIT ACK.
+    ///
+    /// # Panics
+    /// If it does not come about.
+    pub async fn open(&mut self, from: usize, tag: u32, addresses: &[IpAddr]) -> Init {
+        let init = self.init(tag, addresses);
+        let asked = Packet::of(0, Chunk::Init(Box::new(init)));
+        self.send_packet(from, self.ports, &asked).await;
+        let came = self.wait_for(|chunk| matches!(chunk, Chunk::InitAck(_))).await;
+        assert_eq!((came.to, came.packet.tag), (from, tag));
+        let Chunk::InitAck(both) = came.packet.chunks[0].clone() else { unreachable!() };
+        self.peer_tag = both.0.tag;
+        self.send(from, Chunk::CookieEcho(both.1.clone())).await;
+        self.wait_for(|chunk| matches!(chunk, Chunk::CookieAck)).await;
+        both.0.clone()
+    }
+
+    /// The next DATA on stream 0.
+    pub fn data(&mut self, number: u16, bytes: &'static [u8]) -> Chunk {
+        let tsn = Serial32(self.next_tsn);
+        self.next_tsn = self.next_tsn.wrapping_add(1);
+        Chunk::Data(Data {
+            tsn,
+            stream: StreamId(0),
+            ssn: Serial16(number),
+            ppid: 0,
+            flags: DataFlags::WHOLE.and(DataFlags::IMMEDIATE),
+            payload: Bytes::from_static(bytes).into(),
+            first_sent: Time::ZERO,
+        })
+    }
+
+    /// The next packet, whatever it is; none if nothing comes in time.
+    ///
+    /// # Panics
+    /// If it is no packet.
+    pub async fn next_within(&self, time: Duration) -> Option<Came> {
+        self.next_until(Instant::now() + time).await
+    }
+
+    async fn next_until(&self, end: Instant) -> Option<Came> {
+        let mut bytes = vec![0; 65_536];
+        let look = async {
+            loop {
+                for (to, socket) in self.sockets.iter().enumerate() {
+                    if let Ok((size, from)) = socket.try_recv_from(&mut bytes) {
+                        return (to, from, size);
+                    }
+                }
+                sleep(Duration::from_millis(2)).await;
+            }
+        };
+        let (to, from, size) = timeout_at(end, look).await.ok()?;
+        let mut packet = Packet::default();
+        let whole = Bytes::copy_from_slice(&bytes[..size]);
+        let ports = decode(&whole, Checksum::Crc32c, &mut packet).expect("a packet");
+        Some(Came { to, from, ports, packet })
+    }
+
+    /// The next packet that has such a chunk first. HEARTBEATs are answered meanwhile.
+    ///
+    /// # Panics
+    /// If none comes.
+    pub async fn wait_for(&self, wanted: impl Fn(&Chunk) -> bool) -> Came {
+        self.wait_within(PATIENCE, wanted).await.expect("the packet that is waited for")
+    }
+
+    /// As [`Crafted::wait_for`]; none if none comes in time.
+    pub async fn wait_within(
+        &self,
+        time: Duration,
+        wanted: impl Fn(&Chunk) -> bool,
+    ) -> Option<Came> {
+        let end = Instant::now() + time;
+        loop {
+            let came = self.next_until(end).await?;
+            if came.packet.chunks.first().is_some_and(&wanted) {
+                return Some(came);
+            }
+            self.answer(&came).await;
+        }
+    }
+
+    /// What no end that lives leaves unanswered.
+    async fn answer(&self, came: &Came) {
+        for chunk in &came.packet.chunks {
+            if let Chunk::Heartbeat(info) = chunk {
+                self.send(came.to, Chunk::HeartbeatAck(info.clone())).await;
+            }
+        }
+    }
+}
