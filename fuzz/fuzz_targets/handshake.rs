@@ -15,12 +15,17 @@ use ring::hmac::{HMAC_SHA256, Key, sign};
 use ropewalk_base::{Duration, Time};
 use ropewalk_fuzz::Input;
 use ropewalk_runtime::seal::{
-    Allowed, Answer, FIRST_MAX, FIRST_MIN, Finish, Initiator, Responder, SecretKey, Timestamp,
+    Allowed, Answer, FIRST_MAX, FIRST_MIN, Finish, Initiator, PresharedKey, Responder, SecretKey,
+    Timestamp,
 };
 
 /// The responder's key, one that is allowed, and one that is not: fixed, so that a finding happens again.
 static KEYS: LazyLock<[SecretKey; 3]> =
     LazyLock::new(|| [0, 1, 2].map(|key| secret_text(key).parse().expect("32 bytes of base64")));
+
+/// The pre-shared key of all peers, where one is used.
+static PSK: LazyLock<PresharedKey> =
+    LazyLock::new(|| secret_text(8).parse().expect("32 bytes of base64"));
 
 /// A secret as in a key file.
 fn secret_text(key: u8) -> String {
@@ -70,18 +75,21 @@ struct World {
     responder: Responder,
     /// Whether those who are not listed may come in too.
     anyone: bool,
+    /// Whether a pre-shared key is used.
+    psk: bool,
     now: Time,
     clock: u64,
     attempt: Try,
 }
 
 impl World {
-    fn new(anyone: bool) -> Self {
+    fn new(anyone: bool, psk: bool) -> Self {
         let allowed =
             if anyone { Allowed::Anyone } else { Allowed::Keys([KEYS[KNOWN].public()].into()) };
-        let responder = Responder::new(KEYS[0].clone(), allowed).expect("random numbers");
-        let attempt = begin(KNOWN, 1, 0, b"");
-        Self { responder, anyone, now: Time::from_secs(1), clock: 1, attempt }
+        let mut responder = Responder::new(KEYS[0].clone(), allowed).expect("random numbers");
+        responder.set_psk(psk.then(|| PSK.clone()));
+        let attempt = begin(KNOWN, psk, 1, 0, b"");
+        Self { responder, anyone, psk, now: Time::from_secs(1), clock: 1, attempt }
     }
 
     /// Whatever a stranger sends. Right MACs can be made, sealed keys cannot.
@@ -198,7 +206,7 @@ impl World {
                 let (key, payload) = (input.byte(), input.byte());
                 self.clock += u64::from(key >> 4);
                 let payload = vec![1; usize::from(payload)];
-                self.attempt = begin(1 + usize::from(key & 1), self.clock, key.into(), &payload);
+                self.attempt = begin(1 + usize::from(key & 1), self.psk, self.clock, key.into(), &payload);
             }
             _ => self.now += Duration::from_millis(u64::from(input.number())),
         }
@@ -206,10 +214,11 @@ impl World {
     }
 }
 
-fn begin(key: usize, clock: u64, session: u32, payload: &[u8]) -> Try {
+fn begin(key: usize, psk: bool, clock: u64, session: u32, payload: &[u8]) -> Try {
     let sent = Timestamp::from_unix_nanos(clock);
     let peer = KEYS[0].public();
-    let made = Initiator::new(&KEYS[key], peer, sent, session, payload);
+    let psk = psk.then(|| PSK.clone());
+    let made = Initiator::with_psk(&KEYS[key], peer, psk, sent, session, payload);
     let (initiator, datagram) = made.expect("a short payload");
     assert!((FIRST_MIN..=FIRST_MAX).contains(&datagram.len()));
     Try { initiator, datagram, key, answer: None }
@@ -237,7 +246,8 @@ fn first_with(content: &[u8]) -> Option<Vec<u8>> {
 
 fuzz_target!(|input: &[u8]| {
     let mut input = Input(input);
-    let mut world = World::new(input.byte() & 1 == 1);
+    let how = input.byte();
+    let mut world = World::new(how & 1 == 1, how & 2 == 2);
     for _ in 0..STEPS {
         if input.is_over() {
             break;

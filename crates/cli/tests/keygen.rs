@@ -36,6 +36,36 @@ fn json_is_one_document_without_the_secret() {
 }
 
 #[test]
+fn a_pre_shared_key_is_written_and_never_printed() {
+    let room = Room::new("keygen-psk");
+    let made = room.ropewalk(&["keygen", "--psk", "shared.psk"]).good();
+    assert_eq!(made.stdout(), "");
+    assert!(made.stderr().contains("--psk-file shared.psk"), "{}", made.stderr());
+    assert_eq!(fs::read_to_string(room.file("shared.psk")).expect("the key").len(), 45);
+    let json = room.ropewalk(&["keygen", "--psk", "--json", "other.psk"]).good();
+    let secret = fs::read_to_string(room.file("other.psk")).expect("the key");
+    assert!(!json.stdout().contains(secret.trim()));
+    assert!(json.json("ropewalk.keygen/1").get("public_key").is_none());
+    room.ropewalk(&["keygen", "--psk", "shared.psk"]).refused(&["exists"]);
+}
+
+/// Each option that names a file of keys, given something that would block or is no file.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_fifo_a_directory_and_a_device_are_refused_at_once() {
+    let room = Room::new("keygen-kinds");
+    let made = std::process::Command::new("mkfifo").arg(room.file("fifo")).status();
+    assert!(made.expect("mkfifo").success());
+    for (file, kind) in [("fifo", "a FIFO"), (".", "a directory"), ("/dev/zero", "a device")] {
+        for option in ["--key", "--psk-file", "--allow-file"] {
+            let listen = ["recv", "--listen", "127.0.0.1:0", option, file];
+            room.ropewalk(&listen).refused(&[file, kind]);
+        }
+        room.ropewalk(&["keygen", "--public", file]).refused(&[file, kind]);
+    }
+}
+
+#[test]
 fn two_keys_differ() {
     let room = Room::new("keygen-two");
     let one = room.ropewalk(&["--quiet", "keygen", "one.key"]).good();

@@ -11,7 +11,7 @@ use std::process::Command;
 use support::Room;
 
 /// A key that nobody has.
-const KEY: &str = "AQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
+const KEY: &str = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAE=";
 
 #[test]
 fn what_would_open_the_proxy_to_others_or_to_nobody_is_refused_with_a_hint() {

@@ -290,6 +290,44 @@ fn who_is_not_allowed_sends_nothing() {
     home.same("file", "in/file");
 }
 
+/// The list is read again on SIGHUP; a wrong one changes nothing. A peer may have a pre-shared key.
+#[cfg(unix)]
+#[test]
+fn the_peers_of_a_file_send_and_the_file_is_read_again_on_a_hangup() {
+    let home = Home::new("peers");
+    home.write("file", b"1");
+    for words in [&["keygen", "friend.key"][..], &["keygen", "--psk", "friend.psk"]] {
+        good(&home.run(words));
+    }
+    let friend = home.run(&["keygen", "--public", "friend.key"]);
+    let entry = |name: &str, key: &str| {
+        format!("[[peer]]\nname = \"{name}\"\nkey = \"{key}\"\npsk_file = \"friend.psk\"\n")
+    };
+    let other = "hSDwCYkwp1R0i33ctD73Wg2/Og0mOBr066SpjqqbTmo=";
+    home.write("peers.toml", entry("other", other).as_bytes());
+    let receiver = home.receiver(&["in", "--allow-file", "peers.toml", "--listen", "127.0.0.1:0"]);
+    let options = ["--key", "friend.key", "--psk-file", "friend.psk", "--retry", "1 s"];
+    failed(&home.send(&receiver, &["file"], &options), 1, &["cannot be reached"]);
+
+    let hang_up = || {
+        let id = receiver.child.id().to_string();
+        assert!(Command::new("kill").args(["-HUP", &id]).status().expect("kill").success());
+    };
+    home.write("peers.toml", b"nonsense");
+    hang_up();
+    failed(&home.send(&receiver, &["file"], &options), 1, &["cannot be reached"]);
+    home.write("peers.toml", entry("friend", text(&friend.stdout).trim()).as_bytes());
+    hang_up();
+    // It is read at some time soon.
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !home.send(&receiver, &["file"], &options).status.success() {
+        assert!(Instant::now() < deadline, "the list was not read again");
+    }
+    home.same("file", "in/file");
+    let without = ["--key", "friend.key", "--retry", "1 s"];
+    failed(&home.send(&receiver, &["file"], &without), 1, &["cannot be reached", "--psk-file"]);
+}
+
 #[cfg(unix)]
 #[test]
 fn an_interrupted_sender_says_how_to_go_on() {

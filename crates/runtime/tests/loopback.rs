@@ -1,10 +1,20 @@
 //! Associations between two endpoints of one machine.
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
 
 use bytes::Bytes;
-use ropewalk_runtime::endpoint::{Endpoint, Options, Target};
-use ropewalk_runtime::seal::{Allowed, PublicKey, SecretKey};
+use ring::digest::{SHA256, digest};
+use ring::hmac::{Context, HMAC_SHA256, Key};
+use ropewalk_runtime::endpoint::{Association, Endpoint, Options, Target};
+use ropewalk_runtime::seal::{
+    Allowed, Grant, PresharedKey, PublicKey, Refusal, SecretKey, is_first,
+};
+use tokio::net::UdpSocket;
+use tokio::time::timeout;
+
+/// Longer than any of it takes.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 fn loopback() -> SocketAddr {
     (Ipv4Addr::LOCALHOST, 0).into()
@@ -98,4 +108,124 @@ async fn who_waits_for_acknowledgements_is_told_of_the_last_one_and_of_the_end()
     assert_eq!(delivered.sum::<u64>(), 200 * 1000);
     near.send(0, 0, message).await.expect("it is up");
     tokio::join!(near.flushed(), async { near.abort() });
+}
+
+/// What anybody can send who saw a first datagram and knows the server's public key.
+fn forged_retry(server: &PublicKey, first: &[u8], number: u32) -> Vec<u8> {
+    let named = [b"ropewalk 1 first", server.as_bytes().as_slice()].concat();
+    let key = Key::new(HMAC_SHA256, digest(&SHA256, &named).as_ref());
+    let mut retry = vec![3, 1];
+    retry.extend(&first[2..6]);
+    retry.extend(number.to_be_bytes().repeat(6));
+    let mut mac = Context::with_key(&key);
+    mac.update(&first[first.len() - 16..]);
+    mac.update(&retry);
+    retry.extend(&mac.sign().as_ref()[..16]);
+    retry
+}
+
+/// Carries datagrams to and fro. Before each answer the client gets forged Retries to all that it sent without
+/// a token.
+async fn flood(near: UdpSocket, far: UdpSocket, server: PublicKey, forged: u32) {
+    let (mut up, mut down) = (vec![0; 2048], vec![0; 2048]);
+    let mut client = None;
+    let mut number = 0;
+    loop {
+        tokio::select! {
+            Ok((length, from)) = near.recv_from(&mut up) => {
+                client = Some(from);
+                let datagram = &up[..length];
+                if is_first(datagram) && datagram[6..30] == [0; 24] {
+                    for _ in 0..forged {
+                        number += 1;
+                        let _ = near.send_to(&forged_retry(&server, datagram, number), from).await;
+                    }
+                }
+                let _ = far.send(datagram).await;
+            }
+            Ok(length) = far.recv(&mut down) => {
+                let Some(client) = client else { continue };
+                let _ = near.send_to(&down[..length], client).await;
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_handshake_succeeds_under_a_flood_of_forged_retries() {
+    for anyone in [false, true] {
+        let (mut server, client, key) = both(true, 1);
+        let key = key.expect("it is sealed");
+        if anyone {
+            server.sealing.as_mut().expect("it is sealed").allowed = Allowed::Anyone;
+        }
+        let server = Endpoint::open(server).expect("free ports");
+        let client = Endpoint::open(client).expect("free ports");
+        let near = UdpSocket::bind(loopback()).await.expect("a free port");
+        let far = UdpSocket::bind(loopback()).await.expect("a free port");
+        far.connect(server.locals()[0]).await.expect("an address");
+        let addresses = vec![near.local_addr().expect("an address")];
+        let attacker = tokio::spawn(flood(near, far, key, 300));
+        let target = Target { addresses, key: Some(key) };
+        let connected = timeout(PATIENCE, client.connect(&target)).await.expect("in time");
+        connected.expect("a session");
+        attacker.abort();
+    }
+}
+
+/// A client with this key, connected to the server.
+async fn client(
+    server: &Endpoint,
+    key: PublicKey,
+    own: &SecretKey,
+    psk: Option<&PresharedKey>,
+) -> (Endpoint, Association) {
+    let options = Options::connecting(&[loopback()]);
+    let options = options.sealed(own.clone(), Allowed::Keys([key].into())).with_psk(psk.cloned());
+    let endpoint = Endpoint::open(options).expect("a free port");
+    let target = Target { addresses: server.locals().to_vec(), key: Some(key) };
+    let connected = timeout(PATIENCE, endpoint.connect(&target)).await.expect("in time");
+    (endpoint, connected.expect("a session"))
+}
+
+#[tokio::test]
+async fn a_removed_peer_loses_its_association_and_gets_no_other_and_the_rest_go_on() {
+    let [server, anna, ben] = [(); 3].map(|()| SecretKey::generate().expect("random numbers"));
+    let (key, psk) = (server.public(), PresharedKey::generate().expect("random numbers"));
+    let grant = |psk: Option<&PresharedKey>| Grant { psk: psk.cloned(), expires: None };
+    let peers = [(anna.public(), grant(None)), (ben.public(), grant(Some(&psk)))];
+    let options = Options::listening(&[loopback()]);
+    let options = options.sealed(server, Allowed::Peers(peers.into()));
+    let server = Endpoint::open(options).expect("a free port");
+    let (anna_end, anna_near) = client(&server, key, &anna, None).await;
+    let (_ben_end, ben_near) = client(&server, key, &ben, Some(&psk)).await;
+    let far = [server.accept().await, server.accept().await];
+    let of = |key| far.iter().find(|far| far.peer_key() == Some(key)).expect("accepted");
+
+    let admission = server.admission();
+    let left = Allowed::Peers([(ben.public(), grant(Some(&psk)))].into());
+    assert_eq!(admission.set_allowed(left), 1);
+    timeout(PATIENCE, anna_near.ended()).await.expect("ended");
+    timeout(PATIENCE, of(anna.public()).ended()).await.expect("ended");
+    ben_near.send(0, 0, Bytes::from_static(b"still here")).await.expect("it is up");
+    let message = timeout(PATIENCE, of(ben.public()).receive()).await.expect("in time");
+    assert_eq!(&message.expect("a message").bytes[..], b"still here");
+
+    let target = Target { addresses: server.locals().to_vec(), key: Some(key) };
+    let refused = async {
+        loop {
+            let refused = admission.take_refused();
+            if let Some(refused) = refused.first() {
+                return (refused.peer, refused.why);
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::select! {
+        connected = anna_end.connect(&target) => panic!("{connected:?}"),
+        refused = timeout(PATIENCE, refused) => {
+            assert_eq!(refused.expect("in time"), (anna.public(), Refusal::NotListed));
+        }
+    }
+    drop(server);
 }

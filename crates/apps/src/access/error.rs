@@ -39,10 +39,10 @@ pub(super) fn line_of(text: &str, at: usize) -> usize {
 
 impl fmt::Display for AccessError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let path = self.path.display();
         match self.line {
-            Some(line) => write!(f, "{path}:{line}: {}", self.message),
-            None => write!(f, "{path}: {}", self.message),
+            Some(line) => write!(f, "{}:{line}: {}", self.path.display(), self.message),
+            // The message names the file.
+            None => f.write_str(&self.message),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::path::{Component, Path, PathBuf};
 use std::str::FromStr;
 use std::time::SystemTime;
 
-use ropewalk_runtime::seal::PublicKey;
+use ropewalk_runtime::seal::{PresharedKey, PublicKey};
 use serde::Deserialize;
 use toml::Spanned;
 use toml::value::Datetime;
@@ -20,7 +20,7 @@ use crate::proxy::exit::Rule;
 const NAME_LIMIT: usize = 64;
 const NAME_HELP: &str = "give letters, digits and - _ . @ +, at most 64 characters";
 const KEY_HELP: &str = "give the public key that `ropewalk keygen FILE` or `ropewalk recv` prints";
-const FILE_HELP: &str = "an entry is [[peer]] with name, key and, where wanted, expires, [peer.files] \
+const FILE_HELP: &str = "an entry is [[peer]] with name, key and, where wanted, psk_file, expires, [peer.files] \
      (directory, quota, max_file, overwrite) and [peer.exit] (targets, connections)";
 
 #[derive(Deserialize)]
@@ -35,6 +35,7 @@ struct RawFile {
 struct RawPeer {
     name: Spanned<String>,
     key: Spanned<String>,
+    psk_file: Option<Spanned<String>>,
     expires: Option<Spanned<toml::Value>>,
     #[serde(default)]
     files: RawFiles,
@@ -58,8 +59,9 @@ struct RawExit {
     connections: Option<Spanned<i64>>,
 }
 
-/// Reads all entries. No two have the same key or name.
-pub(super) fn parse(text: &str) -> Result<Vec<PeerPolicy>, Problem> {
+/// Reads all entries, and the pre-shared keys that they name relative to this directory. No two have the same key
+/// or name.
+pub(super) fn parse(text: &str, directory: &Path) -> Result<Vec<PeerPolicy>, Problem> {
     let raw: RawFile = toml::from_str(text).map_err(|error| {
         let at = error.span().map_or(0, |span| span.start);
         Problem::new(at, error.message().trim().replace('\n', ", "), FILE_HELP)
@@ -67,7 +69,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<PeerPolicy>, Problem> {
     let (mut names, mut keys) = (BTreeMap::new(), BTreeMap::new());
     let mut peers = Vec::with_capacity(raw.peer.len());
     for raw in &raw.peer {
-        let peer = entry(raw)?;
+        let peer = entry(raw, directory)?;
         let (name_at, key_at) = (raw.name.span().start, raw.key.span().start);
         if let Some(first) = names.insert(peer.name.clone(), name_at) {
             let first = line_of(text, first);
@@ -84,7 +86,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<PeerPolicy>, Problem> {
     Ok(peers)
 }
 
-fn entry(raw: &RawPeer) -> Result<PeerPolicy, Problem> {
+fn entry(raw: &RawPeer, base: &Path) -> Result<PeerPolicy, Problem> {
     let name = raw.name.get_ref();
     let good = |c: char| c.is_alphanumeric() || "-_.@+".contains(c);
     if name.is_empty() || name.chars().count() > NAME_LIMIT || !name.chars().all(good) {
@@ -96,10 +98,16 @@ fn entry(raw: &RawPeer) -> Result<PeerPolicy, Problem> {
         Problem::new(raw.key.span().start, message, KEY_HELP)
     })?;
     let mut peer = PeerPolicy::unrestricted(name.as_str(), key);
+    peer.psk = raw.psk_file.as_ref().map(|file| psk(file, base)).transpose()?;
     peer.expires = raw.expires.as_ref().map(expires).transpose()?;
     peer.files = files(&raw.files)?;
     peer.exit = exit(&raw.exit)?;
     Ok(peer)
+}
+
+fn psk(raw: &Spanned<String>, base: &Path) -> Result<PresharedKey, Problem> {
+    PresharedKey::read_file(&base.join(raw.get_ref()))
+        .map_err(|error| Problem::new(raw.span().start, error.to_string(), error.help()))
 }
 
 fn expires(raw: &Spanned<toml::Value>) -> Result<SystemTime, Problem> {

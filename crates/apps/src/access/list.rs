@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
-use std::time::SystemTime;
+use std::time::{SystemTime, UNIX_EPOCH};
 
-use ropewalk_runtime::seal::PublicKey;
+use ropewalk_runtime::seal::{
+    Allowed, Grant, KeyFileProblem, PublicKey, Secrecy, Timestamp, read_trusted,
+};
 
 use super::error::{AccessError, line_of};
 use super::file::parse;
@@ -14,6 +16,8 @@ use super::policy::PeerPolicy;
 
 /// Characters of a key that stand for its peer in logs where no name is given.
 const SHORT_KEY: usize = 8;
+/// Largest access file, bytes: about ten thousand entries.
+const FILE_MAX: u64 = 2 << 20;
 
 /// Which peers may use a server. Clones share one list: a reload is seen by all of them.
 #[derive(Clone)]
@@ -123,6 +127,23 @@ impl AccessList {
         if policy.has_expired(now) { Err(Refusal::Expired(policy)) } else { Ok(policy) }
     }
 
+    /// The list as the endpoint wants it, which admits and refuses by it. After a reload the endpoint is to be given the
+    /// new one.
+    pub fn allowed(&self) -> Allowed {
+        let grant = |peer: &Arc<PeerPolicy>| {
+            let since_1970 = |at: SystemTime| at.duration_since(UNIX_EPOCH).unwrap_or_default();
+            let nanos = peer.expires.map(|at| since_1970(at).as_nanos());
+            let expires = nanos.map(|nanos| u64::try_from(nanos).unwrap_or(u64::MAX));
+            Grant { psk: peer.psk.clone(), expires: expires.map(Timestamp::from_unix_nanos) }
+        };
+        match self.table().as_ref() {
+            None => Allowed::Anyone,
+            Some(peers) => {
+                Allowed::Peers(peers.iter().map(|(key, peer)| (*key, grant(peer))).collect())
+            }
+        }
+    }
+
     /// What logs call the peer with this key: its name, or the beginning of the key.
     pub fn name(&self, key: &PublicKey) -> String {
         self.policy(key).map_or_else(|| short(key), |policy| policy.name.clone())
@@ -139,17 +160,21 @@ impl AccessList {
 }
 
 fn read(path: &Path) -> Result<Vec<PeerPolicy>, AccessError> {
-    let text = std::fs::read_to_string(path).map_err(|error| AccessError {
+    let text = read_trusted(path, Secrecy::Public, FILE_MAX).map_err(|error| AccessError {
         path: path.to_owned(),
         line: None,
         message: error.to_string(),
-        help: "give a file with [[peer]] entries that you may read".to_owned(),
+        help: match error.problem {
+            KeyFileProblem::Open { .. } | KeyFileProblem::Owner { .. } => error.help(),
+            _ => "give a regular file with [[peer]] entries that you may read".to_owned(),
+        },
     })?;
     parse_text(&text, path)
 }
 
 fn parse_text(text: &str, origin: &Path) -> Result<Vec<PeerPolicy>, AccessError> {
-    parse(text).map_err(|problem| AccessError {
+    let directory = origin.parent().unwrap_or(Path::new(""));
+    parse(text, directory).map_err(|problem| AccessError {
         path: origin.to_owned(),
         line: Some(line_of(text, problem.at)),
         message: problem.message,

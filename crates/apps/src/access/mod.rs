@@ -2,8 +2,9 @@
 //!
 //! ```toml
 //! [[peer]]
-//! name    = "anna"
-//! key     = "hSDwCYkwp1R0i33ctD73Wg2/Og0mOBr066SpjqqbTmo="
+//! name = "anna"
+//! key = "hSDwCYkwp1R0i33ctD73Wg2/Og0mOBr066SpjqqbTmo="
+//! psk_file = "anna.psk"
 //! expires = "2027-01-31"
 //!
 //! [peer.files]

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::SystemTime;
 
-use ropewalk_runtime::seal::PublicKey;
+use ropewalk_runtime::seal::{PresharedKey, PublicKey};
 
 use crate::proxy::exit::Rule;
 
@@ -17,6 +17,8 @@ pub struct PeerPolicy {
     pub name: String,
     /// The public key that the peer proves in the handshake.
     pub key: PublicKey,
+    /// The pre-shared key that its handshakes must use. None: that of the command, if it has one.
+    pub psk: Option<PresharedKey>,
     /// From this moment on the peer gets no new association.
     pub expires: Option<SystemTime>,
     /// What it may send to `recv`.
@@ -54,6 +56,7 @@ impl PeerPolicy {
         Self {
             name: name.into(),
             key,
+            psk: None,
             expires: None,
             files: FilePolicy::default(),
             exit: ExitPolicy::default(),

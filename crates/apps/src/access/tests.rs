@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use ropewalk_runtime::seal::{PublicKey, SecretKey};
+use ropewalk_runtime::seal::{Allowed, PresharedKey, PublicKey, SecretKey, Timestamp};
 
 use super::*;
 
@@ -159,4 +159,34 @@ fn a_reload_replaces_the_list_for_all_clones_and_an_error_changes_nothing() {
     std::fs::remove_file(&file).expect("removed");
     assert!(list.reload().expect_err("no file").line.is_none());
     assert!(list.policy(&own).is_some());
+}
+
+#[test]
+fn the_endpoint_gets_keys_dates_and_pre_shared_keys_from_beside_the_file() {
+    let directory = std::env::temp_dir().join(format!("ropewalk-psks-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&directory);
+    std::fs::create_dir(&directory).expect("a directory");
+    let psk = PresharedKey::generate().expect("random numbers");
+    psk.write_new_file(&directory.join("anna.psk")).expect("written");
+    let entry = |file: &str| {
+        format!(
+            "[[peer]]\nname = \"anna\"\nkey = \"{ANNA}\"\npsk_file = \"{file}\"\n\
+             expires = \"2027-01-31\"\n[[peer]]\nname = \"ben\"\nkey = \"{BEN}\"\n"
+        )
+    };
+    let file = directory.join("peers.toml");
+    std::fs::write(&file, entry("anna.psk")).expect("written");
+    let list = AccessList::open(&[], Some(&file)).expect("a list");
+    let Allowed::Peers(peers) = list.allowed() else { panic!("no peers") };
+    assert_eq!(peers[&key(ANNA)].psk, Some(psk));
+    let expires = Timestamp::from_unix_nanos(1_801_440_000_000_000_000);
+    assert_eq!(peers[&key(ANNA)].expires, Some(expires));
+    assert_eq!(peers[&key(BEN)], Default::default());
+    assert_eq!(AccessList::anyone().allowed(), Allowed::Anyone);
+
+    std::fs::write(&file, entry("none.psk")).expect("written");
+    let error = list.reload().expect_err("no such file");
+    assert_eq!(error.line, Some(4), "{error}");
+    assert!(error.to_string().contains("none.psk"), "{error}");
+    let _ = std::fs::remove_dir_all(&directory);
 }

@@ -161,10 +161,12 @@ impl Dial for Reach {
     type Link = FileLink;
 
     async fn dial(&self) -> Result<FileLink, DialError> {
-        let lasting = |error: &ConnectError| !matches!(error, ConnectError::Ended(_));
+        let passing = |error: &ConnectError| {
+            matches!(error, ConnectError::Ended(_) | ConnectError::NoSession(_))
+        };
         match timeout(PATIENCE, self.endpoint.connect(&self.target)).await {
             Ok(Ok(association)) => Ok(FileLink::new(association, &self.endpoint)),
-            Ok(Err(error)) => Err(DialError { why: error.to_string(), lasting: lasting(&error) }),
+            Ok(Err(error)) => Err(DialError { why: error.to_string(), lasting: !passing(&error) }),
             Err(_) => Err(DialError { why: "it does not answer".to_owned(), lasting: false }),
         }
     }

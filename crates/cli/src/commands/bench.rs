@@ -3,6 +3,7 @@
 mod document;
 
 use clap::{Args, Subcommand};
+use ropewalk_apps::access::AccessList;
 use ropewalk_apps::measure::{self, Direction, Measured, Plan};
 use ropewalk_base::Duration;
 use ropewalk_runtime::endpoint::Endpoint;
@@ -12,7 +13,7 @@ use self::document::Document;
 use super::transfer::runtime;
 use crate::console::{Console, width};
 use crate::failure::Failure;
-use crate::live::{ListenArgs, ReachArgs, TransportArgs, listed, reachable};
+use crate::live::{ListenArgs, Listening, ReachArgs, TransportArgs, listed, reachable};
 use crate::output;
 use crate::printer::{count, percent, rate, size, time, time_or_dash};
 use crate::table::Table;
@@ -101,23 +102,26 @@ pub fn execute(args: &BenchArgs, console: Console) -> Result<(), Failure> {
 fn serve(args: &ServeArgs, console: Console) -> Result<(), Failure> {
     let runtime = runtime()?;
     runtime.block_on(async {
-        let (endpoint, key) = args.listen.open(&args.transport, console)?;
+        let Listening { endpoint, public, access } =
+            args.listen.listen(&args.transport, console)?;
         let to = listed(&reachable(endpoint.locals()));
-        let who = key.map_or("--plain".to_owned(), |key| format!("--peer {key}"));
+        let who = public.map_or("--plain".to_owned(), |key| format!("--peer {key}"));
         console.note(format_args!("at the other side:\n  ropewalk bench run --to {to} {who}"));
-        clients(args, &endpoint, console).await;
+        clients(args, &endpoint, &access, console).await;
         Ok(())
     })
 }
 
 /// One client beside the other, for as long as it is let.
-async fn clients(args: &ServeArgs, endpoint: &Endpoint, console: Console) {
+async fn clients(args: &ServeArgs, endpoint: &Endpoint, access: &AccessList, console: Console) {
     loop {
         let association = endpoint.accept().await;
+        let name = association.peer_key().map(|key| access.name(&key));
+        let name = name.unwrap_or_else(|| "a client".to_owned());
         let serving = async move {
             match measure::serve(&association).await {
-                Some(plan) => console.note(format_args!("measured for {} s", plan.seconds)),
-                None => console.note("refused a client: it is of another version"),
+                Some(plan) => console.note(format_args!("{name}: measured for {} s", plan.seconds)),
+                None => console.note(format_args!("{name}: refused, it is of another version")),
             }
             // Dropped too early, the figures would not arrive.
             association.ended().await;
@@ -145,7 +149,8 @@ fn run(args: &RunArgs, console: Console) -> Result<(), Failure> {
         let (endpoint, target) = args.reach.open(&args.transport, console)?;
         let association = endpoint.connect(&target).await.map_err(|error| {
             let help = "is `ropewalk bench serve` running there, with this public key; are its address and UDP \
-                        port right, and open in the firewall; does it allow your key?";
+                        port right, and open in the firewall; does it allow your key; if it requires a \
+                        pre-shared key, is it the one of --psk-file?";
             Failure::Run(format!("{error}\n = help: {help}"))
         })?;
         let measuring = measure::run(&association, plan);

@@ -1,9 +1,9 @@
-//! `ropewalk keygen`: a key that a peer knows one by.
+//! `ropewalk keygen`: a secret key with its public half, or a pre-shared key.
 
 use std::path::PathBuf;
 
 use clap::Args;
-use ropewalk_runtime::seal::{KeyFileError, SecretKey};
+use ropewalk_runtime::seal::{KeyFileError, PresharedKey, SecretKey};
 use serde::Serialize;
 
 use crate::console::Console;
@@ -13,15 +13,19 @@ use crate::output;
 /// Arguments of `keygen`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  ropewalk keygen me.key\n  ropewalk keygen --public me.key\n\n\
-    The file holds the secret: keep it on this machine. Give the printed public key to the peer."
+    after_help = "Examples:\n  ropewalk keygen me.key\n  ropewalk keygen --public me.key\n  ropewalk keygen --psk shared.psk\n\n\
+    The file holds the secret: keep it on this machine. Give the printed public key to the peer.\n\
+    A pre-shared key is secret too, and both ends need the same file: copy it by a way that nobody else can read."
 )]
 pub struct KeygenArgs {
-    /// File for the new secret key, readable by you alone; a file that exists is left alone
+    /// File for the new key, readable by you alone; a file that exists is left alone
     file: PathBuf,
     /// Make no key: print the public key of the secret one in FILE
     #[arg(long)]
     public: bool,
+    /// Make a pre-shared key, which both ends use beside their own keys
+    #[arg(long, conflicts_with = "public")]
+    psk: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -30,20 +34,25 @@ pub struct KeygenArgs {
 #[derive(Serialize)]
 struct Document {
     schema: &'static str,
-    public_key: String,
+    /// Absent for a pre-shared key, which has no public half.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    public_key: Option<String>,
     file: String,
     created: bool,
 }
 
-/// Writes the secret key, and prints the public one.
+/// Writes the secret key and prints the public one, or writes a pre-shared key.
 ///
 /// # Errors
 /// [`Failure`].
 pub fn execute(args: &KeygenArgs, console: Console) -> Result<(), Failure> {
-    let key = if args.public { SecretKey::read_file(&args.file)? } else { create(args, console)? };
-    let public_key = key.public().to_string();
+    let public_key = match args.psk {
+        true => create_psk(args, console).map(|()| None)?,
+        false if args.public => Some(SecretKey::read_file(&args.file)?.public().to_string()),
+        false => Some(create(args, console)?.public().to_string()),
+    };
     if !args.json {
-        return output::print(&(public_key + "\n"));
+        return public_key.map_or(Ok(()), |key| output::print(&(key + "\n")));
     }
     output::print_json(&Document {
         schema: "ropewalk.keygen/1",
@@ -51,6 +60,16 @@ pub fn execute(args: &KeygenArgs, console: Console) -> Result<(), Failure> {
         file: args.file.to_string_lossy().into_owned(),
         created: !args.public,
     })
+}
+
+fn create_psk(args: &KeygenArgs, console: Console) -> Result<(), Failure> {
+    let psk = PresharedKey::generate().map_err(|error| Failure::Run(error.to_string()))?;
+    psk.write_new_file(&args.file)?;
+    let file = args.file.display();
+    console.note(format_args!(
+        "{file} holds the pre-shared key; both ends need it: --psk-file {file}"
+    ));
+    Ok(())
 }
 
 fn create(args: &KeygenArgs, console: Console) -> Result<SecretKey, Failure> {

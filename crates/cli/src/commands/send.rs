@@ -22,7 +22,7 @@ use crate::printer::{count, size};
 const NAMED: usize = 5;
 /// What to look at if nobody answers.
 const CHECK: &str = "is `ropewalk recv` running there, with this public key; are its address and UDP port right, and open \
-                     in the firewall; does it allow your key?";
+                     in the firewall; does it allow your key; if it requires a pre-shared key, is it the one of --psk-file?";
 
 /// Arguments of `send`.
 #[derive(Debug, Args)]

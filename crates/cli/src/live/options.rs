@@ -4,11 +4,13 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use clap::Args;
+use ropewalk_apps::access::AccessList;
 use ropewalk_runtime::capture::Capture;
 use ropewalk_runtime::endpoint::{Endpoint, Local, OpenError, Options, Profile, Target, Transport};
-use ropewalk_runtime::seal::{Allowed, PublicKey};
+use ropewalk_runtime::seal::{Allowed, PresharedKey, PublicKey};
 use ropewalk_scenario::parse_size;
 
+use super::access::AccessArgs;
 use super::addresses;
 use super::identity::identity;
 use crate::console::Console;
@@ -72,6 +74,16 @@ impl TransportArgs {
     }
 }
 
+/// A server's endpoint.
+pub struct Listening {
+    /// The endpoint itself.
+    pub endpoint: Endpoint,
+    /// Its public key; none in the clear.
+    pub public: Option<PublicKey>,
+    /// What each peer may do: everything, where nobody is named.
+    pub access: AccessList,
+}
+
 /// Where to listen, and for whom.
 #[derive(Clone, Debug, Args)]
 pub struct ListenArgs {
@@ -81,11 +93,10 @@ pub struct ListenArgs {
     /// Own secret key, instead of the one that is made at the first use
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
-    /// Public key of a peer that may send; without it everybody may who has our public key
-    #[arg(long, value_name = "PUBKEY", value_parser = str::parse::<PublicKey>)]
-    allow: Vec<PublicKey>,
+    #[command(flatten)]
+    access: AccessArgs,
     /// Neither encrypt nor ask who it is: everybody on the way can read and change what is sent
-    #[arg(long, conflicts_with_all = ["key", "allow"])]
+    #[arg(long, conflicts_with_all = ["key", "allow", "allow_file", "psk_file"])]
     plain: bool,
 }
 
@@ -99,6 +110,19 @@ impl ListenArgs {
         transport: &TransportArgs,
         console: Console,
     ) -> Result<(Endpoint, Option<PublicKey>), Failure> {
+        let listening = self.listen(transport, console)?;
+        Ok((listening.endpoint, listening.public))
+    }
+
+    /// The endpoint, its public key, and who may use it.
+    ///
+    /// # Errors
+    /// What is wrong with the options. Needs a tokio runtime.
+    pub fn listen(
+        &self,
+        transport: &TransportArgs,
+        console: Console,
+    ) -> Result<Listening, Failure> {
         let default = [ANYWHERE.to_owned()];
         let texts = if self.listen.is_empty() { &default[..] } else { &self.listen };
         let locals =
@@ -106,22 +130,21 @@ impl ListenArgs {
         let mut options = Options::listening(&locals);
         options.transport = transport.transport()?;
         options.capture = transport.capture(console)?;
+        let access = self.access.open()?;
         let mut public = None;
         if !self.plain {
             let secret = identity(self.key.as_deref(), console)?;
             public = Some(secret.public());
-            let allowed = match self.allow.is_empty() {
-                true => Allowed::Anyone,
-                false => Allowed::Keys(self.allow.iter().copied().collect()),
-            };
-            options = options.sealed(secret, allowed);
+            options = access.seal(options, secret);
         }
-        Ok((Endpoint::open(options).map_err(refused)?, public))
+        let endpoint = Endpoint::open(options).map_err(refused)?;
+        access.watch(&endpoint, console);
+        Ok(Listening { endpoint, public, access: access.list().clone() })
     }
 
     /// Whether anybody may send who can.
     pub fn is_open(&self) -> bool {
-        self.allow.is_empty()
+        self.access.is_anyone()
     }
 }
 
@@ -140,8 +163,11 @@ pub struct ReachArgs {
     /// Own secret key, instead of the one that is made at the first use
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
+    /// Pre-shared key, if the peer requires one (`ropewalk keygen --psk FILE` makes it)
+    #[arg(long, value_name = "FILE")]
+    psk_file: Option<PathBuf>,
     /// Neither encrypt nor ask who it is, as a peer with --plain expects
-    #[arg(long, conflicts_with_all = ["key", "peer"])]
+    #[arg(long, conflicts_with_all = ["key", "peer", "psk_file"])]
     plain: bool,
 }
 
@@ -168,7 +194,8 @@ impl ReachArgs {
         options.capture = transport.capture(console)?;
         if let Some(peer) = self.peer {
             let secret = identity(self.key.as_deref(), console)?;
-            options = options.sealed(secret, Allowed::Keys(BTreeSet::from([peer])));
+            let psk = self.psk_file.as_deref().map(PresharedKey::read_file).transpose()?;
+            options = options.sealed(secret, Allowed::Keys(BTreeSet::from([peer]))).with_psk(psk);
         }
         if self.from.is_empty() {
             options = options.automatic(&remotes);

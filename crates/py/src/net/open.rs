@@ -100,7 +100,8 @@ pub(crate) fn net_connect(
             Ok(Ok(native)) => {
                 Ok(Outcome::Association(Association::new(home, native, Some(endpoint))))
             }
-            Ok(Err(ConnectError::Ended(CloseReason::NoAnswer))) | Err(_) => {
+            Ok(Err(ConnectError::Ended(CloseReason::NoAnswer) | ConnectError::NoSession(_)))
+            | Err(_) => {
                 let own = own.map(|key| key.to_string());
                 Err(error::connect(silence(&target, own.as_deref())))
             }

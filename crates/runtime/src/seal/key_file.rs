@@ -1,15 +1,17 @@
 //! Secret keys in files: readable by their owner alone, and never overwritten.
 
 use core::fmt;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, ErrorKind, Read, Write};
+use std::fs::{self, OpenOptions};
+use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use zeroize::Zeroizing;
 
 use super::keys::{KeyError, SecretKey};
+use super::psk::PresharedKey;
+use super::trusted_file::{self, Secrecy};
 
-/// No key needs more; a device or a wrong file is not read to its end.
+/// No key needs more; a wrong file is not read to its end.
 const FILE_MAX: u64 = 4096;
 
 /// Why a key cannot be read from a file or written to one.
@@ -26,23 +28,39 @@ pub struct KeyFileError {
 pub enum KeyFileProblem {
     /// There is one already, and it may be the only copy of somebody's key.
     Exists,
-    /// Others than its owner may read or write it; its mode.
-    Open(u32),
+    /// It is no regular file, but this.
+    NotAFile(&'static str),
+    /// It belongs to somebody else.
+    Owner {
+        /// The user whose file it is.
+        owner: u32,
+        /// The user who reads it.
+        user: u32,
+    },
+    /// Others than its owner may write it, or read it although it is secret.
+    Open {
+        /// Its mode.
+        mode: u32,
+        /// Whether it is secret.
+        secrecy: Secrecy,
+    },
     /// What it contains is no key.
     Key(KeyError),
-    /// It is larger than a key file can be.
-    TooLarge,
+    /// It is larger than such a file can be: than so many bytes.
+    TooLarge(u64),
+    /// It is not UTF-8.
+    NotText,
     /// The system says no.
     Io(io::Error),
 }
 
 impl SecretKey {
-    /// Reads a key from a file that only its owner may read.
+    /// Reads a key from a file that only its owner, this user or root, may read.
     ///
     /// # Errors
-    /// [`KeyFileError`]: no such file, a mode that lets others in, or no key in it.
+    /// [`KeyFileError`]: no such file, no regular file, an owner or a mode that lets others in, or no key in it.
     pub fn read_file(path: &Path) -> Result<Self, KeyFileError> {
-        read(path).map_err(|problem| KeyFileError { path: path.to_owned(), problem })
+        read(path)
     }
 
     /// Writes the key to a new file with mode 0600. Others see all of it or nothing.
@@ -50,28 +68,45 @@ impl SecretKey {
     /// # Errors
     /// [`KeyFileError`]: the file exists, or cannot be written.
     pub fn write_new_file(&self, path: &Path) -> Result<(), KeyFileError> {
-        write(self, path).map_err(|problem| KeyFileError { path: path.to_owned(), problem })
+        write(&self.text(), path)
     }
 }
 
-fn read(path: &Path) -> Result<SecretKey, KeyFileProblem> {
-    let file = File::open(path)?;
-    // Of the opened file, not of the name: it may be exchanged in between.
-    check_mode(&file)?;
-    let mut text = Zeroizing::new(String::with_capacity(FILE_MAX as usize + 1));
-    file.take(FILE_MAX + 1).read_to_string(&mut text)?;
-    if text.len() as u64 > FILE_MAX {
-        return Err(KeyFileProblem::TooLarge);
+impl PresharedKey {
+    /// As [`SecretKey::read_file`].
+    ///
+    /// # Errors
+    /// The same.
+    pub fn read_file(path: &Path) -> Result<Self, KeyFileError> {
+        read(path)
     }
-    text.parse().map_err(KeyFileProblem::Key)
+
+    /// As [`SecretKey::write_new_file`].
+    ///
+    /// # Errors
+    /// The same.
+    pub fn write_new_file(&self, path: &Path) -> Result<(), KeyFileError> {
+        write(&self.text(), path)
+    }
 }
 
-fn write(key: &SecretKey, path: &Path) -> Result<(), KeyFileProblem> {
+fn read<K: core::str::FromStr<Err = KeyError>>(path: &Path) -> Result<K, KeyFileError> {
+    let text = trusted_file::read_trusted(path, Secrecy::Secret, FILE_MAX)?;
+    let problem =
+        |error| KeyFileError { path: path.to_owned(), problem: KeyFileProblem::Key(error) };
+    text.parse().map_err(problem)
+}
+
+fn write(text: &Zeroizing<String>, path: &Path) -> Result<(), KeyFileError> {
+    write_once(text, path).map_err(|problem| KeyFileError { path: path.to_owned(), problem })
+}
+
+fn write_once(text: &str, path: &Path) -> Result<(), KeyFileProblem> {
     if fs::symlink_metadata(path).is_ok() {
         return Err(KeyFileProblem::Exists);
     }
     let draft = draft_of(path);
-    let written = write_draft(key, &draft).and_then(|()| {
+    let written = write_draft(text, &draft).and_then(|()| {
         // Gives the file its name only if nothing has that name, which renaming would not.
         fs::hard_link(&draft, path)
     });
@@ -83,8 +118,7 @@ fn write(key: &SecretKey, path: &Path) -> Result<(), KeyFileProblem> {
     })
 }
 
-fn write_draft(key: &SecretKey, draft: &Path) -> io::Result<()> {
-    let text = key.text();
+fn write_draft(text: &str, draft: &Path) -> io::Result<()> {
     let mut file = private(OpenOptions::new().write(true).create_new(true)).open(draft)?;
     file.write_all(text.as_bytes())?;
     file.write_all(b"\n")?;
@@ -108,18 +142,6 @@ fn private(options: &mut OpenOptions) -> &mut OpenOptions {
     options
 }
 
-#[cfg(unix)]
-fn check_mode(file: &File) -> Result<(), KeyFileProblem> {
-    use std::os::unix::fs::PermissionsExt;
-    let mode = file.metadata()?.permissions().mode() & 0o7777;
-    if mode & 0o077 == 0 { Ok(()) } else { Err(KeyFileProblem::Open(mode)) }
-}
-
-#[cfg(not(unix))]
-fn check_mode(_: &File) -> Result<(), KeyFileProblem> {
-    Ok(())
-}
-
 impl From<io::Error> for KeyFileProblem {
     fn from(error: io::Error) -> Self {
         Self::Io(error)
@@ -131,13 +153,21 @@ impl fmt::Display for KeyFileError {
         let path = self.path.display();
         match &self.problem {
             KeyFileProblem::Exists => write!(f, "`{path}` exists already, and may be a key"),
-            KeyFileProblem::Open(mode) => {
+            KeyFileProblem::NotAFile(kind) => write!(f, "`{path}` is {kind}, not a regular file"),
+            KeyFileProblem::Owner { owner, user } => {
+                write!(f, "`{path}` belongs to user {owner}, and this is user {user}")
+            }
+            KeyFileProblem::Open { mode, secrecy: Secrecy::Secret } => {
                 write!(f, "others may read the key in `{path}`: its mode is {mode:04o}")
             }
-            KeyFileProblem::Key(error) => write!(f, "`{path}` holds no secret key: {error}"),
-            KeyFileProblem::TooLarge => {
-                write!(f, "`{path}` holds no secret key: it has more than {FILE_MAX} bytes")
+            KeyFileProblem::Open { mode, secrecy: Secrecy::Public } => {
+                write!(f, "others may change `{path}`: its mode is {mode:04o}")
             }
+            KeyFileProblem::Key(error) => write!(f, "`{path}` holds no secret key: {error}"),
+            KeyFileProblem::TooLarge(limit) => {
+                write!(f, "`{path}` has more than {limit} bytes, which is too much")
+            }
+            KeyFileProblem::NotText => write!(f, "`{path}` is not text"),
             KeyFileProblem::Io(error) => write!(f, "`{path}`: {error}"),
         }
     }
@@ -149,8 +179,15 @@ impl KeyFileError {
         let path = self.path.display();
         match &self.problem {
             KeyFileProblem::Exists => "give another name; a key is never overwritten".to_owned(),
-            KeyFileProblem::Open(_) => format!("chmod 600 {path}"),
-            KeyFileProblem::Key(_) | KeyFileProblem::TooLarge => {
+            KeyFileProblem::Open { secrecy: Secrecy::Secret, .. } => format!("chmod 600 {path}"),
+            KeyFileProblem::Open { .. } => format!("chmod go-w {path}"),
+            KeyFileProblem::Owner { user, .. } => {
+                format!("`chown {user} {path}`, or a copy of your own: only you or root may own it")
+            }
+            KeyFileProblem::Key(_)
+            | KeyFileProblem::TooLarge(_)
+            | KeyFileProblem::NotText
+            | KeyFileProblem::NotAFile(_) => {
                 "give a file that `ropewalk keygen FILE` wrote".to_owned()
             }
             KeyFileProblem::Io(error) if error.kind() == ErrorKind::NotFound => {
@@ -235,8 +272,82 @@ mod tests {
             let mut file = private(OpenOptions::new().write(true).create_new(true)).open(&path);
             file.as_mut().expect("a file").write_all(text.as_bytes()).expect("written");
             let error = SecretKey::read_file(&path).expect_err("refused");
-            assert!(error.to_string().contains("holds no secret key"), "{error}");
+            let shown = error.to_string();
+            assert!(shown.contains("no secret key") || shown.contains("too much"), "{shown}");
             assert!(error.help().contains("ropewalk keygen"), "{}", error.help());
         }
+    }
+
+    #[test]
+    fn a_pre_shared_key_survives_its_file_and_is_no_secret_key_of_zeros() {
+        let directory = Directory::new("psk");
+        let path = directory.0.join("shared.psk");
+        let psk = PresharedKey::generate().expect("random numbers");
+        psk.write_new_file(&path).expect("written");
+        assert!(PresharedKey::read_file(&path).expect("read") == psk);
+        assert!(!format!("{psk:?}").contains(psk.text().as_str()));
+        let zeros = format!("{}=", "A".repeat(43));
+        assert_eq!(zeros.parse::<PresharedKey>(), Err(KeyError::Zero));
+    }
+
+    /// Each of these would block, or has no end.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn what_is_no_regular_file_is_refused_at_once() {
+        let directory = Directory::new("kinds");
+        let (fifo, link) = (directory.0.join("fifo"), directory.0.join("link"));
+        let mode = rustix::fs::Mode::from_raw_mode(0o600);
+        rustix::fs::mkfifoat(rustix::fs::CWD, &fifo, mode).expect("a FIFO");
+        std::os::unix::fs::symlink(&fifo, &link).expect("a link");
+        let zero = PathBuf::from("/dev/zero");
+        for (path, kind) in [
+            (&fifo, "a FIFO"),
+            (&link, "a FIFO"),
+            (&directory.0, "a directory"),
+            (&zero, "a device"),
+        ] {
+            for error in [
+                SecretKey::read_file(path).expect_err("refused"),
+                PresharedKey::read_file(path).expect_err("refused"),
+                trusted_file::read_trusted(path, Secrecy::Public, 100).expect_err("refused"),
+            ] {
+                assert!(error.to_string().contains(kind), "{error}");
+            }
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_file_of_another_user_is_refused() {
+        let directory = Directory::new("owner");
+        let path = directory.0.join("me.key");
+        SecretKey::generate().expect("random numbers").write_new_file(&path).expect("written");
+        if let Err(error) = std::os::unix::fs::chown(&path, Some(12_345), None) {
+            println!("only root can give files away: {error}");
+            return;
+        }
+        let error = SecretKey::read_file(&path).expect_err("refused");
+        assert!(error.to_string().contains("belongs to user 12345"), "{error}");
+        assert!(error.help().contains("chown"), "{}", error.help());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_list_may_be_read_by_all_and_written_by_its_owner_alone() {
+        use std::os::unix::fs::PermissionsExt;
+        let directory = Directory::new("list");
+        let path = directory.0.join("peers.toml");
+        fs::write(&path, "hello").expect("written");
+        for (mode, good) in [(0o644, true), (0o600, true), (0o664, false), (0o646, false)] {
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).expect("a mode");
+            let read = trusted_file::read_trusted(&path, Secrecy::Public, 5);
+            assert_eq!(read.is_ok(), good, "{mode:o}: {read:?}");
+        }
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).expect("a mode");
+        let error = trusted_file::read_trusted(&path, Secrecy::Public, 4).expect_err("too large");
+        assert!(error.to_string().contains("4 bytes"), "{error}");
+        fs::write(&path, [0xff; 3]).expect("written");
+        let error = trusted_file::read_trusted(&path, Secrecy::Public, 4).expect_err("no text");
+        assert!(matches!(error.problem, KeyFileProblem::NotText), "{error}");
     }
 }

@@ -29,6 +29,7 @@ mod session;
 mod tests;
 mod timestamp;
 mod token;
+mod trusted_file;
 mod wire;
 
 pub use allowed::{Allowed, Grant, Refusal, Refused};
@@ -42,4 +43,5 @@ pub use responder::{Answer, Established, Responder};
 pub use sender::SealError;
 pub use session::{Limits, Opened, Session, Tally};
 pub use timestamp::Timestamp;
+pub use trusted_file::{Secrecy, read_trusted};
 pub use wire::{FIRST_MAX, FIRST_MIN, OVERHEAD, PAYLOAD_MAX, VERSION, is_first, session_id};

@@ -5,12 +5,11 @@ use ropewalk_apps::mux::Limits;
 use ropewalk_apps::proxy::exit::{Exit, Policy, Rule};
 use ropewalk_apps::proxy::live;
 use ropewalk_runtime::endpoint::{Endpoint, Options};
-use ropewalk_runtime::seal::{Allowed, PublicKey};
 
 use super::{CommonArgs, teller};
 use crate::console::Console;
 use crate::failure::Failure;
-use crate::live::{identity, listen, refused};
+use crate::live::{AccessArgs, identity, listen, refused};
 
 /// Arguments of `proxy exit`.
 #[derive(Debug, Args)]
@@ -25,9 +24,8 @@ pub struct ExitArgs {
     /// Address of this machine, one per path; every one of them unless said otherwise
     #[arg(long, value_name = "ADDR[:PORT]", value_delimiter = ',', default_value = "0.0.0.0")]
     listen: Vec<String>,
-    /// Public key of a near end that may use the exit; may be repeated
-    #[arg(long, value_name = "PUBKEY", value_delimiter = ',', required = true, value_parser = str::parse::<PublicKey>)]
-    allow: Vec<PublicKey>,
+    #[command(flatten)]
+    access: AccessArgs,
     /// Lead there only: networks, hosts, ports, such as 10.0.0.0/8, wiki.lan:443, *.example.org, *:443
     #[arg(long, value_name = "DEST", value_delimiter = ',')]
     allow_to: Vec<Rule>,
@@ -43,14 +41,19 @@ pub struct ExitArgs {
 
 /// Serves until it is interrupted.
 pub async fn run(args: &ExitArgs, console: Console) -> Result<(), Failure> {
+    if args.access.is_anyone() {
+        let help = "name the near ends: --allow PUBKEY for each, or --allow-file peers.toml";
+        return Err(Failure::input("an exit without --allow would be open to everybody", help));
+    }
+    let access = args.access.open()?;
     let secret = identity(args.common.key.as_deref(), console)?;
     let at: Result<Vec<_>, _> = args.listen.iter().map(|text| listen(text)).collect();
     let public = secret.public();
-    let allowed = Allowed::Keys(args.allow.iter().copied().collect());
-    let mut options = Options::listening(&at?).sealed(secret, allowed);
+    let mut options = access.seal(Options::listening(&at?), secret);
     options.transport = args.common.transport()?;
     options.capture = args.common.transport.capture(console)?;
     let endpoint = Endpoint::open(options).map_err(refused)?;
+    access.watch(&endpoint, console);
     let tell = teller(console, args.common.verbose);
     let policy = Policy { rules: args.allow_to.clone(), allow_private: args.allow_private };
     let exit = Exit::new(policy, args.connections, tell.clone());

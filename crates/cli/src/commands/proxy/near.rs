@@ -11,7 +11,7 @@ use ropewalk_apps::proxy::near::{
     Credentials, Near, Patience, Service, Speaks, Uplink, parse_forward, parse_listen,
 };
 use ropewalk_runtime::endpoint::{Endpoint, Options, Target};
-use ropewalk_runtime::seal::{Allowed, PublicKey};
+use ropewalk_runtime::seal::{Allowed, PresharedKey, PublicKey};
 use tokio::net::TcpListener;
 
 use super::{CommonArgs, teller};
@@ -31,6 +31,9 @@ pub struct NearArgs {
     /// Public key of the exit, as it prints it
     #[arg(long, value_name = "PUBKEY", value_parser = str::parse::<PublicKey>)]
     peer: Option<PublicKey>,
+    /// Pre-shared key, if the exit requires one (`ropewalk keygen --psk FILE` makes it)
+    #[arg(long, value_name = "FILE")]
+    psk_file: Option<PathBuf>,
     /// Speak SOCKS 5 here; a port alone is one of this machine only
     #[arg(long, value_name = "[ADDR:]PORT", value_parser = parse_listen)]
     socks: Vec<SocketAddr>,
@@ -81,7 +84,9 @@ fn live(args: &NearArgs, console: Console) -> Result<Live, Failure> {
     let addresses = remotes(&args.to)?;
     console
         .note(format_args!("public key of this end, for the exit's --allow: {}", secret.public()));
-    let mut options = Options::connecting(&[]).sealed(secret, Allowed::Keys([exit].into()));
+    let psk = args.psk_file.as_deref().map(PresharedKey::read_file).transpose()?;
+    let sealed = Options::connecting(&[]).sealed(secret, Allowed::Keys([exit].into()));
+    let mut options = sealed.with_psk(psk);
     options.locals = locals(&args.from, &addresses);
     options.transport = args.common.transport()?;
     options.capture = args.common.transport.capture(console)?;

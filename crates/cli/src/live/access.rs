@@ -1,0 +1,156 @@
+//! Options that say who may use a server, and the task that keeps the list current.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use ropewalk_apps::access::{AccessError, AccessList};
+use ropewalk_runtime::endpoint::{Admission, Endpoint, Options};
+use ropewalk_runtime::seal::{PresharedKey, PublicKey, SecretKey};
+
+use crate::console::Console;
+use crate::failure::Failure;
+
+/// How often refused peers are reported. The endpoint keeps a few of them between two reports, so a flood of
+/// refusals does not flood the log.
+const REPORT: Duration = Duration::from_secs(1);
+
+/// Who may use a server.
+#[derive(Clone, Debug, Args)]
+pub struct AccessArgs {
+    /// Public key of a peer that may use this server; may be repeated
+    #[arg(long, value_name = "PUBKEY", value_delimiter = ',', value_parser = str::parse::<PublicKey>)]
+    allow: Vec<PublicKey>,
+    /// File of peers with names and restrictions (peers.toml), read again on SIGHUP
+    #[arg(long, value_name = "FILE")]
+    allow_file: Option<PathBuf>,
+    /// Pre-shared key that every peer must use that has none of its own in --allow-file
+    #[arg(long, value_name = "FILE")]
+    psk_file: Option<PathBuf>,
+}
+
+/// Who may use a server, as it was read.
+pub struct Access {
+    list: AccessList,
+    psk: Option<PresharedKey>,
+}
+
+impl AccessArgs {
+    /// Reads the files.
+    ///
+    /// # Errors
+    /// One of them cannot be read, or has an error.
+    pub fn open(&self) -> Result<Access, Failure> {
+        let psk = self.psk_file.as_deref().map(PresharedKey::read_file).transpose()?;
+        let list = match self.is_anyone() {
+            true => AccessList::anyone(),
+            false => AccessList::open(&self.allow, self.allow_file.as_deref())?,
+        };
+        Ok(Access { list, psk })
+    }
+
+    /// Whether nobody is named: every peer may use the server that has our public key.
+    pub const fn is_anyone(&self) -> bool {
+        self.allow.is_empty() && self.allow_file.is_none()
+    }
+}
+
+impl Access {
+    /// The options of an endpoint that admits these peers.
+    pub fn seal(&self, options: Options, secret: SecretKey) -> Options {
+        options.sealed(secret, self.list.allowed()).with_psk(self.psk.clone())
+    }
+
+    /// What each peer may do. Clones see each reload.
+    pub const fn list(&self) -> &AccessList {
+        &self.list
+    }
+
+    /// Reads the file again on SIGHUP, and reports peers that were refused, as long as there is the endpoint.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    pub fn watch(&self, endpoint: &Endpoint, console: Console) {
+        if !self.list.is_anyone() || self.psk.is_some() {
+            tokio::spawn(watch(self.list.clone(), endpoint.admission(), console));
+        }
+    }
+}
+
+async fn watch(list: AccessList, admission: Admission, console: Console) {
+    let mut hangups = Hangups::new(list.file().is_some());
+    while !admission.is_over() {
+        tokio::select! {
+            () = hangups.next() => reload(&list, &admission, console),
+            () = tokio::time::sleep(REPORT) => {}
+        }
+        for refused in admission.take_refused() {
+            let name = list.name(&refused.peer);
+            console.note(format_args!(
+                "refused {name} (key {}, from {}): {}",
+                refused.peer, refused.from, refused.why
+            ));
+        }
+    }
+}
+
+fn reload(list: &AccessList, admission: &Admission, console: Console) {
+    let file = list.file().map(|file| file.display().to_string()).unwrap_or_default();
+    let changes = match list.reload() {
+        Ok(changes) => changes,
+        Err(error) => {
+            console
+                .note(format_args!("{error}\n = help: {}; the old list still counts", error.help));
+            return;
+        }
+    };
+    let ended = admission.set_allowed(list.allowed());
+    let (added, removed, changed) =
+        (changes.added.len(), changes.removed.len(), changes.changed.len());
+    console.note(format_args!(
+        "read {file}: peers added {added}, removed {removed}, changed {changed}; \
+         associations of removed peers ended: {ended}"
+    ));
+}
+
+impl From<AccessError> for Failure {
+    fn from(error: AccessError) -> Self {
+        let help = error.help.clone();
+        Self::input(error, help)
+    }
+}
+
+/// SIGHUPs, where they are wanted: without a handler one ends the process, as people expect of a closed terminal.
+struct Hangups {
+    #[cfg(unix)]
+    signal: Option<tokio::signal::unix::Signal>,
+}
+
+#[cfg(unix)]
+impl Hangups {
+    fn new(wanted: bool) -> Self {
+        use tokio::signal::unix::{SignalKind, signal};
+        let signal = wanted.then(|| signal(SignalKind::hangup()).ok()).flatten();
+        Self { signal }
+    }
+
+    async fn next(&mut self) {
+        match &mut self.signal {
+            Some(signal) => {
+                signal.recv().await;
+            }
+            None => std::future::pending().await,
+        }
+    }
+}
+
+#[cfg(not(unix))]
+impl Hangups {
+    const fn new(_: bool) -> Self {
+        Self {}
+    }
+
+    async fn next(&mut self) {
+        std::future::pending().await
+    }
+}
