@@ -300,6 +300,8 @@ class Association:
     @property
     def message_size(self) -> int: ...
     @property
+    def ports(self) -> tuple[int, int] | None: ...
+    @property
     def peer(self) -> str | None: ...
 
 @final
@@ -315,12 +317,17 @@ class Listener:
     def public_key(self) -> str | None: ...
 
 def net_listen(
-    places: Sequence[_Place], key: Key | None, allow: Sequence[str] | None, knobs: _Knobs
+    places: Sequence[_Place],
+    key: Key | None,
+    allow: Sequence[str] | None,
+    knobs: _Knobs,
+    ports: Sequence[int],
 ) -> Listener: ...
 def net_connect(
     to: Sequence[str],
     places: Sequence[_Place],
     key: tuple[Key, str] | None,
     knobs: _Knobs,
+    ports: tuple[int | None, int],
     seconds: float,
 ) -> Operation: ...

@@ -139,6 +139,18 @@ def test_leaving_the_block_delivers_everything_and_ends_the_iteration() -> None:
             near.send(b"late")
 
 
+def test_services_and_clients_of_one_host_are_told_apart_by_sctp_ports() -> None:
+    with net.listen(LOOPBACK, plain=True, port=[5000, 5001]) as listener:
+        for port, local_port in [(5000, 6000), (5001, 6000), (5000, None)]:
+            near = net.connect(listener.addresses, plain=True, port=port, local_port=local_port)
+            far = listener.accept(timeout=10)
+            assert near.ports is not None and far.ports == near.ports[::-1]
+            assert near.ports[1] == port and near.ports[0] == (local_port or near.ports[0])
+            near.abort()
+        with pytest.raises(net.ConnectError):
+            net.connect(listener.addresses, plain=True)
+
+
 def test_an_exception_in_the_block_aborts_and_the_peer_is_told() -> None:
     with net.listen(LOOPBACK, plain=True) as listener:
         with pytest.raises(KeyError), net.connect(listener.addresses, plain=True) as near:
@@ -241,6 +253,8 @@ def test_paths_tell_what_becomes_of_them() -> None:
         ({"to": "127.0.0.1", "plain": True, "peer": "x"}, "plain=True goes without"),
         ({"to": "127.0.0.1:0", "plain": True}, "a peer has a port"),
         ({"to": "127.0.0.1:99999", "plain": True}, "192.0.2.7:9000"),
+        ({"to": "127.0.0.1", "plain": True, "port": 0}, "port = 0"),
+        ({"to": "127.0.0.1", "peer": "x", "port": 5000}, "SCTP ports are of plain=True"),
         ({"to": [], "plain": True}, "to is empty"),
         ({"to": "no.such.name.invalid", "plain": True}, "no.such.name.invalid"),
         ({"to": "127.0.0.1", "plain": True, "scheduler": "dapz"}, "daps"),

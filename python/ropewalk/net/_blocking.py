@@ -25,6 +25,7 @@ def listen(
     allow: Texts | None = None,
     plain: bool = False,
     profile: str = "live",
+    port: int | Iterable[int] | None = None,
     scheduler: str = "lay",
     congestion: str = "rfc9260",
     receive_buffer: int | str = options.RECEIVE_BUFFER,
@@ -49,6 +50,9 @@ def listen(
         Everybody on the way can then read and change what is sent.
     profile
         ``"live"``, or ``"rfc9260"`` for nothing that RFC 9260 does not allow.
+    port
+        With ``plain=True``, the SCTP port, or the SCTP ports, of the services: 9899 unless said otherwise. The
+        UDP port stands behind the address.
     scheduler, congestion
         Which path carries what, and how fast, for what this end sends.
     receive_buffer
@@ -66,9 +70,10 @@ def listen(
         An address cannot be used.
     """
     secret, allowed = options.listen_key(key, allow, plain)
+    ports = options.listen_ports(port, plain)
     places = options.places("addresses", addresses)
     knobs = options.knobs_of(scheduler, congestion, receive_buffer, streams, mtu, profile)
-    return Listener(native.net_listen(places, secret, allowed, knobs))
+    return Listener(native.net_listen(places, secret, allowed, knobs, ports))
 
 
 def connect(
@@ -78,6 +83,8 @@ def connect(
     via: Texts | None = None,
     key: KeyLike | None = None,
     plain: bool = False,
+    port: int | None = None,
+    local_port: int | None = None,
     timeout: float = 10,
     profile: str = "live",
     scheduler: str = "lay",
@@ -102,6 +109,11 @@ def connect(
         will do where the peer allows everybody.
     plain, profile, scheduler, congestion, receive_buffer, streams, mtu
         As for :func:`listen`.
+    port
+        With ``plain=True``, the SCTP port of the service: 9899 unless said otherwise.
+    local_port
+        With ``plain=True``, the own SCTP port. Without it any that is free, so that there may be many
+        associations between two hosts.
     timeout
         Seconds until it is given up.
 
@@ -115,10 +127,12 @@ def connect(
         The peer refused, or did not answer; a wrong key gets no answer.
     """
     secret = options.connect_key(key, peer, plain)
+    ports = options.connect_ports(port, local_port, plain)
     remotes = [options.look_up(*target) for target in options.targets(to)]
     places = options.sources(via, remotes)
     knobs = options.knobs_of(scheduler, congestion, receive_buffer, streams, mtu, profile)
-    return Association(native.net_connect(remotes, places, secret, knobs, timeout).wait(None))
+    opening = native.net_connect(remotes, places, secret, knobs, ports, timeout)
+    return Association(opening.wait(None))
 
 
 class Listener(BaseListener):

@@ -71,6 +71,11 @@ class BaseAssociation:
         return stats_of(found)
 
     @property
+    def ports(self) -> tuple[int, int] | None:
+        """The SCTP ports of this end and of the peer, with ``plain=True``; None if it is encrypted or gone."""
+        return self._native.ports
+
+    @property
     def peer(self) -> str | None:
         """The peer's public key, which it has proved; None in the clear."""
         return self._native.peer

@@ -12,7 +12,7 @@ from ropewalk._ropewalk import Key
 from ropewalk.errors import OptionError
 from ropewalk.net._keys import generate_key, key_of
 
-#: Port of SCTP in UDP (RFC 6951, 5.1).
+#: UDP port of SCTP in UDP (RFC 6951, 5.1), and SCTP port of Ropewalk's own services.
 PORT = 9899
 
 #: Receive buffer, bytes: enough for 1 Gbit/s over 100 ms.
@@ -44,6 +44,35 @@ def knobs_of(
         within("mtu", mtu, 576, 65_535),
         profile,
     )
+
+
+def sctp_port(option: str, port: int | None, plain: bool) -> int | None:
+    """An SCTP port, which only associations in the clear have."""
+    if port is None:
+        return None
+    if not plain:
+        raise OptionError(
+            f"{option} = {port}: SCTP ports are of plain=True; "
+            "give a UDP port with the address, as 192.0.2.7:9000"
+        )
+    return within(option, port, 1, 65_535)
+
+
+def listen_ports(port: int | Iterable[int] | None, plain: bool) -> list[int]:
+    """The SCTP ports on which associations are taken."""
+    if port is None:
+        return [PORT]
+    ports = [port] if isinstance(port, int) else list(port)
+    if not ports:
+        raise OptionError("port is empty: give at least one")
+    return [found for one in ports if (found := sctp_port("port", one, plain)) is not None]
+
+
+def connect_ports(
+    port: int | None, local_port: int | None, plain: bool
+) -> tuple[int | None, int]:
+    """The own SCTP port, if it matters, and the peer's."""
+    return sctp_port("local_port", local_port, plain), sctp_port("port", port, plain) or PORT
 
 
 def within(option: str, value: int, least: int, most: int) -> int:

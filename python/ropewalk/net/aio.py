@@ -46,6 +46,7 @@ def listen(
     allow: Texts | None = None,
     plain: bool = False,
     profile: str = "live",
+    port: int | Iterable[int] | None = None,
     scheduler: str = "lay",
     congestion: str = "rfc9260",
     receive_buffer: int | str = options.RECEIVE_BUFFER,
@@ -54,9 +55,10 @@ def listen(
 ) -> Listener:
     """Wait for associations of others; as :func:`ropewalk.net.listen`. Does not block."""
     secret, allowed = options.listen_key(key, allow, plain)
+    ports = options.listen_ports(port, plain)
     places = options.places("addresses", addresses)
     knobs = options.knobs_of(scheduler, congestion, receive_buffer, streams, mtu, profile)
-    return Listener(native.net_listen(places, secret, allowed, knobs))
+    return Listener(native.net_listen(places, secret, allowed, knobs, ports))
 
 
 async def connect(
@@ -66,6 +68,8 @@ async def connect(
     via: Texts | None = None,
     key: KeyLike | None = None,
     plain: bool = False,
+    port: int | None = None,
+    local_port: int | None = None,
     timeout: float = 10,
     profile: str = "live",
     scheduler: str = "lay",
@@ -76,10 +80,12 @@ async def connect(
 ) -> Association:
     """Open an association; as :func:`ropewalk.net.connect`."""
     secret = options.connect_key(key, peer, plain)
+    ports = options.connect_ports(port, local_port, plain)
     remotes = [await look_up(*target) for target in options.targets(to)]
     places = options.sources(via, remotes)
     knobs = options.knobs_of(scheduler, congestion, receive_buffer, streams, mtu, profile)
-    return Association(await finished(native.net_connect(remotes, places, secret, knobs, timeout)))
+    opening = native.net_connect(remotes, places, secret, knobs, ports, timeout)
+    return Association(await finished(opening))
 
 
 class Listener(BaseListener):

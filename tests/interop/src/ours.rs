@@ -65,12 +65,15 @@ pub async fn connect_with_ports(
     (endpoint, association.expect("an association"))
 }
 
-/// Listens on the first links.
+/// pion's SCTP port, which it uses at both ends.
+const PION: u16 = 5000;
+
+/// Listens on the first links, on our own SCTP port and on pion's.
 ///
 /// # Panics
 /// If the port is taken.
 pub fn listen(hosts: &Hosts, links: usize) -> Endpoint {
-    let options = Options { listen: true, ..hosts.options(links) };
+    let options = Options { listen: true, ..hosts.options(links) }.on_sctp_ports(&[PORT, PION]);
     Endpoint::open(options).expect("an endpoint")
 }
 

@@ -6,7 +6,9 @@ use std::path::PathBuf;
 use clap::Args;
 use ropewalk_apps::access::AccessList;
 use ropewalk_runtime::capture::Capture;
-use ropewalk_runtime::endpoint::{Endpoint, Local, OpenError, Options, Profile, Target, Transport};
+use ropewalk_runtime::endpoint::{
+    Endpoint, Local, OpenError, Options, PORT, Profile, SctpPorts, Target, Transport,
+};
 use ropewalk_runtime::seal::{Allowed, PresharedKey, PublicKey};
 use ropewalk_scenario::parse_size;
 
@@ -74,6 +76,11 @@ impl TransportArgs {
     }
 }
 
+/// Port 0 does not exist.
+fn sctp_port() -> clap::builder::RangedI64ValueParser<u16> {
+    clap::value_parser!(u16).range(1..)
+}
+
 /// A server's endpoint.
 pub struct Listening {
     /// The endpoint itself.
@@ -98,6 +105,9 @@ pub struct ListenArgs {
     /// Neither encrypt nor ask who it is: everybody on the way can read and change what is sent
     #[arg(long, conflicts_with_all = ["key", "allow", "allow_file", "psk_file"])]
     plain: bool,
+    /// With --plain, the SCTP port to take associations on. The UDP port stands behind the address
+    #[arg(long, value_name = "PORT", default_value_t = PORT, requires = "plain", value_parser = sctp_port())]
+    port: u16,
 }
 
 impl ListenArgs {
@@ -127,7 +137,7 @@ impl ListenArgs {
         let texts = if self.listen.is_empty() { &default[..] } else { &self.listen };
         let locals =
             texts.iter().map(|text| addresses::listen(text)).collect::<Result<Vec<_>, _>>()?;
-        let mut options = Options::listening(&locals);
+        let mut options = Options::listening(&locals).on_sctp_ports(&[self.port]);
         options.transport = transport.transport()?;
         options.capture = transport.capture(console)?;
         let access = self.access.open()?;
@@ -169,6 +179,9 @@ pub struct ReachArgs {
     /// Neither encrypt nor ask who it is, as a peer with --plain expects
     #[arg(long, conflicts_with_all = ["key", "peer", "psk_file"])]
     plain: bool,
+    /// With --plain, the SCTP port of the service at the peer
+    #[arg(long, value_name = "PORT", default_value_t = PORT, requires = "plain", value_parser = sctp_port())]
+    port: u16,
 }
 
 impl ReachArgs {
@@ -190,6 +203,7 @@ impl ReachArgs {
         let remotes = addresses::remotes(&self.to)?;
         let mut options = Options::connecting(&[]);
         options.locals = addresses::locals(&self.from, &remotes);
+        options.connect_ports = SctpPorts { remote: self.port, ..SctpPorts::default() };
         options.transport = transport.transport()?;
         options.capture = transport.capture(console)?;
         if let Some(peer) = self.peer {

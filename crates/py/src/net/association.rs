@@ -180,6 +180,12 @@ impl Association {
         py.detach(|| self.held.native.message_size())
     }
 
+    /// The SCTP ports of this end and of the peer; none if it is sealed or gone.
+    #[getter]
+    fn ports(&self, py: Python<'_>) -> Option<(u16, u16)> {
+        py.detach(|| self.held.native.sctp_ports())
+    }
+
     /// The peer's public key.
     #[getter]
     fn peer(&self, py: Python<'_>) -> Option<String> {

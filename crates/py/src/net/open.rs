@@ -4,7 +4,8 @@ use std::net::SocketAddr;
 
 use pyo3::prelude::*;
 use ropewalk_runtime::endpoint::{
-    CloseReason, ConnectError, Endpoint, Local, OpenError, Options, Profile, Target, Transport,
+    CloseReason, ConnectError, Endpoint, Local, OpenError, Options, Profile, SctpPorts, Target,
+    Transport,
 };
 use ropewalk_runtime::seal::Allowed;
 use ropewalk_scenario::parse_size;
@@ -48,7 +49,7 @@ impl Size {
 /// Address and interface.
 type Place = (String, Option<String>);
 
-/// Listens. Without a key in the clear.
+/// Listens. Without a key in the clear, on these SCTP ports.
 #[pyfunction]
 pub(crate) fn net_listen(
     py: Python<'_>,
@@ -56,9 +57,11 @@ pub(crate) fn net_listen(
     key: Option<PyRef<'_, Key>>,
     allow: Option<Vec<String>>,
     knobs: Knobs,
+    ports: Vec<u16>,
 ) -> PyResult<Listener> {
     let mut options = options(places, knobs)?;
     options.listen = true;
+    options.sctp_ports = ports;
     let public = key.as_ref().map(|key| key.secret.public().to_string());
     if let Some(key) = key {
         let allowed = match allow {
@@ -73,7 +76,7 @@ pub(crate) fn net_listen(
     Ok(Listener::new(home, open(py, home, options)?, public))
 }
 
-/// Connects. Without a key in the clear.
+/// Connects. Without a key in the clear, between these SCTP ports: the own one, if it matters, and the peer's.
 #[pyfunction]
 pub(crate) fn net_connect(
     py: Python<'_>,
@@ -81,6 +84,7 @@ pub(crate) fn net_connect(
     places: Vec<Place>,
     key: Option<(PyRef<'_, Key>, String)>,
     knobs: Knobs,
+    ports: (Option<u16>, u16),
     seconds: f64,
 ) -> PyResult<Operation> {
     let patience = duration(seconds)?;
@@ -95,15 +99,16 @@ pub(crate) fn net_connect(
     let home = Home::get()?;
     let endpoint = open(py, home, options)?;
     let target = Target { addresses, key: peer };
+    let ports = SctpPorts { local: ports.0, remote: ports.1 };
     Ok(Operation::new(home, "the peer did not answer", async move {
-        match timeout(patience, endpoint.connect(&target)).await {
+        match timeout(patience, endpoint.connect_with_ports(&target, ports)).await {
             Ok(Ok(native)) => {
                 Ok(Outcome::Association(Association::new(home, native, Some(endpoint))))
             }
             Ok(Err(ConnectError::Ended(CloseReason::NoAnswer) | ConnectError::NoSession(_)))
             | Err(_) => {
                 let own = own.map(|key| key.to_string());
-                Err(error::connect(silence(&target, own.as_deref())))
+                Err(error::connect(silence(&target, ports.remote, own.as_deref())))
             }
             Ok(Err(error)) => Err(error::connect(error)),
         }
@@ -111,13 +116,13 @@ pub(crate) fn net_connect(
 }
 
 /// What may be wrong where nobody answers.
-fn silence(target: &Target, own: Option<&str>) -> String {
+fn silence(target: &Target, port: u16, own: Option<&str>) -> String {
     let addresses: Vec<_> = target.addresses.iter().map(ToString::to_string).collect();
     let addresses = addresses.join(", ");
     match own {
         None => format!(
-            "{addresses}: the peer does not answer; does it listen there, with plain=True, and is \
-             UDP let through?"
+            "{addresses}: the peer does not answer; does it listen there, with plain=True and on \
+             SCTP port {port}, and is UDP let through?"
         ),
         Some(own) => format!(
             "{addresses}: the peer does not answer; does it listen there, is its public key the \
@@ -158,7 +163,7 @@ fn open(py: Python<'_>, home: &Home, options: Options) -> PyResult<Endpoint> {
         Endpoint::open(options)
     });
     opened.map_err(|error| match error {
-        OpenError::Unknown(_) | OpenError::NoAddress => error::option(error),
+        OpenError::Unknown(_) | OpenError::NoAddress | OpenError::SctpPort => error::option(error),
         OpenError::Bind(..) | OpenError::Random => error::bind(error),
     })
 }

@@ -115,7 +115,8 @@ impl Endpoint {
     /// # Errors
     /// [`ConnectError`].
     pub async fn connect(&self, target: &Target) -> Result<Association, ConnectError> {
-        self.connect_with_ports(target, SctpPorts::default()).await
+        let ports = self.shared.lock().options.connect_ports;
+        self.connect_with_ports(target, ports).await
     }
 
     /// As [`Endpoint::connect`], to a service on another SCTP port, or from a certain one. For endpoints in the

@@ -7,6 +7,7 @@ use ropewalk_engine::path::MtuRange;
 use ropewalk_engine::scheduler::{Scheduler, SchedulerOptions, UnknownScheduler};
 use ropewalk_engine::sctp::{Config, Extensions, Offer, PathConfig, Preset};
 
+use super::connect::SctpPorts;
 use super::incoming::{IncomingFilter, OnLimit};
 use super::limits::Limits;
 use super::links;
@@ -271,6 +272,8 @@ pub struct Options {
     /// In the clear, the SCTP ports on which they are taken (9899 alone): one for each service. The first one is also
     /// the local port of associations that an endpoint opens which listens.
     pub sctp_ports: Vec<u16>,
+    /// In the clear, the SCTP ports of associations that [`Endpoint::connect`](super::Endpoint::connect) opens.
+    pub connect_ports: SctpPorts,
     /// How associations behave.
     pub transport: Transport,
     /// Several datagrams per system call where the system can; off: one, as through a network card
@@ -336,6 +339,7 @@ impl Options {
             automatic: false,
             listen: false,
             sctp_ports: vec![PORT],
+            connect_ports: SctpPorts::default(),
             transport: Transport::default(),
             offload: true,
             limits: Limits::default(),
