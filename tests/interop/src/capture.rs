@@ -21,6 +21,15 @@ pub struct Dissection {
     pub packets: usize,
     /// Those that it finds malformed, or whose checksum is wrong: a line each.
     pub wrong: Vec<String>,
+    /// The source and the types of the chunks of each packet over IPv4, in order.
+    pub chunks: Vec<(String, Vec<u8>)>,
+}
+
+impl Dissection {
+    /// Packets from an address that have a chunk of that type.
+    pub fn count(&self, source: &str, kind: u8) -> usize {
+        self.chunks.iter().filter(|(from, kinds)| from == source && kinds.contains(&kind)).count()
+    }
 }
 
 impl Capture {
@@ -62,7 +71,14 @@ impl Capture {
             dissector.args(["-d", &format!("udp.port=={port},sctp")]);
         }
         dissector.args(["-Y", "sctp", "-T", "fields", "-E", "separator=|"]);
-        let fields = ["frame.number", "sctp.checksum.status", "_ws.malformed", "_ws.col.Info"];
+        let fields = [
+            "frame.number",
+            "sctp.checksum.status",
+            "_ws.malformed",
+            "ip.src",
+            "sctp.chunk_type",
+            "_ws.col.Info",
+        ];
         fields.iter().for_each(|field| {
             dissector.args(["-e", field]);
         });
@@ -75,7 +91,14 @@ impl Capture {
             !good || parts.next() != Some("")
         });
         let wrong = wrong.map(str::to_owned).collect();
-        Dissection { packets: text.lines().count(), wrong }
+        let chunks = text.lines().map(|line| {
+            let mut parts = line.split('|').skip(3);
+            let source = parts.next().unwrap_or_default().to_owned();
+            let kinds = parts.next().unwrap_or_default().split(',');
+            (source, kinds.filter_map(|kind| kind.parse().ok()).collect())
+        });
+        let chunks = chunks.collect();
+        Dissection { packets: text.lines().count(), wrong, chunks }
     }
 
     /// Has it write what it has, and waits until it did.

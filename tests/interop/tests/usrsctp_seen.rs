@@ -38,6 +38,31 @@ fn no_packet_of_either_end_is_malformed() {
 }
 
 #[test]
+fn a_bulk_sender_gets_a_sack_for_every_second_of_its_packets() {
+    const DATA: u8 = 0;
+    const SACK: u8 = 3;
+    let (program, hosts) = (or_skip!(usrsctp()), or_skip!(Hosts::new(1)));
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("usrsctp-sacks.pcapng");
+    let capture = or_skip!(Capture::start(&hosts, Side::Theirs, &file));
+    let words = "--server --bind 10.77.1.2 --bytes 3000000 --message 1400";
+    let peer = Peer::start(&hosts, Side::Theirs, program, words);
+    hosts.live(async || {
+        // Several SACKs in one segment would be one packet in a capture.
+        let options = Options { offload: false, ..hosts.options(1) };
+        let endpoint = Endpoint::open(options).expect("an endpoint");
+        let association = endpoint.connect(&hosts.target(1)).await.expect("an association");
+        assert_eq!(receive(&association, 3_000_000).await.bytes, 3_000_600);
+        association.shutdown().await.expect("in order");
+    });
+    assert_eq!(peer.report().ended(), "shutdown");
+    let dissection = capture.finish(&[9899]);
+    let (data, sacks) = (dissection.count("10.77.1.2", DATA), dissection.count("10.77.1.1", SACK));
+    assert!(data > 2000, "{data} packets");
+    assert!(2 * sacks + 2 >= data, "{sacks} SACKs for {data} packets");
+    assert!(dissection.wrong.is_empty(), "{:#?}", dissection.wrong);
+}
+
+#[test]
 fn over_ipv6_it_is_the_same() {
     let (program, hosts) = (or_skip!(usrsctp()), or_skip!(Hosts::new(2)));
     let at = |side| {

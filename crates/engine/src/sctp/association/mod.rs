@@ -23,6 +23,7 @@ mod pieces;
 mod queue;
 mod restart;
 mod sack;
+mod sack_out;
 mod shutdown;
 mod state;
 mod timers;

@@ -58,11 +58,14 @@ impl Association {
             self.settle_window_probe(now);
         } else if matches!(self.window_probe, WindowProbe::Waiting { .. }) {
             self.window_probe = WindowProbe::Idle;
+            self.timers_moved = true;
         }
     }
 
     #[cold]
     fn settle_window_probe(&mut self, now: Time) {
+        // The timers of lost and last packets rest while the window is probed.
+        self.timers_moved = true;
         let waits = !(self.queue.is_empty() && self.board.holes().is_empty());
         let again = !self.board.lost().is_empty();
         let shut = if again {

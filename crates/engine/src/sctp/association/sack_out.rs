@@ -1,0 +1,111 @@
+//! How SACKs leave: alone or beside DATA (RFC 9260, 6.1), and to which address (6.4, 5.4).
+
+use ropewalk_base::{PathId, Time};
+
+use super::super::chunk::{Chunk, DelayEcho, DelayStamp};
+use super::super::packet::Packet;
+use super::{Association, Departure};
+use crate::path::PathStatus;
+
+impl Association {
+    /// The SACK that is due: beside DATA that may leave for the same address now (RFC 9260, 6.1), or else alone.
+    #[inline(never)]
+    pub(super) fn next_sack(&mut self, now: Time, packet: &mut Packet) -> Departure {
+        let rides = self.config.sack.with_data && self.state.sends_data();
+        let first = !self.inbound.stays_behind && !self.inbound.has_waiting();
+        if rides
+            && first
+            && let Some(departure) = self.next_data(now, packet)
+        {
+            // It leaves next, whatever DATA could follow.
+            self.inbound.stays_behind = self.inbound.due_now;
+            return departure;
+        }
+        self.sack_packet(packet)
+    }
+
+    fn sack_packet(&mut self, packet: &mut Packet) -> Departure {
+        packet.begin(self.peer_tag);
+        if let Some((path, sack, echo)) = self.inbound.take_waiting() {
+            packet.chunks.push(Chunk::Sack(sack));
+            packet.echo = echo;
+            return self.lone_departure(path);
+        }
+        let path = self.sack_destination();
+        let room = self.sack_room(path) - self.echo_room();
+        let (sack, echo) = self.inbound.take_sack(room.saturating_sub(DelayEcho::WIRE_LEN));
+        packet.chunks.push(Chunk::Sack(sack));
+        if self.marked {
+            self.echo_marks(packet);
+        }
+        packet.echo = echo;
+        self.lone_departure(path)
+    }
+
+    /// Puts the SACK that is owed into a packet on `path` whose first chunk of data takes `first` bytes, if both
+    /// fit. Returns what it takes.
+    #[inline]
+    pub(super) fn bundle_sack(
+        &mut self,
+        path: PathId,
+        first: u32,
+        room: u32,
+        packet: &mut Packet,
+    ) -> u32 {
+        if !self.config.sack.with_data || !self.inbound.owes_sack() {
+            return 0;
+        }
+        self.bundle_owed_sack(path, room.saturating_sub(first), packet)
+    }
+
+    #[cold]
+    fn bundle_owed_sack(&mut self, path: PathId, room: u32, packet: &mut Packet) -> u32 {
+        // Echoes of marks go with a SACK of their own.
+        if self.marked || self.inbound.has_waiting() || self.sack_destination() != path {
+            return 0;
+        }
+        let echo = if self.peer.takes_stamps { DelayEcho::WIRE_LEN } else { 0 };
+        let needed = self.inbound.sack_len() + echo;
+        if needed > room {
+            return 0;
+        }
+        let (sack, echo) = self.inbound.take_sack(needed);
+        packet.chunks.push(Chunk::Sack(sack));
+        packet.echo = echo;
+        let taken = packet.wire_len() - Packet::HEADER;
+        taken - packet.stamp.map_or(0, |_| DelayStamp::WIRE_LEN)
+    }
+
+    /// Where a SACK that leaves now goes.
+    #[inline]
+    pub(super) fn sack_destination(&self) -> PathId {
+        self.reply_path(self.sack_path())
+    }
+
+    /// Where the SACK goes: to one of the addresses whose DATA it answers (RFC 9260, 6.4). By the
+    /// quickest of them, as far as the handshake and heartbeats tell, it opens the window soonest; always by
+    /// the last one, counting packets over all paths falls in step with them and may send every SACK by the
+    /// slowest. Where the last one's is not much slower, it keeps its part: less is lost by that than by
+    /// sending all of them one way, and what is known of round trips is old. If
+    /// something came twice, the last SACKs may have been lost on that way: then by the last one.
+    #[inline]
+    fn sack_path(&self) -> PathId {
+        let last = self.inbound.path;
+        if self.config.sack.to_last || self.paths.len() == 1 || self.inbound.has_duplicates() {
+            return last;
+        }
+        let trip = |path: PathId| self.paths[path.index()].known_trip();
+        let Some(own) = trip(last) else { return last };
+        let (mut quickest, mut least) = (last, own / 2);
+        for i in 0..self.paths.len() {
+            let path = PathId::from_index(i);
+            let active = self.paths[i].state.status() == PathStatus::Active;
+            if let Some(other) = trip(path).filter(|_| active && self.inbound.is_owed_to(path))
+                && other < least
+            {
+                (quickest, least) = (path, other);
+            }
+        }
+        quickest
+    }
+}
