@@ -47,8 +47,10 @@ fn said_again(frame: &Frame) -> Frame {
 /// Text in it may be longer than what is sent of one, where it was no UTF-8.
 fn is_cut(frame: &Frame) -> bool {
     match frame {
-        Frame::Skip(_, text) | Frame::Failed(_, text) => text.len() > TEXT_LIMIT,
-        Frame::Refused(text) | Frame::Trouble(text) => text.len() > TEXT_LIMIT,
+        Frame::Skip(_, text)
+        | Frame::Failed(_, text)
+        | Frame::Refused(text)
+        | Frame::Trouble(text) => text.unescaped().len() > TEXT_LIMIT,
         _ => false,
     }
 }

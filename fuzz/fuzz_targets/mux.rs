@@ -17,6 +17,7 @@ const LIMITS: Limits = Limits {
     first_window: 40 << 10,
     largest_window: 100 << 10,
     shared: 200 << 10,
+    peer_streams: 2 * STREAMS as usize,
     send_queue: 1000,
 };
 

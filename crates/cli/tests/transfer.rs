@@ -207,7 +207,7 @@ fn existing_files_are_kept_and_the_exit_status_says_that_not_all_was_sent() {
     home.write("in/one", b"old");
     let receiver = home.receiver(&[&["in"], &HERE[..]].concat());
     let sent = home.send(&receiver, &["one", "two"], &[]);
-    failed(&sent, 1, &["one: exists at the receiver with other contents", "1 were not sent"]);
+    failed(&sent, 1, &["one: receiver: this name is taken", "1 entry was not sent"]);
     assert_eq!(fs::read(home.file("in/one")).expect("a file"), b"old");
     home.same("two", "in/two");
 }
@@ -347,6 +347,64 @@ fn an_interrupted_sender_says_how_to_go_on() {
     );
 }
 
+#[cfg(unix)]
+#[test]
+fn a_receiver_that_is_stopped_ends_with_0_unless_it_waited_for_one_sender() {
+    let home = Home::new("stopped");
+    home.write("file", b"1");
+    for (options, status) in [(&["in"][..], 0), (&["in", "--once"], 1), (&["in", "--json"], 1)] {
+        for signal in ["-TERM", "-INT"] {
+            let mut receiver = home.receiver(&[options, &HERE].concat());
+            if status == 0 {
+                good(&home.send(&receiver, &["file"], &[]));
+            }
+            let id = receiver.child.id().to_string();
+            assert!(Command::new("kill").args([signal, &id]).status().expect("kill").success());
+            let ended = receiver.child.wait().expect("recv");
+            assert_eq!(ended.code(), Some(status), "{options:?} {signal}");
+        }
+    }
+}
+
+/// What the receiver's user may not write to fails alone, and the receiver goes on. Needs root, to be somebody else.
+#[cfg(target_os = "linux")]
+#[test]
+fn folders_of_another_owner_fail_as_entries_and_others_are_served() {
+    let home = Home::new("owners");
+    let nobody = ["--reuid=65534", "--regid=65534", "--clear-groups"];
+    let try_it = Command::new("setpriv").args(nobody).args([BINARY, "--version"]).output();
+    if !try_it.is_ok_and(|tried| tried.status.success()) {
+        println!("skipped: this user cannot become another one (setpriv)");
+        return;
+    }
+    for name in ["tree/foreign/file", "tree/blind/file", "tree/own", "second"] {
+        home.write(name, b"new");
+    }
+    home.write("in/tree/foreign/there", b"old");
+    fs::create_dir(home.file("in/tree/blind")).expect("a directory");
+    let own = |name: &str, mode: u32, owner: u32| {
+        use std::os::unix::fs::{PermissionsExt, chown};
+        chown(home.file(name), Some(owner), Some(owner)).expect("another owner");
+        fs::set_permissions(home.file(name), fs::Permissions::from_mode(mode)).expect("a mode");
+    };
+    own("in", 0o755, 65_534);
+    own("in/tree", 0o755, 65_534);
+    own("in/tree/blind", 0o333, 65_534);
+    own("in/tree/foreign", 0o755, 0);
+    let mut command = Command::new("setpriv");
+    command.args(nobody).args([BINARY, "recv", "in", "--plain", "--overwrite"]).args(HERE);
+    command.current_dir(home.file(".")).stdout(Stdio::piped());
+    let mut receiver = Server::start(&mut command, "send");
+    let sent = home.send(&receiver, &["tree"], &[]);
+    failed(&sent, 1, &["tree/foreign/file: receiver:", "1 of "]);
+    home.same("tree/own", "in/tree/own");
+    home.same("tree/blind/file", "in/tree/blind/file");
+    assert_eq!(fs::read(home.file("in/tree/foreign/there")).expect("kept"), b"old");
+    good(&home.send(&receiver, &["second"], &[]));
+    home.same("second", "in/second");
+    assert!(receiver.child.try_wait().expect("recv").is_none(), "it has ended");
+}
+
 /// A file system that is smaller than what is sent; needs root.
 #[cfg(target_os = "linux")]
 #[test]
@@ -363,9 +421,16 @@ fn a_full_disk_loses_nothing_and_goes_on_when_there_is_room() {
     }
     let full = std::panic::catch_unwind(|| {
         home.write("large", &noise(9_000_000));
+        // Without --once it goes on for others; with it, the one sender has failed.
         let mut receiver = home.receiver(&[&["in"], &HERE[..]].concat());
         let sent = home.send(&receiver, &["large"], &[]);
-        failed(&sent, 1, &["cannot write to `in`", "No space left", "to go on where it stopped"]);
+        let hints =
+            ["receiver could not write `large`", "No space left", "to go on where it stopped"];
+        failed(&sent, 1, &hints);
+        assert!(receiver.child.try_wait().expect("recv").is_none(), "it has ended");
+        drop(receiver);
+        let mut receiver = home.receiver(&[&["in", "--once"], &HERE[..]].concat());
+        failed(&home.send(&receiver, &["large"], &[]), 1, &hints);
         assert_eq!(receiver.child.wait().expect("recv").code(), Some(1));
         grow(&home);
         let mut receiver = home.receiver(&[&["in", "--once"], &HERE[..]].concat());

@@ -70,7 +70,9 @@ impl Capture {
         options.write(true).create(true).truncate(true);
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let mut file = BufWriter::new(options.open(path)?);
+        let file = options.open(path)?;
+        make_private(&file)?;
+        let mut file = BufWriter::new(file);
         let mut header = Vec::new();
         block(&mut header, SECTION, |out| {
             out.extend(0x1a2b_3c4d_u32.to_le_bytes());
@@ -138,6 +140,23 @@ impl Capture {
         let flushed = inner.file.as_mut().map_or(Ok(()), Write::flush);
         inner.check(flushed);
     }
+}
+
+/// A file that existed keeps its permissions when it is opened: others may read it no longer.
+#[cfg(unix)]
+fn make_private(file: &File) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    let found = file.metadata()?;
+    // Devices and pipes, such as /dev/null, are not ours to change.
+    if !found.is_file() || found.permissions().mode() & 0o077 == 0 {
+        return Ok(());
+    }
+    file.set_permissions(std::fs::Permissions::from_mode(0o600))
+}
+
+#[cfg(not(unix))]
+fn make_private(_: &File) -> io::Result<()> {
+    Ok(())
 }
 
 impl Inner {
@@ -224,7 +243,20 @@ mod tests {
     #[test]
     fn a_file_is_made_of_blocks_that_tell_their_length_twice() {
         let path = std::env::temp_dir().join(format!("ropewalk-capture-{}", std::process::id()));
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            std::fs::write(&path, b"from before").expect("a file");
+            let open = std::fs::Permissions::from_mode(0o644);
+            std::fs::set_permissions(&path, open).expect("a mode");
+        }
         let capture = Capture::create(&path, |error| panic!("{error}")).expect("a file");
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            let mode = std::fs::metadata(&path).expect("a file").permissions().mode();
+            assert_eq!(mode & 0o777, 0o600, "what existed becomes private as well");
+        }
         let path_1 = capture.interface("wlan0", "192.0.2.1:5000 to 198.51.100.7:9899");
         let way = ("192.0.2.1".parse().expect("one"), "198.51.100.7".parse().expect("one"));
         let sent = Packet::of(7, Chunk::Heartbeat(Bytes::from_static(b"is it there?!")));

@@ -6,9 +6,11 @@ use std::sync::Mutex as Lock;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use bytes::Bytes;
+use ropewalk_base::PeerText;
 use tokio::sync::{Mutex, mpsc, watch};
 
 use super::link::{Figures, Gone, Link, PathFigures};
+use super::peer::Peer;
 
 /// A fresh directory; it goes away with this value.
 pub struct Room(PathBuf);
@@ -137,11 +139,15 @@ impl Link for MemoryLink {
         }
     }
 
+    fn peer(&self) -> Peer {
+        Peer::default()
+    }
+
     fn message_size(&self) -> usize {
         self.size
     }
 
-    async fn why_ended(&self) -> String {
+    async fn why_ended(&self) -> PeerText {
         "cut".into()
     }
 

@@ -4,14 +4,17 @@ use std::fmt;
 use std::future::Future;
 
 use bytes::Bytes;
+use ropewalk_base::PeerText;
+
+use super::peer::Peer;
 
 /// The association is no more.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Gone(pub String);
+pub struct Gone(pub PeerText);
 
 impl fmt::Display for Gone {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        self.0.fmt(f)
     }
 }
 
@@ -56,11 +59,14 @@ pub trait Link: Figures + 'static {
     /// Appends the messages that have come, at least one. None: it has ended.
     fn receive_all(&self, into: &mut Vec<Bytes>) -> impl Future<Output = ()> + Send;
 
+    /// Who is at the other end.
+    fn peer(&self) -> Peer;
+
     /// Bytes of the largest message that travels in one packet.
     fn message_size(&self) -> usize;
 
     /// Why it ended, for a person.
-    fn why_ended(&self) -> impl Future<Output = String> + Send;
+    fn why_ended(&self) -> impl Future<Output = PeerText> + Send;
 
     /// Ends it when all that was sent has arrived.
     fn finish(&self) -> impl Future<Output = ()> + Send;

@@ -7,12 +7,14 @@ use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use super::names::{self, BadName, Name};
-use super::wire::{Entry, Kind, Stamp};
+use super::wire::{EXACT, Entry, Kind, Stamp};
 
-/// Most entries of a transfer: what the receiver keeps in memory is bounded.
+/// Most entries of a transfer.
 pub const ENTRY_LIMIT: usize = 1 << 20;
-/// Bytes of all names together.
-pub const NAMES_LIMIT: usize = 128 << 20;
+/// Memory for the list of a transfer at either end, bytes: names, and [`ENTRY_COST`] each.
+pub const LIST_LIMIT: usize = 192 << 20;
+/// What an entry takes besides its name, with its state and the answer that is on its way, bytes.
+pub const ENTRY_COST: usize = 160;
 
 /// What there is to send, in ascending order of names.
 #[derive(Debug, Default)]
@@ -87,10 +89,11 @@ struct Pending {
 
 impl Manifest {
     /// Looks at the sources, and at everything in those that are folders. Each arrives under its last part.
+    /// With `exact_modes` the receiver is asked to keep their permissions.
     ///
     /// # Errors
     /// [`ManifestError`].
-    pub fn of(sources: &[PathBuf]) -> Result<Self, ManifestError> {
+    pub fn of(sources: &[PathBuf], exact_modes: bool) -> Result<Self, ManifestError> {
         let mut found = BTreeMap::new();
         let mut manifest = Self::default();
         let mut bytes = 0;
@@ -108,11 +111,11 @@ impl Manifest {
                 if metadata.is_dir() {
                     manifest.look_into(&name, &place, &mut pending);
                 }
-                bytes += name.bytes().len();
-                if found.len() == ENTRY_LIMIT || bytes > NAMES_LIMIT {
+                bytes += ENTRY_COST + name.bytes().len();
+                if found.len() == ENTRY_LIMIT || bytes > LIST_LIMIT {
                     return Err(ManifestError::TooMany);
                 }
-                let entry = entry(name.clone(), &metadata);
+                let entry = entry(name.clone(), &metadata, exact_modes);
                 if let Some((_, other)) = found.insert(name.clone(), (entry, place.clone())) {
                     return Err(ManifestError::Twice(name, other, place));
                 }
@@ -186,9 +189,14 @@ fn ordinary(metadata: &Metadata) -> Result<(), &'static str> {
     }
 }
 
-fn entry(name: Name, metadata: &Metadata) -> Entry {
+fn entry(name: Name, metadata: &Metadata, exact: bool) -> Entry {
     let kind = if metadata.is_dir() { Kind::Folder } else { Kind::File(metadata.len()) };
-    Entry { name, kind, mode: mode(metadata), modified: stamp(metadata) }
+    Entry {
+        name,
+        kind,
+        mode: mode(metadata) | if exact { EXACT } else { 0 },
+        modified: stamp(metadata),
+    }
 }
 
 #[cfg(unix)]
@@ -236,7 +244,8 @@ mod tests {
         room.write("tree/empty", b"");
         room.write("alone", b"333");
         fs::create_dir(room.path("tree/hollow")).expect("a folder");
-        let manifest = Manifest::of(&[room.path("tree/"), room.path("alone")]).expect("sources");
+        let manifest =
+            Manifest::of(&[room.path("tree/"), room.path("alone")], false).expect("sources");
         let expected = [
             "alone",
             "tree",
@@ -257,7 +266,8 @@ mod tests {
         room.write("tree/real", b"1");
         std::os::unix::fs::symlink("/etc/passwd", room.path("tree/link")).expect("a link");
         std::os::unix::fs::symlink(room.path("tree/real"), room.path("named")).expect("a link");
-        let manifest = Manifest::of(&[room.path("tree"), room.path("named")]).expect("sources");
+        let manifest =
+            Manifest::of(&[room.path("tree"), room.path("named")], false).expect("sources");
         assert_eq!(names(&manifest), ["named", "tree", "tree/real"]);
         assert_eq!(manifest.left_out, [(room.path("tree/link"), "a symbolic link")]);
     }
@@ -275,7 +285,7 @@ mod tests {
         ];
         for (sources, said) in cases {
             let sources: Vec<_> = sources.iter().map(|name| room.path(name)).collect();
-            let error = Manifest::of(&sources).expect_err("refused");
+            let error = Manifest::of(&sources, false).expect_err("refused");
             assert!(error.to_string().contains(said), "{error}");
             assert!(!error.help().is_empty());
         }

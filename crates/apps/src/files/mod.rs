@@ -18,6 +18,7 @@ mod manifest;
 mod names;
 mod order;
 mod over;
+mod peer;
 mod receiver;
 mod sender;
 mod stream;
@@ -33,6 +34,9 @@ pub use self::link::{Figures, Gone, Link, PathFigures};
 pub use self::manifest::{Manifest, ManifestError};
 pub use self::names::{BadName, Name, shown, shown_path};
 pub use self::over::{FileLink, Gate, Reach};
-pub use self::receiver::{Accept, Store, StoreError, Summary, receive};
+pub use self::peer::Peer;
+pub use self::receiver::{
+    Accept, Admission, Admit, Inbox, Rules, Store, StoreError, Summary, receive,
+};
 pub use self::sender::{Dial, DialError, Job, SendError, send};
 pub use self::watch::{News, Progress, Watch};

@@ -13,6 +13,11 @@ const AHEAD_LIMIT: u32 = 1 << 16;
 /// Most bytes of them: what an association with the largest send buffer of ours has on its way.
 const BYTES_LIMIT: usize = 64 << 20;
 
+/// What a message takes besides its bytes, bytes.
+const MESSAGE_COST: usize = 128;
+/// Messages shorter than this are copied, bytes.
+const SMALL: usize = 512;
+
 /// A message that makes no sense: too far ahead, come twice, or too much before one that is missing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct OutOfOrder;
@@ -39,10 +44,13 @@ impl Order {
         into: &mut Vec<Bytes>,
     ) -> Result<(), OutOfOrder> {
         if number != self.next {
-            self.bytes += message.len();
+            self.bytes += MESSAGE_COST + message.len();
             let ahead = number.wrapping_sub(self.next);
             let fits = ahead < AHEAD_LIMIT && self.bytes <= BYTES_LIMIT;
-            let fresh = fits && self.early.insert(number, message).is_none();
+            // A small message would keep the whole datagram that it came in.
+            let small = message.len() < SMALL;
+            let kept = if small { Bytes::copy_from_slice(&message) } else { message };
+            let fresh = fits && self.early.insert(number, kept).is_none();
             return if fresh { Ok(()) } else { Err(OutOfOrder) };
         }
         into.push(message);
@@ -50,7 +58,7 @@ impl Order {
         while !self.early.is_empty()
             && let Some(message) = self.early.remove(&self.next)
         {
-            self.bytes -= message.len();
+            self.bytes -= MESSAGE_COST + message.len();
             into.push(message);
             self.next = self.next.wrapping_add(1);
         }
@@ -97,7 +105,7 @@ mod tests {
         order.take(5, message(5), &mut out).unwrap();
         assert_eq!(order.take(5, message(5), &mut out), Err(OutOfOrder), "twice");
         let mut order = Order::default();
-        let large = Bytes::from(vec![0; BYTES_LIMIT / 4]);
+        let large = Bytes::from(vec![0; BYTES_LIMIT / 4 - MESSAGE_COST]);
         for number in 1..=4 {
             order.take(number, large.clone(), &mut out).unwrap();
         }

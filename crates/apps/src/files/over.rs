@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
+use ropewalk_base::PeerText;
 use ropewalk_runtime::endpoint::{
     Association, ConnectError, Endpoint, PathNews, PathStats, PathStatus, Received, Target,
 };
@@ -13,6 +14,7 @@ use tokio::time::timeout;
 
 use super::link::{Figures, Gone, Link, PathFigures};
 use super::order::{Order, OutOfOrder};
+use super::peer::Peer;
 use super::receiver::Accept;
 use super::sender::{Dial, DialError};
 
@@ -105,7 +107,7 @@ impl Link for FileLink {
         let mut numbered =
             messages.map(|message| (self.next.fetch_add(1, Ordering::Relaxed), message));
         let sent = self.association.send_all_unordered(STREAM, &mut numbered).await;
-        sent.map_err(|error| Gone(error.to_string()))
+        sent.map_err(|error| Gone(error.to_string().into()))
     }
 
     async fn receive_all(&self, into: &mut Vec<Bytes>) {
@@ -128,17 +130,21 @@ impl Link for FileLink {
         }
     }
 
+    fn peer(&self) -> Peer {
+        Peer::new(self.association.peer_key())
+    }
+
     fn message_size(&self) -> usize {
         self.association.message_size()
     }
 
-    async fn why_ended(&self) -> String {
+    async fn why_ended(&self) -> PeerText {
         if self.restarted.load(Ordering::Relaxed) {
-            return "the peer has been started again".to_owned();
+            return "the peer has been started again".into();
         }
         match timeout(PATIENCE, self.association.ended()).await {
-            Ok(Some(reason)) => reason.to_string(),
-            _ => "the association has ended".to_owned(),
+            Ok(Some(reason)) => reason.to_string().into(),
+            _ => "the association has ended".into(),
         }
     }
 
@@ -166,8 +172,10 @@ impl Dial for Reach {
         };
         match timeout(PATIENCE, self.endpoint.connect(&self.target)).await {
             Ok(Ok(association)) => Ok(FileLink::new(association, &self.endpoint)),
-            Ok(Err(error)) => Err(DialError { why: error.to_string(), lasting: !passing(&error) }),
-            Err(_) => Err(DialError { why: "it does not answer".to_owned(), lasting: false }),
+            Ok(Err(error)) => {
+                Err(DialError { why: error.to_string().into(), lasting: !passing(&error) })
+            }
+            Err(_) => Err(DialError { why: "it does not answer".into(), lasting: false }),
         }
     }
 }

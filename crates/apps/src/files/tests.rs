@@ -1,7 +1,9 @@
 //! Whole transfers over links in memory: cut, resumed, refused, attacked.
 
+mod claims;
 mod hostile;
 mod resume;
+mod safety;
 mod transfer;
 
 use std::collections::VecDeque;
@@ -9,7 +11,10 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use ropewalk_base::PeerText;
+
 use super::kit::{MemoryLink, Room, pair};
+use super::receiver::{Admit, Inbox, Rules};
 use super::*;
 
 /// Bytes of a message: small, so that frames are cut often.
@@ -57,7 +62,7 @@ pub struct Outcome {
     pub sent: Result<(), SendError>,
     pub received: Result<(), Broken>,
     pub summary: Option<Summary>,
-    pub failures: Vec<(String, String)>,
+    pub failures: Vec<(PeerText, PeerText)>,
     pub progress: Progress,
     pub news: Vec<News>,
 }
@@ -70,16 +75,30 @@ pub fn runtime() -> tokio::runtime::Runtime {
         .expect("a runtime")
 }
 
+/// Everybody gets the same directory and the same rules.
+pub fn admit_all(store: &Arc<Store>, rules: Rules) -> Arc<Admit> {
+    let store = store.clone();
+    Arc::new(move |peer: &Peer| {
+        Inbox::new(store.clone(), peer.clone(), rules).map_err(|error| error.to_string())
+    })
+}
+
 /// Sends `sources` of the room to its directory `to`, over links with this plan.
 pub fn transfer(room: &Room, sources: &[&str], plan: &[Option<u64>], overwrite: bool) -> Outcome {
+    transfer_with(room, sources, plan, Rules { overwrite, ..Rules::default() })
+}
+
+/// The same with these rules.
+pub fn transfer_with(room: &Room, sources: &[&str], plan: &[Option<u64>], rules: Rules) -> Outcome {
     let sources: Vec<PathBuf> = sources.iter().map(|name| room.path(name)).collect();
-    let job = Arc::new(Job::new(Manifest::of(&sources).expect("sources")));
-    transfer_job(room, job, plan, overwrite)
+    let manifest = Manifest::of(&sources, rules.exact_modes).expect("sources");
+    transfer_job(room, Arc::new(Job::new(manifest)), plan, rules)
 }
 
 /// The same with a list that was made before.
-pub fn transfer_job(room: &Room, job: Arc<Job>, plan: &[Option<u64>], overwrite: bool) -> Outcome {
-    let store = Arc::new(Store::open(&room.path("to"), overwrite).expect("a directory"));
+pub fn transfer_job(room: &Room, job: Arc<Job>, plan: &[Option<u64>], rules: Rules) -> Outcome {
+    let store = Arc::new(Store::open(&room.path("to")).expect("a directory"));
+    let admit = admit_all(&store, rules);
     let news = Arc::new(Mutex::new(Vec::new()));
     let listener = {
         let news = news.clone();
@@ -90,11 +109,11 @@ pub fn transfer_job(room: &Room, job: Arc<Job>, plan: &[Option<u64>], overwrite:
     let mut summary = None;
     let (sent, received) = runtime().block_on(async {
         let receiving = async {
-            let finished = |it| {
-                summary = Some(it);
+            let finished = |it: Result<Summary, String>| {
+                summary = it.ok();
                 false
             };
-            let receiving = receive(&ends, &store, &there, finished);
+            let receiving = receive(&ends, &admit, &there, finished);
             // A sender that gives up brings nothing more.
             tokio::time::timeout(Duration::from_secs(60), receiving).await.unwrap_or(Ok(()))
         };

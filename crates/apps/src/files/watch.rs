@@ -1,25 +1,28 @@
 //! What can be seen of a transfer while it runs, from any thread.
 
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use ropewalk_base::PeerText;
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::link::{Figures, PathFigures};
+use super::peer::Peer;
 
 /// Something that a person may want to know at once.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum News {
-    /// The association is up.
-    Connected,
-    /// It is not, for this reason; it is tried again.
-    Lost(String),
+    /// An association with this peer is up.
+    Connected(Peer),
+    /// It has ended before the transfer did, for this reason.
+    Lost(PeerText),
     /// A file goes on behind the bytes that are there already.
-    Resumed(String, u64),
+    Resumed(PeerText, u64),
     /// A file is not sent or not taken, for this reason.
-    Failed(String, String),
+    Failed(PeerText, PeerText),
 }
 
 /// How far it is, in numbers.
@@ -45,6 +48,8 @@ pub struct Watch {
     placed: AtomicU64,
     moved: AtomicU64,
     link: Mutex<Current>,
+    stopped: AtomicBool,
+    stopping: Notify,
     listener: Box<dyn Fn(News) + Send + Sync>,
 }
 
@@ -76,6 +81,8 @@ impl Watch {
             placed: AtomicU64::new(0),
             moved: AtomicU64::new(0),
             link: Mutex::default(),
+            stopped: AtomicBool::new(false),
+            stopping: Notify::new(),
             listener: Box::new(listener),
         }
     }
@@ -104,6 +111,26 @@ impl Watch {
         self.link().began.map(|began| began.elapsed())
     }
 
+    /// Ends the receiver in order: files that are complete get their names, then [`receive`](super::receive) returns.
+    pub fn stop(&self) {
+        self.stopped.store(true, Ordering::SeqCst);
+        self.stopping.notify_waiters();
+        self.hang_up();
+    }
+
+    /// Waits until it is to be stopped.
+    pub(super) async fn stopped(&self) {
+        loop {
+            let stopping = self.stopping.notified();
+            tokio::pin!(stopping);
+            stopping.as_mut().enable();
+            if self.stopped.load(Ordering::SeqCst) {
+                return;
+            }
+            stopping.await;
+        }
+    }
+
     /// Ends the association of now at once, as when the user has had enough.
     pub fn hang_up(&self) {
         if let Some(figures) = &self.link().figures {
@@ -130,10 +157,6 @@ impl Watch {
 
     pub(super) fn set_files_done(&self, files: u64) {
         self.files_done.store(files, Ordering::Relaxed);
-    }
-
-    pub(super) fn add_files_done(&self, files: u64) {
-        self.files_done.fetch_add(files, Ordering::Relaxed);
     }
 
     pub(super) fn add_placed(&self, bytes: u64) {

@@ -10,10 +10,12 @@ use ropewalk_runtime::endpoint::{Association, CloseReason, SendError, Stats};
 use super::meter::Meter;
 use super::server::send;
 use super::words::{Direction, Figures, Plan};
-use super::{BULK, CONTROL, ECHO};
+use super::{BULK, CONTROL, ECHO, OVERTIME};
 
 /// Between two questions.
 const QUESTION_EVERY: Duration = Duration::from_millis(100);
+/// Most round trips that are kept: those of a day. A server that answers more often than it is asked is not believed.
+const LATENCY_LIMIT: usize = 1 << 20;
 
 /// What was measured.
 #[derive(Clone, Debug)]
@@ -35,6 +37,8 @@ pub enum Failed {
     Ended(Option<CloseReason>),
     /// It does not take what is sent.
     Send(SendError),
+    /// It told no result in time.
+    Overdue,
 }
 
 impl fmt::Display for Failed {
@@ -46,6 +50,9 @@ impl fmt::Display for Failed {
             Self::Ended(None) => f.write_str("the server has gone"),
             Self::Ended(Some(reason)) => write!(f, "the server has gone: {reason}"),
             Self::Send(error) => error.fmt(f),
+            Self::Overdue => {
+                write!(f, "the server told no result within {} s after the end", OVERTIME.as_secs())
+            }
         }
     }
 }
@@ -69,6 +76,10 @@ pub async fn run(association: &Association, plan: Plan) -> Result<Measured, Fail
     let figures = tokio::select! {
         found = work => found,
         () = ask(association, clock) => Err(ended(association).await),
+        () = tokio::time::sleep(plan.time() + OVERTIME) => {
+            association.abort();
+            Err(Failed::Overdue)
+        }
     }?;
     let stats = association.stats();
     association.abort();
@@ -85,7 +96,7 @@ async fn upload(
         while let Some(message) = association.receive().await {
             match message.stream {
                 CONTROL => return Figures::decode(&message.bytes).ok_or(Failed::Version),
-                ECHO => latencies_s.extend(since(clock, &message.bytes)),
+                ECHO => note(latencies_s, clock, &message.bytes),
                 _ => {}
             }
         }
@@ -113,7 +124,7 @@ async fn download(
         for message in messages.drain(..) {
             match message.stream {
                 BULK => bulk += message.bytes.len() as u64,
-                ECHO => latencies_s.extend(since(clock, &message.bytes)),
+                ECHO => note(latencies_s, clock, &message.bytes),
                 _ => return Err(Failed::Version),
             }
         }
@@ -131,6 +142,12 @@ async fn ask(association: &Association, clock: Clock) {
         if association.send_unordered(ECHO, 0, question).await.is_err() {
             return;
         }
+    }
+}
+
+fn note(latencies_s: &mut Vec<f64>, clock: Clock, answer: &[u8]) {
+    if latencies_s.len() < LATENCY_LIMIT {
+        latencies_s.extend(since(clock, answer));
     }
 }
 

@@ -4,6 +4,8 @@
 //! bulk travels on another, and small questions that are echoed at once on a third. Bulk has no order
 //! unless the client asks for one: a file's pieces may arrive as they like.
 
+use std::time::Duration;
+
 mod client;
 mod meter;
 mod server;
@@ -17,6 +19,9 @@ pub use words::{Direction, Figures, Plan};
 const CONTROL: u16 = 0;
 const BULK: u16 = 1;
 const ECHO: u16 = 2;
+
+/// Beyond the time that was planned, neither end waits longer for the other.
+const OVERTIME: Duration = Duration::from_secs(30);
 
 /// Messages handed over at once: enough to keep the driver busy, few enough to stop soon.
 const BLOCK: usize = 64;

@@ -5,24 +5,30 @@ use ropewalk_runtime::endpoint::{Association, Received};
 
 use super::meter::Meter;
 use super::words::{Direction, Plan};
-use super::{BLOCK, BULK, CONTROL, ECHO};
+use super::{BLOCK, BULK, CONTROL, ECHO, OVERTIME};
 
 /// Serves one client until it has gone. Returns what it asked for, if that made sense.
 pub async fn serve(association: &Association) -> Option<Plan> {
-    let Some(plan) = Plan::decode(&asked(association).await?) else {
+    let question = tokio::time::timeout(OVERTIME, asked(association)).await.ok().flatten();
+    let Some(plan) = question.and_then(|question| Plan::decode(&question)) else {
         // Of another version, or no client of ours: an answer that it can tell from figures.
         let _ = association.send(CONTROL, 0, Bytes::from_static(&[0])).await;
         association.abort();
         return None;
     };
-    match plan.direction {
-        Direction::Up => receive(association, plan).await,
-        Direction::Down => {
-            tokio::select! {
-                () = echo_only(association) => {}
-                () = send(association, plan.in_order) => {}
+    let serving = async {
+        match plan.direction {
+            Direction::Up => receive(association, plan).await,
+            Direction::Down => {
+                tokio::select! {
+                    () = echo_only(association) => {}
+                    () = send(association, plan.in_order) => {}
+                }
             }
         }
+    };
+    if tokio::time::timeout(plan.time() + OVERTIME, serving).await.is_err() {
+        association.abort();
     }
     Some(plan)
 }

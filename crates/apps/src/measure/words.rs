@@ -1,5 +1,7 @@
 //! What the two ends of a measurement say to each other.
 
+use std::time::Duration;
+
 use bytes::{BufMut, Bytes, BytesMut};
 
 /// The version of these words; the first byte of each.
@@ -46,6 +48,11 @@ pub struct Figures {
 }
 
 impl Plan {
+    /// For how long bulk is sent.
+    pub fn time(&self) -> Duration {
+        Duration::from_secs_f64(self.warmup_s + self.seconds)
+    }
+
     /// As bytes.
     pub fn encode(&self) -> Bytes {
         let mut out = BytesMut::with_capacity(18);

@@ -10,7 +10,7 @@ use super::carrier::{Arrived, Carrier, CarrierEnded};
 impl Carrier for Arc<Association> {
     async fn send(&self, stream: u16, ppid: u32, bytes: Bytes) -> Result<(), CarrierEnded> {
         let sent = Association::send(self, stream, ppid, bytes).await;
-        sent.map_err(|error| CarrierEnded(error.to_string()))
+        sent.map_err(|error| CarrierEnded(error.to_string().into()))
     }
 
     async fn receive(&self, into: &mut Vec<Arrived>) -> Result<(), CarrierEnded> {
@@ -19,7 +19,7 @@ impl Carrier for Arc<Association> {
         if received.is_empty() {
             let reason = self.ended().await;
             let words = reason.map_or("it has ended".to_owned(), |reason| reason.to_string());
-            return Err(CarrierEnded(words));
+            return Err(CarrierEnded(words.into()));
         }
         // A message longer than the receive buffer comes in parts; ours never are, and a part of one is
         // taken for a whole that means nothing.

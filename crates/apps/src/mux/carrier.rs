@@ -5,6 +5,7 @@ use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
+use ropewalk_base::PeerText;
 use tokio::sync::Notify;
 
 /// A message that came.
@@ -20,7 +21,7 @@ pub struct Arrived {
 
 /// The association has ended; why, in words.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CarrierEnded(pub String);
+pub struct CarrierEnded(pub PeerText);
 
 /// Carries messages both ways, on numbered streams, in order on each.
 pub trait Carrier: Send + Sync + 'static {

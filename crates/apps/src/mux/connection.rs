@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
 use bytes::Bytes;
+use ropewalk_base::PeerText;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
@@ -19,7 +20,7 @@ use super::stream::Stream;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EndReason {
     /// The association has.
-    Association(String),
+    Association(PeerText),
     /// The peer broke the rules, and we ended it.
     Violation(Violation),
     /// We wanted it so.
@@ -29,7 +30,7 @@ pub enum EndReason {
 impl fmt::Display for EndReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Association(why) => f.write_str(why),
+            Self::Association(why) => why.fmt(f),
             Self::Violation(violation) => violation.fmt(f),
             Self::Closed => f.write_str("closed"),
         }

@@ -89,6 +89,8 @@ pub struct Mux {
     /// Our numbers that nobody uses.
     free: BTreeSet<u16>,
     next_key: u64,
+    /// Streams that the peer has opened.
+    pub(super) peers: usize,
     pub(super) control: VecDeque<(Key, Control)>,
     pub(super) ring: Ring,
     pub(super) events: VecDeque<Event>,
@@ -106,6 +108,7 @@ impl Mux {
             by_id: vec![None; streams.into()],
             free: (0..streams).filter(|id| role.owns(*id)).collect(),
             next_key: 0,
+            peers: 0,
             control: VecDeque::new(),
             ring: Ring::default(),
             events: VecDeque::new(),
@@ -142,6 +145,7 @@ impl Mux {
         let key = Key(self.next_key);
         self.next_key += 1;
         self.by_id[usize::from(entry.id)] = Some(key);
+        self.peers += usize::from(!entry.ours);
         self.entries.insert(key, entry);
         key
     }
@@ -304,6 +308,7 @@ impl Mux {
             self.events.push_back(Event::Changed(*key));
             entry.held
         });
+        self.peers = self.entries.values().filter(|entry| !entry.ours).count();
         self.events.push_back(Event::Room);
     }
 
@@ -349,6 +354,7 @@ impl Mux {
         }
         if !held && let Some(mut entry) = self.entries.remove(&key) {
             entry.stop_reading(Inbound::Ended, &mut self.budget);
+            self.peers -= usize::from(!entry.ours);
         }
     }
 }

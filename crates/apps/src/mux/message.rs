@@ -6,6 +6,7 @@
 use std::fmt;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
+use ropewalk_base::PeerText;
 
 /// Kinds, as payload protocol identifiers ("RWM" and a number; none of them is assigned by IANA).
 mod kind {
@@ -31,7 +32,7 @@ pub struct Refusal {
     /// A number that programs understand.
     pub code: u8,
     /// Words for a person, at most 200 bytes.
-    pub detail: String,
+    pub detail: PeerText,
 }
 
 impl Refusal {
@@ -41,14 +42,14 @@ impl Refusal {
     pub const CANCELLED: u8 = 1;
 
     /// A refusal.
-    pub fn new(code: u8, detail: impl Into<String>) -> Self {
-        let mut detail: String = detail.into();
-        let mut end = detail.len().min(LONGEST_DETAIL);
-        while !detail.is_char_boundary(end) {
+    pub fn new(code: u8, detail: impl Into<PeerText>) -> Self {
+        let detail: PeerText = detail.into();
+        let text = detail.unescaped();
+        let mut end = text.len().min(LONGEST_DETAIL);
+        while !text.is_char_boundary(end) {
             end -= 1;
         }
-        detail.truncate(end);
-        Self { code, detail }
+        Self { code, detail: PeerText::from(&text[..end]) }
     }
 }
 
@@ -126,6 +127,7 @@ impl Message {
             }
             Self::Opened { credit } => (kind::OPENED, number(credit)),
             Self::Refused(Refusal { code, detail }) => {
+                let detail = detail.unescaped();
                 let mut out = BytesMut::with_capacity(1 + detail.len());
                 out.put_u8(code);
                 out.put_slice(detail.as_bytes());
@@ -163,7 +165,7 @@ impl Message {
             kind::CREDIT => Self::Credit(bytes.get_u64()),
             kind::REFUSED => {
                 let code = bytes.get_u8();
-                Self::Refused(Refusal::new(code, readable(&bytes)))
+                Self::Refused(Refusal::new(code, PeerText::from_bytes(&bytes)))
             }
             kind::DATA => Self::Data(bytes),
             kind::LAST => Self::Last(bytes),
@@ -175,12 +177,6 @@ impl Message {
 
 fn number(value: u64) -> Bytes {
     Bytes::copy_from_slice(&value.to_be_bytes())
-}
-
-/// A peer's words, fit to be shown on a terminal.
-fn readable(bytes: &[u8]) -> String {
-    let text = String::from_utf8_lossy(bytes);
-    text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
 }
 
 #[cfg(test)]
@@ -233,10 +229,10 @@ mod tests {
     #[test]
     fn words_of_a_refusal_are_short_and_harmless() {
         let long = Refusal::new(9, "é".repeat(150));
-        assert_eq!(long.detail.len(), LONGEST_DETAIL);
+        assert_eq!(long.detail.unescaped().len(), LONGEST_DETAIL);
         let (ppid, _) = Message::Refused(long).encode();
         let hostile = Bytes::from_static(b"\x09\x1b[2Jboo\xff");
         let Ok(Message::Refused(shown)) = Message::decode(ppid, hostile) else { panic!() };
-        assert_eq!(shown.detail, "?[2Jboo\u{fffd}");
+        assert_eq!(shown.detail.to_string(), "\\u{1b}[2Jboo\u{fffd}");
     }
 }

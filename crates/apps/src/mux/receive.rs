@@ -55,8 +55,8 @@ impl Mux {
         if self.role.owns(id) {
             return Err(Violation::Number(id));
         }
-        // Numbers bound what is going on; this bounds what was and still waits to be read.
-        if self.entries.len() >= 2 * self.by_id.len() {
+        // Numbers bound what is going on; this also bounds what was and still waits to be read.
+        if self.peers >= self.limits.peer_streams {
             self.refuse_at_once(id);
             return Ok(());
         }

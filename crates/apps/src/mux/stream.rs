@@ -150,7 +150,7 @@ impl Drop for Stream {
 fn broken(error: StreamError, kind: io::ErrorKind) -> io::Error {
     match error {
         StreamError::Refused(refusal) => {
-            io::Error::new(io::ErrorKind::ConnectionRefused, refusal.detail)
+            io::Error::new(io::ErrorKind::ConnectionRefused, refusal.detail.to_string())
         }
         StreamError::Reset => io::Error::new(kind, "the stream was broken off"),
         StreamError::Finished => io::Error::new(kind, "written after the end"),

@@ -97,7 +97,7 @@ impl Reason {
 impl From<Refusal> for Reason {
     fn from(refusal: Refusal) -> Self {
         let row = CODES.into_iter().find(|row| row.1 == refusal.code);
-        Self::new(row.map_or(Kind::Failed, |row| row.0), refusal.detail)
+        Self::new(row.map_or(Kind::Failed, |row| row.0), refusal.detail.to_string())
     }
 }
 

@@ -16,6 +16,7 @@ pub const LIMITS: Limits = Limits {
     first_window: 20 << 10,
     largest_window: 80 << 10,
     shared: 256 << 10,
+    peer_streams: 2 * STREAMS as usize,
     send_queue: 9000,
 };
 

@@ -4,26 +4,30 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
+use ropewalk_apps::access::AccessList;
 use ropewalk_apps::files::{
-    Broken, Gate, News, Store, StoreError, Summary, Watch, receive, shown, shown_path,
+    Admission, Admit, Broken, Gate, News, Peer, Rules, StoreError, Summary, Watch, receive,
+    shown_path,
 };
 use ropewalk_base::Duration;
 use ropewalk_runtime::endpoint::Endpoint;
 use ropewalk_runtime::seal::PublicKey;
-use ropewalk_scenario::parse_duration;
+use ropewalk_scenario::{parse_duration, parse_size};
 
-use super::transfer::{Document, Record, Screen, observe, runtime};
+use super::transfer::{Document, Record, Screen, counted, observe, runtime};
 use crate::console::Console;
 use crate::failure::Failure;
 use crate::live::{ListenArgs, TransportArgs, listed, reachable};
 use crate::output;
-use crate::printer::{count, size};
+use crate::printer::size;
 
 /// Arguments of `recv`.
 #[derive(Debug, Args)]
 #[command(
     after_help = "What arrives is checked, synchronised to the disk and only then given its name. What is unfinished waits in\n\
     DIR/.ropewalk until the sender comes again.\n\n\
+    Exit status: 0 if everything arrived (--once), or when stopped by SIGTERM or Ctrl-C without --once; 1 if something did\n\
+    not arrive or the receiver failed; 2 if the command line was wrong.\n\n\
     Examples:\n  \
     ropewalk recv\n  \
     ropewalk recv inbox --once\n  \
@@ -40,6 +44,15 @@ pub struct RecvArgs {
     /// Replace files that exist and differ
     #[arg(long)]
     overwrite: bool,
+    /// Keep the sender's permissions, where it asks for that; otherwise the umask decides
+    #[arg(long)]
+    preserve_modes: bool,
+    /// Most bytes in a sender's directory, in blocks of 4 KiB and with one block more per entry
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    quota: Option<u64>,
+    /// Largest file that is taken
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    max_file: Option<u64>,
     /// End when one sender has sent all it has
     #[arg(long)]
     once: bool,
@@ -58,49 +71,71 @@ pub struct RecvArgs {
 pub fn execute(args: &RecvArgs, console: Console) -> Result<(), Failure> {
     let runtime = runtime()?;
     let (endpoint, key) = runtime.block_on(async { args.listen.open(&args.transport, console) })?;
-    let store = Arc::new(Store::open(&args.dir, args.overwrite).map_err(unusable)?);
+    let rules = Rules {
+        overwrite: args.overwrite,
+        exact_modes: args.preserve_modes,
+        quota_bytes: args.quota,
+        max_file_bytes: args.max_file,
+    };
+    let admission = Admission::open(&args.dir, AccessList::anyone(), rules).map_err(unusable)?;
+    let admit: Arc<Admit> = Arc::new(move |peer: &Peer| admission.admit(peer));
     greet(args, &endpoint, key, console);
     let screen = Screen::new(console);
     let watch = Arc::new(Watch::new(listener(screen.clone())));
     let once = args.once || args.json;
     let gate = Gate { endpoint: Arc::new(endpoint) };
-    let mut last = Summary::default();
+    let mut last = Ok(Summary::default());
     let (result, record) = screen.show(&watch, || {
-        let finished = |summary: Summary| {
-            if !once {
-                let [done, failed] = [summary.done, summary.failed].map(|n| count(u64::from(n)));
-                let bytes = size(summary.bytes as f64);
-                screen.note(format_args!("received {done} files, {bytes}; {failed} failed"));
+        let finished = |outcome: Result<Summary, String>| {
+            if let (Ok(summary), false) = (&outcome, once) {
+                screen.note(brought(summary));
             }
-            last = summary;
+            last = outcome;
             !once
         };
-        let receiving = receive(&gate, &store, &watch, finished);
+        let receiving = receive(&gate, &admit, &watch, finished);
         runtime.block_on(observe(receiving, &watch, args.interval, false))
     });
-    drop(gate);
+    drop((gate, admit));
     runtime.shutdown_timeout(std::time::Duration::from_secs(2));
     conclude(args, last, result, &record)
 }
 
+/// What a sender has brought, in a line.
+fn brought(summary: &Summary) -> String {
+    let files = counted(u64::from(summary.done()), "file", "files");
+    let bytes = size(summary.bytes as f64);
+    let missing = match summary.missing() {
+        0 => String::new(),
+        missing => {
+            format!("; {} not received", counted(u64::from(missing), "entry was", "entries were"))
+        }
+    };
+    format!("received {files}, {bytes} from {}{missing}", summary.peer)
+}
+
+/// A receiver that serves one sender after the other ends in order when it is stopped. One that waits for a single
+/// sender (`--once`) has failed unless all that was listed is here.
 fn conclude(
     args: &RecvArgs,
-    last: Summary,
+    last: Result<Summary, String>,
     result: Option<Result<(), Broken>>,
     record: &Record,
 ) -> Result<(), Failure> {
-    let progress = record.progress;
-    let unfinished = progress.files_done < progress.files && last.done == 0 && last.failed == 0;
-    let error = match result {
-        Some(Err(error)) => Some(error.to_string()),
-        None if unfinished || args.once || args.json => Some("stopped".to_owned()),
-        _ if last.failed > 0 && (args.once || args.json) => {
-            Some(format!("{} were not received", count(u64::from(last.failed))))
+    let once = args.once || args.json;
+    let error = match (&result, &last) {
+        (Some(Err(error)), _) => Some(error.to_string()),
+        (None, _) if once => Some("stopped before a sender had sent all it has".to_owned()),
+        (_, Err(why)) if once => Some(why.clone()),
+        (_, Ok(summary)) if once && summary.missing() > 0 => {
+            let missing = counted(u64::from(summary.missing()), "entry was", "entries were");
+            Some(format!("{missing} not received"))
         }
         _ => None,
     };
+    let failures = last.map(|summary| summary.failures).unwrap_or_default();
     if args.json {
-        let document = Document::new("ropewalk.recv/1", record, last.failures, error.clone());
+        let document = Document::new("ropewalk.recv/1", record, failures, error.clone());
         output::print_json(&document)?;
     } else if error.is_none() && args.once {
         output::print(&record.text("received"))?;
@@ -142,14 +177,13 @@ fn greet(args: &RecvArgs, endpoint: &Endpoint, key: Option<PublicKey>, console: 
 
 fn listener(screen: Screen) -> impl Fn(News) + Send + Sync {
     move |news| match news {
-        News::Connected => screen.note("a sender has come"),
+        News::Connected(peer) => screen.note(format_args!("a sender has connected: {peer}")),
         News::Lost(why) => {
-            let why = shown(why.as_bytes());
             screen
                 .note(format_args!("{why}; what has come is kept, and the sender may come again"));
         }
         News::Resumed(name, at) => {
-            screen.note(format_args!("{name}: goes on behind {}", size(at as f64)));
+            screen.note(format_args!("{name}: resumed after {}", size(at as f64)));
         }
         News::Failed(name, why) => screen.note(format_args!("{name}: {why}")),
     }

@@ -7,10 +7,10 @@ use clap::Args;
 use ropewalk_apps::files::{
     Job, Manifest, ManifestError, News, Reach, SendError, Watch, send, shown_path,
 };
-use ropewalk_base::Duration;
+use ropewalk_base::{Duration, PeerText};
 use ropewalk_scenario::parse_duration;
 
-use super::transfer::{Document, Record, Screen, observe, runtime};
+use super::transfer::{Document, Record, Screen, counted, observe, runtime};
 use crate::args::command_line;
 use crate::console::Console;
 use crate::failure::Failure;
@@ -45,6 +45,9 @@ pub struct SendArgs {
     /// For how long to try again when the receiver does not answer
     #[arg(long, value_name = "TIME", default_value = "1 min", value_parser = parse_duration)]
     retry: Duration,
+    /// Ask the receiver to keep these files' permissions; it does with --preserve-modes of its own
+    #[arg(long)]
+    preserve_modes: bool,
     /// Print one JSON document, in the shape of iperf3's
     #[arg(long)]
     json: bool,
@@ -58,7 +61,7 @@ pub struct SendArgs {
 /// # Errors
 /// [`Failure`].
 pub fn execute(args: &SendArgs, console: Console) -> Result<(), Failure> {
-    let manifest = Manifest::of(&args.files).map_err(unsendable)?;
+    let manifest = Manifest::of(&args.files, args.preserve_modes).map_err(unsendable)?;
     tell_left_out(&manifest, console);
     let job = Arc::new(Job::new(manifest));
     let screen = Screen::new(console);
@@ -89,8 +92,8 @@ fn conclude(
     let error = match result {
         None => Some("stopped".to_owned()),
         Some(Err(error)) => Some(error.to_string()),
-        Some(Ok(())) if !failures.is_empty() => {
-            Some(format!("{} were not sent", count(failures.len() as u64)))
+        Some(Ok(())) if job.failed() > 0 => {
+            Some(format!("{} not sent", counted(job.failed(), "entry was", "entries were")))
         }
         Some(Ok(())) => None,
     };
@@ -130,9 +133,9 @@ fn tell_left_out(manifest: &Manifest, console: Console) {
 }
 
 fn listener(screen: Screen, retry: Duration) -> impl Fn(News) + Send + Sync {
-    let last = std::sync::Mutex::new(String::new());
+    let last = std::sync::Mutex::new(PeerText::default());
     move |news| match news {
-        News::Connected => last.lock().map(|mut last| last.clear()).unwrap_or(()),
+        News::Connected(_) => last.lock().map(|mut last| *last = PeerText::default()).unwrap_or(()),
         News::Lost(why) => {
             let mut last = last.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
             if *last != why {
@@ -141,7 +144,7 @@ fn listener(screen: Screen, retry: Duration) -> impl Fn(News) + Send + Sync {
             }
         }
         News::Resumed(name, at) => {
-            screen.note(format_args!("{name}: goes on behind {}", size(at as f64)));
+            screen.note(format_args!("{name}: resumed after {}", size(at as f64)));
         }
         News::Failed(name, why) => screen.note(format_args!("{name}: {why}")),
     }

@@ -81,8 +81,7 @@ impl OpenFile {
     }
 }
 
-/// Whether every other file would meet the same.
-pub fn concerns_all(error: &io::Error) -> bool {
-    let kinds = [ErrorKind::StorageFull, ErrorKind::QuotaExceeded, ErrorKind::ReadOnlyFilesystem];
-    kinds.contains(&error.kind())
+/// Whether there is no room: every other file of the sender would meet the same, and what has come is worth keeping.
+pub fn is_full(error: &io::Error) -> bool {
+    [ErrorKind::StorageFull, ErrorKind::QuotaExceeded].contains(&error.kind())
 }

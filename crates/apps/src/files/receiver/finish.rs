@@ -1,43 +1,46 @@
-//! Threads that bring complete files to disk. Waiting for the disk is most of what a small file costs, and
-//! file systems take many such waits at once.
+//! Threads that bring complete files to disk and compare existing ones. Waiting for the disk is most of what a small
+//! file costs, and file systems take many such waits at once.
 
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::ErrorKind;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 
-use tokio::sync::mpsc::UnboundedSender;
+use ropewalk_base::PeerText;
 
-use super::store::Store;
-use super::tally::Tally;
-use crate::files::wire::{Entry, Frame};
+use super::inbox::describe;
+use super::ledger::State;
+use super::progress::{ENTRY_UNITS, Owed};
+use super::writer::Tools;
+use crate::files::wire::{Entry, Frame, Hash};
 
 /// How many.
 const THREADS: usize = 8;
-/// Complete files that wait for one.
+/// Pieces of work that wait for one.
 const QUEUE: usize = 64;
+const DIFFERS: &str = "a file with other contents is there";
 
-/// A complete file.
-struct Complete {
-    place: u32,
-    file: File,
+/// A piece of work for one entry.
+#[derive(Debug)]
+enum Work {
+    /// All of it has arrived.
+    Finish(File),
+    /// The sender's file has this hash; does the one that exists?
+    Compare(Hash),
 }
 
 /// What the threads share.
 struct Shared {
-    store: Arc<Store>,
+    tools: Tools,
     entries: Arc<[Entry]>,
-    queue: Mutex<Receiver<Complete>>,
-    tally: Arc<Tally>,
-    out: UnboundedSender<Frame>,
+    queue: Mutex<Receiver<(u32, Work, Owed)>>,
     written: Mutex<BTreeSet<u32>>,
 }
 
 /// The threads.
 pub struct Finishers {
-    queue: SyncSender<Complete>,
+    queue: SyncSender<(u32, Work, Owed)>,
     threads: Vec<JoinHandle<()>>,
     shared: Arc<Shared>,
 }
@@ -47,15 +50,10 @@ impl Finishers {
     ///
     /// # Errors
     /// If the system gives no thread.
-    pub fn start(
-        store: Arc<Store>,
-        entries: Arc<[Entry]>,
-        tally: Arc<Tally>,
-        out: UnboundedSender<Frame>,
-    ) -> std::io::Result<Self> {
+    pub fn start(tools: Tools, entries: Arc<[Entry]>) -> std::io::Result<Self> {
         let (queue, waiting) = sync_channel(QUEUE);
         let (queue_out, written) = (Mutex::new(waiting), Mutex::default());
-        let shared = Arc::new(Shared { store, entries, queue: queue_out, tally, out, written });
+        let shared = Arc::new(Shared { tools, entries, queue: queue_out, written });
         let thread = |_| {
             let shared = shared.clone();
             Builder::new().name("finish".to_owned()).spawn(move || shared.work())
@@ -64,10 +62,19 @@ impl Finishers {
         Ok(Self { queue, threads, shared })
     }
 
-    /// Has a file finished; waits while many do so.
-    pub fn take(&self, place: u32, file: File) {
+    /// Has a file finished; waits while many are.
+    pub fn finish(&self, place: u32, file: File) {
+        self.add(place, Work::Finish(file));
+    }
+
+    /// Has an existing file compared; waits while many are.
+    pub fn compare(&self, place: u32, hash: Hash) {
+        self.add(place, Work::Compare(hash));
+    }
+
+    fn add(&self, place: u32, work: Work) {
         // The threads live as long as the queue does.
-        let _ = self.queue.send(Complete { place, file });
+        let _ = self.queue.send((place, work, self.shared.tools.progress.owe()));
     }
 
     /// Waits for all of them. Which entries have got their names.
@@ -84,25 +91,55 @@ impl Shared {
     fn work(&self) {
         loop {
             let next = self.queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
-            let Ok(Complete { place, file }) = next else { return };
-            let entry = &self.entries[place as usize];
-            let frame = match self.store.finish(entry, file) {
-                Ok(()) => {
-                    self.tally.done();
-                    self.written.lock().unwrap_or_else(PoisonError::into_inner).insert(place);
-                    Frame::Done(place)
-                }
-                Err(error) => {
-                    let why = match error.kind() {
-                        ErrorKind::AlreadyExists => "has come into being meanwhile".to_owned(),
-                        _ => error.to_string(),
-                    };
-                    self.tally.broken(&entry.name, &why);
-                    Frame::Failed(place, why)
-                }
+            let Ok((place, work, _owed)) = next else { return };
+            let frame = match work {
+                Work::Finish(file) => self.finish(place, file),
+                Work::Compare(hash) => self.compare(place, &hash),
             };
-            // If nobody hears it, it is found out next time.
-            let _ = self.out.send(frame);
+            self.tools.tell(frame);
         }
+    }
+
+    fn finish(&self, place: u32, file: File) -> Frame {
+        match self.tools.inbox.finish(&self.entries[place as usize], file) {
+            Ok(()) => {
+                self.written.lock().unwrap_or_else(PoisonError::into_inner).insert(place);
+                self.tools.ledger.advance(place, &[State::Complete], State::Received);
+                self.tools.progress.add(ENTRY_UNITS);
+                Frame::Done(place)
+            }
+            Err(error) => self.fail(place, describe(&error)),
+        }
+    }
+
+    fn compare(&self, place: u32, hash: &Hash) -> Frame {
+        let Tools { inbox, ledger, progress, .. } = &self.tools;
+        let entry = &self.entries[place as usize];
+        match inbox.compare(entry, hash, |bytes| ledger.add_read(bytes)) {
+            Ok(true) => {
+                ledger.advance(place, &[State::Comparing], State::Same);
+                ledger.add_placed(entry.size());
+                progress.add(ENTRY_UNITS);
+                Frame::Done(place)
+            }
+            Ok(false) if inbox.replaces() => {
+                ledger.advance(place, &[State::Comparing], State::Fresh);
+                Frame::Differs(place)
+            }
+            Ok(false) => {
+                ledger.add_placed(entry.size());
+                self.fail(place, DIFFERS.to_owned())
+            }
+            Err(error) => {
+                ledger.add_placed(entry.size());
+                self.fail(place, format!("could not read the file that exists: {error}"))
+            }
+        }
+    }
+
+    fn fail(&self, place: u32, why: String) -> Frame {
+        let why = PeerText::new(why);
+        self.tools.ledger.fail(place, &self.entries[place as usize].name, &why);
+        Frame::Failed(place, why)
     }
 }

@@ -1,14 +1,15 @@
 //! The sender's list, as it comes. A hostile one cannot fill the memory.
 
 use crate::files::broken::Broken;
-use crate::files::manifest::{ENTRY_LIMIT, NAMES_LIMIT};
+use crate::files::manifest::{ENTRY_COST, ENTRY_LIMIT, LIST_LIMIT};
 use crate::files::wire::Entry;
 
 /// What has come of it.
 #[derive(Debug, Default)]
 pub struct List {
     entries: Vec<Entry>,
-    names: usize,
+    /// What the entries take, bytes.
+    memory: usize,
     bytes: u64,
 }
 
@@ -22,10 +23,10 @@ impl List {
             if self.entries.last().is_some_and(|last| last.name >= entry.name) {
                 return Err(Broken::Violation("its list is not in the order of names"));
             }
-            self.names += entry.name.bytes().len();
+            self.memory += ENTRY_COST + entry.name.bytes().len();
             let sum = self.bytes.checked_add(entry.size());
             self.bytes = sum.ok_or(Broken::Violation("more bytes than there can be"))?;
-            if self.entries.len() == ENTRY_LIMIT || self.names > NAMES_LIMIT {
+            if self.entries.len() == ENTRY_LIMIT || self.memory > LIST_LIMIT {
                 return Err(Broken::Violation("its list is too long"));
             }
             self.entries.push(entry);

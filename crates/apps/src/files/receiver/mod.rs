@@ -1,31 +1,44 @@
 //! The end that gets the files.
 
+mod admission;
 mod attempt;
 mod current;
 mod finish;
+mod inbox;
+mod incoming;
+mod ledger;
 mod list;
+mod progress;
+mod quota;
 mod store;
 mod survey;
-mod tally;
+mod workdir;
 mod writer;
 
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::sleep;
+use ropewalk_base::PeerText;
+use tokio::time::{sleep, timeout};
 
-use self::attempt::{Pulse, attempt};
-pub use self::store::{Store, StoreError};
+pub use self::admission::Admission;
+use self::attempt::attempt;
+pub use self::inbox::Inbox;
+use self::progress::{PROGRESS_TIME, Progress, SILENCE_LIMIT, StallClock};
+pub use self::store::{Rules, Store, StoreError};
 use super::broken::Broken;
 use super::link::Link;
-use super::stream::end;
+use super::peer::Peer;
+use super::stream::{SILENCE, end, send_block};
 use super::watch::{News, Watch};
+use super::wire::{Frame, encode, greeting};
 
-/// A sender that was silent for so long makes room for another, which may be the same one, started again.
-const MAKES_ROOM: Duration = Duration::from_secs(3);
-/// How often that is looked at.
+/// How often it is looked whether a sender keeps others waiting.
 const LOOK: Duration = Duration::from_millis(200);
+
+/// Says what a sender may do and where, or why it may do nothing.
+pub type Admit = dyn Fn(&Peer) -> Result<Inbox, String> + Send + Sync;
 
 /// Takes associations of senders.
 pub trait Accept {
@@ -36,74 +49,137 @@ pub trait Accept {
     fn accept(&self) -> impl Future<Output = Option<Self::Link>> + Send;
 }
 
-/// What a sender has brought.
+/// What a sender has brought. Each listed entry counts once; folders count only if they failed.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Summary {
-    /// Files that are whole, those included that were there before.
-    pub done: u32,
-    /// Entries that are not.
+    /// Who it was.
+    pub peer: Peer,
+    /// Files that arrived, and are on disk under their names.
+    pub received: u32,
+    /// Files that were there before, compared by their hash.
+    pub same: u32,
+    /// Entries that could not be taken.
     pub failed: u32,
-    /// Bytes in their place.
+    /// Entries that were listed and did not come.
+    pub not_sent: u32,
+    /// Bytes in their place, or of entries that will never be.
     pub bytes: u64,
     /// What failed, and why.
-    pub failures: Vec<(String, String)>,
+    pub failures: Vec<(PeerText, PeerText)>,
 }
 
-/// Receives from one sender after the other; each that has brought all it has is told to `finished`, which
-/// says whether to go on.
+impl Summary {
+    /// Files that are here now.
+    pub const fn done(&self) -> u32 {
+        self.received + self.same
+    }
+
+    /// Entries that are not.
+    pub const fn missing(&self) -> u32 {
+        self.failed + self.not_sent
+    }
+}
+
+/// Receives from one sender after the other. `finished` hears what each has brought that came to its end, or why this
+/// end could not take it (a full disk), and says whether to go on. [`Watch::stop`] ends it in order.
 ///
 /// # Errors
-/// [`Broken::Own`]: nothing more can be received, as when the disk is full.
+/// [`Broken::Own`]: nothing more can be received, as when the directory was deleted.
 pub async fn receive<A: Accept>(
     accept: &A,
-    store: &Arc<Store>,
+    admit: &Arc<Admit>,
     watch: &Arc<Watch>,
-    mut finished: impl FnMut(Summary) -> bool,
+    mut finished: impl FnMut(Result<Summary, String>) -> bool,
 ) -> Result<(), Broken> {
     let mut waiting = None;
     loop {
         let next = match waiting.take() {
             Some(link) => Some(link),
-            None => accept.accept().await,
+            None => tokio::select! {
+                next = accept.accept() => next,
+                () = watch.stopped() => None,
+            },
         };
         let Some(link) = next else { return Ok(()) };
         let link = Arc::new(link);
         watch.attach(link.clone());
-        watch.tell(News::Connected);
-        let pulse = Pulse::new();
-        let result = {
-            let attempt = attempt(&link, store, watch, &pulse);
-            tokio::pin!(attempt);
-            tokio::select! {
-                result = &mut attempt => result,
-                () = newcomer(accept, &mut waiting, &pulse) => {
-                    pulse.stop.notify_one();
-                    attempt.await
-                }
-            }
-        };
+        watch.tell(News::Connected(link.peer()));
+        let result = serve(accept, &link, admit, watch, &mut waiting).await;
         let in_order = !matches!(&result, Err(Broken::Gone(_) | Broken::Silent(_)));
         end(&*link, in_order).await;
         watch.detach();
         match result {
             Ok(summary) => {
-                if !finished(summary) {
+                if !finished(Ok(summary)) {
                     return Ok(());
                 }
             }
             Err(broken @ Broken::Own(_)) => return Err(broken),
-            Err(broken) => watch.tell(News::Lost(broken.to_string())),
+            Err(Broken::Transfer(why)) => {
+                watch.tell(News::Lost(why.as_str().into()));
+                if !finished(Err(why)) {
+                    return Ok(());
+                }
+            }
+            Err(broken) => watch.tell(News::Lost(broken.to_string().into())),
         }
     }
 }
 
-/// Waits for another sender, then for the one of now to fall silent.
-async fn newcomer<A: Accept>(accept: &A, waiting: &mut Option<A::Link>, pulse: &Pulse) {
+/// Serves one sender until it is done, keeps others waiting, or this end is to stop.
+async fn serve<A: Accept>(
+    accept: &A,
+    link: &Arc<A::Link>,
+    admit: &Arc<Admit>,
+    watch: &Arc<Watch>,
+    waiting: &mut Option<A::Link>,
+) -> Result<Summary, Broken> {
+    let (admit, peer) = (admit.clone(), link.peer());
+    let admitted = tokio::task::spawn_blocking(move || admit(&peer)).await;
+    let inbox = match admitted {
+        Ok(Ok(inbox)) => inbox,
+        Ok(Err(why)) => return refuse(&**link, why).await,
+        Err(error) => return refuse(&**link, error.to_string()).await,
+    };
+    let progress = Arc::new(Progress::new());
+    let attempt = attempt(link, inbox, watch, &progress);
+    tokio::pin!(attempt);
+    let why = tokio::select! {
+        result = &mut attempt => return result,
+        why = newcomer(accept, waiting, &progress) => why,
+        () = watch.stopped() => Broken::Gone("the receiver was stopped".into()),
+    };
+    progress.end(why);
+    attempt.await
+}
+
+/// Tells a sender why it may not send.
+async fn refuse<L: Link>(link: &L, why: String) -> Result<Summary, Broken> {
+    let why = format!("receiver refuses: {why}");
+    let mut block = greeting().to_vec();
+    encode(&Frame::Trouble(why.as_str().into()), &mut block);
+    let _ = timeout(SILENCE, send_block(link, block.into())).await;
+    Err(Broken::Refused(why))
+}
+
+/// Waits for another sender, then until the one of now has lost its place.
+async fn newcomer<A: Accept>(
+    accept: &A,
+    waiting: &mut Option<A::Link>,
+    progress: &Progress,
+) -> Broken {
     match accept.accept().await {
         Some(link) => *waiting = Some(link),
         None => std::future::pending().await,
     }
-    while pulse.silent() < MAKES_ROOM {
+    let mut clock = StallClock::start(progress);
+    loop {
+        if progress.silent() >= SILENCE_LIMIT {
+            return Broken::Silent(progress.silent().as_secs());
+        }
+        if clock.has_run_out(progress) {
+            return Broken::Stalled(PROGRESS_TIME.as_secs());
+        }
         sleep(LOOK).await;
     }
 }

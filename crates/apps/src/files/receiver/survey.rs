@@ -1,12 +1,14 @@
 //! The thread that looks what is there already, and answers.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use tokio::sync::mpsc::UnboundedSender;
+use ropewalk_base::PeerText;
+use tokio::sync::mpsc::Sender;
 
-use super::store::{Found, Store};
-use super::tally::Tally;
+use super::inbox::{Found, Inbox};
+use super::ledger::{Ledger, State};
+use super::progress::Progress;
 use crate::files::wire::{Entry, Frame};
 
 /// Entries for which one answer is enough, at most.
@@ -26,78 +28,111 @@ pub struct Beginning {
 /// Beginnings by the place of their entry.
 pub type Beginnings = Mutex<BTreeMap<u32, Beginning>>;
 
-/// Answers for all entries in order. Ends early if nobody takes the answers.
-pub fn survey(
-    store: &Store,
-    entries: &[Entry],
-    beginnings: &Beginnings,
-    tally: &Tally,
-    out: &UnboundedSender<Frame>,
-) {
-    let mut runs = Runs { out, fresh: 0, made: 0 };
-    for (place, entry) in entries.iter().enumerate() {
-        let told = match store.look(entry) {
-            Found::Nothing => runs.fresh(),
-            Found::Ready => runs.made(),
+/// What the thread works with.
+#[derive(Debug)]
+pub struct Survey {
+    /// Where it looks.
+    pub inbox: Arc<Inbox>,
+    /// What it looks for.
+    pub entries: Arc<[Entry]>,
+    /// Where beginnings go.
+    pub beginnings: Arc<Beginnings>,
+    /// Where answers are noted.
+    pub ledger: Arc<Ledger>,
+    /// This thread's work is ours, not the sender's.
+    pub progress: Arc<Progress>,
+}
+
+impl Survey {
+    /// Answers for all entries in order; waits while the sender takes no answers. Ends early if nobody does.
+    pub fn run(self, out: &Sender<Frame>) {
+        let mut runs = Runs { out, fresh: 0, made: 0 };
+        for (place, entry) in (0..).zip(self.entries.iter()) {
+            let owed = self.progress.owe();
+            let answer = self.answer(place, entry);
+            drop(owed);
+            let told = match answer {
+                Answer::Fresh => runs.fresh(),
+                Answer::Made => runs.made(),
+                Answer::Other(frame) => runs.tell(frame),
+            };
+            if !told {
+                return;
+            }
+        }
+        runs.flush();
+    }
+
+    fn answer(&self, place: u32, entry: &Entry) -> Answer {
+        let offer = |state| self.ledger.advance(place, &[State::Listed], state);
+        match self.inbox.look(entry) {
+            Found::Nothing => {
+                offer(State::Fresh);
+                Answer::Fresh
+            }
+            Found::Ready => {
+                offer(State::Made);
+                Answer::Made
+            }
             Found::Part(len, hasher) => {
                 let hash = hasher.finalize().into();
-                let mut beginnings = beginnings.lock().unwrap_or_else(PoisonError::into_inner);
-                if beginnings.len() < PARTS {
-                    beginnings.insert(place as u32, Beginning { len, hasher });
-                    runs.tell(Frame::Partial(len, hash))
-                } else {
-                    runs.fresh()
+                let mut beginnings = self.beginnings.lock().unwrap_or_else(PoisonError::into_inner);
+                if beginnings.len() >= PARTS {
+                    offer(State::Fresh);
+                    return Answer::Fresh;
                 }
+                beginnings.insert(place, Beginning { len, hasher });
+                offer(State::Partial);
+                Answer::Other(Frame::Partial(len, hash))
             }
-            Found::Same(hash) => runs.tell(Frame::Exists(hash, store.overwrites())),
+            Found::Exists => {
+                offer(State::Exists);
+                Answer::Other(Frame::Exists)
+            }
             Found::Obstacle(why) => {
-                tally.failed(entry, &why);
-                runs.tell(Frame::Refused(why))
+                let why = PeerText::new(why);
+                self.ledger.fail(place, &entry.name, &why);
+                self.ledger.add_placed(entry.size());
+                Answer::Other(Frame::Refused(why))
             }
-        };
-        if !told {
-            return;
         }
     }
-    runs.flush();
+}
+
+enum Answer {
+    Fresh,
+    Made,
+    Other(Frame),
 }
 
 /// Joins like answers.
 struct Runs<'a> {
-    out: &'a UnboundedSender<Frame>,
+    out: &'a Sender<Frame>,
     fresh: u32,
     made: u32,
 }
 
 impl Runs<'_> {
     fn fresh(&mut self) -> bool {
-        if self.made > 0 || self.fresh == RUN {
-            self.flush();
-        }
+        let told = (self.made == 0 && self.fresh < RUN) || self.flush();
         self.fresh += 1;
-        !self.out.is_closed()
+        told && !self.out.is_closed()
     }
 
     fn made(&mut self) -> bool {
-        if self.fresh > 0 || self.made == RUN {
-            self.flush();
-        }
+        let told = (self.fresh == 0 && self.made < RUN) || self.flush();
         self.made += 1;
-        !self.out.is_closed()
+        told && !self.out.is_closed()
     }
 
     fn tell(&mut self, frame: Frame) -> bool {
-        self.flush();
-        self.out.send(frame).is_ok()
+        self.flush() && self.out.blocking_send(frame).is_ok()
     }
 
-    fn flush(&mut self) {
-        // Whether somebody takes it is seen at the next answer.
-        if self.fresh > 0 {
-            let _ = self.out.send(Frame::Fresh(std::mem::take(&mut self.fresh)));
-        }
-        if self.made > 0 {
-            let _ = self.out.send(Frame::Made(std::mem::take(&mut self.made)));
-        }
+    /// False: nobody takes answers any more.
+    fn flush(&mut self) -> bool {
+        let (fresh, made) = (std::mem::take(&mut self.fresh), std::mem::take(&mut self.made));
+        (fresh == 0 || self.out.blocking_send(Frame::Fresh(fresh)).is_ok())
+            && (made == 0 || self.out.blocking_send(Frame::Made(made)).is_ok())
     }
 }

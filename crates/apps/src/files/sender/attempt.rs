@@ -1,15 +1,17 @@
 //! What one association does for a transfer, at the sender's end.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
+use ropewalk_base::PeerText;
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use super::blocks::{Blocks, Closed};
 use super::job::Job;
-use super::reader::Reader;
+use super::reader::{Answer, Reader};
 use crate::files::broken::Broken;
 use crate::files::link::Link;
 use crate::files::stream::{SILENCE, next_messages, send_block};
@@ -20,6 +22,10 @@ use crate::files::wire::{Decoder, Frame, Kind, Piece, encode};
 const QUEUE: usize = 4;
 /// The receiver hears something at least so often.
 const ALIVE: Duration = Duration::from_secs(1);
+/// A receiver that is alive and moves nothing on for so long is given up.
+pub const STALL_LIMIT: Duration = Duration::from_secs(if cfg!(test) { 3 } else { 120 });
+/// Fewer bytes than these are no sign of progress.
+const LEAST_STEP: u64 = 16 << 10;
 
 /// Sends what the job still has to send. With it goes whether the receiver was heard at all: one that is
 /// busy takes an association and says nothing.
@@ -33,21 +39,34 @@ pub async fn attempt<L: Link>(
     let (blocks_in, blocks) = mpsc::channel(QUEUE);
     let (answers_in, answers) = mpsc::unbounded_channel();
     let (failed, reading) = oneshot::channel();
+    let busy = Arc::new(AtomicBool::new(false));
     let out = Blocks::new(link.message_size(), blocks_in);
     let thread = {
-        let (job, list, watch) = (job.clone(), list.clone(), watch.clone());
+        let (job, list, watch, busy) = (job.clone(), list.clone(), watch.clone(), busy.clone());
         tokio::task::spawn_blocking(move || {
-            let reader = Reader { job: &job, list: &list, answers, out, watch: &watch };
+            let (job, list, watch, busy) = (&job, &list, &watch, &busy);
+            let reader = Reader { job, list, answers, out, watch, busy };
             if let Err(Closed) = reader.run() {
                 let _ = failed.send(());
             }
         })
     };
-    let mut ear =
-        Ear { job, list: &list, watch, base, answers: answers_in, answered: 0, heard: false };
+    let signs = AtomicU64::new(0);
+    let mut ear = Ear {
+        job,
+        list: &list,
+        watch,
+        base,
+        answers: answers_in,
+        answered: 0,
+        claimed: (0, 0),
+        signs: &signs,
+        heard: false,
+    };
     let result = tokio::select! {
         result = ear.listen(&**link) => result,
-        () = speak(&**link, blocks) => Err(Broken::Gone(link.why_ended().await)),
+        () = speak(&**link, blocks, &signs) => Err(Broken::Gone(link.why_ended().await)),
+        () = stalled(&signs, &busy) => Err(Broken::Stalled(STALL_LIMIT.as_secs())),
         Ok(()) = reading => Err(Broken::Gone(link.why_ended().await)),
     };
     let heard = ear.heard;
@@ -58,9 +77,9 @@ pub async fn attempt<L: Link>(
 }
 
 /// Sends blocks; ends when the association does and nothing more can be heard.
-async fn speak<L: Link>(link: &L, mut blocks: mpsc::Receiver<Bytes>) {
+async fn speak<L: Link>(link: &L, mut blocks: mpsc::Receiver<Bytes>, signs: &AtomicU64) {
     let mut alive = Vec::new();
-    encode(&Frame::Alive(0), &mut alive);
+    encode(&Frame::Alive(0, 0), &mut alive);
     let alive = Bytes::from(alive);
     let mut open = true;
     loop {
@@ -70,8 +89,12 @@ async fn speak<L: Link>(link: &L, mut blocks: mpsc::Receiver<Bytes>) {
                 false => std::future::pending().await,
             }
         };
+        let mut is_data = false;
         let block = match timeout(ALIVE, next).await {
-            Ok(Some(block)) => block,
+            Ok(Some(block)) => {
+                is_data = true;
+                block
+            }
             Ok(None) => {
                 open = false;
                 continue;
@@ -83,6 +106,20 @@ async fn speak<L: Link>(link: &L, mut blocks: mpsc::Receiver<Bytes>) {
             tokio::time::sleep(SILENCE).await;
             return;
         }
+        signs.fetch_add(u64::from(is_data), Ordering::Relaxed);
+    }
+}
+
+/// Waits until the receiver has kept the association alive for [`STALL_LIMIT`] without a sign of progress, while this
+/// end waited for it.
+async fn stalled(signs: &AtomicU64, busy: &AtomicBool) {
+    let (mut last, mut since) = (signs.load(Ordering::Relaxed), Instant::now());
+    while since.elapsed() < STALL_LIMIT {
+        tokio::time::sleep(ALIVE).await;
+        let now = signs.load(Ordering::Relaxed);
+        if now != last || busy.load(Ordering::Relaxed) {
+            (last, since) = (now, Instant::now());
+        }
     }
 }
 
@@ -93,9 +130,13 @@ struct Ear<'a> {
     watch: &'a Watch,
     /// Bytes of the entries that are not on the list any more.
     base: u64,
-    answers: mpsc::UnboundedSender<Frame>,
+    answers: mpsc::UnboundedSender<Answer>,
     /// Entries of the list that the receiver has answered for.
     answered: usize,
+    /// What the receiver said last that it has placed and read.
+    claimed: (u64, u64),
+    /// Signs of progress.
+    signs: &'a AtomicU64,
     heard: bool,
 }
 
@@ -124,26 +165,28 @@ impl Ear<'_> {
             Piece::Data(_) => return Err(Broken::Violation("data from the receiver")),
         };
         match frame {
-            Frame::Fresh(count) | Frame::Made(count) => self.answer(frame, count as usize)?,
-            Frame::Partial(..) | Frame::Exists(..) | Frame::Refused(_) => self.answer(frame, 1)?,
-            Frame::Done(place) => {
-                if self.job.done(self.index(place)?) {
-                    self.watch.set_files_done(self.job.files_done());
-                }
+            Frame::Fresh(count) => self.answer(Answer::Fresh(count), count)?,
+            Frame::Made(count) => self.answer(Answer::Made(count), count)?,
+            Frame::Partial(len, hash) => self.answer(Answer::Partial(len, hash), 1)?,
+            Frame::Exists => self.answer(Answer::Exists, 1)?,
+            Frame::Refused(why) => {
+                let place = self.answered as u32;
+                self.answer(Answer::Refused, 1)?;
+                self.failed(place, &why)?;
             }
-            Frame::Failed(place, why) => {
-                let index = self.index(place)?;
-                let why = crate::files::names::shown(why.as_bytes());
-                if self.job.fail(index, &why) {
-                    let name = self.job.manifest.entries[index as usize].name.to_string();
-                    self.watch.tell(News::Failed(name, why));
+            Frame::Done(place) => self.done(place)?,
+            Frame::Failed(place, why) => self.failed(place, &why)?,
+            Frame::Differs(place) => {
+                if !self.job.differs(self.index(place)?) {
+                    return Err(Broken::Violation("it tells a difference that nobody asked for"));
                 }
+                self.pass(Answer::Differs(place));
             }
-            Frame::Alive(bytes) => self.watch.set_placed(self.base.saturating_add(bytes)),
+            Frame::Alive(placed, read) => self.alive(placed, read),
             Frame::Trouble(why) => return Err(Broken::Peer(why)),
             Frame::Finished(..) => {
-                if self.job.files_pending() > 0 {
-                    return Err(Broken::Violation("it has finished, but not with all files"));
+                if self.job.files_pending() > 0 || self.answered < self.list.len() {
+                    return Err(Broken::Violation("it has finished, but not with all entries"));
                 }
                 self.watch.set_placed(self.job.bytes_settled());
                 return Ok(true);
@@ -158,9 +201,53 @@ impl Ear<'_> {
         index.ok_or(Broken::Violation("an entry that is not on the list"))
     }
 
+    /// The receiver has all of a file. It can know that only of one that was sent or compared.
+    fn done(&mut self, place: u32) -> Result<(), Broken> {
+        let index = self.index(place)?;
+        let was_checked = self.job.is_checked(index);
+        if !self.job.done(index) && !self.job.has_failed(index) {
+            return Err(Broken::Violation("it says that it has a file which was not sent"));
+        }
+        self.watch.set_files_done(self.job.files_done());
+        self.signs.fetch_add(1, Ordering::Relaxed);
+        if was_checked {
+            self.pass(Answer::Decided);
+        }
+        Ok(())
+    }
+
+    fn failed(&mut self, place: u32, why: &PeerText) -> Result<(), Broken> {
+        let index = self.index(place)?;
+        let was_checked = self.job.is_checked(index);
+        let why = PeerText::new(format!("receiver: {}", why.unescaped()));
+        if self.job.fail(index, &why) {
+            let name = self.job.manifest.entries[index as usize].name.to_string();
+            self.watch.tell(News::Failed(name.into(), why));
+            self.watch.set_files_done(self.job.files_done());
+            self.signs.fetch_add(1, Ordering::Relaxed);
+        }
+        if was_checked {
+            self.pass(Answer::Decided);
+        }
+        Ok(())
+    }
+
+    /// How far the receiver says that it is: never beyond what there is, and progress only if it rises.
+    fn alive(&mut self, placed: u64, read: u64) {
+        let all = self.job.manifest.bytes();
+        let now = (placed.min(all), read.min(all));
+        let step = |before: u64, now: u64| now >= before.saturating_add(LEAST_STEP);
+        if step(self.claimed.0, now.0) || step(self.claimed.1, now.1) {
+            self.claimed = now;
+            self.signs.fetch_add(1, Ordering::Relaxed);
+        }
+        self.watch.set_placed(self.base.saturating_add(placed).min(all));
+    }
+
     /// Passes an answer on; there are no more than entries, however many the receiver sends.
-    fn answer(&mut self, frame: Frame, count: usize) -> Result<(), Broken> {
-        let end = self.answered + count;
+    fn answer(&mut self, answer: Answer, count: u32) -> Result<(), Broken> {
+        let count = count as usize;
+        let end = self.answered.saturating_add(count);
         if count == 0 || end > self.list.len() {
             return Err(Broken::Violation("more answers than entries"));
         }
@@ -168,17 +255,22 @@ impl Ear<'_> {
         let files = places
             .iter()
             .filter(|index| self.job.manifest.entries[**index as usize].kind != Kind::Folder);
-        let fits = match frame {
-            Frame::Made(_) => files.count() == 0,
-            Frame::Refused(_) => true,
+        let fits = match answer {
+            Answer::Made(_) => files.count() == 0,
+            Answer::Refused => true,
             _ => files.count() == count,
         };
         if !fits {
             return Err(Broken::Violation("an answer that does not fit its entry"));
         }
         self.answered = end;
-        // If the thread has stopped, its end is noticed elsewhere.
-        let _ = self.answers.send(frame);
+        self.signs.fetch_add(1, Ordering::Relaxed);
+        self.pass(answer);
         Ok(())
+    }
+
+    fn pass(&self, answer: Answer) {
+        // If the thread has stopped, its end is noticed elsewhere.
+        let _ = self.answers.send(answer);
     }
 }

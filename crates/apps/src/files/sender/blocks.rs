@@ -161,7 +161,7 @@ mod tests {
         writer.raw(&greeting()).expect("open");
         let why = "why".repeat(300);
         for index in 0..2000 {
-            writer.frame(&Frame::Skip(index, why.clone())).expect("open");
+            writer.frame(&Frame::Skip(index, why.as_str().into())).expect("open");
             let file = &mut &[7; 700][..];
             writer.data(file, 1 + u64::from(index % 700), |_| ()).expect("open").expect("read");
         }
@@ -170,7 +170,7 @@ mod tests {
         while let Ok(block) = blocks.try_recv() {
             // What the sender says while the disk is slow comes between blocks.
             let mut alive = Vec::new();
-            encode(&Frame::Alive(0), &mut alive);
+            encode(&Frame::Alive(0, 0), &mut alive);
             for mut bytes in [block, alive.into()] {
                 while let Some(piece) = decoder.next(&mut bytes).expect("understood") {
                     frames += u32::from(matches!(piece, Piece::Frame(Frame::Skip(..))));

@@ -1,14 +1,31 @@
 //! What is to be sent, and what has become of it so far, over all associations.
+//!
+//! ```text
+//!   Pending --sent whole--> Sent ------Done-----> Done
+//!      |  \--Check told--> Checked --Done---/       |
+//!      |                      |--Differs--> Pending |
+//!      +------------------Failed <------------------+
+//! ```
+//!
+//! The receiver's word counts only for what it can know: a file that was never sent and never compared cannot be done.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use ropewalk_base::PeerText;
+
 use crate::files::manifest::Manifest;
+use crate::files::names::shown_path;
 use crate::files::wire::{Entry, Kind};
 
 const PENDING: u8 = 0;
-const DONE: u8 = 1;
-const FAILED: u8 = 2;
+const SENT: u8 = 1;
+const CHECKED: u8 = 2;
+const DONE: u8 = 3;
+const FAILED: u8 = 4;
+
+/// Most failures that are remembered by name; all are counted.
+const NAMED_FAILURES: usize = 10_000;
 
 /// What is to be sent.
 #[derive(Debug)]
@@ -16,7 +33,22 @@ pub struct Job {
     /// What there is.
     pub manifest: Manifest,
     fates: Vec<AtomicU8>,
-    failures: Mutex<Vec<(String, String)>>,
+    failures: Mutex<Failures>,
+    hashed: Mutex<Option<Hashed>>,
+}
+
+#[derive(Debug, Default)]
+struct Failures {
+    count: u64,
+    named: Vec<(PeerText, PeerText)>,
+}
+
+/// The last long beginning that was hashed: a sender that lost its place while it hashed goes on at once next time.
+#[derive(Debug)]
+struct Hashed {
+    index: u32,
+    len: u64,
+    hasher: blake3::Hasher,
 }
 
 impl Job {
@@ -24,14 +56,21 @@ impl Job {
     pub fn new(manifest: Manifest) -> Self {
         let fates = manifest.entries.iter().map(|_| AtomicU8::new(PENDING)).collect();
         let unreadable = manifest.unreadable.iter();
-        let failures =
-            unreadable.map(|(path, why)| (crate::files::names::shown_path(path), why.clone()));
-        let failures = Mutex::new(failures.collect());
-        Self { manifest, fates, failures }
+        let named: Vec<_> = unreadable
+            .map(|(path, why)| (PeerText::new(shown_path(path)), PeerText::new(why.clone())))
+            .collect();
+        let failures = Mutex::new(Failures { count: named.len() as u64, named });
+        Self { manifest, fates, failures, hashed: Mutex::default() }
     }
 
-    /// The entries that still concern the receiver: files that have no fate yet, and all folders.
+    /// The entries that still concern the receiver: files that have no fate yet, and all folders. A new association
+    /// begins: what was sent over the last one without an answer is pending again.
     pub fn rest(&self) -> Vec<u32> {
+        for fate in &self.fates {
+            for sent in [SENT, CHECKED] {
+                let _ = fate.compare_exchange(sent, PENDING, Ordering::SeqCst, Ordering::SeqCst);
+            }
+        }
         let concerns = |(index, entry): &(usize, &Entry)| {
             entry.kind == Kind::Folder || self.fate(*index) == PENDING
         };
@@ -40,55 +79,104 @@ impl Job {
     }
 
     fn fate(&self, index: usize) -> u8 {
-        self.fates[index].load(Ordering::Relaxed)
+        self.fates[index].load(Ordering::SeqCst)
     }
 
-    /// The entry is whole at the receiver. Whether that is new.
+    /// All of the file is on its way.
+    pub fn sent(&self, index: u32) {
+        self.change(index, &[PENDING], SENT);
+    }
+
+    /// The hash of the file is on its way.
+    pub fn checked(&self, index: u32) {
+        self.change(index, &[PENDING], CHECKED);
+    }
+
+    /// What exists differs, and the file is to be sent. False: nobody had asked.
+    pub fn differs(&self, index: u32) -> bool {
+        self.change(index, &[CHECKED], PENDING)
+    }
+
+    /// The entry is whole at the receiver. False: it cannot be.
     pub fn done(&self, index: u32) -> bool {
-        self.settle(index, DONE)
+        self.change(index, &[SENT, CHECKED], DONE)
+    }
+
+    /// Whether its hash is on its way and no answer has come.
+    pub fn is_checked(&self, index: u32) -> bool {
+        self.fate(index as usize) == CHECKED
+    }
+
+    /// Whether it will not be whole at the receiver.
+    pub fn has_failed(&self, index: u32) -> bool {
+        self.fate(index as usize) == FAILED
     }
 
     /// The entry will not be whole at the receiver. Whether that is new.
-    pub fn fail(&self, index: u32, why: &str) -> bool {
-        let is_new = self.settle(index, FAILED);
-        if is_new {
-            let name = self.manifest.entries[index as usize].name.to_string();
-            let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
-            failures.push((name, why.to_owned()));
+    pub fn fail(&self, index: u32, why: &PeerText) -> bool {
+        if !self.change(index, &[PENDING, SENT, CHECKED, DONE], FAILED) {
+            return false;
         }
-        is_new
+        let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        failures.count += 1;
+        if failures.named.len() < NAMED_FAILURES {
+            let name = PeerText::new(self.manifest.entries[index as usize].name.to_string());
+            failures.named.push((name, why.clone()));
+        }
+        true
     }
 
-    fn settle(&self, index: u32, fate: u8) -> bool {
-        let old = &self.fates[index as usize];
-        old.compare_exchange(PENDING, fate, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    fn change(&self, index: u32, from: &[u8], to: u8) -> bool {
+        let fate = &self.fates[index as usize];
+        from.iter().any(|from| {
+            fate.compare_exchange(*from, to, Ordering::SeqCst, Ordering::SeqCst).is_ok()
+        })
     }
 
     /// Files that are whole at the receiver.
     pub fn files_done(&self) -> u64 {
-        self.count(DONE, |_| 1)
+        self.count(&[DONE], |_| 1)
     }
 
     /// Bytes of the files that have a fate.
     pub fn bytes_settled(&self) -> u64 {
-        self.count(DONE, Entry::size) + self.count(FAILED, Entry::size)
+        self.count(&[DONE, FAILED], Entry::size)
     }
 
     /// Files without a fate.
     pub fn files_pending(&self) -> u64 {
-        self.count(PENDING, |_| 1)
+        self.count(&[PENDING, SENT, CHECKED], |_| 1)
     }
 
-    fn count(&self, fate: u8, worth: impl Fn(&Entry) -> u64) -> u64 {
+    fn count(&self, fates: &[u8], worth: impl Fn(&Entry) -> u64) -> u64 {
         let entries = self.manifest.entries.iter().enumerate();
         let of = |(index, entry): &(usize, &Entry)| {
-            entry.kind != Kind::Folder && self.fate(*index) == fate
+            entry.kind != Kind::Folder && fates.contains(&self.fate(*index))
         };
         entries.filter(of).map(|(_, entry)| worth(entry)).sum()
     }
 
-    /// What was not sent, and why.
-    pub fn failures(&self) -> Vec<(String, String)> {
-        self.failures.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    /// How many entries were not sent.
+    pub fn failed(&self) -> u64 {
+        self.failures.lock().unwrap_or_else(PoisonError::into_inner).count
+    }
+
+    /// What was not sent, and why: the first ten thousand.
+    pub fn failures(&self) -> Vec<(PeerText, PeerText)> {
+        self.failures.lock().unwrap_or_else(PoisonError::into_inner).named.clone()
+    }
+
+    /// Remembers a hasher that has seen the first bytes of a file.
+    pub fn remember(&self, index: u32, len: u64, hasher: &blake3::Hasher) {
+        let hasher = hasher.clone();
+        *self.hashed.lock().unwrap_or_else(PoisonError::into_inner) =
+            Some(Hashed { index, len, hasher });
+    }
+
+    /// A hasher that has seen the first bytes of this file, if it is the one that was remembered last.
+    pub fn recall(&self, index: u32, len: u64) -> Option<blake3::Hasher> {
+        let hashed = self.hashed.lock().unwrap_or_else(PoisonError::into_inner);
+        let fits = |hashed: &&Hashed| hashed.index == index && hashed.len == len;
+        hashed.as_ref().filter(fits).map(|hashed| hashed.hasher.clone())
     }
 }

@@ -10,6 +10,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ropewalk_base::PeerText;
 use tokio::time::{Instant, sleep};
 
 use self::attempt::attempt;
@@ -29,7 +30,7 @@ const BUSY: &str = "the receiver takes the association but says nothing: it may 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DialError {
     /// Why.
-    pub why: String,
+    pub why: PeerText,
     /// Whether it will be the same next time.
     pub lasting: bool,
 }
@@ -47,9 +48,9 @@ pub trait Dial {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum SendError {
     /// The receiver was not reached.
-    Unreachable(String),
+    Unreachable(PeerText),
     /// It was reached, and went away for longer than we try.
-    Lost(String),
+    Lost(PeerText),
     /// One of both has given up.
     Broken(Broken),
 }
@@ -82,7 +83,7 @@ pub async fn send<D: Dial>(
     loop {
         let why = match dial.dial().await {
             Ok(link) => {
-                watch.tell(News::Connected);
+                watch.tell(News::Connected(link.peer()));
                 let (result, heard) = over(link, job, watch).await;
                 if heard {
                     (reached, last_sign) = (true, Instant::now());
@@ -90,8 +91,8 @@ pub async fn send<D: Dial>(
                 match result {
                     Ok(()) => return Ok(()),
                     Err(broken) if !broken.may_pass() => return Err(SendError::Broken(broken)),
-                    Err(Broken::Silent(_)) if !heard => BUSY.to_owned(),
-                    Err(broken) => broken.to_string(),
+                    Err(Broken::Silent(_)) if !heard => BUSY.into(),
+                    Err(broken) => broken.to_string().into(),
                 }
             }
             Err(error) if error.lasting => return Err(SendError::Unreachable(error.why)),

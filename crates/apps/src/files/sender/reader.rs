@@ -2,7 +2,10 @@
 
 use std::fs::{File, Metadata};
 use std::io::{self, Read, Seek, SeekFrom};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
+use ropewalk_base::PeerText;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::mpsc::error::TryRecvError;
 
@@ -21,7 +24,25 @@ const SCRATCH: usize = 256 << 10;
 
 /// A file that changes while it is sent would arrive as something that never was.
 const CHANGED: &str = "changed while it was being sent";
-const OTHER: &str = "exists at the receiver with other contents";
+
+/// What the receiver says of the next entries, or has decided about an earlier one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Answer {
+    /// Nothing is there of the next so many files.
+    Fresh(u32),
+    /// The next so many folders are there.
+    Made(u32),
+    /// The first so many bytes of the next file are there, with this hash.
+    Partial(u64, Hash),
+    /// A file is there that may be the same.
+    Exists,
+    /// The next entry is not taken.
+    Refused,
+    /// The file that was checked is to be sent.
+    Differs(u32),
+    /// The file that was checked has a fate.
+    Decided,
+}
 
 /// Reads what one association still has to carry.
 pub struct Reader<'a> {
@@ -30,11 +51,13 @@ pub struct Reader<'a> {
     /// Which entries of it.
     pub list: &'a [u32],
     /// What the receiver has of each, in this order.
-    pub answers: UnboundedReceiver<Frame>,
+    pub answers: UnboundedReceiver<Answer>,
     /// Where blocks go.
     pub out: Blocks,
     /// Who looks.
     pub watch: &'a Watch,
+    /// This end hashes a beginning, which can take long: the receiver waits.
+    pub busy: &'a AtomicBool,
 }
 
 impl Reader<'_> {
@@ -46,30 +69,30 @@ impl Reader<'_> {
         self.out.raw(&greeting())?;
         self.announce()?;
         self.out.flush()?;
-        let mut place = 0;
-        while place < self.list.len() {
-            match self.next_answer()? {
-                Frame::Made(count) => place += count as usize,
-                Frame::Fresh(count) => {
-                    for _ in 0..count {
+        let (mut place, mut undecided) = (0, 0_usize);
+        while place < self.list.len() || undecided > 0 {
+            let answer = self.next_answer()?;
+            let taken = match answer {
+                Answer::Made(count) | Answer::Fresh(count) => count as usize,
+                Answer::Differs(_) | Answer::Decided => 0,
+                Answer::Partial(..) | Answer::Exists | Answer::Refused => 1,
+            };
+            match answer {
+                Answer::Made(_) | Answer::Refused => {}
+                Answer::Fresh(_) => {
+                    for place in place..place + taken {
                         self.send(place, 0, blake3::Hasher::new())?;
-                        place += 1;
                     }
                 }
-                Frame::Partial(len, hash) => {
-                    self.go_on(place, len, hash)?;
-                    place += 1;
+                Answer::Partial(len, hash) => self.go_on(place, len, hash)?,
+                Answer::Exists => undecided += usize::from(self.check(place)?),
+                Answer::Differs(differing) => {
+                    undecided = undecided.saturating_sub(1);
+                    self.send(differing as usize, 0, blake3::Hasher::new())?;
                 }
-                Frame::Exists(hash, replace) => {
-                    self.compare(place, hash, replace)?;
-                    place += 1;
-                }
-                Frame::Refused(why) => {
-                    self.fail(place, &why);
-                    place += 1;
-                }
-                _ => return Err(Closed),
+                Answer::Decided => undecided = undecided.saturating_sub(1),
             }
+            place += taken;
         }
         self.out.frame(&Frame::Over)?;
         self.out.flush()
@@ -92,7 +115,7 @@ impl Reader<'_> {
     }
 
     /// What the receiver has of the next entries. What is ready to be sent does not wait for it.
-    fn next_answer(&mut self) -> Result<Frame, Closed> {
+    fn next_answer(&mut self) -> Result<Answer, Closed> {
         match self.answers.try_recv() {
             Ok(answer) => Ok(answer),
             Err(TryRecvError::Disconnected) => Err(Closed),
@@ -107,23 +130,20 @@ impl Reader<'_> {
         &self.job.manifest.entries[self.list[place] as usize]
     }
 
-    fn fail(&self, place: usize, why: &str) {
-        if self.job.fail(self.list[place], why) {
-            let name = self.entry(place).name.to_string();
-            self.watch.tell(News::Failed(name, why.to_owned()));
-        }
-    }
-
     /// The entry does not come.
     fn skip(&mut self, place: usize, why: &str) -> Result<(), Closed> {
-        self.fail(place, why);
-        self.out.frame(&Frame::Skip(place as u32, why.to_owned()))
+        let why = PeerText::from(why);
+        if self.job.fail(self.list[place], &why) {
+            let name = PeerText::new(self.entry(place).name.to_string());
+            self.watch.tell(News::Failed(name, why.clone()));
+        }
+        self.out.frame(&Frame::Skip(place as u32, why))
     }
 
     /// The file as it was when the list was made.
     fn open(&self, place: usize) -> Result<File, String> {
         let path = &self.job.manifest.places[self.list[place] as usize];
-        let file = File::open(path).map_err(|error| error.to_string())?;
+        let file = open_source(path).map_err(|error| error.to_string())?;
         let metadata = file.metadata().map_err(|error| error.to_string())?;
         if is_as_listed(self.entry(place), &metadata) { Ok(file) } else { Err(CHANGED.into()) }
     }
@@ -150,6 +170,9 @@ impl Reader<'_> {
         let mut left = self.entry(place).size() - offset;
         self.out.frame(&Frame::Begin(place as u32, offset))?;
         while left > 0 {
+            if self.job.has_failed(self.list[place]) {
+                return self.skip(place, "the receiver could not write it");
+            }
             let seen = |bytes: &[u8]| {
                 hasher.update(bytes);
             };
@@ -166,6 +189,7 @@ impl Reader<'_> {
         if !unchanged {
             return self.skip(place, CHANGED);
         }
+        self.job.sent(self.list[place]);
         self.out.frame(&Frame::End(*hasher.finalize().as_bytes()))
     }
 
@@ -175,9 +199,9 @@ impl Reader<'_> {
             return self.send(place, 0, blake3::Hasher::new());
         }
         self.out.flush()?;
-        match self.open(place).and_then(|file| hash_of(file, len)) {
+        match self.hash_of(place, len) {
             Ok(hasher) if *hasher.finalize().as_bytes() == theirs => {
-                let name = self.entry(place).name.to_string();
+                let name = PeerText::new(self.entry(place).name.to_string());
                 self.watch.tell(News::Resumed(name, len));
                 self.send(place, len, hasher)
             }
@@ -186,32 +210,55 @@ impl Reader<'_> {
         }
     }
 
-    /// The receiver has a file of the same size and name.
-    fn compare(&mut self, place: usize, theirs: Hash, replace: bool) -> Result<(), Closed> {
+    /// The receiver has a file that may be the same: it compares. False: the file cannot be read.
+    fn check(&mut self, place: usize) -> Result<bool, Closed> {
         self.out.flush()?;
         let size = self.entry(place).size();
-        match self.open(place).and_then(|file| hash_of(file, size)) {
-            Ok(hasher) if *hasher.finalize().as_bytes() == theirs => {
-                self.out.frame(&Frame::Same(place as u32))
+        match self.hash_of(place, size) {
+            Ok(hasher) => {
+                self.job.checked(self.list[place]);
+                self.out.frame(&Frame::Check(place as u32, hasher.finalize().into()))?;
+                Ok(true)
             }
-            Ok(_) if replace => self.send(place, 0, blake3::Hasher::new()),
-            Ok(_) => self.skip(place, OTHER),
-            Err(why) => self.skip(place, &why),
+            Err(why) => self.skip(place, &why).map(|()| false),
+        }
+    }
+
+    /// A hasher that has seen the first bytes of a file.
+    fn hash_of(&self, place: usize, len: u64) -> Result<blake3::Hasher, String> {
+        let file = self.open(place)?;
+        if let Some(hasher) = self.job.recall(self.list[place], len) {
+            return Ok(hasher);
+        }
+        self.busy.store(true, Ordering::Relaxed);
+        let hashed = hash_beginning(file, len);
+        self.busy.store(false, Ordering::Relaxed);
+        match hashed {
+            Ok((hasher, seen)) if seen == len => {
+                self.job.remember(self.list[place], len, &hasher);
+                Ok(hasher)
+            }
+            Ok(_) => Err(CHANGED.to_owned()),
+            Err(error) => Err(error.to_string()),
         }
     }
 }
 
-fn is_as_listed(entry: &Entry, now: &Metadata) -> bool {
-    entry.kind == Kind::File(now.len()) && entry.modified == stamp(now)
+/// Opens a file to be sent. A FIFO that has taken its place is not waited for.
+#[cfg(unix)]
+fn open_source(path: &Path) -> io::Result<File> {
+    use std::os::unix::fs::OpenOptionsExt;
+    let nonblock = rustix::fs::OFlags::NONBLOCK.bits() as i32;
+    File::options().read(true).custom_flags(nonblock).open(path)
 }
 
-/// A hasher that has seen the first bytes of a file.
-fn hash_of(file: File, len: u64) -> Result<blake3::Hasher, String> {
-    match hash_beginning(file, len) {
-        Ok((hasher, seen)) if seen == len => Ok(hasher),
-        Ok(_) => Err(CHANGED.to_owned()),
-        Err(error) => Err(error.to_string()),
-    }
+#[cfg(not(unix))]
+fn open_source(path: &Path) -> io::Result<File> {
+    File::open(path)
+}
+
+fn is_as_listed(entry: &Entry, now: &Metadata) -> bool {
+    now.is_file() && entry.kind == Kind::File(now.len()) && entry.modified == stamp(now)
 }
 
 /// Hashes at most so many bytes; with how many there were.

@@ -1,6 +1,7 @@
 //! Bytes of a peer as frames. Whatever comes, it holds at most one frame of [`FRAME_LIMIT`] bytes.
 
 use bytes::{Buf, Bytes};
+use ropewalk_base::PeerText;
 
 use super::{
     DATA_LIMIT, Entry, FILE, FOLDER, FRAME_LIMIT, Frame, GREETING, HEADER, Hash, Kind, Name, Piece,
@@ -8,7 +9,7 @@ use super::{
 };
 
 /// Permissions that travel.
-const MODE: u16 = 0o777;
+const MODE: u16 = 0o777 | super::EXACT;
 
 /// Takes the bytes of a peer apart, however they were cut.
 #[derive(Debug, Default)]
@@ -117,21 +118,19 @@ impl Fields {
             kind::LISTED => Frame::Listed(self.u32()?, self.u64()?),
             kind::BEGIN => Frame::Begin(self.u32()?, self.u64()?),
             kind::END => Frame::End(self.hash()?),
-            kind::SAME => Frame::Same(self.u32()?),
+            kind::CHECK => Frame::Check(self.u32()?, self.hash()?),
             kind::SKIP => Frame::Skip(self.u32()?, self.text()?),
             kind::OVER => Frame::Over,
             kind::FRESH => Frame::Fresh(self.u32()?),
             kind::MADE => Frame::Made(self.u32()?),
             kind::PARTIAL => Frame::Partial(self.u64()?, self.hash()?),
-            kind::EXISTS => {
-                let replace = self.array::<1>()? != [0];
-                Frame::Exists(self.hash()?, replace)
-            }
+            kind::EXISTS => Frame::Exists,
+            kind::DIFFERS => Frame::Differs(self.u32()?),
             kind::REFUSED => Frame::Refused(self.text()?),
             kind::DONE => Frame::Done(self.u32()?),
             kind::FAILED => Frame::Failed(self.u32()?, self.text()?),
             kind::FINISHED => Frame::Finished(self.u32()?, self.u32()?),
-            kind::ALIVE => Frame::Alive(self.u64()?),
+            kind::ALIVE => Frame::Alive(self.u64()?, self.u64()?),
             kind::TROUBLE => Frame::Trouble(self.text()?),
             kind => return Err(WireError::UnknownFrame(kind)),
         })
@@ -166,12 +165,12 @@ impl Fields {
     }
 
     /// All that is left, as text; what is none is shown as such.
-    fn text(&mut self) -> Result<String, WireError> {
+    fn text(&mut self) -> Result<PeerText, WireError> {
         if self.rest.len() > TEXT_LIMIT {
             return Err(self.malformed());
         }
         let bytes = std::mem::take(&mut self.rest);
-        Ok(String::from_utf8_lossy(&bytes).into_owned())
+        Ok(PeerText::from_bytes(&bytes))
     }
 
     fn entries(&mut self) -> Result<Vec<Entry>, WireError> {

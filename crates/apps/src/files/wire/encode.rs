@@ -1,5 +1,7 @@
 //! Frames as bytes.
 
+use ropewalk_base::PeerText;
+
 use super::{Entry, FOLDER, Frame, GREETING, HEADER, Kind, TEXT_LIMIT, VERSION, WORD, kind};
 
 /// What each end begins with.
@@ -39,7 +41,10 @@ fn content(frame: &Frame, out: &mut Vec<u8>) -> u8 {
         Frame::Listed(entries, bytes) => numbers(kind::LISTED, *entries, *bytes, out),
         Frame::Begin(index, offset) => numbers(kind::BEGIN, *index, *offset, out),
         Frame::End(hash) => raw(kind::END, hash, out),
-        Frame::Same(index) => raw(kind::SAME, &index.to_le_bytes(), out),
+        Frame::Check(index, hash) => {
+            raw(kind::CHECK, &index.to_le_bytes(), out);
+            raw(kind::CHECK, hash, out)
+        }
         Frame::Skip(index, why) => reason(kind::SKIP, *index, why, out),
         Frame::Over => kind::OVER,
         Frame::Fresh(count) => raw(kind::FRESH, &count.to_le_bytes(), out),
@@ -48,18 +53,19 @@ fn content(frame: &Frame, out: &mut Vec<u8>) -> u8 {
             raw(kind::PARTIAL, &len.to_le_bytes(), out);
             raw(kind::PARTIAL, hash, out)
         }
-        Frame::Exists(hash, replace) => {
-            raw(kind::EXISTS, &[u8::from(*replace)], out);
-            raw(kind::EXISTS, hash, out)
-        }
+        Frame::Exists => kind::EXISTS,
         Frame::Refused(why) => text(kind::REFUSED, why, out),
         Frame::Done(index) => raw(kind::DONE, &index.to_le_bytes(), out),
         Frame::Failed(index, why) => reason(kind::FAILED, *index, why, out),
+        Frame::Differs(index) => raw(kind::DIFFERS, &index.to_le_bytes(), out),
         Frame::Finished(done, failed) => {
             raw(kind::FINISHED, &done.to_le_bytes(), out);
             raw(kind::FINISHED, &failed.to_le_bytes(), out)
         }
-        Frame::Alive(bytes) => raw(kind::ALIVE, &bytes.to_le_bytes(), out),
+        Frame::Alive(placed, read) => {
+            raw(kind::ALIVE, &placed.to_le_bytes(), out);
+            raw(kind::ALIVE, &read.to_le_bytes(), out)
+        }
         Frame::Trouble(why) => text(kind::TROUBLE, why, out),
     }
 }
@@ -75,13 +81,14 @@ fn numbers(kind: u8, short: u32, long: u64, out: &mut Vec<u8>) -> u8 {
 }
 
 /// Text, cut where it is too long.
-fn text(kind: u8, text: &str, out: &mut Vec<u8>) -> u8 {
+fn text(kind: u8, text: &PeerText, out: &mut Vec<u8>) -> u8 {
+    let text = text.unescaped();
     let ends = (0..=TEXT_LIMIT.min(text.len())).rev();
     let end = ends.into_iter().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
     raw(kind, &text.as_bytes()[..end], out)
 }
 
-fn reason(kind: u8, index: u32, why: &str, out: &mut Vec<u8>) -> u8 {
+fn reason(kind: u8, index: u32, why: &PeerText, out: &mut Vec<u8>) -> u8 {
     raw(kind, &index.to_le_bytes(), out);
     text(kind, why, out)
 }

@@ -8,10 +8,15 @@
 //! | `Entries`, `Listed` | sender | what there is, in ascending order of names, and that this was all |
 //! | `Fresh`, `Made`, `Partial`, `Exists`, `Refused` | receiver | what it has of the next entries |
 //! | `Begin`, data, `End` | sender | a file from an offset on, and the hash of the whole file |
-//! | `Same`, `Skip` | sender | what exists is the same file; a file does not come, or not to its end |
+//! | `Check` | sender | the hash of a file that exists at the receiver, which compares |
+//! | `Skip` | sender | a file does not come, or not to its end |
 //! | `Done`, `Failed` | receiver | a file is whole, on disk and has its name; or why not |
+//! | `Differs` | receiver | what was checked differs, and may be replaced: send it |
 //! | `Over`, `Finished` | both | nothing follows; all is done |
 //! | `Alive`, `Trouble` | both | still there; the end, and why |
+//!
+//! The receiver never tells the hash, the size or the time of a complete file: the sender tells its own hash and
+//! hears "same" or "different", under the rule in `docs/decisions/file-transfer.md`.
 
 mod decode;
 mod encode;
@@ -19,6 +24,7 @@ mod encode;
 use std::fmt;
 
 use bytes::Bytes;
+use ropewalk_base::PeerText;
 
 use super::names::{BadName, Name};
 
@@ -26,7 +32,7 @@ pub use self::decode::Decoder;
 pub use self::encode::{encode, frame_header, greeting};
 
 /// The version of all of this.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 /// The word that each end begins with.
 const WORD: [u8; 8] = *b"ropefile";
 /// Bytes of the greeting.
@@ -63,6 +69,9 @@ pub struct Stamp {
     pub nanoseconds: u32,
 }
 
+/// In an entry's mode: the sender asks for exactly these permissions. Without it, the receiver's umask decides.
+pub const EXACT: u16 = 0o1000;
+
 /// A file or folder.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Entry {
@@ -70,7 +79,7 @@ pub struct Entry {
     pub name: Name,
     /// What.
     pub kind: Kind,
-    /// Permissions, the lower nine bits of Unix.
+    /// Permissions, the lower nine bits of Unix, and [`EXACT`] if the sender asks for exactly these.
     pub mode: u16,
     /// Last modification.
     pub modified: Stamp,
@@ -83,6 +92,16 @@ impl Entry {
             Kind::File(size) => size,
             Kind::Folder => 0,
         }
+    }
+
+    /// The permissions that the sender asks for, if it asks.
+    pub const fn exact_mode(&self) -> Option<u32> {
+        if self.mode & EXACT == 0 { None } else { Some((self.mode & 0o777) as u32) }
+    }
+
+    /// Whether its owner may execute it.
+    pub const fn is_executable(&self) -> bool {
+        self.mode & 0o100 != 0
     }
 }
 
@@ -97,10 +116,10 @@ pub enum Frame {
     Begin(u32, u64),
     /// The file's data are complete; the hash of the whole file.
     End(Hash),
-    /// What exists is the same file.
-    Same(u32),
+    /// The hash of this entry's file, to be compared with what exists.
+    Check(u32, Hash),
     /// The entry does not come, or not to its end.
-    Skip(u32, String),
+    Skip(u32, PeerText),
     /// Nothing follows.
     Over,
     /// Nothing is there of the next so many entries.
@@ -109,20 +128,22 @@ pub enum Frame {
     Made(u32),
     /// The first so many bytes of the next entry are there, with this hash.
     Partial(u64, Hash),
-    /// A file of the same size is there, with this hash; whether it may be replaced.
-    Exists(Hash, bool),
+    /// A file is there that may be the same as the next entry.
+    Exists,
     /// The next entry cannot be taken.
-    Refused(String),
+    Refused(PeerText),
     /// The entry is whole, on disk, and has its name.
     Done(u32),
     /// The entry could not be finished.
-    Failed(u32, String),
+    Failed(u32, PeerText),
+    /// What exists differs from the file that was checked, and may be replaced.
+    Differs(u32),
     /// Everything is done: so many entries whole, so many not.
     Finished(u32, u32),
-    /// Still there; so many bytes are in their place.
-    Alive(u64),
+    /// Still there; so many bytes are in their place, and so many bytes of existing files were read.
+    Alive(u64, u64),
     /// The end, and why.
-    Trouble(String),
+    Trouble(PeerText),
 }
 
 /// What comes out of the bytes of a peer.
@@ -186,7 +207,7 @@ mod kind {
     pub const BEGIN: u8 = 3;
     pub const DATA: u8 = 4;
     pub const END: u8 = 5;
-    pub const SAME: u8 = 6;
+    pub const CHECK: u8 = 6;
     pub const SKIP: u8 = 7;
     pub const OVER: u8 = 8;
     pub const FRESH: u8 = 16;
@@ -197,6 +218,7 @@ mod kind {
     pub const DONE: u8 = 21;
     pub const FAILED: u8 = 22;
     pub const FINISHED: u8 = 23;
+    pub const DIFFERS: u8 = 24;
     pub const ALIVE: u8 = 32;
     pub const TROUBLE: u8 = 33;
 }

@@ -14,19 +14,19 @@ fn all_frames() -> Vec<Frame> {
         Frame::Listed(3, 1 << 40),
         Frame::Begin(7, 1 << 33),
         Frame::End([9; 32]),
-        Frame::Same(1),
+        Frame::Check(1, [5; 32]),
         Frame::Skip(2, "changed".into()),
         Frame::Over,
         Frame::Fresh(4),
         Frame::Made(5),
         Frame::Partial(1 << 33, [3; 32]),
-        Frame::Exists([4; 32], true),
-        Frame::Exists([4; 32], false),
+        Frame::Exists,
+        Frame::Differs(6),
         Frame::Refused("no".into()),
         Frame::Done(8),
         Frame::Failed(9, "disk".into()),
         Frame::Finished(10, 11),
-        Frame::Alive(12),
+        Frame::Alive(12, 13),
         Frame::Trouble("full".into()),
     ]
 }
@@ -127,9 +127,9 @@ fn what_no_honest_peer_sends_is_refused() {
 
 #[test]
 fn a_text_that_is_too_long_is_cut_between_characters() {
-    let bytes = bytes_of(&Frame::Trouble("ü".repeat(800)));
+    let bytes = bytes_of(&Frame::Trouble("ü".repeat(800).into()));
     let pieces = decoded(&[&greeting()[..], &bytes].concat(), 100).expect("understood");
-    assert_eq!(pieces[1], Piece::Frame(Frame::Trouble("ü".repeat(TEXT_LIMIT / 2))));
+    assert_eq!(pieces[1], Piece::Frame(Frame::Trouble("ü".repeat(TEXT_LIMIT / 2).into())));
 }
 
 proptest! {

@@ -5,6 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use cpu_time::ProcessTime;
 use ropewalk_apps::files::{Interval, Stretch};
+use ropewalk_base::PeerText;
 use serde::Serialize;
 
 use super::Record;
@@ -94,7 +95,7 @@ impl Document {
     pub fn new(
         schema: &'static str,
         record: &Record,
-        failed: Vec<(String, String)>,
+        failed: Vec<(PeerText, PeerText)>,
         error: Option<String>,
     ) -> Self {
         let (paths, sum) = record.recorder.whole();
@@ -108,7 +109,9 @@ impl Document {
         let (sum_sent, sum_received) =
             if sum.sender { (Some(sum), None) } else { (None, Some(sum)) };
         let progress = record.progress;
-        let name = |(name, reason)| Failed { name, reason };
+        // JSON has its own escapes.
+        let text = |text: PeerText| text.unescaped().to_owned();
+        let name = |(name, reason)| Failed { name: text(name), reason: text(reason) };
         let files = Files {
             total: progress.files,
             done: progress.files_done,

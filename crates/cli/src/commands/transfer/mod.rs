@@ -17,6 +17,9 @@ use crate::failure::Failure;
 use crate::printer::{count, percent, rate, size, time, time_or_dash};
 use crate::table::Table;
 
+/// Complete files get so long to be brought to disk when the receiver is stopped.
+const STOP_LIMIT: std::time::Duration = std::time::Duration::from_secs(10);
+
 /// What a transfer came to.
 #[derive(Debug)]
 pub struct Record {
@@ -64,10 +67,18 @@ pub async fn observe<T>(
     };
     let seconds = watch.elapsed().unwrap_or_default().as_secs_f64();
     recorder.sample(seconds, watch);
-    if result.is_none() {
+    if result.is_none() && sender {
         watch.hang_up();
         // The peer hears of it rather than having to wonder.
         tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    } else if result.is_none() {
+        // Files that are complete get their names. Who asks a second time does not wait.
+        watch.stop();
+        let ended = tokio::time::timeout(STOP_LIMIT, work);
+        tokio::select! {
+            _ = ended => {}
+            () = interrupted() => {}
+        }
     }
     (result, Record { recorder, progress: watch.progress(), seconds })
 }
@@ -94,16 +105,20 @@ async fn interrupted() {
     }
 }
 
+/// A number with its noun.
+pub fn counted(number: u64, one: &str, several: &str) -> String {
+    format!("{} {}", count(number), if number == 1 { one } else { several })
+}
+
 impl Record {
     /// The result as people read it.
     pub fn text(&self, verb: &str) -> String {
         let Progress { files_done, moved, placed, .. } = self.progress;
         let bps = moved as f64 * 8.0 / self.seconds.max(1e-9);
         let before = placed.saturating_sub(moved);
-        let files = if files_done == 1 { "file" } else { "files" };
         let mut text = format!(
-            "{verb} {} {files}: {} in {}, {}",
-            count(files_done),
+            "{verb} {}: {} in {}, {}",
+            counted(files_done, "file", "files"),
             size(moved as f64),
             time(self.seconds),
             rate(bps),

@@ -1,0 +1,141 @@
+//! Which directory and which rules each sender gets.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::inbox::Inbox;
+use super::store::{Rules, Store, StoreError};
+use crate::access::AccessList;
+use crate::files::peer::Peer;
+
+/// Applies an access list to senders.
+///
+/// A peer's directory lies below the inbox, and is made when the peer comes for the first time. Its rules narrow
+/// those of the command: it overwrites only where both permit it.
+#[derive(Debug)]
+pub struct Admission {
+    inbox: Arc<Store>,
+    access: AccessList,
+    rules: Rules,
+    /// Directories of peers that are in use: each is locked once, however many peers share it.
+    directories: Mutex<BTreeMap<PathBuf, Arc<Store>>>,
+}
+
+impl Admission {
+    /// Opens the inbox.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn open(path: &Path, access: AccessList, rules: Rules) -> Result<Self, StoreError> {
+        let inbox = Arc::new(Store::open(path)?);
+        Ok(Self { inbox, access, rules, directories: Mutex::default() })
+    }
+
+    /// What this peer may do, and where.
+    ///
+    /// # Errors
+    /// Why it may do nothing, in words for both ends.
+    pub fn admit(&self, peer: &Peer) -> Result<Inbox, String> {
+        let Some(key) = &peer.key else { return self.inbox(&self.inbox, peer, self.rules) };
+        let Some(policy) = self.access.policy(key) else {
+            return Err("this key is not in the access list".to_owned());
+        };
+        let peer =
+            Peer { name: (!self.access.is_anyone()).then(|| policy.name.clone()), ..peer.clone() };
+        let files = &policy.files;
+        let rules = Rules {
+            overwrite: self.rules.overwrite && files.allow_overwrite,
+            exact_modes: self.rules.exact_modes,
+            quota_bytes: least(self.rules.quota_bytes, files.quota_bytes),
+            max_file_bytes: least(self.rules.max_file_bytes, files.max_file_bytes),
+        };
+        match &files.directory {
+            None => self.inbox(&self.inbox, &peer, rules),
+            Some(directory) => self.inbox(&self.directory(directory)?, &peer, rules),
+        }
+    }
+
+    fn inbox(&self, store: &Arc<Store>, peer: &Peer, rules: Rules) -> Result<Inbox, String> {
+        Inbox::new(store.clone(), peer.clone(), rules)
+            .map_err(|error| format!("its directory cannot be measured: {error}"))
+    }
+
+    fn directory(&self, name: &Path) -> Result<Arc<Store>, String> {
+        let mut directories = self.directories.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(store) = directories.get(name) {
+            return Ok(store.clone());
+        }
+        // Names of an access list are plain: they never lead outside.
+        let path = self.inbox.path().join(name);
+        let made = path.parent().map_or(Ok(()), fs::create_dir_all);
+        made.map_err(|error| format!("its directory cannot be made: {error}"))?;
+        let store = Store::open(&path).map_err(|error| match error {
+            StoreError::Locked(_) => "another program uses its directory".to_owned(),
+            StoreError::Io(_, error) => format!("its directory cannot be used: {error}"),
+        })?;
+        let store = Arc::new(store);
+        directories.insert(name.to_owned(), store.clone());
+        Ok(store)
+    }
+}
+
+fn least(one: Option<u64>, other: Option<u64>) -> Option<u64> {
+    one.into_iter().chain(other).min()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use ropewalk_runtime::seal::SecretKey;
+
+    use super::*;
+    use crate::files::kit::Room;
+    use crate::files::names::Name;
+    use crate::files::receiver::inbox::Found;
+    use crate::files::wire::{Entry, Kind, Stamp};
+
+    fn entry(name: &str, size: u64) -> Entry {
+        let name = Name::new(name.as_bytes()).expect("a name");
+        Entry { name, kind: Kind::File(size), mode: 0o644, modified: Stamp::default() }
+    }
+
+    #[test]
+    fn each_key_gets_its_directory_its_quota_and_no_more_than_the_command_permits() {
+        let room = Room::new("admission");
+        let [anna, bert] = [(); 2].map(|()| SecretKey::generate().expect("a key").public());
+        let text = format!(
+            "[[peer]]\nname = \"anna\"\nkey = \"{anna}\"\n[peer.files]\ndirectory = \"team/anna\"\n\
+             quota = \"1 MB\"\nmax_file = \"300 kB\"\noverwrite = false\n\
+             [[peer]]\nname = \"bert\"\nkey = \"{bert}\"\n"
+        );
+        let access = AccessList::from_text(&text, Path::new("peers.toml")).expect("a list");
+        let rules = Rules { overwrite: true, ..Rules::default() };
+        let admission = Admission::open(&room.path("in"), access, rules).expect("a directory");
+        let inbox = admission.admit(&Peer::new(Some(anna))).expect("admitted");
+        assert_eq!(inbox.store().path(), room.path("in/team/anna"));
+        assert_eq!(inbox.peer().to_string(), format!("anna ({anna})"));
+        assert!(!inbox.replaces());
+        let obstacle = |found: Found, said: &str| match found {
+            Found::Obstacle(why) => assert!(why.contains(said), "{why}"),
+            other => panic!("{other:?} instead of {said}"),
+        };
+        obstacle(inbox.look(&entry("large", 300_001)), "300000 bytes");
+        for name in ["a", "b", "c"] {
+            assert!(matches!(inbox.look(&entry(name, 290_000)), Found::Nothing));
+        }
+        obstacle(inbox.look(&entry("d", 290_000)), "quota of 1000000");
+        // What was reserved and did not come is free for the next transfer; what is on disk is not.
+        fs::write(room.path("in/team/anna/a"), vec![0; 600_000]).expect("a file");
+        let inbox = admission.admit(&Peer::new(Some(anna))).expect("admitted");
+        assert!(matches!(inbox.look(&entry("e", 290_000)), Found::Nothing));
+        obstacle(inbox.look(&entry("f", 290_000)), "quota of 1000000");
+        let inbox = admission.admit(&Peer::new(Some(bert))).expect("admitted");
+        assert_eq!(inbox.store().path(), room.path("in"));
+        assert!(inbox.replaces());
+        let stranger = SecretKey::generate().expect("a key").public();
+        assert!(admission.admit(&Peer::new(Some(stranger))).is_err());
+    }
+}

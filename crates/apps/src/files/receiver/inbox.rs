@@ -1,0 +1,412 @@
+//! What one sender may see and change in a [`Store`].
+//!
+//! A sender learns about an existing file only that its name is taken. Contents are compared only if the sender may
+//! replace the file anyway, or if the file has the size and the time of modification that the sender lists, as files
+//! have that came from it. Unfinished files belong to the key that sent them.
+
+use std::collections::BTreeSet;
+use std::fs::{File, FileTimes};
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use cap_std::fs::{DirBuilder, Metadata, OpenOptions};
+
+use super::quota::{Quota, cost};
+use super::store::{Rules, Store};
+use super::workdir::{open_folder, open_regular, set_permissions};
+use crate::files::names::{Name, shown};
+use crate::files::peer::Peer;
+use crate::files::sender::reader::hash_beginning;
+use crate::files::wire::{Entry, Hash, Kind, Stamp};
+
+/// Characters of a file's own name in that of its unfinished part.
+const OWN_NAME: usize = 150;
+const TAKEN: &str = "this name is taken (the receiver replaces files with --overwrite)";
+
+/// One sender's view of a store.
+#[derive(Debug)]
+pub struct Inbox {
+    store: Arc<Store>,
+    peer: Peer,
+    rules: Rules,
+    quota: Option<Quota>,
+    /// The last folder that was looked into, and whether we may write to it.
+    writable: Mutex<Option<(PathBuf, bool)>>,
+}
+
+/// What is there of an entry.
+#[derive(Debug)]
+pub enum Found {
+    /// Nothing.
+    Nothing,
+    /// A folder, which needs nothing.
+    Ready,
+    /// So many bytes of its beginning, which the hasher has seen.
+    Part(u64, Box<blake3::Hasher>),
+    /// A file that may be the same.
+    Exists,
+    /// Something that is in the way, or a rule.
+    Obstacle(String),
+}
+
+impl Inbox {
+    /// What this peer may do in the store, by these rules.
+    ///
+    /// # Errors
+    /// If the directory cannot be measured.
+    pub fn new(store: Arc<Store>, peer: Peer, rules: Rules) -> io::Result<Self> {
+        let quota =
+            rules.quota_bytes.map(|limit| Quota::measure(&store.root, limit)).transpose()?;
+        Ok(Self { store, peer, rules, quota, writable: Mutex::default() })
+    }
+
+    /// Whose it is.
+    pub const fn peer(&self) -> &Peer {
+        &self.peer
+    }
+
+    /// The directory.
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// Looks what is there of an entry; makes it if it is a folder.
+    pub fn look(&self, entry: &Entry) -> Found {
+        let result = match entry.kind {
+            Kind::Folder => self.look_folder(entry),
+            Kind::File(size) => self.look_file(entry, size),
+        };
+        result.unwrap_or_else(|error| Found::Obstacle(describe(&error)))
+    }
+
+    fn look_folder(&self, entry: &Entry) -> io::Result<Found> {
+        let path = entry.name.path();
+        match self.store.root.symlink_metadata(&path) {
+            Ok(there) if there.is_dir() => return Ok(Found::Ready),
+            Ok(_) => return Ok(Found::Obstacle("something that is no folder is there".to_owned())),
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+        if let Some(over) = self.over_quota(0) {
+            return Ok(Found::Obstacle(over));
+        }
+        self.make_parents(&path)?;
+        let mut builder = DirBuilder::new();
+        if let Some(mode) = self.exact_mode(entry) {
+            dir_mode(&mut builder, mode | 0o700);
+        }
+        self.store.root.create_dir_with(&path, &builder)?;
+        self.store.add_made(&entry.name);
+        Ok(Found::Ready)
+    }
+
+    fn look_file(&self, entry: &Entry, size: u64) -> io::Result<Found> {
+        if let Some(limit) = self.rules.max_file_bytes.filter(|limit| size > *limit) {
+            return Ok(Found::Obstacle(format!("larger than the {limit} bytes that are allowed")));
+        }
+        let path = entry.name.path();
+        if !self.may_write_beside(&path)? {
+            return Ok(Found::Obstacle("the folder is not writable".to_owned()));
+        }
+        match self.store.root.symlink_metadata(&path) {
+            Ok(there) if there.is_dir() => {
+                return Ok(Found::Obstacle("a folder of this name is there".to_owned()));
+            }
+            Ok(there) if self.may_compare(entry, &there) => return Ok(Found::Exists),
+            Ok(_) if !self.rules.overwrite => return Ok(Found::Obstacle(TAKEN.to_owned())),
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        self.look_part(&entry.name, size)
+    }
+
+    fn look_part(&self, name: &Name, size: u64) -> io::Result<Found> {
+        let part = self.part_name(name);
+        let file = self.store.work.read(&part)?;
+        let len = file.as_ref().map_or(Ok(0), |file| file.metadata().map(|found| found.len()))?;
+        // What is there of it was measured already.
+        if let Some(over) = self.over_quota(size.saturating_sub(len)) {
+            return Ok(Found::Obstacle(over));
+        }
+        let Some(file) = file.filter(|_| len > 0 && len <= size) else { return Ok(Found::Nothing) };
+        let (hasher, seen) = hash_beginning(file, len)?;
+        Ok(if seen == len { Found::Part(len, Box::new(hasher)) } else { Found::Nothing })
+    }
+
+    /// Whether the sender may hear that what is there has the hash that it tells.
+    fn may_compare(&self, entry: &Entry, there: &Metadata) -> bool {
+        there.is_file()
+            && there.len() == entry.size()
+            && (self.rules.overwrite || has_time(there, entry.modified))
+    }
+
+    /// Whether we may make files where this one is to be. A folder that does not exist will be ours.
+    fn may_write_beside(&self, path: &Path) -> io::Result<bool> {
+        let parent = path.parent().unwrap_or(Path::new(""));
+        let mut known = self.writable.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((known, writable)) = &*known
+            && known == parent
+        {
+            return Ok(*writable);
+        }
+        let folder = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+        let writable = match self.store.root.open_dir(folder) {
+            Ok(dir) => is_writable_at(&dir, Path::new(".")),
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(true),
+            // It cannot be read; perhaps it can be written to.
+            Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+                is_writable_at(&self.store.root, folder)
+            }
+            Err(error) => return Err(error),
+        };
+        *known = Some((parent.to_owned(), writable));
+        Ok(writable)
+    }
+
+    fn over_quota(&self, bytes: u64) -> Option<String> {
+        let quota = self.quota.as_ref()?;
+        let over = !quota.reserve(cost(bytes));
+        over.then(|| format!("over the quota of {} bytes", quota.limit()))
+    }
+
+    fn exact_mode(&self, entry: &Entry) -> Option<u32> {
+        entry.exact_mode().filter(|_| self.rules.exact_modes)
+    }
+
+    /// Whether the file that is there has this hash.
+    ///
+    /// # Errors
+    /// As the system says.
+    pub fn compare(&self, entry: &Entry, hash: &Hash, read: impl Fn(u64)) -> io::Result<bool> {
+        let path = entry.name.path();
+        let file = open_regular(&self.store.root, &path, OpenOptions::new().read(true))?;
+        let size = entry.size();
+        if file.metadata()?.len() != size {
+            return Ok(false);
+        }
+        let (hasher, seen) = hash_beginning(Counted { file, read }, size)?;
+        Ok(seen == size && hasher.finalize() == *hash)
+    }
+
+    /// Whether a file that differs is replaced.
+    pub const fn replaces(&self) -> bool {
+        self.rules.overwrite
+    }
+
+    /// Opens the unfinished file of an entry, to be written from an offset on.
+    ///
+    /// # Errors
+    /// As the system says.
+    pub fn begin(&self, name: &Name, offset: u64) -> io::Result<File> {
+        self.store.work.write(&self.part_name(name), offset)
+    }
+
+    /// Gives a complete file its permissions, its time and, when it is on disk, its name.
+    ///
+    /// # Errors
+    /// As the system says; the file stays where it is.
+    pub fn finish(&self, entry: &Entry, file: File) -> io::Result<()> {
+        let path = entry.name.path();
+        set_permissions(&file, self.mode_of(entry, &path))?;
+        if let Some(time) = time_of(entry.modified) {
+            file.set_times(FileTimes::new().set_modified(time))?;
+        }
+        file.sync_all()?;
+        drop(file);
+        self.make_parents(&path)?;
+        let (parts, part) = (self.store.work.dir()?, self.part_name(&entry.name));
+        if self.rules.overwrite {
+            return parts.rename(part, &self.store.root, &path);
+        }
+        // A second name, which fails if somebody else has taken it in the meantime.
+        match parts.hard_link(&part, &self.store.root, &path) {
+            Ok(()) => parts.remove_file(part),
+            Err(error) if error.kind() == ErrorKind::NotFound => Err(io::Error::new(
+                ErrorKind::NotFound,
+                "its unfinished part was deleted from the receiver's directory `.ropewalk`",
+            )),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => Err(error),
+            // Some file systems have no second names.
+            Err(_) if self.store.root.symlink_metadata(&path).is_ok() => {
+                Err(ErrorKind::AlreadyExists.into())
+            }
+            Err(_) => parts.rename(part, &self.store.root, &path),
+        }
+    }
+
+    /// The sender's permissions if both ends ask for that; those of the file that is replaced; else what the umask leaves.
+    fn mode_of(&self, entry: &Entry, path: &Path) -> u32 {
+        if let Some(mode) = self.exact_mode(entry) {
+            return mode;
+        }
+        let before = self.store.root.symlink_metadata(path).ok().filter(Metadata::is_file);
+        if let Some(mode) = before.and_then(|before| mode_of(&before)) {
+            return mode;
+        }
+        self.store.granted & if entry.is_executable() { 0o777 } else { 0o666 }
+    }
+
+    fn make_parents(&self, path: &Path) -> io::Result<()> {
+        match path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+            Some(parent) => self.store.root.create_dir_all(parent),
+            None => Ok(()),
+        }
+    }
+
+    /// Forgets what there is of an unfinished file.
+    pub fn forget(&self, name: &Name) {
+        self.store.work.remove(&self.part_name(name));
+    }
+
+    /// Has the names of these files on disk, and gives the folders that this transfer made their times and, if asked
+    /// for, their permissions. What failed, with the place of its entry.
+    pub fn settle(&self, entries: &[Entry], written: &BTreeSet<u32>) -> Vec<(u32, String)> {
+        let mut failed = self.sync_names(entries, written);
+        // The innermost first: what is done to it changes nothing in those around it.
+        for (place, entry) in entries.iter().enumerate().rev() {
+            if entry.kind == Kind::Folder
+                && let Err(error) = self.settle_folder(entry)
+            {
+                failed.push((place as u32, describe(&error)));
+            }
+        }
+        failed
+    }
+
+    /// Has the names of these files on disk. What failed, with the place of an entry.
+    pub fn sync_names(&self, entries: &[Entry], written: &BTreeSet<u32>) -> Vec<(u32, String)> {
+        let mut failed = Vec::new();
+        let mut synced = BTreeSet::new();
+        for place in written {
+            let path = entries[*place as usize].name.path();
+            let parent = path.parent().unwrap_or(Path::new(""));
+            if synced.insert(parent.to_owned())
+                && let Err(error) = self.sync(parent)
+            {
+                failed.push((*place, describe(&error)));
+            }
+        }
+        failed
+    }
+
+    fn sync(&self, folder: &Path) -> io::Result<()> {
+        match self.open_folder(folder) {
+            Ok(folder) => folder.sync_all(),
+            // Some systems cannot open a folder as a file. One that may be written but not read cannot be
+            // synchronised either; the file system does it in its own time.
+            Err(_) if !cfg!(unix) => Ok(()),
+            Err(error) if error.kind() == ErrorKind::PermissionDenied => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn settle_folder(&self, entry: &Entry) -> io::Result<()> {
+        let made = self.store.take_made(&entry.name);
+        if !cfg!(unix) || !(made || self.rules.overwrite) {
+            return Ok(());
+        }
+        let folder = match self.open_folder(&entry.name.path()) {
+            Ok(folder) => folder,
+            // It could not be made, which has been said.
+            Err(_) if !made => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        if let Some(time) = time_of(entry.modified) {
+            folder.set_times(FileTimes::new().set_modified(time))?;
+        }
+        match self.exact_mode(entry) {
+            Some(mode) => set_permissions(&folder, mode),
+            None => Ok(()),
+        }
+    }
+
+    /// A folder as a file, which has a time and permissions and can be synchronised.
+    fn open_folder(&self, path: &Path) -> io::Result<File> {
+        let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+        open_folder(&self.store.root, path)
+    }
+
+    /// The name of an unfinished file: for people the beginning of its own, then a hash of the sender's key and the name.
+    fn part_name(&self, name: &Name) -> String {
+        let own: String = shown(name.last_part()).chars().take(OWN_NAME).collect();
+        let own = own.replace(|c: char| !(c.is_ascii_alphanumeric() || "-_.".contains(c)), "_");
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(&self.peer.tag()).update(b"\0").update(name.bytes());
+        format!("{own}.{}.part", &hasher.finalize().to_hex()[..16])
+    }
+}
+
+/// A reader that tells how much was read.
+struct Counted<F> {
+    file: File,
+    read: F,
+}
+
+impl<F: Fn(u64)> io::Read for Counted<F> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let got = self.file.read(out)?;
+        (self.read)(got as u64);
+        Ok(got)
+    }
+}
+
+/// What the sender hears of a failure. It knows the name of the entry.
+pub fn describe(error: &io::Error) -> String {
+    match error.kind() {
+        ErrorKind::AlreadyExists => {
+            "somebody else has made a file of this name meanwhile".to_owned()
+        }
+        _ => format!("could not write it: {error}"),
+    }
+}
+
+/// Whether a file was modified last when the sender's was. File systems without nanoseconds keep the seconds.
+fn has_time(there: &Metadata, stamp: Stamp) -> bool {
+    let Ok(modified) = there.modified() else { return false };
+    let Some(wanted) = time_of(stamp) else { return false };
+    let modified = modified.into_std();
+    let coarse = wanted.checked_sub(Duration::from_nanos(u64::from(stamp.nanoseconds)));
+    modified == wanted || Some(modified) == coarse
+}
+
+fn time_of(stamp: Stamp) -> Option<SystemTime> {
+    let part = Duration::from_nanos(u64::from(stamp.nanoseconds));
+    let whole = Duration::from_secs(stamp.seconds.unsigned_abs());
+    let time = match stamp.seconds < 0 {
+        true => UNIX_EPOCH.checked_sub(whole),
+        false => UNIX_EPOCH.checked_add(whole),
+    };
+    time?.checked_add(part)
+}
+
+#[cfg(unix)]
+fn is_writable_at(dir: &cap_std::fs::Dir, path: &Path) -> bool {
+    use rustix::fs::{Access, AtFlags, accessat};
+    accessat(dir, path, Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS).is_ok()
+}
+
+#[cfg(not(unix))]
+fn is_writable_at(_: &cap_std::fs::Dir, _: &Path) -> bool {
+    true
+}
+
+#[cfg(unix)]
+fn mode_of(metadata: &Metadata) -> Option<u32> {
+    use cap_std::fs::PermissionsExt;
+    Some(metadata.permissions().mode() & 0o777)
+}
+
+#[cfg(not(unix))]
+fn mode_of(_: &Metadata) -> Option<u32> {
+    None
+}
+
+#[cfg(unix)]
+fn dir_mode(builder: &mut DirBuilder, mode: u32) {
+    cap_std::fs::DirBuilderExt::mode(builder, mode);
+}
+
+#[cfg(not(unix))]
+fn dir_mode(_: &mut DirBuilder, _: u32) {}

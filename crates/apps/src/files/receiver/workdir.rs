@@ -1,0 +1,297 @@
+//! The hidden directory of unfinished files, inside the directory that files arrive in.
+//!
+//! It is private (0700, its files 0600) from the moment it is made. Nothing in it is followed or waited for: a
+//! symbolic link, FIFO, socket or device in place of an unfinished file is removed or refused. If the directory is
+//! deleted while the receiver runs, it is made again for the next file.
+
+use std::fs::{File, TryLockError};
+use std::io::{self, ErrorKind, Seek, SeekFrom};
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+use cap_std::fs::{Dir, DirBuilder, OpenOptions};
+
+use crate::files::names::HIDDEN;
+
+/// Its owner holds this file locked: one process uses a directory at a time.
+const LOCK: &str = "lock";
+/// Made for a moment to read the umask.
+const PROBE: &str = "umask";
+
+/// The hidden directory, locked.
+#[derive(Debug)]
+pub struct WorkDir {
+    root: Dir,
+    open: Mutex<Open>,
+}
+
+#[derive(Debug)]
+struct Open {
+    dir: Dir,
+    _lock: File,
+}
+
+/// Why it cannot be used.
+#[derive(Debug)]
+pub enum WorkDirError {
+    /// Another process uses it.
+    Locked,
+    /// As the system says.
+    Io(io::Error),
+}
+
+impl From<io::Error> for WorkDirError {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+impl From<WorkDirError> for io::Error {
+    fn from(error: WorkDirError) -> Self {
+        match error {
+            WorkDirError::Locked => {
+                Self::new(ErrorKind::ResourceBusy, "another process uses the directory")
+            }
+            WorkDirError::Io(error) => error,
+        }
+    }
+}
+
+impl WorkDir {
+    /// Opens it, or makes it.
+    ///
+    /// # Errors
+    /// [`WorkDirError`].
+    pub fn open(root: &Dir) -> Result<Self, WorkDirError> {
+        let root = root.try_clone()?;
+        let open = Mutex::new(open(&root)?);
+        Ok(Self { root, open })
+    }
+
+    /// The directory, which is made again if it was deleted.
+    ///
+    /// # Errors
+    /// As the system says.
+    pub fn dir(&self) -> io::Result<Dir> {
+        let mut now = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if !is_at(&self.root, HIDDEN, &now.dir)? {
+            *now = open(&self.root)?;
+        }
+        now.dir.try_clone()
+    }
+
+    /// An unfinished file, to be read; none if there is none.
+    ///
+    /// # Errors
+    /// As the system says.
+    pub fn read(&self, name: &str) -> io::Result<Option<File>> {
+        match open_regular(&self.dir()?, Path::new(name), OpenOptions::new().read(true)) {
+            Ok(file) => Ok(Some(file)),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            // What is no regular file is removed before the next one is written.
+            Err(_) if !self.is_regular(name) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn is_regular(&self, name: &str) -> bool {
+        self.dir().and_then(|dir| dir.symlink_metadata(name)).is_ok_and(|found| found.is_file())
+    }
+
+    /// An unfinished file, to be written from an offset on; a new one from offset 0.
+    ///
+    /// # Errors
+    /// As the system says.
+    pub fn write(&self, name: &str, offset: u64) -> io::Result<File> {
+        let dir = self.dir()?;
+        if offset == 0 {
+            return create(&dir, name);
+        }
+        let mut file = open_regular(&dir, Path::new(name), OpenOptions::new().write(true))?;
+        set_private(&file, 0o600)?;
+        file.set_len(offset)?;
+        file.seek(SeekFrom::Start(offset))?;
+        Ok(file)
+    }
+
+    /// Removes an unfinished file.
+    pub fn remove(&self, name: &str) {
+        // It may not even exist.
+        let _ = self.dir().and_then(|dir| dir.remove_file(name));
+    }
+
+    /// The permissions that a new file gets which asks for all: what the umask, and an ACL of the directory, leave.
+    pub fn granted(&self) -> u32 {
+        let probe = || {
+            let dir = self.dir()?;
+            let _ = dir.remove_file(PROBE);
+            let mut options = OpenOptions::new();
+            options.write(true).create_new(true);
+            mode(&mut options, 0o777);
+            let found = permissions(&dir.open_with(PROBE, &options)?.into_std())?;
+            dir.remove_file(PROBE)?;
+            Ok::<_, io::Error>(found)
+        };
+        probe().unwrap_or(0o700)
+    }
+
+    /// Removes the directory if nothing unfinished is in it.
+    pub fn tidy(&self) {
+        let now = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let inside = now.dir.entries().map(|entries| entries.take(2).count());
+        if matches!(inside, Ok(1)) && matches!(is_at(&self.root, HIDDEN, &now.dir), Ok(true)) {
+            let _ = now.dir.remove_file(LOCK);
+            let _ = self.root.remove_dir(HIDDEN);
+        }
+    }
+}
+
+fn open(root: &Dir) -> Result<Open, WorkDirError> {
+    let mut builder = DirBuilder::new();
+    dir_mode(&mut builder, 0o700);
+    match root.create_dir_with(HIDDEN, &builder) {
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error.into()),
+        _ => {}
+    }
+    let dir = open_hidden(root)?;
+    let mut options = OpenOptions::new();
+    options.write(true).create(true);
+    mode(&mut options, 0o600);
+    let lock = open_regular(&dir, Path::new(LOCK), &mut options)?;
+    match lock.try_lock() {
+        Ok(()) => Ok(Open { dir, _lock: lock }),
+        Err(TryLockError::WouldBlock) => Err(WorkDirError::Locked),
+        Err(TryLockError::Error(error)) => Err(error.into()),
+    }
+}
+
+/// A directory of ours, private even if an older version made it readable.
+fn open_hidden(root: &Dir) -> io::Result<Dir> {
+    if !root.symlink_metadata(HIDDEN)?.is_dir() {
+        return Err(ErrorKind::NotADirectory.into());
+    }
+    let folder = open_folder(root, Path::new(HIDDEN))?;
+    set_private(&folder, 0o700)?;
+    Ok(Dir::from_std_file(folder))
+}
+
+/// A folder as a file, which has a time and permissions and can be synchronised.
+///
+/// # Errors
+/// As the system says.
+pub fn open_folder(root: &Dir, path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true);
+    #[cfg(unix)]
+    special(&mut options, rustix::fs::OFlags::DIRECTORY | rustix::fs::OFlags::NONBLOCK);
+    Ok(root.open_with(path, &options)?.into_std())
+}
+
+/// A new private file. Whatever has its name is removed first.
+fn create(dir: &Dir, name: &str) -> io::Result<File> {
+    match dir.remove_file(name) {
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    mode(&mut options, 0o600);
+    Ok(dir.open_with(name, &options)?.into_std())
+}
+
+/// Opens a regular file. A link is not followed, and nothing that would make us wait is opened.
+///
+/// # Errors
+/// As the system says; [`ErrorKind::InvalidInput`] if it is something else.
+pub fn open_regular(dir: &Dir, path: &Path, options: &mut OpenOptions) -> io::Result<File> {
+    #[cfg(unix)]
+    special(options, rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK);
+    let file = dir.open_with(path, options)?.into_std();
+    if file.metadata()?.is_file() {
+        Ok(file)
+    } else {
+        Err(io::Error::new(ErrorKind::InvalidInput, "it is no regular file"))
+    }
+}
+
+/// Whether the entry `name` of `root` is this directory.
+#[cfg(unix)]
+fn is_at(root: &Dir, name: &str, dir: &Dir) -> io::Result<bool> {
+    use cap_std::fs::MetadataExt;
+    let own = dir.dir_metadata()?;
+    match root.symlink_metadata(name) {
+        Ok(there) => Ok((there.dev(), there.ino()) == (own.dev(), own.ino())),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(not(unix))]
+fn is_at(_: &Dir, _: &str, _: &Dir) -> io::Result<bool> {
+    // An open directory cannot be deleted there.
+    Ok(true)
+}
+
+#[cfg(unix)]
+fn special(options: &mut OpenOptions, flags: rustix::fs::OFlags) {
+    cap_std::fs::OpenOptionsExt::custom_flags(options, flags.bits() as i32);
+}
+
+#[cfg(unix)]
+fn mode(options: &mut OpenOptions, mode: u32) {
+    cap_std::fs::OpenOptionsExt::mode(options, mode);
+}
+
+#[cfg(not(unix))]
+fn mode(_: &mut OpenOptions, _: u32) {}
+
+#[cfg(unix)]
+fn dir_mode(builder: &mut DirBuilder, mode: u32) {
+    cap_std::fs::DirBuilderExt::mode(builder, mode);
+}
+
+#[cfg(not(unix))]
+fn dir_mode(_: &mut DirBuilder, _: u32) {}
+
+/// Takes everybody else's permissions away.
+fn set_private(file: &File, mode: u32) -> io::Result<()> {
+    if permissions(file)? & 0o077 == 0 { Ok(()) } else { set_permissions(file, mode) }
+}
+
+/// The lower nine bits.
+///
+/// # Errors
+/// As the system says.
+#[cfg(unix)]
+pub fn permissions(file: &File) -> io::Result<u32> {
+    use std::os::unix::fs::PermissionsExt;
+    Ok(file.metadata()?.permissions().mode() & 0o777)
+}
+
+/// The lower nine bits.
+///
+/// # Errors
+/// Never here.
+#[cfg(not(unix))]
+pub fn permissions(_: &File) -> io::Result<u32> {
+    Ok(0o700)
+}
+
+/// Gives a file or directory these permissions.
+///
+/// # Errors
+/// As the system says.
+#[cfg(unix)]
+pub fn set_permissions(file: &File, mode: u32) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    file.set_permissions(std::fs::Permissions::from_mode(mode))
+}
+
+/// Gives a file or directory these permissions.
+///
+/// # Errors
+/// Never here.
+#[cfg(not(unix))]
+pub fn set_permissions(_: &File, _: u32) -> io::Result<()> {
+    Ok(())
+}

@@ -1,0 +1,43 @@
+//! What a hostile peer costs: a counting allocator under the message handlers of the applications.
+//!
+//! A defect of each class is tried as well, by taking the limit away that prevents it: the kit has to notice.
+
+mod files;
+mod mux;
+
+use std::alloc::System;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use cap::Cap;
+
+#[global_allocator]
+static ALLOCATOR: Cap<System> = Cap::new(System, usize::MAX);
+
+/// One test measures at a time: the allocator counts for all threads.
+static TURN: Mutex<()> = Mutex::new(());
+
+fn turn() -> MutexGuard<'static, ()> {
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Bytes that are allocated now.
+fn allocated() -> u64 {
+    ALLOCATOR.allocated() as u64
+}
+
+/// Bytes that were allocated since the program began, and perhaps given back: copying shows here.
+fn allocated_in_all() -> u64 {
+    ALLOCATOR.total_allocated() as u64
+}
+
+/// Numbers without any order, always the same ones.
+struct Noise(u64);
+
+impl Noise {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 16) % limit
+    }
+}
