@@ -34,6 +34,12 @@ pub fn answered(heard: &[Frame]) -> usize {
     heard.iter().map(count).sum()
 }
 
+/// Whether it has said something final, or nothing but that it is alive.
+fn enough(heard: &[Frame]) -> bool {
+    let alive = heard.iter().filter(|frame| matches!(frame, Frame::Alive(..))).count();
+    alive >= 2 || matches!(heard.last(), Some(Frame::Trouble(_) | Frame::Finished(..)))
+}
+
 /// Lists these entries to a receiver, waits for its answers, says these bytes and then nothing more; what the receiver
 /// says, and what it tells its user.
 fn say(room: &Room, entries: &[Entry], bytes: &[u8]) -> (Vec<Frame>, Vec<News>) {
@@ -74,11 +80,6 @@ pub fn say_stages(
             let mut heard = Vec::new();
             let mut said = 0;
             let (mut messages, mut decoder) = (Vec::new(), Decoder::default());
-            // Until it says something final, or nothing but that it is alive.
-            let enough = |heard: &[Frame]| {
-                let alive = heard.iter().filter(|frame| matches!(frame, Frame::Alive(..))).count();
-                alive >= 2 || matches!(heard.last(), Some(Frame::Trouble(_) | Frame::Finished(..)))
-            };
             while !enough(&heard) {
                 if (said == 0 || answered(&heard) == entries)
                     && let Some(bytes) = stages.next()
