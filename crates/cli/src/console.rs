@@ -20,6 +20,11 @@ impl Console {
         Self { quiet }
     }
 
+    /// Whether only errors are written.
+    pub const fn is_quiet(self) -> bool {
+        self.quiet
+    }
+
     /// Says something that is no data.
     pub fn note(self, text: impl fmt::Display) {
         if !self.quiet {

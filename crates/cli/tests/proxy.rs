@@ -1,13 +1,19 @@
 //! `ropewalk proxy` as people start it: what it refuses, and a page of thirty objects through it in a
 //! real browser over emulated links.
 
+#![allow(clippy::disallowed_methods, reason = "waits for real programs, which take real time")]
+
 mod support;
 
 use std::fmt::Write as _;
-use std::fs;
-use std::path::Path;
-use std::process::Command;
+use std::fs::{self, File};
+use std::io::{Read, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+use std::time::{Duration, Instant};
 
+use serde_json::Value;
 use support::Room;
 
 /// A key that nobody has.
@@ -47,6 +53,164 @@ fn what_would_open_the_proxy_to_others_or_to_nobody_is_refused_with_a_hint() {
         let (status, text) = (done.status(), done.stderr());
         assert_eq!(status, 2, "{words:?}: {text}");
         assert!(text.contains(said), "{words:?}: {text}");
+    }
+}
+
+/// An end of a proxy that runs until it is dropped, and what it writes to stderr.
+struct End {
+    child: Child,
+    log: PathBuf,
+}
+
+impl End {
+    /// Starts `ropewalk proxy` with these words. `journal`: as systemd starts a service.
+    fn start(room: &Room, name: &str, words: &[&str], journal: bool) -> Self {
+        let log = room.file(name);
+        let stderr = File::create(&log).expect("a log");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_ropewalk"));
+        command.arg("proxy").args(words).current_dir(room.file("")).env("HOME", room.file(""));
+        #[cfg(unix)]
+        if journal {
+            use std::os::unix::fs::MetadataExt;
+            let meta = stderr.metadata().expect("its numbers");
+            command.env("JOURNAL_STREAM", format!("{}:{}", meta.dev(), meta.ino()));
+        }
+        Self { child: command.stderr(stderr).spawn().expect("the command"), log }
+    }
+
+    fn text(&self) -> String {
+        fs::read_to_string(&self.log).expect("its log")
+    }
+
+    /// Waits until the log has this, and returns the log.
+    fn wait_for(&self, what: &str) -> String {
+        let until = Instant::now() + Duration::from_secs(20);
+        loop {
+            let text = self.text();
+            if text.contains(what) {
+                return text;
+            }
+            assert!(Instant::now() < until, "no {what:?} in: {text}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Waits until the log names an address after this, and returns the address.
+    fn address_after(&self, what: &str) -> SocketAddr {
+        let text = self.wait_for(what);
+        let (_, rest) = text.split_once(what).expect("it is there");
+        let address = rest.split(['"', ';', '\n', ' ']).next().expect("text");
+        address.parse().unwrap_or_else(|_| panic!("no address behind {what:?} in: {text}"))
+    }
+
+    /// Ends it as systemd does; its status.
+    #[cfg(target_os = "linux")]
+    fn stop(&mut self) -> i32 {
+        let id = nix::unistd::Pid::from_raw(i32::try_from(self.child.id()).expect("a number"));
+        nix::sys::signal::kill(id, nix::sys::signal::Signal::SIGTERM).expect("it runs");
+        self.child.wait().expect("its end").code().expect("a status, not a signal")
+    }
+}
+
+impl Drop for End {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Asks for a connection by SOCKS 5; the reply's code.
+fn socks_connect(proxy: SocketAddr, to: SocketAddr) -> (TcpStream, u8) {
+    let SocketAddr::V4(to) = to else { panic!("{to} is no address of IPv4") };
+    let mut socket = TcpStream::connect(proxy).expect("the near end");
+    socket.set_read_timeout(Some(Duration::from_secs(20))).expect("a timeout");
+    let mut request = b"\x05\x01\x00\x05\x01\x00\x01".to_vec();
+    request.extend(to.ip().octets());
+    request.extend(to.port().to_be_bytes());
+    socket.write_all(&request).expect("it reads");
+    let mut reply = [0; 12];
+    socket.read_exact(&mut reply).expect("a reply");
+    (socket, reply[3])
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_confined_exit_serves_and_its_log_says_which_key_did_what() {
+    let room = Room::new("proxy-log");
+    let (exit_key, near_key) = (room.key("exit.key"), room.key("near.key"));
+    let target = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let target_at = target.local_addr().expect("its address");
+    let elsewhere = SocketAddr::from(([127, 0, 0, 1], 9));
+    fs::write(
+        room.file("peers.toml"),
+        format!(
+            "[[peer]]\nname = \"anna\"\nkey = \"{near_key}\"\n\n[peer.exit]\n\
+             targets = [\"127.0.0.1:{}\"]\n",
+            target_at.port()
+        ),
+    )
+    .expect("an access list");
+    let common = ["--key", "exit.key", "--allow-file", "peers.toml", "--allow-private"];
+    let json = ["--listen", "127.0.0.1:0", "--log-format", "json", "--log-level", "debug"];
+    let words = [&["exit"], &common[..], &json[..]].concat();
+    let mut exit = End::start(&room, "exit.log", &words, false);
+    exit.wait_for("listening");
+    let at = event(&exit.text(), "listening")["object"].as_str().expect("addresses").to_owned();
+    let words = ["--to", &at, "--peer", &exit_key, "--key", "near.key", "--socks", "0"];
+    let mut near = End::start(&room, "near.log", &words, false);
+    let proxy = near.address_after("SOCKS 5 at ");
+    let (mut socket, code) = socks_connect(proxy, target_at);
+    assert_eq!(code, 0, "{}", exit.text());
+    let (mut served, _) = target.accept().expect("the exit's connection");
+    served.write_all(b"through").expect("it reads");
+    let mut through = [0; 7];
+    socket.read_exact(&mut through).expect("bytes");
+    assert_eq!(socks_connect(proxy, elsewhere).1, 2, "not allowed by ruleset");
+    near.stop();
+    exit.wait_for("association closed");
+    assert_eq!(exit.stop(), 0);
+    let text = exit.text();
+    let short: String = near_key.chars().take(8).collect();
+    for (message, object) in [
+        ("association opened", None),
+        ("target connected", Some(target_at.to_string())),
+        ("target refused", Some(elsewhere.to_string())),
+        ("association closed", None),
+    ] {
+        let event = event(&text, message);
+        assert_eq!((&event["name"], &event["key"]), (&"anna".into(), &short[..].into()), "{text}");
+        assert_eq!(event["object"].as_str(), object.as_deref(), "{text}");
+    }
+    assert!(text.contains("system calls restricted by seccomp"), "{text}");
+}
+
+/// The first event of a log in JSON with this message. Every line has to be one.
+fn event(log: &str, message: &str) -> Value {
+    let events = log.lines().map(|line| {
+        serde_json::from_str::<Value>(line).unwrap_or_else(|error| panic!("{error}: {line}"))
+    });
+    let mut events: Vec<Value> = events.collect();
+    let at = events.iter().position(|event| event["message"] == message);
+    events.swap_remove(at.unwrap_or_else(|| panic!("no {message:?} in: {log}")))
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn under_systemd_lines_have_priorities_and_no_times_and_a_stopped_exit_has_status_0() {
+    let room = Room::new("proxy-journal");
+    let near_key = room.key("near.key");
+    let words = ["exit", "--key", "exit.key", "--allow", &near_key, "--listen", "127.0.0.1:0"];
+    room.key("exit.key");
+    let unconfined = [&words[..], &["--no-confine"]].concat();
+    for (journal, words) in [(true, &words[..]), (false, &words), (true, &unconfined)] {
+        let mut exit = End::start(&room, "exit.log", words, journal);
+        exit.wait_for("listening");
+        assert_eq!(exit.stop(), 0, "{}", exit.text());
+        let text = exit.text();
+        let line = text.lines().find(|line| line.contains("listening")).expect("a line");
+        assert_eq!(line.starts_with("<6>listening"), journal, "{text}");
+        assert_eq!(text.contains("<4>confinement"), journal && text.contains(" not "), "{text}");
+        assert_eq!(text.contains("--no-confine"), words.contains(&"--no-confine"), "{text}");
     }
 }
 

@@ -149,6 +149,11 @@ impl AccessList {
         self.policy(key).map_or_else(|| short(key), |policy| policy.name.clone())
     }
 
+    /// The name that the list gives to the peer with this key. None: the list does not name it.
+    pub fn listed_name(&self, key: &PublicKey) -> Option<String> {
+        if self.is_anyone() { None } else { self.policy(key).map(|policy| policy.name.clone()) }
+    }
+
     /// All entries, in the order of their keys. None if every key is admitted.
     pub fn peers(&self) -> Option<Vec<Arc<PeerPolicy>>> {
         self.table().as_ref().as_ref().map(|peers| peers.values().cloned().collect())

@@ -6,10 +6,13 @@ use bytes::Bytes;
 use ropewalk_runtime::endpoint::{
     Association, Endpoint, Options, PathNews, PathStatus, Stats, Target, Transport,
 };
+use ropewalk_runtime::seal::PublicKey;
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 
-use super::exit::Exit;
+use ropewalk_base::PeerText;
+
+use super::exit::{Client, Exit, Limit};
 use super::near::{Connector, Reached};
 use super::notice::{Notice, Tell};
 use crate::mux::{Arrived, Carrier, CarrierEnded, Connection, Limits, Role};
@@ -53,35 +56,45 @@ impl Connector for LiveConnector {
         let endpoint = Endpoint::open(options).map_err(|error| error.to_string())?;
         let association = endpoint.connect(&target).await.map_err(|error| error.to_string())?;
         let how = words(association.stats());
-        let carrier = Watched::new(association, Some(endpoint), String::new(), self.tell.clone());
+        let carrier = Watched::new(association, Some(endpoint), None, self.tell.clone());
         let silent = carrier.silent.clone();
         Ok(Reached { connection: Connection::start(carrier, Role::Connector, limits), how, silent })
     }
 }
 
-/// Serves all near ends that come to the endpoint, for ever.
-pub async fn serve(endpoint: &Endpoint, exit: &Exit, limits: Limits, tell: &Tell) {
+/// What the operator calls a key.
+pub type NameOf = Arc<dyn Fn(&PublicKey) -> Option<String> + Send + Sync>;
+
+/// Serves all near ends that connect to the endpoint, for ever.
+pub async fn serve(endpoint: &Endpoint, exit: &Exit, limits: Limits, name: &NameOf, tell: &Tell) {
     let mut tasks = JoinSet::new();
     loop {
         let association = endpoint.accept().await;
         while tasks.try_join_next().is_some() {}
-        let who = peer(association.stats());
-        tell(Notice::Joined(who.clone()));
+        let client = client_of(&association, name);
+        let Some((limits, buffers)) = exit.buffers(&client, limits) else {
+            association.abort();
+            tell(Notice::LimitReached(client, Limit::BufferedBytes));
+            continue;
+        };
+        tell(Notice::Joined(client.clone()));
         let (exit, tell) = (exit.clone(), tell.clone());
         tasks.spawn(async move {
-            let carrier = Watched::new(association, None, format!("{who}: "), tell.clone());
+            let carrier = Watched::new(association, None, Some(client.clone()), tell.clone());
             let connection = Connection::start(carrier, Role::Acceptor, limits);
-            let why = exit.serve(connection).await;
-            tell(Notice::Left(who, why.to_string()));
+            let why = exit.serve(client.clone(), connection).await;
+            drop(buffers);
+            tell(Notice::Left(client, PeerText::from(why.to_string())));
         });
     }
 }
 
-/// Where a peer was seen first.
-fn peer(stats: Option<Stats>) -> String {
-    let paths = stats.map(|stats| stats.paths).unwrap_or_default();
-    let seen = paths.iter().find_map(|path| path.remote);
-    seen.map_or("a near end".to_owned(), |address| address.to_string())
+/// Who is at the other end of an association.
+fn client_of(association: &Association, name: &NameOf) -> Client {
+    let key = association.peer_key();
+    let paths = association.stats().map(|stats| stats.paths).unwrap_or_default();
+    let address = paths.iter().find_map(|path| path.remote);
+    Client { key, name: key.and_then(|key| name(&key)), address }
 }
 
 /// The paths that there are.
@@ -103,19 +116,24 @@ struct Watched {
 }
 
 impl Watched {
-    fn new(association: Association, endpoint: Option<Endpoint>, who: String, tell: Tell) -> Self {
+    fn new(
+        association: Association,
+        endpoint: Option<Endpoint>,
+        client: Option<Client>,
+        tell: Tell,
+    ) -> Self {
         let association = Arc::new(association);
         let watched = association.clone();
         let (set_silent, silent) = watch::channel(false);
         let watcher = tokio::spawn(async move {
             while let Some(news) = watched.path_news().await {
                 let text = match news {
-                    PathNews::Restarted => "the peer has started anew".to_owned(),
+                    PathNews::Restarted => "the peer has restarted".to_owned(),
                     PathNews::Changed(path, status) => {
                         format!("path {} is {}", path.index() + 1, status_words(status))
                     }
                 };
-                tell(Notice::Path(format!("{who}{text}")));
+                tell(Notice::Path(client.clone(), text));
                 let used = watched.paths().contains(&PathStatus::Active);
                 set_silent.send_if_modified(|silent| std::mem::replace(silent, !used) == used);
             }

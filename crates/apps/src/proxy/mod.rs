@@ -10,6 +10,7 @@ pub mod near;
 
 mod descriptors;
 mod notice;
+mod quota;
 mod reason;
 mod relay;
 mod target;

@@ -1,41 +1,46 @@
-//! What an operator may want to know while it happens.
+//! What happens at either end, for logs and terminals.
 
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ropewalk_base::PeerText;
+
+use super::exit::{Client, Limit};
 use super::reason::Reason;
 use super::target::Target;
 
-/// Is told what happens.
+/// Takes notices.
 pub type Tell = Arc<dyn Fn(Notice) + Send + Sync>;
 
-/// What happened.
+/// Something that happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Notice {
-    /// The near end has reached the exit.
+    /// The near end has connected to the exit: over which paths.
     Connected(String),
     /// The near end has lost the exit; all its connections are reset.
-    Lost(String),
-    /// The near end has not reached the exit, and tries again after that time.
-    NotConnected(String, Duration),
-    /// A path came or went.
-    Path(String),
-    /// A near end has come to the exit.
-    Joined(String),
-    /// A near end has left the exit: who, and why.
-    Left(String, String),
-    /// A connection was opened for this program, or near end.
+    Lost(PeerText),
+    /// The near end could not connect to the exit, and tries again after that time.
+    NotConnected(PeerText, Duration),
+    /// A path changed its state; at an exit, of which near end.
+    Path(Option<Client>, String),
+    /// A near end has connected to the exit.
+    Joined(Client),
+    /// A near end's association has ended: why.
+    Left(Client, PeerText),
+    /// A near end's key has reached a limit of the exit.
+    LimitReached(Client, Limit),
+    /// The near end opened a connection for this program.
     Opened(SocketAddr, Target),
-    /// A connection did not come about.
+    /// A connection for this program could not be opened.
     Failed(SocketAddr, Target, Reason),
-    /// A program said something that is neither SOCKS nor HTTP, or did not finish it in time.
-    Nonsense(SocketAddr, String),
-    /// The exit opened a connection.
-    Led(Target),
-    /// The exit opened none.
-    Refused(String, Reason),
+    /// A program's request was malformed, or was not complete in time.
+    BadRequest(SocketAddr, PeerText),
+    /// The exit connected to a target.
+    TargetConnected(Client, Target),
+    /// The exit did not connect to a target.
+    TargetRefused(Client, PeerText, Reason),
 }
 
 impl Notice {
@@ -45,9 +50,9 @@ impl Notice {
             self,
             Self::Opened(..)
                 | Self::Failed(..)
-                | Self::Nonsense(..)
-                | Self::Led(_)
-                | Self::Refused(..)
+                | Self::BadRequest(..)
+                | Self::TargetConnected(..)
+                | Self::TargetRefused(..)
         )
     }
 }
@@ -57,19 +62,24 @@ impl fmt::Display for Notice {
         match self {
             Self::Connected(how) => write!(f, "connected to the exit: {how}"),
             Self::Lost(why) => {
-                write!(f, "lost the exit: {why}; open connections were reset, connecting anew")
+                write!(f, "connection to the exit lost: {why}; open connections were reset")
             }
             Self::NotConnected(why, after) => {
-                write!(f, "no way to the exit: {why}; trying again in {:.1} s", after.as_secs_f64())
+                let seconds = after.as_secs_f64();
+                write!(f, "cannot connect to the exit: {why}; next attempt in {seconds:.1} s")
             }
-            Self::Path(text) => f.write_str(text),
-            Self::Joined(who) => write!(f, "{who} has connected"),
-            Self::Left(who, why) => write!(f, "{who} has gone: {why}"),
+            Self::Path(None, text) => f.write_str(text),
+            Self::Path(Some(client), text) => write!(f, "{client}: {text}"),
+            Self::Joined(client) => write!(f, "{client} has connected"),
+            Self::Left(client, why) => write!(f, "{client} has disconnected: {why}"),
+            Self::LimitReached(client, limit) => {
+                write!(f, "{client}: limit reached: {limit}")
+            }
             Self::Opened(who, target) => write!(f, "{who} -> {target}"),
             Self::Failed(who, target, why) => write!(f, "{who} -> {target}: {why}"),
-            Self::Nonsense(who, what) => write!(f, "{who}: {what}"),
-            Self::Led(target) => write!(f, "-> {target}"),
-            Self::Refused(target, why) => write!(f, "-> {target}: {why}"),
+            Self::BadRequest(who, what) => write!(f, "{who}: {what}"),
+            Self::TargetConnected(client, target) => write!(f, "{client} -> {target}"),
+            Self::TargetRefused(client, target, why) => write!(f, "{client} -> {target}: {why}"),
         }
     }
 }

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::io;
 
+use ropewalk_base::PeerText;
+
 use crate::mux::Refusal;
 
 /// Why a connection did not come about.
@@ -10,8 +12,8 @@ use crate::mux::Refusal;
 pub struct Reason {
     /// What kind of thing.
     pub kind: Kind,
-    /// In words.
-    pub detail: String,
+    /// In words; at the near end, those of the exit.
+    pub detail: PeerText,
 }
 
 /// Kinds of reasons.
@@ -70,7 +72,7 @@ impl Kind {
 
 impl Reason {
     /// A reason.
-    pub fn new(kind: Kind, detail: impl Into<String>) -> Self {
+    pub fn new(kind: Kind, detail: impl Into<PeerText>) -> Self {
         Self { kind, detail: detail.into() }
     }
 
@@ -90,7 +92,7 @@ impl Reason {
 
     /// As it travels.
     pub fn refusal(&self) -> Refusal {
-        Refusal::new(self.kind.row().1, self.detail.clone())
+        Refusal::new(self.kind.row().1, self.detail.unescaped())
     }
 }
 
@@ -103,7 +105,7 @@ impl From<Refusal> for Reason {
 
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.detail)
+        self.detail.fmt(f)
     }
 }
 
@@ -114,8 +116,9 @@ mod tests {
     #[test]
     fn reasons_survive_the_way_and_every_kind_has_one_code() {
         for (kind, code, socks, http) in CODES {
-            let reason = Reason::new(kind, "why");
+            let reason = Reason::new(kind, "why \x1b[2J");
             assert_eq!(Reason::from(reason.refusal()), reason);
+            assert_eq!(reason.to_string(), "why \\u{1b}[2J", "shown escaped");
             assert_eq!((kind.socks(), kind.http()), (socks, http));
             assert_eq!(CODES.iter().filter(|row| row.1 == code).count(), 1);
         }

@@ -59,3 +59,22 @@ async fn a_request_without_an_end_is_cut_off() {
     let _ = timeout(Duration::from_secs(5), socket.read_to_end(&mut answer)).await.expect("an end");
     assert!(answer.starts_with(b"HTTP/1.1 431 "), "{}", String::from_utf8_lossy(&answer));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn clients_that_never_complete_a_request_do_not_delay_others() {
+    let server = echo_server().await;
+    let ports = near(in_memory(anywhere()), None, server, hasty()).await;
+    let mut slow = Vec::new();
+    for port in [ports.socks, ports.http] {
+        for _ in 0..700 {
+            let mut socket = TcpStream::connect(port).await.unwrap();
+            // It may have been displaced already.
+            let _ = socket.write_all(b"\x05").await;
+            slow.push(socket);
+        }
+    }
+    // Much less than the 15 s that each of them may take.
+    let served = timeout(Duration::from_secs(5), socks_connect(ports.socks, server.port())).await;
+    assert_eq!(served.expect("served beside them").1, 0);
+    drop(slow);
+}

@@ -1,10 +1,10 @@
 //! Over sealed associations between real sockets.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use ropewalk_apps::mux::Limits;
-use ropewalk_apps::proxy::exit::Exit;
 use ropewalk_apps::proxy::live::{self, Live, LiveConnector};
 use ropewalk_apps::proxy::near::Patience;
 use ropewalk_runtime::endpoint::{Endpoint, Options, Target};
@@ -13,7 +13,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::timeout;
 
-use crate::world::{anywhere, echo_server, near, socks_connect, teller};
+use crate::world::{anywhere, echo_server, exit, near, socks_connect, teller};
 
 fn loopback(port: u16) -> SocketAddr {
     ([127, 0, 0, 1], port).into()
@@ -37,9 +37,10 @@ impl Pair {
         options.transport = live::transport();
         let endpoint = Endpoint::open(options).expect("free ports");
         let at = endpoint.locals().to_vec();
-        let exit = Exit::new(anywhere(), 500, teller().0);
+        let exit = exit(anywhere(), teller().0);
+        let names: live::NameOf = Arc::new(|_| None);
         let task = tokio::spawn(async move {
-            live::serve(&endpoint, &exit, Limits::default(), &teller().0).await;
+            live::serve(&endpoint, &exit, Limits::default(), &names, &teller().0).await;
         });
         (at, task)
     }

@@ -5,4 +5,5 @@ mod breaks;
 mod hostile;
 mod live;
 mod programs;
+mod quotas;
 mod world;

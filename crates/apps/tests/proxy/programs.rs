@@ -67,32 +67,37 @@ async fn what_cannot_be_reached_or_may_not_gets_the_answer_of_its_language() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_plain_request_reaches_its_server_alone_and_rewritten() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let server = listener.local_addr().unwrap();
-    let ports = near(in_memory(anywhere()), None, server, hasty()).await;
-    let heard = tokio::spawn(async move {
-        let (mut socket, _) = listener.accept().await.unwrap();
-        let mut heard = vec![0; 4096];
-        let mut length = 0;
-        while !heard[..length].ends_with(b"\r\n\r\nbody") {
-            length += socket.read(&mut heard[length..]).await.unwrap();
-        }
-        // What follows would be another server's: nothing may come, not even an end.
-        let more = socket.read(&mut heard[length..]);
-        let quiet = tokio::time::timeout(std::time::Duration::from_millis(200), more).await;
-        socket.write_all(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nfine").await.unwrap();
-        (String::from_utf8(heard[..length].to_vec()).unwrap(), quiet.is_err())
-    });
-    let request = format!(
-        "POST http://{server}/a HTTP/1.1\r\nProxy-Connection: keep-alive\r\nContent-Length: 4\r\n\r\n\
-         bodyGET http://other.example/ HTTP/1.1\r\n\r\n"
-    );
-    let answer = say(ports.http, &request).await;
-    assert!(answer.ends_with("\r\n\r\nfine"), "{answer}");
-    let expected = format!(
-        "POST /a HTTP/1.1\r\nHost: {server}\r\nContent-Length: 4\r\nConnection: close\r\n\r\nbody"
-    );
-    assert_eq!(heard.await.unwrap(), (expected, true));
+    for (framing, body) in
+        [("Content-Length: 4", "body"), ("Transfer-Encoding: chunked", "4\r\nbody\r\n0\r\n\r\n")]
+    {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let server = listener.local_addr().unwrap();
+        let ports = near(in_memory(anywhere()), None, server, hasty()).await;
+        let end = format!("\r\n\r\n{body}");
+        let heard = tokio::spawn(async move {
+            let (mut socket, _) = listener.accept().await.unwrap();
+            let mut heard = vec![0; 4096];
+            let mut length = 0;
+            while !heard[..length].ends_with(end.as_bytes()) {
+                length += socket.read(&mut heard[length..]).await.unwrap();
+            }
+            // What follows would be another server's: nothing may come, not even an end.
+            let more = socket.read(&mut heard[length..]);
+            let quiet = tokio::time::timeout(std::time::Duration::from_millis(200), more).await;
+            socket.write_all(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nfine").await.unwrap();
+            (String::from_utf8(heard[..length].to_vec()).unwrap(), quiet.is_err())
+        });
+        let request = format!(
+            "POST http://{server}/a HTTP/1.1\r\nProxy-Connection: keep-alive\r\n{framing}\r\n\r\n\
+             {body}GET http://other.example/ HTTP/1.1\r\nProxy-Authorization: Basic x\r\n\r\n"
+        );
+        let answer = say(ports.http, &request).await;
+        assert!(answer.ends_with("\r\n\r\nfine"), "{answer}");
+        let expected = format!(
+            "POST /a HTTP/1.1\r\nHost: {server}\r\n{framing}\r\nConnection: close\r\n\r\n{body}"
+        );
+        assert_eq!(heard.await.unwrap(), (expected, true));
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ropewalk_apps::mux::{Connection, Limits, Role, pair};
-use ropewalk_apps::proxy::exit::{Exit, Policy};
+use ropewalk_apps::proxy::exit::{Client, Exit, ExitLimits, Policy, Resolver};
 use ropewalk_apps::proxy::near::{
     Connector, Credentials, Near, Patience, Reached, Service, Speaks, Uplink,
 };
@@ -58,7 +58,7 @@ impl Connector for InMemory {
         let far = Connection::start(far, Role::Acceptor, Limits::default());
         let exit = self.exit.clone();
         let task = tokio::spawn(async move {
-            exit.serve(far).await;
+            exit.serve(Client::default(), far).await;
         });
         *self.serving.lock().unwrap() = Some(task);
         let connection = Connection::start(near, Role::Connector, Limits::default());
@@ -109,9 +109,15 @@ pub fn hasty() -> Patience {
     }
 }
 
+/// An exit with the resolver of this machine.
+pub fn exit(policy: Policy, tell: Tell) -> Exit {
+    let (resolver, _) = Resolver::system().unwrap();
+    Exit::new(policy, ExitLimits { connections: 1000, ..ExitLimits::default() }, resolver, tell)
+}
+
 /// An exit that leads to this machine, over queues.
 pub fn in_memory(policy: Policy) -> InMemory {
-    let exit = Exit::new(policy, 500, teller().0);
+    let exit = exit(policy, teller().0);
     let (set_silent, silent) = watch::channel(false);
     let (up, set_silent) = (Arc::new(Mutex::new(true)), Arc::new(set_silent));
     InMemory { exit, up, serving: Arc::default(), silent, set_silent }

@@ -13,7 +13,10 @@ use self::document::Document;
 use super::transfer::runtime;
 use crate::console::{Console, width};
 use crate::failure::Failure;
-use crate::live::{ListenArgs, Listening, ReachArgs, TransportArgs, listed, reachable};
+use crate::live::{
+    Event, ListenArgs, Listening, LogArgs, LogLevel, Peer, ReachArgs, TransportArgs, listed, log,
+    reachable,
+};
 use crate::output;
 use crate::printer::{count, percent, rate, size, time, time_or_dash};
 use crate::table::Table;
@@ -53,6 +56,8 @@ struct ServeArgs {
     /// End after one client
     #[arg(long)]
     once: bool,
+    #[command(flatten)]
+    log: LogArgs,
 }
 
 /// Arguments of `bench run`.
@@ -100,6 +105,7 @@ pub fn execute(args: &BenchArgs, console: Console) -> Result<(), Failure> {
 }
 
 fn serve(args: &ServeArgs, console: Console) -> Result<(), Failure> {
+    let console = args.log.start(console, LogLevel::Info);
     let runtime = runtime()?;
     runtime.block_on(async {
         let Listening { endpoint, public, access } =
@@ -107,21 +113,28 @@ fn serve(args: &ServeArgs, console: Console) -> Result<(), Failure> {
         let to = listed(&reachable(endpoint.locals()));
         let who = public.map_or("--plain".to_owned(), |key| format!("--peer {key}"));
         console.note(format_args!("at the other side:\n  ropewalk bench run --to {to} {who}"));
-        clients(args, &endpoint, &access, console).await;
+        log(Peer::default(), Event::Listening { addresses: &to, key: public });
+        clients(args, &endpoint, &access).await;
         Ok(())
     })
 }
 
 /// One client beside the other, for as long as it is let.
-async fn clients(args: &ServeArgs, endpoint: &Endpoint, access: &AccessList, console: Console) {
+async fn clients(args: &ServeArgs, endpoint: &Endpoint, access: &AccessList) {
     loop {
         let association = endpoint.accept().await;
-        let name = association.peer_key().map(|key| access.name(&key));
-        let name = name.unwrap_or_else(|| "a client".to_owned());
+        let name = association.peer_key().and_then(|key| access.listed_name(&key));
         let serving = async move {
+            let paths = association.stats().map(|stats| stats.paths).unwrap_or_default();
+            let address = paths.iter().find_map(|path| path.remote);
+            let peer = Peer { name: name.as_deref(), key: association.peer_key(), address };
+            log(peer, Event::AssociationOpened);
             match measure::serve(&association).await {
-                Some(plan) => console.note(format_args!("{name}: measured for {} s", plan.seconds)),
-                None => console.note(format_args!("{name}: refused, it is of another version")),
+                Some(plan) => log(peer, Event::Measured { seconds: plan.seconds }),
+                None => {
+                    let reason = "the client did not ask for a measurement of this version";
+                    log(peer, Event::AssociationRefused { reason: &reason });
+                }
             }
             // Dropped too early, the figures would not arrive.
             association.ended().await;

@@ -5,15 +5,14 @@ mod near;
 
 use std::future::Future;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use clap::{Args, Subcommand};
-use ropewalk_apps::proxy::{Notice, Tell, live};
+use ropewalk_apps::proxy::live;
 use ropewalk_runtime::endpoint::Transport;
 
 use crate::console::Console;
 use crate::failure::Failure;
-use crate::live::TransportArgs;
+use crate::live::{Interrupt, TransportArgs};
 
 /// Arguments of `proxy`.
 #[derive(Debug, Args)]
@@ -50,7 +49,7 @@ struct CommonArgs {
     key: Option<PathBuf>,
     #[command(flatten)]
     transport: TransportArgs,
-    /// Tell of every connection
+    /// Show every connection
     #[arg(long, short)]
     verbose: bool,
 }
@@ -69,7 +68,10 @@ impl CommonArgs {
 /// [`Failure`].
 pub fn execute(args: &ProxyArgs, console: Console) -> Result<(), Failure> {
     match &args.end {
-        Some(End::Exit(args)) => run(exit::run(args, console)),
+        Some(End::Exit(args)) => {
+            let exit = exit::prepare(args, console)?;
+            run(exit.run())
+        }
         None => run(near::run(&args.near, console)),
     }
 }
@@ -81,37 +83,14 @@ fn run(end: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::Run(format!("no threads: {error}")))?;
     runtime.block_on(async {
+        // Installed before the end says that it listens: a signal may follow at once.
+        let mut interrupt = Interrupt::install();
         let result = tokio::select! {
             result = end => result,
-            () = interrupted() => Ok(()),
+            () = interrupt.wait() => Ok(()),
         };
         // The peer is told that it is over: the packet that says so is to leave.
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;
         result
-    })
-}
-
-/// Waits for Ctrl-C, or for whoever stops services.
-async fn interrupted() {
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        if let Ok(mut terminate) = signal(SignalKind::terminate()) {
-            tokio::select! {
-                _ = tokio::signal::ctrl_c() => {}
-                _ = terminate.recv() => {}
-            }
-            return;
-        }
-    }
-    let _ = tokio::signal::ctrl_c().await;
-}
-
-/// Shows what happens.
-fn teller(console: Console, verbose: bool) -> Tell {
-    Arc::new(move |notice: Notice| {
-        if verbose || !notice.is_detail() {
-            console.note(notice);
-        }
     })
 }

@@ -1,7 +1,7 @@
 //! `ropewalk recv`: files and folders of a `ropewalk send`.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use clap::Args;
 use ropewalk_apps::access::AccessList;
@@ -17,7 +17,10 @@ use ropewalk_scenario::{parse_duration, parse_size};
 use super::transfer::{Document, Record, Screen, counted, observe, runtime};
 use crate::console::Console;
 use crate::failure::Failure;
-use crate::live::{ListenArgs, TransportArgs, listed, reachable};
+use crate::live::{
+    ConfineArgs, Event, Files, Interrupt, ListenArgs, Listening, LogArgs, LogLevel,
+    Peer as LoggedPeer, TransportArgs, listed, log, reachable,
+};
 use crate::output;
 use crate::printer::size;
 
@@ -62,6 +65,10 @@ pub struct RecvArgs {
     /// Length of its intervals
     #[arg(long, value_name = "TIME", default_value = "1 s", value_parser = parse_duration)]
     interval: Duration,
+    #[command(flatten)]
+    log: LogArgs,
+    #[command(flatten)]
+    confine: ConfineArgs,
 }
 
 /// Receives.
@@ -69,36 +76,75 @@ pub struct RecvArgs {
 /// # Errors
 /// [`Failure`].
 pub fn execute(args: &RecvArgs, console: Console) -> Result<(), Failure> {
+    let level = if console.has_viewer() { LogLevel::Warn } else { LogLevel::Info };
+    let console = args.log.start(console, level);
     let runtime = runtime()?;
-    let (endpoint, key) = runtime.block_on(async { args.listen.open(&args.transport, console) })?;
+    let (listening, mut interrupt) = runtime.block_on(async {
+        Ok::<_, Failure>((args.listen.listen(&args.transport, console)?, Interrupt::install()))
+    })?;
+    let Listening { endpoint, public, access } = listening;
     let rules = Rules {
         overwrite: args.overwrite,
         exact_modes: args.preserve_modes,
         quota_bytes: args.quota,
         max_file_bytes: args.max_file,
     };
-    let admission = Admission::open(&args.dir, AccessList::anyone(), rules).map_err(unusable)?;
+    let admission = Admission::open(&args.dir, access.clone(), rules).map_err(unusable)?;
     let admit: Arc<Admit> = Arc::new(move |peer: &Peer| admission.admit(peer));
-    greet(args, &endpoint, key, console);
+    confine(args, &endpoint, public, &access)?;
+    greet(args, &endpoint, public, console);
     let screen = Screen::new(console);
-    let watch = Arc::new(Watch::new(listener(screen.clone())));
+    let watch = Arc::new(Watch::new(listener(screen.clone(), access.clone())));
     let once = args.once || args.json;
     let gate = Gate { endpoint: Arc::new(endpoint) };
     let mut last = Ok(Summary::default());
     let (result, record) = screen.show(&watch, || {
         let finished = |outcome: Result<Summary, String>| {
-            if let (Ok(summary), false) = (&outcome, once) {
-                screen.note(brought(summary));
+            if let Ok(summary) = &outcome {
+                log_summary(summary);
+                if !once {
+                    screen.note(brought(summary));
+                }
             }
             last = outcome;
             !once
         };
         let receiving = receive(&gate, &admit, &watch, finished);
-        runtime.block_on(observe(receiving, &watch, args.interval, false))
+        runtime.block_on(observe(receiving, &mut interrupt, &watch, args.interval, false))
     });
     drop((gate, admit));
     runtime.shutdown_timeout(std::time::Duration::from_secs(2));
     conclude(args, last, result, &record)
+}
+
+/// Keeps the inbox and the list of peers, and nothing else: everything that is needed has been opened.
+fn confine(
+    args: &RecvArgs,
+    endpoint: &Endpoint,
+    key: Option<PublicKey>,
+    access: &AccessList,
+) -> Result<(), Failure> {
+    let files = Files::below(&args.dir).and_reading(access.file());
+    let nobody = LoggedPeer::default();
+    log(nobody, Event::Confined(&args.confine.restrict_files(&files)?));
+    log(nobody, Event::Confined(&args.confine.restrict_calls(&files)?));
+    let addresses: Vec<_> = endpoint.locals().iter().map(ToString::to_string).collect();
+    log(nobody, Event::Listening { addresses: &addresses.join(" and "), key });
+    Ok(())
+}
+
+/// How the log calls a sender.
+fn logged(peer: &Peer) -> LoggedPeer<'_> {
+    LoggedPeer { name: peer.name.as_deref(), key: peer.key, address: None }
+}
+
+fn log_summary(summary: &Summary) {
+    let event = Event::FilesReceived {
+        files: u64::from(summary.done()),
+        failed: u64::from(summary.missing()),
+        bytes: summary.bytes,
+    };
+    log(logged(&summary.peer), event);
 }
 
 /// What a sender has brought, in a line.
@@ -175,9 +221,33 @@ fn greet(args: &RecvArgs, endpoint: &Endpoint, key: Option<PublicKey>, console: 
     }
 }
 
-fn listener(screen: Screen) -> impl Fn(News) + Send + Sync {
-    move |news| match news {
-        News::Connected(peer) => screen.note(format_args!("a sender has connected: {peer}")),
+fn listener(screen: Screen, access: AccessList) -> impl Fn(News) + Send + Sync {
+    // One sender is served at a time: news that follow are of the last one that connected.
+    let sender = Mutex::new(Peer::default());
+    move |news| {
+        let mut sender = sender.lock().unwrap_or_else(PoisonError::into_inner);
+        if let News::Connected(peer) = &news {
+            let name = peer.key.and_then(|key| access.listed_name(&key));
+            *sender = Peer { name: peer.name.clone().or(name), ..peer.clone() };
+        }
+        log_news(&sender, &news);
+        show_news(&screen, &sender, news);
+    }
+}
+
+fn log_news(sender: &Peer, news: &News) {
+    let event = match news {
+        News::Connected(_) => Event::AssociationOpened,
+        News::Lost(reason) => Event::AssociationClosed { reason },
+        News::Resumed(..) => return,
+        News::Failed(name, reason) => Event::FileRefused { name, reason },
+    };
+    log(logged(sender), event);
+}
+
+fn show_news(screen: &Screen, sender: &Peer, news: News) {
+    match news {
+        News::Connected(_) => screen.note(format_args!("a sender has connected: {sender}")),
         News::Lost(why) => {
             screen
                 .note(format_args!("{why}; what has come is kept, and the sender may come again"));

@@ -14,7 +14,7 @@ use super::transfer::{Document, Record, Screen, counted, observe, runtime};
 use crate::args::command_line;
 use crate::console::Console;
 use crate::failure::Failure;
-use crate::live::{ReachArgs, TransportArgs};
+use crate::live::{Interrupt, ReachArgs, TransportArgs};
 use crate::output;
 use crate::printer::{count, size};
 
@@ -67,14 +67,15 @@ pub fn execute(args: &SendArgs, console: Console) -> Result<(), Failure> {
     let screen = Screen::new(console);
     let watch = Arc::new(Watch::new(listener(screen.clone(), args.retry)));
     let runtime = runtime()?;
-    let reach = runtime.block_on(async {
+    let (reach, mut interrupt) = runtime.block_on(async {
         let (endpoint, target) = args.reach.open(&args.transport, console)?;
-        Ok::<_, Failure>(Reach { endpoint: Arc::new(endpoint), target })
+        let reach = Reach { endpoint: Arc::new(endpoint), target };
+        Ok::<_, Failure>((reach, Interrupt::install()))
     })?;
     let retry = std::time::Duration::from_nanos(args.retry.as_nanos());
     let (result, record) = screen.show(&watch, || {
         let sending = send(&reach, &job, &watch, retry);
-        runtime.block_on(observe(sending, &watch, args.interval, true))
+        runtime.block_on(observe(sending, &mut interrupt, &watch, args.interval, true))
     });
     drop(reach);
     runtime.shutdown_timeout(std::time::Duration::from_secs(1));

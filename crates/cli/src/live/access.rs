@@ -8,6 +8,7 @@ use ropewalk_apps::access::{AccessError, AccessList};
 use ropewalk_runtime::endpoint::{Admission, Endpoint, Options};
 use ropewalk_runtime::seal::{PresharedKey, PublicKey, SecretKey};
 
+use super::log::{Event, Peer, log};
 use crate::console::Console;
 use crate::failure::Failure;
 
@@ -67,50 +68,79 @@ impl Access {
     }
 
     /// Reads the file again on SIGHUP, and reports peers that were refused, as long as there is the endpoint.
+    /// `reloaded` hears of each new list.
     ///
     /// # Panics
     /// Outside a tokio runtime.
-    pub fn watch(&self, endpoint: &Endpoint, console: Console) {
+    pub fn watch(
+        &self,
+        endpoint: &Endpoint,
+        console: Console,
+        reloaded: impl Fn(&AccessList) + Send + 'static,
+    ) {
         if !self.list.is_anyone() || self.psk.is_some() {
-            tokio::spawn(watch(self.list.clone(), endpoint.admission(), console));
+            // The handler is installed before the server says that it listens.
+            let hangups = Hangups::new(self.list.file().is_some());
+            let watcher =
+                Watcher { list: self.list.clone(), admission: endpoint.admission(), console };
+            tokio::spawn(watcher.run(hangups, reloaded));
         }
     }
 }
 
-async fn watch(list: AccessList, admission: Admission, console: Console) {
-    let mut hangups = Hangups::new(list.file().is_some());
-    while !admission.is_over() {
-        tokio::select! {
-            () = hangups.next() => reload(&list, &admission, console),
-            () = tokio::time::sleep(REPORT) => {}
-        }
-        for refused in admission.take_refused() {
-            let name = list.name(&refused.peer);
-            console.note(format_args!(
-                "refused {name} (key {}, from {}): {}",
-                refused.peer, refused.from, refused.why
-            ));
-        }
-    }
+/// Keeps the list of peers current, and says who was refused.
+struct Watcher {
+    list: AccessList,
+    admission: Admission,
+    console: Console,
 }
 
-fn reload(list: &AccessList, admission: &Admission, console: Console) {
-    let file = list.file().map(|file| file.display().to_string()).unwrap_or_default();
-    let changes = match list.reload() {
-        Ok(changes) => changes,
-        Err(error) => {
-            console
-                .note(format_args!("{error}\n = help: {}; the old list still counts", error.help));
-            return;
+impl Watcher {
+    async fn run(self, mut hangups: Hangups, reloaded: impl Fn(&AccessList)) {
+        while !self.admission.is_over() {
+            tokio::select! {
+                () = hangups.next() => self.reload(&reloaded),
+                () = tokio::time::sleep(REPORT) => {}
+            }
+            for refused in self.admission.take_refused() {
+                let name = self.list.listed_name(&refused.peer);
+                let peer = Peer {
+                    name: name.as_deref(),
+                    key: Some(refused.peer),
+                    address: Some(refused.from),
+                };
+                self.say(peer, Event::AssociationRefused { reason: &refused.why });
+            }
         }
-    };
-    let ended = admission.set_allowed(list.allowed());
-    let (added, removed, changed) =
-        (changes.added.len(), changes.removed.len(), changes.changed.len());
-    console.note(format_args!(
-        "read {file}: peers added {added}, removed {removed}, changed {changed}; \
-         associations of removed peers ended: {ended}"
-    ));
+    }
+
+    fn reload(&self, reloaded: impl Fn(&AccessList)) {
+        let changes = match self.list.reload() {
+            Ok(changes) => changes,
+            Err(error) => {
+                let problem = format!("{error}; help: {}; the old list still counts", error.help);
+                return self.say(Peer::default(), Event::Problem(&problem));
+            }
+        };
+        let ended = self.admission.set_allowed(self.list.allowed());
+        reloaded(&self.list);
+        let file = self.list.file().map(|file| file.display().to_string()).unwrap_or_default();
+        let (added, removed, changed) =
+            (changes.added.len(), changes.removed.len(), changes.changed.len());
+        let what = format!(
+            "read {file}: peers added {added}, removed {removed}, changed {changed}; \
+             associations of removed peers ended: {ended}"
+        );
+        self.say(Peer::default(), Event::PeersChanged(&what));
+    }
+
+    /// Logs an event, which a person at a terminal sees as well.
+    fn say(&self, peer: Peer<'_>, event: Event<'_>) {
+        if self.console.has_viewer() {
+            self.console.note(format_args!("{}", event.as_note(peer)));
+        }
+        log(peer, event);
+    }
 }
 
 impl From<AccessError> for Failure {

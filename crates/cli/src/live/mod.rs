@@ -2,10 +2,16 @@
 
 mod access;
 mod addresses;
+mod confine;
 mod identity;
+mod interrupt;
+mod log;
 mod options;
 
-pub use access::AccessArgs;
+pub use access::{Access, AccessArgs};
 pub use addresses::{listed, listen, locals, reachable, remotes};
+pub use confine::{ConfineArgs, Files};
 pub use identity::identity;
+pub use interrupt::Interrupt;
+pub use log::{Event, LogArgs, LogLevel, Peer, log};
 pub use options::{ListenArgs, Listening, ReachArgs, TransportArgs, refused};

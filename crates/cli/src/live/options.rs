@@ -111,19 +111,6 @@ pub struct ListenArgs {
 }
 
 impl ListenArgs {
-    /// The endpoint, and its public key unless it is plain.
-    ///
-    /// # Errors
-    /// What is wrong with the options. Needs a tokio runtime.
-    pub fn open(
-        &self,
-        transport: &TransportArgs,
-        console: Console,
-    ) -> Result<(Endpoint, Option<PublicKey>), Failure> {
-        let listening = self.listen(transport, console)?;
-        Ok((listening.endpoint, listening.public))
-    }
-
     /// The endpoint, its public key, and who may use it.
     ///
     /// # Errors
@@ -148,7 +135,7 @@ impl ListenArgs {
             options = access.seal(options, secret);
         }
         let endpoint = Endpoint::open(options).map_err(refused)?;
-        access.watch(&endpoint, console);
+        access.watch(&endpoint, console, |_| {});
         Ok(Listening { endpoint, public, access: access.list().clone() })
     }
 

@@ -3,60 +3,92 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use tokio::net::{TcpStream, lookup_host};
+use tokio::net::TcpStream;
 use tokio::task::JoinSet;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout_at};
 
-use super::policy::Policy;
+use super::limits::{QuotaUser, Quotas};
+use super::policy::{self, Policy};
+use super::resolver::Resolver;
+use super::rule::Rule;
 use crate::proxy::reason::{Kind, Reason};
 use crate::proxy::target::{Host, Target};
 
-/// All of it takes at most so long.
-const PATIENCE: Duration = Duration::from_secs(12);
+/// Time for all of it.
+const DIAL_TIMEOUT: Duration = Duration::from_secs(12);
 /// The next address is tried although the one before has not answered (RFC 8305, 8).
 const STAGGER: Duration = Duration::from_millis(250);
 /// Most addresses of one name that are tried.
-const MOST: usize = 8;
+const ADDRESS_LIMIT: usize = 8;
 
-/// Connects to the target, if the policy lets it.
-///
-/// # Errors
-/// Why not.
-pub async fn dial(target: &Target, policy: &Policy) -> Result<TcpStream, Reason> {
-    let all = async {
-        let addresses = resolve(target, policy).await?;
-        connect(addresses).await
-    };
-    let late = || Reason::new(Kind::TimedOut, format!("no answer within {} s", PATIENCE.as_secs()));
-    timeout(PATIENCE, all).await.map_err(|_| late())?
+/// What a dial needs.
+pub struct Dialler<'a> {
+    pub policy: &'a Policy,
+    /// The only destinations of this key, if there are any rules.
+    pub targets: &'a [Rule],
+    pub resolver: &'a Resolver,
+    pub quotas: &'a Quotas,
+    pub user: QuotaUser,
 }
 
-/// Addresses to try. What was checked is what is connected to: a name is not asked for again, so that
-/// it cannot change its meaning in between.
-async fn resolve(target: &Target, policy: &Policy) -> Result<Vec<SocketAddr>, Reason> {
-    let (name, found): (_, Vec<_>) = match &target.host {
-        Host::Ip(ip) => (None, vec![SocketAddr::new(*ip, target.port)]),
-        Host::Name(name) => {
-            let found = lookup_host((name.as_str(), target.port)).await.map_err(|error| {
-                Reason::new(Kind::NameUnknown, format!("{name} cannot be resolved: {error}"))
-            })?;
-            (Some(name.as_str()), found.collect())
-        }
-    };
-    let mut refused = None;
-    let mut allowed = Vec::new();
-    for address in found {
-        match policy.check(name, address) {
-            Ok(()) if !allowed.contains(&address) => allowed.push(address),
-            Ok(()) => {}
-            Err(reason) => refused = Some(reason),
+impl Dialler<'_> {
+    /// Connects to the target, if the policy lets it.
+    ///
+    /// # Errors
+    /// Why not.
+    pub async fn dial(&self, target: &Target) -> Result<TcpStream, Reason> {
+        let until = Instant::now() + DIAL_TIMEOUT;
+        let busy = |_| Reason::new(Kind::Busy, "too many connections are being opened");
+        let _place = timeout_at(until, self.quotas.dials.one(&self.user)).await.map_err(busy)?;
+        let all = async {
+            let addresses = self.resolve(target).await?;
+            connect(addresses).await
+        };
+        let seconds = DIAL_TIMEOUT.as_secs();
+        let late = |_| Reason::new(Kind::TimedOut, format!("no answer within {seconds} s"));
+        timeout_at(until, all).await.map_err(late)?
+    }
+
+    /// Addresses to try. The connection goes to an address that was checked here: the name is not looked up
+    /// again, so a second answer cannot lead elsewhere (DNS rebinding).
+    async fn resolve(&self, target: &Target) -> Result<Vec<SocketAddr>, Reason> {
+        match &target.host {
+            Host::Ip(ip) => self.permitted(target, None, vec![*ip]),
+            Host::Name(name) => {
+                let found = {
+                    let _place = self.quotas.lookups.one(&self.user).await;
+                    self.resolver.lookup(name).await?
+                };
+                self.permitted(target, Some(name), found)
+            }
         }
     }
-    if allowed.is_empty() {
-        let empty = || Reason::new(Kind::NameUnknown, format!("{} has no address", target.host));
-        return Err(refused.unwrap_or_else(empty));
+
+    /// Those of the addresses that the policy permits.
+    fn permitted(
+        &self,
+        target: &Target,
+        name: Option<&str>,
+        found: Vec<IpAddr>,
+    ) -> Result<Vec<SocketAddr>, Reason> {
+        let mut refused = None;
+        let mut allowed = Vec::new();
+        for ip in found {
+            let address = SocketAddr::new(ip, target.port);
+            let checked = self.policy.check(name, address);
+            match checked.and_then(|()| policy::check_targets(self.targets, name, address)) {
+                Ok(()) if !allowed.contains(&address) => allowed.push(address),
+                Ok(()) => {}
+                Err(reason) => refused = Some(reason),
+            }
+        }
+        if allowed.is_empty() {
+            let empty =
+                || Reason::new(Kind::NameUnknown, format!("{} has no address", target.host));
+            return Err(refused.unwrap_or_else(empty));
+        }
+        Ok(alternate(allowed))
     }
-    Ok(alternate(allowed))
 }
 
 /// One family after the other in turn, beginning with the first one's (RFC 8305, 4).
@@ -67,11 +99,11 @@ fn alternate(addresses: Vec<SocketAddr>) -> Vec<SocketAddr> {
     one.reverse();
     other.reverse();
     let mut order = Vec::new();
-    while order.len() < MOST && !(one.is_empty() && other.is_empty()) {
+    while order.len() < ADDRESS_LIMIT && !(one.is_empty() && other.is_empty()) {
         order.extend(one.pop());
         order.extend(other.pop());
     }
-    order.truncate(MOST);
+    order.truncate(ADDRESS_LIMIT);
     order
 }
 
@@ -85,7 +117,7 @@ async fn connect(addresses: Vec<SocketAddr>) -> Result<TcpStream, Reason> {
             attempts.spawn(async move {
                 TcpStream::connect(address).await.map_err(|error| {
                     let reason = Reason::of_io(&error);
-                    Reason { detail: format!("{address}: {}", reason.detail), ..reason }
+                    Reason::new(reason.kind, format!("{address}: {}", reason.detail))
                 })
             });
         }
@@ -121,6 +153,6 @@ mod tests {
             assert_eq!(alternate(parse(given)), parse(order));
         }
         let many: Vec<_> = (0..20).map(|i| SocketAddr::from(([9, 9, 9, i], 1))).collect();
-        assert_eq!(alternate(many).len(), MOST);
+        assert_eq!(alternate(many).len(), ADDRESS_LIMIT);
     }
 }

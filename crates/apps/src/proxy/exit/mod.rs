@@ -1,77 +1,152 @@
-//! The far end: takes streams, and leads each to where its opener wants, if it may.
+//! The far end: accepts streams of near ends, and connects each to its target if the policy permits it.
 
+mod client;
 mod dial;
+mod embedded;
+mod limits;
 mod policy;
+mod resolver;
 mod rule;
 
 use std::sync::Arc;
 
-use tokio::sync::Semaphore;
+use ropewalk_base::PeerText;
 use tokio::task::JoinSet;
 
+use self::dial::Dialler;
+use self::limits::{ConnectionPermit, Quotas};
+
+pub use self::client::{Client, PermissionsOf, short_key};
+pub use self::limits::{ExitLimits, Limit};
 pub use self::policy::Policy;
+pub use self::resolver::Resolver;
 pub use self::rule::{Rule, RuleError};
 use super::notice::{Notice, Tell};
 use super::reason::{Kind, Reason};
 use super::relay::{relay, tune};
 use super::target::Target;
-use crate::mux::{Connection, EndReason, Incoming};
+use crate::access::ExitPolicy;
+use crate::mux::{Connection, EndReason, Incoming, Limits};
+
+/// Least memory with which an association is served, bytes.
+const LEAST_BUFFER: u64 = 256 << 10;
 
 /// What all near ends of an exit share.
 #[derive(Clone)]
 pub struct Exit {
     policy: Arc<Policy>,
-    /// Connections of all near ends together: files that the system lets us open are few.
-    places: Arc<Semaphore>,
+    resolver: Resolver,
+    quotas: Quotas,
+    permissions: PermissionsOf,
     tell: Tell,
 }
 
+/// What serving one near end needs.
+struct Session {
+    exit: Exit,
+    client: Client,
+}
+
 impl Exit {
-    /// An exit that leads where the policy says, for at most so many connections at a time.
-    pub fn new(policy: Policy, most: usize, tell: Tell) -> Self {
-        Self { policy: Arc::new(policy), places: Arc::new(Semaphore::new(most)), tell }
+    /// An exit that connects where the policy permits it, for every key.
+    pub fn new(policy: Policy, limits: ExitLimits, resolver: Resolver, tell: Tell) -> Self {
+        Self {
+            policy: Arc::new(policy),
+            resolver,
+            quotas: Quotas::new(limits),
+            permissions: Arc::new(|_| Some(ExitPolicy::default())),
+            tell,
+        }
     }
 
-    /// Serves one near end until it has gone; tells why. All its connections end with it.
-    pub async fn serve(&self, connection: Connection) -> EndReason {
+    /// Restricts keys further.
+    #[must_use]
+    pub fn with_permissions(self, permissions: PermissionsOf) -> Self {
+        Self { permissions, ..self }
+    }
+
+    /// Reserves a part of all resources for each of so many keys.
+    pub fn expect_keys(&self, keys: u64) {
+        self.quotas.expect_keys(keys);
+    }
+
+    /// The limits of an association of this near end, as long as the permit is held. None: the near
+    /// end's key has used up its memory.
+    pub(super) fn buffers(
+        &self,
+        client: &Client,
+        limits: Limits,
+    ) -> Option<(Limits, ConnectionPermit)> {
+        let permit = self.quotas.buffered_bytes.try_up_to(&client.key, limits.shared)?;
+        let shared = permit.amount();
+        (shared >= LEAST_BUFFER.min(limits.shared)).then_some((Limits { shared, ..limits }, permit))
+    }
+
+    /// Serves one near end until its connection ends; returns why it did. All its streams end with it.
+    pub async fn serve(&self, client: Client, connection: Connection) -> EndReason {
+        let session = Arc::new(Session { exit: self.clone(), client });
         let mut tasks = JoinSet::new();
         while let Some(incoming) = connection.accept().await {
             while tasks.try_join_next().is_some() {}
-            tasks.spawn(self.clone().lead(incoming));
+            let session = session.clone();
+            tasks.spawn(async move { session.connect(incoming).await });
         }
         connection.ended().await
     }
+}
 
-    async fn lead(self, incoming: Incoming) {
-        let Ok(_place) = self.places.try_acquire() else {
-            let reason = Reason::new(Kind::Busy, "the exit has too many connections");
+impl Session {
+    async fn connect(&self, incoming: Incoming) {
+        let Exit { policy, resolver, quotas, permissions, .. } = &self.exit;
+        let permissions = match &self.client.key {
+            Some(key) => permissions(key),
+            None => Some(ExitPolicy::default()),
+        };
+        let Some(permissions) = permissions else {
+            let reason = Reason::new(Kind::NotAllowed, "the key may not use the exit any more");
+            return self.refuse(incoming, &PeerText::default(), reason);
+        };
+        let Some(_place) = quotas.connection(&self.client, permissions.max_connections) else {
+            self.tell(Notice::LimitReached(self.client.clone(), Limit::Connections));
+            let reason = Reason::new(Kind::Busy, "too many connections of this key are open");
             return incoming.refuse(reason.refusal());
         };
         let target = match Target::decode(&incoming.target) {
             Ok(target) => target,
             Err(error) => {
                 let reason = Reason::new(Kind::BadTarget, error.to_string());
-                return self.refuse(incoming, "?".into(), reason);
+                let shown = PeerText::from_bytes(&incoming.target);
+                return self.refuse(incoming, &shown, reason);
             }
         };
+        let (targets, user) = (&permissions.targets[..], self.client.key);
+        let dialler = Dialler { policy, targets, resolver, quotas, user };
         let dialled = tokio::select! {
-            dialled = dial::dial(&target, &self.policy) => dialled,
+            dialled = dialler.dial(&target) => dialled,
             () = incoming.given_up() => return,
         };
         match dialled {
-            Err(reason) => self.refuse(incoming, target.to_string(), reason),
+            Err(reason) => self.refuse(incoming, &PeerText::from(target.to_string()), reason),
             Ok(socket) => {
                 tune(&socket);
                 let Some(stream) = incoming.accept() else { return };
-                (self.tell)(Notice::Led(target));
-                // Whoever broke it knows; the other one is told by the break itself.
+                self.tell(Notice::TargetConnected(self.client.clone(), target));
+                // The end that broke the connection knows why; the other one sees that it was broken.
                 let _ = relay(socket, stream).await;
             }
         }
     }
 
-    fn refuse(&self, incoming: Incoming, target: String, reason: Reason) {
-        incoming.refuse(reason.refusal());
-        (self.tell)(Notice::Refused(target, reason));
+    fn refuse(&self, incoming: Incoming, target: &PeerText, reason: Reason) {
+        let refusal = reason.refusal();
+        self.tell(match reason.kind {
+            Kind::Busy => Notice::LimitReached(self.client.clone(), Limit::Dials),
+            _ => Notice::TargetRefused(self.client.clone(), target.clone(), reason),
+        });
+        incoming.refuse(refusal);
+    }
+
+    fn tell(&self, notice: Notice) {
+        (self.exit.tell)(notice);
     }
 }

@@ -1,75 +1,106 @@
-//! Where an exit leads.
+//! Where an exit connects to.
 //!
-//! Whoever may use the exit stands, as it were, in its place in the network. So unless its operator
-//! says otherwise it leads to the open Internet only: not to services that trust the machine
-//! (loopback, its own addresses), not to its neighbours (private and link-local networks).
+//! A near end that uses an exit has the exit's place in the network. So unless its operator says
+//! otherwise, an exit connects to the open Internet only: not to services that trust the machine
+//! (loopback, its own addresses), and not to its neighbours (private and link-local networks).
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
+use ropewalk_runtime::interfaces;
+
+use super::embedded::destinations;
 use super::rule::Rule;
 use crate::proxy::reason::{Kind, Reason};
 
-/// Where an exit leads.
+/// Where an exit connects to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Policy {
-    /// Only there, if there are any. Who names an address or a name means it: it may be private.
+    /// Permitted destinations; if there are none, the open Internet. A destination that a rule names by
+    /// address or by name may be private.
     pub rules: Vec<Rule>,
-    /// To loopback, link-local and private addresses too.
+    /// Whether loopback, link-local and private addresses are permitted too.
     pub allow_private: bool,
 }
 
 impl Policy {
-    /// Whether a connection may go to `address`, for which `name` was asked.
+    /// Whether a connection may go to `address`, for which `name` was asked. An address of which the form
+    /// does not tell where a packet arrives is judged by each place where it may arrive.
     ///
     /// # Errors
     /// `Kind::NotAllowed`, with the reason.
     pub fn check(&self, name: Option<&str>, address: SocketAddr) -> Result<(), Reason> {
         let refuse = |why: &str| Err(Reason::new(Kind::NotAllowed, format!("{address} {why}")));
-        let ip = innermost(address.ip());
-        if is_nobody(ip) {
-            return refuse("is no address of one host");
+        for ip in destinations(address.ip()) {
+            if let Err(why) = self.check_one(name, SocketAddr::new(ip, address.port())) {
+                return refuse(&why);
+            }
         }
-        let at = SocketAddr::new(ip, address.port());
-        if self.rules.iter().any(|rule| rule.names(name, at)) {
+        // The address as it is written may be one of the exit's own, whatever it contains.
+        if !self.allow_private && !self.names(name, address) && is_own(address.ip()) {
+            return refuse(&private_help(OWN));
+        }
+        Ok(())
+    }
+
+    /// # Errors
+    /// What is wrong with the address.
+    fn check_one(&self, name: Option<&str>, at: SocketAddr) -> Result<(), String> {
+        if is_unusable(at.ip()) {
+            return Err("is no address of one host".to_owned());
+        }
+        if self.names(name, at) {
             return Ok(());
         }
         let anywhere = |rule: &Rule| rule.is_anywhere(at.port());
         if !self.rules.is_empty() && !self.rules.iter().any(anywhere) {
-            return refuse("is not among the destinations that the exit was given with --allow-to");
+            return Err(
+                "is not among the destinations that the exit was given with --allow-to".into()
+            );
         }
-        match special(ip) {
-            Some(what) if !self.allow_private => refuse(&format!(
-                "is {what} at the exit, which leads there only with --allow-private or --allow-to"
-            )),
+        match special(at.ip()) {
+            Some(what) if !self.allow_private => Err(private_help(what)),
             _ => Ok(()),
         }
     }
-}
 
-/// The address that a packet really goes to: IPv4 addresses travel within IPv6 ones in several ways.
-pub fn innermost(ip: IpAddr) -> IpAddr {
-    let IpAddr::V6(v6) = ip else { return ip };
-    if let Some(v4) = v6.to_ipv4_mapped() {
-        return v4.into();
+    fn names(&self, name: Option<&str>, at: SocketAddr) -> bool {
+        self.rules.iter().any(|rule| rule.names(name, at))
     }
-    let s = v6.segments();
-    let v4 = |high: u16, low: u16| Ipv4Addr::from(u32::from(high) << 16 | u32::from(low));
-    let inside = match s {
-        // NAT64 (RFC 6052, 2.1; RFC 8215).
-        [0x64, 0xff9b, 0, 0, 0, 0, a, b] | [0x64, 0xff9b, 1, _, _, _, a, b] => v4(a, b),
-        // 6to4 (RFC 3056, 2).
-        [0x2002, a, b, ..] => v4(a, b),
-        // Teredo (RFC 4380, 4): the client's address, inverted.
-        [0x2001, 0, .., a, b] => v4(!a, !b),
-        // IPv4-compatible (RFC 4291, 2.5.5.1), but for `::` and `::1`.
-        [0, 0, 0, 0, 0, 0, a, b] if a != 0 || b > 1 => v4(a, b),
-        _ => return ip,
-    };
-    inside.into()
 }
 
-/// Addresses that nobody may connect to: none, all, many, or reserved.
-fn is_nobody(ip: IpAddr) -> bool {
+/// Whether a connection of a key with these rules may go to `address`. Unlike the exit's own rules they only
+/// restrict: what the exit does not permit stays refused.
+///
+/// # Errors
+/// `Kind::NotAllowed`.
+pub fn check_targets(
+    targets: &[Rule],
+    name: Option<&str>,
+    address: SocketAddr,
+) -> Result<(), Reason> {
+    let permitted = |at: SocketAddr| {
+        targets.iter().any(|rule| rule.names(name, at) || rule.is_anywhere(at.port()))
+    };
+    let all = || {
+        let mut places = destinations(address.ip()).into_iter();
+        places.all(|ip| permitted(SocketAddr::new(ip, address.port())))
+    };
+    if targets.is_empty() || all() {
+        return Ok(());
+    }
+    let why = format!("{address} is not among the destinations of this key");
+    Err(Reason::new(Kind::NotAllowed, why))
+}
+
+fn private_help(what: &str) -> String {
+    format!("is {what} at the exit, which connects there only with --allow-private or --allow-to")
+}
+
+/// What an address of the exit's machine is called.
+const OWN: &str = "the exit's own address";
+
+/// Addresses that no connection can go to: unspecified, broadcast, multicast, or reserved.
+fn is_unusable(ip: IpAddr) -> bool {
     match ip {
         IpAddr::V4(ip) => ip.octets()[0] == 0 || ip.octets()[0] >= 224,
         IpAddr::V6(ip) => ip.is_unspecified() || ip.is_multicast(),
@@ -82,7 +113,7 @@ fn special(ip: IpAddr) -> Option<&'static str> {
         IpAddr::V4(ip) => special_v4(ip),
         IpAddr::V6(ip) => special_v6(ip),
     };
-    known.or_else(|| is_own(ip).then_some("the exit's own address"))
+    known.or_else(|| is_own(ip).then_some(OWN))
 }
 
 fn special_v4(ip: Ipv4Addr) -> Option<&'static str> {
@@ -108,10 +139,27 @@ fn special_v6(ip: Ipv6Addr) -> Option<&'static str> {
     })
 }
 
-/// Whether this machine has the address: only then can a socket be bound to it. What listens there on
-/// all addresses is often kept from the outside by a filter, and from the machine itself by none.
+/// Whether this machine has the address. What listens there on all addresses is often kept from the
+/// outside by a filter, and from the machine itself by none.
+///
+/// The interfaces do not list everything that the system delivers to itself: a route of type `local` makes
+/// a whole network its own (AnyIP). For such a destination the system chooses the destination itself as
+/// the source, which a connected UDP socket shows without sending anything.
 fn is_own(ip: IpAddr) -> bool {
-    std::net::UdpSocket::bind((ip, 0)).is_ok()
+    let listed = interfaces::look().is_ok_and(|all| all.iter().any(|it| it.ip == ip));
+    listed || source_towards(ip) == Some(ip)
+}
+
+/// The source address that the system chooses towards `ip`. None: there is no route.
+fn source_towards(ip: IpAddr) -> Option<IpAddr> {
+    let any: IpAddr = match ip {
+        IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    let socket = UdpSocket::bind((any, 0)).ok()?;
+    // Any port does: no datagram is sent.
+    socket.connect((ip, 9)).ok()?;
+    socket.local_addr().ok().map(|address| address.ip())
 }
 
 #[cfg(test)]
@@ -123,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn without_rules_an_exit_leads_to_the_open_internet_only() {
+    fn without_rules_an_exit_connects_to_the_open_internet_only() {
         for (address, open, private) in [
             ("93.184.216.34:443", true, true),
             ("[2606:4700::1111]:443", true, true),
@@ -146,7 +194,22 @@ mod tests {
             ("[2002:7f00:1::]:80", false, true),
             ("[2001:0:1:2:3:4:80ff:fffe]:80", false, true),
             ("[::10.0.0.1]:80", false, true),
-            // Nobody, everybody, many.
+            ("[::ffff:0:127.0.0.1]:80", false, true),
+            ("[::ffff:0:93.184.216.34]:80", true, true),
+            ("[64:ff9b::93.184.216.34]:80", true, true),
+            ("[64:ff9b:1::93.184.216.34]:80", true, true),
+            // RFC 6052 embeddings of all lengths within 64:ff9b:1::/48: 10.0.0.1 and 127.0.0.1.
+            ("[64:ff9b:1:a00:0:100::]:80", false, true),
+            ("[64:ff9b:1:7f00:0:100::]:80", false, true),
+            ("[64:ff9b:1:a:0:1::]:80", false, true),
+            ("[64:ff9b:1:0:a:0:100:0]:80", false, true),
+            ("[64:ff9b:1:7f00:0:100:5db8:d822]:80", false, true),
+            ("[2001:db8::5efe:10.0.0.1]:80", false, true),
+            ("[2002:a00:1::1]:80", false, true),
+            // The server of a Teredo address.
+            ("[2001:0:a00:1:0:0:a247:27dd]:80", false, true),
+            ("[2001:0:4136:e378:0:0:a247:27dd]:80", true, true),
+            // Unspecified, broadcast, multicast, reserved.
             ("0.0.0.0:80", false, false),
             ("0.1.2.3:80", false, false),
             ("255.255.255.255:80", false, false),
@@ -164,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn with_rules_it_leads_there_only_and_what_is_named_may_be_private() {
+    fn with_rules_it_connects_there_only_and_what_is_named_may_be_private() {
         let rules = ["10.0.0.0/8:22", "wiki.example", "*.corp.example:443", "*:8443"];
         let rules = rules.map(|text| text.parse().unwrap()).to_vec();
         let policy = Policy { rules, allow_private: false };
@@ -193,6 +256,7 @@ mod tests {
         let policy = Policy::default();
         let why = policy.check(None, "127.0.0.1:80".parse().unwrap()).unwrap_err();
         assert_eq!(why.kind, Kind::NotAllowed);
-        assert!(why.detail.contains("loopback") && why.detail.contains("--allow-private"), "{why}");
+        let text = why.to_string();
+        assert!(text.contains("loopback") && text.contains("--allow-private"), "{text}");
     }
 }

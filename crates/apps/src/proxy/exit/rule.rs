@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
-use super::policy::innermost;
+use super::embedded::innermost;
 use crate::proxy::target::Host;
 
 /// What may be reached.

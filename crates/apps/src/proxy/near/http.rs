@@ -9,9 +9,9 @@ use super::credentials::Credentials;
 use crate::proxy::target::{Target, TargetError};
 
 /// Most bytes of a request before its body.
-pub const MOST: usize = 64 << 10;
+pub const HEAD_LIMIT: usize = 64 << 10;
 /// Most header fields.
-const FIELDS: usize = 128;
+const FIELD_LIMIT: usize = 128;
 
 /// Fields that concern this connection alone (RFC 9110, 7.6.1), or the proxy.
 const HOP_BY_HOP: [&str; 8] = [
@@ -39,16 +39,25 @@ pub struct Request {
 pub enum Way {
     /// Whatever follows, both ways.
     Tunnel,
-    /// First this, then a body of so many bytes; none: whatever follows.
+    /// First this, then its body.
     Plain {
         /// The request as the server gets it.
         head: Vec<u8>,
-        /// Length of its body.
-        body: Option<u64>,
+        /// What of the following bytes belongs to it.
+        body: Length,
     },
 }
 
-/// What a program said wrong.
+/// The length of a request's body (RFC 9112, 6.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Length {
+    /// So many bytes.
+    Bytes(u64),
+    /// As the chunks say.
+    Chunked,
+}
+
+/// What is wrong with a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HttpError {
     /// Not a request.
@@ -61,6 +70,8 @@ pub enum HttpError {
     Target(TargetError),
     /// It cannot be told where the body ends.
     Body,
+    /// More than one Host field.
+    Host,
     /// No name and password, or wrong ones.
     Password,
 }
@@ -89,6 +100,7 @@ impl fmt::Display for HttpError {
             }
             Self::Target(error) => error.fmt(f),
             Self::Body => f.write_str("it cannot be told where the body of the request ends"),
+            Self::Host => f.write_str("more than one Host field"),
             Self::Password => f.write_str("no name and password, or wrong ones"),
         }
     }
@@ -102,7 +114,7 @@ pub fn parse(
     bytes: &[u8],
     credentials: Option<&Credentials>,
 ) -> Result<Option<(Request, usize)>, HttpError> {
-    let mut fields = [httparse::EMPTY_HEADER; FIELDS];
+    let mut fields = [httparse::EMPTY_HEADER; FIELD_LIMIT];
     let mut request = httparse::Request::new(&mut fields);
     let length = match request.parse(bytes).map_err(HttpError::Syntax)? {
         httparse::Status::Partial => return Ok(None),
@@ -113,7 +125,16 @@ pub fn parse(
     }
     let (method, path) = (request.method.unwrap_or(""), request.path.unwrap_or(""));
     let version = request.version.unwrap_or(0);
+    // RFC 9112, 3.2: "A server MUST respond with a 400 (Bad Request) status code to any request message that
+    // contains more than one Host header field line".
+    if values(request.headers, "host").count() > 1 {
+        return Err(HttpError::Host);
+    }
     let request = if method == "CONNECT" {
+        // RFC 9110, 9.3.6: a CONNECT request has no content. Its framing could be read in two ways.
+        if body_of(request.headers, version)? != Length::Bytes(0) {
+            return Err(HttpError::Body);
+        }
         Request { target: Target::parse(path, None).map_err(HttpError::Target)?, way: Way::Tunnel }
     } else {
         plain(method, path, version, request.headers)?
@@ -144,7 +165,7 @@ fn plain(
         path if path.starts_with('/') => path.to_owned(),
         path => format!("/{path}"),
     };
-    let body = body_of(fields)?;
+    let body = body_of(fields, version)?;
     let mut head =
         format!("{method} {path} HTTP/1.{version}\r\nHost: {authority}\r\n").into_bytes();
     for field in fields.iter().filter(|field| !is_hop_by_hop(field.name, fields)) {
@@ -181,7 +202,7 @@ fn is_hop_by_hop(name: &str, fields: &[httparse::Header<'_>]) -> bool {
 
 /// How long the body is (RFC 9112, 6.3). What could be read in two ways is refused: it would let one
 /// request hide in another.
-fn body_of(fields: &[httparse::Header<'_>]) -> Result<Option<u64>, HttpError> {
+fn body_of(fields: &[httparse::Header<'_>], version: u8) -> Result<Length, HttpError> {
     let mut lengths = values(fields, "content-length");
     let length = lengths.next();
     if lengths.next().is_some() {
@@ -189,14 +210,17 @@ fn body_of(fields: &[httparse::Header<'_>]) -> Result<Option<u64>, HttpError> {
     }
     let mut encodings = values(fields, "transfer-encoding");
     match (length, encodings.next(), encodings.next()) {
-        (None, None, _) => Ok(Some(0)),
+        (None, None, _) => Ok(Length::Bytes(0)),
         (Some(digits), None, _) => {
             let text = std::str::from_utf8(digits).unwrap_or("").trim();
             let number = text.bytes().all(|c| c.is_ascii_digit());
             let length = if number { text.parse().ok() } else { None };
-            length.map(Some).ok_or(HttpError::Body)
+            length.map(Length::Bytes).ok_or(HttpError::Body)
         }
-        (None, Some(chunked), None) if chunked.eq_ignore_ascii_case(b"chunked") => Ok(None),
+        // RFC 9112, 6.1: an HTTP/1.0 message with Transfer-Encoding has faulty framing.
+        (None, Some(chunked), None) if version >= 1 && chunked.eq_ignore_ascii_case(b"chunked") => {
+            Ok(Length::Chunked)
+        }
         _ => Err(HttpError::Body),
     }
 }

@@ -1,8 +1,10 @@
 //! The near end: hears from programs where they want to, and has the exit lead them there.
 
+mod chunked;
+mod client_connection;
 mod credentials;
 mod http;
-mod inlet;
+mod pending;
 mod serve;
 mod socks5;
 mod uplink;

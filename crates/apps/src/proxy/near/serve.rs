@@ -1,27 +1,33 @@
-//! Programs' connections, one task each.
+//! Clients' connections, one task each.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::net::TcpListener;
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 
+use super::chunked::ChunkedBody;
+use super::client_connection::{Body, ClientConnection, Framing, RequestError};
 use super::credentials::Credentials;
-use super::http::{self, HttpError, Request, Way};
-use super::inlet::{Inlet, Unclear};
+use super::http::{self, HttpError, Length, Request, Way};
+use super::pending::Pending;
 use super::uplink::Uplink;
 use super::{Speaks, socks5};
 use crate::mux::Stream;
 use crate::proxy::notice::{Notice, Tell};
-use crate::proxy::reason::Reason;
+use crate::proxy::quota::{FairQuota, Permit};
+use crate::proxy::reason::{Kind, Reason};
 use crate::proxy::relay::{relay, tune};
 use crate::proxy::target::Target;
 
-/// After the system had no connection for us (mostly: too many open files).
-const RECOVERY: Duration = Duration::from_millis(100);
+/// Time for which a connection waits for a place among those that are open.
+const PLACE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Pause after the system could not accept a connection, usually because too many files are open.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// A port that is listened to.
 #[derive(Debug)]
@@ -32,21 +38,32 @@ pub struct Service {
     pub speaks: Speaks,
 }
 
+/// One source address may hold 8/9 of the places: most near ends serve a single machine.
+const SOURCE_WEIGHT: u64 = 8;
+
 /// What all connections of a near end share.
 #[derive(Clone)]
 pub struct Near {
     uplink: Uplink,
     credentials: Option<Arc<Credentials>>,
-    places: Arc<Semaphore>,
+    pending: Pending,
+    /// By source address.
+    places: FairQuota<IpAddr>,
     tell: Tell,
 }
 
+/// A client whose request is complete, and that has a place.
+struct Admitted {
+    request: Request,
+    _place: Permit<IpAddr>,
+}
+
 impl Near {
-    /// A near end that takes at most so many connections at a time; the others wait in the system's
-    /// queue.
+    /// A near end with at most so many open connections. Further ones wait a while, then are refused.
     pub fn new(uplink: Uplink, credentials: Option<Credentials>, most: usize, tell: Tell) -> Self {
-        let places = Arc::new(Semaphore::new(most));
-        Self { uplink, credentials: credentials.map(Arc::new), places, tell }
+        let places = FairQuota::new(most.max(1) as u64, SOURCE_WEIGHT);
+        let credentials = credentials.map(Arc::new);
+        Self { uplink, credentials, pending: Pending::default(), places, tell }
     }
 
     /// Serves these ports for ever.
@@ -58,64 +75,93 @@ impl Near {
         while tasks.join_next().await.is_some() {}
     }
 
+    /// Accepts every connection at once: the table of pending clients bounds their number.
     async fn listen(self, Service { listener, speaks }: Service) {
         let speaks = Arc::new(speaks);
         let mut tasks = JoinSet::new();
         loop {
             while tasks.try_join_next().is_some() {}
-            let Ok(place) = self.places.clone().acquire_owned().await else { return };
             let Ok((socket, who)) = listener.accept().await else {
-                tokio::time::sleep(RECOVERY).await;
+                tokio::time::sleep(ACCEPT_PAUSE).await;
                 continue;
             };
             tune(&socket);
+            let pending = self.pending.enter(source(who.ip()));
             let (near, speaks) = (self.clone(), speaks.clone());
             tasks.spawn(async move {
-                // Whoever broke it knows.
-                let _ = near.one(socket, who, &speaks).await;
-                drop(place);
+                let mut client = ClientConnection::new(socket);
+                let admitted = tokio::select! {
+                    admitted = near.admit(&mut client, who, &speaks) => admitted,
+                    () = pending.displaced() => {
+                        near.bad_request(who, &RequestError::<HttpError>::Displaced)
+                    }
+                };
+                drop(pending);
+                if let Some(admitted) = admitted {
+                    // The end that broke the connection knows why.
+                    let _ = near.carry(client, who, &speaks, admitted).await;
+                }
             });
         }
     }
 
-    async fn one(&self, socket: TcpStream, who: SocketAddr, speaks: &Speaks) -> io::Result<()> {
-        let mut inlet = Inlet::new(socket);
-        match speaks {
-            Speaks::Socks => {
-                let heard = socks5::hear(&mut inlet, self.credentials.as_deref()).await;
-                let target = match heard {
-                    Ok(target) => target,
-                    Err(unclear) => return self.nonsense(who, &unclear),
-                };
-                match self.open(who, &target, &[]).await {
-                    Ok(stream) => {
-                        socks5::succeed(&mut inlet).await?;
-                        relay(inlet, stream).await?;
+    /// Reads the request of a client and waits for a place. None: it has been told why there is none.
+    async fn admit(
+        &self,
+        client: &mut ClientConnection,
+        who: SocketAddr,
+        speaks: &Speaks,
+    ) -> Option<Admitted> {
+        let credentials = self.credentials.as_deref();
+        let request = match speaks {
+            Speaks::Socks => match socks5::read_request(client, credentials).await {
+                Ok(target) => Request { target, way: Way::Tunnel },
+                Err(error) => return self.bad_request(who, &error),
+            },
+            Speaks::Http => {
+                let parse = |bytes: &[u8]| http::parse(bytes, credentials);
+                let read = client.read_message(http::HEAD_LIMIT, Framing::BlankLine, parse);
+                match read.await {
+                    Ok(request) => request,
+                    Err(error) => {
+                        if let Some(status) = status_of(&error) {
+                            let answer = http::refusal(status, &error.to_string());
+                            client.send_and_close(&answer).await;
+                        }
+                        return self.bad_request(who, &error);
                     }
-                    Err(reason) => socks5::fail(&mut inlet, reason.kind.socks()).await,
                 }
             }
-            Speaks::Http => self.http(inlet, who).await?,
-            // A program that hears nothing else hears a reset when it leads nowhere.
-            Speaks::Forward(target) => match self.uplink.open(target).await {
-                Ok(stream) => self.forward(inlet, stream, who, target).await?,
-                Err(reason) => self.failed(who, target, &reason),
-            },
+            Speaks::Forward(target) => Request { target: target.clone(), way: Way::Tunnel },
+        };
+        match timeout(PLACE_TIMEOUT, self.places.one(&source(who.ip()))).await {
+            Ok(place) => Some(Admitted { request, _place: place }),
+            Err(_) => {
+                let reason = Reason::new(Kind::Busy, "too many connections are open");
+                self.failed(who, &request.target, &reason);
+                refuse(client, speaks, &reason).await;
+                None
+            }
         }
-        Ok(())
     }
 
-    async fn http(&self, mut inlet: Inlet, who: SocketAddr) -> io::Result<()> {
-        let parse = |bytes: &[u8]| http::parse(bytes, self.credentials.as_deref());
-        let Request { target, way } = match inlet.understand(http::MOST, parse).await {
-            Ok(request) => request,
-            Err(unclear) => {
-                if let Some(status) = status_of(&unclear) {
-                    inlet.say_and_close(&http::refusal(status, &unclear.to_string())).await;
+    /// Opens a stream to the target, and carries bytes both ways until both directions have ended.
+    async fn carry(
+        &self,
+        mut client: ClientConnection,
+        who: SocketAddr,
+        speaks: &Speaks,
+        Admitted { request: Request { target, way }, _place }: Admitted,
+    ) -> io::Result<()> {
+        if matches!(speaks, Speaks::Forward(_)) {
+            return match self.uplink.open(&target).await {
+                Ok(stream) => self.forward(client, stream, who, &target).await,
+                Err(reason) => {
+                    self.failed(who, &target, &reason);
+                    Ok(())
                 }
-                return self.nonsense(who, &unclear);
-            }
-        };
+            };
+        }
         let first = match &way {
             Way::Tunnel => &[][..],
             Way::Plain { head, .. } => head,
@@ -123,18 +169,19 @@ impl Near {
         let stream = match self.open(who, &target, first).await {
             Ok(stream) => stream,
             Err(reason) => {
-                let answer = http::refusal(reason.kind.http(), &reason.detail);
-                inlet.say_and_close(&answer).await;
+                refuse(&mut client, speaks, &reason).await;
                 return Ok(());
             }
         };
-        match way {
-            Way::Tunnel => inlet.say(http::CONNECTED).await?,
-            Way::Plain { body: Some(length), .. } => inlet.limit(length),
-            Way::Plain { body: None, .. } => {}
+        match (speaks, way) {
+            (Speaks::Socks, _) => socks5::succeed(&mut client).await?,
+            (_, Way::Tunnel) => client.send(http::CONNECTED).await?,
+            (_, Way::Plain { body, .. }) => client.set_body(match body {
+                Length::Bytes(bytes) => Body::Length(bytes),
+                Length::Chunked => Body::Chunked(ChunkedBody::new()),
+            }),
         }
-        relay(inlet, stream).await?;
-        Ok(())
+        relay(client, stream).await.map(|_| ())
     }
 
     async fn open(&self, who: SocketAddr, target: &Target, first: &[u8]) -> Result<Stream, Reason> {
@@ -146,16 +193,16 @@ impl Near {
         opened
     }
 
-    /// Bytes go at once; the exit's answer comes meanwhile.
+    /// Carries bytes at once; the exit's answer comes meanwhile.
     async fn forward(
         &self,
-        inlet: Inlet,
+        client: ClientConnection,
         stream: Stream,
         who: SocketAddr,
         target: &Target,
     ) -> io::Result<()> {
         (self.tell)(Notice::Opened(who, target.clone()));
-        let result = relay(inlet, stream).await;
+        let result = relay(client, stream).await;
         if let Err(error) = &result
             && error.kind() == io::ErrorKind::ConnectionRefused
         {
@@ -168,18 +215,39 @@ impl Near {
         (self.tell)(Notice::Failed(who, target.clone(), reason.clone()));
     }
 
-    fn nonsense(&self, who: SocketAddr, what: &dyn std::fmt::Display) -> io::Result<()> {
-        (self.tell)(Notice::Nonsense(who, what.to_string()));
-        Ok(())
+    fn bad_request<T>(&self, who: SocketAddr, what: &dyn std::fmt::Display) -> Option<T> {
+        (self.tell)(Notice::BadRequest(who, what.to_string().into()));
+        None
     }
 }
 
-/// The status for a request that was not understood; none: nobody listens.
-fn status_of(unclear: &Unclear<HttpError>) -> Option<u16> {
-    match unclear {
-        Unclear::Wrong(error) => Some(error.status()),
-        Unclear::TooLong => Some(431),
-        Unclear::TooSlow => Some(408),
-        Unclear::Gone => None,
+/// Tells a client in its protocol why there is no connection. A client of a forwarded port sees only that
+/// its connection ends.
+async fn refuse(client: &mut ClientConnection, speaks: &Speaks, reason: &Reason) {
+    match speaks {
+        Speaks::Socks => socks5::fail(client, reason.kind.socks()).await,
+        Speaks::Http => {
+            let answer = http::refusal(reason.kind.http(), &reason.to_string());
+            client.send_and_close(&answer).await;
+        }
+        Speaks::Forward(_) => {}
+    }
+}
+
+/// The status for a request that was not taken. None: the client gets no answer.
+fn status_of(error: &RequestError<HttpError>) -> Option<u16> {
+    match error {
+        RequestError::Malformed(error) => Some(error.status()),
+        RequestError::TooLong => Some(431),
+        RequestError::TimedOut => Some(408),
+        RequestError::Closed | RequestError::Displaced => None,
+    }
+}
+
+/// The source as quotas count it: an IPv6 host has a network of 64 bits to itself.
+fn source(ip: IpAddr) -> IpAddr {
+    match ip.to_canonical() {
+        IpAddr::V6(ip) => Ipv6Addr::from_bits(ip.to_bits() & (u128::MAX << 64)).into(),
+        ip => ip,
     }
 }

@@ -4,8 +4,8 @@
 
 use std::fmt;
 
+use super::client_connection::{ClientConnection, Framing, RequestError};
 use super::credentials::Credentials;
-use super::inlet::{Inlet, Unclear};
 use crate::proxy::target::{Target, TargetError, host_of};
 
 const VERSION: u8 = 5;
@@ -23,7 +23,7 @@ const COMMAND_NOT_SUPPORTED: u8 = 7;
 const ADDRESS_NOT_SUPPORTED: u8 = 8;
 
 /// No message of SOCKS 5 is longer: a name and a password of 255 bytes each.
-const MOST: usize = 3 + 2 * 255;
+const MESSAGE_LIMIT: usize = 3 + 2 * 255;
 
 /// What a program said wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -129,40 +129,41 @@ fn reply(code: u8) -> [u8; 10] {
     [VERSION, code, 0, 1, 0, 0, 0, 0, 0, 0]
 }
 
-/// Hears where a program wants to.
+/// Reads where a client wants to connect.
 ///
 /// # Errors
-/// [`Unclear`]; the program has been told then.
-pub async fn hear(
-    inlet: &mut Inlet,
+/// [`RequestError`]; the program has been told then.
+pub async fn read_request(
+    client: &mut ClientConnection,
     credentials: Option<&Credentials>,
-) -> Result<Target, Unclear<SocksError>> {
-    let methods = inlet.understand(MOST, greeting).await?;
+) -> Result<Target, RequestError<SocksError>> {
+    let methods = client.read_message(MESSAGE_LIMIT, Framing::Binary, greeting).await?;
     let wanted = if credentials.is_some() { PASSWORD } else { NO_AUTHENTICATION };
     if !methods.contains(&wanted) {
-        inlet.say_and_close(&[VERSION, NONE_ACCEPTABLE]).await;
-        return Err(Unclear::Wrong(SocksError::Method));
+        client.send_and_close(&[VERSION, NONE_ACCEPTABLE]).await;
+        return Err(RequestError::Malformed(SocksError::Method));
     }
-    inlet.say(&[VERSION, wanted]).await.map_err(|_| Unclear::Gone)?;
+    client.send(&[VERSION, wanted]).await.map_err(|_| RequestError::Closed)?;
     if let Some(credentials) = credentials {
-        let (name, password) = inlet.understand(MOST, password).await?;
+        let (name, password) =
+            client.read_message(MESSAGE_LIMIT, Framing::Binary, password).await?;
         if !credentials.are(&name, &password) {
-            inlet.say_and_close(&[PASSWORD_VERSION, 1]).await;
-            return Err(Unclear::Wrong(SocksError::Password));
+            client.send_and_close(&[PASSWORD_VERSION, 1]).await;
+            return Err(RequestError::Malformed(SocksError::Password));
         }
-        inlet.say(&[PASSWORD_VERSION, 0]).await.map_err(|_| Unclear::Gone)?;
+        client.send(&[PASSWORD_VERSION, 0]).await.map_err(|_| RequestError::Closed)?;
     }
-    match inlet.understand(MOST, request).await {
-        Err(Unclear::Wrong(error)) => {
+    match client.read_message(MESSAGE_LIMIT, Framing::Binary, request).await {
+        Err(RequestError::Malformed(error)) => {
             let code = match error {
                 SocksError::Command(_) => COMMAND_NOT_SUPPORTED,
                 SocksError::Target(_) => ADDRESS_NOT_SUPPORTED,
                 _ => FAILED,
             };
-            inlet.say_and_close(&reply(code)).await;
-            Err(Unclear::Wrong(error))
+            client.send_and_close(&reply(code)).await;
+            Err(RequestError::Malformed(error))
         }
-        heard => heard,
+        other => other,
     }
 }
 
@@ -170,13 +171,13 @@ pub async fn hear(
 ///
 /// # Errors
 /// If it has gone.
-pub async fn succeed(inlet: &mut Inlet) -> std::io::Result<()> {
-    inlet.say(&reply(SUCCEEDED)).await
+pub async fn succeed(client: &mut ClientConnection) -> std::io::Result<()> {
+    client.send(&reply(SUCCEEDED)).await
 }
 
 /// Tells the program why there is none.
-pub async fn fail(inlet: &mut Inlet, code: u8) {
-    inlet.say_and_close(&reply(code)).await;
+pub async fn fail(client: &mut ClientConnection, code: u8) {
+    client.send_and_close(&reply(code)).await;
 }
 
 #[cfg(test)]

@@ -165,7 +165,7 @@ async fn keep(connector: impl Connector, patience: Patience, tell: Tell, set: Se
         match fate {
             Fate::Ended(why) => {
                 set.send_replace(None);
-                (keeper.tell)(Notice::Lost(why));
+                (keeper.tell)(Notice::Lost(why.into()));
                 // An exit that takes us and throws us out at once is not to be pestered.
                 if since.elapsed() > patience.longest_pause {
                     keeper.pause = patience.first_pause;
@@ -174,7 +174,7 @@ async fn keep(connector: impl Connector, patience: Patience, tell: Tell, set: Se
                 }
             }
             Fate::Forgotten(fresh) => {
-                (keeper.tell)(Notice::Lost("it was started anew".into()));
+                (keeper.tell)(Notice::Lost("the exit was restarted".into()));
                 next = Some(fresh);
             }
         }
@@ -204,7 +204,7 @@ impl<C: Connector> Keeper<C> {
         loop {
             match self.attempt().await {
                 Ok(reached) => return reached,
-                Err(why) => (self.tell)(Notice::NotConnected(why, self.pause)),
+                Err(why) => (self.tell)(Notice::NotConnected(why.into(), self.pause)),
             }
             self.rest().await;
         }

@@ -1,15 +1,23 @@
 //! The far end.
 
-use clap::Args;
-use ropewalk_apps::mux::Limits;
-use ropewalk_apps::proxy::exit::{Exit, Policy, Rule};
-use ropewalk_apps::proxy::live;
-use ropewalk_runtime::endpoint::{Endpoint, Options};
+use std::sync::Arc;
 
-use super::{CommonArgs, teller};
+use clap::Args;
+use ropewalk_apps::access::AccessList;
+use ropewalk_apps::mux::Limits;
+use ropewalk_apps::proxy::exit::{Client, Exit, ExitLimits, PermissionsOf, Policy, Resolver, Rule};
+use ropewalk_apps::proxy::{Notice, Tell, live};
+use ropewalk_runtime::endpoint::{Endpoint, Options};
+use ropewalk_runtime::seal::PublicKey;
+use ropewalk_scenario::parse_size;
+
+use super::CommonArgs;
 use crate::console::Console;
 use crate::failure::Failure;
-use crate::live::{AccessArgs, identity, listen, refused};
+use crate::live::{
+    Access, AccessArgs, ConfineArgs, Event, Files, LogArgs, LogLevel, Peer, identity, listen, log,
+    refused,
+};
 
 /// Arguments of `proxy exit`.
 #[derive(Debug, Args)]
@@ -32,33 +40,116 @@ pub struct ExitArgs {
     /// Lead to this machine, and to private and link-local networks, too
     #[arg(long)]
     allow_private: bool,
-    /// Most connections at a time, of all near ends together
-    #[arg(long, value_name = "N", default_value_t = 4096)]
-    connections: usize,
+    /// Most connections at a time, of all near ends together; a part is reserved for each key
+    #[arg(long, value_name = "N", default_value_t = ExitLimits::default().connections, value_parser = clap::value_parser!(u64).range(1..))]
+    connections: u64,
+    /// Most memory for what near ends have sent and destinations have not taken yet
+    #[arg(long, value_name = "SIZE", default_value = "256 MiB", value_parser = parse_size)]
+    buffers: u64,
+    #[command(flatten)]
+    log: LogArgs,
+    #[command(flatten)]
+    confine: ConfineArgs,
     #[command(flatten)]
     common: CommonArgs,
 }
 
-/// Serves until it is interrupted.
-pub async fn run(args: &ExitArgs, console: Console) -> Result<(), Failure> {
+/// An exit whose options are sound and whose files are open.
+pub struct Prepared<'a> {
+    args: &'a ExitArgs,
+    options: Options,
+    resolver: Resolver,
+    access: Access,
+    public: PublicKey,
+    console: Console,
+}
+
+/// Reads and opens all files, and then gives up the right to open others. No thread of the server runs
+/// yet.
+///
+/// # Errors
+/// What is wrong with the options.
+pub fn prepare(args: &ExitArgs, console: Console) -> Result<Prepared<'_>, Failure> {
     if args.access.is_anyone() {
         let help = "name the near ends: --allow PUBKEY for each, or --allow-file peers.toml";
         return Err(Failure::input("an exit without --allow would be open to everybody", help));
     }
-    let access = args.access.open()?;
+    let level = if args.common.verbose { LogLevel::Debug } else { LogLevel::Info };
+    let console = args.log.start(console, level);
     let secret = identity(args.common.key.as_deref(), console)?;
     let at: Result<Vec<_>, _> = args.listen.iter().map(|text| listen(text)).collect();
     let public = secret.public();
+    let access = args.access.open()?;
     let mut options = access.seal(Options::listening(&at?), secret);
     options.transport = args.common.transport()?;
     options.capture = args.common.transport.capture(console)?;
-    let endpoint = Endpoint::open(options).map_err(refused)?;
-    access.watch(&endpoint, console);
-    let tell = teller(console, args.common.verbose);
-    let policy = Policy { rules: args.allow_to.clone(), allow_private: args.allow_private };
-    let exit = Exit::new(policy, args.connections, tell.clone());
-    let at: Vec<_> = endpoint.locals().iter().map(ToString::to_string).collect();
-    console.note(format_args!("exit at {}; its public key: {public}", at.join(" and ")));
-    live::serve(&endpoint, &exit, Limits::default(), &tell).await;
-    Ok(())
+    let (resolver, problem) = Resolver::system().map_err(Failure::Run)?;
+    if let Some(problem) = problem {
+        log(Peer::default(), Event::Problem(&problem));
+    }
+    let files = args.confine.restrict_files(&Files::reading(access.list().file()))?;
+    log(Peer::default(), Event::Confined(&files));
+    Ok(Prepared { args, options, resolver, access, public, console })
+}
+
+impl Prepared<'_> {
+    /// Serves until it is interrupted.
+    pub async fn run(self) -> Result<(), Failure> {
+        let Self { args, options, resolver, access, public, console } = self;
+        let endpoint = Endpoint::open(options).map_err(refused)?;
+        let limits = ExitLimits {
+            connections: args.connections,
+            buffered_bytes: args.buffers,
+            ..ExitLimits::default()
+        };
+        let policy = Policy { rules: args.allow_to.clone(), allow_private: args.allow_private };
+        let tell: Tell = Arc::new(|notice| log_notice(&notice));
+        let list = access.list().clone();
+        let permissions: PermissionsOf = {
+            let list = list.clone();
+            Arc::new(move |key| list.policy(key).map(|peer| peer.exit.clone()))
+        };
+        let exit = Exit::new(policy, limits, resolver, tell.clone()).with_permissions(permissions);
+        let keys = |list: &AccessList| list.peers().map_or(0, |peers| peers.len() as u64);
+        exit.expect_keys(keys(&list));
+        let reloaded = {
+            let exit = exit.clone();
+            move |list: &AccessList| exit.expect_keys(keys(list))
+        };
+        access.watch(&endpoint, console, reloaded);
+        let at: Vec<_> = endpoint.locals().iter().map(ToString::to_string).collect();
+        let addresses = at.join(" and ");
+        log(Peer::default(), Event::Confined(&args.confine.restrict_calls(&Files::default())?));
+        console.note(format_args!("exit at {addresses}; its public key: {public}"));
+        log(Peer::default(), Event::Listening { addresses: &addresses, key: Some(public) });
+        let names: live::NameOf = Arc::new(move |key| list.listed_name(key));
+        live::serve(&endpoint, &exit, Limits::default(), &names, &tell).await;
+        Ok(())
+    }
+}
+
+/// A notice of the exit as an event of its log.
+fn log_notice(notice: &Notice) {
+    let of = |client: &Client, event: Event<'_>| {
+        let Client { key, name, address } = client;
+        log(Peer { name: name.as_deref(), key: *key, address: *address }, event);
+    };
+    match notice {
+        Notice::Joined(client) => of(client, Event::AssociationOpened),
+        Notice::Left(client, reason) => of(client, Event::AssociationClosed { reason }),
+        Notice::LimitReached(client, limit) => of(client, Event::LimitReached { limit }),
+        Notice::Path(Some(client), state) => of(client, Event::Path { state }),
+        Notice::TargetConnected(client, target) => of(client, Event::TargetConnected { target }),
+        Notice::TargetRefused(client, target, reason) => {
+            of(client, Event::TargetRefused { target, reason });
+        }
+        // The near end's.
+        Notice::Connected(_)
+        | Notice::Lost(_)
+        | Notice::NotConnected(..)
+        | Notice::Path(None, _)
+        | Notice::Opened(..)
+        | Notice::Failed(..)
+        | Notice::BadRequest(..) => {}
+    }
 }

@@ -2,19 +2,20 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::Args;
 use ropewalk_apps::mux::Limits;
-use ropewalk_apps::proxy::Target as Destination;
 use ropewalk_apps::proxy::live::{Live, LiveConnector};
 use ropewalk_apps::proxy::near::{
     Credentials, Near, Patience, Service, Speaks, Uplink, parse_forward, parse_listen,
 };
+use ropewalk_apps::proxy::{Notice, Target as Destination, Tell};
 use ropewalk_runtime::endpoint::{Endpoint, Options, Target};
 use ropewalk_runtime::seal::{Allowed, PresharedKey, PublicKey};
 use tokio::net::TcpListener;
 
-use super::{CommonArgs, teller};
+use super::CommonArgs;
 use crate::console::Console;
 use crate::failure::Failure;
 use crate::live::{identity, locals, refused, remotes};
@@ -70,6 +71,15 @@ pub async fn run(args: &NearArgs, console: Console) -> Result<(), Failure> {
     let uplink = Uplink::keep(connector, Patience::default(), tell.clone());
     Near::new(uplink, credentials, args.connections, tell).serve(bound).await;
     Ok(())
+}
+
+/// Shows what happens.
+fn teller(console: Console, verbose: bool) -> Tell {
+    Arc::new(move |notice: Notice| {
+        if verbose || !notice.is_detail() {
+            console.note(notice);
+        }
+    })
 }
 
 /// How to reach the exit.

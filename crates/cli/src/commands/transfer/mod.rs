@@ -14,6 +14,7 @@ pub use self::document::Document;
 pub use self::screen::Screen;
 use crate::console::width;
 use crate::failure::Failure;
+use crate::live::Interrupt;
 use crate::printer::{count, percent, rate, size, time, time_or_dash};
 use crate::table::Table;
 
@@ -41,9 +42,10 @@ pub fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
     built.map_err(|error| Failure::Run(format!("the system gives no event queue: {error}")))
 }
 
-/// Does the work, and takes a sample at the end of each interval. No result: the user has had enough.
+/// Does the work, and takes a sample at the end of each interval. No result: it was interrupted.
 pub async fn observe<T>(
     work: impl Future<Output = T>,
+    interrupt: &mut Interrupt,
     watch: &Arc<Watch>,
     every: Duration,
     sender: bool,
@@ -52,8 +54,7 @@ pub async fn observe<T>(
     let mut recorder = Recorder::new(sender);
     let mut ticks = interval_at(Instant::now() + every, every);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
-    let stop = interrupted();
-    tokio::pin!(work, stop);
+    tokio::pin!(work);
     let result = loop {
         tokio::select! {
             result = &mut work => break Some(result),
@@ -62,7 +63,7 @@ pub async fn observe<T>(
                     recorder.sample(time.as_secs_f64(), watch);
                 }
             }
-            () = &mut stop => break None,
+            () = interrupt.wait() => break None,
         }
     };
     let seconds = watch.elapsed().unwrap_or_default().as_secs_f64();
@@ -72,37 +73,15 @@ pub async fn observe<T>(
         // The peer hears of it rather than having to wonder.
         tokio::time::sleep(std::time::Duration::from_millis(100)).await;
     } else if result.is_none() {
-        // Files that are complete get their names. Who asks a second time does not wait.
+        // Files that are complete get their names. A second signal ends the wait.
         watch.stop();
         let ended = tokio::time::timeout(STOP_LIMIT, work);
         tokio::select! {
             _ = ended => {}
-            () = interrupted() => {}
+            () = interrupt.wait() => {}
         }
     }
     (result, Record { recorder, progress: watch.progress(), seconds })
-}
-
-/// Waits until the user, or the system for them, wants it to end.
-async fn interrupted() {
-    let typed = async {
-        if tokio::signal::ctrl_c().await.is_err() {
-            std::future::pending::<()>().await;
-        }
-    };
-    #[cfg(unix)]
-    let told = async {
-        match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
-            Ok(mut signal) => signal.recv().await,
-            Err(_) => std::future::pending().await,
-        }
-    };
-    #[cfg(not(unix))]
-    let told = std::future::pending::<Option<()>>();
-    tokio::select! {
-        () = typed => {}
-        _ = told => {}
-    }
 }
 
 /// A number with its noun.

@@ -22,26 +22,26 @@ fn a_request_with_an_absolute_uri_is_written_anew_for_its_server() {
             "GET http://example.org/a?b#c HTTP/1.1\r\nHost: evil\r\nAccept: */*\r\n\r\n",
             "example.org:80",
             "GET /a?b HTTP/1.1\r\nHost: example.org\r\nAccept: */*\r\nConnection: close\r\n\r\n",
-            Some(0),
+            Length::Bytes(0),
         ),
         (
             "POST HTTP://[::1]:81?q HTTP/1.0\r\nProxy-Connection: keep-alive\r\n\
              Connection: X-Mine, content-length\r\nX-Mine: 1\r\nContent-Length: 12\r\n\r\n",
             "[::1]:81",
             "POST /?q HTTP/1.0\r\nHost: [::1]:81\r\nContent-Length: 12\r\nConnection: close\r\n\r\n",
-            Some(12),
+            Length::Bytes(12),
         ),
         (
             "PUT http://a/ HTTP/1.1\r\nTransfer-Encoding: Chunked\r\n\r\n",
             "a:80",
             "PUT / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: Chunked\r\nConnection: close\r\n\r\n",
-            None,
+            Length::Chunked,
         ),
         (
             "OPTIONS http://a HTTP/1.1\r\n\r\n",
             "a:80",
             "OPTIONS * HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
-            Some(0),
+            Length::Bytes(0),
         ),
     ] {
         let (request, _) = parsed(text).unwrap().unwrap();
@@ -53,7 +53,7 @@ fn a_request_with_an_absolute_uri_is_written_anew_for_its_server() {
 
 #[test]
 fn what_is_no_request_for_a_proxy_gets_a_status_that_says_so() {
-    let many = format!("GET http://a/ HTTP/1.1\r\n{}\r\n", "a: b\r\n".repeat(FIELDS + 1));
+    let many = format!("GET http://a/ HTTP/1.1\r\n{}\r\n", "a: b\r\n".repeat(FIELD_LIMIT + 1));
     for (text, status) in [
         ("GET / HTTP/1.1\r\n\r\n", 400),
         ("GET index.html HTTP/1.1\r\n\r\n", 400),
@@ -72,6 +72,27 @@ fn what_is_no_request_for_a_proxy_gets_a_status_that_says_so() {
         ("POST http://a/ HTTP/1.1\r\nContent-Length: 99999999999999999999\r\n\r\n", 400),
         ("POST http://a/ HTTP/1.1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n", 400),
         ("POST http://a/ HTTP/1.1\r\nTransfer-Encoding: gzip, chunked\r\n\r\n", 400),
+        // Request smuggling: what two readers would frame differently (RFC 9112, 6.1, 6.3, 5.1, 5.2, 11.2).
+        ("POST http://a/ HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n", 400),
+        (
+            "POST http://a/ HTTP/1.1\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: x\r\n\r\n",
+            400,
+        ),
+        ("POST http://a/ HTTP/1.1\r\nTransfer-Encoding: chunked, identity\r\n\r\n", 400),
+        ("POST http://a/ HTTP/1.1\r\nTransfer-Encoding: \x0bchunked\r\n\r\n", 400),
+        ("POST http://a/ HTTP/1.1\r\nTransfer-Encoding:\r\n chunked\r\n\r\n", 400),
+        ("POST http://a/ HTTP/1.1\r\nContent-Length: 1\r\n 2\r\n\r\n", 400),
+        ("POST http://a/ HTTP/1.1\r\nContent-Length : 1\r\n\r\n", 400),
+        ("POST http://a/ HTTP/1.1\r\nContent-Length: +1\r\n\r\n", 400),
+        ("POST http://a/ HTTP/1.1\r\nContent-Length: 0x1\r\n\r\n", 400),
+        ("POST http://a/ HTTP/1.1\r\nContent-Length: \r\n\r\n", 400),
+        ("POST http://a/ HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\n", 400),
+        ("GET http://a/ HTTP/1.1\r\nX: a\rContent-Length: 5\r\n\r\n", 400),
+        ("GET http://a/ HTTP/1.1\r\nX: a\0b\r\n\r\n", 400),
+        ("GET http://a/ HTTP/1.1\r\n X: a\r\n\r\n", 400),
+        ("GET http://a/ HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", 400),
+        ("CONNECT a:1 HTTP/1.1\r\nContent-Length: 9\r\n\r\n", 400),
+        ("CONNECT a:1 HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n", 400),
     ] {
         let error = parsed(text).unwrap_err();
         assert_eq!(error.status(), status, "{text}: {error}");

@@ -1,0 +1,91 @@
+//! What an exit's near ends share, in fair parts.
+
+use ropewalk_runtime::seal::PublicKey;
+
+use super::client::Client;
+use crate::proxy::quota::{FairQuota, Permit};
+
+/// Totals of an exit, for all near ends together. Half of each is reserved in equal parts for the keys that
+/// may use the exit; one key may use half of what is free of the other half.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExitLimits {
+    /// Connections (4096). Each is a file of the process, two copy buffers of 16 KiB, and at most 80 KiB in
+    /// the queues of its stream.
+    pub connections: u64,
+    /// Connections that are being opened: names are looked up, addresses are tried (512). Each may have
+    /// several sockets.
+    pub dials: u64,
+    /// Names that are being looked up (256).
+    pub lookups: u64,
+    /// Bytes that near ends have sent and destinations have not taken, beyond 16 KiB for each connection
+    /// (256 MiB).
+    pub buffered_bytes: u64,
+}
+
+impl Default for ExitLimits {
+    fn default() -> Self {
+        Self { connections: 4096, dials: 512, lookups: 256, buffered_bytes: 256 << 20 }
+    }
+}
+
+/// A limit that was reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// Connections at a time.
+    Connections,
+    /// Connections that are being opened.
+    Dials,
+    /// Bytes in buffers.
+    BufferedBytes,
+}
+
+impl std::fmt::Display for Limit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Connections => "connections at a time",
+            Self::Dials => "connections being opened",
+            Self::BufferedBytes => "bytes in buffers",
+        })
+    }
+}
+
+/// Whose part a resource is taken from. Near ends without a key share one part.
+pub type QuotaUser = Option<PublicKey>;
+
+/// The resources.
+#[derive(Clone, Debug)]
+pub struct Quotas {
+    pub connections: FairQuota<QuotaUser>,
+    pub dials: FairQuota<QuotaUser>,
+    pub lookups: FairQuota<QuotaUser>,
+    pub buffered_bytes: FairQuota<QuotaUser>,
+}
+
+/// What a connection holds.
+pub type ConnectionPermit = Permit<QuotaUser>;
+
+impl Quotas {
+    pub fn new(limits: ExitLimits) -> Self {
+        let quota = |total: u64| FairQuota::new(total.max(1), 1);
+        Self {
+            connections: quota(limits.connections),
+            dials: quota(limits.dials),
+            lookups: quota(limits.lookups),
+            buffered_bytes: quota(limits.buffered_bytes),
+        }
+    }
+
+    /// Reserves a part of each resource for each of so many keys.
+    pub fn expect_keys(&self, keys: u64) {
+        for quota in [&self.connections, &self.dials, &self.lookups, &self.buffered_bytes] {
+            quota.expect_users(keys);
+        }
+    }
+
+    /// A place for one connection of this near end.
+    pub fn connection(&self, client: &Client, most: Option<usize>) -> Option<ConnectionPermit> {
+        let used = self.connections.used_by(&client.key);
+        let within = most.is_none_or(|most| used < most as u64);
+        within.then(|| self.connections.try_one(&client.key)).flatten()
+    }
+}

@@ -1,0 +1,86 @@
+//! Names to addresses, without a thread for each: a lookup that nobody waits for any more ends at once.
+//!
+//! The configuration is the system's: its hosts file, name servers and search domains. Both files are
+//! read once, when the exit starts, so that a confined exit needs no files afterwards.
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use hickory_resolver::config::{NameServerConfig, ResolveHosts, ResolverConfig};
+use hickory_resolver::net::runtime::TokioRuntimeProvider;
+use hickory_resolver::{ResolverBuilder, TokioResolver};
+
+use crate::proxy::reason::{Kind, Reason};
+
+/// Answers that are kept until their time to live has passed.
+const CACHE_ENTRIES: u64 = 4096;
+/// Longest time for which an answer is kept, however long its time to live is.
+const CACHE_TIME: Duration = Duration::from_secs(3600);
+
+/// Resolves names as the system is configured to.
+#[derive(Clone)]
+pub struct Resolver {
+    inner: TokioResolver,
+}
+
+impl Resolver {
+    /// By the configuration of the system. Without name servers only the hosts file is consulted; the text
+    /// says why.
+    ///
+    /// # Errors
+    /// The configuration makes no sense at all.
+    pub fn system() -> Result<(Self, Option<String>), String> {
+        let provider = TokioRuntimeProvider::default;
+        let (builder, problem) = match TokioResolver::builder(provider()) {
+            Ok(builder) => (builder, None),
+            Err(error) => {
+                let none = ResolverConfig::from_parts(None, Vec::new(), Vec::new());
+                let problem = format!(
+                    "cannot use the system's name servers: {error}; only names in the hosts file are known"
+                );
+                (TokioResolver::builder_with_config(none, provider()), Some(problem))
+            }
+        };
+        Ok((Self { inner: build(builder)? }, problem))
+    }
+
+    /// By the hosts file and these name servers.
+    ///
+    /// # Errors
+    /// The configuration makes no sense.
+    pub fn with_name_servers(servers: &[SocketAddr]) -> Result<Self, String> {
+        let server = |at: &SocketAddr| {
+            let mut server = NameServerConfig::udp_and_tcp(at.ip());
+            server.connections.iter_mut().for_each(|connection| connection.port = at.port());
+            server
+        };
+        let servers = servers.iter().map(server).collect();
+        let config = ResolverConfig::from_parts(None, Vec::new(), servers);
+        let provider = TokioRuntimeProvider::default();
+        Ok(Self { inner: build(TokioResolver::builder_with_config(config, provider))? })
+    }
+
+    /// The addresses of a name.
+    ///
+    /// # Errors
+    /// `Kind::NameUnknown`.
+    pub async fn lookup(&self, name: &str) -> Result<Vec<IpAddr>, Reason> {
+        let found = self.inner.lookup_ip(name).await.map_err(|error| {
+            let why = match error.is_no_records_found() || error.is_nx_domain() {
+                true => "there is no such name".to_owned(),
+                false => error.to_string(),
+            };
+            Reason::new(Kind::NameUnknown, format!("{name} cannot be resolved: {why}"))
+        })?;
+        Ok(found.iter().collect())
+    }
+}
+
+fn build(mut builder: ResolverBuilder<TokioRuntimeProvider>) -> Result<TokioResolver, String> {
+    let options = builder.options_mut();
+    options.use_hosts_file = ResolveHosts::Always;
+    options.cache_size = CACHE_ENTRIES;
+    options.positive_max_ttl = Some(CACHE_TIME);
+    options.negative_max_ttl = Some(CACHE_TIME);
+    builder.build().map_err(|error| format!("cannot resolve names: {error}"))
+}

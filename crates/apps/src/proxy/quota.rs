@@ -1,0 +1,232 @@
+//! A resource that several users share fairly.
+//!
+//! ```text
+//!   total
+//!   |<------- reserved ------->|<-------------- shared -------------->|
+//!   | user 1 | user 2 | user 3 | user 1's | user 3's |      free      |
+//! ```
+//!
+//! Half of the total is reserved in equal parts for the users that are expected, so nothing that others do
+//! can take a user's part. The rest is shared: each user may hold at most `weight` times what is still
+//! free of it (dynamic thresholds: Choudhury and Hahne, IEEE/ACM Transactions on Networking 6(2), 1998).
+//! When something is given back, it goes to the waiting user who holds least.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::oneshot;
+
+/// A resource of limited amount, shared by users of type `K`.
+#[derive(Debug)]
+pub struct FairQuota<K: Ord + Clone> {
+    shared: Arc<Shared<K>>,
+}
+
+impl<K: Ord + Clone> Clone for FairQuota<K> {
+    fn clone(&self) -> Self {
+        Self { shared: self.shared.clone() }
+    }
+}
+
+#[derive(Debug)]
+struct Shared<K: Ord + Clone> {
+    total: u64,
+    weight: u64,
+    state: Mutex<State<K>>,
+}
+
+#[derive(Debug)]
+struct State<K: Ord + Clone> {
+    used: u64,
+    /// What each of `expected` users has reserved.
+    part: u64,
+    expected: u64,
+    /// How much of the reserved parts is in use.
+    used_of_parts: u64,
+    /// Users who hold or want something.
+    users: BTreeMap<K, Usage<K>>,
+}
+
+/// What one user holds and wants.
+#[derive(Debug)]
+struct Usage<K: Ord + Clone> {
+    used: u64,
+    waiting: VecDeque<oneshot::Sender<Permit<K>>>,
+}
+
+impl<K: Ord + Clone> Default for Usage<K> {
+    fn default() -> Self {
+        Self { used: 0, waiting: VecDeque::new() }
+    }
+}
+
+/// A part of the resource. Dropping it gives the part back.
+#[derive(Debug)]
+pub struct Permit<K: Ord + Clone> {
+    shared: Arc<Shared<K>>,
+    user: K,
+    amount: u64,
+}
+
+impl<K: Ord + Clone> Permit<K> {
+    /// How much it is.
+    pub fn amount(&self) -> u64 {
+        self.amount
+    }
+}
+
+impl<K: Ord + Clone> FairQuota<K> {
+    /// A resource of this total amount. Nothing is reserved yet, so one user may hold
+    /// `weight` / (`weight` + 1) of it.
+    ///
+    /// # Panics
+    /// If the total or the weight is 0.
+    pub fn new(total: u64, weight: u64) -> Self {
+        assert!(total > 0 && weight > 0, "a quota of nothing");
+        let state =
+            State { used: 0, part: 0, expected: 0, used_of_parts: 0, users: BTreeMap::new() };
+        Self { shared: Arc::new(Shared { total, weight, state: Mutex::new(state) }) }
+    }
+
+    /// Reserves half of the total, in equal parts, for so many users.
+    pub fn expect_users(&self, expected: u64) {
+        let mut state = self.shared.lock();
+        state.expected = expected;
+        state.part = (self.shared.total / 2).checked_div(expected).unwrap_or(0);
+        let part = state.part;
+        state.used_of_parts = state.users.values().map(|usage| usage.used.min(part)).sum();
+    }
+
+    /// One unit, if the user may have it now.
+    pub fn try_one(&self, user: &K) -> Option<Permit<K>> {
+        self.try_up_to(user, 1)
+    }
+
+    /// As much as the user may have now, at most `wanted`. None: nothing.
+    pub fn try_up_to(&self, user: &K, wanted: u64) -> Option<Permit<K>> {
+        let mut state = self.shared.lock();
+        let amount = wanted.min(self.shared.grantable(&state, user));
+        (amount > 0).then(|| self.shared.grant(&mut state, user, amount))
+    }
+
+    /// One unit, as soon as the user may have it. A user's requests are served in their order.
+    pub async fn one(&self, user: &K) -> Permit<K> {
+        let granted = {
+            let mut state = self.shared.lock();
+            let queued = state.users.get(user).is_some_and(|usage| !usage.waiting.is_empty());
+            if !queued && self.shared.grantable(&state, user) > 0 {
+                return self.shared.grant(&mut state, user, 1);
+            }
+            let (sender, granted) = oneshot::channel();
+            state.users.entry(user.clone()).or_default().waiting.push_back(sender);
+            granted
+        };
+        let _forget = Forget { shared: &self.shared, user };
+        // The sender is dropped only together with a grant, or by `Forget` of a closed request.
+        match granted.await {
+            Ok(permit) => permit,
+            Err(_) => std::future::pending().await,
+        }
+    }
+
+    /// How much a user holds.
+    pub fn used_by(&self, user: &K) -> u64 {
+        self.shared.lock().users.get(user).map_or(0, |usage| usage.used)
+    }
+
+    /// How much is in use.
+    #[cfg(test)]
+    pub fn used(&self) -> u64 {
+        self.shared.lock().used
+    }
+}
+
+/// Takes requests that nobody waits for any more out of the queue.
+struct Forget<'a, K: Ord + Clone> {
+    shared: &'a Arc<Shared<K>>,
+    user: &'a K,
+}
+
+impl<K: Ord + Clone> Drop for Forget<'_, K> {
+    fn drop(&mut self) {
+        let mut state = self.shared.lock();
+        let Some(usage) = state.users.get_mut(self.user) else { return };
+        usage.waiting.retain(|sender| !sender.is_closed());
+        if usage.used == 0 && usage.waiting.is_empty() {
+            state.users.remove(self.user);
+        }
+    }
+}
+
+impl<K: Ord + Clone> State<K> {
+    /// Changes what a user holds, and the sums with it.
+    fn change(&mut self, user: &K, change: impl FnOnce(u64) -> u64) {
+        let usage = self.users.entry(user.clone()).or_default();
+        let before = usage.used;
+        usage.used = change(before);
+        let after = usage.used;
+        self.used = self.used - before + after;
+        self.used_of_parts = self.used_of_parts - before.min(self.part) + after.min(self.part);
+        if after == 0 && usage.waiting.is_empty() {
+            self.users.remove(user);
+        }
+    }
+}
+
+impl<K: Ord + Clone> Shared<K> {
+    fn lock(&self) -> MutexGuard<'_, State<K>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The rest of the user's own part, and the largest n of the shared rest with
+    /// `shared in use by the user` + n <= weight x (free - n).
+    fn grantable(&self, state: &State<K>, user: &K) -> u64 {
+        let own = state.users.get(user).map_or(0, |usage| usage.used);
+        let free = self.total - state.used;
+        let own_part = state.part.saturating_sub(own);
+        let parts = (state.part * state.expected).saturating_sub(state.used_of_parts);
+        let shared_free = free.saturating_sub(parts.max(own_part));
+        let beyond = own.saturating_sub(state.part);
+        let shared =
+            shared_free.saturating_mul(self.weight).saturating_sub(beyond) / (self.weight + 1);
+        // A user who has nothing gets one unit whenever there is one: the total may be small.
+        let least = u64::from(own == 0);
+        (own_part + shared).max(least).min(free)
+    }
+
+    fn grant(self: &Arc<Self>, state: &mut State<K>, user: &K, amount: u64) -> Permit<K> {
+        state.change(user, |used| used + amount);
+        assert!(state.used <= self.total, "{} of {} in use", state.used, self.total);
+        Permit { shared: self.clone(), user: user.clone(), amount }
+    }
+
+    /// Grants one unit to the waiting user who holds least, if one may have it.
+    fn grant_next(
+        self: &Arc<Self>,
+        state: &mut State<K>,
+    ) -> Option<(oneshot::Sender<Permit<K>>, Permit<K>)> {
+        let waiting = state.users.iter().filter(|(_, usage)| !usage.waiting.is_empty());
+        let eligible = waiting.filter(|(user, _)| self.grantable(state, user) > 0);
+        let user = eligible.min_by_key(|(_, usage)| usage.used)?.0.clone();
+        let sender = state.users.get_mut(&user)?.waiting.pop_front()?;
+        Some((sender, self.grant(state, &user, 1)))
+    }
+}
+
+impl<K: Ord + Clone> Drop for Permit<K> {
+    fn drop(&mut self) {
+        let mut next = {
+            let mut state = self.shared.lock();
+            state.change(&self.user, |used| used - self.amount);
+            self.shared.grant_next(&mut state)
+        };
+        while let Some((sender, permit)) = next {
+            // A request that was given up hands its unit on when its permit is dropped.
+            drop(sender.send(permit));
+            next = self.shared.grant_next(&mut self.shared.lock());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,51 @@
+//! Signals that end a command: Ctrl-C, and SIGTERM from a service manager.
+
+/// Handlers of these signals. From [`Interrupt::install`] on, a signal does not end the process by itself.
+pub struct Interrupt {
+    #[cfg(unix)]
+    signals: [Option<tokio::signal::unix::Signal>; 2],
+}
+
+#[cfg(unix)]
+impl Interrupt {
+    /// Installs the handlers. To be called before the command says that it is ready: a signal may follow at
+    /// once.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    pub fn install() -> Self {
+        use tokio::signal::unix::{SignalKind, signal};
+        let kinds = [SignalKind::interrupt(), SignalKind::terminate()];
+        Self { signals: kinds.map(|kind| signal(kind).ok()) }
+    }
+
+    /// Waits for the next signal.
+    pub async fn wait(&mut self) {
+        let [interrupt, terminate] = &mut self.signals;
+        let next = async |signal: &mut Option<tokio::signal::unix::Signal>| match signal {
+            Some(signal) => {
+                signal.recv().await;
+            }
+            None => std::future::pending().await,
+        };
+        tokio::select! {
+            () = next(interrupt) => {}
+            () = next(terminate) => {}
+        }
+    }
+}
+
+#[cfg(not(unix))]
+impl Interrupt {
+    /// There is nothing to install before the first wait.
+    pub const fn install() -> Self {
+        Self {}
+    }
+
+    /// Waits for Ctrl-C.
+    pub async fn wait(&mut self) {
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+}
