@@ -58,7 +58,8 @@ fn a_bulk_sender_gets_a_sack_for_every_second_of_its_packets() {
     let dissection = capture.finish(&[9899]);
     let (data, sacks) = (dissection.count("10.77.1.2", DATA), dissection.count("10.77.1.1", SACK));
     assert!(data > 2000, "{data} packets");
-    assert!(2 * sacks + 2 >= data, "{sacks} SACKs for {data} packets");
+    // Of a batch of more than 128 packets, which a busy machine may bring, the last ones share a SACK.
+    assert!(5 * sacks >= 2 * data, "{sacks} SACKs for {data} packets");
     assert!(dissection.wrong.is_empty(), "{:#?}", dissection.wrong);
 }
 
