@@ -145,12 +145,16 @@ impl Sender {
         let index = usize::from(detail) % (self.entries.len() + 1);
         match what % 16 {
             0..=2 => {
-                let kind = if detail & 8 == 0 { Kind::File(u64::from(detail >> 4)) } else { Kind::Folder };
+                let kind =
+                    if detail & 8 == 0 { Kind::File(u64::from(detail >> 4)) } else { Kind::Folder };
                 self.entry(NAMES[usize::from(detail) % NAMES.len()], kind);
             }
             3 => {
                 let bytes = self.entries.iter().map(|(_, kind)| size(*kind)).sum::<u64>();
-                self.frame(&Frame::Listed(self.entries.len() as u32, bytes + u64::from(detail >> 6)));
+                self.frame(&Frame::Listed(
+                    self.entries.len() as u32,
+                    bytes + u64::from(detail >> 6),
+                ));
             }
             4..=6 => self.begin(index, u64::from(detail >> 6)),
             7 | 8 => self.data(&vec![what; usize::from(detail & 15)]),
@@ -246,7 +250,8 @@ fuzz_target!(|input: &[u8]| {
             assert_eq!(content, HONEST.1);
             continue;
         }
-        let empty = sender.entries.iter().any(|(known, kind)| *known == name && *kind == Kind::File(0));
+        let empty =
+            sender.entries.iter().any(|(known, kind)| *known == name && *kind == Kind::File(0));
         let sent = sender.sent.get(&name).is_some_and(|all| all.contains(&content));
         assert!(sent || (empty && content.is_empty()), "{name} has {content:?}, which nobody sent");
     }
