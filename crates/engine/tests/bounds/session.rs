@@ -158,7 +158,8 @@ fn the_same_anywhere() -> Vec<Op> {
 #[test]
 fn each_defect_of_a_session_is_caught_by_an_attack_of_its_class() {
     let memory: fn(&Broken) -> bool = |broken| matches!(broken, Broken::Memory(..));
-    let table: [(Defect, fn() -> Vec<Op>); 2] =
+    type Attack = (Defect, fn() -> Vec<Op>);
+    let table: [Attack; 2] =
         [(Defect::UncountedSegments, scattered), (Defect::UnboundedRanges, the_same_anywhere)];
     for (defect, attack) in table {
         assert_caught(defect, memory, || Victim::new(1 << 18, false).play(&attack()));
