@@ -33,7 +33,7 @@ async fn stay(server: SocketAddr, target: Target, enough: Arc<AtomicBool>) -> Re
     let mut first = greeting().to_vec();
     let mut number = 0;
     while !enough.load(Ordering::Relaxed) {
-        encode(&Frame::Alive(0), &mut first);
+        encode(&Frame::Alive(0, 0), &mut first);
         let message = Bytes::from(std::mem::take(&mut first));
         let sent = association.send_unordered(0, PPID.wrapping_add(number), message).await;
         if sent.is_err() {
