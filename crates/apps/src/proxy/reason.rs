@@ -99,7 +99,7 @@ impl Reason {
 impl From<Refusal> for Reason {
     fn from(refusal: Refusal) -> Self {
         let row = CODES.into_iter().find(|row| row.1 == refusal.code);
-        Self::new(row.map_or(Kind::Failed, |row| row.0), refusal.detail.to_string())
+        Self::new(row.map_or(Kind::Failed, |row| row.0), refusal.detail)
     }
 }
 
