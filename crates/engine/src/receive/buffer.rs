@@ -295,6 +295,7 @@ impl ReceiveBuffer {
                 self.streams.forget(data.stream, data.ssn);
             }
             self.gaps.drop_last();
+            self.stats.reneged += 1;
             meter::count(1);
         }
         self.stats.held_changed(now, self.held_bytes);

@@ -19,6 +19,8 @@ pub struct ReceiveStats {
     pub duplicates: u64,
     /// Chunks dropped because the buffer was full.
     pub refused: u64,
+    /// Chunks dropped again, to make room for what comes before them.
+    pub reneged: u64,
     /// User data handed over in order, bytes.
     pub delivered_bytes: u64,
     /// Chunks handed over in order.

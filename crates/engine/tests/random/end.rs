@@ -149,6 +149,9 @@ pub struct End {
     pub closed: Option<CloseReason>,
     /// The first thing that went wrong.
     pub wrong: Option<String>,
+    /// The first chunk that it sent beyond what the peer had offered. A peer that has dropped what it had reported
+    /// makes an end believe that there is more room than there is.
+    pub beyond: Option<String>,
     every: Duration,
     next_write: Time,
     reads_every: Duration,
@@ -174,6 +177,7 @@ impl End {
             sent: 0,
             closed: None,
             wrong: None,
+            beyond: None,
             every: Duration::from_micros(load.every),
             next_write: Time::ZERO,
             reads_every: Duration::from_millis(load.reads_every),
@@ -261,8 +265,9 @@ impl End {
             // One chunk may go beyond: the zero-window probe, with nothing else on its way.
             let chunk = beyond.bytes;
             let flying = self.in_flight(now);
-            if flying > chunk {
-                self.blame(now, || format!("span rule: {beyond:?}, {flying} B in flight"));
+            if flying > chunk && self.beyond.is_none() {
+                let what = format!("at {now}: span rule: {beyond:?}, {flying} B in flight");
+                self.beyond = Some(what);
             }
         }
     }

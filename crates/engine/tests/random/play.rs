@@ -133,13 +133,15 @@ fn conserved(stats: &LinkStats) -> bool {
 
 impl Stage {
     fn wrong(&self) -> Option<String> {
-        let side = |(name, id): (&str, HostId)| {
-            let end = self.world.host(id);
-            let what = end.wrong.clone();
+        let side = |(name, at): (&str, usize)| {
+            let [end, peer] = [at, 1 - at].map(|at| self.world.host(self.ends[at]));
+            let reneged = peer.association.receive_stats().reneged > 0;
+            let beyond = end.beyond.clone().filter(|_| !reneged);
+            let what = end.wrong.clone().or(beyond);
             let closed = end.closed.map(|reason| format!("ended: {reason:?}"));
             what.or(closed).map(|what| format!("{name} {what}"))
         };
-        ["left", "right"].into_iter().zip(self.ends).find_map(side)
+        ["left", "right"].into_iter().zip(0..).find_map(side)
     }
 
     fn is_done(&self) -> bool {

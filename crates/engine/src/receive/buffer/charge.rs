@@ -26,6 +26,8 @@ const PAYLOAD_COST: u64 = 112;
 const MESSAGE_COST: u64 = 2 * size_of::<super::Message>() as u64;
 /// Bytes of a gap block; a vector may have twice the room that it uses.
 const BLOCK_COST: u64 = 8;
+/// Bookkeeping of a chunk where every second TSN is missing, bytes.
+const CHUNK_COST: u64 = 400;
 /// A chunk that the peer is owed may wait if no more do than these.
 const OWED_CHUNKS: usize = 16;
 /// Payloads may share the datagrams that brought them while no more than this part of the buffer is used. A
@@ -34,19 +36,26 @@ const OWED_CHUNKS: usize = 16;
 const SHARING_PART: u64 = 20;
 
 impl ReceiveBuffer {
-    /// Bytes free: what is advertised.
+    /// Bytes of all chunks that are kept, with their headers.
     #[inline]
-    pub fn free(&self) -> u64 {
-        let chunks = self.held_bytes + self.ready_bytes;
-        self.capacity.saturating_sub(chunks.max(self.charged_bookkeeping()))
+    pub(super) const fn chunk_bytes(&self) -> u64 {
+        self.held_bytes + self.ready_bytes
     }
 
-    /// Bookkeeping as it is charged: it may take three quarters of the buffer, beside what is free of
-    /// charge.
+    /// Bytes free: what is advertised.
+    ///
+    /// What bookkeeping leaves is told in bytes of chunks: a sender whose chunks are all shorter than what keeping one
+    /// takes is offered as many of them as can be kept. It never has to be told to take back what it was offered.
     #[inline]
-    fn charged_bookkeeping(&self) -> u64 {
-        let extra = self.bookkeeping().saturating_sub(FREE_BOOKKEEPING);
-        extra + extra / 3
+    pub fn free(&self) -> u64 {
+        let chunks = self.capacity.saturating_sub(self.chunk_bytes());
+        let bookkeeping = self.bookkeeping();
+        if (1..CHUNK_COST).contains(&self.largest) {
+            let left = (self.capacity / 4 * 3 + FREE_BOOKKEEPING).saturating_sub(bookkeeping);
+            return chunks.min(left * self.largest / CHUNK_COST);
+        }
+        let extra = bookkeeping.saturating_sub(FREE_BOOKKEEPING);
+        chunks.min(self.capacity.saturating_sub(extra + extra / 3))
     }
 
     /// Bytes that are needed beside the user data, at most.
@@ -75,8 +84,7 @@ impl ReceiveBuffer {
     /// can be read, and it is the next in sequence, which alone frees what waits. It must not wait itself, unless
     /// hardly anything does.
     pub(super) fn is_owed(&self, tsn: u64, data: &Data) -> bool {
-        let chunks = self.held_bytes + self.ready_bytes;
-        let fits = chunks + super::charge_of(data) <= self.capacity;
+        let fits = self.chunk_bytes() + super::charge_of(data) <= self.capacity;
         let passes = data.flags.has(DataFlags::WHOLE)
             && (data.flags.has(DataFlags::UNORDERED)
                 || self.streams.is_next(data.stream, data.ssn));
@@ -87,8 +95,7 @@ impl ReceiveBuffer {
     /// Copies a payload out of the datagram that brought it, once enough of the buffer is used.
     #[inline]
     pub(super) fn own(&self, payload: &mut Payload) {
-        let used = self.held_bytes + self.ready_bytes;
-        if used > self.capacity / SHARING_PART {
+        if self.chunk_bytes() > self.capacity / SHARING_PART {
             payload.own();
         }
     }
