@@ -162,6 +162,9 @@ pub struct Config {
     pub failure: FailureLimits,
     /// Association.Max.Retrans (10).
     pub association_max_retrans: u32,
+    /// Whether that limit holds for each path, so that n paths permit n times as many timeouts (off). All paths
+    /// time out in one outage: with one limit for all, a bundle ends the sooner the more paths it has.
+    pub max_retrans_per_path: bool,
     /// Max.Init.Retransmits (8).
     pub max_init_retransmits: u32,
     /// HB.interval (30 s).

@@ -393,3 +393,23 @@ fn bulk_both_ways_with_losses_arrives_whole_under_either_profile() {
         assert!(pair.ends[RIGHT].is_flushed() && pair.ends[LEFT].is_flushed(), "{preset:?}");
     }
 }
+
+/// A cut of all paths is one silence, however many paths there are to notice it.
+#[test]
+fn an_outage_of_all_paths_ends_no_association_sooner_because_it_has_more_paths() {
+    for paths in 1..=5 {
+        let mut pair = Pair::up(&socket(Preset::Live, paths), &vec![10; paths]);
+        pair.send_full(LEFT, 400);
+        pair.run_for(ms(20));
+        pair.script(|_| Fate::Drop);
+        pair.run_for(ms(5000));
+        assert_eq!(pair.closed(LEFT), None, "{paths} paths");
+        pair.heal();
+        pair.run_for(ms(10_000));
+        assert!(pair.ends[LEFT].is_flushed(), "{paths} paths");
+        pair.script(|_| Fate::Drop);
+        pair.send_full(LEFT, 4);
+        pair.run_for(ms(3_600_000));
+        assert!(pair.closed(LEFT).is_some(), "{paths} paths: a peer that is gone is noticed");
+    }
+}

@@ -191,6 +191,12 @@ impl PathValidation {
         self.moves.clear();
     }
 
+    /// RFC 9260, 5.4: the address that the association was set up with is confirmed. Only who got the INIT ACK
+    /// there can have sent the COOKIE ECHO, and only who got the INIT its answer.
+    pub fn on_set_up(&mut self, path: usize) {
+        self.examined.retain(|examined| examined.path != path);
+    }
+
     /// The engine's own HEARTBEAT on this path was answered. It goes only to the path's route.
     pub fn on_confirmed(&mut self, path: usize) {
         if let Some(examined) = self.find(path)

@@ -205,6 +205,7 @@ impl Peer {
         self.machine.set_peer_source(route.remote.ip().to_canonical());
         if let Some(known) = self.routes.get_mut(path.index()) {
             *known = Some(route);
+            self.validation.on_set_up(path.index());
         }
         let kept: Vec<bool> = self
             .routes

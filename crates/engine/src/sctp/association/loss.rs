@@ -196,7 +196,8 @@ impl Association {
         }
         if counts {
             self.errors += 1;
-            if self.errors > self.config.association_max_retrans {
+            let paths = if self.config.max_retrans_per_path { self.paths.len() as u32 } else { 1 };
+            if self.errors > self.config.association_max_retrans.saturating_mul(paths) {
                 self.close(CloseReason::Unreachable);
             }
         }
