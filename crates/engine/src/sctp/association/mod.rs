@@ -4,6 +4,7 @@
 //! call that takes `now`, call [`Association::poll_transmit`] until it returns nothing, then
 //! [`Association::poll_event`] until nothing, then [`Association::next_deadline`].
 
+mod abort;
 mod accounts;
 mod connect;
 mod ecn;
@@ -33,8 +34,7 @@ mod zero_window;
 
 use std::collections::VecDeque;
 
-use bytes::Bytes;
-use ropewalk_base::{PathId, PeerText, Rng, Serial16, Serial32, StreamId, Time};
+use ropewalk_base::{PathId, Rng, Serial16, Serial32, StreamId, Time};
 
 pub use state::{CloseReason, State};
 
@@ -45,7 +45,7 @@ use self::pieces::Pieces;
 use self::queue::SendQueue;
 use self::sack::AckScratch;
 use self::zero_window::WindowProbe;
-use super::cause::{AbortCause, ErrorCause};
+
 use super::chunk::Chunk;
 use super::config::{CmtOptions, Config};
 use super::cookie::CookieKey;
@@ -525,39 +525,6 @@ impl Association {
         self.events.push_back(event);
     }
 
-    #[cold]
-    fn close(&mut self, reason: CloseReason) {
-        if !matches!(self.state, State::Ended(_)) {
-            self.state = State::Ended(reason);
-            self.paths.iter_mut().for_each(Path::stop);
-            self.timers_moved = true;
-            self.wait_until = None;
-            self.window_probe = WindowProbe::Idle;
-            self.inbound.stop();
-            self.push_event(Event::Closed(reason));
-        }
-    }
-
-    /// Ends the association at once and tells the peer (RFC 9260, 9.1).
-    pub fn abort(&mut self) {
-        self.abort_with(ErrorCause::USER);
-    }
-
-    /// As [`Association::abort`], with a reason for the peer's user (RFC 9260, 3.3.10.12 and 11.1.4): its first
-    /// [`Association::ABORT_REASON_LIMIT`] bytes.
-    pub fn abort_because(&mut self, reason: &[u8]) {
-        let reason = &reason[..reason.len().min(Self::ABORT_REASON_LIMIT)];
-        self.abort_with(ErrorCause::UserAbort(Bytes::copy_from_slice(reason)));
-    }
-
-    /// Most bytes of an upper-layer abort reason: they travel in one packet on any path.
-    pub const ABORT_REASON_LIMIT: usize = 400;
-
-    /// What the peer gave as its reason when it aborted the association; none if it gave none.
-    pub fn peer_abort_reason(&self) -> Option<&PeerText> {
-        self.peer.abort_reason.as_ref()
-    }
-
     /// Makes `path` the primary path (RFC 9260, 6.4 and 11.1.6): without CMT data goes there while it is active.
     ///
     /// # Panics
@@ -573,20 +540,6 @@ impl Association {
     /// The primary path: the first one, unless [`Association::set_primary`] chose another.
     pub const fn primary(&self) -> PathId {
         self.primary
-    }
-
-    #[cold]
-    fn abort_with(&mut self, cause: ErrorCause) {
-        if matches!(self.state, State::Ended(_)) {
-            return;
-        }
-        let told = AbortCause::from(&cause);
-        if self.peer_tag != 0 {
-            self.control.clear();
-            let path = self.control_path();
-            self.control.push_back((path, self.peer_tag, Chunk::abort(cause)));
-        }
-        self.close(CloseReason::Aborted(told));
     }
 
     /// Where control chunks go: the primary path, or else the first, of those in the best state.

@@ -1,0 +1,57 @@
+//! Ends without a shutdown: aborts of this end, and what the user hears of those of the peer (RFC 9260, 9.1).
+
+use bytes::Bytes;
+use ropewalk_base::PeerText;
+
+use super::super::cause::{AbortCause, ErrorCause};
+use super::super::chunk::Chunk;
+use super::{Association, CloseReason, Event, Path, State, WindowProbe};
+
+impl Association {
+    /// Ends the association at once and tells the peer (RFC 9260, 9.1).
+    pub fn abort(&mut self) {
+        self.abort_with(ErrorCause::USER);
+    }
+
+    /// As [`Association::abort`], with a reason for the peer's user (RFC 9260, 3.3.10.12 and 11.1.4): its first
+    /// [`Association::ABORT_REASON_LIMIT`] bytes.
+    pub fn abort_because(&mut self, reason: &[u8]) {
+        let reason = &reason[..reason.len().min(Self::ABORT_REASON_LIMIT)];
+        self.abort_with(ErrorCause::UserAbort(Bytes::copy_from_slice(reason)));
+    }
+
+    /// Most bytes of an upper-layer abort reason: they travel in one packet on any path.
+    pub const ABORT_REASON_LIMIT: usize = 400;
+
+    /// What the peer gave as its reason when it aborted the association; none if it gave none.
+    pub fn peer_abort_reason(&self) -> Option<&PeerText> {
+        self.peer.abort_reason.as_ref()
+    }
+
+    #[cold]
+    pub(super) fn abort_with(&mut self, cause: ErrorCause) {
+        if matches!(self.state, State::Ended(_)) {
+            return;
+        }
+        let told = AbortCause::from(&cause);
+        if self.peer_tag != 0 {
+            self.control.clear();
+            let path = self.control_path();
+            self.control.push_back((path, self.peer_tag, Chunk::abort(cause)));
+        }
+        self.close(CloseReason::Aborted(told));
+    }
+
+    #[cold]
+    pub(super) fn close(&mut self, reason: CloseReason) {
+        if !matches!(self.state, State::Ended(_)) {
+            self.state = State::Ended(reason);
+            self.paths.iter_mut().for_each(Path::stop);
+            self.timers_moved = true;
+            self.wait_until = None;
+            self.window_probe = WindowProbe::Idle;
+            self.inbound.stop();
+            self.push_event(Event::Closed(reason));
+        }
+    }
+}
