@@ -20,7 +20,7 @@ pub struct Limits {
     /// It bounds what a peer can make us keep. None gets more than an eighth of what is left.
     pub shared: u64,
     /// Most streams that the peer has opened and that are not forgotten at both ends (1024). Each may have 16 KiB unread
-    /// and costs [`ENTRY_COST`] besides; more are refused as [`BUSY`](super::Refusal::BUSY).
+    /// and costs `ENTRY_COST` besides; more are refused as [`BUSY`](super::Refusal::BUSY).
     pub peer_streams: usize,
     /// What a stream keeps of its writer's bytes before it makes it wait, bytes (64 KiB): enough to
     /// bridge the moments until the writer is asked for more.
