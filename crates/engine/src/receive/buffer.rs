@@ -148,6 +148,19 @@ impl ReceiveBuffer {
         self.stats.held_changed(now, 0);
     }
 
+    /// Drops everything, what could be read as well: nobody is going to read it.
+    pub fn discard(&mut self, now: Time) {
+        self.forget(now);
+        self.ready = VecDeque::new();
+        self.ready_bytes = 0;
+        self.begun = None;
+    }
+
+    /// Bytes that the content takes at most, with its bookkeeping.
+    pub fn occupied(&self) -> u64 {
+        self.chunk_bytes() + self.bookkeeping()
+    }
+
     /// Highest TSN received in sequence, unwrapped.
     #[inline]
     pub const fn cumulative(&self) -> u64 {

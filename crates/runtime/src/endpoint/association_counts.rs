@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use ropewalk_base::{Duration, Time};
 
-use super::core::Core;
+use super::core::{Core, Key};
 use super::incoming::{Decision, IncomingInfo, LimitReport};
 use super::limits::{Limit, Limits, Prefix};
 use super::peer::Peer;
@@ -119,8 +119,7 @@ fn decrease<K: Ord>(counts: &mut BTreeMap<K, usize>, key: &K) {
 impl Peer {
     /// Bytes that it holds, as [`Limits::memory`] counts them.
     pub(super) fn memory(&self) -> u64 {
-        let (_, free) = self.machine.receive_occupancy();
-        Limits::BASE_COST + self.machine.config().receive_buffer.saturating_sub(free)
+        Limits::BASE_COST + self.machine.receive_memory()
     }
 }
 
@@ -176,6 +175,43 @@ impl Core {
             self.counts.recount(peer.counted_memory, holds);
             peer.counted_memory = holds;
         }
+    }
+
+    /// Associations hold more than they may: the key (in the clear: the network) whose associations hold most loses
+    /// the largest of them, until the rest fits. Only what peers have opened is ended.
+    pub(super) fn enforce_memory(&mut self, now: Time) {
+        while self.counts.memory > self.options.limits.memory {
+            let Some(at) = self.largest_of_largest_holder() else { return };
+            let Some(mut peer) = self.lift(at) else { return };
+            let address = peer.routes.iter().flatten().map(|route| route.remote).next();
+            peer.machine.abort_out_of_resource(now);
+            self.recount(&mut peer);
+            self.lower(at, peer);
+            self.touch(at);
+            self.reached(now, Limit::Memory, address, 1);
+        }
+    }
+
+    fn largest_of_largest_holder(&self) -> Option<Key> {
+        #[derive(PartialEq, Eq, PartialOrd, Ord)]
+        enum Holder {
+            Key(PublicKey),
+            Network(Prefix),
+        }
+        let mut holders: BTreeMap<Holder, (u64, u64, Key)> = BTreeMap::new();
+        for at in self.keys() {
+            let Some(peer) = self.known(at).filter(|peer| peer.machine.receive_memory() > 0) else {
+                continue;
+            };
+            let Some(admitted) = peer.admitted else { continue };
+            let holder = admitted.key.map_or(Holder::Network(admitted.prefix), Holder::Key);
+            let (total, largest, whose) = holders.entry(holder).or_insert((0, 0, at));
+            *total += peer.counted_memory;
+            if peer.counted_memory > *largest {
+                (*largest, *whose) = (peer.counted_memory, at);
+            }
+        }
+        holders.into_values().max_by_key(|(total, ..)| *total).map(|(.., whose)| whose)
     }
 
     /// An association is taken out: nothing of it is counted any longer.

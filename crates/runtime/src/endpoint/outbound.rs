@@ -31,6 +31,7 @@ impl Core {
                 self.touch(key);
             }
         }
+        self.enforce_memory(now);
         // What was touched meanwhile stands in the new list; the old one's memory is used again.
         if self.dirty.is_empty() {
             self.dirty = dirty;

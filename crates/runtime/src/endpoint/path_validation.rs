@@ -197,6 +197,12 @@ impl PathValidation {
         self.examined.retain(|examined| examined.path != path);
     }
 
+    /// Whether the peer has listed the address of this path, and nothing came from there yet.
+    pub fn is_only_listed(&self, path: usize) -> bool {
+        let only_listed = |examined: &Examined| matches!(examined.standing, Standing::Listed);
+        self.examined.iter().any(|examined| examined.path == path && only_listed(examined))
+    }
+
     /// The engine's own HEARTBEAT on this path was answered. It goes only to the path's route.
     pub fn on_confirmed(&mut self, path: usize) {
         if let Some(examined) = self.find(path)

@@ -320,11 +320,29 @@ impl Peer {
         if packet.tag == self.machine.tags().0 {
             self.liveness.hear(now);
         }
-        let path = self.path_to(route).or_else(|| self.moved_to(route))?;
-        let current = self.routes[path.index()]?;
         let bytes = u64::from(packet.wire_len()) + lower_headers(&route.remote);
-        self.validation.on_packet(now, path.index(), route, current, bytes);
-        Some(path)
+        if let Some(path) = self.path_to(route).or_else(|| self.moved_to(route))
+            && !self.is_guessed(path, route)
+        {
+            let current = self.routes[path.index()]?;
+            self.validation.on_packet(now, path.index(), route, current, bytes);
+            return Some(path);
+        }
+        let guessed = |at: &usize| self.is_guessed(PathId::from_index(*at), route);
+        let at = (0..self.routes.len()).find(guessed)?;
+        self.routes[at] = Some(route);
+        self.validation.on_new_path(at, bytes);
+        self.machine.prove(now, PathId::from_index(at));
+        Some(PathId::from_index(at))
+    }
+
+    /// Whether the path leads to this address of the peer by a guess: the peer has listed the address, and
+    /// nothing came from there yet. RFC 6951, 5.4: the UDP port is learned from packets; the list has none.
+    fn is_guessed(&self, path: PathId, route: Route) -> bool {
+        let known = self.routes[path.index()];
+        let other_way = known
+            .is_some_and(|known| known.remote.ip() == route.remote.ip() && !known.is_like(&route));
+        other_way && self.validation.is_only_listed(path.index())
     }
 
     /// The path that leads there, if it is known, from whatever own address.

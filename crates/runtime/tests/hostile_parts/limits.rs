@@ -203,3 +203,38 @@ async fn an_idle_association_whose_peer_is_gone_ends_in_time() {
     assert_eq!(server.counters().limits.of(Limit::VanishedTimeout), 1);
     let _kept = vanishing.join();
 }
+
+/// What nobody reads fills buffers. The key that fills most loses associations; others keep theirs.
+#[tokio::test]
+async fn a_key_that_fills_the_memory_of_an_endpoint_loses_associations_and_others_do_not() {
+    const LIMIT: u64 = 3 << 20;
+    let (server, target) = server(|options| {
+        options.limits.memory = LIMIT;
+        options.transport.receive_buffer = 1 << 20;
+    });
+    let (greedy, modest) = (client(&secret()), client(&secret()));
+    let honest = reach(&modest, &target).await;
+    honest.send(0, 0, Bytes::from(vec![1; 64 << 10])).await.expect("room");
+    let mut taken = Vec::new();
+    for _ in 0..6 {
+        let filling = reach(&greedy, &target).await;
+        let fill = async {
+            // As much as the window takes, until the association ends.
+            while filling.send(0, 0, Bytes::from(vec![2; 64 << 10])).await.is_ok() {}
+        };
+        let _ = timeout(NO_ANSWER, fill).await;
+        taken.push(filling);
+    }
+    assert!(server.counters().limits.of(Limit::Memory) > 0, "the limit was reached");
+    let arrived = timeout(PATIENCE, server.accept()).await.expect("the honest one came first");
+    let first = timeout(PATIENCE, arrived.receive()).await.expect("its message");
+    assert_eq!(first.expect("it is up").bytes.len(), 64 << 10);
+    honest.send(0, 0, Bytes::from_static(b"more")).await.expect("it is up");
+    assert!(timeout(PATIENCE, arrived.receive()).await.expect("in time").is_some());
+    let ended = taken.iter().map(|one| timeout(NO_ANSWER, one.ended()));
+    let mut aborted = 0;
+    for ended in ended {
+        aborted += u32::from(matches!(ended.await, Ok(Some(CloseReason::AbortedByPeer(_)))));
+    }
+    assert!(aborted >= 1, "{aborted} of the greedy key's associations were ended");
+}

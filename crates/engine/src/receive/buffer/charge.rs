@@ -60,7 +60,7 @@ impl ReceiveBuffer {
 
     /// Bytes that are needed beside the user data, at most.
     #[inline]
-    fn bookkeeping(&self) -> u64 {
+    pub(super) fn bookkeeping(&self) -> u64 {
         if meter::has(Defect::UncountedBookkeeping) {
             return 0;
         }

@@ -1,7 +1,7 @@
 //! Ends without a shutdown: aborts of this end, and what the user hears of those of the peer (RFC 9260, 9.1).
 
 use bytes::Bytes;
-use ropewalk_base::PeerText;
+use ropewalk_base::{PeerText, Time};
 
 use super::super::cause::{AbortCause, ErrorCause};
 use super::super::chunk::Chunk;
@@ -18,6 +18,14 @@ impl Association {
     pub fn abort_because(&mut self, reason: &[u8]) {
         let reason = &reason[..reason.len().min(Self::ABORT_REASON_LIMIT)];
         self.abort_with(ErrorCause::UserAbort(Bytes::copy_from_slice(reason)));
+    }
+
+    /// Ends the association for want of memory (RFC 9260, 3.3.10.4) and drops what it has received: the user
+    /// hears that it was aborted, and gets nothing more of it.
+    pub fn abort_out_of_resource(&mut self, now: Time) {
+        self.abort_with(ErrorCause::OutOfResource);
+        self.inbound.buffer.discard(now);
+        self.pieces = None;
     }
 
     /// Most bytes of an upper-layer abort reason: they travel in one packet on any path.

@@ -469,6 +469,11 @@ impl Association {
         (self.inbound.buffer.held_bytes(), self.inbound.buffer.free())
     }
 
+    /// Bytes that what has been received takes at most, with its bookkeeping, until the user has read it.
+    pub fn receive_memory(&self) -> u64 {
+        self.inbound.buffer.occupied()
+    }
+
     /// The TSN of the first chunk that the peer sends, once known.
     pub const fn peer_initial_tsn(&self) -> Option<Serial32> {
         self.inbound.first
