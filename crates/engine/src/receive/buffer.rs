@@ -232,7 +232,7 @@ impl ReceiveBuffer {
     }
 
     /// Takes a DATA chunk with unwrapped number `tsn`.
-    pub fn on_data(&mut self, now: Time, tsn: u64, mut data: Data) -> Arrival {
+    pub fn on_data(&mut self, now: Time, tsn: u64, data: Data) -> Arrival {
         if tsn <= self.cumulative() || self.gaps.contains(tsn) {
             self.stats.duplicates += 1;
             return Arrival::Duplicate;
@@ -249,10 +249,30 @@ impl ReceiveBuffer {
         if !self.fits(tsn, &data) {
             return Arrival::Violation;
         }
-        self.own(&mut data.payload);
         self.largest = self.largest.max(charge);
         self.stats.received += 1;
+        if self.must_own(&data.payload) {
+            self.take_copy(now, tsn, data)
+        } else {
+            self.take(now, tsn, data)
+        }
+    }
+
+    /// As [`Self::take`], without the datagram that brought the chunk.
+    #[inline(never)]
+    fn take_copy(&mut self, now: Time, tsn: u64, mut data: Data) -> Arrival {
+        data.payload.own();
+        self.take(now, tsn, data)
+    }
+
+    /// Takes a chunk for which there is room.
+    #[inline(always)]
+    fn take(&mut self, now: Time, tsn: u64, data: Data) -> Arrival {
         let in_order = tsn == self.cumulative() + 1;
+        if in_order && self.passes(&data) {
+            self.pass_through(now, data);
+            return Arrival::InOrder;
+        }
         if in_order {
             self.gaps.advance();
         } else {
@@ -268,6 +288,28 @@ impl ReceiveBuffer {
         }
         self.stats.held_changed(now, self.held_bytes);
         if in_order { Arrival::InOrder } else { Arrival::OutOfOrder }
+    }
+
+    /// Whether the next chunk in sequence goes straight to the user, and nothing has come that waits for it.
+    #[inline(always)]
+    fn passes(&self, data: &Data) -> bool {
+        let first = self.held_bytes == 0 && self.gaps.is_empty() && self.slots.is_empty();
+        first && data.flags.has(DataFlags::WHOLE) && {
+            data.flags.has(DataFlags::UNORDERED) || self.streams.passes(data.stream, data.ssn)
+        }
+    }
+
+    /// Hands the next chunk in sequence to the user.
+    #[inline(always)]
+    fn pass_through(&mut self, now: Time, data: Data) {
+        self.gaps.advance();
+        self.slots.pass_by();
+        debug_assert_eq!(self.slots.base(), self.gaps.cumulative() + 1, "nothing waits");
+        if !data.flags.has(DataFlags::UNORDERED) {
+            self.streams.advance(data.stream);
+        }
+        self.deliver(now, now, data);
+        self.stats.held_changed(now, 0);
     }
 
     /// Takes a chunk with unwrapped number `tsn` for received, without anything of it.
@@ -347,13 +389,20 @@ impl ReceiveBuffer {
             return true;
         }
         let kept = self.streams.keep(stream, ssn, first..=last);
-        if kept {
+        if kept && ssn == self.streams.next_of(stream) {
             self.release_waiting(now, stream);
         }
         kept
     }
 
+    #[inline]
     fn release_waiting(&mut self, now: Time, stream: StreamId) {
+        if self.streams.has_waiting(stream) {
+            self.release_all_waiting(now, stream);
+        }
+    }
+
+    fn release_all_waiting(&mut self, now: Time, stream: StreamId) {
         while let Some(tsns) = self.streams.take_next(stream) {
             self.release_message(now, *tsns.start(), *tsns.end(), Part::Whole);
         }

@@ -44,8 +44,15 @@ struct Waiting {
 }
 
 impl Waiting {
+    #[inline]
     fn is_empty(&self) -> bool {
         self.near == 0 && self.far.is_empty()
+    }
+
+    /// Whether there is nothing at all, not even an empty slot.
+    #[inline]
+    fn is_bare(&self) -> bool {
+        self.slots.is_empty() && self.far.is_empty()
     }
 
     #[inline]
@@ -111,7 +118,6 @@ impl Waiting {
     }
 
     /// The message `next` is delivered.
-    #[inline]
     fn pop(&mut self, next: Serial16) {
         match self.slots.pop_front() {
             Some(tsns) => self.near -= usize::from(tsns != NOTHING),
@@ -120,12 +126,14 @@ impl Waiting {
                 self.far.remove(&next.0);
             }
         }
-        if self.near == 0 && !self.slots.is_empty() {
-            // What is left of the slots holds nothing.
-            self.slots.clear();
-        }
-        if self.slots.is_empty() && self.slots.capacity() > KEPT_SLOTS {
-            self.slots = VecDeque::new();
+        if self.near == 0 {
+            if !self.slots.is_empty() {
+                // What is left of the slots holds nothing.
+                self.slots.clear();
+            }
+            if self.slots.capacity() > KEPT_SLOTS {
+                self.slots = VecDeque::new();
+            }
         }
     }
 }
@@ -161,6 +169,12 @@ impl InStreams {
         if stream.0 == 0 { Some(&self.first) } else { self.others.get(&stream.0) }
     }
 
+    /// Whether messages wait on a stream, or may do so.
+    #[inline]
+    pub fn has_waiting(&self, stream: StreamId) -> bool {
+        if stream.0 == 0 { !self.first.is_empty() } else { !self.others.is_empty() }
+    }
+
     /// Whether the message with this number may be delivered now.
     #[inline]
     pub fn is_next(&self, stream: StreamId, ssn: Serial16) -> bool {
@@ -168,20 +182,40 @@ impl InStreams {
             && self.waiting(stream).is_none_or(|waiting| waiting.first(ssn).is_none())
     }
 
-    /// The next message was delivered, whether or not it waited.
+    /// Whether this is the next message of a stream on which nothing waits.
     #[inline]
+    pub fn passes(&self, stream: StreamId, ssn: Serial16) -> bool {
+        ssn == self.next_of(stream) && !self.has_waiting(stream)
+    }
+
+    /// The next message was delivered, whether or not it waited.
+    #[inline(always)]
     pub fn advance(&mut self, stream: StreamId) {
         let at = stream.0 as usize;
-        if at >= self.next.len() {
-            self.next.resize(at + 1, Serial16(0));
+        let next = self.next_of(stream);
+        match self.next.get_mut(at) {
+            Some(number) => *number = next.plus(1),
+            None => self.begin(at),
         }
-        let next = self.next[at];
-        self.next[at] = next.plus(1);
         if at == 0 {
-            self.first.pop(next);
+            if !self.first.is_bare() {
+                self.first.pop(next);
+            }
         } else if !self.others.is_empty() {
-            self.change(stream, |waiting| waiting.pop(next));
+            self.pop_other(stream, next);
         }
+    }
+
+    #[inline(never)]
+    fn pop_other(&mut self, stream: StreamId, next: Serial16) {
+        self.change(stream, |waiting| waiting.pop(next));
+    }
+
+    /// The first message of a stream was delivered.
+    #[cold]
+    fn begin(&mut self, at: usize) {
+        self.next.resize(at + 1, Serial16(0));
+        self.next[at] = Serial16(1);
     }
 
     /// Changes what waits on a stream other than the first, if anything does.

@@ -92,11 +92,9 @@ impl ReceiveBuffer {
         next && fits && (passes || self.slots.held_count() < OWED_CHUNKS)
     }
 
-    /// Copies a payload out of the datagram that brought it, once enough of the buffer is used.
+    /// Whether a payload is to be copied out of the datagram that brought it: enough of the buffer is used.
     #[inline]
-    pub(super) fn own(&self, payload: &mut Payload) {
-        if self.chunk_bytes() > self.capacity / SHARING_PART {
-            payload.own();
-        }
+    pub(super) const fn must_own(&self, payload: &Payload) -> bool {
+        matches!(payload, Payload::Bytes(_)) && self.chunk_bytes() > self.capacity / SHARING_PART
     }
 }

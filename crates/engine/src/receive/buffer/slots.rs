@@ -77,6 +77,18 @@ impl Slots {
         self.base
     }
 
+    /// Whether there are neither slots nor chunks beyond them.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.near.is_empty() && self.far.is_empty()
+    }
+
+    /// The user has what came as the first TSN; there are no slots.
+    #[inline]
+    pub const fn pass_by(&mut self) {
+        self.base += 1;
+    }
+
     /// Chunks that wait.
     #[inline]
     pub fn held_count(&self) -> usize {
@@ -100,20 +112,20 @@ impl Slots {
     }
 
     /// How `tsn`, which is not below the base, stands.
-    #[inline]
+    #[inline(always)]
     pub fn at(&self, tsn: u64, gaps: &Gaps) -> Place<'_> {
         match self.near.get(self.index(tsn)) {
             Some(Slot::Held(held)) => Place::Held(held),
             Some(Slot::Released) => Place::Released,
             Some(Slot::Missing) => Place::Missing,
+            None if self.far.is_empty() && tsn > self.released_far => Place::Missing,
             None => self.at_far(tsn, gaps),
         }
     }
 
-    #[inline]
+    #[cold]
     fn at_far(&self, tsn: u64, gaps: &Gaps) -> Place<'_> {
-        let held = if self.far.is_empty() { None } else { self.far.get(&tsn) };
-        match held {
+        match self.far.get(&tsn) {
             Some(held) => Place::Held(held),
             None if self.was_released(tsn, gaps) => Place::Released,
             None => Place::Missing,
@@ -255,18 +267,31 @@ impl Slots {
     /// Moves the base past what is with the user, all that came in sequence up to `cumulative`.
     #[inline]
     pub fn drop_released(&mut self, cumulative: u64) {
+        if self.base <= cumulative || self.near.len() > SPARE_SLOTS + BATCH {
+            self.tidy(cumulative);
+        }
+    }
+
+    fn tidy(&mut self, cumulative: u64) {
         while self.base <= cumulative && matches!(self.near.front(), Some(Slot::Released)) {
             self.near.pop_front();
             self.base += 1;
             meter::count(1);
         }
-        if self.near.is_empty() && self.base <= cumulative {
-            let first = self.far.first_key_value().map_or(u64::MAX, |(tsn, _)| *tsn);
-            self.base = first.min(cumulative + 1);
-        }
-        if self.near.len() > 2 * self.held_count() + SPARE_SLOTS + BATCH {
+        if self.near.len() <= SPARE_SLOTS + BATCH {
+            if self.near.is_empty() && self.base <= cumulative {
+                self.skip_to_far(cumulative);
+            }
+        } else if self.near.len() > 2 * self.held_count() + SPARE_SLOTS + BATCH {
             self.thin_out();
         }
+    }
+
+    /// Moves the base to the first chunk of the map, or past `cumulative`: no slot lies before.
+    #[cold]
+    fn skip_to_far(&mut self, cumulative: u64) {
+        let first = self.far.first_key_value().map_or(u64::MAX, |(tsn, _)| *tsn);
+        self.base = first.min(cumulative + 1);
     }
 
     /// Gives up slots at the end until the limit holds again.

@@ -201,11 +201,10 @@ impl Inbound {
     }
 
     /// Makes the SACK that is due, with at most `room` bytes, and keeps it until it leaves on `path`.
-    #[cold]
-    pub fn keep_sack(&mut self, path: PathId, room: u32) {
+    fn keep_sack(&mut self, path: PathId, room: u32) {
         let left = WAITING_BLOCKS_LIMIT - self.waiting_blocks;
         let most = 16 + 4 * (left as u32);
-        let (sack, echo) = self.take_sack(room.min(most));
+        let (sack, echo) = (self.take_sack(room.min(most)), self.take_echo());
         self.waiting_blocks += sack.gaps.len() + sack.duplicates.len();
         self.waiting.push_back(WaitingSack { path, sack, echo });
     }
@@ -220,8 +219,9 @@ impl Inbound {
         Some((path, sack, echo))
     }
 
-    /// Makes the SACK that is owed, with at most `room` bytes.
-    pub fn take_sack(&mut self, room: u32) -> (Sack, Option<DelayEcho>) {
+    /// Makes the SACK that is owed, with at most `room` bytes. The next echo goes with it.
+    #[inline(always)]
+    pub fn take_sack(&mut self, room: u32) -> Sack {
         let cumulative = self.buffer.cumulative();
         let most = blocks_within(room);
         let beyond = self.buffer.beyond().words();
@@ -242,14 +242,15 @@ impl Inbound {
         self.due_now = false;
         self.stays_behind = false;
         self.deadline = None;
-        (sack, self.take_echo())
+        sack
     }
 
+    /// The echo that goes with the SACK just made.
     #[inline]
-    fn take_echo(&mut self) -> Option<DelayEcho> {
+    pub fn take_echo(&mut self) -> Option<DelayEcho> {
         for _ in 0..self.echoes.len() {
             let path = self.next_echo;
-            self.next_echo = (path + 1) % self.echoes.len();
+            self.next_echo = if path + 1 < self.echoes.len() { path + 1 } else { 0 };
             if let Some(echo) = self.echoes[path].take() {
                 return Some(echo);
             }
@@ -303,8 +304,7 @@ impl Association {
             return;
         }
         if !summary.any && self.inbound.must_keep_sack() {
-            let path = self.sack_destination();
-            self.inbound.keep_sack(path, self.sack_room(path));
+            self.keep_sack();
         }
         summary.any = true;
         if data.stream.0 >= self.config.streams {
@@ -330,6 +330,13 @@ impl Association {
                 summary.urgent |= gap && self.inbound.gap_is_urgent();
             }
         }
+    }
+
+    /// Makes the SACK that is due now, before more DATA is taken.
+    #[cold]
+    fn keep_sack(&mut self) {
+        let path = self.sack_destination();
+        self.inbound.keep_sack(path, self.sack_room(path));
     }
 
     /// RFC 9260, 6.5: DATA on a stream that does not exist is acknowledged and reported at once, and

@@ -7,6 +7,7 @@ use smallvec::SmallVec;
 use super::super::chunk::{Chunk, Data, DelayEcho, DelayStamp};
 use super::super::packet::Packet;
 use super::inbound::blocks_within;
+use super::zero_window::WindowProbe;
 use super::{Association, Departure, PacketSize, Transmit};
 use crate::path::PathStatus;
 use crate::record::DecisionRecord;
@@ -18,6 +19,14 @@ use crate::scheduler::{
 impl Association {
     /// The next packet to send; none when all is sent that may be sent now.
     pub fn poll_transmit(&mut self, now: Time) -> Option<Transmit> {
+        if self.is_silent() {
+            // Mostly so; no packet is made and dropped for it.
+            if self.state.sends_data() {
+                self.accounts.set_blocked(now, false);
+            }
+            self.finish_poll();
+            return None;
+        }
         let mut packet = Packet::default();
         let Departure { path, round, size, ect } = self.poll_transmit_into(now, &mut packet)?;
         Some(Transmit { path, packet, round, size, ect })
@@ -42,12 +51,32 @@ impl Association {
             None
         };
         if departure.is_none() {
-            self.settle_timers();
-            if self.was_full && self.config.unsent_limit.is_some() {
-                self.tell_of_room();
-            }
+            self.finish_poll();
         }
         departure
+    }
+
+    /// Whether there is nothing at all that could be sent.
+    #[inline]
+    fn is_silent(&self) -> bool {
+        let answers = self.inbound.due_now || self.inbound.has_waiting();
+        self.control.is_empty() && !answers && self.has_no_data()
+    }
+
+    /// Nothing more is sent now.
+    #[inline]
+    fn finish_poll(&mut self) {
+        self.settle_timers();
+        if self.was_full && self.config.unsent_limit.is_some() {
+            self.tell_of_room();
+        }
+    }
+
+    /// Whether there is no data that could be sent, neither for the first time nor again.
+    #[inline]
+    fn has_no_data(&self) -> bool {
+        let idle = self.board.holes().is_empty() && self.queue.is_empty();
+        idle && self.board.lost().is_empty() && self.copies.is_empty()
     }
 
     /// Control chunks that go to one place travel together; INIT, INIT ACK and SHUTDOWN COMPLETE travel alone
@@ -359,7 +388,7 @@ impl Association {
     }
 
     /// Books a packet with so many bytes of chunks.
-    #[inline]
+    #[inline(always)]
     pub(super) fn after_sending(&mut self, now: Time, path: PathId, sent: u32) -> Departure {
         let full = self.full_chunk();
         let state = &mut self.paths[path.index()];
@@ -371,8 +400,6 @@ impl Association {
             state.t3 = Some(now + state.rtt.rto());
         }
         state.pacer.on_sent(sent as u64);
-        self.note_window_probe(now, path);
-        let state = &mut self.paths[path.index()];
         let (in_flight, burst_room) = (state.flights.bytes(), state.burst_room(now, full));
         let ect = state.ecn.as_ref().is_some_and(|ecn| ecn.is_on());
         let departure = Departure { path, round: state.round, size: PacketSize::Usual, ect };
@@ -381,6 +408,9 @@ impl Association {
         if let Some(view) = self.views.get_mut(path.index()) {
             view.in_flight = in_flight;
             view.burst_room = burst_room;
+        }
+        if let WindowProbe::Due { interval } = self.window_probe {
+            self.note_window_probe(now, path, interval);
         }
         departure
     }

@@ -26,19 +26,21 @@ impl Association {
 
     fn sack_packet(&mut self, packet: &mut Packet) -> Departure {
         packet.begin(self.peer_tag);
-        if let Some((path, sack, echo)) = self.inbound.take_waiting() {
+        if self.inbound.has_waiting()
+            && let Some((path, sack, echo)) = self.inbound.take_waiting()
+        {
             packet.chunks.push(Chunk::Sack(sack));
             packet.echo = echo;
             return self.lone_departure(path);
         }
         let path = self.sack_destination();
         let room = self.sack_room(path) - self.echo_room();
-        let (sack, echo) = self.inbound.take_sack(room.saturating_sub(DelayEcho::WIRE_LEN));
+        let sack = self.inbound.take_sack(room.saturating_sub(DelayEcho::WIRE_LEN));
         packet.chunks.push(Chunk::Sack(sack));
         if self.marked {
             self.echo_marks(packet);
         }
-        packet.echo = echo;
+        packet.echo = self.inbound.take_echo();
         self.lone_departure(path)
     }
 
@@ -69,15 +71,15 @@ impl Association {
         if needed > room {
             return 0;
         }
-        let (sack, echo) = self.inbound.take_sack(needed);
+        let sack = self.inbound.take_sack(needed);
         packet.chunks.push(Chunk::Sack(sack));
-        packet.echo = echo;
+        packet.echo = self.inbound.take_echo();
         let taken = packet.wire_len() - Packet::HEADER;
         taken - packet.stamp.map_or(0, |_| DelayStamp::WIRE_LEN)
     }
 
     /// Where a SACK that leaves now goes.
-    #[inline]
+    #[inline(always)]
     pub(super) fn sack_destination(&self) -> PathId {
         self.reply_path(self.sack_path())
     }
@@ -88,7 +90,7 @@ impl Association {
     /// slowest. Where the last one's is not much slower, it keeps its part: less is lost by that than by
     /// sending all of them one way, and what is known of round trips is old. If
     /// something came twice, the last SACKs may have been lost on that way: then by the last one.
-    #[inline]
+    #[inline(always)]
     fn sack_path(&self) -> PathId {
         let last = self.inbound.path;
         if self.config.sack.to_last || self.paths.len() == 1 || self.inbound.has_duplicates() {

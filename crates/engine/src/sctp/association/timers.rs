@@ -21,7 +21,9 @@ impl Association {
         let mut consider = |at: Option<Time>| next = next.min(at.unwrap_or(Time::FAR_FUTURE));
         consider(self.inbound.deadline);
         consider(self.wait_until);
-        consider(self.window_probe.deadline());
+        if matches!(self.state, State::Established) {
+            return (next != Time::FAR_FUTURE).then_some(next);
+        }
         match &self.state {
             State::CookieWait { t1 } | State::CookieEchoed { t1, .. } => consider(Some(t1.at)),
             State::ShutdownSent { t2, guard } => consider(Some(t2.at.min(*guard))),
@@ -31,9 +33,9 @@ impl Association {
         (next != Time::FAR_FUTURE).then_some(next)
     }
 
-    /// The earliest timer of any path; [`Time::FAR_FUTURE`] if none runs.
+    /// The earliest timer of any path, or of the peer's window; [`Time::FAR_FUTURE`] if none runs.
     fn paths_deadline(&self) -> Time {
-        let mut next = Time::FAR_FUTURE;
+        let mut next = self.window_probe.deadline().unwrap_or(Time::FAR_FUTURE);
         let mut consider = |at: Option<Time>| next = next.min(at.unwrap_or(Time::FAR_FUTURE));
         for path in &self.paths {
             consider(path.t3);
@@ -99,11 +101,10 @@ impl Association {
         if path.index() >= self.paths.len() {
             return;
         }
-        if packet.tag != self.local_tag && !self.takes_other_tag(packet) {
-            return;
-        }
         if packet.tag == self.local_tag {
             self.on_sign_of_life(now);
+        } else if !self.takes_other_tag(packet) {
+            return;
         }
         // All that may have to come first does so in packets that begin with neither.
         let plain = matches!(packet.chunks.first(), Some(Chunk::Data(_) | Chunk::Sack(_)));

@@ -94,15 +94,13 @@ impl Association {
         }
     }
 
-    /// A packet of data has left on `path`; it is the probe if one was due. T3 then measures the interval to the
-    /// next one. 6.1 A: the probe interval SHOULD increase exponentially.
-    #[inline]
-    pub(super) fn note_window_probe(&mut self, now: Time, path: PathId) {
-        if let WindowProbe::Due { interval } = self.window_probe {
-            let interval = (interval * 2).min(self.config.rto.max);
-            self.window_probe = WindowProbe::Sent { at: now, path, interval };
-            self.paths[path.index()].t3 = Some(now + interval);
-        }
+    /// The packet of data that has left on `path` is the probe that was due; the one before left `interval` ago. T3
+    /// then measures the interval to the next one. 6.1 A: the probe interval SHOULD increase exponentially.
+    #[cold]
+    pub(super) fn note_window_probe(&mut self, now: Time, path: PathId, interval: Duration) {
+        let interval = (interval * 2).min(self.config.rto.max);
+        self.window_probe = WindowProbe::Sent { at: now, path, interval };
+        self.paths[path.index()].t3 = Some(now + interval);
     }
 
     /// A SACK was taken.
