@@ -3,6 +3,7 @@
 //! `cargo run --release -p ropewalk-runtime --example many -- idle 1000` (memory of a server with so many) or
 //! `... -- busy 100` (Jain's index of their bytes in 5 seconds). Both ends are in processes of their own.
 
+use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -47,18 +48,25 @@ fn resident() -> Result<u64, Box<dyn std::error::Error>> {
 async fn serve(kind: &str, count: usize) -> Outcome {
     let secret = SecretKey::generate()?;
     let key = secret.public();
+    let mut child = Command::new(std::env::current_exe()?)
+        .args(["clients", &key.to_string(), kind, &count.to_string()])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()?;
+    // The clients' key is listed: one that is not would have to prove its address first, at a limited rate.
+    let mut client = String::new();
+    BufReader::new(child.stdout.take().ok_or("no output")?).read_line(&mut client)?;
     let at = SocketAddr::from((Ipv4Addr::LOCALHOST, PORT));
-    let mut options = Options::listening(&[at]).sealed(secret, Allowed::Anyone);
-    options.transport = small();
+    let allowed = Allowed::Keys([client.trim().parse()?].into());
+    let mut options = Options::listening(&[at]).sealed(secret, allowed);
+    if kind == "busy" {
+        options.transport = small();
+    }
     // All clients have one key and one address.
     let limits = &mut options.limits;
     (limits.associations_per_key, limits.associations_per_prefix) = (count, count);
     let endpoint = Endpoint::open(options)?;
     let before = resident()?;
-    let mut child = Command::new(std::env::current_exe()?)
-        .args(["clients", &key.to_string(), kind, &count.to_string()])
-        .stdin(Stdio::null())
-        .spawn()?;
     let mut held: Vec<Arc<Association>> = Vec::new();
     while held.len() < count {
         held.push(Arc::new(endpoint.accept().await));
@@ -107,7 +115,9 @@ async fn fairness(held: &[Arc<Association>]) -> f64 {
 
 async fn clients(key: PublicKey, busy: bool, count: usize) -> Outcome {
     let at = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    let mut options = Options::connecting(&[at]).sealed(SecretKey::generate()?, Allowed::Anyone);
+    let secret = SecretKey::generate()?;
+    println!("{}", secret.public());
+    let mut options = Options::connecting(&[at]).sealed(secret, Allowed::Anyone);
     options.transport = small();
     let endpoint = Endpoint::open(options)?;
     let target = Target { addresses: vec![(Ipv4Addr::LOCALHOST, PORT).into()], key: Some(key) };

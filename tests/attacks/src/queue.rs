@@ -79,6 +79,6 @@ pub fn alive(binary: &Path) -> Result<Figure, Failure> {
     runtime.shutdown_timeout(Duration::from_secs(1));
     // JSON has no infinity: a minute stands for never.
     let shown = if seconds.is_finite() { seconds } else { 60.0 };
-    let figure = Figure::new("an honest sender is done after", "s", shown, Bound::AtMost(20.0));
+    let figure = Figure::new("an honest sender is done after", "s", shown, Bound::AtMost(40.0));
     Ok(figure.with("arrived", seconds.is_finite()))
 }

@@ -38,7 +38,8 @@ pub struct Limits {
     /// How long an initiator may take to use its session (10 s: a round trip, and several lost datagrams).
     pub half_open_timeout: Duration,
     /// Bytes that all associations hold together: what their receive buffers contain, and
-    /// [`Limits::BASE_COST`] each (256 MiB). While they hold more, no new one is taken.
+    /// [`Limits::BASE_COST`] each (256 MiB). While they hold more, no new one is taken, and the key (in the clear:
+    /// the prefix) that holds most loses its largest one.
     pub memory: u64,
     /// Associations that are up and wait for [`Endpoint::accept`](super::Endpoint::accept) (256). One more is
     /// aborted.
