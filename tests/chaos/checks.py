@@ -10,7 +10,7 @@ from episode import NOTICE_S, Episode
 from files import content_of
 
 RECONNECT_S = 20.0
-"""A proxied connection may fail so long after one of its ends was killed: its way is being made anew."""
+"""A proxied connection may fail so long after one of its ends was killed: its path is being set up again."""
 MEMORY_ALLOWANCE = 32 << 20
 """Bytes by which a program may be larger after the episode than after its first seconds: what the allocator keeps of
 the buffers that faults filled."""

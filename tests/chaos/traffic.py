@@ -1,4 +1,4 @@
-"""Connections through a proxy whose every byte is known beforehand, and the server behind the exit.
+"""Connections through a proxy whose every byte is known in advance, and the server behind the exit.
 
     traffic.py serve PORT [DEFECT]   answers, and prints one JSON line per connection whose bytes were wrong
     traffic.py run SOCKS PORT SEED   connects again and again until standard input ends, one JSON line per connection

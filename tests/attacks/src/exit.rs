@@ -47,7 +47,7 @@ pub async fn opened(near: &Reached, target: &Destination) -> Option<Stream> {
     let wanted = async {
         let mut stream = near.connection.open(target.encode()).await.ok()?;
         stream.opened().await.ok()?;
-        // Whoever listens there hears of it.
+        // A listener there notices it.
         stream.write_all(b"x").await.ok()?;
         Some(stream)
     };

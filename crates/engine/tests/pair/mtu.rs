@@ -122,7 +122,7 @@ fn an_address_that_has_not_answered_a_heartbeat_gets_no_probes() {
     assert!(pair.count(LEFT, "HEARTBEAT") > 0);
     let largest = pair.log.iter().filter(|sent| sent.from == LEFT).map(bytes).max();
     assert!(probes(&pair, LEFT).is_empty() && largest < Some(120), "{largest:?} B");
-    // Once it answers, the search begins anew.
+    // Once it answers, the search starts again.
     let script = wires.clone();
     pair.script(move |sent| script.fate(sent));
     let end = pair.now + ms(10_000);

@@ -28,7 +28,7 @@ const AMPLIFICATION_LIMIT: u64 = 3;
 /// Candidates per path at a time. With two, a third party that sends copies does not keep the real peer
 /// from moving.
 const CANDIDATES_LIMIT: usize = 2;
-/// A candidate keeps its place for so long, whoever else comes.
+/// A candidate keeps its place for this long, even if other addresses send meanwhile.
 const CANDIDATE_HOLD: Duration = Duration::from_millis(250);
 /// After the route has moved or has proved to be right, no candidate is taken for so long: it bounds the
 /// challenges that somebody who sends copies can cause.
@@ -180,7 +180,7 @@ impl PathValidation {
         self.examine(path).standing = Standing::Listed;
     }
 
-    /// Paths whose place has no `kept` are gone; those that stay are numbered anew, in their order.
+    /// Paths whose place has no `kept` are gone; those that stay are renumbered, in their order.
     pub fn retain_paths(&mut self, kept: &[bool]) {
         let stays = |path: usize| kept.get(path) == Some(&true);
         self.examined.retain(|examined| stays(examined.path));

@@ -88,7 +88,7 @@ impl Core {
         let by_address = |key| Found { key, by_tag: false };
         let tagged = table.by_tag(packet.tag, pair);
         let found = match packet.chunks.first()? {
-            // Under the tag of the INIT ACK, which is a new one where the peer starts anew (5.2.2).
+            // Under the tag of the INIT ACK, which is a new one where the peer restarts (5.2.2).
             Chunk::CookieEcho(_) => {
                 tagged.map(by_tag).or_else(|| table.by_address(pair, [&source]).map(by_address))
             }

@@ -1,6 +1,6 @@
 //! The initiator: it knows the responder's public key and sends the first datagram.
 //!
-//! Whoever sees a first datagram can forge Retry and Versions, because nothing secret is needed to make
+//! An attacker that sees a first datagram can forge Retry and Versions, because nothing secret is needed to make
 //! them. So neither ends an attempt or changes what it accepts: each forged Retry makes the initiator send
 //! one more datagram, and a Reply to any datagram of the attempt completes the handshake. The Reply itself
 //! is authenticated by Noise.

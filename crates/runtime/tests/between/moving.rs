@@ -24,7 +24,7 @@ pub enum Way {
     Straight,
     /// A copy from the other address, and then the packet.
     CopyFirst,
-    /// The same; and whoever sends the copies passes on to the client what he gets.
+    /// The same, but the attacker also relays to the client what it receives.
     CopyFirstAndRelay,
     /// The next one from the other address, the rest from the client's.
     OneElsewhere,

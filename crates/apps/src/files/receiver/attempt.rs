@@ -26,7 +26,7 @@ const UNIT: usize = 1 << 10;
 const ALIVE: Duration = Duration::from_millis(250);
 /// Frames that go together.
 const TOGETHER: usize = 256;
-/// Frames that wait for a sender to take them. Beyond that, whoever has more to tell waits.
+/// Frames that wait for a sender to take them. Beyond that, a task that has more to send waits.
 const OUTSTANDING_FRAMES: usize = 1024;
 /// What a message takes besides its bytes, bytes.
 const MESSAGE_COST: usize = 128;

@@ -23,7 +23,7 @@ pub struct Quota {
 }
 
 impl Quota {
-    /// Measures everything in the directory, whoever put it there.
+    /// Measures everything in the directory, including what other programs put there.
     ///
     /// # Errors
     /// If it cannot be read.

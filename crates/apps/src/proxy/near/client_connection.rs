@@ -32,7 +32,7 @@ pub enum RequestError<E> {
     Displaced,
 }
 
-/// How much of a request has to be there before it is parsed anew.
+/// How much of a request has to be there before it is parsed again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
     /// Short binary messages: with each byte.

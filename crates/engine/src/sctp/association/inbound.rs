@@ -85,7 +85,7 @@ impl Inbound {
         self.echoes.push(None);
     }
 
-    /// Only these paths stay, and are numbered anew.
+    /// Only these paths stay. They are renumbered.
     pub fn retain_paths(&mut self, kept: &[bool]) {
         let mut of_packets = kept.iter();
         self.packets_on.retain(|_| of_packets.next().is_some_and(|kept| *kept));

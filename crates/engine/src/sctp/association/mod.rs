@@ -516,7 +516,7 @@ impl Association {
         }
     }
 
-    /// A number for a heartbeat that only whoever gets the heartbeat knows (RFC 9260, 5.4); 0 says that there
+    /// A number for a heartbeat that only the receiver of the heartbeat knows (RFC 9260, 5.4); 0 says that there
     /// is none.
     fn nonce(&mut self) -> u64 {
         let number = match &mut self.nonces {

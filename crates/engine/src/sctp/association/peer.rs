@@ -91,7 +91,7 @@ impl super::Association {
     }
 
     /// Drops the paths that lead to no address of the peer, now that its initiation is known. The paths
-    /// that stay are numbered anew, in their order. What is queued for the others is dropped with them.
+    /// that stay are renumbered, in their order. What is queued for the others is dropped with them.
     ///
     /// RFC 9260, 5.1.2: only the addresses of the INIT or INIT ACK and its source are destinations. An address
     /// that the user named is none of these where the peer does not list it.
