@@ -1,6 +1,6 @@
 //! Handshakes that peers begin: decided upon, answered, and turned into associations.
 
-use ropewalk_base::{PathId, Time};
+use ropewalk_base::Time;
 use ropewalk_engine::sctp::wire::{self, Checksum, Ports};
 use ropewalk_engine::sctp::{Association as Machine, Chunk, ErrorCause, Packet};
 
@@ -106,11 +106,7 @@ impl Core {
             Decision::Refuse => {
                 if let Some(Chunk::Init(init)) = packet.chunks.first() {
                     let refusal = Packet::of(init.tag, Chunk::abort(ErrorCause::USER));
-                    let mut datagram = Vec::new();
-                    let cover = &mut Cover::Plain(ports.swapped());
-                    if cover.write(PathId(0), &refusal, &mut datagram).is_ok() {
-                        self.send_alone(route, &datagram);
-                    }
+                    self.send_packet(route, ports.swapped(), &refusal);
                 }
                 true
             }

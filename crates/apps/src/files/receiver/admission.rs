@@ -135,7 +135,7 @@ mod tests {
         let inbox = admission.admit(&Peer::new(Some(bert))).expect("admitted");
         assert_eq!(inbox.store().path(), room.path("in"));
         assert!(inbox.replaces());
-        let stranger = SecretKey::generate().expect("a key").public();
-        assert!(admission.admit(&Peer::new(Some(stranger))).is_err());
+        let unlisted = SecretKey::generate().expect("a key").public();
+        assert!(admission.admit(&Peer::new(Some(unlisted))).is_err());
     }
 }
