@@ -2,16 +2,17 @@
 
 mod charge;
 mod partial;
+mod ready;
 mod runs;
 mod slots;
 #[cfg(test)]
 mod tests;
 
-use std::collections::VecDeque;
-
 use ropewalk_base::{Serial16, StreamId, Time};
 
 use self::partial::Begun;
+use self::ready::Ready;
+pub use self::ready::{Message, Part};
 use self::slots::{Held, Slots};
 use super::gaps::Gaps;
 use super::stats::ReceiveStats;
@@ -19,49 +20,6 @@ use super::stream::InStreams;
 use crate::meter;
 use crate::payload::Payload;
 use crate::sctp::{Data, DataFlags};
-
-/// How much of a message one [`Message`] is. Between the parts of one others may come, but whole
-/// ones alone: at most one is delivered in parts at a time.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Part {
-    /// All of it.
-    Whole,
-    /// Its beginning: it is longer than the receive buffer (RFC 9260, 6.9).
-    First,
-    /// What follows the part before.
-    Middle,
-    /// Its end.
-    Last,
-}
-
-/// A message for the user, or a part of one.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Message {
-    /// On which stream.
-    pub stream: StreamId,
-    /// Payload protocol identifier.
-    pub ppid: u32,
-    /// The user's data.
-    pub payload: Payload,
-    /// Whether that is all.
-    pub part: Part,
-    /// Whether it was sent unordered (U, RFC 9260, 3.3.1).
-    pub unordered: bool,
-    /// What it takes of the buffer until it is read, bytes.
-    charge: u64,
-}
-
-impl Message {
-    /// To be filled in where it lies: see [`Data::BLANK`].
-    const BLANK: Self = Self {
-        stream: StreamId(0),
-        ppid: 0,
-        payload: Payload::Length(0),
-        part: Part::Whole,
-        unordered: false,
-        charge: 0,
-    };
-}
 
 /// What became of an arriving chunk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -89,8 +47,7 @@ pub struct ReceiveBuffer {
     slots: Slots,
     streams: InStreams,
     held_bytes: u64,
-    ready: VecDeque<Message>,
-    ready_bytes: u64,
+    ready: Ready,
     /// The message that is being delivered in parts; its next TSN is the first of `slots`.
     begun: Option<Begun>,
     /// Largest chunk so far, bytes.
@@ -105,8 +62,11 @@ pub struct ReceiveBuffer {
 /// acknowledged is kept.
 const REACH: u64 = u16::MAX as u64;
 
-/// Room for so many messages is kept when all are read.
-const KEPT_MESSAGES: usize = 256;
+/// Gives up the datagram that brought the payload.
+#[inline(never)]
+fn own(payload: &mut Payload) {
+    payload.own();
+}
 
 fn charge_of(data: &Data) -> u64 {
     Data::wire_len_of(data.payload.len()) as u64
@@ -121,8 +81,7 @@ impl ReceiveBuffer {
             slots: Slots::new(first),
             streams: InStreams::default(),
             held_bytes: 0,
-            ready: VecDeque::new(),
-            ready_bytes: 0,
+            ready: Ready::default(),
             begun: None,
             largest: 0,
             reserved: 0,
@@ -134,7 +93,6 @@ impl ReceiveBuffer {
     pub fn start_over(&mut self, first: u64) {
         *self = Self {
             ready: std::mem::take(&mut self.ready),
-            ready_bytes: self.ready_bytes,
             stats: std::mem::take(&mut self.stats),
             ..Self::new(self.capacity, first)
         };
@@ -151,8 +109,7 @@ impl ReceiveBuffer {
     /// Drops everything, what could be read as well: nobody is going to read it.
     pub fn discard(&mut self, now: Time) {
         self.forget(now);
-        self.ready = VecDeque::new();
-        self.ready_bytes = 0;
+        self.ready = Ready::default();
         self.begun = None;
     }
 
@@ -187,7 +144,7 @@ impl ReceiveBuffer {
     /// Bytes that could be read.
     #[inline]
     pub const fn ready_bytes(&self) -> u64 {
-        self.ready_bytes
+        self.ready.bytes()
     }
 
     /// All of it, bytes.
@@ -198,37 +155,13 @@ impl ReceiveBuffer {
     /// Takes the next message, and its room in the buffer with it.
     #[inline]
     pub fn read(&mut self) -> Option<Message> {
-        let message = self.ready.pop_front()?;
-        if self.ready.is_empty() {
-            self.empty_ready();
-        }
-        self.ready_bytes -= message.charge;
-        Some(message)
+        self.ready.pop()
     }
 
     /// As [`Self::read`], for who wants to know no more than the length of its data, bytes.
     #[inline]
     pub fn skip(&mut self) -> Option<u32> {
-        let message = self.ready.front()?;
-        let (length, charge) = (message.payload.len(), message.charge);
-        if self.ready.len() == 1 {
-            // Dropped where it lies: it has just been written, and to read it in one piece would wait
-            // for that.
-            self.empty_ready();
-        } else {
-            self.ready.pop_front();
-        }
-        self.ready_bytes -= charge;
-        Some(length)
-    }
-
-    /// All is read. The next message goes to where the first was, which is in the cache.
-    #[inline]
-    fn empty_ready(&mut self) {
-        self.ready.clear();
-        if self.ready.capacity() > KEPT_MESSAGES {
-            self.ready = VecDeque::new();
-        }
+        self.ready.skip()
     }
 
     /// Takes a DATA chunk with unwrapped number `tsn`.
@@ -251,23 +184,15 @@ impl ReceiveBuffer {
         }
         self.largest = self.largest.max(charge);
         self.stats.received += 1;
-        if self.must_own(&data.payload) {
-            self.take_copy(now, tsn, data)
-        } else {
-            self.take(now, tsn, data)
-        }
-    }
-
-    /// As [`Self::take`], without the datagram that brought the chunk.
-    #[inline(never)]
-    fn take_copy(&mut self, now: Time, tsn: u64, mut data: Data) -> Arrival {
-        data.payload.own();
         self.take(now, tsn, data)
     }
 
     /// Takes a chunk for which there is room.
     #[inline(always)]
-    fn take(&mut self, now: Time, tsn: u64, data: Data) -> Arrival {
+    fn take(&mut self, now: Time, tsn: u64, mut data: Data) -> Arrival {
+        if self.must_own(&data.payload) {
+            own(&mut data.payload);
+        }
         let in_order = tsn == self.cumulative() + 1;
         if in_order && self.passes(&data) {
             self.pass_through(now, data);
@@ -301,14 +226,14 @@ impl ReceiveBuffer {
 
     /// Hands the next chunk in sequence to the user.
     #[inline(always)]
-    fn pass_through(&mut self, now: Time, data: Data) {
+    fn pass_through(&mut self, now: Time, mut data: Data) {
         self.gaps.advance();
-        self.slots.pass_by();
+        self.slots.pass_first();
         debug_assert_eq!(self.slots.base(), self.gaps.cumulative() + 1, "nothing waits");
         if !data.flags.has(DataFlags::UNORDERED) {
             self.streams.advance(data.stream);
         }
-        self.deliver(now, now, data);
+        self.deliver(now, &mut data);
         self.stats.held_changed(now, 0);
     }
 
@@ -358,14 +283,18 @@ impl ReceiveBuffer {
     }
 
     /// False if the number of the message makes no sense on its stream.
-    #[inline]
-    fn keep_or_release(&mut self, now: Time, tsn: u64, data: Data) -> bool {
+    #[inline(always)]
+    fn keep_or_release(&mut self, now: Time, tsn: u64, mut data: Data) -> bool {
         let whole = data.flags.has(DataFlags::WHOLE);
         let unordered = data.flags.has(DataFlags::UNORDERED);
         let stream = data.stream;
         if whole && (unordered || self.streams.is_next(stream, data.ssn)) {
-            self.slots.mark_released(tsn, &self.gaps);
-            self.deliver(now, now, data);
+            if tsn == self.slots.base() {
+                self.slots.pass_first();
+            } else {
+                self.slots.mark_released(tsn, &self.gaps);
+            }
+            self.deliver(now, &mut data);
             if !unordered {
                 self.streams.advance(stream);
                 self.release_waiting(now, stream);
@@ -404,21 +333,46 @@ impl ReceiveBuffer {
 
     fn release_all_waiting(&mut self, now: Time, stream: StreamId) {
         while let Some(tsns) = self.streams.take_next(stream) {
-            self.release_message(now, *tsns.start(), *tsns.end(), Part::Whole);
+            let (first, last) = (*tsns.start(), *tsns.end());
+            if first == last {
+                self.release_chunk(now, first);
+            } else {
+                self.release_message(now, first, last, Part::Whole);
+            }
         }
+    }
+
+    /// Releases a message that is one chunk.
+    #[inline(always)]
+    fn release_chunk(&mut self, now: Time, tsn: u64) {
+        meter::count(1);
+        let Some(Held { data, arrived, .. }) = self.slots.near_mut(tsn) else {
+            return self.release_far_chunk(now, tsn);
+        };
+        self.held_bytes -= charge_of(data);
+        self.stats.delivered(now, *arrived, data.first_sent, data.payload.len());
+        self.ready.push_chunk(data);
+        self.slots.drop_handed_over(tsn);
+    }
+
+    #[cold]
+    fn release_far_chunk(&mut self, now: Time, tsn: u64) {
+        let Some(Held { mut data, arrived, .. }) = self.slots.take(tsn) else { return };
+        self.held_bytes -= charge_of(&data);
+        self.stats.delivered(now, arrived, data.first_sent, data.payload.len());
+        self.ready.push_chunk(&mut data);
     }
 
     fn release_message(&mut self, now: Time, first: u64, last: u64, part: Part) {
         if first == last && part == Part::Whole {
-            if let Some(Held { data, arrived, .. }) = self.take_held(first) {
-                self.deliver(now, arrived, data);
-            }
-            return;
+            return self.release_chunk(now, first);
         }
         let mut payloads = Vec::with_capacity((last - first + 1) as usize);
         let (mut charge, mut whole) = (0, None);
         for tsn in first..=last {
-            let Some(Held { data, arrived, .. }) = self.take_held(tsn) else { continue };
+            meter::count(1);
+            let Some(Held { data, arrived, .. }) = self.slots.take(tsn) else { continue };
+            self.held_bytes -= charge_of(&data);
             self.stats.delivered(now, arrived, data.first_sent, data.payload.len());
             charge += charge_of(&data);
             let unordered = data.flags.has(DataFlags::UNORDERED);
@@ -426,31 +380,15 @@ impl ReceiveBuffer {
             payloads.push(data.payload);
         }
         if let Some((stream, ppid, unordered)) = whole {
-            self.ready_bytes += charge;
             let payload = Payload::concat(&payloads);
-            self.ready.push_back(Message { stream, ppid, payload, part, unordered, charge });
+            self.ready.push(Message { stream, ppid, payload, part, unordered, charge });
         }
     }
 
-    fn take_held(&mut self, tsn: u64) -> Option<Held> {
-        meter::count(1);
-        let held = self.slots.take(tsn)?;
-        self.held_bytes -= charge_of(&held.data);
-        Some(held)
-    }
-
+    /// Hands over a chunk that has not waited.
     #[inline]
-    fn deliver(&mut self, now: Time, arrived: Time, data: Data) {
-        self.stats.delivered(now, arrived, data.first_sent, data.payload.len());
-        let charge = charge_of(&data);
-        self.ready_bytes += charge;
-        self.ready.push_back(Message::BLANK);
-        let Some(message) = self.ready.back_mut() else { return };
-        (message.stream, message.ppid, message.charge) = (data.stream, data.ppid, charge);
-        message.unordered = data.flags.has(DataFlags::UNORDERED);
-        match data.payload {
-            Payload::Length(n) => message.payload = Payload::Length(n),
-            bytes @ Payload::Bytes(_) => message.payload = bytes,
-        }
+    fn deliver(&mut self, now: Time, data: &mut Data) {
+        self.stats.delivered(now, now, data.first_sent, data.payload.len());
+        self.ready.push_chunk(data);
     }
 }

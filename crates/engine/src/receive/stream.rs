@@ -13,18 +13,19 @@ use crate::meter::{self, Defect};
 /// Most messages of one stream that may wait for an earlier one: half of the numbers there are, beyond
 /// which later and earlier cannot be told apart (RFC 1982).
 const WAITING_LIMIT: usize = 1 << 15;
-/// Slots that a stream may have whatever waits in it.
+/// Slots that a stream may have whatever waits in it: stream 0, which many associations use alone, and any other.
+const SPARE_SLOTS_OF_FIRST: usize = 128;
 const SPARE_SLOTS: usize = 8;
 /// Empty slots that are kept for the next messages that wait.
 const KEPT_SLOTS: usize = 256;
 /// Bookkeeping of one slot, bytes: a deque may have twice the room that it uses.
 const SLOT_COST: u64 = 2 * size_of::<Tsns>() as u64;
-/// Bookkeeping of the first slots, and of the first messages beyond the slots, bytes: both are made for several.
-const SLOTS_COST: u64 = 4 * size_of::<Tsns>() as u64;
-const FAR_COST: u64 = 256;
-/// Bookkeeping of each message beyond the slots, and of a stream in the map, bytes: nodes are at least half full.
+/// Bookkeeping of each message beyond the slots, bytes: nodes are at least half full.
 const FAR_ENTRY_COST: u64 = 48;
-const STREAM_COST: u64 = 2 * (size_of::<Waiting>() as u64 + 16);
+/// Bookkeeping of the first slots and of the first message beyond them, bytes: both are made for several.
+const FIRST_COST: u64 = 4 * size_of::<Tsns>() as u64 + 256;
+/// Bookkeeping of a stream in the map, bytes: nodes are at least half full.
+const STREAM_COST: u64 = 2 * (size_of::<Waiting>() as u64 + 16) + FIRST_COST;
 
 /// First and last TSN of a complete message.
 type Tsns = (u64, u64);
@@ -55,20 +56,17 @@ impl Waiting {
         self.slots.is_empty() && self.far.is_empty()
     }
 
+    /// Bookkeeping, bytes, without what all have.
     #[inline]
     fn cost(&self) -> u64 {
-        let first = |empty: bool, cost: u64| if empty { 0 } else { cost };
-        first(self.slots.is_empty(), SLOTS_COST)
-            + self.slots.len() as u64 * SLOT_COST
-            + first(self.far.is_empty(), FAR_COST)
-            + self.far.len() as u64 * FAR_ENTRY_COST
+        self.slots.len() as u64 * SLOT_COST + self.far.len() as u64 * FAR_ENTRY_COST
     }
 
     /// The message `ahead` of `next` is complete. False if it was already.
-    #[inline]
-    fn keep(&mut self, next: Serial16, ahead: usize, tsns: Tsns) -> bool {
-        if ahead >= self.slots.len() && !self.make_slots(next, ahead) {
-            return self.far.insert(next.plus(ahead as u16).0, tsns).is_none();
+    #[inline(always)]
+    fn keep(&mut self, next: Serial16, ahead: usize, spare: usize, tsns: Tsns) -> bool {
+        if ahead >= self.slots.len() && !self.make_slots(next, ahead, spare) {
+            return self.keep_far(next.plus(ahead as u16), tsns);
         }
         let slot = &mut self.slots[ahead];
         let fresh = *slot == NOTHING;
@@ -77,21 +75,37 @@ impl Waiting {
         fresh
     }
 
-    /// Makes slots up to `ahead` if at least nearly every second one is used.
+    #[cold]
+    fn keep_far(&mut self, ssn: Serial16, tsns: Tsns) -> bool {
+        self.far.insert(ssn.0, tsns).is_none()
+    }
+
+    /// Makes slots up to `ahead` if all but `spare` of them are at least half used.
     #[inline]
-    fn make_slots(&mut self, next: Serial16, ahead: usize) -> bool {
-        let most = 2 * (self.near + self.far.len()) + SPARE_SLOTS;
+    fn make_slots(&mut self, next: Serial16, ahead: usize, spare: usize) -> bool {
+        let most = 2 * (self.near + self.far.len()) + spare;
         if ahead >= most && !meter::has(Defect::DenseStreams) {
             return false;
         }
+        if !self.far.is_empty() {
+            self.take_from_far(next, ahead);
+        }
         while self.slots.len() <= ahead {
-            let ssn = next.plus(self.slots.len() as u16).0;
-            let known = if self.far.is_empty() { None } else { self.far.remove(&ssn) };
+            self.slots.push_back(NOTHING);
+            meter::count(1);
+        }
+        true
+    }
+
+    /// Makes slots up to `ahead` for what may be in the map.
+    #[cold]
+    fn take_from_far(&mut self, next: Serial16, ahead: usize) {
+        while self.slots.len() <= ahead {
+            let known = self.far.remove(&next.plus(self.slots.len() as u16).0);
             self.near += usize::from(known.is_some());
             self.slots.push_back(known.unwrap_or(NOTHING));
             meter::count(1);
         }
-        true
     }
 
     fn forget(&mut self, next: Serial16, ssn: Serial16) {
@@ -118,6 +132,7 @@ impl Waiting {
     }
 
     /// The message `next` is delivered.
+    #[inline(always)]
     fn pop(&mut self, next: Serial16) {
         match self.slots.pop_front() {
             Some(tsns) => self.near -= usize::from(tsns != NOTHING),
@@ -127,10 +142,8 @@ impl Waiting {
             }
         }
         if self.near == 0 {
-            if !self.slots.is_empty() {
-                // What is left of the slots holds nothing.
-                self.slots.clear();
-            }
+            // What is left of the slots holds nothing.
+            self.slots.clear();
             if self.slots.capacity() > KEPT_SLOTS {
                 self.slots = VecDeque::new();
             }
@@ -161,7 +174,7 @@ impl InStreams {
     /// Bytes that all this takes beside the messages themselves, at most.
     #[inline]
     pub fn cost(&self) -> u64 {
-        self.first.cost() + self.others_cost
+        FIRST_COST + self.first.cost() + self.others_cost
     }
 
     #[inline]
@@ -240,12 +253,12 @@ impl InStreams {
         }
         let tsns = (*tsns.start(), *tsns.end());
         if stream.0 == 0 {
-            return self.first.keep(next, ahead as usize, tsns);
+            return self.first.keep(next, ahead as usize, SPARE_SLOTS_OF_FIRST, tsns);
         }
         let others = self.others.len();
         let waiting = self.others.entry(stream.0).or_default();
         let before = waiting.cost();
-        let kept = waiting.keep(next, ahead as usize, tsns);
+        let kept = waiting.keep(next, ahead as usize, SPARE_SLOTS, tsns);
         self.others_cost = self.others_cost - before + waiting.cost();
         self.others_cost += STREAM_COST * (self.others.len() - others) as u64;
         kept
@@ -323,6 +336,6 @@ mod tests {
             assert!(streams.keep(StreamId(stream), Serial16(32_767), 9..=9));
             assert!(!streams.keep(StreamId(stream), Serial16(32_768), 9..=9), "beyond half");
         }
-        assert!(streams.cost() <= 1024 * (FAR_COST + STREAM_COST + 64), "{} B", streams.cost());
+        assert!(streams.cost() <= 1024 * (STREAM_COST + 64), "{} B", streams.cost());
     }
 }

@@ -119,8 +119,10 @@ fn add_unknown(range: Range<u64>, known: &RangeSet, fresh: &mut Vec<Range<u64>>)
 fn common_prefix(a: &[Word], b: &[Word]) -> usize {
     let most = a.len().min(b.len());
     let (a, b) = (&a[..most], &b[..most]);
-    let mut same = 0;
-    if most >= 16 {
+    // Mostly only the end of the list is new.
+    let mut same = most.saturating_sub(2);
+    if a[..same] != b[..same] {
+        same = 0;
         // Long runs are compared as memory, and most of them are very long.
         for stride in [256, 64, 16] {
             while same + stride <= most && a[same..same + stride] == b[same..same + stride] {

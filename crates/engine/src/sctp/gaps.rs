@@ -77,7 +77,7 @@ fn give_back(words: Vec<Word>) {
 
 impl GapList {
     /// The list of these blocks.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn copy_of(words: &[Word]) -> Self {
         if words.is_empty() {
             return Self::default();

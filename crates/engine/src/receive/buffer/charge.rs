@@ -39,7 +39,7 @@ impl ReceiveBuffer {
     /// Bytes of all chunks that are kept, with their headers.
     #[inline]
     pub(super) const fn chunk_bytes(&self) -> u64 {
-        self.held_bytes + self.ready_bytes
+        self.held_bytes + self.ready.bytes()
     }
 
     /// Bytes free: what is advertised.
@@ -50,12 +50,21 @@ impl ReceiveBuffer {
     pub fn free(&self) -> u64 {
         let chunks = self.capacity.saturating_sub(self.chunk_bytes());
         let bookkeeping = self.bookkeeping();
+        if bookkeeping <= FREE_BOOKKEEPING && self.largest >= CHUNK_COST {
+            return chunks;
+        }
+        chunks.min(self.left_by(bookkeeping))
+    }
+
+    /// What bookkeeping leaves, in bytes of chunks.
+    #[inline(never)]
+    fn left_by(&self, bookkeeping: u64) -> u64 {
         if (1..CHUNK_COST).contains(&self.largest) {
             let left = (self.capacity / 4 * 3 + FREE_BOOKKEEPING).saturating_sub(bookkeeping);
-            return chunks.min(left * self.largest / CHUNK_COST);
+            return left * self.largest / CHUNK_COST;
         }
         let extra = bookkeeping.saturating_sub(FREE_BOOKKEEPING);
-        chunks.min(self.capacity.saturating_sub(extra + extra / 3))
+        self.capacity.saturating_sub(extra + extra / 3)
     }
 
     /// Bytes that are needed beside the user data, at most.

@@ -83,12 +83,6 @@ impl Slots {
         self.near.is_empty() && self.far.is_empty()
     }
 
-    /// The user has what came as the first TSN; there are no slots.
-    #[inline]
-    pub const fn pass_by(&mut self) {
-        self.base += 1;
-    }
-
     /// Chunks that wait.
     #[inline]
     pub fn held_count(&self) -> usize {
@@ -185,12 +179,18 @@ impl Slots {
         }
     }
 
+    /// The user has what came as the first TSN, which did not wait.
+    #[inline(always)]
+    pub fn pass_first(&mut self) {
+        self.near.pop_front();
+        self.base += 1;
+    }
+
     /// The user has what came as `tsn`, which did not wait.
-    #[inline]
     pub fn mark_released(&mut self, tsn: u64, gaps: &Gaps) {
         let at = self.index(tsn);
-        if at == 0 && self.near.is_empty() {
-            self.base += 1;
+        if at == 0 {
+            self.pass_first();
         } else if at < self.near.len() || self.make_slots(at, gaps) {
             self.near[at] = Slot::Released;
         } else {
@@ -234,7 +234,6 @@ impl Slots {
     }
 
     /// Takes a chunk out for the user.
-    #[inline]
     pub fn take(&mut self, tsn: u64) -> Option<Held> {
         let at = self.index(tsn);
         match self.near.get_mut(at) {
@@ -246,12 +245,33 @@ impl Slots {
                 }
             }
             Some(_) => None,
-            None => {
-                let held = self.far.remove(&tsn)?;
-                self.released_far = self.released_far.max(tsn);
-                Some(held)
-            }
+            None => self.take_far(tsn),
         }
+    }
+
+    /// The chunk, if it waits in a slot: to be handed over where it lies, and then [`Self::drop_handed_over`].
+    #[inline(always)]
+    pub fn near_mut(&mut self, tsn: u64) -> Option<&mut Held> {
+        let at = self.index(tsn);
+        match self.near.get_mut(at) {
+            Some(Slot::Held(held)) => Some(held),
+            _ => None,
+        }
+    }
+
+    /// The user has what waits in the slot of `tsn`.
+    #[inline(always)]
+    pub fn drop_handed_over(&mut self, tsn: u64) {
+        let at = self.index(tsn);
+        self.near[at] = Slot::Released;
+        self.held_near -= 1;
+    }
+
+    #[cold]
+    fn take_far(&mut self, tsn: u64) -> Option<Held> {
+        let held = self.far.remove(&tsn)?;
+        self.released_far = self.released_far.max(tsn);
+        Some(held)
     }
 
     /// Takes a chunk out again as if it had never come.
@@ -265,25 +285,19 @@ impl Slots {
     }
 
     /// Moves the base past what is with the user, all that came in sequence up to `cumulative`.
-    #[inline]
+    #[inline(always)]
     pub fn drop_released(&mut self, cumulative: u64) {
-        if self.base <= cumulative || self.near.len() > SPARE_SLOTS + BATCH {
-            self.tidy(cumulative);
-        }
-    }
-
-    fn tidy(&mut self, cumulative: u64) {
         while self.base <= cumulative && matches!(self.near.front(), Some(Slot::Released)) {
             self.near.pop_front();
             self.base += 1;
             meter::count(1);
         }
-        if self.near.len() <= SPARE_SLOTS + BATCH {
-            if self.near.is_empty() && self.base <= cumulative {
-                self.skip_to_far(cumulative);
-            }
-        } else if self.near.len() > 2 * self.held_count() + SPARE_SLOTS + BATCH {
+        let most = SPARE_SLOTS + BATCH;
+        if self.near.len() > most && self.near.len() > 2 * self.held_count() + most {
             self.thin_out();
+        }
+        if self.near.is_empty() && self.base <= cumulative {
+            self.skip_to_far(cumulative);
         }
     }
 

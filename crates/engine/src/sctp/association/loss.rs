@@ -51,7 +51,7 @@ impl Association {
         }
         let probes = path.recovery_exit.is_none() && path.state.status() == PathStatus::Active;
         path.rack.deadline().or_else(|| {
-            let delay = self.peer_sack_delay();
+            let delay = self.peer.sack_delay;
             probes.then(|| path.tail.deadline(path.rtt.srtt(), path.flights.count(), delay))?
         })
     }

@@ -507,7 +507,7 @@ impl Association {
         }
         let sent_at = self.paths[on.index()].flights.sent_at(number)?;
         let rtt = &self.paths[on.index()].rtt;
-        let patience = rtt.srtt()? + rtt.rttvar() * 4 + self.peer_sack_delay();
+        let patience = rtt.srtt()? + rtt.rttvar() * 4 + self.peer.sack_delay;
         let overdue = now >= sent_at + patience;
         let due = sent_at + self.views[on.index()].forward_delay?;
         let sooner = |v: &&crate::scheduler::PathView| {

@@ -21,6 +21,9 @@ pub(super) struct Peer {
     pub agreed: Extensions,
     /// Timestamps may go beside what is sent.
     pub takes_stamps: bool,
+    /// How long it holds a SACK back at most. RFC 8985, 7.2 (WCDelAckT): 200 ms where nothing else is
+    /// known, as RFC 9260, 6.2, allows; ends of our own have the same options.
+    pub sack_delay: Duration,
     /// Why it aborted the association, in its user's words.
     pub abort_reason: Option<PeerText>,
 }
@@ -28,12 +31,15 @@ pub(super) struct Peer {
 impl Peer {
     /// As it said.
     pub fn of(init: &Init, config: &Config) -> Self {
+        const WORST_CASE: Duration = Duration::from_millis(200);
         let agreed = config.agreed(init.extensions());
+        let own = config.sack.delay;
         Self {
             addresses: init.addresses.clone(),
             source: None,
             agreed,
             takes_stamps: agreed.has(Extensions::DELAY),
+            sack_delay: if agreed.has(Extensions::CMT) { own } else { own.max(WORST_CASE) },
             abort_reason: None,
         }
     }
@@ -52,15 +58,6 @@ impl super::Association {
         // Without CMT nothing is sent again before the timer or three reports say so.
         let plain = self.own_cmt.if_agreed && !self.config.cmt.concurrent;
         self.guard = Guard::new(self.config.guard && !plain);
-    }
-
-    /// How long the peer holds a SACK back at most. RFC 8985, 7.2 (WCDelAckT): 200 ms where nothing else is
-    /// known, as RFC 9260, 6.2, allows; ends of our own have the same options.
-    #[inline]
-    pub(super) fn peer_sack_delay(&self) -> Duration {
-        const WORST_CASE: Duration = Duration::from_millis(200);
-        let own = self.config.sack.delay;
-        if self.peer.agreed.has(Extensions::CMT) { own } else { own.max(WORST_CASE) }
     }
 
     /// The addresses that the peer listed when the association was set up; empty before, and if it
