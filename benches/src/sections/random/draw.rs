@@ -1,4 +1,4 @@
-//! The random scenarios: two paths with anything from DSL to satellite, and any receive buffer.
+//! The random scenarios: two to five paths with anything from DSL to satellite, and any receive buffer.
 
 use ropewalk_base::{Rng, Seed};
 use ropewalk_lab::{RunOptions, run};
@@ -25,11 +25,11 @@ fn log_uniform(rng: &mut Rng, low: f64, high: f64) -> f64 {
 }
 
 impl Draw {
-    /// The scenario of that number: two paths, rates 0.5 to 100 Mbit/s, round trips 5 to 400 ms,
+    /// The scenario of that number with so many paths: rates 0.5 to 100 Mbit/s, round trips 5 to 400 ms,
     /// loss 0 to 2 % (none on half of the paths), buffers from 16 kB to 4 MB.
-    pub fn new(number: u64) -> Self {
+    pub fn new(number: u64, paths: usize) -> Self {
         let mut rng = Seed::root(number).child("random scenario").rng();
-        let paths = (0..2)
+        let paths = (0..paths)
             .map(|_| Path {
                 rate_bps: log_uniform(&mut rng, 0.5e6, 100e6) as u64,
                 rtt_us: log_uniform(&mut rng, 5e3, 400e3) as u64,
@@ -103,13 +103,13 @@ mod tests {
 
     #[test]
     fn a_number_always_draws_the_same_scenario_and_each_is_valid() {
-        for number in 0..200 {
-            let draw = Draw::new(number);
+        for (number, count) in (0..200).zip([2, 3, 4, 5].into_iter().cycle()) {
+            let draw = Draw::new(number, count);
             let text = draw.toml(None, "daps", true);
-            assert_eq!(text, Draw::new(number).toml(None, "daps", true));
+            assert_eq!(text, Draw::new(number, count).toml(None, "daps", true));
             let whole = Scenario::parse(&text, "drawn").unwrap_or_else(|e| panic!("{e}"));
             let alone = Scenario::parse(&draw.toml(Some(1), "min-rtt", false), "drawn");
-            assert_eq!((whole.paths.len(), alone.map(|s| s.paths.len()).ok()), (2, Some(1)));
+            assert_eq!((whole.paths.len(), alone.map(|s| s.paths.len()).ok()), (count, Some(1)));
         }
     }
 }

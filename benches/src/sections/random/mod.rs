@@ -25,6 +25,10 @@ const WITH_TARGET: [(&str, f64); 7] = [
 /// The scheduler that is to need no guard: what it misses without one is shown, too.
 const BY_ITSELF: &str = "lay";
 
+/// Of more paths than two so many scenarios are drawn as a part of all: each takes longer.
+const MORE_PATHS: [usize; 3] = [3, 4, 5];
+const MORE_PATHS_PART: u64 = 4;
+
 /// Worst misses that are shown of each scheduler.
 const SHOWN: usize = 10;
 
@@ -45,9 +49,7 @@ struct Outcome {
 }
 
 pub fn measure(args: &Args) -> Result<Findings, String> {
-    let numbers: Vec<u64> = (0..args.draws).collect();
-    let outcomes = parallel::map("random", &numbers, |n| outcome(*n, &args.schedulers));
-    let outcomes = outcomes.into_iter().collect::<Result<Vec<_>, String>>()?;
+    let outcomes = outcomes(args.draws, 2, &args.schedulers)?;
     let mut findings = Findings::default();
     for (i, name) in args.schedulers.iter().enumerate() {
         let ratios: Vec<Ratios> = outcomes.iter().map(|outcome| outcome.ratios[i]).collect();
@@ -60,11 +62,30 @@ pub fn measure(args: &Args) -> Result<Findings, String> {
             findings.notes.extend(missed(&label, &outcomes, |o| o.ratios[i].free));
         }
     }
+    if args.schedulers.contains(&BY_ITSELF) {
+        for paths in MORE_PATHS {
+            let draws = args.draws.div_ceil(MORE_PATHS_PART);
+            let outcomes = self::outcomes(draws, paths, &[BY_ITSELF])?;
+            let ratios: Vec<Ratios> = outcomes.iter().map(|outcome| outcome.ratios[0]).collect();
+            let mut row = row(BY_ITSELF, &ratios);
+            row.what = format!("{paths} paths, {}", row.what);
+            findings.rows.push(row);
+            let label = format!("{BY_ITSELF} over {paths} paths");
+            findings.notes.extend(missed(&label, &outcomes, |o| o.ratios[0].guarded));
+        }
+    }
     Ok(findings)
 }
 
-fn outcome(number: u64, schedulers: &[&str]) -> Result<Outcome, String> {
-    let draw = Draw::new(number);
+/// What came of the first scenarios with so many paths.
+fn outcomes(draws: u64, paths: usize, schedulers: &[&str]) -> Result<Vec<Outcome>, String> {
+    let numbers: Vec<u64> = (0..draws).collect();
+    let label = format!("random, {paths} paths");
+    parallel::map(&label, &numbers, |n| outcome(*n, paths, schedulers)).into_iter().collect()
+}
+
+fn outcome(number: u64, paths: usize, schedulers: &[&str]) -> Result<Outcome, String> {
+    let draw = Draw::new(number, paths);
     let best_bps = draw.best_single()?;
     if best_bps <= 0.0 {
         return Err(format!("draw {number}: nothing gets through: {}", draw.describe()));

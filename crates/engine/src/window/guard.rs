@@ -1,7 +1,8 @@
 //! The receive-window guard: a bundle is never slower than its best single path.
 //!
 //! Three rules, all idle while the buffer is ample, and a fourth that believes only what was
-//! delivered ([`Trial`]):
+//! delivered ([`Trial`]). A scheduler that shares the window itself ([`SharedWindow::shared`]) gets the
+//! fourth alone while order matters:
 //! 1. No path holds more of the shared window than fills its pipe: that is how the flow-control
 //!    bound is reached.
 //! 2. No path is given data that it would deliver too late: before it arrives, faster paths would
@@ -43,7 +44,7 @@ pub struct SharedWindow {
     pub acknowledged: u64,
     /// Whether there is something to send.
     pub busy: bool,
-    /// The scheduler shares the window itself, and rules 1 and 2 are its business while order matters.
+    /// The scheduler shares the window itself, and rules 1 to 3 are its business while order matters.
     pub shared: bool,
     /// What comes early waits in the buffer. Where nothing does, the window is still shared out, but
     /// nothing comes too late, and no loss holds up what follows it: rules 2 and 3 have nothing to do.
@@ -153,11 +154,11 @@ impl Guard {
             });
             return;
         }
-        self.drop_harmful(shared);
-        if self.known.len() < 2 {
+        if shared.shared {
             return;
         }
-        if !shared.shared {
+        self.drop_harmful(shared);
+        if self.known.len() >= 2 {
             self.share_window(shared);
             self.set_positions(shared);
         }
@@ -194,9 +195,7 @@ impl Guard {
         };
         let promise = |path: &Estimate| Promise {
             path: PathId::from_index(path.index),
-            // A scheduler that fills the quick paths first shows what they carry.
-            rate: (if shared.shared { path.seen } else { path.rate })
-                .min(shared.buffer as f64 / path.own_round_trip),
+            rate: path.rate.min(shared.buffer as f64 / path.own_round_trip),
         };
         self.trial.step(&at, self.known.iter().map(promise));
         let Some(alone) = self.trial.alone() else { return false };
@@ -211,13 +210,30 @@ impl Guard {
         true
     }
 
+    /// The longest forward delay of the paths that the window reaches: before data of any other path arrives,
+    /// quicker ones deliver more than the whole buffer, so that it gets none.
+    fn longest_in_reach(&mut self, shared: SharedWindow) -> f64 {
+        self.known.sort_by(|a, b| a.forward.total_cmp(&b.forward));
+        let (mut rates, mut weighted, mut longest) = (0.0, 0.0, 0.0);
+        for path in &self.known {
+            // What the paths before deliver until this one does: the sum of rate x (forward - theirs).
+            if rates * path.forward - weighted > shared.buffer as f64 {
+                break;
+            }
+            rates += path.rate;
+            weighted += path.rate * path.forward;
+            longest = path.forward;
+        }
+        longest
+    }
+
     /// Rule 3. The path that carries most is never dropped.
     fn drop_harmful(&mut self, shared: SharedWindow) {
         let quickest = self.known.iter().map(|p| p.forward).fold(f64::MAX, f64::min);
         let most = self.known.iter().map(|p| p.rate).fold(0.0, f64::max);
         let chunk = shared.chunk as f64;
         let total: f64 = self.known.iter().map(|p| p.rate).sum();
-        let longest = self.known.iter().map(|p| p.forward).fold(0.0, f64::max);
+        let longest = self.longest_in_reach(shared);
         let spare = (shared.buffer as f64 - total * (longest + self.way_back())).max(0.0);
         let Self { known, verdicts, dropped, .. } = self;
         known.retain(|path| {
