@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use ropewalk_base::PeerText;
 use ropewalk_runtime::seal::{
     Allowed, Grant, KeyFileProblem, PublicKey, Secrecy, Timestamp, read_trusted,
 };
@@ -179,11 +180,12 @@ fn read(path: &Path) -> Result<Vec<PeerPolicy>, AccessError> {
 
 fn parse_text(text: &str, origin: &Path) -> Result<Vec<PeerPolicy>, AccessError> {
     let directory = origin.parent().unwrap_or(Path::new(""));
+    // A message contains values of the file, which may be long or contain escape sequences.
     parse(text, directory).map_err(|problem| AccessError {
         path: origin.to_owned(),
         line: Some(line_of(text, problem.at)),
-        message: problem.message,
-        help: problem.help,
+        message: PeerText::new(problem.message).to_string(),
+        help: PeerText::new(problem.help).to_string(),
     })
 }
 

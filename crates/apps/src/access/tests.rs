@@ -99,6 +99,27 @@ fn an_error_names_its_line_its_value_and_what_is_valid() {
 }
 
 #[test]
+fn an_error_is_a_short_line_that_does_nothing_to_a_terminal() {
+    let odd = "\\u001b]0;x\\u0007\\u202e\\n".to_owned() + &"x".repeat(5000);
+    for text in [
+        format!("name = \"{odd}\"\n"),
+        format!("name = \"a\"\nkey = \"{odd}\"\n"),
+        format!("name = \"a\"\nkey = \"{ANNA}\"\nexpires = \"{odd}\"\n"),
+        format!("name = \"a\"\nkey = \"{ANNA}\"\npsk_file = \"{odd}\"\n"),
+        format!("name = \"a\"\nkey = \"{ANNA}\"\n\"{odd}\" = 1\n"),
+        format!("name = \"a\"\nkey = \"{ANNA}\"\n[peer.files]\nquota = \"{odd}\"\n"),
+        format!("name = \"a\"\nkey = \"{ANNA}\"\n[peer.files]\ndirectory = \"{odd}/..\"\n"),
+        format!("name = \"a\"\nkey = \"{ANNA}\"\n[peer.files]\noverwrite = \"{odd}\"\n"),
+        format!("name = \"a\"\nkey = \"{ANNA}\"\n[peer.exit]\ntargets = [\"{odd}\"]\n"),
+    ] {
+        let error = list(&format!("[[peer]]\n{text}")).expect_err("an error");
+        let shown = format!("{error}{}", error.help);
+        assert!(!shown.contains(|c: char| c.is_control() || c == '\u{202e}'), "{text:.80}");
+        assert!(shown.chars().count() < 1500, "{} characters", shown.chars().count());
+    }
+}
+
+#[test]
 fn an_expired_entry_is_refused_but_still_known() {
     let text = format!("[[peer]]\nname = \"anna\"\nkey = \"{ANNA}\"\nexpires = \"2027-01-31\"\n");
     let list = list(&text).expect("a list");

@@ -90,8 +90,13 @@ impl FromStr for Rule {
 
 fn parse_ports(text: &str) -> Option<RangeInclusive<u16>> {
     let (first, last) = text.split_once('-').unwrap_or((text, text));
-    let (first, last): (u16, u16) = (first.parse().ok()?, last.parse().ok()?);
+    let (first, last): (u16, u16) = (parse_digits(first)?, parse_digits(last)?);
     (first > 0 && first <= last).then_some(first..=last)
+}
+
+/// A number without a sign: `str::parse` accepts a leading `+`.
+fn parse_digits<T: FromStr>(text: &str) -> Option<T> {
+    if text.bytes().all(|c| c.is_ascii_digit()) { text.parse().ok() } else { None }
 }
 
 fn parse_place(text: &str) -> Option<Place> {
@@ -103,7 +108,7 @@ fn parse_place(text: &str) -> Option<Place> {
         return Some(Place::Below(format!(".{name}")));
     }
     let (host, bits) = match text.split_once('/') {
-        Some((host, bits)) => (host, Some(bits.parse::<u32>().ok()?)),
+        Some((host, bits)) => (host, Some(parse_digits(bits)?)),
         None => (text, None),
     };
     let unwrapped = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(host);
@@ -159,6 +164,9 @@ mod tests {
             "a:0",
             "a:9-8",
             "a:x",
+            "a:+80",
+            "a:1-+80",
+            "10.0.0.0/+8",
             "*.",
             "a b",
             "[::1",
