@@ -1,5 +1,6 @@
 //! What one association does for a transfer, at the sender's end.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -13,10 +14,10 @@ use super::blocks::{Blocks, Closed};
 use super::job::Job;
 use super::reader::{Answer, Reader};
 use crate::files::broken::Broken;
-use crate::files::link::Link;
+use crate::files::link::{Gone, Link};
 use crate::files::stream::{SILENCE, next_messages, send_block};
 use crate::files::watch::{News, Watch};
-use crate::files::wire::{Decoder, Frame, Kind, Piece, encode};
+use crate::files::wire::{Decoder, Frame, Kind, Piece, encode, greeting};
 
 /// Blocks between the disk and the association.
 const QUEUE: usize = 4;
@@ -76,8 +77,21 @@ pub async fn attempt<L: Link>(
     (result, heard)
 }
 
-/// Sends blocks; ends when the association does and nothing more can be heard.
-async fn speak<L: Link>(link: &L, mut blocks: mpsc::Receiver<Bytes>, signs: &AtomicU64) {
+/// Speaks until the association ends; ends when nothing more can be heard either.
+async fn speak<L: Link>(link: &L, blocks: mpsc::Receiver<Bytes>, signs: &AtomicU64) {
+    let Err(Gone(_)) = say(link, blocks, signs).await;
+    // What the peer said last may still be read.
+    tokio::time::sleep(SILENCE).await;
+}
+
+/// Sends the greeting, then blocks. The greeting does not wait for the first block, which may take longer than
+/// [`ALIVE`]: nothing else may come before it.
+async fn say<L: Link>(
+    link: &L,
+    mut blocks: mpsc::Receiver<Bytes>,
+    signs: &AtomicU64,
+) -> Result<Infallible, Gone> {
+    send_block(link, Bytes::copy_from_slice(&greeting())).await?;
     let mut alive = Vec::new();
     encode(&Frame::Alive(0, 0), &mut alive);
     let alive = Bytes::from(alive);
@@ -89,24 +103,14 @@ async fn speak<L: Link>(link: &L, mut blocks: mpsc::Receiver<Bytes>, signs: &Ato
                 false => std::future::pending().await,
             }
         };
-        let mut is_data = false;
-        let block = match timeout(ALIVE, next).await {
+        match timeout(ALIVE, next).await {
             Ok(Some(block)) => {
-                is_data = true;
-                block
+                send_block(link, block).await?;
+                signs.fetch_add(1, Ordering::Relaxed);
             }
-            Ok(None) => {
-                open = false;
-                continue;
-            }
-            Err(_) => alive.clone(),
-        };
-        if send_block(link, block).await.is_err() {
-            // What the peer said last may still be read.
-            tokio::time::sleep(SILENCE).await;
-            return;
+            Ok(None) => open = false,
+            Err(_) => send_block(link, alive.clone()).await?,
         }
-        signs.fetch_add(u64::from(is_data), Ordering::Relaxed);
     }
 }
 

@@ -13,7 +13,7 @@ use super::blocks::{Blocks, Closed};
 use super::job::Job;
 use crate::files::manifest::stamp;
 use crate::files::watch::{News, Watch};
-use crate::files::wire::{Entry, Frame, Hash, Kind, greeting};
+use crate::files::wire::{Entry, Frame, Hash, Kind};
 
 /// Bytes of entries in one frame at most, so that it stays below the limit of a frame.
 const ENTRIES: usize = 32 << 10;
@@ -61,12 +61,11 @@ pub struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Says what there is, then sends what the receiver lacks.
+    /// Says what there is, then sends what the receiver lacks. The greeting is no part of it.
     ///
     /// # Errors
     /// [`Closed`]: the association is no more.
     pub fn run(mut self) -> Result<(), Closed> {
-        self.out.raw(&greeting())?;
         self.announce()?;
         self.out.flush()?;
         let (mut place, mut undecided) = (0, 0_usize);

@@ -3,6 +3,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use super::*;
 use crate::files::kit::tree;
+use crate::files::wire::{Decoder, Piece};
 
 /// Bytes that differ from place to place.
 pub fn noise(len: usize, seed: u64) -> Vec<u8> {
@@ -157,4 +158,37 @@ fn names_that_are_no_text_arrive_as_they_are() {
     let outcome = transfer(&room, &["from"], &[None], false);
     assert_eq!(outcome.sent, Ok(()));
     assert_eq!(tree(&room.path("to/from")), tree(&room.path("from")));
+}
+
+#[test]
+fn the_greeting_comes_first_however_late_the_reading_thread_starts() {
+    let room = Room::new("late");
+    room.write("file", b"1");
+    let job = Arc::new(Job::new(Manifest::of(&[room.path("file")], false).expect("sources")));
+    let (ends, watch) = (Ends::new(&[None]), Arc::new(Watch::new(|_| ())));
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    // Another task has the only thread for blocking work.
+    let runtime = builder.enable_time().start_paused(true).max_blocking_threads(1).build();
+    let pieces = runtime.expect("a runtime").block_on(async {
+        let (release, released) = std::sync::mpsc::channel::<()>();
+        let other = tokio::task::spawn_blocking(move || released.recv());
+        let listening = async {
+            let link = ends.accept().await.expect("an association");
+            tokio::time::advance(Duration::from_secs(1)).await;
+            tokio::time::advance(Duration::from_secs(1)).await;
+            let (mut messages, mut decoder) = (Vec::new(), Decoder::default());
+            link.receive_all(&mut messages).await;
+            let pieces: Result<Vec<_>, _> =
+                messages.iter_mut().map(|message| decoder.next(message)).collect();
+            drop(release);
+            other.await.expect("no panic").expect_err("released");
+            pieces
+        };
+        tokio::select! {
+            _ = send(&ends, &job, &watch, Duration::ZERO) => panic!("nobody has answered"),
+            pieces = listening => pieces,
+        }
+    });
+    let pieces = pieces.expect("frames");
+    assert!(matches!(&pieces[..], [Some(Piece::Greeted), Some(Piece::Frame(_)), ..]), "{pieces:?}");
 }
