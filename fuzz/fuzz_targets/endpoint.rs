@@ -45,20 +45,23 @@ fn written(packet: &Packet, ports: Ports) -> Vec<u8> {
     out
 }
 
-/// Sends a packet, and waits for one with a chunk that `wanted` takes.
+/// Sends a packet, and waits for one with our own tag and a chunk that `wanted` takes. Answers to packets of earlier
+/// inputs may still be there: they came from another endpoint.
 fn ask<T>(
     socket: &UdpSocket,
     to: SocketAddr,
-    packet: &Packet,
+    (packet, tag): (&Packet, u32),
     wanted: impl Fn(&Chunk) -> Option<T>,
 ) -> Option<T> {
     socket.send_to(&written(packet, USUAL), to).ok()?;
     let (mut room, until) = (vec![0; 1 << 16], Instant::now() + PATIENCE);
     while Instant::now() < until {
-        let Ok((size, _)) = socket.recv_from(&mut room) else { continue };
+        let Ok((size, from)) = socket.recv_from(&mut room) else { continue };
         let mut answer = Packet::default();
         let bytes = Bytes::copy_from_slice(&room[..size]);
-        if decode(&bytes, Checksum::Crc32c, &mut answer).is_ok()
+        if from == to
+            && decode(&bytes, Checksum::Crc32c, &mut answer).is_ok()
+            && answer.tag == tag
             && let Some(found) = answer.chunks.iter().find_map(&wanted)
         {
             return Some(found);
@@ -78,25 +81,31 @@ fn associate(socket: &UdpSocket, server: SocketAddr, tag: u32) -> u32 {
         ..Init::default()
     };
     let init = Packet::of(0, Chunk::Init(Box::new(init)));
-    let both = ask(socket, server, &init, |chunk| match chunk {
+    let both = ask(socket, server, (&init, tag), |chunk| match chunk {
         Chunk::InitAck(both) => Some(both.as_ref().clone()),
         _ => None,
     });
     let (theirs, cookie) = both.expect("an answer to an honest INIT");
     let echo = Packet::of(theirs.tag, Chunk::CookieEcho(cookie));
-    let taken = ask(socket, server, &echo, |chunk| (*chunk == Chunk::CookieAck).then_some(()));
+    let taken =
+        ask(socket, server, (&echo, tag), |chunk| (*chunk == Chunk::CookieAck).then_some(()));
     taken.expect("an honest cookie is taken");
     theirs.tag
 }
 
-/// Whether an association answers a HEARTBEAT with these bytes.
-fn is_up(socket: &UdpSocket, server: SocketAddr, tag: u32, word: &'static [u8]) -> bool {
+/// Whether an association answers a HEARTBEAT with these bytes. The first tag is the server's, the other one the client's.
+fn is_up(
+    socket: &UdpSocket,
+    server: SocketAddr,
+    (tag, own): (u32, u32),
+    word: &'static [u8],
+) -> bool {
     let heartbeat = Packet::of(tag, Chunk::Heartbeat(Bytes::from_static(word)));
     let answer = |chunk: &Chunk| match chunk {
         Chunk::HeartbeatAck(info) => (info[..] == *word).then_some(()),
         _ => None,
     };
-    ask(socket, server, &heartbeat, answer).is_some()
+    ask(socket, server, (&heartbeat, own), answer).is_some()
 }
 
 /// One hostile packet: from the first client's address, or from somebody else's.
@@ -146,7 +155,10 @@ fuzz_target!(|input: &[u8]| {
     }
     // Nobody comes in without a cookie, and nobody has one but the two.
     assert!(server.associations() <= 2, "{} associations", server.associations());
-    assert!(is_up(&SOCKETS[1], address, tags[1], b"still there"), "another's association is gone");
+    assert!(
+        is_up(&SOCKETS[1], address, (tags[1], TAGS[1]), b"still there"),
+        "another's association is gone"
+    );
     // An association whose peer has gone would keep the socket for minutes.
     accepted.iter().for_each(Association::abort);
     drop(accepted);
