@@ -206,7 +206,8 @@ impl World {
                 let (key, payload) = (input.byte(), input.byte());
                 self.clock += u64::from(key >> 4);
                 let payload = vec![1; usize::from(payload)];
-                self.attempt = begin(1 + usize::from(key & 1), self.psk, self.clock, key.into(), &payload);
+                self.attempt =
+                    begin(1 + usize::from(key & 1), self.psk, self.clock, key.into(), &payload);
             }
             _ => self.now += Duration::from_millis(u64::from(input.number())),
         }

@@ -1,5 +1,8 @@
 //! What the fuzz targets have in common.
 
+pub mod peers;
+pub mod rules;
+
 /// The bytes of the fuzzer, taken apart as a list of things to do. Numbers are zero once they run out.
 pub struct Input<'a>(pub &'a [u8]);
 

@@ -18,7 +18,7 @@ use self::limits::{ConnectionPermit, Quotas};
 
 pub use self::client::{Client, PermissionsOf, short_key};
 pub use self::limits::{ExitLimits, Limit};
-pub use self::policy::Policy;
+pub use self::policy::{Policy, check_targets};
 pub use self::resolver::Resolver;
 pub use self::rule::{Rule, RuleError};
 use super::notice::{Notice, Tell};
