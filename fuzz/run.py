@@ -27,7 +27,7 @@ import flagged
 
 HERE = Path(__file__).resolve().parent
 TARGETS = [
-    "decode", "association", "listener", "handshake", "session", "proxy", "mux", "files", "access", "endpoint", "scenario",
+    "decode", "association", "listener", "handshake", "session", "proxy", "mux", "files", "transfer", "access", "endpoint", "scenario",
 ]  # fmt: skip
 # What `cargo fuzz build --sanitizer none` passes. The project has no unsafe code, so that an address sanitizer
 # would watch others' alone.

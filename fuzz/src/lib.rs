@@ -2,6 +2,7 @@
 
 pub mod peers;
 pub mod rules;
+pub mod transfer;
 
 /// The bytes of the fuzzer, taken apart as a list of things to do. Numbers are zero once they run out.
 pub struct Input<'a>(pub &'a [u8]);
