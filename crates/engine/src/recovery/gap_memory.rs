@@ -8,6 +8,15 @@ use crate::meter;
 use crate::sctp::GapList;
 use crate::sctp::gaps::{Word, distances, size};
 
+/// What the gap blocks of a SACK amount to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Reported {
+    /// TSNs that the blocks hold.
+    pub covered: u64,
+    /// A block reaches beyond all that was sent.
+    pub unsent: bool,
+}
+
 /// The fullest list of gap blocks seen so far. With several paths a SACK may hold hundreds of
 /// blocks of which all but one or two are those of the SACK before: what is the same is skipped
 /// by a comparison of memory.
@@ -21,9 +30,9 @@ pub struct GapMemory {
 }
 
 impl GapMemory {
-    /// Adds the ranges that `gaps` beyond `cumulative` report and `known` does not hold to `fresh`,
-    /// and tells how many TSNs the blocks hold in all. Blocks must be ascending and disjoint and
-    /// end below `end`, else the rest is not believed. `known` holds no TSN up to `cumulative`.
+    /// Adds the ranges that `gaps` beyond `cumulative` report and `known` does not hold to `fresh`. Blocks must be
+    /// ascending and disjoint, else the rest is not believed, and none may reach `end`. `known` holds no TSN up to
+    /// `cumulative`.
     pub fn find_fresh(
         &mut self,
         cumulative: u64,
@@ -31,7 +40,7 @@ impl GapMemory {
         end: u64,
         known: &RangeSet,
         fresh: &mut Vec<Range<u64>>,
-    ) -> u64 {
+    ) -> Reported {
         self.forget_below(cumulative);
         let origin = cumulative as u32;
         let words = &gaps.words;
@@ -41,9 +50,14 @@ impl GapMemory {
         // The least distance from the cumulative TSN that the next block may have.
         let mut least = 1;
         let before = fresh.len();
+        let mut unsent = false;
         while i < words.len() {
             let (first, last) = distances(words[i], origin);
-            if first < least || last < first || cumulative + last as u64 >= end {
+            if first < least || last < first {
+                break;
+            }
+            unsent = cumulative + last as u64 >= end;
+            if unsent {
                 break;
             }
             let same = common_prefix(&old[j..], &words[i..]);
@@ -69,7 +83,7 @@ impl GapMemory {
             gaps.swap(&mut self.words, i);
             (self.head, self.covered) = (0, covered);
         }
-        covered
+        Reported { covered, unsent }
     }
 
     /// Forgets what the cumulative TSN has come past. To be told of each step of it: blocks are known
@@ -179,8 +193,9 @@ mod tests {
                 }
                 let mut fresh = Vec::new();
                 let gaps = list_of(&reported, cumulative);
-                let covered = memory.find_fresh(cumulative, gaps, 1 << 40, &known, &mut fresh);
-                assert_eq!(covered, reported.len(), "case {case}");
+                let found = memory.find_fresh(cumulative, gaps, 1 << 40, &known, &mut fresh);
+                let expected = Reported { covered: reported.len(), unsent: false };
+                assert_eq!(found, expected, "case {case}");
                 for tsn in fresh.into_iter().flatten() {
                     assert!(known.insert(tsn), "case {case}: {tsn} reported as news twice");
                     assert!(reported.contains(tsn));
@@ -193,18 +208,20 @@ mod tests {
     #[test]
     fn blocks_out_of_order_or_beyond_the_end_are_not_believed() {
         let block = |start, end| GapBlock { start, end };
-        for (blocks, believed) in [
-            (vec![block(2, 3), block(3, 5)], 2),
-            (vec![block(5, 4)], 0),
-            (vec![block(2, 2), block(90, 200)], 1),
-            (vec![block(0, 4)], 0),
+        for (blocks, believed, unsent) in [
+            (vec![block(2, 3), block(3, 5)], 2, false),
+            (vec![block(5, 4)], 0, false),
+            (vec![block(2, 2), block(90, 200)], 1, true),
+            (vec![block(2, 2), block(88, 89)], 3, false),
+            (vec![block(2, 2), block(88, 90)], 1, true),
+            (vec![block(0, 4)], 0, false),
         ] {
             let mut fresh = Vec::new();
             let gaps = GapList::from_offsets(Serial32(10), blocks.clone());
             let known = RangeSet::new();
-            let covered = GapMemory::default().find_fresh(10, gaps, 100, &known, &mut fresh);
+            let found = GapMemory::default().find_fresh(10, gaps, 100, &known, &mut fresh);
             assert_eq!(fresh.into_iter().flatten().count(), believed, "{blocks:?}");
-            assert_eq!(covered as usize, believed, "{blocks:?}");
+            assert_eq!(found, Reported { covered: believed as u64, unsent }, "{blocks:?}");
         }
     }
 }

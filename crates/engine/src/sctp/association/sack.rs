@@ -120,7 +120,7 @@ impl Association {
         if !self.take_cumulative(now, cumulative, &mut acks) {
             return;
         }
-        let covered = self.take_gaps(now, cumulative, sack.gaps, &mut acks);
+        let Some(covered) = self.take_gaps(now, cumulative, sack.gaps, &mut acks) else { return };
         self.take_window(cumulative > before, sack.window, covered);
         self.check_reneging();
         self.settle_acks(now, cumulative > before, sack.data_packets, &acks);
@@ -171,28 +171,39 @@ impl Association {
         true
     }
 
-    /// Takes the gap blocks, and tells how many chunks they cover.
-    fn take_gaps(&mut self, now: Time, cumulative: u64, gaps: GapList, acks: &mut PathAcks) -> u64 {
+    /// Takes the gap blocks, and tells how many chunks they cover. None if one reports what was never sent: RFC 9260,
+    /// 12.4, such a SACK MUST end the association, whatever part of it says so.
+    fn take_gaps(
+        &mut self,
+        now: Time,
+        cumulative: u64,
+        gaps: GapList,
+        acks: &mut PathAcks,
+    ) -> Option<u64> {
         if gaps.is_empty() {
             self.scratch.memory.forget_below(cumulative);
-            return 0;
+            return Some(0);
         }
         let mut fresh = std::mem::take(&mut self.scratch.fresh);
         fresh.clear();
         let end = self.board.next_tsn();
         let known = self.board.acked();
-        let covered = self.scratch.memory.find_fresh(cumulative, gaps, end, known, &mut fresh);
-        for range in &fresh {
-            for tsn in range.clone() {
-                self.take_gap_ack(now, tsn, acks);
-            }
+        let found = self.scratch.memory.find_fresh(cumulative, gaps, end, known, &mut fresh);
+        let mut unsent = found.unsent;
+        for tsn in fresh.iter().cloned().flatten() {
+            unsent |= !self.take_gap_ack(now, tsn, acks);
         }
         self.scratch.fresh = fresh;
-        covered
+        if unsent {
+            self.abort_with(ErrorCause::VIOLATION);
+            return None;
+        }
+        Some(found.covered)
     }
 
+    /// Takes one TSN of a gap block; false if it was never sent.
     #[inline]
-    fn take_gap_ack(&mut self, now: Time, tsn: u64, acks: &mut PathAcks) {
+    fn take_gap_ack(&mut self, now: Time, tsn: u64, acks: &mut PathAcks) -> bool {
         meter::count(1);
         let record = self.board.record(tsn);
         let (payload, bytes) = (record.data.payload.len(), record.bytes as u64);
@@ -206,9 +217,11 @@ impl Association {
                 self.paths[on.index()].held += bytes;
                 self.on_late_arrival(on, payload);
             }
-            RecordState::Acked { .. } | RecordState::Unsent => {}
+            RecordState::Acked { .. } => {}
+            RecordState::Unsent => return false,
         }
         self.end_copies(now, tsn, acks);
+        true
     }
 
     /// What had been given up as lost on a path arrived, and was not sent again meanwhile.
