@@ -48,8 +48,11 @@ pub struct SackOptions {
     /// A SACK for every so many packets with DATA (RFC 9260, 6.2: 2). 1 costs twice the SACKs and
     /// saves the wait for the timer at small windows.
     pub every_packets: u32,
-    /// Or after this long (200 ms; at most 500 ms).
+    /// Or after this long (200 ms; longer than 500 ms is taken for 500 ms).
     pub delay: Duration,
+    /// The first DATA of an association is acknowledged at once (RFC 9260, 5.1: MUST). Off: as in simulators that the
+    /// papers used.
+    pub first_at_once: bool,
     /// Count packets per path instead of per association.
     pub count_per_path: bool,
     /// A SACK goes to the address that the last packet came from, and not to the quickest of those that

@@ -5,7 +5,7 @@ use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use bytes::Bytes;
 use hmac::{Hmac, Mac};
-use ropewalk_base::{Duration, Serial32, Time};
+use ropewalk_base::{Duration, PathId, Serial32, Time};
 use sha2::Sha256;
 
 use super::extensions::Extensions;
@@ -22,8 +22,10 @@ pub struct CookieContent {
     pub peer: Init,
     /// When it was made, by the responder's clock.
     pub created: Time,
-    /// Tie-tags: local and peer tag of an association that existed already (5.2.2); 0 if none.
+    /// Tie-tags of an association that existed already, by [`CookieKey::tie_tags`] (5.2.2); 0 if none.
     pub tie_tags: (u32, u32),
+    /// The path of that association on which the INIT ACK left (5.4, 2).
+    pub path: PathId,
 }
 
 /// A cookie that this key did not make for this place, or that was changed since: silently dropped
@@ -50,6 +52,8 @@ const CODE: usize = 16;
 const LEAST: usize = 88;
 /// Most addresses of a peer that a cookie keeps, of either family; more are not used.
 pub const ADDRESSES_LIMIT: usize = 32;
+/// Bits of the count of addresses of a family.
+const COUNT_BITS: u32 = 6;
 
 impl CookieContent {
     /// Whether it is older than `life`, and by how much.
@@ -69,7 +73,10 @@ impl CookieContent {
             }
         }
         let mut out = Vec::with_capacity((FIXED + CODE + v4.len() + v6.len()).max(LEAST));
-        out.extend([(v4.len() / 4) as u8, (v6.len() / 16) as u8]);
+        // The two highest bits of each count are free: together they number a path.
+        let path = self.path.0;
+        let count = |addresses: usize, bits: u8| addresses as u8 | bits << COUNT_BITS;
+        out.extend([count(v4.len() / 4, path >> 2 & 3), count(v6.len() / 16, path & 3)]);
         out.extend(peer.extensions().bits().to_be_bytes());
         for word in [self.local_tag, self.local_tsn.0, peer.tag, peer.window] {
             out.extend(word.to_be_bytes());
@@ -93,8 +100,10 @@ impl CookieContent {
             u32::from_be_bytes([fixed[at], fixed[at + 1], fixed[at + 2], fixed[at + 3]])
         };
         let half = |at: usize| u16::from_be_bytes([fixed[at], fixed[at + 1]]);
-        let (v4, rest) = rest.split_at_checked(4 * fixed[0] as usize)?;
-        let v6 = rest.get(..16 * fixed[1] as usize)?;
+        let count = |at: usize| (fixed[at] & ((1 << COUNT_BITS) - 1)) as usize;
+        let path = PathId(fixed[0] >> COUNT_BITS << 2 | fixed[1] >> COUNT_BITS);
+        let (v4, rest) = rest.split_at_checked(4 * count(0))?;
+        let v6 = rest.get(..16 * count(1))?;
         let v4 = v4.as_chunks::<4>().0.iter().map(|one| IpAddr::V4(Ipv4Addr::from(*one)));
         let v6 = v6.as_chunks::<16>().0.iter().map(|one| IpAddr::V6(Ipv6Addr::from(*one)));
         let extensions = Extensions::from_bits(half(2));
@@ -115,6 +124,7 @@ impl CookieContent {
             peer,
             created: Time::from_nanos((word(40) as u64) << 32 | word(44) as u64),
             tie_tags: (word(32), word(36)),
+            path,
         })
     }
 }
@@ -157,6 +167,18 @@ impl CookieKey {
         CookieContent::read(content).ok_or(ForgedCookie)
     }
 
+    /// The tie-tags of the association between these tags (5.2.2): numbers other than 0 that nobody else can
+    /// compute. A cookie can be read by whoever asks for it, and must not reveal the verification tags of an
+    /// association that exists (5.1.3).
+    pub fn tie_tags(&self, local: u32, peer: u32) -> (u32, u32) {
+        let mut mac = self.mac(b"tie", &[]);
+        mac.update(&local.to_be_bytes());
+        mac.update(&peer.to_be_bytes());
+        let code: [u8; 32] = mac.finalize().into_bytes().into();
+        let [a, b, c, d, e, f, g, h, ..] = code;
+        (u32::from_be_bytes([a, b, c, d]).max(1), u32::from_be_bytes([e, f, g, h]).max(1))
+    }
+
     /// Tag and initial TSN for an association that does not exist yet: new ones for each INIT, yet
     /// nothing is kept for it, not even a step of a generator. The tag is not 0 and not `current`,
     /// that of an association which this one may follow (5.2.2).
@@ -194,7 +216,14 @@ mod tests {
             },
         };
         let created = Time::from_secs(5);
-        CookieContent { local_tag: 1, local_tsn: Serial32(8), peer, created, tie_tags: (3, 4) }
+        CookieContent {
+            local_tag: 1,
+            local_tsn: Serial32(8),
+            peer,
+            created,
+            tie_tags: (3, 4),
+            path: PathId(13),
+        }
     }
 
     #[test]

@@ -5,6 +5,7 @@ use core::net::IpAddr;
 use bytes::Bytes;
 use ropewalk_base::Serial32;
 
+use super::cause::ErrorCause;
 use super::extensions::Extensions;
 
 /// INIT and INIT ACK; the state cookie of the latter is beside it.
@@ -78,6 +79,15 @@ impl Init {
         });
         let preservative = if self.preserve_millis > 0 { parameter(4) } else { 0 };
         20 + addresses.sum::<u32>() + preservative + self.options.wire_len()
+    }
+
+    /// What an INIT may not say (3.3.2; 3.3.2.1.4): the cause of the ABORT that refuses it.
+    pub(super) fn fault(&self) -> Option<ErrorCause> {
+        if let Some(name) = &self.options.host_name {
+            return Some(ErrorCause::unresolvable(name));
+        }
+        let sane = self.outbound_streams != 0 && self.inbound_streams != 0 && self.window >= 1500;
+        (!sane).then_some(ErrorCause::InvalidParameter)
     }
 
     /// What the sender's chunks may make use of, however it said so.

@@ -5,7 +5,7 @@ mod limit;
 use core::net::IpAddr;
 
 use bytes::Bytes;
-use ropewalk_base::{Duration, Serial32, Time};
+use ropewalk_base::{Duration, PathId, Serial32, Time};
 
 use self::limit::AnswerLimit;
 use super::cause::ErrorCause;
@@ -160,7 +160,7 @@ impl Listener {
         if init.tag == 0 {
             return None;
         }
-        if let Some(cause) = fault_of(init) {
+        if let Some(cause) = init.fault() {
             let abort = Packet::of(init.tag, Chunk::abort(cause));
             return self.limit.allows(now).then_some(abort);
         }
@@ -171,6 +171,7 @@ impl Listener {
             peer: init.clone(),
             created: now,
             tie_tags: (0, 0),
+            path: PathId(0),
         };
         let cookie = self.keys.current(now).seal(&content, from);
         let answer = self.own_init(tag, initial_tsn, init);
@@ -183,7 +184,8 @@ impl Listener {
         Init {
             tag,
             window: config.receive_capacity().clamp(1500, u32::MAX as u64) as u32,
-            outbound_streams: config.streams,
+            // 3.3.3: no more than the INIT allows.
+            outbound_streams: config.streams.min(peer.inbound_streams),
             inbound_streams: config.streams,
             initial_tsn,
             addresses: config.listed_addresses(),
@@ -238,15 +240,6 @@ pub(super) fn within_measure(config: &Config, question: &Packet, mut answer: Pac
 
 fn init_ack(init: Init, cookie: Bytes) -> Chunk {
     Chunk::InitAck(Box::new((init, cookie)))
-}
-
-/// What an INIT may not say (3.3.2; 3.3.2.1.4).
-fn fault_of(init: &Init) -> Option<ErrorCause> {
-    if let Some(name) = &init.options.host_name {
-        return Some(ErrorCause::unresolvable(name));
-    }
-    let sane = init.outbound_streams != 0 && init.inbound_streams != 0 && init.window >= 1500;
-    (!sane).then_some(ErrorCause::InvalidParameter)
 }
 
 /// 8.4, 6 and 7: answers to these would themselves be out of the blue.

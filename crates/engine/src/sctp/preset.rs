@@ -60,6 +60,7 @@ impl Preset {
             sack: SackOptions {
                 every_packets: 2,
                 delay: Duration::from_millis(200),
+                first_at_once: true,
                 count_per_path: false,
                 to_last: false,
                 with_data: true,
@@ -167,7 +168,7 @@ impl Preset {
                 cwnd_update: CwndUpdate::CucV2,
                 ..rfc.cmt
             },
-            sack: SackOptions { to_last: true, with_data: false, ..rfc.sack },
+            sack: SackOptions { first_at_once: false, to_last: true, with_data: false, ..rfc.sack },
             failure: FailureLimits { potentially_failed: u32::MAX, ..rfc.failure },
             rto: RtoLimits { initial: Duration::from_secs(3), ..rfc.rto },
             // Applied there only in the burst that follows a fast recovery.

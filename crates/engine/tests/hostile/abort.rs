@@ -5,7 +5,10 @@ use ropewalk_engine::sctp::association::{CloseReason, State};
 use ropewalk_engine::sctp::{AbortCause, Chunk};
 
 use crate::driver::{LEFT, RIGHT, ms};
-use crate::kit::{Victim, chunk, client, data, datagram, kind, listener, names, reply, send_to};
+use crate::kit::{
+    Victim, chunk, client, data, datagram, heartbeat, kind, listener, names, parameter, reply,
+    sack, send_to,
+};
 
 // 29.
 #[test]
@@ -46,6 +49,69 @@ fn an_abort_counts_under_our_tag_without_t_and_under_the_peers_with_t_and_is_nev
             let company = [chunk(kind::SHUTDOWN_ACK, 0, &[]), abort(t)];
             assert_eq!(reply(&mut listener(), Time::ZERO, &datagram(tag, &company)), None);
         }
+    }
+}
+
+// 53.
+#[test]
+fn an_abort_whose_causes_contradict_its_length_is_nothing_and_any_other_counts() {
+    let cause = parameter(6, b"what");
+    let sound: [Vec<u8>; 5] = [
+        Vec::new(),
+        cause.repeat(200),
+        parameter(0xffff, &[0; 60_000]),
+        // Too short for what its code says, but a parameter like any other.
+        parameter(3, &[]),
+        [cause.clone(), parameter(0, &[1])].concat(),
+    ];
+    let broken: [Vec<u8>; 6] = [
+        [cause.clone(), vec![0, 6, 0, 0, 0, 0, 0, 0]].concat(),
+        [cause.clone(), vec![0, 6, 0, 3]].concat(),
+        [cause.clone(), vec![0, 6, 0, 200, 1]].concat(),
+        [cause.clone(), vec![0, 6]].concat(),
+        [cause.repeat(40), vec![0, 6, 0, 9]].concat(),
+        vec![9],
+    ];
+    for (lists, ends) in [(&sound[..], true), (&broken[..], false)] {
+        for list in lists {
+            let mut victim = Victim::up(1);
+            assert_eq!(victim.hit(RIGHT, &[chunk(kind::ABORT, 0, list)]), []);
+            let ended = matches!(victim.state(RIGHT), State::Ended(CloseReason::AbortedByPeer(_)));
+            assert_eq!(ended, ends, "{list:?}");
+        }
+    }
+}
+
+// 29.
+#[test]
+fn nothing_in_a_packet_with_an_abort_is_answered_wherever_it_stands() {
+    let abort = chunk(kind::ABORT, 0, &[]);
+    let others = [
+        heartbeat(b"are you there"),
+        chunk(0xff, 0, b"what"),
+        chunk(kind::SHUTDOWN_ACK, 0, &[]),
+        chunk(kind::SHUTDOWN, 0, &[0; 4]),
+        chunk(kind::COOKIE_ACK, 0, &[]),
+    ];
+    for other in others {
+        for chunks in [[other.clone(), abort.clone()], [abort.clone(), other.clone()]] {
+            let mut victim = Victim::up(1);
+            assert_eq!(victim.hit(RIGHT, &chunks), [], "{chunks:?}");
+            victim.pair.run_for(Duration::from_secs(100));
+            assert!(victim.pair.log.iter().all(|sent| sent.from == LEFT), "{chunks:?}");
+            let ended = matches!(victim.state(RIGHT), State::Ended(CloseReason::AbortedByPeer(_)));
+            assert!(ended, "{chunks:?}");
+        }
+    }
+    // DATA or a SACK before it is taken, and not answered either.
+    let victim = Victim::up(1);
+    let (first, before) = (victim.first_tsn(LEFT), victim.first_tsn(RIGHT).0.wrapping_sub(1));
+    let dot = data(first, 0, 0, 3, b"x");
+    let sack = sack(Serial32(before), 1 << 16, &[], 0);
+    for chunks in [vec![sack, heartbeat(b"?"), abort.clone()], vec![dot, abort]] {
+        let mut victim = Victim::up(1);
+        assert_eq!(victim.hit(RIGHT, &chunks), []);
+        assert!(matches!(victim.state(RIGHT), State::Ended(CloseReason::AbortedByPeer(_))));
     }
 }
 

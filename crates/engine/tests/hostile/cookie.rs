@@ -11,7 +11,7 @@ use ropewalk_engine::sctp::{
 use crate::driver::{LEFT, Pair, RIGHT, in_turn, ms};
 use crate::kit::{
     CLIENT_SEED, HOME, Victim, bytes_of, chunk, client, data, datagram, init, kind, listener, live,
-    names, own_cookie, parameter, read, send_to,
+    names, own_cookie, own_tie_tags, parameter, read, send_to,
 };
 
 /// A listener, and a COOKIE ECHO that is good for it.
@@ -175,7 +175,8 @@ fn content(local: u32, peer: u32, tie_tags: (u32, u32), created: Time) -> Cookie
         initial_tsn: Serial32(9),
         ..Init::default()
     };
-    CookieContent { local_tag: local, local_tsn: Serial32(5), peer, created, tie_tags }
+    let (local_tsn, path) = (Serial32(5), PathId(0));
+    CookieContent { local_tag: local, local_tsn, peer, created, tie_tags, path }
 }
 
 /// The seed of the right end of every pair.
@@ -188,15 +189,18 @@ fn right_seed() -> Seed {
 fn tags_and_tie_tags_decide_over_a_cookie_as_the_table_has_it() {
     let other = 0x7777_7777;
     let (ours, theirs) = Victim::up(1).tags(RIGHT);
+    let right = own_tie_tags(right_seed(), (ours, theirs));
     for local in [ours, other] {
         for peer in [theirs, other] {
             for ties in [
-                (ours, theirs),
-                (ours, other),
-                (other, theirs),
+                right,
+                (right.0, other),
+                (other, right.1),
                 (0, 0),
-                (theirs, ours),
-                (0, theirs),
+                (right.1, right.0),
+                (0, right.1),
+                // The tags themselves are no tie-tags: they would be shown to whoever asks for a cookie.
+                (ours, theirs),
             ] {
                 let mut victim = Victim::up(1);
                 let now = victim.pair.now;
@@ -218,7 +222,7 @@ fn tags_and_tie_tags_decide_over_a_cookie_as_the_table_has_it() {
                         assert_eq!((tags, restarted), ((ours, peer), false), "{what}");
                     }
                     // A.
-                    (false, false) if ties == (ours, theirs) => {
+                    (false, false) if ties == right => {
                         assert_eq!(names(&answers)[0], "COOKIE ACK", "{what}");
                         assert_eq!((tags, restarted), ((other, other), true), "{what}");
                     }
@@ -255,6 +259,24 @@ fn a_cookie_of_our_own_sets_up_an_end_that_only_began_whatever_tag_the_peer_has_
                 assert_eq!((end.state(), end.tags()), (&State::Established, (tag, 22)));
             }
         }
+    }
+}
+
+// 23.
+#[test]
+fn a_stale_cookie_is_good_with_both_tags_of_the_association_also_while_that_is_set_up() {
+    let made = Time::ZERO;
+    let now = Time::from_secs(100);
+    for (change, expected) in [(0, &["COOKIE ACK"][..]), (1, &["ERROR"])] {
+        let (mut end, tag) = echoed(now);
+        // The peer's tag is that of its INIT ACK, or another one.
+        let cookie = own_cookie(CLIENT_SEED, &content(tag, 9 + change, (0, 0), made));
+        let echo = datagram(tag, &[chunk(kind::COOKIE_ECHO, 0, &cookie)]);
+        let answers = send_to(&mut end, now, 0, &echo);
+        let told: Vec<_> =
+            names(&answers).into_iter().filter(|name| *name != "HEARTBEAT").collect();
+        assert_eq!(told, expected);
+        assert_eq!(*end.state() == State::Established, change == 0, "{:?}", end.state());
     }
 }
 

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use ropewalk_base::{Duration, PathId, Rng, Seed, Time};
-use ropewalk_engine::sctp::{Association, Listener, Packet};
+use ropewalk_engine::sctp::{Association, Chunk, Listener, Packet};
 
 use crate::driver::{LEFT, Pair, RIGHT, at_ms, in_turn, ms};
 use crate::kit::{Victim, bytes_of, chunk, client, datagram, init, kind, live, reply, send_to};
@@ -33,6 +33,50 @@ fn two_listeners_that_answer_each_other_soon_fall_silent() {
     let answer = reply(&mut listener, Time::ZERO, &datagram(0, &[init(7, &[])])).expect("one");
     let second = reply(&mut listener, Time::ZERO, &bytes_of(&answer)).expect("an ABORT");
     assert_eq!(reply(&mut listener, Time::ZERO, &bytes_of(&second)), None);
+}
+
+// 8. 36. 52.
+#[test]
+fn whatever_a_packet_has_one_packet_answers_it() {
+    let many = |one: Vec<u8>| vec![one; 400];
+    let first = Victim::up(2).first_tsn(LEFT);
+    let wrong = |ahead: u32| crate::kit::data(first.plus(ahead), 60_000, 0, 3, b"no such stream");
+    let lists = [
+        many(crate::kit::heartbeat(&[7; 90])),
+        many(chunk(0xff, 0, b"what")),
+        (0..200).map(wrong).chain(many(crate::kit::heartbeat(&[7; 200]))).collect(),
+        [many(crate::kit::heartbeat(b"x")), many(chunk(kind::SHUTDOWN_ACK, 0, &[]))].concat(),
+        [many(chunk(kind::SHUTDOWN, 0, &[0; 4])), many(crate::kit::heartbeat(b"x"))].concat(),
+    ];
+    let states: [fn(&mut Victim); 3] = [
+        |_| {},
+        |victim| {
+            let now = victim.pair.now;
+            victim.pair.ends[RIGHT].shutdown(now);
+            victim.pair.drain(RIGHT);
+        },
+        |victim| {
+            victim.hit(RIGHT, &[chunk(kind::ABORT, 0, &[])]);
+        },
+    ];
+    for (number, chunks) in lists.iter().enumerate() {
+        for (state, prepare) in states.iter().enumerate() {
+            for path in [0, 1] {
+                let mut victim = Victim::up(2);
+                prepare(&mut victim);
+                let bytes = datagram(victim.tags(RIGHT).0, chunks);
+                let answers = victim.take(RIGHT, path, &bytes);
+                let control = |packet: &&Packet| {
+                    packet
+                        .chunks
+                        .iter()
+                        .any(|chunk| !matches!(chunk, Chunk::Data(_) | Chunk::Sack(_)))
+                };
+                let count = answers.iter().filter(control).count();
+                assert!(count <= 1, "list {number} in state {state}: {count} packets");
+            }
+        }
+    }
 }
 
 // 63.

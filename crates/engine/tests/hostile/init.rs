@@ -6,7 +6,7 @@ use ropewalk_base::Time;
 use ropewalk_engine::sctp::association::State;
 use ropewalk_engine::sctp::{AbortCause, Answer, Chunk, ErrorCause, Extensions, Init, Packet};
 
-use crate::driver::RIGHT;
+use crate::driver::{LEFT, RIGHT, ms};
 use crate::kit::{
     HOME, Victim, chunk, client, data, datagram, fixed, init, kind, listener, names, parameter,
     read, reply, send_to,
@@ -43,6 +43,17 @@ fn an_init_without_tag_under_a_tag_or_in_company_is_nothing() {
     assert!(reply(&mut listener(), Time::ZERO, &datagram(0, &[good])).is_some());
 }
 
+// 13.
+#[test]
+fn an_init_that_is_not_the_first_chunk_ends_its_packet() {
+    let beat = |info: &[u8]| crate::kit::heartbeat(info);
+    let chunks = [beat(b"one"), init(TAG, &[]), beat(b"two"), init(TAG, &[])];
+    let mut victim = Victim::up(1);
+    let answers = victim.hit(RIGHT, &chunks);
+    assert_eq!(answers.len(), 1);
+    assert_eq!(answers[0].chunks[..], [Chunk::HeartbeatAck(b"one"[..].into())]);
+}
+
 // 14.
 #[test]
 fn an_init_that_asks_for_nothing_is_refused_and_leaves_an_association_alone() {
@@ -52,9 +63,13 @@ fn an_init_that_asks_for_nothing_is_refused_and_leaves_an_association_alone() {
         let answer = reply(&mut listener(), Time::ZERO, &bytes).expect("an answer");
         assert_eq!(answer, Packet::of(TAG, Chunk::abort(ErrorCause::InvalidParameter)));
         let mut victim = Victim::up(1);
-        let before = victim.all(RIGHT);
-        victim.take(RIGHT, 0, &bytes);
-        assert_eq!(victim.all(RIGHT), before);
+        let before = (victim.tags(RIGHT), victim.state(RIGHT).clone());
+        assert_eq!(victim.take(RIGHT, 0, &bytes), [answer]);
+        assert_eq!((victim.tags(RIGHT), victim.state(RIGHT).clone()), before);
+        victim.pair.heal();
+        victim.pair.send(LEFT, 100);
+        victim.pair.run_for(ms(500));
+        assert_eq!(victim.pair.read_bytes(RIGHT), 100);
     }
     let least = chunk(kind::INIT, 0, &fixed(TAG, 1500, 1, 1));
     let answer = reply(&mut listener(), Time::ZERO, &datagram(0, &[least])).expect("an answer");

@@ -211,6 +211,11 @@ pub fn own_cookie(seed: Seed, content: &CookieContent) -> Bytes {
     key(seed.child("association")).seal(content, &[])
 }
 
+/// The tie-tags of the association between these tags, as the end that was made with this seed computes them.
+pub fn own_tie_tags(seed: Seed, (local, peer): (u32, u32)) -> (u32, u32) {
+    key(seed.child("association")).tie_tags(local, peer)
+}
+
 /// The seed of [`client`].
 pub const CLIENT_SEED: Seed = Seed::root(12);
 

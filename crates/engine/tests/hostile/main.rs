@@ -18,4 +18,6 @@ mod kit;
 #[path = "../random/ledger.rs"]
 mod ledger;
 mod multipath;
+#[path = "../random/rules.rs"]
+mod rules;
 mod sack;

@@ -107,7 +107,9 @@ fn a_collision_keeps_only_the_paths_of_the_peer_too() {
     let [mut here, mut there] = [1, 2].map(|seed| connect(live(2, &[]), Seed::root(seed)));
     let (_, theirs) = (first(&mut here), first(&mut there));
     here.send(Default::default(), numbered(900, 1), false).expect("queued");
-    let answer = here.answer_to_init(Time::ZERO, &theirs, Some(ip("192.0.2.2"))).expect("INIT ACK");
+    let answer = here
+        .answer_to_init(Time::ZERO, PathId(1), &theirs, Some(ip("192.0.2.2")))
+        .expect("INIT ACK");
     there.handle_datagram(Time::ZERO, PathId(1), answer);
     there.retain_paths(|path| path == PathId(1));
     here.handle_datagram(Time::ZERO, PathId(1), first(&mut there));
@@ -128,7 +130,8 @@ type Case<'a> = (&'a [&'a str], &'a str, &'a [&'a str]);
 
 fn assert_new(end: &Association, (addresses, source, new): Case<'_>) {
     let packet = init(addresses, 9);
-    let answer = end.answer_to_init(Time::ZERO, &packet, Some(ip(source))).expect("an answer");
+    let answer =
+        end.answer_to_init(Time::ZERO, PathId(0), &packet, Some(ip(source))).expect("an answer");
     let case = format!("{addresses:?} from {source} in {:?}", end.state());
     assert_eq!(answer.tag, init_of(&packet).tag, "{case}");
     match &answer.chunks[0] {

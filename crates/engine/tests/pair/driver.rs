@@ -18,6 +18,7 @@ use ropewalk_engine::sctp::{
 };
 
 use crate::ledger::Ledger;
+use crate::rules;
 
 /// The ends: `LEFT` opens the association and, in most tests, sends.
 pub const LEFT: usize = 0;
@@ -283,6 +284,17 @@ impl Pair {
         self.log.clear();
     }
 
+    /// Has one small message each way behind it: the first DATA of an association is acknowledged at once (RFC 9260,
+    /// 5.1).
+    pub fn greet(&mut self) {
+        for end in [LEFT, RIGHT] {
+            self.send(end, 20);
+            self.run_for(ms(1000));
+        }
+        self.log.clear();
+        self.read = [Vec::new(), Vec::new()];
+    }
+
     fn put(&mut self, at: Time, happening: Happening) {
         self.agenda.insert((at, self.made), happening);
         self.made += 1;
@@ -310,6 +322,9 @@ impl Pair {
     }
 
     fn leave(&mut self, from: usize, transmit: Transmit) {
+        if let Some(rule) = rules::broken(&self.ends[from], &transmit) {
+            panic!("at {}, end {from}: {rule}: {transmit:?}", self.now);
+        }
         let Transmit { packet, size, ect, .. } = transmit;
         let path = transmit.path.index();
         self.check_span(from, &packet);

@@ -84,22 +84,40 @@ pub fn an_init_is_answered_without_anything_kept() {
 }
 
 #[test]
+pub fn an_init_that_asks_for_the_impossible_is_refused_in_every_state_and_changes_none() {
+    for up in [false, true] {
+        let mut pair = Pair::new(&config(1, 65_536), &[10]);
+        pair.run_until(at_ms(if up { 100 } else { 5 }));
+        let Chunk::Init(good) = pair.log[0].packet.chunks[0].clone() else { panic!("no INIT") };
+        for end in [LEFT, RIGHT] {
+            for change in 0..3 {
+                let mut init = good.clone();
+                init.tag = 99;
+                match change {
+                    0 => init.outbound_streams = 0,
+                    1 => init.inbound_streams = 0,
+                    _ => init.window = 1499,
+                }
+                pair.log.clear();
+                let (tags, state) = (pair.ends[end].tags(), pair.ends[end].state().clone());
+                pair.inject(end, 0, Packet::of(0, Chunk::Init(init)));
+                let refusal = Packet::of(99, Chunk::abort(ErrorCause::InvalidParameter));
+                assert_eq!(pair.log.len(), 1, "change {change}, {state:?}");
+                assert_eq!(pair.log[0].packet, refusal, "change {change}, {state:?}");
+                assert_eq!((pair.ends[end].tags(), pair.ends[end].state()), (tags, &state));
+            }
+        }
+    }
+}
+
+#[test]
 pub fn a_bad_init_gets_no_answer() {
     let mut pair = Pair::new(&config(1, 65_536), &[10]);
     pair.run_until(at_ms(5));
     let Chunk::Init(good) = pair.log[0].packet.chunks[0].clone() else { panic!("no INIT") };
-    let mut bad = Vec::new();
-    for change in 0..4 {
-        let mut init = good.clone();
-        match change {
-            0 => init.tag = 0,
-            1 => init.outbound_streams = 0,
-            2 => init.inbound_streams = 0,
-            _ => init.window = 1499,
-        }
-        bad.push(Packet::of(0, Chunk::Init(init)));
-    }
-    bad.push(Packet::of(5, Chunk::Init(good.clone())));
+    let mut none = good.clone();
+    none.tag = 0;
+    let mut bad = vec![Packet::of(0, Chunk::Init(none)), Packet::of(5, Chunk::Init(good.clone()))];
     let mut bundled = Packet::of(0, Chunk::Init(good));
     bundled.chunks.push(Chunk::CookieAck);
     bad.push(bundled);

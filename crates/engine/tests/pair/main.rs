@@ -2,9 +2,11 @@
 
 mod addresses;
 mod cmt;
+mod cookies;
 mod data;
 mod driver;
 mod ecn;
+mod errors;
 mod failover;
 mod foreign;
 mod handshake;
@@ -20,6 +22,8 @@ mod profiles;
 mod rack;
 mod reassembly;
 mod restart;
+#[path = "../random/rules.rs"]
+mod rules;
 mod sack;
 mod shutdown;
 mod standard;

@@ -6,12 +6,24 @@ use std::panic::catch_unwind;
 use ropewalk_engine::sctp::Preset;
 
 use crate::driver::under;
-use crate::{data, foreign, handshake, hostile, loss, reassembly, sack, shutdown, window};
+use crate::{cookies, data, errors, foreign, handshake, hostile, loss, reassembly, sack, shutdown, window};
 
 type Rule = (&'static str, fn());
 
 /// Tests that do not depend on a preset's timers and windows, but for two that take long.
-const RULES: [Rule; 54] = [
+const RULES: [Rule; 69] = [
+    ("after_a_timeout_one_packet_is_on_its_way_until_something_is_acknowledged", errors::after_a_timeout_one_packet_is_on_its_way_until_something_is_acknowledged),
+    ("any_chunk_that_is_acknowledged_clears_the_errors_of_the_association", errors::any_chunk_that_is_acknowledged_clears_the_errors_of_the_association),
+    ("no_heartbeat_follows_a_shutdown_or_its_acknowledgement", errors::no_heartbeat_follows_a_shutdown_or_its_acknowledgement),
+    ("an_init_ack_asks_for_no_more_streams_than_the_init_allows", cookies::an_init_ack_asks_for_no_more_streams_than_the_init_allows),
+    ("a_cookie_does_not_show_the_tags_of_an_association_that_exists", cookies::a_cookie_does_not_show_the_tags_of_an_association_that_exists),
+    ("a_cookie_ack_to_an_address_that_is_not_confirmed_goes_with_a_heartbeat", cookies::a_cookie_ack_to_an_address_that_is_not_confirmed_goes_with_a_heartbeat),
+    ("a_cookie_confirms_the_address_that_the_init_ack_went_to_wherever_it_comes_from", cookies::a_cookie_confirms_the_address_that_the_init_ack_went_to_wherever_it_comes_from),
+    ("what_finds_no_room_beside_the_cookie_waits_for_no_other_packet", cookies::what_finds_no_room_beside_the_cookie_waits_for_no_other_packet),
+    ("until_the_cookie_is_acknowledged_chunks_that_are_not_known_are_not_reported", cookies::until_the_cookie_is_acknowledged_chunks_that_are_not_known_are_not_reported),
+    ("a_cookie_echo_begins_a_packet_whatever_else_waits", cookies::a_cookie_echo_begins_a_packet_whatever_else_waits),
+    ("a_cookie_longer_than_a_packet_is_echoed_whole_for_ip_to_cut", cookies::a_cookie_longer_than_a_packet_is_echoed_whole_for_ip_to_cut),
+    ("a_cookie_echo_to_an_address_that_is_not_confirmed_goes_with_a_heartbeat_or_not_at_all", cookies::a_cookie_echo_to_an_address_that_is_not_confirmed_goes_with_a_heartbeat_or_not_at_all),
     ("messages_of_any_size_come_out_as_they_went_in", data::messages_of_any_size_come_out_as_they_went_in),
     ("small_messages_travel_together_and_large_ones_are_cut", data::small_messages_travel_together_and_large_ones_are_cut),
     ("a_hole_in_one_stream_holds_up_no_other", data::a_hole_in_one_stream_holds_up_no_other),
@@ -31,6 +43,7 @@ const RULES: [Rule; 54] = [
     ("t1_doubles_goes_round_the_addresses_and_gives_up_after_max_init_retransmits", handshake::t1_doubles_goes_round_the_addresses_and_gives_up_after_max_init_retransmits),
     ("an_init_is_answered_without_anything_kept", handshake::an_init_is_answered_without_anything_kept),
     ("a_bad_init_gets_no_answer", handshake::a_bad_init_gets_no_answer),
+    ("an_init_that_asks_for_the_impossible_is_refused_in_every_state_and_changes_none", handshake::an_init_that_asks_for_the_impossible_is_refused_in_every_state_and_changes_none),
     ("a_duplicate_cookie_echo_is_acknowledged_again_and_changes_nothing", handshake::a_duplicate_cookie_echo_is_acknowledged_again_and_changes_nothing),
     ("a_forged_cookie_is_dropped_and_a_stale_one_is_reported_and_replaced", handshake::a_forged_cookie_is_dropped_and_a_stale_one_is_reported_and_replaced),
     ("a_cookie_that_grew_old_on_the_way_is_good_for_the_association_it_made", handshake::a_cookie_that_grew_old_on_the_way_is_good_for_the_association_it_made),
@@ -40,6 +53,7 @@ const RULES: [Rule; 54] = [
     ("a_wrong_tag_makes_every_chunk_a_nothing", hostile::a_wrong_tag_makes_every_chunk_a_nothing),
     ("acknowledging_what_was_never_sent_ends_the_association", hostile::acknowledging_what_was_never_sent_ends_the_association),
     ("gap_blocks_that_make_no_sense_are_not_believed", hostile::gap_blocks_that_make_no_sense_are_not_believed),
+    ("gap_blocks_that_report_what_was_never_sent_end_the_association", hostile::gap_blocks_that_report_what_was_never_sent_end_the_association),
     ("data_without_data_ends_the_association", hostile::data_without_data_ends_the_association),
     ("a_peer_that_ignores_the_shut_window_gets_nothing_in", hostile::a_peer_that_ignores_the_shut_window_gets_nothing_in),
     ("a_full_buffer_that_gives_up_a_chunk_delivers_it_when_it_comes_again", hostile::a_full_buffer_that_gives_up_a_chunk_delivers_it_when_it_comes_again),
@@ -53,6 +67,7 @@ const RULES: [Rule; 54] = [
     ("a_message_that_fits_is_delivered_whole_however_slow_the_reader", reassembly::a_message_that_fits_is_delivered_whole_however_slow_the_reader),
     ("fragments_that_contradict_each_other_end_the_association", reassembly::fragments_that_contradict_each_other_end_the_association),
     ("fragments_that_agree_are_taken_in_any_order", reassembly::fragments_that_agree_are_taken_in_any_order),
+    ("the_first_data_of_an_association_is_acknowledged_at_once", sack::the_first_data_of_an_association_is_acknowledged_at_once),
     ("a_gap_is_reported_at_once_in_plain_sctp_until_it_is_filled", sack::a_gap_is_reported_at_once_in_plain_sctp_until_it_is_filled),
     ("duplicates_and_the_immediate_bit_are_answered_at_once", sack::duplicates_and_the_immediate_bit_are_answered_at_once),
     ("three_packets_end_an_association_after_its_data", shutdown::three_packets_end_an_association_after_its_data),

@@ -18,6 +18,7 @@ fn start(pair: &Pair) -> u64 {
 #[test]
 pub fn every_second_packet_is_acknowledged_at_once_and_a_single_one_after_200_ms() {
     let mut pair = Pair::up(&config(1, 1 << 20), &[10]);
+    pair.greet();
     let since = start(&pair);
     pair.send_full(LEFT, 1);
     pair.run_for(ms(1000));
@@ -27,6 +28,24 @@ pub fn every_second_packet_is_acknowledged_at_once_and_a_single_one_after_200_ms
     pair.send_full(LEFT, 2);
     pair.run_for(ms(1000));
     assert_eq!(sack_times(&pair, since), [10]);
+}
+
+#[test]
+pub fn the_first_data_of_an_association_is_acknowledged_at_once() {
+    for paths in [1, 2] {
+        let mut pair = Pair::up(&config(paths, 1 << 20), &[10, 10][..paths]);
+        for end in [LEFT, RIGHT] {
+            pair.log.clear();
+            pair.send(end, 100);
+            pair.run_for(ms(11));
+            assert_eq!(pair.count(1 - end, "SACK"), 1, "{paths} paths, end {end}");
+            // The second is not.
+            pair.send(end, 100);
+            pair.run_for(ms(11));
+            assert_eq!(pair.count(1 - end, "SACK"), 1, "{paths} paths, end {end}");
+            pair.run_for(ms(1000));
+        }
+    }
 }
 
 #[test]
@@ -46,6 +65,7 @@ pub fn a_gap_is_reported_at_once_in_plain_sctp_until_it_is_filled() {
 #[test]
 fn a_gap_alone_hurries_nobody_with_delayed_acknowledgement_for_cmt() {
     let mut pair = Pair::up(&as_published(2, 1 << 20), &[10, 10]);
+    pair.greet();
     let mut count = 0;
     pair.script(move |sent| {
         count += usize::from(sent.data().next().is_some());

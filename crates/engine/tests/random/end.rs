@@ -12,6 +12,7 @@ use ropewalk_netsim::{Host, Outbox, Packet, Port, RouteId};
 
 use crate::case::Load;
 use crate::ledger::Ledger;
+use crate::rules;
 
 /// One message, as both ends know it.
 #[derive(Clone, Debug)]
@@ -229,6 +230,9 @@ impl End {
             if count > BURST_LIMIT {
                 self.blame(now, || "it sends without end".to_owned());
                 break;
+            }
+            if let Some(rule) = rules::broken(&self.association, &transmit) {
+                self.blame(now, || format!("{rule}: {transmit:?}"));
             }
             self.witness(now, &transmit.packet, transmit.path);
             let size = transmit.packet.wire_len() + self.lower_header;

@@ -9,6 +9,7 @@ mod end;
 mod kept;
 mod ledger;
 mod play;
+mod rules;
 
 use proptest::test_runner::{
     Config, FileFailurePersistence, RngAlgorithm, TestCaseError, TestRng, TestRunner,

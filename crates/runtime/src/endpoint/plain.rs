@@ -7,7 +7,7 @@ use ropewalk_base::{PathId, Time};
 use ropewalk_engine::path::PathStatus;
 use ropewalk_engine::sctp::association::State;
 use ropewalk_engine::sctp::wire::Ports;
-use ropewalk_engine::sctp::{Chunk, Packet};
+use ropewalk_engine::sctp::{Association as Machine, Chunk, Packet};
 
 use super::association_table::PortPair;
 use super::core::{Core, Key};
@@ -54,7 +54,6 @@ impl Core {
             return;
         };
         let Some(peer) = self.known(key) else { return };
-        let answer = peer.machine.answer_to_init(now, packet, Some(source.to_canonical()));
         // 5.2.1: while the peer is only being asked, INIT ACKs go to addresses that the user named. In all
         // other states the source is an address of the peer, or hears that it must not be one.
         let waits = matches!(peer.machine.state(), State::CookieWait { .. });
@@ -62,7 +61,11 @@ impl Core {
             false => Some(route),
             true => peer.route_to_one_of(&init.addresses),
         };
-        if let (Some(answer), Some(to)) = (answer, to) {
+        let Some(to) = to else { return };
+        // 5.4: the address that the INIT ACK goes to is the one that its cookie confirms.
+        let path = peer.path_to_address(to.remote.ip()).unwrap_or(Machine::NO_PATH);
+        let answer = peer.machine.answer_to_init(now, path, packet, Some(source.to_canonical()));
+        if let Some(answer) = answer {
             self.send_packet(to, ports.swapped(), &answer);
         }
     }
@@ -133,10 +136,7 @@ impl Core {
         {
             return path;
         }
-        let same =
-            |known: &Option<Route>| known.is_some_and(|k| k.remote.ip() == route.remote.ip());
-        let by_ip = || peer.routes.iter().position(same).map(PathId::from_index);
-        if let Some(path) = known.or_else(by_ip) {
+        if let Some(path) = known.or_else(|| peer.path_to_address(route.remote.ip())) {
             return path;
         }
         // An address of the peer that nothing has been sent to yet.
@@ -193,6 +193,12 @@ impl Peer {
         }
     }
 
+    /// The path that leads to this address, through whatever port.
+    fn path_to_address(&self, ip: IpAddr) -> Option<PathId> {
+        let same = |known: &Option<Route>| known.is_some_and(|known| known.remote.ip() == ip);
+        self.routes.iter().position(same).map(PathId::from_index)
+    }
+
     /// A way to one of these addresses.
     fn route_to_one_of(&self, addresses: &[IpAddr]) -> Option<Route> {
         let listed = |route: &&Route| addresses.contains(&route.remote.ip().to_canonical());
@@ -205,7 +211,15 @@ impl Peer {
         self.machine.set_peer_source(route.remote.ip().to_canonical());
         if let Some(known) = self.routes.get_mut(path.index()) {
             *known = Some(route);
-            self.validation.on_set_up(path.index());
+        }
+        // 5.4: a cookie of an association confirms the address that its INIT ACK went to, wherever it came from itself.
+        let echoed = matches!(self.machine.state(), State::CookieEchoed { .. });
+        let confirmed = |at: &usize| {
+            let status = self.machine.path_status(PathId::from_index(*at));
+            status == PathStatus::Active || echoed && *at == path.index()
+        };
+        for at in (0..self.machine.path_count()).filter(confirmed) {
+            self.validation.on_set_up(at);
         }
         let kept: Vec<bool> = self
             .routes

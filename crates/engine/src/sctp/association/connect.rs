@@ -17,8 +17,13 @@ use super::super::wire::{self, address_parameters};
 use super::peer::Peer;
 use super::state::Retry;
 use super::{Association, CloseReason, Event, State};
+use crate::path::PathStatus;
 use crate::recovery::Scoreboard;
 use crate::scheduler::Scheduler;
+
+/// Longer cookies are not echoed, bytes. One that is longer than a packet is cut by IP (5.1.4: the COOKIE ECHO MUST be
+/// sent); cookies of real stacks have some hundreds of bytes and a few for each address.
+const LONGEST_COOKIE: usize = 32 << 10;
 
 impl Association {
     /// An end for a peer that a [`Listener`](crate::sctp::Listener) has accepted, whose cookie came on
@@ -40,7 +45,7 @@ impl Association {
         end.accepted_by = Some(Box::new(seal));
         end.adopt_peer(&content.peer);
         end.control.push_back((path, end.peer_tag, Chunk::CookieAck));
-        end.establish(now, path, Some(content.created), Event::Connected);
+        end.establish(now, Some(path), Some(content.created), Event::Connected);
         end
     }
 
@@ -77,30 +82,31 @@ impl Association {
 
     /// INIT (5.1, B). A driver that knows addresses sends [`Association::answer_to_init`] itself.
     pub(super) fn on_init(&mut self, now: Time, path: PathId, packet: &Packet) {
-        if let Some(answer) = self.answer_to_init(now, packet, None) {
+        if let Some(answer) = self.answer_to_init(now, path, packet, None) {
             let tag = answer.tag;
             answer.chunks.into_iter().for_each(|chunk| self.reply(path, tag, chunk));
         }
     }
 
-    /// The answer to a packet with an INIT from `source`: it goes back to where the INIT came from. It is made
-    /// from the content of the INIT alone, and the association stays as it is (5.2.1, 5.2.2).
+    /// The answer to a packet with an INIT from `source`, which leaves on `path`; [`Association::NO_PATH`]: for an
+    /// address to which no path leads. It is made from the content of the INIT alone, and the association stays
+    /// as it is (5.2.1, 5.2.2).
     pub fn answer_to_init(
         &self,
         now: Time,
+        path: PathId,
         packet: &Packet,
         source: Option<IpAddr>,
     ) -> Option<Packet> {
         let Some(Chunk::Init(init)) = packet.chunks.first() else { return None };
-        // 3.1: an INIT travels alone, under tag 0; 3.3.2: no tag 0, no streams of 0.
+        // 3.1: an INIT travels alone, under tag 0; 3.3.2: none has the tag 0.
         let alone = packet.tag == 0 && packet.chunks.len() == 1;
-        let sane = init.tag != 0 && init.outbound_streams != 0 && init.inbound_streams != 0;
-        let ended = matches!(self.state, State::Ended(_));
-        if !alone || !sane || init.window < 1500 || ended {
+        if !alone || init.tag == 0 || matches!(self.state, State::Ended(_)) {
             return None;
         }
-        if let Some(name) = &init.options.host_name {
-            return Some(Packet::of(init.tag, Chunk::abort(ErrorCause::unresolvable(name))));
+        // 3.3.2: what asks for the impossible is refused under its initiate tag.
+        if let Some(cause) = init.fault() {
+            return Some(Packet::of(init.tag, Chunk::abort(cause)));
         }
         if matches!(self.state, State::ShutdownAckSent { .. }) {
             // 9.2: the peer has not heard that all is over.
@@ -111,8 +117,9 @@ impl Association {
         }
         // 5.2.1, 5.2.2: an association that exists stays as it is; the tie-tags let the cookie
         // tell a collision from a restart.
-        let tie_tags = if self.peer_tag == 0 { (0, 0) } else { (self.local_tag, self.peer_tag) };
         let mut own = Init { preserve_millis: 0, ..self.own_init() };
+        // 3.3.3: no more than the INIT allows.
+        own.outbound_streams = own.outbound_streams.min(init.inbound_streams);
         own.options.reported = init.options.unknown_padded();
         if self.state.is_up() {
             (own.tag, own.initial_tsn) = self.key.fresh(init, now, self.local_tag, &[]);
@@ -122,11 +129,20 @@ impl Association {
             local_tsn: own.initial_tsn,
             peer: Init::clone(init),
             created: now,
-            tie_tags,
+            tie_tags: self.tie_tags(),
+            path,
         };
         let cookie = self.key.seal(&content, &[]);
         let answer = Packet::of(init.tag, Chunk::InitAck(Box::new((own, cookie))));
         Some(within_measure(&self.config, packet, answer))
+    }
+
+    /// The tie-tags of this association; 0 as long as the peer's tag is not known (5.2.2).
+    pub(super) fn tie_tags(&self) -> (u32, u32) {
+        match self.peer_tag {
+            0 => (0, 0),
+            peer => self.key.tie_tags(self.local_tag, peer),
+        }
     }
 
     /// The cause that refuses an INIT which would bring addresses along (5.2.1 in COOKIE-ECHOED, 5.2.2). In
@@ -148,18 +164,40 @@ impl Association {
         }
         self.adopt_peer(init);
         let cookie = cookie.clone();
-        self.control.push_back((path, self.peer_tag, Chunk::CookieEcho(cookie.clone())));
-        if !init.options.unknown.is_empty() {
-            // 3.2.2: what was not understood is told beside the cookie.
-            let whole =
-                ErrorCause::UnrecognisedParameters(init.options.unknown_padded().concat().into());
-            self.control.push_back((path, self.peer_tag, Chunk::error(whole)));
-        }
+        let unknown = init.options.unknown_padded().concat();
+        let report = (!unknown.is_empty()).then(|| {
+            let whole = ErrorCause::UnrecognisedParameters(unknown.into());
+            Chunk::error(whole)
+        });
+        self.push_cookie(now, path, cookie.clone(), report);
         self.state = State::CookieEchoed { t1: self.first_retry(now), cookie, sent: now, path };
         if self.config.offer == Offer::Assumed {
             // Behind the cookie, so that the answers come with the COOKIE ACK. A peer that is not of our
             // kind might take them for strangers, should the cookie be lost.
             self.search_mtu(now, path);
+        }
+    }
+
+    /// COOKIE ECHO on `path`, and beside it what was not understood of the INIT ACK, if it fits: 3.2.2, by itself it would
+    /// have to wait for the COOKIE ACK.
+    ///
+    /// 5.4: to an address that is not confirmed, which the user has not named, the cookie MUST go with a HEARTBEAT in
+    /// one packet, or not at all.
+    fn push_cookie(&mut self, now: Time, path: PathId, cookie: Bytes, report: Option<Chunk>) {
+        let echo = Chunk::CookieEcho(cookie);
+        let mut room = self.packet_room(path).saturating_sub(echo.wire_len());
+        let learned = self.paths[path.index()].learned;
+        let unconfirmed = learned && self.path_status(path) == PathStatus::Unconfirmed;
+        let heartbeat = unconfirmed.then(|| self.new_heartbeat(now, path));
+        if heartbeat.as_ref().is_some_and(|heartbeat| heartbeat.wire_len() > room) {
+            return;
+        }
+        self.control.push_back((path, self.peer_tag, echo));
+        for chunk in heartbeat.into_iter().chain(report) {
+            if chunk.wire_len() <= room {
+                room -= chunk.wire_len();
+                self.control.push_back((path, self.peer_tag, chunk));
+            }
         }
     }
 
@@ -183,8 +221,7 @@ impl Association {
         } else if cookie.is_empty() {
             ErrorCause::MissingParameters(vec![wire::STATE_COOKIE])
         } else {
-            // What does not fit into a packet cannot be echoed.
-            return 4 + cookie.len() as u32 > self.packet_room(path);
+            return cookie.len() > LONGEST_COOKIE;
         };
         self.peer_tag = init.tag;
         self.abort_with(cause);
@@ -208,19 +245,30 @@ impl Association {
         if let State::CookieEchoed { t1, sent, .. } = &self.state {
             // Which of several it answers is not known (Karn's rule).
             let asked = (t1.count == 0).then_some(*sent);
-            self.establish(now, path, asked, Event::Connected);
+            self.establish(now, Some(path), asked, Event::Connected);
         }
     }
 
-    /// Up, by a packet that came on `path` in answer to one that left at `asked`.
-    pub(super) fn establish(&mut self, now: Time, path: PathId, asked: Option<Time>, event: Event) {
+    /// Up, by a packet that came in answer to one that left at `asked` on `home`, if that is still a path.
+    pub(super) fn establish(
+        &mut self,
+        now: Time,
+        home: Option<PathId>,
+        asked: Option<Time>,
+        event: Event,
+    ) {
         self.state = State::Established;
         self.errors = 0;
-        self.paths[path.index()].handshake_trip = asked.map(|asked| now.since(asked));
-        // 5.4: the path of the handshake is proved, the others must answer a heartbeat.
-        self.paths[path.index()].state.on_confirmed();
+        // 5.4: where the INIT ACK went or came from is confirmed, other addresses must answer a HEARTBEAT.
+        if let Some(home) = home {
+            let path = &mut self.paths[home.index()];
+            path.handshake_trip = asked.map(|asked| now.since(asked));
+            path.state.on_confirmed();
+        }
         self.start_heartbeats(now);
-        self.search_mtu(now, path);
+        if let Some(home) = home {
+            self.search_mtu(now, home);
+        }
         self.push_event(event);
     }
 
@@ -248,8 +296,8 @@ impl Association {
             State::CookieEchoed { cookie, sent, path: home, .. } => {
                 *sent = now;
                 let path = if real && count % 2 == 1 { *home } else { path };
-                let echo = Chunk::CookieEcho(cookie.clone());
-                self.control.push_back((path, self.peer_tag, echo));
+                let cookie = cookie.clone();
+                self.push_cookie(now, path, cookie, None);
             }
             _ => self.push_init(path),
         }

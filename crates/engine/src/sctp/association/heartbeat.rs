@@ -48,7 +48,7 @@ impl Association {
     }
 
     pub(super) fn on_heartbeat_timer(&mut self, now: Time, id: PathId) {
-        if !self.state.is_up() {
+        if !self.state.sends_heartbeats() {
             self.paths[id.index()].stop();
             return;
         }
@@ -75,13 +75,20 @@ impl Association {
             return;
         }
         path.rtt.back_off();
-        // 8.1: an address never proved counts for itself alone.
-        let proved = path.state.status() != PathStatus::Unconfirmed;
-        self.note_path_error(now, id, proved && !self.any_active());
+        // 5.4: an address that is not confirmed counts for itself alone.
+        let confirmed = path.state.status() != PathStatus::Unconfirmed;
+        let counts = confirmed && self.alone_carries_data(id);
+        self.note_path_error(now, id, counts);
     }
 
-    fn any_active(&self) -> bool {
-        self.paths.iter().any(|p| p.state.status() == PathStatus::Active)
+    /// Whether data goes by this path and by no other that works. RFC 9260, 8.1: HEARTBEATs that are not answered there
+    /// count against the association, those of other paths do not.
+    fn alone_carries_data(&self, id: PathId) -> bool {
+        if !self.config.cmt.concurrent {
+            return id == self.single_path();
+        }
+        let mut others = (0..self.paths.len()).filter(|i| *i != id.index());
+        !others.any(|i| self.paths[i].state.status() == PathStatus::Active)
     }
 
     pub(super) fn heartbeat_due(&mut self, now: Time, id: PathId) {
@@ -92,21 +99,25 @@ impl Association {
             && !path.flights.is_empty() | (path.idle(now) < interval);
         let idle_timeout = path.flights.is_empty() && path.idle(now) >= path.rtt.rto();
         if !busy && path.heartbeat.pending.is_none() {
-            let nonce = self.nonce();
-            let chunk =
-                Chunk::Heartbeat(HeartbeatInfo { nonce, sent: now, probe: None }.to_bytes());
+            let chunk = self.new_heartbeat(now, id);
             self.control.push_back((id, self.peer_tag, chunk));
-            let deadline = now + self.patience(id);
-            let path = &mut self.paths[id.index()];
-            path.heartbeat.pending = Some((nonce, deadline));
-            path.heartbeat.earlier.rotate_right(1);
-            path.heartbeat.earlier[0] = nonce;
-            path.heartbeat.counted = false;
         }
         if idle_timeout {
             self.congestion.on_idle(id, now);
         }
         self.paths[id.index()].heartbeat.due = Some(self.next_heartbeat(now, id));
+    }
+
+    /// A HEARTBEAT with a nonce of its own for `id`, whose answer is awaited from now on.
+    pub(super) fn new_heartbeat(&mut self, now: Time, id: PathId) -> Chunk {
+        let nonce = self.nonce();
+        let deadline = now + self.patience(id);
+        let heartbeat = &mut self.paths[id.index()].heartbeat;
+        heartbeat.pending = Some((nonce, deadline));
+        heartbeat.earlier.rotate_right(1);
+        heartbeat.earlier[0] = nonce;
+        heartbeat.counted = false;
+        Chunk::Heartbeat(HeartbeatInfo { nonce, sent: now, probe: None }.to_bytes())
     }
 
     /// HEARTBEAT: goes back as it came (8.3), where it came from, if that has room for it. The responder

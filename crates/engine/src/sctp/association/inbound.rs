@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use ropewalk_base::{PathId, Serial32, Time};
+use ropewalk_base::{Duration, PathId, Serial32, Time};
 use smallvec::SmallVec;
 
 use super::super::cause::ErrorCause;
@@ -11,6 +11,9 @@ use super::super::config::{Config, SackOptions};
 use super::super::gaps::GapList;
 use super::{Association, Event};
 use crate::receive::{Arrival, ReceiveBuffer};
+
+/// SACK.Delay MUST NOT be more (RFC 9260, 6.2).
+const SACK_DELAY_LIMIT: Duration = Duration::from_millis(500);
 
 /// Most duplicates that one SACK lists.
 const DUPLICATES_LIMIT: usize = 16;
@@ -36,6 +39,8 @@ pub(super) struct Inbound {
     pub first: Option<Serial32>,
     options: SackOptions,
     delayed_ack_for_cmt: bool,
+    /// No DATA has come yet.
+    nothing_yet: bool,
     /// Packets with DATA since the last SACK, for the association and per path.
     packets: u32,
     packets_on: SmallVec<[u32; 4]>,
@@ -62,7 +67,8 @@ impl Inbound {
         Self {
             buffer: ReceiveBuffer::new(config.receive_capacity(), 1),
             first: None,
-            options: config.sack,
+            options: SackOptions { delay: config.sack.delay.min(SACK_DELAY_LIMIT), ..config.sack },
+            nothing_yet: true,
             delayed_ack_for_cmt: config.cmt.concurrent && config.cmt.delayed_ack,
             packets: 0,
             packets_on: SmallVec::from_elem(0, config.paths.len()),
@@ -99,6 +105,7 @@ impl Inbound {
         self.delayed_ack_for_cmt = config.cmt.concurrent && config.cmt.delayed_ack;
         let unwrapped = (1u64 << 32) + first.0 as u64;
         self.first = Some(first);
+        self.nothing_yet = true;
         self.buffer.start_over(unwrapped);
         self.advertised = self.buffer.free();
     }
@@ -142,7 +149,9 @@ impl Inbound {
         self.packets_on[path.index()] += 1;
         let count =
             if self.options.count_per_path { self.packets_on[path.index()] } else { self.packets };
-        if urgent || count >= self.options.every_packets {
+        // 5.1: the first DATA chunk MUST be acknowledged at once.
+        let begins = std::mem::take(&mut self.nothing_yet) && self.options.first_at_once;
+        if urgent || begins || count >= self.options.every_packets {
             self.due_now = true;
         } else if self.deadline.is_none() {
             self.deadline = Some(now + self.options.delay);
@@ -346,10 +355,8 @@ impl Association {
         let tsn = data.tsn.unwrap_near(self.inbound.buffer.cumulative());
         self.inbound.buffer.on_unwanted(now, tsn);
         if reports.may_report() {
-            // 5.4: not to an address that is not confirmed.
-            let path = self.control_path();
             let error = Chunk::error(ErrorCause::InvalidStream(data.stream));
-            self.reply(path, self.peer_tag, error);
+            self.reply(self.answer_path(), self.peer_tag, error);
         }
     }
 

@@ -13,6 +13,9 @@ use crate::path::PathStatus;
 impl Association {
     /// Most paths of one association.
     pub const PATHS_LIMIT: usize = 16;
+    /// Stands for an address to which no path leads: no association gets a path with this number as long as there are
+    /// fewer than [`Association::PATHS_LIMIT`].
+    pub const NO_PATH: PathId = PathId(Self::PATHS_LIMIT as u8 - 1);
 
     /// Streams on which messages may be sent: what both ends allow.
     pub const fn outbound_streams(&self) -> u16 {
@@ -109,12 +112,13 @@ impl Association {
         let fresh = self.config.start_congestion(self.offered);
         self.congestion.grow(fresh);
         self.congestion.set_unit(u64::from(self.chunk_limit));
+        self.paths[id.index()].learned = true;
         self.paths[id.index()].ecn = self.fresh_ecn();
         self.inbound.add_path();
         self.views.clear();
         self.drained = false;
         self.epoch += 1;
-        if self.state.is_up() {
+        if self.state.sends_heartbeats() {
             self.prove(now, id);
         }
         Some(id)
@@ -126,7 +130,7 @@ impl Association {
     /// # Panics
     /// If there is no such path.
     pub fn prove(&mut self, now: Time, path: PathId) {
-        if self.state.is_up() {
+        if self.state.sends_heartbeats() {
             let heartbeat = &mut self.paths[path.index()].heartbeat;
             // At once, and not by the timer: until then SACKs may come for what was sent where the path
             // led before, and so may the answer to a HEARTBEAT that is on its way there.

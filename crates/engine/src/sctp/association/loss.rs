@@ -158,6 +158,7 @@ impl Association {
         path.loss.note(true);
         path.t3 = None;
         path.heartbeat.counted = true;
+        path.one_packet = true;
         path.fast_credit = false;
         // 6.1, A: a peer that has shut its window and answers the probes is alive.
         let heard = now.since(self.heard_at) <= path.rtt.rto();

@@ -6,6 +6,7 @@
 
 mod abort;
 mod accounts;
+mod answers;
 mod connect;
 mod ecn;
 mod fill;
@@ -38,6 +39,7 @@ use ropewalk_base::{PathId, Rng, Serial16, Serial32, StreamId, Time};
 
 pub use state::{CloseReason, State};
 
+use self::answers::Answers;
 use self::inbound::Inbound;
 use self::path::Path;
 use self::peer::Peer;
@@ -56,7 +58,6 @@ use crate::accounts::Accounts;
 pub use crate::accounts::{PathCounters, SenderStats};
 use crate::congestion::{Congestion, CongestionControl};
 pub use crate::departure::{Departure, PacketSize};
-use crate::meter::{self, Defect};
 use crate::path::PathStatus;
 use crate::payload::Payload;
 use crate::receive::{Message, ReceiveStats};
@@ -124,10 +125,6 @@ impl core::fmt::Display for SendError {
 
 impl core::error::Error for SendError {}
 
-/// Most control chunks that wait when one more reply is queued, and their bytes on the wire.
-const REPLIES_LIMIT: usize = 64;
-const REPLY_BYTES_LIMIT: u32 = 16 << 10;
-
 /// One end of an association.
 ///
 /// Laid out as written: first what every input looks at, then what a receiver does. With thousands
@@ -153,6 +150,7 @@ pub struct Association {
     wait_until: Option<Time>,
     paths: Vec<Path>,
     control: VecDeque<(PathId, u32, Chunk)>,
+    answers: Answers,
     events: VecDeque<Event>,
     /// Copies of chunks that a scheduler wants on several paths, yet to leave.
     copies: Vec<(PathId, u64)>,
@@ -280,6 +278,7 @@ impl Association {
             manager: config.window_manager.clone(),
             managed: Vec::new(),
             control: VecDeque::new(),
+            answers: Answers::default(),
             events: VecDeque::new(),
             outbound_streams: config.streams,
             heard_at: Time::ZERO,
@@ -502,18 +501,6 @@ impl Association {
     /// Takes the decisions recorded since the last call.
     pub fn take_records(&mut self) -> Vec<DecisionRecord> {
         std::mem::take(&mut self.records)
-    }
-
-    /// Queues a reply to something that the peer sent. Where too many wait already it is left out, as if the
-    /// network had lost it: one datagram may ask for thousands.
-    fn reply(&mut self, path: PathId, tag: u32, chunk: Chunk) {
-        let queued: u32 = self.control.iter().take(REPLIES_LIMIT).map(|(.., c)| c.wire_len()).sum();
-        let full = self.control.len() >= REPLIES_LIMIT
-            || !self.control.is_empty() && queued + chunk.wire_len() > REPLY_BYTES_LIMIT;
-        meter::count(1);
-        if !full || meter::has(Defect::UnboundedControl) {
-            self.control.push_back((path, tag, chunk));
-        }
     }
 
     /// A number for a heartbeat that only the receiver of the heartbeat knows (RFC 9260, 5.4); 0 says that there

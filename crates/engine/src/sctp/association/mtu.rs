@@ -117,7 +117,7 @@ impl Association {
 
     /// The search's deadline has come.
     pub(super) fn on_mtu_timer(&mut self, now: Time, id: PathId) {
-        if self.state.is_up() {
+        if self.state.sends_heartbeats() {
             self.probe_if_due(now, id);
         } else if let Some(search) = &mut self.paths[id.index()].mtu {
             search.pause();

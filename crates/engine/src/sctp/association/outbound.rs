@@ -67,6 +67,7 @@ impl Association {
     #[inline]
     fn finish_poll(&mut self) {
         self.settle_timers();
+        self.begin_answers(PathId(0));
         if self.was_full && self.config.unsent_limit.is_some() {
             self.tell_of_room();
         }
@@ -85,7 +86,9 @@ impl Association {
     fn next_control(&mut self, packet: &mut Packet) -> Option<Departure> {
         let is_probe = self.probe_is_next();
         let (path, tag, first) = self.control.pop_front()?;
-        let mut room = self.packet_room(path).saturating_sub(first.wire_len());
+        let whole = self.packet_room(path);
+        let too_long = first.wire_len() > whole;
+        let mut room = whole.saturating_sub(first.wire_len());
         packet.begin(tag);
         packet.chunks.push(first);
         if is_probe {
@@ -99,14 +102,18 @@ impl Association {
             while let Some((next_path, next_tag, chunk)) = self.control.front() {
                 let size = chunk.wire_len();
                 let other = *next_path != path || *next_tag != tag;
-                if other || alone(chunk) || size > room || self.probe_is_next() {
+                // 3.2.2: a COOKIE ECHO is the first in its packet.
+                let begins = alone(chunk) || matches!(chunk, Chunk::CookieEcho(_));
+                if other || begins || size > room || self.probe_is_next() {
                     break;
                 }
                 room -= size;
                 packet.chunks.extend(self.control.pop_front().map(|(_, _, chunk)| chunk));
             }
         }
-        Some(self.lone_departure(path))
+        // 5.1.4: a cookie cannot be cut, so IP has to.
+        let size = if too_long { PacketSize::TooLong } else { PacketSize::Usual };
+        Some(Departure { size, ..self.lone_departure(path) })
     }
 
     /// For a packet without data. Where no data is under way nothing will tell that a round is over:
@@ -235,7 +242,7 @@ impl Association {
             let id = PathId::from_index(*i);
             id != on
                 && path.state.status() == PathStatus::Active
-                && path.flights.bytes() < self.cwnd(id)
+                && path.flights.bytes() < path.limited(self.cwnd(id))
         };
         (0..self.paths.len()).find(other).map(PathId::from_index)
     }
@@ -401,6 +408,7 @@ impl Association {
         }
         state.pacer.on_sent(sent as u64);
         let (in_flight, burst_room) = (state.flights.bytes(), state.burst_room(now, full));
+        let alone = state.one_packet;
         let ect = state.ecn.as_ref().is_some_and(|ecn| ecn.is_on());
         let departure = Departure { path, round: state.round, size: PacketSize::Usual, ect };
         self.bursts_spent = true;
@@ -408,6 +416,9 @@ impl Association {
         if let Some(view) = self.views.get_mut(path.index()) {
             view.in_flight = in_flight;
             view.burst_room = burst_room;
+            if alone {
+                view.window = view.window.min(in_flight);
+            }
         }
         if let WindowProbe::Due { interval } = self.window_probe {
             self.note_window_probe(now, path, interval);

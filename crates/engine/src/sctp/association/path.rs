@@ -53,6 +53,9 @@ pub(super) struct Path {
     pub state: PathState,
     /// Packets that may still leave in answer to the current input.
     pub burst_left: u32,
+    /// T3 expired, and nothing sent since has been acknowledged: one packet at a time is on its way here
+    /// (RFC 9260, 7.2.3).
+    pub one_packet: bool,
     /// A fast retransmit may leave though the window is full (RFC 9260, 7.2.4, 3).
     pub fast_credit: bool,
     /// The last drain left room in the window: not the path, but the data or the peer's window was
@@ -77,6 +80,8 @@ pub(super) struct Path {
     pub mtu: Option<Box<MtuSearch>>,
     /// No data goes there until something is known of it.
     pub narrow: bool,
+    /// It was added while the association was being set up or was up: the user did not name its address.
+    pub learned: bool,
     pub heartbeat: Heartbeat,
 }
 
@@ -98,6 +103,7 @@ impl Path {
             t3: None,
             heartbeat: Heartbeat::default(),
             recovery_exit: None,
+            one_packet: false,
             fast_credit: false,
             acked_to: 0,
             pseudo_cumack: None,
@@ -113,6 +119,7 @@ impl Path {
             counters: PathCounters::default(),
             mtu: config.mtu_discovery.map(|range| Box::new(MtuSearch::new(range))),
             narrow: false,
+            learned: false,
             ecn: None,
         }
     }
@@ -156,6 +163,13 @@ impl Path {
     pub fn begin_round(&mut self) {
         self.round += 1;
         self.round_ends = self.flights.next_number();
+    }
+
+    /// `window`, or what is in flight if no more may be.
+    #[inline]
+    pub fn limited(&self, window: u64) -> u64 {
+        let flying = self.flights.bytes();
+        if self.one_packet && flying > 0 { window.min(flying) } else { window }
     }
 
     /// Starts T3 anew, or stops it when nothing is in flight.

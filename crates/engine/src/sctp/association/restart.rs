@@ -11,6 +11,7 @@ use super::path::Path;
 use super::queue::SendQueue;
 use super::state::Retry;
 use super::{AckScratch, Association, CloseReason, Event, State, WindowProbe};
+use crate::path::PathStatus;
 use crate::recovery::Scoreboard;
 use crate::window::Guard;
 
@@ -23,7 +24,7 @@ impl Association {
         tag: u32,
         cookie: &Bytes,
     ) -> bool {
-        let Some(cookie) = self.open_cookie(cookie) else { return false };
+        let Some((cookie, home)) = self.open_cookie(cookie, path) else { return false };
         let cookie = &cookie;
         // 5.1.5, 3: a packet under another tag than its cookie's is discarded in silence, before its age
         // is looked at.
@@ -34,26 +35,27 @@ impl Association {
         let theirs = cookie.peer.tag == self.peer_tag;
         let life = self.config.cookie_life_for(&cookie.peer);
         match cookie.staleness(now, life) {
-            // 5.2.4, 3: however old, with the tags of the association that is up it is a duplicate.
-            Some(_) if self.state.is_up() && ours && theirs => {}
+            // 5.2.4, 3: however old, with both tags of the association it is valid.
+            Some(_) if ours && theirs => {}
             Some(by) => {
                 let error = Chunk::error(ErrorCause::stale(by));
+                let path = if self.state.is_up() { self.reply_path(path) } else { path };
                 self.reply(path, cookie.peer.tag, error);
                 return false;
             }
             None => {}
         }
-        let known = cookie.tie_tags == (self.local_tag, self.peer_tag) && self.peer_tag != 0;
+        let known = cookie.tie_tags == self.tie_tags() && self.peer_tag != 0;
         match (&self.state, ours, theirs) {
             (State::Ended(_), ..) => return false,
             (State::Closed, ..) => {
                 self.adopt_peer(&cookie.peer);
-                self.establish(now, path, Some(cookie.created), Event::Connected);
+                self.establish(now, home, Some(cookie.created), Event::Connected);
             }
             // Both ends sent an INIT: action B, or D where the tags are known already.
             (State::CookieWait { .. } | State::CookieEchoed { .. }, true, _) => {
                 self.adopt_peer(&cookie.peer);
-                self.establish(now, path, Some(cookie.created), Event::Connected);
+                self.establish(now, home, Some(cookie.created), Event::Connected);
             }
             // Action D: the COOKIE ACK was lost.
             (_, true, true) => {}
@@ -61,32 +63,44 @@ impl Association {
             (_, true, false) => self.peer_tag = cookie.peer.tag,
             // Action A, while this end waits for a SHUTDOWN COMPLETE.
             (State::ShutdownAckSent { .. }, false, false) if known => {
-                self.control.push_back((path, cookie.peer.tag, Chunk::ShutdownAck));
-                self.control.push_back((
-                    path,
-                    cookie.peer.tag,
-                    Chunk::error(ErrorCause::CookieInShutdown),
-                ));
+                let path = self.reply_path(path);
+                let error = Chunk::error(ErrorCause::CookieInShutdown);
+                for chunk in [Chunk::ShutdownAck, error] {
+                    self.control.push_back((path, cookie.peer.tag, chunk));
+                }
                 return false;
             }
-            (_, false, false) if known && self.state.is_up() => self.restart(now, path, cookie),
+            (_, false, false) if known && self.state.is_up() => self.restart(now, home, cookie),
             // Action C and all the rest.
             _ => return false,
         }
-        // Before the probes of a path that has just been proved.
-        self.control.push_front((path, self.peer_tag, Chunk::CookieAck));
+        self.acknowledge_cookie(now, path);
         true
     }
 
-    /// A cookie of this end, or of the listener that made it.
-    fn open_cookie(&self, cookie: &[u8]) -> Option<CookieContent> {
-        let own = self.key.open(cookie, &[]).ok();
-        own.or_else(|| self.accepted_by.as_ref()?.open(cookie))
+    /// COOKIE ACK: first in its packet (5.1, D), and before the probes of a path that has just been confirmed. 5.4: to an
+    /// address that is not confirmed it MUST go with a HEARTBEAT.
+    fn acknowledge_cookie(&mut self, now: Time, path: PathId) {
+        if self.path_status(path) == PathStatus::Unconfirmed {
+            let heartbeat = self.new_heartbeat(now, path);
+            self.control.push_front((path, self.peer_tag, heartbeat));
+        }
+        self.control.push_front((path, self.peer_tag, Chunk::CookieAck));
+    }
+
+    /// A cookie of this end, or of the listener that made it, which came on `path`; and the path on which its INIT
+    /// ACK had left, if that is known. What a listener has sealed opens only where it went.
+    fn open_cookie(&self, cookie: &[u8], path: PathId) -> Option<(CookieContent, Option<PathId>)> {
+        if let Ok(content) = self.key.open(cookie, &[]) {
+            let home = Some(content.path).filter(|home| home.index() < self.paths.len());
+            return Some((content, home));
+        }
+        Some((self.accepted_by.as_ref()?.open(cookie)?, Some(path)))
     }
 
     /// Action A: the peer has started anew, and so does this end. What the user has not read yet
     /// stays; data that the old peer may or may not have got is not sent to the new one.
-    fn restart(&mut self, now: Time, path: PathId, cookie: &CookieContent) {
+    fn restart(&mut self, now: Time, home: Option<PathId>, cookie: &CookieContent) {
         self.local_tag = cookie.local_tag;
         self.local_tsn = cookie.local_tsn.0;
         self.board = Scoreboard::new((1u64 << 32) + self.local_tsn as u64);
@@ -94,9 +108,8 @@ impl Association {
         self.scratch = AckScratch::new();
         self.guard = Guard::new(self.config.guard);
         for path in &mut self.paths {
-            let counters = path.counters;
-            *path = Path::new(&path.config, &self.config);
-            path.counters = counters;
+            let (counters, learned) = (path.counters, path.learned);
+            *path = Path { counters, learned, ..Path::new(&path.config, &self.config) };
         }
         self.views.clear();
         self.control.clear();
@@ -105,10 +118,11 @@ impl Association {
         self.window_probe = WindowProbe::Idle;
         self.wait_until = None;
         self.was_full = false;
+        self.pieces = None;
         self.epoch += 1;
         self.inbound.forget(now);
         self.adopt_peer(&cookie.peer);
-        self.establish(now, path, Some(cookie.created), Event::Restarted);
+        self.establish(now, home, Some(cookie.created), Event::Restarted);
     }
 
     /// A stale cookie: start over with a cookie that lives longer (5.2.6), but not for ever.

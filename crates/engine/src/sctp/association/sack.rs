@@ -229,6 +229,8 @@ impl Association {
         let path = &mut self.paths[on.index()];
         path.counters.delivered_bytes += payload as u64;
         path.rack.on_late_arrival();
+        // 8.1: any DATA chunk that is acknowledged clears the errors of the association.
+        self.errors = 0;
     }
 
     /// A chunk that travelled in several copies arrived: which of them did is not known.
@@ -346,6 +348,7 @@ impl Association {
     ) {
         let Some(flight) = &ack.newest_flight else { return };
         let path = &mut self.paths[id.index()];
+        path.one_packet = false;
         path.counters.delivered_bytes += ack.payload;
         (0..ack.chunks.min(64)).for_each(|_| path.loss.note(false));
         path.acked_to = path.acked_to.max(ack.witness.map_or(0, |newest| newest + 1));

@@ -142,6 +142,8 @@ impl Association {
     pub(super) fn on_shutdown_ack(&mut self, path: PathId) {
         match self.state {
             State::ShutdownSent { .. } | State::ShutdownAckSent { .. } => {
+                // 6.10, 12.4: it is alone in its packet, and nothing else answers a peer that has finished.
+                self.control.clear();
                 self.control.push_back((path, self.peer_tag, Chunk::SHUTDOWN_COMPLETE));
                 self.close(CloseReason::Shutdown);
             }

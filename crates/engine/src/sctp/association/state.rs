@@ -123,7 +123,13 @@ impl State {
         matches!(self, Self::Established | Self::ShutdownPending | Self::ShutdownReceived { .. })
     }
 
-    /// Whether heartbeats are sent and answered.
+    /// Whether HEARTBEATs are sent (RFC 9260, 8.3: no more of them after a SHUTDOWN or SHUTDOWN ACK).
+    #[inline]
+    pub const fn sends_heartbeats(&self) -> bool {
+        self.sends_data()
+    }
+
+    /// Whether the association has been set up and has not ended: HEARTBEATs are answered.
     #[inline]
     pub const fn is_up(&self) -> bool {
         matches!(

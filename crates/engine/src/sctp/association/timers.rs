@@ -11,6 +11,14 @@ use super::super::wire;
 use super::inbound::{DataSummary, Reports};
 use super::{Association, CloseReason, State};
 
+/// The ABORT in a packet: whether it has T, and its causes.
+fn abort_in(packet: &Packet) -> Option<(bool, &[ErrorCause])> {
+    packet.chunks.iter().find_map(|chunk| match chunk {
+        Chunk::Abort { reflected, causes } => Some((*reflected, &causes[..])),
+        _ => None,
+    })
+}
+
 impl Association {
     /// When [`Association::handle_timeout`] wants to be called at the latest.
     #[inline]
@@ -106,6 +114,7 @@ impl Association {
         } else if !self.takes_other_tag(packet) {
             return;
         }
+        self.begin_answers(path);
         // All that may have to come first does so in packets that begin with neither.
         let plain = matches!(packet.chunks.first(), Some(Chunk::Data(_) | Chunk::Sack(_)));
         if plain {
@@ -150,6 +159,13 @@ impl Association {
     /// Takes what only ever stands first in a packet; whether there is more to take.
     #[cold]
     fn takes_beginning(&mut self, now: Time, path: PathId, packet: &mut Packet) -> bool {
+        // 9.1: of a packet with an ABORT nothing is answered.
+        if let Some((reflected, causes)) = abort_in(packet) {
+            if packet.tag == self.local_tag && !reflected {
+                self.take_abort(causes);
+            }
+            return false;
+        }
         if let Some(Chunk::CookieEcho(cookie)) = packet.chunks.first() {
             let cookie = cookie.clone();
             if !self.on_cookie_echo(now, path, packet.tag, &cookie) {
@@ -185,15 +201,16 @@ impl Association {
         match packet.chunks.first() {
             Some(Chunk::Init(_)) => packet.tag == 0,
             Some(Chunk::CookieEcho(_)) => true,
-            Some(Chunk::Abort { reflected: true, causes }) if known => {
-                self.on_abort(causes.first().map_or(AbortCause::Unknown, Into::into));
-                false
-            }
             Some(Chunk::ShutdownComplete { reflected: true }) if known => {
                 self.on_shutdown_complete();
                 false
             }
-            _ => false,
+            _ => {
+                if let Some((true, causes)) = abort_in(packet).filter(|_| known) {
+                    self.on_abort(causes.first().map_or(AbortCause::Unknown, Into::into));
+                }
+                false
+            }
         }
     }
 
@@ -214,7 +231,9 @@ impl Association {
                 self.on_sack(now, sack);
             }
             Chunk::Rare(_) => return self.on_rare(now, path, &chunk, summary, reports),
-            Chunk::Unknown(_) => return self.on_foreign(path, &chunk, reports),
+            Chunk::Unknown(_) => return self.on_foreign(&chunk, reports),
+            // 12.3: an INIT that is not alone is discarded, and so are all further chunks.
+            Chunk::Init(_) => return false,
             other => self.on_control(now, path, other),
         }
         true
@@ -228,8 +247,9 @@ impl Association {
             Chunk::Data(_) | Chunk::Sack(_) | Chunk::Unknown(_) | Chunk::Rare(_) => {
                 unreachable!("handled before")
             }
-            // Only ever alone: handled before.
-            Chunk::Init(_) | Chunk::InitAck(_) => {}
+            // 6.10: an INIT ACK is alone, and that was handled before.
+            Chunk::InitAck(_) => {}
+            Chunk::Init(_) => unreachable!("handled before"),
             // Only ever first, checked with the cookie: handled before.
             Chunk::CookieEcho(_) => {}
             Chunk::CookieAck => self.on_cookie_ack(now, path),
@@ -239,10 +259,7 @@ impl Association {
             Chunk::Shutdown(cumulative) => self.on_shutdown(now, path, cumulative),
             Chunk::ShutdownAck => self.on_shutdown_ack(path),
             Chunk::ShutdownComplete { reflected: false } => self.on_shutdown_complete(),
-            Chunk::Abort { reflected: false, causes } => {
-                self.note_abort_reason(&causes);
-                self.on_abort(causes.first().map_or(AbortCause::Unspecified, Into::into));
-            }
+            Chunk::Abort { reflected: false, causes } => self.take_abort(&causes),
             // 8.5.1: T goes with the peer's tag, and this packet had ours.
             Chunk::ShutdownComplete { .. } | Chunk::Abort { .. } => {}
         }
@@ -268,7 +285,7 @@ impl Association {
                 self.timers_moved = true;
                 self.on_long_heartbeat(now, path, *answer, parameters);
             }
-            _ => return self.on_foreign(path, chunk, reports),
+            _ => return self.on_foreign(chunk, reports),
         }
         true
     }
@@ -293,17 +310,17 @@ impl Association {
     /// A chunk of a type that is not known, or was not agreed upon: its highest bits say what to do
     /// (3.2). Whether to go on with the next chunk.
     #[cold]
-    fn on_foreign(&mut self, path: PathId, chunk: &Chunk, reports: &mut Reports) -> bool {
+    fn on_foreign(&mut self, chunk: &Chunk, reports: &mut Reports) -> bool {
         let kind = match chunk {
             Chunk::Unknown(whole) => whole.first().copied().unwrap_or_default(),
             other => wire::chunk_bytes(other).first().copied().unwrap_or_default(),
         };
-        if wire::is_reported(kind) && self.peer_tag != 0 && reports.may_report() {
+        // 5.1, C: until the COOKIE ACK has come nothing but the COOKIE ECHO is sent.
+        if wire::is_reported(kind) && self.state.is_up() && reports.may_report() {
             let mut whole = wire::chunk_bytes(chunk);
             whole.truncate(REPORT_LIMIT);
             let error = Chunk::error(ErrorCause::UnrecognisedChunk(whole));
-            let path = if self.state.is_up() { self.reply_path(path) } else { path };
-            self.reply(path, self.peer_tag, error);
+            self.reply(self.answer_path(), self.peer_tag, error);
         }
         wire::goes_on(kind)
     }
@@ -314,6 +331,12 @@ impl Association {
         if causes.iter().any(|cause| matches!(cause, ErrorCause::StaleCookie(_))) {
             self.on_stale_cookie(now, path);
         }
+    }
+
+    /// ABORT under the tag of this end.
+    fn take_abort(&mut self, causes: &[ErrorCause]) {
+        self.note_abort_reason(causes);
+        self.on_abort(causes.first().map_or(AbortCause::Unspecified, Into::into));
     }
 
     /// 3.3.10.12: an ABORT by the peer's user may say why.
@@ -327,8 +350,10 @@ impl Association {
     }
 
     fn on_abort(&mut self, cause: AbortCause) {
-        if !matches!(self.state, State::Closed) {
+        if !matches!(self.state, State::Closed | State::Ended(_)) {
             self.close(CloseReason::AbortedByPeer(cause));
+            // 9.1: nothing is sent in answer to a packet with an ABORT.
+            self.control.clear();
         }
     }
 

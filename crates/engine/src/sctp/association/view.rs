@@ -74,7 +74,7 @@ impl Association {
         view.ssthresh = self.congestion.ssthresh(view.id);
         let most =
             self.manager.in_flight_most(view.id, &self.budget(), self.paths.len(), path.held);
-        view.window = view.cwnd.min(most);
+        view.window = path.limited(view.cwnd.min(most));
         view.in_flight = path.flights.bytes();
         view.delivered = path.rate.delivered();
         view.burst_room = path.burst_room(now, self.full_chunk());

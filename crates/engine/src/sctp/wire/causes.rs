@@ -45,7 +45,14 @@ fn put_one(cause: &ErrorCause, out: &mut Vec<u8>) {
     }
 }
 
-/// Reads causes up to the first that makes no sense: an ABORT is one whatever follows.
+/// The causes of an ABORT; none if their lengths contradict that of the chunk. RFC 9260, 3.3.7: an ABORT with a format error
+/// is discarded.
+pub(super) fn of_abort(list: Bytes) -> Option<Vec<ErrorCause>> {
+    let sound = Parameters::of(list.clone()).all(|one| one.is_ok());
+    sound.then(|| read(list))
+}
+
+/// Reads causes up to the first that makes no sense.
 pub(super) fn read(list: Bytes) -> Vec<ErrorCause> {
     let sound = Parameters::of(list).map_while(Result::ok).map_while(read_one);
     sound.take(CAUSES_LIMIT).collect()

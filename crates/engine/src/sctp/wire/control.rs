@@ -78,7 +78,9 @@ pub(super) fn read(raw: &RawChunk<'_>, packet: &mut Packet) -> Option<Next> {
         kind::SHUTDOWN => Chunk::Shutdown(Serial32(parameter::word(raw.body())?)),
         kind::SHUTDOWN_ACK => Chunk::ShutdownAck,
         kind::SHUTDOWN_COMPLETE => Chunk::ShutdownComplete { reflected: has_t(raw) },
-        kind::ABORT => Chunk::Abort { reflected: has_t(raw), causes: causes::read(raw.share(0)) },
+        kind::ABORT => {
+            Chunk::Abort { reflected: has_t(raw), causes: causes::of_abort(raw.share(0))? }
+        }
         known if rare::is_known(known) => Chunk::Rare(Box::new(rare::read(raw)?)),
         unknown => return Some(read_unknown(raw, unknown, packet)),
     };
@@ -102,10 +104,10 @@ fn read_heartbeat(raw: &RawChunk<'_>) -> Option<Chunk> {
     })
 }
 
-/// The Heartbeat Info parameter, which comes first in a list of parameters (3.3.5).
+/// The Heartbeat Info parameter of a list of parameters, which must be there (3.3.5).
 pub fn heartbeat_info(parameters: &Bytes) -> Option<Bytes> {
-    let first = Parameters::of(parameters.clone()).next()?.ok()?;
-    (first.kind == HEARTBEAT_INFO).then_some(first.value)
+    let sound = Parameters::of(parameters.clone()).map_while(Result::ok);
+    sound.filter(|one| one.kind == HEARTBEAT_INFO).map(|one| one.value).next()
 }
 
 /// The two highest bits of the type say what to do (3.2).

@@ -1,0 +1,103 @@
+//! What RFC 9260 says of every packet that an end sends, whatever it is about.
+
+use ropewalk_engine::path::PathStatus;
+use ropewalk_engine::sctp::association::{PacketSize, State};
+use ropewalk_engine::sctp::{Association, Chunk, Packet, Rare, Transmit};
+
+/// The rule that a packet breaks which has just left `end`; none if it keeps to all.
+pub fn broken(end: &Association, transmit: &Transmit) -> Option<&'static str> {
+    let packet = &transmit.packet;
+    composition(packet).or_else(|| size(end, transmit)).or_else(|| by_state(end, transmit))
+}
+
+const fn is_data(chunk: &Chunk) -> bool {
+    matches!(chunk, Chunk::Data(_))
+}
+
+/// 3, 3.2.2, 3.3.7, 5.1, 6.10: which chunks travel together, and in which order.
+fn composition(packet: &Packet) -> Option<&'static str> {
+    let chunks = &packet.chunks[..];
+    let lonely = |chunk: &Chunk| {
+        matches!(chunk, Chunk::Init(_) | Chunk::InitAck(_) | Chunk::ShutdownComplete { .. })
+    };
+    let begins = |chunk: &Chunk| matches!(chunk, Chunk::CookieEcho(_) | Chunk::CookieAck);
+    let ends = |chunk: &Chunk| matches!(chunk, Chunk::Abort { .. });
+    let without_data =
+        |chunk: &Chunk| ends(chunk) || matches!(chunk, Chunk::Shutdown(_) | Chunk::ShutdownAck);
+    let more = chunks.iter().skip(1);
+    let data: Vec<_> = chunks
+        .iter()
+        .filter_map(|chunk| match chunk {
+            Chunk::Data(data) => Some(data),
+            _ => None,
+        })
+        .collect();
+    let after_data = chunks.iter().skip_while(|chunk| !is_data(chunk));
+    let rules = [
+        ("a packet has a chunk", chunks.is_empty()),
+        (
+            "6.10: INIT, INIT ACK and SHUTDOWN COMPLETE are alone",
+            chunks.len() > 1 && chunks.iter().any(lonely),
+        ),
+        ("5.1: COOKIE ECHO and COOKIE ACK come first", more.clone().any(begins)),
+        ("6.10: control chunks come before DATA", after_data.clone().any(|chunk| !is_data(chunk))),
+        (
+            "6.10: DATA is in the order of TSNs",
+            data.windows(2).any(|two| two[1].tsn.distance_from(two[0].tsn) <= 0),
+        ),
+        (
+            "3.3.7, 6.10: no DATA beside ABORT, SHUTDOWN or SHUTDOWN ACK",
+            !data.is_empty() && chunks.iter().any(without_data),
+        ),
+        ("3.3.7: ABORT comes last", chunks.iter().rev().skip(1).any(ends)),
+        ("3.3.1: DATA has user data", data.iter().any(|data| data.payload.is_empty())),
+        (
+            "8.5.1: under tag 0 travels INIT, and INIT under no other",
+            matches!(chunks.first(), Some(Chunk::Init(_))) != (packet.tag == 0),
+        ),
+        (
+            "6.2: one SACK for a packet",
+            chunks.iter().filter(|chunk| matches!(chunk, Chunk::Sack(_))).count() > 1,
+        ),
+    ];
+    rules.iter().find_map(|(rule, is_broken)| is_broken.then_some(*rule))
+}
+
+/// 6.10: no packet is longer than its path carries, but for what cannot be cut any more (6.9) and what finds out
+/// how much that is.
+fn size(end: &Association, transmit: &Transmit) -> Option<&'static str> {
+    let bytes = transmit.packet.wire_len() + end.config().lower_header;
+    let fits = bytes <= end.path_mtu(transmit.path);
+    let may = fits || transmit.size != PacketSize::Usual;
+    (!may).then_some("6.10: a packet fits its path")
+}
+
+/// 5.1, 5.4, 6, 8.5: what may leave in which state, where to, and under which tag.
+fn by_state(end: &Association, transmit: &Transmit) -> Option<&'static str> {
+    let (packet, state) = (&transmit.packet, end.state());
+    let chunks = &packet.chunks[..];
+    let has_data = chunks.iter().any(is_data);
+    if has_data && !state.sends_data() {
+        return Some("6: DATA leaves in ESTABLISHED, SHUTDOWN-PENDING and SHUTDOWN-RECEIVED");
+    }
+    if has_data && packet.tag != end.tags().1 {
+        return Some("8.5: packets carry the peer's tag");
+    }
+    if !state.is_up() || end.path_status(transmit.path) != PathStatus::Unconfirmed {
+        return None;
+    }
+    let heartbeat = |chunk: &Chunk| matches!(chunk, Chunk::Heartbeat(_));
+    let proves = |chunk: &Chunk| match chunk {
+        Chunk::Heartbeat(_) | Chunk::HeartbeatAck(_) => true,
+        Chunk::Rare(rare) => matches!(**rare, Rare::Heartbeat { answer: true, .. } | Rare::Pad(_)),
+        _ => false,
+    };
+    // Answers to an INIT go where it came from, and belong to no association yet.
+    let answers = |chunk: &Chunk| matches!(chunk, Chunk::InitAck(_) | Chunk::Abort { .. });
+    let may = match &chunks[0] {
+        Chunk::CookieAck => chunks[1..].iter().all(proves) && chunks.iter().any(heartbeat),
+        _ => chunks.iter().all(proves) || chunks.iter().all(answers),
+    };
+    let shut = matches!(state, State::ShutdownSent { .. } | State::ShutdownAckSent { .. });
+    (!may && !shut).then_some("5.4: an address that is not confirmed gets HEARTBEATs")
+}
