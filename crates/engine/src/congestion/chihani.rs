@@ -111,6 +111,10 @@ impl CongestionControl for Chihani2011 {
         self.paths.extend(fresh.paths.into_iter().skip(self.paths.len()));
     }
 
+    fn renew(&mut self, path: PathId, mut fresh: Self) {
+        self.paths[path.index()] = fresh.paths.swap_remove(path.index());
+    }
+
     fn on_ack(&mut self, path: PathId, _now: Time, sample: &AckSample) {
         let i = path.index();
         let state = &mut self.paths[i];

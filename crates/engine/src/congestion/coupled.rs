@@ -79,6 +79,9 @@ pub trait Coupling {
 
     /// There are `paths` paths now, more than before.
     fn grow(&mut self, _paths: usize) {}
+
+    /// The path starts over.
+    fn renew(&mut self, _path: usize) {}
 }
 
 /// A connection under a coupling rule.
@@ -99,6 +102,11 @@ impl<R: Coupling> CongestionControl for Coupled<R> {
     fn grow(&mut self, fresh: Self) {
         self.paths.extend(fresh.paths.into_iter().skip(self.paths.len()));
         self.rule.grow(self.paths.len());
+    }
+
+    fn renew(&mut self, path: PathId, mut fresh: Self) {
+        self.paths[path.index()] = fresh.paths.swap_remove(path.index());
+        self.rule.renew(path.index());
     }
 
     fn on_ack(&mut self, path: PathId, _now: Time, sample: &AckSample) {

@@ -29,7 +29,7 @@ pub use names::{Congestion, UnknownCongestion};
 pub use newreno::NewReno;
 pub use olia::Olia;
 pub use options::{CongestionFlavour, CongestionOptions};
-pub use rfc9260::{Rfc9260, Rfc9260Options, WindowRounding};
+pub use rfc9260::{IdleDecay, Rfc9260, Rfc9260Options, WindowRounding, initial_window};
 pub use uncoupled::Uncoupled;
 pub use wvegas::WVegas;
 
@@ -101,6 +101,11 @@ pub trait CongestionControl {
     /// A connection got more paths: takes over those beyond its own from `fresh`, made for as many as there
     /// are now.
     fn grow(&mut self, fresh: Self)
+    where
+        Self: Sized;
+    /// `path` leads through another network now: it starts over as it is in `fresh`, made for all paths (RFC 9260,
+    /// 7.2.5).
+    fn renew(&mut self, path: PathId, fresh: Self)
     where
         Self: Sized;
     /// Bytes left on `path`.

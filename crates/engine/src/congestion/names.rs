@@ -137,22 +137,32 @@ macro_rules! each {
     };
 }
 
-impl CongestionControl for Congestion {
-    fn grow(&mut self, fresh: Self) {
-        match (self, fresh) {
-            (Self::Rfc9260(own), Self::Rfc9260(fresh)) => own.grow(fresh),
-            (Self::NewReno(own), Self::NewReno(fresh)) => own.grow(fresh),
-            (Self::Lia(own), Self::Lia(fresh)) => own.grow(fresh),
-            (Self::FullyCoupled(own), Self::FullyCoupled(fresh)) => own.grow(fresh),
-            (Self::Olia(own), Self::Olia(fresh)) => own.grow(fresh),
-            (Self::Balia(own), Self::Balia(fresh)) => own.grow(fresh),
-            (Self::WVegas(own), Self::WVegas(fresh)) => own.grow(fresh),
-            (Self::Cubic(own), Self::Cubic(fresh)) => own.grow(fresh),
-            (Self::Chihani2011(own), Self::Chihani2011(fresh)) => own.grow(fresh),
+/// The same for two of one algorithm.
+macro_rules! each_pair {
+    ($one:expr, $other:expr, ($own:ident, $fresh:ident) => $call:expr) => {
+        match ($one, $other) {
+            (Self::Rfc9260($own), Self::Rfc9260($fresh)) => $call,
+            (Self::NewReno($own), Self::NewReno($fresh)) => $call,
+            (Self::Lia($own), Self::Lia($fresh)) => $call,
+            (Self::FullyCoupled($own), Self::FullyCoupled($fresh)) => $call,
+            (Self::Olia($own), Self::Olia($fresh)) => $call,
+            (Self::Balia($own), Self::Balia($fresh)) => $call,
+            (Self::WVegas($own), Self::WVegas($fresh)) => $call,
+            (Self::Cubic($own), Self::Cubic($fresh)) => $call,
+            (Self::Chihani2011($own), Self::Chihani2011($fresh)) => $call,
             (own, fresh) => {
-                unreachable!("{} grows by its like, not by {}", own.name(), fresh.name())
+                unreachable!("{} takes over from its like, not from {}", own.name(), fresh.name())
             }
         }
+    };
+}
+
+impl CongestionControl for Congestion {
+    fn grow(&mut self, fresh: Self) {
+        each_pair!(self, fresh, (own, fresh) => own.grow(fresh));
+    }
+    fn renew(&mut self, path: PathId, fresh: Self) {
+        each_pair!(self, fresh, (own, fresh) => own.renew(path, fresh));
     }
     #[inline]
     fn on_sent(&mut self, path: PathId, now: Time, bytes: u64) {

@@ -71,6 +71,10 @@ impl Coupling for Olia {
         self.undo.resize_with(paths, BetweenLosses::default);
     }
 
+    fn renew(&mut self, path: usize) {
+        (self.paths[path], self.undo[path]) = (BetweenLosses::default(), BetweenLosses::default());
+    }
+
     fn growth(&mut self, windows: Windows<'_>, path: usize) -> f64 {
         let window = windows.window(path);
         let Some(rtt) = windows.srtt_s(path) else { return 1.0 / window };

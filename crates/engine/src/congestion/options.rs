@@ -1,6 +1,6 @@
 //! What the algorithms can be told.
 
-use super::WindowRounding;
+use super::{IdleDecay, WindowRounding};
 
 /// Whose rules, where published set-ups differ from the published algorithms.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -36,8 +36,8 @@ pub struct CongestionOptions {
     pub byte_counting_limit: u64,
     /// Whether windows grow only when they were in full use (RFC 9260, 7.2.1; RFC 7661, 4.3).
     pub growth_when_full_only: bool,
-    /// Whether windows decay while a path is idle (RFC 5681, 4.1; RFC 9260, 7.2.1).
-    pub idle_decay: bool,
+    /// When windows decay while a path is idle (RFC 5681, 4.1; RFC 9260, 7.2.1).
+    pub idle_decay: IdleDecay,
     /// `rfc9260`: see [`Rfc9260Options::partial_bytes_capped`](super::Rfc9260Options).
     pub partial_bytes_capped: bool,
     /// `rfc9260`: whether windows are cut to whole units, as throughput models count.
@@ -62,7 +62,7 @@ impl CongestionOptions {
             min_ssthresh_units: 2,
             byte_counting_limit: 2,
             growth_when_full_only: true,
-            idle_decay: true,
+            idle_decay: IdleDecay::Heartbeat,
             partial_bytes_capped: true,
             rounding: WindowRounding::Bytes,
             fast_convergence: true,

@@ -2,7 +2,7 @@
 
 use ropewalk_base::Duration;
 
-use super::{AckSample, CongestionOptions};
+use super::{AckSample, CongestionOptions, IdleDecay};
 
 /// No window grows beyond this, bytes: what is counted stays far from where a sum is inexact.
 const LARGEST: f64 = CongestionOptions::UNLIMITED as f64;
@@ -123,7 +123,7 @@ impl PathWindow {
     /// One idle timeout went by: what was known of the path is old (RFC 5681, 4.1: no more than the
     /// initial window), and soon found again (RFC 7661, 4.4.1: the threshold remembers).
     pub(super) fn idle(&mut self) {
-        if self.options.idle_decay {
+        if self.options.idle_decay != IdleDecay::Off {
             self.ssthresh = self.ssthresh.max(self.cwnd * 0.75);
             self.cwnd = self.cwnd.min(self.options.tcp_initial_window() as f64);
         }

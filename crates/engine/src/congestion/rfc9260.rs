@@ -25,6 +25,25 @@ impl WindowRounding {
     }
 }
 
+/// The initial window, bytes, of a path with chunks of at most `pmdcs` bytes to an address of this family (7.2.1).
+pub fn initial_window(pmdcs: u64, ipv6: bool) -> u64 {
+    let three = if ipv6 { 4344 } else { 4404 };
+    (4 * pmdcs).min((2 * pmdcs).max(three))
+}
+
+/// When the window of an idle path decays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum IdleDecay {
+    /// Never.
+    Off,
+    /// With each HEARTBEAT: a path that is used now and then keeps most of its window. The threshold stays at three
+    /// quarters of it at least, so that growth is quick again (RFC 7661).
+    Heartbeat,
+    /// Once per timeout, to `max(cwnd / 2, 4 PMDCS)`, with the threshold at the window before (RFC 9260, 7.2.1).
+    #[default]
+    Timeout,
+}
+
 /// What the RFC leaves open and older set-ups do otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rfc9260Options {
@@ -40,8 +59,8 @@ pub struct Rfc9260Options {
     pub byte_counting_limit: u64,
     /// Whether the window grows only when it was in full use (7.2.1, 7.2.2: yes).
     pub growth_when_full_only: bool,
-    /// Whether an idle path's window decays (7.2.1: to `max(cwnd / 2, 4 units)` per timeout).
-    pub idle_decay: bool,
+    /// When an idle path's window decays.
+    pub idle_decay: IdleDecay,
     /// Whether the credit towards the next growth in congestion avoidance is cut to one window
     /// while the window is not full (7.2.2: yes; RFC 4960: no).
     pub partial_bytes_capped: bool,
@@ -51,7 +70,7 @@ pub struct Rfc9260Options {
 
 impl Rfc9260Options {
     fn initial_window(&self) -> u64 {
-        self.initial_window.unwrap_or((4 * self.pmdcs).min((2 * self.pmdcs).max(4404)))
+        self.initial_window.unwrap_or(initial_window(self.pmdcs, false))
     }
 }
 
@@ -63,6 +82,8 @@ pub struct Rfc9260 {
     ssthresh: u64,
     partial_bytes_acked: u64,
     before_loss: Option<(u64, u64)>,
+    /// The window has decayed since something was acknowledged.
+    decays: bool,
 }
 
 impl Rfc9260 {
@@ -73,6 +94,7 @@ impl Rfc9260 {
             ssthresh: options.initial_ssthresh,
             partial_bytes_acked: 0,
             before_loss: None,
+            decays: false,
             options,
         }
     }
@@ -114,6 +136,7 @@ impl Rfc9260 {
 
 impl PathCongestion for Rfc9260 {
     fn on_ack(&mut self, _now: Time, sample: &AckSample) {
+        self.decays = false;
         let was_full =
             !self.options.growth_when_full_only || sample.in_flight_before >= self.window();
         if self.cwnd <= self.ssthresh {
@@ -147,11 +170,18 @@ impl PathCongestion for Rfc9260 {
     }
 
     fn on_idle(&mut self, _now: Time) {
-        if self.options.idle_decay {
-            // 7.2.1; RFC 9260 also keeps the threshold, so that growth is quick again.
-            self.ssthresh = self.ssthresh.max(self.cwnd * 3 / 4);
-            self.cwnd = (self.cwnd / 2).max(4 * self.options.pmdcs).min(self.cwnd);
+        let decayed = (self.cwnd / 2).max(4 * self.options.pmdcs);
+        if decayed >= self.cwnd {
+            return;
         }
+        match self.options.idle_decay {
+            IdleDecay::Off => return,
+            IdleDecay::Heartbeat => self.ssthresh = self.ssthresh.max(self.cwnd * 3 / 4),
+            // 7.2.1: before the first adjustment the threshold SHOULD be set to the window.
+            IdleDecay::Timeout if !self.decays => self.ssthresh = self.cwnd,
+            IdleDecay::Timeout => {}
+        }
+        (self.cwnd, self.decays) = (decayed, true);
     }
 
     fn on_return(&mut self, _now: Time) {
@@ -207,7 +237,7 @@ mod tests {
             min_ssthresh_chunks: 4,
             byte_counting_limit: 1,
             growth_when_full_only: true,
-            idle_decay: true,
+            idle_decay: IdleDecay::Timeout,
             partial_bytes_capped: true,
             rounding: WindowRounding::Bytes,
         })
@@ -229,6 +259,26 @@ mod tests {
         assert_eq!(path(1).window(), 4404);
         assert_eq!(Rfc9260Options { pmdcs: 500, ..path(1).options }.initial_window(), 2000);
         assert_eq!(Rfc9260Options { pmdcs: 9000, ..path(1).options }.initial_window(), 18_000);
+        // Three packets of 1500 B over IPv6.
+        for (pmdcs, window) in [(500, 2000), (1448, 4344), (9000, 18_000)] {
+            assert_eq!(initial_window(pmdcs, true), window, "PMDCS {pmdcs}");
+        }
+    }
+
+    #[test]
+    fn an_idle_window_halves_once_per_timeout_and_the_threshold_remembers_it() {
+        let mut c = path(1 << 30);
+        (0..61).for_each(|_| c.on_ack(Time::ZERO, &ack(UNIT, 1 << 30)));
+        let full = c.window();
+        assert_eq!(full, 64 * UNIT);
+        for left in [32, 16, 8, 4, 4, 4] {
+            c.on_idle(Time::ZERO);
+            assert_eq!((c.window(), c.ssthresh()), (left * UNIT, full));
+        }
+        // A window that does not decay leaves the threshold alone.
+        let mut c = path(1 << 30);
+        c.on_idle(Time::ZERO);
+        assert_eq!((c.window(), c.ssthresh()), (4404, 1 << 30));
     }
 
     #[test]

@@ -21,6 +21,9 @@ impl<C: PathCongestion> CongestionControl for Uncoupled<C> {
     fn grow(&mut self, fresh: Self) {
         self.paths.extend(fresh.paths.into_iter().skip(self.paths.len()));
     }
+    fn renew(&mut self, path: PathId, mut fresh: Self) {
+        self.paths[path.index()] = fresh.paths.swap_remove(path.index());
+    }
     fn on_ack(&mut self, path: PathId, now: Time, sample: &AckSample) {
         self.paths[path.index()].on_ack(now, sample);
     }

@@ -128,6 +128,11 @@ impl CongestionControl for WVegas {
         self.delays.extend(fresh.delays.into_iter().skip(here));
     }
 
+    fn renew(&mut self, path: PathId, mut fresh: Self) {
+        self.paths[path.index()] = fresh.paths.swap_remove(path.index());
+        self.delays[path.index()] = fresh.delays.swap_remove(path.index());
+    }
+
     fn on_ack(&mut self, path: PathId, _now: Time, sample: &AckSample) {
         let i = path.index();
         let growth = self.paths[i].on_ack(sample);

@@ -15,6 +15,8 @@ pub struct PathConfig {
     pub oracle_delay: Option<Duration>,
     /// Configured rate, for `weighted`.
     pub rate_hint: Option<Rate>,
+    /// The peer's address is one of IPv6: the initial window is smaller (RFC 9260, 7.2.1).
+    pub ipv6: bool,
     /// Factor by which the forward delay is misjudged, for sensitivity studies; 1 is honest.
     pub delay_error: f64,
 }
@@ -27,6 +29,7 @@ impl Default for PathConfig {
             mtu: 1500,
             oracle_delay: None,
             rate_hint: None,
+            ipv6: false,
             delay_error: 1.0,
         }
     }

@@ -48,6 +48,11 @@ impl PathState {
         self.errors
     }
 
+    /// Whether there were more errors in a row than Path.Max.Retrans, whatever the status.
+    pub const fn has_failed(&self) -> bool {
+        self.errors > self.limits.path_max_retrans
+    }
+
     /// The address is proved. Returns whether the status changed.
     pub fn on_confirmed(&mut self) -> bool {
         self.on_success_of(true)

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use ropewalk_base::Time;
+use ropewalk_base::{RangeSet, Time};
 
 use crate::path::RateSnapshot;
 
@@ -40,6 +40,8 @@ pub struct Flights {
     first: u64,
     bytes: u64,
     live: u64,
+    /// TSNs of the retransmissions in flight; none before the first one.
+    again: Option<Box<RangeSet>>,
 }
 
 impl Flights {
@@ -65,6 +67,13 @@ impl Flights {
     #[inline]
     pub fn oldest(&self) -> Option<(u64, &Flight)> {
         self.queue.front().map(|f| (self.first, f))
+    }
+
+    /// The lowest TSN in flight, where chunks leave for the first time in the order of their TSNs.
+    pub fn lowest_tsn(&self) -> Option<u64> {
+        let fresh = self.queue.iter().find(|f| f.live && !f.again).map(|f| f.tsn);
+        let again = self.again.as_ref().and_then(|again| again.first());
+        fresh.into_iter().chain(again).min()
     }
 
     /// How many are in flight.
@@ -100,6 +109,9 @@ impl Flights {
         let number = self.next_number();
         self.bytes += flight.bytes as u64;
         self.live += 1;
+        if flight.again {
+            self.again.get_or_insert_default().insert(flight.tsn);
+        }
         self.queue.push_back(flight);
         number
     }
@@ -113,6 +125,9 @@ impl Flights {
         let ended = *flight;
         self.bytes -= ended.bytes as u64;
         self.live -= 1;
+        if let Some(again) = self.again.as_mut().filter(|_| ended.again) {
+            again.remove(ended.tsn);
+        }
         // The oldest of the queue is always live.
         while self.queue.front().is_some_and(|f| !f.live) {
             self.queue.pop_front();
@@ -161,5 +176,21 @@ mod tests {
         flights.end(2);
         assert!(flights.is_empty() && flights.oldest().is_none());
         assert_eq!(flights.push(flight(20)), 4);
+    }
+
+    #[test]
+    fn the_lowest_tsn_may_be_one_that_was_sent_again() {
+        let again = |tsn| Flight { again: true, ..flight(tsn) };
+        let mut flights = Flights::default();
+        assert_eq!(flights.lowest_tsn(), None);
+        for flight in [flight(11), flight(12), again(10), flight(13), again(9)] {
+            flights.push(flight);
+        }
+        for (ended, lowest) in
+            [(4, Some(10)), (0, Some(10)), (2, Some(12)), (1, Some(13)), (3, None)]
+        {
+            flights.end(ended);
+            assert_eq!(flights.lowest_tsn(), lowest);
+        }
     }
 }

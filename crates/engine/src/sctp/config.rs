@@ -2,13 +2,14 @@
 
 use core::net::{IpAddr, Ipv4Addr};
 
-use ropewalk_base::Duration;
+use ropewalk_base::{Duration, PathId};
 
 use super::extensions::Extensions;
 use super::init::Init;
 use super::preset::Preset;
 use crate::congestion::{
-    Congestion, CongestionFlavour, CongestionOptions, UnknownCongestion, WindowRounding,
+    Congestion, CongestionControl, CongestionFlavour, CongestionOptions, IdleDecay,
+    UnknownCongestion, WindowRounding, initial_window,
 };
 pub use crate::path::PathConfig;
 use crate::path::{FailureLimits, MtuRange, Pacing, RtoLimits};
@@ -61,6 +62,9 @@ pub struct SackOptions {
     /// A SACK that is owed travels with DATA that leaves for the same address, where the packet has room for
     /// both (RFC 9260, 6.1). Saves a packet where both ends send; a packet with a SACK holds less data.
     pub with_data: bool,
+    /// A SACK is no longer than the base of path MTU discovery: one that is lost for its length is never repeated, and
+    /// some three hundred gap blocks are enough. Off: as many as fit into what the path carries (RFC 9260, 6.2: MUST).
+    pub within_base: bool,
 }
 
 /// Concurrent multipath transfer.
@@ -172,6 +176,9 @@ pub struct Config {
     pub max_init_retransmits: u32,
     /// HB.interval (30 s).
     pub heartbeat_interval: Duration,
+    /// HB.Max.Burst: so many HEARTBEATs per timeout to addresses that are not confirmed (1); 0: no limit, so that all
+    /// paths can be used after one round trip.
+    pub heartbeat_burst: u32,
     /// A path that has failed is asked at least so often (2 s). RFC 9260, 8.3, asks at its doubled timeout, up
     /// to a minute, plus HB.interval: bundles would miss the return of a path for as long.
     pub probe_interval: Duration,
@@ -187,7 +194,8 @@ pub struct Config {
     pub fast_convergence: bool,
     /// Initial window, bytes; none: that of the algorithm's standard.
     pub initial_window: Option<u64>,
-    /// Initial slow-start threshold, bytes; none: the peer's receive window.
+    /// Initial slow-start threshold, bytes; none: the peer's receive window. RFC 9260, 7.2.1: SHOULD be arbitrarily
+    /// high.
     pub initial_ssthresh: Option<u64>,
     /// Least slow-start threshold after a loss, in largest chunks (4; TCP's algorithms: 2).
     pub min_ssthresh_chunks: u64,
@@ -195,8 +203,8 @@ pub struct Config {
     pub byte_counting_limit: u64,
     /// Windows grow only when they were full.
     pub growth_when_full_only: bool,
-    /// Idle windows decay.
-    pub idle_decay: bool,
+    /// When idle windows decay.
+    pub idle_decay: IdleDecay,
     /// The credit towards the next growth in congestion avoidance never exceeds a window
     /// (RFC 9260, 7.2.2; RFC 4960 lets it pile up while the window is not full).
     pub partial_bytes_capped: bool,
@@ -264,7 +272,14 @@ impl Config {
             fast_convergence: self.fast_convergence,
         };
         let made = Congestion::from_name(self.congestion, &options, self.paths.len());
-        made.expect("names are checked where they are set")
+        let mut made = made.expect("names are checked where they are set");
+        if matches!(made, Congestion::Rfc9260(_)) && self.initial_window.is_none() {
+            let ipv6 = (0..self.paths.len()).filter(|i| self.paths[*i].ipv6);
+            ipv6.for_each(|i| {
+                made.limit(PathId::from_index(i), initial_window(options.unit, true))
+            });
+        }
+        made
     }
 
     /// How long a cookie for this peer lives: as long as it asked for, within reason (5.2.6): no
@@ -308,6 +323,14 @@ impl Config {
     /// Largest DATA chunk that fits into a packet on every path, bytes with its header.
     pub fn chunk_limit(&self) -> u32 {
         self.chunk_within(self.paths.iter().map(|p| p.mtu).min().unwrap_or(1500))
+    }
+
+    /// Largest DATA chunk before anything is known of the paths, bytes with its header.
+    pub(super) fn first_chunk_limit(&self) -> u32 {
+        match &self.mtu_discovery {
+            None => self.chunk_limit(),
+            Some(range) => self.chunk_within(range.base),
+        }
     }
 
     /// Largest DATA chunk in a packet of `mtu` bytes.

@@ -3,7 +3,7 @@
 use ropewalk_base::Duration;
 
 use super::config::{CmtOptions, Config, CwndUpdate, Offer, PathConfig, SackOptions, WindowUnit};
-use crate::congestion::{CongestionFlavour, WindowRounding};
+use crate::congestion::{CongestionFlavour, CongestionOptions, IdleDecay, WindowRounding};
 use crate::path::{FailureLimits, MtuRange, Pacing, RtoLimits};
 use crate::recovery::LossDetection;
 use crate::scheduler::{DelaySource, Helpers, RetransmissionPolicy};
@@ -64,6 +64,7 @@ impl Preset {
                 count_per_path: false,
                 to_last: false,
                 with_data: true,
+                within_base: true,
             },
             cmt: CmtOptions {
                 concurrent,
@@ -88,6 +89,7 @@ impl Preset {
             max_retrans_per_path: false,
             max_init_retransmits: 8,
             heartbeat_interval: Duration::from_secs(30),
+            heartbeat_burst: 0,
             probe_interval: Duration::from_secs(2),
             cookie_life: Duration::from_secs(60),
             congestion: "rfc9260",
@@ -98,7 +100,7 @@ impl Preset {
             min_ssthresh_chunks: 4,
             byte_counting_limit: 1,
             growth_when_full_only: true,
-            idle_decay: true,
+            idle_decay: IdleDecay::Heartbeat,
             partial_bytes_capped: true,
             window_rounding: WindowRounding::Bytes,
             delay_source: DelaySource::HalfRtt,
@@ -149,6 +151,10 @@ impl Preset {
             failure: FailureLimits { potentially_failed: u32::MAX, ..rfc.failure },
             // 8.3: a path that has failed is asked as seldom as one that is idle.
             probe_interval: Duration::MAX,
+            heartbeat_burst: 1,
+            idle_decay: IdleDecay::Timeout,
+            initial_ssthresh: Some(CongestionOptions::UNLIMITED),
+            sack: SackOptions { within_base: false, ..rfc.sack },
             ..rfc
         }
     }
@@ -174,7 +180,7 @@ impl Preset {
             // Applied there only in the burst that follows a fast recovery.
             max_burst: 0,
             retransmission: RetransmissionPolicy::Cwnd,
-            idle_decay: false,
+            idle_decay: IdleDecay::Off,
             partial_bytes_capped: false,
             guard: false,
             probe_interval: Duration::MAX,

@@ -21,6 +21,7 @@ mod mtu;
 mod profiles;
 mod rack;
 mod reassembly;
+mod recovery;
 mod restart;
 #[path = "../random/rules.rs"]
 mod rules;
@@ -28,3 +29,4 @@ mod sack;
 mod shutdown;
 mod standard;
 mod window;
+mod windows;

@@ -6,12 +6,17 @@ use std::panic::catch_unwind;
 use ropewalk_engine::sctp::Preset;
 
 use crate::driver::under;
-use crate::{cookies, data, errors, foreign, handshake, hostile, loss, reassembly, sack, shutdown, window};
+use crate::{
+    cookies, data, errors, foreign, handshake, hostile, loss, reassembly, sack, shutdown, window,
+    windows,
+};
 
 type Rule = (&'static str, fn());
 
 /// Tests that do not depend on a preset's timers and windows, but for two that take long.
-const RULES: [Rule; 69] = [
+const RULES: [Rule; 71] = [
+    ("the_right_edge_of_the_window_moves_by_a_full_chunk_or_not_at_all", windows::the_right_edge_of_the_window_moves_by_a_full_chunk_or_not_at_all),
+    ("no_chunk_is_cut_to_fit_a_small_window", windows::no_chunk_is_cut_to_fit_a_small_window),
     ("after_a_timeout_one_packet_is_on_its_way_until_something_is_acknowledged", errors::after_a_timeout_one_packet_is_on_its_way_until_something_is_acknowledged),
     ("any_chunk_that_is_acknowledged_clears_the_errors_of_the_association", errors::any_chunk_that_is_acknowledged_clears_the_errors_of_the_association),
     ("no_heartbeat_follows_a_shutdown_or_its_acknowledgement", errors::no_heartbeat_follows_a_shutdown_or_its_acknowledgement),

@@ -163,18 +163,19 @@ impl Core {
         let secret = secret().ok_or(ConnectError::Random)?;
         let scheduler = self.options.transport.scheduler().map_err(ConnectError::Unknown)?;
         let count = routes.len();
+        let remotes: Vec<_> = routes.iter().map(|route| route.remote.ip()).collect();
         let slots: Vec<_> = routes.iter().copied().map(Some).collect();
         let mut peer = match (self.options.sealing.clone(), target.key) {
             (None, None) => {
                 let pair = self.port_pair(&routes, ports)?;
                 let carriage = self.in_the_clear(now, first);
-                let config = self.config(count, &carriage)?;
+                let config = self.config(&remotes, &carriage)?;
                 let machine = Machine::connect(config, scheduler, secret, now);
                 let cover = Cover::Plain(pair.departure());
                 Peer::new(now, machine, cover, None, slots, false)
             }
             (Some(sealing), Some(key)) => {
-                let config = self.config(count, &Carriage::Sealed { ipv6 })?;
+                let config = self.config(&remotes, &Carriage::Sealed { ipv6 })?;
                 let session = self.free_session();
                 let hello = Hello { paths: count as u8 }.encode();
                 let shaking =
@@ -191,8 +192,12 @@ impl Core {
         Ok(self.insert(peer))
     }
 
-    pub(super) fn config(&self, paths: usize, carriage: &Carriage) -> Result<Config, ConnectError> {
-        self.options.transport.config(paths, carriage).map_err(ConnectError::Unknown)
+    pub(super) fn config(
+        &self,
+        remotes: &[IpAddr],
+        carriage: &Carriage,
+    ) -> Result<Config, ConnectError> {
+        self.options.transport.config(remotes, carriage).map_err(ConnectError::Unknown)
     }
 
     /// The SCTP ports of an association that is opened from here.

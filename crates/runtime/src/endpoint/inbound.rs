@@ -118,7 +118,7 @@ impl Core {
         let Some(key) = self.by_session.get(&id).copied() else {
             return self.on_first_sealed(now, route, id, datagram);
         };
-        let fresh = self.options.transport.path();
+        let fresh = self.options.transport.path(route.remote.ip());
         let peer = self.peer(key)?;
         match &mut peer.cover {
             Cover::Plain(_) => None,

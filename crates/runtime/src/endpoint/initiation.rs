@@ -62,14 +62,21 @@ impl Core {
         }
         let count = half.hello.paths as usize;
         let ipv6 = route.remote.is_ipv6();
-        let config = self.config(count, &Carriage::Sealed { ipv6 }).ok()?;
+        let remotes = vec![route.remote.ip(); count.max(1)];
+        let config = self.config(&remotes, &Carriage::Sealed { ipv6 }).ok()?;
         let scheduler = self.options.transport.scheduler().ok()?;
         let machine = Machine::listen(config, scheduler, secret()?);
         let (key, replied_to) = (half.key(), half.replied_to);
         let cover = Cover::Sealed(Box::new(half.session));
         let mut peer = Peer::new(now, machine, cover, Some(id), vec![None; count], true);
         peer.replied_to = Some(replied_to);
-        let path = peer.came_by(now, path, route, self.options.transport.path(), datagram.len())?;
+        let path = peer.came_by(
+            now,
+            path,
+            route,
+            self.options.transport.path(route.remote.ip()),
+            datagram.len(),
+        )?;
         peer.admitted = Some(self.counts.admit(Some(key), ip));
         let key = self.insert(peer);
         Some(Opened { key, path, body })

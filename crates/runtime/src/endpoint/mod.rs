@@ -39,7 +39,7 @@ mod watch;
 
 use std::fmt;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use ropewalk_base::Seed;
@@ -167,7 +167,10 @@ impl Endpoint {
         // Names are tried before anything is bound.
         options.transport.scheduler().map_err(OpenError::Unknown)?;
         let carriage = Carriage::Sealed { ipv6: false };
-        options.transport.config(1, &carriage).map_err(OpenError::Unknown)?;
+        options
+            .transport
+            .config(&[Ipv4Addr::LOCALHOST.into()], &carriage)
+            .map_err(OpenError::Unknown)?;
         let all = interfaces::look().unwrap_or_default();
         let (mut sockets, links) = bind(&options, &all)?;
         if !options.offload {

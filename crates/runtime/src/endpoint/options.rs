@@ -198,17 +198,22 @@ impl Carriage {
 }
 
 impl Transport {
-    /// A path of which nothing is known.
-    pub(super) fn path(&self) -> PathConfig {
-        PathConfig { mtu: self.mtu.min(USUAL_MTU), ..PathConfig::default() }
+    /// A path to that address, of which nothing is known.
+    pub(super) fn path(&self, remote: IpAddr) -> PathConfig {
+        let ipv6 = remote.to_canonical().is_ipv6();
+        PathConfig { mtu: self.mtu.min(USUAL_MTU), ipv6, ..PathConfig::default() }
     }
 
-    /// The engine's knobs for `paths` paths.
+    /// The engine's knobs for paths to these addresses.
     ///
     /// # Errors
     /// If the engine does not know the congestion control.
-    pub(super) fn config(&self, paths: usize, carriage: &Carriage) -> Result<Config, UnknownName> {
-        let paths = vec![self.path(); paths.max(1)];
+    pub(super) fn config(
+        &self,
+        remotes: &[IpAddr],
+        carriage: &Carriage,
+    ) -> Result<Config, UnknownName> {
+        let paths = remotes.iter().map(|remote| self.path(*remote)).collect();
         let mut config = Config::preset(self.profile.preset(), paths, self.receive_buffer);
         config.lower_header = carriage.header();
         // RFC 9260 reserves the chunks of ECN and says nothing of their use.
@@ -365,7 +370,8 @@ mod tests {
         let found = |name: &str| {
             let profile = Profile::from_name(name).expect("a name of the list");
             let transport = Transport { profile, ..Transport::default() };
-            let config = transport.config(2, &carriage).expect("a known congestion control");
+            let remotes = [[192, 0, 2, 1], [192, 0, 2, 2]].map(IpAddr::from);
+            let config = transport.config(&remotes, &carriage).expect("a known congestion control");
             (config.max_burst, config.cmt.if_agreed, config.ecn, config.initial_window.is_some())
         };
         assert_eq!(Profile::NAMES.map(found), [(0, false, true, true), (4, true, false, false)]);

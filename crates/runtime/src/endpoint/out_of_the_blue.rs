@@ -45,7 +45,8 @@ impl Core {
     pub(super) fn listen_in_the_clear(&mut self) -> Result<(), OpenError> {
         let here = self.sockets[0].local().ip();
         let carriage = self.in_the_clear(Time::ZERO, here);
-        let config = self.options.transport.config(1, &carriage).map_err(OpenError::Unknown)?;
+        let config =
+            self.options.transport.config(&[here], &carriage).map_err(OpenError::Unknown)?;
         self.listener = Some(Listener::new(config, secret().ok_or(OpenError::Random)?));
         Ok(())
     }
@@ -114,7 +115,7 @@ impl Core {
             return;
         }
         let carriage = self.in_the_clear(now, source);
-        let Ok(config) = self.config(1, &carriage) else { return };
+        let Ok(config) = self.config(&[source], &carriage) else { return };
         let Ok(scheduler) = self.options.transport.scheduler() else { return };
         let Some(secret) = secret() else { return };
         let bytes = u64::from(packet.wire_len()) + lower_headers(&route.remote);
@@ -151,7 +152,7 @@ impl Core {
                 continue;
             }
             let Some(socket) = nearest(&locals, &remote) else { continue };
-            let path = self.options.transport.path();
+            let path = self.options.transport.path(ip);
             if peer.machine.add_path(now, path).is_none() {
                 return;
             }

@@ -257,6 +257,7 @@ impl Peer {
             }
             None => self.validation.on_new_path(id.index(), bytes),
         }
+        self.machine.set_ipv6(id, route.remote.ip().to_canonical().is_ipv6());
         self.machine.prove(now, id);
     }
 

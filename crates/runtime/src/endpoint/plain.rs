@@ -123,7 +123,7 @@ impl Core {
 
     /// The path by which a packet came.
     fn path_of(&mut self, now: Time, found: Found, route: Route, packet: &Packet) -> PathId {
-        let fresh = self.options.transport.path();
+        let fresh = self.options.transport.path(route.remote.ip());
         let Some(peer) = self.peer(found.key) else { return PathId(0) };
         let known = peer.path_to(route);
         if let Some(path) = known {

@@ -119,7 +119,7 @@ impl Core {
         socket: usize,
         near: SocketAddr,
     ) {
-        let path = self.options.transport.path();
+        let path = self.options.transport.path(near.ip());
         let Some(peer) = self.peer(key) else { return };
         let like = peer.remotes.iter().filter(|remote| remote.is_ipv4() == near.is_ipv4());
         let remotes: Vec<SocketAddr> = like.copied().collect();

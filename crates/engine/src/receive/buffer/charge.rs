@@ -59,12 +59,33 @@ impl ReceiveBuffer {
     /// What bookkeeping leaves, in bytes of chunks.
     #[inline(never)]
     fn left_by(&self, bookkeeping: u64) -> u64 {
-        if (1..CHUNK_COST).contains(&self.largest) {
-            let left = (self.capacity / 4 * 3 + FREE_BOOKKEEPING).saturating_sub(bookkeeping);
-            return left * self.largest / CHUNK_COST;
+        if self.holds_tiny_chunks() {
+            return self.room_for_tiny_chunks(bookkeeping);
         }
         let extra = bookkeeping.saturating_sub(FREE_BOOKKEEPING);
         self.capacity.saturating_sub(extra + extra / 3)
+    }
+
+    /// Bytes that are free while nothing is kept.
+    #[inline]
+    pub fn most_free(&self) -> u64 {
+        if self.holds_tiny_chunks() {
+            return self.capacity.min(self.room_for_tiny_chunks(0));
+        }
+        self.capacity
+    }
+
+    /// Whether all chunks so far were shorter than what keeping one takes.
+    #[inline]
+    fn holds_tiny_chunks(&self) -> bool {
+        (1..CHUNK_COST).contains(&self.largest)
+    }
+
+    /// Bytes of tiny chunks that can be kept beside what takes so much bookkeeping.
+    #[inline]
+    const fn room_for_tiny_chunks(&self, bookkeeping: u64) -> u64 {
+        let left = (self.capacity / 4 * 3 + FREE_BOOKKEEPING).saturating_sub(bookkeeping);
+        left * self.largest / CHUNK_COST
     }
 
     /// Bytes that are needed beside the user data, at most.

@@ -4,9 +4,18 @@ use bytes::Bytes;
 use ropewalk_base::{Duration, PathId, Time};
 
 use super::super::chunk::{Chunk, HeartbeatInfo};
+use super::path::Path;
 use super::{Association, State};
-use crate::congestion::CongestionControl;
+use crate::congestion::{CongestionControl, IdleDecay};
 use crate::path::PathStatus;
+
+/// HEARTBEATs to addresses that are not confirmed, counted by the timeout: HB.Max.Burst (RFC 9260, 5.4).
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Verification {
+    /// When the timeout ends in which they are counted, and how many there were.
+    until: Time,
+    sent: u32,
+}
 
 impl Association {
     /// The association is up: unproved paths are asked at once, the others when idle.
@@ -27,7 +36,9 @@ impl Association {
         match path.state.status() {
             PathStatus::Active => now + idle,
             PathStatus::Inactive => now + idle.min(self.config.probe_interval),
-            // No more than one per RTO to an address that is not proved or is doubted.
+            // 5.4: once the path would be inactive, its address is asked as seldom as an idle one.
+            PathStatus::Unconfirmed if path.state.has_failed() => now + idle,
+            // No more than one per RTO to an address that is not confirmed or is doubted.
             PathStatus::Unconfirmed => now + path.rtt.rto(),
             PathStatus::PotentiallyFailed => now + self.patience(id),
         }
@@ -98,14 +109,44 @@ impl Association {
             && !path.heartbeat.forced
             && !path.flights.is_empty() | (path.idle(now) < interval);
         let idle_timeout = path.flights.is_empty() && path.idle(now) >= path.rtt.rto();
+        if let Some(later) = self.postponed(now, id) {
+            self.paths[id.index()].heartbeat.due = Some(later);
+            return;
+        }
+        let path = &self.paths[id.index()];
         if !busy && path.heartbeat.pending.is_none() {
             let chunk = self.new_heartbeat(now, id);
             self.control.push_back((id, self.peer_tag, chunk));
         }
-        if idle_timeout {
+        if idle_timeout && self.config.idle_decay == IdleDecay::Heartbeat {
             self.congestion.on_idle(id, now);
         }
         self.paths[id.index()].heartbeat.due = Some(self.next_heartbeat(now, id));
+    }
+
+    /// When a HEARTBEAT that is due on `id` may leave, if not now: no more than HB.Max.Burst leave per timeout for
+    /// addresses that are not confirmed. The address that was asked the longest time ago comes first.
+    fn postponed(&mut self, now: Time, id: PathId) -> Option<Time> {
+        let most = self.config.heartbeat_burst;
+        let asks = |path: &Path| {
+            let due = path.heartbeat.due.is_some_and(|due| due <= now);
+            due && path.state.status() == PathStatus::Unconfirmed && !path.heartbeat.forced
+        };
+        if most == 0 || !asks(&self.paths[id.index()]) {
+            return None;
+        }
+        let waiting = (0..self.paths.len()).filter(|i| asks(&self.paths[*i]));
+        let first = waiting.min_by_key(|i| self.paths[*i].heartbeat.asked_at)?;
+        if now >= self.verification.until {
+            let until = now + self.paths[first].rtt.rto();
+            self.verification = Verification { until, sent: 0 };
+        }
+        let Verification { until, sent } = &mut self.verification;
+        if *sent >= most || first != id.index() {
+            return Some(*until);
+        }
+        *sent += 1;
+        None
     }
 
     /// A HEARTBEAT with a nonce of its own for `id`, whose answer is awaited from now on.
@@ -117,6 +158,7 @@ impl Association {
         heartbeat.earlier.rotate_right(1);
         heartbeat.earlier[0] = nonce;
         heartbeat.counted = false;
+        heartbeat.asked_at = now;
         Chunk::Heartbeat(HeartbeatInfo { nonce, sent: now, probe: None }.to_bytes())
     }
 

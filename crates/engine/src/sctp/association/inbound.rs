@@ -59,7 +59,9 @@ pub(super) struct Inbound {
     /// paths take turns, for the busy ones would never let a quiet one be heard.
     echoes: SmallVec<[Option<DelayEcho>; 2]>,
     next_echo: usize,
+    /// The window as it was told last, and the bytes of chunks taken since.
     advertised: u64,
+    taken: u64,
 }
 
 impl Inbound {
@@ -82,6 +84,7 @@ impl Inbound {
             echoes: SmallVec::from_elem(None, config.paths.len()),
             next_echo: 0,
             advertised: 0,
+            taken: 0,
         }
     }
 
@@ -107,7 +110,7 @@ impl Inbound {
         self.first = Some(first);
         self.nothing_yet = true;
         self.buffer.start_over(unwrapped);
-        self.advertised = self.buffer.free();
+        (self.advertised, self.taken) = (self.buffer.free(), 0);
     }
 
     /// The peer has started anew: nothing is owed to the old one.
@@ -129,13 +132,33 @@ impl Inbound {
         self.waiting_blocks = 0;
     }
 
+    /// The window to tell a sender of full chunks of `chunk` bytes.
+    ///
+    /// RFC 9260, 6.2, and RFC 1122, 4.2.3.3: the receiver MUST avoid the silly window syndrome. What it has told
+    /// it keeps to, and the right edge of the window moves by a full chunk or by half of the largest window, or not at
+    /// all.
+    #[inline]
+    fn advertise(&mut self, chunk: u32) -> u32 {
+        let (free, left) = (self.buffer.free(), self.advertised.saturating_sub(self.taken));
+        let step = u64::from(chunk).min(self.buffer.most_free() / 2);
+        let window = if free >= left + step { free } else { free.min(left) };
+        (self.advertised, self.taken) = (window, 0);
+        window.min(u64::from(u32::MAX)) as u32
+    }
+
     /// The user took data: tell a sender that we had (nearly) shut out (RFC 9260, 6.2).
     #[inline]
     pub fn on_read(&mut self, now: Time, chunk: u32) {
         self.buffer.offer_part(now);
         let chunk = chunk as u64;
-        let was_shut = self.advertised < 2 * chunk;
-        if was_shut && self.buffer.free() >= (2 * chunk).max(self.advertised + chunk) {
+        let left = self.advertised.saturating_sub(self.taken);
+        if left >= 2 * chunk {
+            return;
+        }
+        let most = self.buffer.most_free();
+        // A buffer of tiny chunks may never have room for two full ones.
+        let enough = if most < 2 * chunk { left + most / 2 } else { (2 * chunk).max(left + chunk) };
+        if self.buffer.free() >= enough {
             self.due_now = true;
             self.deadline = Some(now);
         }
@@ -206,42 +229,40 @@ impl Inbound {
             && self.packets > 0
             && !self.delayed_ack_for_cmt
             && self.waiting.len() < WAITING_LIMIT
-            && self.waiting_blocks < WAITING_BLOCKS_LIMIT
+            && self.waiting_blocks + self.sack_len() as usize / 4 <= WAITING_BLOCKS_LIMIT
     }
 
     /// Makes the SACK that is due, with at most `room` bytes, and keeps it until it leaves on `path`.
-    fn keep_sack(&mut self, path: PathId, room: u32) {
-        let left = WAITING_BLOCKS_LIMIT - self.waiting_blocks;
-        let most = 16 + 4 * (left as u32);
-        let (sack, echo) = (self.take_sack(room.min(most)), self.take_echo());
+    fn keep_sack(&mut self, path: PathId, room: u32, chunk: u32) {
+        let (sack, echo) = (self.take_sack(room, chunk), self.take_echo());
         self.waiting_blocks += sack.gaps.len() + sack.duplicates.len();
         self.waiting.push_back(WaitingSack { path, sack, echo });
     }
 
     /// The oldest SACK that waits, with the path on which it leaves, and the window that is open now.
     #[cold]
-    pub fn take_waiting(&mut self) -> Option<(PathId, Sack, Option<DelayEcho>)> {
+    pub fn take_waiting(&mut self, chunk: u32) -> Option<(PathId, Sack, Option<DelayEcho>)> {
         let WaitingSack { path, mut sack, echo } = self.waiting.pop_front()?;
         self.waiting_blocks -= sack.gaps.len() + sack.duplicates.len();
-        self.advertised = self.buffer.free();
-        sack.window = self.advertised.min(u64::from(u32::MAX)) as u32;
+        sack.window = self.advertise(chunk);
         Some((path, sack, echo))
     }
 
-    /// Makes the SACK that is owed, with at most `room` bytes. The next echo goes with it.
+    /// Makes the SACK that is owed, with at most `room` bytes, for a sender of full chunks of `chunk` bytes. The next
+    /// echo goes with it.
     #[inline(always)]
-    pub fn take_sack(&mut self, room: u32) -> Sack {
+    pub fn take_sack(&mut self, room: u32, chunk: u32) -> Sack {
         let cumulative = self.buffer.cumulative();
         let most = blocks_within(room);
         let beyond = self.buffer.beyond().words();
         // Nothing further than 16-bit offsets reach is ever kept: see `ReceiveBuffer`.
         let gaps = GapList::copy_of(&beyond[..beyond.len().min(most)]);
-        self.advertised = self.buffer.free();
+        let window = self.advertise(chunk);
         let mut duplicates = std::mem::take(&mut self.duplicates);
         duplicates.truncate(most - gaps.len());
         let sack = Sack {
             cumulative: Serial32::wrap(cumulative),
-            window: self.advertised.min(u32::MAX as u64) as u32,
+            window,
             gaps,
             duplicates,
             data_packets: if self.delayed_ack_for_cmt { self.packets.clamp(1, 3) as u8 } else { 0 },
@@ -325,6 +346,7 @@ impl Association {
         let tsn = wire_tsn.unwrap_near(self.inbound.buffer.cumulative());
         summary.urgent |= data.flags.has(DataFlags::IMMEDIATE);
         let had_gap = !self.inbound.buffer.beyond().is_empty();
+        let charge = Data::wire_len_of(data.payload.len());
         match self.inbound.buffer.on_data(now, tsn, data) {
             Arrival::Duplicate => {
                 summary.urgent = true;
@@ -335,6 +357,7 @@ impl Association {
             Arrival::Refused => summary.urgent = true,
             Arrival::Violation => self.abort_with(ErrorCause::VIOLATION),
             Arrival::InOrder | Arrival::OutOfOrder => {
+                self.inbound.taken += u64::from(charge);
                 let gap = had_gap || !self.inbound.buffer.beyond().is_empty();
                 summary.urgent |= gap && self.inbound.gap_is_urgent();
             }
@@ -345,7 +368,7 @@ impl Association {
     #[cold]
     fn keep_sack(&mut self) {
         let path = self.sack_destination();
-        self.inbound.keep_sack(path, self.sack_room(path));
+        self.inbound.keep_sack(path, self.sack_room(path), self.chunk_limit);
     }
 
     /// RFC 9260, 6.5: DATA on a stream that does not exist is acknowledged and reported at once, and

@@ -80,6 +80,9 @@ impl Association {
     /// Books one chunk as on its way.
     #[inline]
     fn book(&mut self, now: Time, path: PathId, Flown { tsn, bytes, again }: Flown) {
+        if self.counts_by_tsn() {
+            self.settle_t3_at_launch(now, path, tsn);
+        }
         let state = &mut self.paths[path.index()];
         if !again {
             self.sendable_left = self.sendable_left.saturating_sub(1);

@@ -124,6 +124,16 @@ impl Association {
         Some(id)
     }
 
+    /// The address to which this path leads is one of IPv6, or is not: it decides about the initial window (RFC 9260,
+    /// 7.2.1) when the path starts over ([`Association::prove`]).
+    ///
+    /// # Panics
+    /// If there is no such path.
+    pub fn set_ipv6(&mut self, path: PathId, ipv6: bool) {
+        self.config.paths[path.index()].ipv6 = ipv6;
+        self.paths[path.index()].config.ipv6 = ipv6;
+    }
+
     /// Asks the peer on this path at once whether it is there: its address changed, or packets come from
     /// it again.
     ///
@@ -137,10 +147,20 @@ impl Association {
             (heartbeat.pending, heartbeat.forced) = (None, true);
             self.forget_mtu(now, path);
             self.heartbeat_due(now, path);
+            self.renew_congestion(path);
             // And the driver is to look for it, if no packet has it drain this end anyway.
             self.paths[path.index()].heartbeat.due = Some(now);
             self.timers_moved = true;
         }
+    }
+
+    /// RFC 9260, 7.2.5.2: where the route to an address has changed, its congestion control parameters MUST be reset.
+    fn renew_congestion(&mut self, path: PathId) {
+        let fresh = self.config.start_congestion(self.offered);
+        self.congestion.renew(path, fresh);
+        self.congestion.set_unit(u64::from(self.chunk_limit));
+        self.views.clear();
+        self.drained = false;
     }
 
     /// The driver knows that nothing can leave on this path: its interface is gone. What is on its way

@@ -5,9 +5,66 @@ use ropewalk_base::{PathId, Time};
 use super::{Association, CloseReason, Path};
 use crate::congestion::CongestionControl;
 use crate::path::PathStatus;
-use crate::recovery::{LossDetection, RoundTrips};
+use crate::recovery::{LossDetection, RecordState, RoundTrips};
 
 impl Association {
+    /// Whether losses are found and timers run as RFC 9260 has it for one path at a time, by TSNs and over all paths
+    /// (6.3.2, 7.2.4). CMT and RACK count what each path sent instead.
+    #[inline]
+    pub(super) fn counts_by_tsn(&self) -> bool {
+        self.config.recovery == LossDetection::MissingReports
+            && !self.config.cmt.split_fast_retransmit
+    }
+
+    /// Whether fast recovery lasts on `id`. 7.2.4, 6: until all TSNs that were outstanding when it began have been
+    /// acknowledged, and on all paths alike.
+    #[inline]
+    pub(super) fn recovers(&mut self, id: PathId) -> bool {
+        if !self.counts_by_tsn() {
+            return self.paths[id.index()].in_recovery();
+        }
+        let known = self.board.cumulative();
+        self.recovery_exit = self.recovery_exit.filter(|exit| known < *exit);
+        self.recovery_exit.is_some()
+    }
+
+    /// T3 of `id` after an acknowledgement. 6.3.2, R3: it starts anew once the earliest chunk in flight there is
+    /// acknowledged, and not before; R2: it stops with the last one. `moved`: that was the one which left first;
+    /// `heard`: the acknowledgement shows that the path works.
+    pub(super) fn settle_t3(&mut self, now: Time, id: PathId, moved: bool, heard: bool) {
+        if self.counts_by_tsn() {
+            self.settle_t3_by_tsn(now, id);
+        } else if moved && heard {
+            self.paths[id.index()].restart_t3(now);
+        } else if moved {
+            self.paths[id.index()].restart_t3_as_sent(now);
+        }
+    }
+
+    fn settle_t3_by_tsn(&mut self, now: Time, id: PathId) {
+        let path = &mut self.paths[id.index()];
+        let tsn = path.t3_tsn;
+        let flies = self.board.get(tsn).is_some_and(
+            |record| matches!(record.state, RecordState::InFlight { path, .. } if path == id),
+        );
+        if !flies || path.flights.is_empty() {
+            path.restart_t3(now);
+            path.t3_tsn = path.flights.lowest_tsn().unwrap_or(0);
+        }
+    }
+
+    /// A chunk leaves on `id`. 6.1: T3 starts anew if that is the lowest TSN in flight there, sent again.
+    #[inline]
+    pub(super) fn settle_t3_at_launch(&mut self, now: Time, id: PathId, tsn: u64) {
+        let path = &mut self.paths[id.index()];
+        if path.flights.is_empty() {
+            path.t3_tsn = tsn;
+        } else if tsn <= path.t3_tsn {
+            path.t3_tsn = tsn;
+            path.restart_t3(now);
+        }
+    }
+
     /// Split fast retransmit: reports of later transmissions on the same path.
     pub(super) fn count_split_misses(&mut self, now: Time, id: PathId, newest: u64, twice: u64) {
         let mut lost = std::mem::take(&mut self.scratch.lost);
@@ -88,18 +145,42 @@ impl Association {
         if by_time || self.config.cmt.split_fast_retransmit {
             return;
         }
-        let recovers = cumulative_moved && self.paths.iter_mut().any(Path::in_recovery);
+        let recovers = self.recovers(PathId(0));
         let highest = match self.board.acked().last() {
-            Some(last) if recovers => last,
+            Some(last) if recovers && cumulative_moved => last,
             _ => self.scratch.highest,
         };
         let mut lost = std::mem::take(&mut self.scratch.lost);
+        let exit = self.board.next_tsn() - 1;
         for i in 0..self.paths.len() {
             lost.clear();
             self.misses.count_by_tsn(&mut self.paths[i].flights, highest, &mut lost);
-            self.fast_retransmit(now, PathId::from_index(i), &lost);
+            if !lost.is_empty() {
+                let id = PathId::from_index(i);
+                self.give_up_by_tsn(now, id, &lost, !recovers);
+                self.recovery_exit = self.recovery_exit.or(Some(exit));
+            }
         }
         self.scratch.lost = lost;
+    }
+
+    /// 7.2.4, after the third report of chunks on `id`. `begins`: fast recovery does with it.
+    #[cold]
+    fn give_up_by_tsn(&mut self, now: Time, id: PathId, lost: &[u64], begins: bool) {
+        let largest = lost.iter().map(|number| self.give_up(id, *number, false)).max();
+        self.doubt_mtu(now, id, largest.unwrap_or(0));
+        self.epoch += 1;
+        let path = &mut self.paths[id.index()];
+        if path.flights.is_empty() {
+            path.t3 = None;
+        }
+        if begins {
+            path.loss.note(true);
+            path.fast_credit = true;
+            path.counters.fast_retransmits += 1;
+            // 7.2.4, 2: one reduction until the exit point.
+            self.congestion.on_loss(id, now);
+        }
     }
 
     #[inline]
@@ -168,6 +249,8 @@ impl Association {
         path.rack.on_timeout();
         path.tail.on_timeout();
         path.recovery_exit = None;
+        self.recovery_exit = None;
+        let path = &mut self.paths[id.index()];
         // What is sent now answers to a timer, not to an acknowledgement of the last round. A network
         // that loses by rounds would else lose all of it, for good.
         path.begin_round();

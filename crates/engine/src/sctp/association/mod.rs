@@ -40,6 +40,7 @@ use ropewalk_base::{PathId, Rng, Serial16, Serial32, StreamId, Time};
 pub use state::{CloseReason, State};
 
 use self::answers::Answers;
+use self::heartbeat::Verification;
 use self::inbound::Inbound;
 use self::path::Path;
 use self::peer::Peer;
@@ -151,6 +152,7 @@ pub struct Association {
     paths: Vec<Path>,
     control: VecDeque<(PathId, u32, Chunk)>,
     answers: Answers,
+    verification: Verification,
     events: VecDeque<Event>,
     /// Copies of chunks that a scheduler wants on several paths, yet to leave.
     copies: Vec<(PathId, u64)>,
@@ -183,6 +185,8 @@ pub struct Association {
     heard_at: Time,
     /// Errors in a row over all paths.
     errors: u32,
+    /// By the RFC's rules: fast recovery until this TSN is acknowledged cumulatively (7.2.4, 6).
+    recovery_exit: Option<u64>,
     /// Losses, failures and returns so far: a scheduler's plan is good for one epoch.
     epoch: u64,
     views: Vec<PathView>,
@@ -248,10 +252,7 @@ impl Association {
         let local_tsn = generator.next_u64() as u32;
         let rng = generator.public();
         let nonces = matches!(generator, Generator::Keyed { .. }).then(|| Box::new(generator));
-        let chunk_limit = match &config.mtu_discovery {
-            None => config.chunk_limit(),
-            Some(range) => config.chunk_within(range.base),
-        };
+        let chunk_limit = config.first_chunk_limit();
         let first = (1u64 << 32) + local_tsn as u64;
         let paths: Vec<_> = config.paths.iter().map(|p| Path::new(p, &config)).collect();
         let congestion = config.start_congestion(0);
@@ -279,10 +280,12 @@ impl Association {
             managed: Vec::new(),
             control: VecDeque::new(),
             answers: Answers::default(),
+            verification: Verification::default(),
             events: VecDeque::new(),
             outbound_streams: config.streams,
             heard_at: Time::ZERO,
             errors: 0,
+            recovery_exit: None,
             wait_until: None,
             epoch: 0,
             views: Vec::with_capacity(paths.len()),

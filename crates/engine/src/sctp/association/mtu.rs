@@ -206,10 +206,18 @@ impl Association {
         self.epoch += 1;
     }
 
-    /// Room for a SACK: it is never repeated, so it must not be lost for its length, and a few hundred
-    /// gaps are enough.
+    /// Room for a SACK on `path`: all of a packet, or no more than any path is taken to carry.
     pub(super) fn sack_room(&self, path: PathId) -> u32 {
         let room = self.packet_room(path);
+        if self.config.sack.within_base { self.within_base(room) } else { room }
+    }
+
+    /// Room that the peer has for a SACK, as far as is known: what it takes its paths to carry is its own affair.
+    pub(super) fn peer_sack_room(&self) -> u32 {
+        self.within_base(self.packet_room(PathId(0)))
+    }
+
+    fn within_base(&self, room: u32) -> u32 {
         let Some(range) = &self.config.mtu_discovery else { return room };
         room.min(range.base - self.config.lower_header - Packet::HEADER)
     }

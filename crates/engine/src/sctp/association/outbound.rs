@@ -222,7 +222,7 @@ impl Association {
     /// lies behind those is never acknowledged: it times out again and again though it has arrived, and
     /// sent again each time it would leave no window for what fills the gaps.
     fn hole_before(&mut self, lost: u64) -> Option<u64> {
-        let room = self.sack_room(PathId(0)).saturating_sub(DelayEcho::WIRE_LEN);
+        let room = self.peer_sack_room().saturating_sub(DelayEcho::WIRE_LEN);
         if self.board.acked().range_count() < blocks_within(room) {
             return None;
         }

@@ -24,6 +24,8 @@ pub(super) struct Heartbeat {
     pub counted: bool,
     /// When the next one is due.
     pub due: Option<Time>,
+    /// When the last one left.
+    pub asked_at: Time,
 }
 
 /// One path. Laid out as written: first what every packet of data and every SACK looks at, last what
@@ -43,12 +45,16 @@ pub(super) struct Path {
     pub round_ends: u64,
     /// T3-rtx.
     pub t3: Option<Time>,
+    /// By the RFC's rules: the lowest TSN in flight here when T3 was started.
+    pub t3_tsn: u64,
     /// The expected pseudo-cumulative TSN (CUC): the oldest that was outstanding here when it was
     /// looked for. It stays until it is acknowledged here, or something sent here cumulatively.
     pub pseudo_cumack: Option<u64>,
     /// Fast recovery until the transmission with this number has been acknowledged or given up.
     pub recovery_exit: Option<u64>,
     pub last_sent_at: Time,
+    /// Up to when the window has decayed, if the path was idle since it was last used.
+    pub decayed_at: Time,
     pub loss: LossEstimate,
     pub state: PathState,
     /// Packets that may still leave in answer to the current input.
@@ -101,6 +107,7 @@ impl Path {
             rack: Rack::default(),
             tail: TailProbe::default(),
             t3: None,
+            t3_tsn: 0,
             heartbeat: Heartbeat::default(),
             recovery_exit: None,
             one_packet: false,
@@ -108,6 +115,7 @@ impl Path {
             acked_to: 0,
             pseudo_cumack: None,
             last_sent_at: Time::ZERO,
+            decayed_at: Time::ZERO,
             limited: false,
             pacer: Pacer::default(),
             burst_left: u32::MAX,

@@ -119,6 +119,7 @@ impl Association {
         self.wait_until = None;
         self.was_full = false;
         self.pieces = None;
+        self.recovery_exit = None;
         self.epoch += 1;
         self.inbound.forget(now);
         self.adopt_peer(&cookie.peer);

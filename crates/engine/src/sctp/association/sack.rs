@@ -366,14 +366,9 @@ impl Association {
             CwndUpdate::Cuc => ack.pseudo_moved,
             CwndUpdate::CucV2 => own_advance || cumulative_moved,
         };
-        let oldest_moved = own_advance;
-        let in_recovery = path.in_recovery();
-        if oldest_moved && ack.heard {
-            // 6.3.2, R3: the earliest outstanding chunk of the path was acknowledged.
-            path.restart_t3(now);
-        } else if oldest_moved {
-            path.restart_t3_as_sent(now);
-        }
+        let in_recovery = self.recovers(id);
+        self.settle_t3(now, id, own_advance, ack.heard);
+        let path = &mut self.paths[id.index()];
         let sample = AckSample {
             acked_bytes: ack.bytes,
             in_flight_before: ack.in_flight_before,

@@ -27,15 +27,17 @@ impl Association {
     fn sack_packet(&mut self, packet: &mut Packet) -> Departure {
         packet.begin(self.peer_tag);
         if self.inbound.has_waiting()
-            && let Some((path, sack, echo)) = self.inbound.take_waiting()
+            && let Some((path, sack, echo)) = self.inbound.take_waiting(self.chunk_limit)
         {
             packet.chunks.push(Chunk::Sack(sack));
             packet.echo = echo;
             return self.lone_departure(path);
         }
         let path = self.sack_destination();
+        let echo = if self.peer.takes_stamps { DelayEcho::WIRE_LEN } else { 0 };
         let room = self.sack_room(path) - self.echo_room();
-        let sack = self.inbound.take_sack(room.saturating_sub(DelayEcho::WIRE_LEN));
+        let chunk = self.chunk_limit;
+        let sack = self.inbound.take_sack(room.saturating_sub(echo), chunk);
         packet.chunks.push(Chunk::Sack(sack));
         if self.marked {
             self.echo_marks(packet);
@@ -71,7 +73,7 @@ impl Association {
         if needed > room {
             return 0;
         }
-        let sack = self.inbound.take_sack(needed);
+        let sack = self.inbound.take_sack(needed, self.chunk_limit);
         packet.chunks.push(Chunk::Sack(sack));
         packet.echo = self.inbound.take_echo();
         let taken = packet.wire_len() - Packet::HEADER;

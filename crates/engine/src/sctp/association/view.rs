@@ -11,6 +11,7 @@ use crate::window::SharedWindow;
 impl Association {
     /// Makes the views of all paths.
     pub(super) fn refresh_views(&mut self, now: Time) {
+        self.decay_idle_windows(now);
         let mut views = std::mem::take(&mut self.views);
         if views.len() != self.paths.len() {
             views = (0..self.paths.len()).map(|i| self.blank_view(PathId::from_index(i))).collect();

@@ -3,7 +3,7 @@
 use ropewalk_base::{PathId, Time};
 
 use super::Association;
-use crate::congestion::CongestionControl;
+use crate::congestion::{CongestionControl, IdleDecay};
 use crate::window::{Budget, ManagedPath};
 
 impl Association {
@@ -38,6 +38,33 @@ impl Association {
             self.congestion.limit(PathId::from_index(i), path.window);
         }
         self.managed = managed;
+    }
+
+    /// RFC 9260, 7.2.1: while nothing is sent to an address, its window SHOULD be halved once per timeout. Done before
+    /// anything leaves.
+    #[inline]
+    pub(super) fn decay_idle_windows(&mut self, now: Time) {
+        /// More halvings change no window any more.
+        const MOST: u64 = 40;
+        if self.config.idle_decay != IdleDecay::Timeout {
+            return;
+        }
+        for i in 0..self.paths.len() {
+            let path = &mut self.paths[i];
+            let since = path.last_sent_at.max(path.decayed_at);
+            if !path.flights.is_empty() || path.last_sent_at == Time::ZERO {
+                continue;
+            }
+            let rto = path.rtt.rto();
+            let timeouts = now.since(since).as_nanos() / rto.as_nanos().max(1);
+            if timeouts == 0 {
+                continue;
+            }
+            path.decayed_at = since + rto.saturating_mul(timeouts);
+            for _ in 0..timeouts.min(MOST) {
+                self.congestion.on_idle(PathId::from_index(i), now);
+            }
+        }
     }
 
     pub(super) const fn budget(&self) -> Budget {
