@@ -289,10 +289,13 @@ impl Config {
         self.cookie_life + asked.min(self.rto.max)
     }
 
-    /// The addresses to list.
+    /// The addresses to list. RFC 9260, 3.3.2.1.2: an IPv4 address is never given as one of IPv6 that is mapped to it.
     pub(super) fn listed_addresses(&self) -> Vec<IpAddr> {
         let stand_in = |path: usize| IpAddr::V4(Ipv4Addr::new(10, 0, path as u8, 1));
-        self.addresses.clone().unwrap_or_else(|| (0..self.paths.len()).map(stand_in).collect())
+        match &self.addresses {
+            Some(own) => own.iter().map(IpAddr::to_canonical).collect(),
+            None => (0..self.paths.len()).map(stand_in).collect(),
+        }
     }
 
     /// The extensions to list.

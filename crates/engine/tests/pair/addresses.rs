@@ -102,6 +102,29 @@ fn targets_that_the_peer_does_not_list_are_not_used_once_its_init_ack_is_there()
 }
 
 #[test]
+fn an_ipv4_address_is_never_listed_as_one_of_ipv6() {
+    // 3.3.2.1.2: not even where a socket of both families tells it so.
+    let own = ["::ffff:192.0.2.1", "2001:db8::1", "198.51.100.1"];
+    let listed = list(&["192.0.2.1", "2001:db8::1", "198.51.100.1"]);
+    let invitation = init(&own, 1);
+    assert_eq!(init_of(&invitation).addresses, listed);
+
+    let answered = |answer: &Packet| {
+        let Chunk::InitAck(both) = &answer.chunks[0] else { panic!("{answer:?}") };
+        both.0.addresses.clone()
+    };
+    let mut listener = Listener::new(live(1, &[]), Seed::root(2));
+    listener.list_addresses(list(&own));
+    let Answer::Reply(answer) = listener.handle(Time::ZERO, HOME, &mut invitation.clone()) else {
+        panic!("no INIT ACK")
+    };
+    assert_eq!(answered(&answer), listed);
+    let end = Association::listen(live(1, &own), in_turn(), Seed::root(3));
+    let answer = end.answer_to_init(Time::ZERO, PathId(0), &invitation, Some(ip("192.0.2.9")));
+    assert_eq!(answered(&answer.expect("INIT ACK")), listed);
+}
+
+#[test]
 fn a_collision_keeps_only_the_paths_of_the_peer_too() {
     // Both ends sent an INIT; the peer's cookie is the first to be echoed.
     let [mut here, mut there] = [1, 2].map(|seed| connect(live(2, &[]), Seed::root(seed)));
