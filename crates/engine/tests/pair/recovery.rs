@@ -114,3 +114,24 @@ fn t3_runs_from_the_lowest_chunk_in_flight_and_stops_with_the_last_one() {
     let second = times(&pair, tsn.wrapping_add(1));
     assert_eq!(second[1].since(began), ms(525 + 3 * 525), "{second:?}");
 }
+
+#[test]
+fn a_report_of_later_chunks_leaves_t3_as_it_is() {
+    let settings = preset_config(Preset::LiveRfc9260, 1, 1 << 24);
+    let mut pair = Pair::up(&settings, &[25]);
+    pair.greet();
+    let mut lost = false;
+    pair.script(move |sent| {
+        let hit = sent.from == LEFT && sent.data().next().is_some() && !lost;
+        lost |= hit;
+        if hit { Fate::Drop } else { Fate::Arrive }
+    });
+    // Two are not enough for a fast retransmission.
+    let began = pair.now;
+    pair.send_full(LEFT, 2);
+    pair.run_for(ms(3000));
+    assert_eq!(pair.log.iter().filter(|s| s.sack().is_some()).count(), 2, "of the gap, and of all");
+    let first = pair.log.iter().flat_map(|s| s.data()).next().expect("DATA").tsn.0;
+    let times: Vec<_> = times(&pair, first).iter().map(|at| at.since(began)).collect();
+    assert_eq!(times, [ms(0), ms(1000)]);
+}

@@ -228,5 +228,6 @@ fn an_address_that_is_never_confirmed_is_asked_as_seldom_as_an_idle_one_in_the_e
     // HB.interval and a timeout that has been doubled up to RTO.Max, with half of it either way.
     let usual = Duration::from_secs(30 + 30)..Duration::from_secs(30 + 90);
     assert!(last.iter().all(|interval| usual.contains(interval)), "{last:?}");
+    assert!(last.iter().any(|interval| *interval > Duration::from_secs(70)), "{last:?}");
     assert_eq!(pair.closed(LEFT), None);
 }
