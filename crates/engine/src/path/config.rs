@@ -2,6 +2,8 @@
 
 use ropewalk_base::{Duration, Rate};
 
+use super::state::FailureLimits;
+
 /// What is configured per path.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct PathConfig {
@@ -17,6 +19,12 @@ pub struct PathConfig {
     pub rate_hint: Option<Rate>,
     /// The peer's address is one of IPv6: the initial window is smaller (RFC 9260, 7.2.1).
     pub ipv6: bool,
+    /// Whether HEARTBEATs go there while the path is idle (RFC 9260, 8.3).
+    pub heartbeats: bool,
+    /// HB.interval of this path; none: that of the association.
+    pub heartbeat_interval: Option<Duration>,
+    /// Path.Max.Retrans of this path; none: that of the association.
+    pub max_retrans: Option<u32>,
     /// Factor by which the forward delay is misjudged, for sensitivity studies; 1 is honest.
     pub delay_error: f64,
 }
@@ -30,7 +38,18 @@ impl Default for PathConfig {
             oracle_delay: None,
             rate_hint: None,
             ipv6: false,
+            heartbeats: true,
+            heartbeat_interval: None,
+            max_retrans: None,
             delay_error: 1.0,
         }
+    }
+}
+
+impl PathConfig {
+    /// After how many errors the path is doubted and given up; `usual`: those of the association.
+    pub fn failure(&self, usual: FailureLimits) -> FailureLimits {
+        let path_max_retrans = self.max_retrans.unwrap_or(usual.path_max_retrans);
+        FailureLimits { path_max_retrans, ..usual }
     }
 }

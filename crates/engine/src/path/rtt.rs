@@ -90,6 +90,17 @@ impl RttEstimator {
         self.rto = self.calm;
     }
 
+    /// Other limits from now on: of the timeout as it is, too.
+    pub fn set_limits(&mut self, limits: RtoLimits) {
+        let calm = self.rto == self.calm;
+        self.limits = limits;
+        self.calm = match self.smoothed {
+            None => limits.initial,
+            Some((srtt, rttvar)) => (srtt + rttvar * 4).max(limits.min).min(limits.max),
+        };
+        self.rto = if calm { self.calm } else { self.rto.max(self.calm).min(limits.max) };
+    }
+
     /// The path came back from failure: of its round trips only the last says anything.
     pub fn forget(&mut self) {
         let Some(last) = self.last() else { return };
@@ -212,5 +223,26 @@ mod tests {
         assert_eq!(rtt.rto(), LIMITS.max);
         rtt.sample(Time::ZERO, Duration::from_secs(4));
         assert!(rtt.rto() < calm, "the deviation is smaller now");
+    }
+
+    #[test]
+    fn other_limits_hold_for_the_timeout_as_it_is_and_leave_doublings_in_place() {
+        let wide = RtoLimits { min: Duration::from_secs(3), ..LIMITS };
+        let mut rtt = RttEstimator::new(LIMITS);
+        rtt.set_limits(RtoLimits { initial: Duration::from_secs(2), ..LIMITS });
+        assert_eq!(rtt.rto(), Duration::from_secs(2), "no sample yet");
+        rtt.sample(Time::ZERO, Duration::from_millis(80));
+        rtt.set_limits(wide);
+        assert_eq!(rtt.rto(), wide.min);
+        rtt.set_limits(LIMITS);
+        assert_eq!(rtt.rto(), Duration::from_millis(80 + 4 * 40));
+        rtt.back_off();
+        rtt.set_limits(LIMITS);
+        assert_eq!(rtt.rto(), Duration::from_millis(480));
+        rtt.set_limits(wide);
+        assert_eq!(rtt.rto(), wide.min);
+        (0..9).for_each(|_| rtt.back_off());
+        rtt.set_limits(RtoLimits { max: Duration::from_secs(4), ..wide });
+        assert_eq!(rtt.rto(), Duration::from_secs(4));
     }
 }

@@ -37,6 +37,11 @@ impl PathState {
         Self { status: PathStatus::Unconfirmed, errors: 0, limits }
     }
 
+    /// Other limits: they hold for the next error.
+    pub const fn set_limits(&mut self, limits: FailureLimits) {
+        self.limits = limits;
+    }
+
     /// The status.
     #[inline]
     pub const fn status(&self) -> PathStatus {

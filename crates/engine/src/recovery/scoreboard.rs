@@ -237,6 +237,11 @@ impl Scoreboard {
         self.records.get(tsn.checked_sub(self.base)? as usize)
     }
 
+    /// All records, lowest TSN first.
+    pub fn records(&self) -> impl Iterator<Item = &Record> {
+        self.records.iter()
+    }
+
     #[inline]
     fn record_mut(&mut self, tsn: u64) -> &mut Record {
         &mut self.records[(tsn - self.base) as usize]

@@ -7,14 +7,14 @@ use ropewalk_engine::sctp::Preset;
 
 use crate::driver::under;
 use crate::{
-    cookies, data, errors, foreign, handshake, hostile, loss, reassembly, sack, shutdown, window,
-    windows,
+    cookies, data, errors, foreign, handshake, hostile, loss, primitives, reassembly, sack,
+    shutdown, window, windows,
 };
 
 type Rule = (&'static str, fn());
 
 /// Tests that do not depend on a preset's timers and windows, but for two that take long.
-const RULES: [Rule; 71] = [
+const RULES: [Rule; 86] = [
     ("the_right_edge_of_the_window_moves_by_a_full_chunk_or_not_at_all", windows::the_right_edge_of_the_window_moves_by_a_full_chunk_or_not_at_all),
     ("no_chunk_is_cut_to_fit_a_small_window", windows::no_chunk_is_cut_to_fit_a_small_window),
     ("after_a_timeout_one_packet_is_on_its_way_until_something_is_acknowledged", errors::after_a_timeout_one_packet_is_on_its_way_until_something_is_acknowledged),
@@ -29,6 +29,21 @@ const RULES: [Rule; 71] = [
     ("a_cookie_echo_begins_a_packet_whatever_else_waits", cookies::a_cookie_echo_begins_a_packet_whatever_else_waits),
     ("a_cookie_longer_than_a_packet_is_echoed_whole_for_ip_to_cut", cookies::a_cookie_longer_than_a_packet_is_echoed_whole_for_ip_to_cut),
     ("a_cookie_echo_to_an_address_that_is_not_confirmed_goes_with_a_heartbeat_or_not_at_all", cookies::a_cookie_echo_to_an_address_that_is_not_confirmed_goes_with_a_heartbeat_or_not_at_all),
+    ("heartbeats_of_an_idle_path_stop_and_go_on_as_the_user_says", primitives::heartbeats_of_an_idle_path_stop_and_go_on_as_the_user_says),
+    ("a_path_may_have_a_heartbeat_interval_of_its_own", primitives::a_path_may_have_a_heartbeat_interval_of_its_own),
+    ("without_heartbeats_an_idle_path_keeps_the_status_that_it_has", primitives::without_heartbeats_an_idle_path_keeps_the_status_that_it_has),
+    ("addresses_are_confirmed_and_doubted_paths_asked_whether_heartbeats_are_wanted_or_not", primitives::addresses_are_confirmed_and_doubted_paths_asked_whether_heartbeats_are_wanted_or_not),
+    ("a_heartbeat_leaves_at_once_when_the_user_asks_for_it", primitives::a_heartbeat_leaves_at_once_when_the_user_asks_for_it),
+    ("no_heartbeat_is_sent_for_a_user_where_none_may_leave", primitives::no_heartbeat_is_sent_for_a_user_where_none_may_leave),
+    ("who_asks_often_neither_hides_a_silence_nor_makes_one_up", primitives::who_asks_often_neither_hides_a_silence_nor_makes_one_up),
+    ("other_limits_of_the_timeout_hold_from_now_on", primitives::other_limits_of_the_timeout_hold_from_now_on),
+    ("other_limits_of_failure_hold_from_now_on", primitives::other_limits_of_failure_hold_from_now_on),
+    ("another_pace_of_sacks_holds_from_now_on", primitives::another_pace_of_sacks_holds_from_now_on),
+    ("another_burst_holds_from_now_on", primitives::another_burst_holds_from_now_on),
+    ("other_limits_of_the_setup_hold_from_now_on", primitives::other_limits_of_the_setup_hold_from_now_on),
+    ("parameters_that_make_no_sense_are_refused_and_change_nothing", primitives::parameters_that_make_no_sense_are_refused_and_change_nothing),
+    ("what_the_user_has_set_outlives_a_restart_of_the_peer", primitives::what_the_user_has_set_outlives_a_restart_of_the_peer),
+    ("a_full_queue_is_no_hindrance_to_a_heartbeat", primitives::a_full_queue_is_no_hindrance_to_a_heartbeat),
     ("messages_of_any_size_come_out_as_they_went_in", data::messages_of_any_size_come_out_as_they_went_in),
     ("small_messages_travel_together_and_large_ones_are_cut", data::small_messages_travel_together_and_large_ones_are_cut),
     ("a_hole_in_one_stream_holds_up_no_other", data::a_hole_in_one_stream_holds_up_no_other),

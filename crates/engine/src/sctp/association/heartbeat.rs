@@ -27,12 +27,18 @@ impl Association {
         }
     }
 
+    /// HB.interval of a path.
+    fn heartbeat_interval(&self, id: PathId) -> Duration {
+        let own = self.paths[id.index()].config.heartbeat_interval;
+        own.unwrap_or(self.config.heartbeat_interval)
+    }
+
     /// RTO plus HB.interval, with half an RTO of jitter either way (8.3).
-    fn next_heartbeat(&mut self, now: Time, id: PathId) -> Time {
+    pub(super) fn next_heartbeat(&mut self, now: Time, id: PathId) -> Time {
         let jitter = 0.5 + self.rng.unit();
         let path = &self.paths[id.index()];
         let rto = path.rtt.rto().mul_f64(jitter);
-        let idle = rto + self.config.heartbeat_interval;
+        let idle = rto + self.heartbeat_interval(id);
         match path.state.status() {
             PathStatus::Active => now + idle,
             PathStatus::Inactive => now + idle.min(self.config.probe_interval),
@@ -103,7 +109,7 @@ impl Association {
     }
 
     pub(super) fn heartbeat_due(&mut self, now: Time, id: PathId) {
-        let interval = self.config.heartbeat_interval;
+        let interval = self.heartbeat_interval(id);
         let path = &self.paths[id.index()];
         let busy = path.state.status() == PathStatus::Active
             && !path.heartbeat.forced
@@ -114,7 +120,7 @@ impl Association {
             return;
         }
         let path = &self.paths[id.index()];
-        if !busy && path.heartbeat.pending.is_none() {
+        if !busy && !path.is_left_alone() && path.heartbeat.pending.is_none() {
             let chunk = self.new_heartbeat(now, id);
             self.control.push_back((id, self.peer_tag, chunk));
         }
@@ -212,8 +218,10 @@ impl Association {
         for (index, path) in self.paths.iter_mut().enumerate() {
             let heartbeat = &mut path.heartbeat;
             if let Some(at) = heartbeat.earlier.iter().position(|known| *known == nonce) {
+                // An answer to a later one will do. The newest stands first.
+                let later = |awaited: u64| heartbeat.earlier[..at].contains(&awaited);
+                heartbeat.pending = heartbeat.pending.filter(|(awaited, _)| later(*awaited));
                 heartbeat.earlier[at] = 0;
-                heartbeat.pending = heartbeat.pending.filter(|(known, _)| *known != nonce);
                 return Some(PathId::from_index(index));
             }
         }

@@ -13,7 +13,7 @@ use super::{Association, Event};
 use crate::receive::{Arrival, ReceiveBuffer};
 
 /// SACK.Delay MUST NOT be more (RFC 9260, 6.2).
-const SACK_DELAY_LIMIT: Duration = Duration::from_millis(500);
+pub(super) const SACK_DELAY_LIMIT: Duration = Duration::from_millis(500);
 
 /// Most duplicates that one SACK lists.
 const DUPLICATES_LIMIT: usize = 16;
@@ -86,6 +86,11 @@ impl Inbound {
             advertised: 0,
             taken: 0,
         }
+    }
+
+    /// Other values of [`SackOptions::delay`] and [`SackOptions::every_packets`].
+    pub const fn set_pace(&mut self, delay: Duration, every_packets: u32) {
+        (self.options.delay, self.options.every_packets) = (delay, every_packets);
     }
 
     /// One more path may bring data.

@@ -22,6 +22,7 @@ mod pace;
 mod path;
 mod peer;
 mod pieces;
+mod primitives;
 mod queue;
 mod restart;
 mod sack;
@@ -29,6 +30,7 @@ mod sack_out;
 mod shutdown;
 mod state;
 mod timers;
+mod undelivered;
 mod view;
 mod windows;
 mod zero_window;
@@ -37,7 +39,9 @@ use std::collections::VecDeque;
 
 use ropewalk_base::{PathId, Rng, Serial16, Serial32, StreamId, Time};
 
+pub use primitives::{ParameterError, Parameters};
 pub use state::{CloseReason, State};
+pub use undelivered::Undelivered;
 
 use self::answers::Answers;
 use self::heartbeat::Verification;

@@ -6,7 +6,7 @@ use super::super::config::{Config, PathConfig};
 use super::ecn::Ecn;
 use crate::accounts::PathCounters;
 use crate::path::{
-    DeliveryRate, ForwardDelay, LossEstimate, MtuSearch, Pacer, PathState, RttEstimator,
+    DeliveryRate, ForwardDelay, LossEstimate, MtuSearch, Pacer, PathState, PathStatus, RttEstimator,
 };
 use crate::recovery::{Flights, Rack, TailProbe};
 
@@ -98,7 +98,7 @@ impl Path {
                 None => *path,
                 Some(range) => PathConfig { mtu: range.base, ..*path },
             },
-            state: PathState::unconfirmed(config.failure),
+            state: PathState::unconfirmed(path.failure(config.failure)),
             rtt: RttEstimator::new(config.rto),
             handshake_trip: None,
             rate: DeliveryRate::default(),
@@ -130,6 +130,12 @@ impl Path {
             learned: false,
             ecn: None,
         }
+    }
+
+    /// Whether no HEARTBEATs go to its address while it is idle: the user wants none.
+    pub fn is_left_alone(&self) -> bool {
+        let idle = matches!(self.state.status(), PathStatus::Active | PathStatus::Inactive);
+        idle && !self.config.heartbeats && !self.heartbeat.forced
     }
 
     /// Bytes that Max.Burst and pacing let go now, in packets of `full` bytes.

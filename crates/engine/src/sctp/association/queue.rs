@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use ropewalk_base::{Serial16, StreamId};
 
 use super::super::chunk::{Data, DataFlags};
+use super::undelivered::Rest;
 use crate::payload::Payload;
 
 #[derive(Clone, Debug)]
@@ -140,6 +141,19 @@ impl SendQueue {
             Some(last) if last.is_like(&waiting) => last.more += more + 1,
             _ => self.messages.push_back(waiting),
         }
+    }
+
+    /// What waits, message by message.
+    pub fn rests(&self) -> impl Iterator<Item = Rest> {
+        self.messages.iter().flat_map(|message| {
+            let Waiting { stream, ssn, ppid, unordered, taken, more, .. } = *message;
+            (0..=more).map(move |at| {
+                let taken = if at == 0 { taken } else { 0 };
+                let ssn = if unordered { ssn } else { ssn.plus(at as u16) };
+                let payload = message.payload.slice(taken, message.payload.len() - taken);
+                Rest { stream, ssn, ppid, unordered, payload, whole: taken == 0 }
+            })
+        })
     }
 
     /// Size on the wire of the chunk that would come next.

@@ -1,0 +1,199 @@
+//! What a user may ask for and change while an association lives (RFC 9260, 11.1.9, 11.1.10, 11.1.12, 11.1.13).
+
+use ropewalk_base::{Duration, PathId, Time};
+
+use super::inbound::SACK_DELAY_LIMIT;
+use super::{Association, Path};
+use crate::path::{FailureLimits, PathStatus, RtoLimits};
+
+/// The protocol parameters (RFC 9260, 16) that can be changed at any time. RTO.Alpha and RTO.Beta are not among them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Parameters {
+    /// RTO.Initial, RTO.Min and RTO.Max.
+    pub rto: RtoLimits,
+    /// Association.Max.Retrans. More than the Path.Max.Retrans of all paths together, and all paths may be inactive
+    /// while the association still counts as alive (RFC 9260, 8.2).
+    pub association_max_retrans: u32,
+    /// Path.Max.Retrans of the paths that have none of their own
+    /// ([`Association::set_path_max_retrans`]), and after how many errors a path is doubted.
+    pub failure: FailureLimits,
+    /// Max.Init.Retransmits.
+    pub max_init_retransmits: u32,
+    /// HB.interval of the paths that have none of their own ([`Association::change_heartbeat`]).
+    pub heartbeat_interval: Duration,
+    /// HB.Max.Burst; 0: no limit.
+    pub heartbeat_burst: u32,
+    /// Max.Burst; 0: no limit.
+    pub max_burst: u32,
+    /// SACK.Delay.
+    pub sack_delay: Duration,
+    /// A SACK for every so many packets with DATA.
+    pub sack_every_packets: u32,
+    /// Valid.Cookie.Life.
+    pub cookie_life: Duration,
+}
+
+/// Why parameters were not taken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ParameterError {
+    /// RTO.Initial or RTO.Max is zero, or one of them and RTO.Min are out of order.
+    Rto,
+    /// SACK.Delay is more than RFC 9260, 6.2, allows.
+    SackDelay,
+    /// There would be no SACK.
+    NoSack,
+    /// Every cookie would be too old.
+    CookieLife,
+}
+
+impl core::fmt::Display for ParameterError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(match self {
+            Self::Rto => "RTO.Min and RTO.Initial are at most RTO.Max, and the latter two not zero",
+            Self::SackDelay => "SACKs are delayed by 500 ms at most",
+            Self::NoSack => {
+                "a SACK is sent for every packet with DATA, or for each so many of them"
+            }
+            Self::CookieLife => "a cookie that lives for no time is never taken",
+        })
+    }
+}
+
+impl core::error::Error for ParameterError {}
+
+impl Parameters {
+    fn check(&self) -> Result<(), ParameterError> {
+        let RtoLimits { initial, min, max } = self.rto;
+        if initial == Duration::ZERO || initial.max(min) > max {
+            return Err(ParameterError::Rto);
+        }
+        if self.sack_delay > SACK_DELAY_LIMIT {
+            return Err(ParameterError::SackDelay);
+        }
+        if self.sack_every_packets == 0 {
+            return Err(ParameterError::NoSack);
+        }
+        if self.cookie_life == Duration::ZERO {
+            return Err(ParameterError::CookieLife);
+        }
+        Ok(())
+    }
+}
+
+impl Association {
+    /// The protocol parameters as they are.
+    pub const fn parameters(&self) -> Parameters {
+        let config = &self.config;
+        Parameters {
+            rto: config.rto,
+            association_max_retrans: config.association_max_retrans,
+            failure: config.failure,
+            max_init_retransmits: config.max_init_retransmits,
+            heartbeat_interval: config.heartbeat_interval,
+            heartbeat_burst: config.heartbeat_burst,
+            max_burst: config.max_burst,
+            sack_delay: config.sack.delay,
+            sack_every_packets: config.sack.every_packets,
+            cookie_life: config.cookie_life,
+        }
+    }
+
+    /// Takes other protocol parameters from now on (RFC 9260, 11.1.13). Timers that run expire when they would have;
+    /// only the next HEARTBEATs to idle addresses are put off or brought forward.
+    ///
+    /// # Errors
+    /// [`ParameterError`]; nothing is changed then.
+    pub fn set_parameters(
+        &mut self,
+        now: Time,
+        parameters: Parameters,
+    ) -> Result<(), ParameterError> {
+        parameters.check()?;
+        let Parameters { rto, failure, .. } = parameters;
+        let other_interval = parameters.heartbeat_interval != self.config.heartbeat_interval;
+        self.config.rto = rto;
+        self.config.association_max_retrans = parameters.association_max_retrans;
+        self.config.failure = failure;
+        self.config.max_init_retransmits = parameters.max_init_retransmits;
+        self.config.heartbeat_interval = parameters.heartbeat_interval;
+        self.config.heartbeat_burst = parameters.heartbeat_burst;
+        self.config.max_burst = parameters.max_burst;
+        self.config.sack.delay = parameters.sack_delay;
+        self.config.sack.every_packets = parameters.sack_every_packets;
+        self.config.cookie_life = parameters.cookie_life;
+        self.inbound.set_pace(parameters.sack_delay, parameters.sack_every_packets);
+        for index in 0..self.paths.len() {
+            let path = &mut self.paths[index];
+            path.rtt.set_limits(rto);
+            path.state.set_limits(path.config.failure(failure));
+            if other_interval && path.config.heartbeat_interval.is_none() {
+                self.put_off_heartbeat(now, PathId::from_index(index));
+            }
+        }
+        self.bursts_spent = true;
+        Ok(())
+    }
+
+    /// Whether HEARTBEATs go to the address of this path while it is idle, and at what interval; none: that of
+    /// the association (RFC 9260, 11.1.9). Without them an idle path is never found to have failed, and one that has
+    /// failed never to have returned. An address that is not confirmed (5.4), a path that is doubted (RFC
+    /// 7829) and one that leads elsewhere than before are asked all the same.
+    ///
+    /// # Panics
+    /// If there is no such path.
+    pub fn change_heartbeat(
+        &mut self,
+        now: Time,
+        path: PathId,
+        enabled: bool,
+        interval: Option<Duration>,
+    ) {
+        for config in [&mut self.config.paths[path.index()], &mut self.paths[path.index()].config] {
+            (config.heartbeats, config.heartbeat_interval) = (enabled, interval);
+        }
+        self.put_off_heartbeat(now, path);
+    }
+
+    /// The time to the next HEARTBEAT of an idle path starts over.
+    fn put_off_heartbeat(&mut self, now: Time, id: PathId) {
+        let path = &self.paths[id.index()];
+        let idle = matches!(path.state.status(), PathStatus::Active | PathStatus::Inactive);
+        if idle && !path.heartbeat.forced && path.heartbeat.due.is_some() {
+            let due = self.next_heartbeat(now, id);
+            self.paths[id.index()].heartbeat.due = Some(due);
+            self.timers_moved = true;
+        }
+    }
+
+    /// Sends a HEARTBEAT to the address of this path now (RFC 9260, 11.1.10), whether or not it is idle. What its answer
+    /// tells, or that there is none, changes the path's status as with any other. Whether it could be sent: an
+    /// association that is not up, or shuts down, sends none, and to an address that is not confirmed they leave as
+    /// often as HB.Max.Burst allows.
+    ///
+    /// # Panics
+    /// If there is no such path.
+    pub fn request_heartbeat(&mut self, now: Time, path: PathId) -> bool {
+        if !self.state.sends_heartbeats() || self.path_status(path) == PathStatus::Unconfirmed {
+            return false;
+        }
+        let awaited = self.paths[path.index()].heartbeat.pending;
+        let chunk = self.new_heartbeat(now, path);
+        // A silence that has begun counts from its beginning, however often the user asks meanwhile.
+        let heartbeat = &mut self.paths[path.index()].heartbeat;
+        heartbeat.pending = awaited.or(heartbeat.pending);
+        self.control.push_back((path, self.peer_tag, chunk));
+        self.timers_moved = true;
+        true
+    }
+
+    /// Path.Max.Retrans of one path; none: that of the association (RFC 9260, 11.1.12).
+    ///
+    /// # Panics
+    /// If there is no such path.
+    pub fn set_path_max_retrans(&mut self, path: PathId, most: Option<u32>) {
+        self.config.paths[path.index()].max_retrans = most;
+        let Path { config, state, .. } = &mut self.paths[path.index()];
+        config.max_retrans = most;
+        state.set_limits(config.failure(self.config.failure));
+    }
+}
