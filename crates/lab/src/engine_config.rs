@@ -77,7 +77,7 @@ pub fn path(scenario: &file::Scenario, path: &file::Path) -> PathConfig {
         oracle_delay: Some(oracle_delay(scenario, path)),
         rate_hint: known.then(|| rate_up(path, scenario.transfer.packet)),
         delay_error: 1.0 + path.delay_error,
-        ipv6: false,
+        ..PathConfig::default()
     }
 }
 
