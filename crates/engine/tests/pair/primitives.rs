@@ -53,7 +53,11 @@ fn status(pair: &Pair, path: u8) -> PathStatus {
 #[test]
 pub fn heartbeats_of_an_idle_path_stop_and_go_on_as_the_user_says() {
     let mut pair = Pair::up(&config(2, 1 << 18), &[10, 10]);
+    let usual = pair.ends[LEFT].heartbeats_of(PathId(1));
+    assert_eq!(usual, Some(SECOND * 30));
     change(&mut pair, 1, false, None);
+    assert_eq!(pair.ends[LEFT].heartbeats_of(PathId(1)), None);
+    assert_eq!(pair.ends[LEFT].heartbeats_of(PathId(0)), usual);
     assert_eq!(heartbeats_in(&mut pair, 1, SECOND * 300), 0);
     assert!((9..=10).contains(&heartbeats(&pair, LEFT, 0)), "the other path has its own");
     change(&mut pair, 1, true, None);
@@ -64,6 +68,7 @@ pub fn heartbeats_of_an_idle_path_stop_and_go_on_as_the_user_says() {
 pub fn a_path_may_have_a_heartbeat_interval_of_its_own() {
     let mut pair = Pair::up(&config(2, 1 << 18), &[10, 10]);
     change(&mut pair, 1, true, Some(SECOND * 5));
+    assert_eq!(pair.ends[LEFT].heartbeats_of(PathId(1)), Some(SECOND * 5));
     // 5 s and a timeout of one second at most, with half of it either way.
     let count = heartbeats_in(&mut pair, 1, SECOND * 300);
     assert!((46..=60).contains(&count), "{count}");

@@ -67,7 +67,10 @@ impl Association {
     }
 
     /// Works on the peer under the lock, then has the driver look at it. None: it is gone.
-    fn with<T>(&self, work: impl FnOnce(&mut Peer, ropewalk_base::Time) -> T) -> Option<T> {
+    pub(super) fn with<T>(
+        &self,
+        work: impl FnOnce(&mut Peer, ropewalk_base::Time) -> T,
+    ) -> Option<T> {
         let mut core = self.shared.lock();
         let now = core.clock.now();
         let result = work(core.peer(self.key)?, now);
@@ -76,7 +79,7 @@ impl Association {
         Some(result)
     }
 
-    fn look<T>(&self, look: impl FnOnce(&Peer, ropewalk_base::Time) -> T) -> Option<T> {
+    pub(super) fn look<T>(&self, look: impl FnOnce(&Peer, ropewalk_base::Time) -> T) -> Option<T> {
         let core = self.shared.lock();
         let now = core.clock.now();
         core.known(self.key).map(|peer| look(peer, now))

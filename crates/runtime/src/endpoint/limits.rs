@@ -54,7 +54,8 @@ pub struct Limits {
     pub silent_timeout: Duration,
     /// How long nothing at all may come from a peer that has opened an association before it counts as gone,
     /// if the association is idle (120 s: two or three HEARTBEATs, each every 30 to 46 s). SCTP's own
-    /// counters take up to 400 s. While data is outstanding, they alone judge.
+    /// counters take up to 400 s. While data is outstanding, they alone judge. Where the application has no
+    /// HEARTBEATs sent, or less often than every 30 s, silence says nothing, and the limit does not hold.
     pub vanished_timeout: Duration,
 }
 

@@ -3,7 +3,8 @@
 
 use std::net::IpAddr;
 
-use ropewalk_base::{Duration, Time};
+use ropewalk_base::{Duration, PathId, Time};
+use ropewalk_engine::sctp::Association;
 
 use super::core::{Core, Key};
 use super::limits::{Limit, Limits};
@@ -12,6 +13,9 @@ use crate::seal::PublicKey;
 
 /// A check that comes so much too late says that this process was stopped, and nothing of the peer.
 const LATE: Duration = Duration::from_secs(5);
+
+/// HB.interval for which [`Limits::vanished_timeout`] is meant (RFC 9260, 16).
+const USUAL_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Silent associations that make room at a time.
 const DROPPED_AT_ONCE: u64 = 16;
@@ -24,6 +28,8 @@ pub struct Liveness {
     heard_at: Time,
     /// It is up, and waits for the application since then.
     waits_since: Option<Time>,
+    /// The user has this end ask the peer less often than the limit is meant for, or not at all: silence says nothing.
+    asks_seldom: bool,
     /// When to look next. Not moved by what happens, so that packets cost nothing.
     check_at: Time,
 }
@@ -31,12 +37,21 @@ pub struct Liveness {
 impl Liveness {
     /// Of an association that begins now.
     pub const fn new(now: Time) -> Self {
-        Self { began: now, heard_at: now, waits_since: None, check_at: now }
+        Self { began: now, heard_at: now, waits_since: None, asks_seldom: false, check_at: now }
     }
 
     /// A packet of the peer came.
     #[inline]
     pub const fn hear(&mut self, now: Time) {
+        self.heard_at = now;
+    }
+
+    /// HEARTBEATs leave at other intervals, or not at all.
+    pub fn ask(&mut self, now: Time, machine: &Association) {
+        let mut paths = (0..machine.path_count()).map(PathId::from_index);
+        let often = |path| machine.heartbeats_of(path).is_some_and(|span| span <= USUAL_INTERVAL);
+        self.asks_seldom = !paths.any(often);
+        // What was not said while nobody asked is nothing to count from.
         self.heard_at = now;
     }
 
@@ -66,6 +81,7 @@ impl Peer {
         }
         // While data is outstanding, its timers judge the peer.
         let idle = self.connected && self.opened_by_peer && self.machine.is_flushed();
+        let idle = idle && !live.asks_seldom;
         let vanished = live.heard_at + limits.vanished_timeout;
         let setup = live.began + limits.setup_timeout;
         let untaken = live.waits_since.map(|since| since + limits.accept_timeout);

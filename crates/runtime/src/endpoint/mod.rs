@@ -5,6 +5,7 @@
 
 mod admission;
 mod association;
+mod association_control;
 mod association_counts;
 mod association_table;
 mod batch;
@@ -47,6 +48,7 @@ use ropewalk_engine::sctp::Secret;
 
 pub use self::admission::Admission;
 pub use self::association::{Association, Received, SendError};
+pub use self::association_control::Undelivered;
 pub use self::connect::{ConnectError, SctpPorts, Target};
 pub use self::core::Counters;
 pub use self::incoming::{Decision, IncomingFilter, IncomingInfo, LimitReport, OnLimit};
@@ -57,8 +59,9 @@ pub use self::shaking::Silence;
 pub use self::socket::Local;
 pub use self::stats::{PathStats, Stats};
 pub use ropewalk_engine::path::PathStatus;
+pub use ropewalk_engine::path::{FailureLimits, RtoLimits};
 pub use ropewalk_engine::receive::Part;
-pub use ropewalk_engine::sctp::association::CloseReason;
+pub use ropewalk_engine::sctp::association::{CloseReason, ParameterError, Parameters};
 
 use self::core::{Core, Shared};
 use self::driver::Driver;

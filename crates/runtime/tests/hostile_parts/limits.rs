@@ -182,6 +182,27 @@ async fn who_says_nothing_makes_room_and_who_does_not_need_to_stays() {
 
 #[tokio::test]
 async fn an_idle_association_whose_peer_is_gone_ends_in_time() {
+    let (server, far, _gone) = left_alone().await;
+    let ended = timeout(PATIENCE, far.ended()).await.expect("it ends");
+    assert_eq!(ended, Some(CloseReason::Unreachable));
+    assert_eq!(server.counters().limits.of(Limit::VanishedTimeout), 1);
+}
+
+/// Who wants no HEARTBEATs cannot tell a peer that is gone from one that says nothing.
+#[tokio::test]
+async fn an_idle_association_without_heartbeats_stays() {
+    let (_server, far, _gone) = left_alone().await;
+    assert!(far.set_heartbeats(0, false, None));
+    assert_eq!(timeout(Duration::from_secs(3), far.ended()).await.ok(), None);
+    // With them it ends, but not for the silence that nobody broke.
+    assert!(far.set_heartbeats(0, true, None));
+    assert_eq!(timeout(Duration::from_millis(300), far.ended()).await.ok(), None);
+    let ended = timeout(PATIENCE, far.ended()).await.expect("it ends");
+    assert_eq!(ended, Some(CloseReason::Unreachable));
+}
+
+/// A server whose limit for silence is 600 ms, and an association that it has accepted whose peer is gone.
+async fn left_alone() -> (Endpoint, Association, (Endpoint, Association)) {
     let (server, target) = server(|options| {
         options.limits.vanished_timeout = Span::from_millis(600);
     });
@@ -198,10 +219,7 @@ async fn an_idle_association_whose_peer_is_gone_ends_in_time() {
         near
     });
     let far = timeout(PATIENCE, server.accept()).await.expect("it comes");
-    let ended = timeout(PATIENCE, far.ended()).await.expect("it ends");
-    assert_eq!(ended, Some(CloseReason::Unreachable));
-    assert_eq!(server.counters().limits.of(Limit::VanishedTimeout), 1);
-    let _kept = vanishing.join();
+    (server, far, vanishing.join().expect("a client"))
 }
 
 /// What nobody reads fills buffers. The key that fills most loses associations; others keep theirs.

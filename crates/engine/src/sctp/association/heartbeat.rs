@@ -28,7 +28,7 @@ impl Association {
     }
 
     /// HB.interval of a path.
-    fn heartbeat_interval(&self, id: PathId) -> Duration {
+    pub(super) fn heartbeat_interval(&self, id: PathId) -> Duration {
         let own = self.paths[id.index()].config.heartbeat_interval;
         own.unwrap_or(self.config.heartbeat_interval)
     }

@@ -154,6 +154,15 @@ impl Association {
         self.put_off_heartbeat(now, path);
     }
 
+    /// The interval at which HEARTBEATs go to the address of this path while it is idle; none: they do not.
+    ///
+    /// # Panics
+    /// If there is no such path.
+    pub fn heartbeats_of(&self, path: PathId) -> Option<Duration> {
+        let config = &self.paths[path.index()].config;
+        config.heartbeats.then(|| self.heartbeat_interval(path))
+    }
+
     /// The time to the next HEARTBEAT of an idle path starts over.
     fn put_off_heartbeat(&mut self, now: Time, id: PathId) {
         let path = &self.paths[id.index()];
