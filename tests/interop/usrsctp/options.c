@@ -71,7 +71,7 @@ static enum finish finish_of(const char *text)
 
 enum {
 	SERVER, ECHO, UNORDERED, NO_CHECK, INTERLEAVE, UDP_PORT, REMOTE_UDP_PORT, PORT, REMOTE_PORT, BIND,
-	CONNECT, BYTES, SECONDS, EXPECT, MESSAGE, STREAMS, RECEIVE_BUFFER, SEND_BUFFER, WARMUP, FINISH,
+	CONNECT, GIVE_UP, BYTES, SECONDS, EXPECT, MESSAGE, STREAMS, RECEIVE_BUFFER, SEND_BUFFER, WARMUP, FINISH,
 	TIMEOUT, SYSCTL,
 };
 
@@ -87,6 +87,7 @@ static const struct option words[] = {
 	{ "remote-port", required_argument, NULL, REMOTE_PORT },
 	{ "bind", required_argument, NULL, BIND },
 	{ "connect", required_argument, NULL, CONNECT },
+	{ "give-up", required_argument, NULL, GIVE_UP },
 	{ "bytes", required_argument, NULL, BYTES },
 	{ "seconds", required_argument, NULL, SECONDS },
 	{ "expect", required_argument, NULL, EXPECT },
@@ -115,6 +116,7 @@ static void take(struct options *o, int word, const char *text)
 	case REMOTE_PORT: o->remote_port = number("--remote-port", text, 65535); break;
 	case BIND: o->bind_count = addresses(text, o->bind); break;
 	case CONNECT: o->connect_count = addresses(text, o->connect); break;
+	case GIVE_UP: o->give_up_count = addresses(text, o->give_up); break;
 	case BYTES: o->bytes = number("--bytes", text, UINT64_MAX); break;
 	case SECONDS: o->seconds = fraction("--seconds", text); break;
 	case EXPECT: o->expect = number("--expect", text, UINT64_MAX); break;
@@ -163,4 +165,5 @@ void parse_options(struct options *o, int argc, char **argv)
 		wrong("--message", "", "at least the 16 bytes of the header");
 	set_ports(o->bind, o->bind_count, o->port);
 	set_ports(o->connect, o->connect_count, o->remote_port);
+	set_ports(o->give_up, o->give_up_count, o->port);
 }

@@ -30,6 +30,8 @@ struct options {
 	struct sockaddr_storage bind[MAX_ADDRESSES];
 	int connect_count;
 	struct sockaddr_storage connect[MAX_ADDRESSES];
+	int give_up_count;    /* addresses that it has no more once the peer has all that was to be sent */
+	struct sockaddr_storage give_up[MAX_ADDRESSES];
 	uint64_t bytes;       /* to be sent */
 	double seconds;       /* to be sent for, if more than 0 */
 	uint64_t expect;      /* bytes to be received before the end */

@@ -99,10 +99,19 @@ static void connect_all(struct socket *socket, const struct options *o)
 		fail("connect");
 }
 
+static bool any_ipv6(const struct sockaddr_storage *list, int count)
+{
+	for (int i = 0; i < count; i++)
+		if (list[i].ss_family == AF_INET6)
+			return true;
+	return false;
+}
+
 static struct socket *open_association(const struct options *o)
 {
-	int family = o->bind_count > 0 ? o->bind[0].ss_family
-		: o->connect_count > 0 ? o->connect[0].ss_family : AF_INET;
+	/* A socket of IPv6 has addresses of both families. */
+	bool ipv6 = any_ipv6(o->bind, o->bind_count) || any_ipv6(o->connect, o->connect_count);
+	int family = ipv6 ? AF_INET6 : AF_INET;
 	struct socket *socket = usrsctp_socket(family, SOCK_STREAM, IPPROTO_SCTP, NULL, NULL, 0, NULL);
 	struct socket *accepted;
 

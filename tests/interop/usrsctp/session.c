@@ -253,9 +253,28 @@ static void abort_association(struct session *s)
 		fail("abort");
 }
 
+/* Without ASCONF the peer is not told. */
+static void give_up_addresses(struct session *s)
+{
+	const struct options *o = s->options;
+	char text[INET6_ADDRSTRLEN];
+
+	if (o->give_up_count > 0)
+		wait_until_dry(s);
+	for (int i = 0; i < o->give_up_count; i++) {
+		struct sockaddr_storage address = o->give_up[i];
+
+		if (usrsctp_bindx(s->socket, (struct sockaddr *)&address, 1, SCTP_BINDX_REM_ADDR) < 0)
+			fail("give up");
+		event("gave up %s", address_text(&address, text, sizeof(text)));
+	}
+}
+
 void session_finish(struct session *s)
 {
 	const struct options *o = s->options;
+
+	give_up_addresses(s);
 
 	pthread_mutex_lock(&s->lock);
 	while (s->report.received_bytes < o->expect && !s->over)

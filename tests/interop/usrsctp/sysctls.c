@@ -15,7 +15,7 @@
 	X(sctp_path_pf_threshold) X(sctp_heartbeat_interval_default) X(sctp_delayed_sack_time_default) \
 	X(sctp_sack_freq_default) X(sctp_max_burst_default) X(sctp_initial_cwnd) \
 	X(sctp_mbuf_threshold_count) X(sctp_valid_cookie_life_default) \
-	X(sctp_nr_incoming_streams_default) X(sctp_max_chunks_on_queue) X(sctp_default_cc_module)
+	X(sctp_blackhole) X(sctp_nr_incoming_streams_default) X(sctp_max_chunks_on_queue) X(sctp_default_cc_module)
 
 #define ENTRY(name) { #name, usrsctp_sysctl_set_##name },
 static const struct {
