@@ -1,7 +1,8 @@
 //! Loss by time and probes of the tail (RFC 8985), over the paths of an association.
 
+use ropewalk_base::PathId;
 use ropewalk_engine::recovery::LossDetection;
-use ropewalk_engine::sctp::{Config, DataFlags};
+use ropewalk_engine::sctp::{Chunk, Config, DataFlags, DelayEcho, Packet};
 
 use crate::driver::{FULL, Fate, LEFT, Pair, RIGHT, Sent, as_published, config, ms};
 
@@ -125,4 +126,21 @@ fn acknowledgements_are_asked_for_at_once_only_where_the_sender_would_wait_for_t
         let again = again.expect("a retransmission");
         assert_eq!(again.flags.has(DataFlags::IMMEDIATE), asked, "{recovery:?}");
     }
+}
+
+/// A path whose chunks are all sent again gives no samples of its round trip, so the receiver's timestamps do. A longer
+/// round trip delays the tail probe (RFC 8985, 7.2), and the driver has to hear of it.
+#[test]
+fn a_round_trip_from_the_receivers_timestamps_moves_the_tail_probe() {
+    let mut pair = measured(&config(1, 1 << 18), &[20]);
+    pair.run_for(ms(2000));
+    pair.send(LEFT, 1000);
+    let (now, before) = (pair.now, pair.ends[LEFT].next_deadline().expect("a tail probe"));
+    let mut packet =
+        Packet::of(pair.ends[LEFT].tags().0, Chunk::Unknown(vec![0xb1, 0, 0, 4].into()));
+    let sent = now.as_nanos() - ms(900).as_nanos();
+    packet.echo = Some(DelayEcho { path: 0, sent, received: now.as_nanos() });
+    pair.ends[LEFT].handle_datagram(now, PathId(0), packet);
+    let after = pair.ends[LEFT].next_deadline().expect("a timer");
+    assert!(after > before, "{before:?} and {after:?}");
 }

@@ -434,6 +434,8 @@ impl Association {
         let took = now.since(Time::from_nanos(echo.sent.min(now.as_nanos())));
         if now.since(path.rtt.sampled_at()) >= UNTIMED && took < UNTIMED {
             path.rtt.sample(now, took);
+            // The tail probe waits for two round trips.
+            self.timers_moved = true;
         }
     }
 
