@@ -322,7 +322,7 @@ impl Pair {
     }
 
     fn leave(&mut self, from: usize, transmit: Transmit) {
-        if let Some(rule) = rules::broken(&self.ends[from], &transmit) {
+        if let Some(rule) = rules::broken(self.now, &self.ends[from], &transmit) {
             panic!("at {}, end {from}: {rule}: {transmit:?}", self.now);
         }
         let Transmit { packet, size, ect, .. } = transmit;

@@ -1,7 +1,10 @@
 //! When data is acknowledged (RFC 9260, 6.2, 6.7; delayed acknowledgement for CMT).
 
+use std::collections::BTreeSet;
+
+use ropewalk_base::{Duration, Serial32, StreamId};
 use ropewalk_engine::scheduler::DelaySource;
-use ropewalk_engine::sctp::{Chunk, Data, DataFlags, Packet};
+use ropewalk_engine::sctp::{Chunk, Data, DataFlags, GapBlock, GapList, Packet, Sack};
 
 use crate::driver::{FULL, Fate, LEFT, Pair, RIGHT, as_published, config, in_turn, ms};
 
@@ -141,7 +144,7 @@ pub fn a_sack_goes_back_where_the_newest_data_came_from() {
 /// has answered a heartbeat.
 fn by_the_quick_path(to_last: bool) -> f64 {
     let mut settings = config(2, 1 << 20);
-    settings.heartbeat_interval = ropewalk_base::Duration::from_secs(3600);
+    settings.heartbeat_interval = Duration::from_secs(3600);
     settings.sack.to_last = to_last;
     let mut pair = Pair::with(&settings, &settings, &[10, 100], [in_turn(), in_turn()]);
     pair.connect();
@@ -181,4 +184,36 @@ fn timestamps_of_every_path_come_back_though_one_path_calls_forth_all_sacks() {
         of
     });
     assert!(of[0] >= 8 && of[1] >= 8, "{of:?} of 20");
+}
+
+#[test]
+pub fn a_shutdown_takes_nothing_back_though_it_reports_no_gap() {
+    // 3.3.8: it has no gap blocks, which says nothing of what earlier SACKs reported.
+    let mut pair = Pair::up(&config(1, 1 << 18), &[10]);
+    pair.greet();
+    pair.script(|_| Fate::Drop);
+    let first = pair.ends[RIGHT].expected(StreamId(0)).0;
+    pair.send_full(LEFT, 3);
+    let tag = pair.ends[LEFT].tags().0;
+    let upto = |ahead: u64| Serial32::wrap(first + ahead - 1);
+    let gaps = GapList::from_offsets(upto(0), [GapBlock { start: 3, end: 3 }]);
+    let sack = Sack {
+        cumulative: upto(0),
+        window: 1 << 17,
+        gaps,
+        duplicates: Vec::new(),
+        data_packets: 0,
+    };
+    pair.inject(LEFT, 0, Packet::of(tag, Chunk::Sack(sack)));
+    pair.inject(LEFT, 0, Packet::of(tag, Chunk::Shutdown(upto(1))));
+    pair.log.clear();
+    pair.run_for(Duration::from_secs(20));
+    let again: BTreeSet<_> = pair
+        .log
+        .iter()
+        .filter(|s| s.from == LEFT)
+        .flat_map(|s| s.data())
+        .map(|d| d.tsn.0)
+        .collect();
+    assert_eq!(again, BTreeSet::from([upto(2).0]), "the second alone is missing");
 }

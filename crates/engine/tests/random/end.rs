@@ -231,7 +231,7 @@ impl End {
                 self.blame(now, || "it sends without end".to_owned());
                 break;
             }
-            if let Some(rule) = rules::broken(&self.association, &transmit) {
+            if let Some(rule) = rules::broken(now, &self.association, &transmit) {
                 self.blame(now, || format!("{rule}: {transmit:?}"));
             }
             self.witness(now, &transmit.packet, transmit.path);

@@ -1,13 +1,16 @@
 //! What RFC 9260 says of every packet that an end sends, whatever it is about.
 
+use ropewalk_base::Time;
 use ropewalk_engine::path::PathStatus;
+use ropewalk_engine::recovery::LossDetection;
 use ropewalk_engine::sctp::association::{PacketSize, State};
-use ropewalk_engine::sctp::{Association, Chunk, Packet, Rare, Transmit};
+use ropewalk_engine::sctp::{Association, Chunk, Data, Packet, Rare, Transmit};
 
 /// The rule that a packet breaks which has just left `end`; none if it keeps to all.
-pub fn broken(end: &Association, transmit: &Transmit) -> Option<&'static str> {
+pub fn broken(now: Time, end: &Association, transmit: &Transmit) -> Option<&'static str> {
     let packet = &transmit.packet;
-    composition(packet).or_else(|| size(end, transmit)).or_else(|| by_state(end, transmit))
+    let whole = composition(packet).or_else(|| size(end, transmit));
+    whole.or_else(|| by_state(end, transmit)).or_else(|| window(now, end, transmit))
 }
 
 const fn is_data(chunk: &Chunk) -> bool {
@@ -61,6 +64,23 @@ fn composition(packet: &Packet) -> Option<&'static str> {
         ),
     ];
     rules.iter().find_map(|(rule, is_broken)| is_broken.then_some(*rule))
+}
+
+/// 6.1, B: new DATA leaves while less than a window is in flight, and goes beyond it by no more than one packet. A probe
+/// of the tail (RFC 8985, 7.3) may go beyond, so that the rule is for those who send none.
+fn window(now: Time, end: &Association, transmit: &Transmit) -> Option<&'static str> {
+    let data = transmit.packet.chunks.iter().filter_map(|chunk| match chunk {
+        Chunk::Data(data) => Some(data),
+        _ => None,
+    });
+    let fresh = data.clone().any(|data| data.first_sent == now);
+    if !fresh || end.config().recovery != LossDetection::MissingReports {
+        return None;
+    }
+    let left: u64 = data.map(|data| u64::from(Data::wire_len_of(data.payload.len()))).sum();
+    let view = end.path_view(now, transmit.path);
+    let before = view.in_flight.saturating_sub(left);
+    (before >= view.cwnd).then_some("6.1, B: nothing new where a whole window is in flight")
 }
 
 /// 6.10: no packet is longer than its path carries, but for what cannot be cut any more (6.9) and what finds out
