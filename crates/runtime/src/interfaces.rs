@@ -38,10 +38,36 @@ pub fn look() -> io::Result<Vec<Seen>> {
         up: it.is_oper_up(),
         index: it.index,
         broadcast: match it.addr {
-            if_addrs::IfAddr::V4(address) => address.broadcast,
+            if_addrs::IfAddr::V4(address) => {
+                // Where none is set the system tells the address itself.
+                let set = address.broadcast.filter(|broadcast| *broadcast != address.ip);
+                set.or_else(|| last_of(address.ip, address.prefixlen))
+            }
             if_addrs::IfAddr::V6(_) => None,
         },
         name: it.name,
     });
     Ok(found.collect())
+}
+
+/// The last address of a network, which reaches all of its hosts whether or not its interface was told so (RFC 919); none
+/// where there are two hosts or one (RFC 3021).
+fn last_of(ip: Ipv4Addr, prefix: u8) -> Option<Ipv4Addr> {
+    let hosts = u32::MAX.checked_shr(u32::from(prefix)).filter(|hosts| *hosts > 1);
+    hosts.map(|hosts| Ipv4Addr::from_bits(ip.to_bits() | hosts))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_address_of_a_network_of_more_than_two_is_that_of_all() {
+        let ip = Ipv4Addr::new(10, 77, 1, 1);
+        let last = |prefix| last_of(ip, prefix).map(|ip| ip.octets());
+        assert_eq!(last(24), Some([10, 77, 1, 255]));
+        assert_eq!(last(30), Some([10, 77, 1, 3]));
+        assert_eq!(last(8), Some([10, 255, 255, 255]));
+        assert_eq!([last(31), last(32), last(200)], [None; 3]);
+    }
 }

@@ -1,12 +1,12 @@
 //! Peers that have addresses of both families, and peers that give addresses up: with packets that a hand-written end
 //! makes, and against usrsctp.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::time::Duration;
 
 use bytes::Bytes;
-use ropewalk_engine::sctp::wire::Ports;
-use ropewalk_engine::sctp::{Chunk, ErrorCause, Packet};
+use ropewalk_engine::sctp::wire::{Checksum, Ports, encode};
+use ropewalk_engine::sctp::{Chunk, ErrorCause, Init, Packet};
 use ropewalk_interop::crafted::{Crafted, SILENCE};
 use ropewalk_interop::hosts::{Hosts, Side};
 use ropewalk_interop::or_skip;
@@ -157,4 +157,41 @@ fn a_peer_that_gives_an_address_up_keeps_the_association() {
     let report = peer.report();
     assert!(report.saw("gave up 10.77.2.2"), "{}", report.0);
     assert_eq!((report.ended(), report.received()), ("shutdown", total));
+}
+
+/// RFC 9260, 8.4, 1: what is sent to more than one host is nobody's.
+#[test]
+fn an_init_to_everybody_is_answered_by_nobody() {
+    let hosts = or_skip!(Hosts::new(1));
+    let ports = Ports { source: 5001, destination: PORT };
+    let init = Init {
+        tag: 77,
+        window: 100_000,
+        outbound_streams: 1,
+        inbound_streams: 1,
+        ..Init::default()
+    };
+    let mut bytes = Vec::new();
+    encode(&Packet::of(0, Chunk::Init(Box::new(init))), ports, Checksum::Crc32c, &mut bytes);
+    hosts.live(async || {
+        let anywhere = [SocketAddr::from(([0, 0, 0, 0], PORT))];
+        let endpoint = Endpoint::open(Options::listening(&anywhere)).expect("an endpoint");
+        for (to, answers) in [
+            ([10, 77, 1, 255], 0),
+            ([255, 255, 255, 255], 0),
+            ([224, 0, 0, 1], 0),
+            ([10, 77, 1, 1], 1),
+        ] {
+            let before = endpoint.counters();
+            hosts.inside(Side::Theirs, || {
+                let socket = UdpSocket::bind("10.77.1.2:0").expect("an address of this host");
+                socket.set_broadcast(true).expect("allowed");
+                socket.send_to(&bytes, SocketAddr::from((to, PORT))).expect("sent");
+            });
+            tokio::time::sleep(SILENCE).await;
+            let after = endpoint.counters();
+            assert_eq!(after.received - before.received, 1, "{to:?}: it came");
+            assert_eq!(after.sent - before.sent, answers, "{to:?}");
+        }
+    });
 }
