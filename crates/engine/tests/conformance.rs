@@ -70,11 +70,13 @@ fn page(name: &str) -> String {
 
 #[test]
 fn every_rule_names_a_test_that_exists_or_says_why_there_is_none() {
-    let tests = tests(Path::new(env!("CARGO_MANIFEST_DIR")));
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let crates = ["", "../runtime", "../../tests/interop"];
+    let tests: Vec<_> = crates.iter().flat_map(|at| tests(&root.join(at))).collect();
     let page = page("reference/rfc9260.md");
     let rules = rows(&page);
     for row in &rules {
-        check(row, &tests, &["codec, not yet", "driver", "open:", "not done:"]);
+        check(row, &tests, &["driver:", "not done:"]);
     }
     assert!(rules.len() > 50, "{} rules", rules.len());
 }

@@ -14,7 +14,7 @@ use crate::{
 type Rule = (&'static str, fn());
 
 /// Tests that do not depend on a preset's timers and windows, but for two that take long.
-const RULES: [Rule; 86] = [
+const RULES: [Rule; 87] = [
     ("the_right_edge_of_the_window_moves_by_a_full_chunk_or_not_at_all", windows::the_right_edge_of_the_window_moves_by_a_full_chunk_or_not_at_all),
     ("no_chunk_is_cut_to_fit_a_small_window", windows::no_chunk_is_cut_to_fit_a_small_window),
     ("after_a_timeout_one_packet_is_on_its_way_until_something_is_acknowledged", errors::after_a_timeout_one_packet_is_on_its_way_until_something_is_acknowledged),
@@ -44,6 +44,7 @@ const RULES: [Rule; 86] = [
     ("parameters_that_make_no_sense_are_refused_and_change_nothing", primitives::parameters_that_make_no_sense_are_refused_and_change_nothing),
     ("what_the_user_has_set_outlives_a_restart_of_the_peer", primitives::what_the_user_has_set_outlives_a_restart_of_the_peer),
     ("a_full_queue_is_no_hindrance_to_a_heartbeat", primitives::a_full_queue_is_no_hindrance_to_a_heartbeat),
+    ("a_shutdown_takes_nothing_back_though_it_reports_no_gap", sack::a_shutdown_takes_nothing_back_though_it_reports_no_gap),
     ("messages_of_any_size_come_out_as_they_went_in", data::messages_of_any_size_come_out_as_they_went_in),
     ("small_messages_travel_together_and_large_ones_are_cut", data::small_messages_travel_together_and_large_ones_are_cut),
     ("a_hole_in_one_stream_holds_up_no_other", data::a_hole_in_one_stream_holds_up_no_other),
