@@ -14,8 +14,8 @@ use crate::driver::{FULL, Fate, LEFT, Pair, RIGHT, config, ms, preset_config};
 fn edges(pair: &Pair) -> Vec<u64> {
     let first = pair.ends[RIGHT].peer_initial_tsn().expect("it is up");
     let size = |tsn: u32| -> u64 {
-        let sent = pair.log.iter().filter(|s| s.from == LEFT).flat_map(|s| s.data());
-        let chunk = sent.filter(|data| data.tsn.0 == tsn).next();
+        let mut sent = pair.log.iter().filter(|s| s.from == LEFT).flat_map(|s| s.data());
+        let chunk = sent.find(|data| data.tsn.0 == tsn);
         chunk.map_or(0, |data| u64::from(Data::wire_len_of(data.payload.len())))
     };
     let edge = |sack: &Sack| {
