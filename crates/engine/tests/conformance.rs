@@ -37,6 +37,13 @@ fn tests(root: &Path) -> Vec<String> {
     names
 }
 
+/// The same of all crates that the pages speak of.
+fn all_tests() -> Vec<String> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let crates = ["", "../runtime", "../../tests/interop"];
+    crates.iter().flat_map(|at| tests(&root.join(at))).collect()
+}
+
 /// The rows of all tables of a page that say where something is tested, without their heads.
 fn rows(page: &str) -> Vec<&str> {
     let (mut rows, mut tells) = (Vec::new(), false);
@@ -70,9 +77,7 @@ fn page(name: &str) -> String {
 
 #[test]
 fn every_rule_names_a_test_that_exists_or_says_why_there_is_none() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let crates = ["", "../runtime", "../../tests/interop"];
-    let tests: Vec<_> = crates.iter().flat_map(|at| tests(&root.join(at))).collect();
+    let tests = all_tests();
     let page = page("reference/rfc9260.md");
     let rules = rows(&page);
     for row in &rules {
@@ -83,8 +88,7 @@ fn every_rule_names_a_test_that_exists_or_says_why_there_is_none() {
 
 #[test]
 fn every_number_of_the_checklist_and_of_the_hostile_inputs_has_its_test_or_a_reason() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let tests = [tests(root), tests(&root.join("../runtime"))].concat();
+    let tests = all_tests();
     let page = page("conformance.md");
     let (checklist, inputs) = page.split_once("## Hostile inputs").expect("two lists");
     for (list, count) in [(checklist, 30), (inputs, 68)] {

@@ -80,6 +80,9 @@ pub fn a_path_may_have_a_heartbeat_interval_of_its_own() {
     assert!((2..=3).contains(&heartbeats(&pair, LEFT, 0)));
     change(&mut pair, 1, true, None);
     assert!((2..=3).contains(&heartbeats_in(&mut pair, 1, SECOND * 300)));
+    // A shorter one does not wait for the end of the longer one.
+    set(&mut pair, |p| p.heartbeat_interval = SECOND * 5);
+    assert!(heartbeats_in(&mut pair, 1, SECOND * 15) >= 2);
 }
 
 #[test]
