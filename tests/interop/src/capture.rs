@@ -1,8 +1,13 @@
 //! Captures, read by a dissector that others wrote (tshark).
 
+#![expect(clippy::disallowed_methods, reason = "waits for a program that tells only by its file")]
+
+use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::Duration;
 
 use crate::Missing;
 use crate::hosts::{Hosts, Side};
@@ -64,6 +69,7 @@ impl Capture {
     /// # Panics
     /// If the dissector fails.
     pub fn finish(mut self, ports: &[u16]) -> Dissection {
+        self.settle();
         self.end();
         let mut dissector = Command::new("tshark");
         dissector.arg("-r").arg(&self.file).args(["-o", "sctp.checksum:CRC 32c"]);
@@ -99,6 +105,16 @@ impl Capture {
         });
         let chunks = chunks.collect();
         Dissection { packets: text.lines().count(), wrong, chunks }
+    }
+
+    /// Waits until it writes no more: what still waits for it when it is told to end is lost. It writes twice a second.
+    fn settle(&self) {
+        let size = || fs::metadata(&self.file).map_or(0, |file| file.len());
+        let mut before = None;
+        while before != Some(size()) {
+            before = Some(size());
+            thread::sleep(Duration::from_millis(700));
+        }
     }
 
     /// Has it write what it has, and waits until it did.
