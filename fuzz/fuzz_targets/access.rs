@@ -13,7 +13,7 @@ use libfuzzer_sys::fuzz_target;
 use ropewalk_apps::access::{AccessError, AccessList, FilePolicy, PeerPolicy, Refusal};
 use ropewalk_apps::proxy::exit::check_targets;
 use ropewalk_fuzz::Input;
-use ropewalk_fuzz::peers::{Draft, quoted};
+use ropewalk_fuzz::peers::{Draft, month_lengths, quoted, year_length};
 use ropewalk_runtime::seal::{Allowed, PublicKey, Timestamp};
 
 const DAY_SECONDS: u64 = 86_400;
@@ -100,15 +100,12 @@ fn date(at: SystemTime) -> Option<String> {
     }
     let ends_day = seconds % DAY_SECONDS == 0 && seconds > 0;
     let mut days = seconds / DAY_SECONDS - u64::from(ends_day);
-    let leap = |year: u64| year % 400 == 0 || (year % 4 == 0 && year % 100 != 0);
     let mut year = 1970;
-    while days >= 365 + u64::from(leap(year)) {
-        days -= 365 + u64::from(leap(year));
+    while days >= u64::from(year_length(year)) {
+        days -= u64::from(year_length(year));
         year += 1;
     }
-    let february = 28 + u64::from(leap(year));
-    let mut month = 0;
-    let lengths = [31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+    let (lengths, mut month) = (month_lengths(year).map(u64::from), 0);
     while days >= lengths[month] {
         days -= lengths[month];
         month += 1;

@@ -1,4 +1,4 @@
-//! Whole file transfers with both ends, in folders in memory. Associations are cut, either end starts anew, files are changed
+//! Whole file transfers with both ends, in folders in memory. Associations are cut, either end restarts, files are changed
 //! between two attempts, and frames are changed on their way.
 //!
 //! * Nothing is written outside of the receiver's directory.

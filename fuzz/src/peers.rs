@@ -285,14 +285,25 @@ const fn is_leap(year: u32) -> bool {
     year % 400 == 0 || (year % 4 == 0 && year % 100 != 0)
 }
 
+/// Days of each month.
+pub const fn month_lengths(year: u32) -> [u32; 12] {
+    let february = if is_leap(year) { 29 } else { 28 };
+    [31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
+}
+
+/// Days of a year.
+pub const fn year_length(year: u32) -> u32 {
+    if is_leap(year) { 366 } else { 365 }
+}
+
 /// Days from 1970-01-01, counted year by year and month by month. None: there is no such day.
 fn days_before(year: u32, month: u32, day: u32) -> Option<i64> {
-    let months = [31, if is_leap(year) { 29 } else { 28 }, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+    let months = month_lengths(year);
     let length = *months.get(month.checked_sub(1)? as usize)?;
     if !(1..=length).contains(&day) {
         return None;
     }
-    let of = |year: u32| 365 + i64::from(is_leap(year));
+    let of = |year: u32| i64::from(year_length(year));
     let years: i64 = match year < 1970 {
         true => -(year..1970).map(of).sum::<i64>(),
         false => (1970..year).map(of).sum(),

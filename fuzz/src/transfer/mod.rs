@@ -7,5 +7,5 @@ mod track;
 
 pub use self::edits::{Edit, Vocabulary, edits};
 pub use self::link::{Ends, Plan, watch_idle};
-pub use self::room::{Room, Snapshot, content};
+pub use self::room::{Room, Snapshot};
 pub use self::track::{Claims, Digest};

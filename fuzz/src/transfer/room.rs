@@ -23,7 +23,7 @@ const SECRET: &[u8] = b"precious";
 const HIDDEN: &str = ".ropewalk";
 
 /// Bytes that differ from place to place and from seed to seed.
-pub fn content(seed: u8, length: usize) -> Vec<u8> {
+fn content(seed: u8, length: usize) -> Vec<u8> {
     let mut bytes = vec![0; length];
     blake3::Hasher::new().update(&[seed]).finalize_xof().fill(&mut bytes);
     bytes

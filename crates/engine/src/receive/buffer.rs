@@ -233,7 +233,7 @@ impl ReceiveBuffer {
         if !data.flags.has(DataFlags::UNORDERED) {
             self.streams.advance(data.stream);
         }
-        self.deliver(now, &mut data);
+        self.deliver(now, now, &mut data);
         self.stats.held_changed(now, 0);
     }
 
@@ -294,7 +294,7 @@ impl ReceiveBuffer {
             } else {
                 self.slots.mark_released(tsn, &self.gaps);
             }
-            self.deliver(now, &mut data);
+            self.deliver(now, now, &mut data);
             if !unordered {
                 self.streams.advance(stream);
                 self.release_waiting(now, stream);
@@ -359,8 +359,7 @@ impl ReceiveBuffer {
     fn release_far_chunk(&mut self, now: Time, tsn: u64) {
         let Some(Held { mut data, arrived, .. }) = self.slots.take(tsn) else { return };
         self.held_bytes -= charge_of(&data);
-        self.stats.delivered(now, arrived, data.first_sent, data.payload.len());
-        self.ready.push_chunk(&mut data);
+        self.deliver(now, arrived, &mut data);
     }
 
     fn release_message(&mut self, now: Time, first: u64, last: u64, part: Part) {
@@ -385,10 +384,10 @@ impl ReceiveBuffer {
         }
     }
 
-    /// Hands over a chunk that has not waited.
+    /// Hands over a message that is one chunk.
     #[inline]
-    fn deliver(&mut self, now: Time, data: &mut Data) {
-        self.stats.delivered(now, now, data.first_sent, data.payload.len());
+    fn deliver(&mut self, now: Time, arrived: Time, data: &mut Data) {
+        self.stats.delivered(now, arrived, data.first_sent, data.payload.len());
         self.ready.push_chunk(data);
     }
 }

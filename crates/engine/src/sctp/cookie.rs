@@ -168,7 +168,7 @@ impl CookieKey {
     }
 
     /// The tie-tags of the association between these tags (5.2.2): numbers other than 0 that nobody else can
-    /// compute. A cookie can be read by whoever asks for it, and must not reveal the verification tags of an
+    /// compute. Anybody who asks for a cookie can read it, so it must not reveal the verification tags of an
     /// association that exists (5.1.3).
     pub fn tie_tags(&self, local: u32, peer: u32) -> (u32, u32) {
         let mut mac = self.mac(b"tie", &[]);

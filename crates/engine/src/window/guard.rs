@@ -157,6 +157,7 @@ impl Guard {
         if shared.shared {
             return;
         }
+        self.known.sort_by(|a, b| a.forward.total_cmp(&b.forward));
         self.drop_harmful(shared);
         if self.known.len() >= 2 {
             self.share_window(shared);
@@ -212,8 +213,7 @@ impl Guard {
 
     /// The longest forward delay of the paths that the window reaches: before data of any other path arrives,
     /// quicker ones deliver more than the whole buffer, so that it gets none.
-    fn longest_in_reach(&mut self, shared: SharedWindow) -> f64 {
-        self.known.sort_by(|a, b| a.forward.total_cmp(&b.forward));
+    fn longest_in_reach(&self, shared: SharedWindow) -> f64 {
         let (mut rates, mut weighted, mut longest) = (0.0, 0.0, 0.0);
         for path in &self.known {
             // What the paths before deliver until this one does: the sum of rate x (forward - theirs).
@@ -233,8 +233,7 @@ impl Guard {
         let most = self.known.iter().map(|p| p.rate).fold(0.0, f64::max);
         let chunk = shared.chunk as f64;
         let total: f64 = self.known.iter().map(|p| p.rate).sum();
-        let longest = self.longest_in_reach(shared);
-        let spare = (shared.buffer as f64 - total * (longest + self.way_back())).max(0.0);
+        let spare = self.spare(shared, self.longest_in_reach(shared));
         let Self { known, verdicts, dropped, .. } = self;
         known.retain(|path| {
             let id = PathId::from_index(path.index);
@@ -255,7 +254,6 @@ impl Guard {
 
     /// Rule 1: each path what fills its pipe, the quickest first, of what is left of the window.
     fn share_window(&mut self, shared: SharedWindow) {
-        self.known.sort_by(|a, b| a.forward.total_cmp(&b.forward));
         let mut left = shared.buffer as f64;
         for path in &self.known {
             let pipe = path.rate * path.pipe_time;

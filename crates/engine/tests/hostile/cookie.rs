@@ -199,7 +199,7 @@ fn tags_and_tie_tags_decide_over_a_cookie_as_the_table_has_it() {
                 (0, 0),
                 (right.1, right.0),
                 (0, right.1),
-                // The tags themselves are no tie-tags: they would be shown to whoever asks for a cookie.
+                // The tags themselves are no tie-tags: anybody who asks for a cookie would see them.
                 (ours, theirs),
             ] {
                 let mut victim = Victim::up(1);

@@ -12,6 +12,16 @@ use crate::kit::{
     Victim, bytes_of, chunk, datagram, heartbeat, kind, live, names, parameter, read,
 };
 
+/// A victim whose left end has asked on path 1, where nothing arrives; and what it has asked.
+fn asking() -> (Victim, Bytes) {
+    let mut pair = Pair::new(&live(2, 1 << 18), &[10, 30]);
+    pair.script(|sent| if sent.path == 1 { Fate::Drop } else { Fate::Arrive });
+    pair.run_for(ms(150));
+    let asked = pair.log.iter().find(|s| s.from == LEFT && s.path == 1).expect("a HEARTBEAT");
+    let Chunk::Heartbeat(info) = asked.packet.chunks[0].clone() else { panic!("{asked:?}") };
+    (Victim::of(pair), info)
+}
+
 // 50.
 #[test]
 fn a_heartbeat_goes_back_if_a_packet_can_hold_it_and_without_content_it_is_nothing() {
@@ -43,12 +53,7 @@ fn the_heartbeat_information_may_stand_anywhere_among_the_parameters() {
         assert!(expected.ends_with(&parameters), "{expected:?}");
     }
     // The answer to one of ours counts as well.
-    let mut pair = Pair::new(&live(2, 1 << 18), &[10, 30]);
-    pair.script(|sent| if sent.path == 1 { Fate::Drop } else { Fate::Arrive });
-    pair.run_for(ms(150));
-    let asked = pair.log.iter().find(|s| s.from == LEFT && s.path == 1).expect("a HEARTBEAT");
-    let Chunk::Heartbeat(info) = asked.packet.chunks[0].clone() else { panic!("{asked:?}") };
-    let mut victim = Victim::of(pair);
+    let (mut victim, info) = asking();
     let answer = [parameter(0x8001, b"what else"), parameter(1, &info)].concat();
     victim.hit(LEFT, &[chunk(kind::HEARTBEAT_ACK, 0, &answer)]);
     assert_eq!(victim.pair.ends[LEFT].path_status(PathId(1)), PathStatus::Active);
@@ -57,12 +62,7 @@ fn the_heartbeat_information_may_stand_anywhere_among_the_parameters() {
 // 51.
 #[test]
 fn a_heartbeat_ack_confirms_the_path_of_its_nonce_once_whichever_way_it_arrives() {
-    let mut pair = Pair::new(&live(2, 1 << 18), &[10, 30]);
-    pair.script(|sent| if sent.path == 1 { Fate::Drop } else { Fate::Arrive });
-    pair.run_for(ms(150));
-    let asked = pair.log.iter().find(|s| s.from == LEFT && s.path == 1).expect("a HEARTBEAT");
-    let Chunk::Heartbeat(info) = asked.packet.chunks[0].clone() else { panic!("{asked:?}") };
-    let mut victim = Victim::of(pair);
+    let (mut victim, info) = asking();
     let ack = |info: &[u8]| chunk(kind::HEARTBEAT_ACK, 0, &parameter(1, info));
     let bytes = |victim: &Victim, info: &[u8]| datagram(victim.tags(LEFT).0, &[ack(info)]);
     let status = |victim: &Victim| victim.pair.ends[LEFT].path_status(PathId(1));

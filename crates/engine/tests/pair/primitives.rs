@@ -35,7 +35,7 @@ fn set(pair: &mut Pair, change: impl FnOnce(&mut Parameters)) {
 
 fn change(pair: &mut Pair, path: u8, enabled: bool, interval: Option<Duration>) {
     let now = pair.now;
-    pair.ends[LEFT].change_heartbeat(now, PathId(path), enabled, interval);
+    pair.ends[LEFT].set_heartbeats(now, PathId(path), enabled, interval);
     pair.drain(LEFT);
 }
 

@@ -107,7 +107,7 @@ fn t3_runs_from_the_lowest_chunk_in_flight_and_stops_with_the_last_one() {
     let began = pair.now;
     pair.drain(LEFT);
     pair.run_for(ms(2050));
-    assert_eq!(pair.counters(LEFT)[0].timeouts, 0, "it began anew with the SACK");
+    assert_eq!(pair.counters(LEFT)[0].timeouts, 0, "the SACK restarted it");
     pair.run_for(ms(200));
     assert_eq!(pair.counters(LEFT)[0].timeouts, 1);
     // The lowest one that was not acknowledged goes again first: 25 + 475 + 25 ms, and a timeout of three such round trips.

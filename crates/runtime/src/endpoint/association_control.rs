@@ -56,7 +56,7 @@ impl Association {
     /// is doubted and one whose address changes are asked all the same. Whether there is such a path.
     pub fn set_heartbeats(&self, path: usize, enabled: bool, interval: Option<Duration>) -> bool {
         let set = self.on_path(path, |peer, now, path| {
-            peer.machine.change_heartbeat(now, path, enabled, interval);
+            peer.machine.set_heartbeats(now, path, enabled, interval);
             peer.liveness.ask(now, &peer.machine);
         });
         set.is_some()

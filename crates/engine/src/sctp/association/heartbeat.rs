@@ -109,17 +109,16 @@ impl Association {
     }
 
     pub(super) fn heartbeat_due(&mut self, now: Time, id: PathId) {
+        if let Some(later) = self.postponed(now, id) {
+            self.paths[id.index()].heartbeat.due = Some(later);
+            return;
+        }
         let interval = self.heartbeat_interval(id);
         let path = &self.paths[id.index()];
         let busy = path.state.status() == PathStatus::Active
             && !path.heartbeat.forced
             && !path.flights.is_empty() | (path.idle(now) < interval);
         let idle_timeout = path.flights.is_empty() && path.idle(now) >= path.rtt.rto();
-        if let Some(later) = self.postponed(now, id) {
-            self.paths[id.index()].heartbeat.due = Some(later);
-            return;
-        }
-        let path = &self.paths[id.index()];
         if !busy && !path.is_left_alone() && path.heartbeat.pending.is_none() {
             let chunk = self.new_heartbeat(now, id);
             self.control.push_back((id, self.peer_tag, chunk));

@@ -130,8 +130,13 @@ impl Association {
     /// # Panics
     /// If there is no such path.
     pub fn set_ipv6(&mut self, path: PathId, ipv6: bool) {
-        self.config.paths[path.index()].ipv6 = ipv6;
-        self.paths[path.index()].config.ipv6 = ipv6;
+        self.configure_path(path, |config| config.ipv6 = ipv6);
+    }
+
+    /// Changes what is configured for a path: for the path as it is, and for when it starts over.
+    pub(super) fn configure_path(&mut self, path: PathId, change: impl Fn(&mut PathConfig)) {
+        change(&mut self.config.paths[path.index()]);
+        change(&mut self.paths[path.index()].config);
     }
 
     /// Asks the peer on this path at once whether it is there: its address changed, or packets come from

@@ -28,7 +28,7 @@ impl Association {
         self.recovery_exit.is_some()
     }
 
-    /// T3 of `id` after an acknowledgement. 6.3.2, R3: it starts anew once the earliest chunk in flight there is
+    /// T3 of `id` after an acknowledgement. 6.3.2, R3: it restarts once the earliest chunk in flight there is
     /// acknowledged, and not before; R2: it stops with the last one. `moved`: that was the one which left first;
     /// `heard`: the acknowledgement shows that the path works.
     pub(super) fn settle_t3(&mut self, now: Time, id: PathId, moved: bool, heard: bool) {
@@ -53,7 +53,7 @@ impl Association {
         }
     }
 
-    /// A chunk leaves on `id`. 6.1: T3 starts anew if that is the lowest TSN in flight there, sent again.
+    /// A chunk leaves on `id`. 6.1: T3 restarts if that is the lowest TSN in flight there, sent again.
     #[inline]
     pub(super) fn settle_t3_at_launch(&mut self, now: Time, id: PathId, tsn: u64) {
         let path = &mut self.paths[id.index()];
@@ -167,19 +167,14 @@ impl Association {
     /// 7.2.4, after the third report of chunks on `id`. `begins`: fast recovery does with it.
     #[cold]
     fn give_up_by_tsn(&mut self, now: Time, id: PathId, lost: &[u64], begins: bool) {
-        let largest = lost.iter().map(|number| self.give_up(id, *number, false)).max();
-        self.doubt_mtu(now, id, largest.unwrap_or(0));
-        self.epoch += 1;
+        self.give_up_reported(now, id, lost);
         let path = &mut self.paths[id.index()];
         if path.flights.is_empty() {
             path.t3 = None;
         }
         if begins {
-            path.loss.note(true);
-            path.fast_credit = true;
-            path.counters.fast_retransmits += 1;
             // 7.2.4, 2: one reduction until the exit point.
-            self.congestion.on_loss(id, now);
+            self.begin_recovery(now, id);
         }
     }
 
@@ -192,19 +187,30 @@ impl Association {
 
     #[cold]
     fn give_up_all(&mut self, now: Time, id: PathId, lost: &[u64]) {
-        let largest = lost.iter().map(|number| self.give_up(id, *number, false)).max();
-        self.doubt_mtu(now, id, largest.unwrap_or(0));
-        self.epoch += 1;
+        self.give_up_reported(now, id, lost);
         let path = &mut self.paths[id.index()];
         path.restart_t3(now);
         if !path.in_recovery() {
-            path.loss.note(true);
             // 7.2.4, 2 and 5: one reduction per window of data.
             path.recovery_exit = Some(path.flights.next_number());
-            path.fast_credit = true;
-            path.counters.fast_retransmits += 1;
-            self.congestion.on_loss(id, now);
+            self.begin_recovery(now, id);
         }
+    }
+
+    /// These transmissions on `id` are given up without a timer.
+    fn give_up_reported(&mut self, now: Time, id: PathId, lost: &[u64]) {
+        let largest = lost.iter().map(|number| self.give_up(id, *number, false)).max();
+        self.doubt_mtu(now, id, largest.unwrap_or(0));
+        self.epoch += 1;
+    }
+
+    /// Fast recovery begins after a loss on `id`: its window is reduced, and one retransmission may exceed it.
+    fn begin_recovery(&mut self, now: Time, id: PathId) {
+        let path = &mut self.paths[id.index()];
+        path.loss.note(true);
+        path.fast_credit = true;
+        path.counters.fast_retransmits += 1;
+        self.congestion.on_loss(id, now);
     }
 
     /// One transmission is given up. Returns its bytes.

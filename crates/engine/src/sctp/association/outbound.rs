@@ -67,7 +67,6 @@ impl Association {
     #[inline]
     fn finish_poll(&mut self) {
         self.settle_timers();
-        self.begin_answers(PathId(0));
         if self.was_full && self.config.unsent_limit.is_some() {
             self.tell_of_room();
         }

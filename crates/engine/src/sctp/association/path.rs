@@ -132,10 +132,15 @@ impl Path {
         }
     }
 
+    /// Whether the next HEARTBEAT is one of those that go to idle addresses at the user's interval.
+    pub fn is_asked_at_interval(&self) -> bool {
+        let idle = matches!(self.state.status(), PathStatus::Active | PathStatus::Inactive);
+        idle && !self.heartbeat.forced
+    }
+
     /// Whether no HEARTBEATs go to its address while it is idle: the user wants none.
     pub fn is_left_alone(&self) -> bool {
-        let idle = matches!(self.state.status(), PathStatus::Active | PathStatus::Inactive);
-        idle && !self.config.heartbeats && !self.heartbeat.forced
+        self.is_asked_at_interval() && !self.config.heartbeats
     }
 
     /// Bytes that Max.Burst and pacing let go now, in packets of `full` bytes.

@@ -19,7 +19,7 @@ pub struct Parameters {
     pub failure: FailureLimits,
     /// Max.Init.Retransmits.
     pub max_init_retransmits: u32,
-    /// HB.interval of the paths that have none of their own ([`Association::change_heartbeat`]).
+    /// HB.interval of the paths that have none of their own ([`Association::set_heartbeats`]).
     pub heartbeat_interval: Duration,
     /// HB.Max.Burst; 0: no limit.
     pub heartbeat_burst: u32,
@@ -141,16 +141,16 @@ impl Association {
     ///
     /// # Panics
     /// If there is no such path.
-    pub fn change_heartbeat(
+    pub fn set_heartbeats(
         &mut self,
         now: Time,
         path: PathId,
         enabled: bool,
         interval: Option<Duration>,
     ) {
-        for config in [&mut self.config.paths[path.index()], &mut self.paths[path.index()].config] {
+        self.configure_path(path, |config| {
             (config.heartbeats, config.heartbeat_interval) = (enabled, interval);
-        }
+        });
         self.put_off_heartbeat(now, path);
     }
 
@@ -166,8 +166,7 @@ impl Association {
     /// The time to the next HEARTBEAT of an idle path starts over.
     fn put_off_heartbeat(&mut self, now: Time, id: PathId) {
         let path = &self.paths[id.index()];
-        let idle = matches!(path.state.status(), PathStatus::Active | PathStatus::Inactive);
-        if idle && !path.heartbeat.forced && path.heartbeat.due.is_some() {
+        if path.is_asked_at_interval() && path.heartbeat.due.is_some() {
             let due = self.next_heartbeat(now, id);
             self.paths[id.index()].heartbeat.due = Some(due);
             self.timers_moved = true;
@@ -200,9 +199,8 @@ impl Association {
     /// # Panics
     /// If there is no such path.
     pub fn set_path_max_retrans(&mut self, path: PathId, most: Option<u32>) {
-        self.config.paths[path.index()].max_retrans = most;
+        self.configure_path(path, |config| config.max_retrans = most);
         let Path { config, state, .. } = &mut self.paths[path.index()];
-        config.max_retrans = most;
         state.set_limits(config.failure(self.config.failure));
     }
 }
