@@ -6,6 +6,8 @@ PYTHON ?= python3
 TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 VENV   := $(CURDIR)/.venv
 PY     := $(VENV)/bin/python
+# A test that hangs for ten minutes ends the run and shows where each thread stands.
+PYTEST := $(PY) -m pytest -q -o faulthandler_timeout=600 -o faulthandler_exit_on_timeout=true
 
 # The profile of the command and of the Python package that `make test` tries: `dev` shares its artefacts
 # with `cargo test`, and it keeps the assertions in.
@@ -89,18 +91,18 @@ test-rust: ## unit, property, integration and tidy tests
 
 test-wire: $(VENV)/.ready ## packets against scapy and tshark
 	$(CARGO) build -p ropewalk-engine --example wire
-	$(PY) -m pytest -q -rs tests/wire
+	$(PYTEST) -rs tests/wire
 
 test-python: ## the Python package, built into .venv
 ifneq ($(wildcard python/pyproject.toml),)
 test-python: python command
-	cd python && ROPEWALK=$(TARGET)/$(PROFILE_DIR)/ropewalk $(PY) -m pytest -q
+	cd python && ROPEWALK=$(TARGET)/$(PROFILE_DIR)/ropewalk $(PYTEST)
 else
 	@echo "test-python: no python/pyproject.toml, nothing to try"
 endif
 
 test-docs: command $(VENV)/.ready ## the examples of README.md and docs/
-	$(PY) -m pytest -q tests/docs
+	$(PYTEST) tests/docs
 	$(PY) tests/docs/run_examples.py --binary $(TARGET)/$(PROFILE_DIR)/ropewalk \
 	  $(if $(wildcard python/pyproject.toml),--python $(PY))
 
@@ -112,7 +114,7 @@ endif
 test-report: ## the report page in a real browser (chromium)
 ifneq ($(wildcard tests/report/test_*.py),)
 test-report: command $(VENV)/.ready
-	ROPEWALK=$(TARGET)/$(PROFILE_DIR)/ropewalk $(PY) -m pytest -q tests/report
+	ROPEWALK=$(TARGET)/$(PROFILE_DIR)/ropewalk $(PYTEST) tests/report
 else
 	@echo "test-report: no tests/report, nothing to try"
 endif

@@ -69,9 +69,10 @@ def sweep(
     begun = native.Sweep(base, values, seeds, out, None, fresh)
     points = begun.left()
     if points:
-        # Equal points have equal keys: what the cluster still knows is not run again.
-        job = client.scatter((native.__version__, base.parts(), values, seeds), broadcast=True)
-        futures = client.map(_point, points, job=job, pure=True)
+        job = (native.__version__, base.parts(), values, seeds)
+        # Keys of their own, and nothing scattered: Dask loses a task, or waits for ever, where a key that was
+        # just released comes again.
+        futures = client.map(_point, points, job=job, pure=False)
         try:
             for future in distributed.as_completed(futures):
                 begun.keep(future.result())

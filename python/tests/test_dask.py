@@ -46,6 +46,17 @@ def test_a_cluster_makes_the_same_bytes(
     assert len(set(client.run(os.getpid).values())) == 2
 
 
+def test_a_sweep_can_be_repeated_at_once(
+    client: distributed.Client, scenario: rw.Scenario
+) -> None:
+    from ropewalk import dask
+
+    vary: dict[str, Any] = {"transfer.scheduler": ["round-robin", "daps"]}
+    first = dask.sweep(scenario, vary=vary, client=client).to_pyarrow()
+    for _ in range(20):
+        assert dask.sweep(scenario, vary=vary, client=client).to_pyarrow().equals(first)
+
+
 def test_what_another_process_began_is_finished_on_the_cluster(
     client: distributed.Client, scenario: rw.Scenario, tmp_path: Path
 ) -> None:
