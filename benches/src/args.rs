@@ -4,8 +4,8 @@ use ropewalk_scenario::{Named, SchedulerName};
 
 use crate::sections::{SECTIONS, Section};
 
-/// Random scenarios unless said otherwise.
-const DRAWS: u64 = 200;
+/// Drawn scenarios for each number of paths, unless said otherwise.
+const DRAWS: u64 = 25;
 
 /// What to do.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ pub struct Args {
     pub sections: Vec<&'static Section>,
     /// One JSON document in place of Markdown.
     pub json: bool,
-    /// Random scenarios.
+    /// Drawn scenarios for each number of paths.
     pub draws: u64,
     /// Schedulers that they are run with.
     pub schedulers: Vec<&'static str>,

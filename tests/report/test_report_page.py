@@ -304,6 +304,8 @@ def test_a_tournament_ranks_maps_and_shows_every_match(browser, pages):
     shown = browser.evaluate("[...document.querySelectorAll('.ranking')].map((t) => [...t.tBodies[0].rows].map((r) => r.cells[0].textContent))")
     assert shown == [[r["scheduler"] for r in ranking["ranks"]] for ranking in rankings]
     assert browser.evaluate("document.querySelector('.lead').textContent").startswith(f"{shown[0][0]} comes first")
+    first = browser.evaluate("[...document.querySelector('.ranking').tBodies[0].rows[0].cells].map((c) => c.textContent)")
+    assert {"40.0\u202f% to 80.0\u202f%", "25.0\u202f%", "18 of 18"} <= set(first)
     cells = "[...document.querySelector('.heatmap').tBodies[0].rows].map((r) => [...r.cells].slice(1).map((c) => c.textContent))"
 
     def wanted(measure):

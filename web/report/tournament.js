@@ -6,6 +6,8 @@
   const COLOURS = 6;
   // Below this share of the best a cell has no colour left: what matters happens above it.
   const FAINT = 0.4;
+  // More matches than this are not drawn one by one: nobody reads them.
+  const MOST_MATCHES = 60;
 
   const MEASURES = [
     { name: "Both", of: (e) => e.goodput_ratio * e.delay_ratio, means: "goodput over the best goodput, times the best p99 delay over the scheduler's own" },
@@ -40,14 +42,18 @@
   const cell = (text) => h("td", { class: "num" }, text);
 
   function rankingTable(ranking) {
-    const of = ranking.protocol ? ` under ${ranking.protocol}` : "";
+    const of = (ranking.protocol ? ` under ${ranking.protocol}` : "") + (ranking.paths ? ` over ${ranking.paths} paths` : "");
     const many = ranking.matches === 1 ? "match" : "matches";
-    const heads = ["Score", "Goodput", "Delay", "Near best goodput", "Near best delay", "Near both", "Wins", "Worst goodput", "Worst delay"];
+    const heads = ["Score", "95 % interval", "First", "Goodput", "Delay", "Near best goodput", "Near best delay", "Near both", "Wins", "Keeps best path", "Worst goodput", "Worst delay", "Worst of best path"];
     const worst = (w) => h("td", { class: "num" }, percent(w.ratio),
       h("span", { class: "unit" }, ranking.protocol ? w.scenario : nameOf(w)));
     const rows = ranking.ranks.map((r) => [
-      r.scheduler, ...[r.score, r.goodput, r.delay].map((share) => cell(percent(share))),
-      ...[r.near_goodput, r.near_delay, r.near_both, r.wins].map((count) => cell(String(count))), worst(r.worst_goodput), worst(r.worst_delay),
+      r.scheduler, cell(percent(r.score)),
+      ...(r.spread ? [cell(`${percent(r.spread.score[0])} to ${percent(r.spread.score[1])}`), cell(percent(r.spread.first))] : [cell(rw.format.NONE), cell(rw.format.NONE)]),
+      ...[r.goodput, r.delay].map((share) => cell(percent(share))),
+      ...[r.near_goodput, r.near_delay, r.near_both, r.wins].map((count) => cell(String(count))),
+      cell(rw.format.isNumber(r.kept) ? `${r.kept} of ${ranking.matches}` : rw.format.NONE),
+      worst(r.worst_goodput), worst(r.worst_delay), r.worst_gain ? worst(r.worst_gain) : cell(rw.format.NONE),
     ]);
     return table(`Ranking over ${ranking.matches} ${many}${of}`, heads, rows, "ranking");
   }
@@ -123,10 +129,15 @@
     const [winner] = first.ranks;
     const lead = `${winner.scheduler} comes first: ${percent(winner.goodput)} of the best goodput and ${percent(winner.delay)} of the best delay, on average over ${first.matches} matches.`;
     const chart = h("div", { class: "cell whole" });
-    const note = `Geometric means over the matches. Near: within ${Math.round(100 * tournament.near)} % of the best of the match. Score: goodput times delay, both beside the best.`;
+    const note = `Geometric means over the matches. Near: within ${Math.round(100 * tournament.near)} % of the best of the match. Score: goodput times delay, both beside the best; its interval and the share of first places, were the scenarios drawn again. Keeps best path: at least ${Math.round(100 * tournament.kept)} % of its goodput.`;
+    const many = tournament.matches.length > MOST_MATCHES;
     parent.append(h("p", { class: "lead" }, lead), rankingTable(first), h("p", { class: "note" }, note), h("div", { class: "charts" }, chart),
-      heatmap(tournament), ...others.map(rankingTable));
+      many ? null : heatmap(tournament), ...others.map(rankingTable));
     rw.chart.create(chart, plane(first));
+    if (many) {
+      parent.append(h("p", { class: "note" }, `${tournament.matches.length} matches: tournament --json has the figures of each.`));
+      return;
+    }
     parent.append(h("section", { "aria-labelledby": "matches" }, h("h2", { id: "matches" }, "Matches"),
       h("p", { class: "note" }, tournament.seeds === 1 ? "One run of each scheduler." : `Means of ${tournament.seeds} runs of each scheduler.`),
       tournament.matches.map(one)));

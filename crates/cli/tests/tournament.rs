@@ -70,6 +70,44 @@ fn a_tournament_shows_a_table_for_each_match_then_the_ranking() {
 }
 
 #[test]
+fn drawn_scenarios_are_the_same_ones_for_everybody_and_ranked_by_their_paths() {
+    let room = Room::new("tournament-draws");
+    let words = [
+        "tournament",
+        "--draws",
+        "2",
+        "--paths",
+        "2,3",
+        "--schedulers",
+        "lay",
+        "--guard",
+        "both",
+        "--protocols",
+        "cmt-sctp",
+        "--set",
+        "transfer.duration=3 s",
+        "--set",
+        "transfer.warmup=1 s",
+    ];
+    let json: Vec<&str> = words.iter().copied().chain(["--json"]).collect();
+    let played = room.ropewalk(&json).good().json("ropewalk.tournament/1");
+    let matches = &played["matches"];
+    assert_eq!(list(matches, "scenario"), ["test-2-0", "test-2-1", "test-3-0", "test-3-1"]);
+    let entrants = list(&matches[0]["entries"], "scheduler");
+    assert_eq!(entrants, ["lay", "lay without guard"]);
+    let training: Vec<&str> = json.iter().copied().chain(["--training"]).collect();
+    let other = room.ropewalk(&training).good().json("ropewalk.tournament/1");
+    assert_eq!(list(&other["matches"], "scenario")[0], "training-2-0");
+    assert_ne!(matches[0]["entries"][0]["runs"], other["matches"][0]["entries"][0]["runs"]);
+    let done = room.ropewalk(&words).good();
+    let text = done.stdout();
+    for part in ["Ranking over 4 matches\n", "over 3 paths", "keeps", "lay without guard"] {
+        assert!(text.contains(part), "no {part} in {text}");
+    }
+    assert!(!text.contains("test-2-0: "), "no table for each match: {text}");
+}
+
+#[test]
 fn a_report_of_a_tournament_holds_its_document() {
     let room = Room::new("tournament-report");
     let played = room.ropewalk(&words(&["--json", "--report", "t.html"])).good();
@@ -90,6 +128,8 @@ fn a_tournament_needs_protocols_with_several_paths_and_scenarios_that_are_there(
         (vec!["tournament", file, "--protocols", "tcp"], ["tcp", "mptcp"]),
         (vec!["tournament", file, "--protocols", "quic"], ["quic", "cmt-sctp"]),
         (vec!["tournament", "none.toml"], ["none.toml", "No such file"]),
+        (vec!["tournament", file, "--draws", "3"], ["--draws", "SCENARIO"]),
+        (vec!["tournament", "--draws", "3", "--paths", "0"], ["--paths", "1..=64"]),
         (vec!["tournament", file, "--report", "r.pdf"], ["r.pdf", ".html"]),
     ] {
         room.ropewalk(&words).refused(&hints);

@@ -15,6 +15,7 @@ pub mod compare;
 mod cost;
 #[cfg(test)]
 mod coupling_tests;
+pub mod draw;
 mod endpoint;
 mod engine_config;
 pub mod episode;

@@ -22,13 +22,31 @@ use crate::progress::{Progress, with_bar};
 #[derive(Debug, Args)]
 #[command(after_help = "Without scenarios: all ready ones of the directory `scenarios` but those \
     that measure speed; some minutes on two cores.\n\n\
+    With --draws: scenarios drawn at random, the same ones for everybody. Rates of 0.5 to 200 Mbit/s, \
+    round trips of 2 to 700 ms, buffers of 16 kB to 16 MB; losses alone and in bursts, cellular and \
+    low-orbit links, thin and congested return paths, shared bottlenecks, other traffic.\n\n\
     Examples:\n  \
+    ropewalk tournament --draws 2 --paths 3 --schedulers lay,min-rtt --protocols mptcp\n  \
     ropewalk tournament scenarios/two-dsl.toml --schedulers lay,blest --report out.html\n  \
     ropewalk tournament scenarios/sarwar.toml scenarios/wifi-lte.toml --seeds 2 --json")]
 pub struct TournamentArgs {
     /// Scenario files (TOML) [default: the ready ones in `scenarios/`]
     #[arg(value_name = "SCENARIO")]
     scenarios: Vec<PathBuf>,
+    /// Draw so many scenarios for each number of paths instead, and show rankings alone
+    #[arg(long, value_name = "N", conflicts_with = "scenarios",
+        value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    draws: Option<u64>,
+    /// Numbers of paths that are drawn
+    #[arg(long, value_name = "A,B", value_delimiter = ',', default_value = "2,3,4,5", requires = "draws",
+        value_parser = clap::value_parser!(u8).range(1..=64))]
+    paths: Vec<u8>,
+    /// Draw from the set that settings may be chosen on, not from the one that figures are published from
+    #[arg(long, requires = "draws")]
+    training: bool,
+    /// Have each scheduler take part with the receive-window guard, without it, or both
+    #[arg(long, value_name = "WHICH", default_value = "default")]
+    guard: Guards,
     /// Schedulers that take part [default: all]
     #[arg(long, value_name = "A,B,C", value_delimiter = ',',
         value_parser = str::parse::<SchedulerName>)]
@@ -54,6 +72,19 @@ pub struct TournamentArgs {
     report: Option<PathBuf>,
 }
 
+/// With and without the guard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Guards {
+    /// As the scenario has it
+    Default,
+    /// With it
+    On,
+    /// Without it
+    Off,
+    /// Once with it and once without
+    Both,
+}
+
 /// Runs everything, then shows each match and the ranking.
 ///
 /// # Errors
@@ -74,7 +105,8 @@ pub fn execute(args: &TournamentArgs, console: Console) -> Result<(), Failure> {
     if args.json {
         output::print_json(&played)?
     } else {
-        output::print(&show::text(&played))?
+        let text = if args.draws.is_some() { show::rankings(&played) } else { show::text(&played) };
+        output::print(&text)?
     }
     let reasons = failures(&played);
     if reasons.is_empty() { Ok(()) } else { Err(Failure::Run(reasons.join("\n"))) }

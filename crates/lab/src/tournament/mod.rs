@@ -1,10 +1,11 @@
 //! Every scheduler against every other, on several scenarios and protocols: who wins where, and who
 //! is good everywhere.
 
+mod bootstrap;
 mod figures;
 mod rank;
 
-use ropewalk_scenario::{Protocol, Scenario, SchedulerName};
+use ropewalk_scenario::{Protocol, Scenario};
 use serde::Serialize;
 
 pub use figures::{Entry, FailedRun, RunFigures};
@@ -15,6 +16,10 @@ use crate::compare::{CompareOptions, Compared, Variant, compare};
 /// Within so much of the best counts as being as good as the best.
 pub const NEAR: f64 = 0.05;
 
+/// So much of the goodput of the best single path counts as keeping it; what is missing is chance, such as which
+/// packets are lost.
+pub const KEPT: f64 = 0.98;
+
 /// A scenario under a protocol, as each scheduler runs it.
 #[derive(Clone, Debug)]
 pub struct Course {
@@ -22,8 +27,8 @@ pub struct Course {
     pub scenario: String,
     /// The protocol.
     pub protocol: Protocol,
-    /// What each of the schedulers is to run, in their order.
-    pub entrants: Vec<(SchedulerName, Scenario)>,
+    /// Who takes part, in this order: a label, such as the scheduler's name, and what it is to run.
+    pub entrants: Vec<(String, Scenario)>,
 }
 
 /// How to play.
@@ -43,9 +48,12 @@ pub struct Tournament {
     pub seeds: u64,
     /// Within so much of the best counts as near, as a share.
     pub near: f64,
+    /// From such a share of the best single path's goodput on it counts as kept.
+    pub kept: f64,
     /// Each scenario under each protocol.
     pub matches: Vec<Match>,
-    /// Over all matches, and over those of each protocol if there are several.
+    /// Over all matches; over those of each protocol if there are several; and over those of each number of
+    /// paths if there are several.
     pub rankings: Vec<Ranking>,
 }
 
@@ -58,6 +66,8 @@ pub struct Match {
     pub protocol: String,
     /// Its rules.
     pub preset: String,
+    /// How many paths it has.
+    pub paths: usize,
     /// Each scheduler, in the order given.
     pub entries: Vec<Entry>,
 }
@@ -72,7 +82,7 @@ pub fn tournament(
     let TournamentOptions { seeds, threads } = *options;
     let all = courses.iter().flat_map(|course| &course.entrants);
     let variants: Vec<Variant> = all
-        .map(|(name, scenario)| Variant { label: name.to_string(), scenario: scenario.clone() })
+        .map(|(label, scenario)| Variant { label: label.clone(), scenario: scenario.clone() })
         .collect();
     // One batch for all, so that no core waits for the last run of a scenario.
     let options =
@@ -81,19 +91,21 @@ pub fn tournament(
     let mut groups = runs.chunks(seeds.max(1) as usize);
     let matches: Vec<Match> = courses.iter().map(|course| played(course, &mut groups)).collect();
     let rankings = rank::rankings(&matches);
-    Tournament { schema: "ropewalk.tournament/1", seeds, near: NEAR, matches, rankings }
+    Tournament { schema: "ropewalk.tournament/1", seeds, near: NEAR, kept: KEPT, matches, rankings }
 }
 
 fn played<'a>(course: &Course, groups: &mut impl Iterator<Item = &'a [Compared]>) -> Match {
     let entrants = course.entrants.iter().zip(groups);
     let mut entries: Vec<Entry> =
-        entrants.map(|((name, _), runs)| Entry::new(name.to_string(), runs)).collect();
+        entrants.map(|((label, _), runs)| Entry::new(label.clone(), runs)).collect();
     figures::relate(&mut entries);
-    let preset = course.entrants.first().map(|(_, scenario)| scenario.transfer.preset.to_string());
+    let first = course.entrants.first().map(|(_, scenario)| scenario);
+    let preset = first.map(|scenario| scenario.transfer.preset.to_string());
     Match {
         scenario: course.scenario.clone(),
         protocol: course.protocol.to_string(),
         preset: preset.unwrap_or_default(),
+        paths: first.map_or(0, |scenario| scenario.paths.len()),
         entries,
     }
 }

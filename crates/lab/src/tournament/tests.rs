@@ -1,4 +1,4 @@
-use ropewalk_scenario::Loss;
+use ropewalk_scenario::{Loss, SchedulerName};
 
 use super::*;
 
@@ -15,7 +15,7 @@ fn course(name: &str, protocol: Protocol, slow: &str) -> Course {
              [[path]]\nname = 'slow'\n{slow}\n"
         );
         let scenario = Scenario::parse(&text, "test.toml").unwrap_or_else(|e| panic!("{e}"));
-        (*scheduler, scenario)
+        (scheduler.to_string(), scenario)
     };
     Course {
         scenario: name.to_owned(),
@@ -85,6 +85,9 @@ fn the_ranking_is_the_geometric_mean_of_what_the_matches_say() {
     for ranking in &played.rankings {
         assert!(ranking.ranks.is_sorted_by(|a, b| a.score >= b.score));
         for rank in &ranking.ranks {
+            let spread = rank.spread.as_ref().expect("two scenarios");
+            let [from, to] = spread.score;
+            assert!(from <= rank.score && rank.score <= to && (0.0..=1.0).contains(&spread.first));
             let of = |m: &Match| ranking.protocol.as_ref().is_none_or(|p| *p == m.protocol);
             let entries: Vec<&Entry> = played
                 .matches
@@ -97,6 +100,10 @@ fn the_ranking_is_the_geometric_mean_of_what_the_matches_say() {
             assert!((rank.score - rank.goodput * rank.delay).abs() < 1e-12, "{rank:?}");
             let near = entries.iter().filter(|e| e.goodput_ratio >= 0.95).count();
             assert_eq!((rank.near_goodput, rank.failed), (near, 0));
+            let gains: Vec<f64> = entries.iter().map(|e| e.gain.expect("two paths").mean).collect();
+            assert_eq!(rank.kept, Some(gains.iter().filter(|gain| **gain >= 0.98).count()));
+            let least_gain = gains.into_iter().fold(f64::MAX, f64::min);
+            assert_eq!(rank.worst_gain.as_ref().map(|worst| worst.ratio), Some(least_gain));
             let least = entries.iter().map(|e| e.delay_ratio).fold(1.0, f64::min);
             assert_eq!(rank.worst_delay.ratio, least);
         }
@@ -106,6 +113,51 @@ fn the_ranking_is_the_geometric_mean_of_what_the_matches_say() {
         let wins: usize = ranking.ranks.iter().map(|rank| rank.wins).sum();
         assert!(wins >= ranking.matches, "each match has a winner");
     }
+}
+
+/// A match in which each scheduler has this score, over the number of paths.
+fn scored(scenario: usize, paths: usize, scores: &[(&str, f64)]) -> Match {
+    let entry = |(name, score): &(&str, f64)| Entry {
+        goodput_ratio: *score,
+        delay_ratio: 1.0,
+        ..Entry::new((*name).to_owned(), &[])
+    };
+    Match {
+        scenario: scenario.to_string(),
+        protocol: "cmt-sctp".into(),
+        preset: "rfc9260".into(),
+        paths,
+        entries: scores.iter().map(entry).collect(),
+    }
+}
+
+#[test]
+fn a_place_is_sure_where_every_scenario_says_the_same_and_open_where_they_differ() {
+    let steady = |i| scored(i, 2, &[("a", 0.9), ("b", 0.8)]);
+    let swinging = |i| {
+        let (a, b) = if i % 2 == 0 { (1.0, 0.5) } else { (0.5, 0.99) };
+        scored(i, 3, &[("a", a), ("b", b)])
+    };
+    let matches: Vec<Match> = (0..20).map(steady).chain((20..40).map(swinging)).collect();
+    let rankings = rank::rankings(&matches);
+    let of: Vec<(Option<usize>, usize)> = rankings.iter().map(|r| (r.paths, r.matches)).collect();
+    assert_eq!(of, [(None, 40), (Some(2), 20), (Some(3), 20)]);
+    let spread = |ranking: usize, name: &str| {
+        let rank = rankings[ranking].ranks.iter().find(|rank| rank.scheduler == name);
+        rank.and_then(|rank| rank.spread.clone()).expect("several scenarios")
+    };
+    assert_eq!((spread(1, "a").first, spread(1, "a").place), (1.0, [1, 1]));
+    assert_eq!((spread(1, "b").first, spread(1, "b").place), (0.0, [2, 2]));
+    let [from, to] = spread(1, "a").score;
+    assert!((from - 0.9).abs() < 1e-9 && (to - 0.9).abs() < 1e-9);
+    let open = spread(2, "a");
+    assert!((0.3..0.8).contains(&open.first) && open.place == [1, 2], "{open:?}");
+    // The mean of ln(1) and ln(0.5) over twenty scenarios, two deviations each way.
+    assert!((0.57..0.68).contains(&open.score[0]) && (0.75..0.87).contains(&open.score[1]));
+    assert!(
+        rank::rankings(&matches[..1])[0].ranks[0].spread.is_none(),
+        "one scenario tells nothing of others"
+    );
 }
 
 #[test]

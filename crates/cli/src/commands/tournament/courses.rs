@@ -2,10 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
+use ropewalk_lab::draw::{Draw, DrawSet};
 use ropewalk_lab::tournament::Course;
-use ropewalk_scenario::{Named, Override, Preset, Protocol, Scenario, SchedulerName};
+use ropewalk_scenario::{
+    Named, Override, Preset, Protocol, Scenario, ScenarioError, SchedulerName,
+};
 
-use super::TournamentArgs;
+use super::{Guards, TournamentArgs};
 use crate::failure::Failure;
 
 /// The ready scenarios that tell schedulers apart. The others measure how fast the simulator is.
@@ -31,15 +34,49 @@ pub fn courses(args: &TournamentArgs) -> Result<Vec<Course>, Failure> {
         let message = format!("--protocols {single}: it uses one path at a time");
         return Err(Failure::input(message, "schedulers compete under cmt-sctp and mptcp"));
     }
-    let files = if args.scenarios.is_empty() { ready()? } else { args.scenarios.clone() };
     let schedulers = if args.schedulers.is_empty() { available() } else { args.schedulers.clone() };
-    let mut courses = Vec::with_capacity(files.len() * args.protocols.len());
-    for file in &files {
+    let sources = sources(args)?;
+    let mut courses = Vec::with_capacity(sources.len() * args.protocols.len());
+    for source in &sources {
         for protocol in &args.protocols {
-            courses.push(course(args, file, *protocol, &schedulers)?);
+            courses.push(course(args, source, *protocol, &schedulers)?);
         }
     }
     Ok(courses)
+}
+
+/// Where a scenario comes from.
+enum Source {
+    File(PathBuf),
+    Drawn(Draw),
+}
+
+impl Source {
+    fn name(&self) -> String {
+        match self {
+            Self::File(file) => {
+                file.file_stem().unwrap_or(file.as_os_str()).to_string_lossy().into_owned()
+            }
+            Self::Drawn(draw) => draw.to_string(),
+        }
+    }
+
+    fn load(&self, changes: &[Override<'_>]) -> Result<Scenario, ScenarioError> {
+        match self {
+            Self::File(file) => Scenario::load_overridden(file, changes),
+            Self::Drawn(draw) => draw.scenario_with(changes),
+        }
+    }
+}
+
+fn sources(args: &TournamentArgs) -> Result<Vec<Source>, Failure> {
+    if let Some(draws) = args.draws {
+        let set = if args.training { DrawSet::Training } else { DrawSet::Test };
+        let paths: Vec<usize> = args.paths.iter().copied().map(usize::from).collect();
+        return Ok(Draw::first(set, &paths, draws).into_iter().map(Source::Drawn).collect());
+    }
+    let files = if args.scenarios.is_empty() { ready()? } else { args.scenarios.clone() };
+    Ok(files.into_iter().map(Source::File).collect())
 }
 
 fn ready() -> Result<Vec<PathBuf>, Failure> {
@@ -58,42 +95,52 @@ fn available() -> Vec<SchedulerName> {
 
 fn course(
     args: &TournamentArgs,
-    file: &Path,
+    source: &Source,
     protocol: Protocol,
     schedulers: &[SchedulerName],
 ) -> Result<Course, Failure> {
-    let preset = foreign_preset(args, file, protocol)?;
-    let mut entrants = Vec::with_capacity(schedulers.len());
+    let preset = foreign_preset(args, source, protocol)?;
+    let guards: &[Option<bool>] = match args.guard {
+        Guards::Default => &[None],
+        Guards::On => &[Some(true)],
+        Guards::Off => &[Some(false)],
+        Guards::Both => &[Some(true), Some(false)],
+    };
+    let mut entrants = Vec::with_capacity(schedulers.len() * guards.len());
     for name in schedulers {
-        let more = [
-            Some(("--protocols", format!("transfer.protocol={protocol}"))),
-            preset.map(|preset| ("--protocols", format!("transfer.preset={preset}"))),
-            Some(("--schedulers", format!("transfer.scheduler={name}"))),
-        ];
-        entrants.push((*name, load(args, file, more.iter().flatten())?));
+        for guard in guards {
+            let more = [
+                Some(("--protocols", format!("transfer.protocol={protocol}"))),
+                preset.map(|preset| ("--protocols", format!("transfer.preset={preset}"))),
+                Some(("--schedulers", format!("transfer.scheduler={name}"))),
+                guard.map(|guard| ("--guard", format!("transfer.guard={guard}"))),
+            ];
+            let without = args.guard == Guards::Both && *guard == Some(false);
+            let label = format!("{name}{}", if without { " without guard" } else { "" });
+            entrants.push((label, load(args, source, more.iter().flatten())?));
+        }
     }
-    let stem = file.file_stem().unwrap_or(file.as_os_str());
-    Ok(Course { scenario: stem.to_string_lossy().into_owned(), protocol, entrants })
+    Ok(Course { scenario: source.name(), protocol, entrants })
 }
 
 /// The rules for a scenario that has those of the other kind of protocol: they say nothing about
 /// this one, so the defaults of this one take their place.
 fn foreign_preset(
     args: &TournamentArgs,
-    file: &Path,
+    source: &Source,
     protocol: Protocol,
 ) -> Result<Option<Preset>, Failure> {
-    let preset = load(args, file, std::iter::empty())?.transfer.preset;
+    let preset = load(args, source, std::iter::empty())?.transfer.preset;
     let own = if protocol.is_tcp() { Preset::Rfc8684 } else { Preset::Rfc9260 };
     Ok((preset.is_tcp() != protocol.is_tcp()).then_some(own))
 }
 
 fn load<'a>(
     args: &'a TournamentArgs,
-    file: &Path,
+    source: &Source,
     more: impl Iterator<Item = &'a (&'static str, String)>,
 ) -> Result<Scenario, Failure> {
     let sets = args.sets.iter().map(|change| Override { option: "--set", change });
     let more = more.map(|(option, change)| Override { option, change });
-    Ok(Scenario::load_overridden(file, &sets.chain(more).collect::<Vec<_>>())?)
+    Ok(source.load(&sets.chain(more).collect::<Vec<_>>())?)
 }

@@ -15,6 +15,13 @@ pub fn text(played: &Tournament) -> String {
     parts.join("\n")
 }
 
+/// The rankings alone: who looks at hundreds of matches has `--json`.
+pub fn rankings(played: &Tournament) -> String {
+    let mut parts: Vec<String> = played.rankings.iter().map(ranking).collect();
+    parts.push(legend());
+    parts.join("\n")
+}
+
 fn one_match(one: &Match, played: &Tournament) -> String {
     let seeds = if played.seeds == 1 {
         "1 seed".to_owned()
@@ -65,7 +72,11 @@ fn row(entry: &Entry) -> Vec<String> {
 }
 
 fn ranking(ranking: &Ranking) -> String {
-    let of = ranking.protocol.as_ref().map_or_else(String::new, |name| format!(" under {name}"));
+    let mut of =
+        ranking.protocol.as_ref().map_or_else(String::new, |name| format!(" under {name}"));
+    if let Some(paths) = ranking.paths {
+        of += &format!(" over {paths} paths");
+    }
     let plural = if ranking.matches == 1 { "" } else { "es" };
     let heading = format!("Ranking over {} match{plural}{of}\n\n", ranking.matches);
     let mut table = Table::new(&[
@@ -99,7 +110,34 @@ fn ranking(ranking: &Ranking) -> String {
             worst(&rank.worst_delay),
         ]);
     }
-    heading + &table.text(width())
+    heading + &table.text(width()) + "\n" + &certainty(ranking, &worst)
+}
+
+/// How sure a ranking is, and what becomes of the best single path.
+fn certainty(ranking: &Ranking, worst: &dyn Fn(&Worst) -> String) -> String {
+    let mut table = Table::new(&[
+        "scheduler",
+        "score, 95 %",
+        "place, 95 %",
+        "first",
+        "keeps best path",
+        "of best path",
+        "worst of best path",
+    ]);
+    for rank in &ranking.ranks {
+        let spread = rank.spread.as_ref();
+        let cell = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+        table.row(vec![
+            rank.scheduler.clone(),
+            cell(spread.map(|s| format!("{} to {}", percent(s.score[0]), percent(s.score[1])))),
+            cell(spread.map(|s| format!("{} to {}", s.place[0], s.place[1]))),
+            cell(spread.map(|s| percent(s.first))),
+            cell(rank.kept.map(|kept| format!("{kept} of {}", ranking.matches))),
+            cell(rank.gain.map(percent)),
+            cell(rank.worst_gain.as_ref().map(worst)),
+        ]);
+    }
+    table.text(width())
 }
 
 /// What the headings mean.
@@ -113,6 +151,11 @@ fn legend() -> String {
         ("ranking", "geometric means over the matches; a match with a failed run counts 0"),
         ("near best", "matches within 5 % of the best"),
         ("near both", "goodput is, and delay is within 5 % of the best of all whose goodput is"),
+        (
+            "95 %",
+            "interval, were the scenarios drawn again (bootstrap); first: share of these draws",
+        ),
+        ("keeps", "matches with at least 98 % of the goodput of the best path alone"),
     ];
     let width = width();
     lines.iter().map(|(name, text)| wrapped(&format!("{name:<15}"), text, width)).collect()

@@ -1,0 +1,197 @@
+//! One drawn path.
+
+use ropewalk_base::Rng;
+
+use super::{log_uniform, trace};
+
+/// What its link is like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A constant rate and delay.
+    Steady,
+    /// A rate that varies within tens of milliseconds.
+    Cellular,
+    /// A satellite in a low orbit: every 15 s another one.
+    LowOrbit,
+}
+
+/// What gets lost besides overflows.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Loss {
+    None,
+    /// Each packet by itself with this probability.
+    Bernoulli(f64),
+    /// Bursts of `length` packets in the mean, in which this share of all packets falls.
+    Bursts {
+        share: f64,
+        length: f64,
+    },
+    /// The rest of a round after a first loss with this probability.
+    Round(f64),
+}
+
+/// What acknowledgements meet.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Return {
+    /// As good as the way there.
+    Alike,
+    /// So much of the rate of the way there, and a queue of so many bytes.
+    Thin { share: f64, queue: u64 },
+    /// This share of them is lost.
+    Lossy(f64),
+    /// Others take this share of a rate that is `rate` of the way there.
+    Congested { rate: f64, load: f64, queue: u64 },
+}
+
+/// Others on the way of the data.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Cross {
+    None,
+    /// Packets at random distances, this share of the rate.
+    Poisson(f64),
+    /// On and off for half a second each in the mean; this share of the rate while on.
+    OnOff(f64),
+    /// So many transfers that fill queues as TCP does.
+    Greedy(u64),
+}
+
+/// One path.
+#[derive(Clone, Copy, Debug)]
+pub struct Path {
+    pub kind: Kind,
+    /// Of a cellular link, the mean.
+    pub rate_bps: f64,
+    /// Without queueing.
+    pub rtt_s: f64,
+    queue_bdp: f64,
+    loss: Loss,
+    back: Return,
+    cross: Cross,
+}
+
+impl Path {
+    pub fn draw(rng: &mut Rng) -> Self {
+        let kind = match rng.unit() {
+            u if u < 0.70 => Kind::Steady,
+            u if u < 0.88 => Kind::Cellular,
+            _ => Kind::LowOrbit,
+        };
+        let (rate_bps, rtt_s) = match kind {
+            Kind::Steady => (log_uniform(rng, 0.5e6, 200e6), log_uniform(rng, 0.002, 0.7)),
+            Kind::Cellular => (log_uniform(rng, 1e6, 50e6), log_uniform(rng, 0.02, 0.12)),
+            Kind::LowOrbit => (log_uniform(rng, 10e6, 150e6), log_uniform(rng, 0.025, 0.07)),
+        };
+        let queue_bdp = log_uniform(rng, 0.1, 8.0);
+        Self {
+            kind,
+            rate_bps,
+            rtt_s,
+            queue_bdp,
+            loss: Loss::draw(rng),
+            back: Return::draw(rng),
+            cross: Cross::draw(rng),
+        }
+    }
+
+    /// `[[path]]`; the rest of the table may follow.
+    pub fn text(&self, number: usize, duration_s: f64, rng: &mut Rng) -> String {
+        let Self { rate_bps, rtt_s, .. } = *self;
+        let rtt_us = (rtt_s * 1e6) as u64;
+        // No queue is shorter than two packets.
+        let queue = (self.queue_bdp * rate_bps * rtt_s / 8.0).max(3000.0) as u64;
+        let mut text = format!(
+            "[[path]]\nname = \"p{number}\"\nrate = \"{} bit/s\"\nrtt = \"{rtt_us} us\"\nqueue = \"{queue} B\"\n",
+            rate_bps as u64
+        );
+        text += &match self.loss {
+            Loss::None => String::new(),
+            Loss::Bernoulli(rate) => format!("loss = {rate:.7}\n"),
+            Loss::Bursts { share, length } => {
+                let r = 1.0 / length;
+                let p = r * share / (1.0 - share);
+                format!("loss = {{ model = \"gilbert-elliott\", p = {p:.9}, r = {r:.7} }}\n")
+            }
+            Loss::Round(rate) => format!("loss = {{ model = \"round\", rate = {rate:.7} }}\n"),
+        };
+        text += &match self.back {
+            Return::Alike => String::new(),
+            Return::Lossy(share) => format!("loss_down = {share:.5}\n"),
+            Return::Thin { share, queue } | Return::Congested { rate: share, queue, .. } => {
+                let down = self.down_bps(share);
+                format!("rate_down = \"{down} bit/s\"\nqueue_down = \"{queue} B\"\n")
+            }
+        };
+        if self.kind == Kind::LowOrbit {
+            text += &trace::low_orbit(rate_bps, rtt_s, duration_s, rng);
+        }
+        text
+    }
+
+    /// `[[cross]]` of this path, if there is other traffic.
+    pub fn cross_text(&self, number: usize) -> String {
+        let flow = |kind: &str, more: &str| {
+            format!("[[cross]]\nkind = \"{kind}\"\non = \"p{number}\"\n{more}")
+        };
+        let share = |share: f64| format!("rate = \"{} bit/s\"\n", (share * self.rate_bps) as u64);
+        let mut text = match self.cross {
+            Cross::None => String::new(),
+            Cross::Poisson(of) => flow("poisson", &share(of)),
+            Cross::OnOff(of) => flow("on-off", &share(of)),
+            Cross::Greedy(flows) => flow(
+                "greedy",
+                &format!("flows = {flows}\nrtt = \"{} us\"\n", (self.rtt_s * 1e6) as u64),
+            ),
+        };
+        if let Return::Congested { rate, load, .. } = self.back {
+            let load_bps = (self.down_bps(rate) as f64 * load) as u64;
+            let more = format!("direction = \"down\"\nrate = \"{load_bps} bit/s\"\n");
+            text += &flow("poisson", &more);
+        }
+        text
+    }
+
+    /// A return path of less than 64 kbit/s is none.
+    fn down_bps(&self, share: f64) -> u64 {
+        (self.rate_bps * share).max(64e3) as u64
+    }
+}
+
+impl Loss {
+    fn draw(rng: &mut Rng) -> Self {
+        match rng.unit() {
+            u if u < 0.5 => Self::None,
+            u if u < 0.7 => Self::Bernoulli(log_uniform(rng, 1e-5, 2e-2)),
+            u if u < 0.85 => {
+                let share = log_uniform(rng, 1e-4, 2e-2);
+                Self::Bursts { share, length: log_uniform(rng, 2.0, 20.0) }
+            }
+            _ => Self::Round(log_uniform(rng, 1e-5, 5e-3)),
+        }
+    }
+}
+
+impl Return {
+    fn draw(rng: &mut Rng) -> Self {
+        let queue = |rng: &mut Rng| log_uniform(rng, 4e3, 100e3) as u64;
+        match rng.unit() {
+            u if u < 0.6 => Self::Alike,
+            u if u < 0.75 => Self::Thin { share: log_uniform(rng, 0.01, 0.5), queue: queue(rng) },
+            u if u < 0.87 => Self::Lossy(log_uniform(rng, 1e-3, 0.1)),
+            _ => {
+                let rate = log_uniform(rng, 0.05, 1.0);
+                Self::Congested { rate, load: 0.3 + 0.6 * rng.unit(), queue: queue(rng) }
+            }
+        }
+    }
+}
+
+impl Cross {
+    fn draw(rng: &mut Rng) -> Self {
+        match rng.unit() {
+            u if u < 0.75 => Self::None,
+            u if u < 0.85 => Self::Poisson(0.1 + 0.5 * rng.unit()),
+            u if u < 0.93 => Self::OnOff(0.1 + 0.7 * rng.unit()),
+            _ => Self::Greedy(1 + rng.below(3)),
+        }
+    }
+}

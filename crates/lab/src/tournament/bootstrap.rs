@@ -1,0 +1,67 @@
+//! How far a ranking can be trusted: the same scenarios, drawn again from themselves (Efron and Tibshirani, An Introduction to
+//! the Bootstrap, 1993, percentile intervals).
+
+use std::collections::BTreeMap;
+
+use ropewalk_base::Seed;
+use serde::Serialize;
+
+use super::{Entry, Match};
+
+/// How often the scenarios are drawn again.
+const RESAMPLES: usize = 2000;
+
+/// 95 % intervals of a scheduler's score and place, and how sure its first place is.
+#[derive(Clone, Debug, Serialize, PartialEq)]
+pub struct Spread {
+    /// Score, 0 to 1: from, to.
+    pub score: [f64; 2],
+    /// Place, 1 for the best: from, to.
+    pub place: [usize; 2],
+    /// Share of the samples in which it is first, 0 to 1.
+    pub first: f64,
+}
+
+/// The spread of each of `names`, in their order; none of a single scenario. What is drawn are scenarios with all of their
+/// matches, for those under two protocols are no independent evidence.
+pub fn spreads(names: &[&str], matches: &[&Match]) -> Option<Vec<Spread>> {
+    let mut groups: BTreeMap<&str, Vec<Vec<f64>>> = BTreeMap::new();
+    for one in matches {
+        let of = |name: &&str| one.entries.iter().find(|entry| entry.scheduler == **name);
+        let scores = names.iter().map(|name| of(name).map_or(0.0, Entry::score).ln()).collect();
+        groups.entry(&one.scenario).or_default().push(scores);
+    }
+    let groups: Vec<Vec<Vec<f64>>> = groups.into_values().collect();
+    if groups.len() < 2 {
+        return None;
+    }
+    let mut rng = Seed::root(0).child("bootstrap").rng();
+    let mut scores = vec![Vec::with_capacity(RESAMPLES); names.len()];
+    let mut places = vec![Vec::with_capacity(RESAMPLES); names.len()];
+    for _ in 0..RESAMPLES {
+        let (mut sums, mut count) = (vec![0.0; names.len()], 0.0);
+        for _ in 0..groups.len() {
+            for one in &groups[rng.below(groups.len() as u64) as usize] {
+                sums.iter_mut().zip(one).for_each(|(sum, score)| *sum += score);
+                count += 1.0;
+            }
+        }
+        for (i, sum) in sums.iter().enumerate() {
+            scores[i].push((sum / count).exp());
+            places[i].push(1 + sums.iter().filter(|other| *other > sum).count());
+        }
+    }
+    let each = scores.into_iter().zip(places);
+    let spread = |(mut scores, mut places): (Vec<f64>, Vec<usize>)| {
+        scores.sort_by(f64::total_cmp);
+        places.sort_unstable();
+        let first = places.iter().take_while(|place| **place == 1).count();
+        let (low, high) = (RESAMPLES / 40, RESAMPLES - 1 - RESAMPLES / 40);
+        Spread {
+            score: [scores[low], scores[high]],
+            place: [places[low], places[high]],
+            first: first as f64 / RESAMPLES as f64,
+        }
+    };
+    Some(each.map(spread).collect())
+}
