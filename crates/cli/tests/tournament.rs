@@ -105,6 +105,19 @@ fn drawn_scenarios_are_the_same_ones_for_everybody_and_ranked_by_their_paths() {
         assert!(text.contains(part), "no {part} in {text}");
     }
     assert!(!text.contains("test-2-0: "), "no table for each match: {text}");
+    // Each can be run by itself, and comes out as it did among the others.
+    let saved: Vec<&str> = json.iter().copied().chain(["--save", "drawn"]).collect();
+    room.ropewalk(&saved).good();
+    for (i, name) in ["test-2-0", "test-2-1", "test-3-0", "test-3-1"].into_iter().enumerate() {
+        let file = format!("drawn/{name}.toml");
+        let guard = ["--set", "transfer.guard=true", "--json"];
+        let words: Vec<&str> = ["run", &file].into_iter().chain(guard).collect();
+        let alone = room.ropewalk(&words).good().json("ropewalk.run/1");
+        assert_eq!(
+            alone["goodput_bps"], matches[i]["entries"][0]["runs"][0]["goodput_bps"],
+            "{name}"
+        );
+    }
 }
 
 #[test]

@@ -44,6 +44,9 @@ pub struct TournamentArgs {
     /// Draw from the set that settings may be chosen on, not from the one that figures are published from
     #[arg(long, requires = "draws")]
     training: bool,
+    /// Write the drawn scenarios and their traces into this directory, so that each can be run by itself
+    #[arg(long, value_name = "DIR", requires = "draws")]
+    save: Option<PathBuf>,
     /// Have each scheduler take part with the receive-window guard, without it, or both
     #[arg(long, value_name = "WHICH", default_value = "default")]
     guard: Guards,
@@ -92,6 +95,7 @@ pub enum Guards {
 pub fn execute(args: &TournamentArgs, console: Console) -> Result<(), Failure> {
     args.report.as_deref().map_or(Ok(()), check_report)?;
     let courses = courses::courses(args)?;
+    args.save.as_deref().map_or(Ok(()), |directory| courses::save(args, directory))?;
     let cores = available_parallelism().map_or(1, usize::from);
     let options =
         TournamentOptions { seeds: args.seeds, threads: args.threads.map_or(cores, usize::from) };

@@ -31,6 +31,11 @@ impl Trace {
         Rate::from_bps(u64::try_from(bits * 1_000_000_000 / nanos).unwrap_or(u64::MAX).max(1))
     }
 
+    /// The text of a trace file with these opportunities, rounded down to milliseconds.
+    pub fn to_text(&self) -> String {
+        self.opportunities.iter().map(|at| format!("{}\n", at.as_nanos() / 1_000_000)).collect()
+    }
+
     /// Reads the text of a trace file. Empty lines and lines that begin with `#` do not count.
     ///
     /// # Errors

@@ -3,13 +3,15 @@
 use std::path::{Path, PathBuf};
 
 use ropewalk_lab::draw::{Draw, DrawSet};
+use ropewalk_lab::output::write_atomically;
 use ropewalk_lab::tournament::Course;
 use ropewalk_scenario::{
-    Named, Override, Preset, Protocol, Scenario, ScenarioError, SchedulerName,
+    Capacity, Named, Override, Preset, Protocol, Scenario, ScenarioError, SchedulerName,
 };
 
 use super::{Guards, TournamentArgs};
 use crate::failure::Failure;
+use crate::files::failed;
 
 /// The ready scenarios that tell schedulers apart. The others measure how fast the simulator is.
 const READY: [&str; 9] = [
@@ -77,6 +79,28 @@ fn sources(args: &TournamentArgs) -> Result<Vec<Source>, Failure> {
     }
     let files = if args.scenarios.is_empty() { ready()? } else { args.scenarios.clone() };
     Ok(files.into_iter().map(Source::File).collect())
+}
+
+/// Writes what `args` draws into `directory`, which is made if need be.
+///
+/// # Errors
+/// What cannot be written.
+pub fn save(args: &TournamentArgs, directory: &Path) -> Result<(), Failure> {
+    std::fs::create_dir_all(directory).map_err(|error| failed("--save", directory, error))?;
+    let write = |name: &str, text: String| {
+        let path = directory.join(name);
+        write_atomically(&path, text.as_bytes()).map_err(|error| failed("--save", &path, error))
+    };
+    for source in sources(args)? {
+        let scenario = load(args, &source, std::iter::empty())?;
+        for path in &scenario.paths {
+            if let Capacity::Trace(trace) = &path.up.capacity {
+                write(&trace.file, trace.to_text())?;
+            }
+        }
+        write(&format!("{}.toml", source.name()), scenario.to_toml())?;
+    }
+    Ok(())
 }
 
 fn ready() -> Result<Vec<PathBuf>, Failure> {
