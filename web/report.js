@@ -36,7 +36,7 @@
     if (!report.runs.length) return;
     main.append(rw.tiles.headline(report.runs));
     if (report.runs.length === 1) rw.run.draw(main, report.runs[0]);
-    else rw.compare.draw(main, report.runs);
+    else rw.compare.draw(main, report.runs, report.paired || []);
   }
 
   function papers(main, report) {

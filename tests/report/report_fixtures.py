@@ -131,6 +131,10 @@ def compare_report() -> dict:
     report["runs"] = [run(name, 0.95 - 0.075 * i) for i, name in enumerate(names)]
     report["runs"][-1]["series"] = {"time_s": [], "goodput_bps": [], "delivered_bytes": [], "receive_buffer_bytes": [], "receive_window_bytes": [], "paths": []}
     report["runs"][-1]["result"]["app_delay_s"] = None
+    sure, open_ = ({"mean": mean, "low": mean - 0.05, "high": mean + 0.05, "larger": 3, "smaller": 0} for mean in (-0.2, 0.01))
+    report["paired"] = [
+        {"label": name, "reference": "daps", "pairs": 3, "goodput": sure, "app_delay_mean": open_, "app_delay_p99": {**sure, "low": None, "high": None}, "receive_buffer_max": None}
+        for name in names[1:]]
     return report
 
 

@@ -296,6 +296,17 @@ def test_limits_come_with_their_promise_and_what_came_of_it(browser, pages):
 
 
 @needs_browser
+def test_runs_are_shown_beside_one_of_them_and_what_is_sure_is_bold(browser, pages):
+    browser.open(pages["compare"], 1280, 900, "light")
+    rows = browser.evaluate("[...document.querySelector('.paired').tBodies[0].rows].map((r) => [...r.cells].map((c) => c.textContent))")
+    pairs = fixtures.compare_report()["paired"]
+    assert [row[0] for row in rows] == [pair["label"] for pair in pairs]
+    assert rows[0][1:] == ["3", "\u221220.0\u202f%\u221225.0 to \u221215.0", "+1.0\u202f%\u22124.0 to +6.0", "\u221220.0\u202f%", "–"]
+    assert browser.evaluate("[...document.querySelectorAll('.paired strong')].length") == len(pairs), "the goodputs alone are sure"
+    assert browser.evaluate("document.querySelector('.paired caption').textContent") == "Beside daps, seed by seed"
+
+
+@needs_browser
 def test_a_tournament_ranks_maps_and_shows_every_match(browser, pages):
     browser.open(pages["tournament"], 1280, 900, "light")
     document = fixtures.tournament_report()["tournament"]

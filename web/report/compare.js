@@ -75,11 +75,34 @@
     show(0);
   }
 
-  /** Draws all of `runs` into `parent`. */
-  function draw(parent, runs) {
+  const CHANGES = [["Goodput", "goodput"], ["Mean delay", "app_delay_mean"], ["Delay, p99", "app_delay_p99"], ["Peak buffer", "receive_buffer_max"]];
+
+  function change(one) {
+    const percent = (share) => `${share < 0 ? "\u2212" : "+"}${Math.abs(100 * share).toFixed(1)}`;
+    if (!one) return h("td", { class: "num" }, rw.format.NONE);
+    const known = rw.format.isNumber(one.low);
+    const sure = known && (one.low > 0 || one.high < 0);
+    return h("td", { class: "num" }, sure ? h("strong", null, `${percent(one.mean)}\u202f%`) : `${percent(one.mean)}\u202f%`,
+      known ? h("span", { class: "unit" }, `${percent(one.low)} to ${percent(one.high)}`) : null);
+  }
+
+  // Each run beside one of them, seed by seed.
+  function pairedTable(pairs) {
+    const caption = `Beside ${pairs[0].reference}, seed by seed`;
+    return [h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": caption },
+      h("table", { class: "wide paired" }, h("caption", null, caption),
+        h("thead", null, h("tr", null, ["Run", "Pairs", ...CHANGES.map(([label]) => label)].map((label, i) => h("th", { scope: "col", class: i ? "num" : null }, label)))),
+        h("tbody", null, pairs.map((pair) => h("tr", null, h("th", { scope: "row" }, pair.label), h("td", { class: "num" }, String(pair.pairs)),
+          CHANGES.map(([, name]) => change(pair[name]))))))),
+    h("p", { class: "note" }, "Mean change of the same seed with its 95 % interval. Bold: the interval leaves out 0.")];
+  }
+
+  /** Draws all of `runs` into `parent`, with `pairs`, the differences seed by seed, if there are any. */
+  function draw(parent, runs, pairs) {
     parent.append(
       rw.tables.comparison(runs, (run, i) => key(i)),
-      h("p", { class: "note" }, "The best of each column is marked. A click on a heading sorts."));
+      h("p", { class: "note" }, "The best of each column is marked. A click on a heading sorts."),
+      ...(pairs.length ? pairedTable(pairs) : []));
     const over = h("section", { "aria-labelledby": "overlays" }, h("h2", { id: "overlays" }, "Runs over time"));
     const one = h("section", { "aria-labelledby": "one-run" }, h("h2", { id: "one-run" }, "One run in full"));
     parent.append(over, one);

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use ropewalk_base::Duration;
 use ropewalk_lab::Run;
-use ropewalk_lab::compare::Compared;
+use ropewalk_lab::compare::{Compared, Paired};
 use ropewalk_lab::output::{
     SeriesFormat, SeriesOrigin, write_atomically, write_labelled_series, write_series,
 };
@@ -123,15 +123,22 @@ impl CheckedFiles {
                 .map_err(|e| failed("--out", path, e))?;
         }
         let label = run.result.scheduler.clone();
-        let runs = || vec![ReportRun::new(label, scenario.to_toml(), run)];
-        self.write_report(title, ReportKind::Run, runs)
+        let fill = |report: &mut Report| {
+            report.runs = vec![ReportRun::new(label, scenario.to_toml(), run)]
+        };
+        self.write_report(title, ReportKind::Run, fill)
     }
 
     /// Writes the files of a comparison: the first run of each variant that did not fail.
     ///
     /// # Errors
     /// If one cannot be written.
-    pub fn write_compared(&self, title: String, runs: &[Compared]) -> Result<(), Failure> {
+    pub fn write_compared(
+        &self,
+        title: String,
+        runs: &[Compared],
+        paired: &[Paired],
+    ) -> Result<(), Failure> {
         let kept = runs.iter().filter_map(|compared| {
             let run = compared.outcome.as_ref().ok()?;
             run.series.as_ref().map(|series| (compared, run, series))
@@ -143,13 +150,16 @@ impl CheckedFiles {
             write_labelled_series(path, *format, &tables.collect::<Vec<_>>())
                 .map_err(|e| failed("--out", path, e))?;
         }
-        let runs = || {
+        let fill = |report: &mut Report| {
             let one = |(compared, run, _): (&Compared, &Run, _)| {
                 ReportRun::new(compared.label.clone(), compared.scenario.to_toml(), run)
             };
-            kept.map(one).collect()
+            report.runs = kept.map(one).collect();
+            // Numbers and text alone: this cannot fail.
+            report.paired =
+                paired.iter().filter_map(|pair| serde_json::to_value(pair).ok()).collect();
         };
-        self.write_report(title, ReportKind::Compare, runs)
+        self.write_report(title, ReportKind::Compare, fill)
     }
 
     /// Writes the report, if one is wanted.
@@ -160,11 +170,11 @@ impl CheckedFiles {
         &self,
         title: String,
         kind: ReportKind,
-        runs: impl FnOnce() -> Vec<ReportRun>,
+        fill: impl FnOnce(&mut Report),
     ) -> Result<(), Failure> {
         let Some(path) = &self.report else { return Ok(()) };
         let mut report = Report::new(title, kind, VERSION.to_owned(), command_line());
-        report.runs = runs();
+        fill(&mut report);
         save_report(path, &report, self.console)
     }
 }

@@ -150,6 +150,44 @@ fn compare_tries_every_scheduler_unless_told_otherwise() {
 }
 
 #[test]
+fn compare_pairs_the_runs_of_each_seed() {
+    let room = Room::new("compare-paired");
+    let short = ["--set", "transfer.duration=3 s", "--set", "transfer.warmup=1 s"];
+    let of = |more: &[&'static str]| {
+        let all: Vec<&'static str> = short.iter().chain(more).copied().collect();
+        words("compare", "scenarios/lossy-wifi.toml", "", &all)
+    };
+    let few = ["--schedulers", "round-robin,lay,min-rtt", "--seeds", "3"];
+    let paired = of(&[&few[..], &["--paired=lay", "--json", "--report", "c.html"]].concat());
+    let document = room.ropewalk(&paired).good().json("ropewalk.compare/1");
+    let pairs = document["paired"].as_array().expect("a list");
+    assert_eq!(pairs.len(), 2);
+    let goodput = |label: &str| -> Vec<f64> {
+        let runs = document["runs"].as_array().expect("a list").iter();
+        let own = runs.filter(|run| run["label"] == label);
+        own.map(|run| run["result"]["goodput_bps"].as_f64().expect("a number")).collect()
+    };
+    for pair in pairs {
+        assert_eq!((&pair["reference"], &pair["pairs"]), (&Value::from("lay"), &Value::from(3)));
+        let own = goodput(pair["label"].as_str().expect("text"));
+        let ratios = own.iter().zip(goodput("lay")).map(|(own, lay)| own / lay);
+        let mean = ratios.product::<f64>().powf(1.0 / 3.0) - 1.0;
+        let told = pair["goodput"]["mean"].as_f64().expect("a number");
+        assert!((told - mean).abs() < 1e-9, "{pair}");
+        assert!(pair["goodput"]["low"].as_f64() < Some(told), "{pair}");
+    }
+    let page = std::fs::read_to_string(room.file("c.html")).expect("a report");
+    assert!(page.contains("\"reference\":\"lay\""));
+    let text = of(&[&few[..], &["--paired"]].concat());
+    let done = room.ropewalk(&text).good();
+    assert!(done.stdout().contains("beside round-robin"), "{}", done.stdout());
+    let alone = of(&["--schedulers", "lay,min-rtt", "--paired"]);
+    room.ropewalk(&alone).refused(&["--paired", "--seeds"]);
+    let unknown = of(&[&few[..], &["--paired=daps"]].concat());
+    room.ropewalk(&unknown).refused(&["`daps`", "round-robin; lay; min-rtt"]);
+}
+
+#[test]
 fn compare_says_what_was_run_and_beats_the_best_path_and_explains_its_headings() {
     let room = Room::new("compare-text");
     let more = ["--schedulers", "daps,backup", "--vary", "path.lte.rtt=60ms,200ms"];

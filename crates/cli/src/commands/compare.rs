@@ -4,7 +4,7 @@ use std::thread::available_parallelism;
 
 use clap::Args;
 use ropewalk_lab::compare::{
-    CompareOptions, Compared, Comparison, Estimate, Summary, Variant, compare,
+    Change, CompareOptions, Compared, Comparison, Estimate, Summary, Variant, compare, paired,
 };
 use ropewalk_scenario::{Named, Override, SchedulerName, duration_text};
 
@@ -23,6 +23,7 @@ use crate::vary::Vary;
 #[command(after_help = "Examples:\n  \
     ropewalk compare scenarios/kuhn-2-200-45.toml\n  \
     ropewalk compare scenarios/wifi-lte.toml --schedulers daps,min-rtt --seeds 5 --json\n  \
+    ropewalk compare scenarios/lossy-wifi.toml --schedulers lay,min-rtt --seeds 10 --paired\n  \
     ropewalk compare scenarios/sarwar.toml --vary path.slow.rtt=50ms,200ms --report rtt.html")]
 pub struct CompareArgs {
     #[command(flatten)]
@@ -37,6 +38,10 @@ pub struct CompareArgs {
     /// Runs of each, with seeds that follow each other; means come with 95 % confidence intervals
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=100_000))]
     seeds: u64,
+    /// Also show how each differs from one of them, the first unless another is named, seed by seed: what
+    /// both meet alike cancels. Needs several seeds
+    #[arg(long, value_name = "LABEL", num_args = 0..=1, default_missing_value = "", require_equals = true)]
+    paired: Option<String>,
     /// Threads; the results do not depend on it [default: one per core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     threads: Option<u16>,
@@ -54,6 +59,7 @@ pub struct CompareArgs {
 pub fn execute(args: &CompareArgs, console: Console) -> Result<(), Failure> {
     let vary = args.vary.as_deref().map(Vary::parse).transpose()?;
     let variants = variants(args, vary.as_ref())?;
+    let reference = reference(args, &variants)?;
     let files = args.files.check(console)?;
     let cores = available_parallelism().map_or(1, usize::from);
     let options = CompareOptions {
@@ -67,16 +73,19 @@ pub fn execute(args: &CompareArgs, console: Console) -> Result<(), Failure> {
     let label = format!("comparing on {}", args.scenario.title());
     let work = || compare(&variants, &options, &|share| progress.tell(share));
     let runs = with_bar(console, &label, &progress, work);
-    let comparison = Comparison::new(&runs);
-    files.write_compared(args.scenario.title(), &runs)?;
+    let mut comparison = Comparison::new(&runs);
+    comparison.paired = reference.map(|label| paired(&runs, &label)).unwrap_or_default();
+    files.write_compared(args.scenario.title(), &runs, &comparison.paired)?;
     if args.json {
         output::print_json(&comparison)?;
     } else {
         let text = [
             heading(&args.scenario.title(), &runs, args.seeds),
             table(&comparison, vary.as_ref()),
+            paired_table(&comparison),
             legend(&comparison, &runs),
         ];
+        let text: Vec<String> = text.into_iter().filter(|part| !part.is_empty()).collect();
         output::print(&text.join("\n"))?;
     }
     let failed = comparison.runs.iter().filter(|run| run.error.is_some());
@@ -86,6 +95,23 @@ pub fn execute(args: &CompareArgs, console: Console) -> Result<(), Failure> {
         })
         .collect();
     if reasons.is_empty() { Ok(()) } else { Err(Failure::Run(reasons.join("\n"))) }
+}
+
+/// The variant that the others stand beside, if that was asked for.
+fn reference(args: &CompareArgs, variants: &[Variant]) -> Result<Option<String>, Failure> {
+    let Some(wanted) = &args.paired else { return Ok(None) };
+    let labels: Vec<&str> = variants.iter().map(|variant| variant.label.as_str()).collect();
+    if args.seeds < 2 || labels.len() < 2 {
+        let message = "--paired: there is nothing to pair";
+        return Err(Failure::input(message, "compare two things or more, with --seeds 10, say"));
+    }
+    let found =
+        if wanted.is_empty() { labels.first() } else { labels.iter().find(|l| *l == wanted) };
+    let Some(found) = found else {
+        let message = format!("--paired: nothing that is compared is called `{wanted}`");
+        return Err(Failure::input(message, format!("valid: {}", labels.join("; "))));
+    };
+    Ok(Some((*found).to_owned()))
 }
 
 fn variants(args: &CompareArgs, vary: Option<&Vary>) -> Result<Vec<Variant>, Failure> {
@@ -206,6 +232,33 @@ fn row(label: String, summary: &Summary) -> Vec<String> {
     ]
 }
 
+/// Each variant beside the reference, seed by seed; nothing if that was not asked for.
+fn paired_table(comparison: &Comparison) -> String {
+    let Some(first) = comparison.paired.first() else { return String::new() };
+    let beside = format!("beside {}", first.reference);
+    let mut table =
+        Table::new(&[&beside, "pairs", "goodput", "delay mean", "delay p99", "peak buffer"]);
+    let signed = |share: f64| format!("{:+.1}", 100.0 * share);
+    let cell = |change: Option<Change>| match change {
+        None => "-".to_owned(),
+        Some(Change { mean, low: Some(low), high: Some(high), .. }) => {
+            format!("{} % ({} to {})", signed(mean), signed(low), signed(high))
+        }
+        Some(Change { mean, .. }) => format!("{} %", signed(mean)),
+    };
+    for pair in &comparison.paired {
+        table.row(vec![
+            pair.label.clone(),
+            pair.pairs.to_string(),
+            cell(pair.goodput),
+            cell(pair.app_delay_mean),
+            cell(pair.app_delay_p99),
+            cell(pair.receive_buffer_max),
+        ]);
+    }
+    table.text(width())
+}
+
 /// What the headings mean.
 fn legend(comparison: &Comparison, runs: &[Compared]) -> String {
     let best = best_paths(runs);
@@ -225,6 +278,11 @@ fn legend(comparison: &Comparison, runs: &[Compared]) -> String {
     ];
     if comparison.summary.iter().any(|summary| summary.runs > 1) {
         lines.push(("±", "half of a 95 % confidence interval of the mean".to_owned()));
+    }
+    if !comparison.paired.is_empty() {
+        let text =
+            "mean change of the same seed, with the 95 % interval; sure where it leaves out 0";
+        lines.push(("beside", text.to_owned()));
     }
     let width = width();
     lines.iter().map(|(name, text)| wrapped(&format!("{name:<15}"), text, width)).collect()

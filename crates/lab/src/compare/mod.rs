@@ -1,5 +1,6 @@
 //! Several runs side by side, on all cores.
 
+mod paired;
 mod parallel;
 mod single;
 mod statistics;
@@ -11,6 +12,7 @@ use ropewalk_base::Duration;
 use ropewalk_scenario::Scenario;
 use serde::Serialize;
 
+pub use paired::{Change, Paired, paired};
 pub use parallel::map_in_parallel;
 pub use single::BestPath;
 pub use statistics::{Estimate, estimate};
@@ -154,6 +156,9 @@ pub struct Comparison {
     pub runs: Vec<ComparedRun>,
     /// Each variant over all its seeds.
     pub summary: Vec<Summary>,
+    /// Each variant beside one of them, seed by seed, if that was asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub paired: Vec<Paired>,
 }
 
 /// One run.
@@ -220,7 +225,7 @@ impl Comparison {
             error: run.outcome.as_ref().err().map(ToString::to_string),
             best_path: run.best_path.clone(),
         });
-        Self { schema: "ropewalk.compare/1", runs: runs.collect(), summary }
+        Self { schema: "ropewalk.compare/1", runs: runs.collect(), summary, paired: Vec::new() }
     }
 }
 

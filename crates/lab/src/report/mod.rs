@@ -41,6 +41,8 @@ pub struct Report {
     pub generated_from: String,
     /// Runs; one is shown in full, several side by side.
     pub runs: Vec<ReportRun>,
+    /// Differences between runs, seed by seed: the `paired` of a `ropewalk.compare/1` document.
+    pub paired: Vec<Value>,
     /// Figures, as the format's page has them.
     pub figures: Vec<Value>,
     /// Rows of tables, as the format's page has them.
@@ -94,6 +96,7 @@ impl Report {
             version,
             generated_from,
             runs: Vec::new(),
+            paired: Vec::new(),
             figures: Vec::new(),
             rows: Vec::new(),
             surfaces: Vec::new(),
