@@ -79,16 +79,9 @@ mod tests {
             case: case.to_owned(),
             quantity: "goodput_wire_bps".to_owned(),
             unit: "bit/s".to_owned(),
-            paper_value: None,
-            model_value: None,
-            simulated_value: None,
-            peer_value: None,
-            reference_value: None,
             difference: Some(difference),
             verdict,
-            claim: None,
-            source: String::new(),
-            reason: None,
+            ..Compared::default()
         }
     }
 

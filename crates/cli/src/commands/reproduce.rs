@@ -280,6 +280,7 @@ fn counted(verdict: Verdict, n: usize) -> String {
         (Verdict::ClaimFails, 1) => "1 claim fails".to_owned(),
         (Verdict::ClaimFails, n) => format!("{n} claims fail"),
         (Verdict::Shown, n) => format!("{n} shown"),
+        (Verdict::Undecided, n) => format!("{n} undecided"),
         (Verdict::Failed, n) => format!("{n} failed"),
     }
 }

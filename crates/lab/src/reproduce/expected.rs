@@ -14,9 +14,35 @@ pub struct Expected {
     pub title: String,
     /// The set-up of the slot model, where the paper has one.
     pub slot: Option<SlotSetup>,
+    /// Settings that the text leaves open, chosen once for all items of the paper.
+    #[serde(default, rename = "reading")]
+    pub readings: Vec<Reading>,
+    /// Other choices of them, to show how far the verdicts hang on each.
+    #[serde(default, rename = "variation")]
+    pub variations: Vec<Variation>,
     /// Numbers, tables and claims.
     #[serde(rename = "item")]
     pub items: Vec<Entry>,
+}
+
+/// A setting that the text leaves open.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Reading {
+    /// As `key=value` of a scenario. Every scenario of the paper has it.
+    pub set: String,
+    /// What speaks for it.
+    pub text: String,
+}
+
+/// Readings that differ from those of the paper.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Variation {
+    /// Heading of its line in the table.
+    pub name: String,
+    /// Settings as `key=value`.
+    pub sets: Vec<String>,
 }
 
 /// The slot model of a paper.
@@ -93,6 +119,12 @@ pub struct Entry {
     pub error_on: Option<ErrorOn>,
     /// What the planner takes as given.
     pub planned_capacity: Option<Planned>,
+    /// Seeds of a random scenario, fresh ones for each statement; one if left out.
+    pub seeds: Option<u32>,
+    /// The statement is about the subject with Ropewalk's receive-window guard. No paper has it, so
+    /// that such a statement is our own.
+    #[serde(default)]
+    pub guarded: bool,
     /// Whether it is known not to hold.
     #[serde(default)]
     pub expected_verdict: ExpectedVerdict,

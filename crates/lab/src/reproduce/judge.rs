@@ -49,15 +49,11 @@ pub fn blank(expected: &Expected, entry: &Entry) -> Row {
         quantity: entry.quantity.clone(),
         unit: unit.to_owned(),
         paper_value: entry.paper_value.map(Value::Number),
-        model_value: None,
-        simulated_value: None,
-        peer_value: None,
         reference_value: entry.paper_value,
-        difference: None,
-        verdict: Verdict::Failed,
+        readings: expected.readings.iter().map(|reading| reading.set.clone()).collect(),
         claim: entry.claim.clone(),
         source: entry.source.clone(),
-        reason: None,
+        ..Row::default()
     }
 }
 

@@ -32,7 +32,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub use catalogue::{ITEMS, Item, find};
 pub use data::FOLDERS;
 pub use plan::{Progress, RunKey};
-pub use row::{Figure, FigureSeries, Origin, Row, Style, Value, Verdict};
+pub use row::{Beside, Figure, FigureSeries, Origin, Row, Seeds, Style, Value, Verdict};
 
 use expected::{Expected, ExpectedVerdict, Reason};
 use plan::Runs;
@@ -75,9 +75,10 @@ impl Reproduction {
 
     /// How many rows have each verdict, the good ones first.
     pub fn counts(&self) -> Vec<(Verdict, usize)> {
-        use Verdict::{Agrees, ClaimFails, ClaimHolds, Differs, Failed, Shown};
+        use Verdict::{Agrees, ClaimFails, ClaimHolds, Differs, Failed, Shown, Undecided};
         let count = |verdict| self.rows.iter().filter(|row| row.verdict == verdict).count();
-        let all = [Agrees, ClaimHolds, Shown, Differs, ClaimFails, Failed].map(|v| (v, count(v)));
+        let all = [Agrees, ClaimHolds, Shown, Undecided, Differs, ClaimFails, Failed];
+        let all = all.map(|verdict| (verdict, count(verdict)));
         all.into_iter().filter(|(_, count)| *count > 0).collect()
     }
 }

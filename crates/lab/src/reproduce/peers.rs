@@ -163,16 +163,14 @@ fn row(
         case: case.case.clone(),
         quantity: quantity.to_owned(),
         unit: unit.to_owned(),
-        paper_value: None,
-        model_value: None,
         simulated_value: ours.map(Value::Number),
         peer_value: Some(peer.into()),
         reference_value: Some(peer),
         difference,
         verdict,
-        claim: None,
         source: format!("ns-2 2.35, {item}.csv"),
         reason: failed,
+        ..Row::default()
     }
 }
 
