@@ -4,11 +4,11 @@ use ropewalk_base::Duration;
 use ropewalk_engine::congestion::{CongestionFlavour, WindowRounding};
 use ropewalk_engine::recovery::LossDetection;
 use ropewalk_engine::scheduler::{
-    BlestOptions, DapsOptions, DelaySource, Helpers, LayOptions, OtiasForm, PlanOptions, Quota,
-    RetransmissionPolicy, Scheduler, SchedulerOptions, StmsOptions, UnknownScheduler, WeightSource,
-    WhenBlocked, Windows,
+    BlestOptions, Capacity, DapsOptions, DelaySource, Helpers, LayOptions, OtiasForm, PlanOptions,
+    Quota, RetransmissionPolicy, Scheduler, SchedulerOptions, StmsOptions, UnknownScheduler,
+    WeightSource, WhenBlocked, Windows,
 };
-use ropewalk_engine::sctp::{self, Config, CwndUpdate, PathConfig, WindowUnit};
+use ropewalk_engine::sctp::{self, Config, CwndUpdate, PathConfig, WindowCheck, WindowUnit};
 use ropewalk_engine::window::{Adaptive, WindowManager};
 use ropewalk_scenario as file;
 
@@ -136,6 +136,7 @@ fn apply_sctp(config: &mut Config, sctp: &file::SctpOptions) {
     set(&mut config.cmt.cwnd_update, sctp.cwnd_update.map(cwnd_update));
     set(&mut config.retransmission, sctp.retransmission.map(retransmission));
     set(&mut config.window_unit, sctp.window_counted_in.map(window_unit));
+    set(&mut config.window_check, sctp.window_check.map(window_check));
     let chunk = config.chunk_limit() as u64;
     match sctp.initial_window {
         None | Some(file::InitialWindow::Auto) => {}
@@ -198,6 +199,13 @@ const fn window_unit(name: file::WindowUnit) -> WindowUnit {
     }
 }
 
+const fn window_check(name: file::WindowCheck) -> WindowCheck {
+    match name {
+        file::WindowCheck::Span => WindowCheck::Span,
+        file::WindowCheck::Unacknowledged => WindowCheck::Unacknowledged,
+    }
+}
+
 /// The scheduler that the scenario names.
 ///
 /// # Errors
@@ -210,7 +218,10 @@ pub fn scheduler(options: &file::SchedulerOptions) -> Result<Scheduler, UnknownS
             file::ScheduleWindows::Frozen => Windows::Frozen,
             file::ScheduleWindows::Smoothed => Windows::Smoothed,
         },
-        ..PlanOptions::default()
+        capacity: match options.capacity {
+            file::ScheduleCapacity::WindowPerRoundTrip => Capacity::WindowPerRoundTrip,
+            file::ScheduleCapacity::Window => Capacity::Window,
+        },
     };
     let daps = DapsOptions {
         plan,

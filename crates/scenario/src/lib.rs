@@ -45,7 +45,7 @@ pub use types::{
     ForwardDelay, InitialSsthresh, InitialWindow, Jitter, JitterShape, Limit, Link, LinkSide, Loss,
     Named, OtiasForm, Outage, Path, Preamble, Preset, Protocol, Queue, Quota, Radio, Record,
     Recovery, Reinjection, Reorder, Reordering, Retransmission, SackCount, Scenario,
-    ScheduleWindows, SchedulerName, SchedulerOptions, SctpOptions, Side, Station, Step, SubflowAck,
-    Target, TcpOptions, Trace, Transfer, Weights, WhenBlocked, Wifi, WifiStandard, WindowManager,
-    WindowRounding, WindowUnit, World,
+    ScheduleCapacity, ScheduleWindows, SchedulerName, SchedulerOptions, SctpOptions, Side, Station,
+    Step, SubflowAck, Target, TcpOptions, Trace, Transfer, Weights, WhenBlocked, Wifi,
+    WifiStandard, WindowCheck, WindowManager, WindowRounding, WindowUnit, World,
 };

@@ -168,6 +168,7 @@ fn scheduler(out: &mut Out, s: &SchedulerOptions) {
     out.text("quantum", duration_text(s.quantum));
     out.plain("period_cap", s.period_cap);
     out.text("windows", s.windows);
+    out.text("capacity", s.capacity);
     out.text("when_blocked", s.when_blocked);
     out.plain("opportunistic", s.opportunistic);
     out.plain("penalise", s.penalise);
@@ -216,6 +217,7 @@ fn sctp(out: &mut Out, s: &SctpOptions) {
     out.opt_plain("association_max_retrans", s.association_max_retrans);
     out.opt_plain("pf_threshold", s.pf_threshold);
     out.opt_text("window_counted_in", s.window_counted_in);
+    out.opt_text("window_check", s.window_check);
 }
 
 fn tcp(out: &mut Out, t: &TcpOptions) {

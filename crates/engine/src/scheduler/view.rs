@@ -162,8 +162,9 @@ pub struct View<'a> {
     /// The first position of the unassigned queue that the span rule shuts out: positions below it
     /// may be sent now.
     pub sendable: u64,
-    /// All that waits are unordered messages, which the peer's user has as they arrive: `sendable` then says how
-    /// many may go, and any of the queue may be among them.
+    /// All that waits are unordered messages, which the peer's user has as they arrive, or the window is checked
+    /// with unacknowledged data alone: `sendable` then says how many may go, and any of the queue may be among
+    /// them.
     pub unordered: bool,
     /// Bytes of the peer's receive buffer that no outstanding or buffered data claims.
     pub window_room: u64,

@@ -27,6 +27,21 @@ pub enum WindowUnit {
     Packets,
 }
 
+/// What new data is checked against the peer's receive window with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum WindowCheck {
+    /// The span rule: everything from the cumulative acknowledgement to the end of the new data
+    /// fits into the buffer that the peer offered. Data from far ahead cannot take the room of the data
+    /// that was skipped.
+    #[default]
+    Span,
+    /// `rwnd - sum of unack_i` (Kuhn et al., 2014, Eq 1): what is in flight or held by the peer, the
+    /// new data included, fits into the buffer, wherever it lies in the stream. A scheduler that sends
+    /// ahead of the order can fill the buffer with data that waits for what was not sent; one chunk per
+    /// round trip then gets through. For reproducing papers; a stack should use the span.
+    Unacknowledged,
+}
+
 /// When a path's window may grow (Iyengar et al., 2006, CUC).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum CwndUpdate {
@@ -139,6 +154,8 @@ pub struct Config {
     pub receive_buffer: u64,
     /// How it is counted.
     pub window_unit: WindowUnit,
+    /// What new data is checked against the peer's window with.
+    pub window_check: WindowCheck,
     /// Most user data that waits unsent or unacknowledged, bytes.
     pub send_buffer: u64,
     /// Most of it that may wait unsent: so many bytes, or as many as all congestion windows together if

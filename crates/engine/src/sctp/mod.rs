@@ -19,7 +19,9 @@ pub mod wire;
 pub use association::{Association, Departure, Event, Transmit};
 pub use cause::{AbortCause, ErrorCause};
 pub use chunk::{Chunk, Data, DataFlags, DelayEcho, DelayStamp, HeartbeatInfo, Sack};
-pub use config::{CmtOptions, Config, CwndUpdate, Offer, PathConfig, SackOptions, WindowUnit};
+pub use config::{
+    CmtOptions, Config, CwndUpdate, Offer, PathConfig, SackOptions, WindowCheck, WindowUnit,
+};
 pub use cookie::{CookieContent, CookieKey, ForgedCookie};
 pub use extensions::Extensions;
 pub use gaps::{GapBlock, GapList};

@@ -2,7 +2,9 @@
 
 use ropewalk_base::Duration;
 
-use super::config::{CmtOptions, Config, CwndUpdate, Offer, PathConfig, SackOptions, WindowUnit};
+use super::config::{
+    CmtOptions, Config, CwndUpdate, Offer, PathConfig, SackOptions, WindowCheck, WindowUnit,
+};
 use crate::congestion::{CongestionFlavour, CongestionOptions, IdleDecay, WindowRounding};
 use crate::path::{FailureLimits, MtuRange, Pacing, RtoLimits};
 use crate::recovery::LossDetection;
@@ -54,6 +56,7 @@ impl Preset {
             lower_header: 20,
             receive_buffer,
             window_unit: WindowUnit::Bytes,
+            window_check: WindowCheck::Span,
             send_buffer: receive_buffer.saturating_mul(4).max(1 << 16),
             unsent_limit: None,
             streams: 1,

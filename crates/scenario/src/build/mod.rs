@@ -35,16 +35,12 @@ pub(crate) struct Builder<'a> {
     traces: BTreeMap<String, Arc<Trace>>,
 }
 
-/// The papers' round robin runs unguarded. Their delay-aware schedulers assume that the capacity of
-/// each path is known, which a congestion window that never met a loss is not; the guard tells it.
-const fn guard_by_default(preset: Preset, scheduler: SchedulerName) -> bool {
+/// The guard is Ropewalk's own: what the papers ran had none.
+const fn guard_by_default(preset: Preset) -> bool {
     match preset {
         Preset::Rfc9260 | Preset::Live | Preset::Rfc8684 => true,
-        // The model has no flow control.
-        Preset::Chihani2011 => false,
-        Preset::Paper2013 => {
-            matches!(scheduler, SchedulerName::Lay | SchedulerName::Daps | SchedulerName::DapsLcm)
-        }
+        // The model of 2011 has no flow control.
+        Preset::Chihani2011 | Preset::Paper2013 => false,
     }
 }
 
@@ -75,7 +71,7 @@ pub(crate) fn scenario(
         strict_round_robin(root, &mut scheduler);
     }
     if root.table("transfer").opt::<bool>("guard").is_none() {
-        transfer.guard = guard_by_default(transfer.preset, scheduler.name);
+        transfer.guard = guard_by_default(transfer.preset);
     }
     builder.window_limits(root, transfer.window_manager);
     let sctp = builder.sctp(root.table("sctp"));

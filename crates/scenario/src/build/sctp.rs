@@ -41,6 +41,7 @@ impl Builder<'_> {
             association_max_retrans: table.opt("association_max_retrans"),
             pf_threshold: table.opt("pf_threshold"),
             window_counted_in: table.opt("window_counted_in"),
+            window_check: table.opt("window_check"),
         }
     }
 

@@ -128,6 +128,7 @@ impl Builder<'_> {
             quantum: table.get("quantum"),
             period_cap: table.get("period_cap"),
             windows: table.get("windows"),
+            capacity: table.get("capacity"),
             when_blocked: table.get("when_blocked"),
             opportunistic: table.get("opportunistic"),
             penalise: table.get("penalise"),

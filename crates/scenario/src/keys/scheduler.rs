@@ -3,7 +3,8 @@
 use super::Fallback::{Derived, Is};
 use super::{Key, Kind, LARGEST_WINDOW, NS_PER_MS, NS_PER_S, NS_PER_US, Table, size, time};
 use crate::types::{
-    ForwardDelay, Named, OtiasForm, Quota, ScheduleWindows, SchedulerName, Weights, WhenBlocked,
+    ForwardDelay, Named, OtiasForm, Quota, ScheduleCapacity, ScheduleWindows, SchedulerName,
+    Weights, WhenBlocked,
 };
 
 pub(super) static SCHEDULER: Table = Table {
@@ -65,6 +66,14 @@ const KEYS: &[Key] = &[
         default: Is("frozen"),
         example: "\"smoothed\"",
         doc: "Which congestion windows a schedule is made from.",
+    },
+    Key {
+        name: "capacity",
+        kind: Kind::Choice(ScheduleCapacity::CHOICES),
+        default: Is("window-per-round-trip"),
+        example: "\"window\"",
+        doc: "`daps`, `daps-lcm`: how much of its congestion window a path emits in one forward \
+              delay (C_i of Sarwar et al., 2013).",
     },
     Key {
         name: "when_blocked",

@@ -5,7 +5,8 @@ use super::{Key, Kind, LARGEST_WINDOW, NS_PER_MS, NS_PER_S, Table, choice, size,
 use crate::keys::Extra;
 use crate::quantity::Dimension;
 use crate::types::{
-    Choice, CwndUpdate, Named, Recovery, Retransmission, SackCount, WindowRounding, WindowUnit,
+    Choice, CwndUpdate, Named, Recovery, Retransmission, SackCount, WindowCheck, WindowRounding,
+    WindowUnit,
 };
 
 pub(super) static SCTP: Table = Table {
@@ -186,5 +187,12 @@ const KEYS: &[Key] = &[
         Kind::Choice(WindowUnit::CHOICES),
         "\"packets\"",
         "What the receiver counts its buffer in.",
+    ),
+    key(
+        "window_check",
+        Kind::Choice(WindowCheck::CHOICES),
+        "\"span\"",
+        "What new data is checked against the receive window with. Only schedulers that send ahead of \
+         the order, such as `daps`, tell the two apart.",
     ),
 ];

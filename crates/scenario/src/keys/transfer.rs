@@ -117,7 +117,7 @@ const KEYS: &[Key] = &[
     Key {
         name: "guard",
         kind: Kind::Bool,
-        default: Derived("true; under preset `paper-2013` only for `lay`, `daps` and `daps-lcm`"),
+        default: Derived("true; false under the presets `paper-2013` and `chihani2011`"),
         example: "true",
         doc: "The receive-window guard, which keeps a bundle from falling below its best path: no \
               path holds more of the shared window than fills it, is given data that it would \

@@ -144,6 +144,14 @@ choices! {
 }
 
 choices! {
+    /// How much of its congestion window a path emits in one forward delay.
+    ScheduleCapacity {
+        WindowPerRoundTrip = "window-per-round-trip", "The part that the forward delay is of the round trip: a window is emitted once per round trip.";
+        Window = "window", "All of it. Slow paths then take data from about twice as far ahead, which arrives before it is due.";
+    }
+}
+
+choices! {
     /// What a scheduler does when the receive window is full.
     WhenBlocked {
         Nothing = "nothing", "Wait for the window to open.";
@@ -245,6 +253,14 @@ choices! {
     WindowUnit {
         Bytes = "bytes", "Bytes of user data.";
         Packets = "packets", "Whole packets of `transfer.packet` bytes.";
+    }
+}
+
+choices! {
+    /// What new data is checked against the receive window with.
+    WindowCheck {
+        Span = "span", "Everything from the cumulative acknowledgement to the end of the new data. A schedule cannot shut out the data that it skipped.";
+        Unacknowledged = "unacknowledged", "The data in flight or held by the receiver, wherever it lies in the stream (Kuhn et al., 2014, Eq 1). Data from far ahead can fill the buffer.";
     }
 }
 

@@ -11,9 +11,9 @@ mod wifi;
 
 pub use choices::{
     Choice, Congestion, CwndUpdate, End, ForwardDelay, Named, OtiasForm, Preamble, Preset,
-    Protocol, Quota, Recovery, Reinjection, Reordering, Retransmission, SackCount, ScheduleWindows,
-    SchedulerName, Side, SubflowAck, Weights, WhenBlocked, WindowManager, WindowRounding,
-    WindowUnit,
+    Protocol, Quota, Recovery, Reinjection, Reordering, Retransmission, SackCount,
+    ScheduleCapacity, ScheduleWindows, SchedulerName, Side, SubflowAck, Weights, WhenBlocked,
+    WindowCheck, WindowManager, WindowRounding, WindowUnit,
 };
 pub use cross::{Cross, CrossKind, Target};
 pub use link::{

@@ -2,7 +2,10 @@
 
 use ropewalk_base::Duration;
 
-use super::{ForwardDelay, OtiasForm, Quota, ScheduleWindows, SchedulerName, Weights, WhenBlocked};
+use super::{
+    ForwardDelay, OtiasForm, Quota, ScheduleCapacity, ScheduleWindows, SchedulerName, Weights,
+    WhenBlocked,
+};
 
 /// The scheduler and the options of all schedulers; each reads those that concern it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -23,6 +26,8 @@ pub struct SchedulerOptions {
     pub period_cap: u32,
     /// Which windows a schedule is made from.
     pub windows: ScheduleWindows,
+    /// How much of a window a path emits in one forward delay.
+    pub capacity: ScheduleCapacity,
     /// What to do when the receive window is full.
     pub when_blocked: WhenBlocked,
     /// Any scheduler: while the receive window is full, the oldest data goes again on the fast path.

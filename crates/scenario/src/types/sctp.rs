@@ -2,7 +2,9 @@
 
 use ropewalk_base::Duration;
 
-use super::{CwndUpdate, Recovery, Retransmission, SackCount, WindowRounding, WindowUnit};
+use super::{
+    CwndUpdate, Recovery, Retransmission, SackCount, WindowCheck, WindowRounding, WindowUnit,
+};
 
 /// Protocol details; `None` is the preset's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -61,6 +63,8 @@ pub struct SctpOptions {
     pub pf_threshold: Option<u32>,
     /// What the receiver counts its buffer in.
     pub window_counted_in: Option<WindowUnit>,
+    /// What new data is checked against the receive window with.
+    pub window_check: Option<WindowCheck>,
 }
 
 /// Initial congestion window.

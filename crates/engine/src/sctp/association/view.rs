@@ -6,6 +6,7 @@ use super::Association;
 use crate::congestion::CongestionControl;
 use crate::path::{Estimates, PathStatus, clock_offset};
 use crate::scheduler::{DelaySource, Occasion, PathView, View};
+use crate::sctp::config::WindowCheck;
 use crate::window::SharedWindow;
 
 impl Association {
@@ -138,7 +139,8 @@ impl Association {
         let span = self.board.span();
         let mut unassigned = self.queue.chunks();
         // Any of them may be taken, if it fits whichever it is, and there is a number for it.
-        let unordered = self.is_passing() && span + self.full_chunk() <= self.offered;
+        let passing = self.is_passing() && span + self.full_chunk() <= self.offered;
+        let unordered = passing || self.takes_any() && self.within_window() > 0;
         if unordered {
             unassigned = unassigned.min(self.board.tsns_left());
         }
@@ -175,6 +177,9 @@ impl Association {
     /// buffer that the peer offered.
     #[inline]
     pub(super) fn within_window(&self) -> u64 {
+        if self.takes_any() {
+            return self.beside_unacknowledged();
+        }
         let beyond = self.offered.saturating_sub(self.board.span());
         let full = self.full_chunk();
         if beyond >= full && self.is_passing() {
@@ -191,6 +196,21 @@ impl Association {
             _ => 0,
         };
         holes + if holes == self.board.holes().len() { fresh } else { 0 }
+    }
+
+    /// Whether any of the unassigned chunks may go as long as there is room for one, as under
+    /// [`WindowCheck::Unacknowledged`]. A shut window takes the first only, as a probe.
+    #[inline]
+    fn takes_any(&self) -> bool {
+        self.config.window_check == WindowCheck::Unacknowledged
+    }
+
+    /// How many of the unassigned chunks fit into the buffer beside what is in flight or held by the peer.
+    fn beside_unacknowledged(&self) -> u64 {
+        let in_flight: u64 = self.paths.iter().map(|path| path.flights.bytes()).sum();
+        let room = self.offered.saturating_sub(self.board.held_bytes() + in_flight);
+        let fresh = self.queue.chunks().min(self.board.tsns_left());
+        (room / self.full_chunk()).min(self.board.holes().len() + fresh)
     }
 
     /// Whether all that is to be sent are whole unordered messages: whatever goes first, the peer's user has
