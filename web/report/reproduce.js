@@ -8,6 +8,7 @@
     { name: "good", sign: "✓", match: /^(agrees|claim holds|holds|pass)/i },
     { name: "bad", sign: "✕", match: /^(claim fails|fails|fail)/i },
     { name: "warn", sign: "≠", match: /^differs/i },
+    { name: "other", sign: "?", match: /^undecided/i },
     { name: "other", sign: "·", match: /.*/ },
   ];
 
@@ -33,8 +34,35 @@
     return { unit, cells: cells.map((text, i) => h("td", { class: "num", role: "cell", "data-label": names[i] }, text)) };
   }
 
+  // "+4.7 to +5.3 %, 10 seeds".
+  function spread(row) {
+    const percent = (x) => `${x < 0 ? "−" : "+"}${Math.abs(x * 100).toFixed(1)}`;
+    const interval = row.interval ? `95 % interval ${row.interval.map(percent).join(" to ")} %` : null;
+    const seeds = typeof row.seeds === "number" ? `${row.seeds} seeds` : row.seeds;
+    return [interval, seeds].filter(Boolean).join(", ");
+  }
+
+  // The quantity without and with the guard, in one line.
+  function beside(row) {
+    const b = row.beside;
+    if (!b) return null;
+    const { unit, cells } = rw.format.row([b.baseline, b.as_published, b.baseline_guarded, b.guarded], b.unit);
+    const names = ["baseline", "as published", "baseline with guard", "with guard"];
+    const values = cells.map((text, i) => `${names[i]} ${text}`).join("; ");
+    const change = typeof b.guard_change === "number" ? `; the guard adds ${rw.format.difference(b.guard_change)}` : "";
+    const where = b.scenario ? `${b.scenario}: ` : "";
+    return `${where}${values}${unit ? ` (${unit})` : ""}${change}`;
+  }
+
+  // What stands below a row on demand: why, over how many seeds, without and with the guard.
+  function details(row) {
+    const readings = (row.readings || []).length ? `Read as ${row.readings.join(", ")}` : null;
+    return [row.reason, spread(row), beside(row), readings].filter(Boolean);
+  }
+
   function reason(row, columns, id) {
-    return h("tr", { class: "reason", id, hidden: true, role: "row" }, h("td", { colspan: columns, role: "cell" }, row.reason));
+    return h("tr", { class: "reason", id, hidden: true, role: "row" },
+      h("td", { colspan: columns, role: "cell" }, details(row).map((text) => h("p", null, text))));
   }
 
   function why(target, verdict) {
@@ -49,7 +77,7 @@
 
   function lines(row, withPeer) {
     const columns = withPeer ? 8 : 7;
-    const explained = row.reason ? reason(row, columns, rw.dom.anchor(`reason ${row.paper} ${row.item}`)) : null;
+    const explained = details(row).length ? reason(row, columns, rw.dom.anchor(`reason ${row.paper} ${row.item}`)) : null;
     const { unit, cells } = line(row, withPeer);
     const main = h("tr", { role: "row", "data-verdict": verdictOf(row) },
       h("th", { scope: "row", role: "rowheader" }, rw.format.words(row.case)),

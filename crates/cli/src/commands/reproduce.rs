@@ -16,13 +16,16 @@ use crate::output;
 use crate::progress::{Progress, with_bar};
 use crate::table::Table;
 
+mod sensitivity;
+
 /// Arguments of `reproduce`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     ropewalk reproduce --list\n  \
     ropewalk reproduce kuhn2014/throughput sarwar2013/table2\n  \
     ropewalk reproduce kuhn --json\n  \
-    ropewalk reproduce --all --report papers.html\n\n\
+    ropewalk reproduce --all --report papers.html\n  \
+    ropewalk reproduce kuhn2014 --sensitivity\n\n\
     A number that differs or a claim that fails is a result, not an error: the exit status stays 0\n\
     unless a run failed. With --strict it is 1 if one of them has no reason, too.")]
 pub struct ReproduceArgs {
@@ -42,6 +45,9 @@ pub struct ReproduceArgs {
     /// Write a report with all figures, one file that opens in any browser
     #[arg(long, value_name = "FILE.html")]
     report: Option<PathBuf>,
+    /// Change what the paper leaves open, one setting at a time, and count the items that hold
+    #[arg(long, conflicts_with_all = ["all", "list", "report", "strict"])]
+    sensitivity: bool,
     /// Fail if something is off and has no reason
     #[arg(long)]
     strict: bool,
@@ -55,6 +61,9 @@ pub fn execute(args: &ReproduceArgs, console: Console) -> Result<(), Failure> {
     let items = chosen(&args.items)?;
     if args.list {
         return list(&items, args.json);
+    }
+    if args.sensitivity {
+        return sensitivity::execute(&items, args.json, console);
     }
     if let Some(path) = &args.report {
         check_report(path)?;
@@ -179,6 +188,11 @@ fn shown(done: &Reproduction) -> String {
 
 fn section(paper: &str, rows: &[&Row]) -> String {
     let mut text = format!("{paper}: {}\n", reproduce::title(paper));
+    let readings = reproduce::readings(paper);
+    if !readings.is_empty() {
+        let sets: Vec<&str> = readings.iter().map(|reading| reading.set.as_str()).collect();
+        text += &wrapped("Read as ", &sets.join(", "), width());
+    }
     let mut reasons: Vec<&str> = Vec::new();
     // What is the same in row after row is said once, above them.
     let mut groups: Vec<(&str, &str)> = Vec::new();
@@ -193,6 +207,7 @@ fn section(paper: &str, rows: &[&Row]) -> String {
         text += &format!("\n{item}: {quantity}\n");
         text += &table(&rows.copied().collect::<Vec<_>>(), &mut reasons);
     }
+    text += &beside(rows);
     if !reasons.is_empty() {
         text.push('\n');
     }
@@ -200,6 +215,50 @@ fn section(paper: &str, rows: &[&Row]) -> String {
         text += &wrapped(&format!("[{}] ", i + 1), reason, width());
     }
     text + "\n"
+}
+
+/// The columns without and with the guard, a row for each scenario and quantity. Verdicts are about
+/// schedulers as published.
+fn beside(rows: &[&Row]) -> String {
+    let headings =
+        ["case", "baseline", "as published", "baseline, guard", "with guard", "guard adds"];
+    let mut text = String::new();
+    let mut quantities: Vec<&str> = rows.iter().map(|row| row.quantity.as_str()).collect();
+    quantities.dedup();
+    let mut seen = Vec::new();
+    for quantity in quantities {
+        if seen.contains(&quantity) {
+            continue;
+        }
+        seen.push(quantity);
+        let mut table = Table::new(&headings);
+        let mut cases: Vec<&str> = Vec::new();
+        for row in rows.iter().filter(|row| row.quantity == quantity) {
+            let Some(known) = &row.beside else { continue };
+            if cases.contains(&row.case.as_str()) {
+                continue;
+            }
+            cases.push(&row.case);
+            let value = |value| text::quantity(value, &known.unit);
+            let case = known.scenario.as_ref().map_or_else(
+                || row.case.clone(),
+                |file| format!("{}: {}", row.case, file.trim_end_matches(".toml")),
+            );
+            table.row(vec![
+                case,
+                value(known.baseline),
+                value(known.as_published),
+                value(known.baseline_guarded),
+                value(known.guarded),
+                text::difference(known.guard_change),
+            ]);
+        }
+        if !cases.is_empty() {
+            text += &format!("\n{quantity} without and with the guard\n");
+            text += &table.text(width());
+        }
+    }
+    text
 }
 
 /// Rows of one quantity; `reasons` are the footnotes so far.
@@ -215,6 +274,7 @@ fn table<'a>(rows: &[&'a Row], reasons: &mut Vec<&'a str>) -> String {
         ("simulated", simulated),
         ("peer", peer),
         ("off by", some(|row| row.difference.is_some())),
+        ("interval", some(|row| row.interval.is_some())),
         ("verdict", true),
     ];
     let shown = columns.iter().filter(|(_, shown)| *shown);
@@ -229,6 +289,7 @@ fn table<'a>(rows: &[&'a Row], reasons: &mut Vec<&'a str>) -> String {
             value(&row.simulated_value),
             value(&row.peer_value),
             text::difference(row.difference),
+            interval(row),
             mark.map_or(word(row.verdict).to_owned(), |mark| {
                 format!("{} [{mark}]", word(row.verdict))
             }),
@@ -237,6 +298,12 @@ fn table<'a>(rows: &[&'a Row], reasons: &mut Vec<&'a str>) -> String {
         table.row(shown.map(|(cell, _)| cell).collect());
     }
     table.text(width())
+}
+
+/// `+4.7 to +5.3 %`; nothing where one run says all.
+fn interval(row: &Row) -> String {
+    let ends = row.interval.map(|ends| ends.map(|end| format!("{:+.1}", end * 100.0 + 0.0)));
+    ends.map_or_else(String::new, |[least, most]| format!("{least} to {most} %"))
 }
 
 /// A verdict in a narrow column; that a claim is one shows in its bound.

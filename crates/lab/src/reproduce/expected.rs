@@ -14,6 +14,16 @@ pub struct Expected {
     pub title: String,
     /// The set-up of the slot model, where the paper has one.
     pub slot: Option<SlotSetup>,
+    /// The paper's own scheduler, which rows set beside round robin.
+    pub scheduler: Option<String>,
+    /// Seeds of each simulated statement that names no number of its own; one if left out.
+    pub seeds: Option<u32>,
+    /// Settings on top of every simulated scenario, as a [`Variation`] has them.
+    #[serde(skip)]
+    pub changes: Vec<String>,
+    /// Whether this is a variation, whose rows have no columns beside them.
+    #[serde(skip)]
+    pub is_variation: bool,
     /// Settings that the text leaves open, chosen once for all items of the paper.
     #[serde(default, rename = "reading")]
     pub readings: Vec<Reading>,
@@ -43,6 +53,9 @@ pub struct Variation {
     pub name: String,
     /// Settings as `key=value`.
     pub sets: Vec<String>,
+    /// The paper's scheduler has the guard, its baseline has not.
+    #[serde(default)]
+    pub guarded: bool,
 }
 
 /// The slot model of a paper.
@@ -174,7 +187,13 @@ pub enum Relation {
     Near,
     /// (subject - against) / against is the printed number.
     Gain,
-    /// The largest (against - subject) / against is at least the printed number.
+    /// (subject - against) / against is more than the printed number.
+    GainOver,
+    /// (subject - against) / against rises from each scenario to the next.
+    GainRises,
+    /// (against - subject) / against rises from each scenario to the next.
+    ReductionRises,
+    /// The largest (against - subject) / against is the printed number.
     ReductionBest,
     /// No value of a series is above the one before it.
     NotRising,
@@ -311,6 +330,7 @@ pub fn reasons(folder: &Folder) -> Result<Reasons, String> {
 #[cfg(test)]
 mod tests {
     use super::super::data::FOLDERS;
+    use super::super::plan::RunKey;
     use super::*;
     use std::collections::BTreeSet;
 
@@ -337,6 +357,23 @@ mod tests {
                 assert!(whole && !entry.by.is_empty(), "{} of {}", entry.id, expected.paper);
             }
         }
+    }
+
+    #[test]
+    fn every_simulated_scenario_has_the_readings_of_its_paper() {
+        let mut checked = 0;
+        for expected in FOLDERS.iter().filter_map(|f| expected(f).unwrap()) {
+            let simulated = expected.items.iter().filter(|e| e.by.contains(&Source::Simulation));
+            for file in simulated.flat_map(|e| e.scenario.iter().chain(&e.scenarios)) {
+                let key = RunKey::new(&expected.paper, file, "daps");
+                for reading in &expected.readings {
+                    let read = key.clone().with(reading.set.as_str()).scenario().unwrap();
+                    assert!(read == key.scenario().unwrap(), "{file}: {}", reading.set);
+                    checked += 1;
+                }
+            }
+        }
+        assert!(checked > 100);
     }
 
     #[test]

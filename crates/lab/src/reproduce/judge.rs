@@ -1,27 +1,24 @@
 //! One statement of a paper against model and simulation: values, differences, verdict.
 
-use ropewalk_scenario::SchedulerName;
-
+use super::decide::{Accepted, Decision, Spread, allowed};
 use super::expected::{Entry, Expected, Kind, Relation, Source};
 use super::plan::{RunKey, Runs};
 use super::row::{Row, Value, Verdict};
+use super::sample::{self, Sample};
 use super::{alheid, quantity, slot, text, wallace};
 
 /// The simulations that a statement takes.
-pub fn keys(paper: &str, entry: &Entry) -> Vec<RunKey> {
-    if paper == alheid::PAPER {
+pub fn keys(expected: &Expected, entry: &Entry) -> Vec<RunKey> {
+    if expected.paper == alheid::PAPER {
         return alheid::keys(entry);
     }
     if !entry.by.contains(&Source::Simulation) {
         return Vec::new();
     }
-    if paper == wallace::PAPER {
+    if expected.paper == wallace::PAPER {
         return wallace::keys(&entry.group);
     }
-    let schedulers = [&entry.subject, &entry.against].into_iter().flatten();
-    let schedulers: Vec<&String> = schedulers.filter(|name| is_scheduler(name)).collect();
-    let files = entry.scenario.iter().chain(&entry.scenarios);
-    files.flat_map(|file| schedulers.iter().map(|s| RunKey::new(paper, file, s))).collect()
+    sample::keys(expected, entry)
 }
 
 /// Judges one statement. A table yields a row for each of its own.
@@ -85,24 +82,46 @@ fn claim(expected: &Expected, entry: &Entry, runs: &Runs) -> Result<Row, String>
     if entry.by.contains(&Source::Slot) {
         return slot::claim(expected, entry, relation);
     }
-    let paper = &expected.paper;
     match relation {
-        Relation::Gain | Relation::ReductionBest => relative(expected, entry, relation, runs),
-        _ => {
-            let file = entry.scenario.as_ref().ok_or("a claim without its scenario")?;
-            let pair = measure(paper, entry, file, runs)?;
-            let holds = holds(entry, relation, pair);
-            let mut row = inequality(expected, entry, relation, pair);
-            row.simulated_value = Some(pair.subject.into());
-            row.model_value = bound(paper, entry, file, runs)?.map(Value::Number);
-            row.verdict = Verdict::of_claim(holds);
-            Ok(row)
-        }
+        Relation::Gain | Relation::GainOver => gain(expected, entry, relation, runs),
+        Relation::ReductionBest => reduction_best(expected, entry, runs),
+        Relation::GainRises | Relation::ReductionRises => rising(expected, entry, relation, runs),
+        _ => compared(expected, entry, relation, runs),
     }
 }
 
+/// An inequality between the subject and its reference.
+fn compared(
+    expected: &Expected,
+    entry: &Entry,
+    relation: Relation,
+    runs: &Runs,
+) -> Result<Row, String> {
+    let file = scenario(entry)?;
+    let sample = sample::measure(expected, entry, file, runs)?;
+    let (pair, share) = (sample.mean(), entry.share.unwrap_or(1.0));
+    let accepted = Accepted::of(relation, allowed(entry, pair.reference * share));
+    let off = sample.spread(|p| p.subject - p.reference * share);
+    let decision = accepted.ok_or("a series instead of a pair")?.decide(off);
+    let reference = pair.reference.abs();
+    let change = sample.spread(|p| (p.subject - p.reference) / reference);
+    Ok(Row {
+        simulated_value: Some(pair.subject.into()),
+        model_value: (entry.against.as_deref() == Some("bound")).then(|| pair.reference.into()),
+        interval: sample.interval(change).filter(|_| reference > 0.0),
+        seeds: Some(sample.seeds()),
+        beside: sample::beside(expected, entry, file, runs)?,
+        verdict: decision.of_claim(),
+        ..inequality(expected, entry, relation, pair)
+    })
+}
+
+fn scenario(entry: &Entry) -> Result<&str, String> {
+    entry.scenario.as_deref().ok_or_else(|| "a claim without its scenario".to_owned())
+}
+
 /// A subject and what it is compared with.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pair {
     /// What the statement is about.
     pub subject: f64,
@@ -113,15 +132,9 @@ pub struct Pair {
 /// Whether an inequality holds.
 pub fn holds(entry: &Entry, relation: Relation, pair: Pair) -> bool {
     let limit = pair.reference * entry.share.unwrap_or(1.0);
-    let allowed = entry.tolerance.map_or(0.0, |t| t.around(limit));
-    match relation {
-        Relation::Greater => pair.subject > limit,
-        Relation::Less => pair.subject < limit,
-        Relation::NotLess => pair.subject >= limit - allowed,
-        Relation::NotGreater | Relation::NotRising => pair.subject <= limit + allowed,
-        Relation::Near => (pair.subject - limit).abs() <= allowed,
-        Relation::Gain | Relation::ReductionBest => false,
-    }
+    let off = Spread::point(pair.subject - limit);
+    let accepted = Accepted::of(relation, allowed(entry, limit));
+    accepted.is_some_and(|accepted| accepted.decide(off) == Decision::Holds)
 }
 
 /// The row of an inequality, with the bound in words in place of a printed number.
@@ -131,7 +144,7 @@ pub fn inequality(expected: &Expected, entry: &Entry, relation: Relation, pair: 
         Relation::Less => "<",
         Relation::NotLess => "≥",
         Relation::NotGreater | Relation::NotRising => "≤",
-        Relation::Near | Relation::Gain | Relation::ReductionBest => "≈",
+        _ => "≈",
     };
     let share = entry.share.unwrap_or(1.0);
     let whose = entry.against.as_deref().unwrap_or("the one before");
@@ -156,68 +169,94 @@ pub fn fraction(subject: f64, reference: f64) -> Option<f64> {
     (reference != 0.0).then_some((subject - reference) / reference)
 }
 
-/// Gains and reductions: printed as a share, measured as one.
-fn relative(
+/// A gain in one scenario: printed as a share, measured as one.
+fn gain(
     expected: &Expected,
     entry: &Entry,
     relation: Relation,
     runs: &Runs,
 ) -> Result<Row, String> {
     let printed = entry.paper_value.ok_or("a gain without its number")?;
-    let mut best = f64::NEG_INFINITY;
-    for file in entry.scenario.iter().chain(&entry.scenarios) {
-        let pair = measure(&expected.paper, entry, file, runs)?;
-        let change = fraction(pair.subject, pair.reference).ok_or("a gain over nothing")?;
-        best = best.max(if relation == Relation::Gain { change } else { -change });
+    let file = scenario(entry)?;
+    let sample = sample::measure(expected, entry, file, runs)?;
+    let mut row = share_row(expected, entry, relation, (&sample, 1.0))?;
+    if relation == Relation::GainOver {
+        row.paper_value = Some(format!("> {}", text::quantity(printed, &row.unit)).into());
     }
-    let allowed = entry.tolerance.map_or(0.0, |t| t.around(printed));
-    let holds = match relation {
-        Relation::Gain => (best - printed).abs() <= allowed,
-        _ => best >= printed - allowed,
+    row.beside = sample::beside(expected, entry, file, runs)?;
+    Ok(row)
+}
+
+/// "Up to": the largest reduction over all scenarios must be the printed one, no less and no more.
+fn reduction_best(expected: &Expected, entry: &Entry, runs: &Runs) -> Result<Row, String> {
+    let mut best: Option<(&str, Sample, f64)> = None;
+    for file in entry.scenario.iter().chain(&entry.scenarios) {
+        let sample = sample::measure(expected, entry, file, runs)?;
+        let changes = sample.changes()?;
+        let reduction = -changes.iter().sum::<f64>() / changes.len() as f64;
+        if best.as_ref().is_none_or(|(_, _, most)| reduction > *most) {
+            best = Some((file, sample, reduction));
+        }
+    }
+    let (file, sample, _) = best.ok_or("a reduction without scenarios")?;
+    let mut row = share_row(expected, entry, Relation::ReductionBest, (&sample, -1.0))?;
+    row.beside = sample::beside(expected, entry, file, runs)?;
+    Ok(row)
+}
+
+/// A relative change, times `sign`, against the printed one.
+fn share_row(
+    expected: &Expected,
+    entry: &Entry,
+    relation: Relation,
+    (sample, sign): (&Sample, f64),
+) -> Result<Row, String> {
+    let printed = entry.paper_value.ok_or("a gain without its number")?;
+    sample.changes()?;
+    let change = sample.spread(|p| sign * (p.subject - p.reference) / p.reference);
+    let off = Spread {
+        mean: change.mean - printed,
+        least: change.least - printed,
+        most: change.most - printed,
     };
+    let accepted = Accepted::of(relation, allowed(entry, printed)).ok_or("no single change")?;
     Ok(Row {
-        simulated_value: Some(best.into()),
-        difference: fraction(best, printed),
-        verdict: Verdict::of_claim(holds),
+        simulated_value: Some(change.mean.into()),
+        difference: fraction(change.mean, printed),
+        interval: sample.interval(change),
+        seeds: Some(sample.seeds()),
+        verdict: accepted.decide(off).of_claim(),
         ..blank(expected, entry)
     })
 }
 
-fn measure(paper: &str, entry: &Entry, file: &str, runs: &Runs) -> Result<Pair, String> {
-    let subject = entry.subject.as_deref().ok_or("a claim without its subject")?;
-    let against = entry.against.as_deref().ok_or("a claim without its reference")?;
-    let of = |scheduler: &str| {
-        let key = RunKey::new(paper, file, scheduler);
-        quantity::of_run(&runs.get(&key)?.result, &key.scenario()?, &entry.quantity)
-    };
-    let key = RunKey::new(paper, file, subject);
-    let reference = match against {
-        "model" => quantity::of_model(&key.scenario()?, &entry.quantity)?,
-        "capacity" if is_share(&entry.quantity) => 1.0,
-        "capacity" => quantity::capacity_bps(&key.scenario()?),
-        "bound" => {
-            let bound = runs.get(&key)?.result.flow_control_bound_bps;
-            bound.ok_or("shared links have no flow-control bound")?
-        }
-        scheduler => of(scheduler)?,
-    };
-    Ok(Pair { subject: of(subject)?, reference })
-}
-
-/// What flow control lets through at most, beside a goodput.
-fn bound(paper: &str, entry: &Entry, file: &str, runs: &Runs) -> Result<Option<f64>, String> {
-    let subject = entry.subject.as_deref().ok_or("a claim without its subject")?;
-    let run = runs.get(&RunKey::new(paper, file, subject))?;
-    let wanted = entry.quantity == "goodput_wire_bps";
-    Ok(run.result.flow_control_bound_bps.filter(|_| wanted))
-}
-
-fn is_share(quantity: &str) -> bool {
-    quantity.ends_with("utilisation") || quantity == "delivered_share"
-}
-
-fn is_scheduler(name: &str) -> bool {
-    name.parse::<SchedulerName>().is_ok()
+/// The relative change grows from each scenario to the next.
+fn rising(
+    expected: &Expected,
+    entry: &Entry,
+    relation: Relation,
+    runs: &Runs,
+) -> Result<Row, String> {
+    let sign = if relation == Relation::GainRises { 1.0 } else { -1.0 };
+    let measured = entry.scenarios.iter().map(|file| sample::measure(expected, entry, file, runs));
+    let samples = measured.collect::<Result<Vec<Sample>, String>>()?;
+    let changes: Vec<Vec<f64>> = samples.iter().map(Sample::changes).collect::<Result<_, _>>()?;
+    let mut decision = Decision::Holds;
+    for (from, to) in changes.iter().zip(changes.iter().skip(1)) {
+        let pairs = from.iter().zip(to);
+        let pairs = pairs.map(|(from, to)| Pair { subject: sign * to, reference: sign * from });
+        let step = Sample::new(pairs.collect()).spread(|p| p.subject - p.reference);
+        decision = decision.and(Accepted::POSITIVE.decide(step));
+    }
+    let mean = |changes: &Vec<f64>| sign * changes.iter().sum::<f64>() / changes.len() as f64;
+    let shown = changes.iter().map(|c| text::difference(Some(mean(c)))).collect::<Vec<_>>();
+    Ok(Row {
+        paper_value: Some("rises".to_owned().into()),
+        simulated_value: Some(shown.join(", ").into()),
+        seeds: samples.first().map(Sample::seeds),
+        verdict: decision.of_claim(),
+        ..blank(expected, entry)
+    })
 }
 
 #[cfg(test)]
@@ -263,14 +302,5 @@ mod tests {
         assert_eq!(fraction(1.5, 1.0), Some(0.5));
         assert_eq!(fraction(0.0, 0.0), Some(0.0));
         assert_eq!(fraction(1.0, 0.0), None);
-    }
-
-    #[test]
-    fn a_claim_takes_a_run_per_scheduler_and_scenario_and_none_for_a_model() {
-        let keys_of = |text: &str| keys("kuhn2014", &entry(text)).len();
-        assert_eq!(keys_of("subject = 'daps'\nagainst = 'round-robin'\nscenario = 'a'"), 2);
-        assert_eq!(keys_of("subject = 'daps'\nagainst = 'bound'\nscenario = 'a'"), 1);
-        let two = "subject = 'daps'\nagainst = 'round-robin'\nscenarios = ['a', 'b']";
-        assert_eq!(keys_of(two), 4);
     }
 }

@@ -16,6 +16,7 @@ mod alheid;
 mod catalogue;
 mod csv;
 mod data;
+mod decide;
 mod expected;
 mod figures;
 mod judge;
@@ -23,6 +24,8 @@ mod peers;
 mod plan;
 mod quantity;
 mod row;
+mod sample;
+mod sensitivity;
 mod slot;
 pub mod text;
 mod wallace;
@@ -31,8 +34,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 pub use catalogue::{ITEMS, Item, find};
 pub use data::FOLDERS;
+pub use expected::Reading;
 pub use plan::{Progress, RunKey};
 pub use row::{Beside, Figure, FigureSeries, Origin, Row, Seeds, Style, Value, Verdict};
+pub use sensitivity::{Sensitivity, sensitivity, sensitivity_simulations};
 
 use expected::{Expected, ExpectedVerdict, Reason};
 use plan::Runs;
@@ -88,6 +93,13 @@ pub fn title(paper: &str) -> String {
     let folder = data::folder(paper);
     let known = folder.and_then(|folder| expected::expected(folder).ok().flatten());
     known.map_or_else(|| "ns-2 2.35, CMT-SCTP round robin".to_owned(), |expected| expected.title)
+}
+
+/// What the text of the paper in this folder leaves open, and how it was read for all of its items.
+pub fn readings(paper: &str) -> Vec<Reading> {
+    let folder = data::folder(paper);
+    let known = folder.and_then(|folder| expected::expected(folder).ok().flatten());
+    known.map_or_else(Vec::new, |expected| expected.readings)
 }
 
 /// A reason that stands in a file, and the file's folder.
@@ -184,10 +196,10 @@ impl Papers {
     fn keys(&self, items: &[Item]) -> Result<BTreeSet<RunKey>, String> {
         let mut keys = BTreeSet::new();
         for item in items {
-            keys.extend(self.entries(*item).flat_map(|(paper, e)| judge::keys(&paper.paper, e)));
+            keys.extend(self.entries(*item).flat_map(|(paper, e)| judge::keys(paper, e)));
             keys.extend(figures::keys(*item));
             if item.paper == "ns2" {
-                keys.extend(peers::cases(item.name)?.into_iter().map(|case| case.key));
+                keys.extend(peers::keys(item.name)?);
             }
         }
         Ok(keys)

@@ -2,15 +2,22 @@
 
 use super::csv::{Line, Table};
 use super::data;
-use super::judge::fraction;
+use super::decide::Accepted;
+use super::judge::{Pair, fraction};
 use super::plan::{RunKey, Runs};
 use super::quantity;
-use super::row::{Row, Value, Verdict};
+use super::row::{Row, Value};
+use super::sample::{Sample, seeds};
+use crate::Run;
 
 /// Goodput may differ by so much.
 const GOODPUT_TOLERANCE: f64 = 0.10;
-/// The longest wait, which one packet decides, by so much.
+/// Waits by so much: the longest hangs on one packet, the mean on how bursts interleave.
 const WAIT_TOLERANCE: f64 = 0.15;
+/// Runs of ours for each run of the peer.
+const SEEDS: u32 = 10;
+/// Packets of the papers' whole runs, headers included.
+pub const WHOLE_RUN: &str = "goodput_wire_bps.whole_run";
 
 /// One row of a peer's table, and the run that answers it.
 #[derive(Clone, Debug)]
@@ -29,6 +36,8 @@ pub struct PeerCase {
     pub goodput_steady_bps: f64,
     /// The peer's longest wait after the warm-up, s.
     pub wait_max_s: f64,
+    /// The peer's mean wait after the warm-up, s.
+    pub wait_mean_s: f64,
     /// Packets that arrived on the second path.
     pub path2_packets: f64,
 }
@@ -51,6 +60,8 @@ fn case(item: &str, line: Line<'_>) -> Result<PeerCase, String> {
         _ => sarwar(line)?,
     };
     let variant = line.text("variant")?;
+    // The peer's set-up, not that of the papers: see its README.
+    let key = key.with("sctp.initial_ssthresh=receive-buffer");
     let key = match variant {
         // As the reference was made: one for every second packet, or after 200 ms.
         "base" => key.with("sctp.sack_every=2"),
@@ -65,6 +76,7 @@ fn case(item: &str, line: Line<'_>) -> Result<PeerCase, String> {
         goodput_bps: line.number("goodput_kbps")? * 1e3,
         goodput_steady_bps: line.number("goodput_steady_kbps")? * 1e3,
         wait_max_s: line.number("wait_max_ms")? * 1e-3,
+        wait_mean_s: line.number("wait_mean_ms")? * 1e-3,
         path2_packets: line.number("path2_pkts")?,
     })
 }
@@ -81,13 +93,11 @@ fn kuhn(line: Line<'_>) -> Result<(RunKey, String), String> {
         format!("{}-{}-{}", line.text("cs_mbps")?, line.text("rs_ms")?, line.text("rbuf_kB")?);
     let key = RunKey::new("kuhn2014", &format!("case-{set_up}.toml"), "round-robin");
     let queue = line.text("queue_pkts")?;
-    if queue == "10000" {
-        return Ok((key, set_up));
-    }
     let key = key
         .with(format!("path.fast.queue={queue} packets"))
         .with(format!("path.slow.queue={queue} packets"));
-    Ok((key, format!("{set_up}, queue {queue}")))
+    let short = if queue == "10000" { set_up } else { format!("{set_up}, queue {queue}") };
+    Ok((key, short))
 }
 
 fn sarwar(line: Line<'_>) -> Result<(RunKey, String), String> {
@@ -98,16 +108,69 @@ fn sarwar(line: Line<'_>) -> Result<(RunKey, String), String> {
     Ok((key, format!("{packets} packets")))
 }
 
-/// Our goodput as the peer counts it: all packets since the start, headers included, over the
-/// whole run.
+/// A quantity that both have.
+struct Compared {
+    quantity: &'static str,
+    unit: &'static str,
+    tolerance: f64,
+    peer: fn(&PeerCase) -> f64,
+    ours: fn(&Run) -> f64,
+}
+
+/// Steady state is after the warm-up. The whole run counts start-up, too.
+const COMPARED: [Compared; 4] = [
+    Compared {
+        quantity: "goodput_wire_bps",
+        unit: "bit/s",
+        tolerance: GOODPUT_TOLERANCE,
+        peer: |case| case.goodput_steady_bps,
+        ours: |run| run.result.goodput_wire_bps,
+    },
+    Compared {
+        quantity: WHOLE_RUN,
+        unit: "bit/s",
+        tolerance: GOODPUT_TOLERANCE,
+        peer: |case| case.goodput_bps,
+        ours: whole_run_bps,
+    },
+    Compared {
+        quantity: "blocking_time_s.mean",
+        unit: "s",
+        tolerance: WAIT_TOLERANCE,
+        peer: |case| case.wait_mean_s,
+        ours: |run| run.result.blocking_time_s.mean,
+    },
+    Compared {
+        quantity: "blocking_time_s.max",
+        unit: "s",
+        tolerance: WAIT_TOLERANCE,
+        peer: |case| case.wait_max_s,
+        ours: |run| run.result.blocking_time_s.max,
+    },
+];
+
+/// All packets since the start over the whole run, as the peer counts them.
+fn whole_run_bps(run: &Run) -> f64 {
+    let result = &run.result;
+    let packet_bits = result.goodput_wire_bps * result.duration_s / result.delivered_packets as f64;
+    result.engine.packets as f64 * packet_bits / (result.duration_s + result.warmup_s)
+}
+
+impl PeerCase {
+    /// Our runs, of seeds that are this case's.
+    pub fn keys(&self, item: &str) -> Vec<RunKey> {
+        let name = format!("ns2/{item}/{}", self.case);
+        let seeds = seeds(&name, SEEDS);
+        seeds.map(|seed| self.key.clone().with(format!("transfer.seed={seed}"))).collect()
+    }
+}
+
+/// The runs of a peer's table.
 ///
 /// # Errors
-/// Why the run failed.
-pub fn whole_goodput_bps(key: &RunKey, runs: &Runs) -> Result<f64, String> {
-    let scenario = key.scenario()?;
-    let packets = runs.get(key)?.result.engine.packets as f64;
-    let bits = packets * f64::from(scenario.transfer.packet) * 8.0;
-    Ok(bits / scenario.transfer.duration.as_secs_f64())
+/// What is wrong with the table, in words.
+pub fn keys(item: &str) -> Result<Vec<RunKey>, String> {
+    Ok(cases(item)?.iter().flat_map(|case| case.keys(item)).collect())
 }
 
 /// The rows of a peer's table, judged.
@@ -117,60 +180,47 @@ pub fn whole_goodput_bps(key: &RunKey, runs: &Runs) -> Result<f64, String> {
 pub fn rows(item: &str, runs: &Runs) -> Result<Vec<Row>, String> {
     let mut rows = Vec::new();
     for case in cases(item)? {
-        let goodput = whole_goodput_bps(&case.key, runs);
-        let wait = runs.get(&case.key).map(|run| run.result.blocking_time_s.max);
-        let tolerances = (GOODPUT_TOLERANCE, WAIT_TOLERANCE);
-        rows.push(row(
-            item,
-            &case,
-            ("goodput_wire_bps", "bit/s"),
-            case.goodput_bps,
-            goodput,
-            tolerances.0,
-        ));
-        rows.push(row(
-            item,
-            &case,
-            ("blocking_time_s.max", "s"),
-            case.wait_max_s,
-            wait,
-            tolerances.1,
-        ));
+        let keys = case.keys(item);
+        let done: Result<Vec<&Run>, String> = keys.iter().map(|key| runs.get(key)).collect();
+        for compared in &COMPARED {
+            rows.push(compared.row(item, &case, done.as_deref()));
+        }
     }
     Ok(rows)
 }
 
-fn row(
-    item: &str,
-    case: &PeerCase,
-    (quantity, unit): (&str, &str),
-    peer: f64,
-    ours: Result<f64, String>,
-    tolerance: f64,
-) -> Row {
-    let (ours, failed) = match ours {
-        Ok(ours) => (Some(ours), None),
-        Err(error) => (None, Some(error)),
-    };
-    let difference = ours.and_then(|ours| fraction(ours, peer));
-    let verdict = match (&failed, difference) {
-        (Some(_), _) => Verdict::Failed,
-        (None, d) => Verdict::of_value(d.is_some_and(|d| d.abs() <= tolerance)),
-    };
-    Row {
-        paper: "ns2".to_owned(),
-        item: item.to_owned(),
-        case: case.case.clone(),
-        quantity: quantity.to_owned(),
-        unit: unit.to_owned(),
-        simulated_value: ours.map(Value::Number),
-        peer_value: Some(peer.into()),
-        reference_value: Some(peer),
-        difference,
-        verdict,
-        source: format!("ns-2 2.35, {item}.csv"),
-        reason: failed,
-        ..Row::default()
+impl Compared {
+    fn row(&self, item: &str, case: &PeerCase, runs: Result<&[&Run], &String>) -> Row {
+        let peer = (self.peer)(case);
+        let row = Row {
+            paper: "ns2".to_owned(),
+            item: item.to_owned(),
+            case: case.case.clone(),
+            quantity: self.quantity.to_owned(),
+            unit: self.unit.to_owned(),
+            peer_value: Some(peer.into()),
+            reference_value: Some(peer),
+            readings: vec!["sctp.initial_ssthresh=receive-buffer".to_owned()],
+            source: format!("ns-2 2.35, {item}.csv"),
+            ..Row::default()
+        };
+        let runs = match runs {
+            Ok(runs) => runs,
+            Err(error) => return Row { reason: Some(error.clone()), ..row },
+        };
+        let pair = |run: &&Run| Pair { subject: (self.ours)(run), reference: peer };
+        let sample = Sample::new(runs.iter().map(pair).collect());
+        let ours = sample.mean().subject;
+        let off = sample.spread(|p| p.subject - p.reference);
+        let decision = Accepted::around_zero(self.tolerance * peer).decide(off);
+        Row {
+            simulated_value: Some(Value::Number(ours)),
+            difference: fraction(ours, peer),
+            interval: sample.interval(off.over(peer)),
+            seeds: Some(sample.seeds()),
+            verdict: decision.of_value(),
+            ..row
+        }
     }
 }
 

@@ -36,6 +36,11 @@ impl RunKey {
         self
     }
 
+    /// The same with the receive-window guard.
+    pub fn guarded(self) -> Self {
+        self.with("transfer.guard=true")
+    }
+
     /// The same with series, a point each `interval` (such as `1 s`).
     pub fn with_series(mut self, interval: &str) -> Self {
         self.sets.push(format!("record.interval={interval}"));

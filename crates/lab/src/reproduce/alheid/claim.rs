@@ -58,7 +58,7 @@ const fn sign(relation: Relation) -> &'static str {
         Relation::Less => "<",
         Relation::NotLess => "≥",
         Relation::NotGreater | Relation::NotRising => "≤",
-        Relation::Near | Relation::Gain | Relation::ReductionBest => "≈",
+        _ => "≈",
     }
 }
 
@@ -68,7 +68,7 @@ fn margin(relation: Relation, pair: Pair, share: f64) -> f64 {
     match relation {
         Relation::Greater | Relation::NotLess => over,
         Relation::Less | Relation::NotGreater | Relation::NotRising => -over,
-        Relation::Near | Relation::Gain | Relation::ReductionBest => -over.abs(),
+        _ => -over.abs(),
     }
 }
 

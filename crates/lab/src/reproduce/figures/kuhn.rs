@@ -4,7 +4,7 @@ use super::super::peers;
 use super::super::plan::RunKey;
 use super::super::quantity;
 use super::super::row::{Figure, FigureSeries, Origin};
-use super::{Material, bars, frame, line, simulated};
+use super::{COURSES, Material, bars, frame, line, simulated};
 
 const PAPER: &str = "kuhn2014";
 const CASES: [&str; 6] =
@@ -57,9 +57,9 @@ fn both(
     let cases: Vec<String> = CASES.iter().filter(|c| chosen(c)).map(|c| c.to_string()).collect();
     let files: Vec<String> = cases.iter().map(|case| file(case)).collect();
     let mut figure = frame(PAPER, id, title, (CASE_LABEL, y_label));
-    for (scheduler, name) in [("round-robin", "round robin"), ("daps", "DAPS")] {
-        let y = simulated(material.runs, (PAPER, scheduler), &files, (quantity, factor))?;
-        figure.series.push(bars(name, Origin::Simulated, &cases, y));
+    for course in &COURSES {
+        let y = simulated(material.runs, (PAPER, course), &files, (quantity, factor))?;
+        figure.series.push(bars(course.name, Origin::Simulated, &cases, y));
     }
     Ok(figure)
 }
@@ -81,14 +81,15 @@ fn least_buffer(material: Material<'_>) -> Result<Vec<Figure>, String> {
     let expected = material.expected.ok_or("the paper is missing")?;
     let entries = expected.items.iter().filter(|e| e.group == "receive-buffer-min");
     let entries: Vec<_> = entries.collect();
+    let files: Vec<String> = entries.iter().filter_map(|e| e.scenario.clone()).collect();
     let cases: Vec<String> = entries.iter().map(|e| e.case.clone()).collect();
     let printed = entries.iter().filter_map(|e| e.paper_value).map(|b| b * 1e-3).collect();
-    let model = |case: &String| {
-        let scenario = RunKey::new(PAPER, &file(case), "daps").scenario()?;
+    let model = |file: &String| {
+        let scenario = RunKey::new(PAPER, file, "daps").scenario()?;
         Ok(quantity::of_model(&scenario, "receive_buffer_min_bytes")? * 1e-3)
     };
-    let models = cases.iter().map(model).collect::<Result<Vec<f64>, String>>()?;
-    let label = (CASE_LABEL, "Least buffer (kB)");
+    let models = files.iter().map(model).collect::<Result<Vec<f64>, String>>()?;
+    let label = ("slow Mbit/s - slow RTT ms", "Least buffer (kB)");
     let mut figure =
         frame(PAPER, "receive-buffer-min", "Least receive buffer that never blocks", label);
     figure.series.push(bars("printed", Origin::Paper, &cases, printed));
@@ -117,7 +118,17 @@ fn shown(item: &str) -> String {
 }
 
 /// The runs behind the occupancy over time.
-pub fn occupancy_keys(item: &str) -> Vec<RunKey> {
+pub fn keys(item: &str) -> Vec<RunKey> {
+    let files = || CASES.iter().map(|case| file(case));
+    let bars = files().flat_map(|file| COURSES.iter().map(move |course| course.key(PAPER, &file)));
+    match item {
+        "receive-buffer-min" => Vec::new(),
+        "occupancy-small" | "occupancy-large" => bars.chain(occupancy_keys(item)).collect(),
+        _ => bars.collect(),
+    }
+}
+
+fn occupancy_keys(item: &str) -> Vec<RunKey> {
     let of = |scheduler| RunKey::new(PAPER, &shown(item), scheduler).with_series("200 ms");
     ["round-robin", "daps"].map(of).to_vec()
 }
@@ -126,7 +137,7 @@ fn over_time(material: Material<'_>, item: &str) -> Result<Figure, String> {
     let title = format!("Occupancy over time, {}", shown(item).trim_end_matches(".toml"));
     let label = ("Time (s)", "Held out of order (kB)");
     let mut figure = frame(PAPER, &format!("{item}-time"), &title, label);
-    for (key, name) in occupancy_keys(item).iter().zip(["round robin", "DAPS"]) {
+    for (key, name) in occupancy_keys(item).iter().zip(["round robin", "DAPS as published"]) {
         let series = material.runs.get(key)?.series.as_ref().ok_or("a run without its series")?;
         let held = series.receive_buffer_bytes.iter().map(|b| *b as f64 * 1e-3);
         let points = series.time_s.iter().copied().zip(held);

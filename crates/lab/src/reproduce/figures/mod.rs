@@ -25,7 +25,8 @@ pub struct Material<'a> {
 /// Simulations that only figures take.
 pub fn keys(item: Item) -> Vec<RunKey> {
     match (item.paper, item.name) {
-        ("kuhn2014", "occupancy-small" | "occupancy-large") => kuhn::occupancy_keys(item.name),
+        ("slides2013", name) => slides::keys(name),
+        ("kuhn2014", name) => kuhn::keys(name),
         ("sarwar2013", "figures-1-2") => sarwar::packet_keys(),
         _ => Vec::new(),
     }
@@ -83,15 +84,37 @@ fn dots(name: &str, source: Origin, points: impl IntoIterator<Item = (f64, f64)>
     FigureSeries { style: Style::Points, ..line(name, source, points) }
 }
 
-/// A quantity of one scheduler over several scenario files, times `factor`.
+/// A scheduler without or with the guard, as figures of the two papers on DAPS show it.
+struct Course {
+    scheduler: &'static str,
+    guarded: bool,
+    name: &'static str,
+}
+
+/// Every one of them.
+const COURSES: [Course; 4] = [
+    Course { scheduler: "round-robin", guarded: false, name: "round robin" },
+    Course { scheduler: "daps", guarded: false, name: "DAPS as published" },
+    Course { scheduler: "round-robin", guarded: true, name: "round robin, guard" },
+    Course { scheduler: "daps", guarded: true, name: "DAPS, guard" },
+];
+
+impl Course {
+    fn key(&self, paper: &str, file: &str) -> RunKey {
+        let key = RunKey::new(paper, file, self.scheduler);
+        if self.guarded { key.guarded() } else { key }
+    }
+}
+
+/// A quantity of one scheduler over several scenario files, times `factor`; one run each.
 fn simulated(
     runs: &Runs,
-    (paper, scheduler): (&str, &str),
+    (paper, course): (&str, &Course),
     files: &[String],
     (name, factor): (&str, f64),
 ) -> Result<Vec<f64>, String> {
     let one = |file: &String| {
-        let key = RunKey::new(paper, file, scheduler);
+        let key = course.key(paper, file);
         let value = quantity::of_run(&runs.get(&key)?.result, &key.scenario()?, name)?;
         Ok(value * factor)
     };

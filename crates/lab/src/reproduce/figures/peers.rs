@@ -1,10 +1,10 @@
 //! Our round robin beside a peer's.
 
-use super::super::peers::{cases, whole_goodput_bps};
+use super::super::peers::{PeerCase, cases};
 use super::super::row::{Figure, Origin};
 use super::{Material, bars, frame};
 
-/// Goodput and longest wait, for both rules of acknowledgement.
+/// Goodput and waits of one run each, for both rules of acknowledgement.
 pub fn figures(item: &str, material: Material<'_>) -> Result<Vec<Figure>, String> {
     let all = cases(item)?;
     let mut figures = Vec::new();
@@ -13,22 +13,34 @@ pub fn figures(item: &str, material: Material<'_>) -> Result<Vec<Figure>, String
         let names: Vec<String> = chosen.iter().map(|c| c.short.clone()).collect();
         let id = |what: &str| format!("{item}-{what}-{variant}");
         let heading = |what: &str| format!("{what}, {item}: {title}");
-        let label = ("", "Goodput on the wire (Mbit/s)");
-        let mut goodput = frame("ns2", &id("goodput"), &heading("Goodput"), label);
-        let ours = chosen.iter().map(|c| whole_goodput_bps(&c.key, material.runs));
-        let ours = ours.collect::<Result<Vec<f64>, String>>()?;
-        let ours = ours.into_iter().map(|bps| bps * 1e-6).collect();
-        goodput.series.push(bars("Ropewalk", Origin::Simulated, &names, ours));
-        let peer = chosen.iter().map(|c| c.goodput_bps * 1e-6).collect();
-        goodput.series.push(bars("ns-2", Origin::Peer, &names, peer));
-        let mut wait = frame("ns2", &id("wait"), &heading("Longest wait"), ("", "ms"));
-        let ours = chosen.iter().map(|c| Ok(material.runs.get(&c.key)?.result.blocking_time_s.max));
-        let ours = ours.collect::<Result<Vec<f64>, String>>()?;
-        let ours = ours.into_iter().map(|s| s * 1e3).collect();
-        wait.series.push(bars("Ropewalk", Origin::Simulated, &names, ours));
-        let peer = chosen.iter().map(|c| c.wait_max_s * 1e3).collect();
-        wait.series.push(bars("ns-2", Origin::Peer, &names, peer));
-        figures.extend([goodput, wait]);
+        let kinds = [
+            ("goodput", "Goodput in steady state", "Goodput on the wire (Mbit/s)", 1e-6),
+            ("mean-wait", "Mean wait", "ms", 1e3),
+            ("wait", "Longest wait", "ms", 1e3),
+        ];
+        for (what, title, label, factor) in kinds {
+            let peer = |case: &PeerCase| match what {
+                "goodput" => case.goodput_steady_bps,
+                "mean-wait" => case.wait_mean_s,
+                _ => case.wait_max_s,
+            };
+            let of_run = |case: &PeerCase| {
+                let result = &material.runs.get(&case.keys(item)[0])?.result;
+                Ok(match what {
+                    "goodput" => result.goodput_wire_bps,
+                    "mean-wait" => result.blocking_time_s.mean,
+                    _ => result.blocking_time_s.max,
+                })
+            };
+            let mut figure = frame("ns2", &id(what), &heading(title), ("", label));
+            let ours = chosen.iter().map(|case| of_run(case));
+            let ours = ours.collect::<Result<Vec<f64>, String>>()?;
+            let scaled = |values: Vec<f64>| values.into_iter().map(|v| v * factor).collect();
+            figure.series.push(bars("Ropewalk", Origin::Simulated, &names, scaled(ours)));
+            let peer = chosen.iter().map(|case| peer(case)).collect();
+            figure.series.push(bars("ns-2", Origin::Peer, &names, scaled(peer)));
+            figures.push(figure);
+        }
     }
     Ok(figures)
 }

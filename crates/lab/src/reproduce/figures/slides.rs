@@ -1,13 +1,27 @@
 //! Figures of the slides of 2013: blocking times, and three pairs of paths.
 
-use super::super::expected::{Kind, Relation};
+use super::super::data;
+use super::super::expected::Kind;
 use super::super::peers;
 use super::super::plan::RunKey;
 use super::super::quantity;
 use super::super::row::{Figure, Origin};
-use super::{Material, bars, frame, simulated};
+use super::{COURSES, Material, bars, frame, simulated};
 
 const PAPER: &str = "slides2013";
+
+const CASES: [&str; 3] = ["case-1.toml", "case-2.toml", "case-3.toml"];
+
+/// The runs behind the bars.
+pub fn keys(item: &str) -> Vec<RunKey> {
+    if item == "cases" {
+        let keys = |file| COURSES.iter().map(move |course| course.key(PAPER, file));
+        return CASES.into_iter().flat_map(keys).collect();
+    }
+    let folder = data::folder(PAPER).into_iter().flat_map(|folder| folder.files);
+    let files = folder.map(|(name, _)| *name).filter(|name| name.starts_with("tmaxblock"));
+    files.map(|file| COURSES[0].key(PAPER, file)).collect()
+}
 
 /// The table of blocking times as bars: printed, closed form, ours, ns-2's.
 pub fn blocking(material: Material<'_>) -> Result<Vec<Figure>, String> {
@@ -27,7 +41,7 @@ pub fn blocking(material: Material<'_>) -> Result<Vec<Figure>, String> {
     figure.series.push(bars("printed model", Origin::Paper, &cases, paper));
     figure.series.push(bars("closed form", Origin::Model, &cases, models));
     let ours =
-        simulated(material.runs, (PAPER, "round-robin"), &files, ("blocking_time_s.max", 1e3))?;
+        simulated(material.runs, (PAPER, &COURSES[0]), &files, ("blocking_time_s.max", 1e3))?;
     figure.series.push(bars("round robin", Origin::Simulated, &cases, ours));
     let peer: Vec<_> =
         peers::cases("blocking")?.into_iter().filter(|c| c.variant == "base").collect();
@@ -43,10 +57,7 @@ pub fn blocking(material: Material<'_>) -> Result<Vec<Figure>, String> {
 
 /// Cases 1 to 3: goodput and waiting.
 pub fn cases(material: Material<'_>) -> Result<Vec<Figure>, String> {
-    let expected = material.expected.ok_or("the slides are missing")?;
-    let entries = expected.items.iter().filter(|e| e.group == "cases");
-    let entries = entries.filter(|e| e.relation == Some(Relation::NotLess));
-    let files: Vec<String> = entries.filter_map(|e| e.scenario.clone()).collect();
+    let files = CASES.map(str::to_owned);
     let names: Vec<String> = (1..=files.len()).map(|i| format!("case {i}")).collect();
     let kinds = [
         ("cases-goodput", "Goodput", "goodput_wire_bps", 1e-6, "Goodput on the wire (Mbit/s)"),
@@ -55,9 +66,9 @@ pub fn cases(material: Material<'_>) -> Result<Vec<Figure>, String> {
     let mut figures = Vec::new();
     for (id, title, quantity, factor, y_label) in kinds {
         let mut figure = frame(PAPER, id, title, ("", y_label));
-        for (scheduler, name) in [("round-robin", "round robin"), ("daps", "DAPS")] {
-            let y = simulated(material.runs, (PAPER, scheduler), &files, (quantity, factor))?;
-            figure.series.push(bars(name, Origin::Simulated, &names, y));
+        for course in &COURSES {
+            let y = simulated(material.runs, (PAPER, course), &files, (quantity, factor))?;
+            figure.series.push(bars(course.name, Origin::Simulated, &names, y));
         }
         figures.push(figure);
     }

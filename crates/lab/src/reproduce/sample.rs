@@ -1,0 +1,281 @@
+//! Runs of a statement over seeds of its own: what it is about, what it compares with, and the same
+//! without and with the guard.
+
+use ropewalk_scenario::SchedulerName;
+
+use super::decide::Spread;
+use super::expected::{Entry, Expected};
+use super::judge::{Pair, fraction};
+use super::plan::{RunKey, Runs};
+use super::quantity;
+use super::row::{Beside, Seeds};
+use crate::compare::estimate;
+
+/// What the papers' delay-aware schedulers are compared with.
+const BASELINE: &str = "round-robin";
+
+/// A scheduler, without or with the guard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Course<'a> {
+    scheduler: &'a str,
+    guarded: bool,
+}
+
+impl Course<'_> {
+    fn key(self, expected: &Expected, file: &str, seed: u64) -> RunKey {
+        let key = RunKey::new(&expected.paper, file, self.scheduler);
+        let key = if self.guarded { key.guarded() } else { key };
+        let key = expected.changes.iter().fold(key, |key, set| key.with(set.as_str()));
+        key.with(format!("transfer.seed={seed}"))
+    }
+
+    fn value(
+        self,
+        expected: &Expected,
+        (file, quantity): (&str, &str),
+        seed: u64,
+        runs: &Runs,
+    ) -> Result<f64, String> {
+        let key = self.key(expected, file, seed);
+        quantity::of_run(&runs.get(&key)?.result, &key.scenario()?, quantity)
+    }
+}
+
+/// `count` seeds that belong to `name` alone: the FNV-1a hash of the name, and what follows it.
+pub fn seeds(name: &str, count: u32) -> impl Iterator<Item = u64> + use<> {
+    let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    // Below 2^53, so that the seeds are exact in any document.
+    let first = (hash >> 24) << 12;
+    (0..u64::from(count)).map(move |i| first + i)
+}
+
+fn seeds_of(expected: &Expected, entry: &Entry) -> impl Iterator<Item = u64> + use<> {
+    let count = entry.seeds.or(expected.seeds).unwrap_or(1).max(1);
+    seeds(&format!("{}/{}", expected.paper, entry.id), count)
+}
+
+/// The runs that a statement takes.
+pub fn keys(expected: &Expected, entry: &Entry) -> Vec<RunKey> {
+    let mut courses: Vec<Course<'_>> = subject(entry).into_iter().collect();
+    if !expected.is_variation {
+        courses.extend(beside_courses(expected, entry));
+    }
+    courses.extend(entry.against.as_deref().and_then(unguarded));
+    let mut keys = Vec::new();
+    for file in entry.scenario.iter().chain(&entry.scenarios) {
+        for seed in seeds_of(expected, entry) {
+            keys.extend(courses.iter().map(|course| course.key(expected, file, seed)));
+        }
+    }
+    keys
+}
+
+fn subject(entry: &Entry) -> Option<Course<'_>> {
+    let course = unguarded(entry.subject.as_deref()?)?;
+    Some(Course { guarded: entry.guarded, ..course })
+}
+
+fn unguarded(name: &str) -> Option<Course<'_>> {
+    let known = name.parse::<SchedulerName>().is_ok();
+    known.then_some(Course { scheduler: name, guarded: false })
+}
+
+/// Baseline and scheduler without the guard, then with it.
+fn beside_courses<'a>(expected: &'a Expected, entry: &'a Entry) -> [Course<'a>; 4] {
+    let subject = entry.subject.as_deref().filter(|name| *name != BASELINE);
+    let scheduler = subject.or(expected.scheduler.as_deref()).unwrap_or("daps");
+    let course = |scheduler, guarded| Course { scheduler, guarded };
+    [
+        course(BASELINE, false),
+        course(scheduler, false),
+        course(BASELINE, true),
+        course(scheduler, true),
+    ]
+}
+
+/// Both sides of a statement, for each seed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sample {
+    pairs: Vec<Pair>,
+}
+
+impl Sample {
+    /// Of these pairs, at least one.
+    pub fn new(pairs: Vec<Pair>) -> Self {
+        assert!(!pairs.is_empty(), "a sample has a seed");
+        Self { pairs }
+    }
+
+    /// The means.
+    pub fn mean(&self) -> Pair {
+        let count = self.pairs.len() as f64;
+        let mean = |of: fn(&Pair) -> f64| self.pairs.iter().map(of).sum::<f64>() / count;
+        if self.is_deterministic() {
+            return self.pairs[0];
+        }
+        Pair { subject: mean(|p| p.subject), reference: mean(|p| p.reference) }
+    }
+
+    /// Whether every seed gave the same.
+    pub fn is_deterministic(&self) -> bool {
+        self.pairs.iter().all(|pair| *pair == self.pairs[0])
+    }
+
+    /// As rows say it.
+    pub fn seeds(&self) -> Seeds {
+        match self.pairs.len() {
+            1 => Seeds::Drawn(1),
+            _ if self.is_deterministic() => Seeds::Deterministic,
+            count => Seeds::Drawn(count as u32),
+        }
+    }
+
+    /// Something of each pair: its mean and interval.
+    pub fn spread(&self, of: impl Fn(&Pair) -> f64) -> Spread {
+        let values: Vec<f64> = self.pairs.iter().map(of).collect();
+        let known = estimate(&values).expect("a sample has a seed");
+        if self.is_deterministic() {
+            return Spread::point(values[0]);
+        }
+        let half = known.half_width.unwrap_or(0.0);
+        Spread { mean: known.mean, least: known.mean - half, most: known.mean + half }
+    }
+
+    /// The ends of `spread`, where the seeds differ.
+    pub fn interval(&self, spread: Spread) -> Option<[f64; 2]> {
+        (!self.is_deterministic()).then_some(spread.ends())
+    }
+
+    /// Relative changes of the subject, seed by seed.
+    pub fn changes(&self) -> Result<Vec<f64>, String> {
+        let change = |p: &Pair| fraction(p.subject, p.reference).ok_or("a gain over nothing");
+        self.pairs.iter().map(change).collect::<Result<_, _>>().map_err(str::to_owned)
+    }
+}
+
+/// Measures a statement in one of its scenarios.
+///
+/// # Errors
+/// What the statement lacks, or why a run failed, in words.
+pub fn measure(
+    expected: &Expected,
+    entry: &Entry,
+    file: &str,
+    runs: &Runs,
+) -> Result<Sample, String> {
+    let subject = subject(entry).ok_or("a claim without its subject")?;
+    let against = entry.against.as_deref().ok_or("a claim without its reference")?;
+    let what = (file, entry.quantity.as_str());
+    let pair = |seed| {
+        let key = subject.key(expected, file, seed);
+        let reference = match against {
+            "model" => quantity::of_model(&key.scenario()?, &entry.quantity)?,
+            "capacity" if is_share(&entry.quantity) => 1.0,
+            "capacity" => quantity::capacity_bps(&key.scenario()?),
+            "bound" => {
+                let bound = runs.get(&key)?.result.flow_control_bound_bps;
+                bound.ok_or("shared links have no flow-control bound")?
+            }
+            scheduler => {
+                let course = unguarded(scheduler).ok_or("a claim without its reference")?;
+                course.value(expected, what, seed, runs)?
+            }
+        };
+        Ok(Pair { subject: subject.value(expected, what, seed, runs)?, reference })
+    };
+    let pairs = seeds_of(expected, entry).map(pair).collect::<Result<Vec<_>, String>>()?;
+    Ok(Sample::new(pairs))
+}
+
+fn is_share(quantity: &str) -> bool {
+    quantity.ends_with("utilisation") || quantity == "delivered_share"
+}
+
+/// The four columns of a statement in one of its scenarios.
+///
+/// # Errors
+/// Why a run failed, in words.
+pub fn beside(
+    expected: &Expected,
+    entry: &Entry,
+    file: &str,
+    runs: &Runs,
+) -> Result<Option<Beside>, String> {
+    if expected.is_variation {
+        return Ok(None);
+    }
+    let mean = |course: Course<'_>| {
+        let value = |seed| course.value(expected, (file, &entry.quantity), seed, runs);
+        let values = seeds_of(expected, entry).map(value).collect::<Result<Vec<f64>, String>>()?;
+        Ok::<f64, String>(values.iter().sum::<f64>() / values.len() as f64)
+    };
+    let [baseline, as_published, baseline_guarded, guarded] = beside_courses(expected, entry);
+    let (as_published, guarded) = (mean(as_published)?, mean(guarded)?);
+    Ok(Some(Beside {
+        scenario: (!entry.scenarios.is_empty()).then(|| file.to_owned()),
+        unit: quantity::unit_of(&entry.quantity).to_owned(),
+        baseline: mean(baseline)?,
+        as_published,
+        baseline_guarded: mean(baseline_guarded)?,
+        guarded,
+        guard_change: fraction(guarded, as_published),
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::data::FOLDERS;
+    use super::super::expected::{Source, expected};
+    use super::*;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn no_two_statements_share_a_seed() {
+        let mut owners: BTreeMap<u64, String> = BTreeMap::new();
+        for paper in FOLDERS.iter().filter_map(|f| expected(f).unwrap()) {
+            for entry in paper.items.iter().filter(|e| e.by.contains(&Source::Simulation)) {
+                for seed in seeds_of(&paper, entry) {
+                    let name = format!("{}/{}", paper.paper, entry.id);
+                    assert!(seed < 1 << 53);
+                    if let Some(other) = owners.insert(seed, name.clone()) {
+                        panic!("{name} and {other} share {seed}");
+                    }
+                }
+            }
+        }
+        assert!(owners.len() > 300);
+    }
+
+    #[test]
+    fn seeds_that_agree_leave_no_interval_and_others_do() {
+        let pair = |subject, reference| Pair { subject, reference };
+        let same = Sample::new(vec![pair(0.1 + 0.2, 2.0); 10]);
+        assert_eq!(same.seeds(), Seeds::Deterministic);
+        let spread = same.spread(|p| p.subject);
+        assert_eq!((same.interval(spread), spread), (None, Spread::point(0.1 + 0.2)));
+        let drawn = Sample::new(vec![pair(1.0, 2.0), pair(3.0, 2.0)]);
+        assert_eq!(drawn.seeds(), Seeds::Drawn(2));
+        // Two values: Student's t with one degree of freedom, 12.7062.
+        let [least, most] = drawn.interval(drawn.spread(|p| p.subject)).unwrap();
+        assert!((most - 2.0 - 12.7062).abs() < 1e-3 && (least - 2.0 + 12.7062).abs() < 1e-3);
+        assert_eq!(drawn.changes(), Ok(vec![-0.5, 0.5]));
+        assert!(Sample::new(vec![pair(1.0, 0.0)]).changes().is_err());
+    }
+
+    #[test]
+    fn a_statement_takes_the_four_columns_for_each_seed_and_scenario() {
+        let text = "paper = 'kuhn2014'\ntitle = 't'\nscheduler = 'daps'\nseeds = 3\n[[item]]\n\
+                    id = 'x'\ngroup = 'g'\ncase = 'c'\nquantity = 'goodput_bps'\nunit = 'bit/s'\n\
+                    kind = 'claim'\nby = ['simulation']\nsource = 's'\nsubject = 'daps'\n";
+        let count = |rest: &str| {
+            let expected: Expected = toml::from_str(&format!("{text}{rest}")).unwrap();
+            let keys = keys(&expected, &expected.items[0]);
+            keys.into_iter().collect::<std::collections::BTreeSet<_>>().len()
+        };
+        assert_eq!(count("against = 'round-robin'\nscenario = 'a'"), 4 * 3);
+        assert_eq!(count("against = 'bound'\nscenario = 'a'\nseeds = 1"), 4);
+        assert_eq!(count("against = 'min-rtt'\nscenarios = ['a', 'b']"), 5 * 3 * 2);
+    }
+}

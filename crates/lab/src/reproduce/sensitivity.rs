@@ -1,0 +1,144 @@
+//! How far the verdicts of a paper hang on what its text leaves open: the readings are changed one at
+//! a time, and what holds is counted.
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+
+use super::expected::{Expected, Source, Variation};
+use super::plan::{RunKey, Runs};
+use super::row::{Row, Verdict};
+use super::{Options, data, expected, judge};
+
+/// One line of the table: the readings of the paper, or one change of them.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Sensitivity {
+    /// Folder of the paper.
+    pub paper: String,
+    /// What is changed.
+    pub name: String,
+    /// Settings as `key=value`, on top of the readings; none for the readings themselves.
+    pub sets: Vec<String>,
+    /// Whether the paper's scheduler has the guard.
+    pub guarded: bool,
+    /// Simulated items that hold.
+    pub hold: usize,
+    /// Simulated items whose interval reaches across a limit.
+    pub undecided: usize,
+    /// Simulated items that do not hold.
+    pub fail: usize,
+    /// Items that hold here and not under the readings, as `item case quantity`.
+    pub gained: Vec<String>,
+    /// Items that hold under the readings and not here.
+    pub lost: Vec<String>,
+}
+
+/// The table of this paper. Every line takes all simulated items of the paper, over all seeds.
+///
+/// # Errors
+/// No such paper, or one without variations; a defect in its files; a run that failed. In words.
+pub fn sensitivity(paper: &str, options: &Options<'_>) -> Result<Vec<Sensitivity>, String> {
+    let courses = courses(paper)?;
+    let keys: BTreeSet<RunKey> = courses.iter().flat_map(|(_, course)| keys(course)).collect();
+    let runs = Runs::execute(keys, options.threads, options.progress);
+    if let Some(failure) = runs.failures().first() {
+        return Err(failure.clone());
+    }
+    let rows: Vec<Vec<Row>> = courses.iter().map(|(_, course)| rows(course, &runs)).collect();
+    let lines = courses.iter().zip(&rows);
+    Ok(lines.map(|((variation, _), row)| line(paper, variation, &rows[0], row)).collect())
+}
+
+/// How many simulations the table of this paper takes, for a progress bar.
+///
+/// # Errors
+/// As for [`sensitivity`], before anything runs.
+pub fn sensitivity_simulations(paper: &str) -> Result<usize, String> {
+    let courses = courses(paper)?;
+    Ok(courses.iter().flat_map(|(_, course)| keys(course)).collect::<BTreeSet<_>>().len())
+}
+
+/// The readings, then each variation, with the statements as it changes them.
+fn courses(paper: &str) -> Result<Vec<(Variation, Expected)>, String> {
+    let folder = data::folder(paper).ok_or_else(|| format!("there is no paper `{paper}`"))?;
+    let known = expected::expected(folder)?.filter(|expected| !expected.variations.is_empty());
+    let known = known.ok_or_else(|| format!("{paper} has no readings to vary"))?;
+    let base = Variation { name: "the readings".to_owned(), sets: Vec::new(), guarded: false };
+    let all = std::iter::once(base).chain(known.variations.clone());
+    Ok(all.map(|variation| (variation.clone(), changed(&known, &variation))).collect())
+}
+
+fn changed(known: &Expected, variation: &Variation) -> Expected {
+    let mut course = known.clone();
+    course.is_variation = true;
+    course.changes.clone_from(&variation.sets);
+    // Statements about the guard are ours, not the paper's.
+    course.items.retain(|entry| entry.by.contains(&Source::Simulation) && !entry.guarded);
+    for entry in &mut course.items {
+        entry.guarded = variation.guarded && entry.subject == course.scheduler;
+    }
+    course
+}
+
+fn keys(course: &Expected) -> impl Iterator<Item = RunKey> {
+    course.items.iter().flat_map(|entry| judge::keys(course, entry))
+}
+
+fn rows(course: &Expected, runs: &Runs) -> Vec<Row> {
+    course.items.iter().flat_map(|entry| judge::judge(course, entry, runs)).collect()
+}
+
+fn line(paper: &str, variation: &Variation, base: &[Row], rows: &[Row]) -> Sensitivity {
+    let count = |of: fn(Verdict) -> bool| rows.iter().filter(|row| of(row.verdict)).count();
+    let name = |row: &Row| format!("{} {} {}", row.item, row.case, row.quantity);
+    let both = || base.iter().zip(rows);
+    let differ = |from: &dyn Fn(&(&Row, &Row)) -> bool| {
+        both().filter(from).map(|(row, _)| name(row)).collect()
+    };
+    Sensitivity {
+        paper: paper.to_owned(),
+        name: variation.name.clone(),
+        sets: variation.sets.clone(),
+        guarded: variation.guarded,
+        hold: count(Verdict::is_good),
+        undecided: count(|verdict| verdict == Verdict::Undecided),
+        fail: count(Verdict::is_off),
+        gained: differ(&|(a, b)| !a.verdict.is_good() && b.verdict.is_good()),
+        lost: differ(&|(a, b)| a.verdict.is_good() && !b.verdict.is_good()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_variation_is_a_scenario_that_stands_and_differs_from_the_readings() {
+        for paper in ["kuhn2014", "slides2013"] {
+            let courses = courses(paper).unwrap();
+            assert!(courses.len() > 8, "{paper}");
+            for (variation, course) in &courses[1..] {
+                let keys: Vec<RunKey> = keys(course).collect();
+                let base: BTreeSet<RunKey> = self::keys(&courses[0].1).collect();
+                for key in &keys {
+                    key.scenario().unwrap_or_else(|e| panic!("{}: {e}", variation.name));
+                }
+                assert!(keys.iter().any(|key| !base.contains(key)), "{}", variation.name);
+            }
+        }
+        assert!(sensitivity("wallace2014", &Options::default()).is_err());
+    }
+
+    #[test]
+    fn a_line_counts_what_holds_and_names_what_changed() {
+        let row = |case: &str, verdict| Row { case: case.to_owned(), verdict, ..Row::default() };
+        use Verdict::{ClaimFails, ClaimHolds, Undecided};
+        let base = [row("a", ClaimHolds), row("b", ClaimFails), row("c", Undecided)];
+        let rows = [row("a", ClaimFails), row("b", ClaimHolds), row("c", Undecided)];
+        let variation = Variation { name: "x".to_owned(), sets: Vec::new(), guarded: false };
+        let line = line("p", &variation, &base, &rows);
+        assert_eq!((line.hold, line.undecided, line.fail), (1, 1, 1));
+        assert_eq!((line.gained.len(), line.lost.len()), (1, 1));
+        assert!(line.gained[0].contains('b') && line.lost[0].contains('a'));
+    }
+}
