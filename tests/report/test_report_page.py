@@ -239,9 +239,9 @@ def test_arrow_keys_walk_along_a_chart(browser, pages):
 def test_verdicts_are_counted_and_filter_the_rows_and_reasons_unfold(browser, pages):
     browser.open(pages["reproduce"], 1280, 900, "light")
     tallies = browser.evaluate("[...document.querySelectorAll('.tally')].map((t) => [t.querySelector('.figure').textContent, t.querySelector('.word').lastChild.textContent])")
-    assert tallies == [["3", "agrees"], ["1", "claim holds"], ["1", "claim fails"], ["1", "differs"], ["1", "not checked"]]
+    assert tallies == [["3", "agrees"], ["1", "claim holds"], ["1", "claim fails"], ["1", "differs"], ["1", "undecided"], ["1", "not checked"]]
     shown = "[...document.querySelectorAll('tr[data-verdict]')].filter((r) => r.offsetParent).map((r) => r.dataset.verdict)"
-    assert len(browser.evaluate(shown)) == 7
+    assert len(browser.evaluate(shown)) == 8
     browser.evaluate("document.querySelectorAll('.tally')[3].click()")
     assert browser.evaluate(shown) == ["differs"]
     reasons = "[...document.querySelectorAll('tr.reason')].filter((r) => r.offsetParent).map((r) => r.textContent)"
@@ -249,7 +249,13 @@ def test_verdicts_are_counted_and_filter_the_rows_and_reasons_unfold(browser, pa
     browser.evaluate("[...document.querySelectorAll('.why')].find((b) => b.offsetParent).click()")
     assert "RFC 9260" in browser.evaluate(reasons)[0]
     browser.evaluate("document.querySelectorAll('.tally')[3].click()")
-    assert len(browser.evaluate(shown)) == 7
+    browser.evaluate("document.querySelectorAll('.tally')[4].click()")
+    browser.evaluate("[...document.querySelectorAll('.why')].find((b) => b.offsetParent).click()")
+    details = browser.evaluate(reasons)[-1]
+    for said in ("95 % interval −1.0 to +2.0 %, 10 seeds", "as published", "the guard adds +24", "sctp.sack_every=2"):
+        assert said in details, details
+    browser.evaluate("document.querySelectorAll('.tally')[4].click()")
+    assert len(browser.evaluate(shown)) == 8
 
 
 @needs_browser

@@ -235,10 +235,12 @@ fn beside(rows: &[&Row]) -> String {
         let mut cases: Vec<&str> = Vec::new();
         for row in rows.iter().filter(|row| row.quantity == quantity) {
             let Some(known) = &row.beside else { continue };
-            if cases.contains(&row.case.as_str()) {
+            // "2-100-35, guard, bound" is another statement about the runs of "2-100-35".
+            let set_up = row.case.split(", ").next().unwrap_or(&row.case);
+            if cases.contains(&set_up) {
                 continue;
             }
-            cases.push(&row.case);
+            cases.push(set_up);
             let value = |value| text::quantity(value, &known.unit);
             let case = known.scenario.as_ref().map_or_else(
                 || row.case.clone(),
