@@ -33,6 +33,7 @@ pub mod reproduce;
 mod result;
 mod run;
 mod series;
+mod slot;
 pub mod sweep;
 mod tcp_config;
 pub mod tournament;

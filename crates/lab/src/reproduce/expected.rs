@@ -3,6 +3,7 @@
 use serde::Deserialize;
 
 use super::data::Folder;
+use crate::slot::{Planned, SlotSetup};
 
 /// What a paper says.
 #[derive(Clone, Debug, Deserialize)]
@@ -24,6 +25,8 @@ pub struct Expected {
     /// Whether this is a variation, whose rows have no columns beside them.
     #[serde(skip)]
     pub is_variation: bool,
+    /// Wrong delays in it.
+    pub slot_errors: Option<SlotErrors>,
     /// Settings that the text leaves open, chosen once for all items of the paper.
     #[serde(default, rename = "reading")]
     pub readings: Vec<Reading>,
@@ -58,26 +61,18 @@ pub struct Variation {
     pub guarded: bool,
 }
 
-/// The slot model of a paper.
+/// Errors of the believed delays in the slot model, and how the paper's text is read.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct SlotSetup {
-    /// Length of a tick, s.
-    pub quantum_s: f64,
-    /// Bytes of a packet.
-    pub packet_bytes: f64,
-    /// Receive buffer.
-    pub buffer_packets: u64,
-    /// Length of a run, s.
-    pub duration_s: f64,
-    /// Left out, s.
-    pub warmup_s: f64,
-    /// Forward delay of each path, fast first.
-    pub delay_ticks: Vec<u64>,
-    /// Packets per forward delay of each path.
-    pub capacity_packets: Vec<u64>,
-    /// Errors of the believed delay, rising.
-    pub delay_errors: Vec<f64>,
+pub struct SlotErrors {
+    /// The errors, rising.
+    pub values: Vec<f64>,
+    /// The path whose delay is wrong, as the text is read.
+    pub error_on: ErrorOn,
+    /// What the planner takes as given, as the text is read.
+    pub planned_capacity: Planned,
+    /// What speaks for these two.
+    pub text: String,
 }
 
 /// One number, table or claim.
@@ -126,12 +121,9 @@ pub struct Entry {
     pub curves: Vec<String>,
     /// Losses that it is about, from and to; all if left out.
     pub loss_range: Option<[f64; 2]>,
-    /// Instant in the slot model, ms.
-    pub at_ms: Option<u64>,
-    /// Which path's delay is believed wrongly.
-    pub error_on: Option<ErrorOn>,
-    /// What the planner takes as given.
-    pub planned_capacity: Option<Planned>,
+    /// The statement is about wrong delays in the slot model, under each of `slot_errors`.
+    #[serde(default)]
+    pub wrong_delays: bool,
     /// Seeds of a random scenario, fresh ones for each statement; one if left out.
     pub seeds: Option<u32>,
     /// The statement is about the subject with Ropewalk's receive-window guard. No paper has it, so
@@ -246,6 +238,18 @@ pub enum ErrorOn {
 }
 
 impl ErrorOn {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Fast, Self::Slow, Self::Both];
+
+    /// As rows name it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Fast => "fast path",
+            Self::Slow => "slow path",
+            Self::Both => "both paths",
+        }
+    }
+
     /// Error of each path if that of the wrong ones is `error`.
     pub fn errors(self, error: f64) -> [f64; 2] {
         match self {
@@ -254,16 +258,6 @@ impl ErrorOn {
             Self::Both => [error, error],
         }
     }
-}
-
-/// What the planner takes as given when a delay is wrong.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Planned {
-    /// The packets per turn.
-    PerWindow,
-    /// The rate.
-    PerRate,
 }
 
 /// What is known beforehand.

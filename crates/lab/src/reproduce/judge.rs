@@ -28,7 +28,7 @@ pub fn judge(expected: &Expected, entry: &Entry, runs: &Runs) -> Vec<Row> {
         _ if expected.paper == wallace::PAPER => wallace::judge(expected, entry, runs),
         Kind::Table => slot::table(expected, entry),
         Kind::Value => value(expected, entry).map(|row| vec![row]),
-        Kind::Claim => claim(expected, entry, runs).map(|row| vec![row]),
+        Kind::Claim => claim(expected, entry, runs),
     };
     judged.unwrap_or_else(|error| {
         let reason = Some(format!("{}: {error}", entry.id));
@@ -56,18 +56,14 @@ pub fn blank(expected: &Expected, entry: &Entry) -> Row {
 
 fn value(expected: &Expected, entry: &Entry) -> Result<Row, String> {
     let printed = entry.paper_value.ok_or("a value without its number")?;
-    let ours = if entry.by.contains(&Source::Slot) {
-        slot::value_at(expected, entry)?
-    } else {
-        let file = entry.scenario.as_ref().ok_or("a value without its scenario")?;
-        let key = RunKey {
-            folder: expected.paper.clone(),
-            file: file.clone(),
-            sets: Vec::new(),
-            series: false,
-        };
-        quantity::of_model(&key.scenario()?, &entry.quantity)?
+    let file = entry.scenario.as_ref().ok_or("a value without its scenario")?;
+    let key = RunKey {
+        folder: expected.paper.clone(),
+        file: file.clone(),
+        sets: Vec::new(),
+        series: false,
     };
+    let ours = quantity::of_model(&key.scenario()?, &entry.quantity)?;
     let allowed = entry.tolerance.map_or(0.0, |t| t.around(printed));
     Ok(Row {
         model_value: Some(ours.into()),
@@ -77,17 +73,18 @@ fn value(expected: &Expected, entry: &Entry) -> Result<Row, String> {
     })
 }
 
-fn claim(expected: &Expected, entry: &Entry, runs: &Runs) -> Result<Row, String> {
+fn claim(expected: &Expected, entry: &Entry, runs: &Runs) -> Result<Vec<Row>, String> {
     let relation = entry.relation.ok_or("a claim without its relation")?;
     if entry.by.contains(&Source::Slot) {
         return slot::claim(expected, entry, relation);
     }
-    match relation {
+    let row = match relation {
         Relation::Gain | Relation::GainOver => gain(expected, entry, relation, runs),
         Relation::ReductionBest => reduction_best(expected, entry, runs),
         Relation::GainRises | Relation::ReductionRises => rising(expected, entry, relation, runs),
         _ => compared(expected, entry, relation, runs),
-    }
+    };
+    row.map(|row| vec![row])
 }
 
 /// An inequality between the subject and its reference.

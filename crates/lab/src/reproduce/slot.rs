@@ -1,48 +1,33 @@
-//! Statements that the slot model answers: tables row by row, values at an instant, claims.
+//! Statements that the slot model answers: tables row by row, and claims.
 
-use ropewalk_models::slot::{
-    Plan, PlannedCapacity, SlotModel, SlotPath, SlotScheduler, SlotTrace, TableRow,
-};
+use ropewalk_models::slot::{Plan, SlotScheduler, SlotTrace};
 
 use super::csv::Table;
 use super::data;
-use super::expected::{Entry, Expected, Planned, Relation, SlotSetup};
+use super::expected::{Entry, ErrorOn, Expected, Relation, SlotErrors};
 use super::judge::{Pair, blank, fraction, holds, inequality};
 use super::row::{Row, Verdict};
+use crate::slot::{Planned, SlotRow, SlotSetup};
 
-/// The paper's slot model, run by these rules.
+/// The paper's slot model under this scheduler.
 ///
 /// # Errors
-/// No such rules, or a model that refuses them, in words.
+/// No such scheduler, or a model that refuses its setup, in words.
 pub fn run(setup: &SlotSetup, scheduler: &str, plan: Plan) -> Result<SlotTrace, String> {
-    let paths = setup.delay_ticks.iter().zip(&setup.capacity_packets);
-    let paths = paths
-        .map(|(&delay_ticks, &capacity_packets)| SlotPath { delay_ticks, capacity_packets })
-        .collect();
     let scheduler = match scheduler {
         "round-robin" => SlotScheduler::RoundRobin,
         "delay-aware" => SlotScheduler::DelayAware(plan),
         other => return Err(format!("the slot model has no scheduler `{other}`")),
     };
-    let model = SlotModel { paths, buffer_packets: setup.buffer_packets, scheduler };
-    let last_tick = (setup.duration_s / setup.quantum_s).round() as u64;
-    model.run(last_tick).map_err(|e| e.to_string())
-}
-
-/// The plan with this error, read as the statement reads it.
-pub fn plan(entry: &Entry, error: f64) -> Plan {
-    let capacity = match entry.planned_capacity {
-        Some(Planned::PerRate) => PlannedCapacity::PerRate,
-        _ => PlannedCapacity::PerWindow,
-    };
-    match entry.error_on {
-        Some(on) => Plan::with_errors(&on.errors(error), capacity),
-        None => Plan::perfect(),
-    }
+    setup.run(scheduler).map_err(|e| e.to_string())
 }
 
 fn setup(expected: &Expected) -> Result<&SlotSetup, String> {
     expected.slot.as_ref().ok_or_else(|| "this paper has no slot model".to_owned())
+}
+
+fn errors(expected: &Expected) -> Result<&SlotErrors, String> {
+    expected.slot_errors.as_ref().ok_or_else(|| "this paper has no wrong delays".to_owned())
 }
 
 /// A quantity of a run of the slot model.
@@ -50,33 +35,13 @@ fn setup(expected: &Expected) -> Result<&SlotSetup, String> {
 /// # Errors
 /// No such quantity, in words.
 pub fn measure(setup: &SlotSetup, trace: &SlotTrace, quantity: &str) -> Result<f64, String> {
-    let from = (setup.warmup_s / setup.quantum_s).round() as u64;
+    let figures = setup.figures(trace);
     match quantity {
-        "slot.goodput_bps" => Ok(trace.goodput_bps(from, setup.packet_bytes, setup.quantum_s)),
-        "slot.longest_silence_s" => Ok(trace.longest_silence_ticks(from) as f64 * setup.quantum_s),
-        "slot.mean_in_buffer_packets" => Ok(trace.mean_packets(from, |i| i.in_buffer_packets)),
-        "slot.mean_unacknowledged_packets" => {
-            Ok(trace.mean_packets(from, |i| i.unacknowledged_packets))
-        }
+        "slot.goodput_bps" => Ok(figures.goodput_bps),
+        "slot.longest_silence_s" => Ok(figures.longest_silence_s),
+        "slot.mean_in_buffer_packets" => Ok(figures.mean_in_buffer_packets),
+        "slot.mean_unacknowledged_packets" => Ok(figures.mean_unacknowledged_packets),
         other => Err(format!("the slot model has no `{other}`")),
-    }
-}
-
-/// Packets in the receive buffer at the instant of the statement.
-///
-/// # Errors
-/// What the statement lacks, in words.
-pub fn value_at(expected: &Expected, entry: &Entry) -> Result<f64, String> {
-    let setup = setup(expected)?;
-    let at_ms = entry.at_ms.ok_or("a value of the slot model without its instant")?;
-    let tick = (at_ms as f64 * 1e-3 / setup.quantum_s).round() as u64;
-    let subject = entry.subject.as_deref().unwrap_or_default();
-    let trace = run(setup, subject, Plan::perfect())?;
-    let until = trace.instants.partition_point(|i| i.tick <= tick);
-    let instant = until.checked_sub(1).and_then(|i| trace.instants.get(i));
-    match entry.quantity.as_str() {
-        "slot.in_buffer_packets" => Ok(instant.map_or(0, |i| i.in_buffer_packets) as f64),
-        other => Err(format!("the slot model has no `{other}` at an instant")),
     }
 }
 
@@ -93,7 +58,7 @@ pub fn table(expected: &Expected, entry: &Entry) -> Result<Vec<Row>, String> {
     let mut rows = Vec::new();
     for line in printed.lines() {
         let tick = line.number("sent_ms")? as u64;
-        let ours = ours.iter().find(|row| row.sent_tick == tick).map(cells);
+        let ours = ours.iter().find(|row| row.sent_tick == tick).map(|row| cells(row.into()));
         let ours = ours.ok_or_else(|| format!("the slot model has no row at {tick} ms"))?;
         let same = ours.iter().map(String::as_str).eq(line.cells().iter().copied());
         rows.push(Row {
@@ -108,13 +73,8 @@ pub fn table(expected: &Expected, entry: &Entry) -> Result<Vec<Row>, String> {
 }
 
 /// A row of the model in the columns of the printed tables, which have two paths.
-fn cells(row: &TableRow) -> Vec<String> {
-    let runs = |list: &[ropewalk_models::PacketRange]| {
-        list.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
-    };
-    let of = |lists: &[Vec<ropewalk_models::PacketRange>], path: usize| {
-        lists.get(path).map(|list| runs(list)).unwrap_or_default()
-    };
+fn cells(row: SlotRow) -> Vec<String> {
+    let of = |lists: &[String], path: usize| lists.get(path).cloned().unwrap_or_default();
     vec![
         row.sent_tick.to_string(),
         of(&row.sent, 0),
@@ -122,7 +82,7 @@ fn cells(row: &TableRow) -> Vec<String> {
         row.received_tick.to_string(),
         of(&row.received, 0),
         of(&row.received, 1),
-        row.delivered.map(|range| range.to_string()).unwrap_or_default(),
+        row.delivered,
         row.in_buffer_packets.to_string(),
     ]
 }
@@ -137,53 +97,139 @@ fn shown<S: AsRef<str>>(cells: &[S]) -> String {
     format!("{sent} → {received}: {}; {} held", cell(6), cell(7))
 }
 
-/// A claim over the slot model; with an error of the delays it must hold at each of them, and
-/// the row shows the one that comes nearest to failing.
+/// A claim over the slot model. One about wrong delays is judged as the text is read, at every
+/// error; the other readings follow as rows of their own, without a verdict.
 ///
 /// # Errors
 /// What the statement lacks, in words.
-pub fn claim(expected: &Expected, entry: &Entry, relation: Relation) -> Result<Row, String> {
+pub fn claim(expected: &Expected, entry: &Entry, relation: Relation) -> Result<Vec<Row>, String> {
     let setup = setup(expected)?;
-    let values = by_error(setup, entry)?;
-    let (pair, all_hold) = if relation == Relation::NotRising {
-        not_rising(entry, &values)?
-    } else {
-        let reference = reference(setup, entry)?;
-        let pairs = values.iter().map(|&subject| Pair { subject, reference });
-        let all_hold = pairs.clone().all(|pair| holds(entry, relation, pair));
-        let up = matches!(relation, Relation::Less | Relation::NotGreater);
-        let worst = pairs.reduce(|a, b| {
-            let b_is_worse = if up { b.subject > a.subject } else { b.subject < a.subject };
-            if b_is_worse { b } else { a }
-        });
-        (worst.ok_or("no errors to try")?, all_hold)
-    };
+    if !entry.wrong_delays {
+        let trace = run(setup, entry.subject.as_deref().unwrap_or_default(), Plan::perfect())?;
+        let subject = measure(setup, &trace, &entry.quantity)?;
+        let pair = Pair { subject, reference: reference(setup, entry)? };
+        let (row, holds) = judged(expected, entry, relation, (pair, holds(entry, relation, pair)));
+        return Ok(vec![Row { verdict: Verdict::of_claim(holds), ..row }]);
+    }
+    let stated = errors(expected)?;
+    let mut rows = Vec::new();
+    let mut holding = 0;
+    for reading in Reading::all() {
+        let values = by_error(setup, stated, reading)?;
+        let decided = decide(setup, entry, relation, &values)?;
+        let (mut row, holds) = judged(expected, entry, relation, decided);
+        holding += usize::from(holds);
+        row.readings.extend(reading.settings());
+        if reading == Reading::stated(stated) {
+            row.readings.push(stated.text.clone());
+            rows.insert(0, Row { verdict: Verdict::of_claim(holds), ..row });
+        } else {
+            let word = if holds { "holds" } else { "fails" };
+            let case = format!("{}, {reading}: {word}", entry.case);
+            rows.push(Row { case, verdict: Verdict::Shown, ..row });
+        }
+    }
+    let count = format!("{}; holds in {holding} of {} readings", claim_text(entry), rows.len());
+    rows.iter_mut().take(1).for_each(|row| row.claim = Some(count.clone()));
+    Ok(rows)
+}
+
+fn claim_text(entry: &Entry) -> &str {
+    entry.claim.as_deref().unwrap_or_default()
+}
+
+fn judged(
+    expected: &Expected,
+    entry: &Entry,
+    relation: Relation,
+    (pair, holds): (Pair, bool),
+) -> (Row, bool) {
     let mut row = inequality(expected, entry, relation, pair);
     row.model_value = Some(pair.subject.into());
     row.difference = fraction(pair.subject, pair.reference);
-    row.verdict = Verdict::of_claim(all_hold);
-    Ok(row)
+    (row, holds)
 }
 
-/// The subject's quantity at each error; one value where the statement knows no error.
+/// One way to read what a wrong delay is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reading {
+    error_on: ErrorOn,
+    planned: Planned,
+}
+
+impl Reading {
+    /// All six of them.
+    pub fn all() -> impl Iterator<Item = Self> {
+        let each = |error_on| Planned::ALL.map(|planned| Self { error_on, planned });
+        ErrorOn::ALL.into_iter().flat_map(each)
+    }
+
+    /// The one that the text is taken for.
+    pub fn stated(errors: &SlotErrors) -> Self {
+        Self { error_on: errors.error_on, planned: errors.planned_capacity }
+    }
+
+    /// The plan with an error of `error`, 1 for 100 %.
+    pub fn plan(self, error: f64) -> Plan {
+        Plan::with_errors(&self.error_on.errors(error), self.planned.into())
+    }
+
+    fn settings(self) -> [String; 2] {
+        let (on, planned) = (self.error_on.as_str(), self.planned.as_str());
+        [format!("error on {on}"), format!("capacity planned {planned}")]
+    }
+}
+
+impl std::fmt::Display for Reading {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}, {}", self.error_on.as_str(), self.planned.as_str())
+    }
+}
+
+/// Goodput at each error, bit/s.
 ///
 /// # Errors
-/// What the statement lacks, in words.
-pub fn by_error(setup: &SlotSetup, entry: &Entry) -> Result<Vec<f64>, String> {
-    let subject = entry.subject.as_deref().unwrap_or_default();
-    let errors: &[f64] = if entry.error_on.is_some() { &setup.delay_errors } else { &[0.0] };
-    let one =
-        |error: &f64| measure(setup, &run(setup, subject, plan(entry, *error))?, &entry.quantity);
-    errors.iter().map(one).collect()
+/// A model that refuses its setup, in words.
+pub fn by_error(
+    setup: &SlotSetup,
+    errors: &SlotErrors,
+    reading: Reading,
+) -> Result<Vec<f64>, String> {
+    let one = |error: &f64| {
+        let trace = setup.run_delay_aware(reading.plan(*error)).map_err(|e| e.to_string())?;
+        Ok(setup.figures(&trace).goodput_bps)
+    };
+    errors.values.iter().map(one).collect()
+}
+
+/// The value nearest to failing, and whether the claim holds at each error.
+fn decide(
+    setup: &SlotSetup,
+    entry: &Entry,
+    relation: Relation,
+    values: &[f64],
+) -> Result<(Pair, bool), String> {
+    if relation == Relation::NotRising {
+        return not_rising(entry, values);
+    }
+    let (first, rest) = values.split_first().ok_or("no errors to try")?;
+    let (reference, values) = match entry.against.as_deref() {
+        Some("no error") => (*first, rest),
+        _ => (reference(setup, entry)?, values),
+    };
+    let pairs = values.iter().map(|&subject| Pair { subject, reference });
+    let all_hold = pairs.clone().all(|pair| holds(entry, relation, pair));
+    let up = matches!(relation, Relation::Less | Relation::NotGreater);
+    let worst = pairs.reduce(|a, b| {
+        let b_is_worse = if up { b.subject > a.subject } else { b.subject < a.subject };
+        if b_is_worse { b } else { a }
+    });
+    Ok((worst.ok_or("no errors to try")?, all_hold))
 }
 
 fn reference(setup: &SlotSetup, entry: &Entry) -> Result<f64, String> {
     match entry.against.as_deref() {
-        Some("capacity") => {
-            let paths = setup.delay_ticks.iter().zip(&setup.capacity_packets);
-            let per_tick: f64 = paths.map(|(d, c)| *c as f64 / *d as f64).sum();
-            Ok(per_tick * setup.packet_bytes * 8.0 / setup.quantum_s)
-        }
+        Some("capacity") => Ok(setup.capacity_bps()),
         Some(scheduler) => {
             let trace = run(setup, scheduler, Plan::perfect())?;
             measure(setup, &trace, &entry.quantity)

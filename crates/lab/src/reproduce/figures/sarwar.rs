@@ -3,11 +3,11 @@
 
 use ropewalk_models::slot::{Plan, SlotTrace};
 
-use super::super::expected::{Entry, ErrorOn, Planned, SlotSetup};
 use super::super::plan::RunKey;
 use super::super::row::{Figure, Origin};
-use super::super::slot;
+use super::super::slot::{self, Reading};
 use super::{Material, dots, frame, line};
+use crate::slot::SlotSetup;
 
 const PAPER: &str = "sarwar2013";
 /// What the paper's plots show of the slot model, s.
@@ -106,30 +106,25 @@ fn goodput(setup: &SlotSetup, trace: &SlotTrace) -> Vec<(f64, f64)> {
 /// Figures 7 and 8.
 pub fn errors(material: Material<'_>) -> Result<Vec<Figure>, String> {
     let setup = setup(material)?;
-    let expected = material.expected.ok_or("the paper is missing")?;
+    let errors = material.expected.and_then(|expected| expected.slot_errors.as_ref());
+    let errors = errors.ok_or("the paper has no wrong delays")?;
     let label = ("Error of the believed delay (%)", "Goodput (Mbit/s)");
     let mut figure = frame(PAPER, "figure-7", "Figure 7: goodput with wrong delays", label);
     let robin = slot::run(setup, "round-robin", Plan::perfect())?;
-    let robin = slot::measure(setup, &robin, "slot.goodput_bps")? * 1e-6;
-    let percent = || setup.delay_errors.iter().map(|e| e * 100.0);
-    figure.series.push(line("round robin", Origin::Model, percent().map(|e| (e, robin))));
-    let entries: Vec<&Entry> = expected.items.iter().filter(|e| e.against.is_some()).collect();
-    for entry in entries.iter().filter(|e| e.group == "figures-7-8") {
-        let values = slot::by_error(setup, entry)?.into_iter().map(|v| v * 1e-6);
-        figure.series.push(line(&entry.case, Origin::Model, percent().zip(values)));
+    let mbps = setup.figures(&robin).goodput_bps * 1e-6;
+    let percent = || errors.values.iter().map(|e| e * 100.0);
+    figure.series.push(line("round robin", Origin::Model, percent().map(|e| (e, mbps))));
+    for reading in Reading::all() {
+        let values = slot::by_error(setup, errors, reading)?.into_iter().map(|v| v * 1e-6);
+        figure.series.push(line(&reading.to_string(), Origin::Model, percent().zip(values)));
     }
     let label = ("Time (s)", "Delivered in order (packets)");
-    let title = "Figure 8: delivered in order, slow path believed slower (per window)";
-    let mut curves = frame(PAPER, "figure-8", title, label);
-    curves.series.push(line("round robin", Origin::Model, {
-        cumulative(setup, &slot::run(setup, "round-robin", Plan::perfect())?)
-    }));
-    let slow = |e: &&&Entry| {
-        e.error_on == Some(ErrorOn::Slow) && e.planned_capacity == Some(Planned::PerWindow)
-    };
-    let slow = entries.iter().find(slow).ok_or("Figure 8 has no statement")?;
+    let reading = Reading::stated(errors);
+    let title = format!("Figure 8: delivered in order, error on {reading}");
+    let mut curves = frame(PAPER, "figure-8", &title, label);
+    curves.series.push(line("round robin", Origin::Model, cumulative(setup, &robin)));
     for error in [0.0, 0.5, 1.0] {
-        let trace = slot::run(setup, "delay-aware", slot::plan(slow, error))?;
+        let trace = slot::run(setup, "delay-aware", reading.plan(error))?;
         let name = format!("error {:.0} %", error * 100.0);
         curves.series.push(line(&name, Origin::Model, cumulative(setup, &trace)));
     }
