@@ -13,7 +13,17 @@ by itself is a :class:`RopewalkError`.
 
 from ropewalk import models, net
 from ropewalk._compare import ComparedRun, Comparison, compare
-from ropewalk._predict import PathPrediction, PeriodPrediction, Prediction, predict
+from ropewalk._predict import (
+    PathPrediction,
+    PeriodPrediction,
+    Prediction,
+    SlotPath,
+    SlotPrediction,
+    SlotRow,
+    SlotScheduler,
+    predict,
+    predict_slot,
+)
 from ropewalk._results import (
     Arrivals,
     Delays,
@@ -66,6 +76,10 @@ __all__ = [
     "SchedulerView",
     "SentReport",
     "Sequence",
+    "SlotPath",
+    "SlotPrediction",
+    "SlotRow",
+    "SlotScheduler",
     "Table",
     "TunedPath",
     "Tuning",
@@ -76,6 +90,7 @@ __all__ = [
     "models",
     "net",
     "predict",
+    "predict_slot",
     "register_scheduler",
     "run",
     "schedulers",

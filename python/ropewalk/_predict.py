@@ -1,4 +1,4 @@
-"""What the closed forms say about a scenario."""
+"""What the closed forms and the slot model say about a scenario."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from ropewalk import _html
 from ropewalk import _ropewalk as native
@@ -69,6 +69,8 @@ class Prediction(Document):
 
     schema: str
     """``ropewalk.predict/1``."""
+    formulas: str
+    """``on-the-wire``, or ``as-printed`` in the papers."""
     blocking_time_max_s: float | None
     """The longest wait in the receive buffer, queues being empty, s (Kuhn et al. 2014, Eq 2)."""
     receive_buffer_min_bytes: float | None
@@ -125,6 +127,7 @@ def predict(
     scenario: Scenario | str | PathLike[str],
     *,
     set: Mapping[str, Any] | None = None,
+    paper: bool = False,
 ) -> Prediction:
     """Ask the closed forms about a scenario, without running it.
 
@@ -137,6 +140,9 @@ def predict(
         A :class:`Scenario`, or the name of a scenario file.
     set
         Changes, as in :meth:`Scenario.set`.
+    paper
+        Use the formulas as the papers print them: acknowledgements take no time, and the receive
+        buffer holds ``floor(B / L)`` packets.
 
     Raises
     ------
@@ -144,4 +150,127 @@ def predict(
         The scenario, or a change to it, is not possible.
     """
     checked = resolve(scenario, set=set)
-    return Prediction(native.predict(checked), Path(checked.name).stem)
+    return Prediction(native.predict(checked, paper), Path(checked.name).stem)
+
+
+@dataclass(frozen=True, slots=True)
+class SlotRow:
+    """A row in the form of Tables I and II of Sarwar et al. 2013; packet ranges read ``3-7``."""
+
+    sent_tick: int
+    """When sent, ticks."""
+    sent: list[str]
+    """Packets sent on each path; empty for none."""
+    received_tick: int
+    """When received, ticks."""
+    received: list[str]
+    """Packets received on each path; empty for none."""
+    delivered: str
+    """Packets delivered in order; empty for none."""
+    in_buffer_packets: int
+    """Packets held out of order after that."""
+
+
+@dataclass(frozen=True, slots=True)
+class SlotPath:
+    """One path of the slot model."""
+
+    name: str
+    """Name in the scenario."""
+    delay_ticks: int
+    """Forward delay, ticks."""
+    capacity_packets: int
+    """Packets per forward delay."""
+    delay_error: float
+    """Error of the delay that the planner believes, 1 for 100 %."""
+
+
+@dataclass(frozen=True, slots=True)
+class SlotScheduler:
+    """One scheduler of the slot model."""
+
+    name: str
+    """``round-robin`` or ``delay-aware``."""
+    goodput_bps: float
+    """In-order packets per time, bit/s."""
+    longest_silence_s: float
+    """Longest time without a delivery to the application, s."""
+    mean_in_buffer_packets: float
+    """Mean number of packets held out of order, weighted by time."""
+    max_in_buffer_packets: int
+    """Largest number of packets held out of order."""
+    mean_unacknowledged_packets: float
+    """Mean number of packets sent and not yet acknowledged, weighted by time."""
+    table: list[SlotRow]
+    """The first period packet by packet."""
+
+
+class SlotPrediction(Document):
+    """What the slot model of Sarwar et al. 2013 says."""
+
+    schema: str
+    """``ropewalk.slot/1``."""
+    quantum_s: float
+    """Length of a tick, s."""
+    packet_bytes: float
+    """Bytes of a packet."""
+    buffer_packets: int
+    """Receive buffer, packets."""
+    duration_s: float
+    """Length of the run, s."""
+    warmup_s: float
+    """Start of the run that the figures leave out, s."""
+    capacity_bps: float
+    """Sum of the path rates in whole packets per forward delay, bit/s."""
+    planned: str
+    """What the planner keeps where it believes a wrong delay: ``per-window`` or ``per-rate``."""
+    paths: list[SlotPath]
+    """Each path."""
+    schedulers: list[SlotScheduler]
+    """Round robin, then delay-aware."""
+
+    def __init__(self, document: str, title: str) -> None:
+        """Not for use outside of the package: see :func:`predict_slot`."""
+        self._json = document
+        self._title = title
+        parsed = json.loads(document)
+        parsed["paths"] = [record(SlotPath, path) for path in parsed["paths"]]
+        for one in parsed["schedulers"]:
+            one["table"] = [record(SlotRow, row) for row in one["table"]]
+        parsed["schedulers"] = [record(SlotScheduler, one) for one in parsed["schedulers"]]
+        vars(self).update(parsed)
+
+    def __repr__(self) -> str:
+        goodputs = (f"{one.name} {_html.si(one.goodput_bps, 'bit/s')}" for one in self.schedulers)
+        return f"<SlotPrediction {self._title}: {', '.join(goodputs)}>"
+
+
+def predict_slot(
+    scenario: Scenario | str | PathLike[str],
+    *,
+    set: Mapping[str, Any] | None = None,
+    planned: Literal["per-window", "per-rate"] = "per-window",
+) -> SlotPrediction:
+    """Run the slot model of Sarwar et al. 2013 on a scenario's paths: no loss, no queues.
+
+    Parameters
+    ----------
+    scenario
+        A :class:`Scenario`, or the name of a scenario file.
+    set
+        Changes, as in :meth:`Scenario.set`; ``path.NAME.delay_error`` makes the planner believe a
+        wrong delay.
+    planned
+        What the planner keeps where it believes a wrong delay: the packets per forward delay
+        (``per-window``), or the rate (``per-rate``).
+
+    Raises
+    ------
+    ScenarioError
+        The scenario, or a change to it, is not possible.
+    ValueError
+        The slot model does not take the scenario: shared links, or a path that carries less than
+        a packet per forward delay.
+    """
+    checked = resolve(scenario, set=set)
+    return SlotPrediction(native.predict_slot(checked, planned), Path(checked.name).stem)

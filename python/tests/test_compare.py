@@ -129,3 +129,47 @@ def test_the_command_predicts_the_same_bytes(command: str, scenario_file: Path) 
     printed = subprocess.run(arguments, check=True, capture_output=True, text=True).stdout
     assert rw.predict(scenario_file).json() + "\n" == printed
     assert json.loads(printed)["schema"] == "ropewalk.predict/1"
+
+
+SARWAR = """
+[transfer]
+preset = "paper-2013"
+duration = "10 s"
+packet = "1000 B"
+receive_buffer = "10 packets"
+[[path]]
+name = "fast"
+rate = "1.6 Mbit/s"
+rtt = "20 ms"
+[[path]]
+name = "slow"
+rate = "0.4 Mbit/s"
+rtt = "200 ms"
+"""
+
+
+def test_the_formulas_as_printed_leave_the_acknowledgement_out() -> None:
+    scenario = rw.Scenario.parse(SARWAR)
+    wire, printed = rw.predict(scenario), rw.predict(scenario, paper=True)
+    assert (wire.formulas, printed.formulas) == ("on-the-wire", "as-printed")
+    assert printed.paths[0].round_trip_s == pytest.approx(0.020 + 8000 / 1.6e6)
+    assert wire.paths[0].round_trip_s == pytest.approx(0.020 + 8000 / 1.6e6 + 384 / 1.6e6)
+
+
+def test_the_slot_model_has_the_printed_tables(command: str, tmp_path: Path) -> None:
+    scenario = rw.Scenario.parse(SARWAR)
+    found = rw.predict_slot(scenario)
+    robin, aware = found.schedulers
+    assert robin.table[9].delivered == "3-17"
+    assert aware.table[0].sent == ["1-2", "21-25"]
+    assert aware.goodput_bps > robin.goodput_bps
+    wrong = rw.predict_slot(scenario, set={"path.slow.delay_error": 0.6}, planned="per-rate")
+    assert wrong.schedulers[1].goodput_bps < aware.goodput_bps
+    assert rw.SlotPrediction.__annotations__.keys() == found.to_dict().keys()
+    file = tmp_path / "sarwar.toml"
+    file.write_text(SARWAR)
+    arguments = [command, "predict", "--model", "slot", str(file), "--json"]
+    printed = subprocess.run(arguments, check=True, capture_output=True, text=True).stdout
+    assert rw.predict_slot(file).json() + "\n" == printed
+    with pytest.raises(ValueError, match="per-window"):
+        rw.predict_slot(scenario, planned="other")  # type: ignore[arg-type]

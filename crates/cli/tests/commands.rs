@@ -83,6 +83,41 @@ fn predict_answers_for_every_example() {
 }
 
 #[test]
+fn predict_shows_the_formulas_as_printed_and_says_so() {
+    let room = Room::new("predict-paper");
+    let file = "scenarios/sarwar.toml";
+    for (option, word, formulas) in [
+        (None, "closed forms, nothing", "on-the-wire"),
+        (Some("--paper"), "as the papers print them", "as-printed"),
+    ] {
+        let words: Vec<&str> = ["predict", file].into_iter().chain(option).collect();
+        assert!(room.ropewalk(&words).good().stdout().contains(word), "{option:?}");
+        let words = [words.as_slice(), &["--json"]].concat();
+        let document = room.ropewalk(&words).good().json("ropewalk.predict/1");
+        assert_eq!(document["formulas"], formulas);
+    }
+}
+
+#[test]
+fn predict_runs_the_slot_model_and_shows_its_tables() {
+    let room = Room::new("predict-slot");
+    let slot = ["predict", "scenarios/sarwar.toml", "--model", "slot"];
+    let text = room.ropewalk(&slot).good();
+    for word in ["round-robin   1.360 Mbit/s", "delay-aware   2.000 Mbit/s", "21-25", "3-17"] {
+        assert!(text.stdout().contains(word), "{word}: {}", text.stdout());
+    }
+    let wrong = ["--set", "path.slow.delay_error=0.6", "--planned", "per-rate", "--json"];
+    let document = room.ropewalk(&[&slot[..], &wrong].concat()).good().json("ropewalk.slot/1");
+    let bps = number(&document["schedulers"][1], "goodput_bps");
+    assert!((bps / 1.6e6 - 1.0).abs() < 0.01, "{bps}");
+    room.ropewalk(&[&slot[..], &["--paper"]].concat()).refused(&["--paper", "closed forms"]);
+    let closed = ["predict", "scenarios/sarwar.toml", "--planned", "per-rate"];
+    room.ropewalk(&closed).refused(&["--planned", "--model slot"]);
+    let shared = ["predict", "scenarios/thousand.toml", "--model", "slot"];
+    room.ropewalk(&shared).refused(&["shared links", "without --model slot"]);
+}
+
+#[test]
 fn explain_gives_reasons_in_every_example() {
     let room = Room::new("explain");
     for name in scenario_names().into_iter().filter(|name| name != "thousand.toml") {

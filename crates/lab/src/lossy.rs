@@ -2,7 +2,7 @@
 
 use ropewalk_models::bound::SACK_BYTES;
 use ropewalk_models::optimise::PathTable;
-use ropewalk_models::{LossModel, LossyPath, OutOfRange};
+use ropewalk_models::{LossModel, LossyPath, OutOfRange, window_packets};
 use ropewalk_scenario::{Loss, Path, Scenario};
 use serde::Serialize;
 
@@ -29,6 +29,37 @@ impl LossKind {
         match self {
             Self::Correlated => LossModel::Correlated,
             Self::None | Self::Independent | Self::Bursts => LossModel::Independent,
+        }
+    }
+}
+
+/// What the formulas count besides the paths' rates and propagation delays.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Formulas {
+    /// The time that a SACK takes, and the window that the protocol really grants: what a run has.
+    #[default]
+    OnTheWire,
+    /// Neither, as the papers print them: a round trip is d + 1 / b (Wallace and Shami 2014, Eq 8),
+    /// and a receive buffer of B bytes holds floor(B / L) packets.
+    AsPrinted,
+}
+
+impl Formulas {
+    /// Bytes of an acknowledgement.
+    pub(crate) const fn sack_bytes(self) -> f64 {
+        match self {
+            Self::OnTheWire => SACK_BYTES,
+            Self::AsPrinted => 0.0,
+        }
+    }
+
+    /// Whole packets that the receive buffer takes.
+    pub(crate) fn buffer_packets(self, scenario: &Scenario) -> u32 {
+        let bytes = scenario.transfer.receive_buffer as f64;
+        match self {
+            Self::OnTheWire => buffer_packets(scenario),
+            Self::AsPrinted => window_packets(bytes, packet_bytes(scenario)).unwrap_or(1),
         }
     }
 }
@@ -63,6 +94,11 @@ pub(crate) enum NoModel {
 impl ModelPath {
     /// The path of this scenario; how it shares links is the caller's matter.
     pub fn new(scenario: &Scenario, path: &Path) -> Result<Self, NoModel> {
+        Self::by(Formulas::OnTheWire, scenario, path)
+    }
+
+    /// The same by these formulas.
+    pub fn by(formulas: Formulas, scenario: &Scenario, path: &Path) -> Result<Self, NoModel> {
         let kind = kind(&path.up.loss, path.up.corrupt);
         let (mean, begins) = loss_rates(&path.up.loss).ok_or(NoModel::ListedLosses)?;
         // What fails its checksum is as good as lost.
@@ -71,7 +107,8 @@ impl ModelPath {
         let rate_pps =
             path.up.capacity.mean_rate().as_bps() as f64 / (8.0 * packet_bytes(scenario));
         let back_bps = path.down.capacity.mean_rate().as_bps() as f64;
-        let delay_s = (path.up.delay + path.down.delay).as_secs_f64() + 8.0 * SACK_BYTES / back_bps;
+        let delay_s = (path.up.delay + path.down.delay).as_secs_f64();
+        let delay_s = delay_s + 8.0 * formulas.sack_bytes() / back_bps;
         let rto_max_s = engine_config::config(scenario).rto.max.as_secs_f64();
         let lossy = match p {
             0.0 => None,

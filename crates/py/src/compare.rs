@@ -5,7 +5,7 @@ use std::thread::available_parallelism;
 
 use pyo3::prelude::*;
 use ropewalk_lab::compare::{CompareOptions, Comparison, Variant, compare as compare_all};
-use ropewalk_lab::predict::predict as predict_all;
+use ropewalk_lab::predict::{Formulas, predict_by, predict_slot as slot_of};
 use ropewalk_lab::report::ReportKind;
 
 use crate::error;
@@ -59,6 +59,15 @@ pub(crate) fn report_runs(
 
 /// What the closed forms say, a `ropewalk.predict/1` document as the command prints it.
 #[pyfunction]
-pub(crate) fn predict(scenario: &Scenario) -> PyResult<String> {
-    serde_json::to_string_pretty(&predict_all(scenario.checked())).map_err(error::run)
+pub(crate) fn predict(scenario: &Scenario, paper: bool) -> PyResult<String> {
+    let formulas = if paper { Formulas::AsPrinted } else { Formulas::OnTheWire };
+    serde_json::to_string_pretty(&predict_by(formulas, scenario.checked())).map_err(error::run)
+}
+
+/// What the slot model says, a `ropewalk.slot/1` document as the command prints it.
+#[pyfunction]
+pub(crate) fn predict_slot(scenario: &Scenario, planned: &str) -> PyResult<String> {
+    let planned = planned.parse().map_err(error::value)?;
+    let found = slot_of(scenario.checked(), planned).map_err(error::value)?;
+    serde_json::to_string_pretty(&found).map_err(error::run)
 }

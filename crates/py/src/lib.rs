@@ -23,7 +23,7 @@ mod worlds;
 #[pyo3::pymodule]
 mod _ropewalk {
     #[pymodule_export]
-    use crate::compare::{compare, predict, report_runs};
+    use crate::compare::{compare, predict, predict_slot, report_runs};
     #[pymodule_export]
     use crate::guest::{Wait, register_scheduler};
     #[pymodule_export]

@@ -1,8 +1,12 @@
 //! What the closed forms say about a scenario, without running it.
 
+mod slot;
 mod throughput;
 mod validity;
 
+pub use crate::lossy::Formulas;
+pub use crate::slot::{Planned, SlotFigures, SlotRow};
+pub use slot::{SlotPathPrediction, SlotPrediction, SlotSchedulerPrediction, predict_slot};
 pub use throughput::{MarkovThroughput, PathThroughput, Throughput};
 pub use validity::Validity;
 
@@ -24,6 +28,8 @@ use crate::wifi::rate_up;
 pub struct Prediction {
     /// `ropewalk.predict/1`.
     pub schema: &'static str,
+    /// Which formulas these are.
+    pub formulas: Formulas,
     /// The longest that a packet waits in the receive buffer for one sent at the same moment on
     /// another path, queues being empty, s (Kuhn et al. 2014, Eq 2).
     pub blocking_time_max_s: Option<f64>,
@@ -53,8 +59,8 @@ pub struct PathPrediction {
     pub rate_bps: f64,
     /// Propagation there and back, s.
     pub rtt_s: f64,
-    /// Least round trip of a full packet: propagation and the serialisation of the packet and of
-    /// its SACK, s.
+    /// Least round trip of a full packet: propagation, serialisation of the packet, and on the wire
+    /// that of its SACK, s.
     pub round_trip_s: Option<f64>,
     /// Its part of the physical limit, bit/s on the wire.
     pub share_bps: Option<f64>,
@@ -83,7 +89,12 @@ pub struct PeriodPrediction {
 /// The paths are taken as they are at the start: no changes, no other traffic. Losses count in the
 /// throughput models only.
 pub fn predict(scenario: &Scenario) -> Prediction {
-    let mut prediction = without_models(scenario);
+    predict_by(Formulas::OnTheWire, scenario)
+}
+
+/// Asks these formulas; else as [`predict`].
+pub fn predict_by(formulas: Formulas, scenario: &Scenario) -> Prediction {
+    let mut prediction = without_models(formulas, scenario);
     let Some(mut numbers) = path_numbers(scenario) else {
         let sharing =
             scenario.paths.iter().filter(|path| !path.via.is_empty() || path.wifi.is_some());
@@ -113,7 +124,7 @@ pub fn predict(scenario: &Scenario) -> Prediction {
     prediction
 }
 
-fn without_models(scenario: &Scenario) -> Prediction {
+fn without_models(formulas: Formulas, scenario: &Scenario) -> Prediction {
     let path = |path: &ropewalk_scenario::Path| PathPrediction {
         name: path.name.clone(),
         rate_bps: rate_up(path, scenario.transfer.packet).as_bps() as f64,
@@ -126,14 +137,22 @@ fn without_models(scenario: &Scenario) -> Prediction {
     };
     Prediction {
         schema: "ropewalk.predict/1",
+        formulas,
         blocking_time_max_s: None,
         receive_buffer_min_bytes: None,
         flow_control_bound_bps: None,
-        receive_buffer_bytes: window_on_the_wire(scenario),
+        receive_buffer_bytes: window_bytes(formulas, scenario),
         paths: scenario.paths.iter().map(path).collect(),
         bundle: Throughput::default(),
         period: None,
         notes: Vec::new(),
+    }
+}
+
+fn window_bytes(formulas: Formulas, scenario: &Scenario) -> f64 {
+    match formulas {
+        Formulas::OnTheWire => window_on_the_wire(scenario),
+        Formulas::AsPrinted => scenario.transfer.receive_buffer as f64,
     }
 }
 
@@ -155,7 +174,19 @@ pub(crate) fn physical_limit(
     scenario: &Scenario,
     numbers: &[PathNumbers],
 ) -> Option<FlowControlBound> {
-    let input = BoundInput::new(window_on_the_wire(scenario), f64::from(scenario.transfer.packet));
+    limit_by(Formulas::OnTheWire, scenario, numbers)
+}
+
+fn limit_by(
+    formulas: Formulas,
+    scenario: &Scenario,
+    numbers: &[PathNumbers],
+) -> Option<FlowControlBound> {
+    let buffer_bytes = window_bytes(formulas, scenario);
+    let input = BoundInput {
+        sack_bytes: formulas.sack_bytes(),
+        ..BoundInput::new(buffer_bytes, f64::from(scenario.transfer.packet))
+    };
     flow_control_bound(numbers, &input).ok()
 }
 
@@ -171,7 +202,7 @@ impl Prediction {
     }
 
     fn ask_bound(&mut self, scenario: &Scenario, numbers: &[PathNumbers]) {
-        let Some(bound) = physical_limit(scenario, numbers) else { return };
+        let Some(bound) = limit_by(self.formulas, scenario, numbers) else { return };
         self.flow_control_bound_bps = Some(bound.bound_bps);
         for (path, share) in self.paths.iter_mut().zip(bound.shares) {
             path.round_trip_s = Some(share.round_trip_s);
@@ -181,7 +212,7 @@ impl Prediction {
     }
 
     fn ask_throughput(&mut self, scenario: &Scenario, count: usize) {
-        let (paths, bundle, notes) = throughput::throughput(scenario, count);
+        let (paths, bundle, notes) = throughput::throughput(scenario, self.formulas, count);
         self.bundle = bundle;
         self.notes.extend(notes);
         for (path, throughput) in self.paths.iter_mut().zip(paths) {
@@ -296,5 +327,58 @@ mod tests {
             "{:?}",
             slow.notes
         );
+    }
+
+    #[test]
+    fn the_formulas_as_printed_are_those_of_the_papers_to_a_thousandth() {
+        // Reference values of the Markov chain and the renewal model, Mbit/s: 21 Mbit/s, 40 ms,
+        // floor(128 KiB / 1500 B) packets, longest RTO 60 s.
+        for (loss, correlated, independent, renewal) in [
+            (1e-4, 19.791, 20.023, 18.946),
+            (1e-3, 10.966, 11.767, 10.728),
+            (1e-2, 2.725, 3.477, 2.737),
+            (1e-1, 0.462, 0.627, 0.456),
+        ] {
+            let scenario = scenario(&format!(
+                "[transfer]\nreceive_buffer = '128 KiB'\npacket = '1500 B'\n\
+                 [[path]]\nrate = '21 Mbit/s'\nrtt = '40 ms'\nloss = {loss}\n"
+            ));
+            let found = predict_by(Formulas::AsPrinted, &scenario);
+            let path = &found.paths[0].throughput;
+            assert_eq!(path.window_packets, Some(87));
+            let markov = &path.throughput.markov_bps;
+            for (bps, mbps) in [
+                (markov.correlated, correlated),
+                (markov.independent, independent),
+                (path.throughput.renewal_bps, renewal),
+            ] {
+                let off = bps.expect("a figure") / 1e6 / mbps - 1.0;
+                assert!(off.abs() < 1e-3, "loss {loss}: {off}");
+            }
+        }
+        // Kuhn et al. 2014, the case of 45 kB: limit with a round trip of r + 8 L / c.
+        let kuhn = scenario(
+            "[transfer]\nreceive_buffer = '45 kB'\npacket = '1500 B'\n\
+             [[path]]\nrate = '1 Mbit/s'\nrtt = '20 ms'\n[[path]]\nrate = '2 Mbit/s'\nrtt = '200 ms'\n",
+        );
+        let found = predict_by(Formulas::AsPrinted, &kuhn);
+        let by_hand = 1e6 + (45e3 * 8.0 - 1e6 * 0.032) / 0.206;
+        let limit = found.flow_control_bound_bps.expect("a limit");
+        assert!((limit / by_hand - 1.0).abs() < 1e-12, "{limit} {by_hand}");
+        assert_eq!(found.receive_buffer_min_bytes, Some(75e3));
+        let blocking = found.blocking_time_max_s.expect("two paths");
+        assert!((blocking - (0.1 + 0.006 - 0.01 - 0.012)).abs() < 1e-12, "{blocking}");
+    }
+
+    #[test]
+    fn a_sack_makes_the_round_trip_on_the_wire_longer_and_nothing_else() {
+        let scenario = scenario(SARWAR);
+        let (wire, printed) = (predict(&scenario), predict_by(Formulas::AsPrinted, &scenario));
+        assert_eq!((wire.formulas, printed.formulas), (Formulas::OnTheWire, Formulas::AsPrinted));
+        for (a, b) in wire.paths.iter().zip(&printed.paths) {
+            let sack_s = a.round_trip_s.expect("one") - b.round_trip_s.expect("one");
+            assert!((sack_s - 48.0 * 8.0 / a.rate_bps).abs() < 1e-12, "{sack_s}");
+        }
+        assert_eq!(wire.period, printed.period);
     }
 }

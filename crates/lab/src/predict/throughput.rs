@@ -11,7 +11,7 @@ use ropewalk_scenario::Scenario;
 use serde::Serialize;
 
 use super::validity::Validity;
-use crate::lossy::{LossKind, ModelPath, NoModel, buffer_packets, packet_bytes};
+use crate::lossy::{Formulas, LossKind, ModelPath, NoModel, packet_bytes};
 
 /// Above so many packets of buffer the best split takes too long for a prediction.
 const SPLIT_MAX: u32 = 16_384;
@@ -121,14 +121,15 @@ impl Throughput {
 /// What the models say of the first `count` paths and of their bundle, and why something is missing.
 pub(super) fn throughput(
     scenario: &Scenario,
+    formulas: Formulas,
     count: usize,
 ) -> (Vec<PathThroughput>, Throughput, Vec<String>) {
-    let packets = buffer_packets(scenario);
+    let packets = formulas.buffer_packets(scenario);
     let bps = 8.0 * packet_bytes(scenario);
     let mut notes = Vec::new();
     let mut paths = Vec::new();
     for path in scenario.paths.iter().take(count) {
-        match ModelPath::new(scenario, path) {
+        match ModelPath::by(formulas, scenario, path) {
             Ok(found) => paths.push(Some(found)),
             Err(why) => {
                 paths.push(None);

@@ -1,7 +1,11 @@
-//! `ropewalk predict`: what the closed forms say, without a run.
+//! `ropewalk predict`: what the closed forms and the slot model say, without a run.
 
-use clap::Args;
-use ropewalk_lab::predict::{PathPrediction, Prediction, Throughput, Validity, predict};
+mod slot;
+
+use clap::{Args, ValueEnum};
+use ropewalk_lab::predict::{
+    Formulas, PathPrediction, Planned, Prediction, Throughput, Validity, predict_by,
+};
 use ropewalk_scenario::Scenario;
 
 use crate::args::ScenarioArgs;
@@ -15,13 +19,37 @@ use crate::table::Table;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     ropewalk predict scenarios/wifi-lte.toml\n  \
-    ropewalk predict scenarios/sarwar.toml --set transfer.receive_buffer=50kB --json")]
+    ropewalk predict scenarios/sarwar.toml --set transfer.receive_buffer=50kB --json\n  \
+    ropewalk predict scenarios/wifi-lte.toml --paper\n  \
+    ropewalk predict scenarios/sarwar.toml --model slot --set path.slow.delay_error=1.0")]
 pub struct PredictArgs {
     #[command(flatten)]
     scenario: ScenarioArgs,
+    /// Which model answers
+    #[arg(long, value_enum, value_name = "MODEL", default_value = "closed-forms")]
+    model: Model,
+    /// Use the formulas as the papers print them: acknowledgements take no time, and the receive
+    /// buffer holds floor(B / L) packets. Without it, figures are those that a run can be held
+    /// against; they differ by less than 1 %
+    #[arg(long)]
+    paper: bool,
+    /// What the planner of the slot model keeps where a path has a `delay_error`: its packets per
+    /// forward delay (per-window), or its rate (per-rate)
+    #[arg(long, value_name = "WHAT", value_parser = str::parse::<Planned>)]
+    planned: Option<Planned>,
     /// Print the prediction as one JSON document
     #[arg(long)]
     json: bool,
+}
+
+/// Which model answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Model {
+    /// Closed forms and chains: limits, buffers, waits, throughput with loss
+    ClosedForms,
+    /// Packet by packet in whole ticks, without loss or queues: round robin against delay-aware
+    /// (Sarwar et al. 2013)
+    Slot,
 }
 
 /// Asks the models and shows what they say.
@@ -30,11 +58,27 @@ pub struct PredictArgs {
 /// [`Failure`].
 pub fn execute(args: &PredictArgs) -> Result<(), Failure> {
     let scenario = args.scenario.load()?;
-    let prediction = predict(&scenario);
+    if args.model == Model::Slot {
+        if args.paper {
+            let help = "leave --paper out: the slot model is the paper's own, without headers";
+            return Err(Failure::input("--paper is about the closed forms", help));
+        }
+        return slot::execute(&args.scenario.title(), &scenario, args.planned, args.json);
+    }
+    if args.planned.is_some() {
+        let help = "add --model slot";
+        return Err(Failure::input("--planned is about the slot model", help));
+    }
+    let formulas = if args.paper { Formulas::AsPrinted } else { Formulas::OnTheWire };
+    let prediction = predict_by(formulas, &scenario);
     if args.json {
         return output::print_json(&prediction);
     }
-    let heading = format!("{}: closed forms, nothing was run\n", args.scenario.title());
+    let which = match prediction.formulas {
+        Formulas::OnTheWire => "closed forms",
+        Formulas::AsPrinted => "closed forms as the papers print them",
+    };
+    let heading = format!("{}: {which}, nothing was run\n", args.scenario.title());
     let parts = [
         heading,
         figures(&prediction),
@@ -169,10 +213,18 @@ fn validity(prediction: &Prediction) -> String {
 fn notes(scenario: &Scenario, prediction: &Prediction) -> String {
     let file = size(scenario.transfer.receive_buffer as f64);
     let wire = size(prediction.receive_buffer_bytes);
-    let headers = format!(
-        "rates, windows and buffers count headers; the receive buffer of {file} in the scenario \
-         takes packets of {wire} with them"
-    );
+    let headers = match prediction.formulas {
+        Formulas::OnTheWire => format!(
+            "rates, windows and buffers count headers; the receive buffer of {file} in the scenario \
+             takes packets of {wire} with them; round trips count the acknowledgement (--paper \
+             leaves it out)"
+        ),
+        Formulas::AsPrinted => format!(
+            "acknowledgements take no time, and the receive buffer of {file} holds whole packets of \
+             {}; a run has headers and acknowledgements (leave --paper out)",
+            size(f64::from(scenario.transfer.packet))
+        ),
+    };
     let notes = [headers].into_iter().chain(prediction.notes.iter().cloned());
     let mut text: String = notes.map(|note| wrapped("note: ", &note, width())).collect();
     if !prediction.notes.is_empty() {
