@@ -22,6 +22,18 @@ pub enum PeriodLosses {
     FirstLoss,
 }
 
+/// The window at which Eq 8 gives the round trip of a period; Eq 36 leaves it open.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum RoundTrip {
+    /// The window that a period ends with, `E[W]`. Every round is charged with the longest round
+    /// trip of its period, so that the model is low where a queue stands at the end only.
+    #[default]
+    AtEnd,
+    /// The mean window of a period, 3/4 `E[W]` without a limit. The queue at the end is then never
+    /// charged, so that the model is high where the path just holds the mean window.
+    AtMean,
+}
+
 /// The mean period.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Renewal {
@@ -39,7 +51,7 @@ pub struct Renewal {
     pub timeout_probability: f64,
     /// Mean length of a back-off, seconds (Eq 46).
     pub back_off_s: f64,
-    /// Round trip at `window_packets`, seconds (Eq 8).
+    /// Round trip, seconds (Eq 8).
     pub rtt_s: f64,
 }
 
@@ -49,6 +61,19 @@ pub struct Renewal {
 /// The window must be 1 or more. The loss must leave a mean window of one packet: at most 0.615
 /// (with [`PeriodLosses::FirstLoss`], 0.703).
 pub fn solve(path: &LossyPath, window: u32, losses: PeriodLosses) -> Result<Renewal, OutOfRange> {
+    solve_with(path, window, losses, RoundTrip::AtEnd)
+}
+
+/// The same with a reading of the round trip.
+///
+/// # Errors
+/// As [`solve`].
+pub fn solve_with(
+    path: &LossyPath,
+    window: u32,
+    losses: PeriodLosses,
+    round_trip: RoundTrip,
+) -> Result<Renewal, OutOfRange> {
     let limit = f64::from(window_at_least_one(window)?);
     let p = path.loss();
     let free = losses.free_window(p);
@@ -69,7 +94,8 @@ pub fn solve(path: &LossyPath, window: u32, losses: PeriodLosses) -> Result<Rene
         // Eq 29 and 32 solved for E[X]; with half a window lost it is Eq 34.
         window / 2.0 + 1.0
     };
-    let (rtt_s, rto_s) = (path.rtt_s(window), path.rto_s(window));
+    let at = round_trip.window(window, rounds);
+    let (rtt_s, rto_s) = (path.rtt_s(at), path.rto_s(at));
     let timeout_probability = timeout_probability(p, window);
     let back_off_s = back_off_s(path, rto_s);
     // Eq 28, 36, 53 and 54, put together by Eq 55.
@@ -99,6 +125,21 @@ pub fn table(path: &LossyPath, window: u32, losses: PeriodLosses) -> Result<Vec<
     (1..=table_length(window)?)
         .map(|limit| Ok(solve(path, limit, losses)?.throughput_pps))
         .collect()
+}
+
+impl RoundTrip {
+    /// The window at which a period of `rounds` rounds that ends with `window` is charged.
+    fn window(self, window: f64, rounds: f64) -> f64 {
+        match self {
+            Self::AtEnd => window,
+            Self::AtMean => {
+                // Eq 37: U rounds of growth from half the window on, 3/4 of it in the mean; the
+                // others stay at the limit.
+                let growing = (window / 2.0 + 1.0).min(rounds);
+                window * (0.75 * growing + (rounds - growing)) / rounds
+            }
+        }
+    }
 }
 
 impl PeriodLosses {
@@ -217,6 +258,23 @@ mod tests {
             let right = found.rounds * 0.75 * window + window - found.lost_packets;
             assert!((left / right - 1.0).abs() < 1e-12, "p {p}: {left} {right}");
         }
+    }
+
+    #[test]
+    fn the_round_trip_at_the_mean_window_is_charged_from_three_quarters_on() {
+        let solved = |path: &LossyPath, window, round_trip| {
+            solve_with(path, window, PeriodLosses::HalfWindow, round_trip).unwrap()
+        };
+        let free = solved(&paper(1e-3), 1000, RoundTrip::AtMean);
+        let narrow = LossyPath::from_bits(1e6, 0.04, 1e-3, 60.0, 1500.0).unwrap();
+        assert!((free.rtt_s - paper(1e-3).rtt_s(0.75 * free.window_packets)).abs() < 1e-12);
+        // On a full path rounds last as long as their window: 3/4 of the longest.
+        let (end, mean) =
+            (solved(&narrow, 87, RoundTrip::AtEnd), solved(&narrow, 87, RoundTrip::AtMean));
+        assert!((mean.rtt_s / end.rtt_s - 0.75).abs() < 1e-12, "{mean:?} {end:?}");
+        // With rare losses the window stays at its limit, and so does the mean.
+        let limited = solved(&paper(1e-6), 87, RoundTrip::AtMean);
+        assert!(limited.rtt_s > 0.99 * 87.0 / 1750.0 && limited.rtt_s < 87.0 / 1750.0);
     }
 
     #[test]

@@ -35,6 +35,7 @@ pub const FOLDERS: [Folder; 6] = [
             "case-2.toml",
             "case-3.toml",
             "expected.toml",
+            "inventory.toml",
             "reasons.toml",
             "tmaxblock-10-10-100.toml",
             "tmaxblock-10-10-200.toml",
@@ -62,6 +63,7 @@ pub const FOLDERS: [Folder; 6] = [
             "case-2-200-45.toml",
             "case-2-200-500.toml",
             "expected.toml",
+            "inventory.toml",
             "reasons.toml",
         ),
     },
@@ -71,8 +73,11 @@ pub const FOLDERS: [Folder; 6] = [
         files: files!(
             "sarwar2013",
             "delay-aware.toml",
+            "equation5.csv",
             "expected.toml",
             "figures-1-2.toml",
+            "forward-delay.toml",
+            "inventory.toml",
             "large-bandwidth.toml",
             "long-run.toml",
             "reasons.toml",
@@ -86,6 +91,7 @@ pub const FOLDERS: [Folder; 6] = [
         files: files!(
             "wallace2014",
             "expected.toml",
+            "inventory.toml",
             "ns2.csv",
             "one-path.toml",
             "reasons.toml",
@@ -98,6 +104,7 @@ pub const FOLDERS: [Folder; 6] = [
         files: files!(
             "alheid2016",
             "expected.toml",
+            "inventory.toml",
             "link.toml",
             "numbers.csv",
             "reasons.toml",

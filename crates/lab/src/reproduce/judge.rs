@@ -5,7 +5,7 @@ use super::expected::{Entry, Expected, Kind, Relation, Source};
 use super::plan::{RunKey, Runs};
 use super::row::{Row, Value, Verdict};
 use super::sample::{self, Sample};
-use super::{alheid, quantity, slot, text, wallace};
+use super::{alheid, quantity, sarwar, slot, text, wallace};
 
 /// The simulations that a statement takes.
 pub fn keys(expected: &Expected, entry: &Entry) -> Vec<RunKey> {
@@ -18,6 +18,9 @@ pub fn keys(expected: &Expected, entry: &Entry) -> Vec<RunKey> {
     if expected.paper == wallace::PAPER {
         return wallace::keys(&entry.group);
     }
+    if let Some(key) = sarwar::key(&expected.paper, entry) {
+        return vec![key];
+    }
     sample::keys(expected, entry)
 }
 
@@ -26,7 +29,11 @@ pub fn judge(expected: &Expected, entry: &Entry, runs: &Runs) -> Vec<Row> {
     let judged = match entry.kind {
         _ if expected.paper == alheid::PAPER => alheid::judge(expected, entry, runs),
         _ if expected.paper == wallace::PAPER => wallace::judge(expected, entry, runs),
+        Kind::Table if entry.quantity == sarwar::ORDER => sarwar::order(expected, entry),
         Kind::Table => slot::table(expected, entry),
+        Kind::Value if entry.quantity.starts_with(sarwar::FORWARD_DELAY) => {
+            sarwar::forward_delay(expected, entry, runs).map(|row| vec![row])
+        }
         Kind::Value => value(expected, entry).map(|row| vec![row]),
         Kind::Claim => claim(expected, entry, runs),
     };

@@ -19,12 +19,15 @@ mod data;
 mod decide;
 mod expected;
 mod figures;
+#[cfg(test)]
+mod inventory;
 mod judge;
 mod peers;
 mod plan;
 mod quantity;
 mod row;
 mod sample;
+mod sarwar;
 mod sensitivity;
 mod slot;
 pub mod text;

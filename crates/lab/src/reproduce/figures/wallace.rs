@@ -1,11 +1,12 @@
 //! Figures 5 to 14 of Wallace and Shami 2014.
 
 use super::super::row::{Figure, Origin};
-use super::super::wallace::gain::{self, LOSSES};
+use super::super::wallace::gain::{self, LOSSES, SEEDS as GAIN_SEEDS};
 use super::super::wallace::heuristic::{RATES_MBPS, STEPS, found, measured_ms};
-use super::super::wallace::sweep::{Model, Sweep, sweep};
+use super::super::wallace::sweep::{Model, Point, SEEDS as SWEEP_SEEDS, Sweep, sweep};
 use super::super::wallace::{PAPER, peer_points};
 use super::{Material, dots, frame, line};
+use crate::compare::estimate;
 
 /// The figures of each item.
 ///
@@ -35,25 +36,24 @@ fn models(item: &str, sweep: &Sweep, material: Material<'_>) -> Result<Figure, S
     let mut figure = frame(PAPER, item, sweep.title, (sweep.x_label, "On the wire (Mbit/s)"));
     figure.x_scale = sweep.x_scale.to_owned();
     for (model, name) in [(Model::Markov, "Markov"), (Model::Renewal, "renewal")] {
-        let says = |(x, point): (f64, super::super::wallace::sweep::Point)| {
-            Ok((x, point.model_bps(model)? * 1e-6))
-        };
+        let says = |(x, point): (f64, Point)| Ok((x, point.model_bps(model)? * 1e-6));
         let points = sweep.points().map(says).collect::<Result<Vec<_>, String>>()?;
         figure.series.push(line(name, Origin::Model, points));
     }
     let (mut means, mut widest) = (Vec::new(), 0.0_f64);
     for (x, point) in sweep.points() {
         let bps = point.simulated_bps(material.runs)?;
+        let bps = estimate(&bps).ok_or("a point without seeds")?;
         widest = widest.max(bps.half_width.unwrap_or(0.0) / bps.mean);
         means.push((x, bps.mean * 1e-6));
     }
     figure.series.push(dots("Ropewalk", Origin::Simulated, means));
-    if item == "figure-5" {
+    if item == "ns2" {
         let peer = peer_points()?.into_iter().map(|(loss, bps)| (loss, bps * 1e-6));
         figure.series.push(dots("ns-2", Origin::Peer, peer));
     }
     figure.note = Some(format!(
-        "Mean of 5 runs of 300 s each; the widest 95 % confidence interval is ±{:.1} %",
+        "Mean of {SWEEP_SEEDS} runs of 300 s each; the widest 95 % confidence interval is ±{:.1} %",
         widest * 100.0
     ));
     Ok(figure)
@@ -67,14 +67,16 @@ fn gains(item: &str, title: &str, material: Material<'_>) -> Result<Vec<Figure>,
     for curve in gain::curves(item) {
         let mut points = Vec::new();
         for loss in LOSSES {
-            let gain = curve.gain(loss, material.runs)?;
+            let gain = estimate(&curve.gains(loss, material.runs)?);
+            let gain = gain.ok_or("a point without seeds")?;
             widest = widest.max(gain.half_width.unwrap_or(0.0));
             points.push((loss, gain.mean * 100.0));
         }
         figure.series.push(line(curve.label, Origin::Simulated, points));
     }
     figure.note = Some(format!(
-        "Mean of 5 pairs of runs of 40 s each; the widest 95 % confidence interval is ±{:.1} points",
+        "Mean of {GAIN_SEEDS} pairs of runs of 40 s each; the widest 95 % confidence interval is \
+         ±{:.1} points",
         widest * 100.0
     ));
     Ok(vec![figure])

@@ -5,8 +5,7 @@ use ropewalk_models::{LossModel, LossyPath, window_packets};
 
 use super::super::judge::fraction;
 use super::super::plan::{RunKey, Runs};
-use super::{PAPER, SEEDS};
-use crate::compare::{Estimate, estimate};
+use super::{PAPER, seeds};
 
 const PACKET_BYTES: f64 = 1500.0;
 const RTO_MAX_S: f64 = 60.0;
@@ -16,9 +15,14 @@ const FIRST_RTT_MS: f64 = 40.0;
 /// Loss of the first path, from left to right.
 pub const LOSSES: [f64; 7] = [1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1];
 
+/// Pairs of runs of each point.
+pub const SEEDS: u64 = 10;
+
 /// One curve of a figure: the second path, and the receive buffer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Curve {
+    /// The item, which decides the seeds.
+    item: &'static str,
     /// What is varied, with its unit.
     pub label: &'static str,
     rate_mbps: f64,
@@ -27,15 +31,21 @@ pub struct Curve {
     buffer_kib: f64,
 }
 
-const BASE: Curve =
-    Curve { label: "", rate_mbps: 20.0, rtt_ms: 40.0, loss: 1e-4, buffer_kib: 128.0 };
+const BASE: Curve = Curve {
+    item: "figure-9",
+    label: "",
+    rate_mbps: 20.0,
+    rtt_ms: 40.0,
+    loss: 1e-4,
+    buffer_kib: 128.0,
+};
 
 /// The curves of an item; none if it has none.
 pub fn curves(item: &str) -> Vec<Curve> {
     let rate = |label, rate_mbps| Curve { label, rate_mbps, ..BASE };
-    let buffer = |label, buffer_kib| Curve { label, buffer_kib, ..BASE };
-    let loss = |label, loss| Curve { label, loss, ..BASE };
-    let delay = |label, rtt_ms| Curve { label, rtt_ms, ..BASE };
+    let buffer = |label, buffer_kib| Curve { item: "figure-10", label, buffer_kib, ..BASE };
+    let loss = |label, loss| Curve { item: "figure-11", label, loss, ..BASE };
+    let delay = |label, rtt_ms| Curve { item: "figure-12", label, rtt_ms, ..BASE };
     match item {
         "figure-9" => vec![
             rate("5 Mbit/s", 5.0),
@@ -112,21 +122,20 @@ impl Curve {
                 .with(format!("path.second.window_limit={}packets", limits[1]));
             Pair { fixed, dynamic }
         };
-        Ok((1..=SEEDS).map(with).collect())
+        Ok(seeds(self.item, SEEDS).map(with).collect())
     }
 
-    /// What static limits gain over dynamic ranks, as a fraction of the latter; seed by seed.
+    /// What static limits gain over dynamic ranks, as a fraction of the latter, with each seed.
     ///
     /// # Errors
     /// Why a run failed.
-    pub fn gain(&self, first_loss: f64, runs: &Runs) -> Result<Estimate, String> {
+    pub fn gains(&self, first_loss: f64, runs: &Runs) -> Result<Vec<f64>, String> {
         let goodput = |key: &RunKey| Ok::<f64, String>(runs.get(key)?.result.goodput_wire_bps);
         let one = |pair: &Pair| {
             let (fixed, dynamic) = (goodput(&pair.fixed)?, goodput(&pair.dynamic)?);
             fraction(fixed, dynamic).ok_or_else(|| "nothing was delivered".to_owned())
         };
-        let gains = self.keys(first_loss)?.iter().map(one).collect::<Result<Vec<f64>, String>>()?;
-        estimate(&gains).ok_or_else(|| "a point without seeds".to_owned())
+        self.keys(first_loss)?.iter().map(one).collect()
     }
 }
 

@@ -1,60 +1,136 @@
 //! The claims of this paper: each over many points, of which the row shows the one that decides.
+//!
+//! A verdict about simulations goes by the interval: inside of what the claim allows it holds, outside
+//! it fails, and across the limit it is undecided.
 
 use super::super::csv::Table;
 use super::super::data;
 use super::super::expected::{Entry, Expected, Kind, Pick, Relation};
 use super::super::judge::{Pair, blank, fraction, holds};
 use super::super::plan::Runs;
-use super::super::row::{Row, Verdict};
+use super::super::row::{Row, Seeds, Verdict};
 use super::super::text;
-use super::sweep::{Model, Point};
-use super::{PAPER, gain, heuristic, sweep};
-use crate::compare::Estimate;
+use super::interval::{Spread, picked, verdict};
+use super::sweep::{Model, Sweep};
+use super::{PAPER, gain, heuristic, printed, sweep};
 
 /// Judges one statement.
 ///
 /// # Errors
 /// What the statement lacks, or why a run failed, in words.
 pub fn judge(expected: &Expected, entry: &Entry, runs: &Runs) -> Result<Vec<Row>, String> {
-    if entry.kind == Kind::Table {
-        return peer(expected, entry, runs);
+    match entry.kind {
+        Kind::Table => return peer(expected, entry, runs),
+        Kind::Value => return value(expected, entry).map(|row| vec![row]),
+        Kind::Claim => {}
     }
     let row = match entry.quantity.as_str() {
         "markov_bps" => model(expected, entry, runs, Model::Markov),
         "renewal_bps" => model(expected, entry, runs, Model::Renewal),
+        "renewal_excess" | "renewal_excess_bps" | "goodput_wire_bps" => {
+            largest(expected, entry, runs)
+        }
+        "renewal_excess_chain" | "renewal_excess_chain_bps" => between_models(expected, entry),
         "goodput_gain" => gained(expected, entry, runs),
         "throughput_lost" => lost(expected, entry),
-        "throughput_bps" | "combinations" => not_rising(expected, entry),
+        "throughput_bps" => not_rising(expected, entry),
         other => Err(format!("`{other}` is no quantity of this paper")),
     };
     row.map(|row| vec![row])
+}
+
+fn value(expected: &Expected, entry: &Entry) -> Result<Row, String> {
+    let told = entry.paper_value.ok_or("a value without its number")?;
+    let ours = printed::number(&entry.quantity)?;
+    let allowed = entry.tolerance.map_or(0.0, |t| t.around(told));
+    Ok(Row {
+        model_value: Some(ours.into()),
+        difference: fraction(ours, told),
+        verdict: Verdict::of_value((ours - told).abs() <= allowed),
+        ..blank(expected, entry)
+    })
 }
 
 fn within(entry: &Entry, loss: f64) -> bool {
     entry.loss_range.is_none_or(|[least, most]| (least..=most).contains(&loss))
 }
 
-/// A model against packets: the point that is furthest off.
+fn sweep_of(entry: &Entry) -> Result<Sweep, String> {
+    sweep::sweep(&entry.group).ok_or_else(|| "the item is no sweep".to_owned())
+}
+
+fn drawn(count: u64) -> Option<Seeds> {
+    u32::try_from(count).ok().map(Seeds::Drawn)
+}
+
+/// A model against packets: how far it is off at the worst point.
 fn model(expected: &Expected, entry: &Entry, runs: &Runs, model: Model) -> Result<Row, String> {
-    let sweep = sweep::sweep(&entry.group).ok_or("the item is no sweep")?;
-    let mut worst: Option<(f64, Pair, f64)> = None;
-    for (x, point) in sweep.points().filter(|(_, point)| within(entry, point.loss)) {
-        let (says, is) = (point.model_bps(model)?, point.simulated_bps(runs)?.mean);
-        let pair = Pair { subject: says, reference: is };
-        let off = fraction(says, is).ok_or("nothing was delivered")?;
-        if worst.is_none_or(|(_, _, before)| off.abs() > before.abs()) {
-            worst = Some((x, pair, off));
-        }
+    let sweep = sweep_of(entry)?;
+    let chosen: Vec<_> = sweep.points().filter(|(_, point)| within(entry, point.loss)).collect();
+    let mut points = Vec::new();
+    for (x, point) in &chosen {
+        let says = point.model_bps(model)?;
+        let is = Spread::of(&point.simulated_bps(runs)?, chosen.len())?;
+        points.push((x.to_string(), is.map(|bps| says / bps - 1.0), says));
     }
-    let (x, pair, off) = worst.ok_or("no point in this range of losses")?;
+    let spreads: Vec<(String, Spread)> =
+        points.iter().map(|(place, off, _)| (place.clone(), *off)).collect();
+    let (place, off, all) = picked(Pick::Widest, &spreads)?;
+    let says = points.iter().find(|point| point.0 == place).map_or(0.0, |point| point.2);
     let allowed = entry.tolerance.map_or(0.0, |t| t.around(1.0));
-    let bound = format!("off by {} or less (most at {x})", text::quantity(allowed, "ratio"));
+    let bound = format!("off by {} or less (most at {place})", text::quantity(allowed, "ratio"));
+    let is = says / (1.0 + off.mean);
     Ok(Row {
         paper_value: Some(bound.into()),
-        model_value: Some(pair.subject.into()),
-        simulated_value: Some(pair.reference.into()),
-        reference_value: Some(pair.reference),
-        difference: Some(off),
+        model_value: Some(says.into()),
+        simulated_value: Some(is.into()),
+        reference_value: Some(is),
+        difference: Some(off.mean),
+        interval: Some(off.interval()),
+        seeds: drawn(sweep::SEEDS),
+        verdict: verdict(Relation::Near, all, 0.0, allowed)?,
+        ..blank(expected, entry)
+    })
+}
+
+/// The largest of a quantity over a sweep, with its sign: by how much the renewal model exceeds
+/// packets, as a share or in bit/s, or what packets deliver.
+fn largest(expected: &Expected, entry: &Entry, runs: &Runs) -> Result<Row, String> {
+    let sweep = sweep_of(entry)?;
+    let count = sweep.points().count();
+    let mut points = Vec::new();
+    for (x, point) in sweep.points() {
+        let says = point.model_bps(Model::Renewal)?;
+        let is = Spread::of(&point.simulated_bps(runs)?, count)?;
+        let found = match entry.quantity.as_str() {
+            "renewal_excess" => is.map(|bps| says / bps - 1.0),
+            "renewal_excess_bps" => is.map(|bps| says - bps),
+            _ => is,
+        };
+        points.push((format!("largest, at {x}"), found));
+    }
+    let (place, own, all) = picked(Pick::Best, &points)?;
+    bounded(expected, entry, (&place, own, all), sweep::SEEDS)
+}
+
+/// The largest excess of the renewal model over the chain, as a share or in bit/s.
+fn between_models(expected: &Expected, entry: &Entry) -> Result<Row, String> {
+    let limit = entry.paper_value.ok_or("a claim without its number")?;
+    let mut largest: Option<(f64, f64)> = None;
+    for (x, point) in sweep_of(entry)?.points() {
+        let (renewal, chain) = (point.model_bps(Model::Renewal)?, point.model_bps(Model::Markov)?);
+        let share = entry.quantity == "renewal_excess_chain";
+        let excess = if share { renewal / chain - 1.0 } else { renewal - chain };
+        if largest.is_none_or(|(_, before)| excess > before) {
+            largest = Some((x, excess));
+        }
+    }
+    let (x, excess) = largest.ok_or("a sweep without points")?;
+    let pair = Pair { subject: excess, reference: limit };
+    let bound = text::quantity(limit, &entry.unit);
+    Ok(Row {
+        paper_value: Some(format!("≈ {bound} (largest, at {x})").into()),
+        model_value: Some(excess.into()),
         verdict: Verdict::of_claim(holds(entry, Relation::Near, pair)),
         ..blank(expected, entry)
     })
@@ -62,53 +138,62 @@ fn model(expected: &Expected, entry: &Entry, runs: &Runs, model: Model) -> Resul
 
 /// Gain of static limits: the point that the statement picks, or the mean over its points.
 fn gained(expected: &Expected, entry: &Entry, runs: &Runs) -> Result<Row, String> {
-    let relation = entry.relation.ok_or("a claim without its relation")?;
-    let limit = entry.paper_value.ok_or("a gain without its bound")?;
     let curves = gain::curves(&entry.group).into_iter();
     let chosen = |label: &str| entry.curves.is_empty() || entry.curves.iter().any(|c| c == label);
-    let mut points: Vec<(String, Estimate)> = Vec::new();
+    let mut points: Vec<(String, Vec<f64>)> = Vec::new();
     for curve in curves.filter(|curve| chosen(curve.label)) {
         for loss in gain::LOSSES.into_iter().filter(|loss| within(entry, *loss)) {
-            points.push((format!("{}, p_1 = {loss}", curve.label), curve.gain(loss, runs)?));
+            points.push((format!("{}, p_1 = {loss}", curve.label), curve.gains(loss, runs)?));
         }
     }
-    let (place, value) = picked(entry.pick.ok_or("many points and no pick")?, &points)?;
+    let pick = entry.pick.ok_or("many points and no pick")?;
+    if pick == Pick::Mean {
+        let gains: Vec<&Vec<f64>> = points.iter().map(|(_, gains)| gains).collect();
+        let mean = Spread::of(&means(&gains), 1)?;
+        let place = format!("mean of {}", points.len());
+        return bounded(expected, entry, (&place, mean, mean), gain::SEEDS);
+    }
+    let spread =
+        |(place, gains): &(String, Vec<f64>)| Ok((place.clone(), Spread::of(gains, points.len())?));
+    let spreads = points.iter().map(spread).collect::<Result<Vec<_>, String>>()?;
+    let (place, own, all) = picked(pick, &spreads)?;
+    bounded(expected, entry, (&place, own, all), gain::SEEDS)
+}
+
+/// Mean over the points with each seed.
+fn means(points: &[&Vec<f64>]) -> Vec<f64> {
+    let seeds = points.iter().map(|values| values.len()).min().unwrap_or(0);
+    let mean = |seed: usize| points.iter().map(|values| values[seed]).sum::<f64>();
+    (0..seeds).map(|seed| mean(seed) / points.len() as f64).collect()
+}
+
+/// A row about one number: `own` at the place that decides, `all` for the verdict.
+fn bounded(
+    expected: &Expected,
+    entry: &Entry,
+    (place, own, all): (&str, Spread, Spread),
+    seeds: u64,
+) -> Result<Row, String> {
+    let relation = entry.relation.ok_or("a claim without its relation")?;
+    let limit = entry.paper_value.ok_or("a claim without its number")?;
+    let allowed = entry.tolerance.map_or(0.0, |t| t.around(limit));
     let sign = match relation {
         Relation::Greater => ">",
         Relation::Less => "<",
         Relation::NotLess => "≥",
+        Relation::NotGreater => "≤",
         _ => "≈",
     };
-    let bound = format!("{sign} {} ({place})", text::quantity(limit, "ratio"));
-    let pair = Pair { subject: value, reference: limit };
+    let bound = format!("{sign} {} ({place})", text::quantity(limit, &entry.unit));
     Ok(Row {
         paper_value: Some(bound.into()),
-        simulated_value: Some(value.into()),
+        simulated_value: Some(own.mean.into()),
         reference_value: Some(limit),
-        difference: None,
-        verdict: Verdict::of_claim(holds(entry, relation, pair)),
+        interval: Some(own.interval()),
+        seeds: drawn(seeds),
+        verdict: verdict(relation, all, limit, allowed)?,
         ..blank(expected, entry)
     })
-}
-
-/// Where, with the half-width of its confidence interval, and how much.
-fn picked(pick: Pick, points: &[(String, Estimate)]) -> Result<(String, f64), String> {
-    let key = |point: &&(String, Estimate)| match pick {
-        Pick::Least => -point.1.mean,
-        Pick::Widest => point.1.mean.abs(),
-        Pick::Best | Pick::Mean => point.1.mean,
-    };
-    if pick == Pick::Mean && !points.is_empty() {
-        let sum: f64 = points.iter().map(|(_, gain)| gain.mean).sum();
-        let count = points.len();
-        return Ok((format!("mean of {count}"), sum / count as f64));
-    }
-    let decides = points.iter().max_by(|a, b| key(a).total_cmp(&key(b)));
-    let (place, gain) = decides.ok_or("no curve or loss of this name")?;
-    let width = gain.half_width.map_or(String::new(), |width| {
-        format!(", ±{}", text::quantity((width * 1000.0).round() / 1000.0, "ratio"))
-    });
-    Ok((format!("{place}{width}"), gain.mean))
 }
 
 /// What the coarsest step loses at the smallest rate.
@@ -131,14 +216,9 @@ fn lost(expected: &Expected, entry: &Entry) -> Result<Row, String> {
 fn not_rising(expected: &Expected, entry: &Entry) -> Result<Row, String> {
     let mut worst: Option<(String, Pair, f64)> = None;
     for rate in heuristic::RATES_MBPS {
-        let value = |step: u32| {
-            let found = heuristic::found(rate, step)?;
-            let throughput = entry.quantity == "throughput_bps";
-            let value = if throughput { found.throughput_bps } else { found.combinations as f64 };
-            Ok::<f64, String>(value)
-        };
+        let bps = |step: u32| Ok::<f64, String>(heuristic::found(rate, step)?.throughput_bps);
         for steps in heuristic::STEPS.windows(2) {
-            let pair = Pair { subject: value(steps[1])?, reference: value(steps[0])? };
+            let pair = Pair { subject: bps(steps[1])?, reference: bps(steps[0])? };
             let rise = fraction(pair.subject, pair.reference).ok_or("nothing is promised")?;
             if worst.as_ref().is_none_or(|(_, _, before)| rise > *before) {
                 worst = Some((format!("k = {}, b_1 = {rate} Mbit/s", steps[1]), pair, rise));
@@ -169,19 +249,29 @@ pub fn peer_points() -> Result<Vec<(f64, f64)>, String> {
 
 /// Our packets against the peer's, point by point.
 fn peer(expected: &Expected, entry: &Entry, runs: &Runs) -> Result<Vec<Row>, String> {
+    let sweep = sweep_of(entry)?;
     let mut rows = Vec::new();
     for (loss, theirs) in peer_points()? {
-        let point = Point::at_loss(loss);
-        let ours = point.simulated_bps(runs)?.mean;
-        let allowed = entry.tolerance.map_or(0.0, |t| t.around(theirs));
+        let point = sweep.points().find(|(known, _)| *known == loss);
+        let (_, point) = point.ok_or_else(|| format!("there is no point at {loss}"))?;
+        let ours = Spread::of(&point.simulated_bps(runs)?, 1)?;
+        let off = ours.map(|bps| bps / theirs - 1.0);
+        let allowed = entry.tolerance.map_or(0.0, |t| t.around(1.0));
+        let decided = match verdict(Relation::Near, off, 0.0, allowed)? {
+            Verdict::ClaimHolds => Verdict::Agrees,
+            Verdict::ClaimFails => Verdict::Differs,
+            other => other,
+        };
         rows.push(Row {
             case: format!("{} = {loss}", entry.case),
             model_value: Some(point.model_bps(Model::Markov)?.into()),
-            simulated_value: Some(ours.into()),
+            simulated_value: Some(ours.mean.into()),
             peer_value: Some(theirs.into()),
             reference_value: Some(theirs),
-            difference: fraction(ours, theirs),
-            verdict: Verdict::of_value((ours - theirs).abs() <= allowed),
+            difference: Some(off.mean),
+            interval: Some(off.interval()),
+            seeds: drawn(sweep::SEEDS),
+            verdict: decided,
             ..blank(expected, entry)
         });
     }
@@ -193,24 +283,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_point_that_decides_is_the_one_that_the_statement_picks() {
-        let point = |name: &str, mean| (name.to_owned(), Estimate { mean, half_width: None });
-        let points = [point("a", 0.05), point("b", -0.08), point("c", 0.0)];
-        for (pick, place, value) in
-            [(Pick::Best, "a", 0.05), (Pick::Least, "b", -0.08), (Pick::Widest, "b", -0.08)]
-        {
-            assert_eq!(picked(pick, &points), Ok((place.to_owned(), value)));
-        }
-        let (place, mean) = picked(Pick::Mean, &points).unwrap();
-        assert!(place == "mean of 3" && (mean + 0.01).abs() < 1e-12);
-        assert!(picked(Pick::Mean, &[]).is_err());
+    fn the_mean_over_points_is_taken_seed_by_seed() {
+        let (a, b) = (vec![1.0, 2.0], vec![3.0, 6.0]);
+        assert_eq!(means(&[&a, &b]), [2.0, 4.0]);
+        assert!(means(&[]).is_empty());
     }
 
     #[test]
     fn the_peer_has_the_losses_of_figure_5() {
         let losses: Vec<f64> = peer_points().unwrap().into_iter().map(|(loss, _)| loss).collect();
-        let sweep = sweep::sweep("figure-5").unwrap();
-        let ours: Vec<f64> = sweep.points().map(|(_, point)| point.loss).collect();
-        assert_eq!(losses, ours);
+        for item in ["figure-5", "ns2"] {
+            let sweep = sweep::sweep(item).unwrap();
+            let ours: Vec<f64> = sweep.points().map(|(_, point)| point.loss).collect();
+            assert_eq!(losses, ours, "{item}");
+        }
     }
 }

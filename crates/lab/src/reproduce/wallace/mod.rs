@@ -3,7 +3,9 @@
 
 pub mod gain;
 pub mod heuristic;
+mod interval;
 mod judge;
+mod printed;
 pub mod sweep;
 
 pub use judge::{judge, peer_points};
@@ -13,12 +15,30 @@ use super::plan::RunKey;
 /// The folder.
 pub const PAPER: &str = "wallace2014";
 
-/// Every point is run with so many seeds, from 1 on.
-const SEEDS: u64 = 5;
+/// Items with random runs. Each has seeds of its own: a thousand from 1000 times its place on.
+const RANDOM: [&str; 10] = [
+    "figure-5",
+    "figure-6",
+    "figure-6-20ms",
+    "figure-7",
+    "figure-8",
+    "ns2",
+    "figure-9",
+    "figure-10",
+    "figure-11",
+    "figure-12",
+];
+
+/// The first `count` seeds of an item.
+fn seeds(item: &str, count: u64) -> impl Iterator<Item = u64> + use<> {
+    let place = RANDOM.iter().position(|known| *known == item).unwrap_or(RANDOM.len());
+    let base = 1000 * (place as u64 + 1);
+    (1..=count).map(move |n| base + n)
+}
 
 /// The simulations of an item.
 pub fn keys(item: &str) -> Vec<RunKey> {
-    if let Some(sweep) = sweep::sweep(if item == "ns2" { "figure-5" } else { item }) {
+    if let Some(sweep) = sweep::sweep(item) {
         return sweep.points().flat_map(|(_, point)| point.keys()).collect();
     }
     let curves = gain::curves(item).into_iter();
@@ -27,4 +47,24 @@ pub fn keys(item: &str) -> Vec<RunKey> {
         gain::LOSSES.into_iter().flat_map(move |loss| curve.keys(loss).into_iter().flatten())
     };
     curves.flat_map(of).flat_map(|pair| [pair.fixed, pair.dynamic]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn no_two_items_share_a_seed_and_each_has_ten_or_more() {
+        let mut all = BTreeSet::new();
+        for item in RANDOM {
+            let sets = keys(item).into_iter().flat_map(|key| key.sets);
+            let own: BTreeSet<String> =
+                sets.filter(|set| set.starts_with("transfer.seed=")).collect();
+            assert!(own.len() >= 10, "{item}: {own:?}");
+            for seed in own {
+                assert!(all.insert(seed.clone()), "{item} shares {seed}");
+            }
+        }
+    }
 }

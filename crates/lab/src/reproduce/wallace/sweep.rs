@@ -1,18 +1,21 @@
 //! Figures 5 to 8: one path, of which one number is varied (Section 6.1).
 
-use ropewalk_models::renewal::{self, PeriodLosses};
+use ropewalk_models::renewal::{self, PeriodLosses, RoundTrip};
 use ropewalk_models::{LossModel, LossyPath, markov, window_packets};
 
 use super::super::plan::{RunKey, Runs};
-use super::{PAPER, SEEDS};
-use crate::compare::{Estimate, estimate};
+use super::{PAPER, seeds};
 
 const PACKET_BYTES: f64 = 1500.0;
 const RTO_MAX_S: f64 = 60.0;
+/// Runs of each point.
+pub const SEEDS: u64 = 10;
 
 /// A path and its receive buffer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Point {
+    /// The item, which decides the seeds.
+    item: &'static str,
     /// Probability that a packet is lost.
     pub loss: f64,
     /// Mbit/s.
@@ -21,10 +24,22 @@ pub struct Point {
     pub rtt_ms: f64,
     /// KiB.
     pub buffer_kib: f64,
+    /// Whether the first loss of a round takes the rest of it along (Eq 7).
+    losses: LossModel,
+    /// Where the renewal model takes its round trip.
+    round_trip: RoundTrip,
 }
 
 /// What is not varied (Section 6.1.1).
-const BASE: Point = Point { loss: 1e-3, rate_mbps: 21.0, rtt_ms: 40.0, buffer_kib: 128.0 };
+const BASE: Point = Point {
+    item: "figure-5",
+    loss: 1e-3,
+    rate_mbps: 21.0,
+    rtt_ms: 40.0,
+    buffer_kib: 128.0,
+    losses: LossModel::Independent,
+    round_trip: RoundTrip::AtEnd,
+};
 
 /// One figure.
 #[derive(Clone, Copy, Debug)]
@@ -54,21 +69,40 @@ pub fn sweep(item: &str) -> Option<Sweep> {
             x_label: "Rate b (Mbit/s)",
             x_scale: "linear",
             values: &[1.0, 2.0, 5.0, 10.0, 21.0, 35.0, 50.0],
-            at: |rate_mbps| Point { rate_mbps, ..BASE },
+            at: |rate_mbps| Point { item: "figure-6", rate_mbps, ..BASE },
         },
+        // The reading under which both pairs of numbers in Section 6.1.2 fit together.
+        "figure-6-20ms" => Sweep {
+            title: "Figure 6 with d = 20 ms and correlated losses",
+            x_label: "Rate b (Mbit/s)",
+            x_scale: "linear",
+            values: &[
+                2.0, 4.0, 6.0, 8.0, 10.0, 12.0, 14.0, 16.0, 18.0, 20.0, 22.0, 24.0, 26.0, 28.0,
+                30.0, 35.0, 40.0, 45.0, 50.0,
+            ],
+            at: |rate_mbps| Point {
+                item: "figure-6-20ms",
+                rate_mbps,
+                rtt_ms: 20.0,
+                losses: LossModel::Correlated,
+                round_trip: RoundTrip::AtMean,
+                ..BASE
+            },
+        },
+        "ns2" => Sweep { at: |loss| Point { item: "ns2", loss, ..BASE }, ..sweep("figure-5")? },
         "figure-7" => Sweep {
             title: "Figure 7: models against packets, delay varied",
             x_label: "Round trip d (ms)",
             x_scale: "linear",
             values: &[10.0, 20.0, 40.0, 60.0, 80.0, 100.0],
-            at: |rtt_ms| Point { rtt_ms, ..BASE },
+            at: |rtt_ms| Point { item: "figure-7", rtt_ms, ..BASE },
         },
         "figure-8" => Sweep {
             title: "Figure 8: models against packets, receive buffer varied",
             x_label: "Receive buffer r (KiB)",
             x_scale: "linear",
             values: &[32.0, 64.0, 96.0, 128.0, 176.0, 256.0],
-            at: |buffer_kib| Point { buffer_kib, ..BASE },
+            at: |buffer_kib| Point { item: "figure-8", buffer_kib, ..BASE },
         },
         _ => return None,
     })
@@ -84,23 +118,23 @@ impl Sweep {
 /// Which model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Model {
-    /// Section 4.3, independent losses.
+    /// Section 4.3.
     Markov,
     /// Section 4.4.
     Renewal,
 }
 
 impl Point {
-    /// Figure 5's point at this loss.
-    pub fn at_loss(loss: f64) -> Self {
-        Self { loss, ..BASE }
-    }
-
     /// The simulations of this point.
     pub fn keys(&self) -> Vec<RunKey> {
         let timeout_ms = 3.0 * self.rtt_ms;
+        let losses = match self.losses {
+            LossModel::Independent => "bernoulli",
+            LossModel::Correlated => "round",
+        };
         let with = |seed| {
             RunKey::new(PAPER, "one-path.toml", "round-robin")
+                .with(format!("path.one.loss.model={losses}"))
                 .with(format!("path.one.loss.rate={}", self.loss))
                 .with(format!("path.one.rate={}Mbit/s", self.rate_mbps))
                 .with(format!("path.one.rtt={}ms", self.rtt_ms))
@@ -109,17 +143,16 @@ impl Point {
                 .with(format!("transfer.receive_buffer={}KiB", self.buffer_kib))
                 .with(format!("transfer.seed={seed}"))
         };
-        (1..=SEEDS).map(with).collect()
+        seeds(self.item, SEEDS).map(with).collect()
     }
 
-    /// Goodput on the wire over all seeds, bit/s.
+    /// Goodput on the wire with each seed, bit/s.
     ///
     /// # Errors
     /// Why a run failed.
-    pub fn simulated_bps(&self, runs: &Runs) -> Result<Estimate, String> {
+    pub fn simulated_bps(&self, runs: &Runs) -> Result<Vec<f64>, String> {
         let one = |key: &RunKey| Ok(runs.get(key)?.result.goodput_wire_bps);
-        let values = self.keys().iter().map(one).collect::<Result<Vec<f64>, String>>()?;
-        estimate(&values).ok_or_else(|| "a point without seeds".to_owned())
+        self.keys().iter().map(one).collect()
     }
 
     /// What a model says, bit/s on the wire.
@@ -133,9 +166,12 @@ impl Point {
         let path = path.map_err(words)?;
         let window = window_packets(self.buffer_kib * 1024.0, PACKET_BYTES).map_err(words)?;
         let pps = match model {
-            Model::Markov => markov::throughput_pps(&path, window, LossModel::Independent),
-            Model::Renewal => renewal::solve(&path, window, PeriodLosses::HalfWindow)
-                .map(|solution| solution.throughput_pps),
+            Model::Markov => markov::throughput_pps(&path, window, self.losses),
+            Model::Renewal => {
+                let losses = PeriodLosses::HalfWindow;
+                renewal::solve_with(&path, window, losses, self.round_trip)
+                    .map(|solution| solution.throughput_pps)
+            }
         };
         Ok(pps.map_err(words)? * PACKET_BYTES * 8.0)
     }
@@ -147,7 +183,7 @@ mod tests {
 
     #[test]
     fn every_point_has_scenarios_that_stand_and_both_models() {
-        for item in ["figure-5", "figure-6", "figure-7", "figure-8"] {
+        for item in ["figure-5", "figure-6", "figure-6-20ms", "figure-7", "figure-8", "ns2"] {
             for (x, point) in sweep(item).unwrap().points() {
                 let keys = point.keys();
                 assert_eq!(keys.len() as u64, SEEDS);

@@ -1,0 +1,215 @@
+//! Confidence intervals that hold for several points at once, and verdicts by them.
+//!
+//! A claim about the largest or the worst of many points chooses its point by the same runs that
+//! judge it. Intervals that cover all points at once (Bonferroni) allow for the choice.
+
+use super::super::expected::{Pick, Relation};
+use super::super::row::Verdict;
+
+/// Share of the cases in which an interval may miss.
+const MISSES: f64 = 0.05;
+
+/// A mean with its interval.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Spread {
+    /// Mean over the seeds.
+    pub mean: f64,
+    /// Lower end.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+}
+
+impl Spread {
+    /// Of independent values, one of `points` means whose 95 % intervals are to hold together.
+    ///
+    /// # Errors
+    /// Fewer than two values, in words.
+    pub fn of(values: &[f64], points: usize) -> Result<Self, String> {
+        let count = values.len();
+        if count < 2 {
+            return Err("an interval takes two seeds or more".to_owned());
+        }
+        let mean = values.iter().sum::<f64>() / count as f64;
+        let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+        let deviation = (squares / (count - 1) as f64).sqrt();
+        let quantile = student(1.0 - MISSES / (2.0 * points.max(1) as f64), count - 1);
+        let half = quantile * deviation / (count as f64).sqrt();
+        Ok(Self { mean, low: mean - half, high: mean + half })
+    }
+
+    /// Of a function of the value that rises or falls throughout.
+    pub fn map(self, function: impl Fn(f64) -> f64) -> Self {
+        let (a, b) = (function(self.low), function(self.high));
+        Self { mean: function(self.mean), low: a.min(b), high: a.max(b) }
+    }
+
+    /// As a row has it.
+    pub fn interval(self) -> [f64; 2] {
+        [self.low, self.high]
+    }
+
+    fn widest(self) -> Self {
+        let least = if self.low <= 0.0 && self.high >= 0.0 {
+            0.0
+        } else {
+            self.low.abs().min(self.high.abs())
+        };
+        Self { mean: self.mean.abs(), low: least, high: self.low.abs().max(self.high.abs()) }
+    }
+}
+
+/// The point that a statement picks, and the interval of the picked quantity whichever point it
+/// really is. [`Pick::Mean`] picks none.
+///
+/// # Errors
+/// No points, in words.
+pub fn picked(pick: Pick, points: &[(String, Spread)]) -> Result<(String, Spread, Spread), String> {
+    let seen = |spread: Spread| match pick {
+        Pick::Widest => spread.widest(),
+        Pick::Least => spread.map(|value| -value),
+        Pick::Best | Pick::Mean => spread,
+    };
+    let decides = points.iter().max_by(|a, b| seen(a.1).mean.total_cmp(&seen(b.1).mean));
+    let (place, own) = decides.ok_or("no curve or loss of this name")?;
+    let most = |end: fn(Spread) -> f64| {
+        points.iter().map(|point| end(seen(point.1))).fold(f64::NEG_INFINITY, f64::max)
+    };
+    let whole = Spread { mean: seen(*own).mean, low: most(|s| s.low), high: most(|s| s.high) };
+    let whole = if pick == Pick::Least { whole.map(|value| -value) } else { whole };
+    Ok((place.clone(), *own, whole))
+}
+
+/// What an interval says of a claim: inside of what it allows, outside, or across.
+///
+/// # Errors
+/// A relation that is no inequality, in words.
+pub fn verdict(
+    relation: Relation,
+    found: Spread,
+    limit: f64,
+    allowed: f64,
+) -> Result<Verdict, String> {
+    let (inside, outside) = match relation {
+        Relation::Greater => (found.low > limit, found.high <= limit),
+        Relation::NotLess => (found.low >= limit - allowed, found.high < limit - allowed),
+        Relation::Less => (found.high < limit, found.low >= limit),
+        Relation::NotGreater => (found.high <= limit + allowed, found.low > limit + allowed),
+        Relation::Near => (
+            found.low >= limit - allowed && found.high <= limit + allowed,
+            found.high < limit - allowed || found.low > limit + allowed,
+        ),
+        _ => return Err("no inequality".to_owned()),
+    };
+    Ok(match (inside, outside) {
+        (true, _) => Verdict::ClaimHolds,
+        (_, true) => Verdict::ClaimFails,
+        _ => Verdict::Undecided,
+    })
+}
+
+/// Quantile of Student's t distribution, above 1/2: the distribution function by its finite sums
+/// for whole degrees of freedom (Abramowitz and Stegun 26.7.3 and 26.7.4), inverted by bisection.
+fn student(probability: f64, freedom: usize) -> f64 {
+    let (mut low, mut high) = (0.0, 1e6);
+    for _ in 0..100 {
+        let middle = f64::midpoint(low, high);
+        if student_below(middle, freedom) < probability { low = middle } else { high = middle }
+    }
+    f64::midpoint(low, high)
+}
+
+/// Chance of a value below `t`, which is not negative.
+fn student_below(t: f64, freedom: usize) -> f64 {
+    let angle = (t / (freedom as f64).sqrt()).atan();
+    let (sine, cosine) = angle.sin_cos();
+    let odd = freedom % 2 == 1;
+    // 1 + 2/3 cos^2 + 2*4/(3*5) cos^4 ... or 1 + 1/2 cos^2 + 1*3/(2*4) cos^4 ...
+    let (mut term, mut sum) = (1.0, 0.0);
+    for k in 0..freedom.saturating_sub(usize::from(odd)) / 2 {
+        sum += term;
+        let k = k as f64;
+        let ratio =
+            if odd { (2.0 * k + 2.0) / (2.0 * k + 3.0) } else { (2.0 * k + 1.0) / (2.0 * k + 2.0) };
+        term *= ratio * cosine * cosine;
+    }
+    let within =
+        if odd { std::f64::consts::FRAC_2_PI * (angle + sine * cosine * sum) } else { sine * sum };
+    0.5 + within / 2.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_are_those_of_the_tables() {
+        for (probability, freedom, printed) in [
+            (0.975, 1, 12.7062),
+            (0.975, 2, 4.3027),
+            (0.975, 9, 2.2622),
+            (0.975, 30, 2.0423),
+            (0.995, 4, 4.6041),
+            (0.9995, 10, 4.5869),
+        ] {
+            let found = student(probability, freedom);
+            assert!((found - printed).abs() < 1e-4, "{probability} {freedom}: {found}");
+        }
+    }
+
+    fn spread(low: f64, high: f64) -> Spread {
+        Spread { mean: f64::midpoint(low, high), low, high }
+    }
+
+    #[test]
+    fn an_interval_is_inside_outside_or_across() {
+        use Relation::{Greater, Less, Near, NotGreater, NotLess};
+        use Verdict::{ClaimFails, ClaimHolds, Undecided};
+        for (relation, low, high, expected) in [
+            (Greater, 1.1, 1.2, ClaimHolds),
+            (Greater, 0.9, 1.2, Undecided),
+            (Greater, 0.8, 0.9, ClaimFails),
+            (Less, 0.8, 0.9, ClaimHolds),
+            (Less, 1.1, 1.2, ClaimFails),
+            (NotLess, 0.95, 1.2, ClaimHolds),
+            (NotLess, 0.8, 1.2, Undecided),
+            (NotGreater, 1.05, 1.09, ClaimHolds),
+            (NotGreater, 1.2, 1.3, ClaimFails),
+            (Near, 0.95, 1.05, ClaimHolds),
+            (Near, 1.05, 1.15, Undecided),
+            (Near, 1.15, 1.2, ClaimFails),
+            (Near, 0.5, 2.0, Undecided),
+        ] {
+            let found = verdict(relation, spread(low, high), 1.0, 0.1);
+            assert_eq!(found, Ok(expected), "{relation:?} {low} {high}");
+        }
+        assert!(verdict(Relation::Gain, spread(0.0, 1.0), 1.0, 0.1).is_err());
+    }
+
+    #[test]
+    fn the_picked_point_decides_with_the_ends_of_all_points() {
+        let points = [
+            ("a".to_owned(), spread(0.04, 0.06)),
+            ("b".to_owned(), spread(-0.10, -0.06)),
+            ("c".to_owned(), spread(-0.08, 0.09)),
+        ];
+        for (pick, place, low, high) in [
+            (Pick::Best, "a", 0.04, 0.09),
+            (Pick::Least, "b", -0.10, -0.06),
+            (Pick::Widest, "b", 0.06, 0.10),
+        ] {
+            let (found, _, whole) = picked(pick, &points).unwrap();
+            assert_eq!((found.as_str(), whole.low, whole.high), (place, low, high), "{pick:?}");
+        }
+        assert!(picked(Pick::Best, &[]).is_err());
+    }
+
+    #[test]
+    fn more_points_widen_each_interval() {
+        let values = [1.0, 2.0, 3.0, 4.0, 5.0];
+        let (one, many) = (Spread::of(&values, 1).unwrap(), Spread::of(&values, 20).unwrap());
+        assert!((one.high - 3.0 - 2.7764 * 2.5_f64.sqrt() / 5.0_f64.sqrt()).abs() < 1e-3);
+        assert!(many.low < one.low && many.high > one.high);
+        assert!(Spread::of(&[1.0], 1).is_err());
+    }
+}
