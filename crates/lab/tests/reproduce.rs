@@ -76,7 +76,7 @@ fn one_path_delivers_what_ns_2_delivers_at_every_loss() {
     assert_eq!(rows.len(), 7);
     for row in rows {
         let (ours, peer) = (number(row.simulated_value.as_ref()), number(row.peer_value.as_ref()));
-        assert!((ours / peer - 1.0).abs() < 0.05 && row.verdict == Verdict::Agrees, "{row:?}");
+        assert!((ours / peer - 1.0).abs() < 0.05 && !row.verdict.is_off(), "{row:?}");
     }
 }
 
@@ -89,7 +89,21 @@ fn static_windows_gain_where_the_paper_says_and_lose_where_it_says() {
     ] {
         let row = rows_of("wallace2014", item).find(|row| row.case == case).unwrap();
         let gain = number(row.simulated_value.as_ref());
-        assert!(least < gain && gain < most && row.verdict == Verdict::ClaimHolds, "{row:?}");
+        // Ten pairs of runs may leave a claim undecided, but none of these is refuted.
+        assert!(least < gain && gain < most && !row.verdict.is_off(), "{row:?}");
+    }
+}
+
+#[test]
+fn random_claims_have_seeds_and_an_interval_that_their_verdict_goes_by() {
+    let rows = everything().rows.iter().filter(|row| row.paper == "wallace2014");
+    let drawn: Vec<&Row> = rows.filter(|row| row.seeds.is_some()).collect();
+    assert!(drawn.len() > 30, "{}", drawn.len());
+    for row in drawn {
+        let [low, high] = row.interval.expect("an interval");
+        let mean = row.difference.unwrap_or_else(|| number(row.simulated_value.as_ref()));
+        assert!(low <= mean && mean <= high && low < high, "{row:?}");
+        assert!(matches!(row.seeds, Some(Seeds::Drawn(10..))), "{row:?}");
     }
 }
 

@@ -31,7 +31,7 @@ pub fn judge(expected: &Expected, entry: &Entry, runs: &Runs) -> Vec<Row> {
         _ if expected.paper == wallace::PAPER => wallace::judge(expected, entry, runs),
         Kind::Table if entry.quantity == sarwar::ORDER => sarwar::order(expected, entry),
         Kind::Table => slot::table(expected, entry),
-        Kind::Value if entry.quantity.starts_with(sarwar::FORWARD_DELAY) => {
+        Kind::Value if entry.quantity == sarwar::FORWARD_DELAY => {
             sarwar::forward_delay(expected, entry, runs).map(|row| vec![row])
         }
         Kind::Value => value(expected, entry).map(|row| vec![row]),

@@ -12,14 +12,13 @@ use super::row::{Row, Seeds, Verdict};
 
 /// Key of the order vector.
 pub const ORDER: &str = "receive_order";
-/// Beginning of the keys of forward delays; the path's name follows.
-pub const FORWARD_DELAY: &str = "forward_delay_s.";
+/// Key of the difference between the forward delays of two paths.
+pub const FORWARD_DELAY: &str = "forward_delay_difference_s";
 
 /// The run that measures forward delays.
 pub fn key(paper: &str, entry: &Entry) -> Option<RunKey> {
     let file = entry.scenario.as_ref()?;
-    let measured = entry.quantity.starts_with(FORWARD_DELAY);
-    measured.then(|| RunKey {
+    (entry.quantity == FORWARD_DELAY).then(|| RunKey {
         folder: paper.to_owned(),
         file: file.clone(),
         sets: Vec::new(),
@@ -27,21 +26,16 @@ pub fn key(paper: &str, entry: &Entry) -> Option<RunKey> {
     })
 }
 
-/// The smallest delay that Eq 6 gives on a path, against the path's own.
+/// The difference of the forward delays of two paths by Eq 6, as the scheduler last saw them.
 ///
 /// # Errors
 /// What the statement lacks, or why the run failed, in words.
 pub fn forward_delay(expected: &Expected, entry: &Entry, runs: &Runs) -> Result<Row, String> {
     let told = entry.paper_value.ok_or("a delay without its number")?;
     let key = key(&expected.paper, entry).ok_or("a delay without its scenario")?;
-    let name = entry.quantity.strip_prefix(FORWARD_DELAY).unwrap_or_default();
-    let scenario = key.scenario()?;
-    let path = scenario.paths.iter().position(|path| path.name == name);
-    let path = path.ok_or_else(|| format!("there is no path `{name}`"))?;
-    let seen = runs.get(&key)?.decisions.iter();
-    let seen = seen.filter_map(|decision| decision.paths.get(path));
-    let measured = seen.map(|path| path.forward_nanos).filter(|nanos| *nanos > 0).min();
-    let measured = measured.ok_or("no acknowledgement brought timestamps")? as f64 * 1e-9;
+    let last = runs.get(&key)?.decisions.last().ok_or("a run without decisions")?;
+    let [first, second] = last.paths.as_slice() else { return Err("two paths".to_owned()) };
+    let measured = (second.forward_nanos as f64 - first.forward_nanos as f64) * 1e-9;
     let allowed = entry.tolerance.map_or(0.0, |t| t.around(told));
     Ok(Row {
         simulated_value: Some(measured.into()),

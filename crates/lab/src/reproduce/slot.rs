@@ -6,7 +6,7 @@ use super::csv::Table;
 use super::data;
 use super::expected::{Entry, ErrorOn, Expected, Relation, SlotErrors};
 use super::judge::{Pair, blank, fraction, holds, inequality};
-use super::row::{Row, Verdict};
+use super::row::{Row, Value, Verdict};
 use crate::slot::{Planned, SlotRow, SlotSetup};
 
 /// The paper's slot model under this scheduler.
@@ -129,13 +129,11 @@ pub fn claim(expected: &Expected, entry: &Entry, relation: Relation) -> Result<V
             rows.push(Row { case, verdict: Verdict::Shown, ..row });
         }
     }
-    let count = format!("{}; holds in {holding} of {} readings", claim_text(entry), rows.len());
-    rows.iter_mut().take(1).for_each(|row| row.claim = Some(count.clone()));
+    let count = format!("; holds in {holding} of {} readings", rows.len());
+    if let Some(Value::Text(bound)) = rows.first_mut().and_then(|row| row.paper_value.as_mut()) {
+        *bound += &count;
+    }
     Ok(rows)
-}
-
-fn claim_text(entry: &Entry) -> &str {
-    entry.claim.as_deref().unwrap_or_default()
 }
 
 fn judged(
