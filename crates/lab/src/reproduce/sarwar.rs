@@ -31,17 +31,17 @@ pub fn key(paper: &str, entry: &Entry) -> Option<RunKey> {
 /// # Errors
 /// What the statement lacks, or why the run failed, in words.
 pub fn forward_delay(expected: &Expected, entry: &Entry, runs: &Runs) -> Result<Row, String> {
-    let told = entry.paper_value.ok_or("a delay without its number")?;
+    let paper_value = entry.paper_value.ok_or("a delay without its number")?;
     let key = key(&expected.paper, entry).ok_or("a delay without its scenario")?;
     let last = runs.get(&key)?.decisions.last().ok_or("a run without decisions")?;
     let [first, second] = last.paths.as_slice() else { return Err("two paths".to_owned()) };
     let measured = (second.forward_nanos as f64 - first.forward_nanos as f64) * 1e-9;
-    let allowed = entry.tolerance.map_or(0.0, |t| t.around(told));
+    let allowed = entry.tolerance.map_or(0.0, |t| t.around(paper_value));
     Ok(Row {
         simulated_value: Some(measured.into()),
-        difference: fraction(measured, told),
+        difference: fraction(measured, paper_value),
         seeds: Some(Seeds::Deterministic),
-        verdict: Verdict::of_value((measured - told).abs() <= allowed),
+        verdict: Verdict::of_value((measured - paper_value).abs() <= allowed),
         ..blank(expected, entry)
     })
 }
@@ -63,11 +63,11 @@ pub fn order(expected: &Expected, entry: &Entry) -> Result<Vec<Row>, String> {
         let tick = line.number("received_ms")? as u64;
         let ours = ours.iter().find(|(at, _)| *at == tick);
         let ours = ours.map(|(_, cells)| cells.clone()).unwrap_or_default();
-        let told = line.cells().get(1..).unwrap_or_default().to_vec();
-        let same = ours.iter().map(String::as_str).eq(told.iter().copied());
+        let printed_cells = line.cells().get(1..).unwrap_or_default().to_vec();
+        let same = ours.iter().map(String::as_str).eq(printed_cells.iter().copied());
         rows.push(Row {
             case: format!("{}, received at {tick} ms", entry.case),
-            paper_value: Some(shown(&told).into()),
+            paper_value: Some(shown(&printed_cells).into()),
             model_value: Some(shown(&ours).into()),
             verdict: Verdict::of_value(same && ours.len() == setup.delay_ticks.len()),
             ..blank(expected, entry)

@@ -40,13 +40,13 @@ pub fn judge(expected: &Expected, entry: &Entry, runs: &Runs) -> Result<Vec<Row>
 }
 
 fn value(expected: &Expected, entry: &Entry) -> Result<Row, String> {
-    let told = entry.paper_value.ok_or("a value without its number")?;
+    let paper_value = entry.paper_value.ok_or("a value without its number")?;
     let ours = printed::number(&entry.quantity)?;
-    let allowed = entry.tolerance.map_or(0.0, |t| t.around(told));
+    let allowed = entry.tolerance.map_or(0.0, |t| t.around(paper_value));
     Ok(Row {
         model_value: Some(ours.into()),
-        difference: fraction(ours, told),
-        verdict: Verdict::of_value((ours - told).abs() <= allowed),
+        difference: fraction(ours, paper_value),
+        verdict: Verdict::of_value((ours - paper_value).abs() <= allowed),
         ..blank(expected, entry)
     })
 }
