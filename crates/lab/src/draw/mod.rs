@@ -96,9 +96,7 @@ impl Draw {
     /// What is wrong with the changes.
     pub fn scenario_with(&self, overrides: &[Override<'_>]) -> Result<Scenario, ScenarioError> {
         let seed = self.seed();
-        let paths: Vec<Path> = (0..self.paths)
-            .map(|i| Path::draw(&mut seed.child("path").child(&i.to_string()).rng()))
-            .collect();
+        let paths = self.drawn_paths();
         let text = self.text(&paths);
         let mut scenario = Scenario::parse_overridden(&text, &self.to_string(), overrides)?;
         for (i, path) in paths.iter().enumerate().filter(|(_, path)| path.kind == Kind::Cellular) {
@@ -108,6 +106,11 @@ impl Draw {
             scenario.paths[i].up.capacity = Capacity::Trace(Arc::new(trace));
         }
         Ok(scenario)
+    }
+
+    fn drawn_paths(&self) -> Vec<Path> {
+        let seed = self.seed().child("path");
+        (0..self.paths).map(|i| Path::draw(&mut seed.child(&i.to_string()).rng())).collect()
     }
 
     /// The scenario file, with a rate in place of each cellular trace.

@@ -140,16 +140,16 @@ fn table(trace: &SlotTrace, rows: usize) -> Vec<SlotRow> {
 mod tests {
     use super::*;
 
-    fn long_run(changes: &str) -> SlotPrediction {
+    fn long_run(changes: &[&str]) -> SlotPrediction {
         let file = include_str!("../../../../papers/sarwar2013/long-run.toml");
-        let scenario = Scenario::parse(&format!("{file}{changes}"), "long-run.toml");
+        let scenario = Scenario::parse_with(file, "long-run.toml", changes);
         predict_slot(&scenario.expect("a sound scenario"), Planned::PerWindow)
             .expect("a slot model")
     }
 
     #[test]
     fn the_paper_s_scenario_has_the_paper_s_setup_and_tables() {
-        let found = long_run("");
+        let found = long_run(&[]);
         assert_eq!((found.buffer_packets, found.capacity_bps), (10, 2e6));
         let [robin, aware] = found.schedulers.as_slice() else { panic!("two schedulers") };
         assert_eq!((robin.table.len(), aware.table.len()), (10, 10));
@@ -163,10 +163,10 @@ mod tests {
 
     #[test]
     fn an_error_of_the_delay_reaches_the_plan() {
-        let wrong = long_run("delay_error = 1.0\n");
+        let wrong = long_run(&["path.3g.delay_error=1.0"]);
         assert_eq!(wrong.paths[1].delay_error, 1.0);
         let bps = |found: &SlotPrediction| found.schedulers[1].figures.goodput_bps;
-        assert!(bps(&wrong) < 0.95 * bps(&long_run("")), "{}", bps(&wrong));
+        assert!(bps(&wrong) < 0.95 * bps(&long_run(&[])), "{}", bps(&wrong));
     }
 
     #[test]
