@@ -15,7 +15,7 @@ PROFILE     ?= dev
 PROFILE_DIR := $(if $(filter dev,$(PROFILE)),debug,$(PROFILE))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo fast bench bench-live bench-python tournament fuzz fuzz-long chaos attacks test test-rust test-wire test-python test-docs test-report fmt fmt-check lint python command clean-venv
+.PHONY: help demo fast bench bench-live bench-python tournament validation fuzz fuzz-long chaos attacks test test-rust test-wire test-python test-docs test-report fmt fmt-check lint python command clean-venv
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 22
@@ -63,6 +63,10 @@ bench-python: python ## how fast schedulers in Python and environments are
 tournament: $(VENV)/.ready ## plays all schedulers against each other and refreshes docs/concepts/tournament.md
 	$(CARGO) build --release -p ropewalk-cli
 	$(PY) docs/images/make_tournament.py --binary $(TARGET)/release/ropewalk
+
+validation: ## reproduces everything and refreshes docs/validation.md
+	$(CARGO) build --release -p ropewalk-cli
+	$(PYTHON) docs/images/make_validation.py --binary $(TARGET)/release/ropewalk
 
 fuzz: ## runs each fuzz target for 10 s
 	$(PYTHON) fuzz/run.py
