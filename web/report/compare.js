@@ -94,7 +94,7 @@
         h("thead", null, h("tr", null, ["Run", "Pairs", ...CHANGES.map(([label]) => label)].map((label, i) => h("th", { scope: "col", class: i ? "num" : null }, label)))),
         h("tbody", null, pairs.map((pair) => h("tr", null, h("th", { scope: "row" }, pair.label), h("td", { class: "num" }, String(pair.pairs)),
           CHANGES.map(([, name]) => change(pair[name]))))))),
-    h("p", { class: "note" }, "Mean change of the same seed with its 95 % interval. Bold: the interval leaves out 0.")];
+    h("p", { class: "note" }, "Mean change of the same seed with its 95 % interval. Bold: the interval excludes 0.")];
   }
 
   /** Draws all of `runs` into `parent`, with `pairs`, the differences seed by seed, if there are any. */

@@ -280,8 +280,7 @@ fn legend(comparison: &Comparison, runs: &[Compared]) -> String {
         lines.push(("±", "half of a 95 % confidence interval of the mean".to_owned()));
     }
     if !comparison.paired.is_empty() {
-        let text =
-            "mean change of the same seed, with the 95 % interval; sure where it leaves out 0";
+        let text = "mean change of the same seed, with its 95 % interval; significant where that excludes 0";
         lines.push(("beside", text.to_owned()));
     }
     let width = width();

@@ -45,6 +45,12 @@ impl Spread {
         Self { mean: self.mean / by, least: self.least / by, most: self.most / by }
     }
 
+    /// The same of a function of the value that rises or falls throughout.
+    pub fn map(self, function: impl Fn(f64) -> f64) -> Self {
+        let (a, b) = (function(self.least), function(self.most));
+        Self { mean: function(self.mean), least: a.min(b), most: a.max(b) }
+    }
+
     /// Both ends.
     pub const fn ends(self) -> [f64; 2] {
         [self.least, self.most]

@@ -234,5 +234,5 @@ fn the_readme_shows_the_inventories() {
         std::fs::write(&path, [before, BEGIN, &table, END, after].concat()).expect("written");
         return;
     }
-    assert_eq!(shown, table, "run this test with {UPDATE}=1 to write the table anew");
+    assert_eq!(shown, table, "run this test with {UPDATE}=1 to update the table");
 }

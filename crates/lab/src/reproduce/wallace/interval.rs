@@ -3,60 +3,34 @@
 //! A claim about the largest or the worst of many points chooses its point by the same runs that
 //! judge it. Intervals that cover all points at once (Bonferroni) allow for the choice.
 
+use super::super::decide::{Accepted, Spread};
 use super::super::expected::{Pick, Relation};
 use super::super::row::Verdict;
 
 /// Share of the cases in which an interval may miss.
 const MISSES: f64 = 0.05;
 
-/// A mean with its interval.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Spread {
-    /// Mean over the seeds.
-    pub mean: f64,
-    /// Lower end.
-    pub low: f64,
-    /// Upper end.
-    pub high: f64,
+/// A mean of independent values, one of `points` means whose 95 % intervals are to hold together.
+///
+/// # Errors
+/// Fewer than two values, in words.
+pub fn of_values(values: &[f64], points: usize) -> Result<Spread, String> {
+    let count = values.len();
+    if count < 2 {
+        return Err("an interval takes two seeds or more".to_owned());
+    }
+    let mean = values.iter().sum::<f64>() / count as f64;
+    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    let deviation = (squares / (count - 1) as f64).sqrt();
+    let quantile = student(1.0 - MISSES / (2.0 * points.max(1) as f64), count - 1);
+    let half = quantile * deviation / (count as f64).sqrt();
+    Ok(Spread { mean, least: mean - half, most: mean + half })
 }
 
-impl Spread {
-    /// Of independent values, one of `points` means whose 95 % intervals are to hold together.
-    ///
-    /// # Errors
-    /// Fewer than two values, in words.
-    pub fn of(values: &[f64], points: usize) -> Result<Self, String> {
-        let count = values.len();
-        if count < 2 {
-            return Err("an interval takes two seeds or more".to_owned());
-        }
-        let mean = values.iter().sum::<f64>() / count as f64;
-        let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
-        let deviation = (squares / (count - 1) as f64).sqrt();
-        let quantile = student(1.0 - MISSES / (2.0 * points.max(1) as f64), count - 1);
-        let half = quantile * deviation / (count as f64).sqrt();
-        Ok(Self { mean, low: mean - half, high: mean + half })
-    }
-
-    /// Of a function of the value that rises or falls throughout.
-    pub fn map(self, function: impl Fn(f64) -> f64) -> Self {
-        let (a, b) = (function(self.low), function(self.high));
-        Self { mean: function(self.mean), low: a.min(b), high: a.max(b) }
-    }
-
-    /// As a row has it.
-    pub fn interval(self) -> [f64; 2] {
-        [self.low, self.high]
-    }
-
-    fn widest(self) -> Self {
-        let least = if self.low <= 0.0 && self.high >= 0.0 {
-            0.0
-        } else {
-            self.low.abs().min(self.high.abs())
-        };
-        Self { mean: self.mean.abs(), low: least, high: self.low.abs().max(self.high.abs()) }
-    }
+/// The same of the distance from zero.
+fn widest(Spread { mean, least, most }: Spread) -> Spread {
+    let nearest = if least <= 0.0 && most >= 0.0 { 0.0 } else { least.abs().min(most.abs()) };
+    Spread { mean: mean.abs(), least: nearest, most: least.abs().max(most.abs()) }
 }
 
 /// The point that a statement picks, and the interval of the picked quantity whichever point it
@@ -66,16 +40,17 @@ impl Spread {
 /// No points, in words.
 pub fn picked(pick: Pick, points: &[(String, Spread)]) -> Result<(String, Spread, Spread), String> {
     let seen = |spread: Spread| match pick {
-        Pick::Widest => spread.widest(),
+        Pick::Widest => widest(spread),
         Pick::Least => spread.map(|value| -value),
         Pick::Best | Pick::Mean => spread,
     };
     let decides = points.iter().max_by(|a, b| seen(a.1).mean.total_cmp(&seen(b.1).mean));
     let (place, own) = decides.ok_or("no curve or loss of this name")?;
-    let most = |end: fn(Spread) -> f64| {
+    let furthest = |end: fn(Spread) -> f64| {
         points.iter().map(|point| end(seen(point.1))).fold(f64::NEG_INFINITY, f64::max)
     };
-    let whole = Spread { mean: seen(*own).mean, low: most(|s| s.low), high: most(|s| s.high) };
+    let whole =
+        Spread { mean: seen(*own).mean, least: furthest(|s| s.least), most: furthest(|s| s.most) };
     let whole = if pick == Pick::Least { whole.map(|value| -value) } else { whole };
     Ok((place.clone(), *own, whole))
 }
@@ -90,22 +65,10 @@ pub fn verdict(
     limit: f64,
     allowed: f64,
 ) -> Result<Verdict, String> {
-    let (inside, outside) = match relation {
-        Relation::Greater => (found.low > limit, found.high <= limit),
-        Relation::NotLess => (found.low >= limit - allowed, found.high < limit - allowed),
-        Relation::Less => (found.high < limit, found.low >= limit),
-        Relation::NotGreater => (found.high <= limit + allowed, found.low > limit + allowed),
-        Relation::Near => (
-            found.low >= limit - allowed && found.high <= limit + allowed,
-            found.high < limit - allowed || found.low > limit + allowed,
-        ),
-        _ => return Err("no inequality".to_owned()),
-    };
-    Ok(match (inside, outside) {
-        (true, _) => Verdict::ClaimHolds,
-        (_, true) => Verdict::ClaimFails,
-        _ => Verdict::Undecided,
-    })
+    use Relation::{Greater, Less, Near, NotGreater, NotLess};
+    let inequality = matches!(relation, Greater | Less | Near | NotGreater | NotLess);
+    let accepted = Accepted::of(relation, allowed).filter(|_| inequality).ok_or("no inequality")?;
+    Ok(accepted.decide(found.map(|value| value - limit)).of_claim())
 }
 
 /// Quantile of Student's t distribution, above 1/2: the distribution function by its finite sums
@@ -158,7 +121,7 @@ mod tests {
     }
 
     fn spread(low: f64, high: f64) -> Spread {
-        Spread { mean: f64::midpoint(low, high), low, high }
+        Spread { mean: f64::midpoint(low, high), least: low, most: high }
     }
 
     #[test]
@@ -199,7 +162,7 @@ mod tests {
             (Pick::Widest, "b", 0.06, 0.10),
         ] {
             let (found, _, whole) = picked(pick, &points).unwrap();
-            assert_eq!((found.as_str(), whole.low, whole.high), (place, low, high), "{pick:?}");
+            assert_eq!((found.as_str(), whole.least, whole.most), (place, low, high), "{pick:?}");
         }
         assert!(picked(Pick::Best, &[]).is_err());
     }
@@ -207,9 +170,9 @@ mod tests {
     #[test]
     fn more_points_widen_each_interval() {
         let values = [1.0, 2.0, 3.0, 4.0, 5.0];
-        let (one, many) = (Spread::of(&values, 1).unwrap(), Spread::of(&values, 20).unwrap());
-        assert!((one.high - 3.0 - 2.7764 * 2.5_f64.sqrt() / 5.0_f64.sqrt()).abs() < 1e-3);
-        assert!(many.low < one.low && many.high > one.high);
-        assert!(Spread::of(&[1.0], 1).is_err());
+        let (one, many) = (of_values(&values, 1).unwrap(), of_values(&values, 20).unwrap());
+        assert!((one.most - 3.0 - 2.7764 * 2.5_f64.sqrt() / 5.0_f64.sqrt()).abs() < 1e-3);
+        assert!(many.least < one.least && many.most > one.most);
+        assert!(of_values(&[1.0], 1).is_err());
     }
 }

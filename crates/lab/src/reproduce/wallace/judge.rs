@@ -5,12 +5,13 @@
 
 use super::super::csv::Table;
 use super::super::data;
+use super::super::decide::Spread;
 use super::super::expected::{Entry, Expected, Kind, Pick, Relation};
 use super::super::judge::{Pair, blank, fraction, holds};
 use super::super::plan::Runs;
 use super::super::row::{Row, Seeds, Verdict};
 use super::super::text;
-use super::interval::{Spread, picked, verdict};
+use super::interval::{of_values, picked, verdict};
 use super::sweep::{Model, Sweep};
 use super::{PAPER, gain, heuristic, printed, sweep};
 
@@ -70,7 +71,7 @@ fn model(expected: &Expected, entry: &Entry, runs: &Runs, model: Model) -> Resul
     let mut points = Vec::new();
     for (x, point) in &chosen {
         let says = point.model_bps(model)?;
-        let is = Spread::of(&point.simulated_bps(runs)?, chosen.len())?;
+        let is = of_values(&point.simulated_bps(runs)?, chosen.len())?;
         points.push((x.to_string(), is.map(|bps| says / bps - 1.0), says));
     }
     let spreads: Vec<(String, Spread)> =
@@ -86,7 +87,7 @@ fn model(expected: &Expected, entry: &Entry, runs: &Runs, model: Model) -> Resul
         simulated_value: Some(is.into()),
         reference_value: Some(is),
         difference: Some(off.mean),
-        interval: Some(off.interval()),
+        interval: Some(off.ends()),
         seeds: drawn(sweep::SEEDS),
         verdict: verdict(Relation::Near, all, 0.0, allowed)?,
         ..blank(expected, entry)
@@ -101,7 +102,7 @@ fn largest(expected: &Expected, entry: &Entry, runs: &Runs) -> Result<Row, Strin
     let mut points = Vec::new();
     for (x, point) in sweep.points() {
         let says = point.model_bps(Model::Renewal)?;
-        let is = Spread::of(&point.simulated_bps(runs)?, count)?;
+        let is = of_values(&point.simulated_bps(runs)?, count)?;
         let found = match entry.quantity.as_str() {
             "renewal_excess" => is.map(|bps| says / bps - 1.0),
             "renewal_excess_bps" => is.map(|bps| says - bps),
@@ -149,12 +150,12 @@ fn gained(expected: &Expected, entry: &Entry, runs: &Runs) -> Result<Row, String
     let pick = entry.pick.ok_or("many points and no pick")?;
     if pick == Pick::Mean {
         let gains: Vec<&Vec<f64>> = points.iter().map(|(_, gains)| gains).collect();
-        let mean = Spread::of(&means(&gains), 1)?;
+        let mean = of_values(&means(&gains), 1)?;
         let place = format!("mean of {}", points.len());
         return bounded(expected, entry, (&place, mean, mean), gain::SEEDS);
     }
     let spread =
-        |(place, gains): &(String, Vec<f64>)| Ok((place.clone(), Spread::of(gains, points.len())?));
+        |(place, gains): &(String, Vec<f64>)| Ok((place.clone(), of_values(gains, points.len())?));
     let spreads = points.iter().map(spread).collect::<Result<Vec<_>, String>>()?;
     let (place, own, all) = picked(pick, &spreads)?;
     bounded(expected, entry, (&place, own, all), gain::SEEDS)
@@ -189,7 +190,7 @@ fn bounded(
         paper_value: Some(bound.into()),
         simulated_value: Some(own.mean.into()),
         reference_value: Some(limit),
-        interval: Some(own.interval()),
+        interval: Some(own.ends()),
         seeds: drawn(seeds),
         verdict: verdict(relation, all, limit, allowed)?,
         ..blank(expected, entry)
@@ -254,7 +255,7 @@ fn peer(expected: &Expected, entry: &Entry, runs: &Runs) -> Result<Vec<Row>, Str
     for (loss, theirs) in peer_points()? {
         let point = sweep.points().find(|(known, _)| *known == loss);
         let (_, point) = point.ok_or_else(|| format!("there is no point at {loss}"))?;
-        let ours = Spread::of(&point.simulated_bps(runs)?, 1)?;
+        let ours = of_values(&point.simulated_bps(runs)?, 1)?;
         let off = ours.map(|bps| bps / theirs - 1.0);
         let allowed = entry.tolerance.map_or(0.0, |t| t.around(1.0));
         let decided = match verdict(Relation::Near, off, 0.0, allowed)? {
@@ -269,7 +270,7 @@ fn peer(expected: &Expected, entry: &Entry, runs: &Runs) -> Result<Vec<Row>, Str
             peer_value: Some(theirs.into()),
             reference_value: Some(theirs),
             difference: Some(off.mean),
-            interval: Some(off.interval()),
+            interval: Some(off.ends()),
             seeds: drawn(sweep::SEEDS),
             verdict: decided,
             ..blank(expected, entry)
