@@ -54,6 +54,8 @@ pub struct ReceiveBuffer {
     largest: u64,
     /// Bytes that are kept elsewhere and count as bookkeeping of this buffer.
     reserved: u64,
+    /// A fragment of a message has come: neighbours must agree, and there may be parts to deliver.
+    fragmented: bool,
     /// What is measured.
     pub stats: ReceiveStats,
 }
@@ -85,6 +87,7 @@ impl ReceiveBuffer {
             begun: None,
             largest: 0,
             reserved: 0,
+            fragmented: false,
             stats: ReceiveStats::default(),
         }
     }
@@ -184,12 +187,12 @@ impl ReceiveBuffer {
         }
         self.largest = self.largest.max(charge);
         self.stats.received += 1;
-        self.take(now, tsn, data)
+        self.take(now, tsn, data, charge)
     }
 
     /// Takes a chunk for which there is room.
     #[inline(always)]
-    fn take(&mut self, now: Time, tsn: u64, mut data: Data) -> Arrival {
+    fn take(&mut self, now: Time, tsn: u64, mut data: Data, charge: u64) -> Arrival {
         if self.must_own(&data.payload) {
             own(&mut data.payload);
         }
@@ -204,7 +207,7 @@ impl ReceiveBuffer {
             self.gaps.insert(tsn);
             self.stats.stored += 1;
         }
-        if !self.keep_or_release(now, tsn, data) {
+        if !self.keep_or_release(now, tsn, data, charge) {
             return Arrival::Violation;
         }
         self.slots.drop_released(self.gaps.cumulative());
@@ -284,7 +287,7 @@ impl ReceiveBuffer {
 
     /// False if the number of the message makes no sense on its stream.
     #[inline(always)]
-    fn keep_or_release(&mut self, now: Time, tsn: u64, mut data: Data) -> bool {
+    fn keep_or_release(&mut self, now: Time, tsn: u64, mut data: Data, charge: u64) -> bool {
         let whole = data.flags.has(DataFlags::WHOLE);
         let unordered = data.flags.has(DataFlags::UNORDERED);
         let stream = data.stream;
@@ -301,7 +304,7 @@ impl ReceiveBuffer {
             }
             return true;
         }
-        self.held_bytes += charge_of(&data);
+        self.held_bytes += charge;
         let ssn = data.ssn;
         self.slots.keep(tsn, Held { data, arrived: now, run: tsn }, &self.gaps);
         // A whole message is a run of its own.
@@ -349,9 +352,11 @@ impl ReceiveBuffer {
         let Some(Held { data, arrived, .. }) = self.slots.near_mut(tsn) else {
             return self.release_far_chunk(now, tsn);
         };
-        self.held_bytes -= charge_of(data);
-        self.stats.delivered(now, *arrived, data.first_sent, data.payload.len());
-        self.ready.push_chunk(data);
+        let length = data.payload.len();
+        let charge = Data::wire_len_of(length) as u64;
+        self.held_bytes -= charge;
+        self.stats.delivered(now, *arrived, data.first_sent, length);
+        self.ready.push_chunk(data, charge);
         self.slots.drop_handed_over(tsn);
     }
 
@@ -387,7 +392,8 @@ impl ReceiveBuffer {
     /// Hands over a message that is one chunk.
     #[inline]
     fn deliver(&mut self, now: Time, arrived: Time, data: &mut Data) {
-        self.stats.delivered(now, arrived, data.first_sent, data.payload.len());
-        self.ready.push_chunk(data);
+        let length = data.payload.len();
+        self.stats.delivered(now, arrived, data.first_sent, length);
+        self.ready.push_chunk(data, Data::wire_len_of(length) as u64);
     }
 }

@@ -275,7 +275,7 @@ impl InStreams {
     }
 
     /// Takes the next message if it is complete.
-    #[inline]
+    #[inline(always)]
     pub fn take_next(&mut self, stream: StreamId) -> Option<RangeInclusive<u64>> {
         let (first, last) = self.waiting(stream)?.first(self.next_of(stream))?;
         self.advance(stream);

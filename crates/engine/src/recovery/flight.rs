@@ -119,21 +119,32 @@ impl Flights {
     /// Ends a transmission, acknowledged or given up; none if it had ended before.
     #[inline]
     pub fn end(&mut self, number: u64) -> Option<Flight> {
+        let ended = *self.end_in_place(number)?;
+        self.drop_ended();
+        Some(ended)
+    }
+
+    /// As [`Self::end`], but the transmission stays where it is until [`Self::drop_ended`], which has to follow.
+    #[inline]
+    pub fn end_in_place(&mut self, number: u64) -> Option<&Flight> {
         let at = number.checked_sub(self.first)? as usize;
         let flight = self.queue.get_mut(at).filter(|f| f.live)?;
         flight.live = false;
-        let ended = *flight;
-        self.bytes -= ended.bytes as u64;
+        self.bytes -= flight.bytes as u64;
         self.live -= 1;
-        if let Some(again) = self.again.as_mut().filter(|_| ended.again) {
-            again.remove(ended.tsn);
+        if let Some(again) = self.again.as_mut().filter(|_| flight.again) {
+            again.remove(flight.tsn);
         }
-        // The oldest of the queue is always live.
+        Some(flight)
+    }
+
+    /// Drops what has ended before the oldest in flight: the oldest of the queue is always live.
+    #[inline]
+    pub fn drop_ended(&mut self) {
         while self.queue.front().is_some_and(|f| !f.live) {
             self.queue.pop_front();
             self.first += 1;
         }
-        Some(ended)
     }
 
     /// The live transmissions with a number below `number`, oldest first.

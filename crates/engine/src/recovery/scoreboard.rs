@@ -387,14 +387,15 @@ impl Scoreboard {
         self.copies.is_empty() || !self.copies.get(&tsn).is_some_and(elsewhere)
     }
 
-    /// Further transmissions of `tsn` beside the one in its record.
+    /// Whether any chunk has further transmissions beside the one in its record.
     #[inline]
+    pub fn has_copies(&self) -> bool {
+        !self.copies.is_empty()
+    }
+
+    /// Further transmissions of `tsn` beside the one in its record.
     pub fn take_copies(&mut self, tsn: u64) -> Vec<(PathId, u64)> {
-        if self.copies.is_empty() {
-            Vec::new()
-        } else {
-            self.copies.remove(&tsn).unwrap_or_default()
-        }
+        self.copies.remove(&tsn).unwrap_or_default()
     }
 
     /// Removes the lowest record, which the cumulative acknowledgement covers, and tells what is

@@ -28,7 +28,14 @@ impl ReceiveBuffer {
     /// buffer takes no further chunk and the user has nothing to read.
     #[inline]
     pub fn offer_part(&mut self, now: Time) {
-        if self.held_bytes > 0 && self.ready.is_empty() && self.free() < self.largest {
+        if self.fragmented && self.held_bytes > 0 && self.ready.is_empty() {
+            self.offer_fragments(now);
+        }
+    }
+
+    #[inline(never)]
+    fn offer_fragments(&mut self, now: Time) {
+        if self.free() < self.largest {
             self.begin_part(now);
         }
     }

@@ -4,7 +4,6 @@ use std::collections::VecDeque;
 
 use ropewalk_base::StreamId;
 
-use super::charge_of;
 use crate::payload::Payload;
 use crate::sctp::{Data, DataFlags};
 
@@ -80,10 +79,9 @@ impl Ready {
         self.bytes
     }
 
-    /// Adds a message that is one chunk, and takes its payload.
+    /// Adds a message that is one chunk of `charge` bytes, and takes its payload.
     #[inline(always)]
-    pub fn push_chunk(&mut self, data: &mut Data) {
-        let charge = charge_of(data);
+    pub fn push_chunk(&mut self, data: &mut Data, charge: u64) {
         self.bytes += charge;
         self.messages.push_back(Message::BLANK);
         let Some(message) = self.messages.back_mut() else { return };

@@ -142,7 +142,7 @@ impl Inbound {
     /// RFC 9260, 6.2, and RFC 1122, 4.2.3.3: the receiver MUST avoid the silly window syndrome. What it has told
     /// it keeps to, and the right edge of the window moves by a full chunk or by half of the largest window, or not at
     /// all.
-    #[inline]
+    #[inline(always)]
     fn advertise(&mut self, chunk: u32) -> u32 {
         let (free, left) = (self.buffer.free(), self.advertised.saturating_sub(self.taken));
         let step = u64::from(chunk).min(self.buffer.most_free() / 2);
@@ -263,8 +263,11 @@ impl Inbound {
         // Nothing further than 16-bit offsets reach is ever kept: see `ReceiveBuffer`.
         let gaps = GapList::copy_of(&beyond[..beyond.len().min(most)]);
         let window = self.advertise(chunk);
-        let mut duplicates = std::mem::take(&mut self.duplicates);
-        duplicates.truncate(most - gaps.len());
+        let mut duplicates = Vec::new();
+        if !self.duplicates.is_empty() {
+            duplicates = std::mem::take(&mut self.duplicates);
+            duplicates.truncate(most - gaps.len());
+        }
         let sack = Sack {
             cumulative: Serial32::wrap(cumulative),
             window,
@@ -350,7 +353,8 @@ impl Association {
         let wire_tsn = data.tsn;
         let tsn = wire_tsn.unwrap_near(self.inbound.buffer.cumulative());
         summary.urgent |= data.flags.has(DataFlags::IMMEDIATE);
-        let had_gap = !self.inbound.buffer.beyond().is_empty();
+        let gaps_matter = self.inbound.gap_is_urgent();
+        let had_gap = gaps_matter && !self.inbound.buffer.beyond().is_empty();
         let charge = Data::wire_len_of(data.payload.len());
         match self.inbound.buffer.on_data(now, tsn, data) {
             Arrival::Duplicate => {
@@ -363,8 +367,9 @@ impl Association {
             Arrival::Violation => self.abort_with(ErrorCause::VIOLATION),
             Arrival::InOrder | Arrival::OutOfOrder => {
                 self.inbound.taken += u64::from(charge);
-                let gap = had_gap || !self.inbound.buffer.beyond().is_empty();
-                summary.urgent |= gap && self.inbound.gap_is_urgent();
+                if gaps_matter {
+                    summary.urgent |= had_gap || !self.inbound.buffer.beyond().is_empty();
+                }
             }
         }
     }

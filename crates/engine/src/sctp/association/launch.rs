@@ -78,7 +78,7 @@ impl Association {
     }
 
     /// Books one chunk as on its way.
-    #[inline]
+    #[inline(always)]
     fn book(&mut self, now: Time, path: PathId, Flown { tsn, bytes, again }: Flown) {
         if self.counts_by_tsn() {
             self.settle_t3_at_launch(now, path, tsn);

@@ -86,8 +86,9 @@ pub struct Transmit {
     pub ect: bool,
 }
 
-/// What the user should know.
+/// What the user should know. Each packet with data makes one: the tag is a byte of its own.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
 pub enum Event {
     /// The association is up.
     Connected,
@@ -376,12 +377,13 @@ impl Association {
         most: u32,
     ) -> Result<u32, SendError> {
         self.may_send(stream, &payload)?;
-        let room = self.send_room().div_ceil(u64::from(payload.len()));
-        let count = room.min(u64::from(most)) as u32;
-        if let Some(more) = count.checked_sub(1) {
-            self.queue.push(stream, 0, payload, unordered, more);
-            self.refill_bursts();
+        let room = self.send_room();
+        if room == 0 || most == 0 {
+            return Ok(0);
         }
+        let count = room.div_ceil(u64::from(payload.len())).min(u64::from(most)) as u32;
+        self.queue.push(stream, 0, payload, unordered, count - 1);
+        self.refill_bursts();
         Ok(count)
     }
 

@@ -234,8 +234,15 @@ impl Association {
     }
 
     /// A chunk that travelled in several copies arrived: which of them did is not known.
-    #[inline]
+    #[inline(always)]
     fn end_copies(&mut self, now: Time, tsn: u64, acks: &mut PathAcks) {
+        if self.board.has_copies() {
+            self.end_copies_of(now, tsn, acks);
+        }
+    }
+
+    #[cold]
+    fn end_copies_of(&mut self, now: Time, tsn: u64, acks: &mut PathAcks) {
         for (path, number) in self.board.take_copies(tsn) {
             self.end_flight(now, path, number, 0, false, &mut acks[path.index()]);
         }
@@ -253,7 +260,7 @@ impl Association {
         ack: &mut PathAck,
     ) {
         let state = &mut self.paths[path.index()];
-        let Some(flight) = state.flights.end(number) else { return };
+        let Some(flight) = state.flights.end_in_place(number) else { return };
         state.rate.on_delivered(now, flight.bytes as u64);
         ack.heard |= sure;
         ack.bytes += flight.bytes as u64;
@@ -280,9 +287,10 @@ impl Association {
         }
         if ack.newest.is_none_or(|newest| number > newest) {
             ack.newest = Some(number);
-            ack.newest_flight = Some(flight);
+            ack.newest_flight = Some(*flight);
             ack.newest_sure = sure;
         }
+        state.flights.drop_ended();
     }
 
     /// The chunk after the cumulative TSN was reported by a gap block, yet it is missing: the peer

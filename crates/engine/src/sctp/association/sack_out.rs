@@ -25,14 +25,12 @@ impl Association {
     }
 
     fn sack_packet(&mut self, packet: &mut Packet) -> Departure {
-        packet.begin(self.peer_tag);
         if self.inbound.has_waiting()
-            && let Some((path, sack, echo)) = self.inbound.take_waiting(self.chunk_limit)
+            && let Some(departure) = self.waiting_sack_packet(packet)
         {
-            packet.chunks.push(Chunk::Sack(sack));
-            packet.echo = echo;
-            return self.lone_departure(path);
+            return departure;
         }
+        packet.begin(self.peer_tag);
         let path = self.sack_destination();
         let echo = if self.peer.takes_stamps { DelayEcho::WIRE_LEN } else { 0 };
         let room = self.sack_room(path) - self.echo_room();
@@ -44,6 +42,16 @@ impl Association {
         }
         packet.echo = self.inbound.take_echo();
         self.lone_departure(path)
+    }
+
+    /// The oldest SACK that had to wait.
+    #[cold]
+    fn waiting_sack_packet(&mut self, packet: &mut Packet) -> Option<Departure> {
+        let (path, sack, echo) = self.inbound.take_waiting(self.chunk_limit)?;
+        packet.begin(self.peer_tag);
+        packet.chunks.push(Chunk::Sack(sack));
+        packet.echo = echo;
+        Some(self.lone_departure(path))
     }
 
     /// Puts the SACK that is owed into a packet on `path` whose first chunk of data takes `first` bytes, if both

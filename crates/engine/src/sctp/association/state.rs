@@ -48,8 +48,9 @@ impl core::fmt::Display for CloseReason {
 
 impl core::error::Error for CloseReason {}
 
-/// State of an association.
+/// State of an association. It is asked for several times per packet: its tag is a byte of its own.
 #[derive(Clone, PartialEq, Debug)]
+#[repr(u8)]
 pub enum State {
     /// Waits for a peer.
     Closed,

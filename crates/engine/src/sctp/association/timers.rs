@@ -133,10 +133,12 @@ impl Association {
         // An end that is no more still answers a SHUTDOWN ACK, whatever stands before it (8.4, 5).
         let was_up = !matches!(self.state, State::Ended(_));
         // Taken from the end: taken from the front, each of very many would move all that follow.
-        if packet.chunks.len() > 1 {
+        let count = packet.chunks.len();
+        if count > 1 {
             packet.chunks.reverse();
         }
-        while let Some(chunk) = packet.chunks.pop() {
+        for _ in 0..count {
+            let Some(chunk) = packet.chunks.pop() else { break };
             if !self.on_chunk(now, path, chunk, &mut summary, &mut reports) {
                 break;
             }
