@@ -22,6 +22,14 @@ impl LossEstimate {
         }
     }
 
+    /// Moves the estimate by so many transmissions that arrived.
+    #[inline]
+    pub fn note_arrivals(&mut self, count: u32) {
+        if self.share > 0.0 {
+            (0..count).for_each(|_| self.share -= self.share / 256.0);
+        }
+    }
+
     /// The estimate after nothing was sent for `idle`, halved for every so much silence: a path is
     /// never condemned for good.
     #[inline]

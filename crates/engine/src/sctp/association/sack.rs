@@ -20,29 +20,57 @@ use crate::window::explained_queueing;
 const UNTIMED: Duration = Duration::from_secs(1);
 
 /// What one SACK acknowledges on one path.
-#[derive(Clone, Copy, Debug, Default)]
+///
+/// An end is one more than the highest transmission number of its kind, and 0 if there is none.
+#[derive(Clone, Copy, Debug)]
 pub(super) struct PathAck {
     pub bytes: u64,
     in_flight_before: u64,
     oldest_before: Option<u64>,
-    /// Highest and lowest transmission number newly acknowledged.
-    newest: Option<u64>,
+    /// Of the transmissions newly acknowledged.
+    newest_end: u64,
+    /// Lowest number newly acknowledged; [`u64::MAX`] if none.
     lowest: u64,
     newest_flight: Option<Flight>,
     /// That one arrived by this path, and not a copy of it by another.
     newest_sure: bool,
     /// Something surely arrived by this path.
     heard: bool,
-    /// Highest transmission number that surely arrived.
-    witness: Option<u64>,
-    /// The same, where no copy on another path may have arrived in its place; and when it left.
-    sure_witness: Option<(u64, Time)>,
-    /// Lowest number of a first transmission that arrived.
-    first_arrival: Option<u64>,
+    /// Of the transmissions that surely arrived.
+    witness_end: u64,
+    /// The same, where no copy on another path may have arrived in its place; and when that one left.
+    sure_witness_end: u64,
+    sure_witness_sent: Time,
+    /// Lowest number of a first transmission that arrived; [`u64::MAX`] if none did.
+    first_arrival: u64,
     payload: u64,
     chunks: u32,
     /// The pseudo-cumulative TSN moved (CUC).
     pseudo_moved: bool,
+}
+
+impl PathAck {
+    /// Nothing is acknowledged on `path` yet.
+    #[inline]
+    fn nothing(path: &Path) -> Self {
+        Self {
+            bytes: 0,
+            in_flight_before: path.flights.bytes(),
+            oldest_before: path.flights.oldest().map(|(number, _)| number),
+            newest_end: 0,
+            lowest: u64::MAX,
+            newest_flight: None,
+            newest_sure: false,
+            heard: false,
+            witness_end: 0,
+            sure_witness_end: 0,
+            sure_witness_sent: Time::ZERO,
+            first_arrival: u64::MAX,
+            payload: 0,
+            chunks: 0,
+            pseudo_moved: false,
+        }
+    }
 }
 
 /// The same of each path. Made for each SACK: it would have to be fetched from memory where there
@@ -133,13 +161,9 @@ impl Association {
     fn begin_acks(&mut self, acks: &mut PathAcks) {
         self.scratch.highest = 0;
         for path in &mut self.paths {
-            let oldest = path.flights.oldest();
-            path.pseudo_cumack = path.pseudo_cumack.or(oldest.map(|(_, flight)| flight.tsn));
-            acks.push(PathAck {
-                in_flight_before: path.flights.bytes(),
-                oldest_before: oldest.map(|(n, _)| n),
-                ..PathAck::default()
-            });
+            let oldest = path.flights.oldest().map(|(_, flight)| flight.tsn);
+            path.pseudo_cumack = path.pseudo_cumack.or(oldest);
+            acks.push(PathAck::nothing(path));
         }
     }
 
@@ -270,23 +294,24 @@ impl Association {
             state.pseudo_cumack = None;
             ack.pseudo_moved = true;
         }
-        ack.lowest = if ack.newest.is_none() { number } else { ack.lowest.min(number) };
+        ack.lowest = ack.lowest.min(number);
         self.scratch.highest = self.scratch.highest.max(flight.tsn);
         // What was sent again half a round trip ago or less did not cause this acknowledgement: an
         // earlier transmission did, and nothing sent between the two is late.
         let since = now.since(flight.sent_at);
-        if sure && !flight.again && ack.first_arrival.is_none_or(|first| number < first) {
-            ack.first_arrival = Some(number);
+        if sure && !flight.again {
+            ack.first_arrival = ack.first_arrival.min(number);
         }
         let caused = !flight.again || state.rtt.srtt().is_none_or(|srtt| since > srtt / 2);
-        if caused && ack.witness.is_none_or(|witness| number > witness) {
-            ack.witness = Some(number);
+        let end = number + 1;
+        if caused {
+            ack.witness_end = ack.witness_end.max(end);
         }
-        if sure && caused && ack.sure_witness.is_none_or(|(witness, _)| number > witness) {
-            ack.sure_witness = Some((number, flight.sent_at));
+        if sure && caused && end > ack.sure_witness_end {
+            (ack.sure_witness_end, ack.sure_witness_sent) = (end, flight.sent_at);
         }
-        if ack.newest.is_none_or(|newest| number > newest) {
-            ack.newest = Some(number);
+        if end > ack.newest_end {
+            ack.newest_end = end;
             ack.newest_flight = Some(*flight);
             ack.newest_sure = sure;
         }
@@ -332,12 +357,12 @@ impl Association {
         data_packets: u8,
         acks: &PathAcks,
     ) {
-        let acked_paths = acks.iter().filter(|a| a.newest.is_some()).count();
+        let acked_paths = acks.iter().filter(|a| a.newest_end > 0).count();
         // DAC: packets that came together count once more, on what left before all of them.
         // Without CMT, 3.3.4: the flags are ignored on receipt.
         let told = self.config.cmt.delayed_ack && data_packets > 1;
         let several = acked_paths == 1 && told;
-        for (i, ack) in acks.iter().enumerate().filter(|(_, ack)| ack.newest.is_some()) {
+        for (i, ack) in acks.iter().enumerate().filter(|(_, ack)| ack.newest_end > 0) {
             self.settle_path(now, PathId::from_index(i), ack, cumulative_moved, several);
         }
         if acked_paths > 0 {
@@ -358,8 +383,8 @@ impl Association {
         let path = &mut self.paths[id.index()];
         path.one_packet = false;
         path.counters.delivered_bytes += ack.payload;
-        (0..ack.chunks.min(64)).for_each(|_| path.loss.note(false));
-        path.acked_to = path.acked_to.max(ack.witness.map_or(0, |newest| newest + 1));
+        path.loss.note_arrivals(ack.chunks.min(64));
+        path.acked_to = path.acked_to.max(ack.witness_end);
         if path.acked_to > path.round_ends {
             path.begin_round();
         }
@@ -405,7 +430,7 @@ impl Association {
             let newest = if in_recovery && own_advance {
                 self.paths[id.index()].acked_to.saturating_sub(1)
             } else {
-                ack.witness.unwrap_or(0)
+                ack.witness_end.saturating_sub(1)
             };
             let twice = if several { ack.lowest } else { 0 };
             self.count_split_misses(now, id, newest, twice);
@@ -421,11 +446,11 @@ impl Association {
         if duplicates {
             path.rack.on_needless(path.round);
         }
-        if let Some(first) = ack.first_arrival {
-            path.rack.on_first_arrival(first);
+        if ack.first_arrival < u64::MAX {
+            path.rack.on_first_arrival(ack.first_arrival);
         }
-        if let Some((number, sent_at)) = ack.sure_witness {
-            path.rack.on_arrival(number, now.since(sent_at));
+        if let Some(number) = ack.sure_witness_end.checked_sub(1) {
+            path.rack.on_arrival(number, now.since(ack.sure_witness_sent));
         }
         self.find_lost_by_time(now, id);
         if repaired {
