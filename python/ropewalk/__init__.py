@@ -46,7 +46,7 @@ from ropewalk._scheduler import (
     register_scheduler,
     schedulers,
 )
-from ropewalk._sweep import merge_sweeps, sweep
+from ropewalk._sweep import SweepTable, merge_sweeps, sweep
 from ropewalk._table import Table
 from ropewalk._tune import TunedPath, Tuning, tune
 from ropewalk.errors import ModelError, NetError, RopewalkError, RunError, ScenarioError
@@ -80,6 +80,7 @@ __all__ = [
     "SlotPrediction",
     "SlotRow",
     "SlotScheduler",
+    "SweepTable",
     "Table",
     "TunedPath",
     "Tuning",

@@ -17,8 +17,7 @@ from typing import Any
 
 from ropewalk import _ropewalk as native
 from ropewalk._scenario import Scenario, resolve
-from ropewalk._sweep import checked, values_of
-from ropewalk._table import Table
+from ropewalk._sweep import SweepTable, checked, numbers_of, values_of
 
 try:
     import distributed
@@ -34,16 +33,16 @@ def sweep(
     scenario: Scenario | str | PathLike[str],
     *,
     vary: Mapping[str, str | Iterable[Any]],
-    seeds: int = 1,
+    seeds: int | str | Iterable[int] = 1,
     seed: int | None = None,
     set: Mapping[str, Any] | None = None,
     client: distributed.Client | None = None,
     out: str | PathLike[str] | None = None,
     fresh: bool = False,
-) -> Table:
+) -> SweepTable:
     """Run every combination of the values of some keys on a Dask cluster.
 
-    The table is the one that :func:`ropewalk.sweep` makes, byte for byte.
+    The tables are those that :func:`ropewalk.sweep` makes, byte for byte.
 
     Parameters
     ----------
@@ -52,7 +51,7 @@ def sweep(
     client
         The client of the cluster; the current one unless given.
     out
-        A Parquet file for the table. Points that come in go to a journal beside it, on this
+        A Parquet file for the single runs. Those that come in go to a journal beside it, on this
         machine; the same call after an interruption only runs what is left, and
         :func:`ropewalk.sweep` or the command can go on with it as well.
 
@@ -66,28 +65,31 @@ def sweep(
     client = client or distributed.get_client()
     base = resolve(scenario, seed=seed, set=set)
     values = values_of(vary)
-    begun = native.Sweep(base, values, seeds, out, None, fresh)
-    points = begun.left()
-    if points:
-        job = (native.__version__, base.parts(), values, seeds)
+    begun = native.Sweep(base, values, numbers_of(seeds), out, None, fresh)
+    left = begun.left()
+    if left:
+        job = (native.__version__, base.parts(), values)
         # Keys of their own, and nothing scattered: Dask loses a task, or waits for ever, where a key that was
         # just released comes again.
-        futures = client.map(_point, points, job=job, pure=False)
+        futures = client.map(_point, left, job=job, pure=False)
         try:
             for future in distributed.as_completed(futures):
                 begun.keep(future.result())
         finally:
             # After a failure nobody waits for the others.
             client.cancel(futures)
-    return checked(Table(begun.close()))
+    return checked(SweepTable(begun.close()))
 
 
-def _point(point: int, *, job: tuple[str, Any, list[tuple[str, str | list[str]]], int]) -> str:
-    """Run one point; on a worker."""
-    version, (text, name, sets, seed), values, seeds = job
+def _point(
+    left: tuple[int, list[int]], *, job: tuple[str, Any, list[tuple[str, str | list[str]]]]
+) -> str:
+    """Run one point with the seeds that are left; on a worker."""
+    version, (text, name, sets, seed), values = job
     if version != native.__version__:
         raise RuntimeError(
             f"this worker has ropewalk {native.__version__}, but the sweep is of {version}"
         )
     scenario = native.Scenario.parse(text, name, sets, seed)
-    return native.sweep_point(scenario, values, seeds, point)
+    point, seeds = left
+    return native.sweep_point(scenario, values, point, seeds)

@@ -66,12 +66,29 @@ def test_what_another_process_began_is_finished_on_the_cluster(
 
     values = values_of(VARY)
     out = tmp_path / "x.parquet"
-    begun = native.Sweep(scenario._native, values, 1, out, None, False)
-    begun.keep(native.sweep_point(scenario._native, values, 1, 4))
-    assert begun.left() == [0, 1, 2, 3, 5]
+    begun = native.Sweep(scenario._native, values, "2", out, None, False)
+    begun.keep(native.sweep_point(scenario._native, values, 4, [1, 2]))
+    begun.keep(native.sweep_point(scenario._native, values, 0, [2]))
+    assert begun.left() == [(0, [1]), (1, [1, 2]), (2, [1, 2]), (3, [1, 2]), (5, [1, 2])]
     del begun
-    table = dask.sweep(scenario, vary=VARY, out=out, client=client)
-    assert table.to_pyarrow().equals(rw.sweep(scenario, vary=VARY).to_pyarrow())
+    table = dask.sweep(scenario, vary=VARY, seeds=2, out=out, client=client)
+    alone = rw.sweep(scenario, vary=VARY, seeds=2)
+    assert table.to_pyarrow().equals(alone.to_pyarrow())
+    assert table.runs.to_pyarrow().equals(alone.runs.to_pyarrow())
+
+
+def test_seeds_are_added_on_the_cluster_and_here(
+    client: distributed.Client, scenario: rw.Scenario, tmp_path: Path
+) -> None:
+    from ropewalk import dask
+
+    whole, out = tmp_path / "whole.parquet", tmp_path / "x.parquet"
+    rw.sweep(scenario, vary=VARY, seeds=4, out=whole)
+    dask.sweep(scenario, vary=VARY, seeds=[2], out=out, client=client)
+    rw.sweep(scenario, vary=VARY, seeds=[1, 4], out=out)
+    table = dask.sweep(scenario, vary=VARY, seeds=4, out=out, client=client)
+    assert out.read_bytes() == whole.read_bytes()
+    assert table["runs"].tolist() == [4] * 6
 
 
 def test_the_current_client_is_taken(client: distributed.Client, scenario_file: Path) -> None:
@@ -95,4 +112,4 @@ def test_a_worker_of_another_version_is_refused() -> None:
     from ropewalk import dask
 
     with pytest.raises(RuntimeError, match="but the sweep is of 0.0.0"):
-        dask._point(0, job=("0.0.0", ("", "", [], None), [], 1))
+        dask._point((0, [1]), job=("0.0.0", ("", "", [], None), []))

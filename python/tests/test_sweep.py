@@ -30,6 +30,11 @@ def test_a_row_per_point_with_typed_columns(scenario: rw.Scenario, table: rw.Tab
     assert table["runs"].tolist() == [2] * 6 and table["error"].tolist() == [None] * 6
     assert table.metadata["schema"] == "ropewalk.sweep/1"
     assert (table["goodput_bps_half_width"] >= 0).all()
+    runs = table.runs
+    assert len(runs) == 12 and runs.metadata["schema"] == "ropewalk.sweep-runs/1"
+    assert runs["point"].tolist() == [n for n in range(6) for _ in range(2)]
+    assert runs["seed_number"].tolist() == [1, 2] * 6 and runs["error"].tolist() == [None] * 12
+    assert runs["goodput_bps"].reshape(6, 2).mean(axis=1).tolist() == table["goodput_bps"].tolist()
     flags = rw.sweep(scenario, vary={"transfer.unordered": [True, False]})
     assert flags["transfer.unordered"].dtype == np.bool_
     assert flags["transfer.unordered"].tolist() == [True, False]
@@ -68,9 +73,39 @@ def test_other_libraries_read_table_and_file(
     parquet = pytest.importorskip("pyarrow.parquet")
     rw.sweep(scenario, vary=VARY, seeds=2, out=tmp_path / "x.parquet")
     read = parquet.read_table(tmp_path / "x.parquet")
-    assert read.equals(table.to_pyarrow())
+    assert read.equals(table.runs.to_pyarrow())
     polars = pytest.importorskip("polars")
-    assert polars.read_parquet(tmp_path / "x.parquet").equals(table.to_polars())
+    frame = polars.read_parquet(tmp_path / "x.parquet")
+    assert frame.equals(table.runs.to_polars())
+    # The means of the package are those of any other library.
+    means = frame.group_by("point", maintain_order=True).agg(polars.col("goodput_bps").mean())
+    assert means["goodput_bps"].to_list() == pytest.approx(table["goodput_bps"].tolist(), rel=1e-15)
+    pandas = pytest.importorskip("pandas")
+    assert isinstance(table.runs.to_pandas(), pandas.DataFrame)
+
+
+def test_seeds_are_added_without_running_the_former_ones_again(
+    scenario: rw.Scenario, tmp_path: Path
+) -> None:
+    whole, out = tmp_path / "whole.parquet", tmp_path / "x.parquet"
+    expected = rw.sweep(scenario, vary=VARY, seeds=5, out=whole)
+    first = rw.sweep(scenario, vary=VARY, seeds=2, out=out)
+    assert first["runs"].tolist() == [2] * 6
+    more = rw.sweep(scenario, vary=VARY, seeds=range(3, 5), out=out)
+    assert more["runs"].tolist() == [4] * 6
+    last = rw.sweep(scenario, vary=VARY, seeds="5..5", out=out)
+    assert out.read_bytes() == whole.read_bytes()
+    assert last.to_pyarrow().equals(expected.to_pyarrow())
+    assert last.runs.to_pyarrow().equals(expected.runs.to_pyarrow())
+    # Two files with seeds of their own are joined like shards.
+    parts = [tmp_path / "a.parquet", tmp_path / "b.parquet"]
+    for path, seeds in zip(parts, ([1, 4], [2, 3, 5]), strict=True):
+        rw.sweep(scenario, vary=VARY, seeds=seeds, out=path)
+    assert rw.merge_sweeps(parts).runs.to_pyarrow().equals(expected.runs.to_pyarrow())
+    # Fewer seeds than there are leave the result as it is, and run nothing.
+    before = out.stat().st_mtime_ns
+    assert len(rw.sweep(scenario, vary=VARY, seeds=1, out=out).runs) == 30
+    assert out.stat().st_mtime_ns == before
 
 
 def test_the_command_writes_the_same_bytes(
@@ -93,6 +128,9 @@ def test_the_command_writes_the_same_bytes(
         ({"vary": {"path.lte.rtt": ["1 ms", "0.001 s"]}}, "there twice"),
         ({"vary": {"path.lte.rt": ["1 ms", "2 ms"]}}, "did you mean `rtt`"),
         ({"vary": VARY, "seeds": 0}, "1 to 10000"),
+        ({"vary": VARY, "seeds": []}, "seeds: "),
+        ({"vary": VARY, "seeds": [2, 2]}, "seed 2 is there twice"),
+        ({"vary": VARY, "seeds": "5..3"}, "`5..3` is empty"),
         ({"vary": VARY, "shard": "3/2"}, "valid: 1/2 to 2/2"),
         ({"vary": VARY, "out": "x.csv"}, ".parquet"),
         ({"vary": VARY, "threads": 0}, "at least 1"),

@@ -36,6 +36,10 @@ fn threads_and_shards_do_not_show_in_the_file() {
     let bytes = |name: &str| fs::read(room.file(name)).expect(name);
     let one = run(&["--threads", "1", "--out", "one.parquet", "--json"]);
     let document = one.json("ropewalk.sweep/1");
+    let again = run(&["--out", "one.parquet", "--runs", "--json"]);
+    let runs = again.json("ropewalk.sweep-runs/1")["runs"].as_array().expect("runs").clone();
+    assert_eq!(runs.len(), 12);
+    assert_eq!((&runs[11]["point"], &runs[11]["seed_number"]), (&5.into(), &2.into()));
     let points = document["points"].as_array().expect("points");
     assert_eq!(points.len(), 6);
     assert_eq!(points[5]["path.lte.rtt_s"], 0.2);
@@ -103,25 +107,68 @@ fn a_killed_sweep_goes_on_where_it_was_and_ends_with_the_same_bytes() {
     let journal = lines(&room, "cut.parquet.journal");
     let kept = journal.len() - 1;
     let point = |line: &String| {
-        let row: serde_json::Value = serde_json::from_str(line).expect("a point");
+        let row: serde_json::Value = serde_json::from_str(line).expect("a run");
         row["point"].as_u64().expect("its number")
     };
     // Points are begun in order: those before the last finished one that are missing were running.
     let last = journal[1..].iter().map(point).max().expect("points");
     assert!(last < kept as u64 + 2, "{kept} points are finished, but number {last} is");
     // Another sweep is not mistaken for this one.
-    let other = [&words("cut.parquet")[..], &["--seeds", "2"]].concat();
-    room.ropewalk(&other).refused(&["belongs to another sweep", "--seeds 1", "--fresh"]);
+    let other = [&words("cut.parquet")[..], &["--seed", "2"]].concat();
+    room.ropewalk(&other).refused(&["belongs to another sweep", "`seed = ", "--fresh"]);
     let resumed = room.ropewalk(&words("cut.parquet")).good();
-    let said = format!("resumed: {kept} of 30 points are finished");
+    let said = format!("resumed: {kept} of 30 runs are finished");
     assert!(resumed.stderr().contains(&said), "{said}: {}", resumed.stderr());
     let bytes = |name: &str| fs::read(room.file(name)).expect(name);
     assert!(bytes("cut.parquet") == bytes("whole.parquet"));
     assert_eq!(room.left_behind(), ["cut.parquet", "whole.parquet"]);
     // Once more: nothing is left to do, and the same is shown.
     let again = room.ropewalk(&words("cut.parquet")).good();
-    assert!(again.stderr().contains("has all 30 points"), "{}", again.stderr());
+    assert!(again.stderr().contains("has all 30 runs"), "{}", again.stderr());
     assert_eq!(again.stdout(), resumed.stdout());
+}
+
+#[test]
+fn seeds_are_added_to_a_finished_sweep_and_a_kill_meanwhile_costs_nothing_else() {
+    let room = Room::new("sweep-seeds");
+    let words = |out, seeds| {
+        let long = "transfer.duration=100 s";
+        let vary = "path.lte.rtt=40ms..300ms/10";
+        ["sweep", FILE, "--set", long, "--vary", vary, "--seeds", seeds, "--out", out]
+    };
+    room.ropewalk(&words("whole.parquet", "5")).good();
+    room.ropewalk(&words("x.parquet", "2")).good();
+    let mut sweep = Command::new(env!("CARGO_BIN_EXE_ropewalk"))
+        .args(words("x.parquet", "3..5"))
+        .current_dir(room.file("."))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the command");
+    wait_for_lines(&room, "x.parquet.journal", 1 + 4, &mut sweep);
+    sweep.kill().expect("a running sweep");
+    sweep.wait().expect("its end");
+    let kept = lines(&room, "x.parquet.journal").len() - 1;
+    let more = [&words("x.parquet", "3..5")[..], &["--means", "means.parquet", "--json"]].concat();
+    let done = room.ropewalk(&more).good();
+    let said = format!("resumed: {} of 50 runs are finished", 20 + kept);
+    assert!(done.stderr().contains(&said), "{said}: {}", done.stderr());
+    let bytes = |name: &str| fs::read(room.file(name)).expect(name);
+    assert!(bytes("x.parquet") == bytes("whole.parquet"));
+    let document = done.json("ropewalk.sweep/1");
+    assert_eq!(
+        (&document["points"][9]["runs"], document["seeds"].as_array().map(Vec::len)),
+        (&5.into(), Some(5))
+    );
+    // The same as from all seeds at once, and as from two files that are joined.
+    let all = ["--means", "whole-means.parquet"];
+    room.ropewalk(&[&words("whole.parquet", "1")[..], &all].concat()).good();
+    assert!(bytes("means.parquet") == bytes("whole-means.parquet"));
+    room.ropewalk(&words("a.parquet", "1..2")).good();
+    room.ropewalk(&words("b.parquet", "3..5")).good();
+    let words = ["sweep", "--merge", "b.parquet", "a.parquet", "--out", "all.parquet"];
+    room.ropewalk(&words).good();
+    assert!(bytes("all.parquet") == bytes("whole.parquet"));
 }
 
 #[test]
@@ -140,7 +187,7 @@ fn a_dry_run_counts_and_estimates_and_leaves_nothing() {
 fn wrong_input_is_refused_with_what_would_be_right_before_anything_runs() {
     let room = Room::new("sweep-refused");
     let rtt = "path.lte.rtt=1ms,2ms";
-    let cases: [(&[&str], &[&str]); 18] = [
+    let cases: [(&[&str], &[&str]); 22] = [
         (&["sweep"], &["<SCENARIO>"]),
         (&["sweep", "nope.toml", "--vary", rtt], &["nope.toml", "cannot be read"]),
         (&["sweep", FILE], &["nothing varies", "--vary"]),
@@ -153,7 +200,14 @@ fn wrong_input_is_refused_with_what_would_be_right_before_anything_runs() {
         (&["sweep", FILE, "--vary", "transfer.scheduler=daps,dasp"], &["did you mean `daps`?"]),
         (&["sweep", FILE, "--vary", "transfer.seed=1,2"], &["--seeds N"]),
         (&["sweep", FILE, "--vary", rtt, "--vary", rtt], &["the key is there twice"]),
-        (&["sweep", FILE, "--vary", rtt, "--seeds", "0"], &["--seeds", "1..=10000"]),
+        (&["sweep", FILE, "--vary", rtt, "--seeds", "0"], &["--seeds", "from 1 to 10000"]),
+        (&["sweep", FILE, "--vary", rtt, "--seeds", "9..8"], &["--seeds", "`9..8` is empty"]),
+        (&["sweep", FILE, "--vary", rtt, "--seeds", "1..3,2"], &["--seeds", "seed 2", "twice"]),
+        (&["sweep", FILE, "--vary", rtt, "--means", "x.csv"], &["--means x.csv", ".parquet"]),
+        (
+            &["sweep", FILE, "--vary", rtt, "--out", "x.parquet", "--means", "x.parquet"],
+            &["--means x.parquet", "names of their own"],
+        ),
         (&["sweep", FILE, "--vary", rtt, "--shard", "1/2"], &["--shard", "--out"]),
         (&["sweep", FILE, "--vary", rtt, "--shard", "3/2"], &["valid: 1/2 to 2/2"]),
         (&["sweep", FILE, "--vary", rtt, "--out", "x.csv"], &["x.csv", ".parquet"]),

@@ -1,4 +1,4 @@
-//! Grids of values, on all cores or brought point by point from elsewhere.
+//! Grids of values, on all cores or with runs that were done elsewhere.
 
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -10,7 +10,9 @@ use std::time::Duration;
 
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
-use ropewalk_lab::sweep::{self as lab, Axis, Grid, Plan, PointRow, SweepError, SweepOptions};
+use ropewalk_lab::sweep::{
+    self as lab, Axis, Grid, Plan, RunRow, Seeds, SweepError, SweepOptions, Tables,
+};
 
 use crate::error;
 use crate::scenario::Scenario;
@@ -27,6 +29,17 @@ pub(crate) enum Values {
 }
 
 type Vary = Vec<(String, Values)>;
+
+/// Single runs, and means over them.
+type Both = (Table, Table);
+
+fn both(tables: Tables) -> Both {
+    (Table::new(tables.runs), Table::new(tables.means))
+}
+
+fn numbers(seeds: &str) -> PyResult<Seeds> {
+    seeds.parse().map_err(|text: String| error::value(format!("seeds: {text}")))
+}
 
 fn axes(vary: Vary) -> Result<Vec<Axis>, SweepError> {
     let axis = |(key, values): (String, Values)| match values {
@@ -51,14 +64,14 @@ impl Sweep {
         py: Python<'_>,
         scenario: &Scenario,
         vary: Vary,
-        seeds: u64,
+        seeds: &str,
         out: Option<PathBuf>,
         shard: Option<&str>,
         fresh: bool,
     ) -> PyResult<Self> {
         let shard = shard.map(str::parse).transpose();
         let shard = shard.map_err(|text: String| error::value(format!("shard: {text}")))?;
-        let source = scenario.source();
+        let (source, seeds) = (scenario.source(), numbers(seeds)?);
         let begun = py.detach(|| {
             let plan = Plan::new(source, axes(vary)?, seeds)?;
             lab::Sweep::open(&plan, SweepOptions { out: out.as_deref(), shard, fresh })
@@ -67,13 +80,15 @@ impl Sweep {
         Ok(Self { begun: Mutex::new(Some(begun)) })
     }
 
-    /// The points that are left to do.
-    fn left(&self) -> Vec<usize> {
-        self.lock().as_ref().map(lab::Sweep::left).unwrap_or_default()
+    /// The points of which runs are left to do, each with the numbers of its seeds.
+    fn left(&self) -> Vec<(usize, Vec<u32>)> {
+        let left = self.lock().as_ref().map(lab::Sweep::left).unwrap_or_default();
+        let points = left.chunk_by(|a, b| a.0 == b.0);
+        points.map(|runs| (runs[0].0, runs.iter().map(|(_, seed)| *seed).collect())).collect()
     }
 
     /// Does all that is left here; Ctrl-C stops it between two runs.
-    fn run(&self, py: Python<'_>, threads: Option<usize>) -> PyResult<Table> {
+    fn run(&self, py: Python<'_>, threads: Option<usize>) -> PyResult<Both> {
         if threads == Some(0) {
             return Err(error::value("threads must be at least 1"));
         }
@@ -85,7 +100,7 @@ impl Sweep {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),
         };
-        let (table, signal) = py.detach(|| {
+        let (tables, signal) = py.detach(|| {
             let (over, wait) = channel::<()>();
             scope(|scope| {
                 let go_on = &go_on;
@@ -101,27 +116,28 @@ impl Sweep {
                         signal.get_or_insert(raised);
                     }
                 }
-                let table = worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-                (table, signal)
+                let tables = worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+                (tables, signal)
             })
         });
-        match (signal, table) {
+        match (signal, tables) {
             (Some(signal), Err(SweepError::Stopped)) => Err(signal),
-            (_, table) => table.map(Table::new).map_err(|error| raised(py, error)),
+            (_, tables) => tables.map(both).map_err(|error| raised(py, error)),
         }
     }
 
-    /// Takes a point as [`sweep_point`] made it, and writes it down.
-    fn keep(&self, py: Python<'_>, point: &str) -> PyResult<()> {
-        let row: PointRow = serde_json::from_str(point).map_err(error::value)?;
+    /// Takes runs as [`sweep_point`] made them, and writes them down.
+    fn keep(&self, py: Python<'_>, runs: &str) -> PyResult<()> {
+        let rows: Vec<RunRow> = serde_json::from_str(runs).map_err(error::value)?;
         let mut begun = self.lock();
         let sweep = begun.as_mut().ok_or_else(over)?;
-        sweep.keep(row).map_err(|error| raised(py, error))
+        let mut rows = rows.into_iter();
+        rows.try_for_each(|row| sweep.keep(row)).map_err(|error| raised(py, error))
     }
 
-    /// Writes the result, when no point is left.
-    fn close(&self, py: Python<'_>) -> PyResult<Table> {
-        self.take()?.close().map(Table::new).map_err(|error| raised(py, error))
+    /// Writes the result, when no run is left.
+    fn close(&self, py: Python<'_>) -> PyResult<Both> {
+        self.take()?.close().map(both).map_err(|error| raised(py, error))
     }
 }
 
@@ -139,43 +155,44 @@ fn over() -> PyErr {
     error::value("this sweep is over; begin another one")
 }
 
-/// Runs one point of a sweep with all its seeds, on this thread; other Python threads go on.
+/// Runs one point of a sweep with these seeds, on this thread; other Python threads go on.
 #[pyfunction]
 pub(crate) fn sweep_point(
     py: Python<'_>,
     scenario: &Scenario,
     vary: Vary,
-    seeds: u64,
     point: usize,
+    seeds: Vec<u32>,
 ) -> PyResult<String> {
     let source = scenario.source();
-    let row = py.detach(|| {
-        let grid = Grid::new(source, axes(vary)?, seeds)?;
+    let one = numbers("1")?;
+    let rows = py.detach(|| {
+        let grid = Grid::new(source, axes(vary)?, one)?;
         if point >= grid.points() {
             let message = format!("there is no point {point}");
             let help = format!("the sweep has points 0 to {}", grid.points() - 1);
             return Err(SweepError::Input { message, help });
         }
-        Ok(grid.run_point(point))
+        Ok(seeds.into_iter().map(|seed| grid.run(point, seed)).collect::<Vec<_>>())
     });
-    let row = row.map_err(|error| raised(py, error))?;
-    serde_json::to_string(&row).map_err(error::run)
+    let rows = rows.map_err(|error| raised(py, error))?;
+    serde_json::to_string(&rows).map_err(error::run)
 }
 
-/// Joins the results of shards; writes the whole to `out` if that is given.
+/// Joins the results of shards; writes the runs of the whole to `out` if that is given.
 #[pyfunction]
 pub(crate) fn merge_sweeps(
     py: Python<'_>,
     paths: Vec<PathBuf>,
     out: Option<PathBuf>,
-) -> PyResult<Table> {
+) -> PyResult<Both> {
     let merged = py.detach(|| {
-        out.as_deref().map_or(Ok(()), lab::check_out)?;
-        let batch = lab::merge(&paths)?;
-        out.as_deref().map_or(Ok(()), |out| lab::write(out, &batch))?;
-        Ok(batch)
+        out.as_deref().map_or(Ok(()), |out| lab::check_out("--out", out))?;
+        let tables = lab::merge(&paths)?;
+        out.as_deref().map_or(Ok(()), |out| lab::write(out, &tables.runs))?;
+        Ok(tables)
     });
-    merged.map(Table::new).map_err(|error| raised(py, error))
+    merged.map(both).map_err(|error| raised(py, error))
 }
 
 fn raised(py: Python<'_>, error: SweepError) -> PyErr {

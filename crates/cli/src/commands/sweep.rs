@@ -6,8 +6,8 @@ use std::thread::available_parallelism;
 
 use clap::Args;
 use ropewalk_lab::sweep::{
-    self, Axis, Outlook, Plan, RecordBatch, SEEDS_MAX, Shard, Source, Sweep, SweepError,
-    SweepOptions, to_json, value, varied,
+    self, Axis, Outlook, Plan, RecordBatch, Seeds, Shard, Source, Sweep, SweepError, SweepOptions,
+    Tables, to_json, value, varied,
 };
 use serde_json::{Value, json};
 
@@ -28,29 +28,38 @@ const SHOWN: usize = 100;
 #[command(after_help = "Examples:\n  \
     ropewalk sweep scenarios/wifi-lte.toml --vary path.lte.rtt=40ms..200ms/3 --dry-run\n  \
     ropewalk sweep scenarios/wifi-lte.toml --vary transfer.scheduler=round-robin,daps --seeds 3\n  \
-    ropewalk sweep scenarios/wifi-lte.toml --vary path.lte.rtt=40ms..200ms/3 --out rtt.parquet\n  \
+    ropewalk sweep scenarios/wifi-lte.toml --vary path.lte.rtt=40ms..200ms/3 --seeds 2 --out rtt.parquet\n  \
+    ropewalk sweep scenarios/wifi-lte.toml --vary path.lte.rtt=40ms..200ms/3 --seeds 3..4 --out rtt.parquet --means means.parquet\n  \
     ropewalk sweep scenarios/wifi-lte.toml --vary 'transfer.receive_buffer=16kB..256kB/3 log' --json\n\n\
     VALUES is a list whose items are values or ranges: a..b/n has n values from a to b, both\n\
     included; a..b/n log spaces them by equal factors. Every --vary adds a dimension to the grid.\n\n\
     On several machines, each does a shard (--shard 1/8 --out 1.parquet), and then\n\
     `ropewalk sweep --merge 1.parquet 2.parquet ... --out all.parquet` joins them.\n\n\
-    What is interrupted goes on where it was when the same command is given again: finished points\n\
-    are in FILE.journal.")]
+    FILE has one row per run. What is interrupted goes on where it was when the same command is\n\
+    given again: finished runs are in FILE.journal. Other --seeds are added to those that FILE has;\n\
+    means are then over all of them.")]
 pub struct SweepArgs {
     #[command(flatten)]
     scenario: Option<FileArgs>,
     /// A key and its values; may be repeated
     #[arg(long, value_name = "KEY=VALUES")]
     vary: Vec<String>,
-    /// Runs of each point, with seeds from the seed tree; means come with 95 % confidence intervals
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=SEEDS_MAX))]
-    seeds: u64,
+    /// Seeds of each point: the first N of the seed tree, or numbers such as 11..20 or 1..10,15;
+    /// means come with 95 % confidence intervals
+    #[arg(long, value_name = "N", default_value = "1", value_parser = str::parse::<Seeds>)]
+    seeds: Seeds,
     /// Threads; the results do not depend on it [default: one per core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     threads: Option<u16>,
-    /// Write one row per point
+    /// Write one row per run, and keep what is finished there
     #[arg(long, value_name = "FILE.parquet")]
     out: Option<PathBuf>,
+    /// Write one row per point, with the means over its runs
+    #[arg(long, value_name = "FILE.parquet", conflicts_with = "dry_run")]
+    means: Option<PathBuf>,
+    /// Show and print one row per run instead of one per point
+    #[arg(long, conflicts_with = "dry_run")]
+    runs: bool,
     /// Run only every n-th point, beginning with the i-th
     #[arg(long, value_name = "I/N", value_parser = str::parse::<Shard>)]
     shard: Option<Shard>,
@@ -60,11 +69,11 @@ pub struct SweepArgs {
     /// Tell how many points there are and how long they will take, and write nothing
     #[arg(long)]
     dry_run: bool,
-    /// Join the results of all shards instead of running anything
+    /// Join the results of all shards, or of several --seeds, instead of running anything
     #[arg(long, value_name = "FILE.parquet", num_args = 1.., requires = "out", conflicts_with_all =
         ["scenario", "sets", "seed", "vary", "seeds", "threads", "shard", "fresh", "dry_run"])]
     merge: Vec<PathBuf>,
-    /// Print the result as one JSON document, each point on a line of its own
+    /// Print the result as one JSON document, each point or run on a line of its own
     #[arg(long)]
     json: bool,
 }
@@ -80,6 +89,7 @@ pub fn execute(args: &SweepArgs, console: Console) -> Result<(), Failure> {
         let message = "--shard without --out leaves nothing that can be joined";
         return Err(Failure::input(message, "give each shard a file: --out shard-1.parquet"));
     }
+    check_means(args)?;
     let plan = plan(scenario, args)?;
     let cores = available_parallelism().map_or(1, usize::from);
     let threads = args.threads.map_or(cores, usize::from);
@@ -88,23 +98,34 @@ pub fn execute(args: &SweepArgs, console: Console) -> Result<(), Failure> {
         return tell_outlook(&sweep::outlook(&plan, &options)?, threads, args.json);
     }
     let sweep = Sweep::open(&plan, options)?;
-    tell_what_is_there(&sweep, &plan, &options, console);
-    let progress = Progress::steps(sweep.runs_left());
+    let left = sweep.left().len() as u64;
+    tell_what_is_there(&sweep, left, args, console);
+    let progress = Progress::steps(left);
     let label = format!("sweeping {}", scenario.title());
     let step = || {
         progress.step();
         ControlFlow::Continue(())
     };
-    let table = with_bar(console, &label, &progress, || sweep.finish(threads, &step))?;
-    show(&table, args, console)
+    let tables = with_bar(console, &label, &progress, || sweep.finish(threads, &step))?;
+    show(&tables, args, console)
 }
 
 fn join(args: &SweepArgs, console: Console) -> Result<(), Failure> {
     let out = args.out.as_deref().unwrap_or(Path::new(""));
-    sweep::check_out(out)?;
-    let table = sweep::merge(&args.merge)?;
-    sweep::write(out, &table)?;
-    show(&table, args, console)
+    sweep::check_out("--out", out)?;
+    check_means(args)?;
+    let tables = sweep::merge(&args.merge)?;
+    sweep::write(out, &tables.runs)?;
+    show(&tables, args, console)
+}
+
+fn check_means(args: &SweepArgs) -> Result<(), Failure> {
+    let Some(means) = &args.means else { return Ok(()) };
+    if args.out.as_ref() == Some(means) {
+        let message = format!("--means {}: this is the file of --out", means.display());
+        return Err(Failure::input(message, "give the two tables names of their own"));
+    }
+    Ok(sweep::check_out("--means", means)?)
 }
 
 fn plan(scenario: &FileArgs, args: &SweepArgs) -> Result<Plan, Failure> {
@@ -122,21 +143,21 @@ fn plan(scenario: &FileArgs, args: &SweepArgs) -> Result<Plan, Failure> {
         sets: scenario.sets.clone(),
         seed: scenario.seed,
     };
-    Ok(Plan::new(source, axes, args.seeds)?)
+    Ok(Plan::new(source, axes, args.seeds.clone())?)
 }
 
-fn tell_what_is_there(sweep: &Sweep, plan: &Plan, options: &SweepOptions<'_>, console: Console) {
-    let Some(out) = options.out else { return };
-    let all = (0..plan.grid().points())
-        .filter(|point| options.shard.is_none_or(|shard| shard.has(*point)))
-        .count();
-    match sweep.left().len() {
-        0 => console
-            .note(format_args!("{} has all {all} points; --fresh runs them again", out.display())),
-        left if left < all => {
-            console.note(format_args!("resumed: {} of {all} points are finished", all - left));
-        }
-        _ => {}
+fn tell_what_is_there(sweep: &Sweep, left: u64, args: &SweepArgs, console: Console) {
+    let Some(out) = &args.out else { return };
+    let all = sweep.runs();
+    if left == 0 {
+        let out = out.display();
+        console.note(format_args!("{out} has all {all} runs; --fresh does them again"));
+    } else if left < all {
+        console.note(format_args!("resumed: {} of {all} runs are finished", all - left));
+    }
+    if *sweep.seeds() != args.seeds && left < all {
+        let (asked, all) = (&args.seeds, sweep.seeds());
+        console.note(format_args!("seeds {asked} are asked for; with those there, {all}"));
     }
 }
 
@@ -175,23 +196,23 @@ fn long_time(seconds: f64) -> String {
     }
 }
 
-fn show(table: &RecordBatch, args: &SweepArgs, console: Console) -> Result<(), Failure> {
-    if args.json {
-        output::print(&to_json(table))?;
-    } else {
-        output::print(&text(table))?;
+fn show(tables: &Tables, args: &SweepArgs, console: Console) -> Result<(), Failure> {
+    let Tables { runs, means } = tables;
+    if let Some(path) = &args.means {
+        sweep::write(path, means)?;
     }
-    if let Some(out) = &args.out {
-        console.note(format_args!("result: {}", out.display()));
+    let table = if args.runs { runs } else { means };
+    output::print(&if args.json { to_json(table) } else { text(table) })?;
+    for (what, path) in [("runs", &args.out), ("means", &args.means)] {
+        if let Some(path) = path {
+            console.note(format_args!("{what}: {}", path.display()));
+        }
     }
-    let number = |name: &str, row| value(table, name, row).as_u64().unwrap_or(0);
-    let sum = |name: &str| (0..table.num_rows()).map(|row| number(name, row)).sum::<u64>();
-    let (failed, good) = (sum("failed"), sum("runs"));
-    let first = (0..table.num_rows()).find(|row| number("failed", *row) > 0);
-    let Some(first) = first else { return Ok(()) };
-    let reason = value(table, "error", first).as_str().unwrap_or("").to_owned();
-    let point = number("point", first);
-    let all = failed + good;
+    let error = |row: &usize| value(runs, "error", *row).as_str().map(str::to_owned);
+    let failed = (0..runs.num_rows()).filter(|row| error(row).is_some()).count();
+    let first = (0..runs.num_rows()).find_map(|row| Some((row, error(&row)?)));
+    let Some((row, reason)) = first else { return Ok(()) };
+    let (all, point) = (runs.num_rows(), value(runs, "point", row));
     let message = format!("{failed} of {all} runs failed, the first at point {point}: {reason}");
     Err(Failure::Run(message))
 }
@@ -212,12 +233,14 @@ const SHOWN_FIGURES: [ShownFigure; 7] = [
 fn text(table: &RecordBatch) -> String {
     let keys = varied(table);
     let names = keys.iter().map(|key| key.strip_suffix(unit_of(key)).unwrap_or(key));
+    let single = table.column_by_name("seed_number").is_some();
     // One column, since a table that is too wide repeats its first one in a block below.
-    let point = names.collect::<Vec<_>>().join(", ");
+    let point = names.chain(single.then_some("seed")).collect::<Vec<_>>().join(", ");
     let figures = SHOWN_FIGURES.iter().map(|(name, ..)| *name);
     let mut lines = Table::new(&std::iter::once(&*point).chain(figures).collect::<Vec<_>>());
     for row in 0..table.num_rows().min(SHOWN) {
         let values = keys.iter().map(|key| varied_cell(key, &value(table, key, row)));
+        let seed = single.then(|| value(table, "seed_number", row).to_string());
         let figures = SHOWN_FIGURES.iter().map(|(_, name, show)| {
             let of = |name: &str| value(table, name, row).as_f64();
             match (of(name), of(&format!("{name}_half_width"))) {
@@ -226,12 +249,13 @@ fn text(table: &RecordBatch) -> String {
                 (Some(mean), Some(half)) => with_interval(mean, half, *show),
             }
         });
-        let point = values.collect::<Vec<_>>().join(", ");
+        let point = values.chain(seed).collect::<Vec<_>>().join(", ");
         lines.row(std::iter::once(point).chain(figures).collect());
     }
     let mut text = lines.text(width());
     if table.num_rows() > SHOWN {
-        text += &format!("... and {} more points\n", count((table.num_rows() - SHOWN) as u64));
+        let what = if single { "runs" } else { "points" };
+        text += &format!("... and {} more {what}\n", count((table.num_rows() - SHOWN) as u64));
     }
     let runs = |row| value(table, "runs", row).as_u64();
     if (0..table.num_rows()).any(|row| runs(row) > Some(1)) {

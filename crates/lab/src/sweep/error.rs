@@ -44,9 +44,7 @@ impl fmt::Display for SweepError {
             Self::Input { message, help } => write!(f, "{message}\n = help: {help}"),
             Self::Scenario(error) => error.fmt(f),
             Self::File { path, reason } => write!(f, "{}: {reason}", path.display()),
-            Self::Stopped => {
-                f.write_str("the sweep was stopped; finished points are in its journal")
-            }
+            Self::Stopped => f.write_str("the sweep was stopped; finished runs are in its journal"),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The table of a sweep on disk.
+//! The tables of a sweep on disk.
 
 use std::fs::File;
 use std::path::Path;
@@ -9,14 +9,14 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::errors::ParquetError;
 
 use super::error::SweepError;
-use super::table::SCHEMA;
+use super::table::RUNS_SCHEMA;
 use crate::output::{SeriesFormat, encode, write_atomically};
 
-/// Finds what is wrong with the name of a result before anything runs.
+/// Finds what is wrong with the name of a result, given by `option`, before anything runs.
 ///
 /// # Errors
 /// It does not end in `.parquet`, it is a directory, or its directory is not there.
-pub fn check_out(path: &Path) -> Result<(), SweepError> {
+pub fn check_out(option: &str, path: &Path) -> Result<(), SweepError> {
     let directory = path.parent().filter(|d| !d.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let (wrong, help) = if path.extension().is_none_or(|ending| ending != "parquet") {
         ("the result of a sweep is a Parquet file".to_owned(), "end the file's name in .parquet")
@@ -28,7 +28,7 @@ pub fn check_out(path: &Path) -> Result<(), SweepError> {
     } else {
         return Ok(());
     };
-    Err(SweepError::input(format!("--out {}: {wrong}", path.display()), help))
+    Err(SweepError::input(format!("{option} {}: {wrong}", path.display()), help))
 }
 
 /// Writes the table to `path`: whole, or not at all. Equal tables have equal bytes.
@@ -41,16 +41,22 @@ pub fn write(path: &Path, batch: &RecordBatch) -> Result<(), SweepError> {
     write_atomically(path, &bytes).map_err(|error| SweepError::file(path, error))
 }
 
-/// Reads the table of a sweep; none if the file is something else.
+/// Reads the runs of a sweep; none if the file is something else.
 ///
 /// # Errors
-/// If it cannot be read.
+/// It cannot be read, or is another table of a sweep.
 pub fn read(path: &Path) -> Result<Option<RecordBatch>, SweepError> {
     let file = File::open(path).map_err(|error| SweepError::file(path, error))?;
     let Ok(builder) = ParquetRecordBatchReaderBuilder::try_new(file) else { return Ok(None) };
     let schema = builder.schema().clone();
-    if schema.metadata().get("schema").map(String::as_str) != Some(SCHEMA) {
-        return Ok(None);
+    let name = schema.metadata().get("schema").map_or("", String::as_str);
+    if name != RUNS_SCHEMA {
+        if !name.starts_with("ropewalk.sweep") {
+            return Ok(None);
+        }
+        let message = format!("{} is a table of `{name}`, not of `{RUNS_SCHEMA}`", path.display());
+        let help = "give the file that a sweep wrote with --out, or --fresh to throw this one away";
+        return Err(SweepError::input(message, help));
     }
     let batches = builder
         .build()

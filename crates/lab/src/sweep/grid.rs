@@ -5,13 +5,12 @@ use ropewalk_scenario::{Override, Scenario, ScenarioError};
 
 use super::axis::Axis;
 use super::error::SweepError;
-use super::row::{Outcome, PointRow};
+use super::row::{Outcome, RunRow};
+use super::seeds::Seeds;
 use crate::run::{RunOptions, run};
 
 /// Most points of one sweep.
 pub const POINTS_MAX: usize = 100_000;
-/// Most seeds of each point.
-pub const SEEDS_MAX: u64 = 10_000;
 /// Most runs of one sweep.
 pub const RUNS_MAX: u64 = 10_000_000;
 
@@ -48,7 +47,7 @@ pub struct Grid {
     source: Source,
     base: Scenario,
     axes: Vec<Axis>,
-    seeds: u64,
+    seeds: Seeds,
 }
 
 impl Grid {
@@ -56,7 +55,7 @@ impl Grid {
     ///
     /// # Errors
     /// The scenario is wrong as it is, no key varies, one does twice, or there is too much to do.
-    pub fn new(source: Source, axes: Vec<Axis>, seeds: u64) -> Result<Self, SweepError> {
+    pub fn new(source: Source, axes: Vec<Axis>, seeds: Seeds) -> Result<Self, SweepError> {
         let base = source.load(&[])?;
         if axes.is_empty() {
             let help = "for example --vary path.lte.rtt=20ms..400ms/20; `run` runs one point";
@@ -69,19 +68,21 @@ impl Grid {
             let help = "give all its values at once: a list may have several ranges";
             return Err(SweepError::input(message, help));
         }
-        if !(1..=SEEDS_MAX).contains(&seeds) {
-            let message = format!("--seeds {seeds}: each point runs with 1 to {SEEDS_MAX} seeds");
-            return Err(SweepError::input(message, "ten give a useful confidence interval"));
-        }
-        let points =
-            axes.iter().fold(1_u128, |all, axis| all.saturating_mul(axis.values().len() as u128));
-        let runs = points.saturating_mul(u128::from(seeds));
-        if points > POINTS_MAX as u128 || runs > u128::from(RUNS_MAX) {
+        let grid = Self { source, base, axes, seeds };
+        grid.limit(grid.seeds.count())?;
+        Ok(grid)
+    }
+
+    /// Refuses a sweep that is too large.
+    pub(super) fn limit(&self, seeds: u64) -> Result<(), SweepError> {
+        let values = self.axes.iter().map(|axis| axis.values().len() as u128);
+        let points = values.fold(1, u128::saturating_mul);
+        if points > POINTS_MAX as u128 || points.saturating_mul(seeds.into()) > RUNS_MAX.into() {
             let message = format!("{points} points with {seeds} seeds each are too many");
             let help = format!("a sweep has up to {POINTS_MAX} points and {RUNS_MAX} runs");
             return Err(SweepError::input(message, help));
         }
-        Ok(Self { source, base, axes, seeds })
+        Ok(())
     }
 
     /// The keys that vary.
@@ -94,9 +95,9 @@ impl Grid {
         &self.base
     }
 
-    /// Runs of each point, at least 1.
-    pub fn seeds(&self) -> u64 {
-        self.seeds
+    /// Seeds that each point is to run with. A file that is continued may have further ones.
+    pub fn seeds(&self) -> &Seeds {
+        &self.seeds
     }
 
     /// How many points there are, at least 1.
@@ -133,31 +134,26 @@ impl Grid {
         self.source.load(&sets)
     }
 
-    /// Seed number `index` of every point: first the scenario's own, then children of it. All
+    /// The seed with this number, from 1: first the scenario's own, then children of it. All
     /// points share them, so that two points differ by their values and not by their luck.
-    pub fn seed(&self, index: u64) -> u64 {
+    pub fn seed(&self, number: u32) -> u64 {
         let root = self.base.transfer.seed;
-        if index == 0 {
+        if number <= 1 {
             return root;
         }
-        Seed::root(root).child("sweep").child(&index.to_string()).number()
+        Seed::root(root).child("sweep").child(&(number - 1).to_string()).number()
     }
 
-    /// Runs one point with one of its seeds.
-    pub fn run(&self, point: usize, seed: u64) -> Outcome {
+    /// Runs one point with the seed of this number, on this thread.
+    pub fn run(&self, point: usize, seed: u32) -> RunRow {
         let scenario = self.scenario(point).map_err(|error| error.to_string());
-        scenario
+        let outcome: Outcome = scenario
             .and_then(|mut scenario| {
                 scenario.transfer.seed = self.seed(seed);
                 let run = run(&scenario, &RunOptions::default());
                 run.map(|run| run.result).map_err(|error| error.to_string())
             })
-            .map(Box::new)
-    }
-
-    /// Runs one point with all its seeds, on this thread.
-    pub fn run_point(&self, point: usize) -> PointRow {
-        let outcomes: Vec<Outcome> = (0..self.seeds).map(|seed| self.run(point, seed)).collect();
-        PointRow::new(point, &outcomes)
+            .map(Box::new);
+        RunRow::new(point, seed, outcome)
     }
 }

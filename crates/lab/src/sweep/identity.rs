@@ -9,7 +9,8 @@ use sha2::{Digest, Sha256};
 use super::error::SweepError;
 use super::grid::Grid;
 
-/// What a sweep computes. Equal identities have equal results.
+/// What a sweep computes. Runs of equal identities, points and seed numbers are equal, so that
+/// seeds can be added.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
     /// SHA-256 over all that follows and over the scenario of every point, traces included.
@@ -20,8 +21,6 @@ pub struct Identity {
     pub scenario: String,
     /// Each axis as `key=v1,v2`.
     pub vary: Vec<String>,
-    /// Runs of each point.
-    pub seeds: u64,
 }
 
 impl Identity {
@@ -33,12 +32,10 @@ impl Identity {
         let version = env!("CARGO_PKG_VERSION").to_owned();
         let scenario = grid.base().to_toml();
         let vary: Vec<String> = grid.axes().iter().map(super::Axis::text).collect();
-        let seeds = grid.seeds();
         let mut all = Sha256::new();
         for text in [&version, &scenario].into_iter().chain(&vary) {
             add(&mut all, text.as_bytes());
         }
-        all.update(seeds.to_le_bytes());
         let mut points = BTreeSet::new();
         for point in 0..grid.points() {
             let digest = digest_of(&grid.scenario(point)?);
@@ -48,16 +45,13 @@ impl Identity {
             }
         }
         let hash = all.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
-        Ok(Self { hash, version, scenario, vary, seeds })
+        Ok(Self { hash, version, scenario, vary })
     }
 
     /// In which respect `other` is another sweep.
     pub(super) fn difference(&self, other: &Self) -> String {
         if self.version != other.version {
             return format!("it is of version {}, this is {}", other.version, self.version);
-        }
-        if self.seeds != other.seeds {
-            return format!("it has --seeds {}, this one {}", other.seeds, self.seeds);
         }
         if self.vary != other.vary {
             let [theirs, ours] = [&other.vary, &self.vary].map(|vary| vary.join(" --vary "));

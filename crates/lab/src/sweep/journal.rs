@@ -1,4 +1,4 @@
-//! The journal of a sweep: what is finished, one line per point, beside the result.
+//! The journal of a sweep: runs that the result does not have yet, one line each.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 
 use super::error::SweepError;
 use super::identity::Identity;
-use super::row::{FIGURES, PointRow};
+use super::row::{FIGURES, RunRow};
 
-const SCHEMA: &str = "ropewalk.sweep-journal/1";
+const SCHEMA: &str = "ropewalk.sweep-journal/2";
 
 /// The first line.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -45,7 +45,7 @@ pub(super) struct Journal {
 }
 
 impl Journal {
-    /// Opens the journal at `path`, or begins one, and reads what is finished. With `fresh` what
+    /// Opens the journal at `path`, or begins one, and reads its runs. With `fresh` what
     /// is there is thrown away.
     ///
     /// # Errors
@@ -54,7 +54,7 @@ impl Journal {
         path: &Path,
         header: &Header,
         fresh: bool,
-    ) -> Result<(Self, Vec<PointRow>), SweepError> {
+    ) -> Result<(Self, Vec<RunRow>), SweepError> {
         let failed = |error: io::Error| SweepError::file(path, error);
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
@@ -84,7 +84,7 @@ impl Journal {
     ///
     /// # Errors
     /// As in [`Journal::open`].
-    pub(super) fn peek(path: &Path, header: &Header) -> Result<Vec<PointRow>, SweepError> {
+    pub(super) fn peek(path: &Path, header: &Header) -> Result<Vec<RunRow>, SweepError> {
         match std::fs::read(path) {
             Ok(bytes) => Ok(read(path, &bytes, header)?.rows),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
@@ -92,8 +92,8 @@ impl Journal {
         }
     }
 
-    /// Writes down a finished point. When this returns, a kill no longer loses it.
-    pub(super) fn add(&mut self, row: &PointRow) -> Result<(), SweepError> {
+    /// Writes down a run that is over. When this returns, a kill no longer loses it.
+    pub(super) fn add(&mut self, row: &RunRow) -> Result<(), SweepError> {
         let written = self.line(row);
         written.map_err(|error| SweepError::file(&self.path, error))
     }
@@ -129,7 +129,7 @@ impl Journal {
 
 /// What a journal has.
 struct Contents {
-    rows: Vec<PointRow>,
+    rows: Vec<RunRow>,
     good_bytes: u64,
 }
 
@@ -144,7 +144,7 @@ fn read(path: &Path, bytes: &[u8], header: &Header) -> Result<Contents, SweepErr
         check(path, &found, header)?;
     }
     for (number, line) in lines {
-        let row: PointRow = serde_json::from_slice(line)
+        let row: RunRow = serde_json::from_slice(line)
             .map_err(|error| damaged(path, number + 1, &error.to_string()))?;
         if row.figures.len() != FIGURES.len() {
             return Err(damaged(path, number + 1, "it has not the figures of this version"));
@@ -155,6 +155,11 @@ fn read(path: &Path, bytes: &[u8], header: &Header) -> Result<Contents, SweepErr
 }
 
 fn check(path: &Path, found: &Header, header: &Header) -> Result<(), SweepError> {
+    if found.schema != SCHEMA {
+        let message = format!("{} is a `{}`, not a `{SCHEMA}`", path.display(), found.schema);
+        let help = "finish it with the version that began it, or begin anew with --fresh";
+        return Err(SweepError::input(message, help));
+    }
     let difference = if found.identity != header.identity {
         header.identity.difference(&found.identity)
     } else if found.shard != header.shard {
@@ -169,5 +174,5 @@ fn check(path: &Path, found: &Header, header: &Header) -> Result<(), SweepError>
 
 fn damaged(path: &Path, line: usize, reason: &str) -> SweepError {
     let message = format!("{}, line {line}, is damaged: {reason}", path.display());
-    SweepError::input(message, "remove that line to lose only its point, or begin with --fresh")
+    SweepError::input(message, "remove that line to lose only its run, or begin with --fresh")
 }

@@ -6,7 +6,11 @@ use arrow_array::{Array, RecordBatch};
 use arrow_schema::DataType;
 use serde_json::Value;
 
-/// The document: the metadata, and `points`, each on a line of its own with its columns as keys.
+use super::file::metadata;
+use super::table::RUNS_SCHEMA;
+
+/// The document: the metadata, and `points`, or `runs` of a table of single runs; each row on a
+/// line of its own with its columns as keys.
 pub fn to_json(batch: &RecordBatch) -> String {
     let schema = batch.schema();
     let mut text = String::from("{");
@@ -21,11 +25,12 @@ pub fn to_json(batch: &RecordBatch) -> String {
             text += &format!("{}: {list},\n", Value::from(key));
         }
     }
-    let points: Vec<String> = (0..batch.num_rows()).map(|row| point(batch, row)).collect();
-    text + &format!("\"points\": [\n{}\n]}}\n", points.join(",\n"))
+    let rows: Vec<String> = (0..batch.num_rows()).map(|row| line(batch, row)).collect();
+    let name = if metadata(batch, "schema") == RUNS_SCHEMA { "runs" } else { "points" };
+    text + &format!("\"{name}\": [\n{}\n]}}\n", rows.join(",\n"))
 }
 
-fn point(batch: &RecordBatch, row: usize) -> String {
+fn line(batch: &RecordBatch, row: usize) -> String {
     let schema = batch.schema();
     let pairs = schema.fields().iter().zip(batch.columns());
     let pairs = pairs.map(|(field, column)| {
@@ -41,8 +46,14 @@ pub fn value(batch: &RecordBatch, name: &str, row: usize) -> Value {
 
 /// The columns of the varied keys.
 pub fn varied(batch: &RecordBatch) -> Vec<String> {
+    leading(batch).split_off(1)
+}
+
+/// The columns that say which point a row is of: its number and the varied keys. What follows
+/// them is `runs` in a table of means and `seed_number` in one of single runs; a key has a dot.
+pub(super) fn leading(batch: &RecordBatch) -> Vec<String> {
     let names = batch.schema_ref().fields().iter().map(|field| field.name().clone());
-    names.skip_while(|name| name == "point").take_while(|name| name != "runs").collect()
+    names.take_while(|name| name != "runs" && name != "seed_number").collect()
 }
 
 fn cell(column: &dyn Array, row: usize) -> Value {

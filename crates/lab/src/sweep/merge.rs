@@ -1,24 +1,27 @@
 //! Shards become one table again.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use arrow_array::RecordBatch;
-use arrow_array::cast::AsArray;
-use arrow_array::types::UInt64Type;
+use arrow_schema::ArrowError;
 use arrow_select::interleave::interleave_record_batch;
 
+use super::cells::counts;
 use super::error::SweepError;
 use super::file::{metadata, read};
+use super::table::seed_list;
+use super::work::Tables;
 
-/// Most numbers of points that a message lists.
+/// Most points or runs that a message lists.
 const LISTED: usize = 5;
 
-/// Joins the results of shards, which together have every point once. The table is that of a
-/// sweep in one piece.
+/// Joins the results of shards, or of the same sweep with other seeds, which together have every
+/// run once. The tables are those of a sweep in one piece.
 ///
 /// # Errors
-/// A file is no result of a sweep, they are not of one sweep, or points are missing or double.
-pub fn merge(paths: &[PathBuf]) -> Result<RecordBatch, SweepError> {
+/// A file is no result of a sweep, they are not of one sweep, or runs are missing or double.
+pub fn merge(paths: &[PathBuf]) -> Result<Tables, SweepError> {
     let mut shards = Vec::new();
     for path in paths {
         let help = "give the files that `ropewalk sweep --shard i/n --out FILE` wrote";
@@ -41,47 +44,75 @@ pub fn merge(paths: &[PathBuf]) -> Result<RecordBatch, SweepError> {
         if metadata(shard, "identity") != metadata(first, "identity") {
             let [a, b] = [&paths[0], path].map(|path| path.display());
             let message = format!("{a} and {b} are of different sweeps");
-            let help = "all shards have the same scenario, --vary, --seeds and version";
+            let help = "all shards have the same scenario, --vary, --seed and version";
             return Err(SweepError::input(message, help));
         }
     }
+    let failed = |error| SweepError::file(&paths[0], error);
     let places = places(paths, &shards)?;
     let batches: Vec<&RecordBatch> = shards.iter().collect();
-    let whole = interleave_record_batch(&batches, &places)
-        .map_err(|error| SweepError::file(&paths[0], error))?;
+    let places: Vec<(usize, usize)> = places.into_values().collect();
+    let whole = interleave_record_batch(&batches, &places).map_err(failed)?;
     let mut schema = first.schema().as_ref().clone();
     schema.metadata.remove("shard");
-    RecordBatch::try_new(schema.into(), whole.columns().to_vec())
-        .map_err(|error| SweepError::file(&paths[0], error))
+    schema.metadata.insert("seeds", seeds_of(&whole).map_err(failed)?);
+    let whole = RecordBatch::try_new(schema.into(), whole.columns().to_vec()).map_err(failed)?;
+    Tables::of(whole)
 }
 
-/// Where each point is: the number of the table and the row in it.
-fn places(paths: &[PathBuf], shards: &[RecordBatch]) -> Result<Vec<(usize, usize)>, SweepError> {
-    let points: usize = metadata(&shards[0], "points").parse().unwrap_or(0);
-    let mut places = vec![None; points];
+/// The metadata `seeds` of a table that has every seed.
+fn seeds_of(runs: &RecordBatch) -> Result<String, ArrowError> {
+    let (numbers, seeds) = (counts(runs, "seed_number")?, counts(runs, "seed")?);
+    let seeds: BTreeMap<&u64, &u64> = numbers.values().iter().zip(seeds.values()).collect();
+    Ok(seed_list(seeds.into_values().copied()))
+}
+
+/// Where each run is: the number of the table and the row in it.
+type Places = BTreeMap<(u64, u64), (usize, usize)>;
+
+fn places(paths: &[PathBuf], shards: &[RecordBatch]) -> Result<Places, SweepError> {
+    let points: u64 = metadata(&shards[0], "points").parse().unwrap_or(0);
+    let mut places = Places::new();
     for (number, shard) in shards.iter().enumerate() {
-        let column = shard.column_by_name("point").and_then(|c| c.as_primitive_opt::<UInt64Type>());
-        for (row, point) in column.iter().flat_map(|column| column.values().iter().enumerate()) {
-            let Some(place) = places.get_mut(*point as usize) else {
+        let failed = |error| SweepError::file(&paths[number], error);
+        let point = counts(shard, "point").map_err(failed)?.values();
+        let seed = counts(shard, "seed_number").map_err(failed)?.values();
+        for (row, (point, seed)) in point.iter().zip(seed).enumerate() {
+            if *point >= points {
                 let reason = format!("there is no point {point} in a sweep of {points}");
                 return Err(SweepError::file(&paths[number], reason));
-            };
-            if let Some((other, _)) = place.replace((number, row)) {
+            }
+            if let Some((other, _)) = places.insert((*point, *seed), (number, row)) {
                 let [a, b] = [other, number].map(|at: usize| paths[at].display());
-                let message = format!("{a} and {b} both have point {point}");
-                return Err(SweepError::input(message, "give each shard once"));
+                let message = format!("{a} and {b} both have point {point} with seed {seed}");
+                return Err(SweepError::input(message, "give each run once"));
             }
         }
     }
-    let missing: Vec<String> =
-        (0..points).filter(|at| places[*at].is_none()).map(|at| at.to_string()).collect();
-    if !missing.is_empty() {
-        let listed = missing[..missing.len().min(LISTED)].join(", ");
-        let more = if missing.len() > LISTED { ", ..." } else { "" };
-        let message = format!("{} of {points} points are missing: {listed}{more}", missing.len());
+    complete(points, &places).map_err(|message| {
         let have: Vec<&str> = shards.iter().map(|shard| metadata(shard, "shard")).collect();
         let help = format!("give all shards of the sweep; these are {}", have.join(", "));
-        return Err(SweepError::input(message, help));
-    }
-    Ok(places.into_iter().flatten().collect())
+        SweepError::input(message, help)
+    })?;
+    Ok(places)
+}
+
+/// What is missing, if something is: whole points, or else single runs.
+fn complete(points: u64, places: &Places) -> Result<(), String> {
+    let list = |missing: Vec<String>, of: String| {
+        let listed = missing[..missing.len().min(LISTED)].join(", ");
+        let more = if missing.len() > LISTED { ", ..." } else { "" };
+        match missing.len() {
+            0 => Ok(()),
+            count => Err(format!("{count} of {of} are missing: {listed}{more}")),
+        }
+    };
+    let have: BTreeSet<u64> = places.keys().map(|(point, _)| *point).collect();
+    let missing = (0..points).filter(|point| !have.contains(point)).map(|point| point.to_string());
+    list(missing.collect(), format!("{points} points"))?;
+    let seeds: BTreeSet<u64> = places.keys().map(|(_, seed)| *seed).collect();
+    let runs = (0..points).flat_map(|point| seeds.iter().map(move |seed| (point, *seed)));
+    let missing = runs.filter(|run| !places.contains_key(run));
+    let missing = missing.map(|(point, seed)| format!("point {point} with seed {seed}"));
+    list(missing.collect(), format!("{} runs", points * seeds.len() as u64))
 }

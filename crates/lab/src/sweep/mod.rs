@@ -1,7 +1,8 @@
-//! A grid of points, each with several seeds: on all cores, resumable, in shards.
+//! A grid of points, each with several seeds: on all cores, resumable, in shards. Single runs are
+//! kept, and means are computed from them, so that seeds can be added later.
 //!
 //! ```
-//! use ropewalk_lab::sweep::{Axis, Plan, Source, Sweep, SweepOptions};
+//! use ropewalk_lab::sweep::{Axis, Plan, Seeds, Source, Sweep, SweepOptions};
 //!
 //! let source = Source {
 //!     text: "[transfer]\nduration = '2 s'\n[[path]]\nname = 'dsl'\nrate = '1 Mbit/s'\nrtt = '20 ms'\n"
@@ -11,14 +12,15 @@
 //!     seed: None,
 //! };
 //! let axes = vec![Axis::parse("path.dsl.rtt=20ms..80ms/3")?];
-//! let plan = Plan::new(source, axes, 2)?;
+//! let plan = Plan::new(source, axes, "1..2".parse::<Seeds>()?)?;
 //! let go_on = || std::ops::ControlFlow::Continue(());
-//! let table = Sweep::open(&plan, SweepOptions::default())?.finish(2, &go_on)?;
-//! assert_eq!(table.num_rows(), 3);
-//! # Ok::<(), ropewalk_lab::sweep::SweepError>(())
+//! let tables = Sweep::open(&plan, SweepOptions::default())?.finish(2, &go_on)?;
+//! assert_eq!((tables.runs.num_rows(), tables.means.num_rows()), (6, 3));
+//! # Ok::<(), Box<dyn core::error::Error>>(())
 //! ```
 
 mod axis;
+mod cells;
 mod error;
 mod file;
 mod grid;
@@ -26,11 +28,13 @@ mod identity;
 mod journal;
 mod json;
 mod ledger;
+mod means;
 mod merge;
 mod outlook;
 mod plan;
 mod range;
 mod row;
+mod seeds;
 mod shard;
 mod table;
 mod value;
@@ -40,19 +44,21 @@ pub use arrow_array::RecordBatch;
 pub use axis::{Axis, split_list};
 pub use error::SweepError;
 pub use file::{check_out, read, write};
-pub use grid::{Grid, POINTS_MAX, RUNS_MAX, SEEDS_MAX, Source};
+pub use grid::{Grid, POINTS_MAX, RUNS_MAX, Source};
 pub use identity::Identity;
 pub use journal::journal_of;
 pub use json::{to_json, value, varied};
+pub use means::means;
 pub use merge::merge;
 pub use outlook::{Outlook, outlook};
 pub use plan::Plan;
 pub use range::RANGE_MAX;
-pub use row::{FIGURES, Figure, Outcome, PointRow};
+pub use row::{FIGURES, Figure, Outcome, RunRow};
+pub use seeds::{SEEDS_MAX, Seeds};
 pub use shard::Shard;
-pub use table::{SCHEMA, to_record_batch};
+pub use table::{MEANS_SCHEMA, RUNS_SCHEMA, runs_table};
 pub use value::Value;
-pub use work::{Sweep, SweepOptions};
+pub use work::{Sweep, SweepOptions, Tables};
 
 #[cfg(test)]
 mod tests;

@@ -1,8 +1,7 @@
-//! What is kept of a point: means over its seeds, with confidence intervals.
+//! What is kept of a single run.
 
 use serde::{Deserialize, Serialize};
 
-use crate::compare::{Estimate, estimate};
 use crate::result::{PathResult, RunResult};
 
 /// What came of one run; or why it failed.
@@ -55,38 +54,27 @@ fn total(result: &RunResult, of: fn(&PathResult) -> u64) -> f64 {
     result.paths.iter().map(of).sum::<u64>() as f64
 }
 
-/// A finished point. It can be written down and read again without a loss.
+/// A run that is over. It can be written down and read again without a loss.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct PointRow {
+pub struct RunRow {
     /// Number of the point, from 0.
     pub point: usize,
-    /// Runs that did not fail; the figures are of these.
-    pub runs: u64,
-    /// Runs that failed.
-    pub failed: u64,
-    /// Mean and half width of the 95 % confidence interval, in the order of [`FIGURES`].
-    pub figures: Vec<Option<(f64, Option<f64>)>>,
-    /// Why the first of the failed runs failed.
+    /// Number of the seed, from 1.
+    pub seed: u32,
+    /// In the order of [`FIGURES`]; none where unknown, and all none if the run failed.
+    pub figures: Vec<Option<f64>>,
+    /// Why the run failed, if it did.
     pub error: Option<String>,
 }
 
-impl PointRow {
-    /// The row of a point, from its runs in the order of the seeds.
-    pub fn new(point: usize, outcomes: &[Outcome]) -> Self {
-        let good: Vec<&RunResult> =
-            outcomes.iter().filter_map(|o| o.as_ref().ok()).map(|result| &**result).collect();
-        let over = |figure: &Figure| {
-            // A figure that one run lacks has no mean; JSON has no infinity to keep one.
-            let values: Option<Vec<f64>> = good.iter().map(|result| (figure.of)(result)).collect();
-            let Estimate { mean, half_width } = estimate(&values?)?;
-            mean.is_finite().then_some((mean, half_width.filter(|half| half.is_finite())))
+impl RunRow {
+    /// The row of a run.
+    pub fn new(point: usize, seed: u32, outcome: Outcome) -> Self {
+        let (figures, error) = match outcome {
+            // JSON has no infinity to keep one.
+            Ok(result) => (FIGURES.map(|f| (f.of)(&result).filter(|x| x.is_finite())), None),
+            Err(error) => ([None; FIGURES.len()], Some(error)),
         };
-        Self {
-            point,
-            runs: good.len() as u64,
-            failed: (outcomes.len() - good.len()) as u64,
-            figures: FIGURES.iter().map(over).collect(),
-            error: outcomes.iter().find_map(|outcome| outcome.as_ref().err().cloned()),
-        }
+        Self { point, seed, figures: figures.to_vec(), error }
     }
 }

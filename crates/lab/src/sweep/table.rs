@@ -1,76 +1,99 @@
-//! The result of a sweep as one table: a row per point.
+//! The result of a sweep as one table: a row per run.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use arrow_array::{BooleanArray, Float64Array, RecordBatch, StringArray};
+use arrow_array::{Array, BooleanArray, Float64Array, RecordBatch, StringArray};
 use arrow_schema::{ArrowError, Metadata};
 
 use super::axis::Axis;
+use super::cells::{counts, floats, texts};
 use super::plan::Plan;
-use super::row::{FIGURES, PointRow};
+use super::row::{FIGURES, RunRow};
 use super::shard::Shard;
 use super::value::{Value, unquoted};
 use crate::output::Columns;
 
-/// The schema's name in the table's metadata.
-pub const SCHEMA: &str = "ropewalk.sweep/1";
+/// The name of the schema of single runs, in the table's metadata.
+pub const RUNS_SCHEMA: &str = "ropewalk.sweep-runs/1";
+/// The name of the schema of means.
+pub const MEANS_SCHEMA: &str = "ropewalk.sweep/1";
 
 /// Beyond these, a float does not hold every whole number.
 const WHOLE_MAX: f64 = 9_007_199_254_740_992.0;
 
-/// The rows of a sweep as a table, in the order of the points. Columns: `point`; one per varied
-/// key, with the unit behind it (`path.lte.rtt_s`); `runs` and `failed`; mean and
-/// `..._half_width` of the 95 % confidence interval of each of [`FIGURES`], null where unknown;
-/// `error`. The metadata has `schema`, `version`, `identity`, `scenario`, `vary`, `seeds`,
-/// `points`, and `shard` if the table is only a part.
+/// The runs of a sweep as a table, by point and then by seed. Columns: `point`; one per varied
+/// key, with the unit behind it (`path.lte.rtt_s`); `seed_number` and the `seed` itself; each of
+/// [`FIGURES`], null where unknown; `error`, null unless the run failed. The metadata has
+/// `schema`, `version`, `identity`, `scenario`, `vary`, `seeds`, `points`, and `shard` if the
+/// table is only a part.
 ///
 /// # Errors
 /// If the columns do not fit together.
-pub fn to_record_batch(
+pub fn runs_table<'a>(
     plan: &Plan,
     shard: Option<Shard>,
-    mut rows: Vec<PointRow>,
+    rows: impl IntoIterator<Item = &'a RunRow>,
 ) -> Result<RecordBatch, ArrowError> {
-    rows.sort_by_key(|row| row.point);
+    let mut rows: Vec<&RunRow> = rows.into_iter().collect();
+    rows.sort_by_key(|row| (row.point, row.seed));
+    let grid = plan.grid();
     let mut columns = Columns::default();
     columns.counts("point", rows.iter().map(|row| row.point as u64));
-    let indices: Vec<Vec<usize>> = rows.iter().map(|row| plan.grid().indices(row.point)).collect();
-    for (number, axis) in plan.grid().axes().iter().enumerate() {
-        let of_point = indices.iter().map(|indices| &axis.values()[indices[number]]);
-        columns.axis(axis, &of_point.collect::<Vec<_>>());
+    let indices: Vec<Vec<usize>> = rows.iter().map(|row| grid.indices(row.point)).collect();
+    for (number, axis) in grid.axes().iter().enumerate() {
+        let of_row = indices.iter().map(|indices| &axis.values()[indices[number]]);
+        columns.axis(axis, &of_row.collect::<Vec<_>>());
     }
-    columns.counts("runs", rows.iter().map(|row| row.runs));
-    columns.counts("failed", rows.iter().map(|row| row.failed));
+    columns.counts("seed_number", rows.iter().map(|row| u64::from(row.seed)));
+    columns.counts("seed", rows.iter().map(|row| grid.seed(row.seed)));
     for (number, figure) in FIGURES.iter().enumerate() {
-        let mean = rows.iter().map(|row| row.figures[number].map(|(mean, _)| mean));
-        columns.floats_or_null(figure.name, mean);
-        let half = rows.iter().map(|row| row.figures[number].and_then(|(_, half)| half));
-        columns.floats_or_null(format!("{}_half_width", figure.name), half);
+        columns.floats_or_null(figure.name, rows.iter().map(|row| row.figures[number]));
     }
     let errors: Vec<Option<&str>> = rows.iter().map(|row| row.error.as_deref()).collect();
     columns.add("error", Arc::new(StringArray::from(errors)), true);
-    columns.into_batch(metadata(plan, shard))
+    let seeds: BTreeSet<u32> = rows.iter().map(|row| row.seed).collect();
+    columns.into_batch(metadata(plan, shard, seeds.into_iter().map(|seed| grid.seed(seed))))
 }
 
-fn metadata(plan: &Plan, shard: Option<Shard>) -> Metadata {
+fn metadata(plan: &Plan, shard: Option<Shard>, seeds: impl Iterator<Item = u64>) -> Metadata {
     let identity = plan.identity();
-    let grid = plan.grid();
-    // As text, since a seed may exceed what readers of JSON keep exactly.
-    let seeds: Vec<String> = (0..grid.seeds()).map(|seed| grid.seed(seed).to_string()).collect();
-    let json = |list: &[String]| serde_json::Value::from(list.to_vec()).to_string();
     let mut metadata = Metadata::from([
-        ("schema", SCHEMA.to_owned()),
+        ("schema", RUNS_SCHEMA.to_owned()),
         ("version", identity.version.clone()),
         ("identity", identity.hash.clone()),
         ("scenario", identity.scenario.clone()),
-        ("vary", json(&identity.vary)),
-        ("seeds", json(&seeds)),
-        ("points", grid.points().to_string()),
+        ("vary", serde_json::Value::from(identity.vary.clone()).to_string()),
+        ("seeds", seed_list(seeds)),
+        ("points", plan.grid().points().to_string()),
     ]);
     if let Some(shard) = shard {
         metadata.insert("shard", shard.to_string());
     }
     metadata
+}
+
+/// Seeds as JSON: as text, since a seed may exceed what readers of JSON keep exactly.
+pub(super) fn seed_list(seeds: impl Iterator<Item = u64>) -> String {
+    serde_json::Value::from(seeds.map(|seed| seed.to_string()).collect::<Vec<_>>()).to_string()
+}
+
+/// The rows of a table of runs.
+///
+/// # Errors
+/// A column is missing, or of another type.
+pub(super) fn rows_of(runs: &RecordBatch) -> Result<Vec<RunRow>, ArrowError> {
+    let (points, seeds) = (counts(runs, "point")?, counts(runs, "seed_number")?);
+    let errors = texts(runs, "error")?;
+    let figures = FIGURES.map(|figure| floats(runs, figure.name));
+    let figures = figures.into_iter().collect::<Result<Vec<_>, _>>()?;
+    let row = |row: usize| RunRow {
+        point: points.value(row) as usize,
+        seed: seeds.value(row) as u32,
+        figures: figures.iter().map(|f| f.is_valid(row).then(|| f.value(row))).collect(),
+        error: errors.is_valid(row).then(|| errors.value(row).to_owned()),
+    };
+    Ok((0..runs.num_rows()).map(row).collect())
 }
 
 impl Columns {

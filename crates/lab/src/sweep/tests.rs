@@ -1,3 +1,5 @@
+mod adding;
+
 use std::fs;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -19,7 +21,11 @@ fn source() -> Source {
     Source { text: SCENARIO.into(), name: "two.toml".into(), sets: Vec::new(), seed: None }
 }
 
-fn plan_of(vary: &[&str], seeds: u64) -> Result<Plan, SweepError> {
+fn plan_of(vary: &[&str], seeds: u32) -> Result<Plan, SweepError> {
+    plan_with(vary, Seeds::first(seeds).expect("a number of seeds"))
+}
+
+fn plan_with(vary: &[&str], seeds: Seeds) -> Result<Plan, SweepError> {
     let axes = vary.iter().map(|vary| Axis::parse(vary)).collect::<Result<_, _>>()?;
     Plan::new(source(), axes, seeds)
 }
@@ -67,10 +73,10 @@ fn options<'a>(out: &'a Path, shard: Option<&str>) -> SweepOptions<'a> {
 }
 
 /// Does all that is left; tells how many runs that was.
-fn finish(plan: &Plan, options: SweepOptions<'_>, threads: usize) -> (RecordBatch, u64) {
+fn finish(plan: &Plan, options: SweepOptions<'_>, threads: usize) -> (Tables, u64) {
     let runs = AtomicU64::new(0);
     let sweep = Sweep::open(plan, options).expect("a good place");
-    let left = sweep.runs_left();
+    let left = sweep.left().len() as u64;
     let count = || {
         runs.fetch_add(1, Ordering::Relaxed);
         ControlFlow::Continue(())
@@ -97,13 +103,13 @@ fn the_bytes_show_neither_threads_nor_shards() {
     let shards: Vec<PathBuf> =
         ["1/2", "2/2"].map(|name| room.file(&format!("s{}.parquet", &name[..1]))).into();
     for (shard, out) in ["1/2", "2/2"].iter().zip(&shards) {
-        let (table, runs) = finish(&plan, options(out, Some(shard)), 2);
-        assert_eq!((table.num_rows(), runs), (3, 9), "{shard}");
+        let (tables, runs) = finish(&plan, options(out, Some(shard)), 2);
+        assert_eq!((tables.means.num_rows(), runs), (3, 9), "{shard}");
     }
     // In any order.
     for order in [[0, 1], [1, 0]] {
         let merged = merge(&order.map(|at| shards[at].clone())).expect("all shards");
-        write(&room.file("merged.parquet"), &merged).expect("a writable room");
+        write(&room.file("merged.parquet"), &merged.runs).expect("a writable room");
         files.push(fs::read(room.file("merged.parquet")).expect("the merged result"));
     }
     assert!(files.iter().all(|file| *file == files[0]), "all five files are one");
@@ -113,18 +119,24 @@ fn the_bytes_show_neither_threads_nor_shards() {
 #[test]
 fn a_row_has_the_mean_of_its_runs_and_the_first_of_them_is_that_of_the_scenario() {
     let plan = plan();
-    let (table, _) = finish(&plan, SweepOptions::default(), 2);
+    let (Tables { runs, means: table }, _) = finish(&plan, SweepOptions::default(), 2);
     assert_eq!(floats(&table, "path.lte.rtt_s"), [0.05, 0.05, 0.125, 0.125, 0.2, 0.2]);
     let schedulers = table["transfer.scheduler"].as_string::<i32>();
     assert_eq!(schedulers.iter().flatten().take(2).collect::<Vec<_>>(), ["round-robin", "daps"]);
-    assert_eq!(plan.grid().seed(0), 7);
-    let goodputs: Vec<f64> = (0..3)
+    assert_eq!(plan.grid().seed(1), 7);
+    let goodputs: Vec<f64> = (1..=3)
         .map(|seed| {
             let mut scenario = plan.grid().scenario(3).expect("a sound point");
             scenario.transfer.seed = plan.grid().seed(seed);
             run(&scenario, &RunOptions::default()).expect("a run").result.goodput_bps
         })
         .collect();
+    assert_eq!(floats(&runs, "goodput_bps")[9..12], goodputs);
+    let numbers = runs["seed_number"].as_primitive::<UInt64Type>().values().to_vec();
+    assert_eq!(numbers, [1, 2, 3].repeat(6));
+    let seeds = runs["seed"].as_primitive::<UInt64Type>().values().to_vec();
+    assert_eq!(seeds, [1, 2, 3].map(|number| plan.grid().seed(number)).repeat(6));
+    assert_eq!(floats(&runs, "path.lte.rtt_s")[9..12], [0.125; 3]);
     let estimate = crate::compare::estimate(&goodputs).expect("three runs");
     assert_eq!(floats(&table, "goodput_bps")[3], estimate.mean);
     let half = estimate.half_width.expect("three runs");
@@ -139,16 +151,16 @@ fn what_is_in_the_journal_is_not_done_again_and_half_a_line_is() {
     let room = Room::new("resume");
     let plan = plan();
     let whole = room.file("whole.parquet");
-    let (table, _) = finish(&plan, options(&whole, None), 2);
-    // The journal of a sweep that was killed while it wrote its fourth point.
+    let (tables, _) = finish(&plan, options(&whole, None), 2);
+    // The journal of a sweep that was killed while it wrote its fourth run.
     let out = room.file("cut.parquet");
     let journal = journal_of(&out);
     let header = journal::Header::new(plan.identity().clone(), None);
     let (mut writer, rows) =
         journal::Journal::open(&journal, &header, false).expect("a new journal");
     assert!(rows.is_empty());
-    for point in [4, 0, 1, 5] {
-        writer.add(&plan.grid().run_point(point)).expect("a writable room");
+    for (point, seed) in [(4, 1), (0, 3), (0, 1), (5, 2)] {
+        writer.add(&plan.grid().run(point, seed)).expect("a writable room");
     }
     // Nobody else may write it meanwhile.
     let busy = Sweep::open(&plan, options(&out, None)).expect_err("a lock").to_string();
@@ -157,19 +169,19 @@ fn what_is_in_the_journal_is_not_done_again_and_half_a_line_is() {
     let bytes = fs::read(&journal).expect("the journal");
     fs::write(&journal, &bytes[..bytes.len() - 9]).expect("a writable room");
     let look = outlook(&plan, &options(&out, None)).expect("an outlook");
-    assert_eq!((look.points, look.points_left, look.runs_left), (6, 3, 9));
+    assert_eq!((look.points, look.points_left, look.runs_left), (6, 6, 15));
     assert!(look.run_cpu_s.expect("runs are left") > 0.0);
     let (resumed, runs) = finish(&plan, options(&out, None), 2);
-    assert_eq!((runs, &resumed), (9, &table));
+    assert_eq!((runs, &resumed), (15, &tables));
     assert_eq!(fs::read(&out).expect("a result"), fs::read(&whole).expect("a result"));
     // Once more: there is nothing to do, and the result is the same, even if a kill between the
     // last two steps left the journal.
     fs::write(&journal, &bytes).expect("a writable room");
     let (again, runs) = finish(&plan, options(&out, None), 2);
-    assert_eq!((runs, &again), (0, &table));
+    assert_eq!((runs, &again), (0, &tables));
     assert_eq!(outlook(&plan, &options(&out, None)).expect("an outlook").points_left, 0);
     let fresh = SweepOptions { fresh: true, ..options(&out, None) };
-    assert_eq!(finish(&plan, fresh, 2), (table, 18));
+    assert_eq!(finish(&plan, fresh, 2), (tables, 18));
     assert_eq!(room.names(), ["cut.parquet", "whole.parquet"]);
 }
 
@@ -179,39 +191,42 @@ fn a_sweep_that_is_stopped_keeps_what_is_finished() {
     let plan = plan();
     let out = room.file("x.parquet");
     let runs = AtomicU64::new(0);
-    let stop_after_two_points = || match runs.fetch_add(1, Ordering::Relaxed) {
-        0..5 => ControlFlow::Continue(()),
+    let stop_after_five_runs = || match runs.fetch_add(1, Ordering::Relaxed) {
+        0..4 => ControlFlow::Continue(()),
         _ => ControlFlow::Break(()),
     };
     let sweep = Sweep::open(&plan, options(&out, None)).expect("a good place");
-    let error = sweep.finish(1, &stop_after_two_points).expect_err("a stop");
+    let error = sweep.finish(1, &stop_after_five_runs).expect_err("a stop");
     assert!(matches!(error, SweepError::Stopped), "{error}");
-    assert_eq!(runs.load(Ordering::Relaxed), 6, "nothing runs after the stop");
+    assert_eq!(runs.load(Ordering::Relaxed), 5, "nothing runs after the stop");
     assert_eq!(room.names(), ["x.parquet.journal"]);
-    assert_eq!(finish(&plan, options(&out, None), 1).1, 12);
+    assert_eq!(finish(&plan, options(&out, None), 1).1, 13);
 }
 
 #[test]
-fn points_that_ran_elsewhere_make_the_same_table() {
+fn runs_that_were_done_elsewhere_make_the_same_tables() {
     let room = Room::new("elsewhere");
     let plan = plan_of(&["path.lte.rtt=50ms..200ms/3"], 2).expect("a sound plan");
     let [here, there] = ["here", "there"].map(|name| room.file(&format!("{name}.parquet")));
-    let (table, _) = finish(&plan, options(&here, None), 1);
+    let (tables, _) = finish(&plan, options(&here, None), 1);
     let mut sweep = Sweep::open(&plan, options(&there, None)).expect("a good place");
-    for point in [2, 0] {
-        sweep.keep(plan.grid().run_point(point)).expect("a point that is left");
+    for (point, seed) in [(2, 1), (0, 2), (2, 2), (0, 1), (1, 2)] {
+        sweep.keep(plan.grid().run(point, seed)).expect("a run that is left");
     }
-    assert_eq!(sweep.left(), [1]);
-    let twice = sweep.keep(plan.grid().run_point(2)).expect_err("a point that is there");
-    assert!(twice.to_string().contains("point 2"), "{twice}");
+    assert_eq!(sweep.left(), [(1, 1)]);
+    for (point, seed) in [(2, 1), (3, 1), (1, 3)] {
+        let row = RunRow { point, seed, ..plan.grid().run(2, 1) };
+        let error = sweep.keep(row).expect_err("not left").to_string();
+        assert!(error.contains(&format!("seed {seed} of point {point}")), "{error}");
+    }
     drop(sweep);
     // What was brought is in the journal, and what is missing is told.
     let sweep = Sweep::open(&plan, options(&there, None)).expect("a good place");
-    let early = sweep.close().expect_err("a point is left").to_string();
-    assert!(early.contains("1 points"), "{early}");
+    let early = sweep.close().expect_err("a run is left").to_string();
+    assert!(early.contains("1 runs"), "{early}");
     let mut sweep = Sweep::open(&plan, options(&there, None)).expect("a good place");
-    sweep.keep(plan.grid().run_point(1)).expect("the last point");
-    assert_eq!(sweep.close().expect("all points"), table);
+    sweep.keep(plan.grid().run(1, 1)).expect("the last run");
+    assert_eq!(sweep.close().expect("all runs"), tables);
     assert_eq!(fs::read(here).expect("a result"), fs::read(there).expect("a result"));
 }
 
@@ -223,13 +238,14 @@ fn the_work_of_another_sweep_is_never_resumed_nor_overwritten() {
     let plan = plan_of(&["path.lte.rtt=50ms,100ms"], 1).expect("a sound plan");
     drop(Sweep::open(&plan, options(&begun, None)).expect("a journal"));
     finish(&plan, options(&over, None), 2);
-    let more_seeds = plan_of(&["path.lte.rtt=50ms,100ms"], 2).expect("a sound plan");
     let other_values = plan_of(&["path.lte.rtt=50ms,101ms"], 1).expect("a sound plan");
     let axes = vec![Axis::parse("path.lte.rtt=50ms,100ms").expect("an axis")];
     let changed = Source { sets: vec!["transfer.receive_buffer=31kB".into()], ..source() };
-    let changed = Plan::new(changed, axes, 1).expect("a sound plan");
+    let one = Seeds::first(1).expect("a number of seeds");
+    let changed = Plan::new(changed, axes.clone(), one.clone()).expect("a sound plan");
+    let root = Plan::new(Source { seed: Some(8), ..source() }, axes, one).expect("a sound plan");
     for (other, reason) in [
-        (&more_seeds, "it has --seeds 1, this one 2"),
+        (&root, "its scenario has `seed = 7`, this one"),
         (&other_values, "it has --vary path.lte.rtt=50 ms,100 ms, this one"),
         (&changed, "its scenario has `receive_buffer = \"30 kB\"`, this one"),
     ] {
@@ -240,11 +256,11 @@ fn the_work_of_another_sweep_is_never_resumed_nor_overwritten() {
     }
     // What is begun anew in the place of another can be resumed.
     let fresh = SweepOptions { fresh: true, ..options(&over, None) };
-    let mut sweep = Sweep::open(&more_seeds, fresh).expect("a fresh start");
-    sweep.keep(more_seeds.grid().run_point(0)).expect("a point that is left");
+    let mut sweep = Sweep::open(&other_values, fresh).expect("a fresh start");
+    sweep.keep(other_values.grid().run(0, 1)).expect("a run that is left");
     drop(sweep);
-    let sweep = Sweep::open(&more_seeds, options(&over, None)).expect("its own journal");
-    assert_eq!(sweep.left(), [1]);
+    let sweep = Sweep::open(&other_values, options(&over, None)).expect("its own journal");
+    assert_eq!(sweep.left(), [(1, 1)]);
     let shard = options(&begun, Some("1/2"));
     let error = Sweep::open(&plan, shard).expect_err("a shard").to_string();
     assert!(error.contains("it is of all points, this is 1/2"), "{error}");
@@ -253,6 +269,21 @@ fn the_work_of_another_sweep_is_never_resumed_nor_overwritten() {
     fs::write(journal_of(&damaged), good + "nonsense\n").expect("a writable room");
     let error = Sweep::open(&plan, options(&damaged, None)).expect_err("damage").to_string();
     assert!(error.contains("line 2") && error.contains("damaged"), "{error}");
+    // Nor is that of another format, or of another version.
+    let old = fs::read_to_string(journal_of(&begun)).expect("a journal");
+    fs::write(journal_of(&damaged), old.replace("journal/2", "journal/1")).expect("a room");
+    let error = Sweep::open(&plan, options(&damaged, None)).expect_err("a format").to_string();
+    assert!(error.contains("journal/1") && error.contains("--fresh"), "{error}");
+    let version = format!("\"version\":\"{}\"", env!("CARGO_PKG_VERSION"));
+    let older = old.replace(&version, "\"version\":\"0.0.9\"");
+    fs::write(journal_of(&damaged), older).expect("a room");
+    let error = Sweep::open(&plan, options(&damaged, None)).expect_err("a version").to_string();
+    assert!(error.contains("it is of version 0.0.9, this is"), "{error}");
+    let (tables, _) = finish(&plan, SweepOptions::default(), 2);
+    let means = room.file("means.parquet");
+    write(&means, &tables.means).expect("a writable room");
+    let error = Sweep::open(&plan, options(&means, None)).expect_err("means").to_string();
+    assert!(error.contains("not of `ropewalk.sweep-runs/1`"), "{error}");
 }
 
 #[test]
@@ -266,14 +297,20 @@ fn shards_that_do_not_make_one_sweep_are_refused() {
         finish(&plan, options(out, Some(shard)), 2);
     }
     finish(&other, options(of_other, Some("1/2")), 2);
+    // Seed 2 of only one third.
+    let more = room.file("more.parquet");
+    let second = "2..2".parse().expect("a seed");
+    let second = plan_with(&["path.lte.rtt=50ms..200ms/9"], second).expect("a sound plan");
+    finish(&second, options(&more, Some("1/3")), 2);
     fs::write(text, "no table").expect("a writable room");
-    assert_eq!(merge(&[c, a, b].map(PathBuf::clone)).expect("all").num_rows(), 9);
+    assert_eq!(merge(&[c, a, b].map(PathBuf::clone)).expect("all").means.num_rows(), 9);
     let absent = room.file("absent.parquet");
     for (files, reason) in [
         (vec![], "nothing to merge"),
         (vec![a, b], "3 of 9 points are missing: 2, 5, 8"),
         (vec![a], "6 of 9 points are missing: 1, 2, 4, 5, 7, ..."),
-        (vec![a, b, c, b], "both have point 1"),
+        (vec![a, b, c, b], "both have point 1 with seed 1"),
+        (vec![a, b, c, &more], "6 of 18 runs are missing: point 1 with seed 2, point 2 with"),
         (vec![a, of_other], "different sweeps"),
         (vec![a, text], "is no result of a sweep"),
         (vec![a, &absent], "is its shard done?"),
@@ -293,7 +330,6 @@ fn a_plan_that_cannot_run_is_refused_before_anything_does() {
         (&["transfer.scheduler=daps,dasp"], 1, &["dasp", "did you mean `daps`?"]),
         (&["path.lte.rtt=1ms,2ms", "path.lte.rtt=3ms"], 1, &["the key is there twice"]),
         (&["path.lte.rtt=1ms,2ms", "path[1].delay=3ms,4ms"], 1, &["the same as another"]),
-        (&["path.lte.rtt=1ms"], 0, &["--seeds 0", "1 to 10000"]),
         (
             &["path.lte.rtt=1ms..9s/1000", "path.wifi.rtt=1ms..9s/1000"],
             1,
@@ -306,7 +342,7 @@ fn a_plan_that_cannot_run_is_refused_before_anything_does() {
         }
     }
     for (out, reason) in [("x.csv", ".parquet"), ("x", ".parquet"), ("no/where.parquet", "`no`")] {
-        let error = check_out(Path::new(out)).expect_err(out).to_string();
+        let error = check_out("--out", Path::new(out)).expect_err(out).to_string();
         assert!(error.contains(reason), "{error}");
     }
 }
@@ -316,10 +352,19 @@ fn a_run_that_fails_is_told_in_its_row() {
     let plan = plan_of(&["path.wifi.loss=0.0,1.0"], 2).expect("a sound plan");
     let mut source = source();
     source.sets = vec!["path.lte.loss=1.0".into(), "transfer.duration=20 s".into()];
-    let plan = Plan::new(source, plan.grid().axes().to_vec(), 2).expect("a sound plan");
-    let (table, _) = finish(&plan, SweepOptions::default(), 2);
-    let document: Json = serde_json::from_str(&to_json(&table)).expect("one JSON document");
-    assert_eq!(document["schema"], SCHEMA);
+    let seeds = plan.grid().seeds().clone();
+    let plan = Plan::new(source, plan.grid().axes().to_vec(), seeds).expect("a sound plan");
+    let (tables, _) = finish(&plan, SweepOptions::default(), 2);
+    let document: Json = serde_json::from_str(&to_json(&tables.runs)).expect("one JSON document");
+    assert_eq!(document["schema"], RUNS_SCHEMA);
+    let runs = document["runs"].as_array().expect("a list of runs");
+    assert_eq!(
+        runs.iter().map(|run| run["error"].is_null()).collect::<Vec<_>>(),
+        [true, true, false, false]
+    );
+    assert!(runs[2]["goodput_bps"].is_null() && runs[2]["seed"] == 7);
+    let document: Json = serde_json::from_str(&to_json(&tables.means)).expect("one JSON document");
+    assert_eq!(document["schema"], MEANS_SCHEMA);
     assert_eq!(document["seeds"][0], "7");
     let [good, bad] = [0, 1].map(|point| &document["points"][point]);
     assert_eq!((&good["runs"], &good["failed"]), (&2.into(), &0.into()));
@@ -344,8 +389,9 @@ fn the_columns_of_varied_keys_have_their_type() {
         ("transfer.scheduler='daps',backup", "transfer.scheduler", "Utf8"),
     ] {
         let plan = plan_of(&[vary], 1).unwrap_or_else(|error| panic!("{vary}: {error}"));
-        let rows = [0, 1].map(|point| PointRow::new(point, &[Err("not run".into())]));
-        let table = to_record_batch(&plan, None, rows.into()).expect("a table");
+        let rows = [0, 1].map(|point| RunRow::new(point, 1, Err("not run".into())));
+        let table = runs_table(&plan, None, &rows).expect("a table");
+        assert_eq!(means(&table).expect("means").schema().field(1), table.schema().field(1));
         let schema = table.schema();
         let field = schema.field(1);
         assert_eq!((field.name().as_str(), field.data_type().to_string()), (name, kind.into()));

@@ -1,6 +1,14 @@
-//! The work of a sweep: written down point by point, resumed where it was left.
+//! The work of a sweep: written down run by run, resumed where it was left, and continued with
+//! further seeds.
+//!
+//! ```text
+//!   FILE.parquet            FILE.parquet.journal
+//!   runs of all points  +   runs that are over since  =  what is kept;  left = all points x seeds - kept
+//! ```
+//!
+//! When nothing is left, FILE is written anew with all runs, and the journal goes away.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
@@ -10,10 +18,12 @@ use super::error::SweepError;
 use super::file::{self, check_out, metadata};
 use super::journal::{Header, Journal, journal_of};
 use super::ledger::Ledger;
+use super::means::means;
 use super::plan::Plan;
-use super::row::{FIGURES, PointRow};
+use super::row::{FIGURES, RunRow};
+use super::seeds::Seeds;
 use super::shard::Shard;
-use super::table::to_record_batch;
+use super::table::{rows_of, runs_table};
 
 /// Where the result goes, and which part it is.
 #[derive(Clone, Copy, Debug, Default)]
@@ -32,170 +42,223 @@ pub struct Sweep {
     plan: Plan,
     out: Option<PathBuf>,
     shard: Option<Shard>,
-    state: State,
+    seeds: Seeds,
+    kept: Kept,
 }
 
-#[derive(Debug)]
-enum State {
-    /// The result is there already.
-    Finished(RecordBatch),
-    /// Some points may be.
-    Begun(Kept),
+/// The result of a sweep.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tables {
+    /// One row per run; see [`runs_table`].
+    pub runs: RecordBatch,
+    /// One row per point, computed from the runs; see [`means()`].
+    pub means: RecordBatch,
 }
 
-/// What is finished, and where it is written down.
+impl Tables {
+    pub(super) fn of(runs: RecordBatch) -> Result<Self, SweepError> {
+        let means = means(&runs);
+        let means = means.map_err(|error| SweepError::input(error.to_string(), "begin anew"))?;
+        Ok(Self { runs, means })
+    }
+}
+
+/// Runs by point and number of the seed.
+pub(super) type Rows = BTreeMap<(usize, u32), RunRow>;
+
+/// What is over, and where it is written down.
 #[derive(Debug, Default)]
 pub(super) struct Kept {
+    /// None if there is no file, or if it has everything.
     journal: Option<Journal>,
-    rows: Vec<PointRow>,
+    rows: Rows,
 }
 
 impl Kept {
-    /// Takes a finished point. When this returns, a kill no longer loses it.
-    pub(super) fn keep(&mut self, row: PointRow) -> Result<(), SweepError> {
+    /// Takes a run that is over. When this returns, a kill no longer loses it.
+    pub(super) fn keep(&mut self, row: RunRow) -> Result<(), SweepError> {
         self.journal.as_mut().map_or(Ok(()), |journal| journal.add(&row))?;
-        self.rows.push(row);
+        self.rows.insert((row.point, row.seed), row);
         Ok(())
     }
 }
 
 impl Sweep {
-    /// Begins a sweep, or finds what is left of it.
+    /// Begins a sweep, or finds what is left of it. Seeds of which the file or its journal has a
+    /// run belong to the sweep beside those of the plan.
     ///
     /// # Errors
     /// The place of the result is no good, is in use, or holds another sweep.
     pub fn open(plan: &Plan, options: SweepOptions<'_>) -> Result<Self, SweepError> {
-        let state = match options.out {
-            None => State::Begun(Kept::default()),
-            Some(out) => begun(plan, &options, out)?,
+        let kept = match options.out {
+            None => Kept::default(),
+            Some(out) => kept_at(plan, &options, out)?,
         };
+        let seeds = seeds(plan, &kept.rows);
+        plan.grid().limit(seeds.count())?;
         let out = options.out.map(Path::to_owned);
-        Ok(Self { plan: plan.clone(), out, shard: options.shard, state })
+        Ok(Self { plan: plan.clone(), out, shard: options.shard, seeds, kept })
     }
 
-    /// Points that are left to do, in order.
-    pub fn left(&self) -> Vec<usize> {
-        match &self.state {
-            State::Finished(_) => Vec::new(),
-            State::Begun(kept) => left(&self.plan, self.shard, &kept.rows),
-        }
+    /// Seeds of each point when the sweep is finished.
+    pub fn seeds(&self) -> &Seeds {
+        &self.seeds
     }
 
-    /// Runs that are left to do.
-    pub fn runs_left(&self) -> u64 {
-        self.left().len() as u64 * self.plan.grid().seeds()
+    /// Runs when the sweep is finished.
+    pub fn runs(&self) -> u64 {
+        points(&self.plan, self.shard).count() as u64 * self.seeds.count()
     }
 
-    /// Takes a point that was run elsewhere and writes it down.
+    /// Runs that are left to do, each as its point and the number of its seed, in order.
+    pub fn left(&self) -> Vec<(usize, u32)> {
+        left(&self.plan, self.shard, &self.kept.rows)
+    }
+
+    /// Takes a run that was done elsewhere and writes it down.
     ///
     /// # Errors
     /// It is not left to do, comes from another version, or the journal cannot be written.
-    pub fn keep(&mut self, row: PointRow) -> Result<(), SweepError> {
+    pub fn keep(&mut self, row: RunRow) -> Result<(), SweepError> {
         let ours = row.point < self.plan.grid().points()
             && self.shard.is_none_or(|shard| shard.has(row.point))
+            && self.seeds.contains(row.seed)
             && row.figures.len() == FIGURES.len();
-        match &mut self.state {
-            State::Begun(kept) if ours && kept.rows.iter().all(|r| r.point != row.point) => {
-                kept.keep(row)
-            }
-            _ => {
-                let message = format!("point {} is not one that is waited for", row.point);
-                Err(SweepError::input(message, "bring each point that is left once"))
-            }
+        if !ours || self.kept.rows.contains_key(&(row.point, row.seed)) {
+            let message = format!("seed {} of point {} is not waited for", row.seed, row.point);
+            return Err(SweepError::input(message, "bring each run that is left once"));
         }
+        self.kept.keep(row)
     }
 
     /// Does what is left on so many threads and writes the result; `done` is told of each run
-    /// that is over, from any thread, and says whether to go on. The table does not depend on the
-    /// threads, nor on how often the work was cut short.
+    /// that is over, from any thread, and says whether to go on. The tables do not depend on the
+    /// threads, nor on how often the work was cut short or seeds were added.
     ///
     /// # Errors
     /// A file cannot be written, or `done` said stop. What was finished is resumed all the same.
     pub fn finish(
-        self,
+        mut self,
         threads: usize,
         done: &(dyn Fn() -> ControlFlow<()> + Sync),
-    ) -> Result<RecordBatch, SweepError> {
-        let points = self.left();
-        let Self { plan, out, shard, state } = self;
-        let state = match state {
-            State::Begun(kept) => {
-                State::Begun(Ledger::new(&plan, points, kept).work_on(threads, done)?)
-            }
-            finished @ State::Finished(_) => finished,
-        };
-        Self { plan, out, shard, state }.close()
+    ) -> Result<Tables, SweepError> {
+        let runs = self.left();
+        self.kept = Ledger::new(self.kept).work_on(self.plan.grid(), &runs, threads, done)?;
+        self.close()
     }
 
     /// Writes the result.
     ///
     /// # Errors
-    /// Points are left to do, or a file cannot be written.
-    pub fn close(self) -> Result<RecordBatch, SweepError> {
+    /// Runs are left to do, or a file cannot be written.
+    pub fn close(self) -> Result<Tables, SweepError> {
         let missing = self.left().len();
         if missing > 0 {
-            let message = format!("{missing} points are left to do");
-            return Err(SweepError::input(message, "a result has all points of its sweep"));
+            let message = format!("{missing} runs are left to do");
+            return Err(SweepError::input(message, "a result has all runs of its sweep"));
         }
-        let kept = match self.state {
-            State::Finished(batch) => return Ok(batch),
-            State::Begun(kept) => kept,
-        };
-        let batch = to_record_batch(&self.plan, self.shard, kept.rows)
+        let runs = runs_table(&self.plan, self.shard, self.kept.rows.values())
             .map_err(|error| SweepError::input(error.to_string(), "vary other keys"))?;
-        if let Some(out) = &self.out {
-            file::write(out, &batch)?;
+        let tables = Tables::of(runs)?;
+        if let (Some(out), Some(_)) = (&self.out, &self.kept.journal) {
+            file::write(out, &tables.runs)?;
+            Journal::remove(&journal_of(out))?;
         }
-        self.out.map_or(Ok(()), |out| Journal::remove(&journal_of(&out)))?;
-        Ok(batch)
+        Ok(tables)
     }
 }
 
-/// What there is of a sweep at `out`.
-fn begun(plan: &Plan, options: &SweepOptions<'_>, out: &Path) -> Result<State, SweepError> {
-    check_out(out)?;
+/// What there is of a sweep at `out`, to be continued.
+fn kept_at(plan: &Plan, options: &SweepOptions<'_>, out: &Path) -> Result<Kept, SweepError> {
+    check_out("--out", out)?;
     let journal_path = journal_of(out);
-    if let Some(batch) = finished(plan, options, out)? {
-        // Left by a kill between the last two steps.
-        Journal::remove(&journal_path)?;
-        return Ok(State::Finished(batch));
+    let rows = stored(plan, options, out)?;
+    // A finished result may be on a file system that cannot be written.
+    if !journal_path.exists() && left(plan, options.shard, &rows).is_empty() {
+        return Ok(Kept { journal: None, rows });
     }
-    let (journal, rows) = Journal::open(&journal_path, &header(plan, options), options.fresh)?;
+    let (journal, since) = Journal::open(&journal_path, &header(plan, options), options.fresh)?;
     if options.fresh && out.exists() {
         // Otherwise it would stand in the way when this sweep is resumed.
         std::fs::remove_file(out).map_err(|error| SweepError::file(out, error))?;
     }
-    Ok(State::Begun(Kept { journal: Some(journal), rows }))
+    // Once more: another process may have written it before this one locked the journal.
+    let rows = join(plan, &journal_path, stored(plan, options, out)?, since)?;
+    Ok(Kept { journal: Some(journal), rows })
 }
 
-pub(super) fn header(plan: &Plan, options: &SweepOptions<'_>) -> Header {
-    Header::new(plan.identity().clone(), options.shard.map(|shard| shard.to_string()))
-}
-
-/// The points of the shard that have no row, in order.
-pub(super) fn left(plan: &Plan, shard: Option<Shard>, rows: &[PointRow]) -> Vec<usize> {
-    let have: BTreeSet<usize> = rows.iter().map(|row| row.point).collect();
-    let points = (0..plan.grid().points()).filter(|point| shard.is_none_or(|s| s.has(*point)));
-    points.filter(|point| !have.contains(point)).collect()
-}
-
-/// The result, if the file has it already.
-pub(super) fn finished(
+/// What there is of a sweep at `out`, without touching it.
+pub(super) fn peek(
     plan: &Plan,
     options: &SweepOptions<'_>,
     out: &Path,
-) -> Result<Option<RecordBatch>, SweepError> {
-    if options.fresh || !out.exists() {
-        return Ok(None);
+) -> Result<Rows, SweepError> {
+    check_out("--out", out)?;
+    let rows = stored(plan, options, out)?;
+    let journal_path = journal_of(out);
+    let since = match options.fresh {
+        true => Vec::new(),
+        false => Journal::peek(&journal_path, &header(plan, options))?,
+    };
+    join(plan, &journal_path, rows, since)
+}
+
+/// The runs of the file and those of its journal. A kill after the file was written leaves a
+/// journal whose runs the file has, too.
+fn join(
+    plan: &Plan,
+    journal: &Path,
+    mut rows: Rows,
+    since: Vec<RunRow>,
+) -> Result<Rows, SweepError> {
+    for row in since {
+        if row.point >= plan.grid().points() {
+            return Err(SweepError::file(journal, format!("there is no point {}", row.point)));
+        }
+        rows.entry((row.point, row.seed)).or_insert(row);
     }
-    let Some(batch) = file::read(out)? else { return Ok(None) };
+    Ok(rows)
+}
+
+fn header(plan: &Plan, options: &SweepOptions<'_>) -> Header {
+    Header::new(plan.identity().clone(), options.shard.map(|shard| shard.to_string()))
+}
+
+/// The points of the shard.
+pub(super) fn points(plan: &Plan, shard: Option<Shard>) -> impl Iterator<Item = usize> {
+    (0..plan.grid().points()).filter(move |point| shard.is_none_or(|shard| shard.has(*point)))
+}
+
+/// The seeds of the plan, and those that have been begun.
+fn seeds(plan: &Plan, rows: &Rows) -> Seeds {
+    let mut seeds = plan.grid().seeds().clone();
+    seeds.extend(rows.keys().map(|(_, seed)| *seed));
+    seeds
+}
+
+/// The runs of the shard that have no row, in order: one point after the other.
+pub(super) fn left(plan: &Plan, shard: Option<Shard>, rows: &Rows) -> Vec<(usize, u32)> {
+    let seeds = seeds(plan, rows);
+    let runs = points(plan, shard).flat_map(|point| seeds.numbers().map(move |seed| (point, seed)));
+    runs.filter(|run| !rows.contains_key(run)).collect()
+}
+
+/// The runs that the file has.
+fn stored(plan: &Plan, options: &SweepOptions<'_>, out: &Path) -> Result<Rows, SweepError> {
+    if options.fresh || !out.exists() {
+        return Ok(Rows::new());
+    }
+    let Some(batch) = file::read(out)? else { return Ok(Rows::new()) };
     let shard = options.shard.map(|shard| shard.to_string()).unwrap_or_default();
-    let other = if metadata(&batch, "identity") != plan.identity().hash {
-        "another sweep"
+    let other = if metadata(&batch, "version") != plan.identity().version {
+        format!("version {}, this is {}", metadata(&batch, "version"), plan.identity().version)
+    } else if metadata(&batch, "identity") != plan.identity().hash {
+        "another sweep".to_owned()
     } else if metadata(&batch, "shard") != shard {
-        "another part of this sweep"
+        "another part of this sweep".to_owned()
     } else {
-        return Ok(Some(batch));
+        let rows = rows_of(&batch).map_err(|error| SweepError::file(out, error))?;
+        return Ok(rows.into_iter().map(|row| ((row.point, row.seed), row)).collect());
     };
     let message = format!("--out {} has the result of {other}", out.display());
     Err(SweepError::input(message, "give another name, or --fresh to throw that result away"))

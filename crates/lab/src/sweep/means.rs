@@ -1,0 +1,73 @@
+//! Means over the runs of each point, with confidence intervals.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_array::{Array, Float64Array, RecordBatch, StringArray, UInt64Array};
+use arrow_schema::ArrowError;
+use arrow_select::take::take;
+
+use super::cells::{column, counts, floats, texts};
+use super::json::leading;
+use super::row::FIGURES;
+use super::table::MEANS_SCHEMA;
+use crate::compare::{Estimate, estimate};
+use crate::output::Columns;
+
+/// One row per point of a table of single runs. Columns: `point`; the varied keys; `runs` and
+/// `failed`; mean and `..._half_width` of the 95 % confidence interval of each of [`FIGURES`]
+/// over the runs that did not fail, null where unknown; `error` of the first that failed.
+///
+/// # Errors
+/// A column is missing.
+pub fn means(runs: &RecordBatch) -> Result<RecordBatch, ArrowError> {
+    let points = points(runs)?;
+    let error = texts(runs, "error")?;
+    let mut columns = Columns::default();
+    let first = UInt64Array::from_iter_values(points.iter().map(|rows| rows.start as u64));
+    for name in leading(runs) {
+        columns.add(&*name, take(column(runs, &name)?, &first, None)?, false);
+    }
+    let good: Vec<Vec<usize>> = points
+        .iter()
+        .map(|rows| rows.clone().filter(|row| error.is_null(*row)).collect())
+        .collect();
+    columns.counts("runs", good.iter().map(|rows| rows.len() as u64));
+    let failed = points.iter().zip(&good).map(|(all, good)| (all.len() - good.len()) as u64);
+    columns.counts("failed", failed);
+    for figure in FIGURES {
+        let values = floats(runs, figure.name)?;
+        let means: Vec<_> = good.iter().map(|rows| mean(values, rows)).collect();
+        columns.floats_or_null(figure.name, means.iter().map(|mean| mean.map(|m| m.mean)));
+        let half = means.iter().map(|mean| mean.and_then(|m| m.half_width));
+        columns.floats_or_null(format!("{}_half_width", figure.name), half);
+    }
+    let errors = points.into_iter().map(|mut rows| {
+        rows.find(|row| error.is_valid(*row)).map(|row| error.value(row).to_owned())
+    });
+    columns.add("error", Arc::new(errors.collect::<StringArray>()), true);
+    let mut metadata = runs.schema_ref().metadata().clone();
+    metadata.insert("schema", MEANS_SCHEMA);
+    columns.into_batch(metadata)
+}
+
+/// The rows of each point, which stand one behind the other.
+fn points(runs: &RecordBatch) -> Result<Vec<Range<usize>>, ArrowError> {
+    let numbers = counts(runs, "point")?.values();
+    let mut start = 0;
+    let groups = numbers.chunk_by(|a, b| a == b).map(|group| {
+        let rows = start..start + group.len();
+        start = rows.end;
+        rows
+    });
+    Ok(groups.collect())
+}
+
+/// None if one of the runs lacks the figure.
+fn mean(values: &Float64Array, rows: &[usize]) -> Option<Estimate> {
+    let known = |row: &usize| values.is_valid(*row).then(|| values.value(*row));
+    let Estimate { mean, half_width } =
+        estimate(&rows.iter().map(known).collect::<Option<Vec<f64>>>()?)?;
+    let half_width = half_width.filter(|half| half.is_finite());
+    mean.is_finite().then_some(Estimate { mean, half_width })
+}
