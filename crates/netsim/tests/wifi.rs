@@ -2,6 +2,7 @@
 
 mod common;
 
+use common::race::frames_ratio;
 use common::{Scripted, TestWorld, at, mbit, ms, plan, world};
 use proptest::prelude::*;
 use ropewalk_base::{Duration, Rate, Seed, Time};
@@ -125,6 +126,30 @@ fn two_frames_offered_at_the_same_instant_collide_and_both_arrive_later() {
     }
 }
 
+/// Which of two frames of these sizes, offered at the same instant, arrives first.
+fn first_after_a_collision(sizes: [u32; 2], seed: u64) -> u64 {
+    let radio = RadioConfig::new(phy(B, 2_000));
+    let mut channel = channel(2, radio, Limit::Packets(400), seed);
+    for (station, size) in (0..).zip(sizes) {
+        channel.offer(Time::ZERO, station, Packet::new(size, station, u64::from(station)));
+    }
+    loop {
+        let now = channel.next_wake().expect("frames that collide are sent again");
+        if let Some(arrived) = channel.take(now) {
+            return arrived.payload;
+        }
+    }
+}
+
+#[test]
+fn the_sender_of_the_shorter_frame_is_ahead_after_a_collision() {
+    let second = |sizes| (0..400).filter(|seed| first_after_a_collision(sizes, *seed) == 1).count();
+    let (equal, shorter) = (second([1500, 1500]), second([1500, 60]));
+    assert!((160..240).contains(&equal), "nobody is ahead: {equal} of 400");
+    // 16 slots in a window of 64: (64^2 - 48^2 / 2) / 64^2 = 0.72.
+    assert!((265..310).contains(&shorter), "{shorter} of 400");
+}
+
 #[test]
 fn a_frame_error_costs_attempts_and_the_last_attempt_costs_the_packet() {
     let (error, packets) = (0.5, 20_000u64);
@@ -162,18 +187,27 @@ fn saturated_stations_share_the_channel_equally() {
 
 #[test]
 fn a_slow_station_holds_up_a_fast_one() {
-    // Equal shares of frames, not of time (Heusse et al. 2003): both fall below the slow one's rate.
+    // Nearly equal shares of frames, not of time (Heusse et al. 2003): both fall below the slow one's rate.
+    let (end, seconds) = (Time::from_secs(600), 600.0);
     let mut channel = Channel::new();
     for (i, kbps) in [54_000, 6_000].into_iter().enumerate() {
         let seed = Seed::root(1).child(&i.to_string());
         let station = channel.add_station(StationConfig::default(), seed);
         channel.add_radio(station, RadioConfig::new(phy(G, kbps)));
     }
-    saturate(&mut channel, 2, 1400, Time::from_secs(60));
-    let bps = |radio| channel.stats(Time::from_secs(60), radio).delivered_bytes as f64 * 8.0 / 60.0;
+    saturate(&mut channel, 2, 1400, end);
+    let bps = |radio| channel.stats(end, radio).delivered_bytes as f64 * 8.0 / seconds;
     let (fast, slow): (f64, f64) = (bps(0), bps(1));
-    assert!((fast / slow - 1.0).abs() < 0.05, "{fast} {slow}");
+    // The sender of the shorter frame of a collision is ahead by EIFS - DIFS: an acknowledgement of 50 us and
+    // SIFS are begun slots of 9 us.
+    let expected = frames_ratio(16, 7);
+    assert!((fast / slow / expected - 1.0).abs() < 0.02, "{fast} {slow} {expected}");
     assert!(fast < 6e6, "{fast}");
+}
+
+#[test]
+fn stations_share_frames_equally_where_nobody_is_ahead_after_a_collision() {
+    assert!((frames_ratio(16, 0) - 1.0).abs() < 1e-9);
 }
 
 /// What a station and an uplink with a wired part behind it make of two thousand packets, answered over the same channel.

@@ -24,6 +24,19 @@ pub struct Channel<P> {
     clock: SlotClock,
     /// Stations with a frame to send, by the slot in which they do; the lower station first among equals.
     contenders: BinaryHeap<Reverse<(u64, u32)>>,
+    head_start: Option<HeadStart>,
+}
+
+/// After a collision of frames of unequal length. The sender of a shorter frame has missed the beginning of
+/// the longest and senses energy alone, so that it goes on an interframe space (DIFS) after its end. The
+/// sender of the longest waits in vain for an acknowledgement until then, and who heard the collision
+/// waits for an EIFS (9.3.2.3.7): to both, slots count later.
+#[derive(Clone, Debug)]
+struct HeadStart {
+    /// The slot from which the others count.
+    until: u64,
+    /// Who need not wait.
+    ahead: Vec<u32>,
 }
 
 /// Who is sending.
@@ -37,7 +50,8 @@ enum Medium {
     },
     /// Several that began in the same slot; the longest frame ends at `ends`.
     Collision {
-        stations: Vec<u32>,
+        /// With the end of each one's frame.
+        stations: Vec<(u32, Time)>,
         ends: Time,
     },
 }
@@ -64,6 +78,7 @@ impl<P> Channel<P> {
             medium: Medium::Quiet,
             clock: SlotClock { from: Time::ZERO, slots: 0, busy_until: Time::ZERO },
             contenders: BinaryHeap::new(),
+            head_start: None,
         }
     }
 
@@ -130,7 +145,7 @@ impl<P> Channel<P> {
         match core::mem::replace(&mut self.medium, Medium::Quiet) {
             Medium::Quiet => self.transmit(now),
             Medium::Alone { station, .. } => return self.end_alone(now, station),
-            Medium::Collision { stations, .. } => self.end_collision(now, &stations),
+            Medium::Collision { stations, .. } => self.end_collision(now, stations),
         }
         None
     }
@@ -169,21 +184,42 @@ impl<P> Channel<P> {
     fn transmit(&mut self, now: Time) {
         let Some(Reverse((slot, first))) = self.contenders.pop() else { return };
         self.clock.slots = slot;
-        let mut ends = now + self.put_on_air(first);
-        let mut others = Vec::new();
+        let mut stations = vec![(first, now + self.put_on_air(first))];
         while let Some(Reverse((same, station))) = self.contenders.peek().copied()
             && same == slot
         {
             self.contenders.pop();
-            ends = ends.max(now + self.put_on_air(station));
-            others.push(station);
+            stations.push((station, now + self.put_on_air(station)));
         }
-        self.medium = if others.is_empty() {
-            Medium::Alone { station: first, ends }
-        } else {
-            others.insert(0, first);
-            Medium::Collision { stations: others, ends }
+        self.end_head_start(slot);
+        let ends = stations.iter().map(|(_, ends)| *ends).max().unwrap_or(now);
+        self.medium = match stations[..] {
+            [(station, ends)] => Medium::Alone { station, ends },
+            _ => Medium::Collision { stations, ends },
         };
+    }
+
+    /// A transmission in `slot` ends the wait of those who counted later: after it, all count from the same
+    /// moment again.
+    fn end_head_start(&mut self, slot: u64) {
+        let Some(HeadStart { until, ahead }) = self.head_start.take() else { return };
+        let left = until.saturating_sub(slot);
+        if left > 0 {
+            self.shift(&ahead, |expires| expires.saturating_sub(left).max(slot));
+        }
+    }
+
+    /// Moves the backoffs of all stations but these.
+    fn shift(&mut self, but: &[u32], moved: impl Fn(u64) -> u64) {
+        for (position, station) in (0..).zip(&mut self.stations) {
+            if !but.contains(&position) {
+                station.expires = moved(station.expires);
+            }
+        }
+        let contenders = core::mem::take(&mut self.contenders);
+        let expires = |position: u32| self.stations[position as usize].expires;
+        let again = contenders.into_iter().map(|Reverse((_, i))| Reverse((expires(i), i)));
+        self.contenders = again.collect();
     }
 
     /// Counts a transmission of a station, and says how long it takes.
@@ -217,11 +253,25 @@ impl<P> Channel<P> {
         frame.map(|frame| frame.packet)
     }
 
-    fn end_collision(&mut self, now: Time, stations: &[u32]) {
-        self.pause(now, now, self.timing.eifs);
-        for position in stations {
+    fn end_collision(&mut self, now: Time, stations: Vec<(u32, Time)>) {
+        let ahead: Vec<u32> = stations
+            .iter()
+            .filter(|(_, ends)| *ends < now)
+            .map(|(position, _)| *position)
+            .collect();
+        let unequal = !ahead.is_empty();
+        self.pause(now, now, if unequal { self.timing.difs } else { self.timing.eifs });
+        for (position, _) in &stations {
             self.stations[*position as usize].stats.collisions += 1;
             self.fail(now, *position);
+        }
+        if unequal {
+            let later = (self.timing.eifs - self.timing.difs).as_nanos();
+            let later = later.div_ceil(self.timing.slot.as_nanos());
+            let now = self.clock.slots;
+            // A backoff that has run out with nothing to send stays so: it is before the present slot.
+            self.shift(&ahead, |expires| if expires >= now { expires + later } else { expires });
+            self.head_start = Some(HeadStart { until: now + later, ahead });
         }
     }
 

@@ -1,6 +1,8 @@
 //! Hosts and helpers that several tests share.
 #![allow(dead_code, reason = "no test uses all of them")]
 
+pub mod race;
+
 use ropewalk_base::{Duration, Rate, Seed, Time};
 use ropewalk_netsim::{
     CrossPayload, Host, HostId, Link, LinkConfig, Outbox, Packet, Port, RouteId, World,
