@@ -1,6 +1,7 @@
 //! From the scenario's words to the knobs of TCP and Multipath TCP.
 
-use ropewalk_engine::mptcp::{self, Config, Preset, Reordering, SubflowAck};
+use ropewalk_engine::mptcp::{self, AckBurstLoss, Config, Preset, Reordering, SubflowAck};
+use ropewalk_engine::path::RtoFormula;
 use ropewalk_scenario as file;
 
 use crate::engine_config;
@@ -23,7 +24,10 @@ pub fn config(scenario: &file::Scenario) -> Config {
     config.fast_convergence = transfer.fast_convergence;
     config.record_decisions = scenario.record.decisions;
     if let Some(habits) = &mut config.habits {
-        habits.ack_burst_loss = scenario.tcp.ack_burst_loss.unwrap_or(0.0);
+        let fixed = AckBurstLoss::Fixed(scenario.tcp.ack_burst_loss.unwrap_or(0.0));
+        let drawn = scenario.tcp.ack_burst_loss_max.map(|max| AckBurstLoss::Drawn { max });
+        habits.ack_burst_loss = drawn.unwrap_or(fixed);
+        habits.data_waits = scenario.tcp.data_waits.unwrap_or(false);
         // The model has timestamps for Eifel alone.
         config.timestamps = scenario.tcp.recovery == Some(file::Reordering::Eifel);
     }
@@ -38,6 +42,7 @@ fn apply(config: &mut Config, tcp: &file::TcpOptions) {
     set(&mut config.ack_every, tcp.ack_every);
     set(&mut config.ack_delay, tcp.ack_delay);
     set(&mut config.subflow_ack, tcp.subflow_ack.map(subflow_ack));
+    set(&mut config.rto_rule.formula, tcp.rto_formula.map(rto_formula));
     set(&mut config.timestamps, tcp.timestamps);
     set(&mut config.sack, tcp.sack);
     set(&mut config.reordering, tcp.recovery.map(reordering));
@@ -60,6 +65,13 @@ const fn subflow_ack(name: file::SubflowAck) -> SubflowAck {
     match name {
         file::SubflowAck::Independent => SubflowAck::Independent,
         file::SubflowAck::DataGated => SubflowAck::DataGated,
+    }
+}
+
+const fn rto_formula(name: file::RtoFormula) -> RtoFormula {
+    match name {
+        file::RtoFormula::Rfc6298 => RtoFormula::Rfc6298,
+        file::RtoFormula::Ns3 => RtoFormula::Ns3,
     }
 }
 

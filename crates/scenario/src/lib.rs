@@ -44,7 +44,7 @@ pub use types::{
     Application, Capacity, Choice, Congestion, Cross, CrossKind, CwndUpdate, Discipline, End,
     ForwardDelay, InitialSsthresh, InitialWindow, Jitter, JitterShape, Limit, Link, LinkSide, Loss,
     Named, OtiasForm, Outage, Path, Preamble, Preset, Protocol, Queue, Quota, Radio, Record,
-    Recovery, Reinjection, Reorder, Reordering, Retransmission, SackCount, Scenario,
+    Recovery, Reinjection, Reorder, Reordering, Retransmission, RtoFormula, SackCount, Scenario,
     ScheduleCapacity, ScheduleWindows, SchedulerName, SchedulerOptions, SctpOptions, Side, Station,
     Step, SubflowAck, Target, TcpOptions, Trace, Transfer, Weights, WhenBlocked, Wifi,
     WifiStandard, WindowCheck, WindowManager, WindowRounding, WindowUnit, World,

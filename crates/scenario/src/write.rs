@@ -225,6 +225,7 @@ fn tcp(out: &mut Out, t: &TcpOptions) {
     out.opt_packets("ack_every", t.ack_every);
     out.opt_text("ack_delay", t.ack_delay.map(duration_text));
     out.opt_text("subflow_ack", t.subflow_ack);
+    out.opt_text("rto_formula", t.rto_formula);
     out.opt_plain("timestamps", t.timestamps);
     out.opt_plain("sack", t.sack);
     out.opt_text("recovery", t.recovery);
@@ -237,6 +238,8 @@ fn tcp(out: &mut Out, t: &TcpOptions) {
     out.opt_text("rto_max", t.rto_max.map(duration_text));
     out.opt_text("probe_interval", t.probe_interval.map(duration_text));
     out.opt_plain("ack_burst_loss", t.ack_burst_loss);
+    out.opt_plain("ack_burst_loss_max", t.ack_burst_loss_max);
+    out.opt_plain("data_waits", t.data_waits);
 }
 
 fn initial_window(window: InitialWindow) -> String {

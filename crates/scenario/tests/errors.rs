@@ -74,6 +74,18 @@ const RECOVERY: &[Wrong] = &[
         Conflict,
         "habit of the preset",
     ),
+    (
+        "[transfer]\nprotocol = \"mptcp\"\npreset = \"chihani2011\"\n[tcp]\nack_burst_loss = 0.03\nack_burst_loss_max = 0.06\n[[path]]\n",
+        6,
+        Conflict,
+        "exclude each other",
+    ),
+    (
+        "[transfer]\nprotocol = \"mptcp\"\n[tcp]\ndata_waits = true\n[[path]]\n",
+        4,
+        Conflict,
+        "habit of the preset",
+    ),
 ];
 
 const UNITS: &[Wrong] = &[

@@ -23,7 +23,8 @@ pub enum ChihaniCoupling {
 struct Path {
     window: f64,
     threshold: f64,
-    /// Moving average of the window, gain 1/8.
+    /// Moving average of the window, gain 1/8; 0 before the first acknowledgement of congestion avoidance,
+    /// for slow start leaves it alone.
     smoothed: f64,
     srtt_s: Option<f64>,
     before: Option<(f64, f64)>,
@@ -52,7 +53,7 @@ impl Chihani2011 {
         let path = Path {
             window: 1.0,
             threshold: INITIAL_THRESHOLD / options.unit as f64,
-            smoothed: 1.0,
+            smoothed: 0.0,
             srtt_s: None,
             before: None,
         };
@@ -64,10 +65,16 @@ impl Chihani2011 {
         self.coupling
     }
 
-    /// `path` starts slowly up to `window` bytes: what it was cut from had been cut for nothing.
-    pub fn slow_start_to(&mut self, path: PathId, window: u64) {
+    /// `path` starts slowly back to a window of so many segments, from which it was cut without need.
+    /// Slow start ends where one more segment would reach it.
+    pub fn slow_start_to(&mut self, path: PathId, segments: f64) {
         let path = &mut self.paths[path.index()];
-        path.threshold = path.threshold.max(window as f64 / self.unit as f64);
+        path.threshold = path.threshold.max(segments - 1.0);
+    }
+
+    /// The window of `path` in segments, with its fraction.
+    pub fn segments(&self, path: PathId) -> f64 {
+        self.paths[path.index()].window
     }
 
     fn total(&self) -> f64 {
@@ -81,6 +88,21 @@ impl Chihani2011 {
         let rate: f64 = known().map(|(v, r)| v / r).sum();
         let total: f64 = self.paths.iter().map(|path| path.smoothed).sum();
         Some(total * best / (rate * rate))
+    }
+
+    /// The window of `path` grows as by one acknowledgement.
+    pub fn open(&mut self, path: PathId) {
+        let i = path.index();
+        let state = &mut self.paths[i];
+        let growth = if state.window < state.threshold {
+            1.0
+        } else {
+            let smoothed = if state.smoothed < 1.0 { state.window } else { state.smoothed };
+            state.smoothed = smoothed + (state.window - smoothed) / 8.0;
+            self.growth(i)
+        };
+        let state = &mut self.paths[i];
+        state.window = (state.window + growth).min(LARGEST);
     }
 
     fn growth(&self, path: usize) -> f64 {
@@ -120,11 +142,7 @@ impl CongestionControl for Chihani2011 {
         let state = &mut self.paths[i];
         state.srtt_s = sample.srtt.map(|srtt| srtt.as_secs_f64().max(1e-9)).or(state.srtt_s);
         if sample.advanced {
-            let slow_start = state.window < state.threshold;
-            let growth = if slow_start { 1.0 } else { self.growth(i) };
-            let state = &mut self.paths[i];
-            state.window = (state.window + growth).min(LARGEST);
-            state.smoothed += (state.window - state.smoothed) / 8.0;
+            self.open(path);
         }
     }
 
@@ -220,10 +238,24 @@ mod tests {
     }
 
     #[test]
+    fn slow_start_leaves_the_smoothed_window_alone() {
+        let mut control = connection(ChihaniCoupling::Compensated, [45.0, 1.0]);
+        let path = PathId(0);
+        (control.paths[0].smoothed, control.paths[0].threshold) = (0.0, 47.0);
+        (0..2).for_each(|_| control.open(path));
+        assert_eq!((control.segments(path), control.paths[0].smoothed), (47.0, 0.0));
+        control.open(path);
+        assert_eq!(control.paths[0].smoothed, 47.0, "the window of the first acknowledgement");
+        control.paths[0].window = 55.0;
+        control.open(path);
+        assert_eq!(control.paths[0].smoothed, 48.0);
+    }
+
+    #[test]
     fn what_was_cut_for_nothing_is_grown_back_to_by_slow_start() {
         let mut control = connection(ChihaniCoupling::Uncoupled, [21.0, 1.0]);
         control.on_loss(PathId(0), Time::ZERO);
-        control.slow_start_to(PathId(0), 21 * UNIT);
+        control.slow_start_to(PathId(0), 21.0);
         for _ in 0..10 {
             let sample = full_ack_on(&control, PathId(0), UNIT);
             control.on_ack(PathId(0), Time::ZERO, &sample);

@@ -8,7 +8,7 @@ mod segment;
 pub mod session;
 mod subflow;
 
-pub use chihani::Habits;
+pub use chihani::{AckBurstLoss, Habits};
 pub use config::{Config, Reinjection, Reordering, SubflowAck};
 pub use preset::Preset;
 pub use segment::{MpOption, Sacks, Segment, Stamps};

@@ -5,7 +5,7 @@ use ropewalk_base::Duration;
 use super::chihani::Habits;
 use super::config::{Config, PathConfig, Reinjection, Reordering, SubflowAck};
 use crate::congestion::CongestionFlavour;
-use crate::path::{FailureLimits, RtoLimits, RtoRule};
+use crate::path::{FailureLimits, RtoFormula, RtoLimits, RtoRule};
 use crate::scheduler::{DelaySource, Helpers};
 use crate::window::WindowManager;
 
@@ -47,11 +47,17 @@ impl Preset {
             sack: false,
             reordering: Reordering::None,
             rto: RtoLimits {
-                initial: Duration::from_millis(1500),
+                // Twice the model's first estimate of 1.5 s, which has no deviation.
+                initial: Duration::from_millis(3000),
                 min: Duration::from_millis(200),
                 max: Duration::from_secs(3600),
             },
-            rto_rule: RtoRule { smoothing: 10, deviation: 10, most_doubled: 64 },
+            rto_rule: RtoRule {
+                smoothing: 10,
+                deviation: 10,
+                most_doubled: 64,
+                formula: RtoFormula::Rfc6298,
+            },
             reinjection: Reinjection::Never,
             delay_source: DelaySource::HalfRtt,
             guard: false,
@@ -95,6 +101,21 @@ impl Preset {
             guard: true,
             window_manager: WindowManager::None,
             record_decisions: false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_presets_have_the_timeout_of_the_rfc() {
+        for (preset, formula) in
+            [(Preset::Rfc8684, RtoFormula::Rfc6298), (Preset::Chihani2011, RtoFormula::Rfc6298)]
+        {
+            let config = Config::preset(preset, vec![PathConfig::default()], 1 << 16);
+            assert_eq!(config.rto_rule.formula, formula, "{preset:?}");
         }
     }
 }

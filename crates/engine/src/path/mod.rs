@@ -19,5 +19,5 @@ pub use loss::LossEstimate;
 pub use mtu::{MtuRange, MtuSearch};
 pub use pacer::{Pacer, Pacing, Shape};
 pub use rate::{DeliveryRate, RateSnapshot};
-pub use rtt::{RtoLimits, RtoRule, RttEstimator};
+pub use rtt::{RtoFormula, RtoLimits, RtoRule, RttEstimator};
 pub use state::{FailureLimits, PathState, PathStatus};

@@ -24,11 +24,43 @@ pub struct RtoRule {
     pub deviation: u64,
     /// Expiries double the timeout up to so many times its value without them (no limit).
     pub most_doubled: u64,
+    /// From smoothed round trip and deviation to the timeout.
+    pub formula: RtoFormula,
+}
+
+/// How the timeout is computed from the smoothed round trip and its deviation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum RtoFormula {
+    /// SRTT + 4 RTTVAR, not below the minimum; expiries double the result. The first sample R makes
+    /// RTTVAR = R / 2 (RFC 6298, 2.2 to 2.4 and 5.5).
+    #[default]
+    Rfc6298,
+    /// ns-3 up to release 3.13. SRTT + 4 RTTVAR, or 2 SRTT while RTTVAR is below SRTT / 4. The first
+    /// sample R makes RTTVAR = R. Expiries double this value, and the minimum applies to the product:
+    /// on a short path the first doublings change nothing.
+    Ns3,
+}
+
+impl RtoFormula {
+    fn first_deviation(self, rtt: Duration) -> Duration {
+        match self {
+            Self::Rfc6298 => rtt / 2,
+            Self::Ns3 => rtt,
+        }
+    }
+
+    /// The timeout before the limits apply.
+    fn timeout(self, srtt: Duration, rttvar: Duration) -> Duration {
+        match self {
+            Self::Ns3 if rttvar < srtt / 4 => srtt * 2,
+            Self::Rfc6298 | Self::Ns3 => srtt + rttvar * 4,
+        }
+    }
 }
 
 impl Default for RtoRule {
     fn default() -> Self {
-        Self { smoothing: 8, deviation: 4, most_doubled: u64::MAX }
+        Self { smoothing: 8, deviation: 4, most_doubled: u64::MAX, formula: RtoFormula::Rfc6298 }
     }
 }
 
@@ -43,6 +75,10 @@ pub struct RttEstimator {
     rto: Duration,
     /// The same without expiries.
     calm: Duration,
+    /// The same without the limits.
+    unlimited: Duration,
+    /// What expiries have multiplied `unlimited` by, for [`RtoFormula::Ns3`].
+    doubled: u64,
     sampled_at: Time,
 }
 
@@ -57,14 +93,15 @@ impl RttEstimator {
         let floor = Floor::default();
         let (rto, calm) = (limits.initial, limits.initial);
         let (smoothed, last, sampled_at) = (None, None, Time::ZERO);
-        Self { limits, rule, smoothed, last, floor, rto, calm, sampled_at }
+        let (unlimited, doubled) = (limits.initial, 1);
+        Self { limits, rule, smoothed, last, floor, rto, calm, unlimited, doubled, sampled_at }
     }
 
     /// Takes a sample (RFC 9260, 6.3.1 C2, C3). The caller keeps Karn's rule.
     pub fn sample(&mut self, now: Time, rtt: Duration) {
         let rtt = rtt.max(Duration::from_nanos(1));
         let (srtt, rttvar) = match self.smoothed {
-            None => (rtt, rtt / 2),
+            None => (rtt, self.rule.formula.first_deviation(rtt)),
             Some((srtt, rttvar)) => {
                 let distance = srtt.abs_diff(rtt);
                 match self.rule {
@@ -86,7 +123,9 @@ impl RttEstimator {
     }
 
     fn set_timeout(&mut self, srtt: Duration, rttvar: Duration) {
-        self.calm = (srtt + rttvar * 4).max(self.limits.min).min(self.limits.max);
+        self.unlimited = self.rule.formula.timeout(srtt, rttvar);
+        self.doubled = 1;
+        self.calm = self.unlimited.max(self.limits.min).min(self.limits.max);
         self.rto = self.calm;
     }
 
@@ -96,7 +135,9 @@ impl RttEstimator {
         self.limits = limits;
         self.calm = match self.smoothed {
             None => limits.initial,
-            Some((srtt, rttvar)) => (srtt + rttvar * 4).max(limits.min).min(limits.max),
+            Some((srtt, rttvar)) => {
+                self.rule.formula.timeout(srtt, rttvar).max(limits.min).min(limits.max)
+            }
         };
         self.rto = if calm { self.calm } else { self.rto.max(self.calm).min(limits.max) };
     }
@@ -112,8 +153,17 @@ impl RttEstimator {
     /// Doubles the timeout after an expiry (6.3.3 E2). Only a sample takes it back: what got through
     /// without one may have taken longer than the timeout that it ran into (Karn and Partridge, 1987).
     pub fn back_off(&mut self) {
-        let most = self.calm.saturating_mul(self.rule.most_doubled).min(self.limits.max);
-        self.rto = self.rto.saturating_mul(2).min(most);
+        self.rto = match self.rule.formula {
+            RtoFormula::Rfc6298 => {
+                let most = self.calm.saturating_mul(self.rule.most_doubled).min(self.limits.max);
+                self.rto.saturating_mul(2).min(most)
+            }
+            RtoFormula::Ns3 => {
+                self.doubled = (self.doubled * 2).min(self.rule.most_doubled);
+                let product = self.unlimited.saturating_mul(self.doubled);
+                product.max(self.limits.min).min(self.limits.max)
+            }
+        };
     }
 
     /// The timer expired too soon: what seemed lost took `rtt` (RFC 4015, 3.2, step 8).
@@ -190,7 +240,7 @@ mod tests {
 
     #[test]
     fn another_rule_moves_slower_and_doubles_less() {
-        let rule = RtoRule { smoothing: 10, deviation: 10, most_doubled: 4 };
+        let rule = RtoRule { smoothing: 10, deviation: 10, most_doubled: 4, ..RtoRule::default() };
         let mut rtt = RttEstimator::with_rule(LIMITS, rule);
         rtt.sample(Time::ZERO, Duration::from_millis(100));
         rtt.sample(Time::ZERO, Duration::from_millis(200));
@@ -199,6 +249,37 @@ mod tests {
         let calm = rtt.rto();
         (0..9).for_each(|_| rtt.back_off());
         assert_eq!(rtt.rto(), calm * 4);
+    }
+
+    #[test]
+    fn ns3_doubles_the_round_trip_where_the_deviation_is_small() {
+        let formula = RtoFormula::Ns3;
+        let rule = RtoRule { smoothing: 10, deviation: 10, most_doubled: 64, formula };
+        let mut rtt = RttEstimator::with_rule(LIMITS, rule);
+        rtt.sample(Time::ZERO, Duration::from_millis(100));
+        assert_eq!(rtt.rto(), Duration::from_millis(500), "the first deviation is the sample");
+        // 0.9^13 < 1/4 < 0.9^14: the deviation falls below a quarter with the fourteenth repetition.
+        (0..13).for_each(|_| rtt.sample(Time::ZERO, Duration::from_millis(100)));
+        assert!(rtt.rto() > Duration::from_millis(200), "{:?}", rtt.rto());
+        rtt.sample(Time::ZERO, Duration::from_millis(100));
+        assert_eq!(rtt.rto(), Duration::from_millis(200));
+    }
+
+    #[test]
+    fn ns3_applies_the_minimum_to_the_doubled_timeout() {
+        let limits = RtoLimits { min: Duration::from_millis(200), ..LIMITS };
+        let formula = RtoFormula::Ns3;
+        let rule = RtoRule { smoothing: 10, deviation: 10, most_doubled: 64, formula };
+        let mut rtt = RttEstimator::with_rule(limits, rule);
+        (0..20).for_each(|_| rtt.sample(Time::ZERO, Duration::from_millis(30)));
+        let timeouts = [1, 2, 4, 8, 16, 32, 64, 64].map(|_| {
+            let rto = rtt.rto();
+            rtt.back_off();
+            rto.as_nanos() / 1_000_000
+        });
+        assert_eq!(timeouts, [200, 200, 240, 480, 960, 1920, 3840, 3840]);
+        rtt.sample(Time::ZERO, Duration::from_millis(30));
+        assert_eq!(rtt.rto(), limits.min, "a sample ends the doubling");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Two ends of a Multipath TCP session in virtual time, over scripted paths.
 
+mod chihani;
 mod data;
 mod driver;
 mod failover;

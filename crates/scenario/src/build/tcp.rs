@@ -19,6 +19,7 @@ impl Builder<'_> {
             ack_every: table.opt("ack_every"),
             ack_delay: table.opt("ack_delay"),
             subflow_ack: table.opt("subflow_ack"),
+            rto_formula: table.opt("rto_formula"),
             timestamps: table.opt("timestamps"),
             sack: table.opt("sack"),
             recovery: table.opt("recovery"),
@@ -31,6 +32,8 @@ impl Builder<'_> {
             rto_max: table.opt("rto_max"),
             probe_interval: table.opt("probe_interval"),
             ack_burst_loss: table.opt("ack_burst_loss"),
+            ack_burst_loss_max: table.opt("ack_burst_loss_max"),
+            data_waits: table.opt("data_waits"),
         }
     }
 
@@ -54,10 +57,24 @@ impl Builder<'_> {
             let help = "it knows \"none\", \"d-sack\", \"eifel\", \"tcp-door\" and \"f-rto\"";
             self.wrong(table, "recovery", ProblemKind::Conflict, message, help);
         }
-        if !model && table.opt::<f64>("ack_burst_loss").is_some_and(|chance| chance > 0.0) {
-            let message = "`tcp.ack_burst_loss` is a habit of the preset `chihani2011`".to_owned();
-            let help = "give a path `loss_down` to lose acknowledgements";
-            self.wrong(table, "ack_burst_loss", ProblemKind::Conflict, message, help);
+        for key in ["ack_burst_loss", "ack_burst_loss_max"] {
+            if !model && table.opt::<f64>(key).is_some_and(|chance| chance > 0.0) {
+                let message = format!("`tcp.{key}` is a habit of the preset `chihani2011`");
+                let help = "give a path `loss_down` to lose acknowledgements";
+                self.wrong(table, key, ProblemKind::Conflict, message, help);
+            }
+        }
+        let both = ["ack_burst_loss", "ack_burst_loss_max"];
+        if both.iter().all(|key| table.opt::<f64>(key).is_some()) {
+            let message = "`tcp.ack_burst_loss` and `tcp.ack_burst_loss_max` exclude each other";
+            let help =
+                "the first is the chance of all subflows, from the second each draws its own";
+            self.wrong(table, both[1], ProblemKind::Conflict, message.to_owned(), help);
+        }
+        if !model && table.opt("data_waits") == Some(true) {
+            let message = "`tcp.data_waits` is a habit of the preset `chihani2011`".to_owned();
+            let help = "leave it out: RFC 8684 sends data on the first subflow at once";
+            self.wrong(table, "data_waits", ProblemKind::Conflict, message, help);
         }
     }
 

@@ -3,7 +3,7 @@
 use super::Fallback::Derived;
 use super::{Extra, Key, Kind, LARGEST_WINDOW, NS_PER_MS, NS_PER_S, Table, choice, size, time};
 use crate::quantity::Dimension;
-use crate::types::{Choice, Named, Reinjection, Reordering, SubflowAck};
+use crate::types::{Choice, Named, Reinjection, Reordering, RtoFormula, SubflowAck};
 
 pub(super) static TCP: Table = Table {
     title: "[tcp]",
@@ -92,6 +92,12 @@ const KEYS: &[Key] = &[
          loss.",
     ),
     key("rto_initial", TIMEOUT, "\"1 s\"", "Retransmission timeout before the first sample."),
+    key(
+        "rto_formula",
+        Kind::Choice(RtoFormula::CHOICES),
+        "\"rfc6298\"",
+        "How the retransmission timeout follows from the smoothed round trip and its deviation.",
+    ),
     key("rto_min", TIMEOUT, "\"200 ms\"", "Least retransmission timeout; at most `rto_max`."),
     key("rto_max", TIMEOUT, "\"60 s\"", "Longest retransmission timeout."),
     key(
@@ -106,7 +112,22 @@ const KEYS: &[Key] = &[
         default: Derived("0"),
         example: "0.03",
         doc: "Preset `chihani2011` only: chance of an acknowledgement to begin a burst, of about a \
-              window, that the sender throws away. The model's `f-rto` draws up to 0.06 for each \
-              subflow.",
+              window, that the sender throws away.",
+    },
+    Key {
+        name: "ack_burst_loss_max",
+        kind: Kind::Number { min: 0.0, max: 1.0 },
+        default: Derived("0"),
+        example: "0.061",
+        doc: "Preset `chihani2011` only: each subflow draws its chance of such a burst when the session \
+              begins, evenly from 0 to this. Not together with `ack_burst_loss`.",
+    },
+    Key {
+        name: "data_waits",
+        kind: Kind::Bool,
+        default: Derived("`false`"),
+        example: "true",
+        doc: "Preset `chihani2011` only: data waits until all subflows are open. The model's programs \
+              begin to write one second after the connection is established.",
     },
 ];

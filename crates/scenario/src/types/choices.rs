@@ -281,6 +281,14 @@ choices! {
 }
 
 choices! {
+    /// How the retransmission timeout follows from the smoothed round trip and its deviation.
+    RtoFormula {
+        Rfc6298 = "rfc6298", "SRTT + 4 RTTVAR, at least `rto_min`, then doubled by each expiry (RFC 6298).";
+        Ns3 = "ns-3", "Releases of ns-3 up to 3.13: 2 SRTT while RTTVAR is below SRTT / 4; doubled first, then at least `rto_min`.";
+    }
+}
+
+choices! {
     /// When data that a subflow has sent is given to another one as well.
     Reinjection {
         Never = "never", "Never: a failed subflow stops the session.";

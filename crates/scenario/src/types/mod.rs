@@ -11,7 +11,7 @@ mod wifi;
 
 pub use choices::{
     Choice, Congestion, CwndUpdate, End, ForwardDelay, Named, OtiasForm, Preamble, Preset,
-    Protocol, Quota, Recovery, Reinjection, Reordering, Retransmission, SackCount,
+    Protocol, Quota, Recovery, Reinjection, Reordering, Retransmission, RtoFormula, SackCount,
     ScheduleCapacity, ScheduleWindows, SchedulerName, Side, SubflowAck, Weights, WhenBlocked,
     WindowCheck, WindowManager, WindowRounding, WindowUnit,
 };

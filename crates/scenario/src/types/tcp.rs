@@ -2,7 +2,7 @@
 
 use ropewalk_base::Duration;
 
-use super::{InitialWindow, Reinjection, Reordering, SubflowAck};
+use super::{InitialWindow, Reinjection, Reordering, RtoFormula, SubflowAck};
 
 /// Details of TCP and Multipath TCP; `None` is the preset's value.
 #[derive(Clone, Copy, Debug, PartialEq, Default)]
@@ -13,6 +13,8 @@ pub struct TcpOptions {
     pub ack_delay: Option<Duration>,
     /// What a subflow's acknowledgement covers.
     pub subflow_ack: Option<SubflowAck>,
+    /// From round trip and deviation to the timeout.
+    pub rto_formula: Option<RtoFormula>,
     /// The timestamps option.
     pub timestamps: Option<bool>,
     /// Selective acknowledgements.
@@ -37,4 +39,8 @@ pub struct TcpOptions {
     pub probe_interval: Option<Duration>,
     /// Preset `chihani2011`: chance of an acknowledgement to begin a burst of them that is thrown away.
     pub ack_burst_loss: Option<f64>,
+    /// Preset `chihani2011`: each subflow draws that chance, evenly from 0 to this.
+    pub ack_burst_loss_max: Option<f64>,
+    /// Preset `chihani2011`: data waits until all subflows are open.
+    pub data_waits: Option<bool>,
 }

@@ -1,42 +1,52 @@
-//! Bursts of acknowledgements that the sender throws away.
+//! Bursts of acknowledgements that the sender throws away: the fault of the model's F-RTO.
 
 use ropewalk_base::{PathId, Rng};
 
-use super::Habits;
+use super::{AckBurstLoss, Habits};
 
 /// Where each subflow is in a burst.
 #[derive(Clone, Debug)]
 pub struct Bursts {
-    chance: f64,
-    /// Acknowledgements thrown away since the burst began; none outside of one.
-    thrown: Vec<Option<u64>>,
+    /// Chance of each subflow's acknowledgement to begin a burst.
+    chances: Vec<f64>,
+    /// Acknowledgements counted since the burst began; none outside of a burst.
+    counted: Vec<Option<u64>>,
     rng: Rng,
 }
 
 impl Bursts {
     /// No burst yet.
-    pub fn new(habits: Habits, subflows: usize, rng: Rng) -> Self {
-        Self { chance: habits.ack_burst_loss, thrown: vec![None; subflows], rng }
+    pub fn new(habits: Habits, subflows: usize, mut rng: Rng) -> Self {
+        let chances = match habits.ack_burst_loss {
+            AckBurstLoss::Fixed(chance) => vec![chance; subflows],
+            AckBurstLoss::Drawn { max } => (0..subflows).map(|_| max * rng.unit()).collect(),
+        };
+        Self { chances, counted: vec![None; subflows], rng }
     }
 
-    /// Whether the acknowledgement that came on `path` is thrown away, with a window of `segments`. The one
-    /// that begins a burst is not, and the burst ends with one that is not.
-    pub fn throws_away(&mut self, path: PathId, segments: u64) -> bool {
-        if self.chance <= 0.0 {
+    /// Whether the acknowledgement that arrived on `path` is thrown away.
+    ///
+    /// `window` is the congestion window in segments, with its fraction. The acknowledgement that begins
+    /// a burst is processed. Those after it are thrown away while their count is below the window. A
+    /// window of 10.5 has ten segments in flight, and the burst takes the acknowledgements of all ten:
+    /// no later one repairs the loss, and the timer expires. A window of exactly ten loses nine.
+    pub fn throws_away(&mut self, path: PathId, window: f64) -> bool {
+        let chance = self.chances[path.index()];
+        if chance <= 0.0 {
             return false;
         }
-        let thrown = &mut self.thrown[path.index()];
-        match thrown {
+        let counted = &mut self.counted[path.index()];
+        match counted {
             None => {
-                *thrown = self.rng.chance(self.chance).then_some(0);
+                *counted = self.rng.chance(chance).then_some(0);
                 false
             }
-            Some(count) if *count + 1 < segments => {
+            Some(count) if ((*count + 1) as f64) < window => {
                 *count += 1;
                 true
             }
             Some(_) => {
-                *thrown = None;
+                *counted = None;
                 false
             }
         }
@@ -49,17 +59,45 @@ mod tests {
 
     use super::*;
 
-    fn thrown(ack_burst_loss: f64, segments: u64) -> usize {
-        let mut bursts = Bursts::new(Habits { ack_burst_loss }, 1, Seed::root(1).rng());
-        (0..10_000).filter(|_| bursts.throws_away(PathId(0), segments)).count()
+    fn bursts(ack_burst_loss: AckBurstLoss, subflows: usize, seed: u64) -> Bursts {
+        let habits = Habits { ack_burst_loss, ..Habits::default() };
+        Bursts::new(habits, subflows, Seed::root(seed).rng())
+    }
+
+    fn thrown(chance: f64, window: f64) -> usize {
+        let mut bursts = bursts(AckBurstLoss::Fixed(chance), 1, 1);
+        (0..12_000).filter(|_| bursts.throws_away(PathId(0), window)).count()
     }
 
     #[test]
-    fn a_burst_takes_a_window_less_one_and_none_comes_unasked() {
-        assert_eq!(thrown(0.0, 50), 0);
-        assert_eq!(thrown(1.0, 1), 0, "nothing between the first and the last");
-        assert_eq!(thrown(1.0, 10), 10_000 / 11 * 9, "nine of eleven");
-        let share = thrown(0.01, 11) as f64 / 10_000.0;
+    fn a_burst_takes_every_acknowledgement_of_a_window_that_has_a_fraction() {
+        assert_eq!(thrown(1.0, 10.5), 12_000 / 12 * 10, "one begins, ten are lost, one ends");
+        assert_eq!(thrown(1.0, 1.5), 12_000 / 3, "the only one in flight");
+    }
+
+    #[test]
+    fn a_burst_takes_one_less_than_a_window_of_whole_segments() {
+        assert_eq!(thrown(1.0, 11.0), 12_000 / 12 * 10);
+        assert_eq!(thrown(1.0, 1.0), 0);
+    }
+
+    #[test]
+    fn bursts_begin_by_chance_and_not_at_all_by_default() {
+        assert_eq!(thrown(0.0, 50.5), 0);
+        let share = thrown(0.01, 10.5) as f64 / 12_000.0;
         assert!((0.05..0.15).contains(&share), "{share}");
+    }
+
+    #[test]
+    fn each_subflow_of_each_run_draws_its_own_chance() {
+        let drawn = |seed| bursts(AckBurstLoss::Drawn { max: 0.06 }, 2, seed).chances;
+        assert_eq!(drawn(1), drawn(1));
+        let all: Vec<f64> = (0..500).flat_map(drawn).collect();
+        assert!(all.iter().all(|chance| (0.0..0.06).contains(chance)));
+        let mean = all.iter().sum::<f64>() / all.len() as f64;
+        // Uniform: the mean of 1000 draws has a standard error of 0.00055.
+        assert!((mean - 0.03).abs() < 0.002, "{mean}");
+        let product: f64 = (0..500).map(drawn).map(|two| (two[0] - 0.03) * (two[1] - 0.03)).sum();
+        assert!(product.abs() / 500.0 < 0.1 * 0.06 * 0.06 / 12.0 * 2.0, "independent: {product}");
     }
 }

@@ -39,8 +39,8 @@ struct Lane {
     charged: (u64, u32),
     /// The piece that was sent again, and when first, ms.
     again: Option<(u64, u64)>,
-    /// The largest window it was cut from, bytes, since it was last grown back to.
-    saved: u64,
+    /// The largest window it was cut from, segments, since it was last grown back to.
+    saved: f64,
     /// It starts slowly up to there.
     regrows: bool,
 }
@@ -66,25 +66,26 @@ impl Doubts {
         Self { lanes: vec![Lane::default(); subflows], reported: RangeSet::new(), again }
     }
 
-    /// The window of `path`, `window` bytes, is cut.
-    pub fn on_cut(&mut self, path: PathId, window: u64) {
+    /// The window of `path`, `window` segments, is cut.
+    pub fn on_cut(&mut self, path: PathId, window: f64) {
         let lane = &mut self.lanes[path.index()];
         lane.saved = lane.saved.max(window);
         lane.regrows = false;
     }
 
-    /// `path` starts slowly up to the window that is returned, bytes.
-    pub fn regrow(&mut self, path: PathId) -> u64 {
+    /// `path` starts slowly up to the window that is returned, segments.
+    pub fn regrow(&mut self, path: PathId) -> f64 {
         let lane = &mut self.lanes[path.index()];
         lane.regrows = true;
         lane.saved
     }
 
-    /// The window of `path` is `window` bytes now.
-    pub fn on_window(&mut self, path: PathId, window: u64) {
+    /// The window of `path` is `window` segments now. One more would be the whole saved window: slow
+    /// start has ended.
+    pub fn on_window(&mut self, path: PathId, window: f64) {
         let lane = &mut self.lanes[path.index()];
-        if lane.regrows && window >= lane.saved {
-            (lane.regrows, lane.saved) = (false, 0);
+        if lane.regrows && window + 1.0 >= lane.saved {
+            (lane.regrows, lane.saved) = (false, 0.0);
         }
     }
 
@@ -94,7 +95,9 @@ impl Doubts {
         if lane.again.is_none_or(|(piece, _)| piece != front.piece) {
             lane.again = Some((front.piece, now_ms));
         }
-        self.again.entry(front.dsn).or_default();
+        // Reports count from the arrival of the first copy on.
+        let reported = u32::from(self.reported.contains(front.dsn));
+        self.again.entry(front.dsn).or_insert(reported);
     }
 
     /// Blocks came: the segment that caused the acknowledgement, and the lowest run that waits.
@@ -233,8 +236,8 @@ mod tests {
     #[test]
     fn d_sack_grows_back_when_what_was_sent_again_was_reported_before() {
         let mut doubts = Doubts::new(2);
-        doubts.on_cut(B, 9000);
-        doubts.on_cut(B, 5000);
+        doubts.on_cut(B, 9.5);
+        doubts.on_cut(B, 5.0);
         doubts.on_retransmission(1, A, Front { piece: 1, dsn: 100 });
         let ahead = blocks(&[(100, 200), (100, 200)]);
         let mut verdict = || {
@@ -242,12 +245,24 @@ mod tests {
             doubts.on_duplicate(Reordering::DSack, A, &fronts([100, 0]), None, &ahead)
         };
         assert_eq!([verdict(), verdict()], [Verdict::None, Verdict::Regrow(B)]);
-        assert_eq!(doubts.regrow(B), 9000, "the largest");
-        doubts.on_window(B, 8000);
-        assert_eq!(doubts.regrow(B), 9000, "not there yet");
-        doubts.on_window(B, 9000);
-        assert_eq!(doubts.regrow(B), 0);
+        assert_eq!(doubts.regrow(B), 9.5, "the largest");
+        doubts.on_window(B, 8.4);
+        assert_eq!(doubts.regrow(B), 9.5, "not there yet");
+        doubts.on_window(B, 8.5);
+        assert_eq!(doubts.regrow(B), 0.0);
         doubts.forget_below(200);
         assert!(doubts.again.is_empty() && doubts.reported.is_empty());
+    }
+
+    #[test]
+    fn d_sack_grows_back_at_the_first_report_of_what_was_reported_before_it_was_sent_again() {
+        let mut doubts = Doubts::new(2);
+        let ahead = blocks(&[(100, 200), (100, 200)]);
+        doubts.on_blocks(&ahead);
+        doubts.on_cut(A, 9.0);
+        doubts.on_retransmission(1, A, Front { piece: 1, dsn: 100 });
+        doubts.on_blocks(&ahead);
+        let verdict = doubts.on_duplicate(Reordering::DSack, A, &fronts([100, 0]), None, &ahead);
+        assert_eq!(verdict, Verdict::Regrow(B));
     }
 }

@@ -22,6 +22,8 @@ pub(super) struct SubflowAckd {
     pub advanced: bool,
     /// The newest transmission acknowledged.
     newest: Option<(u64, Flight)>,
+    /// That of the first segment acknowledged that was sent once.
+    oldest: Option<(u64, Flight)>,
     /// The same, leaving out what was sent again so lately that its first transmission caused this.
     witness: Option<(u64, Time)>,
     /// Lowest number of a first transmission that arrived.
@@ -36,6 +38,11 @@ impl SubflowAckd {
     /// Whether it covers anything new.
     const fn is_news(&self) -> bool {
         self.chunks > 0 || self.late
+    }
+
+    /// Takes the round trip of the first segment that was sent once.
+    pub const fn measure_oldest(&mut self) {
+        self.newest = self.oldest;
     }
 
     /// When the newest left; none of what was sent twice (Karn; RFC 6298, 3).
@@ -307,6 +314,9 @@ fn end_flight(now: Time, subflow: &mut Subflow, number: u64, ackd: &mut SubflowA
     let caused = !flight.again || subflow.rtt.srtt().is_none_or(|srtt| since > srtt / 2);
     if caused && ackd.witness.is_none_or(|(witness, _)| number > witness) {
         ackd.witness = Some((number, flight.sent_at));
+    }
+    if ackd.oldest.is_none() && !flight.again {
+        ackd.oldest = Some((number, flight));
     }
     if ackd.newest.is_none_or(|(newest, _)| number > newest) {
         ackd.newest = Some((number, flight));

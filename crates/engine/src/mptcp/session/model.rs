@@ -5,6 +5,7 @@ use ropewalk_base::{PathId, Time};
 use super::super::chihani::{Front, Verdict};
 use super::super::config::Reordering;
 use super::super::segment::{Sacks, Segment, Stamps};
+use super::super::subflow::{Phase, Subflow};
 use super::Session;
 use super::acks::{SubflowAckd, take_subflow_ack};
 use super::board::Place;
@@ -13,6 +14,15 @@ use crate::congestion::{Congestion, CongestionControl};
 const NS_PER_MS: u64 = 1_000_000;
 
 impl Session {
+    /// Whether data has to wait because a subflow is still being opened.
+    pub(super) fn model_waits_for_subflows(&self) -> bool {
+        let opening =
+            |subflow: &Subflow| matches!(subflow.phase, Phase::SynSent(_) | Phase::SynReceived(_));
+        self.config.habits.is_some_and(|habits| habits.data_waits)
+            && self.opens
+            && self.subflows.iter().any(opening)
+    }
+
     /// Data came: it waits, or lets others pass. `length` bytes from `dsn` on, which are in the buffer.
     pub(super) fn on_model_data(
         &mut self,
@@ -80,21 +90,32 @@ impl Session {
             self.take_data_ack(segment);
             return;
         }
-        let segments = self.congestion.window(path) / self.segment_limit as u64;
+        let window = self.window_in_segments(path);
         let Some(model) = &mut self.model else { return };
-        if model.bursts.throws_away(path, segments) {
+        if model.bursts.throws_away(path, window) {
             return;
         }
         model.doubts.on_blocks(&segment.sacks);
         let subflow = &mut self.subflows[path.index()];
+        if segment.ack < subflow.sent.next_seq() {
+            model.timeouts.on_ack(path);
+        }
         let una = subflow.sent.una();
         if segment.ack > una {
             let mut ackd = SubflowAckd::default();
             take_subflow_ack(now, subflow, &mut self.board, path, segment, &mut ackd);
+            ackd.measure_oldest();
             self.settle(now, path, &ackd);
             self.on_model_progress(path);
         } else if segment.ack == una && una < subflow.sent.next_seq() {
             self.on_model_duplicate(now, path, segment);
+        }
+    }
+
+    fn window_in_segments(&self, path: PathId) -> f64 {
+        match &self.congestion {
+            Congestion::Chihani2011(windows) => windows.segments(path),
+            other => other.window(path) as f64 / self.segment_limit as f64,
         }
     }
 
@@ -104,7 +125,7 @@ impl Session {
         while let Some((_, unit)) = self.board.front().filter(|(_, unit)| arrived(unit.place)) {
             self.pop_acked(unit.end());
         }
-        let window = self.congestion.window(path);
+        let window = self.window_in_segments(path);
         if let Some(model) = &mut self.model {
             model.doubts.forget_below(self.board.una());
             model.doubts.on_window(path, window);
@@ -123,6 +144,12 @@ impl Session {
         let echo_ms = echo.map(|nanos| nanos / NS_PER_MS);
         let rule = self.config.reordering;
         let Some(model) = &mut self.model else { return };
+        if rule == Reordering::FRto
+            && model.timeouts.opens()
+            && let Congestion::Chihani2011(windows) = &mut self.congestion
+        {
+            windows.open(path);
+        }
         match model.doubts.on_duplicate(rule, path, &fronts, echo_ms, &segment.sacks) {
             Verdict::None => {}
             Verdict::Lost(path) => {
@@ -136,9 +163,9 @@ impl Session {
             }
             Verdict::Regrow(path) => {
                 self.subflows[path.index()].counters.undone += 1;
-                let window = model.doubts.regrow(path);
+                let segments = model.doubts.regrow(path);
                 if let Congestion::Chihani2011(windows) = &mut self.congestion {
-                    windows.slow_start_to(path, window);
+                    windows.slow_start_to(path, segments);
                 }
             }
         }
@@ -147,7 +174,7 @@ impl Session {
     /// The oldest of `path` goes again, and the timer doubles.
     fn retransmit_and_cut(&mut self, now: Time, path: PathId) {
         let Some(front) = self.front_of(path) else { return };
-        let window = self.congestion.window(path);
+        let window = self.window_in_segments(path);
         if let Some(model) = &mut self.model {
             model.doubts.on_cut(path, window);
             model.doubts.on_retransmission(now.as_nanos() / NS_PER_MS, path, front);
@@ -165,6 +192,9 @@ impl Session {
         let subflow = &mut self.subflows[path.index()];
         subflow.timer = None;
         subflow.counters.timeouts += 1;
+        if let Some(model) = &mut self.model {
+            model.timeouts.on_timeout(path);
+        }
         self.retransmit_and_cut(now, path);
         self.congestion.on_timeout(path, now);
     }

@@ -30,6 +30,9 @@ impl Session {
         if let Some(path) = self.next_ending(now, segment) {
             return Some(self.departure(path));
         }
+        if self.model_waits_for_subflows() {
+            return None;
+        }
         let sent = self.next_data(now, segment);
         if sent.is_none() {
             self.end_if_done();
