@@ -19,6 +19,7 @@ mod data;
 mod decide;
 mod expected;
 mod figures;
+mod interval;
 #[cfg(test)]
 mod inventory;
 mod judge;

@@ -7,11 +7,11 @@ use super::super::csv::Table;
 use super::super::data;
 use super::super::decide::Spread;
 use super::super::expected::{Entry, Expected, Kind, Pick, Relation};
+use super::super::interval::{of_values, picked, verdict};
 use super::super::judge::{Pair, blank, fraction, holds};
 use super::super::plan::Runs;
 use super::super::row::{Row, Seeds, Verdict};
 use super::super::text;
-use super::interval::{of_values, picked, verdict};
 use super::sweep::{Model, Sweep};
 use super::{PAPER, gain, heuristic, printed, sweep};
 

@@ -3,7 +3,6 @@
 
 pub mod gain;
 pub mod heuristic;
-mod interval;
 mod judge;
 mod printed;
 pub mod sweep;

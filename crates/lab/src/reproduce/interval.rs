@@ -3,9 +3,9 @@
 //! A claim about the largest or the worst of many points chooses its point by the same runs that
 //! judge it. Intervals that cover all points at once (Bonferroni) allow for the choice.
 
-use super::super::decide::{Accepted, Spread};
-use super::super::expected::{Pick, Relation};
-use super::super::row::Verdict;
+use super::decide::{Accepted, Spread};
+use super::expected::{Pick, Relation};
+use super::row::Verdict;
 
 /// Share of the cases in which an interval may miss.
 const MISSES: f64 = 0.05;
