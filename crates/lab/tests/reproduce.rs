@@ -121,11 +121,32 @@ fn sixty_cells_over_wifi_come_in_the_printed_order_and_tcp_door_and_nopr_are_at_
         let row = rows.find(|r| r.quantity == quantity && r.case.starts_with("mean")).unwrap();
         number(row.model_value.as_ref())
     };
-    assert!(mean("rank_correlation.ratio") >= 0.7 && mean("rank_correlation.max_bytes") >= 0.7);
-    for case in ["TCP-DOOR reorders most", "NoPR stores least"] {
+    assert!(mean("rank_correlation.ratio") >= 0.9 && mean("rank_correlation.max_bytes") >= 0.7);
+    for (case, sign) in [("TCP-DOOR reorders most", 1.0), ("NoPR stores least", -1.0)] {
         let row = rows_of("alheid2016", "claims").find(|row| row.case == case).unwrap();
-        assert_eq!(row.verdict, Verdict::ClaimHolds, "{row:?}");
+        // Of 48 comparisons at once the intervals are wide, but the nearest is on its side.
+        assert!(row.difference.unwrap() * sign > 0.0 && !row.verdict.is_off(), "{row:?}");
     }
+}
+
+#[test]
+fn cells_over_wifi_have_ten_seeds_an_interval_and_the_settings_of_their_runs() {
+    let rows = everything().rows.iter().filter(|row| row.paper == "alheid2016");
+    let (mut met, mut off, mut cells) = (0, 0, 0);
+    for row in rows {
+        assert_eq!(row.seeds, Some(Seeds::Drawn(10)), "{row:?}");
+        let [low, high] = row.interval.expect("an interval");
+        assert!(low < high, "{row:?}");
+        assert!(row.readings.iter().any(|set| set == "path.wlan1.wifi.end=sender"), "{row:?}");
+        if matches!(row.paper_value, Some(Value::Number(_))) {
+            let burst = row.readings.iter().any(|set| set.starts_with("tcp.ack_burst_loss_max"));
+            assert_eq!(burst, row.case.starts_with("F-RTO"), "{row:?}");
+            cells += 1;
+            met += usize::from(row.verdict == Verdict::Agrees);
+            off += usize::from(row.verdict == Verdict::Differs);
+        }
+    }
+    assert_eq!((cells, met, off), (120, 50, 23));
 }
 
 #[test]

@@ -10,7 +10,7 @@ use super::{alheid, quantity, sarwar, slot, text, wallace};
 /// The simulations that a statement takes.
 pub fn keys(expected: &Expected, entry: &Entry) -> Vec<RunKey> {
     if expected.paper == alheid::PAPER {
-        return alheid::keys(entry);
+        return alheid::keys(expected, entry);
     }
     if !entry.by.contains(&Source::Simulation) {
         return Vec::new();

@@ -2,8 +2,11 @@
 
 use super::super::csv::Table;
 use super::super::data;
+use super::super::expected::Expected;
 use super::super::plan::{RunKey, Runs};
+use super::super::sample::seeds;
 use super::PAPER;
+use crate::RunResult;
 
 /// What the study calls the recoveries, and our rules.
 pub const RECOVERIES: [(&str, &str); 5] = [
@@ -21,9 +24,12 @@ pub const RACK: (&str, &str) = ("RACK-TLP", "rack-tlp");
 pub const COUPLINGS: [(&str, &str); 3] =
     [("coupled", "lia"), ("uncoupled", "newreno"), ("fully-coupled", "fully-coupled")];
 
-/// Chance of an acknowledgement to begin a burst that is thrown away: the mean of what the model's
-/// F-RTO draws for each subflow.
-const ACK_BURST_LOSS: f64 = 0.03;
+/// The model's F-RTO draws the chance of a burst of lost acknowledgements evenly from 0 to 0.061, for
+/// each subflow and run.
+const ACK_BURST_LOSS: &str = "tcp.ack_burst_loss_max=0.061";
+
+/// Runs of each cell and of each link alone.
+pub const SEEDS: u32 = 10;
 
 /// Which Multipath TCP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,15 +46,6 @@ impl Preset {
         match self {
             Self::Chihani2011 => "chihani2011",
             Self::Rfc8684 => "rfc8684",
-        }
-    }
-
-    /// Runs of each cell, with seeds from 1 on. What the model does with a cell depends on single
-    /// backoffs; under `rfc8684` it hardly does.
-    const fn seeds(self) -> u64 {
-        match self {
-            Self::Chihani2011 => 5,
-            Self::Rfc8684 => 3,
         }
     }
 
@@ -83,32 +80,22 @@ pub struct Cell {
     pub preset: Preset,
 }
 
-/// What came of a cell: means over its runs.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Measured {
-    /// Delivered in order over the run.
-    pub goodput_bps: f64,
-    /// Packets stored / packets received that were no duplicates.
-    pub ratio: f64,
-    /// The most that was stored.
-    pub max_bytes: f64,
-    /// Bytes of the subflow that carried less / bytes of both.
-    pub lesser_share: f64,
-}
-
-impl Measured {
-    /// By its name in a statement.
-    ///
-    /// # Errors
-    /// No such quantity, in words.
-    pub fn of(&self, quantity: &str) -> Result<f64, String> {
-        match quantity {
-            "goodput_bps" => Ok(self.goodput_bps),
-            "out_of_order.ratio" => Ok(self.ratio),
-            "out_of_order.max_bytes" => Ok(self.max_bytes),
-            "lesser_subflow_share" => Ok(self.lesser_share),
-            other => Err(format!("`{other}` is no quantity of a cell")),
+/// What a run of a cell is asked for, by its name in a statement.
+///
+/// # Errors
+/// No such quantity, in words.
+fn of_run(result: &RunResult, quantity: &str) -> Result<f64, String> {
+    match quantity {
+        "goodput_bps" => Ok(result.goodput_bps),
+        "out_of_order.ratio" => Ok(result.out_of_order.ratio),
+        "out_of_order.max_bytes" => Ok(result.out_of_order.max_bytes as f64),
+        // Bytes of the subflow that carried less / bytes of both.
+        "lesser_subflow_share" => {
+            let bytes = result.paths.iter().map(|path| path.delivered_bytes);
+            let total: u64 = bytes.clone().sum();
+            Ok(bytes.min().unwrap_or(0) as f64 / total.max(1) as f64)
         }
+        other => Err(format!("`{other}` is no quantity of a cell")),
     }
 }
 
@@ -127,9 +114,19 @@ impl Cell {
         format!("{}, {}", self.recovery.0, self.coupling.0)
     }
 
-    /// Its runs.
-    pub fn keys(&self) -> Vec<RunKey> {
+    /// What its runs set beyond the scenario's file and the study's own words.
+    pub fn settings(&self) -> Vec<String> {
+        if self.preset == Preset::Rfc8684 {
+            return Vec::new();
+        }
+        let burst = (self.recovery.1 == "f-rto").then(|| ACK_BURST_LOSS.to_owned());
+        std::iter::once("tcp.data_waits=true".to_owned()).chain(burst).collect()
+    }
+
+    /// Its runs, with seeds of its own. `changes` come on top, as `key=value`.
+    pub fn keys(&self, changes: &[String]) -> Vec<RunKey> {
         let (rule, file) = (self.recovery.1, format!("scenario-{}.toml", self.scenario));
+        let name = format!("{PAPER}/{file}/{}/{}", self.preset.name(), self.label());
         let with = |seed| {
             let key = RunKey::new(PAPER, &file, self.preset.scheduler())
                 .with(format!("transfer.preset={}", self.preset.name()))
@@ -137,36 +134,29 @@ impl Cell {
                 .with(format!("transfer.packet={}B", self.preset.packet_bytes(rule)))
                 .with(format!("transfer.seed={seed}"))
                 .with(format!("tcp.recovery={rule}"));
-            let faulty = self.preset == Preset::Chihani2011 && rule == "f-rto";
-            if faulty { key.with(format!("tcp.ack_burst_loss={ACK_BURST_LOSS}")) } else { key }
+            self.settings().iter().chain(changes).fold(key, |key, set| key.with(set.as_str()))
         };
-        (1..=self.preset.seeds()).map(with).collect()
+        seeds(&name, SEEDS).map(with).collect()
     }
 
-    /// Means over its runs.
+    /// A quantity of each of its runs.
     ///
     /// # Errors
-    /// Why a run failed.
-    pub fn measured(&self, runs: &Runs) -> Result<Measured, String> {
-        let keys = self.keys();
-        let mut sum = Measured::default();
-        for key in &keys {
-            let result = &runs.get(key)?.result;
-            let bytes = result.paths.iter().map(|path| path.delivered_bytes);
-            let total: u64 = bytes.clone().sum();
-            sum.goodput_bps += result.goodput_bps;
-            sum.ratio += result.out_of_order.ratio;
-            sum.max_bytes += result.out_of_order.max_bytes as f64;
-            sum.lesser_share += bytes.min().unwrap_or(0) as f64 / total.max(1) as f64;
-        }
-        let count = keys.len() as f64;
-        Ok(Measured {
-            goodput_bps: sum.goodput_bps / count,
-            ratio: sum.ratio / count,
-            max_bytes: sum.max_bytes / count,
-            lesser_share: sum.lesser_share / count,
-        })
+    /// Why a run failed, or no such quantity, in words.
+    pub fn values(
+        &self,
+        expected: &Expected,
+        quantity: &str,
+        runs: &Runs,
+    ) -> Result<Vec<f64>, String> {
+        let keys = self.keys(&expected.changes);
+        keys.iter().map(|key| of_run(&runs.get(key)?.result, quantity)).collect()
     }
+}
+
+/// Mean of a few values.
+pub fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len().max(1) as f64
 }
 
 /// One link alone.
@@ -189,25 +179,24 @@ pub fn links(scenario: u32) -> [Link; 2] {
 }
 
 impl Link {
-    fn key(self) -> RunKey {
-        let Self { standard, rate_mbps } = self;
-        RunKey::new(PAPER, "link.toml", "round-robin").with(format!(
-            "path.wlan.wifi={{ standard = \"{standard}\", rate = \"{rate_mbps} Mbit/s\", channel = 1, \
-             queue = \"400 packets\", end = \"receiver\" }}"
-        ))
-    }
-
-    /// Its run.
+    /// Its runs, with seeds of its own.
     pub fn keys(self) -> Vec<RunKey> {
-        vec![self.key()]
+        let Self { standard, rate_mbps } = self;
+        let key = RunKey::new(PAPER, "link.toml", "round-robin").with(format!(
+            "path.wlan.wifi={{ standard = \"{standard}\", rate = \"{rate_mbps} Mbit/s\", channel = 1, \
+             queue = \"400 packets\", end = \"sender\" }}"
+        ));
+        let name = format!("{PAPER}/link.toml/{standard}/{rate_mbps}");
+        let with = |seed| key.clone().with(format!("transfer.seed={seed}"));
+        seeds(&name, SEEDS).map(with).collect()
     }
 
-    /// What a single-path TCP has of it.
+    /// What a single-path TCP has of it, in each run.
     ///
     /// # Errors
-    /// Why the run failed.
-    pub fn goodput_bps(self, runs: &Runs) -> Result<f64, String> {
-        Ok(runs.get(&self.key())?.result.goodput_bps)
+    /// Why a run failed.
+    pub fn goodputs_bps(self, runs: &Runs) -> Result<Vec<f64>, String> {
+        self.keys().iter().map(|key| Ok(runs.get(key)?.result.goodput_bps)).collect()
     }
 }
 
@@ -240,21 +229,25 @@ pub fn printed(scenario: u32) -> Result<Vec<Printed>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeSet;
 
     #[test]
-    fn every_cell_has_scenarios_that_stand_with_1400_bytes_of_data() {
+    fn every_cell_has_scenarios_that_stand_and_ten_seeds_of_its_own() {
+        let mut seen = BTreeSet::new();
         for preset in [Preset::Chihani2011, Preset::Rfc8684] {
             for cell in (1..=4).flat_map(|scenario| Cell::all(scenario, preset)) {
-                let keys = cell.keys();
-                assert_eq!(keys.len() as u64, preset.seeds());
-                let scenario = keys[0].scenario().unwrap();
-                assert_eq!(scenario.paths.len(), 2);
-                assert_eq!(
-                    scenario.tcp.ack_burst_loss.is_some(),
-                    keys[0].label().contains("burst")
-                );
+                for key in cell.keys(&[]) {
+                    let scenario = key.scenario().unwrap();
+                    assert_eq!(scenario.paths.len(), 2);
+                    let model = preset == Preset::Chihani2011;
+                    let drawn = model && cell.recovery.0 == "F-RTO";
+                    assert_eq!(scenario.tcp.ack_burst_loss_max, drawn.then_some(0.061));
+                    assert_eq!(scenario.tcp.data_waits, model.then_some(true));
+                    assert!(seen.insert(scenario.transfer.seed), "{}", key.label());
+                }
             }
         }
+        assert_eq!(seen.len() as u32, SEEDS * (60 + 72));
     }
 
     #[test]
@@ -263,7 +256,7 @@ mod tests {
             let key = RunKey::new(PAPER, &format!("scenario-{scenario}.toml"), "round-robin");
             let both = key.scenario().unwrap();
             for (path, link) in both.paths.iter().zip(links(scenario)) {
-                let alone = link.key().scenario().unwrap();
+                let alone = link.keys()[0].scenario().unwrap();
                 let radio = |path: &ropewalk_scenario::Path| {
                     let radio = &path.wifi.as_ref().unwrap().radio;
                     (radio.standard, radio.rate)

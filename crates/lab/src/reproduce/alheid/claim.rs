@@ -1,25 +1,79 @@
 //! What the study says of its cells: each claim about several of them, of which the row shows the one
 //! that decides.
 
+use super::super::decide::{Accepted, Decision, Spread, allowed};
 use super::super::expected::{Entry, Expected, Relation, Source};
-use super::super::judge::{Pair, blank, fraction, holds};
+use super::super::interval::of_values;
+use super::super::judge::{Pair, blank, fraction};
 use super::super::plan::Runs;
-use super::super::row::{Row, Value, Verdict};
+use super::super::row::{Row, Seeds, Value};
 use super::super::text;
-use super::cell::{COUPLINGS, Cell, Preset, RACK, RECOVERIES, links};
+use super::cell::{COUPLINGS, Cell, Preset, RACK, RECOVERIES, SEEDS, links, mean};
 use super::{presets, scenarios};
 
 /// As what a recovery is compared with: the sum of what a single-path TCP has of each link.
 pub const BOTH_LINKS: &str = "both links";
 
-/// A pair, where it was found, and what the subject was compared with.
+/// One of the comparisons that a claim consists of.
 struct Found {
     place: String,
     against: String,
+    /// The means.
     pair: Pair,
+    /// Subject less the share of the reference, a value for each seed.
+    off: Vec<f64>,
+    /// What the row's interval is of: the subject, or its relative distance from a simulated reference.
+    shown: Vec<f64>,
 }
 
-/// Judges a claim.
+impl Found {
+    /// Of runs of the subject and of its reference; `limit` is no reference that was simulated.
+    fn of_runs(
+        (place, against): (String, String),
+        share: f64,
+        subject: &[f64],
+        reference: Reference,
+    ) -> Self {
+        let pair = Pair { subject: mean(subject), reference: reference.mean() };
+        let of = |values: &dyn Fn(f64, f64) -> f64| match &reference {
+            Reference::Number(number) => subject.iter().map(|s| values(*s, *number)).collect(),
+            Reference::Runs(runs) => {
+                subject.iter().zip(runs).map(|(s, r)| values(*s, *r)).collect()
+            }
+        };
+        let off = of(&|s, r| s - share * r);
+        let shown = match &reference {
+            Reference::Number(_) => subject.to_vec(),
+            Reference::Runs(_) => of(&|s, r| (s - r) / pair.reference.abs()),
+        };
+        Self { place, against, pair, off, shown }
+    }
+
+    fn decide(&self, accepted: Accepted, points: usize) -> Result<(Decision, Spread), String> {
+        let off = of_values(&self.off, points)?;
+        Ok((accepted.decide(off), of_values(&self.shown, points)?))
+    }
+}
+
+/// What a subject is compared with.
+enum Reference {
+    /// A number.
+    Number(f64),
+    /// Runs.
+    Runs(Vec<f64>),
+}
+
+impl Reference {
+    fn mean(&self) -> f64 {
+        match self {
+            Self::Number(number) => *number,
+            Self::Runs(runs) => mean(runs),
+        }
+    }
+}
+
+/// Judges a claim. It consists of several comparisons, and the runs that judge them choose the one that
+/// the row shows: their intervals hold together (Bonferroni). The claim holds if all comparisons do.
 ///
 /// # Errors
 /// What the statement lacks, or why a run failed, in words.
@@ -29,27 +83,51 @@ pub fn row(expected: &Expected, entry: &Entry, runs: &Runs) -> Result<Row, Strin
         return collapse(expected, entry, relation, runs);
     }
     let found = match entry.quantity.as_str() {
-        "coupling_spread" => spreads(entry, runs)?,
-        _ => cells(entry, relation, runs)?,
+        "coupling_spread" => spreads(expected, entry, runs)?,
+        _ => cells(expected, entry, runs)?,
     };
-    let distance = |found: &Found| margin(relation, found.pair, entry.share.unwrap_or(1.0));
-    let decides = found.into_iter().min_by(|a, b| distance(a).total_cmp(&distance(b)));
-    let Found { place, against, pair } = decides.ok_or("no cell of these names")?;
+    let share = entry.share.unwrap_or(1.0);
+    let points = found.len();
+    let mut decided = Vec::new();
+    for found in found {
+        let allowed = allowed(entry, found.pair.reference * share);
+        let accepted = Accepted::of(relation, allowed).ok_or("a series instead of a pair")?;
+        let (decision, interval) = found.decide(accepted, points)?;
+        decided.push((decision, interval, found));
+    }
+    let all = decided.iter().map(|(decision, ..)| *decision).reduce(Decision::and);
+    let all = all.ok_or("no cell of these names")?;
+    let distance = |found: &Found| margin(relation, found.pair, share);
+    let nearest = decided.into_iter().filter(|(decision, ..)| *decision == all);
+    let nearest = nearest.min_by(|a, b| distance(&a.2).total_cmp(&distance(&b.2)));
+    let (_, interval, found) = nearest.ok_or("no cell of these names")?;
+    Ok(shown(expected, entry, (all, relation, interval), &found))
+}
+
+/// The row of the comparison that decides.
+fn shown(
+    expected: &Expected,
+    entry: &Entry,
+    (decision, relation, interval): (Decision, Relation, Spread),
+    Found { place, against, pair, .. }: &Found,
+) -> Row {
     let row = blank(expected, entry);
     let limit = text::quantity(pair.reference * entry.share.unwrap_or(1.0), &row.unit);
     let share =
         entry.share.map_or(String::new(), |s| format!("{} of ", text::quantity(s, "ratio")));
     let value = Some(Value::Number(pair.subject));
     let modelled = presets(entry).any(|preset| preset == Preset::Chihani2011);
-    Ok(Row {
+    Row {
         paper_value: Some(format!("{} {limit} ({share}{against}; {place})", sign(relation)).into()),
         model_value: value.clone().filter(|_| modelled),
         simulated_value: value.filter(|_| !modelled),
         reference_value: Some(pair.reference),
         difference: fraction(pair.subject, pair.reference),
-        verdict: Verdict::of_claim(holds(entry, relation, pair)),
+        interval: Some(interval.ends()),
+        seeds: Some(Seeds::Drawn(SEEDS)),
+        verdict: decision.of_claim(),
         ..row
-    })
+    }
 }
 
 const fn sign(relation: Relation) -> &'static str {
@@ -88,89 +166,104 @@ fn preset(entry: &Entry) -> Preset {
     }
 }
 
-/// Each subject under each coupling of each scenario, against the one that comes nearest to
-/// refuting the claim.
-fn cells(entry: &Entry, relation: Relation, runs: &Runs) -> Result<Vec<Found>, String> {
+/// Each subject under each coupling of each scenario, against each of those it is compared with.
+fn cells(expected: &Expected, entry: &Entry, runs: &Runs) -> Result<Vec<Found>, String> {
     let subjects = named(entry.subject.as_deref().ok_or("a claim without its subject")?)?;
     let chosen = |label: &str| entry.curves.is_empty() || entry.curves.iter().any(|c| c == label);
+    let share = entry.share.unwrap_or(1.0);
     let mut found = Vec::new();
     for scenario in scenarios(entry)? {
         for coupling in COUPLINGS.into_iter().filter(|(label, _)| chosen(label)) {
             for recovery in &subjects {
                 let cell = Cell { scenario, recovery: *recovery, coupling, preset: preset(entry) };
-                let subject = cell.measured(runs)?.of(&entry.quantity)?;
-                let (against, reference) = reference(entry, relation, cell, runs)?;
+                let subject = cell.values(expected, &entry.quantity, runs)?;
                 let who = if subjects.len() > 1 { cell.label() } else { coupling.0.to_owned() };
                 let several = !entry.scenarios.is_empty();
                 let place = if several { format!("{scenario}, {who}") } else { who };
-                found.push(Found { place, against, pair: Pair { subject, reference } });
+                for (against, reference) in references(expected, entry, cell, runs)? {
+                    let names = (place.clone(), against);
+                    found.push(Found::of_runs(names, share, &subject, reference));
+                }
             }
         }
     }
     Ok(found)
 }
 
-fn reference(
+fn references(
+    expected: &Expected,
     entry: &Entry,
-    relation: Relation,
     cell: Cell,
     runs: &Runs,
-) -> Result<(String, f64), String> {
+) -> Result<Vec<(String, Reference)>, String> {
     let Some(against) = entry.against.as_deref() else {
         let number = entry.paper_value.ok_or("a claim without what it is compared with")?;
-        return Ok(("as it says".to_owned(), number));
+        return Ok(vec![("as it says".to_owned(), Reference::Number(number))]);
     };
     if against == BOTH_LINKS {
-        let each = links(cell.scenario).map(|link| link.goodput_bps(runs));
-        let sum = each.into_iter().sum::<Result<f64, String>>()?;
-        return Ok((BOTH_LINKS.to_owned(), sum));
+        let [a, b] = links(cell.scenario).map(|link| link.goodputs_bps(runs));
+        let sums = a?.into_iter().zip(b?).map(|(a, b)| a + b).collect();
+        return Ok(vec![(BOTH_LINKS.to_owned(), Reference::Runs(sums))]);
     }
-    let mut worst: Option<(String, f64)> = None;
-    for recovery in named(against)? {
-        let other = Cell { recovery, ..cell }.measured(runs)?.of(&entry.quantity)?;
-        let nearer = |before: f64| match relation {
-            Relation::Greater | Relation::NotLess => other > before,
-            _ => other < before,
-        };
-        if worst.as_ref().is_none_or(|(_, before)| nearer(*before)) {
-            worst = Some((recovery.0.to_owned(), other));
-        }
-    }
-    worst.ok_or_else(|| "a claim against nobody".to_owned())
+    let of = |recovery: (&'static str, &'static str)| {
+        let other = Cell { recovery, ..cell }.values(expected, &entry.quantity, runs)?;
+        Ok((recovery.0.to_owned(), Reference::Runs(other)))
+    };
+    named(against)?.into_iter().map(of).collect()
 }
 
 /// By how much couplings differ: (largest - smallest goodput) / largest. Of one recovery, against a
 /// number; or of the first scenario's recoveries, the widest, against those of the other scenarios.
-fn spreads(entry: &Entry, runs: &Runs) -> Result<Vec<Found>, String> {
+fn spreads(expected: &Expected, entry: &Entry, runs: &Runs) -> Result<Vec<Found>, String> {
     let subjects = named(entry.subject.as_deref().ok_or("a claim without its subject")?)?;
-    let mut widest = Vec::new();
-    for scenario in scenarios(entry)? {
-        let mut most: f64 = 0.0;
-        for recovery in &subjects {
-            let mut goodputs = Vec::new();
-            for coupling in COUPLINGS {
-                let cell = Cell { scenario, recovery: *recovery, coupling, preset: preset(entry) };
-                goodputs.push(cell.measured(runs)?.goodput_bps);
-            }
-            most = most.max(spread(&goodputs));
-        }
-        widest.push((scenario, most));
-    }
-    let (first, rest) = widest.split_first().ok_or("a claim without its scenario")?;
-    if let Some(number) = entry.paper_value {
-        let pair = Pair { subject: first.1, reference: number };
-        return Ok(vec![Found {
-            place: "all couplings".to_owned(),
-            against: "as it says".to_owned(),
-            pair,
-        }]);
-    }
-    let against = |(scenario, spread): &(u32, f64)| Found {
-        place: "all recoveries".to_owned(),
-        against: format!("scenario {scenario}"),
-        pair: Pair { subject: first.1, reference: *spread },
+    let preset = preset(entry);
+    let of_scenario = |scenario| {
+        let each = subjects.iter().map(|recovery| {
+            COUPLINGS.map(|coupling| Cell { scenario, recovery: *recovery, coupling, preset })
+        });
+        widest(expected, each, runs)
     };
-    Ok(rest.iter().map(against).collect())
+    let scenarios = scenarios(entry)?;
+    let (first, rest) = scenarios.split_first().ok_or("a claim without its scenario")?;
+    let subject = of_scenario(*first)?;
+    if let Some(number) = entry.paper_value {
+        let names = ("all couplings".to_owned(), "as it says".to_owned());
+        return Ok(vec![Found::of_runs(names, 1.0, &subject, Reference::Number(number))]);
+    }
+    let against = |scenario: &u32| {
+        let names = ("all recoveries".to_owned(), format!("scenario {scenario}"));
+        Ok(Found::of_runs(names, 1.0, &subject, Reference::Runs(of_scenario(*scenario)?)))
+    };
+    rest.iter().map(against).collect()
+}
+
+/// The widest spread of the mean goodputs of a group of cells, as a value for each seed whose mean is that
+/// spread and whose variance is that of the jackknife (Quenouille 1956, Tukey 1958): a spread of means is
+/// no mean of spreads, for noise widens each of those.
+fn widest<const N: usize>(
+    expected: &Expected,
+    groups: impl Iterator<Item = [Cell; N]>,
+    runs: &Runs,
+) -> Result<Vec<f64>, String> {
+    let values = |cell: &Cell| cell.values(expected, "goodput_bps", runs);
+    let of = |group: [Cell; N]| group.iter().map(values).collect::<Result<Vec<_>, String>>();
+    let groups = groups.map(of).collect::<Result<Vec<_>, String>>()?;
+    Ok(jackknife(SEEDS as usize, |without| {
+        let mean_of = |values: &Vec<f64>| {
+            let kept = values.iter().enumerate().filter(|(i, _)| Some(*i) != without);
+            mean(&kept.map(|(_, value)| *value).collect::<Vec<f64>>())
+        };
+        let each = groups.iter().map(|g| spread(&g.iter().map(mean_of).collect::<Vec<f64>>()));
+        each.fold(0.0, f64::max)
+    }))
+}
+
+/// `statistic` takes all of `count` values, or all but one.
+fn jackknife(count: usize, statistic: impl Fn(Option<usize>) -> f64) -> Vec<f64> {
+    let whole = statistic(None);
+    let without: Vec<f64> = (0..count).map(|i| statistic(Some(i))).collect();
+    let middle = mean(&without);
+    without.iter().map(|value| whole + (count as f64 - 1.0) * (middle - value)).collect()
 }
 
 fn spread(values: &[f64]) -> f64 {
@@ -191,25 +284,22 @@ fn collapse(
     let [scenario] = scenarios(entry)?[..] else {
         return Err("a spread of one scenario".to_owned());
     };
-    let widest = |preset: Preset| {
-        let mut widest: f64 = 0.0;
-        for coupling in COUPLINGS {
-            let mut goodputs = Vec::new();
-            for recovery in RECOVERIES {
-                let cell = Cell { scenario, recovery, coupling, preset };
-                goodputs.push(cell.measured(runs)?.goodput_bps);
-            }
-            widest = widest.max(spread(&goodputs));
-        }
-        Ok::<f64, String>(widest)
+    let of_preset = |preset| {
+        let each = COUPLINGS.iter().map(|coupling| {
+            RECOVERIES.map(|recovery| Cell { scenario, recovery, coupling: *coupling, preset })
+        });
+        widest(expected, each, runs)
     };
-    let (modelled, real) = (widest(Preset::Chihani2011)?, widest(Preset::Rfc8684)?);
-    let pair = Pair { subject: real, reference: limit };
+    let (modelled, real) = (of_preset(Preset::Chihani2011)?, of_preset(Preset::Rfc8684)?);
+    let accepted = Accepted::of(relation, allowed(entry, limit)).ok_or("a series")?;
+    let spread = of_values(&real, 1)?;
     Ok(Row {
         paper_value: Some(format!("{} {}", sign(relation), text::quantity(limit, "ratio")).into()),
-        model_value: Some(modelled.into()),
-        simulated_value: Some(real.into()),
-        verdict: Verdict::of_claim(holds(entry, relation, pair)),
+        model_value: Some(mean(&modelled).into()),
+        simulated_value: Some(spread.mean.into()),
+        interval: Some(spread.ends()),
+        seeds: Some(Seeds::Drawn(SEEDS)),
+        verdict: accepted.decide(spread.map(|value| value - limit)).of_claim(),
         ..blank(expected, entry)
     })
 }
@@ -236,6 +326,28 @@ mod tests {
     fn a_spread_is_a_share_of_the_largest() {
         assert!((spread(&[4.0, 5.0, 4.5]) - 0.2).abs() < 1e-12);
         assert_eq!(spread(&[0.0, 0.0]), 0.0);
+    }
+
+    #[test]
+    fn the_jackknife_of_a_mean_is_the_mean_and_its_variance() {
+        let values: [f64; 4] = [1.0, 2.0, 4.0, 9.0];
+        let found = jackknife(4, |without| {
+            let kept = (0..4).filter(|i| Some(*i) != without).map(|i| values[i]);
+            mean(&kept.collect::<Vec<f64>>())
+        });
+        for (found, value) in found.iter().zip(values) {
+            assert!((found - value).abs() < 1e-12, "{found} {value}");
+        }
+    }
+
+    #[test]
+    fn a_reference_that_was_simulated_brings_its_own_spread() {
+        let names = || ("p".to_owned(), "a".to_owned());
+        let number = Found::of_runs(names(), 0.5, &[4.0, 6.0], Reference::Number(4.0));
+        assert_eq!((&number.off[..], &number.shown[..]), (&[2.0, 4.0][..], &[4.0, 6.0][..]));
+        let runs = Found::of_runs(names(), 0.5, &[4.0, 6.0], Reference::Runs(vec![2.0, 6.0]));
+        assert_eq!((&runs.off[..], &runs.shown[..]), (&[3.0, 3.0][..], &[0.5, 0.0][..]));
+        assert_eq!(runs.pair, Pair { subject: 5.0, reference: 4.0 });
     }
 
     #[test]

@@ -38,11 +38,11 @@ fn scenarios(entry: &Entry) -> Result<Vec<u32>, String> {
 }
 
 /// The simulations of a statement. A file that is not there is told when the statement is judged.
-pub fn keys(entry: &Entry) -> Vec<RunKey> {
+pub fn keys(expected: &Expected, entry: &Entry) -> Vec<RunKey> {
     let mut keys = Vec::new();
     for scenario in scenarios(entry).unwrap_or_default() {
         for preset in presets(entry) {
-            keys.extend(Cell::all(scenario, preset).flat_map(|cell| cell.keys()));
+            keys.extend(Cell::all(scenario, preset).flat_map(|cell| cell.keys(&expected.changes)));
         }
         if entry.against.as_deref() == Some(claim::BOTH_LINKS) {
             keys.extend(cell::links(scenario).into_iter().flat_map(cell::Link::keys));

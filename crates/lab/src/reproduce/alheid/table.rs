@@ -1,10 +1,12 @@
 //! The tables of a scenario: paper, `chihani2011` and `rfc8684` side by side.
 
+use super::super::decide::Accepted;
 use super::super::expected::{Entry, Expected};
+use super::super::interval::of_values;
 use super::super::judge::{blank, fraction};
 use super::super::plan::Runs;
-use super::super::row::{Row, Value, Verdict};
-use super::cell::{Cell, Measured, Preset, Printed, printed};
+use super::super::row::{Row, Seeds, Verdict};
+use super::cell::{Cell, Preset, Printed, mean, printed};
 use super::scenarios;
 
 /// A row for each cell. What the study prints is compared with `chihani2011`.
@@ -19,33 +21,38 @@ pub fn rows(expected: &Expected, entry: &Entry, runs: &Runs) -> Result<Vec<Row>,
     let real = Cell::all(scenario, Preset::Rfc8684);
     let mut rows = Vec::new();
     for ((modelled, real), printed) in modelled.zip(real).zip(printed(scenario)?) {
-        let model = modelled.measured(runs)?;
-        let blank = Row {
-            case: modelled.label(),
-            simulated_value: Some(real.measured(runs)?.of(&entry.quantity)?.into()),
-            ..blank(expected, entry)
-        };
-        rows.push(row(blank, entry, model, printed)?);
+        let values = modelled.values(expected, &entry.quantity, runs)?;
+        let real = mean(&real.values(expected, &entry.quantity, runs)?);
+        let mut blank = blank(expected, entry);
+        blank.readings.extend(modelled.settings());
+        let blank = Row { case: modelled.label(), simulated_value: Some(real.into()), ..blank };
+        rows.push(row(blank, entry, &values, printed)?);
     }
     Ok(rows)
 }
 
-fn row(blank: Row, entry: &Entry, model: Measured, printed: Printed) -> Result<Row, String> {
-    let model = model.of(&entry.quantity)?;
-    let model_value = Some(Value::Number(model));
+fn row(blank: Row, entry: &Entry, values: &[f64], printed: Printed) -> Result<Row, String> {
+    let found = of_values(values, 1)?;
+    let blank = Row {
+        model_value: Some(found.mean.into()),
+        interval: Some(found.ends()),
+        seeds: Some(Seeds::Drawn(values.len() as u32)),
+        verdict: Verdict::Shown,
+        ..blank
+    };
     let paper = match entry.quantity.as_str() {
         "out_of_order.ratio" => printed.ratio,
         "out_of_order.max_bytes" => printed.max_bytes,
         // The study shows throughput as bars without numbers.
-        _ => return Ok(Row { model_value, verdict: Verdict::Shown, ..blank }),
+        _ => return Ok(blank),
     };
     let allowed = entry.tolerance.ok_or("a table without its tolerance")?.around(paper);
+    let decision = Accepted::around_zero(allowed).decide(found.map(|value| value - paper));
     Ok(Row {
         paper_value: Some(paper.into()),
         reference_value: Some(paper),
-        model_value,
-        difference: fraction(model, paper),
-        verdict: Verdict::of_value((model - paper).abs() <= allowed),
+        difference: fraction(found.mean, paper),
+        verdict: decision.of_value(),
         ..blank
     })
 }

@@ -1,18 +1,19 @@
 //! The tables of Alheid et al. 2016 as bars: printed, under `chihani2011` and under `rfc8684`.
 
 use super::super::alheid::PAPER;
-use super::super::alheid::cell::{Cell, Measured, Preset, Printed, printed};
+use super::super::alheid::cell::{Cell, Preset, Printed, SEEDS, mean, printed};
 use super::super::row::{Figure, Origin};
 use super::{Material, bars, frame};
 
-/// A quantity: id, heading, axis, its value in a cell, and what is printed of it.
+/// A quantity: id, heading, axis, its name in a statement and in how many of the axis's units it is counted,
+/// and what is printed of it.
 type Quantity =
-    (&'static str, &'static str, &'static str, fn(&Measured) -> f64, Option<fn(&Printed) -> f64>);
+    (&'static str, &'static str, &'static str, (&'static str, f64), Option<fn(&Printed) -> f64>);
 
 const QUANTITIES: [Quantity; 3] = [
-    ("goodput", "goodput", "Mbit/s", |m| m.goodput_bps * 1e-6, None),
-    ("ratio", "packets stored", "%", |m| m.ratio * 100.0, Some(|p| p.ratio * 100.0)),
-    ("buffer", "most stored", "kB", |m| m.max_bytes * 1e-3, Some(|p| p.max_bytes * 1e-3)),
+    ("goodput", "goodput", "Mbit/s", ("goodput_bps", 1e-6), None),
+    ("ratio", "packets stored", "%", ("out_of_order.ratio", 100.0), Some(|p| p.ratio * 100.0)),
+    ("buffer", "most stored", "kB", ("out_of_order.max_bytes", 1e-3), Some(|p| p.max_bytes * 1e-3)),
 ];
 
 /// The figures of each item.
@@ -27,13 +28,18 @@ pub fn figures(item: &str, material: Material<'_>) -> Result<Vec<Figure>, String
 
 fn figure(
     scenario: u32,
-    (id, heading, unit, value, paper): &Quantity,
+    (id, heading, unit, (quantity, scale), paper): &Quantity,
     material: Material<'_>,
 ) -> Result<Figure, String> {
+    let expected = material.expected.ok_or("the paper has no statements")?;
     let cells = || Cell::all(scenario, Preset::Chihani2011);
     let names: Vec<String> = cells().map(|cell| cell.label()).collect();
     let of = |preset: Preset| {
-        let each = cells().map(|cell| Ok(value(&Cell { preset, ..cell }.measured(material.runs)?)));
+        let value = |cell| {
+            let cell = Cell { preset, ..cell };
+            Ok(scale * mean(&cell.values(expected, quantity, material.runs)?))
+        };
+        let each = cells().map(value);
         each.collect::<Result<Vec<f64>, String>>()
     };
     let title = format!("Scenario {scenario}: {heading}");
@@ -44,6 +50,6 @@ fn figure(
     }
     figure.series.push(bars("chihani2011", Origin::Model, &names, of(Preset::Chihani2011)?));
     figure.series.push(bars("rfc8684", Origin::Simulated, &names, of(Preset::Rfc8684)?));
-    figure.note = Some("Means of 5 (chihani2011) and 3 runs (rfc8684)".to_owned());
+    figure.note = Some(format!("Means of {SEEDS} runs"));
     Ok(figure)
 }
