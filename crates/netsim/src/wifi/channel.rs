@@ -27,15 +27,17 @@ pub struct Channel<P> {
     head_start: Option<HeadStart>,
 }
 
-/// After a collision of frames of unequal length. The sender of a shorter frame has missed the beginning of
-/// the longest and senses energy alone, so that it goes on an interframe space (DIFS) after its end. The
-/// sender of the longest waits in vain for an acknowledgement until then, and who heard the collision
-/// waits for an EIFS (9.3.2.3.7): to both, slots count later.
+/// After a collision of frames of unequal length.
+///
+/// EIFS follows the reception of a frame with an error (IEEE 802.11-2012, 9.3.2.3.7). The sender of a shorter
+/// frame was sending when the longest began, and receives no frame: its backoff goes on a DIFS after the end
+/// of the longest. Stations that received the collision wait for EIFS. The sender of the longest first waits
+/// for an acknowledgement, which takes about as long, and is taken to wait for EIFS, too.
 #[derive(Clone, Debug)]
 struct HeadStart {
-    /// The slot from which the others count.
+    /// The slot in which the backoff of the other stations goes on.
     until: u64,
-    /// Who need not wait.
+    /// Senders of shorter frames.
     ahead: Vec<u32>,
 }
 
@@ -50,7 +52,7 @@ enum Medium {
     },
     /// Several that began in the same slot; the longest frame ends at `ends`.
     Collision {
-        /// With the end of each one's frame.
+        /// Each with the end of its frame.
         stations: Vec<(u32, Time)>,
         ends: Time,
     },
@@ -199,8 +201,8 @@ impl<P> Channel<P> {
         };
     }
 
-    /// A transmission in `slot` ends the wait of those who counted later: after it, all count from the same
-    /// moment again.
+    /// A transmission in `slot` ends the head start: after it, the backoffs of all stations go on at the same
+    /// time again.
     fn end_head_start(&mut self, slot: u64) {
         let Some(HeadStart { until, ahead }) = self.head_start.take() else { return };
         let left = until.saturating_sub(slot);
