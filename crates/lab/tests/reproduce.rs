@@ -136,7 +136,8 @@ fn cells_over_wifi_have_ten_seeds_an_interval_and_the_settings_of_their_runs() {
     for row in rows {
         assert_eq!(row.seeds, Some(Seeds::Drawn(10)), "{row:?}");
         let [low, high] = row.interval.expect("an interval");
-        assert!(low < high, "{row:?}");
+        // Peaks of ten runs may be the same to the segment.
+        assert!(low <= high, "{row:?}");
         assert!(row.readings.iter().any(|set| set == "path.wlan1.wifi.end=sender"), "{row:?}");
         if matches!(row.paper_value, Some(Value::Number(_))) {
             let burst = row.readings.iter().any(|set| set.starts_with("tcp.ack_burst_loss_max"));
