@@ -11,7 +11,11 @@ mod fixed;
 mod guard;
 mod losses;
 mod manager;
+#[cfg(test)]
+mod model;
 mod penalty;
+#[cfg(test)]
+mod promises;
 mod room;
 mod share;
 mod trial;
