@@ -16,15 +16,19 @@
 //!   finds out by a pause, it takes its part like anybody.
 //! * **It distrusts silence**: a path that owes an acknowledgement is late by as long as it owes it.
 //!   One that has said nothing for a while carries a copy of what goes elsewhere, until it speaks.
+//! * **It lets a path rest that holds up the stream for little**: one that carries a small share of the data and holds
+//!   the oldest unacknowledged chunk for a larger share of the time.
 //! * **It hedges the tail**: the last chunks of a transfer go on a second path as well, if that has
 //!   nothing better to do: nothing follows them that would show their loss.
 
+mod head;
 mod pipe;
 mod queue;
 mod stalls;
 
 use ropewalk_base::{Duration, PathId, Time};
 
+use self::head::{Holders, Share};
 use self::pipe::Pipe;
 use self::queue::{Limit, Queue};
 use self::stalls::Stalls;
@@ -83,7 +87,9 @@ struct Strand {
     loss: f64,
     /// Chunks often wait for a repair here.
     stalls: bool,
-    /// It was not measured lately, if ever, and carries nothing.
+    /// It has carried nothing of late.
+    idle: bool,
+    /// The same, and it was not measured lately, if ever.
     silent: bool,
 }
 
@@ -94,7 +100,10 @@ pub struct Lay {
     strands: Vec<Strand>,
     /// By path identifier.
     memories: Vec<Memory>,
+    holders: Holders,
     now: Time,
+    /// More data than is on its way waits for order since `now`: the scheduler is asked at each acknowledgement.
+    busy: bool,
 }
 
 /// What is kept of a path from one decision to the next.
@@ -108,6 +117,8 @@ struct Memory {
     stalls: Stalls,
     /// Whose its queue is.
     queue: Queue,
+    /// What it carries, and how long it holds up the rest.
+    share: Share,
 }
 
 impl Lay {
@@ -119,7 +130,6 @@ impl Lay {
     /// Looks at the paths that may carry something, the quickest first. What they cost is not its
     /// business; to which the guard leaves nothing, nothing is to be expected of.
     fn observe(&mut self, view: &View<'_>) {
-        self.now = view.now;
         let usable = || view.paths.iter().filter(|p| p.usable && p.window > 0);
         // One that the guard tries alone has others beside it, and is not to fill its queue meanwhile.
         let alone = view.paths.iter().filter(|p| p.usable).count() == 1;
@@ -128,8 +138,50 @@ impl Lay {
             let memory = memory_of(&mut self.memories, path.id);
             self.strands.push(Strand::of(view, path, alone, memory));
         }
+        self.let_rest(view.now);
         self.strands.sort_by(|a, b| a.arrival.total_cmp(&b.arrival));
         self.keep_budget();
+    }
+
+    /// Books the time since the last decision to the path that holds the head, which may begin a rest now.
+    fn settle(&mut self, view: &View<'_>) {
+        if view.now > self.now {
+            let head = self.holders.oldest().filter(|_| self.busy);
+            let mut all = 0.0;
+            for path in view.paths {
+                let share = &mut memory_of(&mut self.memories, path.id).share;
+                share.look(view.now, path.delivered, head == Some(path.id));
+                all += share.carried();
+            }
+            if let Some(head) = head {
+                let promising = self.is_most_promising(head);
+                let share = &mut memory_of(&mut self.memories, head).share;
+                if !share.rests(view.now) && !promising && share.hinders(all) {
+                    share.begin_rest(view.now);
+                }
+            }
+            self.now = view.now;
+        }
+        self.holders.advance(view.acknowledged_chunks);
+        self.busy = view.backlog_chunks > 1 && !view.unordered;
+    }
+
+    /// Whether no path has a higher rate. Its share of the data may still be small: at the beginning, or after
+    /// an outage.
+    fn is_most_promising(&self, path: PathId) -> bool {
+        let rate = self.strands.iter().find(|s| s.id == path).map_or(0.0, |s| s.rate);
+        self.strands.iter().all(|s| s.rate <= rate)
+    }
+
+    /// Expects nothing of the paths that rest, unless all do. They carry copies, as silent ones do.
+    fn let_rest(&mut self, now: Time) {
+        let memories = &self.memories;
+        let rests = |strand: &Strand| memories[strand.id.index()].share.rests(now);
+        if !self.strands.iter().all(rests) {
+            for strand in self.strands.iter_mut().filter(|s| rests(s)) {
+                strand.rest();
+            }
+        }
     }
 
     fn keep_budget(&mut self) {
@@ -204,8 +256,17 @@ impl Lay {
 }
 
 impl Strand {
+    const fn rest(&mut self) {
+        self.rate = 0.0;
+        self.arrival = f64::MAX / 4.0;
+        self.round_trip = f64::MAX / 4.0;
+        self.silent = self.idle;
+        self.open &= self.idle;
+    }
+
     fn of(view: &View<'_>, path: &PathView, alone: bool, memory: &mut Memory) -> Self {
         let open = path.is_open();
+        let idle = !alone && path.in_flight == 0 && view.now.since(memory.used) >= SILENCE;
         let unknown = Self {
             id: path.id,
             rate: 0.0,
@@ -215,7 +276,8 @@ impl Strand {
             open,
             loss: path.loss,
             stalls: false,
-            silent: !alone && path.in_flight == 0 && view.now.since(memory.used) >= SILENCE,
+            idle,
+            silent: idle,
         };
         let (Some(srtt), Some(forward)) = (path.srtt, path.forward_delay) else { return unknown };
         let rate = path.potential_rate().max(1e-12);
@@ -248,7 +310,7 @@ impl Strand {
             };
         let in_round_trip = rate * round_trip / view.chunk_bytes.max(1) as i64 as f64;
         let stalls = memory.stalls.look(view.now, path.loss, in_round_trip);
-        let silent = unknown.silent && path.rtt_age >= SILENCE;
+        let silent = idle && path.rtt_age >= SILENCE;
         Self { rate, arrival, doubt, round_trip, open: open && room, stalls, silent, ..unknown }
     }
 }
@@ -271,7 +333,12 @@ impl Schedule for Lay {
         if !view.is_new_data() {
             return oldest_first(view);
         }
+        self.settle(view);
         if view.takeable() == 0 {
+            // Measurements are taken note of while the window is shut, too.
+            if view.paths.len() > 1 {
+                self.observe(view);
+            }
             return view.nobody();
         }
         self.observe(view);
@@ -307,6 +374,7 @@ impl Schedule for Lay {
 
     fn on_sent(&mut self, sent: &SentReport) {
         memory_of(&mut self.memories, sent.path).used = self.now;
+        self.holders.on_sent(sent.sequence, sent.path);
     }
 }
 
@@ -356,6 +424,42 @@ mod tests {
         let (clean, lossy) = (position(0.0), position(0.01));
         let least = (1.0 - LayOptions::default().cushion) * clean as f64;
         assert!((least - 1.0..least + 2.0).contains(&(lossy as f64)), "{clean} and {lossy}");
+    }
+
+    /// Whether a path is left alone that held the head for 40 ms of each 100 ms and carried so many chunks of 100.
+    fn is_left_alone(chunks: u64) -> bool {
+        let mut lay = Lay::default();
+        let mut paths = unequal();
+        let mut sequence = 0;
+        for round in 0..100 {
+            for (path, carried, millis) in [(0, 100 - chunks, 60), (1, chunks, 40)] {
+                let path = PathId(path);
+                for _ in 0..carried {
+                    lay.on_sent(&SentReport { path, position: 0, sequence, bytes: CHUNK });
+                    sequence += 1;
+                }
+                let began = round * 100 + if path.0 == 0 { 0 } else { 60 };
+                for ms in (0..millis).step_by(20) {
+                    let now = Time::from_millis(began + ms);
+                    lay.decide(&View {
+                        now,
+                        acknowledged_chunks: sequence - carried,
+                        ..view(&paths)
+                    });
+                }
+                paths[path.index()].delivered += carried * CHUNK;
+            }
+        }
+        paths[0].in_flight = paths[0].window;
+        let now = Time::from_millis(10_010);
+        let last = View { now, acknowledged_chunks: sequence, ..view(&paths) };
+        lay.decide(&last).action == Action::Blocked
+    }
+
+    #[test]
+    fn a_path_that_holds_up_the_stream_for_little_is_left_alone() {
+        assert!(is_left_alone(1));
+        assert!(!is_left_alone(40), "a path that carries as much as it holds up is used");
     }
 
     #[test]

@@ -1,0 +1,184 @@
+//! Which path holds up the head of the stream, and what it carries for that.
+//!
+//! Data is delivered in order, so all that left after a late chunk waits for it. The share of the time in which
+//! a path holds the oldest unacknowledged chunk is about its share of the data if its chunks arrive when they
+//! are due. It is larger if they are late: because the path falls silent, loses, or queues.
+
+use std::collections::VecDeque;
+
+use ropewalk_base::{Duration, PathId, Time};
+
+use super::nanos;
+
+/// Both shares are means of about so long.
+const MEMORY: Duration = Duration::from_secs(10);
+/// A path that carries less than this share of the data can be done without.
+const SMALL_SHARE: f64 = 0.05;
+/// Excess of the share of the time over the share of the data from which on the 99th percentile of delays
+/// consists of the waits for this path.
+const OFTEN: f64 = 0.01;
+/// Length of the first rest. Each further one is twice as long, up to [`LONGEST_REST`], unless the path was in
+/// use for longer than it had rested.
+const FIRST_REST: Duration = Duration::from_secs(10);
+const LONGEST_REST: Duration = Duration::from_secs(80);
+/// Chunks whose path is remembered, at most.
+const CHUNK_LIMIT: usize = 1 << 16;
+
+/// The chunk was not sent yet, or not reported.
+const UNSENT: u8 = u8::MAX;
+/// The chunk left on several paths.
+const SEVERAL: u8 = u8::MAX - 1;
+
+/// The path on which each unacknowledged chunk first left.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Holders {
+    /// Number of the oldest unacknowledged chunk.
+    base: u64,
+    /// From there on, by chunk: an identifier of a path, [`UNSENT`] or [`SEVERAL`].
+    paths: VecDeque<u8>,
+}
+
+impl Holders {
+    /// The peer holds all chunks before number `acknowledged`.
+    pub fn advance(&mut self, acknowledged: u64) {
+        let known = acknowledged.saturating_sub(self.base).min(self.paths.len() as u64);
+        self.paths.drain(..known as usize);
+        self.base = self.base.max(acknowledged);
+    }
+
+    /// Chunk number `sequence` left on `path`.
+    pub fn on_sent(&mut self, sequence: u64, path: PathId) {
+        let at = sequence.checked_sub(self.base).map_or(CHUNK_LIMIT, |at| at as usize);
+        if at >= CHUNK_LIMIT {
+            return;
+        }
+        if at >= self.paths.len() {
+            self.paths.resize(at + 1, UNSENT);
+        }
+        let holder = &mut self.paths[at];
+        if *holder == UNSENT {
+            *holder = path.0;
+        } else if *holder != path.0 {
+            *holder = SEVERAL;
+        }
+    }
+
+    /// The path that holds the oldest unacknowledged chunk, if it is one path.
+    pub fn oldest(&self) -> Option<PathId> {
+        self.paths.front().filter(|holder| **holder < SEVERAL).map(|holder| PathId(*holder))
+    }
+}
+
+/// What one path carries, and how long it holds the head.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Share {
+    /// Bytes carried, each forgotten with the time constant [`MEMORY`].
+    carried: f64,
+    /// Share of the time in which it held the head, forgotten alike.
+    held: f64,
+    /// Bytes that it had delivered when last looked at.
+    delivered: u64,
+    looked: Time,
+    /// Length of the last rest.
+    rest: Duration,
+    rests_until: Time,
+}
+
+impl Share {
+    /// Takes the bytes that the path has delivered since it exists, and whether it held the head since the last
+    /// call.
+    pub fn look(&mut self, now: Time, delivered: u64, held: bool) {
+        let part = (nanos(now.since(self.looked)) / nanos(MEMORY)).min(1.0);
+        self.looked = now;
+        self.carried += delivered.saturating_sub(self.delivered) as f64 - self.carried * part;
+        self.delivered = delivered;
+        self.held += (f64::from(u8::from(held)) - self.held) * part;
+    }
+
+    /// Bytes carried of late.
+    pub const fn carried(&self) -> f64 {
+        self.carried
+    }
+
+    /// Whether the path holds the others up for little, where all paths together carried `all` bytes.
+    pub fn hinders(&self, all: f64) -> bool {
+        let share = self.carried / all.max(1.0);
+        share < SMALL_SHARE && self.held > share + OFTEN
+    }
+
+    /// Begins a rest.
+    pub fn begin_rest(&mut self, now: Time) {
+        let lasted = now.since(self.rests_until) > self.rest;
+        let longer = self.rest.saturating_mul(if lasted { 1 } else { 2 });
+        self.rest = longer.clamp(FIRST_REST, LONGEST_REST);
+        self.rests_until = now.saturating_add(self.rest);
+        (self.carried, self.held) = (0.0, 0.0);
+    }
+
+    /// Whether the path rests.
+    pub fn rests(&self, now: Time) -> bool {
+        now < self.rests_until
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn holders(sent: &[(u64, u8)], acknowledged: u64) -> Option<u8> {
+        let mut holders = Holders::default();
+        for (sequence, path) in sent {
+            holders.on_sent(*sequence, PathId(*path));
+        }
+        holders.advance(acknowledged);
+        holders.oldest().map(|path| path.0)
+    }
+
+    #[test]
+    fn the_oldest_chunk_is_held_by_the_path_on_which_it_left() {
+        let sent = [(0, 0), (2, 1), (3, 0), (3, 1)];
+        let held = [Some(0), None, Some(1), None, None];
+        for (acknowledged, path) in held.into_iter().enumerate() {
+            assert_eq!(holders(&sent, acknowledged as u64), path, "{acknowledged}");
+        }
+        assert_eq!(holders(&[(u64::MAX, 0), (1 << 16, 0)], 0), None, "what is kept is bounded");
+        assert_eq!(holders(&[], 1 << 40), None);
+    }
+
+    /// What a path carries of the data and of the time, both in thousandths, for 20 s; whether it hinders.
+    fn hinders(data: u64, time: u64) -> bool {
+        let mut share = Share::default();
+        for ms in 1..=20_000 {
+            share.look(Time::from_millis(ms), ms * data, ms % 1000 < time);
+        }
+        share.hinders(8_647_000.0)
+    }
+
+    #[test]
+    fn a_path_hinders_that_holds_the_head_for_longer_than_its_share_and_carries_little() {
+        for (data, time, expected) in
+            [(20, 20, false), (20, 60, true), (0, 40, true), (70, 200, false), (40, 30, false)]
+        {
+            assert_eq!(hinders(data, time), expected, "{data} and {time}");
+        }
+    }
+
+    #[test]
+    fn rests_grow_longer_unless_the_path_was_of_use_in_between() {
+        let mut share = Share::default();
+        let mut now = Time::from_secs(5);
+        let mut lengths = Vec::new();
+        for in_use in [1, 1, 1, 1, 1, 100, 1] {
+            share.begin_rest(now);
+            let seconds = (1..200).take_while(|s| share.rests(now + Duration::from_secs(*s)));
+            let length = seconds.count() as u64 + 1;
+            lengths.push(length);
+            now += Duration::from_secs(length + in_use);
+        }
+        assert_eq!(lengths, [10, 20, 40, 80, 80, 80, 80]);
+        let mut share = Share::default();
+        share.begin_rest(Time::from_secs(5));
+        share.begin_rest(Time::from_secs(30));
+        assert!(!share.rests(Time::from_secs(41)), "in use for 15 s after 10 s");
+    }
+}
