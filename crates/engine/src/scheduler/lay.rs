@@ -154,9 +154,9 @@ impl Lay {
                 all += share.carried();
             }
             if let Some(head) = head {
-                let promising = self.is_most_promising(head);
+                let needed = self.is_needed(view.now, head);
                 let share = &mut memory_of(&mut self.memories, head).share;
-                if !share.rests(view.now) && !promising && share.hinders(all) {
+                if !share.rests(view.now) && !needed && share.hinders(all) {
                     share.begin_rest(view.now);
                 }
             }
@@ -166,11 +166,15 @@ impl Lay {
         self.busy = view.backlog_chunks > 1 && !view.unordered;
     }
 
-    /// Whether no path has a higher rate. Its share of the data may still be small: at the beginning, or after
-    /// an outage.
-    fn is_most_promising(&self, path: PathId) -> bool {
+    /// Whether no other path that is in use has a higher rate, or none has carried more. A small share of the
+    /// data then says nothing: it is so at the beginning, and during an outage of the other paths.
+    fn is_needed(&self, now: Time, path: PathId) -> bool {
+        let share = |id: PathId| &self.memories[id.index()].share;
         let rate = self.strands.iter().find(|s| s.id == path).map_or(0.0, |s| s.rate);
-        self.strands.iter().all(|s| s.rate <= rate)
+        let others = || self.strands.iter().filter(|s| s.id != path);
+        let mut used = others().filter(|s| !share(s.id).rests(now));
+        others().all(|s| s.rate <= rate)
+            || !used.any(|s| share(s.id).carried() > share(path).carried())
     }
 
     /// Expects nothing of the paths that rest, unless all do. They carry copies, as silent ones do.
