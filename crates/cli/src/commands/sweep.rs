@@ -28,8 +28,8 @@ const SHOWN: usize = 100;
 #[command(after_help = "Examples:\n  \
     ropewalk sweep scenarios/wifi-lte.toml --vary path.lte.rtt=40ms..200ms/3 --dry-run\n  \
     ropewalk sweep scenarios/wifi-lte.toml --vary transfer.scheduler=round-robin,daps --seeds 3\n  \
-    ropewalk sweep scenarios/wifi-lte.toml --vary path.lte.rtt=40ms..200ms/3 --seeds 2 --out rtt.parquet\n  \
-    ropewalk sweep scenarios/wifi-lte.toml --vary path.lte.rtt=40ms..200ms/3 --seeds 3..4 --out rtt.parquet --means means.parquet\n  \
+    ropewalk sweep scenarios/wifi-lte.toml --vary path.lte.rtt=40ms,80ms --seeds 2 --out a.parquet\n  \
+    ropewalk sweep scenarios/wifi-lte.toml --vary path.lte.rtt=40ms,80ms --seeds 3..4 --out a.parquet\n  \
     ropewalk sweep scenarios/wifi-lte.toml --vary 'transfer.receive_buffer=16kB..256kB/3 log' --json\n\n\
     VALUES is a list whose items are values or ranges: a..b/n has n values from a to b, both\n\
     included; a..b/n log spaces them by equal factors. Every --vary adds a dimension to the grid.\n\n\

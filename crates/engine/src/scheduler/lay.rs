@@ -102,7 +102,7 @@ pub struct Lay {
     memories: Vec<Memory>,
     holders: Holders,
     now: Time,
-    /// More data than is on its way waits for order since `now`: the scheduler is asked at each acknowledgement.
+    /// Since `now` ordered data has been waiting to leave, so that the scheduler is asked at each acknowledgement.
     busy: bool,
 }
 
