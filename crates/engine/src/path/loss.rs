@@ -12,14 +12,10 @@ pub struct LossEstimate {
 }
 
 impl LossEstimate {
-    /// Moves the estimate by one transmission.
+    /// Moves the estimate by one transmission that was lost.
     #[inline]
-    pub fn note(&mut self, lost: bool) {
-        if lost {
-            self.share += (1.0 - self.share) / 256.0;
-        } else if self.share > 0.0 {
-            self.share -= self.share / 256.0;
-        }
+    pub fn note_loss(&mut self) {
+        self.share += (1.0 - self.share) / 256.0;
     }
 
     /// Moves the estimate by so many transmissions that arrived.

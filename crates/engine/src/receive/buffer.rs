@@ -71,7 +71,12 @@ fn own(payload: &mut Payload) {
 }
 
 fn charge_of(data: &Data) -> u64 {
-    Data::wire_len_of(data.payload.len()) as u64
+    charge_of_length(data.payload.len())
+}
+
+/// The same of a chunk with so many bytes of user data.
+const fn charge_of_length(length: u32) -> u64 {
+    Data::wire_len_of(length) as u64
 }
 
 impl ReceiveBuffer {
@@ -182,6 +187,7 @@ impl ReceiveBuffer {
             }
             return Arrival::Refused;
         }
+        self.fragmented |= !data.flags.has(DataFlags::WHOLE);
         if !self.fits(tsn, &data) {
             return Arrival::Violation;
         }
@@ -353,7 +359,7 @@ impl ReceiveBuffer {
             return self.release_far_chunk(now, tsn);
         };
         let length = data.payload.len();
-        let charge = Data::wire_len_of(length) as u64;
+        let charge = charge_of_length(length);
         self.held_bytes -= charge;
         self.stats.delivered(now, *arrived, data.first_sent, length);
         self.ready.push_chunk(data, charge);
@@ -394,6 +400,6 @@ impl ReceiveBuffer {
     fn deliver(&mut self, now: Time, arrived: Time, data: &mut Data) {
         let length = data.payload.len();
         self.stats.delivered(now, arrived, data.first_sent, length);
-        self.ready.push_chunk(data, Data::wire_len_of(length) as u64);
+        self.ready.push_chunk(data, charge_of_length(length));
     }
 }

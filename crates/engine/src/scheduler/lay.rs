@@ -102,7 +102,7 @@ pub struct Lay {
     memories: Vec<Memory>,
     holders: Holders,
     now: Time,
-    /// Since `now` ordered data has been waiting to leave, so that the scheduler is asked at each acknowledgement.
+    /// Ordered data has been waiting to be sent since `now`, so that each acknowledgement leads to a decision.
     busy: bool,
 }
 
@@ -143,7 +143,8 @@ impl Lay {
         self.keep_budget();
     }
 
-    /// Books the time since the last decision to the path that holds the head, which may begin a rest now.
+    /// Charges the time since the last decision to the path that holds the oldest unacknowledged chunk. That path may
+    /// begin a rest now.
     fn settle(&mut self, view: &View<'_>) {
         if view.now > self.now {
             let head = self.holders.oldest().filter(|_| self.busy);
@@ -154,9 +155,7 @@ impl Lay {
                 all += share.carried();
             }
             if let Some(head) = head {
-                // A path in slow start has not shown yet what it can carry.
-                let grows = |path: &PathView| path.id == head && path.cwnd < path.ssthresh;
-                let needed = view.paths.iter().any(grows) || self.is_needed(view.now, head);
+                let needed = self.is_needed(view, head);
                 let share = &mut memory_of(&mut self.memories, head).share;
                 if !share.rests(view.now) && !needed && share.hinders(all) {
                     share.begin_rest(view.now);
@@ -168,14 +167,17 @@ impl Lay {
         self.busy = view.backlog_chunks > 1 && !view.unordered;
     }
 
-    /// Whether no other path that is in use has a higher rate, or none has carried more. A small share of the
-    /// data then says nothing: it is so at the beginning, and during an outage of the other paths.
-    fn is_needed(&self, now: Time, path: PathId) -> bool {
+    /// Whether a small share of the data says nothing about this path: it is in slow start and has not shown yet what it
+    /// can carry, no other path has a higher rate, or none that is in use has carried more. The latter two
+    /// hold at the beginning and during an outage of the other paths.
+    fn is_needed(&self, view: &View<'_>, path: PathId) -> bool {
+        let in_slow_start = |seen: &PathView| seen.id == path && seen.cwnd < seen.ssthresh;
         let share = |id: PathId| &self.memories[id.index()].share;
         let rate = self.strands.iter().find(|s| s.id == path).map_or(0.0, |s| s.rate);
         let others = || self.strands.iter().filter(|s| s.id != path);
-        let mut used = others().filter(|s| !share(s.id).rests(now));
-        others().all(|s| s.rate <= rate)
+        let mut used = others().filter(|s| !share(s.id).rests(view.now));
+        view.paths.iter().any(in_slow_start)
+            || others().all(|s| s.rate <= rate)
             || !used.any(|s| share(s.id).carried() > share(path).carried())
     }
 
@@ -341,7 +343,7 @@ impl Schedule for Lay {
         }
         self.settle(view);
         if view.takeable() == 0 {
-            // Measurements are taken note of while the window is shut, too.
+            // Rates and queues are measured while the window is shut as well.
             if view.paths.len() > 1 {
                 self.observe(view);
             }

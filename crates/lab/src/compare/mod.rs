@@ -15,6 +15,7 @@ use serde::Serialize;
 pub use paired::{Change, Paired, paired};
 pub use parallel::map_in_parallel;
 pub use single::BestPath;
+pub(crate) use statistics::mean_and_deviation;
 pub use statistics::{Estimate, estimate};
 
 use crate::result::RunResult;

@@ -19,14 +19,20 @@ pub fn estimate(values: &[f64]) -> Option<Estimate> {
     if count == 0 {
         return None;
     }
-    let mean = values.iter().sum::<f64>() / count as f64;
     if count == 1 {
-        return Some(Estimate { mean, half_width: None });
+        return Some(Estimate { mean: values[0], half_width: None });
     }
-    let squares: f64 = values.iter().map(|value| (value - mean) * (value - mean)).sum();
-    let deviation = (squares / (count - 1) as f64).sqrt();
+    let (mean, deviation) = mean_and_deviation(values);
     let half_width = t_975(count - 1) * deviation / (count as f64).sqrt();
     Some(Estimate { mean, half_width: Some(half_width) })
+}
+
+/// Mean and sample standard deviation of two values or more.
+pub(crate) fn mean_and_deviation(values: &[f64]) -> (f64, f64) {
+    let count = values.len();
+    let mean = values.iter().sum::<f64>() / count as f64;
+    let squares: f64 = values.iter().map(|value| (value - mean) * (value - mean)).sum();
+    (mean, (squares / (count - 1) as f64).sqrt())
 }
 
 /// 97.5 % quantiles of Student's t with 1 to 30 degrees of freedom.

@@ -6,6 +6,7 @@
 use super::decide::{Accepted, Spread};
 use super::expected::{Pick, Relation};
 use super::row::Verdict;
+use crate::compare::mean_and_deviation;
 
 /// Share of the cases in which an interval may miss.
 const MISSES: f64 = 0.05;
@@ -19,9 +20,7 @@ pub fn of_values(values: &[f64], points: usize) -> Result<Spread, String> {
     if count < 2 {
         return Err("an interval takes two seeds or more".to_owned());
     }
-    let mean = values.iter().sum::<f64>() / count as f64;
-    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
-    let deviation = (squares / (count - 1) as f64).sqrt();
+    let (mean, deviation) = mean_and_deviation(values);
     let quantile = student(1.0 - MISSES / (2.0 * points.max(1) as f64), count - 1);
     let half = quantile * deviation / (count as f64).sqrt();
     Ok(Spread { mean, least: mean - half, most: mean + half })

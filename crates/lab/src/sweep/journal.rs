@@ -157,7 +157,7 @@ fn read(path: &Path, bytes: &[u8], header: &Header) -> Result<Contents, SweepErr
 fn check(path: &Path, found: &Header, header: &Header) -> Result<(), SweepError> {
     if found.schema != SCHEMA {
         let message = format!("{} is a `{}`, not a `{SCHEMA}`", path.display(), found.schema);
-        let help = "finish it with the version that began it, or begin anew with --fresh";
+        let help = "finish it with the version that began it, or start again with --fresh";
         return Err(SweepError::input(message, help));
     }
     let difference = if found.identity != header.identity {

@@ -6,7 +6,7 @@
 //!   runs of all points  +   runs that are over since  =  what is kept;  left = all points x seeds - kept
 //! ```
 //!
-//! When nothing is left, FILE is written anew with all runs, and the journal goes away.
+//! When nothing is left, FILE is replaced by one with all runs, and the journal is removed.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -58,7 +58,8 @@ pub struct Tables {
 impl Tables {
     pub(super) fn of(runs: RecordBatch) -> Result<Self, SweepError> {
         let means = means(&runs);
-        let means = means.map_err(|error| SweepError::input(error.to_string(), "begin anew"))?;
+        let means = means
+            .map_err(|error| SweepError::input(error.to_string(), "start again with --fresh"))?;
         Ok(Self { runs, means })
     }
 }

@@ -154,7 +154,7 @@ impl Session {
         let most = self.timer_most(path);
         let subflow = &mut self.subflows[path.index()];
         subflow.counters.delivered_bytes += ackd.bytes + ackd.late_bytes;
-        (0..ackd.chunks.min(64)).for_each(|_| subflow.loss.note(false));
+        subflow.loss.note_arrivals(ackd.chunks.min(64));
         if let Some((number, _)) = ackd.witness {
             subflow.acked_to = subflow.acked_to.max(number + 1);
         }

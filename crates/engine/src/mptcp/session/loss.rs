@@ -102,7 +102,7 @@ impl Session {
         subflow.losses += lost.len() as u64;
         subflow.restart_timer(now, most);
         if !subflow.in_recovery() {
-            subflow.loss.note(true);
+            subflow.loss.note_loss();
             subflow.counters.fast_retransmits += 1;
             subflow.fast_credit = true;
             self.reduce(now, path);
@@ -181,7 +181,7 @@ impl Session {
     pub(super) fn on_timeout(&mut self, now: Time, path: PathId) {
         let subflow = &mut self.subflows[path.index()];
         subflow.losses += 1;
-        subflow.loss.note(true);
+        subflow.loss.note_loss();
         subflow.timer = None;
         subflow.fast_credit = false;
         subflow.duplicates = 0;

@@ -23,8 +23,7 @@ fn may_follow(before: &Data, next: &Data) -> bool {
 impl ReceiveBuffer {
     /// Whether a chunk agrees with what lies directly before and after it. Whole messages always do so with each other.
     #[inline]
-    pub(super) fn fits(&mut self, tsn: u64, data: &Data) -> bool {
-        self.fragmented |= !data.flags.has(DataFlags::WHOLE);
+    pub(super) fn fits(&self, tsn: u64, data: &Data) -> bool {
         !self.fragmented || self.fits_before(tsn, data) && self.fits_after(tsn, data)
     }
 

@@ -207,7 +207,7 @@ impl Association {
     /// Fast recovery begins after a loss on `id`: its window is reduced, and one retransmission may exceed it.
     fn begin_recovery(&mut self, now: Time, id: PathId) {
         let path = &mut self.paths[id.index()];
-        path.loss.note(true);
+        path.loss.note_loss();
         path.fast_credit = true;
         path.counters.fast_retransmits += 1;
         self.congestion.on_loss(id, now);
@@ -242,7 +242,7 @@ impl Association {
         }
         let path = &mut self.paths[id.index()];
         path.losses += 1;
-        path.loss.note(true);
+        path.loss.note_loss();
         path.t3 = None;
         path.heartbeat.counted = true;
         path.one_packet = true;
