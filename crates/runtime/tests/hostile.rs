@@ -11,7 +11,7 @@ mod validation;
 
 use std::time::Duration;
 
-use between::{PATIENCE, Translator, loopback, pair, read, socket};
+use between::{PATIENCE, Translator, loopback, pair, read, receive_from, socket};
 use bytes::Bytes;
 use ropewalk_engine::sctp::wire::{Checksum, Ports, encode};
 use ropewalk_engine::sctp::{AbortCause, Chunk, Packet};
@@ -54,8 +54,9 @@ async fn another_port_is_followed_with_the_right_tag_and_not_with_a_wrong_one() 
     }
     crosses(&mut pair.between, &pair.far, &pair.near, "still the old way").await;
     let mut got = vec![0; 65_536];
-    while let Ok(came) = timeout(Duration::from_millis(300), spoofer.recv_from(&mut got)).await {
-        let (_, packet) = read(&got[..came.expect("a datagram").0]);
+    let (server, hears) = (pair.between.server, Duration::from_millis(300));
+    while let Ok(size) = timeout(hears, receive_from(&spoofer, server, &mut got)).await {
+        let (_, packet) = read(&got[..size]);
         let gone = |chunk: &Chunk| matches!(chunk, Chunk::Abort { reflected: true, .. });
         assert!(packet.chunks.iter().all(gone), "a stranger hears no more: {packet:?}");
     }
@@ -109,10 +110,11 @@ async fn datagrams_that_are_no_packets_are_counted_and_nothing_else() {
     timeout(PATIENCE, all).await.expect("all are counted");
     assert_eq!((server.counters().sent, server.associations()), (0, 0));
     let mut got = [0; 100];
-    assert!(timeout(Duration::from_millis(100), stranger.recv_from(&mut got)).await.is_err());
+    let (from, hears) = (server.locals()[0], Duration::from_millis(100));
+    assert!(timeout(hears, receive_from(&stranger, from, &mut got)).await.is_err());
     // The whole packet gets its answer.
-    stranger.send_to(&whole, server.locals()[0]).await.expect("sent");
-    let came = timeout(PATIENCE, stranger.recv_from(&mut got)).await.expect("an answer");
-    let (_, answer) = read(&got[..came.expect("a datagram").0]);
+    stranger.send_to(&whole, from).await.expect("sent");
+    let answer = timeout(PATIENCE, receive_from(&stranger, from, &mut got)).await;
+    let (_, answer) = read(&got[..answer.expect("an answer")]);
     assert_eq!(answer, Packet::of(9, Chunk::ShutdownComplete { reflected: true }));
 }

@@ -31,6 +31,16 @@ pub fn read(bytes: &[u8]) -> (Ports, Packet) {
     (ports.expect("our own packets"), packet)
 }
 
+/// The size of the next datagram from this sender. Others may still send to a port that the system has given out again.
+pub async fn receive_from(socket: &UdpSocket, sender: SocketAddr, buffer: &mut [u8]) -> usize {
+    loop {
+        let (size, from) = socket.recv_from(buffer).await.expect("a datagram");
+        if from == sender {
+            return size;
+        }
+    }
+}
+
 /// What stands between a client and a server as a translator of addresses does. It sees every packet.
 pub struct Translator {
     pub inside: UdpSocket,
@@ -73,8 +83,7 @@ impl Translator {
                     self.to_server = read(&there[..size]);
                     self.outside.send_to(&there[..size], self.server).await.expect("sent");
                 }
-                came = self.outside.recv_from(&mut back) => {
-                    let (size, _) = came.expect("the server's datagram");
+                size = receive_from(&self.outside, self.server, &mut back) => {
                     let (_, packet) = read(&back[..size]);
                     let asks = |chunk: &&Chunk| matches!(chunk, Chunk::Heartbeat(_));
                     self.asked += packet.chunks.iter().filter(asks).count();

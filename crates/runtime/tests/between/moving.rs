@@ -10,7 +10,7 @@ use ropewalk_runtime::seal::{Allowed, SecretKey};
 use tokio::net::UdpSocket;
 use tokio::time::timeout;
 
-use super::{PATIENCE, loopback, socket};
+use super::{PATIENCE, loopback, receive_from, socket};
 
 /// Headers of IPv4 and UDP, bytes.
 const BELOW: u64 = 28;
@@ -79,14 +79,12 @@ impl Moving {
                     self.client = Some(from);
                     self.forward(&there[..size]).await;
                 }
-                came = self.outside.recv_from(back) => {
-                    let (size, _) = came.expect("the server's datagram");
+                size = receive_from(&self.outside, self.server, back) => {
                     if self.way != Way::Rebound {
                         self.deliver(&back[..size]).await;
                     }
                 }
-                came = self.other.recv_from(astray) => {
-                    let (size, _) = came.expect("the server's datagram");
+                size = receive_from(&self.other, self.server, astray) => {
                     self.to_other += size as u64 + BELOW;
                     let answers = matches!(self.way, Way::Rebound | Way::CopyFirstAndRelay);
                     let fair = self.to_other <= 3 * self.from_other;

@@ -11,7 +11,7 @@ use ropewalk_runtime::endpoint::{Association, Endpoint, Options};
 use tokio::net::UdpSocket;
 use tokio::time::timeout;
 
-use crate::between::{PATIENCE, loopback, read, socket};
+use crate::between::{PATIENCE, loopback, read, receive_from, socket};
 use crate::written;
 
 const ASSOCIATIONS: usize = 1000;
@@ -27,9 +27,17 @@ fn resident() -> Option<u64> {
 async fn ask(from: &UdpSocket, server: SocketAddr, ports: Ports, packet: &Packet) -> Chunk {
     from.send_to(&written(packet, ports), server).await.expect("sent");
     let mut got = vec![0; 2048];
-    let came = timeout(PATIENCE, from.recv_from(&mut got)).await.expect("an answer");
-    let (_, answer) = read(&got[..came.expect("a datagram").0]);
-    answer.chunks.into_iter().next().expect("a chunk")
+    let answer = async {
+        loop {
+            let size = receive_from(from, server, &mut got).await;
+            let (came, answer) = read(&got[..size]);
+            // An earlier association may have had this UDP port.
+            if came == ports.swapped() {
+                return answer.chunks.into_iter().next().expect("a chunk");
+            }
+        }
+    };
+    timeout(PATIENCE, answer).await.expect("an answer")
 }
 
 /// A fragment as far ahead of what was acknowledged as the sequence space allows, on a stream and with a sequence
