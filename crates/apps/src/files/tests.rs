@@ -2,6 +2,7 @@
 
 mod claims;
 mod hostile;
+mod quota;
 mod resume;
 mod safety;
 mod transfer;

@@ -1,8 +1,8 @@
 //! The file that is being written.
 
-use std::fs::File;
 use std::io::{self, ErrorKind, Write};
 
+use super::part::Part;
 use crate::files::wire::Hash;
 
 /// Bytes that are hashed and written at once: enough for disks, small enough for a core's cache.
@@ -12,7 +12,7 @@ const CHUNK: usize = 256 << 10;
 pub struct OpenFile {
     /// The place of its entry.
     pub place: u32,
-    file: File,
+    part: Part,
     hasher: blake3::Hasher,
     buffer: Vec<u8>,
     /// Bytes that are still to come.
@@ -23,13 +23,13 @@ impl OpenFile {
     /// A file from an offset on, `left` bytes before its end; the hasher has seen what is before. The buffer is an old one.
     pub fn new(
         place: u32,
-        file: File,
+        part: Part,
         hasher: blake3::Hasher,
         left: u64,
         mut buffer: Vec<u8>,
     ) -> Self {
         buffer.clear();
-        Self { place, file, hasher, buffer, left }
+        Self { place, part, hasher, buffer, left }
     }
 
     /// Bytes that are still to come.
@@ -60,7 +60,7 @@ impl OpenFile {
     /// If it cannot be written; as much of it as fits is in the file.
     pub fn flush(&mut self) -> io::Result<()> {
         self.hasher.update(&self.buffer);
-        let result = self.file.write_all(&self.buffer);
+        let result = self.part.write_all(&self.buffer);
         self.buffer.clear();
         result
     }
@@ -69,10 +69,10 @@ impl OpenFile {
     ///
     /// # Errors
     /// If the rest cannot be written.
-    pub fn complete(mut self, hash: &Hash) -> io::Result<(Option<File>, Vec<u8>)> {
+    pub fn complete(mut self, hash: &Hash) -> io::Result<(Option<Part>, Vec<u8>)> {
         self.flush()?;
         let good = self.hasher.finalize() == *hash;
-        Ok((good.then_some(self.file), self.buffer))
+        Ok((good.then_some(self.part), self.buffer))
     }
 
     /// The buffer.

@@ -2,7 +2,6 @@
 //! file costs, and file systems take many such waits at once.
 
 use std::collections::BTreeSet;
-use std::fs::File;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
@@ -11,6 +10,7 @@ use ropewalk_base::PeerText;
 
 use super::inbox::describe;
 use super::ledger::State;
+use super::part::Part;
 use super::progress::{ENTRY_UNITS, Owed};
 use super::writer::Tools;
 use crate::files::wire::{Entry, Frame, Hash};
@@ -25,7 +25,7 @@ const DIFFERS: &str = "a file with other contents is there";
 #[derive(Debug)]
 enum Work {
     /// All of it has arrived.
-    Finish(File),
+    Finish(Part),
     /// The sender's file has this hash; does the one that exists?
     Compare(Hash),
 }
@@ -63,8 +63,8 @@ impl Finishers {
     }
 
     /// Has a file finished; waits while many are.
-    pub fn finish(&self, place: u32, file: File) {
-        self.add(place, Work::Finish(file));
+    pub fn finish(&self, place: u32, part: Part) {
+        self.add(place, Work::Finish(part));
     }
 
     /// Has an existing file compared; waits while many are.
@@ -93,15 +93,15 @@ impl Shared {
             let next = self.queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
             let Ok((place, work, _owed)) = next else { return };
             let frame = match work {
-                Work::Finish(file) => self.finish(place, file),
+                Work::Finish(part) => self.finish(place, part),
                 Work::Compare(hash) => self.compare(place, &hash),
             };
             self.tools.tell(frame);
         }
     }
 
-    fn finish(&self, place: u32, file: File) -> Frame {
-        match self.tools.inbox.finish(&self.entries[place as usize], file) {
+    fn finish(&self, place: u32, part: Part) -> Frame {
+        match self.tools.inbox.finish(&self.entries[place as usize], part) {
             Ok(()) => {
                 self.written.lock().unwrap_or_else(PoisonError::into_inner).insert(place);
                 self.tools.ledger.advance(place, &[State::Complete], State::Received);
@@ -122,10 +122,16 @@ impl Shared {
                 progress.add(ENTRY_UNITS);
                 Frame::Done(place)
             }
-            Ok(false) if inbox.replaces() => {
-                ledger.advance(place, &[State::Comparing], State::Fresh);
-                Frame::Differs(place)
-            }
+            Ok(false) if inbox.replaces() => match inbox.plan(&entry.name, entry.size()) {
+                Ok(()) => {
+                    ledger.advance(place, &[State::Comparing], State::Fresh);
+                    Frame::Differs(place)
+                }
+                Err(over) => {
+                    ledger.add_placed(entry.size());
+                    self.fail(place, describe(&over))
+                }
+            },
             Ok(false) => {
                 ledger.add_placed(entry.size());
                 self.fail(place, DIFFERS.to_owned())

@@ -5,6 +5,7 @@
 //! have that came from it. Unfinished files belong to the key that sent them.
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::fs::{File, FileTimes};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -13,7 +14,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use cap_std::fs::{DirBuilder, Metadata, OpenOptions};
 
-use super::quota::{Quota, cost};
+use super::part::Part;
 use super::store::{Rules, Store};
 use super::workdir::{open_folder, open_regular, set_permissions};
 use crate::files::names::{Name, shown};
@@ -31,7 +32,8 @@ pub struct Inbox {
     store: Arc<Store>,
     peer: Peer,
     rules: Rules,
-    quota: Option<Quota>,
+    /// Bytes of entries that may come and have not begun.
+    planned: Mutex<u64>,
     /// The last folder that was looked into, and whether we may write to it.
     writable: Mutex<Option<(PathBuf, bool)>>,
 }
@@ -57,9 +59,10 @@ impl Inbox {
     /// # Errors
     /// If the directory cannot be measured.
     pub fn new(store: Arc<Store>, peer: Peer, rules: Rules) -> io::Result<Self> {
-        let quota =
-            rules.quota_bytes.map(|limit| Quota::measure(&store.root, limit)).transpose()?;
-        Ok(Self { store, peer, rules, quota, writable: Mutex::default() })
+        if rules.quota_bytes.is_some() {
+            store.usage.measure(&store.root, &store.work)?;
+        }
+        Ok(Self { store, peer, rules, planned: Mutex::default(), writable: Mutex::default() })
     }
 
     /// Whose it is.
@@ -89,15 +92,12 @@ impl Inbox {
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(error) => return Err(error),
         }
-        if let Some(over) = self.over_quota(0) {
-            return Ok(Found::Obstacle(over));
-        }
         self.make_parents(&path)?;
         let mut builder = DirBuilder::new();
         if let Some(mode) = self.exact_mode(entry) {
             dir_mode(&mut builder, mode | 0o700);
         }
-        self.store.root.create_dir_with(&path, &builder)?;
+        self.make_folder(&path, &builder)?;
         self.store.add_made(&entry.name);
         Ok(Found::Ready)
     }
@@ -123,13 +123,9 @@ impl Inbox {
     }
 
     fn look_part(&self, name: &Name, size: u64) -> io::Result<Found> {
-        let part = self.part_name(name);
-        let file = self.store.work.read(&part)?;
+        self.plan(name, size)?;
+        let file = self.store.work.read(&self.part_name(name))?;
         let len = file.as_ref().map_or(Ok(0), |file| file.metadata().map(|found| found.len()))?;
-        // What is there of it was measured already.
-        if let Some(over) = self.over_quota(size.saturating_sub(len)) {
-            return Ok(Found::Obstacle(over));
-        }
         let Some(file) = file.filter(|_| len > 0 && len <= size) else { return Ok(Found::Nothing) };
         let (hasher, seen) = hash_beginning(file, len)?;
         Ok(if seen == len { Found::Part(len, Box::new(hasher)) } else { Found::Nothing })
@@ -165,10 +161,28 @@ impl Inbox {
         Ok(writable)
     }
 
-    fn over_quota(&self, bytes: u64) -> Option<String> {
-        let quota = self.quota.as_ref()?;
-        let over = !quota.reserve(cost(bytes));
-        over.then(|| format!("over the quota of {} bytes", quota.limit()))
+    /// Notes that a file of this size may come.
+    ///
+    /// # Errors
+    /// If it would not fit beside all that was planned before.
+    pub fn plan(&self, name: &Name, size: u64) -> io::Result<()> {
+        let Some(limit) = self.rules.quota_bytes else { return Ok(()) };
+        let growth = self.growth(name, size);
+        let mut planned = self.planned.lock().unwrap_or_else(PoisonError::into_inner);
+        let sum = planned.saturating_add(growth);
+        if !self.store.usage.has_room(sum, limit) {
+            return Err(self.over_quota());
+        }
+        *planned = sum;
+        Ok(())
+    }
+
+    fn growth(&self, name: &Name, size: u64) -> u64 {
+        self.store.usage.growth(&self.store.work, &self.part_name(name), size)
+    }
+
+    fn over_quota(&self) -> io::Error {
+        io::Error::other(OverQuota(self.rules.quota_bytes.unwrap_or(u64::MAX)))
     }
 
     fn exact_mode(&self, entry: &Entry) -> Option<u32> {
@@ -198,30 +212,42 @@ impl Inbox {
     /// Opens the unfinished file of an entry, to be written from an offset on.
     ///
     /// # Errors
-    /// As the system says.
-    pub fn begin(&self, name: &Name, offset: u64) -> io::Result<File> {
-        self.store.work.write(&self.part_name(name), offset)
+    /// As the system says, or if the quota has too little room.
+    pub fn begin(&self, entry: &Entry, offset: u64) -> io::Result<Part> {
+        let (name, size, limit) = (&entry.name, entry.size(), self.rules.quota_bytes);
+        if limit.is_some() {
+            let mut planned = self.planned.lock().unwrap_or_else(PoisonError::into_inner);
+            *planned = planned.saturating_sub(self.growth(name, size));
+        }
+        Part::open(&self.store, self.part_name(name), offset, size, limit)?
+            .ok_or_else(|| self.over_quota())
     }
 
     /// Gives a complete file its permissions, its time and, when it is on disk, its name.
     ///
     /// # Errors
     /// As the system says; the file stays where it is.
-    pub fn finish(&self, entry: &Entry, file: File) -> io::Result<()> {
+    pub fn finish(&self, entry: &Entry, part: Part) -> io::Result<()> {
         let path = entry.name.path();
-        set_permissions(&file, self.mode_of(entry, &path))?;
+        set_permissions(part.file(), self.mode_of(entry, &path))?;
         if let Some(time) = time_of(entry.modified) {
-            file.set_times(FileTimes::new().set_modified(time))?;
+            part.file().set_times(FileTimes::new().set_modified(time))?;
         }
-        file.sync_all()?;
-        drop(file);
+        part.file().sync_all()?;
         self.make_parents(&path)?;
-        let (parts, part) = (self.store.work.dir()?, self.part_name(&entry.name));
+        part.publish(entry.size(), |part| self.rename(part, &path))
+    }
+
+    /// Gives an unfinished file its name. The size of the file that it replaces, if there is one.
+    fn rename(&self, part: &str, path: &Path) -> io::Result<Option<u64>> {
+        let parts = self.store.work.dir()?;
         if self.rules.overwrite {
-            return parts.rename(part, &self.store.root, &path);
+            let before = self.store.root.symlink_metadata(path).ok();
+            parts.rename(part, &self.store.root, path)?;
+            return Ok(before.map(|before| if before.is_file() { before.len() } else { 0 }));
         }
         // A second name, which fails if somebody else has taken it in the meantime.
-        match parts.hard_link(&part, &self.store.root, &path) {
+        match parts.hard_link(part, &self.store.root, path) {
             Ok(()) => parts.remove_file(part),
             Err(error) if error.kind() == ErrorKind::NotFound => Err(io::Error::new(
                 ErrorKind::NotFound,
@@ -229,11 +255,12 @@ impl Inbox {
             )),
             Err(error) if error.kind() == ErrorKind::AlreadyExists => Err(error),
             // Some file systems have no second names.
-            Err(_) if self.store.root.symlink_metadata(&path).is_ok() => {
+            Err(_) if self.store.root.symlink_metadata(path).is_ok() => {
                 Err(ErrorKind::AlreadyExists.into())
             }
-            Err(_) => parts.rename(part, &self.store.root, &path),
+            Err(_) => parts.rename(part, &self.store.root, path),
         }
+        .map(|()| None)
     }
 
     /// The sender's permissions if both ends ask for that; those of the file that is replaced; else what the umask leaves.
@@ -249,15 +276,43 @@ impl Inbox {
     }
 
     fn make_parents(&self, path: &Path) -> io::Result<()> {
-        match path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-            Some(parent) => self.store.root.create_dir_all(parent),
-            None => Ok(()),
+        let parent = path.parent().unwrap_or(Path::new(""));
+        if parent.as_os_str().is_empty() || self.store.root.is_dir(parent) {
+            return Ok(());
         }
+        let mut outermost_first: Vec<_> = parent.ancestors().collect();
+        outermost_first.reverse();
+        for folder in outermost_first.into_iter().filter(|path| !path.as_os_str().is_empty()) {
+            match self.store.root.metadata(folder) {
+                Ok(there) if there.is_dir() => continue,
+                Ok(_) => return Err(ErrorKind::NotADirectory.into()),
+                Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+                Err(_) => {}
+            }
+            match self.make_folder(folder, &DirBuilder::new()) {
+                // Another sender may have made it meanwhile.
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                result => result?,
+            }
+        }
+        Ok(())
+    }
+
+    fn make_folder(&self, path: &Path, builder: &DirBuilder) -> io::Result<()> {
+        let usage = &self.store.usage;
+        if !usage.add_folder(self.rules.quota_bytes) {
+            return Err(self.over_quota());
+        }
+        let made = self.store.root.create_dir_with(path, builder);
+        if made.is_err() {
+            usage.remove_folder();
+        }
+        made
     }
 
     /// Forgets what there is of an unfinished file.
     pub fn forget(&self, name: &Name) {
-        self.store.work.remove(&self.part_name(name));
+        self.store.usage.discard(&self.store.work, &self.part_name(name));
     }
 
     /// Has the names of these files on disk, and gives the folders that this transfer made their times and, if asked
@@ -338,6 +393,18 @@ impl Inbox {
     }
 }
 
+/// The directory would hold more than so many bytes.
+#[derive(Debug)]
+struct OverQuota(u64);
+
+impl fmt::Display for OverQuota {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "over the quota of {} bytes", self.0)
+    }
+}
+
+impl std::error::Error for OverQuota {}
+
 /// A reader that tells how much was read.
 struct Counted<F> {
     file: File,
@@ -358,6 +425,7 @@ pub fn describe(error: &io::Error) -> String {
         ErrorKind::AlreadyExists => {
             "somebody else has made a file of this name meanwhile".to_owned()
         }
+        _ if error.get_ref().is_some_and(|own| own.is::<OverQuota>()) => error.to_string(),
         _ => format!("could not write it: {error}"),
     }
 }

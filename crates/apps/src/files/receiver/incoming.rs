@@ -99,15 +99,15 @@ impl Files {
             Some(known) if known.len == offset => *known.hasher,
             _ => return Err(Broken::Violation("a file from an offset that nobody offered")),
         };
-        let name = self.name(place);
         if offset > 0 {
             self.tools.ledger.add_placed(offset);
-            self.tools.watch.tell(News::Resumed(PeerText::new(name.to_string()), offset));
+            let name = PeerText::new(self.name(place).to_string());
+            self.tools.watch.tell(News::Resumed(name, offset));
         }
-        match self.tools.inbox.begin(name, offset) {
-            Ok(file) => {
+        match self.tools.inbox.begin(&self.entries[place as usize], offset) {
+            Ok(part) => {
                 let buffer = std::mem::take(&mut self.buffer);
-                let file = OpenFile::new(place, file, hasher, size - offset, buffer);
+                let file = OpenFile::new(place, part, hasher, size - offset, buffer);
                 self.current = Current::Open(Box::new(file));
                 Ok(())
             }
@@ -154,10 +154,10 @@ impl Files {
             Current::Open(file) if file.left() == 0 => {
                 let place = file.place;
                 match file.complete(hash) {
-                    Ok((Some(file), buffer)) => {
+                    Ok((Some(part), buffer)) => {
                         self.buffer = buffer;
                         self.turn(place, &[State::Incoming], State::Complete)?;
-                        self.finishers.finish(place, file);
+                        self.finishers.finish(place, part);
                     }
                     Ok((None, buffer)) => {
                         self.buffer = buffer;

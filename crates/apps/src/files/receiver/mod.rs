@@ -8,6 +8,7 @@ mod inbox;
 mod incoming;
 mod ledger;
 mod list;
+mod part;
 mod progress;
 mod quota;
 mod store;
@@ -24,7 +25,11 @@ use tokio::time::{sleep, timeout};
 
 pub use self::admission::Admission;
 use self::attempt::attempt;
+#[cfg(test)]
+pub use self::inbox::Found;
 pub use self::inbox::Inbox;
+#[cfg(test)]
+pub use self::part::Part;
 use self::progress::{PROGRESS_TIME, Progress, SILENCE_LIMIT, StallClock};
 pub use self::store::{Rules, Store, StoreError};
 use super::broken::Broken;

@@ -1,9 +1,12 @@
-//! How much a sender may put on disk.
+//! How much senders may put on disk.
 
+use std::collections::BTreeMap;
 use std::io;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use cap_std::fs::Dir;
+
+use super::workdir::WorkDir;
 
 /// What the file system is taken to keep per entry besides its content, and the unit that content is rounded to, bytes.
 pub const ENTRY_COST: u64 = 4096;
@@ -15,38 +18,155 @@ pub const fn cost(size: u64) -> u64 {
     size.saturating_add(ENTRY_COST - 1) / ENTRY_COST * ENTRY_COST + ENTRY_COST
 }
 
-/// Room in a directory. It is measured when a sender comes, so that it holds across restarts.
-#[derive(Debug)]
-pub struct Quota {
-    limit: u64,
-    used: Mutex<u64>,
+/// Bytes that a directory holds, and those that files which are being written may still add.
+///
+/// All senders into one directory share it. Nothing is written without a reservation, so that senders at the same time
+/// cannot spend the same room twice.
+#[derive(Debug, Default)]
+pub struct Usage(Mutex<Inside>);
+
+#[derive(Debug, Default)]
+struct Inside {
+    /// What is on disk, and the rest of what is reserved.
+    used: u64,
+    /// Unfinished files that are open, by name.
+    open: BTreeMap<String, Reservation>,
 }
 
-impl Quota {
+#[derive(Debug)]
+struct Reservation {
+    bytes: u64,
+    /// A sender that comes again may write to a file before its earlier association has ended.
+    holders: u32,
+}
+
+impl Inside {
+    fn add(&mut self, bytes: u64, limit: Option<u64>) -> bool {
+        let sum = self.used.saturating_add(bytes);
+        let fits = bytes == 0 || limit.is_none_or(|limit| sum <= limit);
+        if fits {
+            self.used = sum;
+        }
+        fits
+    }
+
+    fn remove(&mut self, bytes: u64) {
+        // What somebody else deleted was taken to be there.
+        self.used = self.used.saturating_sub(bytes);
+    }
+
+    /// What an unfinished file costs now or is reserved for it, bytes.
+    fn charged(&self, work: &WorkDir, part: &str) -> u64 {
+        self.open.get(part).map_or_else(|| on_disk(work, part), |open| open.bytes)
+    }
+}
+
+impl Usage {
+    fn lock(&self) -> MutexGuard<'_, Inside> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Measures everything in the directory, including what other programs put there.
     ///
     /// # Errors
     /// If it cannot be read.
-    pub fn measure(root: &Dir, limit: u64) -> io::Result<Self> {
-        Ok(Self { limit, used: Mutex::new(measure(root)?) })
+    pub fn measure(&self, root: &Dir, work: &WorkDir) -> io::Result<()> {
+        let mut inside = self.lock();
+        // Files grow meanwhile: their sizes are taken first, so that no byte is missed.
+        let rest =
+            |(part, open): (&String, &Reservation)| open.bytes.saturating_sub(on_disk(work, part));
+        let rest: u64 = inside.open.iter().map(rest).fold(0, u64::saturating_add);
+        inside.used = measure(root)?.saturating_add(rest);
+        Ok(())
     }
 
-    /// Reserves room. False: there is too little.
-    pub fn reserve(&self, bytes: u64) -> bool {
-        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
-        match used.checked_add(bytes) {
-            Some(sum) if sum <= self.limit => {
-                *used = sum;
-                true
-            }
-            _ => false,
+    /// What an unfinished file would add if it became as large as this, bytes.
+    pub fn growth(&self, work: &WorkDir, part: &str, size: u64) -> u64 {
+        cost(size).saturating_sub(self.lock().charged(work, part))
+    }
+
+    /// Whether so many bytes would fit.
+    pub fn has_room(&self, bytes: u64, limit: u64) -> bool {
+        bytes == 0 || self.lock().used.saturating_add(bytes) <= limit
+    }
+
+    /// Charges a directory that is to be made. False: there is too little room.
+    pub fn add_folder(&self, limit: Option<u64>) -> bool {
+        self.lock().add(cost(0), limit)
+    }
+
+    /// A directory was not made after all.
+    pub fn remove_folder(&self) {
+        self.lock().remove(cost(0));
+    }
+
+    /// Reserves what an unfinished file may take until it has this size. False: there is too little room.
+    pub fn open(&self, work: &WorkDir, part: &str, size: u64, limit: Option<u64>) -> bool {
+        let mut inside = self.lock();
+        let before = inside.charged(work, part);
+        let bytes = before.max(cost(size));
+        if !inside.add(bytes - before, limit) {
+            return false;
+        }
+        let reservation = Reservation { bytes, holders: 0 };
+        let open = inside.open.entry(part.to_owned()).or_insert(reservation);
+        open.bytes = bytes;
+        open.holders += 1;
+        true
+    }
+
+    /// Nobody writes to an unfinished file for this reservation any more; what is on disk stays charged.
+    pub fn close(&self, work: &WorkDir, part: &str) {
+        let mut inside = self.lock();
+        if let Some(bytes) = inside.release(part) {
+            inside.remove(bytes);
+            inside.add(on_disk(work, part), None);
         }
     }
 
-    /// The limit, bytes.
-    pub const fn limit(&self) -> u64 {
-        self.limit
+    /// Removes an unfinished file to which nobody writes any more.
+    pub fn discard(&self, work: &WorkDir, part: &str) {
+        let mut inside = self.lock();
+        let before = if inside.open.contains_key(part) { 0 } else { on_disk(work, part) };
+        work.remove(part);
+        let after = if before == 0 { 0 } else { on_disk(work, part) };
+        inside.remove(before - after);
     }
+
+    /// Gives an unfinished file its name by `rename`, which tells the size of the file that it replaced. The reservation ends
+    /// if that succeeds.
+    ///
+    /// # Errors
+    /// Those of `rename`.
+    pub fn publish(
+        &self,
+        part: &str,
+        size: u64,
+        rename: impl FnOnce() -> io::Result<Option<u64>>,
+    ) -> io::Result<()> {
+        let mut inside = self.lock();
+        let replaced = rename()?;
+        let reserved = inside.release(part).unwrap_or(0);
+        inside.remove(reserved.saturating_add(replaced.map_or(0, cost)));
+        inside.add(cost(size), None);
+        Ok(())
+    }
+}
+
+impl Inside {
+    /// Ends one reservation; what was reserved, if it was the last one of this file.
+    fn release(&mut self, part: &str) -> Option<u64> {
+        let open = self.open.get_mut(part)?;
+        open.holders -= 1;
+        if open.holders > 0 {
+            return None;
+        }
+        self.open.remove(part).map(|open| open.bytes)
+    }
+}
+
+fn on_disk(work: &WorkDir, part: &str) -> u64 {
+    work.size(part).map_or(0, cost)
 }
 
 fn measure(root: &Dir) -> io::Result<u64> {

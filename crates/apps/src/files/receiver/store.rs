@@ -11,6 +11,7 @@ use std::sync::{Mutex, PoisonError};
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 
+use super::quota::Usage;
 use super::workdir::{WorkDir, WorkDirError};
 use crate::files::names::{Name, shown_path};
 
@@ -37,6 +38,7 @@ pub struct Rules {
 pub struct Store {
     pub(super) root: Dir,
     pub(super) work: WorkDir,
+    pub(super) usage: Usage,
     /// Permissions that the umask leaves.
     pub(super) granted: u32,
     path: PathBuf,
@@ -104,7 +106,14 @@ impl Store {
             WorkDirError::Io(error) => failed(error),
         })?;
         let granted = work.granted();
-        Ok(Self { root, work, granted, path: path.to_owned(), made: Mutex::default() })
+        Ok(Self {
+            root,
+            work,
+            usage: Usage::default(),
+            granted,
+            path: path.to_owned(),
+            made: Mutex::default(),
+        })
     }
 
     /// Its name.

@@ -114,6 +114,12 @@ impl WorkDir {
         Ok(file)
     }
 
+    /// The size of an unfinished file; none if there is none.
+    pub fn size(&self, name: &str) -> Option<u64> {
+        let found = self.dir().ok()?.symlink_metadata(name).ok()?;
+        found.is_file().then(|| found.len())
+    }
+
     /// Removes an unfinished file.
     pub fn remove(&self, name: &str) {
         // It may not even exist.

@@ -189,11 +189,11 @@ fn a_hidden_folder_that_is_deleted_meanwhile_is_made_again() {
     let store = Arc::new(Store::open(&room.path("to")).expect("a directory"));
     let inbox = Inbox::new(store.clone(), Peer::default(), Rules::default()).expect("an inbox");
     let [one, two] = ["one", "two"].map(|name| entry(name, Kind::File(0)));
-    let file = inbox.begin(&one.name, 0).expect("a part");
+    let file = inbox.begin(&one, 0).expect("a part");
     fs::remove_dir_all(room.path("to/.ropewalk")).expect("deleted");
     let error = inbox.finish(&one, file).expect_err("its part is gone").to_string();
     assert!(error.contains(".ropewalk"), "{error}");
-    let file = inbox.begin(&two.name, 0).expect("a part");
+    let file = inbox.begin(&two, 0).expect("a part");
     inbox.finish(&two, file).expect("whole");
     assert!(room.path("to/two").exists());
     assert_eq!(mode(&room.path("to/.ropewalk")), 0o700);
@@ -254,7 +254,7 @@ fn what_one_key_has_begun_is_nothing_to_another() {
     let [anna, bert] =
         [(); 2].map(|()| Inbox::new(store.clone(), key(), Rules::default()).expect("an inbox"));
     let file = entry("file", Kind::File(10));
-    std::io::Write::write_all(&mut anna.begin(&file.name, 0).expect("a part"), b"12345")
+    std::io::Write::write_all(&mut anna.begin(&file, 0).expect("a part"), b"12345")
         .expect("written");
     let part = |inbox: &Inbox| format!("{:?}", inbox.look(&file));
     assert!(part(&anna).starts_with("Part(5"), "{}", part(&anna));

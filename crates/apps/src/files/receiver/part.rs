@@ -1,0 +1,78 @@
+//! An unfinished file that is open, with the room that is reserved for it.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::sync::Arc;
+
+use super::store::Store;
+
+/// An unfinished file. The rest of its reservation is given back with this value.
+#[derive(Debug)]
+pub struct Part {
+    file: Option<File>,
+    name: String,
+    store: Arc<Store>,
+}
+
+impl Part {
+    /// Opens the unfinished file of this name, to be written from an offset to a size; none if the quota has too little
+    /// room.
+    ///
+    /// # Errors
+    /// As the system says.
+    pub fn open(
+        store: &Arc<Store>,
+        name: String,
+        offset: u64,
+        size: u64,
+        limit: Option<u64>,
+    ) -> io::Result<Option<Self>> {
+        if !store.usage.open(&store.work, &name, size, limit) {
+            return Ok(None);
+        }
+        let mut part = Self { file: None, name, store: store.clone() };
+        part.file = Some(part.store.work.write(&part.name, offset)?);
+        Ok(Some(part))
+    }
+
+    /// The file itself.
+    pub fn file(&self) -> &File {
+        self.file.as_ref().expect("it is open until it is published")
+    }
+
+    /// Closes the file and gives it its name by `rename`, which gets the name of the unfinished file and tells the size of
+    /// the file that was replaced.
+    ///
+    /// # Errors
+    /// Those of `rename`; the file stays unfinished.
+    pub fn publish(
+        mut self,
+        size: u64,
+        rename: impl FnOnce(&str) -> io::Result<Option<u64>>,
+    ) -> io::Result<()> {
+        self.file = None;
+        self.store.usage.publish(&self.name, size, || rename(&self.name))?;
+        self.name.clear();
+        Ok(())
+    }
+}
+
+impl Write for Part {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file().flush()
+    }
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        // Without a name it has been published.
+        if !self.name.is_empty() {
+            self.file = None;
+            self.store.usage.close(&self.store.work, &self.name);
+        }
+    }
+}
