@@ -10,7 +10,7 @@ use ropewalk_base::PeerText;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout};
 
-use super::blocks::{Blocks, Closed};
+use super::blocks::{Block, Blocks, Closed, Mark};
 use super::job::Job;
 use super::reader::{Answer, Reader};
 use crate::files::broken::Broken;
@@ -66,7 +66,7 @@ pub async fn attempt<L: Link>(
     };
     let result = tokio::select! {
         result = ear.listen(&**link) => result,
-        () = speak(&**link, blocks, &signs) => Err(Broken::Gone(link.why_ended().await)),
+        () = speak(&**link, blocks, job, &signs) => Err(Broken::Gone(link.why_ended().await)),
         () = stalled(&signs, &busy) => Err(Broken::Stalled(STALL_LIMIT.as_secs())),
         Ok(()) = reading => Err(Broken::Gone(link.why_ended().await)),
     };
@@ -78,8 +78,8 @@ pub async fn attempt<L: Link>(
 }
 
 /// Speaks until the association ends; ends when nothing more can be heard either.
-async fn speak<L: Link>(link: &L, blocks: mpsc::Receiver<Bytes>, signs: &AtomicU64) {
-    let Err(Gone(_)) = say(link, blocks, signs).await;
+async fn speak<L: Link>(link: &L, blocks: mpsc::Receiver<Block>, job: &Job, signs: &AtomicU64) {
+    let Err(Gone(_)) = say(link, blocks, job, signs).await;
     // What the peer said last may still be read.
     tokio::time::sleep(SILENCE).await;
 }
@@ -88,7 +88,8 @@ async fn speak<L: Link>(link: &L, blocks: mpsc::Receiver<Bytes>, signs: &AtomicU
 /// [`ALIVE`]: nothing else may come before it.
 async fn say<L: Link>(
     link: &L,
-    mut blocks: mpsc::Receiver<Bytes>,
+    mut blocks: mpsc::Receiver<Block>,
+    job: &Job,
     signs: &AtomicU64,
 ) -> Result<Infallible, Gone> {
     send_block(link, Bytes::copy_from_slice(&greeting())).await?;
@@ -105,7 +106,14 @@ async fn say<L: Link>(
         };
         match timeout(ALIVE, next).await {
             Ok(Some(block)) => {
-                send_block(link, block).await?;
+                // The answer may come before the last message is handed over.
+                for mark in &block.marks {
+                    match *mark {
+                        Mark::Sent(index) => job.sent(index),
+                        Mark::Checked(index) => job.checked(index),
+                    }
+                }
+                send_block(link, block.bytes).await?;
                 signs.fetch_add(1, Ordering::Relaxed);
             }
             Ok(None) => open = false,

@@ -16,6 +16,24 @@ const LEAST_DATA: usize = 1 << 10;
 /// Most blocks that are kept to be used again: 64 MiB.
 const KEPT: usize = 256;
 
+/// Frames of whole messages, and what the receiver can know once it has them.
+#[derive(Debug)]
+pub struct Block {
+    /// The frames.
+    pub bytes: Bytes,
+    /// Files whose end or whose hash is among them.
+    pub marks: Vec<Mark>,
+}
+
+/// What has been sent of a file when a block has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Mark {
+    /// All of it, by its index in the manifest.
+    Sent(u32),
+    /// Its hash.
+    Checked(u32),
+}
+
 /// Nobody takes blocks any more.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Closed;
@@ -23,10 +41,11 @@ pub struct Closed;
 /// Fills blocks and hands them over.
 #[derive(Debug)]
 pub struct Blocks {
-    out: mpsc::Sender<Bytes>,
+    out: mpsc::Sender<Block>,
     /// All of it is initialised; the first `used` bytes have a meaning.
     block: BytesMut,
     used: usize,
+    marks: Vec<Mark>,
     size: usize,
     /// Handed over, oldest first.
     lent: VecDeque<Bytes>,
@@ -35,25 +54,21 @@ pub struct Blocks {
 
 impl Blocks {
     /// For messages of this size: a block holds a whole number of them.
-    pub fn new(message: usize, out: mpsc::Sender<Bytes>) -> Self {
+    pub fn new(message: usize, out: mpsc::Sender<Block>) -> Self {
         let size = BLOCK.div_ceil(message).max(1) * message;
         let block = BytesMut::zeroed(size);
-        Self { out, block, used: 0, size, lent: VecDeque::new(), scratch: Vec::new() }
+        let (lent, marks, scratch) = (VecDeque::new(), Vec::new(), Vec::new());
+        Self { out, block, used: 0, marks, size, lent, scratch }
     }
 
-    /// Appends bytes as they are, all in one block: between two blocks, something else may be said.
-    ///
-    /// # Errors
-    /// [`Closed`].
-    ///
-    /// # Panics
-    /// If they are more than a block holds.
-    pub fn raw(&mut self, bytes: &[u8]) -> Result<(), Closed> {
+    /// Appends bytes, all in one block: between two blocks, something else may be said.
+    fn append(&mut self, bytes: &[u8], mark: Option<Mark>) -> Result<(), Closed> {
         if bytes.len() > self.room() {
             self.flush()?;
         }
         self.block[self.used..self.used + bytes.len()].copy_from_slice(bytes);
         self.used += bytes.len();
+        self.marks.extend(mark);
         if self.room() == 0 { self.flush() } else { Ok(()) }
     }
 
@@ -62,10 +77,22 @@ impl Blocks {
     /// # Errors
     /// [`Closed`].
     pub fn frame(&mut self, frame: &Frame) -> Result<(), Closed> {
+        self.marked_frame(frame, None)
+    }
+
+    /// Appends a frame that ends a file or tells its hash.
+    ///
+    /// # Errors
+    /// [`Closed`].
+    pub fn last_frame(&mut self, frame: &Frame, mark: Mark) -> Result<(), Closed> {
+        self.marked_frame(frame, Some(mark))
+    }
+
+    fn marked_frame(&mut self, frame: &Frame, mark: Option<Mark>) -> Result<(), Closed> {
         let mut scratch = std::mem::take(&mut self.scratch);
         scratch.clear();
         encode(frame, &mut scratch);
-        let result = self.raw(&scratch);
+        let result = self.append(&scratch, mark);
         self.scratch = scratch;
         result
     }
@@ -116,7 +143,8 @@ impl Blocks {
             self.lent.pop_front();
         }
         self.lent.push_back(whole);
-        self.out.blocking_send(filled).map_err(|_| Closed)
+        let block = Block { bytes: filled, marks: std::mem::take(&mut self.marks) };
+        self.out.blocking_send(block).map_err(|_| Closed)
     }
 
     fn room(&self) -> usize {
@@ -155,13 +183,14 @@ mod tests {
     use crate::files::wire::{Decoder, Piece, greeting};
 
     #[test]
-    fn no_frame_is_cut_by_the_end_of_a_block() {
+    fn no_frame_is_cut_by_the_end_of_a_block_and_marks_go_with_their_frames() {
         let (out, mut blocks) = mpsc::channel(1000);
         let mut writer = Blocks::new(1432, out);
-        writer.raw(&greeting()).expect("open");
+        writer.append(&greeting(), None).expect("open");
         let why = "why".repeat(300);
         for index in 0..2000 {
             writer.frame(&Frame::Skip(index, why.as_str().into())).expect("open");
+            writer.last_frame(&Frame::End([7; 32]), Mark::Sent(index)).expect("open");
             let file = &mut &[7; 700][..];
             writer.data(file, 1 + u64::from(index % 700), |_| ()).expect("open").expect("read");
         }
@@ -171,11 +200,14 @@ mod tests {
             // What the sender says while the disk is slow comes between blocks.
             let mut alive = Vec::new();
             encode(&Frame::Alive(0, 0), &mut alive);
-            for mut bytes in [block, alive.into()] {
+            let mut ends = 0;
+            for mut bytes in [block.bytes, alive.into()] {
                 while let Some(piece) = decoder.next(&mut bytes).expect("understood") {
                     frames += u32::from(matches!(piece, Piece::Frame(Frame::Skip(..))));
+                    ends += usize::from(matches!(piece, Piece::Frame(Frame::End(_))));
                 }
             }
+            assert_eq!(block.marks.len(), ends, "each mark goes with its frame");
         }
         assert_eq!(frames, 2000);
     }
@@ -196,19 +228,19 @@ mod tests {
                 }
             }
         };
-        writer.raw(&greeting()).expect("open");
+        writer.append(&greeting(), None).expect("open");
         loop {
             let left = file.len() as u64;
             if writer.data(&mut file, left, |_| ()).expect("open").expect("read") == 0 {
                 break;
             }
             while let Ok(block) = blocks.try_recv() {
-                assert_eq!(block.len() % 1432, 0);
-                take(block);
+                assert_eq!(block.bytes.len() % 1432, 0);
+                take(block.bytes);
             }
         }
         writer.flush().expect("open");
-        take(blocks.try_recv().expect("the rest"));
+        take(blocks.try_recv().expect("the rest").bytes);
         assert_eq!(found, data);
         assert!(places.len() < 4, "{} blocks", places.len());
     }

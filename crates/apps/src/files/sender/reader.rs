@@ -9,7 +9,7 @@ use ropewalk_base::PeerText;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::mpsc::error::TryRecvError;
 
-use super::blocks::{Blocks, Closed};
+use super::blocks::{Blocks, Closed, Mark};
 use super::job::Job;
 use crate::files::manifest::stamp;
 use crate::files::watch::{News, Watch};
@@ -188,8 +188,8 @@ impl Reader<'_> {
         if !unchanged {
             return self.skip(place, CHANGED);
         }
-        self.job.sent(self.list[place]);
-        self.out.frame(&Frame::End(*hasher.finalize().as_bytes()))
+        let end = Frame::End(*hasher.finalize().as_bytes());
+        self.out.last_frame(&end, Mark::Sent(self.list[place]))
     }
 
     /// The receiver has the beginning: if it is that of our file, what follows is enough.
@@ -215,8 +215,8 @@ impl Reader<'_> {
         let size = self.entry(place).size();
         match self.hash_of(place, size) {
             Ok(hasher) => {
-                self.job.checked(self.list[place]);
-                self.out.frame(&Frame::Check(place as u32, hasher.finalize().into()))?;
+                let check = Frame::Check(place as u32, hasher.finalize().into());
+                self.out.last_frame(&check, Mark::Checked(self.list[place]))?;
                 Ok(true)
             }
             Err(why) => self.skip(place, &why).map(|()| false),
