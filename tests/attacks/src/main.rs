@@ -1,12 +1,4 @@
 //! Attacks on a running `ropewalk`, over loopback, bounded in count and time. Each gives one figure.
-//!
-//! ```text
-//! ropewalk-attacks --binary target/demo/ropewalk             one JSON line per attack
-//! ropewalk-attacks --binary ... --table [--before FILE]      rows of a table, beside those of an earlier run
-//! ropewalk-attacks --binary ... --check                      status 1 if a figure exceeds its bound
-//! ropewalk-attacks --binary ... --only state paths           attacks whose name contains one of these words
-//! ropewalk-attacks --binary ... --cheap                      those that are repeatable and take seconds, side by side
-//! ```
 
 #![allow(clippy::disallowed_methods, reason = "a program on real sockets that waits and measures")]
 
@@ -27,6 +19,7 @@ mod victim;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use clap::Parser;
 use figure::{Attack, Failure, Figure};
 
 /// All attacks, in the order of the table.
@@ -49,45 +42,46 @@ const ATTACKS: [Attack; 16] = [
     Attack { name: "proxy: 2000 one-byte SOCKS clients", run: socks::one_byte, cheap: false },
 ];
 
-/// The command line.
+/// Attacks a running `ropewalk` over loopback. Each attack gives one figure: a JSON line, or with --table a row.
+#[derive(Parser)]
+#[command(
+    name = "ropewalk-attacks",
+    after_help = "Examples:\n  \
+    ropewalk-attacks --binary target/demo/ropewalk --cheap --check\n  \
+    ropewalk-attacks --binary target/demo/ropewalk --only state paths --table"
+)]
 struct Arguments {
+    /// The `ropewalk` that is attacked
+    #[arg(long, value_name = "FILE")]
     binary: PathBuf,
+    /// Print rows of a table
+    #[arg(long)]
     table: bool,
+    /// Set status 1 if a figure exceeds its bound
+    #[arg(long)]
     check: bool,
+    /// Only attacks that are repeatable and take seconds, side by side
+    #[arg(long)]
     cheap: bool,
+    /// Only attacks whose name contains one of these words
+    #[arg(long, value_name = "WORD", num_args = 1..)]
     only: Vec<String>,
+    /// Rows of an earlier run, to show beside those of this one
+    #[arg(long, value_name = "FILE", requires = "table")]
     before: Option<PathBuf>,
 }
 
 fn arguments() -> Result<Arguments, Failure> {
-    let mut words = std::env::args().skip(1).peekable();
-    let mut found = Arguments {
-        binary: PathBuf::new(),
-        table: false,
-        check: false,
-        cheap: false,
-        only: Vec::new(),
-        before: None,
-    };
-    while let Some(word) = words.next() {
-        match word.as_str() {
-            "--binary" => found.binary = words.next().ok_or("--binary FILE")?.into(),
-            "--before" => found.before = Some(words.next().ok_or("--before FILE")?.into()),
-            "--table" => found.table = true,
-            "--check" => found.check = true,
-            "--cheap" => found.cheap = true,
-            "--only" => {
-                while let Some(word) = words.next_if(|word| !word.starts_with("--")) {
-                    found.only.push(word);
-                }
-            }
-            other => return Err(format!("{other}: no such option").into()),
-        }
-    }
+    let mut found = Arguments::parse();
     if !found.binary.is_file() {
-        return Err("--binary FILE: give the `ropewalk` that is to be attacked".into());
+        return Err(format!("--binary {}: no such file", found.binary.display()).into());
     }
     found.binary = found.binary.canonicalize()?;
+    let matches = |word: &&String| !ATTACKS.iter().any(|attack| attack.name.contains(&***word));
+    if let Some(word) = found.only.iter().find(matches) {
+        let names: Vec<_> = ATTACKS.iter().map(|attack| format!("  {}", attack.name)).collect();
+        return Err(format!("--only {word}: no attack has this name:\n{}", names.join("\n")).into());
+    }
     Ok(found)
 }
 

@@ -38,7 +38,7 @@ pub struct BenchArgs {
 #[derive(Debug, Subcommand)]
 enum Side {
     /// Wait for measurements of others
-    Serve(ServeArgs),
+    Serve(Box<ServeArgs>),
     /// Measure against a server
     Run(Box<RunArgs>),
 }

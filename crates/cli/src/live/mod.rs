@@ -5,6 +5,7 @@ mod addresses;
 mod confine;
 mod identity;
 mod interrupt;
+mod limits;
 mod log;
 mod options;
 
@@ -13,5 +14,6 @@ pub use addresses::{listed, listen, locals, reachable, remotes};
 pub use confine::{ConfineArgs, Files};
 pub use identity::identity;
 pub use interrupt::Interrupt;
+pub use limits::LimitArgs;
 pub use log::{Event, LogArgs, LogLevel, Peer, log};
 pub use options::{ListenArgs, Listening, ReachArgs, TransportArgs, refused};

@@ -15,6 +15,7 @@ use ropewalk_scenario::parse_size;
 use super::access::AccessArgs;
 use super::addresses;
 use super::identity::identity;
+use super::limits::LimitArgs;
 use crate::console::Console;
 use crate::failure::Failure;
 
@@ -108,6 +109,8 @@ pub struct ListenArgs {
     /// With --plain, the SCTP port to take associations on. The UDP port stands behind the address
     #[arg(long, value_name = "PORT", default_value_t = PORT, requires = "plain", value_parser = sctp_port())]
     port: u16,
+    #[command(flatten)]
+    limits: LimitArgs,
 }
 
 impl ListenArgs {
@@ -125,6 +128,7 @@ impl ListenArgs {
         let locals =
             texts.iter().map(|text| addresses::listen(text)).collect::<Result<Vec<_>, _>>()?;
         let mut options = Options::listening(&locals).on_sctp_ports(&[self.port]);
+        options.limits = self.limits.limits()?;
         options.transport = transport.transport()?;
         options.capture = transport.capture(console)?;
         let access = self.access.open()?;

@@ -15,8 +15,8 @@ use super::CommonArgs;
 use crate::console::Console;
 use crate::failure::Failure;
 use crate::live::{
-    Access, AccessArgs, ConfineArgs, Event, Files, LogArgs, LogLevel, Peer, identity, listen, log,
-    refused,
+    Access, AccessArgs, ConfineArgs, Event, Files, LimitArgs, LogArgs, LogLevel, Peer, identity,
+    listen, log, refused,
 };
 
 /// Arguments of `proxy exit`.
@@ -46,6 +46,8 @@ pub struct ExitArgs {
     /// Most memory for what near ends have sent and destinations have not taken yet
     #[arg(long, value_name = "SIZE", default_value = "256 MiB", value_parser = parse_size)]
     buffers: u64,
+    #[command(flatten)]
+    limits: LimitArgs,
     #[command(flatten)]
     log: LogArgs,
     #[command(flatten)]
@@ -81,6 +83,7 @@ pub fn prepare(args: &ExitArgs, console: Console) -> Result<Prepared<'_>, Failur
     let public = secret.public();
     let access = args.access.open()?;
     let mut options = access.seal(Options::listening(&at?), secret);
+    options.limits = args.limits.limits()?;
     options.transport = args.common.transport()?;
     options.capture = args.common.transport.capture(console)?;
     let (resolver, problem) = Resolver::system().map_err(Failure::Run)?;

@@ -1,0 +1,87 @@
+//! What peers may make a server hold.
+
+use clap::Args;
+use ropewalk_runtime::endpoint::Limits;
+use ropewalk_scenario::parse_size;
+
+use crate::failure::Failure;
+
+/// Limits of a server's endpoint. The defaults are those of [`Limits`].
+#[derive(Clone, Debug, Args)]
+pub struct LimitArgs {
+    /// Associations that peers have opened, at a time
+    #[arg(long, help_heading = "Limits", value_name = "N", default_value_t = Limits::default().associations)]
+    associations: usize,
+    /// The same of one key
+    #[arg(long, help_heading = "Limits", value_name = "N", default_value_t = Limits::default().associations_per_key)]
+    associations_per_key: usize,
+    /// The same of one network: IPv4 /24, IPv6 /56
+    #[arg(long, help_heading = "Limits", value_name = "N", default_value_t = Limits::default().associations_per_prefix)]
+    associations_per_prefix: usize,
+    /// Memory of all associations: 20 KiB each, and what their receive buffers contain
+    #[arg(long, help_heading = "Limits", value_name = "SIZE", default_value = "256 MiB", value_parser = parse_size)]
+    memory: u64,
+}
+
+impl LimitArgs {
+    /// The limits.
+    ///
+    /// # Errors
+    /// If not even one association would be taken.
+    pub fn limits(&self) -> Result<Limits, Failure> {
+        let counts = [
+            ("--associations", self.associations),
+            ("--associations-per-key", self.associations_per_key),
+            ("--associations-per-prefix", self.associations_per_prefix),
+        ];
+        if let Some((option, _)) = counts.iter().find(|(_, count)| *count == 0) {
+            return Err(Failure::input(format!("{option} 0 admits nobody"), "give at least 1"));
+        }
+        if self.memory < Limits::BASE_COST {
+            let message = format!("--memory {} B holds no association", self.memory);
+            return Err(Failure::input(message, "give at least 20 KiB; 256 MiB is the default"));
+        }
+        Ok(Limits {
+            associations: self.associations,
+            associations_per_key: self.associations_per_key,
+            associations_per_prefix: self.associations_per_prefix,
+            memory: self.memory,
+            ..Limits::default()
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        limits: LimitArgs,
+    }
+
+    fn limits(words: &[&str]) -> Result<Limits, Failure> {
+        Line::parse_from([&["server"], words].concat()).limits.limits()
+    }
+
+    #[test]
+    fn without_options_the_limits_are_the_defaults_of_the_endpoint() {
+        assert_eq!(limits(&[]).expect("the defaults"), Limits::default());
+    }
+
+    #[test]
+    fn each_option_sets_its_limit_and_none_may_keep_out_everybody() {
+        let words = ["--associations", "7", "--associations-per-key", "5", "--memory", "1 MiB"];
+        let found = limits(&words).expect("limits");
+        assert_eq!((found.associations, found.associations_per_key), (7, 5));
+        assert_eq!((found.associations_per_prefix, found.memory), (1024, 1 << 20));
+        for wrong in
+            [["--associations", "0"], ["--associations-per-prefix", "0"], ["--memory", "1 kB"]]
+        {
+            assert!(limits(&wrong).is_err(), "{wrong:?}");
+        }
+    }
+}
