@@ -75,9 +75,7 @@ pub struct RttEstimator {
     rto: Duration,
     /// The same without expiries.
     calm: Duration,
-    /// The same without the limits.
-    unlimited: Duration,
-    /// What expiries have multiplied `unlimited` by, for [`RtoFormula::Ns3`].
+    /// What expiries have multiplied the timeout without limits by, for [`RtoFormula::Ns3`].
     doubled: u64,
     sampled_at: Time,
 }
@@ -93,8 +91,7 @@ impl RttEstimator {
         let floor = Floor::default();
         let (rto, calm) = (limits.initial, limits.initial);
         let (smoothed, last, sampled_at) = (None, None, Time::ZERO);
-        let (unlimited, doubled) = (limits.initial, 1);
-        Self { limits, rule, smoothed, last, floor, rto, calm, unlimited, doubled, sampled_at }
+        Self { limits, rule, smoothed, last, floor, rto, calm, doubled: 1, sampled_at }
     }
 
     /// Takes a sample (RFC 9260, 6.3.1 C2, C3). The caller keeps Karn's rule.
@@ -123,9 +120,9 @@ impl RttEstimator {
     }
 
     fn set_timeout(&mut self, srtt: Duration, rttvar: Duration) {
-        self.unlimited = self.rule.formula.timeout(srtt, rttvar);
         self.doubled = 1;
-        self.calm = self.unlimited.max(self.limits.min).min(self.limits.max);
+        let timeout = self.rule.formula.timeout(srtt, rttvar);
+        self.calm = timeout.max(self.limits.min).min(self.limits.max);
         self.rto = self.calm;
     }
 
@@ -160,7 +157,10 @@ impl RttEstimator {
             }
             RtoFormula::Ns3 => {
                 self.doubled = (self.doubled * 2).min(self.rule.most_doubled);
-                let product = self.unlimited.saturating_mul(self.doubled);
+                let unlimited = self.smoothed.map_or(self.limits.initial, |(srtt, rttvar)| {
+                    self.rule.formula.timeout(srtt, rttvar)
+                });
+                let product = unlimited.saturating_mul(self.doubled);
                 product.max(self.limits.min).min(self.limits.max)
             }
         };

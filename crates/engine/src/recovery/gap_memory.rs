@@ -128,15 +128,21 @@ fn add_unknown(range: Range<u64>, known: &RangeSet, fresh: &mut Vec<Range<u64>>)
     }
 }
 
+/// Words that are compared one by one.
+const FEW: usize = 6;
+
 /// How many of the first words are equal.
 #[inline]
 fn common_prefix(a: &[Word], b: &[Word]) -> usize {
     let most = a.len().min(b.len());
     let (a, b) = (&a[..most], &b[..most]);
-    // Mostly only the end of the list is new.
-    let mut same = most.saturating_sub(2);
-    if a[..same] != b[..same] {
-        same = 0;
+    let mut same = 0;
+    if most < FEW {
+        // Nothing is gained by a comparison of memory.
+    } else if a[..most - 2] == b[..most - 2] {
+        // Mostly only the end of the list is new.
+        same = most - 2;
+    } else {
         // Long runs are compared as memory, and most of them are very long.
         for stride in [256, 64, 16] {
             while same + stride <= most && a[same..same + stride] == b[same..same + stride] {
