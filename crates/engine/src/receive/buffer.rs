@@ -70,11 +70,13 @@ fn own(payload: &mut Payload) {
     payload.own();
 }
 
+#[inline]
 fn charge_of(data: &Data) -> u64 {
     charge_of_length(data.payload.len())
 }
 
 /// The same of a chunk with so many bytes of user data.
+#[inline]
 const fn charge_of_length(length: u32) -> u64 {
     Data::wire_len_of(length) as u64
 }

@@ -22,7 +22,7 @@ fn may_follow(before: &Data, next: &Data) -> bool {
 
 impl ReceiveBuffer {
     /// Whether a chunk agrees with what lies directly before and after it. Whole messages always do so with each other.
-    #[inline]
+    #[inline(always)]
     pub(super) fn fits(&self, tsn: u64, data: &Data) -> bool {
         !self.fragmented || self.fits_before(tsn, data) && self.fits_after(tsn, data)
     }

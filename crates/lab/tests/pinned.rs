@@ -1,0 +1,177 @@
+//! Results of ready and drawn scenarios, pinned: a change of structure must leave each of them as it is, and a change of
+//! behaviour shows here which results it moves.
+//!
+//! `crates/lab/tests/pinned/` holds the expected lines. After an intended change, write them again with
+//! `UPDATE_PINNED=1 cargo test -p ropewalk-lab --test pinned -- --include-ignored --test-threads 1` and say in the
+//! commit why they moved.
+
+// Logarithms and powers of other systems' libraries may differ in the last bit.
+#![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use ropewalk_engine::scheduler::Scheduler;
+use ropewalk_lab::draw::{Draw, DrawSet};
+use ropewalk_lab::{EngineFigures, RunOptions, RunResult, run};
+use ropewalk_scenario::{Override, Scenario};
+use sha2::{Digest, Sha256};
+
+const PROTOCOLS: [&str; 2] = ["cmt-sctp", "mptcp"];
+/// Number of paths of the drawn scenarios.
+const PATHS: [usize; 4] = [2, 3, 4, 5];
+/// Drawn scenarios for each number of paths that every test run looks at.
+const FEW: u64 = 8;
+/// The same for a run by hand.
+const ALL: u64 = 125;
+
+/// What a run gave, the speed of the simulator apart.
+struct Outcome {
+    json: String,
+    goodput_bps: f64,
+}
+
+fn changes(protocol: &str, scheduler: &str) -> Vec<String> {
+    vec![
+        "transfer.duration=3 s".to_owned(),
+        "transfer.warmup=0 s".to_owned(),
+        format!("transfer.protocol={protocol}"),
+        format!("transfer.scheduler={scheduler}"),
+    ]
+}
+
+fn outcome(scenario: &Scenario) -> Outcome {
+    match run(scenario, &RunOptions::default()) {
+        Ok(run) => {
+            let engine =
+                EngineFigures { events: 0, packets: 0, cpu_s: 0.0, packets_per_cpu_s: 0.0 };
+            let result = RunResult { engine, ..run.result };
+            let json = serde_json::to_string(&result).expect("a result is JSON");
+            Outcome { json, goodput_bps: result.goodput_bps }
+        }
+        Err(error) => Outcome { json: error.to_string(), goodput_bps: 0.0 },
+    }
+}
+
+fn hash(outcomes: &[Outcome]) -> String {
+    let mut hasher = Sha256::new();
+    outcomes.iter().for_each(|outcome| hasher.update(&outcome.json));
+    hasher.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// One line about these runs: their mean goodput, and the hash of all their results.
+fn line(name: &str, outcomes: &[Outcome]) -> String {
+    let sum: f64 = outcomes.iter().map(|outcome| outcome.goodput_bps).sum();
+    format!("{name} {:.0} {}", sum / outcomes.len() as f64, hash(outcomes))
+}
+
+/// The lines of all cases, on all cores.
+fn lines(cases: usize, line_of: impl Fn(usize) -> String + Sync) -> Vec<String> {
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut own = Vec::new();
+        loop {
+            let case = next.fetch_add(1, Ordering::Relaxed);
+            if case >= cases {
+                return own;
+            }
+            own.push((case, line_of(case)));
+        }
+    };
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut all: Vec<_> = std::thread::scope(|scope| {
+        let running: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        running.into_iter().flat_map(|one| one.join().expect("no run panics")).collect()
+    });
+    all.sort();
+    all.into_iter().map(|(_, line)| line).collect()
+}
+
+/// Compares with the lines of a file that begin as these do, or writes the file.
+fn compare(file: &str, lines: &[String]) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/pinned").join(file);
+    let text = std::fs::read_to_string(&path).unwrap_or_default();
+    if std::env::var_os("UPDATE_PINNED").is_some() {
+        let more = text.lines().skip(lines.len());
+        let all: Vec<_> = lines.iter().map(String::as_str).chain(more).collect();
+        std::fs::write(&path, all.join("\n") + "\n").expect("the file can be written");
+        return;
+    }
+    let differing: Vec<_> = lines
+        .iter()
+        .zip(text.lines().map(Some).chain(std::iter::repeat(None)))
+        .filter(|(now, pinned)| Some(now.as_str()) != *pinned)
+        .map(|(now, pinned)| format!("{}\n  now {now}", pinned.unwrap_or("nothing is pinned")))
+        .collect();
+    let (count, all) = (differing.len(), lines.len());
+    assert!(differing.is_empty(), "{count} of {all} differ:\n{}", differing.join("\n"));
+}
+
+fn ready() -> Vec<PathBuf> {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios");
+    let entries = std::fs::read_dir(folder).expect("the folder of ready scenarios");
+    let files = entries.map(|e| e.expect("an entry").path());
+    let mut files: Vec<_> = files.filter(|p| p.extension().is_some_and(|e| e == "toml")).collect();
+    files.sort();
+    files
+}
+
+#[test]
+fn ready_scenarios_give_the_pinned_results() {
+    let mut cases = Vec::new();
+    for file in ready() {
+        for protocol in PROTOCOLS {
+            cases.extend(Scheduler::NAMES.map(|name| (file.clone(), protocol, name)));
+        }
+    }
+    let found = lines(cases.len(), |case| {
+        let (file, protocol, scheduler) = &cases[case];
+        let mut changes = changes(protocol, scheduler);
+        let many = Scenario::load(file).is_ok_and(|s| s.world.associations > 4);
+        changes.extend(many.then(|| "world.associations=4".to_owned()));
+        let stem = file.file_stem().expect("a name").to_string_lossy().into_owned();
+        let name = format!("{stem} {protocol} {scheduler}");
+        match Scenario::load_with(file, &changes) {
+            Ok(scenario) => line(&name, &[outcome(&scenario)]),
+            // Rules of one protocol, or paths of another number, do not go with everything.
+            Err(_) => format!("{name} - -"),
+        }
+    });
+    compare("ready.txt", &found);
+}
+
+/// One line for each drawn scenario and protocol, over all schedulers.
+fn draws(count: u64) -> Vec<String> {
+    // By number, so that the lines of few draws are the first of all.
+    let mut drawn = Draw::first(DrawSet::Training, &PATHS, count);
+    drawn.sort_by_key(|draw| (draw.number, draw.paths));
+    let cases: Vec<_> =
+        drawn.iter().flat_map(|draw| PROTOCOLS.map(|protocol| (*draw, protocol))).collect();
+    lines(cases.len(), |case| {
+        let (draw, protocol) = cases[case];
+        let outcomes: Vec<_> = Scheduler::NAMES
+            .iter()
+            .map(|scheduler| {
+                let changes = changes(protocol, scheduler);
+                let overrides: Vec<_> =
+                    changes.iter().map(|change| Override { option: "test", change }).collect();
+                draw.scenario_with(&overrides).map_or_else(
+                    |error| Outcome { json: error.to_string(), goodput_bps: 0.0 },
+                    |scenario| outcome(&scenario),
+                )
+            })
+            .collect();
+        line(&format!("{draw} {protocol}"), &outcomes)
+    })
+}
+
+#[test]
+fn a_few_drawn_scenarios_give_the_pinned_results() {
+    compare("draws.txt", &draws(FEW));
+}
+
+#[test]
+#[ignore = "takes some minutes"]
+fn five_hundred_drawn_scenarios_give_the_pinned_results() {
+    compare("draws.txt", &draws(ALL));
+}
