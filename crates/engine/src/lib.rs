@@ -7,6 +7,7 @@ mod departure;
 #[doc(hidden)]
 pub mod meter;
 pub mod mptcp;
+mod multipath;
 pub mod path;
 pub mod payload;
 pub mod receive;

@@ -109,7 +109,7 @@ impl Session {
         while let Some(unit) = self.board.pop_acked(ack) {
             if let Place::Arrived { by } = unit.place {
                 let subflow = &mut self.subflows[by.index()];
-                subflow.held = subflow.held.saturating_sub(unit.payload.len() as u64);
+                subflow.tx.held = subflow.tx.held.saturating_sub(unit.payload.len() as u64);
             }
         }
     }
@@ -144,8 +144,8 @@ impl Session {
     fn on_duplicate_report(&mut self, path: PathId, segment: &Segment) {
         if segment.duplicate {
             let subflow = &mut self.subflows[path.index()];
-            subflow.tail.on_duplicate();
-            subflow.rack.on_needless(subflow.round);
+            subflow.tx.tail.on_duplicate();
+            subflow.tx.rack.on_needless(subflow.tx.round);
         }
     }
 
@@ -153,17 +153,17 @@ impl Session {
         self.errors = 0;
         let most = self.timer_most(path);
         let subflow = &mut self.subflows[path.index()];
-        subflow.counters.delivered_bytes += ackd.bytes + ackd.late_bytes;
-        subflow.loss.note_arrivals(ackd.chunks.min(64));
+        subflow.tx.counters.delivered_bytes += ackd.bytes + ackd.late_bytes;
+        subflow.tx.loss.note_arrivals(ackd.chunks.min(64));
         if let Some((number, _)) = ackd.witness {
-            subflow.acked_to = subflow.acked_to.max(number + 1);
+            subflow.tx.acked_to = subflow.tx.acked_to.max(number + 1);
         }
-        if subflow.acked_to > subflow.round_ends {
-            subflow.round += 1;
-            subflow.round_ends = subflow.flights.next_number();
+        if subflow.tx.acked_to > subflow.tx.round_ends {
+            subflow.tx.round += 1;
+            subflow.tx.round_ends = subflow.tx.flights.next_number();
         }
         measure(now, subflow, ackd);
-        let returned = subflow.state.on_success();
+        let returned = subflow.tx.state.on_success();
         let in_recovery = subflow.in_recovery();
         if ackd.advanced {
             // RFC 6298, 5.3.
@@ -175,10 +175,10 @@ impl Session {
             in_flight_before: ackd.in_flight_before,
             advanced: ackd.advanced,
             in_recovery,
-            flight_empty: subflow.flights.is_empty(),
+            flight_empty: subflow.tx.flights.is_empty(),
             rtt: ackd.round_trip(now),
-            srtt: subflow.rtt.srtt(),
-            least_rtt: subflow.rtt.base(),
+            srtt: subflow.tx.rtt.srtt(),
+            least_rtt: subflow.tx.rtt.base(),
             app_limited: ackd.newest.is_some_and(|(_, flight)| flight.snapshot.is_limited()),
         };
         if returned {
@@ -203,16 +203,16 @@ impl Session {
     /// Loss by time (RFC 8985), after an acknowledgement.
     fn settle_by_time(&mut self, now: Time, path: PathId, ackd: &SubflowAckd) {
         let subflow = &mut self.subflows[path.index()];
-        subflow.tail.on_activity(now);
-        let repaired = subflow.tail.on_acked(subflow.acked_to);
+        subflow.tx.tail.on_activity(now);
+        let repaired = subflow.tx.tail.on_acked(subflow.tx.acked_to);
         if ackd.late {
-            subflow.rack.on_late_arrival();
+            subflow.tx.rack.on_late_arrival();
         }
         if let Some(first) = ackd.first_arrival {
-            subflow.rack.on_first_arrival(first);
+            subflow.tx.rack.on_first_arrival(first);
         }
         if let Some((number, sent_at)) = ackd.witness {
-            subflow.rack.on_arrival(number, now.since(sent_at));
+            subflow.tx.rack.on_arrival(number, now.since(sent_at));
         }
         self.find_lost_by_time(now, path);
         if repaired {
@@ -225,13 +225,13 @@ impl Session {
 fn measure(now: Time, subflow: &mut Subflow, ackd: &SubflowAckd) {
     let Some((_, flight)) = ackd.newest else { return };
     if let Some(round_trip) = ackd.round_trip(now) {
-        subflow.rtt.sample(now, round_trip);
+        subflow.tx.rtt.sample(now, round_trip);
     }
-    subflow.rate.sample(now, flight.sent_at, &flight.snapshot);
-    let (least, rate) = (subflow.rtt.base(), subflow.rate.rate());
+    subflow.tx.rate.sample(now, flight.sent_at, &flight.snapshot);
+    let (least, rate) = (subflow.tx.rtt.base(), subflow.tx.rate.rate());
     let explained = || Some(explained_queueing(least?, rate?, flight.bytes as u64));
-    subflow.rtt.floor_mut().reconsider(now, explained);
-    subflow.forward.floor_mut().reconsider(now, explained);
+    subflow.tx.rtt.floor_mut().reconsider(now, explained);
+    subflow.tx.forward.floor_mut().reconsider(now, explained);
 }
 
 /// Whether an acknowledgement left when something arrived. One that was held back by its timer covers a
@@ -245,7 +245,7 @@ fn covers_several(subflow: &Subflow, segment: &Segment) -> bool {
 /// left. The echo is of the earliest (RFC 7323, 4.3), which may have waited for the next one to come.
 fn take_stamps(subflow: &mut Subflow, stamps: Stamps, ackd: &SubflowAckd) {
     if let Some(left_at) = ackd.newest_left_at().filter(|_| stamps.echo != 0) {
-        subflow.forward.sample(left_at.as_nanos(), stamps.value);
+        subflow.tx.forward.sample(left_at.as_nanos(), stamps.value);
     }
 }
 
@@ -257,7 +257,7 @@ pub(super) fn take_subflow_ack(
     segment: &Segment,
     ackd: &mut SubflowAckd,
 ) {
-    ackd.in_flight_before = subflow.in_flight();
+    ackd.in_flight_before = subflow.tx.in_flight();
     while let Some(piece) = subflow.sent.pop_acked(segment.ack) {
         ackd.advanced = true;
         take_piece(now, subflow, board, path, &piece, ackd);
@@ -290,7 +290,7 @@ fn take_piece(
         Standing::Sacked => return,
     }
     if board.on_arrived(piece.unit, path) {
-        subflow.held += bytes;
+        subflow.tx.held += bytes;
     }
 }
 
@@ -301,8 +301,8 @@ fn on_late(ackd: &mut SubflowAckd, bytes: u64) {
 
 /// A transmission arrived.
 fn end_flight(now: Time, subflow: &mut Subflow, number: u64, ackd: &mut SubflowAckd) {
-    let Some(flight) = subflow.flights.end(number) else { return };
-    subflow.rate.on_delivered(now, flight.bytes as u64);
+    let Some(flight) = subflow.tx.flights.end(number) else { return };
+    subflow.tx.rate.on_delivered(now, flight.bytes as u64);
     ackd.bytes += flight.bytes as u64;
     ackd.chunks += 1;
     if !flight.again && ackd.first_arrival.is_none_or(|first| number < first) {
@@ -311,7 +311,7 @@ fn end_flight(now: Time, subflow: &mut Subflow, number: u64, ackd: &mut SubflowA
     // What was sent again half a round trip ago or less did not cause this acknowledgement: an
     // earlier transmission did, and nothing sent between the two is late.
     let since = now.since(flight.sent_at);
-    let caused = !flight.again || subflow.rtt.srtt().is_none_or(|srtt| since > srtt / 2);
+    let caused = !flight.again || subflow.tx.rtt.srtt().is_none_or(|srtt| since > srtt / 2);
     if caused && ackd.witness.is_none_or(|(witness, _)| number > witness) {
         ackd.witness = Some((number, flight.sent_at));
     }

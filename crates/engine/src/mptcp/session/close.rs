@@ -43,7 +43,7 @@ impl Session {
         let open = self.ids().filter(|path| self.subflows[path.index()].is_open());
         open.min_by_key(|path| {
             let subflow = &self.subflows[path.index()];
-            (subflow.state.errors(), subflow.rtt.srtt())
+            (subflow.tx.state.errors(), subflow.tx.rtt.srtt())
         })
     }
 
@@ -63,7 +63,7 @@ impl Session {
             return None;
         }
         let path = self.quickest()?;
-        let wait = self.subflows[path.index()].rtt.rto().saturating_mul(1 << again.min(6));
+        let wait = self.subflows[path.index()].tx.rtt.rto().saturating_mul(1 << again.min(6));
         self.ending.sent = Some((now + wait, again));
         *segment = self.plain_ack(now, path);
         (segment.data_fin, segment.dsn) = (true, self.board.next());

@@ -32,7 +32,7 @@ impl Session {
             (false, _) => MpOption::None,
             (true, State::Established) => MpOption::Join {
                 token: Self::token_of(self.peer_key),
-                backup: self.subflows[path.index()].config.cost > 1,
+                backup: self.subflows[path.index()].tx.config.cost > 1,
             },
             (true, _) => MpOption::Capable { key: self.local_key },
         }
@@ -131,7 +131,7 @@ impl Session {
         }
         if opening.again == 0 {
             let round_trip = now.since(opening.since);
-            self.subflows[path.index()].rtt.sample(now, round_trip);
+            self.subflows[path.index()].tx.rtt.sample(now, round_trip);
         }
         if joins {
             // RFC 8684, 3.2: data only once the peer has acknowledged this end's last word.
@@ -159,7 +159,7 @@ impl Session {
         let Phase::SynReceived(opening) = self.subflows[path.index()].phase else { return };
         if opening.again == 0 && !self.opens {
             let round_trip = now.since(opening.since);
-            self.subflows[path.index()].rtt.sample(now, round_trip);
+            self.subflows[path.index()].tx.rtt.sample(now, round_trip);
         }
         self.on_open(now, path);
         if matches!(segment.option, MpOption::Join { .. }) {
@@ -171,8 +171,8 @@ impl Session {
     fn on_open(&mut self, now: Time, path: PathId) {
         let subflow = &mut self.subflows[path.index()];
         subflow.phase = Phase::Open;
-        subflow.state.on_confirmed();
-        subflow.last_sent_at = now;
+        subflow.tx.state.on_confirmed();
+        subflow.tx.last_sent_at = now;
         self.epoch += 1;
         if self.state == State::Established {
             self.push_event(Event::Joined(path));

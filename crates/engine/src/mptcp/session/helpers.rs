@@ -18,7 +18,7 @@ impl Session {
         let Place::Given { to: holder, .. } = record.place else { return None };
         let first_copy = record.given == 1;
         // A path that repairs a loss has been halved for it.
-        let repairs = self.subflows[holder.index()].recovery_exit.is_some();
+        let repairs = self.subflows[holder.index()].tx.recovery_exit.is_some();
         if helpers.penalise && !repairs && self.penalty.due(now, &self.views, holder) {
             self.congestion.penalise(holder);
             self.accounts.stats.penalised += 1;

@@ -38,16 +38,16 @@ impl Session {
         }
         let segment_limit = self.segment_limit as u64;
         let subflow = &mut self.subflows[path.index()];
-        if subflow.flights.is_empty() || segment.ack != subflow.sent.una() {
+        if subflow.tx.flights.is_empty() || segment.ack != subflow.sent.una() {
             return;
         }
         subflow.duplicates += 1;
         if subflow.in_recovery() {
-            subflow.inflation += segment_limit;
+            subflow.tx.inflation += segment_limit;
         } else if subflow.duplicates == self.config.duplicate_threshold {
             self.retransmit_front(now, path);
             let most = self.config.duplicate_threshold as u64 - 1;
-            self.subflows[path.index()].inflation = most * segment_limit;
+            self.subflows[path.index()].tx.inflation = most * segment_limit;
         }
     }
 
@@ -61,7 +61,7 @@ impl Session {
     ) {
         if in_recovery && ackd.advanced {
             let subflow = &mut self.subflows[path.index()];
-            subflow.inflation = subflow.inflation.saturating_sub(ackd.bytes);
+            subflow.tx.inflation = subflow.tx.inflation.saturating_sub(ackd.bytes);
             self.retransmit_front(now, path);
         }
     }
@@ -77,13 +77,13 @@ impl Session {
     pub(super) fn find_lost_by_time(&mut self, now: Time, path: PathId) {
         let subflow = &mut self.subflows[path.index()];
         let in_recovery = subflow.in_recovery();
-        let (Some(smoothed), Some(least)) = (subflow.rtt.srtt(), subflow.rtt.base()) else {
+        let (Some(smoothed), Some(least)) = (subflow.tx.rtt.srtt(), subflow.tx.rtt.base()) else {
             return;
         };
         let trips = RoundTrips { smoothed, least };
         let mut lost = core::mem::take(&mut self.lost);
         lost.clear();
-        subflow.rack.find_lost(now, trips, in_recovery, &mut subflow.flights, &mut lost);
+        subflow.tx.rack.find_lost(now, trips, in_recovery, &mut subflow.tx.flights, &mut lost);
         self.fast_retransmit(now, path, &lost);
         self.lost = lost;
     }
@@ -99,12 +99,12 @@ impl Session {
         self.epoch += 1;
         let most = self.timer_most(path);
         let subflow = &mut self.subflows[path.index()];
-        subflow.losses += lost.len() as u64;
+        subflow.tx.losses += lost.len() as u64;
         subflow.restart_timer(now, most);
         if !subflow.in_recovery() {
-            subflow.loss.note_loss();
-            subflow.counters.fast_retransmits += 1;
-            subflow.fast_credit = true;
+            subflow.tx.loss.note_loss();
+            subflow.tx.counters.fast_retransmits += 1;
+            subflow.tx.fast_credit = true;
             self.reduce(now, path);
         }
     }
@@ -115,7 +115,7 @@ impl Session {
         if subflow.in_recovery() {
             return;
         }
-        subflow.recovery_exit = Some(subflow.sent.next_seq());
+        subflow.tx.recovery_exit = Some(subflow.sent.next_seq());
         if subflow.undo.keeps_window(now) {
             return;
         }
@@ -127,8 +127,8 @@ impl Session {
     /// One transmission is given up.
     fn give_up(&mut self, path: PathId, number: u64, elsewhere: bool) {
         let subflow = &mut self.subflows[path.index()];
-        let Some(flight) = subflow.flights.end(number) else { return };
-        subflow.counters.lost += 1;
+        let Some(flight) = subflow.tx.flights.end(number) else { return };
+        subflow.tx.counters.lost += 1;
         subflow.sent.on_lost(flight.tsn);
         if let Some(piece) = subflow.sent.get(flight.tsn).filter(|_| elsewhere) {
             self.board.on_wanted(piece.unit);
@@ -154,11 +154,11 @@ impl Session {
             return None;
         }
         let probes =
-            subflow.recovery_exit.is_none() && subflow.state.status() == PathStatus::Active;
-        subflow.rack.deadline().or_else(|| {
+            subflow.tx.recovery_exit.is_none() && subflow.tx.state.status() == PathStatus::Active;
+        subflow.tx.rack.deadline().or_else(|| {
             let delay = self.config.ack_delay;
             probes.then(|| {
-                subflow.tail.deadline(subflow.rtt.srtt(), subflow.flights.count(), delay)
+                subflow.tx.tail.deadline(subflow.tx.rtt.srtt(), subflow.tx.flights.count(), delay)
             })?
         })
     }
@@ -167,41 +167,41 @@ impl Session {
     pub(super) fn on_loss_timer(&mut self, now: Time, path: PathId) {
         let most = self.timer_most(path);
         let subflow = &mut self.subflows[path.index()];
-        if subflow.rack.deadline().is_some() {
+        if subflow.tx.rack.deadline().is_some() {
             self.find_lost_by_time(now, path);
             return;
         }
-        let Some((_, flight)) = subflow.flights.newest() else { return };
+        let Some((_, flight)) = subflow.tx.flights.newest() else { return };
         subflow.probe = Some(flight.tsn);
-        subflow.tail.on_probe(subflow.flights.next_number());
+        subflow.tx.tail.on_probe(subflow.tx.flights.next_number());
         subflow.restart_timer(now, most);
     }
 
     /// The retransmission timer of `path` expired (RFC 6298, 5.4 to 5.7).
     pub(super) fn on_timeout(&mut self, now: Time, path: PathId) {
         let subflow = &mut self.subflows[path.index()];
-        subflow.losses += 1;
-        subflow.loss.note_loss();
+        subflow.tx.losses += 1;
+        subflow.tx.loss.note_loss();
         subflow.timer = None;
-        subflow.fast_credit = false;
+        subflow.tx.fast_credit = false;
         subflow.duplicates = 0;
-        subflow.inflation = 0;
-        subflow.counters.timeouts += 1;
+        subflow.tx.inflation = 0;
+        subflow.tx.counters.timeouts += 1;
         // A peer that has shut its window and answers the probes is alive.
-        let heard = now.since(self.heard_at) <= subflow.rtt.rto();
+        let heard = now.since(self.heard_at) <= subflow.tx.rtt.rto();
         let probing = heard && self.board.next() > self.edge;
         let kept = subflow.undo.keeps_window(now);
         if !kept {
-            subflow.rtt.back_off();
+            subflow.tx.rtt.back_off();
         }
-        subflow.rack.on_timeout();
-        subflow.tail.on_timeout();
-        subflow.recovery_exit = None;
+        subflow.tx.rack.on_timeout();
+        subflow.tx.tail.on_timeout();
+        subflow.tx.recovery_exit = None;
         if subflow.sent.front().is_some_and(|(_, piece)| piece.standing == Standing::Sacked) {
             // RFC 2018, 8: what was reported and is not acknowledged has been dropped.
             subflow.sent.forget_sacked();
         }
-        let lost: Vec<u64> = subflow.flights.live().map(|(number, _)| number).collect();
+        let lost: Vec<u64> = subflow.tx.flights.live().map(|(number, _)| number).collect();
         for number in lost {
             self.give_up(path, number, false);
         }
@@ -222,8 +222,8 @@ impl Session {
 
     fn note_path_error(&mut self, path: PathId) {
         let subflow = &mut self.subflows[path.index()];
-        if subflow.state.on_error() {
-            let status = subflow.state.status();
+        if subflow.tx.state.on_error() {
+            let status = subflow.tx.state.status();
             self.epoch += 1;
             self.push_event(Event::PathChanged(path, status));
         }
@@ -236,10 +236,10 @@ impl Session {
     /// `path` works again.
     pub(super) fn on_path_returned(&mut self, now: Time, path: PathId) {
         let subflow = &mut self.subflows[path.index()];
-        let status = subflow.state.status();
-        subflow.rtt.forget();
-        subflow.rate.forget();
-        subflow.loss.forget();
+        let status = subflow.tx.state.status();
+        subflow.tx.rtt.forget();
+        subflow.tx.rate.forget();
+        subflow.tx.loss.forget();
         self.epoch += 1;
         self.congestion.on_return(path, now);
         self.push_event(Event::PathChanged(path, status));

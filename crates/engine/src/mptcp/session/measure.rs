@@ -27,7 +27,7 @@ impl Session {
 
     /// Counters of each path.
     pub fn path_counters(&self) -> impl ExactSizeIterator<Item = &PathCounters> {
-        self.subflows.iter().map(|subflow| &subflow.counters)
+        self.subflows.iter().map(|subflow| &subflow.tx.counters)
     }
 
     /// A path as schedulers see it, the guard apart. For series and reports: looking changes
@@ -36,7 +36,7 @@ impl Session {
     /// # Panics
     /// If there is no such path.
     pub fn path_view(&self, now: Time, path: PathId) -> PathView {
-        let usable = self.subflows[path.index()].state.status() == PathStatus::Active;
+        let usable = self.subflows[path.index()].tx.state.status() == PathStatus::Active;
         let mut view = PathView { usable, ..self.blank_view(path) };
         self.bring_up_to_date(now, &mut view, self.clock_offset());
         view
@@ -53,7 +53,7 @@ impl Session {
         self.accounts.stats = SenderStats::default();
         self.buffer.stats.reset(now);
         for subflow in &mut self.subflows {
-            subflow.counters = PathCounters::default();
+            subflow.tx.counters = PathCounters::default();
         }
     }
 

@@ -153,16 +153,16 @@ impl Session {
         match model.doubts.on_duplicate(rule, path, &fronts, echo_ms, &segment.sacks) {
             Verdict::None => {}
             Verdict::Lost(path) => {
-                self.subflows[path.index()].counters.fast_retransmits += 1;
+                self.subflows[path.index()].tx.counters.fast_retransmits += 1;
                 self.retransmit_and_cut(now, path);
                 self.congestion.on_loss(path, now);
             }
             Verdict::Restore(path) => {
-                self.subflows[path.index()].counters.undone += 1;
+                self.subflows[path.index()].tx.counters.undone += 1;
                 self.congestion.on_spurious(path, now);
             }
             Verdict::Regrow(path) => {
-                self.subflows[path.index()].counters.undone += 1;
+                self.subflows[path.index()].tx.counters.undone += 1;
                 let segments = model.doubts.regrow(path);
                 if let Congestion::Chihani2011(windows) = &mut self.congestion {
                     windows.slow_start_to(path, segments);
@@ -180,9 +180,9 @@ impl Session {
             model.doubts.on_retransmission(now.as_nanos() / NS_PER_MS, path, front);
         }
         let subflow = &mut self.subflows[path.index()];
-        subflow.counters.lost += 1;
-        subflow.losses += 1;
-        subflow.rtt.back_off();
+        subflow.tx.counters.lost += 1;
+        subflow.tx.losses += 1;
+        subflow.tx.rtt.back_off();
         subflow.probe = Some(front.piece);
         self.epoch += 1;
     }
@@ -191,7 +191,7 @@ impl Session {
     pub(super) fn on_model_timeout(&mut self, now: Time, path: PathId) {
         let subflow = &mut self.subflows[path.index()];
         subflow.timer = None;
-        subflow.counters.timeouts += 1;
+        subflow.tx.counters.timeouts += 1;
         if let Some(model) = &mut self.model {
             model.timeouts.on_timeout(path);
         }

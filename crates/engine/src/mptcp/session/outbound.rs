@@ -42,7 +42,7 @@ impl Session {
 
     #[inline]
     fn departure(&self, path: PathId) -> Departure {
-        let round = self.subflows[path.index()].round;
+        let round = self.subflows[path.index()].tx.round;
         Departure { path, round, size: PacketSize::Usual, ect: false }
     }
 
@@ -133,9 +133,9 @@ impl Session {
             if subflow.undo.holds_back() {
                 continue;
             }
-            let open = subflow.in_flight() < cwnd || subflow.fast_credit;
-            if open || subflow.flights.is_empty() {
-                subflow.fast_credit = false;
+            let open = subflow.tx.in_flight() < cwnd || subflow.tx.fast_credit;
+            if open || subflow.tx.flights.is_empty() {
+                subflow.tx.fast_credit = false;
                 return Some(self.send_piece(now, path, piece, segment));
             }
         }
@@ -225,12 +225,12 @@ impl Session {
         segment: &mut Segment,
     ) -> Departure {
         let subflow = &mut self.subflows[path.index()];
-        let number = subflow.flights.next_number();
+        let number = subflow.tx.flights.next_number();
         let piece = subflow.sent.next_piece();
         self.board.on_given(now, unit, path, piece);
         if let Some(record) = self.board.get(unit) {
             let (dsn, payload) = (record.dsn, record.payload.clone());
-            subflow.counters.retransmitted += u64::from(record.given > 1);
+            subflow.tx.counters.retransmitted += u64::from(record.given > 1);
             subflow.sent.push(unit, dsn, payload, record.first_sent, number);
         }
         self.launch(now, path, piece, false, segment)
@@ -245,13 +245,13 @@ impl Session {
         segment: &mut Segment,
     ) -> Departure {
         let subflow = &mut self.subflows[path.index()];
-        let number = subflow.flights.next_number();
+        let number = subflow.tx.flights.next_number();
         subflow.end_transmission(piece);
         subflow.sent.on_sent_again(piece, number);
         if let Some(mapped) = subflow.sent.get(piece) {
             subflow.undo.on_retransmission(now, mapped.seq);
         }
-        subflow.counters.retransmitted += 1;
+        subflow.tx.counters.retransmitted += 1;
         self.launch(now, path, piece, true, segment)
     }
 
@@ -275,24 +275,24 @@ impl Session {
             segment.first_sent = mapped.first_sent;
         }
         if self.config.numbers() {
-            segment.order = Some(subflow.flights.next_number());
+            segment.order = Some(subflow.tx.flights.next_number());
         }
         let bytes = segment.payload.len();
         let end = segment.dsn + bytes as u64;
         if end > self.edge {
             self.shut_probe = Some((path, piece, end));
         }
-        let idle = subflow.flights.is_empty();
-        let snapshot = subflow.rate.on_sent(now, idle, subflow.limited);
-        subflow.flights.push(Flight::new(piece, bytes, now, snapshot, again));
-        subflow.counters.sent_packets += 1;
-        subflow.counters.sent_chunks += 1;
-        subflow.last_sent_at = now;
-        subflow.tail.on_activity(now);
+        let idle = subflow.tx.flights.is_empty();
+        let snapshot = subflow.tx.rate.on_sent(now, idle, subflow.tx.limited);
+        subflow.tx.flights.push(Flight::new(piece, bytes, now, snapshot, again));
+        subflow.tx.counters.sent_packets += 1;
+        subflow.tx.counters.sent_chunks += 1;
+        subflow.tx.last_sent_at = now;
+        subflow.tx.tail.on_activity(now);
         if subflow.timer.is_none() {
             subflow.restart_timer(now, most);
         }
-        let in_flight = subflow.in_flight();
+        let in_flight = subflow.tx.in_flight();
         if let Some(view) = self.views.get_mut(path.index()) {
             view.in_flight = in_flight;
         }
@@ -323,8 +323,8 @@ impl Session {
         else {
             return None;
         };
-        let sent_at = subflow.flights.sent_at(number)?;
-        let patience = subflow.rtt.srtt()? + subflow.rtt.rttvar() * 4 + self.config.ack_delay;
+        let sent_at = subflow.tx.flights.sent_at(number)?;
+        let patience = subflow.tx.rtt.srtt()? + subflow.tx.rtt.rttvar() * 4 + self.config.ack_delay;
         let overdue = now >= sent_at + patience;
         let due = sent_at + self.views[to.index()].forward_delay?;
         let sooner = |v: &&PathView| {
@@ -348,7 +348,7 @@ impl Session {
         let mut open = false;
         for (view, subflow) in self.views.iter().zip(&mut self.subflows) {
             let has_room = view.usable && view.in_flight < view.window;
-            subflow.limited = has_room;
+            subflow.tx.limited = has_room;
             open |= has_room;
         }
         self.accounts.set_blocked(now, shut && open);

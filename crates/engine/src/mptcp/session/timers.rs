@@ -71,7 +71,7 @@ impl Session {
     /// notice its return.
     #[inline]
     pub(super) fn timer_most(&self, path: PathId) -> Duration {
-        match self.subflows[path.index()].state.status() {
+        match self.subflows[path.index()].tx.state.status() {
             PathStatus::Active | PathStatus::Unconfirmed => Duration::MAX,
             PathStatus::PotentiallyFailed | PathStatus::Inactive => self.config.probe_interval,
         }

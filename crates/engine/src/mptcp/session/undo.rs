@@ -33,7 +33,7 @@ impl Session {
             // With data the number is that of the data.
             order: segment.order.filter(|_| segment.payload.is_empty()),
             disordered: segment.disordered,
-            srtt: subflow.rtt.srtt(),
+            srtt: subflow.tx.rtt.srtt(),
         };
         if subflow.undo.on_ack(now, &report) {
             self.take_back(now, path, report.echo);
@@ -43,15 +43,15 @@ impl Session {
     /// The last reduction was needless.
     fn take_back(&mut self, now: Time, path: PathId, echo: Option<u64>) {
         let subflow = &mut self.subflows[path.index()];
-        subflow.counters.undone += 1;
-        subflow.recovery_exit = None;
-        subflow.inflation = 0;
+        subflow.tx.counters.undone += 1;
+        subflow.tx.recovery_exit = None;
+        subflow.tx.inflation = 0;
         if core::mem::take(&mut subflow.by_timer) {
             // RFC 4015, 3.2, steps 6 and 8: what was given up is on its way; and the timer was too quick.
             refloat(now, subflow);
             if let Some(sent_at) = echo.filter(|echo| *echo != 0) {
                 let since = Duration::from_nanos(now.as_nanos().saturating_sub(sent_at));
-                subflow.rtt.after_spurious_timeout(now, since);
+                subflow.tx.rtt.after_spurious_timeout(now, since);
             }
         }
         self.epoch += 1;
@@ -63,7 +63,7 @@ impl Session {
     pub(super) fn end_tests(&mut self) -> bool {
         let mut any = false;
         for subflow in &mut self.subflows {
-            if subflow.undo.holds_back() && subflow.flights.is_empty() {
+            if subflow.undo.holds_back() && subflow.tx.flights.is_empty() {
                 subflow.undo.on_nothing_new();
                 any = true;
             }
@@ -79,9 +79,9 @@ fn refloat(now: Time, subflow: &mut Subflow) {
         let Some(bytes) = subflow.sent.get(piece).map(|mapped| mapped.payload.len()) else {
             return;
         };
-        let idle = subflow.flights.is_empty();
-        let snapshot = subflow.rate.on_sent(now, idle, true);
-        let number = subflow.flights.push(Flight::new(piece, bytes, now, snapshot, true));
+        let idle = subflow.tx.flights.is_empty();
+        let snapshot = subflow.tx.rate.on_sent(now, idle, true);
+        let number = subflow.tx.flights.push(Flight::new(piece, bytes, now, snapshot, true));
         subflow.sent.on_found(piece, number);
     }
 }

@@ -21,7 +21,7 @@ impl Session {
             let subflow = &self.subflows[view.id.index()];
             let active = match fallback {
                 Some(path) => path == view.id,
-                None => subflow.state.status() == PathStatus::Active,
+                None => subflow.tx.state.status() == PathStatus::Active,
             };
             view.usable = active && subflow.is_open();
             self.bring_up_to_date(now, view, offset);
@@ -46,7 +46,7 @@ impl Session {
 
     /// What of a view never changes.
     pub(super) fn blank_view(&self, id: PathId) -> PathView {
-        let config = &self.subflows[id.index()].config;
+        let config = &self.subflows[id.index()].tx.config;
         PathView { burst_room: u64::MAX, ..PathView::blank(id, config, self.config.delay_source) }
     }
 
@@ -55,32 +55,36 @@ impl Session {
         let subflow = &self.subflows[view.id.index()];
         let estimates = self.estimates(view.id);
         let drained = estimates.drained(now);
-        view.srtt = subflow.rtt.srtt();
-        view.last_rtt = subflow.rtt.last();
-        view.rttvar = subflow.rtt.rttvar();
+        view.srtt = subflow.tx.rtt.srtt();
+        view.last_rtt = subflow.tx.rtt.last();
+        view.rttvar = subflow.tx.rtt.rttvar();
         view.queueing = estimates.queueing().saturating_sub(drained);
-        view.rtt_age = now.since(subflow.rtt.sampled_at());
+        view.rtt_age = now.since(subflow.tx.rtt.sampled_at());
         view.forward_delay = estimates.forward_delay(offset, drained);
         view.cwnd = self.congestion.window(view.id);
         view.ssthresh = self.congestion.ssthresh(view.id);
-        let most =
-            self.manager.in_flight_most(view.id, &self.budget(), self.subflows.len(), subflow.held);
+        let most = self.manager.in_flight_most(
+            view.id,
+            &self.budget(),
+            self.subflows.len(),
+            subflow.tx.held,
+        );
         view.window = view.cwnd.min(most);
-        view.in_flight = subflow.in_flight();
-        view.delivered = subflow.rate.delivered();
-        view.rate = subflow.rate.rate().or(subflow.config.rate_hint);
-        view.rate_confidence = subflow.rate.confidence();
-        view.loss = subflow.loss.aged(now.since(subflow.last_sent_at));
+        view.in_flight = subflow.tx.in_flight();
+        view.delivered = subflow.tx.rate.delivered();
+        view.rate = subflow.tx.rate.rate().or(subflow.tx.config.rate_hint);
+        view.rate_confidence = subflow.tx.rate.confidence();
+        view.loss = subflow.tx.loss.aged(now.since(subflow.tx.last_sent_at));
         view.earliest_position = 0;
     }
 
     fn estimates(&self, path: PathId) -> Estimates<'_> {
         let subflow = &self.subflows[path.index()];
         Estimates {
-            rtt: &subflow.rtt,
-            forward: &subflow.forward,
-            config: &subflow.config,
-            idle: subflow.flights.is_empty(),
+            rtt: &subflow.tx.rtt,
+            forward: &subflow.tx.forward,
+            config: &subflow.tx.config,
+            idle: subflow.tx.flights.is_empty(),
             source: self.config.delay_source,
         }
     }
@@ -95,13 +99,13 @@ impl Session {
     /// With no path active, the one with the fewest errors, then the latest used, carries on.
     fn fallback_path(&self) -> Option<PathId> {
         let open = || self.subflows.iter().filter(|s| s.is_open());
-        if open().any(|s| s.state.status() == PathStatus::Active) {
+        if open().any(|s| s.tx.state.status() == PathStatus::Active) {
             return None;
         }
         let all = self.ids().filter(|path| self.subflows[path.index()].is_open());
         all.min_by_key(|path| {
             let subflow = &self.subflows[path.index()];
-            (subflow.state.errors(), Time::FAR_FUTURE.since(subflow.last_sent_at))
+            (subflow.tx.state.errors(), Time::FAR_FUTURE.since(subflow.tx.last_sent_at))
         })
     }
 
@@ -152,7 +156,7 @@ impl Session {
 
     #[inline]
     pub(super) fn nothing_in_flight(&self) -> bool {
-        self.subflows.iter().all(|subflow| subflow.flights.is_empty())
+        self.subflows.iter().all(|subflow| subflow.tx.flights.is_empty())
     }
 
     /// An acknowledgement may have opened the window of `grown`.
@@ -172,12 +176,12 @@ impl Session {
             let estimates = self.estimates(id);
             ManagedPath {
                 window: self.congestion.window(id),
-                rate: subflow.config.rate_hint.or(subflow.rate.rate()),
-                round_trip: subflow.rtt.base(),
+                rate: subflow.tx.config.rate_hint.or(subflow.tx.rate.rate()),
+                round_trip: subflow.tx.rtt.base(),
                 empty_round_trip: estimates.empty_round_trip(),
                 last_queueing: estimates.last_queueing(),
-                sent: subflow.flights.next_number(),
-                lost: subflow.losses,
+                sent: subflow.tx.flights.next_number(),
+                lost: subflow.tx.losses,
             }
         }));
         self.manager.manage(now, grown, &budget, &mut managed);

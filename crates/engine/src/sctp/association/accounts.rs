@@ -11,7 +11,7 @@ impl super::Association {
         self.accounts.stats = SenderStats::default();
         self.inbound.buffer.stats.reset(now);
         for path in &mut self.paths {
-            path.counters = PathCounters::default();
+            path.tx.counters = PathCounters::default();
         }
     }
 
@@ -28,6 +28,6 @@ impl super::Association {
 
     /// Counters of each path.
     pub fn path_counters(&self) -> impl ExactSizeIterator<Item = &PathCounters> {
-        self.paths.iter().map(|p| &p.counters)
+        self.paths.iter().map(|p| &p.tx.counters)
     }
 }

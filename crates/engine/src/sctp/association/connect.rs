@@ -263,7 +263,7 @@ impl Association {
         if let Some(home) = home {
             let path = &mut self.paths[home.index()];
             path.handshake_trip = asked.map(|asked| now.since(asked));
-            path.state.on_confirmed();
+            path.tx.state.on_confirmed();
         }
         self.start_heartbeats(now);
         if let Some(home) = home {

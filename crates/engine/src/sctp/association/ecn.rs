@@ -138,7 +138,7 @@ impl Association {
         if let Some(on) = on {
             self.reduce_for_mark(now, on, tsn);
         }
-        let srtt = self.paths[from.index()].rtt.srtt().unwrap_or(AGAIN);
+        let srtt = self.paths[from.index()].tx.rtt.srtt().unwrap_or(AGAIN);
         let Some(ecn) = &mut self.paths[from.index()].ecn else { return };
         let fresh = |(tsn, at): (Serial32, Time)| tsn != wire_tsn || now.since(at) >= srtt;
         if ecn.answered.is_none_or(fresh) {
@@ -158,7 +158,7 @@ impl Association {
             return;
         }
         ecn.reduced_to = next;
-        path.counters.marked += 1;
+        path.tx.counters.marked += 1;
         self.congestion.on_ecn(on, now);
     }
 

@@ -21,7 +21,7 @@ impl Association {
     /// The association is up: unproved paths are asked at once, the others when idle.
     pub(super) fn start_heartbeats(&mut self, now: Time) {
         for i in 0..self.paths.len() {
-            let unproved = self.paths[i].state.status() == PathStatus::Unconfirmed;
+            let unproved = self.paths[i].tx.state.status() == PathStatus::Unconfirmed;
             let due = if unproved { now } else { self.next_heartbeat(now, PathId::from_index(i)) };
             self.paths[i].heartbeat.due = Some(due);
         }
@@ -29,7 +29,7 @@ impl Association {
 
     /// HB.interval of a path.
     pub(super) fn heartbeat_interval(&self, id: PathId) -> Duration {
-        let own = self.paths[id.index()].config.heartbeat_interval;
+        let own = self.paths[id.index()].tx.config.heartbeat_interval;
         own.unwrap_or(self.config.heartbeat_interval)
     }
 
@@ -37,15 +37,15 @@ impl Association {
     pub(super) fn next_heartbeat(&mut self, now: Time, id: PathId) -> Time {
         let jitter = 0.5 + self.rng.unit();
         let path = &self.paths[id.index()];
-        let rto = path.rtt.rto().mul_f64(jitter);
+        let rto = path.tx.rtt.rto().mul_f64(jitter);
         let idle = rto + self.heartbeat_interval(id);
-        match path.state.status() {
+        match path.tx.state.status() {
             PathStatus::Active => now + idle,
             PathStatus::Inactive => now + idle.min(self.config.probe_interval),
             // 5.4: once the path would be inactive, its address is asked as seldom as an idle one.
-            PathStatus::Unconfirmed if path.state.has_failed() => now + idle,
+            PathStatus::Unconfirmed if path.tx.state.has_failed() => now + idle,
             // No more than one per RTO to an address that is not confirmed or is doubted.
-            PathStatus::Unconfirmed => now + path.rtt.rto(),
+            PathStatus::Unconfirmed => now + path.tx.rtt.rto(),
             PathStatus::PotentiallyFailed => now + self.patience(id),
         }
     }
@@ -54,10 +54,10 @@ impl Association {
     /// doubled many times; its return is to be noticed before that is over.
     fn patience(&self, id: PathId) -> Duration {
         let path = &self.paths[id.index()];
-        let rto = path.rtt.rto();
-        match path.state.status() {
+        let rto = path.tx.rtt.rto();
+        match path.tx.state.status() {
             PathStatus::PotentiallyFailed | PathStatus::Inactive => {
-                let trip = path.rtt.srtt().map_or(rto, |srtt| srtt * 2);
+                let trip = path.tx.rtt.srtt().map_or(rto, |srtt| srtt * 2);
                 rto.min(self.config.probe_interval.max(trip))
             }
             PathStatus::Active | PathStatus::Unconfirmed => rto,
@@ -88,12 +88,12 @@ impl Association {
         let path = &mut self.paths[id.index()];
         path.heartbeat.pending = None;
         let forced = std::mem::take(&mut path.heartbeat.forced);
-        if path.heartbeat.counted || !(forced || path.flights.is_empty()) {
+        if path.heartbeat.counted || !(forced || path.tx.flights.is_empty()) {
             return;
         }
-        path.rtt.back_off();
+        path.tx.rtt.back_off();
         // 5.4: an address that is not confirmed counts for itself alone.
-        let confirmed = path.state.status() != PathStatus::Unconfirmed;
+        let confirmed = path.tx.state.status() != PathStatus::Unconfirmed;
         let counts = confirmed && self.alone_carries_data(id);
         self.note_path_error(now, id, counts);
     }
@@ -105,7 +105,7 @@ impl Association {
             return id == self.single_path();
         }
         let mut others = (0..self.paths.len()).filter(|i| *i != id.index());
-        !others.any(|i| self.paths[i].state.status() == PathStatus::Active)
+        !others.any(|i| self.paths[i].tx.state.status() == PathStatus::Active)
     }
 
     pub(super) fn heartbeat_due(&mut self, now: Time, id: PathId) {
@@ -115,10 +115,10 @@ impl Association {
         }
         let interval = self.heartbeat_interval(id);
         let path = &self.paths[id.index()];
-        let busy = path.state.status() == PathStatus::Active
+        let busy = path.tx.state.status() == PathStatus::Active
             && !path.heartbeat.forced
-            && !path.flights.is_empty() | (path.idle(now) < interval);
-        let idle_timeout = path.flights.is_empty() && path.idle(now) >= path.rtt.rto();
+            && !path.tx.flights.is_empty() | (path.tx.idle(now) < interval);
+        let idle_timeout = path.tx.flights.is_empty() && path.tx.idle(now) >= path.tx.rtt.rto();
         if !busy && !path.is_left_alone() && path.heartbeat.pending.is_none() {
             let chunk = self.new_heartbeat(now, id);
             self.control.push_back((id, self.peer_tag, chunk));
@@ -135,7 +135,7 @@ impl Association {
         let most = self.config.heartbeat_burst;
         let asks = |path: &Path| {
             let due = path.heartbeat.due.is_some_and(|due| due <= now);
-            due && path.state.status() == PathStatus::Unconfirmed && !path.heartbeat.forced
+            due && path.tx.state.status() == PathStatus::Unconfirmed && !path.heartbeat.forced
         };
         if most == 0 || !asks(&self.paths[id.index()]) {
             return None;
@@ -143,7 +143,7 @@ impl Association {
         let waiting = (0..self.paths.len()).filter(|i| asks(&self.paths[*i]));
         let first = waiting.min_by_key(|i| self.paths[*i].heartbeat.asked_at)?;
         if now >= self.verification.until {
-            let until = now + self.paths[first].rtt.rto();
+            let until = now + self.paths[first].tx.rtt.rto();
             self.verification = Verification { until, sent: 0 };
         }
         let Verification { until, sent } = &mut self.verification;
@@ -190,10 +190,10 @@ impl Association {
         }
         let Some(id) = self.take_nonce(info.nonce) else { return };
         let path = &mut self.paths[id.index()];
-        path.rtt.sample(now, now.since(info.sent));
+        path.tx.rtt.sample(now, now.since(info.sent));
         self.errors = 0;
-        let was = path.state.status();
-        if path.state.on_confirmed() {
+        let was = path.tx.state.status();
+        if path.tx.state.on_confirmed() {
             if was == PathStatus::Unconfirmed {
                 self.epoch += 1;
                 self.path_changed(now, id, PathStatus::Active);

@@ -18,7 +18,7 @@ impl Association {
         let RecordState::InFlight { path: holder, .. } = record.state else { return None };
         let first_copy = record.transmissions == 1;
         // A path that repairs a loss has been halved for it.
-        let repairs = self.paths[holder.index()].recovery_exit.is_some();
+        let repairs = self.paths[holder.index()].tx.recovery_exit.is_some();
         if helpers.penalise && !repairs && self.penalty.due(now, &self.views, holder) {
             self.congestion.penalise(holder);
             self.accounts.stats.penalised += 1;

@@ -43,7 +43,7 @@ impl Association {
         tsn: u64,
         chunks: &mut SmallVec<[Chunk; 1]>,
     ) -> Launched {
-        let number = self.paths[path.index()].flights.next_number();
+        let number = self.paths[path.index()].tx.flights.next_number();
         let (data, launched) = self.board.on_sent(now, tsn, path, number);
         push_copy(chunks, data);
         self.book(now, path, Flown { tsn, bytes: launched.bytes, again: launched.again });
@@ -66,7 +66,7 @@ impl Association {
             return None;
         }
         let tsn = self.board.next_tsn();
-        let number = self.paths[path.index()].flights.next_number();
+        let number = self.paths[path.index()].tx.flights.next_number();
         let cut = |chunk: &mut Data| self.queue.next_chunk(chunk);
         let (data, bytes) = self.board.assign_sent(now, path, number, cut);
         push_copy(chunks, data);
@@ -87,10 +87,10 @@ impl Association {
         if !again {
             self.sendable_left = self.sendable_left.saturating_sub(1);
         }
-        let snapshot = state.rate.on_sent(now, state.flights.is_empty(), state.limited);
-        state.flights.push(Flight::new(tsn, bytes, now, snapshot, again));
-        state.counters.sent_chunks += 1;
-        state.counters.retransmitted += again as u64;
+        let snapshot = state.tx.rate.on_sent(now, state.tx.flights.is_empty(), state.tx.limited);
+        state.tx.flights.push(Flight::new(tsn, bytes, now, snapshot, again));
+        state.tx.counters.sent_chunks += 1;
+        state.tx.counters.retransmitted += again as u64;
     }
 
     /// Whether the chunk just booked asks for a SACK at once (RFC 7053, 5): a retransmission, since the
@@ -107,12 +107,12 @@ impl Association {
         let full = self.full_chunk();
         let state = &self.paths[path.index()];
         let window = self.views.get(path.index()).map_or(0, |v| v.window);
-        let fills = state.flights.bytes() + full > window;
+        let fills = state.tx.flights.bytes() + full > window;
         let small = self.is_small(self.offered);
         again
             || small && self.is_passing() && self.board.span() + full > self.offered
             || fills
-                && (state.recovery_exit.is_some()
-                    || state.losses > 0 && window <= SMALL_WINDOW * full)
+                && (state.tx.recovery_exit.is_some()
+                    || state.tx.losses > 0 && window <= SMALL_WINDOW * full)
     }
 }

@@ -42,7 +42,7 @@ impl Association {
     /// # Panics
     /// If there is no such path.
     pub fn path_status(&self, path: PathId) -> PathStatus {
-        self.paths[path.index()].state.status()
+        self.paths[path.index()].tx.state.status()
     }
 
     /// Whether a SACK that leaves now would tell the peer of clearly less room than there will be once the user
@@ -66,7 +66,7 @@ impl Association {
     /// Whether the peer has proved any of its addresses: until then nothing answers its data.
     #[inline]
     pub(super) fn has_confirmed_path(&self) -> bool {
-        self.paths.iter().any(|path| path.state.status() != PathStatus::Unconfirmed)
+        self.paths.iter().any(|path| path.tx.state.status() != PathStatus::Unconfirmed)
     }
 
     /// Whether a message, or a part of one, has travelled or waits, in either direction.
@@ -136,7 +136,7 @@ impl Association {
     /// Changes what is configured for a path: for the path as it is, and for when it starts over.
     pub(super) fn configure_path(&mut self, path: PathId, change: impl Fn(&mut PathConfig)) {
         change(&mut self.config.paths[path.index()]);
-        change(&mut self.paths[path.index()].config);
+        change(&mut self.paths[path.index()].tx.config);
     }
 
     /// Asks the peer on this path at once whether it is there: its address changed, or packets come from
@@ -177,10 +177,10 @@ impl Association {
         if !self.state.is_up() || self.path_status(path) == PathStatus::Inactive {
             return;
         }
-        if !self.paths[path.index()].flights.is_empty() {
+        if !self.paths[path.index()].tx.flights.is_empty() {
             self.on_t3(now, path);
         }
-        self.paths[path.index()].state.fail();
+        self.paths[path.index()].tx.state.fail();
         let due = now + self.config.probe_interval;
         self.paths[path.index()].heartbeat.due = Some(due);
         self.timers_moved = true;

@@ -47,9 +47,9 @@ impl Association {
         let flies = self.board.get(tsn).is_some_and(
             |record| matches!(record.state, RecordState::InFlight { path, .. } if path == id),
         );
-        if !flies || path.flights.is_empty() {
+        if !flies || path.tx.flights.is_empty() {
             path.restart_t3(now);
-            path.t3_tsn = path.flights.lowest_tsn().unwrap_or(0);
+            path.t3_tsn = path.tx.flights.lowest_tsn().unwrap_or(0);
         }
     }
 
@@ -57,7 +57,7 @@ impl Association {
     #[inline]
     pub(super) fn settle_t3_at_launch(&mut self, now: Time, id: PathId, tsn: u64) {
         let path = &mut self.paths[id.index()];
-        if path.flights.is_empty() {
+        if path.tx.flights.is_empty() {
             path.t3_tsn = tsn;
         } else if tsn <= path.t3_tsn {
             path.t3_tsn = tsn;
@@ -69,7 +69,7 @@ impl Association {
     pub(super) fn count_split_misses(&mut self, now: Time, id: PathId, newest: u64, twice: u64) {
         let mut lost = std::mem::take(&mut self.scratch.lost);
         lost.clear();
-        self.misses.count(&mut self.paths[id.index()].flights, newest, twice, &mut lost);
+        self.misses.count(&mut self.paths[id.index()].tx.flights, newest, twice, &mut lost);
         self.fast_retransmit(now, id, &lost);
         self.scratch.lost = lost;
     }
@@ -78,11 +78,13 @@ impl Association {
     pub(super) fn find_lost_by_time(&mut self, now: Time, id: PathId) {
         let path = &mut self.paths[id.index()];
         let in_recovery = path.in_recovery();
-        let (Some(smoothed), Some(least)) = (path.rtt.srtt(), path.rtt.base()) else { return };
+        let (Some(smoothed), Some(least)) = (path.tx.rtt.srtt(), path.tx.rtt.base()) else {
+            return;
+        };
         let trips = RoundTrips { smoothed, least };
         let mut lost = std::mem::take(&mut self.scratch.lost);
         lost.clear();
-        path.rack.find_lost(now, trips, in_recovery, &mut path.flights, &mut lost);
+        path.tx.rack.find_lost(now, trips, in_recovery, &mut path.tx.flights, &mut lost);
         self.fast_retransmit(now, id, &lost);
         self.scratch.lost = lost;
         self.doubt_silent(now, id);
@@ -92,7 +94,7 @@ impl Association {
     /// what is repaired elsewhere by time never waits for it: a heartbeat asks whether anybody is there.
     fn doubt_silent(&mut self, now: Time, id: PathId) {
         let path = &mut self.paths[id.index()];
-        let silent = path.flights.is_empty() && path.state.status() == PathStatus::Active;
+        let silent = path.tx.flights.is_empty() && path.tx.state.status() == PathStatus::Active;
         if silent && path.heartbeat.pending.is_none() && !self.scratch.lost.is_empty() {
             path.heartbeat.forced = true;
             path.heartbeat.due = Some(now);
@@ -106,24 +108,27 @@ impl Association {
         if self.config.recovery != LossDetection::RackTlp || !self.window_probe.is_idle() {
             return None;
         }
-        let probes = path.recovery_exit.is_none() && path.state.status() == PathStatus::Active;
-        path.rack.deadline().or_else(|| {
+        let probes =
+            path.tx.recovery_exit.is_none() && path.tx.state.status() == PathStatus::Active;
+        path.tx.rack.deadline().or_else(|| {
             let delay = self.peer.sack_delay;
-            probes.then(|| path.tail.deadline(path.rtt.srtt(), path.flights.count(), delay))?
+            probes.then(|| {
+                path.tx.tail.deadline(path.tx.rtt.srtt(), path.tx.flights.count(), delay)
+            })?
         })
     }
 
     /// [`Association::loss_deadline`] has come.
     pub(super) fn on_loss_timer(&mut self, now: Time, id: PathId) {
         let path = &mut self.paths[id.index()];
-        if path.rack.deadline().is_some() {
+        if path.tx.rack.deadline().is_some() {
             self.find_lost_by_time(now, id);
             return;
         }
-        let Some((_, flight)) = path.flights.newest() else { return };
+        let Some((_, flight)) = path.tx.flights.newest() else { return };
         let tsn = flight.tsn;
-        path.tail.on_probe(path.flights.next_number());
-        path.begin_round();
+        path.tx.tail.on_probe(path.tx.flights.next_number());
+        path.tx.begin_round();
         path.restart_t3(now);
         self.copies.push((id, tsn));
     }
@@ -134,7 +139,7 @@ impl Association {
         if path.in_recovery() {
             return;
         }
-        path.recovery_exit = Some(path.flights.next_number());
+        path.tx.recovery_exit = Some(path.tx.flights.next_number());
         self.congestion.on_loss(id, now);
     }
 
@@ -154,7 +159,7 @@ impl Association {
         let exit = self.board.next_tsn() - 1;
         for i in 0..self.paths.len() {
             lost.clear();
-            self.misses.count_by_tsn(&mut self.paths[i].flights, highest, &mut lost);
+            self.misses.count_by_tsn(&mut self.paths[i].tx.flights, highest, &mut lost);
             if !lost.is_empty() {
                 let id = PathId::from_index(i);
                 self.give_up_by_tsn(now, id, &lost, !recovers);
@@ -169,7 +174,7 @@ impl Association {
     fn give_up_by_tsn(&mut self, now: Time, id: PathId, lost: &[u64], begins: bool) {
         self.give_up_reported(now, id, lost);
         let path = &mut self.paths[id.index()];
-        if path.flights.is_empty() {
+        if path.tx.flights.is_empty() {
             path.t3 = None;
         }
         if begins {
@@ -192,7 +197,7 @@ impl Association {
         path.restart_t3(now);
         if !path.in_recovery() {
             // 7.2.4, 2 and 5: one reduction per window of data.
-            path.recovery_exit = Some(path.flights.next_number());
+            path.tx.recovery_exit = Some(path.tx.flights.next_number());
             self.begin_recovery(now, id);
         }
     }
@@ -207,18 +212,18 @@ impl Association {
     /// Fast recovery begins after a loss on `id`: its window is reduced, and one retransmission may exceed it.
     fn begin_recovery(&mut self, now: Time, id: PathId) {
         let path = &mut self.paths[id.index()];
-        path.loss.note_loss();
-        path.fast_credit = true;
-        path.counters.fast_retransmits += 1;
+        path.tx.loss.note_loss();
+        path.tx.fast_credit = true;
+        path.tx.counters.fast_retransmits += 1;
         self.congestion.on_loss(id, now);
     }
 
     /// One transmission is given up. Returns its bytes.
     fn give_up(&mut self, id: PathId, number: u64, by_timer: bool) -> u32 {
         let path = &mut self.paths[id.index()];
-        let Some(flight) = path.flights.end(number) else { return 0 };
-        path.counters.lost += 1;
-        path.losses += !by_timer as u64;
+        let Some(flight) = path.tx.flights.end(number) else { return 0 };
+        path.tx.counters.lost += 1;
+        path.tx.losses += !by_timer as u64;
         self.board.on_lost(flight.tsn, id, number, by_timer);
         flight.bytes
     }
@@ -227,7 +232,7 @@ impl Association {
     pub(super) fn give_up_flights(&mut self, id: PathId) {
         let mut lost = std::mem::take(&mut self.scratch.lost);
         lost.clear();
-        lost.extend(self.paths[id.index()].flights.live().map(|(number, _)| number));
+        lost.extend(self.paths[id.index()].tx.flights.live().map(|(number, _)| number));
         for number in &lost {
             self.give_up(id, *number, true);
         }
@@ -241,31 +246,31 @@ impl Association {
             return;
         }
         let path = &mut self.paths[id.index()];
-        path.losses += 1;
-        path.loss.note_loss();
+        path.tx.losses += 1;
+        path.tx.loss.note_loss();
         path.t3 = None;
         path.heartbeat.counted = true;
-        path.one_packet = true;
-        path.fast_credit = false;
+        path.tx.one_packet = true;
+        path.tx.fast_credit = false;
         // 6.1, A: a peer that has shut its window and answers the probes is alive.
-        let heard = now.since(self.heard_at) <= path.rtt.rto();
+        let heard = now.since(self.heard_at) <= path.tx.rtt.rto();
         let probing = heard && self.board.span() > self.offered;
-        path.counters.timeouts += 1;
-        path.rtt.back_off();
-        path.rack.on_timeout();
-        path.tail.on_timeout();
-        path.recovery_exit = None;
+        path.tx.counters.timeouts += 1;
+        path.tx.rtt.back_off();
+        path.tx.rack.on_timeout();
+        path.tx.tail.on_timeout();
+        path.tx.recovery_exit = None;
         self.recovery_exit = None;
         let path = &mut self.paths[id.index()];
         // What is sent now answers to a timer, not to an acknowledgement of the last round. A network
         // that loses by rounds would else lose all of it, for good.
-        path.begin_round();
+        path.tx.begin_round();
         self.give_up_flights(id);
         if let Some(ecn) = &mut self.paths[id.index()].ecn {
             ecn.on_timeout();
         }
         // Small chunks may have been in large packets, and all of them are lost.
-        self.doubt_mtu(now, id, self.paths[id.index()].config.mtu);
+        self.doubt_mtu(now, id, self.paths[id.index()].tx.config.mtu);
         self.congestion.on_timeout(id, now);
         if !probing {
             self.note_path_error(now, id, true);
@@ -275,8 +280,8 @@ impl Association {
     /// A timeout or an unanswered heartbeat on `id`. `counts`: also against the association.
     pub(super) fn note_path_error(&mut self, now: Time, id: PathId, counts: bool) {
         let path = &mut self.paths[id.index()];
-        if path.state.on_error() {
-            let status = path.state.status();
+        if path.tx.state.on_error() {
+            let status = path.tx.state.status();
             if status == PathStatus::PotentiallyFailed {
                 // RFC 7829, 3, rule 4: ask at once.
                 path.heartbeat.due = Some(now);
@@ -297,10 +302,10 @@ impl Association {
     #[cold]
     pub(super) fn on_path_returned(&mut self, now: Time, id: PathId) {
         let path = &mut self.paths[id.index()];
-        let status = path.state.status();
-        path.rtt.forget();
-        path.rate.forget();
-        path.loss.forget();
+        let status = path.tx.state.status();
+        path.tx.rtt.forget();
+        path.tx.rate.forget();
+        path.tx.loss.forget();
         self.epoch += 1;
         if self.config.cmt.concurrent {
             self.congestion.on_return(id, now);

@@ -501,7 +501,7 @@ impl Association {
     /// # Panics
     /// If there is no such path.
     pub fn path_view(&self, now: Time, path: PathId) -> PathView {
-        let usable = self.paths[path.index()].state.status() == PathStatus::Active;
+        let usable = self.paths[path.index()].tx.state.status() == PathStatus::Active;
         let mut view = PathView { usable, ..self.blank_view(path) };
         self.bring_up_to_date(now, &mut view, self.clock_offset());
         view
@@ -545,7 +545,7 @@ impl Association {
 
     /// Where control chunks go: the primary path, or else the first, of those in the best state.
     fn control_path(&self) -> PathId {
-        let rank = |p: &Path| match p.state.status() {
+        let rank = |p: &Path| match p.tx.state.status() {
             PathStatus::Active => 0,
             PathStatus::PotentiallyFailed => 1,
             // RFC 9260, 5.4: nothing but HEARTBEATs goes to an UNCONFIRMED address, if there is another.

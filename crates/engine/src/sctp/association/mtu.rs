@@ -64,7 +64,7 @@ impl Association {
 
     /// Probes that are due.
     pub(super) fn probe_if_due(&mut self, now: Time, id: PathId) {
-        let patience = self.paths[id.index()].rtt.rto().max(PATIENCE);
+        let patience = self.paths[id.index()].tx.rtt.rto().max(PATIENCE);
         let Some(search) = &mut self.paths[id.index()].mtu else { return };
         if search.deadline().is_none_or(|at| at > now) {
             return;
@@ -165,24 +165,24 @@ impl Association {
     /// # Panics
     /// If there is no such path.
     pub fn path_mtu(&self, path: PathId) -> u32 {
-        self.paths[path.index()].config.mtu
+        self.paths[path.index()].tx.config.mtu
     }
 
     /// What the searches know becomes what is sent. New chunks fit on every path that may carry data
     /// (RFC 9260, 7.3); a path of which nothing is known yet waits until one of its probes is answered, if
     /// another one can carry data meanwhile: all would have to send small chunks for a round trip.
     fn settle_sizes(&mut self) {
-        let active = |path: &super::Path| path.state.status() == PathStatus::Active;
+        let active = |path: &super::Path| path.tx.state.status() == PathStatus::Active;
         let proven = |path: &super::Path| path.mtu.as_ref().is_none_or(|search| search.is_proven());
         let some_proven = self.paths.iter().any(|path| active(path) && proven(path));
         for path in &mut self.paths {
             path.narrow = some_proven && !proven(path);
             if let Some(search) = &path.mtu {
-                path.config.mtu = search.current();
+                path.tx.config.mtu = search.current();
             }
         }
         let carries = |path: &&super::Path| active(path) && !path.narrow;
-        let smallest = self.paths.iter().filter(carries).map(|path| path.config.mtu).min();
+        let smallest = self.paths.iter().filter(carries).map(|path| path.tx.config.mtu).min();
         self.views.clear();
         self.drained = false;
         if let Some(mtu) = smallest {

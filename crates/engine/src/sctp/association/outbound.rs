@@ -119,22 +119,22 @@ impl Association {
     /// each such packet is one, or a network that loses by rounds could lose all of them.
     pub(super) fn lone_departure(&mut self, path: PathId) -> Departure {
         let of = &mut self.paths[path.index()];
-        if of.flights.is_empty() {
-            of.begin_round();
+        if of.tx.flights.is_empty() {
+            of.tx.begin_round();
         }
         self.departure(path)
     }
 
     #[inline]
     fn departure(&self, path: PathId) -> Departure {
-        let round = self.paths[path.index()].round;
+        let round = self.paths[path.index()].tx.round;
         Departure { path, round, size: PacketSize::Usual, ect: false }
     }
 
     /// Bytes for chunks in a packet on `path`.
     #[inline]
     pub(super) fn packet_room(&self, path: PathId) -> u32 {
-        self.paths[path.index()].config.mtu - self.config.lower_header - Packet::HEADER
+        self.paths[path.index()].tx.config.mtu - self.config.lower_header - Packet::HEADER
     }
 
     #[inline]
@@ -192,7 +192,7 @@ impl Association {
         let tsn = self.hole_before(lost).filter(|_| by_timer).unwrap_or(lost);
         let occasion = Occasion::Retransmission { lost_on: on };
         let view = View { paths: &self.views, ..self.outlook(now, occasion) };
-        let credit = self.paths[on.index()].fast_credit;
+        let credit = self.paths[on.index()].tx.fast_credit;
         // `same` would wait for ever for a path to which the guard leaves no window.
         let policy = match self.config.retransmission {
             RetransmissionPolicy::Same if self.views[on.index()].window == 0 => {
@@ -209,7 +209,7 @@ impl Association {
         };
         let path = self.elsewhere(on, by_timer).or(choice)?;
         let path = self.wide_enough(path, self.board.record(tsn).bytes);
-        self.paths[on.index()].fast_credit = false;
+        self.paths[on.index()].tx.fast_credit = false;
         self.record(now, Decision::send(path, 0, Reason::RetransmissionPolicy), Some(tsn));
         let sent = self.send_chunk(now, path, tsn, packet);
         // A probe of a shut window may go only while nothing else is on its way.
@@ -240,8 +240,8 @@ impl Association {
             let path = &self.paths[*i];
             let id = PathId::from_index(*i);
             id != on
-                && path.state.status() == PathStatus::Active
-                && path.flights.bytes() < path.limited(self.cwnd(id))
+                && path.tx.state.status() == PathStatus::Active
+                && path.tx.flights.bytes() < path.tx.within_one_packet(self.cwnd(id))
         };
         (0..self.paths.len()).find(other).map(PathId::from_index)
     }
@@ -398,18 +398,18 @@ impl Association {
     pub(super) fn after_sending(&mut self, now: Time, path: PathId, sent: u32) -> Departure {
         let full = self.full_chunk();
         let state = &mut self.paths[path.index()];
-        state.counters.sent_packets += 1;
-        state.last_sent_at = now;
-        state.tail.on_activity(now);
-        state.burst_left = state.burst_left.saturating_sub(1);
+        state.tx.counters.sent_packets += 1;
+        state.tx.last_sent_at = now;
+        state.tx.tail.on_activity(now);
+        state.tx.burst_left = state.tx.burst_left.saturating_sub(1);
         if state.t3.is_none() {
-            state.t3 = Some(now + state.rtt.rto());
+            state.t3 = Some(now + state.tx.rtt.rto());
         }
-        state.pacer.on_sent(sent as u64);
-        let (in_flight, burst_room) = (state.flights.bytes(), state.burst_room(now, full));
-        let alone = state.one_packet;
+        state.tx.pacer.on_sent(sent as u64);
+        let (in_flight, burst_room) = (state.tx.flights.bytes(), state.tx.burst_room(now, full));
+        let alone = state.tx.one_packet;
         let ect = state.ecn.as_ref().is_some_and(|ecn| ecn.is_on());
-        let departure = Departure { path, round: state.round, size: PacketSize::Usual, ect };
+        let departure = Departure { path, round: state.tx.round, size: PacketSize::Usual, ect };
         self.bursts_spent = true;
         self.timers_moved = true;
         if let Some(view) = self.views.get_mut(path.index()) {
@@ -439,7 +439,7 @@ impl Association {
         while let Some(tsn) = self.board.lost().first() {
             let record = self.board.record(tsn);
             let same = matches!(record.state, RecordState::Lost { on: other, .. } if other == on);
-            let open = self.paths[path.index()].flights.bytes() < self.cwnd(path);
+            let open = self.paths[path.index()].tx.flights.bytes() < self.cwnd(path);
             if !same || !open || record.bytes > *room {
                 return;
             }
@@ -469,7 +469,7 @@ impl Association {
             let open = self.views.get(path.index()).is_some_and(|v| {
                 v.usable
                     && v.earliest_position == 0
-                    && self.paths[path.index()].flights.bytes() < v.window
+                    && self.paths[path.index()].tx.flights.bytes() < v.window
             });
             let fits = self.board.span() + next as u64 <= self.offered;
             if !open || !fits || self.board.tsns_left() == 0 {
@@ -515,8 +515,8 @@ impl Association {
         if record.transmissions > 1 {
             return None;
         }
-        let sent_at = self.paths[on.index()].flights.sent_at(number)?;
-        let rtt = &self.paths[on.index()].rtt;
+        let sent_at = self.paths[on.index()].tx.flights.sent_at(number)?;
+        let rtt = &self.paths[on.index()].tx.rtt;
         let patience = rtt.srtt()? + rtt.rttvar() * 4 + self.peer.sack_delay;
         let overdue = now >= sent_at + patience;
         let due = sent_at + self.views[on.index()].forward_delay?;
@@ -543,12 +543,12 @@ impl Association {
         for (view, path) in self.views.iter().zip(&mut self.paths) {
             let has_room = view.usable && view.in_flight < view.window;
             let held_back = has_room && self.config.pacing.is_some() && view.burst_room == 0;
-            path.limited = has_room && !held_back;
+            path.tx.limited = has_room && !held_back;
             open |= has_room;
             if held_back
                 && !shut
                 && !idle
-                && let Some(at) = path.pacer.ready_at(full)
+                && let Some(at) = path.tx.pacer.ready_at(full)
             {
                 self.wait_until = Some(self.wait_until.map_or(at, |known| known.min(at)));
             }

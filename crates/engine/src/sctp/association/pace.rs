@@ -15,9 +15,9 @@ impl Association {
             let id = PathId::from_index(i);
             let (window, threshold) = (self.congestion.window(id), self.congestion.ssthresh(id));
             let path = &mut self.paths[i];
-            if let Some(srtt) = path.rtt.srtt() {
+            if let Some(srtt) = path.tx.rtt.srtt() {
                 let slow_start = window < threshold;
-                path.pacer.set(now, &pacing, Shape { window, srtt, slow_start }, full);
+                path.tx.pacer.set(now, &pacing, Shape { window, srtt, slow_start }, full);
             }
         }
     }

@@ -3,7 +3,8 @@
 use ropewalk_base::{Duration, PathId, Time};
 
 use super::inbound::SACK_DELAY_LIMIT;
-use super::{Association, Path};
+use super::Association;
+use crate::multipath::TxPath;
 use crate::path::{FailureLimits, PathStatus, RtoLimits};
 
 /// The protocol parameters (RFC 9260, 16) that can be changed at any time. RTO.Alpha and RTO.Beta are not among them.
@@ -124,9 +125,9 @@ impl Association {
         self.inbound.set_pace(parameters.sack_delay, parameters.sack_every_packets);
         for index in 0..self.paths.len() {
             let path = &mut self.paths[index];
-            path.rtt.set_limits(rto);
-            path.state.set_limits(path.config.failure(failure));
-            if other_interval && path.config.heartbeat_interval.is_none() {
+            path.tx.rtt.set_limits(rto);
+            path.tx.state.set_limits(path.tx.config.failure(failure));
+            if other_interval && path.tx.config.heartbeat_interval.is_none() {
                 self.put_off_heartbeat(now, PathId::from_index(index));
             }
         }
@@ -159,7 +160,7 @@ impl Association {
     /// # Panics
     /// If there is no such path.
     pub fn heartbeats_of(&self, path: PathId) -> Option<Duration> {
-        let config = &self.paths[path.index()].config;
+        let config = &self.paths[path.index()].tx.config;
         config.heartbeats.then(|| self.heartbeat_interval(path))
     }
 
@@ -200,7 +201,7 @@ impl Association {
     /// If there is no such path.
     pub fn set_path_max_retrans(&mut self, path: PathId, most: Option<u32>) {
         self.configure_path(path, |config| config.max_retrans = most);
-        let Path { config, state, .. } = &mut self.paths[path.index()];
+        let TxPath { config, state, .. } = &mut self.paths[path.index()].tx;
         state.set_limits(config.failure(self.config.failure));
     }
 }

@@ -108,8 +108,9 @@ impl Association {
         self.scratch = AckScratch::new();
         self.guard = Guard::new(self.config.guard);
         for path in &mut self.paths {
-            let (counters, learned) = (path.counters, path.learned);
-            *path = Path { counters, learned, ..Path::new(&path.config, &self.config) };
+            let (counters, learned) = (path.tx.counters, path.learned);
+            *path = Path { learned, ..Path::new(&path.tx.config, &self.config) };
+            path.tx.counters = counters;
         }
         self.views.clear();
         self.control.clear();

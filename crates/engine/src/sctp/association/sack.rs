@@ -55,8 +55,8 @@ impl PathAck {
     fn nothing(path: &Path) -> Self {
         Self {
             bytes: 0,
-            in_flight_before: path.flights.bytes(),
-            oldest_before: path.flights.oldest().map(|(number, _)| number),
+            in_flight_before: path.tx.flights.bytes(),
+            oldest_before: path.tx.flights.oldest().map(|(number, _)| number),
             newest_end: 0,
             lowest: u64::MAX,
             newest_flight: None,
@@ -106,18 +106,18 @@ impl Path {
     fn measure(&mut self, now: Time, ack: &PathAck, flight: &Flight) -> bool {
         // Karn: never from what was sent twice (6.3.1, C5), nor from what may have come by another
         // path, unless nothing better is known.
-        let known = self.rtt.srtt().is_some();
+        let known = self.tx.rtt.srtt().is_some();
         let timed = !flight.again && (ack.newest_sure || !known);
         if timed {
-            self.rtt.sample(now, now.since(flight.sent_at));
+            self.tx.rtt.sample(now, now.since(flight.sent_at));
         }
-        if ack.newest_sure || self.rate.rate().is_none() {
-            self.rate.sample(now, flight.sent_at, &flight.snapshot);
+        if ack.newest_sure || self.tx.rate.rate().is_none() {
+            self.tx.rate.sample(now, flight.sent_at, &flight.snapshot);
         }
-        let (least, rate) = (self.rtt.base(), self.rate.rate());
+        let (least, rate) = (self.tx.rtt.base(), self.tx.rate.rate());
         let explained = || Some(explained_queueing(least?, rate?, flight.bytes as u64));
-        self.rtt.floor_mut().reconsider(now, explained);
-        self.forward.floor_mut().reconsider(now, explained);
+        self.tx.rtt.floor_mut().reconsider(now, explained);
+        self.tx.forward.floor_mut().reconsider(now, explained);
         timed
     }
 }
@@ -143,7 +143,7 @@ impl Association {
         self.begin_acks(&mut acks);
         self.scratch.duplicates = !sack.duplicates.is_empty();
         if self.scratch.duplicates {
-            self.paths.iter_mut().for_each(|path| path.tail.on_duplicate());
+            self.paths.iter_mut().for_each(|path| path.tx.tail.on_duplicate());
         }
         if !self.take_cumulative(now, cumulative, &mut acks) {
             return;
@@ -161,7 +161,7 @@ impl Association {
     fn begin_acks(&mut self, acks: &mut PathAcks) {
         self.scratch.highest = 0;
         for path in &mut self.paths {
-            let oldest = path.flights.oldest().map(|(_, flight)| flight.tsn);
+            let oldest = path.tx.flights.oldest().map(|(_, flight)| flight.tsn);
             path.pseudo_cumack = path.pseudo_cumack.or(oldest);
             acks.push(PathAck::nothing(path));
         }
@@ -187,7 +187,7 @@ impl Association {
                 }
                 RecordState::Lost { on, .. } => self.on_late_arrival(on, popped.payload),
                 RecordState::Acked { by } => {
-                    self.paths[by.index()].held -= popped.bytes as u64;
+                    self.paths[by.index()].tx.held -= popped.bytes as u64;
                 }
             }
             self.end_copies(now, tsn, acks);
@@ -233,12 +233,12 @@ impl Association {
         let (payload, bytes) = (record.data.payload.len(), record.bytes as u64);
         match self.board.on_gap_acked(tsn) {
             RecordState::InFlight { path, number } => {
-                self.paths[path.index()].held += bytes;
+                self.paths[path.index()].tx.held += bytes;
                 let sure = self.board.is_only_on(tsn, path);
                 self.end_flight(now, path, number, payload, sure, &mut acks[path.index()]);
             }
             RecordState::Lost { on, .. } => {
-                self.paths[on.index()].held += bytes;
+                self.paths[on.index()].tx.held += bytes;
                 self.on_late_arrival(on, payload);
             }
             RecordState::Acked { .. } => {}
@@ -251,8 +251,8 @@ impl Association {
     /// What had been given up as lost on a path arrived, and was not sent again meanwhile.
     fn on_late_arrival(&mut self, on: PathId, payload: u32) {
         let path = &mut self.paths[on.index()];
-        path.counters.delivered_bytes += payload as u64;
-        path.rack.on_late_arrival();
+        path.tx.counters.delivered_bytes += payload as u64;
+        path.tx.rack.on_late_arrival();
         // 8.1: any DATA chunk that is acknowledged clears the errors of the association.
         self.errors = 0;
     }
@@ -284,8 +284,8 @@ impl Association {
         ack: &mut PathAck,
     ) {
         let state = &mut self.paths[path.index()];
-        let Some(flight) = state.flights.end_in_place(number) else { return };
-        state.rate.on_delivered(now, flight.bytes as u64);
+        let Some(flight) = state.tx.flights.end_in_place(number) else { return };
+        state.tx.rate.on_delivered(now, flight.bytes as u64);
         ack.heard |= sure;
         ack.bytes += flight.bytes as u64;
         ack.payload += payload as u64;
@@ -302,7 +302,7 @@ impl Association {
         if sure && !flight.again {
             ack.first_arrival = ack.first_arrival.min(number);
         }
-        let caused = !flight.again || state.rtt.srtt().is_none_or(|srtt| since > srtt / 2);
+        let caused = !flight.again || state.tx.rtt.srtt().is_none_or(|srtt| since > srtt / 2);
         let end = number + 1;
         if caused {
             ack.witness_end = ack.witness_end.max(end);
@@ -315,7 +315,7 @@ impl Association {
             ack.newest_flight = Some(*flight);
             ack.newest_sure = sure;
         }
-        state.flights.drop_ended();
+        state.tx.flights.drop_ended();
     }
 
     /// The chunk after the cumulative TSN was reported by a gap block, yet it is missing: the peer
@@ -333,7 +333,7 @@ impl Association {
     #[cold]
     fn on_reneged(&mut self) {
         self.board.on_reneged(PathId(0));
-        self.paths.iter_mut().for_each(|p| p.held = 0);
+        self.paths.iter_mut().for_each(|p| p.tx.held = 0);
         self.scratch.memory.clear();
     }
 
@@ -381,19 +381,19 @@ impl Association {
     ) {
         let Some(flight) = &ack.newest_flight else { return };
         let path = &mut self.paths[id.index()];
-        path.one_packet = false;
-        path.counters.delivered_bytes += ack.payload;
-        path.loss.note_arrivals(ack.chunks.min(64));
-        path.acked_to = path.acked_to.max(ack.witness_end);
-        if path.acked_to > path.round_ends {
-            path.begin_round();
+        path.tx.one_packet = false;
+        path.tx.counters.delivered_bytes += ack.payload;
+        path.tx.loss.note_arrivals(ack.chunks.min(64));
+        path.tx.acked_to = path.tx.acked_to.max(ack.witness_end);
+        if path.tx.acked_to > path.tx.round_ends {
+            path.tx.begin_round();
         }
         let timed = path.measure(now, ack, flight);
         // Copies that another path delivered do not show that this one works.
-        let returned = ack.heard && path.state.on_success();
+        let returned = ack.heard && path.tx.state.on_success();
         path.heartbeat.forced &= !ack.heard;
         let own_advance = ack.oldest_before
-            != path.flights.oldest().map(|(n, _)| n).or(Some(path.flights.next_number()));
+            != path.tx.flights.oldest().map(|(n, _)| n).or(Some(path.tx.flights.next_number()));
         let advanced = match self.config.cmt.cwnd_update {
             CwndUpdate::Off => cumulative_moved,
             CwndUpdate::Cuc => ack.pseudo_moved,
@@ -407,10 +407,10 @@ impl Association {
             in_flight_before: ack.in_flight_before,
             advanced,
             in_recovery,
-            flight_empty: path.flights.is_empty(),
+            flight_empty: path.tx.flights.is_empty(),
             rtt: timed.then(|| now.since(flight.sent_at)),
-            srtt: path.rtt.srtt(),
-            least_rtt: path.rtt.base(),
+            srtt: path.tx.rtt.srtt(),
+            least_rtt: path.tx.rtt.base(),
             app_limited: flight.snapshot.is_limited(),
         };
         if returned {
@@ -428,7 +428,7 @@ impl Association {
             self.settle_by_time(now, id, ack);
         } else if self.config.cmt.split_fast_retransmit {
             let newest = if in_recovery && own_advance {
-                self.paths[id.index()].acked_to.saturating_sub(1)
+                self.paths[id.index()].tx.acked_to.saturating_sub(1)
             } else {
                 ack.witness_end.saturating_sub(1)
             };
@@ -441,16 +441,16 @@ impl Association {
     fn settle_by_time(&mut self, now: Time, id: PathId, ack: &PathAck) {
         let duplicates = self.scratch.duplicates;
         let path = &mut self.paths[id.index()];
-        path.tail.on_activity(now);
-        let repaired = path.tail.on_acked(path.acked_to);
+        path.tx.tail.on_activity(now);
+        let repaired = path.tx.tail.on_acked(path.tx.acked_to);
         if duplicates {
-            path.rack.on_needless(path.round);
+            path.tx.rack.on_needless(path.tx.round);
         }
         if ack.first_arrival < u64::MAX {
-            path.rack.on_first_arrival(ack.first_arrival);
+            path.tx.rack.on_first_arrival(ack.first_arrival);
         }
         if let Some(number) = ack.sure_witness_end.checked_sub(1) {
-            path.rack.on_arrival(number, now.since(ack.sure_witness_sent));
+            path.tx.rack.on_arrival(number, now.since(ack.sure_witness_sent));
         }
         self.find_lost_by_time(now, id);
         if repaired {
@@ -462,11 +462,11 @@ impl Association {
     /// where a SACK does not: one that carries only copies of what goes elsewhere.
     pub(super) fn on_delay_echo(&mut self, now: Time, echo: &DelayEcho) {
         let Some(path) = self.paths.get_mut(echo.path as usize) else { return };
-        path.forward.sample(echo.sent, echo.received);
+        path.tx.forward.sample(echo.sent, echo.received);
         // The peer chooses the number.
         let took = now.since(Time::from_nanos(echo.sent.min(now.as_nanos())));
-        if now.since(path.rtt.sampled_at()) >= UNTIMED && took < UNTIMED {
-            path.rtt.sample(now, took);
+        if now.since(path.tx.rtt.sampled_at()) >= UNTIMED && took < UNTIMED {
+            path.tx.rtt.sample(now, took);
             // The tail probe waits for two round trips.
             self.timers_moved = true;
         }

@@ -111,7 +111,7 @@ impl Association {
         let (mut quickest, mut least) = (last, own / 2);
         for i in 0..self.paths.len() {
             let path = PathId::from_index(i);
-            let active = self.paths[i].state.status() == PathStatus::Active;
+            let active = self.paths[i].tx.state.status() == PathStatus::Active;
             if let Some(other) = trip(path).filter(|_| active && self.inbound.is_owed_to(path))
                 && other < least
             {

@@ -40,7 +40,7 @@ impl Association {
 
     fn t2(&self, now: Time, count: u32) -> Retry {
         let path = self.shutdown_path(count);
-        Retry { at: now + self.paths[path.index()].rtt.rto(), count }
+        Retry { at: now + self.paths[path.index()].tx.rtt.rto(), count }
     }
 
     /// Where try number `count` of SHUTDOWN or SHUTDOWN ACK goes. The first answers on the path on which the peer's SHUTDOWN
@@ -53,7 +53,7 @@ impl Association {
             }
             _ => self.control_path(),
         };
-        let active = |i: &usize| self.paths[*i].state.status() == PathStatus::Active;
+        let active = |i: &usize| self.paths[*i].tx.state.status() == PathStatus::Active;
         let others = (0..self.paths.len()).filter(|i| *i != first.index()).filter(active);
         let all: SmallVec<[usize; 4]> = std::iter::once(first.index()).chain(others).collect();
         PathId::from_index(all[count as usize % all.len()])
@@ -186,7 +186,7 @@ impl Association {
             _ => return,
         };
         let path = self.shutdown_path(count - 1);
-        self.paths[path.index()].rtt.back_off();
+        self.paths[path.index()].tx.rtt.back_off();
         self.note_path_error(now, path, true);
         let again = self.t2(now, count);
         match &mut self.state {

@@ -368,7 +368,7 @@ impl Association {
         self.bursts_spent = false;
         let burst = if self.config.max_burst == 0 { u32::MAX } else { self.config.max_burst };
         for path in &mut self.paths {
-            path.burst_left = burst;
+            path.tx.burst_left = burst;
         }
     }
 }

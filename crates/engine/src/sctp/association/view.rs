@@ -27,7 +27,7 @@ impl Association {
                 Some(path) => path == view.id,
                 None => {
                     let path = &self.paths[view.id.index()];
-                    path.state.status() == PathStatus::Active && !path.narrow
+                    path.tx.state.status() == PathStatus::Active && !path.narrow
                 }
             };
             view.usable = active && !held_back && only.is_none_or(|only| only == view.id);
@@ -52,7 +52,7 @@ impl Association {
 
     /// What of a view never changes.
     pub(super) fn blank_view(&self, id: PathId) -> PathView {
-        let config = &self.paths[id.index()].config;
+        let config = &self.paths[id.index()].tx.config;
         PathView::blank(id, config, self.config.delay_source)
     }
 
@@ -66,33 +66,33 @@ impl Association {
         let path = &self.paths[view.id.index()];
         let estimates = self.estimates(view.id);
         let drained = estimates.drained(now);
-        view.srtt = path.rtt.srtt();
-        view.last_rtt = path.rtt.last();
-        view.rttvar = path.rtt.rttvar();
+        view.srtt = path.tx.rtt.srtt();
+        view.last_rtt = path.tx.rtt.last();
+        view.rttvar = path.tx.rtt.rttvar();
         view.queueing = estimates.queueing().saturating_sub(drained);
-        view.rtt_age = now.since(path.rtt.sampled_at());
+        view.rtt_age = now.since(path.tx.rtt.sampled_at());
         view.forward_delay = estimates.forward_delay(clock_offset, drained);
         view.cwnd = self.cwnd(view.id);
         view.ssthresh = self.congestion.ssthresh(view.id);
         let most =
-            self.manager.in_flight_most(view.id, &self.budget(), self.paths.len(), path.held);
-        view.window = path.limited(view.cwnd.min(most));
-        view.in_flight = path.flights.bytes();
-        view.delivered = path.rate.delivered();
-        view.burst_room = path.burst_room(now, self.full_chunk());
-        view.rate = path.rate.rate().or(path.config.rate_hint);
-        view.rate_confidence = path.rate.confidence();
-        view.loss = path.loss.aged(path.idle(now));
+            self.manager.in_flight_most(view.id, &self.budget(), self.paths.len(), path.tx.held);
+        view.window = path.tx.within_one_packet(view.cwnd.min(most));
+        view.in_flight = path.tx.flights.bytes();
+        view.delivered = path.tx.rate.delivered();
+        view.burst_room = path.tx.burst_room(now, self.full_chunk());
+        view.rate = path.tx.rate.rate().or(path.tx.config.rate_hint);
+        view.rate_confidence = path.tx.rate.confidence();
+        view.loss = path.tx.loss.aged(path.tx.idle(now));
         view.earliest_position = 0;
     }
 
     pub(super) fn estimates(&self, id: PathId) -> Estimates<'_> {
         let path = &self.paths[id.index()];
         Estimates {
-            rtt: &path.rtt,
-            forward: &path.forward,
-            config: &path.config,
-            idle: path.flights.is_empty(),
+            rtt: &path.tx.rtt,
+            forward: &path.tx.forward,
+            config: &path.tx.config,
+            idle: path.tx.flights.is_empty(),
             source: self.config.delay_source,
         }
     }
@@ -105,27 +105,27 @@ impl Association {
     }
 
     fn all_confirmed(&self) -> bool {
-        self.paths.iter().all(|p| p.state.status() != PathStatus::Unconfirmed)
+        self.paths.iter().all(|p| p.tx.state.status() != PathStatus::Unconfirmed)
     }
 
     /// With no path active, the one with the fewest errors, then the latest used, carries on
     /// (RFC 7829, 3, rule 3).
     fn fallback_path(&self) -> Option<PathId> {
-        if self.paths.iter().any(|p| p.state.status() == PathStatus::Active) {
+        if self.paths.iter().any(|p| p.tx.state.status() == PathStatus::Active) {
             return None;
         }
-        let proved = |p: &super::Path| p.state.status() != PathStatus::Unconfirmed;
+        let proved = |p: &super::Path| p.tx.state.status() != PathStatus::Unconfirmed;
         let all = (0..self.paths.len()).filter(|i| proved(&self.paths[*i]));
         let best = all.min_by_key(|i| {
             let path = &self.paths[*i];
-            (path.state.errors(), Time::FAR_FUTURE.since(path.last_sent_at))
+            (path.tx.state.errors(), Time::FAR_FUTURE.since(path.tx.last_sent_at))
         });
         best.map(PathId::from_index)
     }
 
     /// Plain SCTP sends on the primary path, and on another only while that has failed.
     pub(super) fn single_path(&self) -> PathId {
-        let active = |p: &super::Path| p.state.status() == PathStatus::Active;
+        let active = |p: &super::Path| p.tx.state.status() == PathStatus::Active;
         if active(&self.paths[self.primary.index()]) {
             return self.primary;
         }
@@ -207,7 +207,7 @@ impl Association {
 
     /// How many of the unassigned chunks fit into the buffer beside what is in flight or held by the peer.
     fn beside_unacknowledged(&self) -> u64 {
-        let in_flight: u64 = self.paths.iter().map(|path| path.flights.bytes()).sum();
+        let in_flight: u64 = self.paths.iter().map(|path| path.tx.flights.bytes()).sum();
         let room = self.offered.saturating_sub(self.board.held_bytes() + in_flight);
         let fresh = self.queue.chunks().min(self.board.tsns_left());
         (room / self.full_chunk()).min(self.board.holes().len() + fresh)
@@ -228,6 +228,6 @@ impl Association {
 
     #[inline]
     pub(super) fn nothing_in_flight(&self) -> bool {
-        self.paths.iter().all(|p| p.flights.is_empty())
+        self.paths.iter().all(|p| p.tx.flights.is_empty())
     }
 }

@@ -25,12 +25,12 @@ impl Association {
             let estimates = self.estimates(id);
             ManagedPath {
                 window: self.cwnd(id),
-                rate: path.config.rate_hint.or(path.rate.rate()),
-                round_trip: path.rtt.base(),
+                rate: path.tx.config.rate_hint.or(path.tx.rate.rate()),
+                round_trip: path.tx.rtt.base(),
                 empty_round_trip: estimates.empty_round_trip(),
                 last_queueing: estimates.last_queueing(),
-                sent: path.flights.next_number(),
-                lost: path.losses,
+                sent: path.tx.flights.next_number(),
+                lost: path.tx.losses,
             }
         }));
         self.manager.manage(now, grown, &budget, &mut managed);
@@ -51,11 +51,11 @@ impl Association {
         }
         for i in 0..self.paths.len() {
             let path = &mut self.paths[i];
-            let since = path.last_sent_at.max(path.decayed_at);
-            if !path.flights.is_empty() || path.last_sent_at == Time::ZERO {
+            let since = path.tx.last_sent_at.max(path.decayed_at);
+            if !path.tx.flights.is_empty() || path.tx.last_sent_at == Time::ZERO {
                 continue;
             }
-            let rto = path.rtt.rto();
+            let rto = path.tx.rtt.rto();
             let timeouts = now.since(since).as_nanos() / rto.as_nanos().max(1);
             if timeouts == 0 {
                 continue;

@@ -76,7 +76,7 @@ impl Association {
         match self.window_probe {
             // 6.1 A: the first probe SHOULD be sent after 1 RTO.
             WindowProbe::Idle | WindowProbe::Sent { .. } if shut && !again => {
-                let interval = self.paths[self.control_path().index()].rtt.rto();
+                let interval = self.paths[self.control_path().index()].tx.rtt.rto();
                 self.window_probe = WindowProbe::Waiting { at: now + interval, interval };
             }
             _ if !shut => self.window_probe = WindowProbe::Idle,

@@ -1,0 +1,130 @@
+//! What a sender keeps of each path.
+
+use ropewalk_base::{Duration, Time};
+
+use crate::accounts::PathCounters;
+use crate::path::{
+    DeliveryRate, Estimates, ForwardDelay, LossEstimate, Pacer, PathConfig, PathState, RttEstimator,
+};
+use crate::recovery::{Flights, Rack, TailProbe};
+use crate::scheduler::DelaySource;
+
+/// The sending side of one path.
+///
+/// Laid out as written: first what each packet of data and each acknowledgement reads or changes.
+#[derive(Clone, Debug)]
+#[repr(C)]
+pub(crate) struct TxPath {
+    /// Transmissions in flight.
+    pub flights: Flights,
+    /// Bytes of this path's data that the peer has and that it has not acknowledged cumulatively.
+    pub held: u64,
+    pub rate: DeliveryRate,
+    /// Highest transmission number acknowledged so far, plus one.
+    pub acked_to: u64,
+    /// Rounds of the sender on this path: one per window of data acknowledged, and one per timer that
+    /// gave a window up.
+    pub round: u64,
+    pub round_ends: u64,
+    /// Recovery lasts until this transmission (SCTP) or sequence number (TCP) has been acknowledged or given up.
+    pub recovery_exit: Option<u64>,
+    pub last_sent_at: Time,
+    /// Bytes that duplicate acknowledgements show to have left the network (RFC 6582, 3.2).
+    pub inflation: u64,
+    pub loss: LossEstimate,
+    pub state: PathState,
+    /// Packets that may still be sent in answer to the current input (Max.Burst).
+    pub burst_left: u32,
+    /// The retransmission timer expired, and nothing sent since has been acknowledged: one packet at a time is in flight
+    /// (RFC 9260, 7.2.3).
+    pub one_packet: bool,
+    /// One retransmission may exceed the congestion window (RFC 9260, 7.2.4 (3); RFC 6675, 5, step 4.3).
+    pub fast_credit: bool,
+    /// The last drain left room in the congestion window: the data or the peer's window was the limit.
+    pub limited: bool,
+    pub tail: TailProbe,
+    /// Loss by time.
+    pub rack: Rack,
+    pub rtt: RttEstimator,
+    pub forward: ForwardDelay,
+    pub pacer: Pacer,
+    /// Losses found so far; a timeout is one, whatever it gives up.
+    pub losses: u64,
+    pub config: PathConfig,
+    pub counters: PathCounters,
+}
+
+impl TxPath {
+    /// A path on which nothing has been sent.
+    pub fn new(config: PathConfig, state: PathState, rtt: RttEstimator) -> Self {
+        Self {
+            flights: Flights::default(),
+            held: 0,
+            rate: DeliveryRate::default(),
+            acked_to: 0,
+            round: 0,
+            round_ends: 0,
+            recovery_exit: None,
+            last_sent_at: Time::ZERO,
+            inflation: 0,
+            loss: LossEstimate::default(),
+            state,
+            burst_left: u32::MAX,
+            one_packet: false,
+            fast_credit: false,
+            limited: false,
+            tail: TailProbe::default(),
+            rack: Rack::default(),
+            rtt,
+            forward: ForwardDelay::default(),
+            pacer: Pacer::default(),
+            losses: 0,
+            config,
+            counters: PathCounters::default(),
+        }
+    }
+
+    /// Bytes in flight.
+    #[inline]
+    pub const fn in_flight(&self) -> u64 {
+        self.flights.bytes().saturating_sub(self.inflation)
+    }
+
+    /// Bytes that Max.Burst and pacing let go now, in packets of `full` bytes.
+    #[inline]
+    pub fn burst_room(&self, now: Time, full: u64) -> u64 {
+        (self.burst_left as u64 * full).min(self.pacer.room(now))
+    }
+
+    /// `window`, or what is in flight if no more may be.
+    #[inline]
+    pub const fn within_one_packet(&self, window: u64) -> u64 {
+        let in_flight = self.flights.bytes();
+        if self.one_packet && 0 < in_flight && in_flight < window { in_flight } else { window }
+    }
+
+    /// The next packet begins another round: one of the last round was acknowledged, or a timer tells that none will be.
+    #[inline]
+    pub fn begin_round(&mut self) {
+        self.round += 1;
+        self.round_ends = self.flights.next_number();
+    }
+
+    /// Time since a packet with data was sent.
+    #[inline]
+    pub fn idle(&self, now: Time) -> Duration {
+        now.since(self.last_sent_at)
+    }
+
+    /// The delay estimators together.
+    #[inline]
+    pub const fn estimates(&self, source: DelaySource) -> Estimates<'_> {
+        Estimates {
+            rtt: &self.rtt,
+            forward: &self.forward,
+            config: &self.config,
+            idle: self.flights.is_empty(),
+            source,
+        }
+    }
+}
