@@ -68,12 +68,12 @@ impl Session {
             self.on_model_acks(now, path, segment);
             return;
         }
-        let before = (self.board.una(), self.edge);
+        let before = (self.outstanding.board.una(), self.outstanding.edge);
         self.take_data_ack(segment);
         let subflow = &mut self.subflows[path.index()];
         let several = covers_several(subflow, segment);
         let mut ackd = SubflowAckd::default();
-        take_subflow_ack(now, subflow, &mut self.board, path, segment, &mut ackd);
+        take_subflow_ack(now, subflow, &mut self.outstanding.board, path, segment, &mut ackd);
         if let Some(stamps) = segment.stamps.filter(|_| several) {
             take_stamps(subflow, stamps, &ackd);
         }
@@ -82,7 +82,7 @@ impl Session {
         if ackd.is_news() {
             self.settle(now, path, &ackd);
         } else {
-            let moved = before != (self.board.una(), self.edge);
+            let moved = before != (self.outstanding.board.una(), self.outstanding.edge);
             self.on_duplicate_ack(now, path, segment, moved);
         }
         self.push_writable();
@@ -92,21 +92,21 @@ impl Session {
     pub(super) fn take_data_ack(&mut self, segment: &Segment) {
         let ack = if self.multipath { segment.data_ack } else { segment.ack.checked_sub(1) };
         let Some(ack) = ack else { return };
-        if ack > self.board.next() {
-            if ack == self.board.next() + 1 && self.ending.sent.is_some() {
+        if ack > self.outstanding.board.next() {
+            if ack == self.outstanding.board.next() + 1 && self.ending.sent.is_some() {
                 self.on_ending_acknowledged();
             } else {
                 return;
             }
         }
-        self.accounts.stats.sacks += 1;
+        self.sender.accounts.stats.sacks += 1;
         self.take_window(ack + segment.window);
         self.pop_acked(ack);
     }
 
     /// Takes out what `ack` covers at data level.
     pub(super) fn pop_acked(&mut self, ack: u64) {
-        while let Some(unit) = self.board.pop_acked(ack) {
+        while let Some(unit) = self.outstanding.board.pop_acked(ack) {
             if let Place::Arrived { by } = unit.place {
                 let subflow = &mut self.subflows[by.index()];
                 subflow.tx.held = subflow.tx.held.saturating_sub(unit.payload.len() as u64);
@@ -125,10 +125,10 @@ impl Session {
     /// The data sequence number behind the last one that the peer takes. It never moves back
     /// (RFC 9293, 3.8.6): segments overtake each other.
     pub(super) fn take_window(&mut self, edge: u64) {
-        if edge <= self.edge {
+        if edge <= self.outstanding.edge {
             return;
         }
-        self.edge = edge;
+        self.outstanding.edge = edge;
         // What probed the window while it was shut was not taken: it goes again at once.
         if let Some((path, piece, end)) = self.shut_probe.filter(|(_, _, end)| *end <= edge) {
             debug_assert!(end > 0, "a probe has a byte");
@@ -184,8 +184,8 @@ impl Session {
         if returned {
             self.on_path_returned(now, path);
         }
-        self.congestion.on_ack(path, now, &sample);
-        self.manage_windows(now, path);
+        self.sender.congestion.on_ack(path, now, &sample);
+        self.sender.manage_windows(now, &self.outstanding, &self.subflows, path);
         if self.model.is_none() {
             self.find_losses(now, path, ackd, in_recovery);
         }

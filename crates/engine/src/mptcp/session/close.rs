@@ -10,7 +10,8 @@ impl Session {
     /// Sends what is queued, then tells the peer that this was all.
     pub fn close(&mut self) {
         self.ending.wanted = true;
-        self.drained = false;
+        self.outstanding.closing = true;
+        self.sender.drained = false;
     }
 
     /// Gives the session up and tells the peer.
@@ -34,7 +35,7 @@ impl Session {
         }
         self.state = State::Ended(reason);
         self.subflows.iter_mut().for_each(Subflow::end);
-        self.wait_until = None;
+        self.sender.wait_until = None;
         self.push_event(Event::Ended(reason));
     }
 
@@ -66,7 +67,7 @@ impl Session {
         let wait = self.subflows[path.index()].tx.rtt.rto().saturating_mul(1 << again.min(6));
         self.ending.sent = Some((now + wait, again));
         *segment = self.plain_ack(now, path);
-        (segment.data_fin, segment.dsn) = (true, self.board.next());
+        (segment.data_fin, segment.dsn) = (true, self.outstanding.board.next());
         Some(path)
     }
 
@@ -104,7 +105,7 @@ impl Session {
         }
         self.give_all_elsewhere(path);
         self.subflows[path.index()].end();
-        self.epoch += 1;
+        self.sender.epoch += 1;
         let left = |s: &Subflow| s.phase != Phase::Ended;
         if !self.subflows.iter().any(left) {
             self.end(CloseReason::AbortedByPeer);

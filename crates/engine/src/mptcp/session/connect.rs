@@ -173,7 +173,7 @@ impl Session {
         subflow.phase = Phase::Open;
         subflow.tx.state.on_confirmed();
         subflow.tx.last_sent_at = now;
-        self.epoch += 1;
+        self.sender.epoch += 1;
         if self.state == State::Established {
             self.push_event(Event::Joined(path));
             return;

@@ -25,10 +25,10 @@ impl Session {
         if path.index() >= self.subflows.len() || matches!(self.state, State::Ended(_)) {
             return;
         }
-        self.drained = false;
+        self.sender.drained = false;
         // What comes is a reason to ask the scheduler again, but none not to start.
         if self.state != State::Closed {
-            self.wait_until = None;
+            self.sender.wait_until = None;
         }
         if segment.syn {
             self.on_syn(now, path, segment);
@@ -108,7 +108,7 @@ impl Session {
     fn on_hole_filled(&mut self) {
         let Some(buffer) = self.config.receive_buffer else { return };
         let open = self.subflows.iter().filter(|subflow| subflow.is_open()).count() as u64;
-        let waits = open * self.config.ack_every as u64 * self.segment_limit as u64;
+        let waits = open * self.config.ack_every as u64 * self.outstanding.segment_limit as u64;
         if waits > buffer / MUCH {
             let open = self.subflows.iter_mut().filter(|subflow| subflow.is_open());
             open.for_each(|subflow| subflow.received.make_due());

@@ -36,7 +36,7 @@ impl Session {
         if !counts || window_moved || !segment.payload.is_empty() {
             return;
         }
-        let segment_limit = self.segment_limit as u64;
+        let segment_limit = self.outstanding.segment_limit as u64;
         let subflow = &mut self.subflows[path.index()];
         if subflow.tx.flights.is_empty() || segment.ack != subflow.sent.una() {
             return;
@@ -96,7 +96,7 @@ impl Session {
         for number in lost {
             self.give_up(path, *number, elsewhere);
         }
-        self.epoch += 1;
+        self.sender.epoch += 1;
         let most = self.timer_most(path);
         let subflow = &mut self.subflows[path.index()];
         subflow.tx.losses += lost.len() as u64;
@@ -121,7 +121,7 @@ impl Session {
         }
         subflow.by_timer = false;
         subflow.undo.on_reduction(now);
-        self.congestion.on_loss(path, now);
+        self.sender.congestion.on_loss(path, now);
     }
 
     /// One transmission is given up.
@@ -131,7 +131,7 @@ impl Session {
         subflow.tx.counters.lost += 1;
         subflow.sent.on_lost(flight.tsn);
         if let Some(piece) = subflow.sent.get(flight.tsn).filter(|_| elsewhere) {
-            self.board.on_wanted(piece.unit);
+            self.outstanding.board.on_wanted(piece.unit);
         }
     }
 
@@ -142,7 +142,7 @@ impl Session {
         }
         for piece in self.subflows[path.index()].sent.iter() {
             if piece.standing != Standing::Sacked {
-                self.board.on_wanted(piece.unit);
+                self.outstanding.board.on_wanted(piece.unit);
             }
         }
     }
@@ -189,7 +189,7 @@ impl Session {
         subflow.tx.counters.timeouts += 1;
         // A peer that has shut its window and answers the probes is alive.
         let heard = now.since(self.heard_at) <= subflow.tx.rtt.rto();
-        let probing = heard && self.board.next() > self.edge;
+        let probing = heard && self.outstanding.board.next() > self.outstanding.edge;
         let kept = subflow.undo.keeps_window(now);
         if !kept {
             subflow.tx.rtt.back_off();
@@ -205,7 +205,7 @@ impl Session {
         for number in lost {
             self.give_up(path, number, false);
         }
-        self.epoch += 1;
+        self.sender.epoch += 1;
         if probing {
             return;
         }
@@ -214,7 +214,7 @@ impl Session {
             subflow.by_timer = true;
             let (una, next) = (subflow.sent.una(), subflow.sent.next_seq());
             subflow.undo.on_timeout(now, una, next);
-            self.congestion.on_timeout(path, now);
+            self.sender.congestion.on_timeout(path, now);
         }
         self.give_all_elsewhere(path);
         self.note_path_error(path);
@@ -224,7 +224,7 @@ impl Session {
         let subflow = &mut self.subflows[path.index()];
         if subflow.tx.state.on_error() {
             let status = subflow.tx.state.status();
-            self.epoch += 1;
+            self.sender.epoch += 1;
             self.push_event(Event::PathChanged(path, status));
         }
         self.errors += 1;
@@ -240,8 +240,8 @@ impl Session {
         subflow.tx.rtt.forget();
         subflow.tx.rate.forget();
         subflow.tx.loss.forget();
-        self.epoch += 1;
-        self.congestion.on_return(path, now);
+        self.sender.epoch += 1;
+        self.sender.congestion.on_return(path, now);
         self.push_event(Event::PathChanged(path, status));
     }
 }

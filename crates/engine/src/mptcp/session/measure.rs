@@ -4,7 +4,6 @@ use ropewalk_base::{PathId, Time};
 
 use super::Session;
 use crate::accounts::{PathCounters, SenderStats};
-use crate::path::PathStatus;
 use crate::receive::ReceiveStats;
 use crate::record::DecisionRecord;
 use crate::scheduler::PathView;
@@ -22,7 +21,7 @@ impl Session {
 
     /// What the sending side measured.
     pub const fn sender_stats(&self) -> &SenderStats {
-        &self.accounts.stats
+        &self.sender.accounts.stats
     }
 
     /// Counters of each path.
@@ -36,21 +35,18 @@ impl Session {
     /// # Panics
     /// If there is no such path.
     pub fn path_view(&self, now: Time, path: PathId) -> PathView {
-        let usable = self.subflows[path.index()].tx.state.status() == PathStatus::Active;
-        let mut view = PathView { usable, ..self.blank_view(path) };
-        self.bring_up_to_date(now, &mut view, self.clock_offset());
-        view
+        self.sender.path_view(now, &self.outstanding, &self.subflows, path)
     }
 
     /// Takes the decisions recorded since the last call.
     pub fn take_records(&mut self) -> Vec<DecisionRecord> {
-        core::mem::take(&mut self.records)
+        core::mem::take(&mut self.sender.records)
     }
 
     /// Starts all measurements afresh: the end of a warm-up.
     pub fn reset_measurements(&mut self, now: Time) {
-        self.accounts.settle(now);
-        self.accounts.stats = SenderStats::default();
+        self.sender.accounts.settle(now);
+        self.sender.accounts.stats = SenderStats::default();
         self.buffer.stats.reset(now);
         for subflow in &mut self.subflows {
             subflow.tx.counters = PathCounters::default();
@@ -59,7 +55,7 @@ impl Session {
 
     /// Brings time-weighted measurements up to now.
     pub fn settle_measurements(&mut self, now: Time) {
-        self.accounts.settle(now);
+        self.sender.accounts.settle(now);
         self.buffer.stats.settle(now);
     }
 }

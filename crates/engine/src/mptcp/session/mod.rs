@@ -8,12 +8,12 @@ mod acks;
 mod board;
 mod close;
 mod connect;
-mod helpers;
 mod inbound;
 mod loss;
 mod measure;
 mod model;
 mod outbound;
+mod outstanding;
 mod queue;
 mod timers;
 mod undo;
@@ -23,20 +23,16 @@ use std::collections::VecDeque;
 
 use ropewalk_base::{PathId, Rng, Seed, Time};
 
-use self::board::DataBoard;
-use self::queue::ByteQueue;
+use self::outstanding::Mappings;
 use super::chihani::{Gate, Model};
 use super::config::Config;
 use super::segment::Segment;
 use super::subflow::Subflow;
-use crate::accounts::Accounts;
-use crate::congestion::Congestion;
+use crate::multipath::{Sender, SenderConfig};
 use crate::path::PathStatus;
 use crate::payload::Payload;
 use crate::receive::ByteBuffer;
-use crate::record::DecisionRecord;
-use crate::scheduler::{PathView, Scheduler};
-use crate::window::{Guard, ManagedPath, Penalty, WindowManager};
+use crate::scheduler::Scheduler;
 
 /// Why a session ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -130,48 +126,25 @@ pub struct Session {
     /// This end opens subflows.
     opens: bool,
     subflows: Vec<Subflow>,
-    board: DataBoard,
-    queue: ByteQueue,
+    sender: Sender,
+    outstanding: Mappings,
     buffer: ByteBuffer,
-    /// The data sequence number behind the last one that the peer takes.
-    edge: u64,
     /// What probes a shut window: subflow, piece, and the data sequence number behind it.
     shut_probe: Option<(PathId, u64, u64)>,
     ending: Ending,
-    /// The application has said that nothing follows.
-    closing: bool,
-    scheduler: Scheduler,
-    congestion: Congestion,
     /// What early data waits at, where acknowledgements wait for data level.
     gate: Gate,
     /// With the habits of the model of Chihani and Collange.
     model: Option<Box<Model>>,
-    guard: Guard,
-    penalty: Penalty,
-    manager: WindowManager,
-    /// Scratch space of the manager.
-    managed: Vec<ManagedPath>,
     control: VecDeque<(PathId, Segment)>,
     events: VecDeque<Event>,
     /// When something last came.
     heard_at: Time,
     /// Timeouts in a row over all subflows.
     errors: u32,
-    /// When a scheduler that waits wants to be asked again, or the session is to begin.
-    wait_until: Option<Time>,
-    /// Losses, failures and returns so far.
-    epoch: u64,
-    views: Vec<PathView>,
-    /// Copies of units that a scheduler wants on several subflows, yet to leave.
-    copies: Vec<(PathId, u64)>,
     /// Scratch: transmissions found lost.
     lost: Vec<u64>,
-    drained: bool,
-    sendable_left: u64,
-    segment_limit: u32,
     was_full: bool,
-    accounts: Accounts,
-    records: Vec<DecisionRecord>,
 }
 
 impl Session {
@@ -183,7 +156,7 @@ impl Session {
     /// An end that opens the session once `at` has come.
     pub fn start_later(config: Config, scheduler: Scheduler, seed: Seed, at: Time) -> Self {
         let mut session = Self::new(config, scheduler, seed, true);
-        session.wait_until = Some(at);
+        session.sender.wait_until = Some(at);
         session
     }
 
@@ -192,47 +165,40 @@ impl Session {
         let subflows: Vec<_> = config.paths.iter().map(|p| Subflow::new(p, &config)).collect();
         let segment_limit = config.segment_limit();
         let unbounded = u64::MAX / 4;
+        let settings = SenderConfig {
+            delay_source: config.delay_source,
+            helpers: config.helpers,
+            pacing: None,
+            ack_delay: config.ack_delay,
+            record_decisions: config.record_decisions,
+        };
+        // Without flow control there is no edge, and no window to guard.
+        let edge = if config.habits.is_some() { unbounded } else { 0 };
+        let guard = config.guard && config.receive_buffer.is_some();
+        let (congestion, manager) = (config.start_congestion(), config.window_manager.clone());
         Self {
             state: State::Closed,
+            sender: Sender::new(settings, scheduler, congestion, guard, manager),
+            outstanding: Mappings::new(segment_limit, edge),
             multipath: config.multipath,
             // A key is never 0: 0 says that none is known.
             local_key: rng.next_u64().max(1),
             peer_key: 0,
             opens,
-            board: DataBoard::default(),
-            queue: ByteQueue::default(),
             buffer: ByteBuffer::new(config.receive_buffer.unwrap_or(unbounded)),
-            // Without flow control there is no edge.
-            edge: if config.habits.is_some() { unbounded } else { 0 },
             shut_probe: None,
             ending: Ending::default(),
-            closing: false,
-            scheduler,
-            congestion: config.start_congestion(),
             gate: Gate::default(),
             model: config.habits.map(|habits| {
                 let rng = seed.child("ack-bursts").rng();
                 Box::new(Model::new(habits, config.paths.len(), rng))
             }),
-            guard: Guard::new(config.guard),
-            penalty: Penalty::default(),
-            manager: config.window_manager.clone(),
-            managed: Vec::new(),
             control: VecDeque::new(),
             events: VecDeque::new(),
             heard_at: Time::ZERO,
             errors: 0,
-            wait_until: None,
-            epoch: 0,
-            views: Vec::with_capacity(subflows.len()),
-            copies: Vec::new(),
             lost: Vec::new(),
-            drained: false,
-            sendable_left: 0,
-            segment_limit,
             was_full: false,
-            accounts: Accounts::default(),
-            records: Vec::new(),
             subflows,
             config,
         }
@@ -260,32 +226,34 @@ impl Session {
             self.was_full = true;
             return Err(SendError::Full);
         }
-        self.queue.push(payload);
-        self.drained = false;
+        self.outstanding.queue.push(payload);
+        self.sender.drained = false;
         Ok(())
     }
 
     /// Bytes that the send buffer still takes. The last piece may overrun it.
     pub fn send_room(&self) -> u64 {
-        self.config.send_buffer.saturating_sub(self.queue.bytes() + self.board.span())
+        self.config
+            .send_buffer
+            .saturating_sub(self.outstanding.queue.bytes() + self.outstanding.board.span())
     }
 
     /// Nothing follows what was handed over: schedulers may take care of its tail.
     pub const fn nothing_follows(&mut self) {
-        self.closing = true;
+        self.outstanding.closing = true;
     }
 
     /// Whether all that was given to [`Session::send`] has been acknowledged at data level.
     pub fn is_flushed(&self) -> bool {
-        self.queue.is_empty() && self.board.is_empty()
+        self.outstanding.queue.is_empty() && self.outstanding.board.is_empty()
     }
 
     /// The next bytes for the user.
     #[inline]
     pub fn read(&mut self) -> Option<Payload> {
-        let shut = self.buffer.window() < self.segment_limit as u64;
+        let shut = self.buffer.window() < self.outstanding.segment_limit as u64;
         let payload = self.buffer.read()?;
-        if shut && self.buffer.window() >= self.segment_limit as u64 {
+        if shut && self.buffer.window() >= self.outstanding.segment_limit as u64 {
             // RFC 9293, 3.8.6.2.2: a window that opens again is told.
             self.subflows.iter_mut().for_each(|subflow| subflow.received.make_due());
         }
@@ -299,13 +267,13 @@ impl Session {
 
     /// The scheduler.
     pub const fn scheduler(&self) -> &Scheduler {
-        &self.scheduler
+        &self.sender.scheduler
     }
 
     /// Replaces the scheduler; data that is on its way is not touched.
     pub fn set_scheduler(&mut self, scheduler: Scheduler) {
-        self.scheduler = scheduler;
-        self.epoch += 1;
+        self.sender.scheduler = scheduler;
+        self.sender.epoch += 1;
     }
 
     fn push_event(&mut self, event: Event) {

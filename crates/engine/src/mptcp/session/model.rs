@@ -103,7 +103,7 @@ impl Session {
         let una = subflow.sent.una();
         if segment.ack > una {
             let mut ackd = SubflowAckd::default();
-            take_subflow_ack(now, subflow, &mut self.board, path, segment, &mut ackd);
+            take_subflow_ack(now, subflow, &mut self.outstanding.board, path, segment, &mut ackd);
             ackd.measure_oldest();
             self.settle(now, path, &ackd);
             self.on_model_progress(path);
@@ -113,21 +113,23 @@ impl Session {
     }
 
     fn window_in_segments(&self, path: PathId) -> f64 {
-        match &self.congestion {
+        match &self.sender.congestion {
             Congestion::Chihani2011(windows) => windows.segments(path),
-            other => other.window(path) as f64 / self.segment_limit as f64,
+            other => other.window(path) as f64 / self.outstanding.segment_limit as f64,
         }
     }
 
     /// What arrived in order at data level is known to have: nothing else would be acknowledged.
     fn on_model_progress(&mut self, path: PathId) {
         let arrived = |place| matches!(place, Place::Arrived { .. });
-        while let Some((_, unit)) = self.board.front().filter(|(_, unit)| arrived(unit.place)) {
+        while let Some((_, unit)) =
+            self.outstanding.board.front().filter(|(_, unit)| arrived(unit.place))
+        {
             self.pop_acked(unit.end());
         }
         let window = self.window_in_segments(path);
         if let Some(model) = &mut self.model {
-            model.doubts.forget_below(self.board.una());
+            model.doubts.forget_below(self.outstanding.board.una());
             model.doubts.on_window(path, window);
         }
         self.push_writable();
@@ -146,7 +148,7 @@ impl Session {
         let Some(model) = &mut self.model else { return };
         if rule == Reordering::FRto
             && model.timeouts.opens()
-            && let Congestion::Chihani2011(windows) = &mut self.congestion
+            && let Congestion::Chihani2011(windows) = &mut self.sender.congestion
         {
             windows.open(path);
         }
@@ -155,16 +157,16 @@ impl Session {
             Verdict::Lost(path) => {
                 self.subflows[path.index()].tx.counters.fast_retransmits += 1;
                 self.retransmit_and_cut(now, path);
-                self.congestion.on_loss(path, now);
+                self.sender.congestion.on_loss(path, now);
             }
             Verdict::Restore(path) => {
                 self.subflows[path.index()].tx.counters.undone += 1;
-                self.congestion.on_spurious(path, now);
+                self.sender.congestion.on_spurious(path, now);
             }
             Verdict::Regrow(path) => {
                 self.subflows[path.index()].tx.counters.undone += 1;
                 let segments = model.doubts.regrow(path);
-                if let Congestion::Chihani2011(windows) = &mut self.congestion {
+                if let Congestion::Chihani2011(windows) = &mut self.sender.congestion {
                     windows.slow_start_to(path, segments);
                 }
             }
@@ -184,7 +186,7 @@ impl Session {
         subflow.tx.losses += 1;
         subflow.tx.rtt.back_off();
         subflow.probe = Some(front.piece);
-        self.epoch += 1;
+        self.sender.epoch += 1;
     }
 
     /// The timer of `path` expired: one segment goes again, whatever else is missing.
@@ -196,6 +198,6 @@ impl Session {
             model.timeouts.on_timeout(path);
         }
         self.retransmit_and_cut(now, path);
-        self.congestion.on_timeout(path, now);
+        self.sender.congestion.on_timeout(path, now);
     }
 }

@@ -12,7 +12,7 @@ impl Session {
         let mut next = Time::FAR_FUTURE;
         // Without a branch per timer: it is asked after every input.
         let mut consider = |at: Option<Time>| next = next.min(at.unwrap_or(Time::FAR_FUTURE));
-        consider(self.wait_until);
+        consider(self.sender.wait_until);
         if self.ending.wanted && !self.ending.acknowledged {
             consider(self.ending.sent.map(|(at, _)| at));
         }
@@ -34,9 +34,9 @@ impl Session {
 
     /// Time has passed.
     pub fn handle_timeout(&mut self, now: Time) {
-        self.drained = false;
-        if self.wait_until.is_some_and(|at| at <= now) {
-            self.wait_until = None;
+        self.sender.drained = false;
+        if self.sender.wait_until.is_some_and(|at| at <= now) {
+            self.sender.wait_until = None;
             if self.state == State::Closed && self.opens {
                 self.begin(now);
             }

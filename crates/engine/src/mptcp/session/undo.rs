@@ -54,8 +54,8 @@ impl Session {
                 subflow.tx.rtt.after_spurious_timeout(now, since);
             }
         }
-        self.epoch += 1;
-        self.congestion.on_spurious(path, now);
+        self.sender.epoch += 1;
+        self.sender.congestion.on_spurious(path, now);
     }
 
     /// No subflow has new data to find out with whether its timer was too quick: those that wait for

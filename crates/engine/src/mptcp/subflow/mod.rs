@@ -61,6 +61,20 @@ pub(super) struct Subflow {
     pub probe: Option<u64>,
 }
 
+impl AsRef<TxPath> for Subflow {
+    #[inline]
+    fn as_ref(&self) -> &TxPath {
+        &self.tx
+    }
+}
+
+impl AsMut<TxPath> for Subflow {
+    #[inline]
+    fn as_mut(&mut self) -> &mut TxPath {
+        &mut self.tx
+    }
+}
+
 impl Subflow {
     pub fn new(path: &PathConfig, config: &Config) -> Self {
         let state = PathState::unconfirmed(config.failure);

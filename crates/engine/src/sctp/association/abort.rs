@@ -5,7 +5,8 @@ use ropewalk_base::{PeerText, Time};
 
 use super::super::cause::{AbortCause, ErrorCause};
 use super::super::chunk::Chunk;
-use super::{Association, CloseReason, Event, Path, State, WindowProbe};
+use super::zero_window::WindowProbe;
+use super::{Association, CloseReason, Event, Path, State};
 
 impl Association {
     /// Ends the association at once and tells the peer (RFC 9260, 9.1).
@@ -56,8 +57,8 @@ impl Association {
             self.state = State::Ended(reason);
             self.paths.iter_mut().for_each(Path::stop);
             self.timers_moved = true;
-            self.wait_until = None;
-            self.window_probe = WindowProbe::Idle;
+            self.sender.wait_until = None;
+            self.outstanding.window_probe = WindowProbe::Idle;
             self.inbound.stop();
             self.push_event(Event::Closed(reason));
         }

@@ -7,8 +7,8 @@ use crate::accounts::{PathCounters, SenderStats};
 impl super::Association {
     /// Starts all measurements afresh: the end of a warm-up.
     pub fn reset_measurements(&mut self, now: Time) {
-        self.accounts.settle(now);
-        self.accounts.stats = SenderStats::default();
+        self.sender.accounts.settle(now);
+        self.sender.accounts.stats = SenderStats::default();
         self.inbound.buffer.stats.reset(now);
         for path in &mut self.paths {
             path.tx.counters = PathCounters::default();
@@ -17,13 +17,13 @@ impl super::Association {
 
     /// Brings time-weighted measurements up to now.
     pub fn settle_measurements(&mut self, now: Time) {
-        self.accounts.settle(now);
+        self.sender.accounts.settle(now);
         self.inbound.buffer.stats.settle(now);
     }
 
     /// What the sending side measured.
     pub const fn sender_stats(&self) -> &SenderStats {
-        &self.accounts.stats
+        &self.sender.accounts.stats
     }
 
     /// Counters of each path.

@@ -18,7 +18,6 @@ use super::peer::Peer;
 use super::state::Retry;
 use super::{Association, CloseReason, Event, State};
 use crate::path::PathStatus;
-use crate::recovery::Scoreboard;
 use crate::scheduler::Scheduler;
 
 /// Longer cookies are not echoed, bytes. One that is longer than a packet is cut by IP (5.1.4: the COOKIE ECHO MUST be
@@ -41,7 +40,7 @@ impl Association {
         let Accepted { content, seal } = accepted;
         end.local_tag = content.local_tag;
         end.local_tsn = content.local_tsn.0;
-        end.board = Scoreboard::new((1u64 << 32) + content.local_tsn.0 as u64);
+        end.outstanding.begin_at(content.local_tsn.0);
         end.accepted_by = Some(Box::new(seal));
         end.adopt_peer(&content.peer);
         end.control.push_back((path, end.peer_tag, Chunk::CookieAck));
@@ -234,7 +233,7 @@ impl Association {
         self.peer = Peer::of(init, &self.config);
         self.settle_ecn();
         self.settle_multipath();
-        self.offered = init.window as u64;
+        self.outstanding.offered = init.window as u64;
         self.outbound_streams = self.config.streams.min(init.inbound_streams);
         self.start_congestion(init.window as u64);
         self.inbound.expect(&self.config, init.initial_tsn);

@@ -124,11 +124,11 @@ impl Association {
     /// before, or cannot be told of any path.
     #[cold]
     pub(super) fn on_ecne(&mut self, now: Time, from: PathId, wire_tsn: Serial32) {
-        let tsn = wire_tsn.unwrap_near(self.board.cumulative());
-        if tsn >= self.board.next_tsn() {
+        let tsn = wire_tsn.unwrap_near(self.outstanding.board.cumulative());
+        if tsn >= self.outstanding.board.next_tsn() {
             return;
         }
-        let on = match self.board.get(tsn).map(|record| record.state) {
+        let on = match self.outstanding.board.get(tsn).map(|record| record.state) {
             Some(RecordState::Unsent) => return,
             Some(RecordState::InFlight { path, .. }) => Some(path),
             Some(RecordState::Acked { by }) => Some(by),
@@ -150,7 +150,7 @@ impl Association {
 
     /// Once per window; a loss in it has reduced it as well.
     fn reduce_for_mark(&mut self, now: Time, on: PathId, tsn: u64) {
-        let next = self.board.next_tsn();
+        let next = self.outstanding.board.next_tsn();
         let path = &mut self.paths[on.index()];
         let recovers = path.in_recovery();
         let Some(ecn) = &mut path.ecn else { return };
@@ -159,7 +159,7 @@ impl Association {
         }
         ecn.reduced_to = next;
         path.tx.counters.marked += 1;
-        self.congestion.on_ecn(on, now);
+        self.sender.congestion.on_ecn(on, now);
     }
 
     /// CWR: the peer has heard of all marks up to that TSN.

@@ -24,9 +24,13 @@ impl Association {
     /// The next chunk of the queue, cut to fill `room` bytes.
     #[cold]
     pub(super) fn filling_chunk(&mut self, room: u32) -> Option<u64> {
-        if self.queue.is_empty() {
+        if self.outstanding.queue.is_empty() {
             return None;
         }
-        Some(self.board.assign(|chunk| self.queue.next_chunk_within(room, chunk)))
+        Some(
+            self.outstanding
+                .board
+                .assign(|chunk| self.outstanding.queue.next_chunk_within(room, chunk)),
+        )
     }
 }

@@ -124,7 +124,7 @@ impl Association {
             self.control.push_back((id, self.peer_tag, chunk));
         }
         if idle_timeout && self.config.idle_decay == IdleDecay::Heartbeat {
-            self.congestion.on_idle(id, now);
+            self.sender.congestion.on_idle(id, now);
         }
         self.paths[id.index()].heartbeat.due = Some(self.next_heartbeat(now, id));
     }
@@ -195,7 +195,7 @@ impl Association {
         let was = path.tx.state.status();
         if path.tx.state.on_confirmed() {
             if was == PathStatus::Unconfirmed {
-                self.epoch += 1;
+                self.sender.epoch += 1;
                 self.path_changed(now, id, PathStatus::Active);
             } else {
                 self.on_path_returned(now, id);

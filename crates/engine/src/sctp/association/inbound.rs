@@ -378,7 +378,7 @@ impl Association {
     #[cold]
     fn keep_sack(&mut self) {
         let path = self.sack_destination();
-        self.inbound.keep_sack(path, self.sack_room(path), self.chunk_limit);
+        self.inbound.keep_sack(path, self.sack_room(path), self.outstanding.chunk_limit);
     }
 
     /// RFC 9260, 6.5: DATA on a stream that does not exist is acknowledged and reported at once, and

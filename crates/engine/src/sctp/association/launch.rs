@@ -44,7 +44,7 @@ impl Association {
         chunks: &mut SmallVec<[Chunk; 1]>,
     ) -> Launched {
         let number = self.paths[path.index()].tx.flights.next_number();
-        let (data, launched) = self.board.on_sent(now, tsn, path, number);
+        let (data, launched) = self.outstanding.board.on_sent(now, tsn, path, number);
         push_copy(chunks, data);
         self.book(now, path, Flown { tsn, bytes: launched.bytes, again: launched.again });
         if self.wants_sack_at_once(path, launched.again) {
@@ -62,13 +62,13 @@ impl Association {
         path: PathId,
         chunks: &mut SmallVec<[Chunk; 1]>,
     ) -> Option<u32> {
-        if self.queue.is_empty() {
+        if self.outstanding.queue.is_empty() {
             return None;
         }
-        let tsn = self.board.next_tsn();
+        let tsn = self.outstanding.board.next_tsn();
         let number = self.paths[path.index()].tx.flights.next_number();
-        let cut = |chunk: &mut Data| self.queue.next_chunk(chunk);
-        let (data, bytes) = self.board.assign_sent(now, path, number, cut);
+        let cut = |chunk: &mut Data| self.outstanding.queue.next_chunk(chunk);
+        let (data, bytes) = self.outstanding.board.assign_sent(now, path, number, cut);
         push_copy(chunks, data);
         self.book(now, path, Flown { tsn, bytes, again: false });
         if self.wants_sack_at_once(path, false) {
@@ -85,7 +85,7 @@ impl Association {
         }
         let state = &mut self.paths[path.index()];
         if !again {
-            self.sendable_left = self.sendable_left.saturating_sub(1);
+            self.sender.sendable_left = self.sender.sendable_left.saturating_sub(1);
         }
         let snapshot = state.tx.rate.on_sent(now, state.tx.flights.is_empty(), state.tx.limited);
         state.tx.flights.push(Flight::new(tsn, bytes, now, snapshot, again));
@@ -104,13 +104,15 @@ impl Association {
         if self.config.recovery != LossDetection::RackTlp {
             return false;
         }
-        let full = self.full_chunk();
+        let full = self.outstanding.full_chunk();
         let state = &self.paths[path.index()];
-        let window = self.views.get(path.index()).map_or(0, |v| v.window);
+        let window = self.sender.views.get(path.index()).map_or(0, |v| v.window);
         let fills = state.tx.flights.bytes() + full > window;
-        let small = self.is_small(self.offered);
+        let small = self.is_small(self.outstanding.offered);
         again
-            || small && self.is_passing() && self.board.span() + full > self.offered
+            || small
+                && self.outstanding.is_passing()
+                && self.outstanding.board.span() + full > self.outstanding.offered
             || fills
                 && (state.tx.recovery_exit.is_some()
                     || state.tx.losses > 0 && window <= SMALL_WINDOW * full)

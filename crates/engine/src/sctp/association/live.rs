@@ -27,7 +27,7 @@ impl Association {
     pub fn largest_payload(&self) -> u32 {
         let chunk = match &self.config.mtu_discovery {
             Some(range) if !self.any_proven() => self.config.chunk_within(range.most.min(1500)),
-            _ => self.chunk_limit,
+            _ => self.outstanding.chunk_limit,
         };
         chunk - Data::HEADER
     }
@@ -71,11 +71,11 @@ impl Association {
 
     /// Whether a message, or a part of one, has travelled or waits, in either direction.
     pub fn has_carried_data(&self) -> bool {
-        let sent = self.board.next_tsn() > (1 << 32) + u64::from(self.local_tsn);
+        let sent = self.outstanding.has_sent();
         let buffer = &self.inbound.buffer;
         let next = buffer.cumulative().wrapping_add(1) as u32;
         let received = self.inbound.first.is_some_and(|first| first.0 != next);
-        sent || received || !self.queue.is_empty() || !buffer.beyond().is_empty()
+        sent || received || !self.outstanding.queue.is_empty() || !buffer.beyond().is_empty()
     }
 
     /// The driver knows that the peer is gone. Nothing is sent.
@@ -105,19 +105,20 @@ impl Association {
         let id = PathId::from_index(self.paths.len());
         self.config.paths.push(path);
         assert!(
-            self.config.mtu_discovery.is_some() || self.config.chunk_limit() == self.chunk_limit,
+            self.config.mtu_discovery.is_some()
+                || self.config.chunk_limit() == self.outstanding.chunk_limit,
             "chunks are cut for larger packets"
         );
         self.paths.push(Path::new(&path, &self.config));
-        let fresh = self.config.start_congestion(self.offered);
-        self.congestion.grow(fresh);
-        self.congestion.set_unit(u64::from(self.chunk_limit));
+        let fresh = self.config.start_congestion(self.outstanding.offered);
+        self.sender.congestion.grow(fresh);
+        self.sender.congestion.set_unit(u64::from(self.outstanding.chunk_limit));
         self.paths[id.index()].learned = true;
         self.paths[id.index()].ecn = self.fresh_ecn();
         self.inbound.add_path();
-        self.views.clear();
-        self.drained = false;
-        self.epoch += 1;
+        self.sender.views.clear();
+        self.sender.drained = false;
+        self.sender.epoch += 1;
         if self.state.sends_heartbeats() {
             self.prove(now, id);
         }
@@ -161,11 +162,11 @@ impl Association {
 
     /// RFC 9260, 7.2.5.2: where the route to an address has changed, its congestion control parameters MUST be reset.
     fn renew_congestion(&mut self, path: PathId) {
-        let fresh = self.config.start_congestion(self.offered);
-        self.congestion.renew(path, fresh);
-        self.congestion.set_unit(u64::from(self.chunk_limit));
-        self.views.clear();
-        self.drained = false;
+        let fresh = self.config.start_congestion(self.outstanding.offered);
+        self.sender.congestion.renew(path, fresh);
+        self.sender.congestion.set_unit(u64::from(self.outstanding.chunk_limit));
+        self.sender.views.clear();
+        self.sender.drained = false;
     }
 
     /// The driver knows that nothing can leave on this path: its interface is gone. What is on its way
@@ -184,8 +185,8 @@ impl Association {
         let due = now + self.config.probe_interval;
         self.paths[path.index()].heartbeat.due = Some(due);
         self.timers_moved = true;
-        self.drained = false;
-        self.epoch += 1;
+        self.sender.drained = false;
+        self.sender.epoch += 1;
         self.path_changed(now, path, PathStatus::Inactive);
     }
 }

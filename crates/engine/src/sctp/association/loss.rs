@@ -23,7 +23,7 @@ impl Association {
         if !self.counts_by_tsn() {
             return self.paths[id.index()].in_recovery();
         }
-        let known = self.board.cumulative();
+        let known = self.outstanding.board.cumulative();
         self.recovery_exit = self.recovery_exit.filter(|exit| known < *exit);
         self.recovery_exit.is_some()
     }
@@ -44,7 +44,7 @@ impl Association {
     fn settle_t3_by_tsn(&mut self, now: Time, id: PathId) {
         let path = &mut self.paths[id.index()];
         let tsn = path.t3_tsn;
-        let flies = self.board.get(tsn).is_some_and(
+        let flies = self.outstanding.board.get(tsn).is_some_and(
             |record| matches!(record.state, RecordState::InFlight { path, .. } if path == id),
         );
         if !flies || path.tx.flights.is_empty() {
@@ -105,7 +105,9 @@ impl Association {
     /// When RACK wants to look again, or a probe of the tail is due (RFC 8985, 6.3 and 7.2).
     #[inline]
     pub(super) fn loss_deadline(&self, path: &Path) -> Option<Time> {
-        if self.config.recovery != LossDetection::RackTlp || !self.window_probe.is_idle() {
+        if self.config.recovery != LossDetection::RackTlp
+            || !self.outstanding.window_probe.is_idle()
+        {
             return None;
         }
         let probes =
@@ -130,7 +132,7 @@ impl Association {
         path.tx.tail.on_probe(path.tx.flights.next_number());
         path.tx.begin_round();
         path.restart_t3(now);
-        self.copies.push((id, tsn));
+        self.sender.copies.push((id, tsn));
     }
 
     /// The probe of a tail repaired a loss, which nothing else shows (RFC 8985, 7.4.2).
@@ -140,7 +142,7 @@ impl Association {
             return;
         }
         path.tx.recovery_exit = Some(path.tx.flights.next_number());
-        self.congestion.on_loss(id, now);
+        self.sender.congestion.on_loss(id, now);
     }
 
     /// The unsplit rule: TSN order over all paths, up to the highest TSN newly acknowledged
@@ -151,12 +153,12 @@ impl Association {
             return;
         }
         let recovers = self.recovers(PathId(0));
-        let highest = match self.board.acked().last() {
+        let highest = match self.outstanding.board.acked().last() {
             Some(last) if recovers && cumulative_moved => last,
             _ => self.scratch.highest,
         };
         let mut lost = std::mem::take(&mut self.scratch.lost);
-        let exit = self.board.next_tsn() - 1;
+        let exit = self.outstanding.board.next_tsn() - 1;
         for i in 0..self.paths.len() {
             lost.clear();
             self.misses.count_by_tsn(&mut self.paths[i].tx.flights, highest, &mut lost);
@@ -206,7 +208,7 @@ impl Association {
     fn give_up_reported(&mut self, now: Time, id: PathId, lost: &[u64]) {
         let largest = lost.iter().map(|number| self.give_up(id, *number, false)).max();
         self.doubt_mtu(now, id, largest.unwrap_or(0));
-        self.epoch += 1;
+        self.sender.epoch += 1;
     }
 
     /// Fast recovery begins after a loss on `id`: its window is reduced, and one retransmission may exceed it.
@@ -215,7 +217,7 @@ impl Association {
         path.tx.loss.note_loss();
         path.tx.fast_credit = true;
         path.tx.counters.fast_retransmits += 1;
-        self.congestion.on_loss(id, now);
+        self.sender.congestion.on_loss(id, now);
     }
 
     /// One transmission is given up. Returns its bytes.
@@ -224,7 +226,7 @@ impl Association {
         let Some(flight) = path.tx.flights.end(number) else { return 0 };
         path.tx.counters.lost += 1;
         path.tx.losses += !by_timer as u64;
-        self.board.on_lost(flight.tsn, id, number, by_timer);
+        self.outstanding.board.on_lost(flight.tsn, id, number, by_timer);
         flight.bytes
     }
 
@@ -237,7 +239,7 @@ impl Association {
             self.give_up(id, *number, true);
         }
         self.scratch.lost = lost;
-        self.epoch += 1;
+        self.sender.epoch += 1;
     }
 
     /// T3 of `id` expired (6.3.3).
@@ -254,7 +256,7 @@ impl Association {
         path.tx.fast_credit = false;
         // 6.1, A: a peer that has shut its window and answers the probes is alive.
         let heard = now.since(self.heard_at) <= path.tx.rtt.rto();
-        let probing = heard && self.board.span() > self.offered;
+        let probing = heard && self.outstanding.board.span() > self.outstanding.offered;
         path.tx.counters.timeouts += 1;
         path.tx.rtt.back_off();
         path.tx.rack.on_timeout();
@@ -271,7 +273,7 @@ impl Association {
         }
         // Small chunks may have been in large packets, and all of them are lost.
         self.doubt_mtu(now, id, self.paths[id.index()].tx.config.mtu);
-        self.congestion.on_timeout(id, now);
+        self.sender.congestion.on_timeout(id, now);
         if !probing {
             self.note_path_error(now, id, true);
         }
@@ -286,7 +288,7 @@ impl Association {
                 // RFC 7829, 3, rule 4: ask at once.
                 path.heartbeat.due = Some(now);
             }
-            self.epoch += 1;
+            self.sender.epoch += 1;
             self.path_changed(now, id, status);
         }
         if counts {
@@ -306,9 +308,9 @@ impl Association {
         path.tx.rtt.forget();
         path.tx.rate.forget();
         path.tx.loss.forget();
-        self.epoch += 1;
+        self.sender.epoch += 1;
         if self.config.cmt.concurrent {
-            self.congestion.on_return(id, now);
+            self.sender.congestion.on_return(id, now);
         }
         self.path_changed(now, id, status);
     }

@@ -11,14 +11,13 @@ mod connect;
 mod ecn;
 mod fill;
 mod heartbeat;
-mod helpers;
 mod inbound;
 mod launch;
 mod live;
 mod loss;
 mod mtu;
 mod outbound;
-mod pace;
+mod outstanding;
 mod path;
 mod peer;
 mod pieces;
@@ -32,12 +31,11 @@ mod state;
 mod timers;
 mod undelivered;
 mod view;
-mod windows;
 mod zero_window;
 
 use std::collections::VecDeque;
 
-use ropewalk_base::{PathId, Rng, Serial16, Serial32, StreamId, Time};
+use ropewalk_base::{Duration, PathId, Rng, Serial16, Serial32, StreamId, Time};
 
 pub use primitives::{ParameterError, Parameters};
 pub use state::{CloseReason, State};
@@ -46,12 +44,11 @@ pub use undelivered::Undelivered;
 use self::answers::Answers;
 use self::heartbeat::Verification;
 use self::inbound::Inbound;
+use self::outstanding::Chunks;
 use self::path::Path;
 use self::peer::Peer;
 use self::pieces::Pieces;
-use self::queue::SendQueue;
 use self::sack::AckScratch;
-use self::zero_window::WindowProbe;
 
 use super::chunk::Chunk;
 use super::config::{CmtOptions, Config};
@@ -59,17 +56,16 @@ use super::cookie::CookieKey;
 use super::listener::CookieSeal;
 use super::packet::Packet;
 use super::randomness::{Generator, Randomness};
-use crate::accounts::Accounts;
 pub use crate::accounts::{PathCounters, SenderStats};
-use crate::congestion::{Congestion, CongestionControl};
+use crate::congestion::CongestionControl;
 pub use crate::departure::{Departure, PacketSize};
+use crate::multipath::{Sender, SenderConfig};
 use crate::path::PathStatus;
 use crate::payload::Payload;
 use crate::receive::{Message, ReceiveStats};
 use crate::record::DecisionRecord;
-use crate::recovery::{MissCount, Scoreboard};
+use crate::recovery::MissCount;
 use crate::scheduler::{PathView, Scheduler};
-use crate::window::{Guard, ManagedPath, Penalty, WindowManager};
 
 /// A packet to send.
 #[derive(Clone, Debug)]
@@ -141,9 +137,6 @@ pub struct Association {
     /// Tag that packets to us carry, and tag that ours carry.
     local_tag: u32,
     peer_tag: u32,
-    chunk_limit: u32,
-    /// Whether the views are of the current input.
-    drained: bool,
     /// Whether some of a path's burst allowance has gone.
     bursts_spent: bool,
     /// Whether a path's timer may have been set since `paths_due` was noted.
@@ -152,38 +145,22 @@ pub struct Association {
     /// The paths' earliest timer; [`Time::FAR_FUTURE`] if none runs.
     paths_due: Time,
     state: State,
-    /// When a scheduler that waits wants to be asked again.
-    wait_until: Option<Time>,
+    sender: Sender,
     paths: Vec<Path>,
     control: VecDeque<(PathId, u32, Chunk)>,
     answers: Answers,
     verification: Verification,
     events: VecDeque<Event>,
-    /// Copies of chunks that a scheduler wants on several paths, yet to leave.
-    copies: Vec<(PathId, u64)>,
-    accounts: Accounts,
     inbound: Inbound,
     config: Config,
     /// CMT as it was configured; `config` has what the peer allows of it.
     own_cmt: CmtOptions,
-    board: Scoreboard,
-    queue: SendQueue,
-    /// The peer's whole receive buffer as last offered, bytes.
-    offered: u64,
+    outstanding: Chunks,
     /// Where plain SCTP sends (RFC 9260, 6.4).
     primary: PathId,
-    /// Probes of the peer's window while that is shut.
-    window_probe: WindowProbe,
     /// How many chunks the newest SACK reported by gap blocks; tells an old SACK from a new one.
     offered_gaps: u64,
-    scheduler: Scheduler,
-    congestion: Congestion,
     misses: MissCount,
-    guard: Guard,
-    penalty: Penalty,
-    manager: WindowManager,
-    /// Scratch space of the manager.
-    managed: Vec<ManagedPath>,
     /// Streams that we may send on: what we want, and what the peer allows (RFC 9260, 5.1.1).
     outbound_streams: u16,
     /// When the last SACK came.
@@ -192,9 +169,6 @@ pub struct Association {
     errors: u32,
     /// By the RFC's rules: fast recovery until this TSN is acknowledged cumulatively (7.2.4, 6).
     recovery_exit: Option<u64>,
-    /// Losses, failures and returns so far: a scheduler's plan is good for one epoch.
-    epoch: u64,
-    views: Vec<PathView>,
     scratch: AckScratch,
     /// Jitter and the choice among equals.
     rng: Rng,
@@ -205,14 +179,9 @@ pub struct Association {
     peer: Peer,
     /// What the cookie of this association was sealed with, if a listener did it.
     accepted_by: Option<Box<CookieSeal>>,
-    records: Vec<DecisionRecord>,
     /// How often the peer found our cookie stale, and by how much longer the next is to live.
     stale_cookies: u32,
     preserve_millis: u32,
-    /// Chunks of the unassigned queue that the span rule still lets go, kept while draining.
-    sendable_left: u64,
-    /// The application has said that nothing follows.
-    closing: bool,
     /// The network has marked packets, of which the peer is to hear.
     marked: bool,
     /// Pieces of DATA chunks; none before the first one came.
@@ -245,7 +214,7 @@ impl Association {
         at: Time,
     ) -> Self {
         let mut association = Self::new(config, scheduler, randomness.into());
-        association.wait_until = Some(at);
+        association.sender.wait_until = Some(at);
         association
     }
 
@@ -258,31 +227,29 @@ impl Association {
         let rng = generator.public();
         let nonces = matches!(generator, Generator::Keyed { .. }).then(|| Box::new(generator));
         let chunk_limit = config.first_chunk_limit();
-        let first = (1u64 << 32) + local_tsn as u64;
         let paths: Vec<_> = config.paths.iter().map(|p| Path::new(p, &config)).collect();
-        let congestion = config.start_congestion(0);
+        let settings = SenderConfig {
+            delay_source: config.delay_source,
+            helpers: config.helpers,
+            pacing: config.pacing,
+            ack_delay: Duration::ZERO,
+            record_decisions: config.record_decisions,
+        };
+        let (congestion, manager) = (config.start_congestion(0), config.window_manager.clone());
         Self {
             state: State::Closed,
+            sender: Sender::new(settings, scheduler, congestion, config.guard, manager),
+            outstanding: Chunks::new(local_tsn, config.streams, chunk_limit, config.window_check),
             local_tag,
             peer_tag: 0,
             local_tsn,
             key: CookieKey::new(key),
             peer: Peer::default(),
             accepted_by: None,
-            board: Scoreboard::new(first),
-            queue: SendQueue::new(config.streams, chunk_limit),
-            offered: 0,
             primary: PathId(0),
-            window_probe: WindowProbe::Idle,
             offered_gaps: 0,
             inbound: Inbound::new(&config),
-            scheduler,
-            congestion,
             misses: MissCount { threshold: config.fast_retransmit_threshold },
-            guard: Guard::new(config.guard),
-            penalty: Penalty::default(),
-            manager: config.window_manager.clone(),
-            managed: Vec::new(),
             control: VecDeque::new(),
             answers: Answers::default(),
             verification: Verification::default(),
@@ -291,28 +258,18 @@ impl Association {
             heard_at: Time::ZERO,
             errors: 0,
             recovery_exit: None,
-            wait_until: None,
-            epoch: 0,
-            views: Vec::with_capacity(paths.len()),
             scratch: AckScratch::new(),
-            accounts: Accounts::default(),
-            records: Vec::new(),
             stale_cookies: 0,
             preserve_millis: 0,
             paths,
             rng,
             nonces,
-            copies: Vec::new(),
-            drained: false,
             bursts_spent: true,
             timers_moved: true,
             paths_due: Time::FAR_FUTURE,
-            sendable_left: 0,
-            chunk_limit,
             own_cmt: config.cmt,
             config,
             was_full: false,
-            closing: false,
             marked: false,
             pieces: None,
         }
@@ -358,7 +315,7 @@ impl Association {
             self.was_full = true;
             return Err(SendError::Full);
         }
-        self.queue.push(stream, ppid, payload, unordered, 0);
+        self.outstanding.queue.push(stream, ppid, payload, unordered, 0);
         // 6.1, D: what is handed over is an occasion to send like any other.
         self.refill_bursts();
         Ok(())
@@ -382,7 +339,7 @@ impl Association {
             return Ok(0);
         }
         let count = room.div_ceil(u64::from(payload.len())).min(u64::from(most)) as u32;
-        self.queue.push(stream, 0, payload, unordered, count - 1);
+        self.outstanding.queue.push(stream, 0, payload, unordered, count - 1);
         self.refill_bursts();
         Ok(count)
     }
@@ -405,8 +362,8 @@ impl Association {
     /// Bytes of user data that the send buffer still takes. A message may overrun it, so that one
     /// longer than the whole buffer can be sent at all.
     pub fn send_room(&self) -> u64 {
-        let unsent = self.queue.bytes();
-        let room = self.config.send_buffer.saturating_sub(unsent + self.board.extent());
+        let unsent = self.outstanding.queue.bytes();
+        let room = self.config.send_buffer.saturating_sub(unsent + self.outstanding.board.extent());
         let Some(least) = self.config.unsent_limit else { return room };
         let windows = (0..self.paths.len()).map(|i| self.cwnd(PathId::from_index(i))).sum::<u64>();
         room.min(least.max(windows).saturating_sub(unsent))
@@ -422,12 +379,12 @@ impl Association {
 
     /// Nothing follows what was handed over: schedulers may take care of its tail.
     pub const fn nothing_follows(&mut self) {
-        self.closing = true;
+        self.outstanding.closing = true;
     }
 
     /// Whether all that was given to [`Association::send`] has been acknowledged.
     pub fn is_flushed(&self) -> bool {
-        self.queue.is_empty() && self.board.is_empty()
+        self.outstanding.queue.is_empty() && self.outstanding.board.is_empty()
     }
 
     /// The next message for the user.
@@ -435,7 +392,7 @@ impl Association {
     pub fn read(&mut self, now: Time) -> Option<Message> {
         let message = self.inbound.buffer.read();
         if message.is_some() {
-            self.inbound.on_read(now, self.chunk_limit);
+            self.inbound.on_read(now, self.outstanding.chunk_limit);
         }
         message
     }
@@ -446,7 +403,7 @@ impl Association {
     pub fn skip(&mut self, now: Time) -> Option<u32> {
         let length = self.inbound.buffer.skip();
         if length.is_some() {
-            self.inbound.on_read(now, self.chunk_limit);
+            self.inbound.on_read(now, self.outstanding.chunk_limit);
         }
         length
     }
@@ -458,13 +415,13 @@ impl Association {
 
     /// The scheduler.
     pub const fn scheduler(&self) -> &Scheduler {
-        &self.scheduler
+        &self.sender.scheduler
     }
 
     /// Replaces the scheduler; data that is on its way is not touched.
     pub fn set_scheduler(&mut self, scheduler: Scheduler) {
-        self.scheduler = scheduler;
-        self.epoch += 1;
+        self.sender.scheduler = scheduler;
+        self.sender.epoch += 1;
     }
 
     /// What the receiving side measured.
@@ -501,15 +458,12 @@ impl Association {
     /// # Panics
     /// If there is no such path.
     pub fn path_view(&self, now: Time, path: PathId) -> PathView {
-        let usable = self.paths[path.index()].tx.state.status() == PathStatus::Active;
-        let mut view = PathView { usable, ..self.blank_view(path) };
-        self.bring_up_to_date(now, &mut view, self.clock_offset());
-        view
+        self.sender.path_view(now, &self.outstanding, &self.paths, path)
     }
 
     /// Takes the decisions recorded since the last call.
     pub fn take_records(&mut self) -> Vec<DecisionRecord> {
-        std::mem::take(&mut self.records)
+        std::mem::take(&mut self.sender.records)
     }
 
     /// A number for a heartbeat that only the receiver of the heartbeat knows (RFC 9260, 5.4); 0 says that there
@@ -533,9 +487,9 @@ impl Association {
     pub fn set_primary(&mut self, path: PathId) {
         assert!(path.index() < self.paths.len(), "there is no {path:?}");
         self.primary = path;
-        self.views.clear();
-        self.drained = false;
-        self.epoch += 1;
+        self.sender.views.clear();
+        self.sender.drained = false;
+        self.sender.epoch += 1;
     }
 
     /// The primary path: the first one, unless [`Association::set_primary`] chose another.
@@ -559,12 +513,12 @@ impl Association {
 
     /// Starts congestion control with the peer's window known.
     fn start_congestion(&mut self, peer_window: u64) {
-        self.congestion = self.config.start_congestion(peer_window);
-        self.congestion.set_unit(u64::from(self.chunk_limit));
+        self.sender.congestion = self.config.start_congestion(peer_window);
+        self.sender.congestion.set_unit(u64::from(self.outstanding.chunk_limit));
     }
 
     #[inline]
     fn cwnd(&self, path: PathId) -> u64 {
-        self.congestion.window(path)
+        self.sender.congestion.window(path)
     }
 }

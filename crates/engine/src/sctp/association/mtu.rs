@@ -42,7 +42,7 @@ impl Association {
 
     /// The search on a path may begin, or go on.
     pub(super) fn search_mtu(&mut self, now: Time, id: PathId) {
-        let most = u64::from(COMMON).max(self.offered / CHUNKS_IN_BUFFER);
+        let most = u64::from(COMMON).max(self.outstanding.offered / CHUNKS_IN_BUFFER);
         let Some(search) = &mut self.paths[id.index()].mtu else { return };
         if !search.has_begun() {
             search.limit(most.min(u64::from(u32::MAX)) as u32);
@@ -183,8 +183,8 @@ impl Association {
         }
         let carries = |path: &&super::Path| active(path) && !path.narrow;
         let smallest = self.paths.iter().filter(carries).map(|path| path.tx.config.mtu).min();
-        self.views.clear();
-        self.drained = false;
+        self.sender.views.clear();
+        self.sender.drained = false;
         if let Some(mtu) = smallest {
             self.cut_for(self.config.chunk_within(mtu));
         }
@@ -196,14 +196,14 @@ impl Association {
     }
 
     fn cut_for(&mut self, chunk_limit: u32) {
-        if chunk_limit == self.chunk_limit {
+        if chunk_limit == self.outstanding.chunk_limit {
             return;
         }
-        self.chunk_limit = chunk_limit;
-        self.queue.cut_for(chunk_limit);
-        self.congestion.set_unit(u64::from(chunk_limit));
+        self.outstanding.chunk_limit = chunk_limit;
+        self.outstanding.queue.cut_for(chunk_limit);
+        self.sender.congestion.set_unit(u64::from(chunk_limit));
         // Positions in the queue mean other chunks now.
-        self.epoch += 1;
+        self.sender.epoch += 1;
     }
 
     /// Room for a SACK on `path`: all of a packet, or no more than any path is taken to carry.

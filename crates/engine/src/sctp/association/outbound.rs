@@ -9,12 +9,10 @@ use super::super::packet::Packet;
 use super::inbound::blocks_within;
 use super::zero_window::WindowProbe;
 use super::{Association, Departure, PacketSize, Transmit};
+use crate::multipath::{Assignment, Outstanding, nothing_in_flight};
 use crate::path::PathStatus;
-use crate::record::DecisionRecord;
 use crate::recovery::RecordState;
-use crate::scheduler::{
-    Action, Decision, Occasion, PathSet, Reason, RetransmissionPolicy, Schedule, SentReport, View,
-};
+use crate::scheduler::{Decision, Occasion, Reason, RetransmissionPolicy, View};
 
 impl Association {
     /// The next packet to send; none when all is sent that may be sent now.
@@ -22,7 +20,7 @@ impl Association {
         if self.is_silent() {
             // Mostly so; no packet is made and dropped for it.
             if self.state.sends_data() {
-                self.accounts.set_blocked(now, false);
+                self.sender.accounts.set_blocked(now, false);
             }
             self.finish_poll();
             return None;
@@ -75,8 +73,8 @@ impl Association {
     /// Whether there is no data that could be sent, neither for the first time nor again.
     #[inline]
     fn has_no_data(&self) -> bool {
-        let idle = self.board.holes().is_empty() && self.queue.is_empty();
-        idle && self.board.lost().is_empty() && self.copies.is_empty()
+        let idle = self.outstanding.is_idle();
+        idle && self.outstanding.board.lost().is_empty() && self.sender.copies.is_empty()
     }
 
     /// Control chunks that go to one place travel together; INIT, INIT ACK and SHUTDOWN COMPLETE travel alone
@@ -139,9 +137,9 @@ impl Association {
 
     #[inline]
     pub(super) fn next_data(&mut self, now: Time, packet: &mut Packet) -> Option<Departure> {
-        let idle = self.board.holes().is_empty() && self.queue.is_empty();
-        if idle && self.board.lost().is_empty() && self.copies.is_empty() {
-            self.accounts.set_blocked(now, false);
+        let idle = self.outstanding.is_idle();
+        if idle && self.outstanding.board.lost().is_empty() && self.sender.copies.is_empty() {
+            self.sender.accounts.set_blocked(now, false);
             return None;
         }
         self.choose_data(now, idle, packet)
@@ -149,27 +147,28 @@ impl Association {
 
     #[inline(never)]
     fn choose_data(&mut self, now: Time, idle: bool, packet: &mut Packet) -> Option<Departure> {
-        if !self.copies.is_empty() {
+        if !self.sender.copies.is_empty() {
             if let Some(sent) = self.next_copy(now, packet) {
                 return Some(sent);
             }
-            if idle && self.board.lost().is_empty() {
-                self.accounts.set_blocked(now, false);
+            if idle && self.outstanding.board.lost().is_empty() {
+                self.sender.accounts.set_blocked(now, false);
                 return None;
             }
         }
-        if !self.drained {
+        if !self.sender.drained {
             self.refresh_views(now);
-            self.drained = true;
+            self.sender.drained = true;
         }
         // Where a guest has had to think, lost data has been looked for already.
-        let looked = self.board.lost().is_empty() || self.scheduler.is_thinking();
+        let looked =
+            self.outstanding.board.lost().is_empty() || self.sender.scheduler.is_thinking();
         let mut sent = if looked { None } else { self.next_lost(now, packet) };
         if sent.is_none() && !idle {
             sent = self.next_new(now, packet);
         }
-        if sent.is_none() && !self.scheduler.is_thinking() {
-            self.finish_drain(now, idle);
+        if sent.is_none() && !self.sender.scheduler.is_thinking() {
+            self.sender.finish_drain(now, &self.outstanding, &mut self.paths, idle);
         }
         sent
     }
@@ -177,9 +176,9 @@ impl Association {
     /// A further copy of a chunk on its way.
     #[cold]
     fn next_copy(&mut self, now: Time, packet: &mut Packet) -> Option<Departure> {
-        let (path, tsn) = self.copies.pop()?;
+        let (path, tsn) = self.sender.copies.pop()?;
         // Already acknowledged, or given up and sent again, in the meantime?
-        let record = self.board.get(tsn)?;
+        let record = self.outstanding.board.get(tsn)?;
         let flies = matches!(record.state, RecordState::InFlight { .. });
         flies.then(|| self.send_chunk(now, path, tsn, packet))
     }
@@ -187,33 +186,43 @@ impl Association {
     /// The oldest lost chunk, where the policy says.
     #[cold]
     fn next_lost(&mut self, now: Time, packet: &mut Packet) -> Option<Departure> {
-        let lost = self.board.lost().first()?;
-        let RecordState::Lost { on, by_timer } = self.board.record(lost).state else { return None };
+        let lost = self.outstanding.board.lost().first()?;
+        let RecordState::Lost { on, by_timer } = self.outstanding.board.record(lost).state else {
+            return None;
+        };
         let tsn = self.hole_before(lost).filter(|_| by_timer).unwrap_or(lost);
         let occasion = Occasion::Retransmission { lost_on: on };
-        let view = View { paths: &self.views, ..self.outlook(now, occasion) };
+        let seen = self.outstanding.view(
+            &self.paths,
+            now,
+            occasion,
+            self.sender.sendable_left,
+            self.sender.epoch,
+        );
+        let view = View { paths: &self.sender.views, ..seen };
         let credit = self.paths[on.index()].tx.fast_credit;
         // `same` would wait for ever for a path to which the guard leaves no window.
         let policy = match self.config.retransmission {
-            RetransmissionPolicy::Same if self.views[on.index()].window == 0 => {
+            RetransmissionPolicy::Same if self.sender.views[on.index()].window == 0 => {
                 RetransmissionPolicy::Asap
             }
             policy => policy,
         };
         // With nothing on its way no acknowledgement will ever open a window.
-        let idle = self.nothing_in_flight();
+        let idle = nothing_in_flight(&self.paths);
         let choice = if credit || idle {
             policy.choose(&view, &mut self.rng)
         } else {
             policy.choose_open(&view, &mut self.rng)
         };
         let path = self.elsewhere(on, by_timer).or(choice)?;
-        let path = self.wide_enough(path, self.board.record(tsn).bytes);
+        let path = self.wide_enough(path, self.outstanding.board.record(tsn).bytes);
         self.paths[on.index()].tx.fast_credit = false;
-        self.record(now, Decision::send(path, 0, Reason::RetransmissionPolicy), Some(tsn));
+        let decision = Decision::send(path, 0, Reason::RetransmissionPolicy);
+        self.sender.record(now, &self.outstanding, decision, Some(tsn));
         let sent = self.send_chunk(now, path, tsn, packet);
         // A probe of a shut window may go only while nothing else is on its way.
-        self.sendable_left = self.sendable();
+        self.sender.sendable_left = self.sender.sendable(&self.outstanding, &self.paths);
         Some(sent)
     }
 
@@ -222,12 +231,12 @@ impl Association {
     /// sent again each time it would leave no window for what fills the gaps.
     fn hole_before(&mut self, lost: u64) -> Option<u64> {
         let room = self.peer_sack_room().saturating_sub(DelayEcho::WIRE_LEN);
-        if self.board.acked().range_count() < blocks_within(room) {
+        if self.outstanding.board.acked().range_count() < blocks_within(room) {
             return None;
         }
-        let hole = self.board.holes().first().filter(|hole| *hole < lost)?;
+        let hole = self.outstanding.board.holes().first().filter(|hole| *hole < lost)?;
         // Whoever counts positions must count anew.
-        self.epoch += 1;
+        self.sender.epoch += 1;
         Some(hole)
     }
 
@@ -249,87 +258,23 @@ impl Association {
     /// New data, as the scheduler says.
     #[inline]
     fn next_new(&mut self, now: Time, packet: &mut Packet) -> Option<Departure> {
-        if self.sendable_left == 0 {
+        let (sender, outstanding) = (&mut self.sender, &mut self.outstanding);
+        if sender.sendable_left == 0 {
             // Chunks smaller than full ones may have left more room than was counted.
-            self.sendable_left = self.sendable();
+            sender.sendable_left = sender.sendable(outstanding, &self.paths);
         }
-        let view = View { paths: &self.views, ..self.outlook(now, Occasion::NewData) };
-        let decision = self.scheduler.decide(&view);
-        if self.scheduler.is_thinking() || !self.scheduler.may(&view, &decision) {
-            return None;
-        }
-        if decision.action == Action::Blocked && self.nothing_in_flight() {
-            return self.go_on(now, &decision, packet);
-        }
-        self.act(now, &decision, packet)
-    }
-
-    /// The scheduler would wait, but nothing is on its way whose acknowledgement would have it asked
-    /// again: the quickest path takes the head, if anybody may.
-    #[cold]
-    fn go_on(&mut self, now: Time, decision: &Decision, packet: &mut Packet) -> Option<Departure> {
-        let view = View { paths: &self.views, ..self.outlook(now, Occasion::NewData) };
-        let quickest = view.open().min_by_key(|v| v.forward_delay).map(|v| v.id);
-        match quickest.filter(|_| view.takeable() > 0 && self.board.lost().is_empty()) {
-            Some(path) => self.act(now, &Decision::send(path, 0, Reason::NothingOnTheWay), packet),
-            None => self.act(now, decision, packet),
-        }
-    }
-
-    #[inline]
-    fn act(&mut self, now: Time, decision: &Decision, packet: &mut Packet) -> Option<Departure> {
-        let (path, position) = match decision.action {
-            Action::Send { path, position } => (path, position),
-            Action::Copies { paths, position } => (paths.iter().next()?, position),
-            Action::Wait { until } => {
-                self.wait_until = Some(until);
-                self.record(now, *decision, None);
-                return self.unblock(now, packet);
-            }
-            Action::Blocked => {
-                self.record(now, *decision, None);
-                return self.unblock(now, packet);
-            }
+        let Assignment::Send { path, position, decision } =
+            sender.assign(now, outstanding, &self.paths)?
+        else {
+            let (path, tsn) = sender.unblock(now, outstanding, &self.paths)?;
+            return Some(self.send_chunk(now, path, tsn, packet));
         };
-        let (tsn, bytes) = self.chunk_at(position)?;
-        self.record(now, *decision, Some(tsn));
-        let sequence = self.chunk_number(tsn);
-        if let Action::Copies { paths, .. } = decision.action {
-            let first = SentReport { path, position, sequence, bytes };
-            self.note_copies(paths, tsn, first);
-        }
-        self.scheduler.on_sent(&SentReport { path, position, sequence, bytes });
-        if tsn < self.board.next_tsn() {
+        let (tsn, bytes) = outstanding.chunk_at(position)?;
+        sender.on_assigned(now, outstanding, (path, position, &decision), (tsn, bytes));
+        if tsn < outstanding.board.next_tsn() {
             return Some(self.send_chunk(now, path, tsn, packet));
         }
         self.send_fresh(now, path, packet)
-    }
-
-    /// The chunk is to go on all other paths of the set as well.
-    #[cold]
-    fn note_copies(&mut self, paths: PathSet, tsn: u64, first: SentReport) {
-        for path in paths.iter().skip(1) {
-            self.copies.push((path, tsn));
-            self.scheduler.on_sent(&SentReport { path, ..first });
-        }
-    }
-
-    /// The TSN and size of the chunk at a position of the unassigned queue, to be sent at once; gives
-    /// TSNs to all chunks before it. One that has none yet is to get the next.
-    #[inline]
-    fn chunk_at(&mut self, position: u64) -> Option<(u64, u64)> {
-        let holes = self.board.holes().len();
-        if position < holes {
-            let tsn = self.board.holes().nth(position)?;
-            return Some((tsn, self.board.record(tsn).bytes as u64));
-        }
-        for _ in holes..position {
-            if self.queue.is_empty() {
-                return None;
-            }
-            self.board.pass_over(|chunk| self.queue.next_chunk(chunk));
-        }
-        Some((self.board.next_tsn(), self.queue.next_bytes()? as u64))
     }
 
     /// Sends `tsn` on `path`, with further small chunks beside it where they fit.
@@ -341,10 +286,10 @@ impl Association {
         tsn: u64,
         packet: &mut Packet,
     ) -> Departure {
-        if self.board.record(tsn).bytes + self.stamp_len() > self.packet_room(path) {
+        if self.outstanding.board.record(tsn).bytes + self.stamp_len() > self.packet_room(path) {
             return self.send_too_long(now, path, tsn, packet);
         }
-        let first = self.board.record(tsn).bytes;
+        let first = self.outstanding.board.record(tsn).bytes;
         let mut room = self.begin_packet(now, path, first, packet);
         let launched = self.launch(now, path, tsn, &mut packet.chunks);
         room -= launched.bytes;
@@ -357,10 +302,11 @@ impl Association {
     /// Sends the next chunk of the queue as [`Association::send_chunk`] does what has a record.
     #[inline]
     fn send_fresh(&mut self, now: Time, path: PathId, packet: &mut Packet) -> Option<Departure> {
-        let first = self.queue.next_bytes()?;
+        let first = self.outstanding.queue.next_bytes()?;
         if first + self.stamp_len() > self.packet_room(path) {
             // With a record it can be sent in pieces.
-            let tsn = self.board.assign(|chunk| self.queue.next_chunk(chunk));
+            let tsn =
+                self.outstanding.board.assign(|chunk| self.outstanding.queue.next_chunk(chunk));
             return Some(self.send_too_long(now, path, tsn, packet));
         }
         let room = self.begin_packet(now, path, first, packet);
@@ -396,7 +342,7 @@ impl Association {
     /// Books a packet with so many bytes of chunks.
     #[inline(always)]
     pub(super) fn after_sending(&mut self, now: Time, path: PathId, sent: u32) -> Departure {
-        let full = self.full_chunk();
+        let full = self.outstanding.full_chunk();
         let state = &mut self.paths[path.index()];
         state.tx.counters.sent_packets += 1;
         state.tx.last_sent_at = now;
@@ -406,20 +352,12 @@ impl Association {
             state.t3 = Some(now + state.tx.rtt.rto());
         }
         state.tx.pacer.on_sent(sent as u64);
-        let (in_flight, burst_room) = (state.tx.flights.bytes(), state.tx.burst_room(now, full));
-        let alone = state.tx.one_packet;
         let ect = state.ecn.as_ref().is_some_and(|ecn| ecn.is_on());
         let departure = Departure { path, round: state.tx.round, size: PacketSize::Usual, ect };
         self.bursts_spent = true;
         self.timers_moved = true;
-        if let Some(view) = self.views.get_mut(path.index()) {
-            view.in_flight = in_flight;
-            view.burst_room = burst_room;
-            if alone {
-                view.window = view.window.min(in_flight);
-            }
-        }
-        if let WindowProbe::Due { interval } = self.window_probe {
+        self.sender.on_packet_sent(now, path, &state.tx, full);
+        if let WindowProbe::Due { interval } = self.outstanding.window_probe {
             self.note_window_probe(now, path, interval);
         }
         departure
@@ -436,8 +374,8 @@ impl Association {
         room: &mut u32,
         chunks: &mut SmallVec<[Chunk; 1]>,
     ) {
-        while let Some(tsn) = self.board.lost().first() {
-            let record = self.board.record(tsn);
+        while let Some(tsn) = self.outstanding.board.lost().first() {
+            let record = self.outstanding.board.record(tsn);
             let same = matches!(record.state, RecordState::Lost { on: other, .. } if other == on);
             let open = self.paths[path.index()].tx.flights.bytes() < self.cwnd(path);
             if !same || !open || record.bytes > *room {
@@ -459,20 +397,23 @@ impl Association {
         chunks: &mut SmallVec<[Chunk; 1]>,
     ) {
         const LEAST: u32 = Data::HEADER + 4;
-        while *room >= LEAST && self.board.holes().is_empty() && self.board.lost().is_empty() {
-            let Some(next) = self.queue.next_bytes() else { return };
+        while *room >= LEAST
+            && self.outstanding.board.holes().is_empty()
+            && self.outstanding.board.lost().is_empty()
+        {
+            let Some(next) = self.outstanding.queue.next_bytes() else { return };
             let cut = next > *room;
-            if cut && (!self.may_fill(*room) || self.queue.next_is_passing()) {
+            if cut && (!self.may_fill(*room) || self.outstanding.queue.next_is_passing()) {
                 return;
             }
             let next = next.min(*room);
-            let open = self.views.get(path.index()).is_some_and(|v| {
+            let open = self.sender.views.get(path.index()).is_some_and(|v| {
                 v.usable
                     && v.earliest_position == 0
                     && self.paths[path.index()].tx.flights.bytes() < v.window
             });
-            let fits = self.board.span() + next as u64 <= self.offered;
-            if !open || !fits || self.board.tsns_left() == 0 {
+            let fits = self.outstanding.board.span() + next as u64 <= self.outstanding.offered;
+            if !open || !fits || self.outstanding.board.tsns_left() == 0 {
                 return;
             }
             if cut {
@@ -483,95 +424,5 @@ impl Association {
                 *room -= bytes;
             }
         }
-    }
-
-    /// What the scheduler left is the engine's.
-    #[inline]
-    fn unblock(&mut self, now: Time, packet: &mut Packet) -> Option<Departure> {
-        // Where no order shuts the window, the oldest chunk is not what it waits for.
-        // A shut window is probed in its own time.
-        if self.sendable_left > 0 || self.is_passing() || !self.window_probe.is_idle() {
-            return None;
-        }
-        if self.config.helpers.any() {
-            let sent = self.help(now, packet);
-            if sent.is_some() {
-                return sent;
-            }
-        }
-        if !(self.guard.is_on() || self.scheduler.resends_when_blocked()) {
-            return None;
-        }
-        self.resend_oldest(now, packet)
-    }
-
-    /// The window is shut by the oldest chunk. If it is on its way on a path that takes longer than
-    /// an open one would, or is overdue, it goes again on the open path that delivers it soonest.
-    #[inline(never)]
-    fn resend_oldest(&mut self, now: Time, packet: &mut Packet) -> Option<Departure> {
-        let tsn = self.board.cumulative() + 1;
-        let record = self.board.get(tsn)?;
-        let RecordState::InFlight { path: on, number } = record.state else { return None };
-        if record.transmissions > 1 {
-            return None;
-        }
-        let sent_at = self.paths[on.index()].tx.flights.sent_at(number)?;
-        let rtt = &self.paths[on.index()].tx.rtt;
-        let patience = rtt.srtt()? + rtt.rttvar() * 4 + self.peer.sack_delay;
-        let overdue = now >= sent_at + patience;
-        let due = sent_at + self.views[on.index()].forward_delay?;
-        let sooner = |v: &&crate::scheduler::PathView| {
-            v.is_open() && (overdue || v.id != on && v.forward_delay.is_some_and(|d| now + d < due))
-        };
-        let Some(path) = self.views.iter().filter(sooner).min_by_key(|v| v.forward_delay) else {
-            if !overdue {
-                let ask = sent_at + patience;
-                self.wait_until = Some(self.wait_until.map_or(ask, |at| at.min(ask)));
-            }
-            return None;
-        };
-        let path = path.id;
-        self.accounts.stats.unblocked += 1;
-        self.record(now, Decision::send(path, 0, Reason::Unblock), Some(tsn));
-        Some(self.send_chunk(now, path, tsn, packet))
-    }
-
-    fn finish_drain(&mut self, now: Time, idle: bool) {
-        let shut = !idle && self.sendable_left == 0;
-        let full = self.full_chunk();
-        let mut open = false;
-        for (view, path) in self.views.iter().zip(&mut self.paths) {
-            let has_room = view.usable && view.in_flight < view.window;
-            let held_back = has_room && self.config.pacing.is_some() && view.burst_room == 0;
-            path.tx.limited = has_room && !held_back;
-            open |= has_room;
-            if held_back
-                && !shut
-                && !idle
-                && let Some(at) = path.tx.pacer.ready_at(full)
-            {
-                self.wait_until = Some(self.wait_until.map_or(at, |known| known.min(at)));
-            }
-        }
-        self.accounts.set_blocked(now, shut && open);
-    }
-
-    #[inline]
-    pub(super) fn record(&mut self, now: Time, decision: Decision, tsn: Option<u64>) {
-        if self.config.record_decisions {
-            self.keep_record(now, decision, tsn);
-        }
-    }
-
-    #[cold]
-    fn keep_record(&mut self, now: Time, decision: Decision, tsn: Option<u64>) {
-        self.records.push(DecisionRecord {
-            at: now,
-            chunk: tsn.map(|tsn| self.chunk_number(tsn)),
-            action: decision.action,
-            reason: decision.reason,
-            sendable: self.sendable_left,
-            paths: self.views.iter().map(Into::into).collect(),
-        });
     }
 }

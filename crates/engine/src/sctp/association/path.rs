@@ -55,6 +55,20 @@ pub(super) struct Path {
     pub heartbeat: Heartbeat,
 }
 
+impl AsRef<TxPath> for Path {
+    #[inline]
+    fn as_ref(&self) -> &TxPath {
+        &self.tx
+    }
+}
+
+impl AsMut<TxPath> for Path {
+    #[inline]
+    fn as_mut(&mut self) -> &mut TxPath {
+        &mut self.tx
+    }
+}
+
 impl Path {
     pub fn new(path: &PathConfig, config: &Config) -> Self {
         let own = match &config.mtu_discovery {

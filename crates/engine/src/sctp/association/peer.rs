@@ -8,7 +8,7 @@ use super::super::config::Config;
 use super::super::extensions::Extensions;
 use super::super::init::Init;
 use super::State;
-use crate::window::{Guard, Penalty};
+use crate::window::Guard;
 
 /// The peer.
 #[derive(Clone, Debug, Default)]
@@ -55,9 +55,10 @@ impl super::Association {
     /// Plain SCTP or CMT, as far as the peer announced it.
     pub(super) fn settle_multipath(&mut self) {
         self.config.cmt = self.own_cmt.towards(self.peer.agreed);
+        self.sender.config.ack_delay = self.peer.sack_delay;
         // Without CMT nothing is sent again before the timer or three reports say so.
         let plain = self.own_cmt.if_agreed && !self.config.cmt.concurrent;
-        self.guard = Guard::new(self.config.guard && !plain);
+        self.sender.guard = Guard::new(self.config.guard && !plain);
     }
 
     /// The addresses that the peer listed when the association was set up; empty before, and if it
@@ -96,7 +97,10 @@ impl super::Association {
     /// Nothing changes once data is on its way, or where no path would stay.
     pub fn retain_paths(&mut self, keep: impl Fn(PathId) -> bool) {
         let kept: Vec<bool> = (0..self.paths.len()).map(|i| keep(PathId::from_index(i))).collect();
-        if kept.iter().all(|kept| *kept) || !kept.contains(&true) || !self.board.is_empty() {
+        if kept.iter().all(|kept| *kept)
+            || !kept.contains(&true)
+            || !self.outstanding.board.is_empty()
+        {
             return;
         }
         let renumbered = |path: PathId| {
@@ -117,14 +121,10 @@ impl super::Association {
         if let State::CookieEchoed { path, .. } = &mut self.state {
             *path = renumbered(*path).unwrap_or(PathId(0));
         }
-        self.copies.clear();
-        self.views.clear();
         self.primary = renumbered(self.primary).unwrap_or(PathId(0));
         self.settle_multipath();
-        self.penalty = Penalty::default();
-        self.start_congestion(self.offered);
+        self.sender.forget_paths();
+        self.start_congestion(self.outstanding.offered);
         self.timers_moved = true;
-        self.drained = false;
-        self.epoch += 1;
     }
 }

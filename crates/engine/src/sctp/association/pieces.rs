@@ -142,7 +142,8 @@ impl Association {
         if bytes <= self.packet_room(path) {
             return path;
         }
-        let open = self.views.iter().filter(|view| view.usable && view.in_flight < view.window);
+        let open =
+            self.sender.views.iter().filter(|view| view.usable && view.in_flight < view.window);
         let wide = open.filter(|view| bytes <= self.packet_room(view.id));
         wide.min_by_key(|view| view.forward_delay).map_or(path, |view| view.id)
     }

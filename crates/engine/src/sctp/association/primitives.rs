@@ -2,8 +2,8 @@
 
 use ropewalk_base::{Duration, PathId, Time};
 
-use super::inbound::SACK_DELAY_LIMIT;
 use super::Association;
+use super::inbound::SACK_DELAY_LIMIT;
 use crate::multipath::TxPath;
 use crate::path::{FailureLimits, PathStatus, RtoLimits};
 

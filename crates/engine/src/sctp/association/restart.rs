@@ -8,11 +8,9 @@ use super::super::cause::ErrorCause;
 use super::super::chunk::Chunk;
 use super::super::cookie::CookieContent;
 use super::path::Path;
-use super::queue::SendQueue;
 use super::state::Retry;
-use super::{AckScratch, Association, CloseReason, Event, State, WindowProbe};
+use super::{AckScratch, Association, CloseReason, Event, State};
 use crate::path::PathStatus;
-use crate::recovery::Scoreboard;
 use crate::window::Guard;
 
 impl Association {
@@ -103,25 +101,23 @@ impl Association {
     fn restart(&mut self, now: Time, home: Option<PathId>, cookie: &CookieContent) {
         self.local_tag = cookie.local_tag;
         self.local_tsn = cookie.local_tsn.0;
-        self.board = Scoreboard::new((1u64 << 32) + self.local_tsn as u64);
-        self.queue = SendQueue::new(self.config.streams, self.chunk_limit);
+        self.outstanding.restart(self.local_tsn, self.config.streams);
         self.scratch = AckScratch::new();
-        self.guard = Guard::new(self.config.guard);
+        self.sender.guard = Guard::new(self.config.guard);
         for path in &mut self.paths {
             let (counters, learned) = (path.tx.counters, path.learned);
             *path = Path { learned, ..Path::new(&path.tx.config, &self.config) };
             path.tx.counters = counters;
         }
-        self.views.clear();
+        self.sender.views.clear();
         self.control.clear();
-        self.copies.clear();
+        self.sender.copies.clear();
         self.offered_gaps = 0;
-        self.window_probe = WindowProbe::Idle;
-        self.wait_until = None;
+        self.sender.wait_until = None;
         self.was_full = false;
         self.pieces = None;
         self.recovery_exit = None;
-        self.epoch += 1;
+        self.sender.epoch += 1;
         self.inbound.forget(now);
         self.adopt_peer(&cookie.peer);
         self.establish(now, home, Some(cookie.created), Event::Restarted);

@@ -13,7 +13,6 @@ use super::{Association, Path};
 use crate::congestion::{AckSample, CongestionControl};
 use crate::meter;
 use crate::recovery::{Flight, GapMemory, LossDetection, RecordState};
-use crate::sctp::Data;
 use crate::window::explained_queueing;
 
 /// A path whose round trip no acknowledgement told for so long has it from timestamps.
@@ -127,17 +126,17 @@ impl Association {
         if !self.state.receives_sacks() {
             return;
         }
-        let before = self.board.cumulative();
+        let before = self.outstanding.board.cumulative();
         let cumulative = sack.cumulative.unwrap_near(before);
         if cumulative < before {
             // Older than one already taken (6.2.1, D i).
             return;
         }
-        if cumulative >= self.board.next_tsn() {
+        if cumulative >= self.outstanding.board.next_tsn() {
             self.abort_with(ErrorCause::VIOLATION);
             return;
         }
-        self.accounts.stats.sacks += 1;
+        self.sender.accounts.stats.sacks += 1;
         self.heard_at = now;
         let mut acks = PathAcks::new();
         self.begin_acks(&mut acks);
@@ -170,8 +169,8 @@ impl Association {
     /// Takes the cumulative acknowledgement. False if it covers what was never sent.
     #[inline]
     fn take_cumulative(&mut self, now: Time, cumulative: u64, acks: &mut PathAcks) -> bool {
-        while self.board.cumulative() < cumulative {
-            let Some(popped) = self.board.pop_cumulative() else { break };
+        while self.outstanding.board.cumulative() < cumulative {
+            let Some(popped) = self.outstanding.board.pop_cumulative() else { break };
             let tsn = popped.tsn;
             match popped.state {
                 RecordState::Unsent => {
@@ -179,7 +178,7 @@ impl Association {
                     return false;
                 }
                 RecordState::InFlight { path, number } => {
-                    let sure = self.board.is_only_on(tsn, path);
+                    let sure = self.outstanding.board.is_only_on(tsn, path);
                     let ack = &mut acks[path.index()];
                     self.end_flight(now, path, number, popped.payload, sure, ack);
                     self.paths[path.index()].pseudo_cumack = None;
@@ -210,8 +209,8 @@ impl Association {
         }
         let mut fresh = std::mem::take(&mut self.scratch.fresh);
         fresh.clear();
-        let end = self.board.next_tsn();
-        let known = self.board.acked();
+        let end = self.outstanding.board.next_tsn();
+        let known = self.outstanding.board.acked();
         let found = self.scratch.memory.find_fresh(cumulative, gaps, end, known, &mut fresh);
         let mut unsent = found.unsent;
         for tsn in fresh.iter().cloned().flatten() {
@@ -229,12 +228,12 @@ impl Association {
     #[inline]
     fn take_gap_ack(&mut self, now: Time, tsn: u64, acks: &mut PathAcks) -> bool {
         meter::count(1);
-        let record = self.board.record(tsn);
+        let record = self.outstanding.board.record(tsn);
         let (payload, bytes) = (record.data.payload.len(), record.bytes as u64);
-        match self.board.on_gap_acked(tsn) {
+        match self.outstanding.board.on_gap_acked(tsn) {
             RecordState::InFlight { path, number } => {
                 self.paths[path.index()].tx.held += bytes;
-                let sure = self.board.is_only_on(tsn, path);
+                let sure = self.outstanding.board.is_only_on(tsn, path);
                 self.end_flight(now, path, number, payload, sure, &mut acks[path.index()]);
             }
             RecordState::Lost { on, .. } => {
@@ -260,14 +259,14 @@ impl Association {
     /// A chunk that travelled in several copies arrived: which of them did is not known.
     #[inline(always)]
     fn end_copies(&mut self, now: Time, tsn: u64, acks: &mut PathAcks) {
-        if self.board.has_copies() {
+        if self.outstanding.board.has_copies() {
             self.end_copies_of(now, tsn, acks);
         }
     }
 
     #[cold]
     fn end_copies_of(&mut self, now: Time, tsn: u64, acks: &mut PathAcks) {
-        for (path, number) in self.board.take_copies(tsn) {
+        for (path, number) in self.outstanding.board.take_copies(tsn) {
             self.end_flight(now, path, number, 0, false, &mut acks[path.index()]);
         }
     }
@@ -323,16 +322,16 @@ impl Association {
     /// arrives late, by a slower path than a newer one, cannot show this.
     #[inline]
     fn check_reneging(&mut self) {
-        let next = self.board.cumulative() + 1;
+        let next = self.outstanding.board.cumulative() + 1;
         // None of them lies below.
-        if self.board.acked().first() == Some(next) {
+        if self.outstanding.board.acked().first() == Some(next) {
             self.on_reneged();
         }
     }
 
     #[cold]
     fn on_reneged(&mut self) {
-        self.board.on_reneged(PathId(0));
+        self.outstanding.board.on_reneged(PathId(0));
         self.paths.iter_mut().for_each(|p| p.tx.held = 0);
         self.scratch.memory.clear();
     }
@@ -347,7 +346,7 @@ impl Association {
         self.offered_gaps = covered;
         // The window leaves out all that the buffer holds beyond the hole, also what a packet had no
         // room to report once more.
-        self.offered = window as u64 + self.board.held_bytes();
+        self.outstanding.offered = window as u64 + self.outstanding.board.held_bytes();
     }
 
     fn settle_acks(
@@ -422,8 +421,8 @@ impl Association {
                 ecn.on_arrival();
             }
         }
-        self.congestion.on_ack(id, now, &sample);
-        self.manage_windows(now, id);
+        self.sender.congestion.on_ack(id, now, &sample);
+        self.sender.manage_windows(now, &self.outstanding, &self.paths, id);
         if self.config.recovery == LossDetection::RackTlp {
             self.settle_by_time(now, id, ack);
         } else if self.config.cmt.split_fast_retransmit {
@@ -472,18 +471,11 @@ impl Association {
         }
     }
 
-    /// Size of a full chunk, bytes.
-    #[inline]
-    pub(super) const fn full_chunk(&self) -> u64 {
-        let payload = self.chunk_limit - Data::HEADER;
-        Data::wire_len_of(payload) as u64
-    }
-
     /// Whether one full chunk is a part of a buffer of so many bytes that matters, and the wait for a SACK a good part
     /// of a round.
     #[inline]
     pub(super) const fn is_small(&self, buffer: u64) -> bool {
         const CHUNKS: u64 = 64;
-        buffer <= CHUNKS * self.full_chunk()
+        buffer <= CHUNKS * self.outstanding.full_chunk()
     }
 }

@@ -34,7 +34,7 @@ impl Association {
         let path = self.sack_destination();
         let echo = if self.peer.takes_stamps { DelayEcho::WIRE_LEN } else { 0 };
         let room = self.sack_room(path) - self.echo_room();
-        let chunk = self.chunk_limit;
+        let chunk = self.outstanding.chunk_limit;
         let sack = self.inbound.take_sack(room.saturating_sub(echo), chunk);
         packet.chunks.push(Chunk::Sack(sack));
         if self.marked {
@@ -47,7 +47,7 @@ impl Association {
     /// The oldest SACK that had to wait.
     #[cold]
     fn waiting_sack_packet(&mut self, packet: &mut Packet) -> Option<Departure> {
-        let (path, sack, echo) = self.inbound.take_waiting(self.chunk_limit)?;
+        let (path, sack, echo) = self.inbound.take_waiting(self.outstanding.chunk_limit)?;
         packet.begin(self.peer_tag);
         packet.chunks.push(Chunk::Sack(sack));
         packet.echo = echo;
@@ -81,7 +81,7 @@ impl Association {
         if needed > room {
             return 0;
         }
-        let sack = self.inbound.take_sack(needed, self.chunk_limit);
+        let sack = self.inbound.take_sack(needed, self.outstanding.chunk_limit);
         packet.chunks.push(Chunk::Sack(sack));
         packet.echo = self.inbound.take_echo();
         let taken = packet.wire_len() - Packet::HEADER;

@@ -117,9 +117,9 @@ impl Association {
             }
             _ => return,
         }
-        let known = self.board.cumulative();
+        let known = self.outstanding.board.cumulative();
         let told = cumulative.unwrap_near(known);
-        if told > known && told < self.board.next_tsn() {
+        if told > known && told < self.outstanding.board.next_tsn() {
             self.on_shutdown_cumulative(now, cumulative, told);
         }
         self.after_flush(now);
@@ -127,7 +127,7 @@ impl Association {
 
     fn on_shutdown_cumulative(&mut self, now: Time, cumulative: Serial32, told: u64) {
         // It tells no window: what was offered ends where it did.
-        let left = self.offered.saturating_sub(self.board.span_of(told));
+        let left = self.outstanding.offered.saturating_sub(self.outstanding.board.span_of(told));
         let window = left.min(u32::MAX as u64) as u32;
         let sack = super::super::chunk::Sack {
             cumulative,

@@ -28,7 +28,7 @@ impl Association {
         // Without a branch per timer: it is asked after every input.
         let mut consider = |at: Option<Time>| next = next.min(at.unwrap_or(Time::FAR_FUTURE));
         consider(self.inbound.deadline);
-        consider(self.wait_until);
+        consider(self.sender.wait_until);
         if matches!(self.state, State::Established) {
             return (next != Time::FAR_FUTURE).then_some(next);
         }
@@ -43,7 +43,7 @@ impl Association {
 
     /// The earliest timer of any path, or of the peer's window; [`Time::FAR_FUTURE`] if none runs.
     fn paths_deadline(&self) -> Time {
-        let mut next = self.window_probe.deadline().unwrap_or(Time::FAR_FUTURE);
+        let mut next = self.outstanding.window_probe.deadline().unwrap_or(Time::FAR_FUTURE);
         let mut consider = |at: Option<Time>| next = next.min(at.unwrap_or(Time::FAR_FUTURE));
         for path in &self.paths {
             consider(path.t3);
@@ -69,8 +69,8 @@ impl Association {
     pub fn handle_timeout(&mut self, now: Time) {
         self.timers_moved = true;
         self.refill_bursts();
-        if self.wait_until.is_some_and(|at| at <= now) {
-            self.wait_until = None;
+        if self.sender.wait_until.is_some_and(|at| at <= now) {
+            self.sender.wait_until = None;
             if matches!(self.state, State::Closed) {
                 self.begin(now);
             }
@@ -154,7 +154,7 @@ impl Association {
     fn begin_input(&mut self) {
         self.refill_bursts();
         if !matches!(self.state, State::Closed) {
-            self.wait_until = None;
+            self.sender.wait_until = None;
         }
     }
 
@@ -361,7 +361,7 @@ impl Association {
 
     #[inline]
     pub(super) fn refill_bursts(&mut self) {
-        self.drained = false;
+        self.sender.drained = false;
         if !self.bursts_spent {
             return;
         }

@@ -121,6 +121,9 @@ impl Association {
     }
 
     fn undelivered(&self) -> impl Iterator<Item = Undelivered> {
-        Messages { records: self.board.records(), queue: self.queue.rests() }
+        Messages {
+            records: self.outstanding.board.records(),
+            queue: self.outstanding.queue.rests(),
+        }
     }
 }

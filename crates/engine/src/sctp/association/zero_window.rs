@@ -14,6 +14,7 @@
 use ropewalk_base::{Duration, PathId, Time};
 
 use super::Association;
+use crate::multipath::{Outstanding, nothing_in_flight};
 
 /// Where the probing of a shut window stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -44,20 +45,14 @@ impl WindowProbe {
 }
 
 impl Association {
-    /// Whether a chunk may leave although the peer's window has no room for it.
-    #[inline]
-    pub(super) const fn may_probe_window(&self) -> bool {
-        matches!(self.window_probe, WindowProbe::Due { .. })
-    }
-
     /// Looks whether the window is shut with nothing in flight, before anything leaves.
     #[inline]
     pub(super) fn watch_window(&mut self, now: Time) {
-        let probing = !self.window_probe.is_idle();
-        if (probing || self.sendable_left == 0) && self.nothing_in_flight() {
+        let probing = !self.outstanding.window_probe.is_idle();
+        if (probing || self.sender.sendable_left == 0) && nothing_in_flight(&self.paths) {
             self.settle_window_probe(now);
-        } else if matches!(self.window_probe, WindowProbe::Waiting { .. }) {
-            self.window_probe = WindowProbe::Idle;
+        } else if matches!(self.outstanding.window_probe, WindowProbe::Waiting { .. }) {
+            self.outstanding.window_probe = WindowProbe::Idle;
             self.timers_moved = true;
         }
     }
@@ -66,20 +61,22 @@ impl Association {
     fn settle_window_probe(&mut self, now: Time) {
         // The timers of lost and last packets rest while the window is probed.
         self.timers_moved = true;
-        let waits = !(self.queue.is_empty() && self.board.holes().is_empty());
-        let again = !self.board.lost().is_empty();
+        let waits =
+            !(self.outstanding.queue.is_empty() && self.outstanding.board.holes().is_empty());
+        let again = !self.outstanding.board.lost().is_empty();
         let shut = if again {
-            self.board.span() > self.offered
+            self.outstanding.board.span() > self.outstanding.offered
         } else {
-            waits && self.within_window() == 0
+            waits && self.outstanding.within_window(&self.paths) == 0
         };
-        match self.window_probe {
+        match self.outstanding.window_probe {
             // 6.1 A: the first probe SHOULD be sent after 1 RTO.
             WindowProbe::Idle | WindowProbe::Sent { .. } if shut && !again => {
                 let interval = self.paths[self.control_path().index()].tx.rtt.rto();
-                self.window_probe = WindowProbe::Waiting { at: now + interval, interval };
+                self.outstanding.window_probe =
+                    WindowProbe::Waiting { at: now + interval, interval };
             }
-            _ if !shut => self.window_probe = WindowProbe::Idle,
+            _ if !shut => self.outstanding.window_probe = WindowProbe::Idle,
             _ => {}
         }
     }
@@ -87,10 +84,10 @@ impl Association {
     /// Time has passed.
     #[inline]
     pub(super) fn on_window_timer(&mut self, now: Time) {
-        if let WindowProbe::Waiting { at, interval } = self.window_probe
+        if let WindowProbe::Waiting { at, interval } = self.outstanding.window_probe
             && at <= now
         {
-            self.window_probe = WindowProbe::Due { interval };
+            self.outstanding.window_probe = WindowProbe::Due { interval };
         }
     }
 
@@ -99,19 +96,19 @@ impl Association {
     #[cold]
     pub(super) fn note_window_probe(&mut self, now: Time, path: PathId, interval: Duration) {
         let interval = (interval * 2).min(self.config.rto.max);
-        self.window_probe = WindowProbe::Sent { at: now, path, interval };
+        self.outstanding.window_probe = WindowProbe::Sent { at: now, path, interval };
         self.paths[path.index()].t3 = Some(now + interval);
     }
 
     /// A SACK was taken.
     #[inline]
     pub(super) fn update_window_probe(&mut self, now: Time) {
-        let WindowProbe::Sent { path, .. } = self.window_probe else { return };
-        if self.nothing_in_flight() {
-            self.window_probe = WindowProbe::Idle;
-        } else if self.board.span() <= self.offered {
+        let WindowProbe::Sent { path, .. } = self.outstanding.window_probe else { return };
+        if nothing_in_flight(&self.paths) {
+            self.outstanding.window_probe = WindowProbe::Idle;
+        } else if self.outstanding.board.span() <= self.outstanding.offered {
             // The peer may have dropped the probe before it opened the window: it is data like any other now.
-            self.window_probe = WindowProbe::Idle;
+            self.outstanding.window_probe = WindowProbe::Idle;
             self.paths[path.index()].restart_t3(now);
         }
     }
@@ -120,13 +117,15 @@ impl Association {
     /// come, unacknowledged probes SHOULD NOT count as errors of the association or an address; and probing does
     /// not affect the congestion window.
     pub(super) fn on_probe_unanswered(&mut self, now: Time, id: PathId) -> bool {
-        let WindowProbe::Sent { at, path, interval } = self.window_probe else { return false };
+        let WindowProbe::Sent { at, path, interval } = self.outstanding.window_probe else {
+            return false;
+        };
         if path != id {
             return false;
         }
         self.paths[id.index()].t3 = None;
         self.give_up_flights(id);
-        self.window_probe = WindowProbe::Due { interval };
+        self.outstanding.window_probe = WindowProbe::Due { interval };
         if self.heard_at < at {
             self.paths[id.index()].heartbeat.counted = true;
             self.note_path_error(now, id, true);

@@ -1,0 +1,166 @@
+//! What the session has to send: queued bytes, mappings that are not acknowledged at data level, and the peer's window.
+
+use ropewalk_base::Time;
+
+use super::super::subflow::Subflow;
+use super::super::subflow::sent::Standing;
+use super::board::{DataBoard, Place};
+use super::queue::ByteQueue;
+use crate::multipath::{Oldest, Outstanding};
+use crate::payload::Payload;
+use crate::scheduler::{Occasion, View};
+use crate::window::{Budget, SharedWindow};
+
+/// Mappings that are queued or not acknowledged at data level.
+#[derive(Clone, Debug)]
+pub(super) struct Mappings {
+    pub board: DataBoard,
+    pub queue: ByteQueue,
+    /// The data sequence number behind the last one that the peer takes.
+    pub edge: u64,
+    /// Largest payload of a segment, bytes.
+    pub segment_limit: u32,
+    /// The application has said that nothing follows.
+    pub closing: bool,
+}
+
+impl Mappings {
+    /// Nothing is queued; the peer takes data up to `edge`.
+    pub fn new(segment_limit: u32, edge: u64) -> Self {
+        Self {
+            board: DataBoard::default(),
+            queue: ByteQueue::default(),
+            edge,
+            segment_limit,
+            closing: false,
+        }
+    }
+
+    /// The peer's window, from the data-level acknowledgement on, bytes.
+    #[inline]
+    pub const fn offered(&self) -> u64 {
+        self.edge.saturating_sub(self.board.una())
+    }
+
+    /// Whether nothing is queued, neither behind the last mapping nor among those that were passed over.
+    #[inline]
+    pub fn is_idle(&self) -> bool {
+        self.board.holes().is_empty() && self.queue.is_empty()
+    }
+
+    /// The unit at a position of the unassigned queue; numbers all before it.
+    pub fn unit_at(&mut self, position: u64) -> Option<u64> {
+        let holes = self.board.holes().len();
+        if position < holes {
+            return self.board.holes().nth(position);
+        }
+        for _ in holes..position {
+            let payload = self.next_payload()?;
+            self.board.pass_over(payload);
+        }
+        let payload = self.next_payload()?;
+        Some(self.board.push(payload))
+    }
+
+    #[inline]
+    fn next_payload(&mut self) -> Option<Payload> {
+        (!self.queue.is_empty()).then(|| self.queue.take(self.segment_limit))
+    }
+}
+
+impl Outstanding for Mappings {
+    type Path = Subflow;
+    /// A subflow sends what it lost by itself.
+    const REPEATS_ON_SAME_PATH: bool = false;
+
+    #[inline]
+    fn view(
+        &self,
+        _: &[Subflow],
+        now: Time,
+        occasion: Occasion,
+        sendable: u64,
+        epoch: u64,
+    ) -> View<'static> {
+        let limit = self.segment_limit as u64;
+        View {
+            now,
+            occasion,
+            backlog_chunks: self.queue.bytes().div_ceil(limit) + self.board.holes().len(),
+            backlog_bytes: self.queue.bytes(),
+            sendable,
+            window_room: self.edge.saturating_sub(self.board.next()),
+            receive_buffer: self.offered(),
+            unordered: false,
+            acknowledged_chunks: self.board.acknowledged(),
+            closing: self.closing,
+            chunk_bytes: limit,
+            epoch,
+            paths: &[],
+        }
+    }
+
+    #[inline]
+    fn within_window(&self, _: &[Subflow]) -> u64 {
+        let holes = self.board.holes_within(self.offered());
+        let beyond = self.edge.saturating_sub(self.board.next());
+        let limit = self.segment_limit as u64;
+        let fresh = match self.queue.bytes() {
+            0 => 0,
+            // The last segment of what there is may be short.
+            bytes if bytes <= beyond => bytes.div_ceil(limit),
+            _ => beyond / limit,
+        };
+        holes + if holes == self.board.holes().len() { fresh } else { 0 }
+    }
+
+    /// RFC 9293, 3.8.6.1: the sending host must probe a zero window.
+    #[inline]
+    fn may_probe_window(&self) -> bool {
+        true
+    }
+
+    #[inline]
+    fn shared_window(&self) -> SharedWindow {
+        SharedWindow {
+            buffer: self.offered(),
+            chunk: self.segment_limit as u64,
+            acknowledged: self.board.una(),
+            busy: !self.is_idle(),
+            shared: false,
+            in_order: true,
+        }
+    }
+
+    fn oldest(&self, subflows: &[Subflow]) -> Option<Oldest> {
+        let (unit, record) = self.board.front()?;
+        let Place::Given { to, piece } = record.place else { return None };
+        let subflow = &subflows[to.index()];
+        let sent_at = match subflow.sent.get(piece).map(|piece| piece.standing) {
+            Some(Standing::InFlight { number }) => subflow.tx.flights.sent_at(number),
+            _ => None,
+        };
+        Some(Oldest { unit, path: to, sent_at, transmissions: record.given })
+    }
+
+    /// What a subflow lost is its own business.
+    #[inline]
+    fn has_lost(&self) -> bool {
+        false
+    }
+
+    #[inline]
+    fn is_blocked_by_oldest(&self) -> bool {
+        true
+    }
+
+    #[inline]
+    fn sequence(&self, unit: u64) -> u64 {
+        unit
+    }
+
+    #[inline]
+    fn budget(&self) -> Budget {
+        Budget { buffer: self.offered(), chunk: self.segment_limit as u64 }
+    }
+}

@@ -1,0 +1,293 @@
+//! The sender: what it owns, and how new data is assigned to paths.
+
+use ropewalk_base::{Duration, PathId, Time};
+
+use super::{Outstanding, TxPath};
+use crate::accounts::Accounts;
+use crate::congestion::{Congestion, CongestionControl};
+use crate::path::Pacing;
+use crate::record::DecisionRecord;
+use crate::scheduler::{
+    Action, Decision, DelaySource, Helpers, Occasion, PathSet, PathView, Reason, Schedule,
+    Scheduler, SentReport, View,
+};
+use crate::window::{Guard, ManagedPath, Penalty, WindowManager};
+
+/// How a sender is set up.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SenderConfig {
+    /// Where forward delays come from.
+    pub delay_source: DelaySource,
+    /// What is done while the peer's window is shut.
+    pub helpers: Helpers,
+    /// Pacing; none: a window leaves at once.
+    pub pacing: Option<Pacing>,
+    /// How long the peer may hold back an acknowledgement.
+    pub ack_delay: Duration,
+    /// Each decision is recorded.
+    pub record_decisions: bool,
+}
+
+/// Assigns data to paths: scheduler, congestion control, window management and guard of one connection.
+#[derive(Clone, Debug)]
+pub(crate) struct Sender {
+    /// Whether the views are of the current input.
+    pub drained: bool,
+    /// When a scheduler that waits is to be asked again.
+    pub wait_until: Option<Time>,
+    /// Units of the unassigned queue that the span rule still lets go, kept while draining.
+    pub sendable_left: u64,
+    /// The paths as the scheduler sees them.
+    pub views: Vec<PathView>,
+    /// Further copies that a scheduler wants sent: path and unit.
+    pub copies: Vec<(PathId, u64)>,
+    pub scheduler: Scheduler,
+    pub congestion: Congestion,
+    pub guard: Guard,
+    /// Losses, failures and returns so far: a scheduler's plan is good for one epoch.
+    pub epoch: u64,
+    pub accounts: Accounts,
+    pub records: Vec<DecisionRecord>,
+    pub config: SenderConfig,
+    pub(super) penalty: Penalty,
+    pub(super) manager: WindowManager,
+    /// Scratch space of the manager.
+    pub(super) managed: Vec<ManagedPath>,
+}
+
+/// What is to be sent next of the unassigned data.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Assignment {
+    /// The unit at `position` of the unassigned queue, on `path`.
+    Send { path: PathId, position: u64, decision: Decision },
+    /// Nothing: the scheduler waits or is blocked.
+    Nothing,
+}
+
+impl Sender {
+    /// A sender that has sent nothing.
+    pub fn new(
+        config: SenderConfig,
+        scheduler: Scheduler,
+        congestion: Congestion,
+        guard: bool,
+        manager: WindowManager,
+    ) -> Self {
+        Self {
+            drained: false,
+            wait_until: None,
+            sendable_left: 0,
+            views: Vec::new(),
+            copies: Vec::new(),
+            scheduler,
+            congestion,
+            guard: Guard::new(guard),
+            epoch: 0,
+            accounts: Accounts::default(),
+            records: Vec::new(),
+            config,
+            penalty: Penalty::default(),
+            manager,
+            managed: Vec::new(),
+        }
+    }
+
+    /// The paths have changed.
+    pub fn forget_paths(&mut self) {
+        self.copies.clear();
+        self.views.clear();
+        self.penalty = Penalty::default();
+        self.drained = false;
+        self.epoch += 1;
+    }
+
+    /// Asks the scheduler for the next unit of the unassigned queue. None: it has not decided yet.
+    #[inline]
+    pub fn assign<O: Outstanding>(
+        &mut self,
+        now: Time,
+        outstanding: &O,
+        paths: &[O::Path],
+    ) -> Option<Assignment> {
+        let occasion = Occasion::NewData;
+        let seen = outstanding.view(paths, now, occasion, self.sendable_left, self.epoch);
+        let view = View { paths: &self.views, ..seen };
+        let mut decision = self.scheduler.decide(&view);
+        if self.scheduler.is_thinking() || !self.scheduler.may(&view, &decision) {
+            return None;
+        }
+        if decision.action == Action::Blocked && nothing_in_flight(paths) {
+            decision =
+                Self::assign_when_stalled(&view, outstanding.has_lost(), O::REPEATS_ON_SAME_PATH)
+                    .unwrap_or(decision);
+        }
+        Some(match decision.action {
+            Action::Send { path, position } => Assignment::Send { path, position, decision },
+            Action::Copies { paths, position } => match paths.iter().next() {
+                Some(path) => Assignment::Send { path, position, decision },
+                None => Assignment::Nothing,
+            },
+            Action::Wait { until } => {
+                self.wait_until = Some(until);
+                self.record(now, outstanding, decision, None);
+                Assignment::Nothing
+            }
+            Action::Blocked => {
+                self.record(now, outstanding, decision, None);
+                Assignment::Nothing
+            }
+        })
+    }
+
+    /// The scheduler sends nothing, and nothing is in flight: no acknowledgement will lead to another decision. The
+    /// usable path with the least forward delay takes the head of the queue, if the peer's window lets it.
+    #[cold]
+    fn assign_when_stalled(view: &View<'_>, has_lost: bool, only_open: bool) -> Option<Decision> {
+        let eligible = |path: &&PathView| path.usable && (!only_open || path.is_open());
+        let quickest = view.paths.iter().filter(eligible).min_by_key(|path| path.forward_delay)?.id;
+        let may = view.takeable() > 0 && !has_lost;
+        may.then(|| Decision::send(quickest, 0, Reason::NothingOnTheWay))
+    }
+
+    /// Notes that `unit` of so many bytes is sent as assigned.
+    #[inline]
+    pub fn on_assigned<O: Outstanding>(
+        &mut self,
+        now: Time,
+        outstanding: &O,
+        (path, position, decision): (PathId, u64, &Decision),
+        (unit, bytes): (u64, u64),
+    ) {
+        self.record(now, outstanding, *decision, Some(unit));
+        let sequence = outstanding.sequence(unit);
+        let report = SentReport { path, position, sequence, bytes };
+        if let Action::Copies { paths, .. } = decision.action {
+            self.note_copies(paths, unit, report);
+        }
+        self.scheduler.on_sent(&report);
+    }
+
+    /// The unit is to be sent on all other paths of the set as well.
+    #[cold]
+    fn note_copies(&mut self, paths: PathSet, unit: u64, first: SentReport) {
+        for path in paths.iter().skip(1) {
+            self.copies.push((path, unit));
+            self.scheduler.on_sent(&SentReport { path, ..first });
+        }
+    }
+
+    /// A packet with data was sent on a path: its view follows.
+    #[inline(always)]
+    pub fn on_packet_sent(&mut self, now: Time, id: PathId, path: &TxPath, full: u64) {
+        if let Some(view) = self.views.get_mut(id.index()) {
+            view.in_flight = path.in_flight();
+            view.burst_room = path.burst_room(now, full);
+            if path.one_packet {
+                view.window = view.window.min(view.in_flight);
+            }
+        }
+    }
+
+    /// Nothing more is sent now. Notes which paths had room, and whether the peer's window held them back.
+    pub fn finish_drain<O: Outstanding>(
+        &mut self,
+        now: Time,
+        outstanding: &O,
+        paths: &mut [O::Path],
+        idle: bool,
+    ) {
+        let shut = !idle && self.sendable_left == 0;
+        let full = outstanding.budget().chunk;
+        let mut open = false;
+        for (view, path) in self.views.iter().zip(paths) {
+            let path = path.as_mut();
+            let has_room = view.usable && view.in_flight < view.window;
+            let held_back = has_room && self.config.pacing.is_some() && view.burst_room == 0;
+            path.limited = has_room && !held_back;
+            open |= has_room;
+            if held_back
+                && !shut
+                && !idle
+                && let Some(at) = path.pacer.ready_at(full)
+            {
+                self.wait_until = Some(self.wait_until.map_or(at, |known| known.min(at)));
+            }
+        }
+        self.accounts.set_blocked(now, shut && open);
+    }
+
+    /// Records a decision, if that is wanted.
+    #[inline]
+    pub fn record<O: Outstanding>(
+        &mut self,
+        now: Time,
+        outstanding: &O,
+        decision: Decision,
+        unit: Option<u64>,
+    ) {
+        if self.config.record_decisions {
+            self.keep_record(now, decision, unit.map(|unit| outstanding.sequence(unit)));
+        }
+    }
+
+    #[cold]
+    fn keep_record(&mut self, now: Time, decision: Decision, chunk: Option<u64>) {
+        self.records.push(DecisionRecord {
+            at: now,
+            chunk,
+            action: decision.action,
+            reason: decision.reason,
+            sendable: self.sendable_left,
+            paths: self.views.iter().map(Into::into).collect(),
+        });
+    }
+
+    /// An acknowledgement may have opened the window of `grown`.
+    #[inline]
+    pub fn manage_windows<O: Outstanding>(
+        &mut self,
+        now: Time,
+        outstanding: &O,
+        paths: &[O::Path],
+        grown: PathId,
+    ) {
+        if !self.manager.is_none() {
+            self.fit_windows(now, outstanding, paths, grown);
+        }
+    }
+
+    #[inline(never)]
+    fn fit_windows<O: Outstanding>(
+        &mut self,
+        now: Time,
+        outstanding: &O,
+        paths: &[O::Path],
+        grown: PathId,
+    ) {
+        let (source, congestion) = (self.config.delay_source, &self.congestion);
+        self.managed.clear();
+        self.managed.extend(paths.iter().enumerate().map(|(i, path)| {
+            let path = path.as_ref();
+            let estimates = path.estimates(source);
+            ManagedPath {
+                window: congestion.window(PathId::from_index(i)),
+                rate: path.config.rate_hint.or(path.rate.rate()),
+                round_trip: path.rtt.base(),
+                empty_round_trip: estimates.empty_round_trip(),
+                last_queueing: estimates.last_queueing(),
+                sent: path.flights.next_number(),
+                lost: path.losses,
+            }
+        }));
+        self.manager.manage(now, grown, &outstanding.budget(), &mut self.managed);
+        for (i, path) in self.managed.iter().enumerate() {
+            self.congestion.limit(PathId::from_index(i), path.window);
+        }
+    }
+}
+
+/// Whether nothing is in flight on any path.
+#[inline]
+pub(crate) fn nothing_in_flight<P: AsRef<TxPath>>(paths: &[P]) -> bool {
+    paths.iter().all(|path| path.as_ref().flights.is_empty())
+}

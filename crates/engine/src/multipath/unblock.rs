@@ -1,0 +1,105 @@
+//! What is done while the peer's window is shut by the oldest unit: opportunistic retransmission and penalisation (Raiciu et al.,
+//! 2012, 4.2), and the retransmission that DAPS and the guard ask for.
+
+use ropewalk_base::{PathId, Time};
+
+use super::{Oldest, Outstanding, Sender};
+use crate::congestion::CongestionControl;
+use crate::scheduler::{Decision, PathView, Reason, resend_on};
+
+impl Sender {
+    /// The path on which the oldest unit is to be sent again now, and the unit.
+    #[inline]
+    pub fn unblock<O: Outstanding>(
+        &mut self,
+        now: Time,
+        outstanding: &O,
+        paths: &[O::Path],
+    ) -> Option<(PathId, u64)> {
+        if self.sendable_left > 0 || !outstanding.is_blocked_by_oldest() {
+            return None;
+        }
+        let repeats = self.guard.is_on() || self.scheduler.resends_when_blocked();
+        if !repeats && !self.config.helpers.any() {
+            return None;
+        }
+        self.repeat_oldest(now, outstanding, paths, repeats)
+    }
+
+    #[inline(never)]
+    fn repeat_oldest<O: Outstanding>(
+        &mut self,
+        now: Time,
+        outstanding: &O,
+        paths: &[O::Path],
+        repeats: bool,
+    ) -> Option<(PathId, u64)> {
+        let oldest = outstanding.oldest(paths)?;
+        let mut path = None;
+        if self.config.helpers.any() {
+            path = self.mitigate(now, outstanding, paths, &oldest);
+        }
+        if path.is_none() && repeats && oldest.transmissions == 1 {
+            path = self.sooner_path::<O>(now, paths, &oldest);
+        }
+        let path = path?;
+        self.accounts.stats.unblocked += 1;
+        let decision = Decision::send(path, 0, Reason::Unblock);
+        self.record(now, outstanding, decision, Some(oldest.unit));
+        Some((path, oldest.unit))
+    }
+
+    /// Halves the congestion window of the path that carries the oldest unit, and names the path on which that goes again,
+    /// as far as either is configured and its conditions hold.
+    fn mitigate<O: Outstanding>(
+        &mut self,
+        now: Time,
+        outstanding: &O,
+        paths: &[O::Path],
+        oldest: &Oldest,
+    ) -> Option<PathId> {
+        let holder = oldest.path;
+        // A path in recovery has been halved for its loss.
+        let repairs = paths[holder.index()].as_ref().recovery_exit.is_some();
+        let penalise = self.config.helpers.penalise && !repairs;
+        if penalise && self.penalty.due(now, &self.views, holder) {
+            self.congestion.penalise(holder);
+            self.accounts.stats.penalised += 1;
+            let cwnd = self.congestion.window(holder);
+            let view = &mut self.views[holder.index()];
+            view.cwnd = cwnd;
+            view.window = view.window.min(cwnd);
+        }
+        if !self.config.helpers.opportunistic || oldest.transmissions > 1 {
+            return None;
+        }
+        resend_on(&self.views, holder, outstanding.budget().chunk)
+    }
+
+    /// The open path that delivers the oldest unit soonest, if that is sooner than where it is in flight, or if it is overdue
+    /// there. Otherwise the scheduler is asked again when it will be overdue.
+    fn sooner_path<O: Outstanding>(
+        &mut self,
+        now: Time,
+        paths: &[O::Path],
+        oldest: &Oldest,
+    ) -> Option<PathId> {
+        let sent_at = oldest.sent_at?;
+        let rtt = &paths[oldest.path.index()].as_ref().rtt;
+        let patience = rtt.srtt()? + rtt.rttvar() * 4 + self.config.ack_delay;
+        let overdue = now >= sent_at + patience;
+        let due = sent_at + self.views[oldest.path.index()].forward_delay?;
+        let is_sooner = |view: &&PathView| {
+            let another = view.id != oldest.path;
+            let sooner = another && view.forward_delay.is_some_and(|delay| now + delay < due);
+            let again = overdue && (another || O::REPEATS_ON_SAME_PATH);
+            view.is_open() && (sooner || again)
+        };
+        let quickest = self.views.iter().filter(is_sooner).min_by_key(|view| view.forward_delay);
+        if quickest.is_none() && !overdue {
+            let ask = sent_at + patience;
+            self.wait_until = Some(self.wait_until.map_or(ask, |at| at.min(ask)));
+        }
+        quickest.map(|view| view.id)
+    }
+}

@@ -1,0 +1,143 @@
+//! The scheduler's view of the paths, made for each input and kept up to date while it is drained.
+
+use ropewalk_base::{PathId, Time};
+
+use super::sender::nothing_in_flight;
+use super::{Outstanding, Sender, TxPath};
+use crate::congestion::CongestionControl;
+use crate::path::{PathStatus, Shape, clock_offset};
+use crate::scheduler::{DelaySource, PathView};
+use crate::window::SharedWindow;
+
+impl Sender {
+    /// Makes the views of all paths. `is_usable` says which of them may carry data now.
+    pub fn refresh_views<O: Outstanding>(
+        &mut self,
+        now: Time,
+        outstanding: &O,
+        paths: &mut [O::Path],
+        is_usable: impl Fn(PathId, &O::Path) -> bool,
+    ) {
+        let mut views = std::mem::take(&mut self.views);
+        if views.len() != paths.len() {
+            let blank = |(i, path): (usize, &O::Path)| {
+                self.blank_view(PathId::from_index(i), path.as_ref())
+            };
+            views = paths.iter().enumerate().map(blank).collect();
+        }
+        self.set_pace(now, outstanding, paths);
+        let offset = self.clock_offset(paths);
+        for view in &mut views {
+            view.usable = is_usable(view.id, &paths[view.id.index()]);
+            self.bring_up_to_date(now, outstanding, paths, view, offset);
+        }
+        self.views = views;
+        self.sendable_left = self.sendable(outstanding, paths);
+        let shared =
+            SharedWindow { shared: self.scheduler.shares_window(), ..outstanding.shared_window() };
+        self.guard.apply(now, self.epoch, shared, &mut self.views);
+        if nothing_in_flight(paths) {
+            PathView::let_one_go(&mut self.views);
+        }
+    }
+
+    /// A path as schedulers see it, the guard apart. To look changes nothing.
+    pub fn path_view<O: Outstanding>(
+        &self,
+        now: Time,
+        outstanding: &O,
+        paths: &[O::Path],
+        id: PathId,
+    ) -> PathView {
+        let path = paths[id.index()].as_ref();
+        let usable = path.state.status() == PathStatus::Active;
+        let mut view = PathView { usable, ..self.blank_view(id, path) };
+        self.bring_up_to_date(now, outstanding, paths, &mut view, self.clock_offset(paths));
+        view
+    }
+
+    /// What of a view never changes.
+    fn blank_view(&self, id: PathId, path: &TxPath) -> PathView {
+        PathView::blank(id, &path.config, self.config.delay_source)
+    }
+
+    /// All of a view that changes, but whether the path may be used.
+    #[inline]
+    fn bring_up_to_date<O: Outstanding>(
+        &self,
+        now: Time,
+        outstanding: &O,
+        paths: &[O::Path],
+        view: &mut PathView,
+        clock_offset: Option<i64>,
+    ) {
+        let path = paths[view.id.index()].as_ref();
+        let budget = outstanding.budget();
+        let estimates = path.estimates(self.config.delay_source);
+        let drained = estimates.drained(now);
+        view.srtt = path.rtt.srtt();
+        view.last_rtt = path.rtt.last();
+        view.rttvar = path.rtt.rttvar();
+        view.queueing = estimates.queueing().saturating_sub(drained);
+        view.rtt_age = now.since(path.rtt.sampled_at());
+        view.forward_delay = estimates.forward_delay(clock_offset, drained);
+        view.cwnd = self.congestion.window(view.id);
+        view.ssthresh = self.congestion.ssthresh(view.id);
+        let most = self.manager.in_flight_most(view.id, &budget, paths.len(), path.held);
+        view.window = path.within_one_packet(view.cwnd.min(most));
+        view.in_flight = path.in_flight();
+        view.delivered = path.rate.delivered();
+        view.burst_room = path.burst_room(now, budget.chunk);
+        view.rate = path.rate.rate().or(path.config.rate_hint);
+        view.rate_confidence = path.rate.confidence();
+        view.loss = path.loss.aged(path.idle(now));
+        view.earliest_position = 0;
+    }
+
+    /// By how much the peer's clock differs, as far as timestamps tell.
+    pub fn clock_offset<P: AsRef<TxPath>>(&self, paths: &[P]) -> Option<i64> {
+        let source = self.config.delay_source;
+        if source != DelaySource::Timestamp {
+            return None;
+        }
+        clock_offset(paths.iter().map(|path| path.as_ref().estimates(source)))
+    }
+
+    /// How many of the unassigned units may be sent: what the span rule allows, and one where a shut window is to be probed.
+    #[inline]
+    pub fn sendable<O: Outstanding>(&self, outstanding: &O, paths: &[O::Path]) -> u64 {
+        let sendable = outstanding.within_window(paths);
+        if sendable == 0 && outstanding.may_probe_window() && nothing_in_flight(paths) {
+            return 1;
+        }
+        sendable
+    }
+
+    /// Sets the pace of all paths whose round trip is known.
+    fn set_pace<O: Outstanding>(&self, now: Time, outstanding: &O, paths: &mut [O::Path]) {
+        let Some(pacing) = self.config.pacing else { return };
+        let full = outstanding.budget().chunk;
+        for (i, path) in paths.iter_mut().enumerate() {
+            let (id, path) = (PathId::from_index(i), path.as_mut());
+            let (window, threshold) = (self.congestion.window(id), self.congestion.ssthresh(id));
+            if let Some(srtt) = path.rtt.srtt() {
+                let slow_start = window < threshold;
+                path.pacer.set(now, &pacing, Shape { window, srtt, slow_start }, full);
+            }
+        }
+    }
+}
+
+/// The path that carries data while none of these is active: the one with the fewest errors, then the one used last (RFC 7829,
+/// 3, rule 3). None if one of them is active.
+pub(crate) fn fallback_path<'a>(
+    candidates: impl Iterator<Item = (PathId, &'a TxPath)> + Clone,
+) -> Option<PathId> {
+    if candidates.clone().any(|(_, path)| path.state.status() == PathStatus::Active) {
+        return None;
+    }
+    let key = |(_, path): &(PathId, &TxPath)| {
+        (path.state.errors(), Time::FAR_FUTURE.since(path.last_sent_at))
+    };
+    candidates.min_by_key(key).map(|(id, _)| id)
+}

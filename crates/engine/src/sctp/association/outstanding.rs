@@ -1,0 +1,237 @@
+//! What the association has to send: queued messages, chunks that are not acknowledged, and the peer's receive window.
+
+use ropewalk_base::Time;
+
+use super::super::chunk::Data;
+use super::super::config::WindowCheck;
+use super::path::Path;
+use super::queue::SendQueue;
+use super::zero_window::WindowProbe;
+use crate::multipath::{Oldest, Outstanding};
+use crate::recovery::{RecordState, Scoreboard};
+use crate::scheduler::{Occasion, View};
+use crate::window::{Budget, SharedWindow};
+
+/// Chunks that are queued or not acknowledged.
+#[derive(Clone, Debug)]
+pub(super) struct Chunks {
+    pub board: Scoreboard,
+    pub queue: SendQueue,
+    /// The peer's whole receive buffer as last offered, bytes.
+    pub offered: u64,
+    /// Probes of the peer's window while that is shut.
+    pub window_probe: WindowProbe,
+    /// Largest DATA chunk, bytes.
+    pub chunk_limit: u32,
+    /// The application has said that nothing follows.
+    pub closing: bool,
+    /// The first TSN, unwrapped.
+    first: u64,
+    window_check: WindowCheck,
+}
+
+/// The first TSN, unwrapped: no earlier one is below 0.
+const fn unwrapped(initial_tsn: u32) -> u64 {
+    (1 << 32) + initial_tsn as u64
+}
+
+impl Chunks {
+    /// Nothing is queued; the first chunk gets `initial_tsn`.
+    pub fn new(
+        initial_tsn: u32,
+        streams: u16,
+        chunk_limit: u32,
+        window_check: WindowCheck,
+    ) -> Self {
+        let first = unwrapped(initial_tsn);
+        Self {
+            board: Scoreboard::new(first),
+            queue: SendQueue::new(streams, chunk_limit),
+            offered: 0,
+            window_probe: WindowProbe::Idle,
+            chunk_limit,
+            closing: false,
+            first,
+            window_check,
+        }
+    }
+
+    /// Another first TSN; nothing has been sent.
+    pub fn begin_at(&mut self, initial_tsn: u32) {
+        self.first = unwrapped(initial_tsn);
+        self.board = Scoreboard::new(self.first);
+    }
+
+    /// The association starts over with another first TSN: what was queued or outstanding is dropped.
+    pub fn restart(&mut self, initial_tsn: u32, streams: u16) {
+        self.begin_at(initial_tsn);
+        self.queue = SendQueue::new(streams, self.chunk_limit);
+        self.window_probe = WindowProbe::Idle;
+    }
+
+    /// Whether a TSN has been assigned.
+    pub fn has_sent(&self) -> bool {
+        self.board.next_tsn() > self.first
+    }
+
+    /// Whether nothing is queued, neither behind the last TSN nor among those that were passed over.
+    #[inline]
+    pub fn is_idle(&self) -> bool {
+        self.board.holes().is_empty() && self.queue.is_empty()
+    }
+
+    /// Size of a full chunk, bytes.
+    #[inline]
+    pub const fn full_chunk(&self) -> u64 {
+        let payload = self.chunk_limit - Data::HEADER;
+        Data::wire_len_of(payload) as u64
+    }
+
+    /// Whether all that is to be sent are whole unordered messages: whichever goes first, the peer's user has
+    /// it when it arrives, and no order shuts the window.
+    #[inline]
+    pub fn is_passing(&self) -> bool {
+        self.queue.is_all_passing() && self.board.has_only_passing_holes()
+    }
+
+    /// Whether any of the unassigned chunks may go as long as there is room for one, as under
+    /// [`WindowCheck::Unacknowledged`]. A shut window takes the first only, as a probe.
+    #[inline]
+    fn takes_any(&self) -> bool {
+        self.window_check == WindowCheck::Unacknowledged
+    }
+
+    /// How many of the unassigned chunks fit into the buffer beside what is in flight or held by the peer.
+    fn beside_unacknowledged(&self, paths: &[Path]) -> u64 {
+        let in_flight: u64 = paths.iter().map(|path| path.tx.flights.bytes()).sum();
+        let room = self.offered.saturating_sub(self.board.held_bytes() + in_flight);
+        let fresh = self.queue.chunks().min(self.board.tsns_left());
+        (room / self.full_chunk()).min(self.board.holes().len() + fresh)
+    }
+
+    /// The TSN and size of the chunk at a position of the unassigned queue, to be sent at once; gives
+    /// TSNs to all chunks before it. One that has none yet is to get the next.
+    #[inline]
+    pub fn chunk_at(&mut self, position: u64) -> Option<(u64, u64)> {
+        let holes = self.board.holes().len();
+        if position < holes {
+            let tsn = self.board.holes().nth(position)?;
+            return Some((tsn, self.board.record(tsn).bytes as u64));
+        }
+        for _ in holes..position {
+            if self.queue.is_empty() {
+                return None;
+            }
+            self.board.pass_over(|chunk| self.queue.next_chunk(chunk));
+        }
+        Some((self.board.next_tsn(), self.queue.next_bytes()? as u64))
+    }
+}
+
+impl Outstanding for Chunks {
+    type Path = Path;
+    const REPEATS_ON_SAME_PATH: bool = true;
+
+    #[inline]
+    fn view(
+        &self,
+        paths: &[Path],
+        now: Time,
+        occasion: Occasion,
+        sendable: u64,
+        epoch: u64,
+    ) -> View<'static> {
+        let (span, full) = (self.board.span(), self.full_chunk());
+        let mut unassigned = self.queue.chunks();
+        // Any of them may be taken, if it fits whichever it is, and there is a number for it.
+        let passing = self.is_passing() && span + full <= self.offered;
+        let unordered = passing || self.takes_any() && self.within_window(paths) > 0;
+        if unordered {
+            unassigned = unassigned.min(self.board.tsns_left());
+        }
+        View {
+            now,
+            occasion,
+            backlog_chunks: self.board.holes().len() + unassigned,
+            backlog_bytes: self.queue.bytes(),
+            sendable,
+            window_room: self.offered.saturating_sub(span),
+            receive_buffer: self.offered,
+            unordered,
+            acknowledged_chunks: self.sequence(self.board.cumulative() + 1),
+            closing: self.closing,
+            chunk_bytes: full,
+            epoch,
+            paths: &[],
+        }
+    }
+
+    #[inline]
+    fn within_window(&self, paths: &[Path]) -> u64 {
+        if self.takes_any() {
+            return self.beside_unacknowledged(paths);
+        }
+        let beyond = self.offered.saturating_sub(self.board.span());
+        let full = self.full_chunk();
+        if beyond >= full && self.is_passing() {
+            // Whichever they are.
+            let unassigned = self.queue.chunks().min(self.board.tsns_left());
+            return (beyond / full).min(self.board.holes().len() + unassigned);
+        }
+        let holes = self.board.holes_within(self.offered);
+        let beyond = beyond.saturating_sub(self.board.passing_holes());
+        let fresh = match self.queue.next_bytes() {
+            Some(next) if next as u64 <= beyond => {
+                (beyond / full).max(1).min(self.board.tsns_left())
+            }
+            _ => 0,
+        };
+        holes + if holes == self.board.holes().len() { fresh } else { 0 }
+    }
+
+    #[inline]
+    fn may_probe_window(&self) -> bool {
+        matches!(self.window_probe, WindowProbe::Due { .. })
+    }
+
+    #[inline]
+    fn shared_window(&self) -> SharedWindow {
+        SharedWindow {
+            buffer: self.offered,
+            chunk: self.full_chunk(),
+            acknowledged: self.board.user_bytes(),
+            busy: !self.is_idle(),
+            shared: false,
+            in_order: !self.is_passing(),
+        }
+    }
+
+    fn oldest(&self, paths: &[Path]) -> Option<Oldest> {
+        let unit = self.board.cumulative() + 1;
+        let record = self.board.get(unit)?;
+        let RecordState::InFlight { path, number } = record.state else { return None };
+        let sent_at = paths[path.index()].tx.flights.sent_at(number);
+        Some(Oldest { unit, path, sent_at, transmissions: record.transmissions })
+    }
+
+    #[inline]
+    fn has_lost(&self) -> bool {
+        !self.board.lost().is_empty()
+    }
+
+    /// Where no order shuts the window, the oldest chunk is not what it waits for. A shut window is probed in its own time.
+    #[inline]
+    fn is_blocked_by_oldest(&self) -> bool {
+        !self.is_passing() && self.window_probe.is_idle()
+    }
+
+    #[inline]
+    fn sequence(&self, tsn: u64) -> u64 {
+        tsn - self.first
+    }
+
+    #[inline]
+    fn budget(&self) -> Budget {
+        Budget { buffer: self.offered, chunk: self.full_chunk() }
+    }
+}
