@@ -1,4 +1,4 @@
-//! The arrows of the house: which crate may depend on which (docs/decisions/house.md).
+//! Dependency arrows: which crate may depend on which (docs/decisions/architecture.md).
 
 use toml::{Table, Value};
 

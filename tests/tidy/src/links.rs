@@ -63,7 +63,7 @@ mod tests {
     #[test]
     fn the_links_of_the_docs_lead_somewhere() {
         let tree = Tree::real();
-        assert!(tree.file("docs/decisions/house.md").is_some(), "there are docs to check");
+        assert!(tree.file("docs/decisions/architecture.md").is_some(), "there are docs to check");
         assert_tidy(broken_links(tree));
     }
 
