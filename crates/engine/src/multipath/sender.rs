@@ -117,9 +117,7 @@ impl Sender {
             return None;
         }
         if decision.action == Action::Blocked && nothing_in_flight(paths) {
-            decision =
-                Self::assign_when_stalled(&view, outstanding.has_lost(), O::REPEATS_ON_SAME_PATH)
-                    .unwrap_or(decision);
+            decision = Self::assign_when_stalled(&view, outstanding.has_lost()).unwrap_or(decision);
         }
         Some(match decision.action {
             Action::Send { path, position } => Assignment::Send { path, position, decision },
@@ -140,11 +138,10 @@ impl Sender {
     }
 
     /// The scheduler sends nothing, and nothing is in flight: no acknowledgement will lead to another decision. The
-    /// usable path with the least forward delay takes the head of the queue, if the peer's window lets it.
+    /// open path with the least forward delay takes the head of the queue, if the peer's window lets it.
     #[cold]
-    fn assign_when_stalled(view: &View<'_>, has_lost: bool, only_open: bool) -> Option<Decision> {
-        let eligible = |path: &&PathView| path.usable && (!only_open || path.is_open());
-        let quickest = view.paths.iter().filter(eligible).min_by_key(|path| path.forward_delay)?.id;
+    fn assign_when_stalled(view: &View<'_>, has_lost: bool) -> Option<Decision> {
+        let quickest = view.open().min_by_key(|path| path.forward_delay)?.id;
         let may = view.takeable() > 0 && !has_lost;
         may.then(|| Decision::send(quickest, 0, Reason::NothingOnTheWay))
     }
