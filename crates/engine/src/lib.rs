@@ -20,3 +20,12 @@ pub mod window;
 pub use accounts::{PathCounters, SenderStats};
 pub use departure::{Departure, PacketSize};
 pub use payload::Payload;
+
+/// The valid name that is most like one that is not.
+pub(crate) fn nearest_name(name: &str, valid: &[&'static str]) -> &'static str {
+    // No valid name comes near this length: what is longer is compared by its beginning.
+    const LONGEST: usize = 64;
+    let beginning: String = name.chars().take(LONGEST).collect();
+    let nearest = valid.iter().min_by_key(|known| strsim::levenshtein(&beginning, known));
+    nearest.copied().unwrap_or_default()
+}

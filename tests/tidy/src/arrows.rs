@@ -56,6 +56,42 @@ const WORLDLY: [&str; 15] = [
     "tracing",
 ];
 
+/// Modules of the engine, each with those that it may use. What is not here serves all of them.
+const ENGINE: [(&str, &[&str]); 8] = [
+    ("path", &[]),
+    ("recovery", &["path"]),
+    ("congestion", &["path"]),
+    ("scheduler", &["path"]),
+    ("window", &["path", "scheduler"]),
+    ("multipath", &["path", "recovery", "congestion", "scheduler", "window"]),
+    ("mptcp", &["path", "recovery", "congestion", "scheduler", "window", "multipath"]),
+    ("sctp", &["path", "recovery", "congestion", "scheduler", "window", "multipath"]),
+];
+
+/// Uses of a module of the engine by one that is not above it.
+pub fn wrong_engine_arrows(tree: &Tree) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for file in tree.with_extension(&["rs"]) {
+        let Some(inside) = file.path.strip_prefix("crates/engine/src/") else { continue };
+        let module = inside.split(['/', '.']).next().unwrap_or_default();
+        let Some((_, below)) = ENGINE.iter().find(|(name, _)| *name == module) else { continue };
+        for (index, line) in file.text.lines().enumerate() {
+            let code = line.trim_start();
+            let uses = code.split("crate::").skip(1).filter(|_| !code.starts_with("//"));
+            for used in uses {
+                let word = |c: char| !(c.is_alphanumeric() || c == '_');
+                let used = used.split(word).next().unwrap_or_default();
+                let known = ENGINE.iter().any(|(name, _)| *name == used);
+                if known && used != module && !below.contains(&used) {
+                    let why = format!("`{module}` may not use `{used}`; it may use {below:?}");
+                    findings.push(Finding::new(&file.path, index + 1, why));
+                }
+            }
+        }
+    }
+    findings
+}
+
 /// Dependencies that lead upwards or sideways, or that a pure room may not have.
 pub fn wrong_arrows(tree: &Tree) -> Vec<Finding> {
     let manifests = tree.files.iter().filter(|file| {
@@ -139,6 +175,24 @@ mod tests {
         let tree = Tree::real();
         assert!(tree.file("crates/engine/Cargo.toml").is_some());
         assert_tidy(wrong_arrows(tree));
+    }
+
+    #[test]
+    fn modules_of_the_engine_use_only_those_below_them() {
+        assert_tidy(wrong_engine_arrows(Tree::real()));
+        let used = |module: &str, used: &str| {
+            let path = format!("crates/engine/src/{module}/a.rs");
+            let text = format!("// crate::sctp in a comment\nuse crate::{used}::Thing;\n");
+            wrong_engine_arrows(&Tree::of(&[(&path, &text)])).len()
+        };
+        assert_eq!(
+            (used("sctp", "multipath"), used("sctp", "sctp"), used("path", "meter")),
+            (0, 0, 0)
+        );
+        assert_eq!(
+            (used("path", "scheduler"), used("sctp", "mptcp"), used("window", "sctp")),
+            (1, 1, 1)
+        );
     }
 
     #[test]

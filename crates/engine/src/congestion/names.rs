@@ -9,7 +9,7 @@ use super::{
     CongestionOptions, Coupled, Cubic, FullyCoupled, Lia, NewReno, Olia, Rfc9260, Rfc9260Options,
     Uncoupled, WVegas,
 };
-use crate::scheduler::edits;
+use crate::nearest_name;
 
 /// A built-in algorithm, for all paths of a connection.
 #[derive(Clone, Debug)]
@@ -226,8 +226,8 @@ pub struct UnknownCongestion {
 
 impl UnknownCongestion {
     fn new(name: &str, valid: &'static [&'static str]) -> Self {
-        let nearest = valid.iter().min_by_key(|known| edits(name, known));
-        Self { name: name.to_owned(), nearest: nearest.copied().unwrap_or_default(), valid }
+        let nearest = nearest_name(name, valid);
+        Self { name: name.to_owned(), nearest, valid }
     }
 }
 

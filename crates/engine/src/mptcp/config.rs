@@ -6,9 +6,9 @@ use super::chihani::Habits;
 use super::preset::Preset;
 use super::segment;
 use crate::congestion::{Congestion, CongestionFlavour, CongestionOptions, UnknownCongestion};
+use crate::mptcp::reordering::{DSack, Door, Eifel, FRto, Undo};
 pub use crate::path::PathConfig;
 use crate::path::{FailureLimits, RtoLimits, RtoRule};
-use crate::recovery::{DSack, Door, Eifel, FRto, Undo};
 use crate::scheduler::{DelaySource, Helpers};
 use crate::window::WindowManager;
 

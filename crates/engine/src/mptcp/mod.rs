@@ -4,6 +4,8 @@
 mod chihani;
 mod config;
 mod preset;
+mod reordering;
+mod rx;
 mod segment;
 pub mod session;
 mod subflow;

@@ -13,7 +13,7 @@ pub struct PathConfig {
     pub weight: f64,
     /// Largest packet, bytes on the wire with the headers below SCTP.
     pub mtu: u32,
-    /// Forward delay told by the driver ([`crate::scheduler::DelaySource::Oracle`]).
+    /// Forward delay told by the driver ([`super::DelaySource::Oracle`]).
     pub oracle_delay: Option<Duration>,
     /// Configured rate, for `weighted`.
     pub rate_hint: Option<Rate>,

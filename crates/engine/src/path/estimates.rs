@@ -3,7 +3,19 @@
 use ropewalk_base::{Duration, Time};
 
 use super::{ForwardDelay, PathConfig, RttEstimator};
-use crate::scheduler::DelaySource;
+
+/// Where a forward delay comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum DelaySource {
+    /// Told by the driver; exists in simulation only.
+    Oracle,
+    /// Half of the smoothed round trip.
+    #[default]
+    HalfRtt,
+    /// Measured by timestamps (Sarwar et al., 2013, Eq 6); a constant offset between the clocks is
+    /// common to all paths and cancels.
+    Timestamp,
+}
 
 /// The estimators of one path.
 #[derive(Clone, Copy, Debug)]

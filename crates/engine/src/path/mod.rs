@@ -12,7 +12,7 @@ mod rtt;
 mod state;
 
 pub use config::PathConfig;
-pub use estimates::{Estimates, clock_offset};
+pub use estimates::{DelaySource, Estimates, clock_offset};
 pub use floor::Floor;
 pub use forward::ForwardDelay;
 pub use loss::LossEstimate;

@@ -1,29 +1,12 @@
-//! Lost or merely late? What is in flight on each path, what the peer has reported, and the
-//! algorithms that tell a loss from reordering.
+//! Lost or merely late? What is in flight on each path, and the detection of losses by time, as far as SCTP and TCP share it.
 
-mod d_sack;
-mod door;
-mod eifel;
-mod f_rto;
 mod flight;
-mod gap_memory;
-mod miss_count;
 mod rack;
-mod scoreboard;
 mod tail_probe;
-mod undo;
 
-pub use d_sack::DSack;
-pub use door::Door;
-pub use eifel::Eifel;
-pub use f_rto::FRto;
 pub use flight::{Flight, Flights};
-pub use gap_memory::GapMemory;
-pub use miss_count::MissCount;
 pub use rack::{Rack, RoundTrips};
-pub use scoreboard::{Launched, Popped, Record, RecordState, Scoreboard};
 pub use tail_probe::TailProbe;
-pub use undo::{Report, Undo};
 
 /// How losses are found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -56,6 +56,7 @@ mod waiting;
 mod weighted;
 mod westwood;
 
+pub use crate::path::DelaySource;
 pub use backup::Backup;
 pub use bas::Bas;
 pub use blest::{Blest, BlestOptions};
@@ -69,7 +70,6 @@ pub use ecf::Ecf;
 pub use lay::{Lay, LayOptions};
 pub use linux::Linux;
 pub use min_rtt::MinRtt;
-pub(crate) use names::edits;
 pub use names::{SchedulerOptions, UnknownScheduler};
 pub use ods::Ods;
 pub use opportunistic::{Helpers, resend_on};
@@ -80,7 +80,7 @@ pub use retransmission::RetransmissionPolicy;
 pub use round_robin::{Quota, RoundRobin};
 pub use stms::{Stms, StmsOptions};
 pub use sttf::Sttf;
-pub use view::{DelaySource, Occasion, PathView, View};
+pub use view::{Occasion, PathView, View};
 pub use weighted::{WeightSource, Weighted};
 
 use ropewalk_base::PathId;

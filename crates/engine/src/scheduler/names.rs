@@ -7,6 +7,7 @@ use super::{
     MinRtt, Ods, Otias, OtiasForm, Quota, ReceptionIndex, Redundant, RoundRobin, Scheduler, Stms,
     StmsOptions, Sttf, WeightSource, Weighted, ecf, linux,
 };
+use crate::nearest_name;
 
 /// What the built-in schedulers can be told. Each one reads its own fields only.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -139,8 +140,8 @@ pub struct UnknownScheduler {
 
 impl UnknownScheduler {
     fn new(name: &str) -> Self {
-        let nearest = Scheduler::NAMES.into_iter().min_by_key(|known| edits(name, known));
-        Self { name: name.to_owned(), nearest: nearest.unwrap_or_default() }
+        let nearest = nearest_name(name, &Scheduler::NAMES);
+        Self { name: name.to_owned(), nearest }
     }
 }
 
@@ -153,24 +154,6 @@ impl fmt::Display for UnknownScheduler {
 }
 
 impl core::error::Error for UnknownScheduler {}
-
-/// Insertions, deletions and substitutions that turn one word into the other (Levenshtein).
-pub(crate) fn edits(from: &str, to: &str) -> usize {
-    // No valid name comes near this length: what is longer is compared by its beginning.
-    const LONGEST: usize = 64;
-    let to: Vec<char> = to.chars().collect();
-    let mut row: Vec<usize> = (0..=to.len()).collect();
-    for (i, a) in from.chars().take(LONGEST).enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, b) in to.iter().enumerate() {
-            let substituted = diagonal + usize::from(a != *b);
-            diagonal = row[j + 1];
-            row[j + 1] = substituted.min(diagonal + 1).min(row[j] + 1);
-        }
-    }
-    row[to.len()]
-}
 
 #[cfg(test)]
 mod tests {
@@ -200,13 +183,6 @@ mod tests {
             let text = error.to_string();
             assert!(text.contains(&format!("{name:?}; did you mean {nearest:?}?")), "{text}");
             assert!(Scheduler::NAMES.iter().all(|valid| text.contains(valid)), "{text}");
-        }
-    }
-
-    #[test]
-    fn edits_count_insertions_deletions_and_substitutions() {
-        for (from, to, count) in [("", "abc", 3), ("abc", "abc", 0), ("kitten", "sitting", 3)] {
-            assert_eq!(edits(from, to), count);
         }
     }
 }

@@ -3,7 +3,7 @@
 use ropewalk_base::{Duration, PathId, Rate, Time};
 
 use super::{Decision, Reason};
-use crate::path::PathConfig;
+use crate::path::{DelaySource, PathConfig};
 
 /// Why the scheduler is asked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -15,19 +15,6 @@ pub enum Occasion {
         /// The path it was lost on.
         lost_on: PathId,
     },
-}
-
-/// Where a forward delay comes from.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum DelaySource {
-    /// Told by the driver; exists in simulation only.
-    Oracle,
-    /// Half of the smoothed round trip.
-    #[default]
-    HalfRtt,
-    /// Measured by timestamps (Sarwar et al., 2013, Eq 6); a constant offset between the clocks is
-    /// common to all paths and cancels.
-    Timestamp,
 }
 
 /// One path as a scheduler sees it. Bytes count whole chunks on the wire's payload side, the unit

@@ -14,6 +14,8 @@ mod packet;
 mod preset;
 mod randomness;
 mod rare;
+mod rx;
+mod tx;
 pub mod wire;
 
 pub use association::{Association, Departure, Event, Transmit};
@@ -31,3 +33,4 @@ pub use packet::Packet;
 pub use preset::Preset;
 pub use randomness::{Randomness, Secret};
 pub use rare::{Auth, ForwardTsn, IData, IForwardTsn, NrSack, Piece, Rare, RawParameter, Skipped};
+pub use rx::{Message, Part};

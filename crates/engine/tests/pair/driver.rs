@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use ropewalk_base::{Duration, PathId, Seed, StreamId, Time};
 use ropewalk_engine::Payload;
-use ropewalk_engine::receive::Message;
 use ropewalk_engine::recovery::LossDetection;
 use ropewalk_engine::scheduler::{DelaySource, PathView, Quota, Scheduler, SchedulerOptions};
+use ropewalk_engine::sctp::Message;
 use ropewalk_engine::sctp::association::{CloseReason, PacketSize, PathCounters, State};
 use ropewalk_engine::sctp::wire::{Checksum, Ports, decode, encode};
 use ropewalk_engine::sctp::{

@@ -2,9 +2,9 @@
 
 use ropewalk_base::{Serial16, Serial32, StreamId, Time};
 use ropewalk_engine::Payload;
-use ropewalk_engine::receive::{Message, Part};
 use ropewalk_engine::sctp::association::CloseReason;
 use ropewalk_engine::sctp::{AbortCause, Chunk, Data, DataFlags, Packet};
+use ropewalk_engine::sctp::{Message, Part};
 
 use crate::driver::{FULL, Fate, LEFT, Pair, RIGHT, config, ms, numbered};
 

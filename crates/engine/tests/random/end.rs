@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use ropewalk_base::{Duration, PathId, Seed, StreamId, Time};
 use ropewalk_engine::Payload;
-use ropewalk_engine::receive::{Message, Part};
 use ropewalk_engine::sctp::association::CloseReason;
 use ropewalk_engine::sctp::{Association, Event, Packet as SctpPacket};
+use ropewalk_engine::sctp::{Message, Part};
 use ropewalk_netsim::{Host, Outbox, Packet, Port, RouteId};
 
 use crate::case::Load;

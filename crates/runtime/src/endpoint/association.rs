@@ -6,8 +6,8 @@ use bytes::Bytes;
 use ropewalk_base::{PathId, PeerText, StreamId};
 use ropewalk_engine::Payload;
 use ropewalk_engine::path::PathStatus;
-use ropewalk_engine::receive::{Message, Part};
 use ropewalk_engine::sctp::association::{CloseReason, SendError as Refusal};
+use ropewalk_engine::sctp::{Message, Part};
 
 use super::core::{Key, Shared};
 use super::cover::Cover;

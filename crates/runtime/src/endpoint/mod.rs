@@ -60,7 +60,7 @@ pub use self::socket::Local;
 pub use self::stats::{PathStats, Stats};
 pub use ropewalk_engine::path::PathStatus;
 pub use ropewalk_engine::path::{FailureLimits, RtoLimits};
-pub use ropewalk_engine::receive::Part;
+pub use ropewalk_engine::sctp::Part;
 pub use ropewalk_engine::sctp::association::{CloseReason, ParameterError, Parameters};
 
 use self::core::{Core, Shared};

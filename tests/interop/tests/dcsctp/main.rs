@@ -7,8 +7,8 @@ use dcsctp::api::{
 };
 use ropewalk_base::StreamId;
 use ropewalk_engine::Payload;
-use ropewalk_engine::receive::Part;
 use ropewalk_engine::sctp::Event;
+use ropewalk_engine::sctp::Part;
 use ropewalk_engine::sctp::association::CloseReason;
 use ropewalk_interop::pattern::{Checker, messages};
 

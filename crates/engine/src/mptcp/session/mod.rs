@@ -28,10 +28,10 @@ use super::chihani::{Gate, Model};
 use super::config::Config;
 use super::segment::Segment;
 use super::subflow::Subflow;
+use crate::mptcp::rx::ByteBuffer;
 use crate::multipath::{Sender, SenderConfig};
 use crate::path::PathStatus;
 use crate::payload::Payload;
-use crate::receive::ByteBuffer;
 use crate::scheduler::Scheduler;
 
 /// Why a session ended.

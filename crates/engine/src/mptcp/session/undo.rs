@@ -7,7 +7,8 @@ use super::super::subflow::Subflow;
 use super::Session;
 use super::acks::SubflowAckd;
 use crate::congestion::CongestionControl;
-use crate::recovery::{Flight, Report, Undo};
+use crate::mptcp::reordering::{Report, Undo};
+use crate::recovery::Flight;
 
 impl Session {
     /// Asks the rule of `path` what a segment with acknowledgements says of the last reduction.

@@ -8,9 +8,9 @@ use ropewalk_base::{Duration, Time};
 use self::receiver::Receiver;
 use self::sent::{SentQueue, Standing};
 use super::config::Config;
+use crate::mptcp::reordering::Undo;
 use crate::multipath::TxPath;
 use crate::path::{PathConfig, PathState, RttEstimator};
-use crate::recovery::Undo;
 
 /// A SYN, or SYN ACK, that waits for its answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -12,7 +12,7 @@ use super::super::packet::Packet;
 use super::super::rare::Rare;
 use super::Association;
 use crate::congestion::CongestionControl;
-use crate::recovery::RecordState;
+use crate::sctp::tx::RecordState;
 
 /// Bytes of an ECNE chunk.
 const ECNE: u32 = 8;

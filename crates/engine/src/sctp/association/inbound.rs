@@ -10,7 +10,8 @@ use super::super::chunk::{Chunk, Data, DataFlags, DelayEcho, DelayStamp, Sack};
 use super::super::config::{Config, SackOptions};
 use super::super::gaps::GapList;
 use super::{Association, Event};
-use crate::receive::{Arrival, ReceiveBuffer};
+use crate::receive::Arrival;
+use crate::sctp::rx::ReceiveBuffer;
 
 /// SACK.Delay MUST NOT be more (RFC 9260, 6.2).
 pub(super) const SACK_DELAY_LIMIT: Duration = Duration::from_millis(500);

@@ -5,7 +5,8 @@ use smallvec::SmallVec;
 
 use super::super::chunk::{Chunk, Data, DataFlags};
 use super::Association;
-use crate::recovery::{Flight, Launched, LossDetection};
+use crate::recovery::{Flight, LossDetection};
+use crate::sctp::tx::Launched;
 
 /// What leaves.
 struct Flown {

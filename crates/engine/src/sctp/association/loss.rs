@@ -5,7 +5,8 @@ use ropewalk_base::{PathId, Time};
 use super::{Association, CloseReason, Path};
 use crate::congestion::CongestionControl;
 use crate::path::PathStatus;
-use crate::recovery::{LossDetection, RecordState, RoundTrips};
+use crate::recovery::{LossDetection, RoundTrips};
+use crate::sctp::tx::RecordState;
 
 impl Association {
     /// Whether losses are found and timers run as RFC 9260 has it for one path at a time, by TSNs and over all paths

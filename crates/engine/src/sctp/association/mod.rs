@@ -62,10 +62,11 @@ pub use crate::departure::{Departure, PacketSize};
 use crate::multipath::{Sender, SenderConfig};
 use crate::path::PathStatus;
 use crate::payload::Payload;
-use crate::receive::{Message, ReceiveStats};
+use crate::receive::ReceiveStats;
 use crate::record::DecisionRecord;
-use crate::recovery::MissCount;
 use crate::scheduler::{PathView, Scheduler};
+use crate::sctp::rx::Message;
+use crate::sctp::tx::MissCount;
 
 /// A packet to send.
 #[derive(Clone, Debug)]

@@ -11,8 +11,8 @@ use super::zero_window::WindowProbe;
 use super::{Association, Departure, PacketSize, Transmit};
 use crate::multipath::{Assignment, Outstanding, nothing_in_flight};
 use crate::path::PathStatus;
-use crate::recovery::RecordState;
 use crate::scheduler::{Decision, Occasion, Reason, RetransmissionPolicy, View};
+use crate::sctp::tx::RecordState;
 
 impl Association {
     /// The next packet to send; none when all is sent that may be sent now.

@@ -8,8 +8,8 @@ use super::path::Path;
 use super::queue::SendQueue;
 use super::zero_window::WindowProbe;
 use crate::multipath::{Oldest, Outstanding};
-use crate::recovery::{RecordState, Scoreboard};
 use crate::scheduler::{Occasion, View};
+use crate::sctp::tx::{RecordState, Scoreboard};
 use crate::window::{Budget, SharedWindow};
 
 /// Chunks that are queued or not acknowledged.

@@ -12,7 +12,8 @@ use super::super::gaps::GapList;
 use super::{Association, Path};
 use crate::congestion::{AckSample, CongestionControl};
 use crate::meter;
-use crate::recovery::{Flight, GapMemory, LossDetection, RecordState};
+use crate::recovery::{Flight, LossDetection};
+use crate::sctp::tx::{GapMemory, RecordState};
 use crate::window::explained_queueing;
 
 /// A path whose round trip no acknowledgement told for so long has it from timestamps.

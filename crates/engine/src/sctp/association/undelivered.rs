@@ -5,7 +5,7 @@ use ropewalk_base::{Serial16, StreamId};
 use super::super::chunk::{Data, DataFlags};
 use super::Association;
 use crate::payload::Payload;
-use crate::recovery::{Record, RecordState};
+use crate::sctp::tx::{Record, RecordState};
 
 /// A message of which the peer has not acknowledged the end, or what is left of it.
 #[derive(Clone, Debug, PartialEq, Eq)]

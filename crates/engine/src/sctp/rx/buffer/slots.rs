@@ -16,8 +16,8 @@ use std::collections::{BTreeMap, VecDeque};
 use ropewalk_base::Time;
 
 use crate::meter::{self, Defect};
-use crate::receive::gaps::Gaps;
 use crate::sctp::Data;
+use crate::sctp::rx::gaps::Gaps;
 
 /// A chunk that waits.
 #[derive(Clone, Debug)]

@@ -1,6 +1,23 @@
-//! What the receiver measures: occupancy over time, blocking time, application delay.
+//! What receivers have in common: what becomes of data that arrives, and what is measured: occupancy over time, blocking time,
+//! application delay.
 
 use ropewalk_base::{Duration, Histogram, Time};
+
+/// What became of an arriving chunk or segment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Arrival {
+    /// New and next in order.
+    InOrder,
+    /// New, but something before it is missing.
+    OutOfOrder,
+    /// Had come before.
+    Duplicate,
+    /// No room: not acknowledged.
+    Refused,
+    /// It contradicts its neighbours or its stream: fragments of a message have consecutive TSNs,
+    /// one stream and one number, and no number comes twice (RFC 9260, 3.3.1, 6.6, 6.9).
+    Violation,
+}
 
 /// Measurements since the last reset. Bytes are chunks with their headers unless said otherwise.
 #[derive(Clone, Debug, Default)]
@@ -43,7 +60,7 @@ impl ReceiveStats {
     }
 
     #[inline]
-    pub(super) fn held_changed(&mut self, now: Time, bytes: u64) {
+    pub(crate) fn held_changed(&mut self, now: Time, bytes: u64) {
         if bytes != self.held_bytes {
             if now != self.held_since {
                 self.settle(now);
@@ -53,7 +70,7 @@ impl ReceiveStats {
     }
 
     #[inline]
-    pub(super) fn delivered(&mut self, now: Time, arrived: Time, first_sent: Time, payload: u32) {
+    pub(crate) fn delivered(&mut self, now: Time, arrived: Time, first_sent: Time, payload: u32) {
         let waited: Duration = now.since(arrived);
         self.blocking.add(waited.as_nanos());
         self.app_delay.add(now.since(first_sent).as_nanos());

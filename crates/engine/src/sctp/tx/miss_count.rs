@@ -1,6 +1,6 @@
 //! Loss by counted reports (RFC 9260, 7.2.4), split by path (Iyengar et al., 2006, SFR).
 
-use super::flight::Flights;
+use crate::recovery::Flights;
 
 /// A transmission is lost once later ones were reported so many times and it was not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,9 +39,9 @@ impl MissCount {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Flight;
     use super::*;
     use crate::path::RateSnapshot;
+    use crate::recovery::Flight;
     use ropewalk_base::Time;
 
     fn path(tsns: &[u64]) -> Flights {

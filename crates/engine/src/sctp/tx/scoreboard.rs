@@ -138,12 +138,6 @@ impl Scoreboard {
         self.base - 1
     }
 
-    /// Bytes of all chunks cumulatively acknowledged since the association began.
-    #[inline]
-    pub const fn acknowledged_bytes(&self) -> u64 {
-        self.base_offset
-    }
-
     /// The TSN that the next new chunk gets.
     #[inline]
     pub fn next_tsn(&self) -> u64 {

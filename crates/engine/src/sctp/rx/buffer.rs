@@ -15,27 +15,11 @@ use self::ready::Ready;
 pub use self::ready::{Message, Part};
 use self::slots::{Held, Slots};
 use super::gaps::Gaps;
-use super::stats::ReceiveStats;
 use super::stream::InStreams;
 use crate::meter;
 use crate::payload::Payload;
+use crate::receive::{Arrival, ReceiveStats};
 use crate::sctp::{Data, DataFlags};
-
-/// What became of an arriving chunk.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Arrival {
-    /// New and next in order.
-    InOrder,
-    /// New, but something before it is missing.
-    OutOfOrder,
-    /// Had come before.
-    Duplicate,
-    /// No room: not acknowledged.
-    Refused,
-    /// It contradicts its neighbours or its stream: fragments of a message have consecutive TSNs,
-    /// one stream and one number, and no number comes twice (RFC 9260, 3.3.1, 6.6, 6.9).
-    Violation,
-}
 
 /// Receive buffer of one association.
 #[derive(Clone, Debug)]

@@ -6,11 +6,10 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 use ropewalk_base::Time;
 
-use super::Arrival;
 use super::early::{Early, Held};
-use super::stats::ReceiveStats;
 use crate::meter::{self, Defect};
 use crate::payload::Payload;
+use crate::receive::{Arrival, ReceiveStats};
 
 /// Bookkeeping of early data that is free of charge, bytes.
 const FREE_BOOKKEEPING: u64 = 16 << 10;
@@ -68,12 +67,6 @@ impl ByteBuffer {
     #[inline]
     pub const fn window(&self) -> u64 {
         self.capacity.saturating_sub(self.ready_bytes)
-    }
-
-    /// Whether what begins at `dsn` is ahead of something that is missing.
-    #[inline]
-    pub const fn is_ahead(&self, dsn: u64) -> bool {
-        dsn > self.next
     }
 
     /// Takes what begins at `dsn`; of what had come before only the new part is kept.
