@@ -6,6 +6,7 @@
 pub mod arrows;
 pub mod banned;
 pub mod dependencies;
+pub mod functions;
 pub mod licences;
 pub mod links;
 pub mod markdown;

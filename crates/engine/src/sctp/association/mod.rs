@@ -7,9 +7,9 @@
 mod abort;
 mod accounts;
 mod answers;
+mod bundling;
 mod connect;
 mod ecn;
-mod fill;
 mod heartbeat;
 mod inbound;
 mod launch;
@@ -23,6 +23,7 @@ mod peer;
 mod pieces;
 mod primitives;
 mod queue;
+mod receive;
 mod restart;
 mod sack;
 mod sack_out;

@@ -2,9 +2,8 @@
 //! (RFC 9260, 6.1 and 6.10).
 
 use ropewalk_base::{PathId, Time};
-use smallvec::SmallVec;
 
-use super::super::chunk::{Chunk, Data, DelayEcho, DelayStamp};
+use super::super::chunk::{Chunk, DelayEcho, DelayStamp};
 use super::super::packet::Packet;
 use super::inbound::blocks_within;
 use super::zero_window::WindowProbe;
@@ -361,68 +360,5 @@ impl Association {
             self.note_window_probe(now, path, interval);
         }
         departure
-    }
-
-    /// Adds the next lost chunks while they fit (RFC 9260, 6.3.3 E3), if they were lost on the same
-    /// path and are thus to go where the first one goes.
-    #[cold]
-    fn bundle_lost(
-        &mut self,
-        now: Time,
-        path: PathId,
-        on: PathId,
-        room: &mut u32,
-        chunks: &mut SmallVec<[Chunk; 1]>,
-    ) {
-        while let Some(tsn) = self.outstanding.board.lost().first() {
-            let record = self.outstanding.board.record(tsn);
-            let same = matches!(record.state, RecordState::Lost { on: other, .. } if other == on);
-            let open = self.paths[path.index()].tx.flights.bytes() < self.cwnd(path);
-            if !same || !open || record.bytes > *room {
-                return;
-            }
-            *room -= record.bytes;
-            self.launch(now, path, tsn, chunks);
-        }
-    }
-
-    /// Adds chunks from the head of the queue while they fit (RFC 9260, 6.10), if the path may
-    /// take from there.
-    #[inline]
-    fn bundle(
-        &mut self,
-        now: Time,
-        path: PathId,
-        room: &mut u32,
-        chunks: &mut SmallVec<[Chunk; 1]>,
-    ) {
-        const LEAST: u32 = Data::HEADER + 4;
-        while *room >= LEAST
-            && self.outstanding.board.holes().is_empty()
-            && self.outstanding.board.lost().is_empty()
-        {
-            let Some(next) = self.outstanding.queue.next_bytes() else { return };
-            let cut = next > *room;
-            if cut && (!self.may_fill(*room) || self.outstanding.queue.next_is_passing()) {
-                return;
-            }
-            let next = next.min(*room);
-            let open = self.sender.views.get(path.index()).is_some_and(|v| {
-                v.usable
-                    && v.earliest_position == 0
-                    && self.paths[path.index()].tx.flights.bytes() < v.window
-            });
-            let fits = self.outstanding.board.span() + next as u64 <= self.outstanding.offered;
-            if !open || !fits || self.outstanding.board.tsns_left() == 0 {
-                return;
-            }
-            if cut {
-                let Some(tsn) = self.filling_chunk(next) else { return };
-                *room -= self.launch(now, path, tsn, chunks).bytes;
-            } else {
-                let Some(bytes) = self.launch_fresh(now, path, chunks) else { return };
-                *room -= bytes;
-            }
-        }
     }
 }

@@ -1,0 +1,103 @@
+//! Which further chunks a packet takes beside its first one (RFC 9260, 6.10).
+
+use ropewalk_base::{PathId, Time};
+use smallvec::SmallVec;
+
+use super::super::chunk::{Chunk, Data, DelayStamp};
+use super::Association;
+use crate::scheduler::DelaySource;
+use crate::sctp::tx::RecordState;
+
+impl Association {
+    /// Adds the next lost chunks while they fit (RFC 9260, 6.3.3 E3), if they were lost on the same
+    /// path and are thus to go where the first one goes.
+    #[cold]
+    pub(super) fn bundle_lost(
+        &mut self,
+        now: Time,
+        path: PathId,
+        on: PathId,
+        room: &mut u32,
+        chunks: &mut SmallVec<[Chunk; 1]>,
+    ) {
+        while let Some(tsn) = self.outstanding.board.lost().first() {
+            let record = self.outstanding.board.record(tsn);
+            let same = matches!(record.state, RecordState::Lost { on: other, .. } if other == on);
+            let open = self.paths[path.index()].tx.flights.bytes() < self.cwnd(path);
+            if !same || !open || record.bytes > *room {
+                return;
+            }
+            *room -= record.bytes;
+            self.launch(now, path, tsn, chunks);
+        }
+    }
+
+    /// Adds chunks from the head of the queue while they fit (RFC 9260, 6.10), if the path may
+    /// take from there.
+    #[inline]
+    pub(super) fn bundle(
+        &mut self,
+        now: Time,
+        path: PathId,
+        room: &mut u32,
+        chunks: &mut SmallVec<[Chunk; 1]>,
+    ) {
+        const LEAST: u32 = Data::HEADER + 4;
+        while *room >= LEAST
+            && self.outstanding.board.holes().is_empty()
+            && self.outstanding.board.lost().is_empty()
+        {
+            let Some(next) = self.outstanding.queue.next_bytes() else { return };
+            let cut = next > *room;
+            if cut && (!self.may_fill(*room) || self.outstanding.queue.next_is_passing()) {
+                return;
+            }
+            let next = next.min(*room);
+            let open = self.sender.views.get(path.index()).is_some_and(|v| {
+                v.usable
+                    && v.earliest_position == 0
+                    && self.paths[path.index()].tx.flights.bytes() < v.window
+            });
+            let fits = self.outstanding.board.span() + next as u64 <= self.outstanding.offered;
+            if !open || !fits || self.outstanding.board.tsns_left() == 0 {
+                return;
+            }
+            if cut {
+                let Some(tsn) = self.filling_chunk(next) else { return };
+                *room -= self.launch(now, path, tsn, chunks).bytes;
+            } else {
+                let Some(bytes) = self.launch_fresh(now, path, chunks) else { return };
+                *room -= bytes;
+            }
+        }
+    }
+
+    /// Bytes that a timestamp takes in a packet with data.
+    #[inline]
+    pub(super) fn stamp_len(&self) -> u32 {
+        let stamped = self.config.delay_source == DelaySource::Timestamp && self.peer.takes_stamps;
+        if stamped { DelayStamp::WIRE_LEN } else { 0 }
+    }
+
+    /// Whether a chunk may be cut to fill what is left of a packet: where messages were made to fill packets of
+    /// another size they would leave a good part of each empty.
+    #[inline]
+    pub(super) const fn may_fill(&self, room: u32) -> bool {
+        /// Less is not worth a header of its own.
+        const LEAST_FILL: u32 = 8 * Data::HEADER;
+        self.config.mtu_discovery.is_some() && room >= LEAST_FILL
+    }
+
+    /// The next chunk of the queue, cut to fill `room` bytes.
+    #[cold]
+    pub(super) fn filling_chunk(&mut self, room: u32) -> Option<u64> {
+        if self.outstanding.queue.is_empty() {
+            return None;
+        }
+        Some(
+            self.outstanding
+                .board
+                .assign(|chunk| self.outstanding.queue.next_chunk_within(room, chunk)),
+        )
+    }
+}
