@@ -3,7 +3,6 @@
 
 mod accounts;
 pub mod congestion;
-mod departure;
 #[doc(hidden)]
 pub mod meter;
 pub mod mptcp;
@@ -15,11 +14,12 @@ pub mod record;
 pub mod recovery;
 pub mod scheduler;
 pub mod sctp;
+mod transmit_info;
 pub mod window;
 
 pub use accounts::{PathCounters, SenderStats};
-pub use departure::{Departure, PacketSize};
 pub use payload::Payload;
+pub use transmit_info::{PacketSize, TransmitInfo};
 
 /// The valid name that is most like one that is not.
 pub(crate) fn nearest_name(name: &str, valid: &[&'static str]) -> &'static str {

@@ -1,7 +1,7 @@
 //! An end of an association as a host of the network, with the application on top of it.
 
 use ropewalk_base::{Duration, PathId, StreamId, Time};
-use ropewalk_engine::Departure;
+use ropewalk_engine::TransmitInfo;
 use ropewalk_engine::mptcp::Segment;
 use ropewalk_engine::sctp::Packet as SctpPacket;
 use ropewalk_netsim::cross::CrossPayload;
@@ -201,35 +201,41 @@ impl Endpoint {
 
     #[inline]
     fn send_packets(&mut self, now: Time, mut blank: Box<SctpPacket>, out: &mut Outbox<Wire>) {
-        while let Some(departure) = self.machine.poll_packet(now, &mut blank) {
+        while let Some(transmit_info) = self.machine.poll_packet(now, &mut blank) {
             let next = spare(out);
             let sctp = std::mem::replace(&mut blank, next);
             let size = sctp.wire_len() + self.lower_header;
-            self.launch(departure, size, Wire::Sctp(sctp), out);
+            self.launch(transmit_info, size, Wire::Sctp(sctp), out);
         }
         out.give_back(Wire::Sctp(blank));
     }
 
     #[inline]
     fn send_segments(&mut self, now: Time, mut blank: Box<Segment>, out: &mut Outbox<Wire>) {
-        while let Some(departure) = self.machine.poll_segment(now, &mut blank) {
+        while let Some(transmit_info) = self.machine.poll_segment(now, &mut blank) {
             let next = match out.spare() {
                 Some(Wire::Tcp(used)) => used,
                 _ => Box::default(),
             };
             let segment = std::mem::replace(&mut blank, next);
             let size = segment.wire_len() + self.lower_header;
-            self.launch(departure, size, Wire::Tcp(segment), out);
+            self.launch(transmit_info, size, Wire::Tcp(segment), out);
         }
         out.give_back(Wire::Tcp(blank));
     }
 
     #[inline(always)]
-    fn launch(&self, departure: Departure, size: u32, payload: Wire, out: &mut Outbox<Wire>) {
+    fn launch(
+        &self,
+        transmit_info: TransmitInfo,
+        size: u32,
+        payload: Wire,
+        out: &mut Outbox<Wire>,
+    ) {
         let mut packet = Packet::new(size, self.flow, payload);
-        packet.round = departure.round;
-        packet.ect = departure.ect;
-        out.send(self.routes[departure.path.index()], packet);
+        packet.round = transmit_info.round;
+        packet.ect = transmit_info.ect;
+        out.send(self.routes[transmit_info.path.index()], packet);
     }
 
     /// Something to make a packet in.
@@ -287,7 +293,7 @@ impl Endpoint {
             // Streams take turns, message by message.
             let most = if self.streams == 1 { alike } else { 1 };
             let stream = StreamId(self.next_stream);
-            let taken = self.machine.send_alike(stream, size, self.unordered, most);
+            let taken = self.machine.send_repeated(stream, size, self.unordered, most);
             if self.streams > 1 {
                 self.next_stream = ((self.next_stream as u32 + taken) % self.streams as u32) as u16;
             }
@@ -325,7 +331,7 @@ impl Endpoint {
         let rest = left.as_mut()?;
         *rest -= bytes;
         if bytes > 0 && *rest == 0 {
-            self.machine.nothing_follows();
+            self.machine.end_of_data();
         }
         *left
     }

@@ -4,9 +4,9 @@ use ropewalk_base::Duration;
 use ropewalk_engine::congestion::{CongestionFlavour, WindowRounding};
 use ropewalk_engine::recovery::LossDetection;
 use ropewalk_engine::scheduler::{
-    BlestOptions, Capacity, DapsOptions, DelaySource, Helpers, LayOptions, OtiasForm, PlanOptions,
-    Quota, RetransmissionPolicy, Scheduler, SchedulerOptions, StmsOptions, UnknownScheduler,
-    WeightSource, WhenBlocked, Windows,
+    BlestOptions, BlockingMitigation, Capacity, DapsOptions, DelaySource, LayOptions, OtiasForm,
+    PlanOptions, Quota, RetransmissionPolicy, Scheduler, SchedulerOptions, StmsOptions,
+    UnknownScheduler, WeightSource, WhenBlocked, Windows,
 };
 use ropewalk_engine::sctp::{self, Config, CwndUpdate, PathConfig, WindowCheck, WindowUnit};
 use ropewalk_engine::window::{Adaptive, WindowManager};
@@ -32,7 +32,7 @@ pub fn config(scenario: &file::Scenario) -> Config {
     config.cmt.concurrent =
         transfer.protocol == file::Protocol::CmtSctp && scenario.paths.len() > 1;
     config.guard = transfer.guard;
-    config.helpers = helpers(scenario);
+    config.mitigation = mitigation(scenario);
     config.window_manager = window_manager(scenario, config.chunk_limit() as u64);
     config.streams = transfer.streams;
     config.record_decisions = scenario.record.decisions;
@@ -46,8 +46,8 @@ pub fn config(scenario: &file::Scenario) -> Config {
 }
 
 /// What helps the scheduler.
-pub const fn helpers(scenario: &file::Scenario) -> Helpers {
-    Helpers {
+pub const fn mitigation(scenario: &file::Scenario) -> BlockingMitigation {
+    BlockingMitigation {
         opportunistic: scenario.scheduler.opportunistic,
         penalise: scenario.scheduler.penalise,
     }
@@ -257,7 +257,10 @@ pub fn scheduler(options: &file::SchedulerOptions) -> Result<Scheduler, UnknownS
         ecf_beta: options.ecf_beta,
         stms: StmsOptions { gain: options.stms_gain },
         linux_burst: options.linux_burst,
-        lay: LayOptions { cushion: options.lay_cushion, latency_budget: options.latency_budget },
+        lay: LayOptions {
+            reorder_margin: options.lay_cushion,
+            latency_budget: options.latency_budget,
+        },
     };
     Scheduler::from_name(options.name.as_str(), &known)
 }

@@ -8,7 +8,7 @@ use ropewalk_engine::record::DecisionRecord;
 use ropewalk_engine::scheduler::{PathView, Scheduler};
 use ropewalk_engine::sctp::association::CloseReason;
 use ropewalk_engine::sctp::{self, AbortCause, Association, Chunk, Packet};
-use ropewalk_engine::{Departure, PathCounters, Payload, SenderStats};
+use ropewalk_engine::{PathCounters, Payload, SenderStats, TransmitInfo};
 use ropewalk_scenario::Scenario;
 
 use crate::{engine_config, tcp_config};
@@ -181,11 +181,17 @@ impl Machine {
 
     /// Hands pieces of `bytes` over until no more are taken, but at most `most`; tells how many.
     #[inline]
-    pub fn send_alike(&mut self, stream: StreamId, bytes: u32, unordered: bool, most: u32) -> u32 {
+    pub fn send_repeated(
+        &mut self,
+        stream: StreamId,
+        bytes: u32,
+        unordered: bool,
+        most: u32,
+    ) -> u32 {
         let payload = Payload::Length(bytes);
         match self {
             Self::Sctp(association) => {
-                association.send_alike(stream, payload, unordered, most).unwrap_or(0)
+                association.send_repeated(stream, payload, unordered, most).unwrap_or(0)
             }
             Self::Tcp(session) => {
                 let mut taken = 0;
@@ -201,8 +207,8 @@ impl Machine {
     }
 
     /// The application has no more to send.
-    pub const fn nothing_follows(&mut self) {
-        either!(self, engine => engine.nothing_follows());
+    pub const fn end_of_data(&mut self) {
+        either!(self, engine => engine.end_of_data());
     }
 
     /// Bytes of the next piece that can be read.
@@ -291,7 +297,7 @@ impl Machine {
 
     /// The next packet to send, made in `packet`.
     #[inline]
-    pub fn poll_packet(&mut self, now: Time, packet: &mut Packet) -> Option<Departure> {
+    pub fn poll_packet(&mut self, now: Time, packet: &mut Packet) -> Option<TransmitInfo> {
         match self {
             Self::Sctp(association) => association.poll_transmit_into(now, packet),
             Self::Tcp(_) => None,
@@ -300,7 +306,7 @@ impl Machine {
 
     /// The next segment to send, made in `segment`.
     #[inline]
-    pub fn poll_segment(&mut self, now: Time, segment: &mut Segment) -> Option<Departure> {
+    pub fn poll_segment(&mut self, now: Time, segment: &mut Segment) -> Option<TransmitInfo> {
         match self {
             Self::Sctp(_) => None,
             Self::Tcp(session) => session.poll_transmit_into(now, segment),

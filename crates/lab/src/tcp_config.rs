@@ -17,17 +17,17 @@ pub fn config(scenario: &file::Scenario) -> Config {
     };
     let mut config = Config::preset(preset, paths, transfer.receive_buffer);
     config.multipath = multipath;
-    config.helpers = engine_config::helpers(scenario);
+    config.mitigation = engine_config::mitigation(scenario);
     config.guard = transfer.guard;
     // The names of a scenario are the engine's: a test holds them together.
     config.use_congestion(transfer.congestion.as_str()).expect("the engine knows it");
     config.fast_convergence = transfer.fast_convergence;
     config.record_decisions = scenario.record.decisions;
-    if let Some(habits) = &mut config.habits {
+    if let Some(quirks) = &mut config.quirks {
         let fixed = AckBurstLoss::Fixed(scenario.tcp.ack_burst_loss.unwrap_or(0.0));
         let drawn = scenario.tcp.ack_burst_loss_max.map(|max| AckBurstLoss::Drawn { max });
-        habits.ack_burst_loss = drawn.unwrap_or(fixed);
-        habits.data_waits = scenario.tcp.data_waits.unwrap_or(false);
+        quirks.ack_burst_loss = drawn.unwrap_or(fixed);
+        quirks.data_waits = scenario.tcp.data_waits.unwrap_or(false);
         // The model has timestamps for Eifel alone.
         config.timestamps = scenario.tcp.recovery == Some(file::Reordering::Eifel);
     }

@@ -8,8 +8,8 @@ use ropewalk_engine::Payload;
 use ropewalk_engine::scheduler::{DelaySource, Scheduler, SchedulerOptions};
 use ropewalk_engine::sctp::{
     Answer, Association, Auth, Chunk, Config, Data, DataFlags, DelayEcho, DelayStamp, ErrorCause,
-    Extensions, Families, ForwardTsn, GapBlock, GapList, IData, IForwardTsn, Init, InitOptions,
-    Listener, NrSack, Offer, Packet, PathConfig, Preset, Rare, RawParameter, Sack, Skipped,
+    ExtensionChunk, Extensions, Families, ForwardTsn, GapBlock, GapList, IData, IForwardTsn, Init,
+    InitOptions, Listener, NrSack, Offer, Packet, PathConfig, Preset, RawParameter, Sack, Skipped,
 };
 
 /// What each is, and the packet.
@@ -143,19 +143,19 @@ fn rare() -> Vec<(&'static str, Chunk)> {
     let success = parameter(0xc005, &[0, 0, 0, 7]);
     let auth = Auth { key: 1, hmac: 1, code: Bytes::from_static(&[0xaa; 20]) };
     let all = [
-        ("NR_SACK", Rare::NrSack(nr_sack)),
-        ("I_DATA", Rare::IData(i_data)),
-        ("FORWARD_TSN", Rare::ForwardTsn(forward)),
-        ("I_FORWARD_TSN", Rare::IForwardTsn(i_forward)),
-        ("RE_CONFIG", Rare::ReConfig(vec![reset])),
-        ("ASCONF", Rare::Asconf(Serial32(5), vec![address, add])),
-        ("ASCONF_ACK", Rare::AsconfAck(Serial32(5), vec![success])),
-        ("AUTH", Rare::Auth(auth)),
-        ("PAD", Rare::Pad(9)),
-        ("ECNE", Rare::Ecne(Serial32(1))),
-        ("CWR", Rare::Cwr(Serial32(2))),
+        ("NR_SACK", ExtensionChunk::NrSack(nr_sack)),
+        ("I_DATA", ExtensionChunk::IData(i_data)),
+        ("FORWARD_TSN", ExtensionChunk::ForwardTsn(forward)),
+        ("I_FORWARD_TSN", ExtensionChunk::IForwardTsn(i_forward)),
+        ("RE_CONFIG", ExtensionChunk::ReConfig(vec![reset])),
+        ("ASCONF", ExtensionChunk::Asconf(Serial32(5), vec![address, add])),
+        ("ASCONF_ACK", ExtensionChunk::AsconfAck(Serial32(5), vec![success])),
+        ("AUTH", ExtensionChunk::Auth(auth)),
+        ("PAD", ExtensionChunk::Pad(9)),
+        ("ECNE", ExtensionChunk::Ecne(Serial32(1))),
+        ("CWR", ExtensionChunk::Cwr(Serial32(2))),
     ];
-    all.map(|(name, rare)| (name, Chunk::Rare(Box::new(rare)))).into()
+    all.map(|(name, rare)| (name, Chunk::Extension(Box::new(rare)))).into()
 }
 
 /// Both ends, and the packets that they sent.

@@ -2,14 +2,14 @@
 
 use ropewalk_base::Duration;
 
-use super::chihani::Habits;
+use super::chihani::Quirks;
 use super::preset::Preset;
 use super::segment;
 use crate::congestion::{Congestion, CongestionFlavour, CongestionOptions, UnknownCongestion};
-use crate::mptcp::reordering::{DSack, Door, Eifel, FRto, Undo};
+use crate::mptcp::reordering::{DSack, Eifel, FRto, SpuriousDetector, TcpDoor};
 pub use crate::path::PathConfig;
 use crate::path::{FailureLimits, RtoLimits, RtoRule};
-use crate::scheduler::{DelaySource, Helpers};
+use crate::scheduler::{BlockingMitigation, DelaySource};
 use crate::window::WindowManager;
 
 /// What a subflow's acknowledgement covers.
@@ -76,7 +76,7 @@ pub struct Config {
     pub subflow_ack: SubflowAck,
     /// Sender and acknowledgements with the habits of the model of Chihani and Collange (none). What
     /// else is set here then counts only as far as the model knows it.
-    pub habits: Option<Habits>,
+    pub quirks: Option<Quirks>,
     /// An acknowledgement for every so many segments (RFC 9293, 3.8.6.3: 2). 1 costs twice the
     /// acknowledgements and saves the wait for the timer at small windows.
     pub ack_every: u32,
@@ -119,7 +119,7 @@ pub struct Config {
     /// Where forward delays come from.
     pub delay_source: DelaySource,
     /// What helps the scheduler while the receive window is shut; default nothing.
-    pub helpers: Helpers,
+    pub mitigation: BlockingMitigation,
     /// The receive-window guard.
     pub guard: bool,
     /// How far windows may grow together.
@@ -176,20 +176,20 @@ impl Config {
 
     /// Whether transmissions and acknowledgements are numbered.
     pub(super) fn numbers(&self) -> bool {
-        self.reordering == Reordering::TcpDoor && self.habits.is_none()
+        self.reordering == Reordering::TcpDoor && self.quirks.is_none()
     }
 
     /// The rule that takes reductions back.
-    pub(super) fn undo(&self) -> Undo {
+    pub(super) fn undo(&self) -> SpuriousDetector {
         match self.reordering {
             // The model has its own flavours.
-            _ if self.habits.is_some() => Undo::None,
-            Reordering::None => Undo::None,
-            Reordering::RackTlp => Undo::Usual(DSack::default(), Eifel::default()),
-            Reordering::DSack => Undo::DSack(DSack::default()),
-            Reordering::Eifel => Undo::Eifel(Eifel::default()),
-            Reordering::TcpDoor => Undo::Door(Door::default()),
-            Reordering::FRto => Undo::FRto(FRto::default()),
+            _ if self.quirks.is_some() => SpuriousDetector::None,
+            Reordering::None => SpuriousDetector::None,
+            Reordering::RackTlp => SpuriousDetector::Usual(DSack::default(), Eifel::default()),
+            Reordering::DSack => SpuriousDetector::DSack(DSack::default()),
+            Reordering::Eifel => SpuriousDetector::Eifel(Eifel::default()),
+            Reordering::TcpDoor => SpuriousDetector::TcpDoor(TcpDoor::default()),
+            Reordering::FRto => SpuriousDetector::FRto(FRto::default()),
         }
     }
 }

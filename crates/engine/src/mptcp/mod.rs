@@ -10,7 +10,7 @@ mod segment;
 pub mod session;
 mod subflow;
 
-pub use chihani::{AckBurstLoss, Habits};
+pub use chihani::{AckBurstLoss, Quirks};
 pub use config::{Config, Reinjection, Reordering, SubflowAck};
 pub use preset::Preset;
 pub use segment::{MpOption, Sacks, Segment, Stamps};

@@ -2,11 +2,11 @@
 
 use ropewalk_base::Duration;
 
-use super::chihani::Habits;
+use super::chihani::Quirks;
 use super::config::{Config, PathConfig, Reinjection, Reordering, SubflowAck};
 use crate::congestion::CongestionFlavour;
 use crate::path::{FailureLimits, RtoFormula, RtoLimits, RtoRule};
-use crate::scheduler::{DelaySource, Helpers};
+use crate::scheduler::{BlockingMitigation, DelaySource};
 use crate::window::WindowManager;
 
 /// A named set of knobs.
@@ -39,7 +39,7 @@ impl Preset {
             // What is ahead at data level holds the sender's memory as well; the model has no end of it.
             send_buffer: 1 << 25,
             subflow_ack: SubflowAck::DataGated,
-            habits: Some(Habits::default()),
+            quirks: Some(Quirks::default()),
             congestion_flavour: CongestionFlavour::Chihani2011 { compensated: true },
             ack_every: 1,
             ack_delay: Duration::ZERO,
@@ -73,7 +73,7 @@ impl Preset {
             receive_buffer: Some(receive_buffer),
             send_buffer: receive_buffer.saturating_mul(4).max(1 << 16),
             subflow_ack: SubflowAck::Independent,
-            habits: None,
+            quirks: None,
             ack_every: 2,
             ack_delay: Duration::from_millis(40),
             timestamps: true,
@@ -97,7 +97,7 @@ impl Preset {
             initial_window: None,
             initial_ssthresh: None,
             delay_source: DelaySource::Timestamp,
-            helpers: Helpers::default(),
+            mitigation: BlockingMitigation::default(),
             guard: true,
             window_manager: WindowManager::None,
             record_decisions: false,

@@ -3,7 +3,7 @@
 use ropewalk_base::{PathId, Time};
 
 use super::TxPath;
-use crate::scheduler::{Occasion, View};
+use crate::scheduler::{DecisionKind, View};
 use crate::window::{Budget, SharedWindow};
 
 /// Data of a connection that is unassigned or unacknowledged, and the window that the peer offers for it.
@@ -21,7 +21,7 @@ pub(crate) trait Outstanding {
         &self,
         paths: &[Self::Path],
         now: Time,
-        occasion: Occasion,
+        occasion: DecisionKind,
         sendable: u64,
         epoch: u64,
     ) -> View<'static>;

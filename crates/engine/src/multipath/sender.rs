@@ -8,8 +8,8 @@ use crate::congestion::{Congestion, CongestionControl};
 use crate::path::Pacing;
 use crate::record::DecisionRecord;
 use crate::scheduler::{
-    Action, Decision, DelaySource, Helpers, Occasion, PathSet, PathView, Reason, Schedule,
-    Scheduler, SentReport, View,
+    Action, BlockingMitigation, Decision, DecisionKind, DelaySource, PathSet, PathView, Reason,
+    Schedule, Scheduler, SentReport, View,
 };
 use crate::window::{Guard, ManagedPath, Penalty, WindowManager};
 
@@ -19,7 +19,7 @@ pub(crate) struct SenderConfig {
     /// Where forward delays come from.
     pub delay_source: DelaySource,
     /// What is done while the peer's window is shut.
-    pub helpers: Helpers,
+    pub mitigation: BlockingMitigation,
     /// Pacing; none: a window leaves at once.
     pub pacing: Option<Pacing>,
     /// How long the peer may hold back an acknowledgement.
@@ -109,7 +109,7 @@ impl Sender {
         outstanding: &O,
         paths: &[O::Path],
     ) -> Option<Assignment> {
-        let occasion = Occasion::NewData;
+        let occasion = DecisionKind::NewData;
         let seen = outstanding.view(paths, now, occasion, self.sendable_left, self.epoch);
         let view = View { paths: &self.views, ..seen };
         let mut decision = self.scheduler.decide(&view);

@@ -20,7 +20,7 @@ impl Sender {
             return None;
         }
         let repeats = self.guard.is_on() || self.scheduler.resends_when_blocked();
-        if !repeats && !self.config.helpers.any() {
+        if !repeats && !self.config.mitigation.any() {
             return None;
         }
         self.repeat_oldest(now, outstanding, paths, repeats)
@@ -36,7 +36,7 @@ impl Sender {
     ) -> Option<(PathId, u64)> {
         let oldest = outstanding.oldest(paths)?;
         let mut path = None;
-        if self.config.helpers.any() {
+        if self.config.mitigation.any() {
             path = self.mitigate(now, outstanding, paths, &oldest);
         }
         if path.is_none() && repeats && oldest.transmissions == 1 {
@@ -61,7 +61,7 @@ impl Sender {
         let holder = oldest.path;
         // A path in recovery has been halved for its loss.
         let repairs = paths[holder.index()].as_ref().recovery_exit.is_some();
-        let penalise = self.config.helpers.penalise && !repairs;
+        let penalise = self.config.mitigation.penalise && !repairs;
         if penalise && self.penalty.due(now, &self.views, holder) {
             self.congestion.penalise(holder);
             self.accounts.stats.penalised += 1;
@@ -70,7 +70,7 @@ impl Sender {
             view.cwnd = cwnd;
             view.window = view.window.min(cwnd);
         }
-        if !self.config.helpers.opportunistic || oldest.transmissions > 1 {
+        if !self.config.mitigation.opportunistic || oldest.transmissions > 1 {
             return None;
         }
         resend_on(&self.views, holder, outstanding.budget().chunk)

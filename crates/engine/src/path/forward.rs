@@ -2,7 +2,7 @@
 
 use ropewalk_base::Duration;
 
-use super::floor::Floor;
+use super::min_delay::MinDelayFilter;
 
 /// Smoothed difference of the receiver's clock at arrival and the sender's at departure (Eq 6:
 /// `T_r - T_e - T_s`). It holds the offset of the two clocks; only differences between paths that
@@ -11,7 +11,7 @@ use super::floor::Floor;
 pub struct ForwardDelay {
     smoothed_nanos: Option<i64>,
     last_nanos: i64,
-    floor: Floor,
+    floor: MinDelayFilter,
 }
 
 impl ForwardDelay {
@@ -49,7 +49,7 @@ impl ForwardDelay {
     }
 
     /// The floor under the delays.
-    pub const fn floor_mut(&mut self) -> &mut Floor {
+    pub const fn floor_mut(&mut self) -> &mut MinDelayFilter {
         &mut self.floor
     }
 }

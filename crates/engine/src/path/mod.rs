@@ -2,9 +2,9 @@
 
 mod config;
 mod estimates;
-mod floor;
 mod forward;
 mod loss;
+mod min_delay;
 mod mtu;
 mod pacer;
 mod rate;
@@ -13,9 +13,9 @@ mod state;
 
 pub use config::PathConfig;
 pub use estimates::{DelaySource, Estimates, clock_offset};
-pub use floor::Floor;
 pub use forward::ForwardDelay;
 pub use loss::LossEstimate;
+pub use min_delay::MinDelayFilter;
 pub use mtu::{MtuRange, MtuSearch};
 pub use pacer::{Pacer, Pacing, Shape};
 pub use rate::{DeliveryRate, RateSnapshot};

@@ -2,7 +2,7 @@
 
 use ropewalk_base::{Duration, Time};
 
-use super::floor::Floor;
+use super::min_delay::MinDelayFilter;
 
 /// Limits of the retransmission timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,7 +71,7 @@ pub struct RttEstimator {
     rule: RtoRule,
     smoothed: Option<(Duration, Duration)>,
     last: Option<Duration>,
-    floor: Floor,
+    floor: MinDelayFilter,
     rto: Duration,
     /// The same without expiries.
     calm: Duration,
@@ -88,7 +88,7 @@ impl RttEstimator {
 
     /// An estimator without a sample that follows another rule.
     pub fn with_rule(limits: RtoLimits, rule: RtoRule) -> Self {
-        let floor = Floor::default();
+        let floor = MinDelayFilter::default();
         let (rto, calm) = (limits.initial, limits.initial);
         let (smoothed, last, sampled_at) = (None, None, Time::ZERO);
         Self { limits, rule, smoothed, last, floor, rto, calm, doubled: 1, sampled_at }
@@ -143,7 +143,7 @@ impl RttEstimator {
     pub fn forget(&mut self) {
         let Some(last) = self.last() else { return };
         self.smoothed = None;
-        self.floor = Floor::default();
+        self.floor = MinDelayFilter::default();
         self.sample(self.sampled_at, last);
     }
 
@@ -200,7 +200,7 @@ impl RttEstimator {
     }
 
     /// The floor under the round trips.
-    pub const fn floor_mut(&mut self) -> &mut Floor {
+    pub const fn floor_mut(&mut self) -> &mut MinDelayFilter {
         &mut self.floor
     }
 

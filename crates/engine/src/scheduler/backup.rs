@@ -21,7 +21,7 @@ mod tests {
     use ropewalk_base::PathId;
 
     use super::super::kit::{path_view, view};
-    use super::super::{Occasion, PathView};
+    use super::super::{DecisionKind, PathView};
     use super::*;
 
     fn three() -> [PathView; 3] {
@@ -44,7 +44,7 @@ mod tests {
         let mut paths = three();
         paths.iter_mut().for_each(|p| p.earliest_position = 4);
         assert_eq!(Backup.decide(&view(&paths)), Decision::blocked(Reason::FasterSoon));
-        let occasion = Occasion::Retransmission { lost_on: PathId(0) };
+        let occasion = DecisionKind::Retransmission { lost_on: PathId(0) };
         let lost = View { occasion, sendable: 0, ..view(&paths) };
         assert_eq!(Backup.decide(&lost), Decision::send(PathId(1), 0, Reason::LeastCost));
     }

@@ -47,7 +47,7 @@ mod tests {
     use ropewalk_base::Duration;
 
     use super::super::kit::{CHUNK, path_view, view};
-    use super::super::{Action, Occasion};
+    use super::super::{Action, DecisionKind};
     use super::*;
 
     /// Of so many chunks, all of which may go, how many each path gets.
@@ -101,7 +101,7 @@ mod tests {
     fn a_lost_chunk_does_not_wait() {
         let mut paths = equal_rates();
         paths[0].in_flight = 10 * CHUNK;
-        let occasion = Occasion::Retransmission { lost_on: paths[0].id };
+        let occasion = DecisionKind::Retransmission { lost_on: paths[0].id };
         let lost = View { occasion, sendable: 0, ..view(&paths) };
         let action = Bas::new(false).decide(&lost).action;
         assert_eq!(action, Action::Send { path: paths[1].id, position: 0 });

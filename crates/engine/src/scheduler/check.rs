@@ -91,7 +91,7 @@ fn check_one(view: &View<'_>, id: PathId, position: u64) -> Result<(), IllegalDe
 #[cfg(test)]
 mod tests {
     use super::super::kit::{path_view, view};
-    use super::super::{Occasion, PathSet, PathView, Reason};
+    use super::super::{DecisionKind, PathSet, PathView, Reason};
     use super::*;
 
     #[test]
@@ -129,7 +129,7 @@ mod tests {
     #[test]
     fn a_lost_chunk_goes_whatever_the_span_and_the_guard_say() {
         let paths = [PathView { earliest_position: 5, ..path_view(0) }];
-        let occasion = Occasion::Retransmission { lost_on: PathId(0) };
+        let occasion = DecisionKind::Retransmission { lost_on: PathId(0) };
         let view = View { occasion, sendable: 0, ..view(&paths) };
         let decision = Decision::send(PathId(0), 0, Reason::RetransmissionPolicy);
         assert_eq!(check(&view, &decision), Ok(()));

@@ -196,7 +196,7 @@ mod tests {
     use ropewalk_base::Duration;
 
     use super::super::kit::{CHUNK, path_view, view};
-    use super::super::{Action, Occasion, Windows};
+    use super::super::{Action, DecisionKind, Windows};
     use super::*;
 
     const FAST: PathId = PathId(0);
@@ -291,7 +291,7 @@ mod tests {
         for _ in 0..2 {
             obey(&mut daps, &view(&paths));
         }
-        let occasion = Occasion::Retransmission { lost_on: SLOW };
+        let occasion = DecisionKind::Retransmission { lost_on: SLOW };
         let lost = View { occasion, sendable: 0, ..view(&paths) };
         assert_eq!(obey(&mut daps, &lost), Decision::send(FAST, 0, Reason::FastFromHead));
         shut(&mut paths[0]);

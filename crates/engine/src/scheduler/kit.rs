@@ -9,7 +9,9 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 
 use ropewalk_base::{Duration, PathId, Rate, Time};
 
-use super::{Action, Decision, DelaySource, Occasion, PathView, Schedule, SentReport, View, check};
+use super::{
+    Action, Decision, DecisionKind, DelaySource, PathView, Schedule, SentReport, View, check,
+};
 
 /// Size of every chunk, bytes.
 pub(super) const CHUNK: u64 = 1000;
@@ -48,7 +50,7 @@ pub(super) fn path_view(id: u8) -> PathView {
 pub(super) fn view(paths: &[PathView]) -> View<'_> {
     View {
         now: Time::ZERO,
-        occasion: Occasion::NewData,
+        occasion: DecisionKind::NewData,
         backlog_chunks: 1000,
         backlog_bytes: 1000 * CHUNK,
         sendable: 1000,
@@ -65,7 +67,7 @@ pub(super) fn view(paths: &[PathView]) -> View<'_> {
 
 /// A path of the kit.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Strand {
+pub(super) struct PathEstimate {
     /// Window in chunks.
     pub window: u64,
     /// One-way delay of data.
@@ -80,7 +82,7 @@ pub(super) struct Strand {
     pub told: Option<Duration>,
 }
 
-impl Strand {
+impl PathEstimate {
     /// `window` chunks, and both ways `millis` long.
     pub fn new(window: u64, millis: u64) -> Self {
         let forward = Duration::from_millis(millis);
@@ -109,7 +111,7 @@ impl Strand {
 #[derive(Clone, Debug)]
 pub(super) struct Transfer {
     /// The paths.
-    pub strands: Vec<Strand>,
+    pub strands: Vec<PathEstimate>,
     /// Chunks to deliver.
     pub chunks: u64,
     /// Receive buffer in chunks.
@@ -257,7 +259,7 @@ impl<S: Schedule> Run<'_, S> {
 
     fn paths(&self) -> Vec<PathView> {
         let strands = self.transfer.strands.iter().enumerate();
-        let view = |(i, strand): (usize, &Strand)| PathView {
+        let view = |(i, strand): (usize, &PathEstimate)| PathView {
             usable: !self.dead[i],
             srtt: strand.told.map(|_| strand.round_trip()),
             forward_delay: strand.told,
@@ -281,8 +283,9 @@ impl<S: Schedule> Run<'_, S> {
             let span_end = self.cumulative + self.transfer.buffer;
             let view = View {
                 now: self.now,
-                occasion: lost
-                    .map_or(Occasion::NewData, |(_, lost_on)| Occasion::Retransmission { lost_on }),
+                occasion: lost.map_or(DecisionKind::NewData, |(_, lost_on)| {
+                    DecisionKind::Retransmission { lost_on }
+                }),
                 backlog_chunks: self.queue.len() as u64,
                 backlog_bytes: self.queue.len() as u64 * CHUNK,
                 sendable: self.queue.partition_point(|seq| *seq < span_end) as u64,

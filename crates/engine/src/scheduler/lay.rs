@@ -21,17 +21,17 @@
 //! * **It hedges the tail**: the last chunks of a transfer go on a second path as well, if that has
 //!   nothing better to do: nothing follows them that would show their loss.
 
+mod bdp_filter;
 mod head;
-mod pipe;
+mod loss_stall_filter;
 mod queue;
-mod stalls;
 
 use ropewalk_base::{Duration, PathId, Time};
 
+use self::bdp_filter::BdpFilter;
 use self::head::{Holders, Share};
-use self::pipe::Pipe;
+use self::loss_stall_filter::LossStallFilter;
 use self::queue::{Limit, Queue};
-use self::stalls::Stalls;
 use super::daps::oldest_first;
 use super::{Decision, PathSet, PathView, Reason, Schedule, SentReport, View};
 
@@ -41,7 +41,7 @@ pub struct LayOptions {
     /// Behind a quicker path that often stands still for a repair a chunk goes nearer to the head by this
     /// share of the way, 0 to 1: whatever is late then finds it waiting, and all others a little of its delay.
     /// Default 0.6.
-    pub cushion: f64,
+    pub reorder_margin: f64,
     /// What a chunk may take from its departure to its arrival. Paths that take longer are left
     /// out while another does not, and where a loss would overrun it a second copy goes elsewhere.
     /// Default none: goodput first.
@@ -50,7 +50,7 @@ pub struct LayOptions {
 
 impl Default for LayOptions {
     fn default() -> Self {
-        Self { cushion: 0.6, latency_budget: None }
+        Self { reorder_margin: 0.6, latency_budget: None }
     }
 }
 
@@ -74,7 +74,7 @@ const DEVIATIONS: f64 = 4.0;
 
 /// What is known of a path; times in nanoseconds from now, rates in bytes per nanosecond.
 #[derive(Clone, Copy, Debug)]
-struct Strand {
+struct PathEstimate {
     id: PathId,
     rate: f64,
     /// When a chunk that leaves now arrives, behind what is on its way.
@@ -97,7 +97,7 @@ struct Strand {
 #[derive(Clone, Debug, Default)]
 pub struct Lay {
     options: LayOptions,
-    strands: Vec<Strand>,
+    strands: Vec<PathEstimate>,
     /// By path identifier.
     memories: Vec<Memory>,
     holders: Holders,
@@ -112,9 +112,9 @@ struct Memory {
     /// When we last sent something on it.
     used: Time,
     /// How long its pipe is.
-    pipe: Pipe,
+    pipe: BdpFilter,
     /// How often it stands still.
-    stalls: Stalls,
+    stalls: LossStallFilter,
     /// Whose its queue is.
     queue: Queue,
     /// What it carries, and how long it holds up the rest.
@@ -136,7 +136,7 @@ impl Lay {
         self.strands.clear();
         for path in usable() {
             let memory = memory_of(&mut self.memories, path.id);
-            self.strands.push(Strand::of(view, path, alone, memory));
+            self.strands.push(PathEstimate::of(view, path, alone, memory));
         }
         self.let_rest(view.now);
         self.strands.sort_by(|a, b| a.arrival.total_cmp(&b.arrival));
@@ -184,7 +184,7 @@ impl Lay {
     /// Expects nothing of the paths that rest, unless all do. They carry copies, as silent ones do.
     fn let_rest(&mut self, now: Time) {
         let memories = &self.memories;
-        let rests = |strand: &Strand| memories[strand.id.index()].share.rests(now);
+        let rests = |strand: &PathEstimate| memories[strand.id.index()].share.rests(now);
         if !self.strands.iter().all(rests) {
             for strand in self.strands.iter_mut().filter(|s| rests(s)) {
                 strand.rest();
@@ -194,7 +194,7 @@ impl Lay {
 
     fn keep_budget(&mut self) {
         let Some(budget) = self.options.latency_budget else { return };
-        let within = |strand: &Strand| strand.arrival <= budget.as_nanos() as f64;
+        let within = |strand: &PathEstimate| strand.arrival <= budget.as_nanos() as f64;
         if self.strands.iter().any(within) {
             self.strands.retain(within);
         }
@@ -202,18 +202,18 @@ impl Lay {
 
     /// Bytes that quicker strands deliver before `strand` would, doubt included; and the same with a cushion
     /// for those that often stand still.
-    fn before(&self, strand: &Strand) -> (f64, f64) {
+    fn before(&self, strand: &PathEstimate) -> (f64, f64) {
         let due = strand.arrival + strand.doubt;
         let others = self.strands.iter().filter(|o| o.id != strand.id && o.arrival < due);
         others.fold((0.0, 0.0), |(all, cushioned), other| {
             let bytes = other.rate * (due - other.arrival);
-            let part = if other.stalls { 1.0 - self.options.cushion } else { 1.0 };
+            let part = if other.stalls { 1.0 - self.options.reorder_margin } else { 1.0 };
             (all + bytes, cushioned + part * bytes)
         })
     }
 
     /// Bytes of the receive buffer that are left over when all strands deliver in order.
-    fn spare(&self, view: &View<'_>, strand: &Strand) -> f64 {
+    fn spare(&self, view: &View<'_>, strand: &PathEstimate) -> f64 {
         let rates: f64 = self.strands.iter().map(|s| s.rate).sum();
         let back = self.strands.iter().map(|s| (s.round_trip - s.arrival).max(0.0));
         let need = rates * (strand.arrival + back.fold(f64::MAX, f64::min));
@@ -221,7 +221,7 @@ impl Lay {
     }
 
     /// The position that `strand` takes, if it should take any.
-    fn position(&self, view: &View<'_>, strand: &Strand) -> Option<u64> {
+    fn position(&self, view: &View<'_>, strand: &PathEstimate) -> Option<u64> {
         let chunk = view.chunk_bytes.max(1) as f64;
         let (before, cushioned) = self.before(strand);
         let ahead = before / chunk;
@@ -245,9 +245,9 @@ impl Lay {
 
     /// A strand that carries a copy of what goes on `first`: one that is to be heard of again, or
     /// that has nothing better to do at the tail.
-    fn second(&self, view: &View<'_>, first: &Strand) -> Option<PathId> {
+    fn second(&self, view: &View<'_>, first: &PathEstimate) -> Option<PathId> {
         let others = || self.strands.iter().filter(|s| s.id != first.id && s.open);
-        let may = |s: &&Strand| view.path(s.id).is_some_and(|p| view.admit(p, 0) == Some(0));
+        let may = |s: &&PathEstimate| view.path(s.id).is_some_and(|p| view.admit(p, 0) == Some(0));
         if let Some(silent) = others().filter(may).find(|s| s.silent) {
             return Some(silent.id);
         }
@@ -263,7 +263,7 @@ impl Lay {
     }
 }
 
-impl Strand {
+impl PathEstimate {
     const fn rest(&mut self) {
         self.rate = 0.0;
         self.arrival = f64::MAX / 4.0;
@@ -312,7 +312,7 @@ impl Strand {
         let pipe = rate * (gain * longest + doubt) + SLACK_CHUNKS * view.chunk_bytes as i64 as f64;
         let room = alone
             || match memory.queue.look(view, path, (rate, pipe_time, pipe)) {
-                Limit::Pipe => (path.in_flight as i64 as f64) < pipe,
+                Limit::BdpFilter => (path.in_flight as i64 as f64) < pipe,
                 Limit::Bytes(most) => path.in_flight < most,
                 Limit::Window => true,
             };
@@ -430,7 +430,7 @@ mod tests {
             }
         };
         let (clean, lossy) = (position(0.0), position(0.01));
-        let least = (1.0 - LayOptions::default().cushion) * clean as f64;
+        let least = (1.0 - LayOptions::default().reorder_margin) * clean as f64;
         assert!((least - 1.0..least + 2.0).contains(&(lossy as f64)), "{clean} and {lossy}");
     }
 

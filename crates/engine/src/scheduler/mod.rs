@@ -72,7 +72,7 @@ pub use linux::Linux;
 pub use min_rtt::MinRtt;
 pub use names::{SchedulerOptions, UnknownScheduler};
 pub use ods::Ods;
-pub use opportunistic::{Helpers, resend_on};
+pub use opportunistic::{BlockingMitigation, resend_on};
 pub use otias::{Otias, OtiasForm};
 pub use reception_index::ReceptionIndex;
 pub use redundant::Redundant;
@@ -80,7 +80,7 @@ pub use retransmission::RetransmissionPolicy;
 pub use round_robin::{Quota, RoundRobin};
 pub use stms::{Stms, StmsOptions};
 pub use sttf::Sttf;
-pub use view::{Occasion, PathView, View};
+pub use view::{DecisionKind, PathView, View};
 pub use weighted::{WeightSource, Weighted};
 
 use ropewalk_base::PathId;

@@ -12,7 +12,7 @@ const FASTER: u64 = 4;
 
 /// What helps a scheduler while the peer's window is shut, whoever it is. Default: neither.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Helpers {
+pub struct BlockingMitigation {
     /// The oldest unacknowledged data goes again on the fast path ([`resend_on`]). Costs a
     /// duplicate; frees the window up to a round trip of the slow path sooner.
     pub opportunistic: bool,
@@ -20,7 +20,7 @@ pub struct Helpers {
     pub penalise: bool,
 }
 
-impl Helpers {
+impl BlockingMitigation {
     /// Whether there is any.
     #[inline]
     pub const fn any(self) -> bool {

@@ -2,7 +2,7 @@
 
 use ropewalk_base::{Duration, PathId, Rng};
 
-use super::{Occasion, PathView, View};
+use super::{DecisionKind, PathView, View};
 
 /// Retransmission policies. Those that look at loss, `Ssthresh`, `Cwnd` and `LossRate`, win where
 /// the receive buffer is bounded; the first two need no loss estimate.
@@ -52,7 +52,7 @@ impl RetransmissionPolicy {
     /// the path that delivers soonest, its wait included.
     pub fn choose_open(self, view: &View<'_>, rng: &mut Rng) -> Option<PathId> {
         match (self, view.occasion) {
-            (Self::Same, Occasion::Retransmission { lost_on })
+            (Self::Same, DecisionKind::Retransmission { lost_on })
                 if view.path(lost_on).is_some_and(|p| p.usable && !p.is_open()) =>
             {
                 None
@@ -77,8 +77,8 @@ impl RetransmissionPolicy {
         // The order of `total_cmp` as an integer: losses are never negative.
         let loss = |p: &PathView| u64::MAX - p.loss.max(0.0).to_bits();
         let lost_on = match view.occasion {
-            Occasion::Retransmission { lost_on } => Some(lost_on),
-            Occasion::NewData => None,
+            DecisionKind::Retransmission { lost_on } => Some(lost_on),
+            DecisionKind::NewData => None,
         };
         let merit = |p: &PathView| match self {
             Self::Same => u64::from(Some(p.id) == lost_on),
@@ -121,7 +121,7 @@ mod tests {
     }
 
     fn lost_on(paths: &[PathView], lost_on: u8) -> View<'_> {
-        View { occasion: Occasion::Retransmission { lost_on: PathId(lost_on) }, ..view(paths) }
+        View { occasion: DecisionKind::Retransmission { lost_on: PathId(lost_on) }, ..view(paths) }
     }
 
     /// Path 0 is full, 1 has the largest threshold, 2 the largest window, 3 the least loss.

@@ -7,7 +7,7 @@ use crate::path::{DelaySource, PathConfig};
 
 /// Why the scheduler is asked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Occasion {
+pub enum DecisionKind {
     /// New data waits; the decision may take any position of the unassigned queue.
     NewData,
     /// One lost chunk is to be sent again; position 0 is that chunk, there is no other.
@@ -141,7 +141,7 @@ pub struct View<'a> {
     /// The time.
     pub now: Time,
     /// Why it is asked.
-    pub occasion: Occasion,
+    pub occasion: DecisionKind,
     /// Chunks in the unassigned queue (at most what the send buffer holds).
     pub backlog_chunks: u64,
     /// Bytes in the unassigned queue.
@@ -179,7 +179,7 @@ impl View<'_> {
     /// Whether new data is asked for, and not a lost chunk.
     #[inline]
     pub fn is_new_data(&self) -> bool {
-        self.occasion == Occasion::NewData
+        self.occasion == DecisionKind::NewData
     }
 
     /// How many chunks, from the head, may be taken now: what the span rule leaves of the queue. A
@@ -187,8 +187,8 @@ impl View<'_> {
     #[inline]
     pub fn takeable(&self) -> u64 {
         match self.occasion {
-            Occasion::NewData => self.sendable.min(self.backlog_chunks),
-            Occasion::Retransmission { .. } => 1,
+            DecisionKind::NewData => self.sendable.min(self.backlog_chunks),
+            DecisionKind::Retransmission { .. } => 1,
         }
     }
 
@@ -208,8 +208,8 @@ impl View<'_> {
     #[inline]
     pub fn admit(&self, path: &PathView, wanted: u64) -> Option<u64> {
         let position = match self.occasion {
-            Occasion::NewData => wanted.max(path.earliest_position),
-            Occasion::Retransmission { .. } => 0,
+            DecisionKind::NewData => wanted.max(path.earliest_position),
+            DecisionKind::Retransmission { .. } => 0,
         };
         (position < self.reach()).then_some(position)
     }

@@ -4,9 +4,9 @@ use bytes::Bytes;
 use ropewalk_base::{Serial16, Serial32, StreamId, Time};
 
 use super::cause::ErrorCause;
+use super::extension_chunk::ExtensionChunk;
 use super::gaps::GapList;
 use super::init::Init;
-use super::rare::Rare;
 use crate::payload::Payload;
 
 /// Chunk header, bytes (3.2).
@@ -112,7 +112,7 @@ impl Data {
     /// Whether the peer's user has it as soon as it arrives, whatever is missing before it: a whole
     /// unordered message.
     #[inline]
-    pub const fn is_passing(&self) -> bool {
+    pub const fn is_unordered_unfragmented(&self) -> bool {
         self.flags.has(DataFlags::WHOLE.and(DataFlags::UNORDERED))
     }
 }
@@ -245,7 +245,7 @@ pub enum Chunk {
         causes: Vec<ErrorCause>,
     },
     /// One of an extension.
-    Rare(Box<Rare>),
+    Extension(Box<ExtensionChunk>),
     /// One of a type that is not known here and that is to be reported: all of it, header included.
     Unknown(Bytes),
 }
@@ -290,7 +290,7 @@ impl Chunk {
                 CHUNK_HEADER + PARAMETER_HEADER + padded(info)
             }
             Self::Shutdown(_) => CHUNK_HEADER + 4,
-            Self::Rare(rare) => rare.wire_len(),
+            Self::Extension(rare) => rare.wire_len(),
             Self::Unknown(whole) => padded(whole),
         }
     }

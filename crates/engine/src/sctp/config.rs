@@ -14,7 +14,7 @@ use crate::congestion::{
 pub use crate::path::PathConfig;
 use crate::path::{FailureLimits, MtuRange, Pacing, RtoLimits};
 use crate::recovery::LossDetection;
-use crate::scheduler::{DelaySource, Helpers, RetransmissionPolicy};
+use crate::scheduler::{BlockingMitigation, DelaySource, RetransmissionPolicy};
 use crate::window::WindowManager;
 
 /// How the receive window is counted.
@@ -230,7 +230,7 @@ pub struct Config {
     /// Where forward delays come from.
     pub delay_source: DelaySource,
     /// What helps the scheduler while the receive window is shut; default nothing.
-    pub helpers: Helpers,
+    pub mitigation: BlockingMitigation,
     /// The receive-window guard.
     pub guard: bool,
     /// How far windows may grow together.

@@ -6,6 +6,7 @@ mod cause;
 mod chunk;
 mod config;
 mod cookie;
+mod extension_chunk;
 mod extensions;
 pub(crate) mod gaps;
 mod init;
@@ -13,18 +14,20 @@ mod listener;
 mod packet;
 mod preset;
 mod randomness;
-mod rare;
 mod rx;
 mod tx;
 pub mod wire;
 
-pub use association::{Association, Departure, Event, Transmit};
+pub use association::{Association, Event, Transmit, TransmitInfo};
 pub use cause::{AbortCause, ErrorCause};
 pub use chunk::{Chunk, Data, DataFlags, DelayEcho, DelayStamp, HeartbeatInfo, Sack};
 pub use config::{
     CmtOptions, Config, CwndUpdate, Offer, PathConfig, SackOptions, WindowCheck, WindowUnit,
 };
 pub use cookie::{CookieContent, CookieKey, ForgedCookie};
+pub use extension_chunk::{
+    Auth, ExtensionChunk, ForwardTsn, IData, IForwardTsn, NrSack, Piece, RawParameter, Skipped,
+};
 pub use extensions::Extensions;
 pub use gaps::{GapBlock, GapList};
 pub use init::{Families, Init, InitOptions};
@@ -32,5 +35,4 @@ pub use listener::{Accepted, Answer, Listener};
 pub use packet::Packet;
 pub use preset::Preset;
 pub use randomness::{Randomness, Secret};
-pub use rare::{Auth, ForwardTsn, IData, IForwardTsn, NrSack, Piece, Rare, RawParameter, Skipped};
 pub use rx::{Message, Part};

@@ -8,7 +8,7 @@ use super::config::{
 use crate::congestion::{CongestionFlavour, CongestionOptions, IdleDecay, WindowRounding};
 use crate::path::{FailureLimits, MtuRange, Pacing, RtoLimits};
 use crate::recovery::LossDetection;
-use crate::scheduler::{DelaySource, Helpers, RetransmissionPolicy};
+use crate::scheduler::{BlockingMitigation, DelaySource, RetransmissionPolicy};
 use crate::window::WindowManager;
 
 /// A named set of knobs.
@@ -107,7 +107,7 @@ impl Preset {
             partial_bytes_capped: true,
             window_rounding: WindowRounding::Bytes,
             delay_source: DelaySource::HalfRtt,
-            helpers: Helpers::default(),
+            mitigation: BlockingMitigation::default(),
             guard: true,
             window_manager: WindowManager::None,
             record_decisions: false,

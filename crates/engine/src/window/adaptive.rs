@@ -14,10 +14,10 @@
 
 use ropewalk_base::{Duration, PathId, Rate, Time};
 
-use super::ceiling::{Ceiling, in_flight_most};
+use super::growth_headroom::room_left;
 use super::losses::{LossMemory, worthwhile_queue};
 use super::manager::{Budget, LimitAdvisor, ManagedPath};
-use super::room::room_left;
+use super::max_rate::{MaxRateFilter, in_flight_most};
 use crate::scheduler::PathSet;
 
 /// What was measured of a path.
@@ -59,7 +59,7 @@ pub struct Adaptive {
     /// What each path may have in flight, bytes.
     limits: Vec<u64>,
     memory: Vec<LossMemory>,
-    ceilings: Vec<Ceiling>,
+    ceilings: Vec<MaxRateFilter>,
     looked: Time,
     guarded: bool,
 }
@@ -95,7 +95,7 @@ impl Adaptive {
     /// An acknowledgement came on `path`.
     pub(super) fn note(&mut self, now: Time, path: PathId, budget: &Budget, paths: &[ManagedPath]) {
         let i = path.index();
-        self.ceilings.resize(paths.len(), Ceiling::UNKNOWN);
+        self.ceilings.resize(paths.len(), MaxRateFilter::UNKNOWN);
         self.limits.resize(paths.len(), u64::MAX);
         self.ceilings[i].note(now, &paths[i], budget.chunk);
         if now.since(self.looked) >= EVERY {
@@ -126,14 +126,15 @@ impl Adaptive {
     fn look(&mut self, since: Duration, budget: &Budget, paths: &[ManagedPath]) {
         self.memory.resize(paths.len(), LossMemory::default());
         self.memory.iter_mut().zip(paths).for_each(|(memory, path)| memory.update(path, since));
-        let measured = |((path, memory), ceiling): ((&ManagedPath, &LossMemory), &Ceiling)| {
-            let round_trip = path.round_trip?;
-            // What a window delivers says nothing of the pipe while that was never full.
-            let by_buffer = budget.buffer as f64 * 8.0 / round_trip.as_secs_f64().max(1e-9);
-            let seen = path.rate?.max(Rate::from_bps(by_buffer as u64));
-            let rate = ceiling.rate().unwrap_or(seen);
-            Some(MeasuredPath { rate, round_trip, loss: memory.share()? })
-        };
+        let measured =
+            |((path, memory), ceiling): ((&ManagedPath, &LossMemory), &MaxRateFilter)| {
+                let round_trip = path.round_trip?;
+                // What a window delivers says nothing of the pipe while that was never full.
+                let by_buffer = budget.buffer as f64 * 8.0 / round_trip.as_secs_f64().max(1e-9);
+                let seen = path.rate?.max(Rate::from_bps(by_buffer as u64));
+                let rate = ceiling.rate().unwrap_or(seen);
+                Some(MeasuredPath { rate, round_trip, loss: memory.share()? })
+            };
         let noted = paths.iter().zip(&self.memory).zip(&self.ceilings);
         let known: Option<Vec<_>> = noted.map(measured).collect();
         let Some(known) = known else { return };

@@ -1,7 +1,7 @@
 //! The receive-window guard: a bundle is never slower than its best single path.
 //!
 //! Three rules, all idle while the buffer is ample, and a fourth that believes only what was
-//! delivered ([`Trial`]). A scheduler that shares the window itself ([`SharedWindow::shared`]) gets the
+//! delivered ([`SinglePathProbe`]). A scheduler that shares the window itself ([`SharedWindow::shared`]) gets the
 //! fourth alone while order matters:
 //! 1. No path holds more of the shared window than fills its pipe: that is how the flow-control
 //!    bound is reached.
@@ -13,8 +13,8 @@
 
 use ropewalk_base::{Duration, PathId, Rate, Time};
 
-use super::share::{Claim, share};
-use super::trial::{Progress, Promise, Trial};
+use super::share::{ShareRequest, share};
+use super::single_path_probe::{ExpectedRate, Progress, SinglePathProbe};
 use crate::scheduler::{PathSet, PathView};
 
 /// Share of a pipe that may be in flight, above 1 so that a rate that grows is noticed, and so many
@@ -92,7 +92,7 @@ pub struct Guard {
     verdicts: Vec<Verdict>,
     /// Paths that were dropped; they must do better than not to be dropped, to come back.
     dropped: PathSet,
-    trial: Trial,
+    trial: SinglePathProbe,
     valid_until: Time,
     valid_for: (u64, u64),
 }
@@ -105,7 +105,7 @@ impl Guard {
             known: Vec::new(),
             verdicts: Vec::new(),
             dropped: PathSet::EMPTY,
-            trial: Trial::default(),
+            trial: SinglePathProbe::default(),
             valid_until: Time::ZERO,
             valid_for: (0, 0),
         }
@@ -148,7 +148,7 @@ impl Guard {
         }
         if !shared.in_order {
             let verdicts = &mut self.verdicts;
-            let mut claims: Vec<Claim> = self.known.iter().map(Estimate::claim).collect();
+            let mut claims: Vec<ShareRequest> = self.known.iter().map(Estimate::claim).collect();
             share(shared.buffer, shared.chunk, &mut claims, |index, part| {
                 verdicts[index].window_most = part;
             });
@@ -194,7 +194,7 @@ impl Guard {
             longest: Duration::from_nanos(longest as u64),
             busy: shared.busy,
         };
-        let promise = |path: &Estimate| Promise {
+        let promise = |path: &Estimate| ExpectedRate {
             path: PathId::from_index(path.index),
             rate: path.rate.min(shared.buffer as f64 / path.own_round_trip),
         };
@@ -202,7 +202,7 @@ impl Guard {
         let Some(alone) = self.trial.alone() else { return false };
         if !self.known.iter().any(|path| path.index == alone.index()) {
             // It has failed meanwhile: everybody else goes on.
-            self.trial = Trial::default();
+            self.trial = SinglePathProbe::default();
             return false;
         }
         for path in self.known.iter().filter(|path| path.index != alone.index()) {
@@ -282,9 +282,9 @@ impl Guard {
 }
 
 impl Estimate {
-    fn claim(&self) -> Claim {
+    fn claim(&self) -> ShareRequest {
         let Self { index, seen: rate, pipe_time, round_trip, .. } = *self;
-        Claim { index, rate, pipe_time, round_trip }
+        ShareRequest { index, rate, pipe_time, round_trip }
     }
 
     fn of(index: usize, path: &PathView) -> Option<Self> {

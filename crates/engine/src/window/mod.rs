@@ -5,20 +5,20 @@
 //! ([`WindowManager`]) about how far congestion windows may grow. Either works without the other.
 
 mod adaptive;
-mod ceiling;
 mod dynamic;
 mod fixed;
+mod growth_headroom;
 mod guard;
 mod losses;
 mod manager;
+mod max_rate;
 #[cfg(test)]
 mod model;
 mod penalty;
 #[cfg(test)]
 mod promises;
-mod room;
 mod share;
-mod trial;
+mod single_path_probe;
 
 pub use adaptive::{Adaptive, Advice, MeasuredPath};
 pub use guard::{Guard, SharedWindow, explained_queueing};

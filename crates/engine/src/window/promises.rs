@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use ropewalk_base::{Duration, PathId, Time};
 
 use super::model::{Case, Judge, Link, Order};
-use super::trial::{Progress, Promise, Trial};
+use super::single_path_probe::{ExpectedRate, Progress, SinglePathProbe};
 
 /// Ticks before anything is counted, and ticks that count.
 const SETTLING: u64 = 700;
@@ -221,16 +221,16 @@ fn rules_for_two_paths_fail_with_three() {
 fn with_trials(bundle: u64, alone: &[u64]) -> f64 {
     const STEP_MS: u64 = 10;
     const STEPS: u64 = 60_000;
-    let mut trial = Trial::default();
+    let mut trial = SinglePathProbe::default();
     let mut acknowledged = 0;
     for step in 0..STEPS {
         let rate = trial.alone().map_or(bundle, |path| alone[path.index()]);
         acknowledged += rate * STEP_MS;
         let (now, longest) = (Time::from_millis(step * STEP_MS), Duration::from_millis(50));
-        let promises = alone
-            .iter()
-            .enumerate()
-            .map(|(i, rate)| Promise { path: PathId::from_index(i), rate: *rate as f64 / 1e6 });
+        let promises = alone.iter().enumerate().map(|(i, rate)| ExpectedRate {
+            path: PathId::from_index(i),
+            rate: *rate as f64 / 1e6,
+        });
         trial.step(&Progress { now, acknowledged, longest, busy: true }, promises);
     }
     let best = alone.iter().copied().fold(bundle, u64::max);

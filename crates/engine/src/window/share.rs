@@ -16,7 +16,7 @@ const ONE_RANK: f64 = 1.25;
 
 /// A path that wants a part of the window.
 #[derive(Clone, Copy, Debug)]
-pub struct Claim {
+pub struct ShareRequest {
     /// Index of the path.
     pub index: usize,
     /// What it was seen to deliver, bytes per nanosecond.
@@ -27,7 +27,7 @@ pub struct Claim {
     pub round_trip: f64,
 }
 
-impl Claim {
+impl ShareRequest {
     fn bytes(&self, chunk: f64) -> f64 {
         let queued = self.round_trip - self.pipe_time > QUEUED * self.round_trip;
         let gain = if queued { 1.0 } else { GROWTH };
@@ -37,7 +37,12 @@ impl Claim {
 
 /// Shares `buffer` bytes out and tells what each path may have in flight; `chunk` is the size of a full
 /// one.
-pub fn share(buffer: u64, chunk: u64, claims: &mut [Claim], mut give: impl FnMut(usize, u64)) {
+pub fn share(
+    buffer: u64,
+    chunk: u64,
+    claims: &mut [ShareRequest],
+    mut give: impl FnMut(usize, u64),
+) {
     claims.sort_by(|a, b| a.pipe_time.total_cmp(&b.pipe_time));
     let (mut left, mut rest) = (buffer as f64, &*claims);
     while let Some(first) = rest.first() {
@@ -60,13 +65,13 @@ mod tests {
     const CHUNK: u64 = 1000;
 
     /// A path of `rate` bytes per microsecond, with its round trip and queueing in milliseconds.
-    fn claim(index: usize, rate: f64, pipe_ms: f64, queueing_ms: f64) -> Claim {
+    fn claim(index: usize, rate: f64, pipe_ms: f64, queueing_ms: f64) -> ShareRequest {
         let pipe_time = pipe_ms * 1e6;
         let round_trip = pipe_time + queueing_ms * 1e6;
-        Claim { index, rate: rate * 1e-3, pipe_time, round_trip }
+        ShareRequest { index, rate: rate * 1e-3, pipe_time, round_trip }
     }
 
-    fn shared(buffer: u64, mut claims: Vec<Claim>) -> Vec<u64> {
+    fn shared(buffer: u64, mut claims: Vec<ShareRequest>) -> Vec<u64> {
         let mut parts = vec![0; claims.len()];
         share(buffer, CHUNK, &mut claims, |index, part| parts[index] = part);
         parts

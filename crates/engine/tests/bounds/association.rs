@@ -7,7 +7,7 @@ use ropewalk_engine::scheduler::{Scheduler, SchedulerOptions};
 use ropewalk_engine::sctp::association::State;
 use ropewalk_engine::sctp::wire::{Checksum, Ports, decode, encode};
 use ropewalk_engine::sctp::{
-    Association, Chunk, Config, Data, DataFlags, Packet, Piece, Preset, Rare,
+    Association, Chunk, Config, Data, DataFlags, ExtensionChunk, Packet, Piece, Preset,
 };
 use ropewalk_engine::{Payload, meter};
 
@@ -342,7 +342,8 @@ fn piece_kind() -> u8 {
         payload: Payload::Length(4),
         first_sent: Time::ZERO,
     };
-    let packet = Packet::of(1, Chunk::Rare(Box::new(Rare::Piece(Piece::of(&data, 0, 4)))));
+    let packet =
+        Packet::of(1, Chunk::Extension(Box::new(ExtensionChunk::Piece(Piece::of(&data, 0, 4)))));
     let mut out = Vec::new();
     encode(&packet, Ports { source: 1, destination: 1 }, Checksum::None, &mut out);
     out[12]

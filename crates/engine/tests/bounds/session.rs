@@ -52,8 +52,8 @@ fn end(config: &Config, opens: bool) -> Session {
 /// Hands over what `from` sends; the last acknowledgements of subflows and of data.
 fn drain(now: Time, from: &mut Session, mut take: impl FnMut(PathId, &mut Segment)) {
     let mut segment = Segment::default();
-    while let Some(departure) = from.poll_transmit_into(now, &mut segment) {
-        take(departure.path, &mut segment);
+    while let Some(transmit_info) = from.poll_transmit_into(now, &mut segment) {
+        take(transmit_info.path, &mut segment);
     }
     while from.poll_event().is_some() {}
 }

@@ -1,7 +1,7 @@
 //! The habits of the preset `chihani2011` on scripted paths.
 
 use ropewalk_base::Time;
-use ropewalk_engine::mptcp::{Config, Event, Habits, Preset, Reordering};
+use ropewalk_engine::mptcp::{Config, Event, Preset, Quirks, Reordering};
 use ropewalk_engine::path::PathConfig;
 
 use crate::driver::{FULL, Fate, LEFT, Pair, RIGHT, Sent};
@@ -9,8 +9,8 @@ use crate::driver::{FULL, Fate, LEFT, Pair, RIGHT, Sent};
 fn pair(paths: &[u64], reordering: Reordering) -> Pair {
     let each = vec![PathConfig::default(); paths.len()];
     let preset = Config::preset(Preset::Chihani2011, each, 1 << 20);
-    let habits = Some(Habits { data_waits: true, ..Habits::default() });
-    let config = Config { reordering, habits, ..preset };
+    let quirks = Some(Quirks { data_waits: true, ..Quirks::default() });
+    let config = Config { reordering, quirks, ..preset };
     Pair::of([config.clone(), config], "round-robin", paths)
 }
 

@@ -134,8 +134,8 @@ impl Pair {
             }
         }
         let mut segment = Segment::default();
-        while let Some(departure) = self.ends[end].poll_transmit_into(self.now, &mut segment) {
-            let path = departure.path.index();
+        while let Some(transmit_info) = self.ends[end].poll_transmit_into(self.now, &mut segment) {
+            let path = transmit_info.path.index();
             let (at, segment) = (self.now, segment.clone());
             let mut sent = Sent { at, from: end, path, segment, fate: Fate::Arrive };
             sent.fate = (self.script)(&sent);

@@ -90,7 +90,7 @@ pub fn name(chunk: &Chunk) -> &'static str {
         Chunk::ShutdownAck => "SHUTDOWN ACK",
         Chunk::ShutdownComplete { .. } => "SHUTDOWN COMPLETE",
         Chunk::Abort { .. } => "ABORT",
-        Chunk::Rare(_) => "of an extension",
+        Chunk::Extension(_) => "of an extension",
         Chunk::Unknown(_) => "unknown",
     }
 }

@@ -1,7 +1,7 @@
 //! Explicit congestion notification (RFC 3168; RFC 4960, Appendix A).
 
 use ropewalk_base::Serial32;
-use ropewalk_engine::sctp::{Chunk, Config, Extensions, Offer, Packet, Rare};
+use ropewalk_engine::sctp::{Chunk, Config, ExtensionChunk, Extensions, Offer, Packet};
 
 use crate::driver::{Fate, LEFT, Pair, RIGHT, Sent, config, ms};
 
@@ -9,20 +9,20 @@ fn ecn(paths: usize) -> Config {
     Config { ecn: true, ..config(paths, 1 << 20) }
 }
 
-fn rare(sent: &Sent) -> impl Iterator<Item = &Rare> {
+fn rare(sent: &Sent) -> impl Iterator<Item = &ExtensionChunk> {
     sent.packet.chunks.iter().filter_map(|chunk| match chunk {
-        Chunk::Rare(rare) => Some(&**rare),
+        Chunk::Extension(rare) => Some(&**rare),
         _ => None,
     })
 }
 
 fn echoes(pair: &Pair) -> usize {
-    let echo = |sent: &&Sent| rare(sent).any(|one| matches!(one, Rare::Ecne(_)));
+    let echo = |sent: &&Sent| rare(sent).any(|one| matches!(one, ExtensionChunk::Ecne(_)));
     pair.log.iter().filter(echo).count()
 }
 
 fn answers(pair: &Pair) -> usize {
-    let answer = |sent: &&Sent| rare(sent).any(|one| matches!(one, Rare::Cwr(_)));
+    let answer = |sent: &&Sent| rare(sent).any(|one| matches!(one, ExtensionChunk::Cwr(_)));
     pair.log.iter().filter(answer).count()
 }
 
@@ -105,7 +105,7 @@ fn an_echo_is_repeated_until_its_answer_arrives() {
             marks -= 1;
             return Fate::Marked;
         }
-        let answer = rare(sent).any(|one| matches!(one, Rare::Cwr(_)));
+        let answer = rare(sent).any(|one| matches!(one, ExtensionChunk::Cwr(_)));
         if answer && lost > 0 {
             lost -= 1;
             return Fate::Drop;
@@ -147,10 +147,12 @@ fn echoes_of_what_was_never_sent_or_is_long_acknowledged_reduce_nothing() {
     pair.log.clear();
     let wild = [0, 1, 1_000, 1 << 30, 1 << 31, u32::MAX - 5_000];
     for (round, ahead) in (0..20).flat_map(|round| wild.map(|ahead| (round, ahead))) {
-        for one in
-            [Rare::Ecne(next.plus(ahead)), Rare::Cwr(next.plus(ahead)), Rare::Ecne(Serial32(round))]
-        {
-            pair.inject(LEFT, 0, Packet::of(tag, Chunk::Rare(Box::new(one))));
+        for one in [
+            ExtensionChunk::Ecne(next.plus(ahead)),
+            ExtensionChunk::Cwr(next.plus(ahead)),
+            ExtensionChunk::Ecne(Serial32(round)),
+        ] {
+            pair.inject(LEFT, 0, Packet::of(tag, Chunk::Extension(Box::new(one))));
         }
     }
     assert_eq!((reductions(&pair), pair.view(LEFT, 0).cwnd), (vec![0], window));

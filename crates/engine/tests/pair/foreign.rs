@@ -6,7 +6,8 @@ use ropewalk_base::{PathId, Seed, Serial16, Serial32, StreamId, Time};
 use ropewalk_engine::Payload;
 use ropewalk_engine::sctp::association::{CloseReason, State};
 use ropewalk_engine::sctp::{
-    AbortCause, Association, Chunk, Data, DataFlags, ErrorCause, ForwardTsn, Init, Packet, Rare,
+    AbortCause, Association, Chunk, Data, DataFlags, ErrorCause, ExtensionChunk, ForwardTsn, Init,
+    Packet,
 };
 
 use crate::driver::{Fate, LEFT, Pair, RIGHT, config, in_turn, ms, name};
@@ -34,19 +35,19 @@ fn answers(chunks: Vec<Chunk>) -> (Vec<&'static str>, Vec<ErrorCause>) {
 #[test]
 pub fn chunks_that_were_not_agreed_on_are_skipped_or_reported_as_their_highest_bits_say() {
     let unknown = |kind| Chunk::Unknown(Bytes::from(vec![kind, 0, 0, 5, 9]));
-    let rare = |rare| Chunk::Rare(Box::new(rare));
+    let rare = |rare| Chunk::Extension(Box::new(rare));
     let forward = ForwardTsn { cumulative: Serial32(7), streams: Vec::new() };
     let table = [
         (unknown(0x3f), false, false),
         (unknown(0x7f), true, false),
         (unknown(0xbf), false, true),
         (unknown(0xff), true, true),
-        (rare(Rare::Ecne(Serial32(1))), false, false),
-        (rare(Rare::Pad(30)), false, true),
-        (rare(Rare::ReConfig(Vec::new())), false, true),
-        (rare(Rare::ForwardTsn(forward)), true, true),
-        (rare(Rare::Asconf(Serial32(1), Vec::new())), true, true),
-        (rare(Rare::AsconfAck(Serial32(1), Vec::new())), false, true),
+        (rare(ExtensionChunk::Ecne(Serial32(1))), false, false),
+        (rare(ExtensionChunk::Pad(30)), false, true),
+        (rare(ExtensionChunk::ReConfig(Vec::new())), false, true),
+        (rare(ExtensionChunk::ForwardTsn(forward)), true, true),
+        (rare(ExtensionChunk::Asconf(Serial32(1), Vec::new())), true, true),
+        (rare(ExtensionChunk::AsconfAck(Serial32(1), Vec::new())), false, true),
     ];
     for (chunk, reported, goes_on) in table {
         let beat = Chunk::Heartbeat(Bytes::from_static(b"anything at all"));

@@ -10,13 +10,13 @@ mod errors;
 mod failover;
 mod foreign;
 mod handshake;
-mod helpers;
 mod hostile;
 #[path = "../random/ledger.rs"]
 mod ledger;
 mod listener;
 mod live;
 mod loss;
+mod mitigation;
 mod mtu;
 mod primitives;
 mod profiles;

@@ -210,7 +210,7 @@ pub fn other_limits_of_the_timeout_hold_from_now_on() {
     pair.greet();
     set(&mut pair, |p| p.rto = RtoLimits { initial: SECOND * 3, min: SECOND * 3, max: SECOND * 5 });
     pair.script(|_| Fate::Drop);
-    pair.ends[LEFT].nothing_follows();
+    pair.ends[LEFT].end_of_data();
     pair.send(LEFT, 100);
     pair.run_for(SECOND * 30);
     let times: Vec<_> =

@@ -6,8 +6,8 @@ use ropewalk_engine::Payload;
 use ropewalk_engine::path::PathStatus;
 use ropewalk_engine::sctp::association::{CloseReason, State};
 use ropewalk_engine::sctp::{
-    AbortCause, Chunk, Config, Data, DataFlags, ErrorCause, Extensions, Offer, Packet, PathConfig,
-    Preset, Rare, Sack,
+    AbortCause, Chunk, Config, Data, DataFlags, ErrorCause, ExtensionChunk, Extensions, Offer,
+    Packet, PathConfig, Preset, Sack,
 };
 
 use crate::driver::{Fate, LEFT, Pair, RIGHT, in_turn, ms};
@@ -211,8 +211,12 @@ fn a_heartbeat_with_further_parameters_comes_back_whole() {
     let info = [0, 1, 0, 9, 1, 2, 3, 4, 5, 0, 0, 0];
     let further = [0x80, 7, 0, 6, 0xaa, 0xbb];
     let parameters = Bytes::from([&info[..], &further].concat());
-    let chunk =
-        |answer| Chunk::Rare(Box::new(Rare::Heartbeat { answer, parameters: parameters.clone() }));
+    let chunk = |answer| {
+        Chunk::Extension(Box::new(ExtensionChunk::Heartbeat {
+            answer,
+            parameters: parameters.clone(),
+        }))
+    };
     pair.through_bytes = true;
     pair.inject(RIGHT, 0, Packet::of(tag, chunk(false)));
     assert_eq!(pair.log[0].packet.chunks[..], [chunk(true)]);

@@ -68,7 +68,7 @@ fn play(name: &str, seed: u64) -> (usize, usize, u32) {
         let payload = numbered(1 + rng.below(u64::from(most)) as u32, label);
         let stream = StreamId(rng.below(2) as u16);
         let unordered = rng.below(3) == 0;
-        let sent = pair.ends[LEFT].send_labelled(stream, label, payload.clone(), unordered);
+        let sent = pair.ends[LEFT].send_with_ppid(stream, label, payload.clone(), unordered);
         sent.expect("room");
         messages.push(payload);
     }
@@ -106,7 +106,7 @@ fn of_a_message_that_has_partly_arrived_the_rest_can_be_had() {
         if second || chunks > 3 { Fate::Drop } else { Fate::Arrive }
     });
     let message = numbered(10 * FULL, 1);
-    pair.ends[LEFT].send_labelled(StreamId(3), 77, message.clone(), false).expect("room");
+    pair.ends[LEFT].send_with_ppid(StreamId(3), 77, message.clone(), false).expect("room");
     pair.drain(LEFT);
     pair.run_for(ms(300));
     pair.ends[LEFT].peer_is_gone();
@@ -132,7 +132,7 @@ fn of_a_message_that_has_partly_arrived_the_rest_can_be_had() {
 fn messages_that_are_alike_are_told_one_by_one() {
     let mut pair = Pair::up(&config(1, 1 << 18), &[10]);
     pair.script(|_| Fate::Drop);
-    let sent = pair.ends[LEFT].send_alike(StreamId(0), Payload::Length(FULL), false, 50);
+    let sent = pair.ends[LEFT].send_repeated(StreamId(0), Payload::Length(FULL), false, 50);
     assert_eq!(sent, Ok(50));
     pair.drain(LEFT);
     pair.ends[LEFT].abort();

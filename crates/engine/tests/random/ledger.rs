@@ -104,7 +104,7 @@ impl Ledger {
             self.known = (self.known.0 + 1, self.known.1 + size);
         }
         self.sent = (self.sent.0 + bytes, self.sent.1.max(chunk + 1));
-        if data.is_passing() {
+        if data.is_unordered_unfragmented() {
             self.mixed = true;
             self.passing.insert(chunk);
         }

@@ -4,7 +4,7 @@ use ropewalk_base::Time;
 use ropewalk_engine::path::PathStatus;
 use ropewalk_engine::recovery::LossDetection;
 use ropewalk_engine::sctp::association::{PacketSize, State};
-use ropewalk_engine::sctp::{Association, Chunk, Data, Packet, Rare, Transmit};
+use ropewalk_engine::sctp::{Association, Chunk, Data, ExtensionChunk, Packet, Transmit};
 
 /// The rule that a packet breaks which has just left `end`; none if it keeps to all.
 pub fn broken(now: Time, end: &Association, transmit: &Transmit) -> Option<&'static str> {
@@ -109,7 +109,10 @@ fn by_state(end: &Association, transmit: &Transmit) -> Option<&'static str> {
     let heartbeat = |chunk: &Chunk| matches!(chunk, Chunk::Heartbeat(_));
     let proves = |chunk: &Chunk| match chunk {
         Chunk::Heartbeat(_) | Chunk::HeartbeatAck(_) => true,
-        Chunk::Rare(rare) => matches!(**rare, Rare::Heartbeat { answer: true, .. } | Rare::Pad(_)),
+        Chunk::Extension(rare) => matches!(
+            **rare,
+            ExtensionChunk::Heartbeat { answer: true, .. } | ExtensionChunk::Pad(_)
+        ),
         _ => false,
     };
     // Answers to an INIT go where it came from, and belong to no association yet.

@@ -163,7 +163,7 @@ impl Association {
                 }
                 while let Some((ppid, bytes)) = kept.take().or_else(|| messages.next()) {
                     let payload = Payload::from(bytes.clone());
-                    match peer.machine.send_labelled(StreamId(stream), ppid, payload, unordered) {
+                    match peer.machine.send_with_ppid(StreamId(stream), ppid, payload, unordered) {
                         Ok(()) => {}
                         Err(Refusal::Full) => {
                             kept = Some((ppid, bytes));
@@ -324,8 +324,8 @@ impl Association {
     }
 
     /// Nothing follows for now: the scheduler may take care of the tail.
-    pub fn nothing_follows(&self) {
-        self.with(|peer, _| peer.machine.nothing_follows());
+    pub fn end_of_data(&self) {
+        self.with(|peer, _| peer.machine.end_of_data());
     }
 
     /// Streams on which one may send.

@@ -66,7 +66,7 @@ impl Peer {
     #[cold]
     pub fn may_send_unvalidated(&mut self, route: Route, path: usize, packet: &Packet) -> bool {
         let refused =
-            |chunk: &Chunk| matches!(chunk, Chunk::Data(_) | Chunk::Sack(_) | Chunk::Rare(_));
+            |chunk: &Chunk| matches!(chunk, Chunk::Data(_) | Chunk::Sack(_) | Chunk::Extension(_));
         let bytes = u64::from(packet.wire_len() + self.cover.overhead());
         !packet.chunks.iter().any(refused)
             && self.validation.charge(path, bytes + lower_headers(&route.remote))

@@ -56,7 +56,7 @@ fn what_we_send_arrives_and_we_shut_down() {
                 let ours = lane.ours().expect("it is up");
                 while let Some((stream, bytes)) = rest.peek() {
                     let payload = Payload::from(bytes.clone());
-                    if ours.send_labelled(StreamId(*stream), PPID, payload, false).is_err() {
+                    if ours.send_with_ppid(StreamId(*stream), PPID, payload, false).is_err() {
                         break;
                     }
                     rest.next();

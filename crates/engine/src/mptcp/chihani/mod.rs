@@ -6,19 +6,19 @@
 //! in delay alone then makes duplicate acknowledgements on the faster subflow, and every third of
 //! them halves its window.
 
-mod bursts;
-mod doubts;
-mod gate;
+mod ack_loss_bursts;
+mod dup_ack_tracker;
+mod reorder_buffer;
 
 use ropewalk_base::{PathId, Rng};
 
-pub(super) use bursts::Bursts;
-pub(super) use doubts::{Doubts, Front, Verdict};
-pub(super) use gate::Gate;
+pub(super) use ack_loss_bursts::AckLossBursts;
+pub(super) use dup_ack_tracker::{DupAckTracker, Front, Verdict};
+pub(super) use reorder_buffer::DataReorderBuffer;
 
 /// What of the model is a choice.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
-pub struct Habits {
+pub struct Quirks {
     /// Whether acknowledgements begin bursts that the sender throws away (never). A fault put in on
     /// purpose.
     pub ack_burst_loss: AckBurstLoss,
@@ -49,16 +49,16 @@ impl Default for AckBurstLoss {
 /// State of a session with these habits, beside that of its subflows.
 #[derive(Clone, Debug)]
 pub(super) struct Model {
-    pub doubts: Doubts,
-    pub bursts: Bursts,
+    pub doubts: DupAckTracker,
+    pub bursts: AckLossBursts,
     pub timeouts: Timeouts,
 }
 
 impl Model {
-    pub fn new(habits: Habits, subflows: usize, rng: Rng) -> Self {
+    pub fn new(quirks: Quirks, subflows: usize, rng: Rng) -> Self {
         Self {
-            doubts: Doubts::new(subflows),
-            bursts: Bursts::new(habits, subflows, rng),
+            doubts: DupAckTracker::new(subflows),
+            bursts: AckLossBursts::new(quirks, subflows, rng),
             timeouts: Timeouts::new(subflows),
         }
     }

@@ -11,7 +11,7 @@ use ropewalk_base::{Duration, Time};
 
 /// State of one sender.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Door {
+pub struct TcpDoor {
     /// The newest acknowledgement: its number, and how often that had been acknowledged.
     newest: (u64, u64),
     disordered_at: Option<Time>,
@@ -19,7 +19,7 @@ pub struct Door {
     span: Duration,
 }
 
-impl Door {
+impl TcpDoor {
     /// The window was reduced.
     pub const fn on_reduction(&mut self, now: Time) {
         self.reduced_at = Some(now);
@@ -69,7 +69,7 @@ mod tests {
             ((500, Some(2)), (600, Some(0)), false),
             ((500, Some(0)), (400, None), false),
         ] {
-            let mut rule = Door::default();
+            let mut rule = TcpDoor::default();
             rule.on_ack(Time::ZERO, T, first, false);
             rule.on_ack(Time::from_millis(1), T, second, false);
             assert_eq!(rule.keeps_window(Time::from_millis(2)), disordered, "{second:?}");
@@ -79,7 +79,7 @@ mod tests {
     #[test]
     fn after_disorder_the_window_is_kept_for_t1_and_what_was_cut_within_t2_is_restored() {
         for (cut_at, restored) in [(0, false), (49, false), (50, true), (149, true)] {
-            let mut rule = Door::default();
+            let mut rule = TcpDoor::default();
             rule.on_reduction(Time::from_millis(cut_at));
             let now = Time::from_millis(150);
             assert_eq!(rule.on_ack(now, T, (1, Some(0)), true), restored, "cut at {cut_at} ms");

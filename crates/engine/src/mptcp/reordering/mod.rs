@@ -4,10 +4,10 @@ mod d_sack;
 mod door;
 mod eifel;
 mod f_rto;
-mod undo;
+mod spurious;
 
 pub use d_sack::DSack;
-pub use door::Door;
+pub use door::TcpDoor;
 pub use eifel::Eifel;
 pub use f_rto::FRto;
-pub use undo::{Report, Undo};
+pub use spurious::{Report, SpuriousDetector};

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 use ropewalk_base::Time;
 
-use super::early::{Early, Held};
+use super::out_of_order::{Held, OutOfOrderSegments};
 use crate::meter::{self, Defect};
 use crate::payload::Payload;
 use crate::receive::{Arrival, ReceiveStats};
@@ -25,7 +25,7 @@ pub struct ByteBuffer {
     capacity: u64,
     /// The next byte in order (RCV.NXT at data level).
     next: u64,
-    held: Early,
+    held: OutOfOrderSegments,
     held_bytes: u64,
     ready: VecDeque<Payload>,
     /// Short payloads behind those of `ready`, joined.
@@ -41,7 +41,7 @@ impl ByteBuffer {
         Self {
             capacity,
             next: 0,
-            held: Early::default(),
+            held: OutOfOrderSegments::default(),
             held_bytes: 0,
             ready: VecDeque::new(),
             short: Vec::new(),

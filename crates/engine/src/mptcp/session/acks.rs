@@ -5,8 +5,8 @@ use ropewalk_base::{Duration, PathId, Time};
 use super::super::config::Reordering;
 use super::super::segment::{Segment, Stamps};
 use super::super::subflow::Subflow;
-use super::super::subflow::sent::{Mapped, SentQueue, Standing};
-use super::board::{DataBoard, Place};
+use super::super::subflow::sent::{Mapped, SegmentState, SentQueue};
+use super::board::{DataBoard, MappingState};
 use super::{Event, Session};
 use crate::congestion::{AckSample, CongestionControl};
 use crate::recovery::Flight;
@@ -107,7 +107,7 @@ impl Session {
     /// Takes out what `ack` covers at data level.
     pub(super) fn pop_acked(&mut self, ack: u64) {
         while let Some(unit) = self.outstanding.board.pop_acked(ack) {
-            if let Place::Arrived { by } = unit.place {
+            if let MappingState::Arrived { by } = unit.place {
                 let subflow = &mut self.subflows[by.index()];
                 subflow.tx.held = subflow.tx.held.saturating_sub(unit.payload.len() as u64);
             }
@@ -285,9 +285,9 @@ fn take_piece(
 ) {
     let bytes = piece.payload.len() as u64;
     match piece.standing {
-        Standing::InFlight { number } => end_flight(now, subflow, number, ackd),
-        Standing::Lost => on_late(ackd, bytes),
-        Standing::Sacked => return,
+        SegmentState::InFlight { number } => end_flight(now, subflow, number, ackd),
+        SegmentState::Lost => on_late(ackd, bytes),
+        SegmentState::Sacked => return,
     }
     if board.on_arrived(piece.unit, path) {
         subflow.tx.held += bytes;

@@ -8,7 +8,7 @@ use crate::payload::Payload;
 
 /// Where a unit stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Place {
+pub enum MappingState {
     /// Has its numbers, but a scheduler passed over it: a hole before later data.
     Hole,
     /// Given to a subflow, the last of several if there were.
@@ -27,20 +27,20 @@ pub enum Place {
 
 /// What a segment carries.
 #[derive(Clone, Debug)]
-pub struct Unit {
+pub struct Mapping {
     /// Data sequence number of its first byte.
     pub dsn: u64,
     /// The data.
     pub payload: Payload,
     /// Where it stands.
-    pub place: Place,
+    pub place: MappingState,
     /// To how many subflows it was given.
     pub given: u32,
     /// When it was first.
     pub first_sent: Time,
 }
 
-impl Unit {
+impl Mapping {
     /// The data sequence number behind its last byte.
     #[inline]
     pub fn end(&self) -> u64 {
@@ -52,7 +52,7 @@ impl Unit {
 #[derive(Clone, Debug, Default)]
 pub struct DataBoard {
     first: u64,
-    units: VecDeque<Unit>,
+    units: VecDeque<Mapping>,
     una: u64,
     next: u64,
     holes: RangeSet,
@@ -103,18 +103,18 @@ impl DataBoard {
 
     /// The oldest unit.
     #[inline]
-    pub fn front(&self) -> Option<(u64, &Unit)> {
+    pub fn front(&self) -> Option<(u64, &Mapping)> {
         self.units.front().map(|unit| (self.first, unit))
     }
 
     /// A unit, if it is not acknowledged.
     #[inline]
-    pub fn get(&self, unit: u64) -> Option<&Unit> {
+    pub fn get(&self, unit: u64) -> Option<&Mapping> {
         self.units.get(unit.checked_sub(self.first)? as usize)
     }
 
     #[inline]
-    fn get_mut(&mut self, unit: u64) -> Option<&mut Unit> {
+    fn get_mut(&mut self, unit: u64) -> Option<&mut Mapping> {
         self.units.get_mut(unit.checked_sub(self.first)? as usize)
     }
 
@@ -131,8 +131,8 @@ impl DataBoard {
         let number = self.first + self.units.len() as u64;
         let dsn = self.next;
         self.next += payload.len() as u64;
-        let (place, first_sent) = (Place::Hole, Time::ZERO);
-        self.units.push_back(Unit { dsn, payload, place, given: 0, first_sent });
+        let (place, first_sent) = (MappingState::Hole, Time::ZERO);
+        self.units.push_back(Mapping { dsn, payload, place, given: 0, first_sent });
         number
     }
 
@@ -149,12 +149,12 @@ impl DataBoard {
             record.first_sent = now;
         }
         record.given += 1;
-        record.place = Place::Given { to, piece };
+        record.place = MappingState::Given { to, piece };
     }
 
     /// `unit` is to go to another subflow as well.
     pub fn on_wanted(&mut self, unit: u64) {
-        if self.get(unit).is_some_and(|record| matches!(record.place, Place::Given { .. })) {
+        if self.get(unit).is_some_and(|record| matches!(record.place, MappingState::Given { .. })) {
             self.reinject.insert(unit);
         }
     }
@@ -163,10 +163,10 @@ impl DataBoard {
     #[inline]
     pub fn on_arrived(&mut self, unit: u64, by: PathId) -> bool {
         let Some(record) = self.get_mut(unit) else { return false };
-        if matches!(record.place, Place::Arrived { .. }) {
+        if matches!(record.place, MappingState::Arrived { .. }) {
             return false;
         }
-        record.place = Place::Arrived { by };
+        record.place = MappingState::Arrived { by };
         if !self.reinject.is_empty() {
             self.reinject.remove(unit);
         }
@@ -175,7 +175,7 @@ impl DataBoard {
 
     /// Takes the oldest unit out if the data-level acknowledgement `ack` covers it.
     #[inline]
-    pub fn pop_acked(&mut self, ack: u64) -> Option<Unit> {
+    pub fn pop_acked(&mut self, ack: u64) -> Option<Mapping> {
         if self.units.front()?.end() > ack {
             return None;
         }

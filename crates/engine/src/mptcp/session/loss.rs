@@ -5,7 +5,7 @@ use ropewalk_base::{PathId, Time};
 use super::super::config::{Reinjection, Reordering};
 use super::super::segment::Segment;
 use super::super::subflow::Subflow;
-use super::super::subflow::sent::Standing;
+use super::super::subflow::sent::SegmentState;
 use super::acks::SubflowAckd;
 use super::{CloseReason, Event, Session};
 use crate::congestion::CongestionControl;
@@ -69,7 +69,7 @@ impl Session {
     fn retransmit_front(&mut self, now: Time, path: PathId) {
         let subflow = &self.subflows[path.index()];
         let Some((_, piece)) = subflow.sent.front() else { return };
-        let Standing::InFlight { number } = piece.standing else { return };
+        let SegmentState::InFlight { number } = piece.standing else { return };
         self.fast_retransmit(now, path, &[number]);
     }
 
@@ -141,7 +141,7 @@ impl Session {
             return;
         }
         for piece in self.subflows[path.index()].sent.iter() {
-            if piece.standing != Standing::Sacked {
+            if piece.standing != SegmentState::Sacked {
                 self.outstanding.board.on_wanted(piece.unit);
             }
         }
@@ -197,7 +197,7 @@ impl Session {
         subflow.tx.rack.on_timeout();
         subflow.tx.tail.on_timeout();
         subflow.tx.recovery_exit = None;
-        if subflow.sent.front().is_some_and(|(_, piece)| piece.standing == Standing::Sacked) {
+        if subflow.sent.front().is_some_and(|(_, piece)| piece.standing == SegmentState::Sacked) {
             // RFC 2018, 8: what was reported and is not acknowledged has been dropped.
             subflow.sent.forget_sacked();
         }

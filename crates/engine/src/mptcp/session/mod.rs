@@ -24,7 +24,7 @@ use std::collections::VecDeque;
 use ropewalk_base::{PathId, Rng, Seed, Time};
 
 use self::outstanding::Mappings;
-use super::chihani::{Gate, Model};
+use super::chihani::{DataReorderBuffer, Model};
 use super::config::Config;
 use super::segment::Segment;
 use super::subflow::Subflow;
@@ -133,7 +133,7 @@ pub struct Session {
     shut_probe: Option<(PathId, u64, u64)>,
     ending: Ending,
     /// What early data waits at, where acknowledgements wait for data level.
-    gate: Gate,
+    gate: DataReorderBuffer,
     /// With the habits of the model of Chihani and Collange.
     model: Option<Box<Model>>,
     control: VecDeque<(PathId, Segment)>,
@@ -167,13 +167,13 @@ impl Session {
         let unbounded = u64::MAX / 4;
         let settings = SenderConfig {
             delay_source: config.delay_source,
-            helpers: config.helpers,
+            mitigation: config.mitigation,
             pacing: None,
             ack_delay: config.ack_delay,
             record_decisions: config.record_decisions,
         };
         // Without flow control there is no edge, and no window to guard.
-        let edge = if config.habits.is_some() { unbounded } else { 0 };
+        let edge = if config.quirks.is_some() { unbounded } else { 0 };
         let guard = config.guard && config.receive_buffer.is_some();
         let (congestion, manager) = (config.start_congestion(), config.window_manager.clone());
         Self {
@@ -188,10 +188,10 @@ impl Session {
             buffer: ByteBuffer::new(config.receive_buffer.unwrap_or(unbounded)),
             shut_probe: None,
             ending: Ending::default(),
-            gate: Gate::default(),
-            model: config.habits.map(|habits| {
+            gate: DataReorderBuffer::default(),
+            model: config.quirks.map(|quirks| {
                 let rng = seed.child("ack-bursts").rng();
-                Box::new(Model::new(habits, config.paths.len(), rng))
+                Box::new(Model::new(quirks, config.paths.len(), rng))
             }),
             control: VecDeque::new(),
             events: VecDeque::new(),
@@ -239,7 +239,7 @@ impl Session {
     }
 
     /// Nothing follows what was handed over: schedulers may take care of its tail.
-    pub const fn nothing_follows(&mut self) {
+    pub const fn end_of_data(&mut self) {
         self.outstanding.closing = true;
     }
 

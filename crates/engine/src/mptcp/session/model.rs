@@ -8,7 +8,7 @@ use super::super::segment::{Sacks, Segment, Stamps};
 use super::super::subflow::{Phase, Subflow};
 use super::Session;
 use super::acks::{SubflowAckd, take_subflow_ack};
-use super::board::Place;
+use super::board::MappingState;
 use crate::congestion::{Congestion, CongestionControl};
 
 const NS_PER_MS: u64 = 1_000_000;
@@ -18,7 +18,7 @@ impl Session {
     pub(super) fn model_waits_for_subflows(&self) -> bool {
         let opening =
             |subflow: &Subflow| matches!(subflow.phase, Phase::SynSent(_) | Phase::SynReceived(_));
-        self.config.habits.is_some_and(|habits| habits.data_waits)
+        self.config.quirks.is_some_and(|quirks| quirks.data_waits)
             && self.opens
             && self.subflows.iter().any(opening)
     }
@@ -121,7 +121,7 @@ impl Session {
 
     /// What arrived in order at data level is known to have: nothing else would be acknowledged.
     fn on_model_progress(&mut self, path: PathId) {
-        let arrived = |place| matches!(place, Place::Arrived { .. });
+        let arrived = |place| matches!(place, MappingState::Arrived { .. });
         while let Some((_, unit)) =
             self.outstanding.board.front().filter(|(_, unit)| arrived(unit.place))
         {

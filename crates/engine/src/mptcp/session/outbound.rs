@@ -4,30 +4,30 @@
 use ropewalk_base::{PathId, Time};
 
 use super::super::segment::{Segment, Stamps};
-use super::board::Place;
+use super::board::MappingState;
 use super::{Session, State};
 use crate::congestion::CongestionControl;
-use crate::departure::{Departure, PacketSize};
 use crate::multipath::Assignment;
 use crate::recovery::Flight;
 use crate::scheduler::{Decision, Reason};
+use crate::transmit_info::{PacketSize, TransmitInfo};
 
 impl Session {
     /// The next segment to send, made in `segment`, whatever that held; none when all is sent that
     /// may be sent now.
-    pub fn poll_transmit_into(&mut self, now: Time, segment: &mut Segment) -> Option<Departure> {
+    pub fn poll_transmit_into(&mut self, now: Time, segment: &mut Segment) -> Option<TransmitInfo> {
         if let Some((path, next)) = self.control.pop_front() {
             *segment = next;
-            return Some(self.departure(path));
+            return Some(self.transmit_info(path));
         }
         if self.state != State::Established {
             return None;
         }
-        if let Some(departure) = self.next_ack(now, segment) {
-            return Some(departure);
+        if let Some(transmit_info) = self.next_ack(now, segment) {
+            return Some(transmit_info);
         }
         if let Some(path) = self.next_ending(now, segment) {
-            return Some(self.departure(path));
+            return Some(self.transmit_info(path));
         }
         if self.model_waits_for_subflows() {
             return None;
@@ -40,9 +40,9 @@ impl Session {
     }
 
     #[inline]
-    fn departure(&self, path: PathId) -> Departure {
+    fn transmit_info(&self, path: PathId) -> TransmitInfo {
         let round = self.subflows[path.index()].tx.round;
-        Departure { path, round, size: PacketSize::Usual, ect: false }
+        TransmitInfo { path, round, size: PacketSize::Usual, ect: false }
     }
 
     #[inline]
@@ -56,7 +56,7 @@ impl Session {
     }
 
     #[inline]
-    fn next_ack(&mut self, now: Time, segment: &mut Segment) -> Option<Departure> {
+    fn next_ack(&mut self, now: Time, segment: &mut Segment) -> Option<TransmitInfo> {
         let due = |subflow: &super::Subflow| subflow.is_open() && subflow.received.is_due();
         let path = PathId::from_index(self.subflows.iter().position(due)?);
         segment.clear();
@@ -70,10 +70,10 @@ impl Session {
             (segment.order, segment.disordered) = (Some(order), disordered);
         }
         segment.duplicate = received.on_acknowledged(segment.ack, room, &mut segment.sacks);
-        Some(self.departure(path))
+        Some(self.transmit_info(path))
     }
 
-    fn next_data(&mut self, now: Time, segment: &mut Segment) -> Option<Departure> {
+    fn next_data(&mut self, now: Time, segment: &mut Segment) -> Option<TransmitInfo> {
         if self.has_nothing_to_send() {
             self.sender.accounts.set_blocked(now, false);
             return None;
@@ -82,15 +82,15 @@ impl Session {
             self.refresh_views(now);
             self.sender.drained = true;
         }
-        if let Some(departure) = self.next_again(now, segment) {
-            return Some(departure);
+        if let Some(transmit_info) = self.next_again(now, segment) {
+            return Some(transmit_info);
         }
         if let Some((path, unit)) = self.sender.copies.pop()
             && self
                 .outstanding
                 .board
                 .get(unit)
-                .is_some_and(|u| matches!(u.place, Place::Given { .. }))
+                .is_some_and(|u| matches!(u.place, MappingState::Given { .. }))
         {
             return Some(self.send_unit(now, path, unit, segment));
         }
@@ -119,7 +119,7 @@ impl Session {
     }
 
     /// What a subflow sends again: the probe of its tail, or the oldest that it lost.
-    fn next_again(&mut self, now: Time, segment: &mut Segment) -> Option<Departure> {
+    fn next_again(&mut self, now: Time, segment: &mut Segment) -> Option<TransmitInfo> {
         for path in self.ids() {
             let subflow = &mut self.subflows[path.index()];
             if subflow.probe.is_none() && subflow.sent.lost().is_empty() || !subflow.is_open() {
@@ -146,9 +146,11 @@ impl Session {
     }
 
     /// The oldest unit that another subflow is to carry as well, on the quickest that has room.
-    fn next_reinjected(&mut self, now: Time, segment: &mut Segment) -> Option<Departure> {
+    fn next_reinjected(&mut self, now: Time, segment: &mut Segment) -> Option<TransmitInfo> {
         let unit = self.outstanding.board.reinject().first()?;
-        let Place::Given { to, .. } = self.outstanding.board.get(unit)?.place else { return None };
+        let MappingState::Given { to, .. } = self.outstanding.board.get(unit)?.place else {
+            return None;
+        };
         let other = self.sender.views.iter().filter(|v| v.is_open() && v.id != to);
         let path = other.min_by_key(|v| v.forward_delay)?.id;
         let decision = Decision::send(path, 0, Reason::RetransmissionPolicy);
@@ -157,7 +159,7 @@ impl Session {
     }
 
     /// New data, as the scheduler says.
-    fn next_new(&mut self, now: Time, segment: &mut Segment) -> Option<Departure> {
+    fn next_new(&mut self, now: Time, segment: &mut Segment) -> Option<TransmitInfo> {
         let (sender, outstanding) = (&mut self.sender, &mut self.outstanding);
         let Assignment::Send { path, position, decision } =
             sender.assign(now, outstanding, &self.subflows)?
@@ -179,7 +181,7 @@ impl Session {
         path: PathId,
         unit: u64,
         segment: &mut Segment,
-    ) -> Departure {
+    ) -> TransmitInfo {
         let subflow = &mut self.subflows[path.index()];
         let number = subflow.tx.flights.next_number();
         let piece = subflow.sent.next_piece();
@@ -199,7 +201,7 @@ impl Session {
         path: PathId,
         piece: u64,
         segment: &mut Segment,
-    ) -> Departure {
+    ) -> TransmitInfo {
         let subflow = &mut self.subflows[path.index()];
         let number = subflow.tx.flights.next_number();
         subflow.end_transmission(piece);
@@ -219,7 +221,7 @@ impl Session {
         piece: u64,
         again: bool,
         segment: &mut Segment,
-    ) -> Departure {
+    ) -> TransmitInfo {
         segment.clear();
         self.fill_ack(now, path, segment);
         let most = self.timer_most(path);
@@ -250,6 +252,6 @@ impl Session {
         }
         let full = self.outstanding.segment_limit as u64;
         self.sender.on_packet_sent(now, path, &subflow.tx, full);
-        self.departure(path)
+        self.transmit_info(path)
     }
 }

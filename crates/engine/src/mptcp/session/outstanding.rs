@@ -3,12 +3,12 @@
 use ropewalk_base::Time;
 
 use super::super::subflow::Subflow;
-use super::super::subflow::sent::Standing;
-use super::board::{DataBoard, Place};
+use super::super::subflow::sent::SegmentState;
+use super::board::{DataBoard, MappingState};
 use super::queue::ByteQueue;
 use crate::multipath::{Oldest, Outstanding};
 use crate::payload::Payload;
-use crate::scheduler::{Occasion, View};
+use crate::scheduler::{DecisionKind, View};
 use crate::window::{Budget, SharedWindow};
 
 /// Mappings that are queued or not acknowledged at data level.
@@ -78,7 +78,7 @@ impl Outstanding for Mappings {
         &self,
         _: &[Subflow],
         now: Time,
-        occasion: Occasion,
+        occasion: DecisionKind,
         sendable: u64,
         epoch: u64,
     ) -> View<'static> {
@@ -134,10 +134,10 @@ impl Outstanding for Mappings {
 
     fn oldest(&self, subflows: &[Subflow]) -> Option<Oldest> {
         let (unit, record) = self.board.front()?;
-        let Place::Given { to, piece } = record.place else { return None };
+        let MappingState::Given { to, piece } = record.place else { return None };
         let subflow = &subflows[to.index()];
         let sent_at = match subflow.sent.get(piece).map(|piece| piece.standing) {
-            Some(Standing::InFlight { number }) => subflow.tx.flights.sent_at(number),
+            Some(SegmentState::InFlight { number }) => subflow.tx.flights.sent_at(number),
             _ => None,
         };
         Some(Oldest { unit, path: to, sent_at, transmissions: record.given })

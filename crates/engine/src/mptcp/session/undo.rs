@@ -7,7 +7,7 @@ use super::super::subflow::Subflow;
 use super::Session;
 use super::acks::SubflowAckd;
 use crate::congestion::CongestionControl;
-use crate::mptcp::reordering::{Report, Undo};
+use crate::mptcp::reordering::{Report, SpuriousDetector};
 use crate::recovery::Flight;
 
 impl Session {
@@ -20,7 +20,7 @@ impl Session {
         ackd: &SubflowAckd,
     ) {
         let subflow = &mut self.subflows[path.index()];
-        if matches!(subflow.undo, Undo::None) {
+        if matches!(subflow.undo, SpuriousDetector::None) {
             return;
         }
         let report = Report {

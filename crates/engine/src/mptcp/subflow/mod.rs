@@ -6,9 +6,9 @@ pub(super) mod sent;
 use ropewalk_base::{Duration, Time};
 
 use self::receiver::Receiver;
-use self::sent::{SentQueue, Standing};
+use self::sent::{SegmentState, SentQueue};
 use super::config::Config;
-use crate::mptcp::reordering::Undo;
+use crate::mptcp::reordering::SpuriousDetector;
 use crate::multipath::TxPath;
 use crate::path::{PathConfig, PathState, RttEstimator};
 
@@ -50,7 +50,7 @@ pub(super) struct Subflow {
     pub sent: SentQueue,
     pub received: Receiver,
     /// Finds out that a reduction was needless.
-    pub undo: Undo,
+    pub undo: SpuriousDetector,
     /// The last reduction came of the timer.
     pub by_timer: bool,
     /// The retransmission timer.
@@ -116,7 +116,7 @@ impl Subflow {
     /// What of `piece` is on its way no longer counts: it is sent once more. False if nothing was.
     pub fn end_transmission(&mut self, piece: u64) -> bool {
         match self.sent.get(piece).map(|p| p.standing) {
-            Some(Standing::InFlight { number }) => self.tx.flights.end(number).is_some(),
+            Some(SegmentState::InFlight { number }) => self.tx.flights.end(number).is_some(),
             _ => false,
         }
     }

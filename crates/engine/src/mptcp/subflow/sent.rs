@@ -9,7 +9,7 @@ use crate::payload::Payload;
 
 /// Where a mapped piece of data stands on its subflow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Standing {
+pub enum SegmentState {
     /// On its way.
     InFlight {
         /// Number of the transmission.
@@ -39,7 +39,7 @@ pub struct Mapped {
     /// How often it was sent here.
     pub transmissions: u32,
     /// Where it stands.
-    pub standing: Standing,
+    pub standing: SegmentState,
 }
 
 impl Mapped {
@@ -109,7 +109,7 @@ impl SentQueue {
         number: u64,
     ) -> u64 {
         let piece = self.next_piece();
-        let (seq, standing) = (self.next_seq, Standing::InFlight { number });
+        let (seq, standing) = (self.next_seq, SegmentState::InFlight { number });
         self.next_seq += payload.len() as u64;
         let transmissions = 1;
         let mapped = Mapped { seq, dsn, payload, first_sent, unit, transmissions, standing };
@@ -139,8 +139,8 @@ impl SentQueue {
         let Some(at) = piece.checked_sub(self.first) else { return };
         let Some(mapped) = self.pieces.get_mut(at as usize) else { return };
         mapped.transmissions += 1;
-        let before = core::mem::replace(&mut mapped.standing, Standing::InFlight { number });
-        if before == Standing::Lost {
+        let before = core::mem::replace(&mut mapped.standing, SegmentState::InFlight { number });
+        if before == SegmentState::Lost {
             self.lost.remove(piece);
         }
     }
@@ -149,7 +149,7 @@ impl SentQueue {
     pub fn on_found(&mut self, piece: u64, number: u64) {
         let Some(at) = piece.checked_sub(self.first) else { return };
         if let Some(mapped) = self.pieces.get_mut(at as usize) {
-            mapped.standing = Standing::InFlight { number };
+            mapped.standing = SegmentState::InFlight { number };
             self.lost.remove(piece);
         }
     }
@@ -158,7 +158,7 @@ impl SentQueue {
     pub fn on_lost(&mut self, piece: u64) {
         let Some(at) = piece.checked_sub(self.first) else { return };
         if let Some(mapped) = self.pieces.get_mut(at as usize) {
-            mapped.standing = Standing::Lost;
+            mapped.standing = SegmentState::Lost;
             self.lost.insert(piece);
         }
     }
@@ -170,11 +170,11 @@ impl SentQueue {
             return None;
         }
         let piece = self.pieces.pop_front()?;
-        if piece.standing == Standing::Lost {
+        if piece.standing == SegmentState::Lost {
             self.lost.remove(self.first);
         }
         self.first += 1;
-        if piece.standing == Standing::Sacked {
+        if piece.standing == SegmentState::Sacked {
             self.sacked.remove_below(self.first);
         }
         Some(piece)
@@ -197,8 +197,8 @@ impl SentQueue {
             }
             let mapped = &mut self.pieces[(piece - self.first) as usize];
             fresh(mapped);
-            let before = core::mem::replace(&mut mapped.standing, Standing::Sacked);
-            if before == Standing::Lost {
+            let before = core::mem::replace(&mut mapped.standing, SegmentState::Sacked);
+            if before == SegmentState::Lost {
                 self.lost.remove(piece);
             }
             self.sacked.insert(piece);
@@ -222,7 +222,7 @@ impl SentQueue {
         let Some(limit) = limit else { return };
         for piece in self.judged.max(self.first)..limit {
             let mapped = &self.pieces[(piece - self.first) as usize];
-            if let Standing::InFlight { number } = mapped.standing
+            if let SegmentState::InFlight { number } = mapped.standing
                 && mapped.transmissions == 1
             {
                 found(number);

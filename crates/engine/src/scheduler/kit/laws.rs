@@ -42,7 +42,7 @@ fn some_path() -> impl Strategy<Value = PathView> {
 struct Moment {
     paths: Vec<PathView>,
     later: u64,
-    occasion: Occasion,
+    occasion: DecisionKind,
     backlog: u64,
     sendable: u64,
     epoch: u64,
@@ -52,8 +52,8 @@ struct Moment {
 fn some_moment() -> impl Strategy<Value = Moment> {
     let paths = proptest::collection::vec((some_path(), prop::bool::weighted(0.9)), 0..5);
     let occasion = prop_oneof![
-        4 => Just(Occasion::NewData),
-        1 => (0..5u8).prop_map(|id| Occasion::Retransmission { lost_on: PathId(id) }),
+        4 => Just(DecisionKind::NewData),
+        1 => (0..5u8).prop_map(|id| DecisionKind::Retransmission { lost_on: PathId(id) }),
     ];
     let sendable = prop_oneof![0..60u64, Just(u64::MAX)];
     let later = prop_oneof![Just(0), 0..500_000_000u64];

@@ -10,7 +10,7 @@ fn scheduler(name: &str) -> Scheduler {
     Scheduler::from_name(name, &SchedulerOptions::default()).expect("a registered name")
 }
 
-fn transfer(strands: &[Strand], chunks: u64, buffer: u64) -> Transfer {
+fn transfer(strands: &[PathEstimate], chunks: u64, buffer: u64) -> Transfer {
     Transfer { strands: strands.to_vec(), chunks, buffer, deadline: Time::from_secs(600) }
 }
 
@@ -56,7 +56,7 @@ fn complete(name: &str, transfer: &Transfer, scheduler: &mut impl Schedule) -> O
 
 #[test]
 fn on_one_path_all_choose_alike() {
-    let one = transfer(&[Strand::new(7, 30)], 500, 40);
+    let one = transfer(&[PathEstimate::new(7, 30)], 500, 40);
     let reference = complete("round-robin", &one, &mut scheduler("round-robin"));
     let choices =
         |o: &Outcome| o.sent.iter().map(|(_, path, seq)| (*path, *seq)).collect::<Vec<_>>();
@@ -71,7 +71,7 @@ fn on_one_path_all_choose_alike() {
 
 #[test]
 fn on_equal_paths_those_that_predict_arrivals_stay_within_a_chunk_of_alternation() {
-    let equal = transfer(&[Strand::new(1, 20), Strand::new(1, 20)], 400, 40);
+    let equal = transfer(&[PathEstimate::new(1, 20), PathEstimate::new(1, 20)], 400, 40);
     for name in ["daps", "daps-lcm", "otias", "sttf", "ods", "stms"] {
         let outcome = complete(name, &equal, &mut scheduler(name));
         let mut lead = 0i64;
@@ -85,7 +85,7 @@ fn on_equal_paths_those_that_predict_arrivals_stay_within_a_chunk_of_alternation
 
 #[test]
 fn the_sequences_of_sarwar_table_ii_come_out() {
-    let strands = [Strand::instant_ack(2, 10), Strand::instant_ack(5, 100)];
+    let strands = [PathEstimate::instant_ack(2, 10), PathEstimate::instant_ack(5, 100)];
     let table = transfer(&strands, 50, 50);
     for name in ["daps", "daps-lcm"] {
         let outcome = complete(name, &table, &mut scheduler(name));
@@ -99,7 +99,7 @@ fn the_sequences_of_sarwar_table_ii_come_out() {
 
 #[test]
 fn with_delays_of_one_to_ten_daps_buffers_a_batch_and_round_robin_ten() {
-    let strands = [Strand::instant_ack(4, 10), Strand::instant_ack(4, 100)];
+    let strands = [PathEstimate::instant_ack(4, 10), PathEstimate::instant_ack(4, 100)];
     let unequal = transfer(&strands, 4000, 1000);
     let buffered = |name: &str| complete(name, &unequal, &mut scheduler(name)).most_buffered;
     assert!(buffered("daps") <= 4, "daps holds {}", buffered("daps"));
@@ -110,9 +110,9 @@ fn with_delays_of_one_to_ten_daps_buffers_a_batch_and_round_robin_ten() {
 
 #[test]
 fn nobody_stalls_when_the_fast_path_dies() {
-    let mut fast = Strand::new(4, 10);
+    let mut fast = PathEstimate::new(4, 10);
     fast.dies = Time::from_millis(137);
-    let strands = [fast, Strand::new(6, 100), Strand::new(3, 55)];
+    let strands = [fast, PathEstimate::new(6, 100), PathEstimate::new(3, 55)];
     for (name, mut scheduler) in everyone() {
         for count in 2..=3 {
             let dying = transfer(&strands[..count], 600, 20);
@@ -135,7 +135,7 @@ fn nobody_stalls_on_estimates_that_are_wrong_or_missing() {
     ];
     for (name, _) in everyone() {
         for told in tellings {
-            let mut strands = [Strand::new(4, 10), Strand::new(4, 100)];
+            let mut strands = [PathEstimate::new(4, 10), PathEstimate::new(4, 100)];
             strands.iter_mut().zip(told).for_each(|(s, told)| s.told = told);
             let mut scheduler = everyone().into_iter().find(|(n, _)| *n == name).unwrap().1;
             complete(&name, &transfer(&strands, 800, 200), &mut scheduler);
@@ -146,7 +146,7 @@ fn nobody_stalls_on_estimates_that_are_wrong_or_missing() {
 #[test]
 fn the_delay_aware_are_no_slower_than_the_best_path_when_a_delay_is_off_by_half() {
     // 200 and 100 chunks/s; the receive buffer holds what the fast path needs ten times over.
-    let strands = [Strand::new(4, 10), Strand::new(20, 100)];
+    let strands = [PathEstimate::new(4, 10), PathEstimate::new(20, 100)];
     let best = Time::from_secs(15);
     for name in ["daps", "daps-lcm"] {
         for (fast, slow) in [(10, 100), (5, 100), (15, 100), (10, 50), (10, 150), (15, 150)] {
@@ -162,7 +162,7 @@ fn the_delay_aware_are_no_slower_than_the_best_path_when_a_delay_is_off_by_half(
 #[test]
 fn batches_per_round_trip_fill_both_paths_through_a_buffer_that_whole_windows_overrun() {
     // A whole window per forward delay puts the slow path 40 chunks ahead: the end of the buffer.
-    let strands = [Strand::new(4, 10), Strand::new(20, 100)];
+    let strands = [PathEstimate::new(4, 10), PathEstimate::new(20, 100)];
     let finished = |capacity| {
         let plan = PlanOptions { capacity, ..PlanOptions::default() };
         let mut daps = Daps::new(DapsOptions { plan, ..DapsOptions::default() });
@@ -174,7 +174,7 @@ fn batches_per_round_trip_fill_both_paths_through_a_buffer_that_whole_windows_ov
 
 #[test]
 fn a_receive_buffer_of_one_chunk_still_lets_everybody_finish() {
-    let strands = [Strand::new(4, 10), Strand::new(4, 100)];
+    let strands = [PathEstimate::new(4, 10), PathEstimate::new(4, 100)];
     for (name, mut scheduler) in everyone() {
         complete(&name, &transfer(&strands, 60, 1), &mut scheduler);
     }
@@ -182,7 +182,7 @@ fn a_receive_buffer_of_one_chunk_still_lets_everybody_finish() {
 
 #[test]
 fn a_clone_decides_alike() {
-    let strands = [Strand::new(4, 10), Strand::new(4, 70)];
+    let strands = [PathEstimate::new(4, 10), PathEstimate::new(4, 70)];
     for (name, mut scheduler) in everyone() {
         complete(&name, &transfer(&strands, 100, 50), &mut scheduler);
         let mut fork = scheduler.clone();
@@ -193,7 +193,7 @@ fn a_clone_decides_alike() {
 }
 
 /// Chunks per second, and the most that waited in the reorder buffer.
-fn steady(strands: &[Strand], buffer: u64, scheduler: &mut impl Schedule) -> (f64, usize) {
+fn steady(strands: &[PathEstimate], buffer: u64, scheduler: &mut impl Schedule) -> (f64, usize) {
     let outcome = complete("steady", &transfer(strands, 5000, buffer), scheduler);
     (5000.0 / outcome.finished.as_secs_f64(), outcome.most_buffered)
 }
@@ -210,11 +210,11 @@ fn batches_per_round_trip_come_near_the_bound_with_less_reordering_than_round_ro
     ] {
         let strand = |window, millis, gap_us| {
             let gap = Duration::from_micros(gap_us);
-            let strand = Strand { gap, ..Strand::new(window, millis) };
-            Strand { told: Some(strand.round_trip() / 2), ..strand }
+            let strand = PathEstimate { gap, ..PathEstimate::new(window, millis) };
+            PathEstimate { told: Some(strand.round_trip() / 2), ..strand }
         };
         let strands = [strand(fast_window, 10, 12_000), strand(slow_window, millis, gap_us)];
-        let rate = |s: &Strand| s.window as f64 / s.round_trip().as_secs_f64();
+        let rate = |s: &PathEstimate| s.window as f64 / s.round_trip().as_secs_f64();
         let bound: f64 = strands.iter().map(rate).sum();
 
         let plan = PlanOptions { capacity: Capacity::WindowPerRoundTrip, ..PlanOptions::default() };
@@ -249,7 +249,7 @@ fn without_paths(view: &View<'_>) -> View<'static> {
 
 #[test]
 fn blest_without_an_end_of_the_window_and_ecf_without_an_end_of_the_data_are_min_rtt() {
-    let strands = [Strand::new(4, 10), Strand::new(9, 100), Strand::new(3, 35)];
+    let strands = [PathEstimate::new(4, 10), PathEstimate::new(9, 100), PathEstimate::new(3, 35)];
     let unequal = transfer(&strands, 900, 60);
     let reference = complete("min-rtt", &unequal, &mut scheduler("min-rtt"));
     for name in ["blest", "ecf"] {
@@ -266,7 +266,7 @@ fn blest_without_an_end_of_the_window_and_ecf_without_an_end_of_the_data_are_min
 
 #[test]
 fn the_forms_of_otias_carry_the_same_data_in_different_places() {
-    let unequal = transfer(&[Strand::new(4, 10), Strand::new(9, 100)], 900, 200);
+    let unequal = transfer(&[PathEstimate::new(4, 10), PathEstimate::new(9, 100)], 900, 200);
     let outcome = |otias_form| {
         let options = SchedulerOptions { otias_form, ..SchedulerOptions::default() };
         complete("otias", &unequal, &mut Scheduler::from_name("otias", &options).unwrap())
@@ -279,7 +279,7 @@ fn the_forms_of_otias_carry_the_same_data_in_different_places() {
 
 #[test]
 fn those_that_predict_arrivals_hold_less_than_round_robin_when_delays_are_one_to_ten() {
-    let strands = [Strand::new(4, 10), Strand::new(4, 100)];
+    let strands = [PathEstimate::new(4, 10), PathEstimate::new(4, 100)];
     let unequal = transfer(&strands, 4000, 1000);
     let held = |name: &str| complete(name, &unequal, &mut scheduler(name)).most_buffered;
     let blind = held("round-robin");
@@ -325,7 +325,7 @@ fn troubled(trouble: Trouble) -> impl FnMut(&View<'_>, &mut Vec<PathView>) -> Vi
 
 #[test]
 fn nobody_starves_on_round_trips_that_are_noisy_stale_swapped_or_missing() {
-    let strands = [Strand::new(4, 10), Strand::new(20, 100)];
+    let strands = [PathEstimate::new(4, 10), PathEstimate::new(20, 100)];
     for trouble in [Trouble::Noise, Trouble::Stale, Trouble::Swapped, Trouble::Missing] {
         for (name, scheduler) in everyone() {
             for buffer in [3, 40, 1000] {
@@ -341,7 +341,7 @@ fn nobody_starves_on_round_trips_that_are_noisy_stale_swapped_or_missing() {
 fn with_an_ample_buffer_wrong_round_trips_never_cost_more_than_the_better_path() {
     // 200 and 100 chunks/s. Those that give a chunk a path for good may have given all of them to
     // the slow one while they were misled; they end no later than that path alone.
-    let strands = [Strand::new(4, 10), Strand::new(20, 100)];
+    let strands = [PathEstimate::new(4, 10), PathEstimate::new(20, 100)];
     let alone = |name| Time::from_secs(if ["bas", "otias"].contains(&name) { 30 } else { 15 });
     for trouble in [Trouble::Noise, Trouble::Stale, Trouble::Swapped] {
         for name in Scheduler::NAMES.into_iter().filter(|name| *name != "daps-lcm") {

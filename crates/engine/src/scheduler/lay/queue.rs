@@ -64,7 +64,7 @@ enum Phase {
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum Limit {
     /// What fills the pipe.
-    Pipe,
+    BdpFilter,
     /// Less than this, bytes.
     Bytes(u64),
     /// The congestion window.
@@ -126,7 +126,7 @@ impl Queue {
         }
         self.looked = now;
         match self.phase {
-            Phase::Ours => Limit::Pipe,
+            Phase::Ours => Limit::BdpFilter,
             Phase::Pausing { .. } => Limit::Bytes(0),
             Phase::Asking { .. } => Limit::Bytes(ASKED_WITH * view.chunk_bytes),
             Phase::Theirs { .. } => Limit::Window,
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn after_a_pause_the_bottleneck_is_empty_or_not() {
-        assert_eq!(asked(23).2, Limit::Pipe);
+        assert_eq!(asked(23).2, Limit::BdpFilter);
         assert_eq!(asked(38).2, Limit::Window);
     }
 
@@ -197,7 +197,7 @@ mod tests {
         assert_eq!(look(&mut queue, at + 39_900, (20, 40), 20), Limit::Window);
         assert_eq!(look(&mut queue, at + 40_000, (20, 40), 20), Limit::Bytes(0));
         let (mut queue, at, _) = asked(38);
-        assert_eq!(look(&mut queue, at + 40_000, (1, 21), 20), Limit::Pipe, "no queue");
+        assert_eq!(look(&mut queue, at + 40_000, (1, 21), 20), Limit::BdpFilter, "no queue");
     }
 
     #[test]
@@ -219,7 +219,7 @@ mod tests {
             .map(|_| {
                 let asked = paused(&mut queue, (at, at + 60_000), 20).expect("it stays");
                 look(&mut queue, asked + 40, (20, 40), 0);
-                assert_eq!(look(&mut queue, asked + 80, (20, 21), 0), Limit::Pipe);
+                assert_eq!(look(&mut queue, asked + 80, (20, 21), 0), Limit::BdpFilter);
                 (asked - std::mem::replace(&mut at, asked)) / 1_000
             })
             .collect();
@@ -231,6 +231,6 @@ mod tests {
         let mut queue = Queue::default();
         let at = paused(&mut queue, (0, 9_000), 20).expect("it stays");
         assert_eq!(look(&mut queue, at + 290, (20, 40), 20), Limit::Bytes(0));
-        assert_eq!(look(&mut queue, at + 310, (20, 40), 20), Limit::Pipe);
+        assert_eq!(look(&mut queue, at + 310, (20, 40), 20), Limit::BdpFilter);
     }
 }

@@ -58,7 +58,7 @@ impl Association {
                     && v.earliest_position == 0
                     && self.paths[path.index()].tx.flights.bytes() < v.window
             });
-            let fits = self.outstanding.board.span() + next as u64 <= self.outstanding.offered;
+            let fits = self.outstanding.board.span() + next as u64 <= self.outstanding.peer_rwnd;
             if !open || !fits || self.outstanding.board.tsns_left() == 0 {
                 return;
             }

@@ -233,7 +233,7 @@ impl Association {
         self.peer = Peer::of(init, &self.config);
         self.settle_ecn();
         self.settle_multipath();
-        self.outstanding.offered = init.window as u64;
+        self.outstanding.peer_rwnd = init.window as u64;
         self.outbound_streams = self.config.streams.min(init.inbound_streams);
         self.start_congestion(init.window as u64);
         self.inbound.expect(&self.config, init.initial_tsn);

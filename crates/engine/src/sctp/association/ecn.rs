@@ -7,9 +7,9 @@
 use ropewalk_base::{Duration, PathId, Serial32, Time};
 
 use super::super::chunk::Chunk;
+use super::super::extension_chunk::ExtensionChunk;
 use super::super::extensions::Extensions;
 use super::super::packet::Packet;
-use super::super::rare::Rare;
 use super::Association;
 use crate::congestion::CongestionControl;
 use crate::sctp::tx::RecordState;
@@ -115,7 +115,7 @@ impl Association {
     pub(super) fn echo_marks(&self, packet: &mut Packet) {
         let echoes = self.paths.iter().filter_map(|path| path.ecn.as_ref()?.echo);
         for tsn in echoes {
-            let ecne = Chunk::Rare(Box::new(Rare::Ecne(Serial32::wrap(tsn))));
+            let ecne = Chunk::Extension(Box::new(ExtensionChunk::Ecne(Serial32::wrap(tsn))));
             packet.chunks.insert(0, ecne);
         }
     }
@@ -143,7 +143,7 @@ impl Association {
         let fresh = |(tsn, at): (Serial32, Time)| tsn != wire_tsn || now.since(at) >= srtt;
         if ecn.answered.is_none_or(fresh) {
             ecn.answered = Some((wire_tsn, now));
-            let cwr = Chunk::Rare(Box::new(Rare::Cwr(wire_tsn)));
+            let cwr = Chunk::Extension(Box::new(ExtensionChunk::Cwr(wire_tsn)));
             self.reply(from, self.peer_tag, cwr);
         }
     }

@@ -205,7 +205,7 @@ impl Association {
             // The address may have changed meanwhile: probes waited for this answer.
             self.search_mtu(now, id);
         }
-        self.trust_mtu(now, id, 0);
+        self.confirm_mtu(now, id, 0);
     }
 
     /// The path on which a HEARTBEAT with this nonce was sent, if its answer is still awaited. Each nonce

@@ -9,7 +9,7 @@ use crate::recovery::{Flight, LossDetection};
 use crate::sctp::tx::Launched;
 
 /// What leaves.
-struct Flown {
+struct SentChunk {
     tsn: u64,
     bytes: u32,
     again: bool,
@@ -47,7 +47,7 @@ impl Association {
         let number = self.paths[path.index()].tx.flights.next_number();
         let (data, launched) = self.outstanding.board.on_sent(now, tsn, path, number);
         push_copy(chunks, data);
-        self.book(now, path, Flown { tsn, bytes: launched.bytes, again: launched.again });
+        self.book(now, path, SentChunk { tsn, bytes: launched.bytes, again: launched.again });
         if self.wants_sack_at_once(path, launched.again) {
             ask_for_sack(chunks);
         }
@@ -71,7 +71,7 @@ impl Association {
         let cut = |chunk: &mut Data| self.outstanding.queue.next_chunk(chunk);
         let (data, bytes) = self.outstanding.board.assign_sent(now, path, number, cut);
         push_copy(chunks, data);
-        self.book(now, path, Flown { tsn, bytes, again: false });
+        self.book(now, path, SentChunk { tsn, bytes, again: false });
         if self.wants_sack_at_once(path, false) {
             ask_for_sack(chunks);
         }
@@ -80,7 +80,7 @@ impl Association {
 
     /// Books one chunk as on its way.
     #[inline(always)]
-    fn book(&mut self, now: Time, path: PathId, Flown { tsn, bytes, again }: Flown) {
+    fn book(&mut self, now: Time, path: PathId, SentChunk { tsn, bytes, again }: SentChunk) {
         if self.counts_by_tsn() {
             self.settle_t3_at_launch(now, path, tsn);
         }
@@ -109,11 +109,11 @@ impl Association {
         let state = &self.paths[path.index()];
         let window = self.sender.views.get(path.index()).map_or(0, |v| v.window);
         let fills = state.tx.flights.bytes() + full > window;
-        let small = self.is_small(self.outstanding.offered);
+        let small = self.is_small(self.outstanding.peer_rwnd);
         again
             || small
-                && self.outstanding.is_passing()
-                && self.outstanding.board.span() + full > self.outstanding.offered
+                && self.outstanding.is_unordered_unfragmented()
+                && self.outstanding.board.span() + full > self.outstanding.peer_rwnd
             || fills
                 && (state.tx.recovery_exit.is_some()
                     || state.tx.losses > 0 && window <= SMALL_WINDOW * full)

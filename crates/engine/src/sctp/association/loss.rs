@@ -208,7 +208,7 @@ impl Association {
     /// These transmissions on `id` are given up without a timer.
     fn give_up_reported(&mut self, now: Time, id: PathId, lost: &[u64]) {
         let largest = lost.iter().map(|number| self.give_up(id, *number, false)).max();
-        self.doubt_mtu(now, id, largest.unwrap_or(0));
+        self.on_suspected_black_hole(now, id, largest.unwrap_or(0));
         self.sender.epoch += 1;
     }
 
@@ -257,7 +257,7 @@ impl Association {
         path.tx.fast_credit = false;
         // 6.1, A: a peer that has shut its window and answers the probes is alive.
         let heard = now.since(self.heard_at) <= path.tx.rtt.rto();
-        let probing = heard && self.outstanding.board.span() > self.outstanding.offered;
+        let probing = heard && self.outstanding.board.span() > self.outstanding.peer_rwnd;
         path.tx.counters.timeouts += 1;
         path.tx.rtt.back_off();
         path.tx.rack.on_timeout();
@@ -273,7 +273,7 @@ impl Association {
             ecn.on_timeout();
         }
         // Small chunks may have been in large packets, and all of them are lost.
-        self.doubt_mtu(now, id, self.paths[id.index()].tx.config.mtu);
+        self.on_suspected_black_hole(now, id, self.paths[id.index()].tx.config.mtu);
         self.sender.congestion.on_timeout(id, now);
         if !probing {
             self.note_path_error(now, id, true);

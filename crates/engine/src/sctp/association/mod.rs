@@ -13,12 +13,12 @@ mod ecn;
 mod heartbeat;
 mod inbound;
 mod launch;
-mod live;
 mod loss;
 mod mtu;
 mod outbound;
 mod outstanding;
 mod path;
+mod path_management;
 mod peer;
 mod pieces;
 mod primitives;
@@ -59,7 +59,6 @@ use super::packet::Packet;
 use super::randomness::{Generator, Randomness};
 pub use crate::accounts::{PathCounters, SenderStats};
 use crate::congestion::CongestionControl;
-pub use crate::departure::{Departure, PacketSize};
 use crate::multipath::{Sender, SenderConfig};
 use crate::path::PathStatus;
 use crate::payload::Payload;
@@ -67,7 +66,8 @@ use crate::receive::ReceiveStats;
 use crate::record::DecisionRecord;
 use crate::scheduler::{PathView, Scheduler};
 use crate::sctp::rx::Message;
-use crate::sctp::tx::MissCount;
+use crate::sctp::tx::MissIndications;
+pub use crate::transmit_info::{PacketSize, TransmitInfo};
 
 /// A packet to send.
 #[derive(Clone, Debug)]
@@ -162,7 +162,7 @@ pub struct Association {
     primary: PathId,
     /// How many chunks the newest SACK reported by gap blocks; tells an old SACK from a new one.
     offered_gaps: u64,
-    misses: MissCount,
+    misses: MissIndications,
     /// Streams that we may send on: what we want, and what the peer allows (RFC 9260, 5.1.1).
     outbound_streams: u16,
     /// When the last SACK came.
@@ -232,7 +232,7 @@ impl Association {
         let paths: Vec<_> = config.paths.iter().map(|p| Path::new(p, &config)).collect();
         let settings = SenderConfig {
             delay_source: config.delay_source,
-            helpers: config.helpers,
+            mitigation: config.mitigation,
             pacing: config.pacing,
             ack_delay: Duration::ZERO,
             record_decisions: config.record_decisions,
@@ -251,7 +251,7 @@ impl Association {
             primary: PathId(0),
             offered_gaps: 0,
             inbound: Inbound::new(&config),
-            misses: MissCount { threshold: config.fast_retransmit_threshold },
+            misses: MissIndications { threshold: config.fast_retransmit_threshold },
             control: VecDeque::new(),
             answers: Answers::default(),
             verification: Verification::default(),
@@ -297,7 +297,7 @@ impl Association {
         payload: Payload,
         unordered: bool,
     ) -> Result<(), SendError> {
-        self.send_labelled(stream, 0, payload, unordered)
+        self.send_with_ppid(stream, 0, payload, unordered)
     }
 
     /// As [`Association::send`], with a payload protocol identifier, which says to the peer's user what
@@ -305,7 +305,7 @@ impl Association {
     ///
     /// # Errors
     /// [`SendError`]; nothing is queued then.
-    pub fn send_labelled(
+    pub fn send_with_ppid(
         &mut self,
         stream: StreamId,
         ppid: u32,
@@ -328,7 +328,7 @@ impl Association {
     ///
     /// # Errors
     /// [`SendError`], but not for want of room; nothing is queued then.
-    pub fn send_alike(
+    pub fn send_repeated(
         &mut self,
         stream: StreamId,
         payload: Payload,
@@ -380,7 +380,7 @@ impl Association {
     }
 
     /// Nothing follows what was handed over: schedulers may take care of its tail.
-    pub const fn nothing_follows(&mut self) {
+    pub const fn end_of_data(&mut self) {
         self.outstanding.closing = true;
     }
 

@@ -7,8 +7,8 @@ use bytes::Bytes;
 use ropewalk_base::{Duration, PathId, Time};
 
 use super::super::chunk::{Chunk, HeartbeatInfo};
+use super::super::extension_chunk::ExtensionChunk;
 use super::super::packet::Packet;
-use super::super::rare::Rare;
 use super::{Association, Event};
 use crate::congestion::CongestionControl;
 use crate::path::PathStatus;
@@ -42,7 +42,7 @@ impl Association {
 
     /// The search on a path may begin, or go on.
     pub(super) fn search_mtu(&mut self, now: Time, id: PathId) {
-        let most = u64::from(COMMON).max(self.outstanding.offered / CHUNKS_IN_BUFFER);
+        let most = u64::from(COMMON).max(self.outstanding.peer_rwnd / CHUNKS_IN_BUFFER);
         let Some(search) = &mut self.paths[id.index()].mtu else { return };
         if !search.has_begun() {
             search.limit(most.min(u64::from(u32::MAX)) as u32);
@@ -87,7 +87,7 @@ impl Association {
         let heartbeat = Chunk::Heartbeat(info.to_bytes());
         let room = (size - self.config.lower_header - Packet::HEADER) / 4 * 4;
         let padding = room - heartbeat.wire_len() - 4;
-        let pad = Chunk::Rare(Box::new(Rare::Pad(padding as u16)));
+        let pad = Chunk::Extension(Box::new(ExtensionChunk::Pad(padding as u16)));
         let tag = self.peer_tag;
         self.control.extend([heartbeat, pad].map(|chunk| (id, tag, chunk)));
         if let Some(search) = &mut self.paths[id.index()].mtu {
@@ -97,8 +97,7 @@ impl Association {
 
     /// Whether the next thing to leave is a probe: a HEARTBEAT with padding behind it.
     pub(super) fn probe_is_next(&self) -> bool {
-        let padding =
-            |chunk: &Chunk| matches!(chunk, Chunk::Rare(rare) if matches!(**rare, Rare::Pad(_)));
+        let padding = |chunk: &Chunk| matches!(chunk, Chunk::Extension(rare) if matches!(**rare, ExtensionChunk::Pad(_)));
         self.control.get(1).is_some_and(|(_, _, chunk)| padding(chunk))
     }
 
@@ -125,7 +124,7 @@ impl Association {
     }
 
     /// Chunks of up to `largest` bytes were lost on `id`.
-    pub(super) fn doubt_mtu(&mut self, now: Time, id: PathId, largest: u32) {
+    pub(super) fn on_suspected_black_hole(&mut self, now: Time, id: PathId, largest: u32) {
         let below = self.config.lower_header + Packet::HEADER;
         let Some(search) = &mut self.paths[id.index()].mtu else { return };
         if largest + below > search.resort() {
@@ -135,7 +134,7 @@ impl Association {
 
     /// A packet with a chunk of so many bytes got through on `id`; 0: a HEARTBEAT.
     #[inline]
-    pub(super) fn trust_mtu(&mut self, now: Time, id: PathId, chunk: u32) {
+    pub(super) fn confirm_mtu(&mut self, now: Time, id: PathId, chunk: u32) {
         if self.config.mtu_discovery.is_some() {
             let below = self.config.lower_header + Packet::HEADER;
             let Some(search) = &mut self.paths[id.index()].mtu else { return };

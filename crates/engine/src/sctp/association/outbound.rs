@@ -7,10 +7,10 @@ use super::super::chunk::{Chunk, DelayEcho, DelayStamp};
 use super::super::packet::Packet;
 use super::inbound::blocks_within;
 use super::zero_window::WindowProbe;
-use super::{Association, Departure, PacketSize, Transmit};
+use super::{Association, PacketSize, Transmit, TransmitInfo};
 use crate::multipath::{Assignment, Outstanding, nothing_in_flight};
 use crate::path::PathStatus;
-use crate::scheduler::{Decision, Occasion, Reason, RetransmissionPolicy, View};
+use crate::scheduler::{Decision, DecisionKind, Reason, RetransmissionPolicy, View};
 use crate::sctp::tx::RecordState;
 
 impl Association {
@@ -25,17 +25,17 @@ impl Association {
             return None;
         }
         let mut packet = Packet::default();
-        let Departure { path, round, size, ect } = self.poll_transmit_into(now, &mut packet)?;
+        let TransmitInfo { path, round, size, ect } = self.poll_transmit_into(now, &mut packet)?;
         Some(Transmit { path, packet, round, size, ect })
     }
 
     /// As [`Association::poll_transmit`], but the packet is made in `packet`, whatever that held:
     /// a driver that uses its packets again saves an allocation and several copies for each.
     #[inline]
-    pub fn poll_transmit_into(&mut self, now: Time, packet: &mut Packet) -> Option<Departure> {
+    pub fn poll_transmit_into(&mut self, now: Time, packet: &mut Packet) -> Option<TransmitInfo> {
         // Asked after every input at least once, and mostly in vain: what decides that is here, in
         // the caller, and each kind of packet is made in a function of its own.
-        let departure = if !self.control.is_empty() {
+        let transmit_info = if !self.control.is_empty() {
             self.next_control(packet)
         } else if (self.inbound.due_now || self.inbound.has_waiting())
             && self.state.is_up()
@@ -47,10 +47,10 @@ impl Association {
         } else {
             None
         };
-        if departure.is_none() {
+        if transmit_info.is_none() {
             self.finish_poll();
         }
-        departure
+        transmit_info
     }
 
     /// Whether there is nothing at all that could be sent.
@@ -79,7 +79,7 @@ impl Association {
     /// Control chunks that go to one place travel together; INIT, INIT ACK and SHUTDOWN COMPLETE travel alone
     /// (RFC 9260, 6.10).
     #[cold]
-    fn next_control(&mut self, packet: &mut Packet) -> Option<Departure> {
+    fn next_control(&mut self, packet: &mut Packet) -> Option<TransmitInfo> {
         let is_probe = self.probe_is_next();
         let (path, tag, first) = self.control.pop_front()?;
         let whole = self.packet_room(path);
@@ -89,7 +89,7 @@ impl Association {
         packet.chunks.push(first);
         if is_probe {
             packet.chunks.extend(self.control.pop_front().map(|(_, _, padding)| padding));
-            return Some(Departure { size: PacketSize::Probe, ..self.lone_departure(path) });
+            return Some(TransmitInfo { size: PacketSize::Probe, ..self.lone_departure(path) });
         }
         let alone = |chunk: &Chunk| {
             matches!(chunk, Chunk::Init(_) | Chunk::InitAck(_) | Chunk::ShutdownComplete { .. })
@@ -109,23 +109,23 @@ impl Association {
         }
         // 5.1.4: a cookie cannot be cut, so IP has to.
         let size = if too_long { PacketSize::TooLong } else { PacketSize::Usual };
-        Some(Departure { size, ..self.lone_departure(path) })
+        Some(TransmitInfo { size, ..self.lone_departure(path) })
     }
 
     /// For a packet without data. Where no data is under way nothing will tell that a round is over:
     /// each such packet is one, or a network that loses by rounds could lose all of them.
-    pub(super) fn lone_departure(&mut self, path: PathId) -> Departure {
+    pub(super) fn lone_departure(&mut self, path: PathId) -> TransmitInfo {
         let of = &mut self.paths[path.index()];
         if of.tx.flights.is_empty() {
             of.tx.begin_round();
         }
-        self.departure(path)
+        self.transmit_info(path)
     }
 
     #[inline]
-    fn departure(&self, path: PathId) -> Departure {
+    fn transmit_info(&self, path: PathId) -> TransmitInfo {
         let round = self.paths[path.index()].tx.round;
-        Departure { path, round, size: PacketSize::Usual, ect: false }
+        TransmitInfo { path, round, size: PacketSize::Usual, ect: false }
     }
 
     /// Bytes for chunks in a packet on `path`.
@@ -135,7 +135,7 @@ impl Association {
     }
 
     #[inline]
-    pub(super) fn next_data(&mut self, now: Time, packet: &mut Packet) -> Option<Departure> {
+    pub(super) fn next_data(&mut self, now: Time, packet: &mut Packet) -> Option<TransmitInfo> {
         let idle = self.outstanding.is_idle();
         if idle && self.outstanding.board.lost().is_empty() && self.sender.copies.is_empty() {
             self.sender.accounts.set_blocked(now, false);
@@ -145,7 +145,7 @@ impl Association {
     }
 
     #[inline(never)]
-    fn choose_data(&mut self, now: Time, idle: bool, packet: &mut Packet) -> Option<Departure> {
+    fn choose_data(&mut self, now: Time, idle: bool, packet: &mut Packet) -> Option<TransmitInfo> {
         if !self.sender.copies.is_empty() {
             if let Some(sent) = self.next_copy(now, packet) {
                 return Some(sent);
@@ -174,7 +174,7 @@ impl Association {
 
     /// A further copy of a chunk on its way.
     #[cold]
-    fn next_copy(&mut self, now: Time, packet: &mut Packet) -> Option<Departure> {
+    fn next_copy(&mut self, now: Time, packet: &mut Packet) -> Option<TransmitInfo> {
         let (path, tsn) = self.sender.copies.pop()?;
         // Already acknowledged, or given up and sent again, in the meantime?
         let record = self.outstanding.board.get(tsn)?;
@@ -184,13 +184,13 @@ impl Association {
 
     /// The oldest lost chunk, where the policy says.
     #[cold]
-    fn next_lost(&mut self, now: Time, packet: &mut Packet) -> Option<Departure> {
+    fn next_lost(&mut self, now: Time, packet: &mut Packet) -> Option<TransmitInfo> {
         let lost = self.outstanding.board.lost().first()?;
         let RecordState::Lost { on, by_timer } = self.outstanding.board.record(lost).state else {
             return None;
         };
         let tsn = self.hole_before(lost).filter(|_| by_timer).unwrap_or(lost);
-        let occasion = Occasion::Retransmission { lost_on: on };
+        let occasion = DecisionKind::Retransmission { lost_on: on };
         let seen = self.outstanding.view(
             &self.paths,
             now,
@@ -215,7 +215,7 @@ impl Association {
             policy.choose_open(&view, &mut self.rng)
         };
         let path = self.elsewhere(on, by_timer).or(choice)?;
-        let path = self.wide_enough(path, self.outstanding.board.record(tsn).bytes);
+        let path = self.path_for_size(path, self.outstanding.board.record(tsn).bytes);
         self.paths[on.index()].tx.fast_credit = false;
         let decision = Decision::send(path, 0, Reason::RetransmissionPolicy);
         self.sender.record(now, &self.outstanding, decision, Some(tsn));
@@ -256,7 +256,7 @@ impl Association {
 
     /// New data, as the scheduler says.
     #[inline]
-    fn next_new(&mut self, now: Time, packet: &mut Packet) -> Option<Departure> {
+    fn next_new(&mut self, now: Time, packet: &mut Packet) -> Option<TransmitInfo> {
         let (sender, outstanding) = (&mut self.sender, &mut self.outstanding);
         if sender.sendable_left == 0 {
             // Chunks smaller than full ones may have left more room than was counted.
@@ -284,7 +284,7 @@ impl Association {
         path: PathId,
         tsn: u64,
         packet: &mut Packet,
-    ) -> Departure {
+    ) -> TransmitInfo {
         if self.outstanding.board.record(tsn).bytes + self.stamp_len() > self.packet_room(path) {
             return self.send_too_long(now, path, tsn, packet);
         }
@@ -300,7 +300,7 @@ impl Association {
 
     /// Sends the next chunk of the queue as [`Association::send_chunk`] does what has a record.
     #[inline]
-    fn send_fresh(&mut self, now: Time, path: PathId, packet: &mut Packet) -> Option<Departure> {
+    fn send_fresh(&mut self, now: Time, path: PathId, packet: &mut Packet) -> Option<TransmitInfo> {
         let first = self.outstanding.queue.next_bytes()?;
         if first + self.stamp_len() > self.packet_room(path) {
             // With a record it can be sent in pieces.
@@ -333,14 +333,14 @@ impl Association {
         path: PathId,
         mut room: u32,
         packet: &mut Packet,
-    ) -> Departure {
+    ) -> TransmitInfo {
         self.bundle(now, path, &mut room, &mut packet.chunks);
         self.after_sending(now, path, self.packet_room(path) - room)
     }
 
     /// Books a packet with so many bytes of chunks.
     #[inline(always)]
-    pub(super) fn after_sending(&mut self, now: Time, path: PathId, sent: u32) -> Departure {
+    pub(super) fn after_sending(&mut self, now: Time, path: PathId, sent: u32) -> TransmitInfo {
         let full = self.outstanding.full_chunk();
         let state = &mut self.paths[path.index()];
         state.tx.counters.sent_packets += 1;
@@ -352,13 +352,14 @@ impl Association {
         }
         state.tx.pacer.on_sent(sent as u64);
         let ect = state.ecn.as_ref().is_some_and(|ecn| ecn.is_on());
-        let departure = Departure { path, round: state.tx.round, size: PacketSize::Usual, ect };
+        let transmit_info =
+            TransmitInfo { path, round: state.tx.round, size: PacketSize::Usual, ect };
         self.bursts_spent = true;
         self.timers_moved = true;
         self.sender.on_packet_sent(now, path, &state.tx, full);
         if let WindowProbe::Due { interval } = self.outstanding.window_probe {
             self.note_window_probe(now, path, interval);
         }
-        departure
+        transmit_info
     }
 }

@@ -8,7 +8,7 @@ use super::path::Path;
 use super::queue::SendQueue;
 use super::zero_window::WindowProbe;
 use crate::multipath::{Oldest, Outstanding};
-use crate::scheduler::{Occasion, View};
+use crate::scheduler::{DecisionKind, View};
 use crate::sctp::tx::{RecordState, Scoreboard};
 use crate::window::{Budget, SharedWindow};
 
@@ -18,7 +18,7 @@ pub(super) struct Chunks {
     pub board: Scoreboard,
     pub queue: SendQueue,
     /// The peer's whole receive buffer as last offered, bytes.
-    pub offered: u64,
+    pub peer_rwnd: u64,
     /// Probes of the peer's window while that is shut.
     pub window_probe: WindowProbe,
     /// Largest DATA chunk, bytes.
@@ -47,7 +47,7 @@ impl Chunks {
         Self {
             board: Scoreboard::new(first),
             queue: SendQueue::new(streams, chunk_limit),
-            offered: 0,
+            peer_rwnd: 0,
             window_probe: WindowProbe::Idle,
             chunk_limit,
             closing: false,
@@ -90,7 +90,7 @@ impl Chunks {
     /// Whether all that is to be sent are whole unordered messages: whichever goes first, the peer's user has
     /// it when it arrives, and no order shuts the window.
     #[inline]
-    pub fn is_passing(&self) -> bool {
+    pub fn is_unordered_unfragmented(&self) -> bool {
         self.queue.is_all_passing() && self.board.has_only_passing_holes()
     }
 
@@ -104,7 +104,7 @@ impl Chunks {
     /// How many of the unassigned chunks fit into the buffer beside what is in flight or held by the peer.
     fn beside_unacknowledged(&self, paths: &[Path]) -> u64 {
         let in_flight: u64 = paths.iter().map(|path| path.tx.flights.bytes()).sum();
-        let room = self.offered.saturating_sub(self.board.held_bytes() + in_flight);
+        let room = self.peer_rwnd.saturating_sub(self.board.held_bytes() + in_flight);
         let fresh = self.queue.chunks().min(self.board.tsns_left());
         (room / self.full_chunk()).min(self.board.holes().len() + fresh)
     }
@@ -137,14 +137,14 @@ impl Outstanding for Chunks {
         &self,
         paths: &[Path],
         now: Time,
-        occasion: Occasion,
+        occasion: DecisionKind,
         sendable: u64,
         epoch: u64,
     ) -> View<'static> {
         let (span, full) = (self.board.span(), self.full_chunk());
         let mut unassigned = self.queue.chunks();
         // Any of them may be taken, if it fits whichever it is, and there is a number for it.
-        let passing = self.is_passing() && span + full <= self.offered;
+        let passing = self.is_unordered_unfragmented() && span + full <= self.peer_rwnd;
         let unordered = passing || self.takes_any() && self.within_window(paths) > 0;
         if unordered {
             unassigned = unassigned.min(self.board.tsns_left());
@@ -155,8 +155,8 @@ impl Outstanding for Chunks {
             backlog_chunks: self.board.holes().len() + unassigned,
             backlog_bytes: self.queue.bytes(),
             sendable,
-            window_room: self.offered.saturating_sub(span),
-            receive_buffer: self.offered,
+            window_room: self.peer_rwnd.saturating_sub(span),
+            receive_buffer: self.peer_rwnd,
             unordered,
             acknowledged_chunks: self.sequence(self.board.cumulative() + 1),
             closing: self.closing,
@@ -171,14 +171,14 @@ impl Outstanding for Chunks {
         if self.takes_any() {
             return self.beside_unacknowledged(paths);
         }
-        let beyond = self.offered.saturating_sub(self.board.span());
+        let beyond = self.peer_rwnd.saturating_sub(self.board.span());
         let full = self.full_chunk();
-        if beyond >= full && self.is_passing() {
+        if beyond >= full && self.is_unordered_unfragmented() {
             // Whichever they are.
             let unassigned = self.queue.chunks().min(self.board.tsns_left());
             return (beyond / full).min(self.board.holes().len() + unassigned);
         }
-        let holes = self.board.holes_within(self.offered);
+        let holes = self.board.holes_within(self.peer_rwnd);
         let beyond = beyond.saturating_sub(self.board.passing_holes());
         let fresh = match self.queue.next_bytes() {
             Some(next) if next as u64 <= beyond => {
@@ -197,12 +197,12 @@ impl Outstanding for Chunks {
     #[inline]
     fn shared_window(&self) -> SharedWindow {
         SharedWindow {
-            buffer: self.offered,
+            buffer: self.peer_rwnd,
             chunk: self.full_chunk(),
             acknowledged: self.board.user_bytes(),
             busy: !self.is_idle(),
             shared: false,
-            in_order: !self.is_passing(),
+            in_order: !self.is_unordered_unfragmented(),
         }
     }
 
@@ -222,7 +222,7 @@ impl Outstanding for Chunks {
     /// Where no order shuts the window, the oldest chunk is not what it waits for. A shut window is probed in its own time.
     #[inline]
     fn is_blocked_by_oldest(&self) -> bool {
-        !self.is_passing() && self.window_probe.is_idle()
+        !self.is_unordered_unfragmented() && self.window_probe.is_idle()
     }
 
     #[inline]
@@ -232,6 +232,6 @@ impl Outstanding for Chunks {
 
     #[inline]
     fn budget(&self) -> Budget {
-        Budget { buffer: self.offered, chunk: self.full_chunk() }
+        Budget { buffer: self.peer_rwnd, chunk: self.full_chunk() }
     }
 }

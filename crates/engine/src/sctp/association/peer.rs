@@ -124,7 +124,7 @@ impl super::Association {
         self.primary = renumbered(self.primary).unwrap_or(PathId(0));
         self.settle_multipath();
         self.sender.forget_paths();
-        self.start_congestion(self.outstanding.offered);
+        self.start_congestion(self.outstanding.peer_rwnd);
         self.timers_moved = true;
     }
 }

@@ -10,11 +10,11 @@ use std::collections::BTreeMap;
 use ropewalk_base::{PathId, Time};
 
 use super::super::chunk::{Chunk, Data};
+use super::super::extension_chunk::{ExtensionChunk, Piece};
 use super::super::extensions::Extensions;
 use super::super::packet::Packet;
-use super::super::rare::{Piece, Rare};
 use super::inbound::{DataSummary, Reports};
-use super::{Association, Departure, PacketSize};
+use super::{Association, PacketSize, TransmitInfo};
 use crate::meter::{self, Defect};
 use crate::payload::Payload;
 
@@ -137,7 +137,7 @@ impl Pieces {
 
 impl Association {
     /// A path that carries `bytes` whole, if `path` does not but another one has room for them.
-    pub(super) fn wide_enough(&self, path: PathId, bytes: u32) -> PathId {
+    pub(super) fn path_for_size(&self, path: PathId, bytes: u32) -> PathId {
         let bytes = bytes + self.stamp_len();
         if bytes <= self.packet_room(path) {
             return path;
@@ -157,12 +157,12 @@ impl Association {
         path: PathId,
         tsn: u64,
         packet: &mut Packet,
-    ) -> Departure {
+    ) -> TransmitInfo {
         packet.begin(self.peer_tag);
         let bytes = self.launch(now, path, tsn, &mut packet.chunks).bytes;
         if !self.peer.agreed.has(Extensions::PIECE) {
-            let departure = self.after_sending(now, path, bytes);
-            return Departure { size: PacketSize::TooLong, ..departure };
+            let transmit_info = self.after_sending(now, path, bytes);
+            return TransmitInfo { size: PacketSize::TooLong, ..transmit_info };
         }
         let Some(Chunk::Data(data)) = packet.chunks.pop() else {
             unreachable!("what is launched is DATA")
@@ -171,7 +171,9 @@ impl Association {
         let (total, mut at) = (data.payload.len(), 0);
         while at < total {
             let size = most.min(total - at);
-            let piece = Chunk::Rare(Box::new(Rare::Piece(Piece::of(&data, at as u16, size))));
+            let piece = Chunk::Extension(Box::new(ExtensionChunk::Piece(Piece::of(
+                &data, at as u16, size,
+            ))));
             // Control chunks leave before anything else does.
             match at {
                 0 => packet.chunks.push(piece),

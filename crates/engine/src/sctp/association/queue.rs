@@ -213,7 +213,7 @@ impl SendQueue {
         message.taken += size;
         self.bytes -= size as u64;
         self.chunks -= 1;
-        self.waiting -= !chunk.is_passing() as u64;
+        self.waiting -= !chunk.is_unordered_unfragmented() as u64;
         if size == left {
             match message.more.checked_sub(1) {
                 None => {
@@ -244,7 +244,7 @@ mod tests {
         let mut rest = queue.clone();
         let next = || next_of(&mut rest);
         let all: Vec<_> = std::iter::from_fn(next).collect();
-        let waiting = all.iter().filter(|chunk| !chunk.is_passing()).count();
+        let waiting = all.iter().filter(|chunk| !chunk.is_unordered_unfragmented()).count();
         (all.len() as u64, waiting as u64)
     }
 

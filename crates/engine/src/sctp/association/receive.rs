@@ -5,8 +5,8 @@ use ropewalk_base::{PathId, PeerText, Time};
 
 use super::super::cause::{AbortCause, ErrorCause, REPORT_LIMIT};
 use super::super::chunk::Chunk;
+use super::super::extension_chunk::ExtensionChunk;
 use super::super::packet::Packet;
-use super::super::rare::Rare;
 use super::super::wire;
 use super::inbound::{DataSummary, Reports};
 use super::{Association, CloseReason, State};
@@ -154,7 +154,7 @@ impl Association {
                 self.timers_moved = true;
                 self.on_sack(now, sack);
             }
-            Chunk::Rare(_) => return self.on_rare(now, path, &chunk, summary, reports),
+            Chunk::Extension(_) => return self.on_rare(now, path, &chunk, summary, reports),
             Chunk::Unknown(_) => return self.on_foreign(&chunk, reports),
             // 12.3: an INIT that is not alone is discarded, and so are all further chunks.
             Chunk::Init(_) => return false,
@@ -168,7 +168,7 @@ impl Association {
     fn on_control(&mut self, now: Time, path: PathId, chunk: Chunk) {
         self.timers_moved = true;
         match chunk {
-            Chunk::Data(_) | Chunk::Sack(_) | Chunk::Unknown(_) | Chunk::Rare(_) => {
+            Chunk::Data(_) | Chunk::Sack(_) | Chunk::Unknown(_) | Chunk::Extension(_) => {
                 unreachable!("handled before")
             }
             // 6.10: an INIT ACK is alone, and that was handled before.
@@ -199,13 +199,13 @@ impl Association {
         summary: &mut DataSummary,
         reports: &mut Reports,
     ) -> bool {
-        let Chunk::Rare(rare) = chunk else { unreachable!("looked at by the caller") };
+        let Chunk::Extension(rare) = chunk else { unreachable!("looked at by the caller") };
         let ecn = self.paths[path.index()].ecn.is_some();
         match &**rare {
-            Rare::Piece(piece) => self.on_piece(now, piece, summary, reports),
-            Rare::Ecne(tsn) if ecn => self.on_ecne(now, path, *tsn),
-            Rare::Cwr(tsn) if ecn => self.on_cwr(*tsn),
-            Rare::Heartbeat { answer, parameters } => {
+            ExtensionChunk::Piece(piece) => self.on_piece(now, piece, summary, reports),
+            ExtensionChunk::Ecne(tsn) if ecn => self.on_ecne(now, path, *tsn),
+            ExtensionChunk::Cwr(tsn) if ecn => self.on_cwr(*tsn),
+            ExtensionChunk::Heartbeat { answer, parameters } => {
                 self.timers_moved = true;
                 self.on_long_heartbeat(now, path, *answer, parameters);
             }
@@ -224,8 +224,8 @@ impl Association {
             return;
         }
         let known = self.state.is_up() || matches!(self.state, State::CookieEchoed { .. });
-        let answer = Rare::Heartbeat { answer: true, parameters: parameters.clone() };
-        let answer = Chunk::Rare(Box::new(answer));
+        let answer = ExtensionChunk::Heartbeat { answer: true, parameters: parameters.clone() };
+        let answer = Chunk::Extension(Box::new(answer));
         if known && answer.wire_len() <= self.packet_room(path) {
             self.reply(path, self.peer_tag, answer);
         }

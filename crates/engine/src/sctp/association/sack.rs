@@ -13,7 +13,7 @@ use super::{Association, Path};
 use crate::congestion::{AckSample, CongestionControl};
 use crate::meter;
 use crate::recovery::{Flight, LossDetection};
-use crate::sctp::tx::{GapMemory, RecordState};
+use crate::sctp::tx::{GapDiff, RecordState};
 use crate::window::explained_queueing;
 
 /// A path whose round trip no acknowledgement told for so long has it from timestamps.
@@ -81,7 +81,7 @@ type PathAcks = SmallVec<[PathAck; 2]>;
 #[derive(Clone, Debug)]
 pub(super) struct AckScratch {
     fresh: Vec<Range<u64>>,
-    memory: GapMemory,
+    memory: GapDiff,
     /// Highest TSN newly acknowledged.
     pub highest: u64,
     pub lost: Vec<u64>,
@@ -93,7 +93,7 @@ impl AckScratch {
     pub fn new() -> Self {
         Self {
             fresh: Vec::new(),
-            memory: GapMemory::default(),
+            memory: GapDiff::default(),
             highest: 0,
             lost: Vec::new(),
             duplicates: false,
@@ -347,7 +347,7 @@ impl Association {
         self.offered_gaps = covered;
         // The window leaves out all that the buffer holds beyond the hole, also what a packet had no
         // room to report once more.
-        self.outstanding.offered = window as u64 + self.outstanding.board.held_bytes();
+        self.outstanding.peer_rwnd = window as u64 + self.outstanding.board.held_bytes();
     }
 
     fn settle_acks(
@@ -417,7 +417,7 @@ impl Association {
             self.on_path_returned(now, id);
         }
         if ack.heard {
-            self.trust_mtu(now, id, flight.bytes);
+            self.confirm_mtu(now, id, flight.bytes);
             if let Some(ecn) = &mut self.paths[id.index()].ecn {
                 ecn.on_arrival();
             }

@@ -4,31 +4,31 @@ use ropewalk_base::{PathId, Time};
 
 use super::super::chunk::{Chunk, DelayEcho, DelayStamp};
 use super::super::packet::Packet;
-use super::{Association, Departure};
+use super::{Association, TransmitInfo};
 use crate::path::PathStatus;
 
 impl Association {
     /// The SACK that is due: beside DATA that may leave for the same address now (RFC 9260, 6.1), or else alone.
     #[inline(never)]
-    pub(super) fn next_sack(&mut self, now: Time, packet: &mut Packet) -> Departure {
+    pub(super) fn next_sack(&mut self, now: Time, packet: &mut Packet) -> TransmitInfo {
         let rides = self.config.sack.with_data && self.state.sends_data();
         let first = !self.inbound.stays_behind && !self.inbound.has_waiting();
         if rides
             && first
-            && let Some(departure) = self.next_data(now, packet)
+            && let Some(transmit_info) = self.next_data(now, packet)
         {
             // It leaves next, whatever DATA could follow.
             self.inbound.stays_behind = self.inbound.due_now;
-            return departure;
+            return transmit_info;
         }
         self.sack_packet(packet)
     }
 
-    fn sack_packet(&mut self, packet: &mut Packet) -> Departure {
+    fn sack_packet(&mut self, packet: &mut Packet) -> TransmitInfo {
         if self.inbound.has_waiting()
-            && let Some(departure) = self.waiting_sack_packet(packet)
+            && let Some(transmit_info) = self.waiting_sack_packet(packet)
         {
-            return departure;
+            return transmit_info;
         }
         packet.begin(self.peer_tag);
         let path = self.sack_destination();
@@ -46,7 +46,7 @@ impl Association {
 
     /// The oldest SACK that had to wait.
     #[cold]
-    fn waiting_sack_packet(&mut self, packet: &mut Packet) -> Option<Departure> {
+    fn waiting_sack_packet(&mut self, packet: &mut Packet) -> Option<TransmitInfo> {
         let (path, sack, echo) = self.inbound.take_waiting(self.outstanding.chunk_limit)?;
         packet.begin(self.peer_tag);
         packet.chunks.push(Chunk::Sack(sack));

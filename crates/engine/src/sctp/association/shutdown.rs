@@ -127,7 +127,7 @@ impl Association {
 
     fn on_shutdown_cumulative(&mut self, now: Time, cumulative: Serial32, told: u64) {
         // It tells no window: what was offered ends where it did.
-        let left = self.outstanding.offered.saturating_sub(self.outstanding.board.span_of(told));
+        let left = self.outstanding.peer_rwnd.saturating_sub(self.outstanding.board.span_of(told));
         let window = left.min(u32::MAX as u64) as u32;
         let sack = super::super::chunk::Sack {
             cumulative,

@@ -65,7 +65,7 @@ impl Association {
             !(self.outstanding.queue.is_empty() && self.outstanding.board.holes().is_empty());
         let again = !self.outstanding.board.lost().is_empty();
         let shut = if again {
-            self.outstanding.board.span() > self.outstanding.offered
+            self.outstanding.board.span() > self.outstanding.peer_rwnd
         } else {
             waits && self.outstanding.within_window(&self.paths) == 0
         };
@@ -106,7 +106,7 @@ impl Association {
         let WindowProbe::Sent { path, .. } = self.outstanding.window_probe else { return };
         if nothing_in_flight(&self.paths) {
             self.outstanding.window_probe = WindowProbe::Idle;
-        } else if self.outstanding.board.span() <= self.outstanding.offered {
+        } else if self.outstanding.board.span() <= self.outstanding.peer_rwnd {
             // The peer may have dropped the probe before it opened the window: it is data like any other now.
             self.outstanding.window_probe = WindowProbe::Idle;
             self.paths[path.index()].restart_t3(now);

@@ -10,7 +10,7 @@ mod tests;
 
 use ropewalk_base::{Serial16, StreamId, Time};
 
-use self::partial::Begun;
+use self::partial::PartialDelivery;
 use self::ready::Ready;
 pub use self::ready::{Message, Part};
 use self::slots::{Held, Slots};
@@ -33,7 +33,7 @@ pub struct ReceiveBuffer {
     held_bytes: u64,
     ready: Ready,
     /// The message that is being delivered in parts; its next TSN is the first of `slots`.
-    begun: Option<Begun>,
+    begun: Option<PartialDelivery>,
     /// Largest chunk so far, bytes.
     largest: u64,
     /// Bytes that are kept elsewhere and count as bookkeeping of this buffer.

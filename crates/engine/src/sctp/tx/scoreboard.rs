@@ -70,7 +70,7 @@ impl Record {
     /// message as it comes.
     #[inline]
     fn passing_bytes(&self) -> u64 {
-        if self.data.is_passing() { self.bytes as u64 } else { 0 }
+        if self.data.is_unordered_unfragmented() { self.bytes as u64 } else { 0 }
     }
 }
 
@@ -247,7 +247,7 @@ impl Scoreboard {
     pub fn pass_over(&mut self, cut: impl FnOnce(&mut Data)) {
         let tsn = self.next_tsn();
         let record = self.push(0, RecordState::Unsent, cut);
-        let passing = record.data.is_passing();
+        let passing = record.data.is_unordered_unfragmented();
         self.holes.insert(tsn);
         self.count_hole(passing, tsn);
     }

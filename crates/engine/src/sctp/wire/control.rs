@@ -4,8 +4,8 @@ use bytes::Bytes;
 use ropewalk_base::Serial32;
 
 use super::parameter::{self, Parameters};
-use super::{CHUNK_HEADER, Next, RawChunk, causes, init, kind, rare};
-use crate::sctp::{Chunk, ErrorCause, Packet, Rare};
+use super::{CHUNK_HEADER, Next, RawChunk, causes, extension_chunk, init, kind};
+use crate::sctp::{Chunk, ErrorCause, ExtensionChunk, Packet};
 
 /// The parameter of HEARTBEAT and HEARTBEAT ACK (RFC 9260, 3.3.5).
 const HEARTBEAT_INFO: u16 = 1;
@@ -29,7 +29,7 @@ pub(super) fn put(chunk: &Chunk, out: &mut Vec<u8>) {
         Chunk::Abort { reflected, causes } => {
             put_causes(kind::ABORT, t(*reflected), causes, out);
         }
-        Chunk::Rare(rare) => rare::put(rare, out),
+        Chunk::Extension(rare) => extension_chunk::put(rare, out),
         Chunk::Unknown(whole) => {
             out.extend_from_slice(whole);
             parameter::pad(out, whole.len());
@@ -81,7 +81,9 @@ pub(super) fn read(raw: &RawChunk<'_>, packet: &mut Packet) -> Option<Next> {
         kind::ABORT => {
             Chunk::Abort { reflected: has_t(raw), causes: causes::of_abort(raw.share(0))? }
         }
-        known if rare::is_known(known) => Chunk::Rare(Box::new(rare::read(raw)?)),
+        known if extension_chunk::is_known(known) => {
+            Chunk::Extension(Box::new(extension_chunk::read(raw)?))
+        }
         unknown => return Some(read_unknown(raw, unknown, packet)),
     };
     packet.chunks.push(chunk);
@@ -100,7 +102,7 @@ fn read_heartbeat(raw: &RawChunk<'_>) -> Option<Chunk> {
     Some(match (alone, answer) {
         (true, false) => Chunk::Heartbeat(info),
         (true, true) => Chunk::HeartbeatAck(info),
-        (false, _) => Chunk::Rare(Box::new(Rare::Heartbeat { answer, parameters })),
+        (false, _) => Chunk::Extension(Box::new(ExtensionChunk::Heartbeat { answer, parameters })),
     })
 }
 

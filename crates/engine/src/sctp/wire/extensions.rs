@@ -6,7 +6,7 @@ use ropewalk_base::Serial32;
 
 use super::parameter::{self, Parameters};
 use super::{Frame, RawChunk};
-use crate::sctp::rare::RawParameter;
+use crate::sctp::extension_chunk::RawParameter;
 
 /// Most parameters of one chunk; with more it makes no sense.
 const PARAMETERS_LIMIT: usize = 64;

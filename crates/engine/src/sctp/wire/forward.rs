@@ -3,7 +3,7 @@
 use ropewalk_base::{Serial16, Serial32, StreamId};
 
 use super::{Frame, RawChunk, kind};
-use crate::sctp::rare::{ForwardTsn, IForwardTsn, Skipped};
+use crate::sctp::extension_chunk::{ForwardTsn, IForwardTsn, Skipped};
 
 /// U, the lowest bit beside a stream.
 const UNORDERED: u8 = 1;

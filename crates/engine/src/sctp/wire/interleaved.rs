@@ -6,7 +6,7 @@ use super::data::put_payload;
 use super::{CHUNK_HEADER, RawChunk, kind};
 use crate::payload::Payload;
 use crate::sctp::DataFlags;
-use crate::sctp::rare::IData;
+use crate::sctp::extension_chunk::IData;
 
 const FIXED: usize = 16;
 

@@ -7,6 +7,7 @@ mod causes;
 mod control;
 mod data;
 mod delay;
+mod extension_chunk;
 mod extensions;
 mod forward;
 mod init;
@@ -15,7 +16,6 @@ pub(super) mod kind;
 mod nr_sack;
 mod parameter;
 mod piece;
-mod rare;
 mod sack;
 #[cfg(test)]
 mod tests;

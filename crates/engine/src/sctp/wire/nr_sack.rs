@@ -5,7 +5,7 @@ use ropewalk_base::Serial32;
 
 use super::sack::{put_gaps, read_gaps};
 use super::{Frame, RawChunk, kind};
-use crate::sctp::rare::NrSack;
+use crate::sctp::extension_chunk::NrSack;
 
 const FIXED: usize = 16;
 

@@ -2,7 +2,7 @@
 
 use super::data::{header_of, put_payload, read_with};
 use super::{RawChunk, kind};
-use crate::sctp::rare::Piece;
+use crate::sctp::extension_chunk::Piece;
 
 pub(super) fn put(piece: &Piece, out: &mut Vec<u8>) {
     out.extend_from_slice(&header_of(kind::PIECE, &piece.part, Piece::HEADER));

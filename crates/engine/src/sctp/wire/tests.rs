@@ -7,9 +7,9 @@ use ropewalk_base::{Serial16, Serial32, StreamId, Time};
 use super::*;
 use crate::payload::Payload;
 use crate::sctp::{
-    Auth, Data, DataFlags, DelayEcho, DelayStamp, ErrorCause, Extensions, Families, ForwardTsn,
-    GapBlock, GapList, HeartbeatInfo, IData, IForwardTsn, Init, InitOptions, NrSack, Piece, Rare,
-    RawParameter, Sack, Skipped,
+    Auth, Data, DataFlags, DelayEcho, DelayStamp, ErrorCause, ExtensionChunk, Extensions, Families,
+    ForwardTsn, GapBlock, GapList, HeartbeatInfo, IData, IForwardTsn, Init, InitOptions, NrSack,
+    Piece, RawParameter, Sack, Skipped,
 };
 
 const PORTS: Ports = Ports { source: 5001, destination: 9899 };
@@ -174,11 +174,11 @@ fn parameters() -> impl Strategy<Value = Vec<RawParameter>> {
     vec(one, 0..4)
 }
 
-fn nr_sack() -> impl Strategy<Value = Rare> {
+fn nr_sack() -> impl Strategy<Value = ExtensionChunk> {
     let lists = |cumulative| (Just(cumulative), gaps(cumulative), gaps(cumulative));
     (serial().prop_flat_map(lists), any::<u32>(), vec(serial(), 0..4)).prop_map(
         |((cumulative, gaps, kept), window, duplicates)| {
-            Rare::NrSack(NrSack { cumulative, window, gaps, kept, duplicates })
+            ExtensionChunk::NrSack(NrSack { cumulative, window, gaps, kept, duplicates })
         },
     )
 }
@@ -187,10 +187,10 @@ prop_compose! {
     fn i_data()(
         (tsn, stream, message) in (serial(), any::<u16>(), serial()),
         (ppid_or_fragment, flags, payload) in (any::<u32>(), 0u8..16, bytes(40)),
-    ) -> Rare {
+    ) -> ExtensionChunk {
         let (stream, flags) = (StreamId(stream), DataFlags::from_bits(flags));
         let payload = Payload::from(payload);
-        Rare::IData(IData { tsn, stream, message, ppid_or_fragment, flags, payload })
+        ExtensionChunk::IData(IData { tsn, stream, message, ppid_or_fragment, flags, payload })
     }
 }
 
@@ -199,11 +199,11 @@ prop_compose! {
         (tsn, stream, ssn) in (serial(), any::<u16>(), any::<u16>()),
         (ppid, flags, payload) in (any::<u32>(), 0u8..16, bytes(40)),
         (offset, total) in any::<(u16, u16)>(),
-    ) -> Rare {
+    ) -> ExtensionChunk {
         let (stream, ssn) = (StreamId(stream), Serial16(ssn));
         let (flags, payload) = (DataFlags::from_bits(flags), Payload::from(payload));
         let part = Data { tsn, stream, ssn, ppid, flags, payload, first_sent: Time::ZERO };
-        Rare::Piece(Piece { part, offset, total })
+        ExtensionChunk::Piece(Piece { part, offset, total })
     }
 }
 
@@ -211,37 +211,40 @@ prop_compose! {
     fn i_forward()(
         cumulative in serial(),
         list in vec(any::<(u16, bool, u32)>(), 0..4),
-    ) -> Rare {
+    ) -> ExtensionChunk {
         let entry = |(stream, unordered, message)| {
             Skipped { stream: StreamId(stream), unordered, message: Serial32(message) }
         };
         let streams = list.into_iter().map(entry).collect();
-        Rare::IForwardTsn(IForwardTsn { cumulative, streams })
+        ExtensionChunk::IForwardTsn(IForwardTsn { cumulative, streams })
     }
 }
 
 fn rare() -> impl Strategy<Value = Chunk> {
     let forward = (serial(), vec(any::<(u16, u16)>(), 0..4)).prop_map(|(cumulative, list)| {
         let entry = |(stream, ssn)| (StreamId(stream), Serial16(ssn));
-        Rare::ForwardTsn(ForwardTsn { cumulative, streams: list.into_iter().map(entry).collect() })
+        ExtensionChunk::ForwardTsn(ForwardTsn {
+            cumulative,
+            streams: list.into_iter().map(entry).collect(),
+        })
     });
     let auth = (any::<u16>(), any::<u16>(), bytes(40))
-        .prop_map(|(key, hmac, code)| Rare::Auth(Auth { key, hmac, code }));
+        .prop_map(|(key, hmac, code)| ExtensionChunk::Auth(Auth { key, hmac, code }));
     let rare = prop_oneof![
         nr_sack(),
         i_data(),
         forward,
         i_forward(),
-        parameters().prop_map(Rare::ReConfig),
-        (serial(), parameters()).prop_map(|(serial, list)| Rare::Asconf(serial, list)),
-        (serial(), parameters()).prop_map(|(serial, list)| Rare::AsconfAck(serial, list)),
+        parameters().prop_map(ExtensionChunk::ReConfig),
+        (serial(), parameters()).prop_map(|(serial, list)| ExtensionChunk::Asconf(serial, list)),
+        (serial(), parameters()).prop_map(|(serial, list)| ExtensionChunk::AsconfAck(serial, list)),
         auth,
-        (0u16..99).prop_map(Rare::Pad),
-        serial().prop_map(Rare::Ecne),
-        serial().prop_map(Rare::Cwr),
+        (0u16..99).prop_map(ExtensionChunk::Pad),
+        serial().prop_map(ExtensionChunk::Ecne),
+        serial().prop_map(ExtensionChunk::Cwr),
         piece(),
     ];
-    rare.prop_map(|rare| Chunk::Rare(Box::new(rare)))
+    rare.prop_map(|rare| Chunk::Extension(Box::new(rare)))
 }
 
 fn control() -> impl Strategy<Value = Chunk> {

@@ -8,13 +8,13 @@ use crate::sctp::{Data, DataFlags};
 
 /// A message of which the user has the beginning.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Begun {
+pub(super) struct PartialDelivery {
     stream: StreamId,
     ssn: Serial16,
     unordered: bool,
 }
 
-impl Begun {
+impl PartialDelivery {
     /// Whether a fragment belongs to this message.
     pub(super) fn goes_on_with(&self, data: &Data) -> bool {
         data.stream == self.stream
@@ -45,7 +45,7 @@ impl ReceiveBuffer {
         let base = self.slots.base();
         let Some(data) = self.slots.held(base).filter(|_| self.begun.is_none()) else { return };
         let unordered = data.flags.has(DataFlags::UNORDERED);
-        let begun = Begun { stream: data.stream, ssn: data.ssn, unordered };
+        let begun = PartialDelivery { stream: data.stream, ssn: data.ssn, unordered };
         let turn = unordered || self.streams.is_next(begun.stream, begun.ssn);
         let Some(last) = self.slots.other_end(base).filter(|_| turn) else { return };
         self.begun = Some(begun);

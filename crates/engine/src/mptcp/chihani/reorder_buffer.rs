@@ -15,12 +15,12 @@ struct Held {
 /// All of them. What is in order at data level is in order on its subflow too, for a subflow carries
 /// data in rising order; the gate asks for both all the same.
 #[derive(Clone, Debug, Default)]
-pub struct Gate {
+pub struct DataReorderBuffer {
     held: BTreeMap<u64, Held>,
     runs: RangeSet,
 }
 
-impl Gate {
+impl DataReorderBuffer {
     /// A segment with the data from `dsn` to before `dsn_end` waits; on `path` it ends before `seq_end`.
     /// False if it is there already.
     pub fn hold(&mut self, dsn: u64, dsn_end: u64, path: PathId, seq_end: u64) -> bool {
@@ -59,7 +59,7 @@ mod tests {
 
     #[test]
     fn what_waits_is_released_in_data_order_on_the_subflow_it_came_by() {
-        let mut gate = Gate::default();
+        let mut gate = DataReorderBuffer::default();
         assert!(gate.hold(300, 400, PathId(1), 201));
         assert!(gate.hold(100, 200, PathId(0), 101));
         assert!(gate.hold(200, 300, PathId(0), 201));

@@ -20,7 +20,7 @@ const DOUBLINGS_MAX: u32 = 6;
 
 /// What one path promises alone.
 #[derive(Clone, Copy, Debug)]
-pub struct Promise {
+pub struct ExpectedRate {
     /// Which.
     pub path: PathId,
     /// Bytes per nanosecond.
@@ -52,7 +52,7 @@ enum Mode {
 
 /// Tries a path alone where that promises more.
 #[derive(Clone, Debug)]
-pub struct Trial {
+pub struct SinglePathProbe {
     mode: Mode,
     /// When the current measurement began (after settling), with what had been acknowledged.
     began: Option<(Time, u64)>,
@@ -69,7 +69,7 @@ pub struct Trial {
     repeats: u32,
 }
 
-impl Default for Trial {
+impl Default for SinglePathProbe {
     fn default() -> Self {
         Self {
             mode: Mode::Bundle,
@@ -85,7 +85,7 @@ impl Default for Trial {
     }
 }
 
-impl Trial {
+impl SinglePathProbe {
     /// The path that is to carry everything, if one is.
     pub const fn alone(&self) -> Option<PathId> {
         match self.mode {
@@ -95,7 +95,7 @@ impl Trial {
     }
 
     /// Takes note of progress, and of what each path promises alone.
-    pub fn step(&mut self, at: &Progress, promises: impl Iterator<Item = Promise>) {
+    pub fn step(&mut self, at: &Progress, promises: impl Iterator<Item = ExpectedRate>) {
         if !at.busy {
             // Nobody is measured by what the application did not send.
             self.began = None;
@@ -134,10 +134,10 @@ impl Trial {
         self.promised.clear();
     }
 
-    fn hear(&mut self, now: Time, promises: impl Iterator<Item = Promise>) {
+    fn hear(&mut self, now: Time, promises: impl Iterator<Item = ExpectedRate>) {
         let since = now.since(self.heard).as_nanos() as f64;
         self.heard = now;
-        for Promise { path, rate } in promises {
+        for ExpectedRate { path, rate } in promises {
             if self.promised.len() <= path.index() {
                 self.promised.resize(path.index() + 1, 0.0);
             }
@@ -147,14 +147,14 @@ impl Trial {
 
     /// The path that promised most in the mean over the time that was measured, for a rate that changes is
     /// now above and now below what the bundle delivered meanwhile.
-    fn best(&self, lasted: Duration) -> Option<Promise> {
+    fn best(&self, lasted: Duration) -> Option<ExpectedRate> {
         let (index, bytes) =
             self.promised.iter().copied().enumerate().max_by(|a, b| a.1.total_cmp(&b.1))?;
         let rate = bytes / lasted.as_nanos() as f64;
-        Some(Promise { path: PathId::from_index(index), rate })
+        Some(ExpectedRate { path: PathId::from_index(index), rate })
     }
 
-    fn judge_bundle(&mut self, at: &Progress, rate: f64, best: Option<Promise>) {
+    fn judge_bundle(&mut self, at: &Progress, rate: f64, best: Option<ExpectedRate>) {
         self.bundle = if self.bundle == 0.0 { rate } else { (self.bundle + rate) / 2.0 };
         let promising = best.filter(|best| best.rate > self.bundle && at.now >= self.next);
         if let Some(best) = promising {
@@ -188,7 +188,7 @@ mod tests {
     /// Shares of the time alone, and of what could have been delivered, over `seconds`, where the
     /// bundle and the path alone deliver so many bytes a second.
     fn play(bundle: f64, alone: f64, promised: f64, seconds: u64) -> (f64, f64) {
-        let mut trial = Trial::default();
+        let mut trial = SinglePathProbe::default();
         let (mut acknowledged, mut time_alone) = (0.0, 0u64);
         let steps = seconds * 100;
         for step in 0..steps {
@@ -198,7 +198,7 @@ mod tests {
             let now = Time::from_millis(step * 10);
             let longest = Duration::from_millis(50);
             let at = Progress { now, acknowledged: acknowledged as u64, longest, busy: true };
-            let best = Promise { path: PathId(1), rate: promised / 1e9 };
+            let best = ExpectedRate { path: PathId(1), rate: promised / 1e9 };
             trial.step(&at, [best].into_iter());
         }
         let most = bundle.max(alone) * seconds as f64;
@@ -222,26 +222,26 @@ mod tests {
 
     #[test]
     fn a_rate_that_swings_about_what_the_bundle_delivers_is_no_promise() {
-        let mut trial = Trial::default();
+        let mut trial = SinglePathProbe::default();
         for step in 0..20_000_u64 {
             let now = Time::from_millis(step * 10);
             let longest = Duration::from_millis(50);
             let at = Progress { now, acknowledged: step * 10_000, longest, busy: true };
             // Above it for 0.3 s of each second.
             let rate = if step % 100 < 30 { 2e6 } else { 0.3e6 } / 1e9;
-            trial.step(&at, [Promise { path: PathId(1), rate }].into_iter());
+            trial.step(&at, [ExpectedRate { path: PathId(1), rate }].into_iter());
             assert_eq!(trial.alone(), None, "at {now:?}");
         }
     }
 
     #[test]
     fn nothing_is_concluded_while_the_application_is_the_limit() {
-        let mut trial = Trial::default();
+        let mut trial = SinglePathProbe::default();
         for second in 0..100 {
             let longest = Duration::from_millis(50);
             let now = Time::from_secs(second);
             let at = Progress { now, acknowledged: second, longest, busy: false };
-            trial.step(&at, [Promise { path: PathId(0), rate: 1.0 }].into_iter());
+            trial.step(&at, [ExpectedRate { path: PathId(0), rate: 1.0 }].into_iter());
             assert_eq!(trial.alone(), None);
         }
     }

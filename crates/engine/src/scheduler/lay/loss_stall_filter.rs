@@ -12,13 +12,13 @@ const OFTEN: f64 = 0.01;
 
 /// Losses of one path of late.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Stalls {
+pub(super) struct LossStallFilter {
     /// Mean share of transmissions lost.
     loss: f64,
     looked: Time,
 }
 
-impl Stalls {
+impl LossStallFilter {
     /// Takes the share that is lost now. Whether chunks often wait for a repair, where so many follow
     /// each other in the round trip that it takes.
     pub fn look(&mut self, now: Time, loss: f64, chunks_per_round_trip: f64) -> bool {
@@ -35,7 +35,7 @@ mod tests {
 
     /// Seconds in which it is said to stand still often: lost are so many of 1000 in the first ten seconds.
     fn seconds_of_stalls(lost: f64) -> usize {
-        let mut stalls = Stalls::default();
+        let mut stalls = LossStallFilter::default();
         let at = |second: u64| Time::ZERO + Duration::from_secs(second);
         let often = (1..200).filter(|second| {
             let loss = if *second <= 10 { lost / 1000.0 } else { 0.0 };

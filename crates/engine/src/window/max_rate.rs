@@ -13,13 +13,13 @@ const WHILE_ROUND_TRIPS: u64 = 2;
 /// The rate of a path that has been full. Below that a window and its round trip explain what is
 /// delivered, and a bound taken from it would hold the window where it is.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Ceiling {
+pub(super) struct MaxRateFilter {
     rate: Option<Rate>,
     since: Time,
     quickest: Duration,
 }
 
-impl Ceiling {
+impl MaxRateFilter {
     pub const UNKNOWN: Self = Self { rate: None, since: Time::ZERO, quickest: Duration::MAX };
 
     /// An acknowledgement came on the path.
@@ -70,7 +70,7 @@ pub(super) fn in_flight_most(
     buffer: u64,
     chunk: u64,
     paths: &[ManagedPath],
-    ceilings: &[Ceiling],
+    ceilings: &[MaxRateFilter],
     queue: f64,
 ) -> Option<u64> {
     let pipe = ceilings[i].pipe(&paths[i], chunk)? as f64;
@@ -92,8 +92,8 @@ mod tests {
     use super::*;
 
     /// What is known after these milliseconds of queueing, again and again.
-    fn after(millis: &[u64]) -> Ceiling {
-        let mut ceiling = Ceiling::UNKNOWN;
+    fn after(millis: &[u64]) -> MaxRateFilter {
+        let mut ceiling = MaxRateFilter::UNKNOWN;
         for (at, queueing) in (0..200).zip(millis.iter().cycle()) {
             let last_queueing = Some(Duration::from_millis(*queueing));
             let seen = ManagedPath { last_queueing, ..path(20, 40, 60) };
@@ -133,6 +133,9 @@ mod tests {
             assert_eq!(found.map(|b| b / CHUNK), Some(most), "{buffer} chunks, {other} taken");
         }
         let paths = [path(20, 40, 120), path(20, 40, 60)];
-        assert_eq!(in_flight_most(0, 0, CHUNK, &paths, &[Ceiling::UNKNOWN, full], 0.25), None);
+        assert_eq!(
+            in_flight_most(0, 0, CHUNK, &paths, &[MaxRateFilter::UNKNOWN, full], 0.25),
+            None
+        );
     }
 }

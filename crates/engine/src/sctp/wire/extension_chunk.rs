@@ -3,34 +3,36 @@
 use ropewalk_base::Serial32;
 
 use super::{Frame, RawChunk, extensions, forward, interleaved, kind, nr_sack, parameter, piece};
-use crate::sctp::rare::{Auth, Rare};
+use crate::sctp::extension_chunk::{Auth, ExtensionChunk};
 
-pub(super) fn put(rare: &Rare, out: &mut Vec<u8>) {
+pub(super) fn put(rare: &ExtensionChunk, out: &mut Vec<u8>) {
     match rare {
-        Rare::NrSack(sack) => nr_sack::put(sack, out),
-        Rare::IData(data) => interleaved::put(data, out),
-        Rare::ForwardTsn(forward) => forward::put(forward, out),
-        Rare::IForwardTsn(forward) => forward::put_interleaved(forward, out),
-        Rare::ReConfig(list) => extensions::put(kind::RE_CONFIG, None, list, out),
-        Rare::Asconf(serial, list) => extensions::put(kind::ASCONF, Some(*serial), list, out),
-        Rare::AsconfAck(serial, list) => {
+        ExtensionChunk::NrSack(sack) => nr_sack::put(sack, out),
+        ExtensionChunk::IData(data) => interleaved::put(data, out),
+        ExtensionChunk::ForwardTsn(forward) => forward::put(forward, out),
+        ExtensionChunk::IForwardTsn(forward) => forward::put_interleaved(forward, out),
+        ExtensionChunk::ReConfig(list) => extensions::put(kind::RE_CONFIG, None, list, out),
+        ExtensionChunk::Asconf(serial, list) => {
+            extensions::put(kind::ASCONF, Some(*serial), list, out)
+        }
+        ExtensionChunk::AsconfAck(serial, list) => {
             extensions::put(kind::ASCONF_ACK, Some(*serial), list, out);
         }
-        Rare::Auth(auth) => put_auth(auth, out),
-        Rare::Pad(bytes) => {
+        ExtensionChunk::Auth(auth) => put_auth(auth, out),
+        ExtensionChunk::Pad(bytes) => {
             let frame = Frame::begin(kind::PAD, 0, out);
             out.resize(out.len() + *bytes as usize, 0);
             frame.end(out);
         }
-        Rare::Ecne(tsn) => put_tsn(kind::ECNE, *tsn, out),
-        Rare::Cwr(tsn) => put_tsn(kind::CWR, *tsn, out),
-        Rare::Heartbeat { answer, parameters } => {
+        ExtensionChunk::Ecne(tsn) => put_tsn(kind::ECNE, *tsn, out),
+        ExtensionChunk::Cwr(tsn) => put_tsn(kind::CWR, *tsn, out),
+        ExtensionChunk::Heartbeat { answer, parameters } => {
             let kind = if *answer { kind::HEARTBEAT_ACK } else { kind::HEARTBEAT };
             let frame = Frame::begin(kind, 0, out);
             out.extend_from_slice(parameters);
             frame.end(out);
         }
-        Rare::Piece(part) => piece::put(part, out),
+        ExtensionChunk::Piece(part) => piece::put(part, out),
     }
 }
 
@@ -68,31 +70,31 @@ pub(super) const fn is_known(kind: u8) -> bool {
 }
 
 /// Reads a chunk of a type that [`is_known`]; none if it makes no sense.
-pub(super) fn read(raw: &RawChunk<'_>) -> Option<Rare> {
+pub(super) fn read(raw: &RawChunk<'_>) -> Option<ExtensionChunk> {
     let tsn = || parameter::word(raw.body()).map(Serial32);
     Some(match raw.kind {
-        kind::NR_SACK => Rare::NrSack(nr_sack::read(raw)?),
-        kind::I_DATA => Rare::IData(interleaved::read(raw)?),
-        kind::FORWARD_TSN => Rare::ForwardTsn(forward::read(raw)?),
-        kind::I_FORWARD_TSN => Rare::IForwardTsn(forward::read_interleaved(raw)?),
-        kind::RE_CONFIG => Rare::ReConfig(extensions::read_list(raw.share(0))?),
+        kind::NR_SACK => ExtensionChunk::NrSack(nr_sack::read(raw)?),
+        kind::I_DATA => ExtensionChunk::IData(interleaved::read(raw)?),
+        kind::FORWARD_TSN => ExtensionChunk::ForwardTsn(forward::read(raw)?),
+        kind::I_FORWARD_TSN => ExtensionChunk::IForwardTsn(forward::read_interleaved(raw)?),
+        kind::RE_CONFIG => ExtensionChunk::ReConfig(extensions::read_list(raw.share(0))?),
         kind::ASCONF => {
             let (serial, list) = extensions::read_numbered(raw)?;
-            Rare::Asconf(serial, list)
+            ExtensionChunk::Asconf(serial, list)
         }
         kind::ASCONF_ACK => {
             let (serial, list) = extensions::read_numbered(raw)?;
-            Rare::AsconfAck(serial, list)
+            ExtensionChunk::AsconfAck(serial, list)
         }
         kind::AUTH => {
             let [a, b, c, d] = *raw.body().first_chunk::<4>()?;
             let [key, hmac] = [[a, b], [c, d]].map(u16::from_be_bytes);
-            Rare::Auth(Auth { key, hmac, code: raw.share(4) })
+            ExtensionChunk::Auth(Auth { key, hmac, code: raw.share(4) })
         }
-        kind::PAD => Rare::Pad(raw.body().len() as u16),
-        kind::ECNE => Rare::Ecne(tsn()?),
-        kind::CWR => Rare::Cwr(tsn()?),
-        kind::PIECE => Rare::Piece(piece::read(raw)?),
+        kind::PAD => ExtensionChunk::Pad(raw.body().len() as u16),
+        kind::ECNE => ExtensionChunk::Ecne(tsn()?),
+        kind::CWR => ExtensionChunk::Cwr(tsn()?),
+        kind::PIECE => ExtensionChunk::Piece(piece::read(raw)?),
         _ => return None,
     })
 }

@@ -17,7 +17,7 @@ pub enum PacketSize {
 
 /// How a packet that was made in place leaves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Departure {
+pub struct TransmitInfo {
     /// On which path.
     pub path: PathId,
     /// Number of the sender's round on this path, for networks that lose by rounds.

@@ -21,7 +21,7 @@ pub struct Reported {
 /// blocks of which all but one or two are those of the SACK before: what is the same is skipped
 /// by a comparison of memory.
 #[derive(Clone, Debug, Default)]
-pub struct GapMemory {
+pub struct GapDiff {
     words: Vec<Word>,
     /// Blocks before this one lie below the cumulative TSN.
     head: usize,
@@ -29,7 +29,7 @@ pub struct GapMemory {
     covered: u64,
 }
 
-impl GapMemory {
+impl GapDiff {
     /// Adds the ranges that `gaps` beyond `cumulative` report and `known` does not hold to `fresh`. Blocks must be
     /// ascending and disjoint, else the rest is not believed, and none may reach `end`. `known` holds no TSN up to
     /// `cumulative`.
@@ -171,7 +171,7 @@ mod tests {
         for case in 0..200 {
             let mut rng = Seed::root(case).child("gap memory").rng();
             let (mut memory, mut known, mut there) =
-                (GapMemory::default(), RangeSet::new(), RangeSet::new());
+                (GapDiff::default(), RangeSet::new(), RangeSet::new());
             let mut cumulative = 100;
             for _ in 0..150 {
                 there.insert(cumulative + 2 + rng.below(120));
@@ -225,7 +225,7 @@ mod tests {
             let mut fresh = Vec::new();
             let gaps = GapList::from_offsets(Serial32(10), blocks.clone());
             let known = RangeSet::new();
-            let found = GapMemory::default().find_fresh(10, gaps, 100, &known, &mut fresh);
+            let found = GapDiff::default().find_fresh(10, gaps, 100, &known, &mut fresh);
             assert_eq!(fresh.into_iter().flatten().count(), believed, "{blocks:?}");
             assert_eq!(found, Reported { covered: believed as u64, unsent }, "{blocks:?}");
         }

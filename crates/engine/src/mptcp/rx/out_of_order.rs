@@ -36,7 +36,7 @@ const KEPT_SLOTS: usize = 4096;
 /// slots that are a little shorter has room for each of them, found without a search; what finds its
 /// slot taken, or none, goes into a tree.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Early {
+pub(super) struct OutOfOrderSegments {
     /// What begins within `1 << shift` bytes; the first slot is for those from `base << shift` on.
     slots: VecDeque<Option<Held>>,
     base: u64,
@@ -48,7 +48,7 @@ pub(super) struct Early {
     longest: u64,
 }
 
-impl Early {
+impl OutOfOrderSegments {
     #[inline]
     pub const fn is_empty(&self) -> bool {
         self.count == 0
@@ -163,7 +163,8 @@ mod tests {
     fn pieces_of_any_length_agree_with_a_sorted_map() {
         let mut rng = Seed::root(7).rng();
         for usual in [1u64, 300, 1448, 9000] {
-            let (mut early, mut model) = (Early::default(), BTreeMap::<u64, u64>::new());
+            let (mut early, mut model) =
+                (OutOfOrderSegments::default(), BTreeMap::<u64, u64>::new());
             let mut next = 0;
             for _ in 0..3000 {
                 let odd = rng.chance(0.2);
@@ -197,7 +198,7 @@ mod tests {
 
     #[test]
     fn what_lies_far_ahead_takes_no_slots() {
-        let mut early = Early::default();
+        let mut early = OutOfOrderSegments::default();
         early.insert(0, piece(1000, 1000));
         early.insert(0, piece(1 << 60, 1000));
         assert!(early.slots.len() < 10);

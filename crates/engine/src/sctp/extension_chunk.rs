@@ -10,7 +10,7 @@ use crate::payload::Payload;
 
 /// A chunk of an extension.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Rare {
+pub enum ExtensionChunk {
     /// NR-SACK.
     NrSack(NrSack),
     /// I-DATA.
@@ -152,7 +152,7 @@ impl Piece {
     }
 }
 
-impl Rare {
+impl ExtensionChunk {
     /// Bytes on the wire, padding included.
     pub(super) fn wire_len(&self) -> u32 {
         let list = |all: &[RawParameter]| -> u32 {

@@ -11,12 +11,12 @@ use super::nanos;
 /// half empty, is shown the rate of that, and fills it no more. So the longest of about a round trip
 /// counts.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Pipe {
+pub(super) struct BdpFilter {
     longest: f64,
     looked: Time,
 }
 
-impl Pipe {
+impl BdpFilter {
     /// Takes what is measured now beside a round trip with queueing, and gives what counts,
     /// nanoseconds.
     pub fn look(&mut self, now: Time, measured: f64, round_trip: f64) -> f64 {
@@ -33,7 +33,7 @@ mod tests {
 
     #[test]
     fn a_longer_one_counts_at_once_and_is_forgotten_within_some_round_trips() {
-        let mut pipe = Pipe::default();
+        let mut pipe = BdpFilter::default();
         let mut at = |ms: u64, measured: f64| pipe.look(Time::from_millis(ms), measured, 20e6);
         assert_eq!(at(1_000, 16e6), 16e6);
         assert_eq!(at(1_001, 20e6), 20e6);

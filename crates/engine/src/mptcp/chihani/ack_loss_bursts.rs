@@ -2,11 +2,11 @@
 
 use ropewalk_base::{PathId, Rng};
 
-use super::{AckBurstLoss, Habits};
+use super::{AckBurstLoss, Quirks};
 
 /// Where each subflow is in a burst.
 #[derive(Clone, Debug)]
-pub struct Bursts {
+pub struct AckLossBursts {
     /// Chance of each subflow's acknowledgement to begin a burst.
     chances: Vec<f64>,
     /// Acknowledgements counted since the burst began; none outside of a burst.
@@ -14,10 +14,10 @@ pub struct Bursts {
     rng: Rng,
 }
 
-impl Bursts {
+impl AckLossBursts {
     /// No burst yet.
-    pub fn new(habits: Habits, subflows: usize, mut rng: Rng) -> Self {
-        let chances = match habits.ack_burst_loss {
+    pub fn new(quirks: Quirks, subflows: usize, mut rng: Rng) -> Self {
+        let chances = match quirks.ack_burst_loss {
             AckBurstLoss::Fixed(chance) => vec![chance; subflows],
             AckBurstLoss::Drawn { max } => (0..subflows).map(|_| max * rng.unit()).collect(),
         };
@@ -59,9 +59,9 @@ mod tests {
 
     use super::*;
 
-    fn bursts(ack_burst_loss: AckBurstLoss, subflows: usize, seed: u64) -> Bursts {
-        let habits = Habits { ack_burst_loss, ..Habits::default() };
-        Bursts::new(habits, subflows, Seed::root(seed).rng())
+    fn bursts(ack_burst_loss: AckBurstLoss, subflows: usize, seed: u64) -> AckLossBursts {
+        let quirks = Quirks { ack_burst_loss, ..Quirks::default() };
+        AckLossBursts::new(quirks, subflows, Seed::root(seed).rng())
     }
 
     fn thrown(chance: f64, window: f64) -> usize {

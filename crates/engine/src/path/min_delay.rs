@@ -9,13 +9,13 @@ const WINDOW: Duration = Duration::from_secs(5);
 /// current window. Smoothed values, since with several paths a SACK may return by a quicker one
 /// now and then, and a single sample then shows less than the path's own round trip.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Floor {
+pub struct MinDelayFilter {
     least: Option<i64>,
     recent: Option<i64>,
     began: Time,
 }
 
-impl Floor {
+impl MinDelayFilter {
     /// Takes a smoothed value.
     #[inline]
     pub fn sample(&mut self, nanos: i64) {
@@ -59,7 +59,7 @@ mod tests {
     #[test]
     fn the_floor_rises_only_when_queueing_does_not_explain_it() {
         for (explained, expected) in [(230, 20), (80, 200)] {
-            let mut floor = Floor::default();
+            let mut floor = MinDelayFilter::default();
             for (second, millis) in [(0, 20), (5, 200), (10, 200), (15, 210)] {
                 let explained = || Some(Duration::from_millis(explained));
                 floor.reconsider(Time::from_secs(second), explained);

@@ -110,7 +110,7 @@ impl Association {
             "chunks are cut for larger packets"
         );
         self.paths.push(Path::new(&path, &self.config));
-        let fresh = self.config.start_congestion(self.outstanding.offered);
+        let fresh = self.config.start_congestion(self.outstanding.peer_rwnd);
         self.sender.congestion.grow(fresh);
         self.sender.congestion.set_unit(u64::from(self.outstanding.chunk_limit));
         self.paths[id.index()].learned = true;
@@ -162,7 +162,7 @@ impl Association {
 
     /// RFC 9260, 7.2.5.2: where the route to an address has changed, its congestion control parameters MUST be reset.
     fn renew_congestion(&mut self, path: PathId) {
-        let fresh = self.config.start_congestion(self.outstanding.offered);
+        let fresh = self.config.start_congestion(self.outstanding.peer_rwnd);
         self.sender.congestion.renew(path, fresh);
         self.sender.congestion.set_unit(u64::from(self.outstanding.chunk_limit));
         self.sender.views.clear();

@@ -4,12 +4,12 @@ use crate::recovery::Flights;
 
 /// A transmission is lost once later ones were reported so many times and it was not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MissCount {
+pub struct MissIndications {
     /// Reports needed (3).
     pub threshold: u32,
 }
 
-impl MissCount {
+impl MissIndications {
     /// Counts one report against every transmission of the path that left before number `newest`,
     /// which the peer has just acknowledged, a second one against those that left before number
     /// `twice_below`, and adds the numbers of those that are lost to `lost`.
@@ -54,7 +54,7 @@ mod tests {
 
     #[test]
     fn the_third_report_of_a_later_transmission_makes_it_lost() {
-        let rule = MissCount { threshold: 3 };
+        let rule = MissIndications { threshold: 3 };
         let (mut flights, mut lost) = (path(&[5, 6, 7, 8]), Vec::new());
         for newest in 1..=3 {
             assert!(lost.is_empty());
@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn what_left_later_is_not_blamed_though_its_tsn_is_lower() {
-        let rule = MissCount { threshold: 1 };
+        let rule = MissIndications { threshold: 1 };
         let (mut flights, mut lost) = (path(&[50, 3]), Vec::new());
         flights.end(0);
         rule.count(&mut flights, 0, 0, &mut lost);

@@ -47,7 +47,7 @@ struct Lane {
 
 /// What is counted for a session.
 #[derive(Clone, Debug)]
-pub struct Doubts {
+pub struct DupAckTracker {
     lanes: Vec<Lane>,
     /// Data that blocks have reported.
     reported: RangeSet,
@@ -59,7 +59,7 @@ pub struct Doubts {
 /// Duplicates that make a loss.
 const THRESHOLD: u32 = 3;
 
-impl Doubts {
+impl DupAckTracker {
     /// Nothing counted.
     pub fn new(subflows: usize) -> Self {
         let again = BTreeMap::new();
@@ -195,7 +195,7 @@ mod tests {
             (Reordering::TcpDoor, 0),
             (Reordering::FRto, 0),
         ] {
-            let mut doubts = Doubts::new(2);
+            let mut doubts = DupAckTracker::new(2);
             let mut duplicate = |dsn| {
                 doubts.on_duplicate(rule, A, &fronts([dsn, 900]), None, &blocks(&[]))
                     == Verdict::Lost(A)
@@ -207,7 +207,7 @@ mod tests {
 
     #[test]
     fn eifel_restores_while_what_comes_back_left_before_the_retransmission() {
-        let mut doubts = Doubts::new(2);
+        let mut doubts = DupAckTracker::new(2);
         doubts.on_retransmission(50, A, Front { piece: 1, dsn: 100 });
         doubts.on_retransmission(70, A, Front { piece: 1, dsn: 100 });
         for (echo, verdict) in [
@@ -224,7 +224,7 @@ mod tests {
 
     #[test]
     fn d_sack_charges_the_subflow_that_owns_the_hole() {
-        let mut doubts = Doubts::new(2);
+        let mut doubts = DupAckTracker::new(2);
         let ahead = blocks(&[(500, 600), (100, 200)]);
         doubts.on_blocks(&ahead);
         let mut duplicate =
@@ -235,7 +235,7 @@ mod tests {
 
     #[test]
     fn d_sack_grows_back_when_what_was_sent_again_was_reported_before() {
-        let mut doubts = Doubts::new(2);
+        let mut doubts = DupAckTracker::new(2);
         doubts.on_cut(B, 9.5);
         doubts.on_cut(B, 5.0);
         doubts.on_retransmission(1, A, Front { piece: 1, dsn: 100 });
@@ -256,7 +256,7 @@ mod tests {
 
     #[test]
     fn d_sack_grows_back_at_the_first_report_of_what_was_reported_before_it_was_sent_again() {
-        let mut doubts = Doubts::new(2);
+        let mut doubts = DupAckTracker::new(2);
         let ahead = blocks(&[(100, 200), (100, 200)]);
         doubts.on_blocks(&ahead);
         doubts.on_cut(A, 9.0);

@@ -2,7 +2,7 @@
 
 use ropewalk_base::Time;
 use ropewalk_engine::Payload;
-use ropewalk_engine::scheduler::Helpers;
+use ropewalk_engine::scheduler::BlockingMitigation;
 use ropewalk_engine::sctp::Config;
 
 use crate::driver::{FULL, LEFT, Pair, config, ms};
@@ -17,8 +17,8 @@ struct Told {
     slow_window: u64,
 }
 
-fn transfer(helpers: Helpers) -> Told {
-    let settings = Config { guard: false, helpers, ..config(2, 20 * u64::from(FULL)) };
+fn transfer(mitigation: BlockingMitigation) -> Told {
+    let settings = Config { guard: false, mitigation, ..config(2, 20 * u64::from(FULL)) };
     let mut pair = Pair::up(&settings, &[10, 200]);
     let began = pair.now;
     let mut left = 400;
@@ -29,7 +29,7 @@ fn transfer(helpers: Helpers) -> Told {
         }
         pair.drain(LEFT);
         pair.run_for(ms(5));
-        assert!(pair.now.since(began) < ms(120_000), "it stalls with {helpers:?}");
+        assert!(pair.now.since(began) < ms(120_000), "it stalls with {mitigation:?}");
     }
     let stats = pair.ends[LEFT].sender_stats();
     Told {
@@ -42,17 +42,17 @@ fn transfer(helpers: Helpers) -> Told {
 
 #[test]
 fn each_helper_does_what_it_is_for_and_both_shorten_the_transfer() {
-    let none = transfer(Helpers::default());
+    let none = transfer(BlockingMitigation::default());
     assert_eq!((none.unblocked, none.penalised), (0, 0), "nobody asked for help");
-    let resending = transfer(Helpers { opportunistic: true, penalise: false });
+    let resending = transfer(BlockingMitigation { opportunistic: true, penalise: false });
     assert!(resending.unblocked > 0 && resending.penalised == 0);
     assert!(resending.took < none.took, "{} against {}", resending.took, none.took);
-    let penalising = transfer(Helpers { opportunistic: false, penalise: true });
+    let penalising = transfer(BlockingMitigation { opportunistic: false, penalise: true });
     assert!(penalising.unblocked == 0 && penalising.penalised > 0);
     assert!(penalising.slow_window < none.slow_window, "{}", penalising.slow_window);
     let rounds = penalising.took.since(Time::ZERO).as_nanos() / ms(20).as_nanos();
     assert!(penalising.penalised <= rounds, "{} in {rounds}", penalising.penalised);
-    let both = transfer(Helpers { opportunistic: true, penalise: true });
+    let both = transfer(BlockingMitigation { opportunistic: true, penalise: true });
     assert!(both.unblocked > 0 && both.penalised > 0);
     assert!(both.took < none.took, "{} against {}", both.took, none.took);
 }

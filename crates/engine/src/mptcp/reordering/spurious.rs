@@ -2,7 +2,7 @@
 
 use ropewalk_base::{Duration, Time};
 
-use super::{DSack, Door, Eifel, FRto};
+use super::{DSack, Eifel, FRto, TcpDoor};
 
 /// What an acknowledgement tells.
 #[derive(Clone, Copy, Debug, Default)]
@@ -31,7 +31,7 @@ pub struct Report {
 
 /// The rule of one sender.
 #[derive(Clone, Debug, Default)]
-pub enum Undo {
+pub enum SpuriousDetector {
     /// None.
     #[default]
     None,
@@ -40,21 +40,21 @@ pub enum Undo {
     /// Timestamps.
     Eifel(Eifel),
     /// Order of transmissions.
-    Door(Door),
+    TcpDoor(TcpDoor),
     /// What is acknowledged after a timeout.
     FRto(FRto),
     /// Duplicate reports and timestamps, whichever tells first: what stacks run beside loss by time.
     Usual(DSack, Eifel),
 }
 
-impl Undo {
+impl SpuriousDetector {
     /// Reports that something was missing have reduced the window.
     pub fn on_reduction(&mut self, now: Time) {
         match self {
             Self::None => {}
             Self::DSack(rule) => rule.on_reduction(),
             Self::Eifel(rule) => rule.on_reduction(),
-            Self::Door(rule) => rule.on_reduction(now),
+            Self::TcpDoor(rule) => rule.on_reduction(now),
             Self::FRto(rule) => rule.on_reduction(),
             Self::Usual(reports, stamps) => {
                 reports.on_reduction();
@@ -74,7 +74,7 @@ impl Undo {
     /// What begins at `seq` leaves once more.
     pub fn on_retransmission(&mut self, now: Time, seq: u64) {
         match self {
-            Self::None | Self::Door(_) => {}
+            Self::None | Self::TcpDoor(_) => {}
             Self::DSack(rule) => rule.on_retransmission(seq),
             Self::Eifel(rule) => rule.on_retransmission(now),
             Self::FRto(rule) => rule.on_retransmission(),
@@ -93,7 +93,7 @@ impl Undo {
                 report.duplicate.is_some_and(|block| rule.on_duplicate(block, report.pending))
             }
             Self::Eifel(rule) => report.advanced && rule.on_advance(report.echo),
-            Self::Door(rule) => {
+            Self::TcpDoor(rule) => {
                 rule.on_ack(now, report.srtt, (report.ack, report.order), report.disordered)
             }
             Self::FRto(rule) => rule.on_ack(report.advanced, report.una, report.late),
@@ -112,7 +112,7 @@ impl Undo {
 
     /// Whether window and timeout stay as they are, whatever seems lost.
     pub fn keeps_window(&self, now: Time) -> bool {
-        matches!(self, Self::Door(rule) if rule.keeps_window(now))
+        matches!(self, Self::TcpDoor(rule) if rule.keeps_window(now))
     }
 
     /// Whether what was given up is to wait, and new data to go.
@@ -137,7 +137,7 @@ mod tests {
         let late = Report { advanced: true, echo: Some(999_999), ..Report::default() };
         let twice = Report { duplicate: Some((1, 101)), ..Report::default() };
         for (first, second) in [(late, twice), (twice, late)] {
-            let mut undo = Undo::Usual(DSack::default(), Eifel::default());
+            let mut undo = SpuriousDetector::Usual(DSack::default(), Eifel::default());
             undo.on_reduction(Time::ZERO);
             undo.on_retransmission(Time::from_millis(1), 1);
             assert!(undo.on_ack(Time::from_millis(2), &first), "{first:?}");
