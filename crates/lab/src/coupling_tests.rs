@@ -11,7 +11,7 @@ use crate::endpoint::{Application, Endpoint};
 use crate::engine_config;
 use crate::machine::Plan;
 use crate::network::{add_paths, add_routes, add_shared_links};
-use crate::wifi::Air;
+use crate::wifi::WifiNetwork;
 
 /// A connection of SCTP over paths of 40 ms, each through the shared link of that name.
 fn connection(links: &str, congestion: &str, via: &[&str]) -> Scenario {
@@ -50,7 +50,7 @@ fn rates(
     let seed = Seed::root(seed);
     let mut world = World::new(seed.child("network"));
     let shared = add_shared_links(&mut world, &connections[0]).expect("links");
-    let air = Air::new(&mut world, &connections[0]);
+    let air = WifiNetwork::new(&mut world, &connections[0]);
     let mut senders = Vec::new();
     for (number, scenario) in connections.iter().enumerate() {
         let number = number as u32;

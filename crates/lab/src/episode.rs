@@ -15,7 +15,7 @@ use ropewalk_scenario::Scenario;
 use crate::machine::Plan;
 use crate::run::{RunError, RunOptions, Setup, Transfer, set_up};
 use crate::wifi::rate_up;
-use desk::{Asker, Desk};
+use desk::{Asker, DecisionChannel};
 
 pub use desk::Ask;
 pub use features::{FEATURE_MOST, PATH_FEATURES, SHARED_FEATURES, feature_count, features};
@@ -54,7 +54,7 @@ pub struct Score {
 pub struct Episode {
     setup: Setup,
     ends: Transfer,
-    desk: Arc<Desk>,
+    desk: Arc<DecisionChannel>,
     stage: Stage,
     end: Time,
     patience: Duration,
@@ -76,7 +76,7 @@ impl Episode {
             return Err(RunError::Scheduler(text));
         }
         assert!(!patience.is_zero(), "without patience a wait would never end");
-        let desk = Arc::new(Desk::new(scenario.paths.len()));
+        let desk = Arc::new(DecisionChannel::new(scenario.paths.len()));
         let guest = Scheduler::Custom(Box::new(Asker::new(Arc::clone(&desk))));
         let options = RunOptions { scheduler: Some(guest), ..RunOptions::default() };
         let setup = set_up(scenario, &options)?;

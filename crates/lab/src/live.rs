@@ -11,7 +11,7 @@ use ropewalk_scenario as file;
 
 use crate::network::{add_cross, add_paths, add_routes, add_shared_links};
 use crate::run::RunError;
-use crate::wifi::Air;
+use crate::wifi::WifiNetwork;
 
 /// The links of a scenario between two hosts of the caller's.
 #[derive(Debug)]
@@ -96,7 +96,7 @@ pub fn live_network<P: Clone + CrossPayload, H: Host<P>>(
 ) -> Result<LiveNetwork<P, H>, RunError> {
     let mut world = World::new(Seed::root(scenario.transfer.seed).child("network"));
     let shared = add_shared_links(&mut world, scenario)?;
-    let air = Air::new(&mut world, scenario);
+    let air = WifiNetwork::new(&mut world, scenario);
     let (sender, receiver) = (world.add_host(sender), world.add_host(receiver));
     let links = add_paths(&mut world, scenario, &shared, &air, 0)?;
     let (up, down) = add_routes(&mut world, &links, sender, receiver);

@@ -15,7 +15,7 @@ use ropewalk_netsim::{HostId, LinkId, Port, RouteId, World};
 use ropewalk_scenario as file;
 
 use crate::run::RunError;
-use crate::wifi::{self, Air};
+use crate::wifi::{self, WifiNetwork};
 
 /// The links of one path, each way, shared links included.
 #[derive(Clone, Debug)]
@@ -69,7 +69,7 @@ pub fn add_paths<P: Clone, H: Host<P>>(
     world: &mut World<P, H>,
     scenario: &file::Scenario,
     shared: &[SharedLink],
-    air: &Air,
+    air: &WifiNetwork,
     association: u32,
 ) -> Result<Vec<PathLinks>, RunError> {
     let mut paths = Vec::with_capacity(scenario.paths.len());

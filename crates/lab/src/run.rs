@@ -16,7 +16,7 @@ use crate::measure::{Meter, sequence_of};
 use crate::network::{PathLinks, add_cross, add_paths, add_routes, add_shared_links};
 use crate::result::RunResult;
 use crate::series::{Sequence, Series};
-use crate::wifi::Air;
+use crate::wifi::WifiNetwork;
 
 /// What to keep of a run beside its result.
 #[derive(Clone, Debug, Default)]
@@ -158,7 +158,7 @@ pub(crate) fn set_up(scenario: &Scenario, options: &RunOptions) -> Result<Setup,
     let seed = Seed::root(scenario.transfer.seed);
     let mut world = World::new(seed.child("network"));
     let shared = add_shared_links(&mut world, scenario)?;
-    let air = Air::new(&mut world, scenario);
+    let air = WifiNetwork::new(&mut world, scenario);
     let mut links = Vec::with_capacity(scenario.world.associations as usize);
     let plan = Plan::of(scenario);
     let scheduler = guests::scheduler(scenario, options)?;

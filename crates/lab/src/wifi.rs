@@ -18,7 +18,7 @@ const FIRST_FLOW: u32 = 1 << 25;
 
 /// The access point of every channel that the scenario names.
 #[derive(Clone, Debug, Default)]
-pub struct Air {
+pub struct WifiNetwork {
     points: BTreeMap<u32, StationId>,
 }
 
@@ -31,7 +31,7 @@ pub struct Hop {
     pub to_station: LinkId,
 }
 
-impl Air {
+impl WifiNetwork {
     /// Adds the channels and their access points.
     pub fn new<P: Clone, H: Host<P>>(world: &mut World<P, H>, scenario: &file::Scenario) -> Self {
         let mut longest: BTreeMap<u32, Limit> = BTreeMap::new();

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::Path;
 
-use ropewalk_runtime::endpoint::{Local, Options};
+use ropewalk_runtime::endpoint::{BindAddress, Options};
 use ropewalk_runtime::seal::{Allowed, PublicKey, SecretKey};
 
 use crate::Failure;
@@ -57,7 +57,7 @@ impl Words {
     /// For `run`: one socket for each interface.
     pub fn connecting(&self) -> Result<Options, Failure> {
         let mut options = Options::connecting(&[]);
-        let on = |name: &str| Local {
+        let on = |name: &str| BindAddress {
             address: ([0, 0, 0, 0], 0).into(),
             interface: Some(name.to_owned()),
         };

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use ropewalk_runtime::endpoint::{Association, Part};
 
-use super::carrier::{Arrived, Carrier, CarrierEnded};
+use super::carrier::{Arrived, CarrierEnded, MessageTransport};
 
-impl Carrier for Arc<Association> {
+impl MessageTransport for Arc<Association> {
     async fn send(&self, stream: u16, ppid: u32, bytes: Bytes) -> Result<(), CarrierEnded> {
         let sent = Association::send(self, stream, ppid, bytes).await;
         sent.map_err(|error| CarrierEnded(error.to_string().into()))

@@ -24,7 +24,7 @@ pub struct Arrived {
 pub struct CarrierEnded(pub PeerText);
 
 /// Carries messages both ways, on numbered streams, in order on each.
-pub trait Carrier: Send + Sync + 'static {
+pub trait MessageTransport: Send + Sync + 'static {
     /// Queues a message; waits while too much waits to leave. What is queued already is out of reach for
     /// whoever comes next, so this queue is to be short: as long as the network needs it.
     fn send(
@@ -51,7 +51,11 @@ pub trait Carrier: Send + Sync + 'static {
 }
 
 /// Two carriers that carry to each other through memory, each at most `queue` messages ahead.
-pub fn pair(streams: u16, message_size: usize, queue: usize) -> (impl Carrier, impl Carrier) {
+pub fn pair(
+    streams: u16,
+    message_size: usize,
+    queue: usize,
+) -> (impl MessageTransport, impl MessageTransport) {
     let there = Arc::new(Way::new(queue));
     let back = Arc::new(Way::new(queue));
     let near = InMemory { out: there.clone(), into: back.clone(), streams, message_size };
@@ -109,7 +113,7 @@ impl Way {
     }
 }
 
-impl Carrier for InMemory {
+impl MessageTransport for InMemory {
     async fn send(&self, stream: u16, ppid: u32, bytes: Bytes) -> Result<(), CarrierEnded> {
         let mut message = Some(Arrived { stream, ppid, bytes });
         let limit = self.out.limit;

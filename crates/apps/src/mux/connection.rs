@@ -10,7 +10,7 @@ use ropewalk_base::PeerText;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
-use super::carrier::{Carrier, CarrierEnded};
+use super::carrier::{CarrierEnded, MessageTransport};
 use super::limits::Limits;
 use super::machine::{Event, Key, Mux, Role, StreamError};
 use super::message::{Refusal, Violation};
@@ -126,7 +126,7 @@ impl Connection {
     ///
     /// # Panics
     /// Outside a tokio runtime.
-    pub fn start(carrier: impl Carrier, role: Role, limits: Limits) -> Self {
+    pub fn start(carrier: impl MessageTransport, role: Role, limits: Limits) -> Self {
         let carrier = Arc::new(carrier);
         let state = State {
             mux: Mux::new(role, limits, carrier.streams()),
@@ -226,7 +226,7 @@ impl Drop for Connection {
 }
 
 /// Takes what comes, at once, whoever reads it and when.
-async fn take(carrier: Arc<impl Carrier>, shared: Arc<Shared>) {
+async fn take(carrier: Arc<impl MessageTransport>, shared: Arc<Shared>) {
     let mut arrived = Vec::new();
     let reason = loop {
         if let Err(CarrierEnded(why)) = carrier.receive(&mut arrived).await {
@@ -245,7 +245,7 @@ async fn take(carrier: Arc<impl Carrier>, shared: Arc<Shared>) {
 }
 
 /// Sends one message after the other, each chosen only when the association takes it.
-async fn send(carrier: Arc<impl Carrier>, shared: Arc<Shared>) {
+async fn send(carrier: Arc<impl MessageTransport>, shared: Arc<Shared>) {
     let most = carrier.message_size();
     loop {
         let due = shared.outgoing.notified();

@@ -10,7 +10,7 @@ use super::credit::{Budget, Window};
 use super::entry::{Entry, Inbound, Outbound, Phase, Sending};
 use super::limits::{EARLY, Limits};
 use super::message::{LONGEST_TARGET, Refusal};
-use super::ring::{Ring, Turn};
+use super::ring::{StreamScheduler, Turn};
 use super::transmit::Control;
 
 /// Which end this is: it decides who gives which numbers.
@@ -92,7 +92,7 @@ pub struct Mux {
     /// Streams that the peer has opened.
     pub(super) peers: usize,
     pub(super) control: VecDeque<(Key, Control)>,
-    pub(super) ring: Ring,
+    pub(super) ring: StreamScheduler,
     pub(super) events: VecDeque<Event>,
     ended: bool,
 }
@@ -110,7 +110,7 @@ impl Mux {
             next_key: 0,
             peers: 0,
             control: VecDeque::new(),
-            ring: Ring::default(),
+            ring: StreamScheduler::default(),
             events: VecDeque::new(),
             ended: false,
         }
@@ -293,7 +293,7 @@ impl Mux {
     pub fn end(&mut self) {
         self.ended = true;
         self.control.clear();
-        self.ring = Ring::default();
+        self.ring = StreamScheduler::default();
         self.by_id.fill(None);
         self.free.clear();
         let budget = &mut self.budget;

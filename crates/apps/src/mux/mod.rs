@@ -25,7 +25,7 @@ mod ring;
 mod stream;
 mod transmit;
 
-pub use self::carrier::{Arrived, Carrier, CarrierEnded, pair};
+pub use self::carrier::{Arrived, CarrierEnded, MessageTransport, pair};
 pub use self::connection::{Connection, EndReason, Incoming, OpenError};
 pub use self::limits::Limits;
 pub use self::machine::{Event, Key, Mux, NoRoom, Read, Role, StreamError};

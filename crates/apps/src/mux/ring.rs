@@ -22,12 +22,12 @@ pub enum Turn {
 
 /// The streams that wait for their turn.
 #[derive(Debug, Default)]
-pub struct Ring {
+pub struct StreamScheduler {
     fresh: VecDeque<Key>,
     round: VecDeque<Key>,
 }
 
-impl Ring {
+impl StreamScheduler {
     /// The stream has something to send.
     pub fn enter(&mut self, key: Key, turn: &mut Turn) {
         if *turn == Turn::Idle {

@@ -14,8 +14,8 @@ use ropewalk_base::PeerText;
 
 use super::exit::{Client, Exit, Limit};
 use super::near::{Connector, Reached};
-use super::notice::{Notice, Tell};
-use crate::mux::{Arrived, Carrier, CarrierEnded, Connection, Limits, Role};
+use super::notice::{Notice, NoticeSink};
+use crate::mux::{Arrived, CarrierEnded, Connection, Limits, MessageTransport, Role};
 
 /// Streams each way; half of them are the near end's to open.
 const STREAMS: u16 = 4096;
@@ -47,7 +47,7 @@ pub struct LiveConnector {
     /// How to connect.
     pub live: Live,
     /// Whom to tell.
-    pub tell: Tell,
+    pub tell: NoticeSink,
 }
 
 impl Connector for LiveConnector {
@@ -66,7 +66,13 @@ impl Connector for LiveConnector {
 pub type NameOf = Arc<dyn Fn(&PublicKey) -> Option<String> + Send + Sync>;
 
 /// Serves all near ends that connect to the endpoint, for ever.
-pub async fn serve(endpoint: &Endpoint, exit: &Exit, limits: Limits, name: &NameOf, tell: &Tell) {
+pub async fn serve(
+    endpoint: &Endpoint,
+    exit: &Exit,
+    limits: Limits,
+    name: &NameOf,
+    tell: &NoticeSink,
+) {
     let mut tasks = JoinSet::new();
     loop {
         let association = endpoint.accept().await;
@@ -120,7 +126,7 @@ impl Watched {
         association: Association,
         endpoint: Option<Endpoint>,
         client: Option<Client>,
-        tell: Tell,
+        tell: NoticeSink,
     ) -> Self {
         let association = Arc::new(association);
         let watched = association.clone();
@@ -151,21 +157,21 @@ const fn status_words(status: PathStatus) -> &'static str {
     }
 }
 
-impl Carrier for Watched {
+impl MessageTransport for Watched {
     async fn send(&self, stream: u16, ppid: u32, bytes: Bytes) -> Result<(), CarrierEnded> {
-        Carrier::send(&self.association, stream, ppid, bytes).await
+        MessageTransport::send(&self.association, stream, ppid, bytes).await
     }
 
     async fn receive(&self, into: &mut Vec<Arrived>) -> Result<(), CarrierEnded> {
-        Carrier::receive(&self.association, into).await
+        MessageTransport::receive(&self.association, into).await
     }
 
     fn streams(&self) -> u16 {
-        Carrier::streams(&self.association)
+        MessageTransport::streams(&self.association)
     }
 
     fn message_size(&self) -> usize {
-        Carrier::message_size(&self.association)
+        MessageTransport::message_size(&self.association)
     }
 
     fn abort(&self) {

@@ -16,6 +16,6 @@ mod relay;
 mod target;
 
 pub use self::descriptors::raise_file_limit;
-pub use self::notice::{Notice, Tell};
+pub use self::notice::{Notice, NoticeSink};
 pub use self::reason::Reason;
 pub use self::target::{Host, Target, TargetError};

@@ -12,7 +12,7 @@ use super::reason::Reason;
 use super::target::Target;
 
 /// Takes notices.
-pub type Tell = Arc<dyn Fn(Notice) + Send + Sync>;
+pub type NoticeSink = Arc<dyn Fn(Notice) + Send + Sync>;
 
 /// Something that happened.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -7,9 +7,9 @@ use std::time::Duration;
 use ropewalk_apps::mux::{Connection, Limits, Role, pair};
 use ropewalk_apps::proxy::exit::{Client, Exit, ExitLimits, Policy, Resolver};
 use ropewalk_apps::proxy::near::{
-    Connector, Credentials, Near, Patience, Reached, Service, Speaks, Uplink,
+    Connector, Credentials, ExitConnection, ListenProtocol, Near, Patience, Reached, Service,
 };
-use ropewalk_apps::proxy::{Notice, Target, Tell};
+use ropewalk_apps::proxy::{Notice, NoticeSink, Target};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -18,7 +18,7 @@ use tokio::task::JoinHandle;
 /// What was told, in order.
 pub type Told = Arc<Mutex<Vec<Notice>>>;
 
-pub fn teller() -> (Tell, Told) {
+pub fn teller() -> (NoticeSink, Told) {
     let told = Told::default();
     let all = told.clone();
     (Arc::new(move |notice| all.lock().unwrap().push(notice)), told)
@@ -85,13 +85,13 @@ pub async fn near(
     let mut services = Vec::new();
     let mut ports = Vec::new();
     let target = Target::parse(&target.to_string(), None).unwrap();
-    for speaks in [Speaks::Socks, Speaks::Http, Speaks::Forward(target)] {
+    for speaks in [ListenProtocol::Socks, ListenProtocol::Http, ListenProtocol::Forward(target)] {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         ports.push(listener.local_addr().unwrap());
         services.push(Service { listener, speaks });
     }
     let credentials = credentials.map(|text| Credentials::parse(text).unwrap());
-    let uplink = Uplink::keep(connector, patience, tell.clone());
+    let uplink = ExitConnection::keep(connector, patience, tell.clone());
     let near = Near::new(uplink, credentials, 500, tell);
     tokio::spawn(async move { near.serve(services).await });
     Ports { socks: ports[0], http: ports[1], forward: ports[2], told }
@@ -110,7 +110,7 @@ pub fn hasty() -> Patience {
 }
 
 /// An exit with the resolver of this machine.
-pub fn exit(policy: Policy, tell: Tell) -> Exit {
+pub fn exit(policy: Policy, tell: NoticeSink) -> Exit {
     let (resolver, _) = Resolver::system().unwrap();
     Exit::new(policy, ExitLimits { connections: 1000, ..ExitLimits::default() }, resolver, tell)
 }

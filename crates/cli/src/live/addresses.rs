@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 
-use ropewalk_runtime::endpoint::{Local, PORT};
+use ropewalk_runtime::endpoint::{BindAddress, PORT};
 use ropewalk_runtime::interfaces;
 
 use crate::failure::Failure;
@@ -58,7 +58,7 @@ fn numeric(text: &str, port: u16) -> Option<SocketAddr> {
 }
 
 /// Where to send from: addresses or interfaces; without any, wherever the system would.
-pub fn locals(texts: &[String], remotes: &[SocketAddr]) -> Vec<Local> {
+pub fn locals(texts: &[String], remotes: &[SocketAddr]) -> Vec<BindAddress> {
     let anywhere = |ipv6: bool| -> SocketAddr {
         let ip =
             if ipv6 { IpAddr::V6(Ipv6Addr::UNSPECIFIED) } else { Ipv4Addr::UNSPECIFIED.into() };
@@ -68,12 +68,12 @@ pub fn locals(texts: &[String], remotes: &[SocketAddr]) -> Vec<Local> {
         .into_iter()
         .filter(|ipv6| remotes.iter().any(|remote| remote.is_ipv6() == *ipv6));
     if texts.is_empty() {
-        return families.map(|ipv6| Local::of(anywhere(ipv6))).collect();
+        return families.map(|ipv6| BindAddress::of(anywhere(ipv6))).collect();
     }
     let of = |text: &String| match numeric(text, 0) {
-        Some(address) => vec![Local::of(address)],
+        Some(address) => vec![BindAddress::of(address)],
         None => {
-            let on = |ipv6| Local { address: anywhere(ipv6), interface: Some(text.clone()) };
+            let on = |ipv6| BindAddress { address: anywhere(ipv6), interface: Some(text.clone()) };
             families.clone().map(on).collect()
         }
     };

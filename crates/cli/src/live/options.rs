@@ -7,7 +7,7 @@ use clap::Args;
 use ropewalk_apps::access::AccessList;
 use ropewalk_runtime::capture::Capture;
 use ropewalk_runtime::endpoint::{
-    Endpoint, Local, OpenError, Options, PORT, Profile, SctpPorts, Target, Transport,
+    BindAddress, Endpoint, OpenError, Options, PORT, Profile, SctpPorts, Target, Transport,
 };
 use ropewalk_runtime::seal::{Allowed, PresharedKey, PublicKey};
 use ropewalk_scenario::parse_size;
@@ -213,7 +213,7 @@ impl ReachArgs {
 /// Why an endpoint was not opened.
 pub fn refused(error: OpenError) -> Failure {
     match &error {
-        OpenError::Bind(Local { interface: Some(name), .. }, cause) => Failure::input(
+        OpenError::Bind(BindAddress { interface: Some(name), .. }, cause) => Failure::input(
             format!("cannot send from `{name}`: {cause}"),
             "give an address of this machine, or an interface: `ip -brief address` lists both",
         ),

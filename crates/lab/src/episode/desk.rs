@@ -62,12 +62,12 @@ impl Ask {
 
 /// One question and one answer at a time.
 #[derive(Debug)]
-pub(super) struct Desk {
+pub(super) struct DecisionChannel {
     asked: AtomicBool,
     sheet: Mutex<(Ask, Option<Decision>)>,
 }
 
-impl Desk {
+impl DecisionChannel {
     pub fn new(paths: usize) -> Self {
         Self { asked: AtomicBool::new(false), sheet: Mutex::new((Ask::empty(paths), None)) }
     }
@@ -94,11 +94,11 @@ impl Desk {
 /// A scheduler that leaves every decision to the desk. Its copies share the desk, for only the
 /// sending end of one association is ever asked.
 pub(super) struct Asker {
-    desk: Arc<Desk>,
+    desk: Arc<DecisionChannel>,
 }
 
 impl Asker {
-    pub const fn new(desk: Arc<Desk>) -> Self {
+    pub const fn new(desk: Arc<DecisionChannel>) -> Self {
         Self { desk }
     }
 }

@@ -31,7 +31,7 @@ const OUT_OF_REACH: f64 = 1e20;
 
 /// The rungs that the chain can reach.
 #[derive(Debug, Clone)]
-pub(crate) struct Ladder {
+pub(crate) struct WindowChain {
     path: LossyPath,
     model: LossModel,
     pub(super) rounds: Rounds,
@@ -43,7 +43,7 @@ pub(crate) struct Ladder {
     excursion: Excursion,
 }
 
-impl Ladder {
+impl WindowChain {
     /// Climbs to `window`, or to where nothing changes any more.
     pub(crate) fn climb(path: LossyPath, model: LossModel, window: u32) -> Self {
         let mut rounds = Rounds::new(model, path.loss());

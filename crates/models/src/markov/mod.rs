@@ -25,7 +25,7 @@ pub use stationary::{Stationary, stationary};
 
 use crate::lossy::{LossyPath, window_at_least_one};
 use crate::number::OutOfRange;
-use ladder::Ladder;
+use ladder::WindowChain;
 
 /// What the chain says of one path.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -114,7 +114,7 @@ pub(crate) fn table_length(window: u32) -> Result<u32, OutOfRange> {
 }
 
 /// The ladder up to `window`, if it is one that can be climbed in reasonable time.
-fn climb(path: &LossyPath, window: u32, loss_model: LossModel) -> Result<Ladder, OutOfRange> {
+fn climb(path: &LossyPath, window: u32, loss_model: LossModel) -> Result<WindowChain, OutOfRange> {
     window_at_least_one(window)?;
     let (window_max, valid) = match loss_model {
         LossModel::Independent => (1 << 20, "at most 1048576 with so rare a loss"),
@@ -123,12 +123,12 @@ fn climb(path: &LossyPath, window: u32, loss_model: LossModel) -> Result<Ladder,
     if window > window_max && REACH / path.loss().sqrt() > f64::from(window_max) {
         return Err(OutOfRange { name: "window_packets", value: f64::from(window), valid });
     }
-    Ok(Ladder::climb(*path, loss_model, window))
+    Ok(WindowChain::climb(*path, loss_model, window))
 }
 
 impl Prediction {
     /// By what passes in a cycle at the limit `window`.
-    fn of(ladder: &Ladder, window: u32) -> Self {
+    fn of(ladder: &WindowChain, window: u32) -> Self {
         let cycle = ladder.cycle(window);
         Self {
             throughput_pps: cycle.delivered / cycle.time_s,

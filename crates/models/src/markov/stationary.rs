@@ -6,7 +6,7 @@
 //! by a subtraction. That leaves the rarest states with few digits, which a second pass upwards mends;
 //! and one balance, that of (2, 2), is never used: it tells how good the solution is.
 
-use super::ladder::Ladder;
+use super::ladder::WindowChain;
 use super::loss::LossModel;
 use super::recovery::threshold_exponent;
 use super::rounds::{Excursion, Rounds};
@@ -81,7 +81,7 @@ struct Flow<'a> {
 }
 
 impl<'a> Flow<'a> {
-    fn new(p: f64, model: LossModel, ladder: &'a Ladder) -> Self {
+    fn new(p: f64, model: LossModel, ladder: &'a WindowChain) -> Self {
         let top = ladder.top();
         Self {
             p,

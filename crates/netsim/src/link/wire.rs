@@ -21,13 +21,13 @@ pub(super) struct Wire<P> {
     last_arrival: Time,
     allow_reorder: bool,
     /// What can go wrong; `None` on a link on which nothing does, which most are.
-    troubles: Option<Box<Troubles>>,
+    troubles: Option<Box<Impairments>>,
     delay: Schedule<Duration>,
 }
 
 /// Each trouble has its own random stream, so that turning one on leaves the others' luck alone.
 #[derive(Clone, Debug)]
-struct Troubles {
+struct Impairments {
     loss: Schedule<LossModel>,
     loss_place: LossPlace,
     loss_rng: Rng,
@@ -49,7 +49,7 @@ impl<P: Clone> Wire<P> {
             delay: config.delay.clone(),
             last_arrival: Time::ZERO,
             allow_reorder: config.allow_reorder,
-            troubles: Troubles::new(config, seed).map(Box::new),
+            troubles: Impairments::new(config, seed).map(Box::new),
             flight: Flight::new(config.may_reorder()),
         }
     }
@@ -111,7 +111,7 @@ impl<P: Clone> Wire<P> {
     }
 }
 
-impl Troubles {
+impl Impairments {
     /// The link's troubles, if it has any.
     fn new(config: &LinkConfig, seed: Seed) -> Option<Self> {
         let troubled = config.loss.values().any(|model| *model != LossModel::None)

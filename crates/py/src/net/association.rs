@@ -8,7 +8,7 @@ use ropewalk_runtime::endpoint::{
     Association as Native, CloseReason, Endpoint, PathNews, Received, SendError,
 };
 
-use super::home::Home;
+use super::home::NetRuntime;
 use super::inbox::{Found, Inbox};
 use super::message::{Message, bytes_of};
 use super::operation::{Operation, Outcome};
@@ -21,7 +21,7 @@ type End = Option<CloseReason>;
 /// An association that is up, or was.
 #[pyclass(frozen, module = "ropewalk._ropewalk")]
 pub(crate) struct Association {
-    home: &'static Home,
+    home: &'static NetRuntime,
     held: Arc<Held>,
 }
 
@@ -34,7 +34,11 @@ struct Held {
 }
 
 impl Association {
-    pub(super) fn new(home: &'static Home, native: Native, endpoint: Option<Endpoint>) -> Self {
+    pub(super) fn new(
+        home: &'static NetRuntime,
+        native: Native,
+        endpoint: Option<Endpoint>,
+    ) -> Self {
         let (messages, news) = (Inbox::new(), Inbox::new());
         Self { home, held: Arc::new(Held { native, messages, news, _endpoint: endpoint }) }
     }

@@ -6,20 +6,20 @@ use std::sync::{Mutex, PoisonError};
 use pyo3::prelude::*;
 use tokio::runtime::{Builder, Runtime};
 
-use super::teller::Teller;
+use super::teller::CallbackThread;
 use crate::error;
 
 /// The runtime and the thread that calls back into Python.
-pub(super) struct Home {
+pub(super) struct NetRuntime {
     pub runtime: Runtime,
-    pub teller: Teller,
+    pub teller: CallbackThread,
     /// The process that it belongs to: threads do not survive a fork.
     process: u32,
 }
 
-static HOME: Mutex<Option<&'static Home>> = Mutex::new(None);
+static HOME: Mutex<Option<&'static NetRuntime>> = Mutex::new(None);
 
-impl Home {
+impl NetRuntime {
     /// That of this process. It is never taken down, since nobody knows which socket is the last;
     /// a fork leaves it behind and starts another.
     ///
@@ -43,7 +43,7 @@ impl Home {
             .thread_name("ropewalk-net")
             .enable_all()
             .build()?;
-        Ok(Self { runtime, teller: Teller::start()?, process: process::id() })
+        Ok(Self { runtime, teller: CallbackThread::start()?, process: process::id() })
     }
 
     /// Whether this process has its threads.

@@ -10,14 +10,14 @@ use ropewalk_runtime::endpoint::{Association as Native, Endpoint};
 use tokio::sync::watch;
 
 use super::association::Association;
-use super::home::Home;
+use super::home::NetRuntime;
 use super::inbox::{Found, Inbox};
 use super::operation::{Operation, Outcome};
 
 /// Sockets that wait for associations.
 #[pyclass(frozen, module = "ropewalk._ropewalk")]
 pub(crate) struct Listener {
-    home: &'static Home,
+    home: &'static NetRuntime,
     endpoint: Mutex<Option<Arc<Endpoint>>>,
     opened: Arc<Inbox<Native, ()>>,
     closed: watch::Sender<bool>,
@@ -30,7 +30,11 @@ pub(crate) struct Listener {
 }
 
 impl Listener {
-    pub(super) fn new(home: &'static Home, endpoint: Endpoint, public_key: Option<String>) -> Self {
+    pub(super) fn new(
+        home: &'static NetRuntime,
+        endpoint: Endpoint,
+        public_key: Option<String>,
+    ) -> Self {
         let addresses = endpoint.locals().iter().map(ToString::to_string).collect();
         Self {
             home,

@@ -4,15 +4,15 @@ use std::net::SocketAddr;
 
 use pyo3::prelude::*;
 use ropewalk_runtime::endpoint::{
-    CloseReason, ConnectError, Endpoint, Local, OpenError, Options, Profile, SctpPorts, Target,
-    Transport,
+    BindAddress, CloseReason, ConnectError, Endpoint, OpenError, Options, Profile, SctpPorts,
+    Target, Transport,
 };
 use ropewalk_runtime::seal::Allowed;
 use ropewalk_scenario::parse_size;
 use tokio::time::timeout;
 
 use super::association::Association;
-use super::home::Home;
+use super::home::NetRuntime;
 use super::key::{Key, public_key};
 use super::listener::Listener;
 use super::operation::{Operation, Outcome, duration};
@@ -72,7 +72,7 @@ pub(crate) fn net_listen(
         };
         options = options.sealed(key.secret.clone(), allowed);
     }
-    let home = Home::get()?;
+    let home = NetRuntime::get()?;
     Ok(Listener::new(home, open(py, home, options)?, public))
 }
 
@@ -96,7 +96,7 @@ pub(crate) fn net_connect(
         (peer, own) = (Some(other), Some(key.secret.public()));
         options = options.sealed(key.secret.clone(), Allowed::Keys([other].into()));
     }
-    let home = Home::get()?;
+    let home = NetRuntime::get()?;
     let endpoint = open(py, home, options)?;
     let target = Target { addresses, key: peer };
     let ports = SctpPorts { local: ports.0, remote: ports.1 };
@@ -134,7 +134,7 @@ fn silence(target: &Target, port: u16, own: Option<&str>) -> String {
 fn options(places: Vec<Place>, knobs: Knobs) -> PyResult<Options> {
     let locals = places
         .into_iter()
-        .map(|(text, interface)| Ok(Local { address: address(&text)?, interface }));
+        .map(|(text, interface)| Ok(BindAddress { address: address(&text)?, interface }));
     let mut options = Options::connecting(&[]);
     options.locals = locals.collect::<PyResult<_>>()?;
     let (scheduler, congestion, receive_buffer, streams, mtu, profile) = knobs;
@@ -157,7 +157,7 @@ fn address(text: &str) -> PyResult<SocketAddr> {
     text.parse().map_err(|_| error::option(format_args!("{text:?} is not an address and a port")))
 }
 
-fn open(py: Python<'_>, home: &Home, options: Options) -> PyResult<Endpoint> {
+fn open(py: Python<'_>, home: &NetRuntime, options: Options) -> PyResult<Endpoint> {
     let opened = py.detach(|| {
         let _inside = home.runtime.enter();
         Endpoint::open(options)

@@ -12,7 +12,7 @@ use tokio::task::AbortHandle;
 use tokio::time::{sleep, timeout};
 
 use super::association::Association;
-use super::home::Home;
+use super::home::NetRuntime;
 use super::teller::News;
 use crate::error;
 
@@ -45,7 +45,7 @@ type Work = Pin<Box<dyn Future<Output = PyResult<Outcome>> + Send>>;
 /// Something that takes time; begins when it is waited for, and that only once.
 #[pyclass(frozen, module = "ropewalk._ropewalk")]
 pub(crate) struct Operation {
-    home: &'static Home,
+    home: &'static NetRuntime,
     /// What did not happen, where time is up.
     missed: &'static str,
     state: Mutex<State>,
@@ -59,7 +59,7 @@ enum State {
 
 impl Operation {
     pub(super) fn new(
-        home: &'static Home,
+        home: &'static NetRuntime,
         missed: &'static str,
         work: impl Future<Output = PyResult<Outcome>> + Send + 'static,
     ) -> Self {

@@ -18,11 +18,11 @@ pub(super) struct News {
 }
 
 /// Hands over news.
-pub(super) struct Teller {
+pub(super) struct CallbackThread {
     queue: Sender<News>,
 }
 
-impl Teller {
+impl CallbackThread {
     pub fn start() -> io::Result<Self> {
         let (queue, news) = channel();
         let thread = thread::Builder::new().name("ropewalk-tell".to_owned());

@@ -13,21 +13,21 @@ mod addresses;
 mod device;
 mod ecn;
 mod error;
-mod keeper;
+mod forwarder;
 mod lateness;
 mod links;
 mod listening;
 mod namespace;
+mod namespace_init;
 mod process;
-mod pump;
 mod session;
 mod signals;
 
 pub use addresses::{Address, Addresses, device_names};
 pub use error::EmulateError;
+pub use forwarder::Report;
 pub use lateness::Lateness;
 pub use links::{Arrival, Carried, End, Frame, Links, PathCarried, PathWay, Side};
-pub use pump::Report;
 pub use ropewalk_netsim::DropCause;
 pub use session::{Outcome, Programs, run};
 

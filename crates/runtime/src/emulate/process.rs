@@ -9,8 +9,8 @@ use nix::unistd::Pid;
 
 use super::addresses::Addresses;
 use super::error::EmulateError;
-use super::keeper::Keeper;
 use super::namespace::Namespace;
+use super::namespace_init::NamespaceInit;
 
 /// A program that runs, until this is dropped.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ impl Program {
     /// # Panics
     /// If there is no word.
     pub fn command(
-        keeper: &Keeper,
+        keeper: &NamespaceInit,
         network: &Namespace,
         words: &[String],
         addresses: Addresses<'_>,
@@ -51,7 +51,7 @@ impl Program {
     /// # Errors
     /// If it cannot be started.
     pub fn line(
-        keeper: &Keeper,
+        keeper: &NamespaceInit,
         network: &Namespace,
         line: &str,
         addresses: Addresses<'_>,
@@ -96,7 +96,7 @@ impl Drop for Program {
 }
 
 fn start(
-    keeper: &Keeper,
+    keeper: &NamespaceInit,
     network: &Namespace,
     mut command: Command,
     name: &str,

@@ -13,12 +13,12 @@ use ropewalk_base::{Duration, Time};
 use super::addresses::{Addresses, device_names};
 use super::device::make_devices;
 use super::error::EmulateError;
-use super::keeper::{Keeper, RECEIVER_FILE, SENDER_FILE};
+use super::forwarder::{Pump, Report};
 use super::links::{Links, Side};
 use super::listening;
 use super::namespace::Namespace;
+use super::namespace_init::{NamespaceInit, RECEIVER_FILE, SENDER_FILE};
 use super::process::{Program, status_of};
-use super::pump::{Pump, Report};
 use super::signals::{Notice, Signals};
 use crate::clock::Clock;
 
@@ -58,7 +58,7 @@ pub struct Outcome {
 
 /// The two ends and those who live there. Fields are dropped in this order: programs first.
 struct Room {
-    keeper: Keeper,
+    keeper: NamespaceInit,
     sender: Namespace,
     receiver: Namespace,
     devices: Vec<String>,
@@ -108,7 +108,7 @@ pub fn run(
     let wanted: Vec<(String, u32)> = names.iter().cloned().zip(mtus).collect();
     let near = sender.inside(|| make_devices(Side::Sender, &wanted))?;
     let far = receiver.inside(|| make_devices(Side::Receiver, &wanted))?;
-    let keeper = Keeper::new(&sender, &receiver)?;
+    let keeper = NamespaceInit::new(&sender, &receiver)?;
     let environment = programs.environment.clone();
     let room = Room { keeper, sender, receiver, devices: names, environment };
     told(format!(

@@ -3,9 +3,9 @@
 use std::sync::{Arc, Weak};
 
 use super::Endpoint;
-use super::core::{Core, Shared};
-use super::cover::Cover;
+use super::encapsulation::Encapsulation;
 use super::responder::HandshakeResponder;
+use super::state::{EndpointState, Shared};
 use crate::seal::{Allowed, Refused};
 
 /// A handle on who may have associations. It does not keep the endpoint alive.
@@ -47,7 +47,7 @@ impl Admission {
     }
 }
 
-impl Core {
+impl EndpointState {
     fn set_allowed(&mut self, allowed: Allowed) -> usize {
         let Some(responder) = &mut self.responder else { return 0 };
         responder.set_allowed(allowed.clone());
@@ -57,7 +57,7 @@ impl Core {
         let mut aborted = 0;
         for key in self.keys() {
             let Some(peer) = self.peer(key) else { continue };
-            let Cover::Sealed(session) = &peer.cover else { continue };
+            let Encapsulation::Sealed(session) = &peer.cover else { continue };
             if peer.opened_by_peer && peer.ended.is_none() && !allowed.lists(&session.peer()) {
                 peer.machine.abort();
                 aborted += 1;

@@ -9,10 +9,10 @@ use ropewalk_engine::path::PathStatus;
 use ropewalk_engine::sctp::association::{CloseReason, SendError as Refusal};
 use ropewalk_engine::sctp::{Message, Part};
 
-use super::core::{Key, Shared};
-use super::cover::Cover;
+use super::encapsulation::Encapsulation;
+use super::handshake::Silence;
 use super::peer::{PathNews, Peer, Signals};
-use super::shaking::Silence;
+use super::state::{Key, Shared};
 use super::stats::Stats;
 use crate::seal::PublicKey;
 
@@ -89,8 +89,8 @@ impl Association {
     /// sealed association, and once it is gone.
     pub fn sctp_ports(&self) -> Option<(u16, u16)> {
         self.look(|peer, _| match &peer.cover {
-            Cover::Plain(ports) => Some((ports.source, ports.destination)),
-            Cover::Shaking(_) | Cover::Sealed(_) => None,
+            Encapsulation::Plain(ports) => Some((ports.source, ports.destination)),
+            Encapsulation::HandshakeInProgress(_) | Encapsulation::Sealed(_) => None,
         })?
     }
 
@@ -351,16 +351,16 @@ impl Association {
     /// The peer's public key, proved in the handshake; none in the clear, or where all is over.
     pub fn peer_key(&self) -> Option<PublicKey> {
         self.look(|peer, _| match &peer.cover {
-            Cover::Sealed(session) => Some(session.peer()),
-            Cover::Plain(_) | Cover::Shaking(_) => None,
+            Encapsulation::Sealed(session) => Some(session.peer()),
+            Encapsulation::Plain(_) | Encapsulation::HandshakeInProgress(_) => None,
         })?
     }
 
     /// What is known about a handshake that no session came of; none if there is one, or nothing is sealed.
     pub(super) fn silence(&self) -> Option<Silence> {
         self.look(|peer, _| match &peer.cover {
-            Cover::Shaking(shaking) => Some(shaking.silence()),
-            Cover::Plain(_) | Cover::Sealed(_) => None,
+            Encapsulation::HandshakeInProgress(shaking) => Some(shaking.silence()),
+            Encapsulation::Plain(_) | Encapsulation::Sealed(_) => None,
         })?
     }
 

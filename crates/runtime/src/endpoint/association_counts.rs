@@ -5,10 +5,10 @@ use std::net::{IpAddr, SocketAddr};
 
 use ropewalk_base::{Duration, Time};
 
-use super::core::{Core, Key};
 use super::incoming::{Decision, IncomingInfo, LimitReport};
 use super::limits::{Limit, Limits, Prefix};
 use super::peer::Peer;
+use super::state::{EndpointState, Key};
 use crate::seal::PublicKey;
 
 /// A limit is reported so often at most.
@@ -123,7 +123,7 @@ impl Peer {
     }
 }
 
-impl Core {
+impl EndpointState {
     /// What becomes of a handshake, before anything is kept of it. What is refused for a limit is ignored: an
     /// answer would cost more than the peer did.
     pub(super) fn decide(

@@ -9,7 +9,7 @@ use std::net::IpAddr;
 
 use ropewalk_engine::sctp::wire::Ports;
 
-use super::core::Key;
+use super::state::Key;
 
 /// The SCTP ports of an association, as seen from this end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -4,9 +4,9 @@ use ropewalk_base::{PathId, Time};
 use ropewalk_engine::path::PathStatus;
 use ropewalk_engine::sctp::{Chunk, HeartbeatInfo, Packet};
 
-use super::core::Core;
 use super::path_validation::lower_headers;
 use super::peer::{Peer, Route};
+use super::state::EndpointState;
 
 /// A HEARTBEAT chunk with our information: chunk header, parameter header, nonce, time.
 const HEARTBEAT: u32 = 4 + 4 + 16;
@@ -73,7 +73,7 @@ impl Peer {
     }
 }
 
-impl Core {
+impl EndpointState {
     /// Sends the challenges that are due. They were charged when they became so.
     #[inline]
     pub(super) fn send_challenges(&mut self, now: Time, peer: &mut Peer) {

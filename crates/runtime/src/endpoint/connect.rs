@@ -8,15 +8,15 @@ use ropewalk_engine::sctp::association::CloseReason;
 use ropewalk_engine::sctp::{Association as Machine, Config};
 
 use super::association_table::PortPair;
-use super::core::{Core, Key};
-use super::cover::Cover;
-use super::hello::Hello;
-use super::links::Link;
+use super::encapsulation::Encapsulation;
+use super::handshake::{HandshakeInProgress, Silence};
+use super::handshake_payload::Hello;
+use super::local_interfaces::Link;
 use super::options::{Carriage, PORT, UnknownName};
 use super::own_addresses::{Bound, listed};
-use super::pairing::pair;
+use super::path_pairing::pair;
 use super::peer::{Peer, Route};
-use super::shaking::{Shaking, Silence};
+use super::state::{EndpointState, Key};
 use super::{Association, Endpoint, secret};
 use crate::seal::PublicKey;
 
@@ -145,7 +145,7 @@ impl Endpoint {
     }
 }
 
-impl Core {
+impl EndpointState {
     fn begin(&mut self, target: &Target, ports: SctpPorts) -> Result<Key, ConnectError> {
         if self.closing {
             return Err(ConnectError::Closing);
@@ -171,19 +171,25 @@ impl Core {
                 let carriage = self.in_the_clear(now, first);
                 let config = self.config(&remotes, &carriage)?;
                 let machine = Machine::connect(config, scheduler, secret, now);
-                let cover = Cover::Plain(pair.departure());
+                let cover = Encapsulation::Plain(pair.departure());
                 Peer::new(now, machine, cover, None, slots, false)
             }
             (Some(sealing), Some(key)) => {
                 let config = self.config(&remotes, &Carriage::Sealed { ipv6 })?;
                 let session = self.free_session();
-                let hello = Hello { paths: count as u8 }.encode();
-                let shaking =
-                    Shaking::begin(now, &sealing.secret, key, sealing.psk, session, &hello)
-                        .map_err(|_| ConnectError::Random)?;
+                let handshake_payload = Hello { paths: count as u8 }.encode();
+                let shaking = HandshakeInProgress::begin(
+                    now,
+                    &sealing.secret,
+                    key,
+                    sealing.psk,
+                    session,
+                    &handshake_payload,
+                )
+                .map_err(|_| ConnectError::Random)?;
                 // It begins when there is a session.
                 let machine = Machine::listen(config, scheduler, secret);
-                let cover = Cover::Shaking(Box::new(shaking));
+                let cover = Encapsulation::HandshakeInProgress(Box::new(shaking));
                 Peer::new(now, machine, cover, Some(session), slots, false)
             }
             _ => return Err(ConnectError::Key),

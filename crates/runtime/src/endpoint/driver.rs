@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use tokio::time::{Instant, Sleep};
 
-use super::core::{Core, Shared};
-use super::socket::Rows;
+use super::socket::RecvBatch;
+use super::state::{EndpointState, Shared};
 
 /// How often the interfaces are looked at.
 const LOOK: Duration = Duration::from_millis(500);
@@ -25,7 +25,7 @@ const ROUNDS: usize = 8;
 /// Drives an endpoint until it is closed and its last association has ended.
 pub struct Driver {
     shared: Arc<Shared>,
-    rows: Rows,
+    rows: RecvBatch,
     alarm: Pin<Box<Sleep>>,
     /// When to look at the interfaces.
     watch: Pin<Box<Sleep>>,
@@ -37,12 +37,12 @@ impl Driver {
     pub(super) fn new(shared: Arc<Shared>) -> Self {
         let alarm = Box::pin(tokio::time::sleep(Duration::ZERO));
         let watch = Box::pin(tokio::time::sleep(LOOK));
-        Self { shared, rows: Rows::default(), alarm, watch, waits: false }
+        Self { shared, rows: RecvBatch::default(), alarm, watch, waits: false }
     }
 }
 
 /// Looks at the interfaces when it is time to.
-fn look_around(core: &mut Core, watch: &mut Pin<Box<Sleep>>, context: &mut Context<'_>) {
+fn look_around(core: &mut EndpointState, watch: &mut Pin<Box<Sleep>>, context: &mut Context<'_>) {
     if !core.is_watching() {
         return;
     }

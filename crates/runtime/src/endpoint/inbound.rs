@@ -8,12 +8,12 @@ use ropewalk_base::{PathId, Time};
 use ropewalk_engine::sctp::Packet;
 use ropewalk_engine::sctp::wire::{self, Checksum};
 
-use super::core::{Core, Key};
-use super::cover::Cover;
+use super::encapsulation::Encapsulation;
+use super::handshake::Progress;
+use super::packet_capture::Near;
 use super::peer::Route;
-use super::shaking::Progress;
-use super::socket::{Row, Rows};
-use super::tap::Near;
+use super::socket::{RecvBatch, Row};
+use super::state::{EndpointState, Key};
 use crate::seal;
 
 /// A datagram that was opened: whose it is, on which path it came, and where its packet is.
@@ -23,10 +23,10 @@ pub(super) struct Opened {
     pub body: Range<usize>,
 }
 
-impl Core {
+impl EndpointState {
     /// All that one call brought. Datagrams of a row are taken in before any is answered: they came at
     /// one time, and one SACK answers them all.
-    pub(super) fn take_rows(&mut self, now: Time, socket: usize, rows: &Rows) {
+    pub(super) fn take_rows(&mut self, now: Time, socket: usize, rows: &RecvBatch) {
         let mut packet = std::mem::take(&mut self.packet);
         for row in rows.iter().flat_map(parts) {
             self.counters.received += row.bytes.len().div_ceil(row.stride) as u64;
@@ -121,18 +121,19 @@ impl Core {
         let fresh = self.options.transport.path(route.remote.ip());
         let peer = self.peer(key)?;
         match &mut peer.cover {
-            Cover::Plain(_) => None,
-            Cover::Shaking(shaking) => {
+            Encapsulation::Plain(_) => None,
+            Encapsulation::HandshakeInProgress(shaking) => {
                 if let Progress::Done(session) = shaking.take_answer(now, datagram) {
-                    peer.cover = Cover::Sealed(session);
+                    peer.cover = Encapsulation::Sealed(session);
                     peer.machine.open(now);
                 }
                 self.touch(key);
                 None
             }
-            Cover::Sealed(session) => {
+            Encapsulation::Sealed(session) => {
                 let opened = session.open(now, datagram).ok()?;
-                let path = peer.came_by(now, opened.path, route, fresh, datagram.len())?;
+                let path =
+                    peer.on_authenticated_route(now, opened.path, route, fresh, datagram.len())?;
                 Some(Opened { key, path, body: opened.body })
             }
         }

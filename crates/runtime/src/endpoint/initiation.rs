@@ -4,8 +4,7 @@ use ropewalk_base::Time;
 use ropewalk_engine::sctp::wire::{self, Checksum, Ports};
 use ropewalk_engine::sctp::{Association as Machine, Chunk, ErrorCause, Packet};
 
-use super::core::Core;
-use super::cover::Cover;
+use super::encapsulation::Encapsulation;
 use super::inbound::Opened;
 use super::incoming::Decision;
 use super::limits::Limit;
@@ -13,8 +12,9 @@ use super::options::Carriage;
 use super::peer::{Peer, Route};
 use super::responder::{Confirmed, HalfOpen};
 use super::secret;
+use super::state::EndpointState;
 
-impl Core {
+impl EndpointState {
     /// A first datagram of a sealed handshake: answered, and no more, until its sender has used the answer.
     pub(super) fn on_initiation(&mut self, now: Time, route: Route, datagram: &[u8]) {
         if !self.options.listen {
@@ -60,17 +60,17 @@ impl Core {
             self.refuse_sealed(half, path, &datagram[body]);
             return None;
         }
-        let count = half.hello.paths as usize;
+        let count = half.handshake_payload.paths as usize;
         let ipv6 = route.remote.is_ipv6();
         let remotes = vec![route.remote.ip(); count.max(1)];
         let config = self.config(&remotes, &Carriage::Sealed { ipv6 }).ok()?;
         let scheduler = self.options.transport.scheduler().ok()?;
         let machine = Machine::listen(config, scheduler, secret()?);
         let (key, replied_to) = (half.key(), half.replied_to);
-        let cover = Cover::Sealed(Box::new(half.session));
+        let cover = Encapsulation::Sealed(Box::new(half.session));
         let mut peer = Peer::new(now, machine, cover, Some(id), vec![None; count], true);
         peer.replied_to = Some(replied_to);
-        let path = peer.came_by(
+        let path = peer.on_authenticated_route(
             now,
             path,
             route,

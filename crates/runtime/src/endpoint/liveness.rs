@@ -6,9 +6,9 @@ use std::net::IpAddr;
 use ropewalk_base::{Duration, PathId, Time};
 use ropewalk_engine::sctp::Association;
 
-use super::core::{Core, Key};
 use super::limits::{Limit, Limits};
 use super::peer::Peer;
+use super::state::{EndpointState, Key};
 use crate::seal::PublicKey;
 
 /// A check that comes so much too late says that this process was stopped, and nothing of the peer.
@@ -104,7 +104,7 @@ impl Peer {
     }
 }
 
-impl Core {
+impl EndpointState {
     /// A limit refuses a handshake: associations of peers that have said nothing for long make room, as far
     /// as their going helps. The handshake is not taken this time; its initiator begins again.
     pub(super) fn drop_silent(&mut self, now: Time, key: Option<PublicKey>, ip: IpAddr, by: Limit) {

@@ -3,6 +3,7 @@
 //! An [`Endpoint`] owns its sockets and all associations behind one lock; a task drives it. Handles
 //! work on the engine under the lock and wake the driver, which alone talks to the sockets.
 
+mod address_filter;
 mod admission;
 mod association;
 mod association_control;
@@ -11,32 +12,31 @@ mod association_table;
 mod batch;
 mod challenge;
 mod connect;
-mod core;
-mod cover;
+mod df_bit;
 mod driver;
-mod hello;
+mod encapsulation;
+mod handshake;
+mod handshake_payload;
 mod inbound;
 mod incoming;
 mod initiation;
+mod interface_monitor;
 mod limits;
-mod links;
-mod listed;
 mod liveness;
+mod local_interfaces;
 mod options;
 mod out_of_the_blue;
 mod outbound;
 mod own_addresses;
-mod pairing;
+mod packet_capture;
+mod path_pairing;
 mod path_validation;
 mod peer;
 mod plain;
 mod responder;
-mod shaking;
 mod socket;
+mod state;
 mod stats;
-mod tap;
-mod uncut;
-mod watch;
 
 use std::fmt;
 use std::io;
@@ -50,25 +50,25 @@ pub use self::admission::Admission;
 pub use self::association::{Association, Received, SendError};
 pub use self::association_control::Undelivered;
 pub use self::connect::{ConnectError, SctpPorts, Target};
-pub use self::core::Counters;
+pub use self::handshake::Silence;
 pub use self::incoming::{Decision, IncomingFilter, IncomingInfo, LimitReport, OnLimit};
 pub use self::limits::{Limit, LimitCounters, Limits};
 pub use self::options::{Options, PORT, Profile, Sealing, Transport, UnknownName, UnknownProfile};
 pub use self::peer::PathNews;
-pub use self::shaking::Silence;
-pub use self::socket::Local;
+pub use self::socket::BindAddress;
+pub use self::state::Counters;
 pub use self::stats::{PathStats, Stats};
 pub use ropewalk_engine::path::PathStatus;
 pub use ropewalk_engine::path::{FailureLimits, RtoLimits};
 pub use ropewalk_engine::sctp::Part;
 pub use ropewalk_engine::sctp::association::{CloseReason, ParameterError, Parameters};
 
-use self::core::{Core, Shared};
 use self::driver::Driver;
-use self::links::Link;
+use self::local_interfaces::Link;
 use self::options::Carriage;
 use self::responder::HandshakeResponder;
 use self::socket::Socket;
+use self::state::{EndpointState, Shared};
 use crate::clock::Clock;
 use crate::interfaces::{self, Seen};
 
@@ -76,7 +76,7 @@ use crate::interfaces::{self, Seen};
 #[derive(Debug)]
 pub enum OpenError {
     /// A socket could not be bound there.
-    Bind(Local, io::Error),
+    Bind(BindAddress, io::Error),
     /// No address was given.
     NoAddress,
     /// A name is not known.
@@ -129,10 +129,12 @@ fn bind(options: &Options, all: &[Seen]) -> Result<(Vec<Socket>, Vec<Link>), Ope
     let mut bound = Vec::with_capacity(options.locals.len());
     if options.automatic {
         // Nobody asked for these by name: what has gone meanwhile is left out, and may come back.
-        bound.extend(options.locals.iter().filter_map(|local| watch::bind_automatic(local, all)));
+        bound.extend(
+            options.locals.iter().filter_map(|local| interface_monitor::bind_automatic(local, all)),
+        );
     }
     let ipv6 = options.locals.iter().all(|local| local.address.is_ipv6());
-    let anywhere = [Local::of(links::anywhere(ipv6))];
+    let anywhere = [BindAddress::of(local_interfaces::anywhere(ipv6))];
     let locals = if options.automatic { &anywhere[..] } else { &options.locals };
     if bound.is_empty() {
         let beside_ipv4 = locals.iter().any(|local| local.address.is_ipv4());
@@ -183,7 +185,7 @@ impl Endpoint {
         let responder = responder.transpose().map_err(|_| OpenError::Random)?;
         let locals = sockets.iter().map(Socket::local).collect();
         let seed = Seed::root(getrandom::u64().map_err(|_| OpenError::Random)?);
-        let mut core = Core::new(Clock::start(), options, sockets, links, responder, seed);
+        let mut core = EndpointState::new(Clock::start(), options, sockets, links, responder, seed);
         if core.responder.is_none() {
             core.listen_in_the_clear()?;
         }

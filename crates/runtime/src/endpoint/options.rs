@@ -10,8 +10,8 @@ use ropewalk_engine::sctp::{Config, Extensions, Offer, PathConfig, Preset};
 use super::connect::SctpPorts;
 use super::incoming::{IncomingFilter, OnLimit};
 use super::limits::Limits;
-use super::links;
-use super::socket::Local;
+use super::local_interfaces;
+use super::socket::BindAddress;
 use crate::capture::Capture;
 use crate::interfaces;
 use crate::seal::{Allowed, OVERHEAD, PresharedKey, SecretKey};
@@ -268,7 +268,7 @@ pub struct Options {
     /// Keys; none: everything travels in the clear, as SCTP in UDP (RFC 6951), for others' stacks.
     pub sealing: Option<Sealing>,
     /// Its sockets, one per local path.
-    pub locals: Vec<Local>,
+    pub locals: Vec<BindAddress>,
     /// Interfaces that come while it runs are paths more for the associations that it opens. For sealed
     /// endpoints: in the clear the peer does not learn of paths by itself.
     pub automatic: bool,
@@ -323,8 +323,8 @@ impl Options {
     #[must_use]
     pub fn automatic(mut self, remotes: &[SocketAddr]) -> Self {
         let all = interfaces::look().unwrap_or_default();
-        if self.sealing.is_some() && links::leads_out(remotes, &all) {
-            self.locals = links::automatic(remotes, &all);
+        if self.sealing.is_some() && local_interfaces::leads_out(remotes, &all) {
+            self.locals = local_interfaces::automatic(remotes, &all);
             self.automatic = true;
         }
         self
@@ -337,7 +337,7 @@ impl Options {
 
     /// An endpoint that connects from these addresses, in the clear.
     pub fn connecting(locals: &[SocketAddr]) -> Self {
-        let locals = locals.iter().copied().map(Local::of).collect();
+        let locals = locals.iter().copied().map(BindAddress::of).collect();
         Self {
             sealing: None,
             locals,

@@ -6,14 +6,14 @@ use ropewalk_base::{PathId, Time};
 use ropewalk_engine::sctp::wire::Ports;
 use ropewalk_engine::sctp::{Accepted, Answer, Association as Machine, Chunk, Listener, Packet};
 
+use super::address_filter::may_be_asked;
 use super::association_table::PortPair;
-use super::core::Core;
-use super::cover::Cover;
-use super::listed::may_be_asked;
-use super::pairing::nearest;
+use super::encapsulation::Encapsulation;
+use super::path_pairing::nearest;
 use super::path_validation::lower_headers;
 use super::peer::{Peer, Route};
 use super::socket::Socket;
+use super::state::EndpointState;
 use super::{OpenError, secret};
 
 /// What a cookie is bound to: the address and the UDP port it went to, and both SCTP ports.
@@ -40,7 +40,7 @@ fn as_seen_by(first: &SocketAddr, ip: IpAddr) -> IpAddr {
     }
 }
 
-impl Core {
+impl EndpointState {
     /// Packets out of the blue are answered from now on.
     pub(super) fn listen_in_the_clear(&mut self) -> Result<(), OpenError> {
         let here = self.sockets[0].local().ip();
@@ -123,7 +123,7 @@ impl Core {
         machine.set_peer_source(source.to_canonical());
         // What came beside the cookie.
         machine.handle_in_place(now, PathId(0), packet);
-        let cover = Cover::Plain(ports.swapped());
+        let cover = Encapsulation::Plain(ports.swapped());
         let mut peer = Peer::new(now, machine, cover, None, vec![Some(route)], true);
         peer.validation.on_packet(now, 0, route, route, bytes);
         peer.admitted = Some(self.counts.admit(None, route.remote.ip()));

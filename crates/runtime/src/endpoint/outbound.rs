@@ -4,17 +4,17 @@ use ropewalk_base::Time;
 use ropewalk_engine::PacketSize;
 
 use super::batch::{Batch, Fit};
-use super::core::{Core, Key, Shared};
-use super::cover::Cover;
+use super::encapsulation::Encapsulation;
 use super::limits::Limit;
+use super::packet_capture::Near;
 use super::peer::{Peer, Route};
 use super::socket::{Socket, is_too_long, leads_nowhere};
-use super::tap::Near;
+use super::state::{EndpointState, Key, Shared};
 
 /// Most packets that one association sends before another has its turn.
 const TURN: usize = 256;
 
-impl Core {
+impl EndpointState {
     /// Drains all that were touched, as far as the sockets take it.
     pub(super) fn drain(&mut self, now: Time, shared: &Shared) {
         let mut dirty = std::mem::take(&mut self.dirty);
@@ -52,10 +52,10 @@ impl Core {
         while lanes.len() < peer.routes.len() {
             lanes.push(Batch::new(([0, 0, 0, 0], 0).into()));
         }
-        for (lane, route) in lanes.iter_mut().zip(&peer.routes) {
+        for (tx_batch, route) in lanes.iter_mut().zip(&peer.routes) {
             if let Some(route) = route {
-                lane.redirect(route.remote);
-                lane.set_source(route.source);
+                tx_batch.redirect(route.remote);
+                tx_batch.set_source(route.source);
             }
         }
         self.send_handshake(peer);
@@ -78,25 +78,28 @@ impl Core {
                 let near = Near { link: &links[route.socket], port };
                 tap.leaves(route, near, peer.cover.ports(), packet);
             }
-            let (lane, socket) = (&mut lanes[index], &mut sockets[route.socket]);
+            let (tx_batch, socket) = (&mut lanes[index], &mut sockets[route.socket]);
             let alone = departure.size != PacketSize::Usual;
-            if alone || lane.ect() != departure.ect {
-                trouble.note(index, send(socket, lane));
+            if alone || tx_batch.ect() != departure.ect {
+                trouble.note(index, send(socket, tx_batch));
             }
-            lane.set_ect(departure.ect);
-            let fit = lane.push(|out| {
+            tx_batch.set_ect(departure.ect);
+            let fit = tx_batch.push(|out| {
                 // An error: the keys are used up, and the path is as good as cut until they change.
                 let _ = peer.cover.write(departure.path, packet, out);
             });
             counters.sent += (fit != Fit::Nothing) as u64;
             if departure.size == PacketSize::TooLong {
-                lane.let_be_cut();
+                tx_batch.let_be_cut();
             }
-            trouble.note(index, if alone { send(socket, lane) } else { put(socket, lane, fit) });
+            trouble.note(
+                index,
+                if alone { send(socket, tx_batch) } else { put(socket, tx_batch, fit) },
+            );
         }
-        for (index, (lane, route)) in lanes.iter_mut().zip(&peer.routes).enumerate() {
+        for (index, (tx_batch, route)) in lanes.iter_mut().zip(&peer.routes).enumerate() {
             if let Some(route) = route {
-                trouble.note(index, send(&mut sockets[route.socket], lane));
+                trouble.note(index, send(&mut sockets[route.socket], tx_batch));
             }
         }
         self.suspicious |= trouble.nowhere != 0;
@@ -110,7 +113,7 @@ impl Core {
 
     /// The handshake's datagrams, if some are due: by another path for each attempt.
     fn send_handshake(&mut self, peer: &mut Peer) {
-        let Cover::Shaking(shaking) = &mut peer.cover else { return };
+        let Encapsulation::HandshakeInProgress(shaking) = &mut peer.cover else { return };
         let routes: Vec<_> = peer.routes.iter().flatten().collect();
         while let Some((datagram, attempt)) = shaking.take_datagram() {
             let first = attempt % routes.len().max(1);
@@ -201,13 +204,13 @@ impl Trouble {
 }
 
 /// Sends a lane as soon as nothing more can join it. Returns what [`send`] does.
-fn put(socket: &mut Socket, lane: &mut Batch, fit: Fit) -> Sending {
+fn put(socket: &mut Socket, tx_batch: &mut Batch, fit: Fit) -> Sending {
     match fit {
         Fit::Nothing => Sending::Done,
-        Fit::More if !lane.is_full(socket.segments()) => Sending::Done,
-        Fit::More | Fit::Last => send(socket, lane),
+        Fit::More if !tx_batch.is_full(socket.segments()) => Sending::Done,
+        Fit::More | Fit::Last => send(socket, tx_batch),
         Fit::Longer { from } => {
-            let mut before = lane.split(from);
+            let mut before = tx_batch.split(from);
             send(socket, &mut before)
         }
     }
@@ -215,12 +218,12 @@ fn put(socket: &mut Socket, lane: &mut Batch, fit: Fit) -> Sending {
 
 /// Sends a lane, if anything is in it. What the system refuses is lost like on any network, and found by the same
 /// means.
-fn send(socket: &mut Socket, lane: &mut Batch) -> Sending {
-    if lane.is_empty() {
+fn send(socket: &mut Socket, tx_batch: &mut Batch) -> Sending {
+    if tx_batch.is_empty() {
         return Sending::Done;
     }
-    let datagram = lane.segment();
-    match socket.send(lane) {
+    let datagram = tx_batch.segment();
+    match socket.send(tx_batch) {
         Err(error) if leads_nowhere(&error) => Sending::Nowhere,
         Err(error) if is_too_long(&error) => Sending::TooLong(datagram),
         Ok(()) | Err(_) => Sending::Done,

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use ropewalk_base::{Duration, Time};
 
-use super::socket::{Local, Socket};
+use super::socket::{BindAddress, Socket};
 use crate::interfaces::{self, Seen};
 
 /// Most addresses that are told: an INIT with more is longer than some links carry.
@@ -87,7 +87,7 @@ pub(super) struct Bound<'a> {
 }
 
 impl<'a> Bound<'a> {
-    pub fn of(socket: &Socket, local: &'a Local) -> Self {
+    pub fn of(socket: &Socket, local: &'a BindAddress) -> Self {
         Self { ip: socket.local().ip(), interface: local.interface.as_deref() }
     }
 }

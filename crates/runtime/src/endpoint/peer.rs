@@ -14,7 +14,7 @@ use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
 use super::association_counts::Admitted;
-use super::cover::Cover;
+use super::encapsulation::Encapsulation;
 use super::liveness::Liveness;
 use super::path_validation::{PathValidation, lower_headers};
 
@@ -111,7 +111,7 @@ pub struct Peer {
     /// The engine.
     pub machine: Association,
     /// What is around its packets.
-    pub cover: Cover,
+    pub cover: Encapsulation,
     /// The number by which sealed datagrams address it; none in the clear.
     pub session: Option<u32>,
     /// Where its paths lead, as far as is known.
@@ -165,7 +165,7 @@ impl Peer {
     pub fn new(
         now: Time,
         machine: Association,
-        cover: Cover,
+        cover: Encapsulation,
         session: Option<u32>,
         routes: Vec<Option<Route>>,
         incoming: bool,
@@ -198,7 +198,8 @@ impl Peer {
     pub fn handle_timeout(&mut self, now: Time) {
         self.machine.handle_timeout(now);
         self.cover.handle_timeout(now);
-        if matches!(&self.cover, Cover::Shaking(shaking) if shaking.is_hopeless()) {
+        if matches!(&self.cover, Encapsulation::HandshakeInProgress(shaking) if shaking.is_hopeless())
+        {
             self.give_up();
         }
     }
@@ -211,7 +212,7 @@ impl Peer {
 
     /// A sealed datagram of so many bytes came from there on `path`, by the peer's word. Where it comes from
     /// is no proof of where the peer is: see [`PathValidation`]. A path that is not known yet is `fresh`.
-    pub fn came_by(
+    pub fn on_authenticated_route(
         &mut self,
         now: Time,
         path: u8,

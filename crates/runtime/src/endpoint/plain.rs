@@ -10,10 +10,10 @@ use ropewalk_engine::sctp::wire::Ports;
 use ropewalk_engine::sctp::{Association as Machine, Chunk, Packet};
 
 use super::association_table::PortPair;
-use super::core::{Core, Key};
-use super::cover::Cover;
+use super::encapsulation::Encapsulation;
 use super::path_validation::lower_headers;
 use super::peer::{Peer, Route};
+use super::state::{EndpointState, Key};
 
 /// An association that a packet was found to belong to.
 #[derive(Clone, Copy)]
@@ -23,7 +23,7 @@ struct Found {
     by_tag: bool,
 }
 
-impl Core {
+impl EndpointState {
     /// A packet in the clear.
     pub(super) fn take_plain(
         &mut self,
@@ -168,7 +168,7 @@ impl Core {
     /// One packet that belongs to no association, or whose destination its association does not use yet.
     pub(super) fn send_packet(&mut self, route: Route, ports: Ports, packet: &Packet) {
         let mut datagram = Vec::new();
-        if Cover::Plain(ports).write(PathId(0), packet, &mut datagram).is_ok() {
+        if Encapsulation::Plain(ports).write(PathId(0), packet, &mut datagram).is_ok() {
             self.send_alone(route, &datagram);
         }
     }

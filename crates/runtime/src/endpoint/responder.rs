@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use ropewalk_base::Time;
 
-use super::hello::Hello;
+use super::handshake_payload::Hello;
 use super::limits::{Limits, Prefix};
 use super::options::Sealing;
 use super::peer::Route;
@@ -16,7 +16,7 @@ pub struct HalfOpen {
     /// Its keys.
     pub session: Session,
     /// What the initiator said.
-    pub hello: Hello,
+    pub handshake_payload: Hello,
     /// Where the reply went.
     pub replied_to: Route,
     /// The application refuses it: its first datagram is answered with an ABORT.
@@ -101,11 +101,11 @@ impl HandshakeResponder {
             Answer::Drop => Initiation::default(),
             Answer::Reply(reply) => Initiation { reply: Some(reply), dropped: 0 },
             Answer::Established(established) => {
-                let Some(hello) = Hello::decode(&established.payload) else {
+                let Some(handshake_payload) = Hello::decode(&established.payload) else {
                     return Initiation::default();
                 };
                 let Some(taken) = decide(established.peer) else { return Initiation::default() };
-                self.hold(now, from, *established, hello, taken, limits)
+                self.hold(now, from, *established, handshake_payload, taken, limits)
             }
         }
     }
@@ -115,7 +115,7 @@ impl HandshakeResponder {
         now: Time,
         from: Route,
         established: Established,
-        hello: Hello,
+        handshake_payload: Hello,
         taken: bool,
         limits: &Limits,
     ) -> Initiation {
@@ -124,7 +124,8 @@ impl HandshakeResponder {
         let attempt = (peer, session.peer_id());
         self.remove_oldest(|one| (one.key(), one.session.peer_id()) == attempt);
         let id = session.id();
-        let half = HalfOpen { session, hello, replied_to: from, refused: !taken, since: now };
+        let half =
+            HalfOpen { session, handshake_payload, replied_to: from, refused: !taken, since: now };
         let dropped = self.make_room(&half, limits);
         self.sessions.insert(id, Box::new(half));
         self.order.push_back(id);

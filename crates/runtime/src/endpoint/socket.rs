@@ -9,7 +9,7 @@ use socket2::{Domain, Protocol, SockAddr, Type};
 use tokio::io::Interest;
 
 use super::batch::Batch;
-use super::uncut::Cuttable;
+use super::df_bit::Cuttable;
 
 /// Socket buffers asked for, bytes. The kernel gives no more than its own limit
 /// (`net.core.rmem_max`); a burst of a fast path that does not fit is lost.
@@ -23,14 +23,14 @@ pub const ROWS: usize = if BATCH_SIZE < 8 { BATCH_SIZE } else { 8 };
 
 /// Where a socket is bound.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Local {
+pub struct BindAddress {
     /// Address and port; port 0: any.
     pub address: SocketAddr,
     /// Nothing leaves by another interface than this one (Linux).
     pub interface: Option<String>,
 }
 
-impl std::fmt::Display for Local {
+impl std::fmt::Display for BindAddress {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match &self.interface {
             None => self.address.fmt(f),
@@ -39,7 +39,7 @@ impl std::fmt::Display for Local {
     }
 }
 
-impl Local {
+impl BindAddress {
     /// An address alone.
     pub const fn of(address: SocketAddr) -> Self {
         Self { address, interface: None }
@@ -73,13 +73,13 @@ pub struct Socket {
 
 /// Buffers for one call of [`Socket::receive`].
 #[derive(Debug)]
-pub struct Rows {
+pub struct RecvBatch {
     buffers: Vec<Vec<u8>>,
     metas: [RecvMeta; ROWS],
     filled: usize,
 }
 
-impl Default for Rows {
+impl Default for RecvBatch {
     fn default() -> Self {
         let buffers = (0..ROWS).map(|_| vec![0; ROW_LIMIT]).collect();
         Self { buffers, metas: [RecvMeta::default(); ROWS], filled: 0 }
@@ -101,7 +101,7 @@ pub struct Row<'a> {
     pub ce: bool,
 }
 
-impl Rows {
+impl RecvBatch {
     /// What the last call brought.
     pub fn iter(&self) -> impl Iterator<Item = Row<'_>> {
         self.buffers.iter().zip(&self.metas).take(self.filled).map(|(buffer, meta)| Row {
@@ -119,7 +119,7 @@ impl Socket {
     ///
     /// # Errors
     /// As the system says: address in use, no such address or interface, no permission.
-    pub fn bind(local: &Local) -> io::Result<Self> {
+    pub fn bind(local: &BindAddress) -> io::Result<Self> {
         Self::bind_as(local, false)
     }
 
@@ -128,11 +128,11 @@ impl Socket {
     ///
     /// # Errors
     /// As [`Socket::bind`].
-    pub fn bind_beside_ipv4(local: &Local) -> io::Result<Self> {
+    pub fn bind_beside_ipv4(local: &BindAddress) -> io::Result<Self> {
         Self::bind_as(local, true)
     }
 
-    fn bind_as(local: &Local, beside_ipv4: bool) -> io::Result<Self> {
+    fn bind_as(local: &BindAddress, beside_ipv4: bool) -> io::Result<Self> {
         let (open, local) = open(local, beside_ipv4)?;
         let segments = open.state.max_gso_segments();
         let backlog = Default::default();
@@ -150,11 +150,11 @@ impl Socket {
     ///
     /// # Errors
     /// As [`Socket::bind`]; it is closed then.
-    pub fn bind_again(&mut self, local: &Local) -> io::Result<()> {
+    pub fn bind_again(&mut self, local: &BindAddress) -> io::Result<()> {
         // The port is free only without the old one.
         self.close();
         let address = SocketAddr::new(local.address.ip(), self.local.port());
-        let same = Local { address, ..local.clone() };
+        let same = BindAddress { address, ..local.clone() };
         let beside = self.beside_ipv4;
         let (open, bound) = open(&same, beside).or_else(|_| open(local, beside))?;
         self.segments = if self.offload { open.state.max_gso_segments() } else { 1 };
@@ -183,7 +183,7 @@ impl Socket {
     }
 
     /// Takes what has come, as far as it fits into `rows`; pending if there is nothing.
-    pub fn receive(&self, context: &mut Context<'_>, rows: &mut Rows) -> Poll<io::Result<()>> {
+    pub fn receive(&self, context: &mut Context<'_>, rows: &mut RecvBatch) -> Poll<io::Result<()>> {
         rows.filled = 0;
         let Some(Open { io, state }) = &self.open else { return Poll::Pending };
         loop {
@@ -301,7 +301,7 @@ fn bind_interface(_: &socket2::Socket, _: &str) -> io::Result<()> {
 }
 
 /// What the system gives, and the address that it is bound to.
-fn open(local: &Local, beside_ipv4: bool) -> io::Result<(Open, SocketAddr)> {
+fn open(local: &BindAddress, beside_ipv4: bool) -> io::Result<(Open, SocketAddr)> {
     let domain = Domain::for_address(local.address);
     let socket = socket2::Socket::new(domain, Type::DGRAM, Some(Protocol::UDP))?;
     if beside_ipv4 && local.address.is_ipv6() {

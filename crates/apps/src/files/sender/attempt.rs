@@ -53,7 +53,7 @@ pub async fn attempt<L: Link>(
         })
     };
     let signs = AtomicU64::new(0);
-    let mut ear = Ear {
+    let mut ear = ReceiverReports {
         job,
         list: &list,
         watch,
@@ -136,7 +136,7 @@ async fn stalled(signs: &AtomicU64, busy: &AtomicBool) {
 }
 
 /// Hears what the receiver says.
-struct Ear<'a> {
+struct ReceiverReports<'a> {
     job: &'a Job,
     list: &'a [u32],
     watch: &'a Watch,
@@ -152,7 +152,7 @@ struct Ear<'a> {
     heard: bool,
 }
 
-impl Ear<'_> {
+impl ReceiverReports<'_> {
     async fn listen<L: Link>(&mut self, link: &L) -> Result<(), Broken> {
         let mut decoder = Decoder::default();
         let mut messages = Vec::new();

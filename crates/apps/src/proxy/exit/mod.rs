@@ -21,7 +21,7 @@ pub use self::limits::{ExitLimits, Limit};
 pub use self::policy::{Policy, check_targets};
 pub use self::resolver::Resolver;
 pub use self::rule::{Rule, RuleError};
-use super::notice::{Notice, Tell};
+use super::notice::{Notice, NoticeSink};
 use super::reason::{Kind, Reason};
 use super::relay::{relay, tune};
 use super::target::Target;
@@ -38,7 +38,7 @@ pub struct Exit {
     resolver: Resolver,
     quotas: Quotas,
     permissions: PermissionsOf,
-    tell: Tell,
+    tell: NoticeSink,
 }
 
 /// What serving one near end needs.
@@ -49,7 +49,7 @@ struct Session {
 
 impl Exit {
     /// An exit that connects where the policy permits it, for every key.
-    pub fn new(policy: Policy, limits: ExitLimits, resolver: Resolver, tell: Tell) -> Self {
+    pub fn new(policy: Policy, limits: ExitLimits, resolver: Resolver, tell: NoticeSink) -> Self {
         Self {
             policy: Arc::new(policy),
             resolver,

@@ -20,12 +20,12 @@ pub mod parsers {
 
 pub use self::credentials::{Credentials, NotCredentials};
 pub use self::serve::{Near, Service};
-pub use self::uplink::{Connector, Patience, Reached, Uplink};
+pub use self::uplink::{Connector, ExitConnection, Patience, Reached};
 use super::target::{Host, Target, TargetError};
 
 /// What is listened to, and what is spoken there.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Speaks {
+pub enum ListenProtocol {
     /// SOCKS 5.
     Socks,
     /// HTTP.

@@ -14,10 +14,10 @@ use super::client_connection::{Body, ClientConnection, Framing, RequestError};
 use super::credentials::Credentials;
 use super::http::{self, HttpError, Length, Request, Way};
 use super::pending::Pending;
-use super::uplink::Uplink;
-use super::{Speaks, socks5};
+use super::uplink::ExitConnection;
+use super::{ListenProtocol, socks5};
 use crate::mux::Stream;
-use crate::proxy::notice::{Notice, Tell};
+use crate::proxy::notice::{Notice, NoticeSink};
 use crate::proxy::quota::{FairQuota, Permit};
 use crate::proxy::reason::{Kind, Reason};
 use crate::proxy::relay::{relay, tune};
@@ -35,7 +35,7 @@ pub struct Service {
     /// Where.
     pub listener: TcpListener,
     /// What is spoken there.
-    pub speaks: Speaks,
+    pub speaks: ListenProtocol,
 }
 
 /// One source address may hold 8/9 of the places: most near ends serve a single machine.
@@ -44,12 +44,12 @@ const SOURCE_WEIGHT: u64 = 8;
 /// What all connections of a near end share.
 #[derive(Clone)]
 pub struct Near {
-    uplink: Uplink,
+    uplink: ExitConnection,
     credentials: Option<Arc<Credentials>>,
     pending: Pending,
     /// By source address.
     places: FairQuota<IpAddr>,
-    tell: Tell,
+    tell: NoticeSink,
 }
 
 /// A client whose request is complete, and that has a place.
@@ -60,7 +60,12 @@ struct Admitted {
 
 impl Near {
     /// A near end with at most so many open connections. Further ones wait a while, then are refused.
-    pub fn new(uplink: Uplink, credentials: Option<Credentials>, most: usize, tell: Tell) -> Self {
+    pub fn new(
+        uplink: ExitConnection,
+        credentials: Option<Credentials>,
+        most: usize,
+        tell: NoticeSink,
+    ) -> Self {
         let places = FairQuota::new(most.max(1) as u64, SOURCE_WEIGHT);
         let credentials = credentials.map(Arc::new);
         Self { uplink, credentials, pending: Pending::default(), places, tell }
@@ -110,15 +115,15 @@ impl Near {
         &self,
         client: &mut ClientConnection,
         who: SocketAddr,
-        speaks: &Speaks,
+        speaks: &ListenProtocol,
     ) -> Option<Admitted> {
         let credentials = self.credentials.as_deref();
         let request = match speaks {
-            Speaks::Socks => match socks5::read_request(client, credentials).await {
+            ListenProtocol::Socks => match socks5::read_request(client, credentials).await {
                 Ok(target) => Request { target, way: Way::Tunnel },
                 Err(error) => return self.bad_request(who, &error),
             },
-            Speaks::Http => {
+            ListenProtocol::Http => {
                 let parse = |bytes: &[u8]| http::parse(bytes, credentials);
                 let read = client.read_message(http::HEAD_LIMIT, Framing::BlankLine, parse);
                 match read.await {
@@ -132,7 +137,7 @@ impl Near {
                     }
                 }
             }
-            Speaks::Forward(target) => Request { target: target.clone(), way: Way::Tunnel },
+            ListenProtocol::Forward(target) => Request { target: target.clone(), way: Way::Tunnel },
         };
         match timeout(PLACE_TIMEOUT, self.places.one(&source(who.ip()))).await {
             Ok(place) => Some(Admitted { request, _place: place }),
@@ -150,10 +155,10 @@ impl Near {
         &self,
         mut client: ClientConnection,
         who: SocketAddr,
-        speaks: &Speaks,
+        speaks: &ListenProtocol,
         Admitted { request: Request { target, way }, _place }: Admitted,
     ) -> io::Result<()> {
-        if matches!(speaks, Speaks::Forward(_)) {
+        if matches!(speaks, ListenProtocol::Forward(_)) {
             return match self.uplink.open(&target).await {
                 Ok(stream) => self.forward(client, stream, who, &target).await,
                 Err(reason) => {
@@ -174,7 +179,7 @@ impl Near {
             }
         };
         match (speaks, way) {
-            (Speaks::Socks, _) => socks5::succeed(&mut client).await?,
+            (ListenProtocol::Socks, _) => socks5::succeed(&mut client).await?,
             (_, Way::Tunnel) => client.send(http::CONNECTED).await?,
             (_, Way::Plain { body, .. }) => client.set_body(match body {
                 Length::Bytes(bytes) => Body::Length(bytes),
@@ -223,14 +228,14 @@ impl Near {
 
 /// Tells a client in its protocol why there is no connection. A client of a forwarded port sees only that
 /// its connection ends.
-async fn refuse(client: &mut ClientConnection, speaks: &Speaks, reason: &Reason) {
+async fn refuse(client: &mut ClientConnection, speaks: &ListenProtocol, reason: &Reason) {
     match speaks {
-        Speaks::Socks => socks5::fail(client, reason.kind.socks()).await,
-        Speaks::Http => {
+        ListenProtocol::Socks => socks5::fail(client, reason.kind.socks()).await,
+        ListenProtocol::Http => {
             let answer = http::refusal(reason.kind.http(), &reason.to_string());
             client.send_and_close(&answer).await;
         }
-        Speaks::Forward(_) => {}
+        ListenProtocol::Forward(_) => {}
     }
 }
 

@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use crate::mux::{Connection, OpenError, Stream};
-use crate::proxy::notice::{Notice, Tell};
+use crate::proxy::notice::{Notice, NoticeSink};
 use crate::proxy::reason::{Kind, Reason};
 use crate::proxy::target::Target;
 
@@ -66,14 +66,14 @@ impl Default for Patience {
 
 /// The way to the exit, as those see it who need it.
 #[derive(Clone, Debug)]
-pub struct Uplink {
+pub struct ExitConnection {
     current: watch::Receiver<Option<Arc<Connection>>>,
     patience: Patience,
 }
 
-impl Uplink {
+impl ExitConnection {
     /// Keeps a connection to the exit in a task, as long as somebody holds the uplink.
-    pub fn keep(connector: impl Connector, patience: Patience, tell: Tell) -> Self {
+    pub fn keep(connector: impl Connector, patience: Patience, tell: NoticeSink) -> Self {
         let (set, current) = watch::channel(None);
         tokio::spawn(keep(connector, patience, tell, set));
         Self { current, patience }
@@ -143,7 +143,7 @@ fn no_uplink() -> Reason {
     Reason::new(Kind::NoExit, "the way to the exit was lost")
 }
 
-async fn keep(connector: impl Connector, patience: Patience, tell: Tell, set: Setter) {
+async fn keep(connector: impl Connector, patience: Patience, tell: NoticeSink, set: Setter) {
     let mut keeper = Keeper { connector, patience, tell, pause: patience.first_pause };
     let mut next = None;
     loop {
@@ -194,7 +194,7 @@ enum Fate {
 struct Keeper<C> {
     connector: C,
     patience: Patience,
-    tell: Tell,
+    tell: NoticeSink,
     pause: Duration,
 }
 

@@ -6,7 +6,7 @@ use clap::Args;
 use ropewalk_apps::access::AccessList;
 use ropewalk_apps::mux::Limits;
 use ropewalk_apps::proxy::exit::{Client, Exit, ExitLimits, PermissionsOf, Policy, Resolver, Rule};
-use ropewalk_apps::proxy::{Notice, Tell, live};
+use ropewalk_apps::proxy::{Notice, NoticeSink, live};
 use ropewalk_runtime::endpoint::{Endpoint, Options};
 use ropewalk_runtime::seal::PublicKey;
 use ropewalk_scenario::parse_size;
@@ -106,7 +106,7 @@ impl Prepared<'_> {
             ..ExitLimits::default()
         };
         let policy = Policy { rules: args.allow_to.clone(), allow_private: args.allow_private };
-        let tell: Tell = Arc::new(|notice| log_notice(&notice));
+        let tell: NoticeSink = Arc::new(|notice| log_notice(&notice));
         let list = access.list().clone();
         let permissions: PermissionsOf = {
             let list = list.clone();

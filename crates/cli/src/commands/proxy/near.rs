@@ -8,9 +8,10 @@ use clap::Args;
 use ropewalk_apps::mux::Limits;
 use ropewalk_apps::proxy::live::{Live, LiveConnector};
 use ropewalk_apps::proxy::near::{
-    Credentials, Near, Patience, Service, Speaks, Uplink, parse_forward, parse_listen,
+    Credentials, ExitConnection, ListenProtocol, Near, Patience, Service, parse_forward,
+    parse_listen,
 };
-use ropewalk_apps::proxy::{Notice, Target as Destination, Tell};
+use ropewalk_apps::proxy::{Notice, NoticeSink, Target as Destination};
 use ropewalk_runtime::endpoint::{Endpoint, Options, Target};
 use ropewalk_runtime::seal::{Allowed, PresharedKey, PublicKey};
 use tokio::net::TcpListener;
@@ -68,13 +69,13 @@ pub async fn run(args: &NearArgs, console: Console) -> Result<(), Failure> {
     }
     let tell = teller(console, args.common.verbose);
     let connector = LiveConnector { live, tell: tell.clone() };
-    let uplink = Uplink::keep(connector, Patience::default(), tell.clone());
+    let uplink = ExitConnection::keep(connector, Patience::default(), tell.clone());
     Near::new(uplink, credentials, args.connections, tell).serve(bound).await;
     Ok(())
 }
 
 /// Shows what happens.
-fn teller(console: Console, verbose: bool) -> Tell {
+fn teller(console: Console, verbose: bool) -> NoticeSink {
     Arc::new(move |notice: Notice| {
         if verbose || !notice.is_detail() {
             console.note(notice);
@@ -119,10 +120,10 @@ fn credentials(path: &Path) -> Result<Credentials, Failure> {
 }
 
 /// What is spoken where.
-fn services(args: &NearArgs, guarded: bool) -> Result<Vec<(SocketAddr, Speaks)>, Failure> {
-    let socks = args.socks.iter().map(|at| (*at, Speaks::Socks));
-    let http = args.http.iter().map(|at| (*at, Speaks::Http));
-    let forward = args.forward.iter().map(|(at, to)| (*at, Speaks::Forward(to.clone())));
+fn services(args: &NearArgs, guarded: bool) -> Result<Vec<(SocketAddr, ListenProtocol)>, Failure> {
+    let socks = args.socks.iter().map(|at| (*at, ListenProtocol::Socks));
+    let http = args.http.iter().map(|at| (*at, ListenProtocol::Http));
+    let forward = args.forward.iter().map(|(at, to)| (*at, ListenProtocol::Forward(to.clone())));
     let all: Vec<_> = socks.chain(http).chain(forward).collect();
     if all.is_empty() {
         return Err(Failure::input(
@@ -131,7 +132,7 @@ fn services(args: &NearArgs, guarded: bool) -> Result<Vec<(SocketAddr, Speaks)>,
         ));
     }
     for (at, speaks) in &all {
-        let asks = guarded && !matches!(speaks, Speaks::Forward(_));
+        let asks = guarded && !matches!(speaks, ListenProtocol::Forward(_));
         if !at.ip().is_loopback() && !asks && !args.open {
             return Err(Failure::input(
                 format!("{at} can be reached by other machines, which could all use the exit"),
@@ -142,7 +143,11 @@ fn services(args: &NearArgs, guarded: bool) -> Result<Vec<(SocketAddr, Speaks)>,
     Ok(all)
 }
 
-async fn bind(at: SocketAddr, speaks: Speaks, console: Console) -> Result<Service, Failure> {
+async fn bind(
+    at: SocketAddr,
+    speaks: ListenProtocol,
+    console: Console,
+) -> Result<Service, Failure> {
     let listener = TcpListener::bind(at).await.map_err(|error| {
         Failure::input(
             format!("cannot listen at {at}: {error}"),
@@ -151,9 +156,9 @@ async fn bind(at: SocketAddr, speaks: Speaks, console: Console) -> Result<Servic
     })?;
     let at = listener.local_addr().unwrap_or(at);
     match &speaks {
-        Speaks::Socks => console.note(format_args!("SOCKS 5 at {at}")),
-        Speaks::Http => console.note(format_args!("HTTP proxy at {at}")),
-        Speaks::Forward(to) => console.note(format_args!("{at} leads to {to}")),
+        ListenProtocol::Socks => console.note(format_args!("SOCKS 5 at {at}")),
+        ListenProtocol::Http => console.note(format_args!("HTTP proxy at {at}")),
+        ListenProtocol::Forward(to) => console.note(format_args!("{at} leads to {to}")),
     }
     Ok(Service { listener, speaks })
 }

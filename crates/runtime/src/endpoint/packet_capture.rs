@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use ropewalk_engine::sctp::Packet;
 use ropewalk_engine::sctp::wire::{self, Checksum, Ports};
 
-use super::links::{self, Link};
+use super::local_interfaces::{self, Link};
 use super::peer::Route;
 use crate::capture::{Capture, Direction};
 
@@ -29,14 +29,14 @@ pub struct Near<'a> {
 
 /// Writes what passes.
 #[derive(Debug)]
-pub struct Tap {
+pub struct PacketCapture {
     capture: Capture,
     ways: BTreeMap<(usize, SocketAddr), Way>,
     bytes: Vec<u8>,
     used: bool,
 }
 
-impl Tap {
+impl PacketCapture {
     pub fn new(capture: Capture) -> Self {
         Self { capture, ways: BTreeMap::new(), bytes: Vec::new(), used: false }
     }
@@ -71,7 +71,7 @@ impl Tap {
         if let Some(way) = self.ways.get(&key) {
             return *way;
         }
-        let (name, mut local) = links::standing(near.link, &route.remote);
+        let (name, mut local) = local_interfaces::standing(near.link, &route.remote);
         local.set_port(near.port);
         let description = format!("{local} to {}", route.remote);
         let interface = self.capture.interface(&name, &description);

@@ -16,7 +16,7 @@ const LONGEST: Duration = Duration::from_secs(4);
 const TRIES: u32 = 10;
 
 /// A handshake on its way.
-pub struct Shaking {
+pub struct HandshakeInProgress {
     initiator: Initiator,
     /// To be sent as soon as can be. Retries that arrive together, genuine or forged, are each obeyed; the
     /// initiator bounds how many.
@@ -46,7 +46,7 @@ pub enum Progress {
     Done(Box<Session>),
 }
 
-impl Shaking {
+impl HandshakeInProgress {
     /// Begins with `peer`, which is to address this end by `session`.
     ///
     /// # Errors
@@ -57,10 +57,11 @@ impl Shaking {
         peer: PublicKey,
         psk: Option<PresharedKey>,
         session: u32,
-        hello: &[u8],
+        handshake_payload: &[u8],
     ) -> Result<Self, HandshakeError> {
         let (has_psk, date) = (psk.is_some(), Timestamp::now());
-        let (initiator, first) = Initiator::with_psk(secret, peer, psk, date, session, hello)?;
+        let (initiator, first) =
+            Initiator::with_psk(secret, peer, psk, date, session, handshake_payload)?;
         Ok(Self {
             initiator,
             datagrams: VecDeque::from([first]),

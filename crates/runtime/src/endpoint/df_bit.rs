@@ -42,11 +42,11 @@ mod tests {
     use rustix::net::sockopt::{Ipv4PathMtuDiscovery, ip_mtu_discover};
 
     use super::*;
-    use crate::endpoint::socket::{Local, Socket};
+    use crate::endpoint::socket::{BindAddress, Socket};
 
     #[tokio::test]
     async fn the_bit_is_set_but_while_something_has_to_be_cut() {
-        let local = Local::of(([127, 0, 0, 1], 0).into());
+        let local = BindAddress::of(([127, 0, 0, 1], 0).into());
         let socket = Socket::bind(&local).expect("a socket");
         let io = socket.io().expect("open");
         let now = || ip_mtu_discover(io).expect("an option of every socket");

@@ -5,11 +5,11 @@ use std::net::SocketAddr;
 use ropewalk_base::{PathId, Time};
 use ropewalk_engine::path::PathStatus;
 
-use super::core::Core;
-use super::links::{self, Change, Link};
-use super::pairing::nearest;
+use super::local_interfaces::{self, Change, Link};
+use super::path_pairing::nearest;
 use super::peer::{Peer, Route};
-use super::socket::{Local, Socket};
+use super::socket::{BindAddress, Socket};
+use super::state::EndpointState;
 use crate::interfaces::{self, Seen};
 
 /// Most sockets that are opened by themselves: each interface of a new name is one more.
@@ -22,7 +22,7 @@ enum Fate {
     Asked,
 }
 
-impl Core {
+impl EndpointState {
     /// Whether anything can come or go.
     pub(super) fn is_watching(&self) -> bool {
         self.options.automatic || self.links.iter().any(Link::is_watched)
@@ -86,10 +86,10 @@ impl Core {
         for key in self.keys() {
             remotes.extend(self.peer(key).into_iter().flat_map(|peer| &peer.remotes));
         }
-        if !links::leads_out(&remotes, all) {
+        if !local_interfaces::leads_out(&remotes, all) {
             return;
         }
-        for wanted in links::automatic(&remotes, all) {
+        for wanted in local_interfaces::automatic(&remotes, all) {
             let full = self.links.len() >= SOCKETS_LIMIT;
             if full || wanted.interface.is_none() || self.stands_on(&wanted, all) {
                 continue;
@@ -106,8 +106,8 @@ impl Core {
     }
 
     /// Whether there is a socket there, or one that waits for it to come back.
-    fn stands_on(&self, wanted: &Local, all: &[Seen]) -> bool {
-        let address = links::by_address(wanted, all);
+    fn stands_on(&self, wanted: &BindAddress, all: &[Seen]) -> bool {
+        let address = local_interfaces::by_address(wanted, all);
         let same = |link: &Link| link.local == *wanted || Some(&link.local) == address.as_ref();
         self.links.iter().any(same)
     }
@@ -115,7 +115,7 @@ impl Core {
     fn add_path_through(
         &mut self,
         now: Time,
-        key: super::core::Key,
+        key: super::state::Key,
         socket: usize,
         near: SocketAddr,
     ) {
@@ -132,8 +132,8 @@ impl Core {
 }
 
 /// A socket on an interface, or where one may not bind to it, on its address.
-pub(super) fn bind_automatic(wanted: &Local, all: &[Seen]) -> Option<(Socket, Link)> {
-    let other = || links::by_address(wanted, all);
+pub(super) fn bind_automatic(wanted: &BindAddress, all: &[Seen]) -> Option<(Socket, Link)> {
+    let other = || local_interfaces::by_address(wanted, all);
     for local in std::iter::once(wanted.clone()).chain(other()) {
         if let Ok(socket) = Socket::bind(&local) {
             return Some((socket, Link::new(local, all)));

@@ -12,13 +12,13 @@ use super::association_counts::AssociationCounts;
 use super::association_table::{AssociationTable, PortPair};
 use super::batch::Batch;
 use super::limits::LimitCounters;
-use super::links::Link;
+use super::local_interfaces::Link;
 use super::options::Options;
 use super::own_addresses::OwnAddresses;
+use super::packet_capture::PacketCapture;
 use super::peer::Peer;
 use super::responder::HandshakeResponder;
 use super::socket::Socket;
-use super::tap::Tap;
 use crate::clock::Clock;
 
 /// An association of an endpoint. Numbers are used again, `made` tells one from the next.
@@ -50,7 +50,7 @@ pub struct Counters {
 
 /// Everything behind the lock.
 #[derive(Debug)]
-pub struct Core {
+pub struct EndpointState {
     pub(super) clock: Clock,
     pub(super) options: Options,
     pub(super) sockets: Vec<Socket>,
@@ -85,7 +85,7 @@ pub struct Core {
     /// No more associations; the driver ends with the last one.
     pub(super) closing: bool,
     /// Who writes down what passes.
-    pub(super) tap: Option<Tap>,
+    pub(super) tap: Option<PacketCapture>,
     /// Used again for each packet.
     pub(super) packet: Packet,
     pub(super) lanes: Vec<Batch>,
@@ -94,7 +94,7 @@ pub struct Core {
 /// What the driver and all handles hold.
 #[derive(Debug)]
 pub struct Shared {
-    core: Mutex<Core>,
+    core: Mutex<EndpointState>,
     /// Somebody may be accepted.
     pub accept: Notify,
     /// An association has gone.
@@ -102,18 +102,18 @@ pub struct Shared {
 }
 
 impl Shared {
-    pub(super) fn new(core: Core) -> Arc<Self> {
+    pub(super) fn new(core: EndpointState) -> Arc<Self> {
         Arc::new(Self { core: Mutex::new(core), accept: Notify::new(), gone: Notify::new() })
     }
 
     /// The one lock. A panic of somebody who held it leaves nothing half done that matters more than
     /// the other associations.
-    pub(super) fn lock(&self) -> MutexGuard<'_, Core> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, EndpointState> {
         self.core.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Core {
+impl EndpointState {
     pub(super) fn new(
         clock: Clock,
         options: Options,
@@ -122,7 +122,7 @@ impl Core {
         responder: Option<HandshakeResponder>,
         seed: Seed,
     ) -> Self {
-        let tap = options.capture.clone().map(Tap::new);
+        let tap = options.capture.clone().map(PacketCapture::new);
         Self {
             clock,
             options,

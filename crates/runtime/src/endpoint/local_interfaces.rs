@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
-use super::socket::Local;
+use super::socket::BindAddress;
 use crate::interfaces::{Seen, look};
 
 /// Most interfaces that are used by themselves.
@@ -45,7 +45,7 @@ pub enum Change {
 #[derive(Clone, Debug)]
 pub struct Link {
     /// Where the socket is bound.
-    pub local: Local,
+    pub local: BindAddress,
     state: State,
     index: Option<u32>,
     addresses: Vec<IpAddr>,
@@ -53,7 +53,7 @@ pub struct Link {
 
 impl Link {
     /// What a socket bound to `local` stands on.
-    pub fn new(local: Local, all: &[Seen]) -> Self {
+    pub fn new(local: BindAddress, all: &[Seen]) -> Self {
         let mut link = Self { local, state: State::Unwatched, index: None, addresses: Vec::new() };
         let found = link.found(all);
         let ip = link.local.address.ip();
@@ -145,8 +145,8 @@ pub fn leads_out(remotes: &[SocketAddr], all: &[Seen]) -> bool {
 
 /// One socket for each usable interface and family of the peer's addresses. The interface that the system
 /// would choose comes first: what does not lead to the peer is then only a path that is never proved.
-pub fn automatic(remotes: &[SocketAddr], all: &[Seen]) -> Vec<Local> {
-    let mut locals: Vec<Local> = Vec::new();
+pub fn automatic(remotes: &[SocketAddr], all: &[Seen]) -> Vec<BindAddress> {
+    let mut locals: Vec<BindAddress> = Vec::new();
     for ipv6 in [false, true] {
         let Some(remote) = remotes.iter().find(|remote| remote.is_ipv6() == ipv6) else { continue };
         let chosen = chosen(remote);
@@ -159,25 +159,25 @@ pub fn automatic(remotes: &[SocketAddr], all: &[Seen]) -> Vec<Local> {
             }
         }
         if !locals.iter().any(|local| local.address.is_ipv6() == ipv6) {
-            locals.push(Local::of(anywhere(ipv6)));
+            locals.push(BindAddress::of(anywhere(ipv6)));
         }
     }
     locals
 }
 
 /// Any address of an interface.
-fn on(name: &str, ipv6: bool) -> Local {
-    Local { address: anywhere(ipv6), interface: Some(name.to_owned()) }
+fn on(name: &str, ipv6: bool) -> BindAddress {
+    BindAddress { address: anywhere(ipv6), interface: Some(name.to_owned()) }
 }
 
 /// The same by its address: for systems on which nobody, or not everybody, may bind to an interface.
-pub fn by_address(local: &Local, all: &[Seen]) -> Option<Local> {
+pub fn by_address(local: &BindAddress, all: &[Seen]) -> Option<BindAddress> {
     let name = local.interface.as_ref()?;
     let like = |seen: &&Seen| {
         seen.name == *name && seen.ip.is_ipv4() == local.address.is_ipv4() && is_usable(seen)
     };
     let ip = all.iter().find(like)?.ip;
-    Some(Local::of(SocketAddr::new(ip, 0)))
+    Some(BindAddress::of(SocketAddr::new(ip, 0)))
 }
 
 /// Any address, any port.
@@ -215,9 +215,9 @@ mod tests {
         Seen { name: name.to_owned(), index: Some(index), ip, broadcast: None, up }
     }
 
-    fn local(ip: &str, interface: Option<&str>) -> Local {
+    fn local(ip: &str, interface: Option<&str>) -> BindAddress {
         let ip = ip.parse().expect("an address");
-        Local { address: SocketAddr::new(ip, 0), interface: interface.map(str::to_owned) }
+        BindAddress { address: SocketAddr::new(ip, 0), interface: interface.map(str::to_owned) }
     }
 
     #[test]

@@ -46,7 +46,7 @@ pub struct Report {
 }
 
 /// A device and the end that it is.
-struct Ear {
+struct DeviceEnd {
     side: Side,
     path: usize,
     device: SyncDevice,
@@ -74,7 +74,7 @@ impl Pump {
     ) -> Result<Self, EmulateError> {
         let broken = |e| EmulateError::system("cannot start the emulator's thread", e);
         let (stop, line) = io::pipe().map_err(broken)?;
-        let ear = |side| move |(path, device)| Ear { side, path, device, broken: false };
+        let ear = |side| move |(path, device)| DeviceEnd { side, path, device, broken: false };
         let ears = sender.into_iter().enumerate().map(ear(Side::Sender));
         let ears = ears.chain(receiver.into_iter().enumerate().map(ear(Side::Receiver)));
         let ears = ears.collect();
@@ -113,7 +113,7 @@ struct Loop {
     /// CPU time of the thread when the clock was started.
     cpu: Duration,
     links: Links,
-    ears: Vec<Ear>,
+    ears: Vec<DeviceEnd>,
     realtime: bool,
     deliveries: Lateness,
     wakings: Lateness,
@@ -121,7 +121,7 @@ struct Loop {
 }
 
 impl Loop {
-    fn new(links: Links, ears: Vec<Ear>, realtime: bool) -> Self {
+    fn new(links: Links, ears: Vec<DeviceEnd>, realtime: bool) -> Self {
         Self {
             clock: Clock::start(),
             cpu: cpu_time(),
@@ -194,8 +194,9 @@ impl Loop {
     fn report(mut self) -> Report {
         let elapsed = self.clock.now();
         self.links.advance(elapsed);
-        let name =
-            |ear: &Ear| format!("{} at the {}", self.links.ways()[ear.path].name, ear.side.name());
+        let name = |ear: &DeviceEnd| {
+            format!("{} at the {}", self.links.ways()[ear.path].name, ear.side.name())
+        };
         Report {
             elapsed: elapsed.since(Time::ZERO),
             cpu: cpu_time().saturating_sub(self.cpu),
@@ -210,7 +211,7 @@ impl Loop {
 }
 
 /// Waits for packets, for `most`, or for the end: false means the end. Who has packets goes to `ready`.
-fn wait(ears: &[Ear], stop: &PipeReader, most: Duration, ready: &mut Vec<usize>) -> bool {
+fn wait(ears: &[DeviceEnd], stop: &PipeReader, most: Duration, ready: &mut Vec<usize>) -> bool {
     let mut files: Vec<PollFd<'_>> = Vec::with_capacity(ears.len() + 1);
     files.push(PollFd::new(stop.as_fd(), PollFlags::POLLIN));
     let whole = ears.iter().enumerate().filter(|(_, ear)| !ear.broken);

@@ -27,7 +27,7 @@ pub const RECEIVER_FILE: &str = "/proc/1/fd/4";
 
 /// The first process, and the namespaces that programs are put into.
 #[derive(Debug)]
-pub struct Keeper {
+pub struct NamespaceInit {
     child: Child,
     /// Closing it ends everything.
     line: Option<ChildStdin>,
@@ -36,7 +36,7 @@ pub struct Keeper {
     directory: PathBuf,
 }
 
-impl Keeper {
+impl NamespaceInit {
     /// Starts it.
     ///
     /// # Errors
@@ -91,7 +91,7 @@ impl Keeper {
     }
 }
 
-impl Drop for Keeper {
+impl Drop for NamespaceInit {
     fn drop(&mut self) {
         drop(self.line.take());
         // It cannot be stopped from within, and ends with its input.

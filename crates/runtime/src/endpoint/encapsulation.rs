@@ -4,15 +4,15 @@ use ropewalk_base::{PathId, Time};
 use ropewalk_engine::sctp::Packet;
 use ropewalk_engine::sctp::wire::{self, Checksum, Ports};
 
-use super::shaking::Shaking;
+use super::handshake::HandshakeInProgress;
 use crate::seal::{OVERHEAD, SealError, Session};
 
 /// Around the packets of one association.
-pub enum Cover {
+pub enum Encapsulation {
     /// Nothing: SCTP in UDP (RFC 6951).
     Plain(Ports),
     /// The handshake that leads to a session goes on.
-    Shaking(Box<Shaking>),
+    HandshakeInProgress(Box<HandshakeInProgress>),
     /// A session seals each packet.
     Sealed(Box<Session>),
 }
@@ -20,22 +20,22 @@ pub enum Cover {
 /// SCTP's ports inside a seal: one association each, so they tell nothing.
 const SEALED_PORTS: Ports = Ports { source: super::PORT, destination: super::PORT };
 
-impl std::fmt::Debug for Cover {
+impl std::fmt::Debug for Encapsulation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Plain(_) => "Plain",
-            Self::Shaking(_) => "Shaking",
+            Self::HandshakeInProgress(_) => "Shaking",
             Self::Sealed(_) => "Sealed",
         })
     }
 }
 
-impl Cover {
+impl Encapsulation {
     /// SCTP's ports in it, from here to there.
     pub const fn ports(&self) -> Ports {
         match self {
             Self::Plain(ports) => *ports,
-            Self::Shaking(_) | Self::Sealed(_) => SEALED_PORTS,
+            Self::HandshakeInProgress(_) | Self::Sealed(_) => SEALED_PORTS,
         }
     }
 
@@ -43,7 +43,7 @@ impl Cover {
     pub const fn overhead(&self) -> u32 {
         match self {
             Self::Plain(_) => 0,
-            Self::Shaking(_) | Self::Sealed(_) => OVERHEAD as u32,
+            Self::HandshakeInProgress(_) | Self::Sealed(_) => OVERHEAD as u32,
         }
     }
 
@@ -61,7 +61,7 @@ impl Cover {
         match self {
             Self::Plain(ports) => wire::encode(packet, *ports, Checksum::Crc32c, out),
             // The association begins when there is a session.
-            Self::Shaking(_) => {}
+            Self::HandshakeInProgress(_) => {}
             Self::Sealed(session) => {
                 session.seal(path.0, out, |out| {
                     wire::encode(packet, SEALED_PORTS, Checksum::None, out);
@@ -71,11 +71,11 @@ impl Cover {
         Ok(())
     }
 
-    /// When [`Cover::handle_timeout`] is to be called.
+    /// When [`Encapsulation::handle_timeout`] is to be called.
     pub fn next_deadline(&self) -> Option<Time> {
         match self {
             Self::Plain(_) => None,
-            Self::Shaking(shaking) => shaking.next_deadline(),
+            Self::HandshakeInProgress(shaking) => shaking.next_deadline(),
             Self::Sealed(session) => session.next_deadline(),
         }
     }
@@ -84,7 +84,7 @@ impl Cover {
     pub fn handle_timeout(&mut self, now: Time) {
         match self {
             Self::Plain(_) => {}
-            Self::Shaking(shaking) => shaking.handle_timeout(now),
+            Self::HandshakeInProgress(shaking) => shaking.handle_timeout(now),
             Self::Sealed(session) => session.handle_timeout(now),
         }
     }
