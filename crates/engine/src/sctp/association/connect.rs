@@ -275,9 +275,9 @@ impl Association {
         self.push_event(event);
     }
 
-    /// Handles the expiry of T1-init or T1-cookie (RFC 9260, 5.1.6). Each retransmission goes to the next
+    /// Handles the expiry of T1-init or T1-cookie (RFC 9260, 4 and 5.1). Each retransmission goes to the next
     /// address. Other implementations may accept a cookie only from the address that they gave it to, so
-    /// every second COOKIE ECHO goes to that one.
+    /// every second retransmission of a COOKIE ECHO goes to that one.
     pub(super) fn on_t1(&mut self, now: Time) {
         let (State::CookieWait { t1 } | State::CookieEchoed { t1, .. }) = &mut self.state else {
             return;
