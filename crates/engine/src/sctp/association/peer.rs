@@ -17,7 +17,7 @@ pub(super) struct Peer {
     pub addresses: Vec<IpAddr>,
     /// Source address of its INIT, INIT ACK or COOKIE ECHO, if the driver has set it.
     source: Option<IpAddr>,
-    /// What both ends can do beyond RFC 9260.
+    /// Extensions of RFC 9260 that both ends support.
     pub agreed: Extensions,
     /// Whether the peer accepts timestamps beside chunks.
     pub takes_stamps: bool,
@@ -78,7 +78,7 @@ impl super::Association {
         self.peer.has(&address)
     }
 
-    /// What both ends can do beyond RFC 9260.
+    /// Extensions of RFC 9260 that both ends support.
     pub const fn agreed_extensions(&self) -> Extensions {
         self.peer.agreed
     }
