@@ -20,7 +20,7 @@ fn encoded(packet: &Packet, checksum: Checksum) -> Bytes {
     out.into()
 }
 
-/// The packet that `bytes` are, whatever the recycled one held before.
+/// Decodes `bytes` into a recycled packet.
 fn decoded(bytes: &Bytes, checksum: Checksum) -> Result<Packet, DecodeError> {
     let mut packet = Packet::of(77, Chunk::CookieAck);
     packet.stamp = Some(DelayStamp { sent: 1 });
@@ -28,7 +28,7 @@ fn decoded(bytes: &Bytes, checksum: Checksum) -> Result<Packet, DecodeError> {
     Ok(packet)
 }
 
-/// A packet with these chunks as they are, whose sum is right.
+/// A packet with these encoded chunks and a valid checksum.
 fn packet_of(chunks: &[u8]) -> Bytes {
     let mut out = vec![0; HEADER];
     out[..8].copy_from_slice(&[0x13, 0x89, 0x26, 0xab, 0, 0, 0, 9]);
