@@ -62,7 +62,7 @@ pub struct NrSack {
     pub duplicates: Vec<Serial32>,
 }
 
-/// DATA that may be interleaved (RFC 8260, 2.1).
+/// I-DATA: a fragment of a message that may be interleaved with others (RFC 8260, 2.1).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IData {
     /// Transmission sequence number.

@@ -6,7 +6,7 @@ use super::wire::kind;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Extensions(u16);
 
-/// Each extension with the chunk type that stands for it.
+/// Each extension with the chunk type that identifies it.
 const TYPES: [(Extensions, u8); 14] = [
     (Extensions::AUTH, kind::AUTH),
     (Extensions::NR_SACK, kind::NR_SACK),

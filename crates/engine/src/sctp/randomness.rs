@@ -99,7 +99,7 @@ impl Generator {
 }
 
 fn keyed_hash(key: &Secret, message: &[u8]) -> [u8; 32] {
-    // Any length of key will do for this code, so making it cannot fail.
+    // HMAC accepts keys of any length, so this cannot fail.
     let mut mac = Hmac::<Sha256>::new_from_slice(&key.0).unwrap_or_else(|_| unreachable!());
     mac.update(message);
     mac.finalize().into_bytes().into()

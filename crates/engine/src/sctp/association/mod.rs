@@ -384,7 +384,7 @@ impl Association {
         }
     }
 
-    /// Declares that no further message follows, so that schedulers can optimize the tail of the transfer.
+    /// Declares that no further message follows, so that schedulers can plan the tail of the transfer.
     pub const fn end_of_data(&mut self) {
         self.outstanding.closing = true;
     }
@@ -474,7 +474,8 @@ impl Association {
         std::mem::take(&mut self.sender.records)
     }
 
-    /// A nonce for a HEARTBEAT, known to its receiver only (RFC 9260, 5.4). Never 0, which means "none".
+    /// A nonce for a HEARTBEAT that nobody can know without receiving it (RFC 9260, 5.4). Never 0, which
+    /// means "none".
     fn nonce(&mut self) -> u64 {
         let number = match &mut self.nonces {
             Some(generator) => generator.next_u64(),

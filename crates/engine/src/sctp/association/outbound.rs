@@ -240,7 +240,7 @@ impl Association {
         Some(hole)
     }
 
-    /// RFC 9260, 6.4.1: SCTP without CMT retransmits chunks that timed out on another active path.
+    /// Without CMT, the path to retransmit a chunk on that timed out: another active path (RFC 9260, 6.4.1).
     fn elsewhere(&self, on: PathId, by_timer: bool) -> Option<PathId> {
         if self.config.cmt.concurrent || !by_timer {
             return None;

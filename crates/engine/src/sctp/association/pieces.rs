@@ -266,7 +266,7 @@ mod tests {
     fn a_chunk_that_finds_no_room_is_not_kept() {
         let whole = Bytes::from(vec![7; 9_000]);
         let mut pieces = Pieces::default();
-        // The first has room in a full buffer: others may wait for it.
+        // The first chunk is kept in a full buffer, because others may wait for it.
         pieces.take(1, &piece(0, &whole, 1_000), 0);
         let held = pieces.held();
         assert!(held > 9_000);

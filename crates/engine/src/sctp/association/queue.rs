@@ -242,7 +242,7 @@ mod tests {
         there.then_some(chunk)
     }
 
-    /// Chunks that come out of a queue, and those of them that must wait at the peer.
+    /// Number of chunks that the queue is cut into, and how many of them must wait at the peer.
     fn count(queue: &SendQueue) -> (u64, u64) {
         let mut rest = queue.clone();
         let next = || next_of(&mut rest);

@@ -300,7 +300,7 @@ proptest! {
         chunks in vec(any::<u8>(), 0..200),
         kinds in vec((0usize..50, 0u8..20, 0u8..40), 0..4),
     ) {
-        // Pure noise is rarely a chunk: some places are made to look like the beginning of one.
+        // Random bytes are rarely a chunk, so some positions are made to look like the beginning of one.
         let mut noise = chunks;
         for (place, kind, length) in kinds {
             if let Some(head) = noise.get_mut(4 * place..4 * place + 4) {
@@ -361,7 +361,7 @@ fn the_bytes_are_those_of_the_rfc() {
         assert_eq!(bytes[HEADER..], *expected, "{chunk:?}");
         assert_eq!(bytes, packet_of(&bytes[HEADER..]));
     }
-    // The sum of 32 zeros (RFC 9260, appendix A; RFC 3720, B.4): little end first on the wire.
+    // The CRC32c of 32 zero bytes (RFC 9260, appendix A; RFC 3720, B.4), little-endian on the wire.
     assert_eq!(crc32c::crc32c(&[0; 32]).to_le_bytes(), [0xaa, 0x36, 0x91, 0x8a]);
 }
 
