@@ -1,4 +1,4 @@
-//! What is wrong: the causes that ERROR and ABORT carry (RFC 9260, 3.3.10).
+//! Error causes of ERROR and ABORT (RFC 9260, 3.3.10).
 
 use bytes::Bytes;
 use ropewalk_base::{Duration, Serial32, StreamId};
@@ -6,59 +6,59 @@ use ropewalk_base::{Duration, Serial32, StreamId};
 /// An error cause.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ErrorCause {
-    /// DATA on a stream that does not exist (1).
+    /// Invalid Stream Identifier (1).
     InvalidStream(StreamId),
-    /// Parameters that must be there are not (2): their types.
+    /// Missing Mandatory Parameter (2): the types.
     MissingParameters(Vec<u16>),
-    /// The cookie came back too late (3), by so many microseconds.
+    /// Stale Cookie (3): by how many microseconds.
     StaleCookie(u32),
     /// Out of resource (4).
     OutOfResource,
-    /// An address that cannot be used (5): the parameter.
+    /// Unresolvable Address (5): the parameter.
     UnresolvableAddress(Bytes),
-    /// A chunk that is not known (6), whole.
+    /// Unrecognized Chunk Type (6): the whole chunk.
     UnrecognisedChunk(Bytes),
-    /// A mandatory parameter has an impossible value (7).
+    /// Invalid Mandatory Parameter (7).
     InvalidParameter,
-    /// Parameters of an INIT ACK that are not known (8), whole.
+    /// Unrecognized Parameters of an INIT ACK (8), whole.
     UnrecognisedParameters(Bytes),
-    /// DATA without data (9): its TSN.
+    /// No User Data (9): the TSN of the DATA chunk.
     NoUserData(Serial32),
-    /// A COOKIE ECHO while shutting down (10).
+    /// Cookie Received While Shutting Down (10).
     CookieInShutdown,
-    /// A restart that brings addresses along (11): the address parameters.
+    /// Restart of an Association with New Addresses (11): the address parameters.
     NewAddresses(Bytes),
-    /// The user ended it (12): a reason, in the user's words.
+    /// User-Initiated Abort (12): the user's reason.
     UserAbort(Bytes),
-    /// The protocol was broken (13): how, for people.
+    /// Protocol Violation (13): a description.
     ProtocolViolation(Bytes),
-    /// Any other.
+    /// Any other cause.
     Other {
         /// Cause code.
         code: u16,
-        /// What follows it.
+        /// The bytes after code and length.
         value: Bytes,
     },
 }
 
-/// Why an association was aborted (3.3.10), as its user is told.
+/// Why an association was aborted (3.3.10), as reported to its user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AbortCause {
-    /// By the user (12).
+    /// Aborted by the user (12).
     User,
-    /// The peer broke the protocol (13).
+    /// Protocol violation (13).
     ProtocolViolation,
     /// A DATA chunk without data (9).
     NoUserData,
-    /// The peer stopped answering; not sent, told to the user only.
+    /// The peer stopped answering. Reported to the user only, never sent.
     Unreachable,
     /// Out of resource (4).
     OutOfResource,
-    /// A restart that names more addresses than the association had (11).
+    /// A restart with addresses that the association did not have (11).
     NewAddresses,
     /// An address that cannot be used (5).
     UnresolvableAddress,
-    /// The peer does not know of the association: its ABORT came back with our own tag.
+    /// The association is unknown to the peer: its ABORT reflected our own tag.
     Unknown,
     /// No cause was given.
     Unspecified,
@@ -83,21 +83,21 @@ impl core::fmt::Display for AbortCause {
     }
 }
 
-/// Most bytes that are shown of what was not understood: an answer must stay small.
+/// Most bytes of unrecognized data that a report contains, to keep it small.
 pub(super) const REPORT_LIMIT: usize = 128;
 
 impl ErrorCause {
-    /// An address that cannot be used: the parameter, or the beginning of a long one.
+    /// Unresolvable Address, with the parameter or the beginning of a long one.
     pub(super) fn unresolvable(parameter: &Bytes) -> Self {
         Self::UnresolvableAddress(parameter.slice(..parameter.len().min(REPORT_LIMIT)))
     }
 
-    /// A broken protocol without further words.
+    /// A protocol violation without a description.
     pub const VIOLATION: Self = Self::ProtocolViolation(Bytes::new());
-    /// The user's wish without further words.
+    /// A user-initiated abort without a reason.
     pub const USER: Self = Self::UserAbort(Bytes::new());
 
-    /// A cookie that is too old by this much; the wire has 32 bits of microseconds for it.
+    /// A cookie that is stale by this much; the wire format has 32 bits of microseconds.
     pub(super) fn stale(by: Duration) -> Self {
         Self::StaleCookie((by.as_nanos() / 1000).min(u32::MAX as u64) as u32)
     }
@@ -122,7 +122,7 @@ impl ErrorCause {
         }
     }
 
-    /// Bytes without padding: header and what follows.
+    /// Length without padding, bytes: header and value.
     pub(super) fn len(&self) -> u32 {
         4 + match self {
             Self::InvalidStream(_) | Self::StaleCookie(_) | Self::NoUserData(_) => 4,
@@ -138,7 +138,7 @@ impl ErrorCause {
         }
     }
 
-    /// Bytes of several, padding included.
+    /// Length of several causes, padding included, bytes.
     pub(super) fn wire_len(causes: &[Self]) -> u32 {
         causes.iter().map(|one| one.len().next_multiple_of(4)).sum()
     }

@@ -1,4 +1,4 @@
-//! Chunks as RFC 9260, 3.3 lays them out, typed. The sizes are those on the wire.
+//! Typed chunks of RFC 9260, 3.3. Sizes are those on the wire.
 
 use bytes::Bytes;
 use ropewalk_base::{Serial16, Serial32, StreamId, Time};
@@ -36,7 +36,7 @@ impl DataFlags {
         self.0 & other.0 == other.0
     }
 
-    /// Both.
+    /// Union of both.
     #[inline]
     #[must_use]
     pub const fn and(self, other: Self) -> Self {
@@ -49,7 +49,7 @@ impl DataFlags {
         self.0
     }
 
-    /// From the byte on the wire; reserved bits mean nothing (3.3.1).
+    /// From the byte on the wire. RFC 9260, 3.3.1: reserved bits are ignored.
     #[inline]
     pub const fn from_bits(bits: u8) -> Self {
         Self(bits & 15)
@@ -71,7 +71,7 @@ pub struct Data {
     pub flags: DataFlags,
     /// User data.
     pub payload: Payload,
-    /// When the chunk first left. For measurement; it is not on the wire.
+    /// When the chunk was first sent. For measurements; not on the wire.
     pub first_sent: Time,
 }
 
@@ -79,8 +79,8 @@ impl Data {
     /// Header of a DATA chunk, bytes.
     pub const HEADER: u32 = 16;
 
-    /// To be filled in where it lies. What is written field by field and then moved as a whole waits until all
-    /// that was written before it has reached the cache.
+    /// Initial value, filled in place. Moving a struct whose fields have just been written stalls until all
+    /// these writes have reached the cache.
     pub(crate) const BLANK: Self = Self {
         tsn: Serial32(0),
         stream: StreamId(0),
@@ -91,7 +91,7 @@ impl Data {
         first_sent: Time::ZERO,
     };
 
-    /// Becomes the same as `other`, field by field: see [`Self::BLANK`].
+    /// Copies `other` field by field: see [`Self::BLANK`].
     #[inline]
     pub(crate) fn copy_from(&mut self, other: &Self) {
         self.tsn = other.tsn;
@@ -103,14 +103,14 @@ impl Data {
         self.first_sent = other.first_sent;
     }
 
-    /// Bytes of a chunk with `payload` bytes of user data, padding included.
+    /// Length of a chunk with `payload` bytes of user data, padding included, bytes.
     #[inline]
     pub const fn wire_len_of(payload: u32) -> u32 {
         Self::HEADER + payload.next_multiple_of(4)
     }
 
-    /// Whether the peer's user has it as soon as it arrives, whatever is missing before it: a whole
-    /// unordered message.
+    /// Whether this is an unordered unfragmented message, which is delivered on arrival, whatever is missing
+    /// before it.
     #[inline]
     pub const fn is_unordered_unfragmented(&self) -> bool {
         self.flags.has(DataFlags::WHOLE.and(DataFlags::UNORDERED))
@@ -124,12 +124,12 @@ pub struct Sack {
     pub cumulative: Serial32,
     /// Advertised receive window, bytes.
     pub window: u32,
-    /// Gap blocks in ascending order.
+    /// Gap ack blocks in ascending order.
     pub gaps: GapList,
     /// TSNs received more than once.
     pub duplicates: Vec<Serial32>,
-    /// DATA packets since the last SACK, 1 to 3, in the top flag bits (delayed acknowledgement
-    /// for CMT); 0: not told.
+    /// Packets with DATA since the last SACK, 1 to 3, in the highest flag bits (delayed acknowledgement for
+    /// CMT); 0: not given.
     pub data_packets: u8,
 }
 
@@ -141,20 +141,19 @@ impl Sack {
     }
 }
 
-/// What our HEARTBEATs carry (3.3.5). What the peer's carry is its own affair and goes back as it
-/// came.
+/// Content of the Heartbeat Info of our HEARTBEATs (3.3.5). The peer's is opaque and returned unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeartbeatInfo {
     /// 64-bit nonce (RFC 9260, 5.4).
     pub nonce: u64,
-    /// When it left, by the sender's clock.
+    /// When it was sent, by the sender's clock.
     pub sent: Time,
-    /// Bytes of the packet, if it probes the path's MTU (RFC 8899).
+    /// Size of the packet if it is a path MTU probe (RFC 8899), bytes.
     pub probe: Option<u32>,
 }
 
 impl HeartbeatInfo {
-    /// As it travels.
+    /// The bytes on the wire.
     pub fn to_bytes(&self) -> Bytes {
         let mut bytes = Vec::with_capacity(20);
         bytes.extend_from_slice(&self.nonce.to_be_bytes());
@@ -165,7 +164,7 @@ impl HeartbeatInfo {
         bytes.into()
     }
 
-    /// What came back; none if it cannot have been ours.
+    /// Parses returned information; none if it cannot be ours.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         let (nonce, rest) = bytes.split_first_chunk::<8>()?;
         let (sent, rest) = rest.split_first_chunk::<8>()?;
@@ -195,15 +194,14 @@ impl DelayEcho {
     pub const WIRE_LEN: u32 = CHUNK_HEADER + 20;
 }
 
-/// Timestamps beside a SACK (Sarwar et al., 2013, `T_r` and `T_e`): of the packet that is
-/// acknowledged, on whose path the SACK returns.
+/// Timestamps beside a SACK (Sarwar et al., 2013, `T_r` and `T_e`) of an acknowledged packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DelayEcho {
-    /// Which path the data packet came on.
+    /// The path on which the packet with DATA arrived.
     pub path: u8,
-    /// Sender's clock when it left, nanoseconds.
+    /// Sender's clock when the packet was sent, nanoseconds.
     pub sent: u64,
-    /// Receiver's clock when it came, nanoseconds.
+    /// Receiver's clock when the packet arrived, nanoseconds.
     pub received: u64,
 }
 
@@ -216,9 +214,9 @@ pub enum Chunk {
     Sack(Sack),
     /// INIT.
     Init(Box<Init>),
-    /// INIT ACK with its state cookie; empty if it brought none.
+    /// INIT ACK with its state cookie, which is empty if absent.
     InitAck(Box<(Init, Bytes)>),
-    /// COOKIE ECHO: the cookie as it came.
+    /// COOKIE ECHO with the cookie.
     CookieEcho(Bytes),
     /// COOKIE ACK.
     CookieAck,
@@ -226,7 +224,7 @@ pub enum Chunk {
     Error(Vec<ErrorCause>),
     /// HEARTBEAT: the heartbeat information, ours or the peer's.
     Heartbeat(Bytes),
-    /// HEARTBEAT ACK: the same again.
+    /// HEARTBEAT ACK: the returned heartbeat information.
     HeartbeatAck(Bytes),
     /// SHUTDOWN with the cumulative TSN.
     Shutdown(Serial32),
@@ -234,19 +232,19 @@ pub enum Chunk {
     ShutdownAck,
     /// SHUTDOWN COMPLETE.
     ShutdownComplete {
-        /// T: the tag is that of the packet which it answers.
+        /// T: the verification tag is that of the answered packet.
         reflected: bool,
     },
     /// ABORT.
     Abort {
-        /// T: the tag is that of the packet which it answers.
+        /// T: the verification tag is that of the answered packet.
         reflected: bool,
-        /// Why.
+        /// Error causes.
         causes: Vec<ErrorCause>,
     },
-    /// One of an extension.
+    /// A chunk of an extension.
     Extension(Box<ExtensionChunk>),
-    /// One of a type that is not known here and that is to be reported: all of it, header included.
+    /// A chunk of an unknown type that is to be reported, whole, header included.
     Unknown(Bytes),
 }
 

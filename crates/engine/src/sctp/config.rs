@@ -1,4 +1,4 @@
-//! The knobs of an association. Each says its unit, its default and what turning it costs.
+//! Configuration of an association. Each option states its unit, its default and what changing it costs.
 
 use core::net::{IpAddr, Ipv4Addr};
 
@@ -27,81 +27,82 @@ pub enum WindowUnit {
     Packets,
 }
 
-/// What new data is checked against the peer's receive window with.
+/// How new data is checked against the peer's receive window.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum WindowCheck {
-    /// The span rule: everything from the cumulative acknowledgement to the end of the new data
-    /// fits into the buffer that the peer offered. Data from far ahead cannot take the room of the data
-    /// that was skipped.
+    /// The span rule: everything from the cumulative TSN to the end of the new data must fit into the receive
+    /// buffer that the peer advertised. Data far ahead cannot use up the room of skipped data.
     #[default]
     Span,
-    /// `rwnd - sum of unack_i` (Kuhn et al., 2014, Eq 1): what is in flight or held by the peer, the
-    /// new data included, fits into the buffer, wherever it lies in the stream. A scheduler that sends
-    /// ahead of the order can fill the buffer with data that waits for what was not sent; one chunk per
-    /// round trip then gets through. For reproducing papers; a stack should use the span.
+    /// `rwnd - sum of unack_i` (Kuhn et al., 2014, Eq 1): data in flight, data held by the peer and the new
+    /// data must fit into the buffer, wherever they lie in the stream. A scheduler that sends far ahead can
+    /// fill the buffer with data that waits for chunks not sent yet. Then one chunk per round trip gets
+    /// through. For reproducing papers; real stacks should use the span rule.
     Unacknowledged,
 }
 
-/// When a path's window may grow (Iyengar et al., 2006, CUC).
+/// When the congestion window of a path may grow (Iyengar et al., 2006, CUC).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum CwndUpdate {
-    /// Only when the association's cumulative acknowledgement moves (plain SCTP).
+    /// Only when the cumulative TSN of the association advances (SCTP without CMT).
     Off,
-    /// When the path's pseudo-cumulative TSN is acknowledged: the oldest outstanding there when it
-    /// was looked for. If that is lost and sent again on another path, this path's window is frozen
-    /// until something sent here is acknowledged cumulatively.
+    /// When the path's pseudo-cumulative TSN is acknowledged: the oldest TSN that was outstanding there when
+    /// it was determined. If that chunk is lost and retransmitted on another path, the window stays frozen
+    /// until a TSN sent on this path is acknowledged cumulatively.
     Cuc,
-    /// When the oldest transmission outstanding on the path is acknowledged, or the cumulative TSN
-    /// moves: what was lost is no longer looked for where it was lost, so that a redirected
-    /// retransmission freezes nothing.
+    /// When the oldest transmission outstanding on the path is acknowledged, or the cumulative TSN advances.
+    /// A lost chunk no longer counts on the path that lost it, so a retransmission on another path freezes
+    /// nothing.
     #[default]
     CucV2,
 }
 
-/// Acknowledging.
+/// Options for sending SACKs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SackOptions {
-    /// A SACK for every so many packets with DATA (RFC 9260, 6.2: 2). 1 costs twice the SACKs and
-    /// saves the wait for the timer at small windows.
+    /// Number of packets with DATA after which a SACK is sent (RFC 9260, 6.2: 2). 1 costs twice the SACKs and
+    /// saves the wait for the SACK timer at small windows.
     pub every_packets: u32,
-    /// Or after this long (200 ms; longer than 500 ms is taken for 500 ms).
+    /// SACK.Delay: longest delay of a SACK (200 ms; values above 500 ms are taken as 500 ms).
     pub delay: Duration,
-    /// The first DATA of an association is acknowledged at once (RFC 9260, 5.1: MUST). Off: as in simulators that the
-    /// papers used.
+    /// Acknowledge the first DATA of an association at once (RFC 9260, 5.1: MUST). Off: as in the simulators
+    /// that the papers used.
     pub first_at_once: bool,
     /// Count packets per path instead of per association.
     pub count_per_path: bool,
-    /// A SACK goes to the address that the last packet came from, and not to the quickest of those that
-    /// it answers.
+    /// Send SACKs to the source of the last packet, not to the fastest of the addresses whose DATA they
+    /// acknowledge.
     pub to_last: bool,
-    /// A SACK that is owed travels with DATA that leaves for the same address, where the packet has room for
-    /// both (RFC 9260, 6.1). Saves a packet where both ends send; a packet with a SACK holds less data.
+    /// Bundle SACKs with DATA to the same address if both fit into the packet (RFC 9260, 6.1). Saves a packet
+    /// if both ends send; a packet with a SACK holds less data.
     pub with_data: bool,
-    /// A SACK is no longer than the base of path MTU discovery: one that is lost for its length is never repeated, and
-    /// some three hundred gap blocks are enough. Off: as many as fit into what the path carries (RFC 9260, 6.2: MUST).
+    /// Limit SACKs to the base MTU of path MTU discovery: a SACK that is dropped for its length is not
+    /// repeated, and some three hundred gap ack blocks suffice. Off: as many as fit into the path MTU (RFC
+    /// 9260, 6.2: MUST).
     pub within_base: bool,
 }
 
 /// Concurrent multipath transfer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CmtOptions {
-    /// Send on all paths at once. Off: plain SCTP, the primary path and failover.
+    /// Send on all paths at once. Off: SCTP without CMT, with a primary path and failover.
     pub concurrent: bool,
-    /// Plain SCTP towards a peer that does not announce CMT (RFC 9260, 6.4: an endpoint SHOULD transmit to the
-    /// primary path). Off: data goes by all paths to any peer, whose SACKs tell of the reordering at once.
+    /// Disable CMT towards a peer that does not announce it (RFC 9260, 6.4: an endpoint SHOULD transmit to
+    /// the primary path). Off: data is sent on all paths to any peer, whose SACKs report the reordering at
+    /// once.
     pub if_agreed: bool,
-    /// Split fast retransmit: reordering between paths is no sign of loss.
+    /// Split fast retransmit (SFR): reordering between paths is no sign of loss.
     pub split_fast_retransmit: bool,
-    /// When windows grow.
+    /// When congestion windows grow.
     pub cwnd_update: CwndUpdate,
-    /// Delayed acknowledgement for CMT: a gap alone is no reason to acknowledge at once.
+    /// Delayed acknowledgement for CMT (DAC): a gap alone does not cause an immediate SACK.
     pub delayed_ack: bool,
     /// Send no data before every path is confirmed.
     pub hold_data_until_confirmed: bool,
 }
 
 impl CmtOptions {
-    /// What of this may be used with a peer with which `agreed` was negotiated.
+    /// The options that may be used with a peer that supports `agreed`.
     pub(super) const fn towards(self, agreed: Extensions) -> Self {
         if agreed.has(Extensions::CMT) {
             return self;
@@ -119,121 +120,121 @@ impl CmtOptions {
     }
 }
 
-/// What an end says that it can do beyond RFC 9260.
+/// Which extensions of RFC 9260 an endpoint announces.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Offer {
-    /// Nothing is said and all is taken for granted: both ends are this engine with the same knobs, as
+    /// No negotiation: both ends are assumed to support the same extensions and to have the same options, as
     /// in a simulation.
     #[default]
     Assumed,
-    /// These are listed, and of them what the peer lists too is used: for real peers. Costs 4 bytes
-    /// and one for each in INIT and INIT ACK.
+    /// These extensions are listed, and those that the peer lists as well are used. For real peers. Costs 4
+    /// bytes plus one per extension in INIT and INIT ACK.
     Listed(Extensions),
 }
 
-/// All knobs of one end of an association.
+/// All options of one endpoint of an association.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// The paths, in the order of their identifiers; not empty.
     pub paths: Vec<PathConfig>,
-    /// Own addresses to list in INIT and INIT ACK; none: a stand-in for each path, as a simulation
-    /// needs, which has no addresses. Empty: the peer is to use only the one that it sees.
+    /// Own addresses to list in INIT and INIT ACK. None: a placeholder per path, for simulations, which have
+    /// no addresses. Empty: the peer uses only the source address.
     pub addresses: Option<Vec<IpAddr>>,
-    /// What is offered to the peer beyond RFC 9260.
+    /// The extensions of RFC 9260 to announce.
     pub offer: Offer,
-    /// Path MTU discovery (RFC 8899) between these sizes; none: every path carries what its own
-    /// configuration says. Costs a few packets per path, and chunks of the smallest path's size.
+    /// Range of path MTU discovery (RFC 8899); none: every path carries packets of its configured MTU. Costs
+    /// a few packets per path, and chunks of the smallest path's size.
     pub mtu_discovery: Option<MtuRange>,
-    /// Explicit congestion notification, if the peer can do it too: queues that mark packets instead of dropping
-    /// them save retransmissions. Costs 8 bytes in SACKs after a mark, and 4 in INIT and INIT ACK to
+    /// Explicit congestion notification, if the peer supports it: queues that mark packets instead of
+    /// dropping them save retransmissions. Costs 8 bytes in SACKs after a mark, and 4 in INIT and INIT ACK to
     /// real peers.
     pub ecn: bool,
     /// Headers below SCTP, bytes: 20 for IPv4.
     pub lower_header: u32,
     /// Receive buffer, bytes.
     pub receive_buffer: u64,
-    /// How it is counted.
+    /// Unit of the receive window.
     pub window_unit: WindowUnit,
-    /// What new data is checked against the peer's window with.
+    /// How new data is checked against the peer's receive window.
     pub window_check: WindowCheck,
-    /// Most user data that waits unsent or unacknowledged, bytes.
+    /// Send buffer: most user data that is queued or unacknowledged, bytes.
     pub send_buffer: u64,
-    /// Most of it that may wait unsent: so many bytes, or as many as all congestion windows together if
-    /// that is more. What waits is out of reach for whoever hands it over, so one who has something
-    /// more urgent now and then sets it, and pays with a scheduler that looks less far ahead. None: no
-    /// limit but `send_buffer`.
+    /// Most user data that may be queued unsent: this many bytes, or the sum of all congestion windows if
+    /// that is more. Queued data cannot be overtaken. So applications with urgent messages set this limit,
+    /// and pay with a scheduler that looks less far ahead. None: no limit but `send_buffer`.
     pub unsent_limit: Option<u64>,
-    /// Streams each way.
+    /// Number of streams in each direction.
     pub streams: u16,
-    /// Acknowledging.
+    /// Options for sending SACKs.
     pub sack: SackOptions,
-    /// Multipath.
+    /// Concurrent multipath transfer.
     pub cmt: CmtOptions,
-    /// Where lost chunks go.
+    /// The path for retransmissions.
     pub retransmission: RetransmissionPolicy,
-    /// How losses are found. By time and with probes of the tail they are found sooner where windows
-    /// are small; by reports they are found as RFC 9260 and the papers have it.
+    /// Loss detection. Detection by time with tail loss probes is faster at small windows; by miss
+    /// indications it follows RFC 9260 and the papers.
     pub recovery: LossDetection,
-    /// Missing reports before a fast retransmit (3), where reports are counted.
+    /// Miss indications before a fast retransmit (3), if they are counted.
     pub fast_retransmit_threshold: u32,
-    /// Packets sent at most in answer to one input (Max.Burst, 4); 0: no limit.
+    /// Max.Burst: most packets sent in response to one event (4); 0: no limit.
     pub max_burst: u32,
-    /// Pacing; none: windows leave as acknowledgements open them.
+    /// Pacing; none: data is sent as acknowledgements open the window.
     pub pacing: Option<Pacing>,
-    /// Timeout.
+    /// RTO.Initial, RTO.Min and RTO.Max.
     pub rto: RtoLimits,
-    /// Failure of paths.
+    /// Limits for the failure of paths.
     pub failure: FailureLimits,
     /// Association.Max.Retrans (10).
     pub association_max_retrans: u32,
-    /// Whether that limit holds for each path, so that n paths permit n times as many timeouts (off). All paths
-    /// time out in one outage: with one limit for all, a bundle ends the sooner the more paths it has.
+    /// Whether `association_max_retrans` is multiplied by the number of paths (off). In an outage all paths
+    /// time out, so with one limit for all, a bundle ends the sooner the more paths it has.
     pub max_retrans_per_path: bool,
     /// Max.Init.Retransmits (8).
     pub max_init_retransmits: u32,
     /// HB.interval (30 s).
     pub heartbeat_interval: Duration,
-    /// HB.Max.Burst: so many HEARTBEATs per timeout to addresses that are not confirmed (1); 0: no limit, so that all
-    /// paths can be used after one round trip.
+    /// HB.Max.Burst: most HEARTBEATs per RTO to unconfirmed addresses (1); 0: no limit, so that all paths can
+    /// be used after one round trip.
     pub heartbeat_burst: u32,
-    /// A path that has failed is asked at least so often (2 s). RFC 9260, 8.3, asks at its doubled timeout, up
-    /// to a minute, plus HB.interval: bundles would miss the return of a path for as long.
+    /// Longest interval between probes of a failed path (2 s). RFC 9260, 8.3, probes at its doubled RTO, up
+    /// to a minute, plus HB.interval: a bundle would miss the recovery of a path for as long.
     pub probe_interval: Duration,
     /// Valid.Cookie.Life (60 s).
     pub cookie_life: Duration,
-    /// Congestion control, by its name in [`Congestion::NAMES`] (`rfc9260`); to be set by
-    /// [`Config::use_congestion`]. Coupled algorithms keep a bundle from taking more than one flow
-    /// where its paths share a bottleneck, and cost throughput where they do not.
+    /// Name of the congestion control in [`Congestion::NAMES`] (`rfc9260`); set it with
+    /// [`Config::use_congestion`]. Coupled algorithms keep a bundle from taking more than one flow at a
+    /// shared bottleneck, and cost throughput where there is none.
     pub congestion: &'static str,
-    /// Whose rules it follows.
+    /// Whose version of the algorithm is used.
     pub congestion_flavour: CongestionFlavour,
-    /// `cubic`: whether a flow that loses sooner than the last time leaves room to others (RFC 9438, 4.7).
+    /// `cubic`: fast convergence. A flow that loses earlier than the last time leaves room to others (RFC
+    /// 9438, 4.7).
     pub fast_convergence: bool,
-    /// Initial window, bytes; none: that of the algorithm's standard.
+    /// Initial congestion window, bytes; none: that of the algorithm's standard.
     pub initial_window: Option<u64>,
     /// Initial slow-start threshold, bytes; none: the peer's receive window. RFC 9260, 7.2.1: SHOULD be arbitrarily
     /// high.
     pub initial_ssthresh: Option<u64>,
-    /// Least slow-start threshold after a loss, in largest chunks (4; TCP's algorithms: 2).
+    /// Minimum slow-start threshold after a loss, in full chunks (4; algorithms of TCP: 2).
     pub min_ssthresh_chunks: u64,
-    /// Most chunks by which one acknowledgement opens the window in slow start (1; TCP's algorithms: 2).
+    /// Most chunks by which one acknowledgement increases the window in slow start (1; algorithms of TCP: 2).
     pub byte_counting_limit: u64,
-    /// Windows grow only when they were full.
+    /// Let windows grow only if they were full.
     pub growth_when_full_only: bool,
-    /// When idle windows decay.
+    /// When the windows of idle paths decay.
     pub idle_decay: IdleDecay,
-    /// The credit towards the next growth in congestion avoidance never exceeds a window
-    /// (RFC 9260, 7.2.2; RFC 4960 lets it pile up while the window is not full).
+    /// Limit `partial_bytes_acked`, the credit towards the next increase in congestion avoidance, to one
+    /// window (RFC 9260, 7.2.2; RFC 4960 lets it accumulate while the window is not full).
     pub partial_bytes_capped: bool,
-    /// Whether congestion windows are cut to whole chunks, as throughput models count.
+    /// Whether congestion windows are rounded down to whole chunks, as throughput models assume.
     pub window_rounding: WindowRounding,
-    /// Where forward delays come from.
+    /// Source of forward delays.
     pub delay_source: DelaySource,
-    /// What helps the scheduler while the receive window is shut; default nothing.
+    /// How receive buffer blocking is mitigated (default: not at all).
     pub mitigation: BlockingMitigation,
     /// The receive-window guard.
     pub guard: bool,
-    /// How far windows may grow together.
+    /// Limits the growth of all windows together.
     pub window_manager: WindowManager,
     /// Keep a record of every decision for `explain`.
     pub record_decisions: bool,
@@ -249,11 +250,11 @@ impl Config {
         preset.config(paths, receive_buffer)
     }
 
-    /// Takes the congestion control of that name, and the values that go with it: SCTP's own has a
-    /// higher floor (4 chunks) and a slower start (1 chunk per SACK) than TCP's (2 and 2).
+    /// Sets the congestion control and the parameters that go with it: `rfc9260` has a higher minimum
+    /// threshold (4 chunks) and a slower start (1 chunk per SACK) than the algorithms of TCP (2 and 2).
     ///
     /// # Errors
-    /// If there is none; the error names those that exist, and the nearest. Nothing is changed then.
+    /// If the name is unknown; the error lists the known names and the nearest one. Nothing is changed then.
     pub fn use_congestion(
         &mut self,
         name: &str,
@@ -270,7 +271,7 @@ impl Config {
         Ok(())
     }
 
-    /// Congestion control of an association at its start, with the peer's window, bytes.
+    /// Creates the congestion control of an association; `peer_window`: the peer's receive window, bytes.
     ///
     /// # Panics
     /// If [`Config::congestion`] was set to a name that does not exist.
@@ -299,14 +300,15 @@ impl Config {
         made
     }
 
-    /// How long a cookie for this peer lives: as long as it asked for, within reason (5.2.6): no
-    /// longer than a timeout may be beyond what is usual.
+    /// Lifetime of a cookie for this peer. RFC 9260, 5.2.6: the peer may ask for more, here by at most
+    /// RTO.Max.
     pub(super) fn cookie_life_for(&self, peer: &Init) -> Duration {
         let asked = Duration::from_millis(peer.preserve_millis as u64);
         self.cookie_life + asked.min(self.rto.max)
     }
 
-    /// The addresses to list. RFC 9260, 3.3.2.1.2: an IPv4 address is never given as one of IPv6 that is mapped to it.
+    /// The addresses to list. RFC 9260, 3.3.2.1.2: an IPv4-mapped IPv6 address MUST NOT be listed; use the
+    /// IPv4 address.
     pub(super) fn listed_addresses(&self) -> Vec<IpAddr> {
         let stand_in = |path: usize| IpAddr::V4(Ipv4Addr::new(10, 0, path as u8, 1));
         match &self.addresses {
@@ -323,7 +325,7 @@ impl Config {
         }
     }
 
-    /// What may be used with a peer that lists `theirs`.
+    /// The extensions that may be used with a peer that lists `theirs`.
     pub(super) const fn agreed(&self, theirs: Extensions) -> Extensions {
         match self.offer {
             Offer::Assumed => Extensions::OURS.and(self.own_ecn()),
@@ -345,7 +347,7 @@ impl Config {
         self.chunk_within(self.paths.iter().map(|p| p.mtu).min().unwrap_or(1500))
     }
 
-    /// Largest DATA chunk before anything is known of the paths, bytes with its header.
+    /// Largest DATA chunk before the path MTU of any path is confirmed, bytes with its header.
     pub(super) fn first_chunk_limit(&self) -> u32 {
         match &self.mtu_discovery {
             None => self.chunk_limit(),
@@ -360,7 +362,7 @@ impl Config {
         room / 4 * 4
     }
 
-    /// The receive buffer as it is counted, bytes of chunks.
+    /// Capacity of the receive buffer in the configured unit, bytes of chunks.
     pub fn receive_capacity(&self) -> u64 {
         match self.window_unit {
             WindowUnit::Bytes => self.receive_buffer,

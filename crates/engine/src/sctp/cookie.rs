@@ -1,5 +1,5 @@
-//! The state cookie (RFC 9260, 5.1.3): all that the responder would have to remember, sealed with
-//! a key that never leaves it, so that it remembers nothing before the cookie returns.
+//! The state cookie (RFC 9260, 5.1.3): all state of a handshake, authenticated with a key that only the
+//! responder has, so that the responder keeps nothing before the cookie returns.
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -11,25 +11,25 @@ use sha2::Sha256;
 use super::extensions::Extensions;
 use super::init::{Init, InitOptions};
 
-/// What a cookie holds.
+/// Content of a cookie.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CookieContent {
-    /// The responder's tag, as its INIT ACK has it.
+    /// The responder's tag, as in its INIT ACK.
     pub local_tag: u32,
-    /// Its initial TSN.
+    /// The responder's initial TSN.
     pub local_tsn: Serial32,
-    /// The initiator's INIT, as far as it matters to an association: extensions by their types only.
+    /// The initiator's INIT, as far as an association needs it: of the extensions only the types.
     pub peer: Init,
-    /// When it was made, by the responder's clock.
+    /// Time of creation by the responder's clock.
     pub created: Time,
-    /// Tie-tags of an association that existed already, by [`CookieKey::tie_tags`] (5.2.2); 0 if none.
+    /// Tie-tags of an existing association, from [`CookieKey::tie_tags`] (5.2.2); 0 if there is none.
     pub tie_tags: (u32, u32),
-    /// The path of that association on which the INIT ACK left (5.4, 2).
+    /// The path on which the INIT ACK was sent (5.4 (2)).
     pub path: PathId,
 }
 
-/// A cookie that this key did not make for this place, or that was changed since: silently dropped
-/// (5.1.5, 1).
+/// The cookie was not made with this key for this source, or was modified. It is silently discarded (5.1.5
+/// (1)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ForgedCookie;
 
@@ -43,20 +43,21 @@ impl core::fmt::Debug for CookieKey {
     }
 }
 
-/// Bytes of the fixed part.
+/// Length of the fixed part, bytes.
 const FIXED: usize = 48;
-/// Bytes of the code: half of what SHA-256 gives, the least that RFC 2104, 5, advises.
+/// Length of the message authentication code, bytes: half of SHA-256's output, the minimum that RFC 2104, 5,
+/// recommends.
 const CODE: usize = 16;
-/// No cookie is shorter, so that it tells nothing of few addresses, and handshakes over one path and
-/// over six take equally long in a simulation.
+/// Minimum length of a cookie, bytes. A short one would reveal how few addresses there are, and handshakes
+/// over one and six paths take equally long in a simulation.
 const LEAST: usize = 88;
-/// Most addresses of a peer that a cookie keeps, of either family; more are not used.
+/// Most addresses of a peer per address family that a cookie keeps. Further ones are not used.
 pub const ADDRESSES_LIMIT: usize = 32;
-/// Bits of the count of addresses of a family.
+/// Bits of the number of addresses of a family.
 const COUNT_BITS: u32 = 6;
 
 impl CookieContent {
-    /// Whether it is older than `life`, and by how much.
+    /// By how much the cookie is older than `life`, if it is.
     pub fn staleness(&self, now: Time, life: Duration) -> Option<Duration> {
         let age = now.since(self.created);
         (age > life).then(|| age - life)
@@ -73,7 +74,7 @@ impl CookieContent {
             }
         }
         let mut out = Vec::with_capacity((FIXED + CODE + v4.len() + v6.len()).max(LEAST));
-        // The two highest bits of each count are free: together they number a path.
+        // The two highest bits of each count are free: together they hold the path.
         let path = self.path.0;
         let count = |addresses: usize, bits: u8| addresses as u8 | bits << COUNT_BITS;
         out.extend([count(v4.len() / 4, path >> 2 & 3), count(v6.len() / 16, path & 3)]);
@@ -93,7 +94,7 @@ impl CookieContent {
         out
     }
 
-    /// Reads what [`CookieContent::write`] wrote; none if it did not.
+    /// Reads the output of [`CookieContent::write`]; none if it is malformed.
     fn read(bytes: &[u8]) -> Option<Self> {
         let (fixed, rest) = bytes.split_first_chunk::<FIXED>()?;
         let word = |at: usize| {
@@ -136,7 +137,7 @@ impl CookieKey {
     }
 
     fn mac(&self, purpose: &[u8], context: &[u8]) -> Hmac<Sha256> {
-        // Any length of key will do for this code, so making it cannot fail.
+        // HMAC accepts keys of any length, so this cannot fail.
         let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).unwrap_or_else(|_| unreachable!());
         mac.update(purpose);
         mac.update(&(context.len() as u64).to_be_bytes());
@@ -144,8 +145,8 @@ impl CookieKey {
         mac
     }
 
-    /// Makes a cookie that is good only with `context`: what the driver knows of where it goes, such
-    /// as an address and a port. Empty: good anywhere.
+    /// Makes a cookie that is valid only with `context`: what identifies its destination, such as address and
+    /// port. Empty: valid everywhere.
     pub fn seal(&self, content: &CookieContent, context: &[u8]) -> Bytes {
         let mut cookie = content.write();
         let mut mac = self.mac(b"cookie", context);
@@ -154,11 +155,10 @@ impl CookieKey {
         cookie.into()
     }
 
-    /// Opens a cookie that came back. Its age is for the caller to judge, by
-    /// [`CookieContent::staleness`].
+    /// Opens a returned cookie. The caller checks its age with [`CookieContent::staleness`].
     ///
     /// # Errors
-    /// [`ForgedCookie`], with the comparison in constant time.
+    /// [`ForgedCookie`]; the comparison takes constant time.
     pub fn open(&self, cookie: &[u8], context: &[u8]) -> Result<CookieContent, ForgedCookie> {
         let (content, code) = cookie.split_last_chunk::<CODE>().ok_or(ForgedCookie)?;
         let mut mac = self.mac(b"cookie", context);
@@ -167,9 +167,9 @@ impl CookieKey {
         CookieContent::read(content).ok_or(ForgedCookie)
     }
 
-    /// The tie-tags of the association between these tags (5.2.2): numbers other than 0 that nobody else can
-    /// compute. Anybody who asks for a cookie can read it, so it must not reveal the verification tags of an
-    /// association that exists (5.1.3).
+    /// The tie-tags of the association between these tags (5.2.2): numbers other than 0 that only this key
+    /// can compute. Anybody can request and read a cookie, so it must not reveal the verification tags of an
+    /// existing association (5.1.3).
     pub fn tie_tags(&self, local: u32, peer: u32) -> (u32, u32) {
         let mut mac = self.mac(b"tie", &[]);
         mac.update(&local.to_be_bytes());
@@ -179,9 +179,9 @@ impl CookieKey {
         (u32::from_be_bytes([a, b, c, d]).max(1), u32::from_be_bytes([e, f, g, h]).max(1))
     }
 
-    /// Tag and initial TSN for an association that does not exist yet: new ones for each INIT, yet
-    /// nothing is kept for it, not even a step of a generator. The tag is not 0 and not `current`,
-    /// that of an association which this one may follow (5.2.2).
+    /// Tag and initial TSN for a new association: different for each INIT, without any stored state, not even
+    /// of a generator. The tag is neither 0 nor `current`, the tag of the association that it may replace
+    /// (5.2.2).
     pub fn fresh(&self, peer: &Init, now: Time, current: u32, context: &[u8]) -> (u32, Serial32) {
         let mut mac = self.mac(b"tag", context);
         mac.update(&peer.tag.to_be_bytes());

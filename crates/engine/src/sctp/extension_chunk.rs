@@ -1,5 +1,5 @@
-//! Chunks of the extensions, which an association meets seldom or never. They are read and written
-//! whether or not they were agreed upon; one that was not is treated like one of an unknown type.
+//! Chunks of the extensions, which are rare or unused in an association. They are encoded and decoded whether
+//! or not they were negotiated; the association treats those not negotiated like unknown types.
 
 use bytes::Bytes;
 use ropewalk_base::{Serial16, Serial32, StreamId, Time};
@@ -28,40 +28,41 @@ pub enum ExtensionChunk {
     AsconfAck(Serial32, Vec<RawParameter>),
     /// AUTH.
     Auth(Auth),
-    /// PAD: so many bytes of padding after its header (RFC 4820, 3).
+    /// PAD: number of padding bytes after its header (RFC 4820, 3).
     Pad(u16),
-    /// ECNE: the lowest TSN of those that came marked (RFC 9260, appendix B of its forebears).
+    /// ECNE: the lowest TSN in the marked packet (RFC 4960, Appendix A).
     Ecne(Serial32),
     /// CWR: the TSN up to which the window has been reduced.
     Cwr(Serial32),
-    /// HEARTBEAT or HEARTBEAT ACK with more than the one parameter that RFC 9260 defines. Of the RFC and no extension,
-    /// but as seldom.
+    /// HEARTBEAT or HEARTBEAT ACK with more than the one parameter that RFC 9260 defines. Not an extension,
+    /// but as rare.
     Heartbeat {
-        /// HEARTBEAT ACK.
+        /// Whether this is a HEARTBEAT ACK.
         answer: bool,
-        /// All parameters as they are on the wire, the padding of the last one apart.
+        /// All parameters as on the wire, without the padding of the last one.
         parameters: Bytes,
     },
-    /// PIECE, ours: a part of a DATA chunk that no packet of its path has room for.
+    /// PIECE, an extension of this project: a part of a DATA chunk that exceeds the packets of its path.
     Piece(Piece),
 }
 
-/// SACK that tells what the receiver will never give back (draft-tuexen-tsvwg-sctp-multipath).
+/// SACK that distinguishes gap ack blocks on which the receiver will not renege
+/// (draft-tuexen-tsvwg-sctp-multipath).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NrSack {
     /// Cumulative TSN acknowledgement.
     pub cumulative: Serial32,
     /// Advertised receive window, bytes.
     pub window: u32,
-    /// Gap blocks that may be given back, in ascending order.
+    /// Renegable gap ack blocks in ascending order.
     pub gaps: GapList,
-    /// Those that will not.
+    /// Non-renegable gap ack blocks.
     pub kept: GapList,
     /// TSNs received more than once.
     pub duplicates: Vec<Serial32>,
 }
 
-/// DATA that may be interleaved (RFC 8260, 2.1).
+/// I-DATA: a fragment of a message that may be interleaved with others (RFC 8260, 2.1).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IData {
     /// Transmission sequence number.
@@ -70,7 +71,7 @@ pub struct IData {
     pub stream: StreamId,
     /// Message identifier.
     pub message: Serial32,
-    /// In the first fragment the payload protocol identifier, in others the fragment's number.
+    /// The payload protocol identifier in the first fragment, the fragment sequence number in others.
     pub ppid_or_fragment: u32,
     /// U, B, E, I.
     pub flags: DataFlags,
@@ -78,21 +79,21 @@ pub struct IData {
     pub payload: Payload,
 }
 
-/// What is given up (RFC 3758, 3.2).
+/// FORWARD-TSN: abandoned messages (RFC 3758, 3.2).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ForwardTsn {
-    /// Up to which TSN.
+    /// The new cumulative TSN.
     pub cumulative: Serial32,
-    /// Per stream, the number of the last message given up.
+    /// Per stream, the SSN of the last abandoned message.
     pub streams: Vec<(StreamId, Serial16)>,
 }
 
-/// What is given up of interleaved messages (RFC 8260, 2.3.1).
+/// I-FORWARD-TSN: abandoned interleaved messages (RFC 8260, 2.3.1).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IForwardTsn {
-    /// Up to which TSN.
+    /// The new cumulative TSN.
     pub cumulative: Serial32,
-    /// Per stream and order, the identifier of the last message given up.
+    /// Per stream and kind of order, the identifier of the last abandoned message.
     pub streams: Vec<Skipped>,
 }
 
@@ -101,52 +102,52 @@ pub struct IForwardTsn {
 pub struct Skipped {
     /// Stream.
     pub stream: StreamId,
-    /// Whether its unordered messages are meant.
+    /// Whether the entry is about unordered messages.
     pub unordered: bool,
     /// Message identifier.
     pub message: Serial32,
 }
 
-/// Authentication of what follows it (RFC 4895, 4.1).
+/// AUTH: authenticates the chunks after it (RFC 4895, 4.1).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Auth {
     /// Shared key identifier.
     pub key: u16,
     /// HMAC identifier.
     pub hmac: u16,
-    /// The code.
+    /// Message authentication code.
     pub code: Bytes,
 }
 
-/// A parameter as it is.
+/// A parameter, not decoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RawParameter {
-    /// Its type.
+    /// Parameter type.
     pub kind: u16,
-    /// What follows its header, without padding.
+    /// Parameter value, without padding.
     pub value: Bytes,
 }
 
-/// A part of a DATA chunk, and where in its user data it belongs.
+/// A part of a DATA chunk and its position in the chunk's user data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// The chunk, with the part for its user data.
+    /// The DATA chunk, with the part as its user data.
     pub part: Data,
-    /// Where the part begins, bytes.
+    /// Offset of the part, bytes.
     pub offset: u16,
     /// Bytes of user data in the whole chunk.
     pub total: u16,
 }
 
 impl Piece {
-    /// Bytes before the user data: a DATA chunk's header, place and length.
+    /// Length of everything before the user data, bytes: a DATA header, offset and total length.
     pub const HEADER: u32 = Data::HEADER + 4;
 
     /// `size` bytes of `data` from `offset` on.
     pub fn of(data: &Data, offset: u16, size: u32) -> Self {
         let payload = data.payload.slice(u32::from(offset), size);
         let total = data.payload.len() as u16;
-        // As it comes out of a packet, which does not tell when the chunk left.
+        // As decoded from a packet, which does not contain the time of sending.
         let part = Data { payload, first_sent: Time::ZERO, ..data.clone() };
         Self { part, offset, total }
     }

@@ -1,12 +1,12 @@
-//! What an end can do beyond RFC 9260: the chunk types that it lists (RFC 5061, 4.2.7).
+//! Extensions of RFC 9260, by the chunk types that an endpoint lists (RFC 5061, 4.2.7).
 
 use super::wire::kind;
 
-/// A set of extensions, each known by the type of its chunk.
+/// A set of extensions, each identified by a chunk type.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Extensions(u16);
 
-/// Each extension with the chunk type that stands for it.
+/// Each extension with the chunk type that identifies it.
 const TYPES: [(Extensions, u8); 14] = [
     (Extensions::AUTH, kind::AUTH),
     (Extensions::NR_SACK, kind::NR_SACK),
@@ -29,87 +29,86 @@ impl Extensions {
     pub const NONE: Self = Self(0);
     /// Authenticated chunks (RFC 4895).
     pub const AUTH: Self = Self(1);
-    /// SACK with non-renegable gaps (draft-tuexen-tsvwg-sctp-multipath).
+    /// SACK with non-renegable gap ack blocks (draft-tuexen-tsvwg-sctp-multipath).
     pub const NR_SACK: Self = Self(1 << 1);
     /// Interleaved DATA (RFC 8260).
     pub const I_DATA: Self = Self(1 << 2);
-    /// Acknowledgement of changed addresses (RFC 5061).
+    /// Acknowledgement of address reconfiguration (RFC 5061).
     pub const ASCONF_ACK: Self = Self(1 << 3);
     /// Reports of dropped packets.
     pub const PACKET_DROP: Self = Self(1 << 4);
-    /// Streams reset and added (RFC 6525).
+    /// Stream reconfiguration (RFC 6525).
     pub const RE_CONFIG: Self = Self(1 << 5);
     /// Padding (RFC 4820).
     pub const PAD: Self = Self(1 << 6);
-    /// The sender's clock beside DATA (Sarwar et al., 2013): ours.
+    /// The sender's timestamp beside DATA (Sarwar et al., 2013). Defined by this project.
     pub const DELAY_STAMP: Self = Self(1 << 7);
-    /// Both clocks beside a SACK (Sarwar et al., 2013): ours.
+    /// Both timestamps beside a SACK (Sarwar et al., 2013). Defined by this project.
     pub const DELAY_ECHO: Self = Self(1 << 8);
     /// Partial reliability (RFC 3758).
     pub const FORWARD_TSN: Self = Self(1 << 9);
-    /// Changed addresses (RFC 5061).
+    /// Address reconfiguration (RFC 5061).
     pub const ASCONF: Self = Self(1 << 10);
     /// Partial reliability of interleaved DATA (RFC 8260).
     pub const I_FORWARD_TSN: Self = Self(1 << 11);
-    /// DATA in pieces where a path became too narrow for it: ours.
+    /// DATA in pieces on a path that became too narrow for it. Defined by this project.
     pub const PIECE: Self = Self(1 << 12);
-    /// Concurrent multipath transfer: the peer expects DATA on all paths at once, gaps that wait for the
-    /// delayed SACK, and the number of packets in the flags of SACKs (DAC). Announced only: no chunk has
-    /// this type. Ours.
+    /// Concurrent multipath transfer: the peer expects DATA on all paths at once, delays SACKs in spite of
+    /// gaps, and counts packets in the flags of SACKs (DAC). Only announced: no chunk has this type. Defined
+    /// by this project.
     pub const CMT: Self = Self(1 << 13);
-    /// Timestamps both ways.
+    /// Timestamps in both directions.
     pub const DELAY: Self = Self::DELAY_STAMP.and(Self::DELAY_ECHO);
 
-    /// Explicit congestion notification, which a parameter of its own stands for and no chunk (RFC 4960,
-    /// Appendix A).
+    /// Explicit congestion notification, announced by a parameter of its own (RFC 4960, Appendix A).
     pub const ECN: Self = Self(1 << 15);
-    /// All that are ours.
+    /// All extensions defined by this project.
     pub const OURS: Self = Self::DELAY.and(Self::PIECE).and(Self::CMT);
 
-    /// Both sets.
+    /// Union of both sets.
     #[must_use]
     pub const fn and(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// What both sets have.
+    /// Intersection of both sets.
     #[must_use]
     pub const fn common(self, other: Self) -> Self {
         Self(self.0 & other.0)
     }
 
-    /// Whether all of `other` is in here.
+    /// Whether the set contains all of `other`.
     pub const fn has(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// Whether nothing is.
+    /// Whether the set is empty.
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// How many there are.
+    /// Number of extensions in the set.
     pub const fn len(self) -> u32 {
         self.0.count_ones()
     }
 
-    /// The chunk types, ascending.
+    /// The chunk types in ascending order.
     pub fn types(self) -> impl Iterator<Item = u8> {
         TYPES.into_iter().filter(move |(one, _)| self.has(*one)).map(|(_, kind)| kind)
     }
 
-    /// The set of those chunk types that are known here; the others are nothing to this end.
+    /// The set of the known ones among these chunk types; others are ignored.
     pub fn of_types(types: &[u8]) -> Self {
         let listed = TYPES.iter().filter(|(_, kind)| types.contains(kind));
         listed.fold(Self::NONE, |all, (one, _)| all.and(*one))
     }
 
-    /// As two bytes, for the state cookie.
+    /// The set as 16 bits, for the state cookie.
     pub(super) const fn bits(self) -> u16 {
         self.0
     }
 
-    /// Those of them that stand for chunks.
+    /// The set from 16 bits, without those that no chunk type identifies.
     pub(super) const fn from_bits(bits: u16) -> Self {
         Self(bits & ((1 << TYPES.len()) - 1))
     }

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use ropewalk_base::Serial32;
 
-/// One block as it is on the wire: offsets from the cumulative TSN, both inclusive.
+/// One gap ack block as on the wire: offsets from the cumulative TSN, both inclusive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct GapBlock {
     /// First TSN of the block, less the cumulative TSN.
@@ -13,11 +13,11 @@ pub struct GapBlock {
     pub end: u16,
 }
 
-/// First and last TSN of a block, the low half of each, packed into one word: a block reaches no further
-/// from the cumulative TSN than 16 bits tell.
+/// First and last TSN of a block, the low 16 bits of each, packed into one word. A block is at most 16 bits
+/// away from the cumulative TSN, so these bits suffice.
 ///
-/// Unlike an offset this does not change when the cumulative TSN moves, so that the lists of two
-/// SACKs, which differ in a block or two of hundreds, are copied and compared as plain memory.
+/// Unlike an offset, a word does not change when the cumulative TSN advances. So the lists of two SACKs,
+/// which differ in one or two of hundreds of blocks, can be copied and compared as memory.
 pub(crate) type Word = u32;
 
 #[inline]
@@ -25,7 +25,7 @@ pub(crate) const fn word(first: u32, last: u32) -> Word {
     first << 16 | last & 0xffff
 }
 
-/// First and last TSN as distances from `origin`, which lies before them and within reach.
+/// First and last TSN as distances from `origin`, which is at most 16 bits before them.
 #[inline]
 pub(crate) const fn distances(word: Word, origin: u32) -> (u32, u32) {
     let origin = origin as u16;
@@ -33,7 +33,7 @@ pub(crate) const fn distances(word: Word, origin: u32) -> (u32, u32) {
     (first.wrapping_sub(origin) as u32, last.wrapping_sub(origin) as u32)
 }
 
-/// How many TSNs a block holds.
+/// Number of TSNs in a block.
 #[inline]
 pub(crate) const fn size(word: Word) -> u64 {
     let (_, last) = distances(word, word >> 16);
@@ -46,15 +46,15 @@ pub struct GapList {
     pub(crate) words: Vec<Word>,
 }
 
-/// Most lists that are kept to be used again.
+/// Most lists that are kept for reuse.
 const SPARE_LISTS: usize = 64;
-/// Most blocks of such a list, far more than a packet has room for: longer ones come in datagrams that others
-/// send, and one of each size would be kept for ever.
+/// Most blocks of a list kept for reuse, far more than a packet holds. Longer lists come from datagrams of
+/// other senders, and one of each size would be kept for ever.
 const SPARE_BLOCKS: usize = 512;
 
 thread_local! {
-    /// Lists come and go with every SACK, and allocating them would cost more than filling
-    /// them. What is in them before does not matter, so that nothing depends on the thread.
+    /// Each SACK needs a list, and allocating it would cost more than filling it. Previous content does not
+    /// matter, so nothing depends on the thread.
     static SPARE: RefCell<Vec<Vec<Word>>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -76,7 +76,7 @@ fn give_back(words: Vec<Word>) {
 }
 
 impl GapList {
-    /// The list of these blocks.
+    /// Creates a list of these blocks.
     #[inline(always)]
     pub(crate) fn copy_of(words: &[Word]) -> Self {
         if words.is_empty() {
@@ -88,21 +88,21 @@ impl GapList {
         Self { words: list }
     }
 
-    /// Takes the blocks that `kept` held, and leaves it the first `count` of its own.
+    /// Exchanges the lists: `kept` gets the first `count` blocks of this list.
     #[inline]
     pub(crate) fn swap(&mut self, kept: &mut Vec<Word>, count: usize) {
         self.words.truncate(count);
         std::mem::swap(&mut self.words, kept);
     }
 
-    /// The list that has `blocks` on the wire beside `cumulative`.
+    /// Creates the list that has `blocks` on the wire, relative to `cumulative`.
     pub fn from_offsets(cumulative: Serial32, blocks: impl IntoIterator<Item = GapBlock>) -> Self {
         let tsn = |offset: u16| cumulative.plus(offset as u32).0;
         let words = blocks.into_iter().map(|b| word(tsn(b.start), tsn(b.end))).collect();
         Self { words }
     }
 
-    /// The blocks as they are on the wire beside `cumulative`.
+    /// The blocks as on the wire, relative to `cumulative`.
     pub fn offsets(&self, cumulative: Serial32) -> impl ExactSizeIterator<Item = GapBlock> + '_ {
         self.words.iter().map(move |word| {
             let (start, end) = distances(*word, cumulative.0);
@@ -110,13 +110,13 @@ impl GapList {
         })
     }
 
-    /// How many blocks there are.
+    /// Number of blocks.
     #[inline]
     pub const fn len(&self) -> usize {
         self.words.len()
     }
 
-    /// Whether there are none.
+    /// Whether there is no block.
     #[inline]
     pub const fn is_empty(&self) -> bool {
         self.words.is_empty()

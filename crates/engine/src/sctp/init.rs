@@ -1,4 +1,4 @@
-//! What an end says when it sets an association up (RFC 9260, 3.3.2 and 3.3.3).
+//! Content of INIT and INIT ACK (RFC 9260, 3.3.2 and 3.3.3).
 
 use core::net::IpAddr;
 
@@ -8,7 +8,7 @@ use ropewalk_base::Serial32;
 use super::cause::ErrorCause;
 use super::extensions::Extensions;
 
-/// INIT and INIT ACK; the state cookie of the latter is beside it.
+/// INIT or INIT ACK. The state cookie of an INIT ACK is kept beside it.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Init {
     /// Initiate tag; never 0.
@@ -21,36 +21,36 @@ pub struct Init {
     pub inbound_streams: u16,
     /// Initial TSN.
     pub initial_tsn: Serial32,
-    /// The sender's addresses; none: only the one that it sends from.
+    /// The sender's addresses; empty: only its source address.
     pub addresses: Vec<IpAddr>,
-    /// Cookie Preservative: by how many milliseconds the cookie should live longer; 0: the
-    /// parameter is absent (3.3.2.1.3).
+    /// Cookie Preservative (RFC 9260, 3.3.2.1.3): by how much to extend the cookie's lifetime, ms; 0:
+    /// parameter absent.
     pub preserve_millis: u32,
-    /// What else it says.
+    /// Less frequent parameters.
     pub options: InitOptions,
 }
 
-/// Parameters that most INITs of a simulation do not have.
+/// Parameters that most INITs in simulations do not have.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct InitOptions {
-    /// Address families that the sender can use; none listed: all (3.3.2.1.5).
+    /// Address families that the sender supports; none listed: all (3.3.2.1.5).
     pub families: Families,
     /// Supported extensions (RFC 5061, 4.2.7).
     pub extensions: Extensions,
-    /// Partial reliability by a parameter of its own (RFC 3758, 3.1).
+    /// Partial reliability, announced by a parameter of its own (RFC 3758, 3.1).
     pub forward_tsn: bool,
     /// ECN (RFC 4960, Appendix A; reserved for it in RFC 9260, 3.3.2).
     pub ecn: bool,
     /// Adaptation layer (RFC 5061, 4.2.6).
     pub adaptation: Option<u32>,
-    /// Zero checksums are accepted with this method of error detection (RFC 9653).
+    /// The error detection method with which zero checksums are accepted (RFC 9653).
     pub zero_checksum: Option<u32>,
     /// A Host Name Address, which is refused (3.3.2.1.4): the whole parameter.
     pub host_name: Option<Bytes>,
-    /// Parameters received that are not known here and are to be reported (3.2.1), whole.
+    /// Unknown parameters that are to be reported (3.2.1), whole.
     pub unknown: Vec<Bytes>,
-    /// In an INIT ACK: parameters of the INIT that its receiver did not know (3.3.3.1.2), whole and
-    /// with their padding.
+    /// In an INIT ACK: the parameters of the INIT that are unknown to its receiver (3.3.3.1.2), whole and
+    /// padded.
     pub reported: Vec<Bytes>,
 }
 
@@ -71,7 +71,7 @@ const fn parameter(body: u32) -> u32 {
 }
 
 impl Init {
-    /// Bytes of the chunk without a cookie: header, fixed part, parameters.
+    /// Length of the chunk without a cookie, bytes: header, fixed part, parameters.
     pub(super) fn wire_len(&self) -> u32 {
         let addresses = self.addresses.iter().map(|a| match a {
             IpAddr::V4(_) => parameter(4),
@@ -81,7 +81,7 @@ impl Init {
         20 + addresses.sum::<u32>() + preservative + self.options.wire_len()
     }
 
-    /// What an INIT may not say (3.3.2; 3.3.2.1.4): the cause of the ABORT that refuses it.
+    /// The error cause of the ABORT that refuses an invalid INIT (3.3.2; 3.3.2.1.4).
     pub(super) fn fault(&self) -> Option<ErrorCause> {
         if let Some(name) = &self.options.host_name {
             return Some(ErrorCause::unresolvable(name));
@@ -90,7 +90,7 @@ impl Init {
         (!sane).then_some(ErrorCause::InvalidParameter)
     }
 
-    /// What the sender's chunks may make use of, however it said so.
+    /// All extensions that the sender announces, by the list or by parameters of their own.
     pub fn extensions(&self) -> Extensions {
         let by_parameter =
             if self.options.forward_tsn { Extensions::FORWARD_TSN } else { Extensions::NONE };

@@ -1,4 +1,5 @@
-//! Whoever waits for associations and keeps nothing of those who only knock (RFC 9260, 5.1 and 8.4).
+//! Listener: accepts associations without keeping state before the cookie returns, and answers packets out of
+//! the blue (RFC 9260, 5.1 and 8.4).
 
 mod limit;
 
@@ -16,44 +17,44 @@ use super::init::{Init, InitOptions};
 use super::packet::Packet;
 use super::randomness::{Generator, Randomness};
 
-/// Answers packets that belong to no association: INIT with a cookie, a cookie that comes back with an
-/// association to be made, and all else as little as the RFC allows.
+/// Answers packets that belong to no association: an INIT with a cookie, a returned cookie with a new
+/// association, and others as RFC 9260, 8.4, requires.
 ///
-/// What `from` names is what a cookie is bound to. A driver puts the source address and both SCTP ports into it
-/// (RFC 9260, 5.1.5, 3).
+/// A cookie is bound to `from`. A driver puts the source address and both SCTP ports into it (RFC 9260, 5.1.5
+/// (3)).
 ///
-/// It has the same size after a million INITs as after none. Whoever drives it looks for an association
-/// of the packet's source first: INIT and COOKIE ECHO from a peer that has one are that one's affair, and
-/// packets from a source that is no unicast address are nobody's (8.4, 1).
+/// The listener has the same size after a million INITs as after none. The driver first looks for an
+/// association with the packet's source: INIT and COOKIE ECHO of a peer that has one belong to that one.
+/// Packets from a source that is not a unicast address are dropped (8.4 (1)).
 #[derive(Clone, Debug)]
 pub struct Listener {
     config: Config,
     keys: Keys,
-    /// ABORTs and the like: a storm of them helps nobody.
+    /// Limits ABORTs and similar replies, which could be provoked in large numbers.
     limit: AnswerLimit,
 }
 
-/// What a packet out of the blue calls for.
+/// How to react to a packet out of the blue.
 #[derive(Clone, Debug)]
 pub enum Answer {
-    /// Silence.
+    /// Drop the packet.
     Nothing,
-    /// This packet, to where the other came from, and nothing is kept.
+    /// Send this packet to the source of the other. No state is kept.
     Reply(Packet),
-    /// An association, by [`super::Association::accepted`]; what came beside the cookie is left in the
-    /// packet, and is for it.
+    /// Create an association with [`super::Association::accepted`]. The other chunks stay in the packet; pass
+    /// it to the association.
     Accept(Box<Accepted>),
 }
 
-/// A proven peer.
+/// A peer that has returned its cookie.
 #[derive(Clone, Debug)]
 pub struct Accepted {
     pub(super) content: CookieContent,
-    /// What the cookie was sealed with: it may come again, should the COOKIE ACK be lost.
+    /// The seal of the cookie, which may arrive again if the COOKIE ACK is lost.
     pub(super) seal: CookieSeal,
 }
 
-/// A key, and the place that a cookie is good for.
+/// The key of a cookie, and the source address for which it is valid.
 #[derive(Clone, Debug)]
 pub(super) struct CookieSeal {
     key: CookieKey,
@@ -61,32 +62,32 @@ pub(super) struct CookieSeal {
 }
 
 impl CookieSeal {
-    /// What the cookie holds, if it is of this seal.
+    /// The content of the cookie, if this seal made it.
     pub fn open(&self, cookie: &[u8]) -> Option<CookieContent> {
         self.key.open(cookie, &self.context).ok()
     }
 }
 
 impl Accepted {
-    /// What the peer said in its INIT.
+    /// The peer's INIT.
     pub const fn peer(&self) -> &Init {
         &self.content.peer
     }
 
-    /// The tag of packets to this end, and that of packets to the peer.
+    /// The verification tags of received packets and of sent packets.
     pub const fn tags(&self) -> (u32, u32) {
         (self.content.local_tag, self.content.peer.tag)
     }
 }
 
-/// An answer has at most so many times the bytes of the question, headers below included: a stranger
-/// whose address somebody else writes into INITs is not buried under answers.
+/// Longest answer in relation to the received packet, lower headers included. It protects victims whose
+/// address somebody else writes into INITs.
 const AMPLIFICATION: u32 = 3;
-/// The least header below SCTP: IPv4.
+/// Shortest header below SCTP, bytes: IPv4.
 const LEAST_LOWER_HEADER: u32 = 20;
 
 impl Listener {
-    /// A listener for associations with these knobs. On a real network the randomness is a
+    /// Creates a listener for associations with this configuration. On a real network the randomness is a
     /// [`Secret`](super::Secret).
     pub fn new(config: Config, randomness: impl Into<Randomness>) -> Self {
         let life = config.cookie_life + config.rto.max;
@@ -97,11 +98,11 @@ impl Listener {
         }
     }
 
-    /// A packet that belongs to no association. `from` is where it came from: address and port, as
-    /// bytes that differ from place to place. A cookie is good from there only.
+    /// Processes a packet that belongs to no association. `from` identifies its source, address and port, as
+    /// bytes. A cookie is valid for that source only.
     pub fn handle(&mut self, now: Time, from: &[u8], packet: &mut Packet) -> Answer {
         let has = |wanted: fn(&Chunk) -> bool| packet.chunks.iter().any(wanted);
-        // 8.4 in its order; 8.5.1: under tag 0 travels INIT alone.
+        // The rules of RFC 9260, 8.4, in their order; 8.5.1: only INIT has tag 0.
         if has(|chunk| matches!(chunk, Chunk::Abort { .. })) {
             return Answer::Nothing;
         }
@@ -129,13 +130,13 @@ impl Listener {
         self.limited(now, Packet::of(packet.tag, answer))
     }
 
-    /// As [`Listener::handle`], for a port on which nobody listens.
+    /// As [`Listener::handle`], for a port on which no application listens.
     ///
-    /// RFC 9260, 8.4, 3: an INIT that cannot be processed is answered with an ABORT under its initiate tag.
+    /// RFC 9260, 8.4 (3): an INIT that cannot be processed is answered with an ABORT under its Initiate Tag.
     pub fn refuse(&mut self, now: Time, from: &[u8], packet: &mut Packet) -> Answer {
         let tag = match packet.chunks.as_slice() {
             [Chunk::Init(init)] if packet.tag == 0 && init.tag != 0 => init.tag,
-            // 8.5.1: an INIT travels alone and under tag 0.
+            // RFC 9260, 8.5.1: an INIT is alone in its packet and has tag 0.
             [Chunk::Init(_), ..] => return Answer::Nothing,
             [Chunk::CookieEcho(cookie), ..] => match self.keys.open(now, cookie, from) {
                 Some((content, _)) if content.local_tag == packet.tag => content.peer.tag,
@@ -146,7 +147,7 @@ impl Listener {
         self.limited(now, Packet::of(tag, Chunk::Abort { reflected: false, causes: Vec::new() }))
     }
 
-    /// The own addresses to list in INIT ACKs from now on.
+    /// Sets the own addresses to list in INIT ACKs.
     pub fn list_addresses(&mut self, addresses: Vec<IpAddr>) {
         self.config.addresses = Some(addresses);
     }
@@ -155,7 +156,7 @@ impl Listener {
         if self.limit.allows(now) { Answer::Reply(packet) } else { Answer::Nothing }
     }
 
-    /// INIT (5.1, B): all that is known goes into the cookie.
+    /// Processes an INIT (RFC 9260, 5.1 B): all state goes into the cookie.
     fn on_init(&mut self, now: Time, from: &[u8], packet: &Packet, init: &Init) -> Option<Packet> {
         if init.tag == 0 {
             return None;
@@ -184,7 +185,7 @@ impl Listener {
         Init {
             tag,
             window: config.receive_capacity().clamp(1500, u32::MAX as u64) as u32,
-            // 3.3.3: no more than the INIT allows.
+            // RFC 9260, 3.3.3: no more outbound streams than the INIT allows.
             outbound_streams: config.streams.min(peer.inbound_streams),
             inbound_streams: config.streams,
             initial_tsn,
@@ -199,7 +200,7 @@ impl Listener {
         }
     }
 
-    /// COOKIE ECHO (5.1, D; 5.1.5).
+    /// Processes a COOKIE ECHO (RFC 9260, 5.1 D; 5.1.5).
     fn on_cookie_echo(
         &mut self,
         now: Time,
@@ -223,8 +224,8 @@ impl Listener {
     }
 }
 
-/// Leaves out of an INIT ACK what makes it too large for its INIT: reports first, then addresses,
-/// the last ones first. What remains is never more than two and a half times the least INIT.
+/// Shortens an INIT ACK that is too long in relation to its INIT: drops reported parameters first, then
+/// addresses, last ones first. The rest is never more than two and a half times the shortest INIT.
 pub(super) fn within_measure(config: &Config, question: &Packet, mut answer: Packet) -> Packet {
     let below = config.lower_header.max(LEAST_LOWER_HEADER);
     let most = AMPLIFICATION * (question.wire_len() + below);
@@ -242,7 +243,7 @@ fn init_ack(init: Init, cookie: Bytes) -> Chunk {
     Chunk::InitAck(Box::new((init, cookie)))
 }
 
-/// 8.4, 6 and 7: answers to these would themselves be out of the blue.
+/// RFC 9260, 8.4 (6) and (7): these chunks are discarded, because an answer would itself be out of the blue.
 fn is_left_alone(chunk: &Chunk) -> bool {
     match chunk {
         Chunk::ShutdownComplete { .. } | Chunk::CookieAck => true,
@@ -251,11 +252,11 @@ fn is_left_alone(chunk: &Chunk) -> bool {
     }
 }
 
-/// The key of new cookies, and the one before, as long as cookies of it may be alive.
+/// The key of new cookies, and the previous one as long as its cookies may be valid.
 #[derive(Clone, Debug)]
 struct Keys {
     generator: Generator,
-    /// The longest life of a cookie: after as long there is another key.
+    /// Longest lifetime of a cookie, and of a key.
     life: Duration,
     current: CookieKey,
     since: Time,
@@ -283,7 +284,7 @@ impl Keys {
         &self.current
     }
 
-    /// What a cookie holds, and the key that it was sealed with.
+    /// The content of a cookie, and the key that sealed it.
     fn open(
         &mut self,
         now: Time,

@@ -4,15 +4,16 @@ use smallvec::SmallVec;
 
 use super::chunk::{Chunk, DelayEcho, DelayStamp};
 
-/// A packet of typed chunks. One chunk costs no allocation.
+/// A packet of typed chunks. A packet with one chunk needs no allocation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Packet {
     /// Verification tag.
     pub tag: u32,
-    /// The network has marked it (CE, RFC 3168). It says so below SCTP, and the driver here.
+    /// Whether the network has marked the packet (CE, RFC 3168). The mark is in the IP header; the driver
+    /// copies it here.
     pub ce: bool,
-    /// The chunk with the sender's timestamp, if there is one. Kept beside the list, so that a
-    /// packet of one DATA chunk costs no allocation with it.
+    /// The chunk with the sender's timestamp, if there is one. Kept beside the list, so that a packet with
+    /// one DATA chunk needs no allocation.
     pub stamp: Option<DelayStamp>,
     /// The chunk with the receiver's timestamps, if there is one.
     pub echo: Option<DelayEcho>,
@@ -24,13 +25,13 @@ impl Packet {
     /// Common header, bytes.
     pub const HEADER: u32 = 12;
 
-    /// A packet of one chunk.
+    /// Creates a packet of one chunk.
     pub fn of(tag: u32, chunk: Chunk) -> Self {
         let chunks = SmallVec::from_buf([chunk]);
         Self { tag, ce: false, stamp: None, echo: None, chunks }
     }
 
-    /// Makes this an empty packet with `tag`.
+    /// Resets this to an empty packet with `tag`.
     #[inline]
     pub fn begin(&mut self, tag: u32) {
         self.tag = tag;
@@ -40,7 +41,7 @@ impl Packet {
         self.chunks.clear();
     }
 
-    /// Bytes of the SCTP packet, without what lies below it.
+    /// Length of the SCTP packet without lower headers, bytes.
     #[inline]
     pub fn wire_len(&self) -> u32 {
         let stamp = if self.stamp.is_some() { DelayStamp::WIRE_LEN } else { 0 };

@@ -1,4 +1,4 @@
-//! Named sets of knobs: the RFC, and what the papers' simulator did.
+//! Presets: named sets of options, for the RFC and for the simulator of the papers.
 
 use ropewalk_base::Duration;
 
@@ -11,28 +11,27 @@ use crate::recovery::LossDetection;
 use crate::scheduler::{BlockingMitigation, DelaySource, RetransmissionPolicy};
 use crate::window::WindowManager;
 
-/// A named set of knobs.
+/// A named set of options.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Preset {
-    /// RFC 9260 and the multipath draft, with losses found by time (RFC 8985). As published:
+    /// RFC 9260 and the multipath draft, with time-based loss detection (RFC 8985). As published:
     /// [`LossDetection::MissingReports`].
     #[default]
     Rfc9260,
-    /// What the runtime does on real paths, where datagrams come and go by the dozen: paced, with timers for
-    /// today's networks, and packets with room for UDP and a seal.
+    /// For real paths: paced, with timers for today's networks, and with room for UDP and sealing in packets.
     Live,
     /// RFC 9260 on real paths: as `Live`, but with every MUST and the recommended parameters of the RFC, and
-    /// nothing of CMT towards a peer that does not announce it. Losses are found by reports (7.2.4), windows
-    /// start from 7.2.1's, bursts from Max.Burst, the timeout from RTO.Min of a second.
+    /// without CMT towards a peer that does not announce it. Losses are detected by miss indications (7.2.4),
+    /// windows start as in 7.2.1, Max.Burst limits bursts, and RTO.Min is one second.
     LiveRfc9260,
-    /// What ns-2's CMT-SCTP does, with which the papers of 2013 and 2014 were made: RFC 4960's
-    /// timers, window counted in packets, data held until every path is confirmed, initial
-    /// threshold at the receive window, no guard unless asked for.
+    /// ns-2's CMT-SCTP, used for the papers of 2013 and 2014: timers of RFC 4960, window counted in packets,
+    /// no data before every path is confirmed, initial threshold equal to the receive window, guard off by
+    /// default.
     Paper2013,
 }
 
 impl Preset {
-    /// IPv4, UDP and the seal of the runtime, bytes.
+    /// Headers of IPv4, UDP and sealing, bytes.
     pub const LIVE_LOWER_HEADER: u32 = 20 + 8 + 26;
 
     pub(super) fn config(self, paths: Vec<PathConfig>, receive_buffer: u64) -> Config {
@@ -114,8 +113,8 @@ impl Preset {
         }
     }
 
-    /// The windows and timers are TCP's of today (RFC 6928; Linux): with RFC 9260's the first second of a
-    /// path would be lost to its start, and a second more to each cut.
+    /// Windows and timers are those of current TCP (RFC 6928; Linux). With those of RFC 9260, the start of a
+    /// path would cost a second, and each outage another one.
     fn live(rfc: Config) -> Config {
         let largest = rfc.paths.iter().map(|p| p.mtu).min().unwrap_or(1500);
         Config {
@@ -134,7 +133,7 @@ impl Preset {
         }
     }
 
-    /// Packets and timestamps are those of real paths; the rest is the RFC's.
+    /// Packets and timestamps as for real paths, everything else as in the RFC.
     fn live_rfc9260(rfc: Config) -> Config {
         let CmtOptions { concurrent, hold_data_until_confirmed, .. } = rfc.cmt;
         let plain = Self::live(rfc.clone());
@@ -152,7 +151,7 @@ impl Preset {
             },
             recovery: LossDetection::MissingReports,
             failure: FailureLimits { potentially_failed: u32::MAX, ..rfc.failure },
-            // 8.3: a path that has failed is asked as seldom as one that is idle.
+            // RFC 9260, 8.3: a failed path is probed at the same interval as an idle one.
             probe_interval: Duration::MAX,
             heartbeat_burst: 1,
             idle_decay: IdleDecay::Timeout,
@@ -162,8 +161,8 @@ impl Preset {
         }
     }
 
-    /// What IPv6 asks of every link (RFC 8200, 5) is where it begins; below it there is what IPv4 asks of
-    /// every host.
+    /// The search starts at the minimum link MTU of IPv6 (RFC 8200, 5). The lower limit is the size that
+    /// every IPv4 host accepts.
     fn live_mtu(most: u32) -> MtuRange {
         MtuRange { least: most.min(576), base: most.min(1280), most }
     }
@@ -180,7 +179,7 @@ impl Preset {
             sack: SackOptions { first_at_once: false, to_last: true, with_data: false, ..rfc.sack },
             failure: FailureLimits { potentially_failed: u32::MAX, ..rfc.failure },
             rto: RtoLimits { initial: Duration::from_secs(3), ..rfc.rto },
-            // Applied there only in the burst that follows a fast recovery.
+            // ns-2 applies it only in the burst after a fast recovery.
             max_burst: 0,
             retransmission: RetransmissionPolicy::Cwnd,
             idle_decay: IdleDecay::Off,

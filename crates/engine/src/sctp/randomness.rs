@@ -1,19 +1,19 @@
-//! Where the numbers come from that a peer, or somebody else, must not guess: verification tags, initial TSNs,
-//! cookie keys, and the nonces of heartbeats (RFC 9260, 5.3.1; RFC 4086).
+//! Source of unpredictable numbers: verification tags, initial TSNs, cookie keys, and nonces of heartbeats
+//! (RFC 9260, 5.3.1; RFC 4086).
 //!
-//! The engine reads no global generator. The driver passes the randomness of each end as an argument: a
-//! seed in simulations, which can then be repeated, and a [`Secret`] on real networks.
+//! The engine uses no global generator. The driver passes the randomness of each end as an argument: a seed
+//! in simulations, which makes them reproducible, and a [`Secret`] on real networks.
 
 use hmac::{Hmac, Mac};
 use ropewalk_base::{Rng, Seed};
 use sha2::Sha256;
 
-/// 32 bytes from the system's generator, for one listener or one association.
+/// 32 bytes from the operating system's generator, for one listener or one association.
 #[derive(Clone)]
 pub struct Secret([u8; 32]);
 
 impl Secret {
-    /// A secret from bytes that nobody else knows.
+    /// Creates a secret from bytes that nobody else knows.
     pub const fn new(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
@@ -25,10 +25,10 @@ impl core::fmt::Debug for Secret {
     }
 }
 
-/// What an end draws its unpredictable numbers from.
+/// Source of the unpredictable numbers of an endpoint.
 #[derive(Clone, Debug)]
 pub enum Randomness {
-    /// Repeatable numbers, for simulations and tests.
+    /// Reproducible numbers, for simulations and tests.
     Seeded(Seed),
     /// Numbers that cannot be predicted from other numbers of the same end.
     Secret(Secret),
@@ -46,11 +46,11 @@ impl From<Secret> for Randomness {
     }
 }
 
-/// A stream of such numbers.
+/// A stream of unpredictable numbers.
 #[derive(Clone, Debug)]
 pub(super) enum Generator {
     Seeded(Rng),
-    /// HMAC-SHA-256 of a counter: every output needs the key.
+    /// HMAC-SHA-256 of a counter. No output can be computed without the key.
     Keyed {
         key: Secret,
         drawn: u64,
@@ -58,7 +58,7 @@ pub(super) enum Generator {
 }
 
 impl Generator {
-    /// The stream for one purpose.
+    /// Creates the stream for one purpose.
     pub fn new(randomness: Randomness, purpose: &str) -> Self {
         match randomness {
             Randomness::Seeded(seed) => Self::Seeded(seed.child(purpose).rng()),
@@ -68,7 +68,7 @@ impl Generator {
         }
     }
 
-    /// 64 bits.
+    /// The next 64 bits.
     pub fn next_u64(&mut self) -> u64 {
         match self {
             Self::Seeded(rng) => rng.next_u64(),
@@ -80,7 +80,7 @@ impl Generator {
         }
     }
 
-    /// 32 bytes, as a key needs.
+    /// The next 32 bytes, for a key.
     pub fn key(&mut self) -> [u8; 32] {
         let mut key = [0; 32];
         for piece in key.as_chunks_mut::<8>().0 {
@@ -89,7 +89,7 @@ impl Generator {
         key
     }
 
-    /// A generator for what need not be secret, such as jitter. A seeded one goes on where this one is.
+    /// A generator for numbers that need not be secret, such as jitter. A seeded one continues this stream.
     pub fn public(&mut self) -> Rng {
         match self {
             Self::Seeded(rng) => rng.clone(),
@@ -99,7 +99,7 @@ impl Generator {
 }
 
 fn keyed_hash(key: &Secret, message: &[u8]) -> [u8; 32] {
-    // Any length of key will do for this code, so making it cannot fail.
+    // HMAC accepts keys of any length, so this cannot fail.
     let mut mac = Hmac::<Sha256>::new_from_slice(&key.0).unwrap_or_else(|_| unreachable!());
     mac.update(message);
     mac.finalize().into_bytes().into()

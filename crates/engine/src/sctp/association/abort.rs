@@ -1,4 +1,5 @@
-//! Ends without a shutdown: aborts of this end, and what the user hears of those of the peer (RFC 9260, 9.1).
+//! End of an association without a shutdown: aborts by this end, and the reason of aborts by the peer (RFC
+//! 9260, 9.1).
 
 use bytes::Bytes;
 use ropewalk_base::{PeerText, Time};
@@ -14,25 +15,25 @@ impl Association {
         self.abort_with(ErrorCause::USER);
     }
 
-    /// As [`Association::abort`], with a reason for the peer's user (RFC 9260, 3.3.10.12 and 11.1.4): its first
+    /// As [`Association::abort`], with a reason for the peer's user (RFC 9260, 3.3.10.12 and 11.1.4), cut to
     /// [`Association::ABORT_REASON_LIMIT`] bytes.
     pub fn abort_because(&mut self, reason: &[u8]) {
         let reason = &reason[..reason.len().min(Self::ABORT_REASON_LIMIT)];
         self.abort_with(ErrorCause::UserAbort(Bytes::copy_from_slice(reason)));
     }
 
-    /// Ends the association for want of memory (RFC 9260, 3.3.10.4) and drops what it has received: the user
-    /// hears that it was aborted, and gets nothing more of it.
+    /// Aborts the association for lack of memory (RFC 9260, 3.3.10.4) and drops all received data, including
+    /// messages that could be read.
     pub fn abort_out_of_resource(&mut self, now: Time) {
         self.abort_with(ErrorCause::OutOfResource);
         self.inbound.buffer.discard(now);
         self.pieces = None;
     }
 
-    /// Most bytes of an upper-layer abort reason: they travel in one packet on any path.
+    /// Longest reason of a user-initiated abort, bytes: it fits into one packet on any path.
     pub const ABORT_REASON_LIMIT: usize = 400;
 
-    /// What the peer gave as its reason when it aborted the association; none if it gave none.
+    /// The reason that the peer gave for aborting the association, if any.
     pub fn peer_abort_reason(&self) -> Option<&PeerText> {
         self.peer.abort_reason.as_ref()
     }

@@ -1,11 +1,11 @@
-//! What an association measured.
+//! Measurements of an association.
 
 use ropewalk_base::Time;
 
 use crate::accounts::{PathCounters, SenderStats};
 
 impl super::Association {
-    /// Starts all measurements afresh: the end of a warm-up.
+    /// Resets all measurements, at the end of a warm-up.
     pub fn reset_measurements(&mut self, now: Time) {
         self.sender.accounts.settle(now);
         self.sender.accounts.stats = SenderStats::default();
@@ -15,13 +15,13 @@ impl super::Association {
         }
     }
 
-    /// Brings time-weighted measurements up to now.
+    /// Updates time-weighted measurements to `now`.
     pub fn settle_measurements(&mut self, now: Time) {
         self.sender.accounts.settle(now);
         self.inbound.buffer.stats.settle(now);
     }
 
-    /// What the sending side measured.
+    /// Statistics of the sending side.
     pub const fn sender_stats(&self) -> &SenderStats {
         &self.sender.accounts.stats
     }

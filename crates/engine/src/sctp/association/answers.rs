@@ -1,7 +1,7 @@
-//! What answers the packet that is being taken.
+//! Replies to the packet that is being processed.
 //!
-//! RFC 9260, 12.4: several chunks in one packet are answered by one packet at most, DATA and SACKs apart, so
-//! that nobody calls forth a burst.
+//! RFC 9260, 12.4: one packet is answered by one packet at most, not counting DATA and SACKs. So no packet
+//! can cause a burst of replies.
 
 use ropewalk_base::PathId;
 
@@ -9,34 +9,34 @@ use super::super::chunk::Chunk;
 use super::Association;
 use crate::meter::{self, Defect};
 
-/// Most control chunks that wait when one more reply is queued, and their bytes on the wire.
+/// Limits of the control queue when a reply is added: chunks, and their bytes on the wire.
 const REPLIES_LIMIT: usize = 64;
 const REPLY_BYTES_LIMIT: u32 = 16 << 10;
-/// Bytes that are left for a SHUTDOWN or a COOKIE ACK beside replies.
+/// Room reserved beside replies for a SHUTDOWN or a COOKIE ACK, bytes.
 const RESERVED: u32 = 16;
 
-/// Where the packet came from, and what is left of the one that answers it.
+/// The path of the packet that is being processed, and the room left in the packet that answers it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Answers {
     from: PathId,
-    /// Where the first reply goes, and the room that is left beside it; none: nothing has been answered yet.
+    /// The path of the first reply and the room left beside it; none: no reply yet.
     begun: Option<(PathId, u32)>,
 }
 
 impl Association {
-    /// A packet came on `path`.
+    /// Starts the processing of a packet that arrived on `path`.
     #[inline]
     pub(super) const fn begin_answers(&mut self, path: PathId) {
         self.answers = Answers { from: path, begun: None };
     }
 
-    /// Where a reply goes to the packet that is being taken.
+    /// The path for replies to the packet that is being processed.
     pub(super) fn answer_path(&self) -> PathId {
         self.reply_path(self.answers.from)
     }
 
-    /// Queues a reply to a chunk of the packet that is being taken. One that finds no room beside the others is left
-    /// out, as if the network had lost it, and so is one where too many wait to leave.
+    /// Queues a reply to a chunk of the packet that is being processed. A reply that does not fit beside the
+    /// others, or for which the queue is too full, is dropped, as if the network had lost it.
     pub(super) fn reply(&mut self, path: PathId, tag: u32, chunk: Chunk) {
         let queued: u32 = self.control.iter().take(REPLIES_LIMIT).map(|(.., c)| c.wire_len()).sum();
         let size = chunk.wire_len();

@@ -1,4 +1,4 @@
-//! Which further chunks a packet takes beside its first one (RFC 9260, 6.10).
+//! Bundling: further chunks that fit beside the first one of a packet (RFC 9260, 6.10).
 
 use ropewalk_base::{PathId, Time};
 use smallvec::SmallVec;
@@ -9,8 +9,8 @@ use crate::scheduler::DelaySource;
 use crate::sctp::tx::RecordState;
 
 impl Association {
-    /// Adds the next lost chunks while they fit (RFC 9260, 6.3.3 E3), if they were lost on the same
-    /// path and are thus to go where the first one goes.
+    /// Adds the next lost chunks while they fit (RFC 9260, 6.3.3 E3), if they were lost on the same path and
+    /// thus go to the same path.
     #[cold]
     pub(super) fn bundle_lost(
         &mut self,
@@ -32,8 +32,8 @@ impl Association {
         }
     }
 
-    /// Adds chunks from the head of the queue while they fit (RFC 9260, 6.10), if the path may
-    /// take from there.
+    /// Adds chunks from the head of the queue while they fit (RFC 9260, 6.10), if the scheduler lets the path
+    /// take them.
     #[inline]
     pub(super) fn bundle(
         &mut self,
@@ -72,18 +72,18 @@ impl Association {
         }
     }
 
-    /// Bytes that a timestamp takes in a packet with data.
+    /// Length of the timestamp in a packet with data, bytes.
     #[inline]
     pub(super) fn stamp_len(&self) -> u32 {
         let stamped = self.config.delay_source == DelaySource::Timestamp && self.peer.takes_stamps;
         if stamped { DelayStamp::WIRE_LEN } else { 0 }
     }
 
-    /// Whether a chunk may be cut to fill what is left of a packet: where messages were made to fill packets of
-    /// another size they would leave a good part of each empty.
+    /// Whether a chunk may be cut to fill the rest of a packet. Messages made to fill packets of another size
+    /// would otherwise leave a good part of each packet empty.
     #[inline]
     pub(super) const fn may_fill(&self, room: u32) -> bool {
-        /// Less is not worth a header of its own.
+        /// Shortest chunk that is worth a header of its own, bytes.
         const LEAST_FILL: u32 = 8 * Data::HEADER;
         self.config.mtu_discovery.is_some() && room >= LEAST_FILL
     }

@@ -1,4 +1,4 @@
-//! Setting up: the four-way handshake (RFC 9260, 5.1), duplicates and collisions (5.2).
+//! Association setup: the four-way handshake (RFC 9260, 5.1), duplicate INITs and collisions (5.2).
 
 use core::net::IpAddr;
 
@@ -20,14 +20,14 @@ use super::{Association, CloseReason, Event, State};
 use crate::path::PathStatus;
 use crate::scheduler::Scheduler;
 
-/// Longer cookies are not echoed, bytes. One that is longer than a packet is cut by IP (5.1.4: the COOKIE ECHO MUST be
-/// sent); cookies of real stacks have some hundreds of bytes and a few for each address.
+/// Longest cookie that is echoed, bytes. IP fragments a COOKIE ECHO that exceeds a packet (RFC 9260, 5.1.4:
+/// it MUST be sent). Cookies of other stacks have some hundreds of bytes and a few per address.
 const LONGEST_COOKIE: usize = 32 << 10;
 
 impl Association {
-    /// An end for a peer that a [`Listener`](crate::sctp::Listener) has accepted, whose cookie came on
-    /// `path`. It is up, and owes the peer a COOKIE ACK. What came beside the cookie is to be handed
-    /// to it next.
+    /// Creates the association for a peer that a [`Listener`](crate::sctp::Listener) has accepted, whose
+    /// cookie arrived on `path`. It is established and has a COOKIE ACK to send. Pass the rest of the packet
+    /// with the cookie to it next.
     pub fn accepted(
         config: Config,
         scheduler: Scheduler,
@@ -79,7 +79,8 @@ impl Association {
         self.control.push_back((path, 0, init));
     }
 
-    /// INIT (5.1, B). A driver that knows addresses sends [`Association::answer_to_init`] itself.
+    /// Processes an INIT (RFC 9260, 5.1 B). A driver that knows addresses calls
+    /// [`Association::answer_to_init`] instead.
     pub(super) fn on_init(&mut self, now: Time, path: PathId, packet: &Packet) {
         if let Some(answer) = self.answer_to_init(now, path, packet, None) {
             let tag = answer.tag;
@@ -87,9 +88,9 @@ impl Association {
         }
     }
 
-    /// The answer to a packet with an INIT from `source`, which leaves on `path`; [`Association::NO_PATH`]: for an
-    /// address to which no path leads. It is made from the content of the INIT alone, and the association stays
-    /// as it is (5.2.1, 5.2.2).
+    /// The answer to a packet with an INIT from `source`, to be sent on `path`; [`Association::NO_PATH`]: no
+    /// path leads to that address. The answer depends on the INIT alone, and the association is not changed
+    /// (RFC 9260, 5.2.1, 5.2.2).
     pub fn answer_to_init(
         &self,
         now: Time,
@@ -98,26 +99,27 @@ impl Association {
         source: Option<IpAddr>,
     ) -> Option<Packet> {
         let Some(Chunk::Init(init)) = packet.chunks.first() else { return None };
-        // 3.1: an INIT travels alone, under tag 0; 3.3.2: none has the tag 0.
+        // RFC 9260, 3.1: an INIT is alone in its packet and has verification tag 0; 3.3.2: its Initiate Tag
+        // MUST NOT be 0.
         let alone = packet.tag == 0 && packet.chunks.len() == 1;
         if !alone || init.tag == 0 || matches!(self.state, State::Ended(_)) {
             return None;
         }
-        // 3.3.2: what asks for the impossible is refused under its initiate tag.
+        // RFC 9260, 3.3.2: an INIT with invalid values is answered with an ABORT under its Initiate Tag.
         if let Some(cause) = init.fault() {
             return Some(Packet::of(init.tag, Chunk::abort(cause)));
         }
         if matches!(self.state, State::ShutdownAckSent { .. }) {
-            // 9.2: the peer has not heard that all is over.
+            // RFC 9260, 9.2: in SHUTDOWN-ACK-SENT an INIT is answered with the SHUTDOWN ACK again.
             return Some(Packet::of(self.peer_tag, Chunk::ShutdownAck));
         }
         if let Some(cause) = self.new_addresses(init, source) {
             return Some(Packet::of(init.tag, Chunk::abort(cause)));
         }
-        // 5.2.1, 5.2.2: an association that exists stays as it is; the tie-tags let the cookie
-        // tell a collision from a restart.
+        // RFC 9260, 5.2.1 and 5.2.2: the existing association is not changed. The tie-tags in the cookie
+        // distinguish a collision from a restart.
         let mut own = Init { preserve_millis: 0, ..self.own_init() };
-        // 3.3.3: no more than the INIT allows.
+        // RFC 9260, 3.3.3: no more outbound streams than the INIT allows.
         own.outbound_streams = own.outbound_streams.min(init.inbound_streams);
         own.options.reported = init.options.unknown_padded();
         if self.state.is_up() {
@@ -136,7 +138,7 @@ impl Association {
         Some(within_measure(&self.config, packet, answer))
     }
 
-    /// The tie-tags of this association; 0 as long as the peer's tag is not known (5.2.2).
+    /// The tie-tags of this association; 0 until the peer's tag is known (RFC 9260, 5.2.2).
     pub(super) fn tie_tags(&self) -> (u32, u32) {
         match self.peer_tag {
             0 => (0, 0),
@@ -144,8 +146,8 @@ impl Association {
         }
     }
 
-    /// The cause that refuses an INIT which would bring addresses along (5.2.1 in COOKIE-ECHOED, 5.2.2). In
-    /// COOKIE-WAIT the peer's addresses are not known yet.
+    /// The error cause for an INIT that would add addresses to the association (RFC 9260, 5.2.1 in
+    /// COOKIE-ECHOED, 5.2.2). In COOKIE-WAIT the peer's addresses are not known yet.
     fn new_addresses(&self, init: &Init, source: Option<IpAddr>) -> Option<ErrorCause> {
         if !self.state.is_up() && !matches!(self.state, State::CookieEchoed { .. }) {
             return None;
@@ -156,7 +158,7 @@ impl Association {
         (!new.is_empty()).then(|| ErrorCause::NewAddresses(address_parameters(new)))
     }
 
-    /// INIT ACK (5.1, C).
+    /// Processes an INIT ACK (RFC 9260, 5.1 C).
     pub(super) fn on_init_ack(&mut self, now: Time, path: PathId, init: &Init, cookie: &Bytes) {
         if !matches!(self.state, State::CookieWait { .. }) || self.refuses(path, init, cookie) {
             return;
@@ -171,17 +173,17 @@ impl Association {
         self.push_cookie(now, path, cookie.clone(), report);
         self.state = State::CookieEchoed { t1: self.first_retry(now), cookie, sent: now, path };
         if self.config.offer == Offer::Assumed {
-            // Behind the cookie, so that the answers come with the COOKIE ACK. A peer that is not of our
-            // kind might take them for strangers, should the cookie be lost.
+            // The probes follow the cookie, so that their answers arrive with the COOKIE ACK. Other
+            // implementations might treat them as out of the blue if the cookie is lost.
             self.search_mtu(now, path);
         }
     }
 
-    /// COOKIE ECHO on `path`, and beside it what was not understood of the INIT ACK, if it fits: 3.2.2, by itself it would
-    /// have to wait for the COOKIE ACK.
+    /// Queues a COOKIE ECHO on `path`, bundled with the report of unrecognized parameters of the INIT ACK if
+    /// it fits (RFC 9260, 3.2.2). By itself the report would have to wait for the COOKIE ACK.
     ///
-    /// 5.4: to an address that is not confirmed, which the user has not named, the cookie MUST go with a HEARTBEAT in
-    /// one packet, or not at all.
+    /// RFC 9260, 5.4: to an unconfirmed address that the user has not named, the cookie MUST be bundled with
+    /// a HEARTBEAT. It is not sent if both do not fit.
     fn push_cookie(&mut self, now: Time, path: PathId, cookie: Bytes, report: Option<Chunk>) {
         let echo = Chunk::CookieEcho(cookie);
         let mut room = self.packet_room(path).saturating_sub(echo.wire_len());
@@ -200,8 +202,8 @@ impl Association {
         }
     }
 
-    /// Whether an INIT ACK cannot be used (3.3.3; 3.3.2.1.4). A window that is too small changes nothing,
-    /// the other faults end the attempt.
+    /// Refuses an invalid INIT ACK (RFC 9260, 3.3.3; 3.3.2.1.4); returns whether it did. If the window is too
+    /// small, the state does not change. Other faults end the attempt.
     fn refuses(&mut self, path: PathId, init: &Init, cookie: &Bytes) -> bool {
         let options = &init.options;
         let cause = if init.tag == 0 {
@@ -227,7 +229,7 @@ impl Association {
         true
     }
 
-    /// What both ends learn from the other's initiation.
+    /// Adopts what the peer's INIT or INIT ACK says.
     pub(super) fn adopt_peer(&mut self, init: &Init) {
         self.peer_tag = init.tag;
         self.peer = Peer::of(init, &self.config);
@@ -239,16 +241,17 @@ impl Association {
         self.inbound.expect(&self.config, init.initial_tsn);
     }
 
-    /// COOKIE ACK (5.1, E).
+    /// Processes a COOKIE ACK (RFC 9260, 5.1 E).
     pub(super) fn on_cookie_ack(&mut self, now: Time, path: PathId) {
         if let State::CookieEchoed { t1, sent, .. } = &self.state {
-            // Which of several it answers is not known (Karn's rule).
+            // No RTT sample if the COOKIE ECHO was retransmitted (Karn's algorithm).
             let asked = (t1.count == 0).then_some(*sent);
             self.establish(now, Some(path), asked, Event::Connected);
         }
     }
 
-    /// Up, by a packet that came in answer to one that left at `asked` on `home`, if that is still a path.
+    /// Establishes the association, by a packet that answers one sent at `asked` on `home`, if that path
+    /// still exists.
     pub(super) fn establish(
         &mut self,
         now: Time,
@@ -258,7 +261,8 @@ impl Association {
     ) {
         self.state = State::Established;
         self.errors = 0;
-        // 5.4: where the INIT ACK went or came from is confirmed, other addresses must answer a HEARTBEAT.
+        // RFC 9260, 5.4: the address that the INIT ACK was sent to or came from is confirmed. Others must
+        // answer a HEARTBEAT.
         if let Some(home) = home {
             let path = &mut self.paths[home.index()];
             path.handshake_trip = asked.map(|asked| now.since(asked));
@@ -271,9 +275,9 @@ impl Association {
         self.push_event(event);
     }
 
-    /// T1-init or T1-cookie expired (5.1, 4.). Each try goes to the next address; but a real listener's
-    /// cookie may be good only from the address that it was given to, so that every other try leaves
-    /// from there.
+    /// Handles the expiry of T1-init or T1-cookie (RFC 9260, 4 and 5.1). Each retransmission goes to the next
+    /// address. Other implementations may accept a cookie only from the address that they gave it to, so
+    /// every second retransmission of a COOKIE ECHO goes to that one.
     pub(super) fn on_t1(&mut self, now: Time) {
         let (State::CookieWait { t1 } | State::CookieEchoed { t1, .. }) = &mut self.state else {
             return;

@@ -1,8 +1,9 @@
-//! Explicit congestion notification: the network marks packets where it would have to drop them soon (RFC 3168).
-//! For SCTP it stands in RFC 4960, Appendix A; RFC 9260 has left it out without a word against it.
+//! Explicit congestion notification (RFC 3168): the network marks packets instead of dropping them. RFC 4960,
+//! Appendix A, defines ECN for SCTP; RFC 9260 omits it without deprecating it.
 //!
-//! The receiver of a marked packet says so beside its SACKs (ECNE, with the lowest TSN of that packet) until the
-//! sender answers (CWR), which reduces the window of the path on which that TSN went, once per window.
+//! The receiver of a marked packet reports it beside its SACKs (ECNE, with the lowest TSN of that packet)
+//! until the sender confirms it (CWR). The sender reduces the window of the path that carried that TSN, once
+//! per window.
 
 use ropewalk_base::{Duration, PathId, Serial32, Time};
 
@@ -14,22 +15,22 @@ use super::Association;
 use crate::congestion::CongestionControl;
 use crate::sctp::tx::RecordState;
 
-/// Bytes of an ECNE chunk.
+/// Length of an ECNE chunk, bytes.
 const ECNE: u32 = 8;
-/// So many timeouts in a row on a path that has never delivered a packet that may be marked: somebody on the way
-/// drops those.
+/// Consecutive timeouts after which ECN is disabled on a path that has never delivered an ECT packet: a
+/// middlebox drops such packets.
 const FAILURES: u8 = 2;
-/// The same echo is answered no sooner again where the round trip is not known.
+/// Minimum time between two answers to the same ECNE while the RTT is unknown.
 const AGAIN: Duration = Duration::from_millis(100);
 
-/// What becomes of packets that may be marked.
+/// Whether a path delivers ECT packets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Trial {
-    /// None was acknowledged yet; timeouts so far.
+    /// None has been acknowledged yet; number of timeouts so far.
     Open(u8),
-    /// They arrive.
+    /// ECT packets arrive.
     Passed,
-    /// They do not: none are sent.
+    /// ECT packets do not arrive: none are sent any more.
     Failed,
 }
 
@@ -37,11 +38,11 @@ enum Trial {
 #[derive(Clone, Debug)]
 pub(super) struct Ecn {
     trial: Trial,
-    /// What is sent from this TSN on did not know of the last reduction.
+    /// First TSN sent after the last reduction. Marks of earlier TSNs cause no further one.
     reduced_to: u64,
-    /// The last echo that was answered, and when.
+    /// The last ECNE that was answered, and when.
     answered: Option<(Serial32, Time)>,
-    /// The last marked packet from the peer that the peer has not answered for yet.
+    /// Lowest TSN of the last marked packet, until the peer has confirmed it (CWR).
     echo: Option<u64>,
 }
 
@@ -50,19 +51,19 @@ impl Ecn {
         Self { trial: Trial::Open(0), reduced_to: 0, answered: None, echo: None }
     }
 
-    /// Whether packets with data may be marked.
+    /// Whether packets with data are sent as ECT.
     pub fn is_on(&self) -> bool {
         self.trial != Trial::Failed
     }
 
-    /// A packet that may have been marked arrived.
+    /// An ECT packet was delivered.
     pub const fn on_arrival(&mut self) {
         if let Trial::Open(_) = self.trial {
             self.trial = Trial::Passed;
         }
     }
 
-    /// All that was on its way is lost.
+    /// T3 of the path expired.
     pub const fn on_timeout(&mut self) {
         if let Trial::Open(failures) = self.trial {
             self.trial =
@@ -72,19 +73,19 @@ impl Ecn {
 }
 
 impl Association {
-    /// Both ends have agreed upon it, or have not.
+    /// Enables or disables ECN on all paths, as negotiated.
     pub(super) fn settle_ecn(&mut self) {
         let fresh = self.fresh_ecn();
         self.paths.iter_mut().for_each(|path| path.ecn.clone_from(&fresh));
         self.marked = false;
     }
 
-    /// For a path of which nothing is known yet.
+    /// ECN state of a new path; none if not negotiated.
     pub(super) fn fresh_ecn(&self) -> Option<Box<Ecn>> {
         self.peer.agreed.has(Extensions::ECN).then(|| Box::new(Ecn::new()))
     }
 
-    /// A packet came that the network has marked.
+    /// Processes a packet that the network has marked.
     #[cold]
     pub(super) fn on_marked(&mut self, path: PathId, packet: &Packet) {
         let cumulative = self.inbound.buffer.cumulative();
@@ -101,7 +102,7 @@ impl Association {
         self.marked = true;
     }
 
-    /// Bytes of the echoes that go beside the next SACK.
+    /// Length of the ECNE chunks beside the next SACK, bytes.
     pub(super) fn echo_room(&self) -> u32 {
         if !self.marked {
             return 0;
@@ -110,7 +111,7 @@ impl Association {
         ECNE * echoes.count() as u32
     }
 
-    /// Puts the echoes before the SACK, which would else acknowledge what they speak of.
+    /// Puts ECNE chunks before the SACK, which would otherwise acknowledge their TSNs first.
     #[cold]
     pub(super) fn echo_marks(&self, packet: &mut Packet) {
         let echoes = self.paths.iter().filter_map(|path| path.ecn.as_ref()?.echo);
@@ -120,8 +121,9 @@ impl Association {
         }
     }
 
-    /// ECNE that came on `from`. What was never sent is nobody's congestion; what is acknowledged already was told
-    /// before, or cannot be told of any path.
+    /// Processes an ECNE that arrived on `from`. A TSN that was never sent is ignored. For a TSN that is
+    /// already acknowledged no window is reduced: either an earlier ECNE has reported it, or its path is no
+    /// longer known.
     #[cold]
     pub(super) fn on_ecne(&mut self, now: Time, from: PathId, wire_tsn: Serial32) {
         let tsn = wire_tsn.unwrap_near(self.outstanding.board.cumulative());
@@ -148,7 +150,8 @@ impl Association {
         }
     }
 
-    /// Once per window; a loss in it has reduced it as well.
+    /// Reduces the window of a path once per window of data. A loss in the same window has reduced it
+    /// already.
     fn reduce_for_mark(&mut self, now: Time, on: PathId, tsn: u64) {
         let next = self.outstanding.board.next_tsn();
         let path = &mut self.paths[on.index()];
@@ -162,7 +165,7 @@ impl Association {
         self.sender.congestion.on_ecn(on, now);
     }
 
-    /// CWR: the peer has heard of all marks up to that TSN.
+    /// Processes a CWR: the peer has received all echoes up to that TSN.
     #[cold]
     pub(super) fn on_cwr(&mut self, tsn: Serial32) {
         let tsn = tsn.unwrap_near(self.inbound.buffer.cumulative());

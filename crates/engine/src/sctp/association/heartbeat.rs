@@ -1,4 +1,4 @@
-//! Heartbeats: proof of addresses, idle paths, failed paths (RFC 9260, 5.4, 8.3; RFC 7829).
+//! Heartbeats: they confirm addresses and test idle and failed paths (RFC 9260, 5.4, 8.3; RFC 7829).
 
 use bytes::Bytes;
 use ropewalk_base::{Duration, PathId, Time};
@@ -9,16 +9,16 @@ use super::{Association, State};
 use crate::congestion::{CongestionControl, IdleDecay};
 use crate::path::PathStatus;
 
-/// HEARTBEATs to addresses that are not confirmed, counted by the timeout: HB.Max.Burst (RFC 9260, 5.4).
+/// Counts HEARTBEATs to unconfirmed addresses per RTO, to enforce HB.Max.Burst (RFC 9260, 5.4).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Verification {
-    /// When the timeout ends in which they are counted, and how many there were.
+    /// End of the current RTO, and the HEARTBEATs sent in it.
     until: Time,
     sent: u32,
 }
 
 impl Association {
-    /// The association is up: unproved paths are asked at once, the others when idle.
+    /// The association is established: unconfirmed paths get a HEARTBEAT at once, others when they are idle.
     pub(super) fn start_heartbeats(&mut self, now: Time) {
         for i in 0..self.paths.len() {
             let unproved = self.paths[i].tx.state.status() == PathStatus::Unconfirmed;
@@ -33,7 +33,8 @@ impl Association {
         own.unwrap_or(self.config.heartbeat_interval)
     }
 
-    /// RTO plus HB.interval, with half an RTO of jitter either way (8.3).
+    /// When the next HEARTBEAT is due. For an idle path, RFC 9260, 8.3: after RTO plus HB.interval, with
+    /// jitter of half an RTO either way.
     pub(super) fn next_heartbeat(&mut self, now: Time, id: PathId) -> Time {
         let jitter = 0.5 + self.rng.unit();
         let path = &self.paths[id.index()];
@@ -42,16 +43,17 @@ impl Association {
         match path.tx.state.status() {
             PathStatus::Active => now + idle,
             PathStatus::Inactive => now + idle.min(self.config.probe_interval),
-            // 5.4: once the path would be inactive, its address is asked as seldom as an idle one.
+            // RFC 9260, 5.4: after Path.Max.Retrans failures an unconfirmed address is probed as seldom as an
+            // idle path.
             PathStatus::Unconfirmed if path.tx.state.has_failed() => now + idle,
-            // No more than one per RTO to an address that is not confirmed or is doubted.
+            // At most one per RTO to an unconfirmed or potentially failed path.
             PathStatus::Unconfirmed => now + path.tx.rtt.rto(),
             PathStatus::PotentiallyFailed => now + self.patience(id),
         }
     }
 
-    /// How long an answer to a heartbeat is awaited. The timeout of a path that has failed has been
-    /// doubled many times; its return is to be noticed before that is over.
+    /// How long to wait for the answer to a HEARTBEAT. The RTO of a failed path has been doubled many times,
+    /// so the wait is shorter there: its recovery should be noticed earlier.
     fn patience(&self, id: PathId) -> Duration {
         let path = &self.paths[id.index()];
         let rto = path.tx.rtt.rto();
@@ -82,8 +84,8 @@ impl Association {
         }
     }
 
-    /// An unanswered heartbeat counts on an idle path (8.2). While data is on its way there T3 tells
-    /// of the same silence, and each silence is one error and doubles the timeout once.
+    /// Handles an unanswered HEARTBEAT: an error of an idle path (RFC 9260, 8.2). While data is in flight on
+    /// the path, T3 detects the same silence. Each silence counts as one error and doubles the RTO once.
     fn on_unanswered(&mut self, now: Time, id: PathId) {
         let path = &mut self.paths[id.index()];
         path.heartbeat.pending = None;
@@ -92,14 +94,14 @@ impl Association {
             return;
         }
         path.tx.rtt.back_off();
-        // 5.4: an address that is not confirmed counts for itself alone.
+        // RFC 9260, 5.4: HEARTBEATs to an unconfirmed address do not count against the association.
         let confirmed = path.tx.state.status() != PathStatus::Unconfirmed;
         let counts = confirmed && self.alone_carries_data(id);
         self.note_path_error(now, id, counts);
     }
 
-    /// Whether data goes by this path and by no other that works. RFC 9260, 8.1: HEARTBEATs that are not answered there
-    /// count against the association, those of other paths do not.
+    /// Whether this path carries data and no other path works. Unanswered HEARTBEATs then count against the
+    /// association (RFC 9260, 8.1), those of other paths do not.
     fn alone_carries_data(&self, id: PathId) -> bool {
         if !self.config.cmt.concurrent {
             return id == self.single_path();
@@ -129,8 +131,8 @@ impl Association {
         self.paths[id.index()].heartbeat.due = Some(self.next_heartbeat(now, id));
     }
 
-    /// When a HEARTBEAT that is due on `id` may leave, if not now: no more than HB.Max.Burst leave per timeout for
-    /// addresses that are not confirmed. The address that was asked the longest time ago comes first.
+    /// When a HEARTBEAT that is due on `id` may be sent, if not now. At most HB.Max.Burst per RTO go to
+    /// unconfirmed addresses (RFC 9260, 5.4). The address whose last HEARTBEAT is the oldest comes first.
     fn postponed(&mut self, now: Time, id: PathId) -> Option<Time> {
         let most = self.config.heartbeat_burst;
         let asks = |path: &Path| {
@@ -154,7 +156,7 @@ impl Association {
         None
     }
 
-    /// A HEARTBEAT with a nonce of its own for `id`, whose answer is awaited from now on.
+    /// Builds a HEARTBEAT with a fresh nonce for `id`; its answer is pending from now on.
     pub(super) fn new_heartbeat(&mut self, now: Time, id: PathId) -> Chunk {
         let nonce = self.nonce();
         let deadline = now + self.patience(id);
@@ -167,21 +169,22 @@ impl Association {
         Chunk::Heartbeat(HeartbeatInfo { nonce, sent: now, probe: None }.to_bytes())
     }
 
-    /// HEARTBEAT: goes back as it came (8.3), where it came from, if that has room for it. The responder
-    /// asks all paths as soon as it is up, and by a quick path that may come before its COOKIE ACK.
+    /// Processes a HEARTBEAT. RFC 9260, 8.3: it is returned unchanged to the address that it came from, here
+    /// only if it fits into a packet of that path. A responder probes all paths as soon as it is established,
+    /// so on a fast path its HEARTBEAT may arrive before its COOKIE ACK.
     pub(super) fn on_heartbeat(&mut self, path: PathId, info: Bytes) {
         let known = self.state.is_up() || matches!(self.state, State::CookieEchoed { .. });
         if known && self.fits_answer(path, &info) {
-            // Copied: a few bytes that wait to leave do not keep the whole datagram.
+            // Copied, so that a few queued bytes do not keep the whole datagram in memory.
             let info = Bytes::copy_from_slice(&info);
             self.reply(path, self.peer_tag, Chunk::HeartbeatAck(info));
         }
     }
 
-    /// HEARTBEAT ACK. RFC 9260, 5.4: the address that the HEARTBEAT was sent to is verified, and it is
-    /// "the address found in the Heartbeat Information". A multihomed peer with one default route
-    /// answers all HEARTBEATs by the same way, so the path on which the answer arrives says nothing:
-    /// the nonce names the path.
+    /// Processes a HEARTBEAT ACK. RFC 9260, 5.4: the address that the HEARTBEAT was sent to is confirmed, and
+    /// it is "the address found in the Heartbeat Information". A multihomed peer with one default route
+    /// answers all HEARTBEATs by the same route, so the path on which the answer arrives proves nothing: the
+    /// nonce names the path.
     pub(super) fn on_heartbeat_ack(&mut self, now: Time, info: &[u8]) {
         let Some(info) = HeartbeatInfo::parse(info) else { return };
         if info.probe.is_some() {
@@ -202,14 +205,13 @@ impl Association {
             }
             self.paths[id.index()].heartbeat.due = Some(self.next_heartbeat(now, id));
         } else if was == PathStatus::Active {
-            // The address may have changed meanwhile: probes waited for this answer.
+            // After a change of address, probes wait for this answer.
             self.search_mtu(now, id);
         }
         self.confirm_mtu(now, id, 0);
     }
 
-    /// The path on which a HEARTBEAT with this nonce was sent, if its answer is still awaited. Each nonce
-    /// is answered once.
+    /// The path on which the HEARTBEAT with this nonce was sent, if it has not been answered yet.
     fn take_nonce(&mut self, nonce: u64) -> Option<PathId> {
         if nonce == 0 {
             return None;
@@ -217,7 +219,7 @@ impl Association {
         for (index, path) in self.paths.iter_mut().enumerate() {
             let heartbeat = &mut path.heartbeat;
             if let Some(at) = heartbeat.earlier.iter().position(|known| *known == nonce) {
-                // An answer to a later one will do. The newest stands first.
+                // A HEARTBEAT sent after the answered one stays pending. The newest nonce comes first.
                 let later = |awaited: u64| heartbeat.earlier[..at].contains(&awaited);
                 heartbeat.pending = heartbeat.pending.filter(|(awaited, _)| later(*awaited));
                 heartbeat.earlier[at] = 0;

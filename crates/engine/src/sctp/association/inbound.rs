@@ -1,4 +1,4 @@
-//! Incoming DATA, and when it is acknowledged (RFC 9260, 6.2; delayed acknowledgement for CMT).
+//! Processing of received DATA, and the timing of SACKs (RFC 9260, 6.2; delayed acknowledgement for CMT).
 
 use std::collections::VecDeque;
 
@@ -13,18 +13,19 @@ use super::{Association, Event};
 use crate::receive::Arrival;
 use crate::sctp::rx::ReceiveBuffer;
 
-/// SACK.Delay MUST NOT be more (RFC 9260, 6.2).
+/// Upper limit of SACK.Delay (RFC 9260, 6.2: MUST NOT be more than 500 ms).
 pub(super) const SACK_DELAY_LIMIT: Duration = Duration::from_millis(500);
 
-/// Most duplicates that one SACK lists.
+/// Most duplicate TSNs that one SACK lists.
 const DUPLICATES_LIMIT: usize = 16;
 
-/// Most SACKs that wait to leave, and most gap blocks in all of them: a datagram brings one SACK at most, and one
-/// row of a socket some dozens of datagrams. Beyond the limits the next SACK covers more packets.
+/// Most SACKs that wait to be sent, and most gap ack blocks in all of them. A datagram causes one SACK at
+/// most, and one batch of a socket holds some dozens of datagrams. Beyond these limits the next SACK covers
+/// more packets.
 const WAITING_LIMIT: usize = 64;
 const WAITING_BLOCKS_LIMIT: usize = 1024;
 
-/// A SACK as it stood when it fell due, to leave on a path.
+/// A SACK as it stood when it fell due, and the path to send it on.
 #[derive(Clone, Debug)]
 struct WaitingSack {
     path: PathId,
@@ -32,7 +33,7 @@ struct WaitingSack {
     echo: Option<DelayEcho>,
 }
 
-/// Receive buffer and what is owed to the sender of its content.
+/// Receive buffer of an association, and the state of acknowledging its content.
 #[derive(Clone, Debug)]
 pub(super) struct Inbound {
     pub buffer: ReceiveBuffer,
@@ -40,27 +41,27 @@ pub(super) struct Inbound {
     pub first: Option<Serial32>,
     options: SackOptions,
     delayed_ack_for_cmt: bool,
-    /// No DATA has come yet.
+    /// Whether no DATA has arrived yet.
     nothing_yet: bool,
     /// Packets with DATA since the last SACK, for the association and per path.
     packets: u32,
     packets_on: SmallVec<[u32; 4]>,
     duplicates: Vec<Serial32>,
     pub due_now: bool,
-    /// SACKs that fell due before the packets that followed them in the same input were taken, oldest first.
-    /// Empty where the driver drains after each packet, and towards peers with CMT.
+    /// SACKs that fell due before later packets of the same input were processed, oldest first. Empty if the
+    /// driver drains after each packet, and towards peers with CMT.
     waiting: VecDeque<WaitingSack>,
     waiting_blocks: usize,
-    /// The packet with DATA that has just left had no room for the SACK that is due, or went elsewhere.
+    /// The last packet with DATA had no room for the SACK that is due, or went to another path.
     pub stays_behind: bool,
     pub deadline: Option<Time>,
-    /// Where the newest DATA came from: there the SACK goes (RFC 9260, 6.4).
+    /// The path on which the newest DATA arrived: SACKs go there (RFC 9260, 6.4).
     pub path: PathId,
-    /// Timestamps of the newest packet of each path, to go with a SACK, which has room for one: the
-    /// paths take turns, for the busy ones would never let a quiet one be heard.
+    /// Timestamps of the newest packet of each path, to be echoed beside a SACK, which has room for one. The
+    /// paths take turns; otherwise busy paths would crowd out quiet ones.
     echoes: SmallVec<[Option<DelayEcho>; 2]>,
     next_echo: usize,
-    /// The window as it was told last, and the bytes of chunks taken since.
+    /// The window as last advertised, and the bytes of chunks accepted since.
     advertised: u64,
     taken: u64,
 }
@@ -89,18 +90,18 @@ impl Inbound {
         }
     }
 
-    /// Other values of [`SackOptions::delay`] and [`SackOptions::every_packets`].
+    /// Changes [`SackOptions::delay`] and [`SackOptions::every_packets`].
     pub const fn set_pace(&mut self, delay: Duration, every_packets: u32) {
         (self.options.delay, self.options.every_packets) = (delay, every_packets);
     }
 
-    /// One more path may bring data.
+    /// Adds a path.
     pub fn add_path(&mut self) {
         self.packets_on.push(0);
         self.echoes.push(None);
     }
 
-    /// Only these paths stay. They are renumbered.
+    /// Keeps only these paths and renumbers them.
     pub fn retain_paths(&mut self, kept: &[bool]) {
         let mut of_packets = kept.iter();
         self.packets_on.retain(|_| of_packets.next().is_some_and(|kept| *kept));
@@ -109,7 +110,7 @@ impl Inbound {
         self.next_echo = 0;
     }
 
-    /// The peer's first TSN is known.
+    /// Starts with the peer's initial TSN.
     pub fn expect(&mut self, config: &Config, first: Serial32) {
         self.delayed_ack_for_cmt = config.cmt.concurrent && config.cmt.delayed_ack;
         let unwrapped = (1u64 << 32) + first.0 as u64;
@@ -119,7 +120,7 @@ impl Inbound {
         (self.advertised, self.taken) = (self.buffer.free(), 0);
     }
 
-    /// The peer has started anew: nothing is owed to the old one.
+    /// Drops all acknowledgement state, because the peer has restarted.
     pub fn forget(&mut self, now: Time) {
         self.buffer.forget(now);
         self.packets = 0;
@@ -129,7 +130,7 @@ impl Inbound {
         self.stop();
     }
 
-    /// No more timers.
+    /// Stops all timers and drops the SACKs that wait.
     pub fn stop(&mut self) {
         self.deadline = None;
         self.due_now = false;
@@ -138,11 +139,11 @@ impl Inbound {
         self.waiting_blocks = 0;
     }
 
-    /// The window to tell a sender of full chunks of `chunk` bytes.
+    /// The receive window to advertise to a sender whose full chunks have `chunk` bytes.
     ///
-    /// RFC 9260, 6.2, and RFC 1122, 4.2.3.3: the receiver MUST avoid the silly window syndrome. What it has told
-    /// it keeps to, and the right edge of the window moves by a full chunk or by half of the largest window, or not at
-    /// all.
+    /// RFC 9260, 6.2, and RFC 1122, 4.2.3.3: the receiver MUST avoid the silly window syndrome. So an
+    /// advertised window is not taken back, and its right edge moves by at least a full chunk or half of the
+    /// largest window, or not at all.
     #[inline(always)]
     fn advertise(&mut self, chunk: u32) -> u32 {
         let (free, left) = (self.buffer.free(), self.advertised.saturating_sub(self.taken));
@@ -152,7 +153,8 @@ impl Inbound {
         window.min(u64::from(u32::MAX)) as u32
     }
 
-    /// The user took data: tell a sender that we had (nearly) shut out (RFC 9260, 6.2).
+    /// Makes a window update due after the user has read data, if the window was (nearly) closed (RFC 9260,
+    /// 6.2).
     #[inline]
     pub fn on_read(&mut self, now: Time, chunk: u32) {
         self.buffer.offer_part(now);
@@ -162,7 +164,7 @@ impl Inbound {
             return;
         }
         let most = self.buffer.most_free();
-        // A buffer of tiny chunks may never have room for two full ones.
+        // A buffer of tiny chunks may never have room for two full chunks.
         let enough = if most < 2 * chunk { left + most / 2 } else { (2 * chunk).max(left + chunk) };
         if self.buffer.free() >= enough {
             self.due_now = true;
@@ -170,7 +172,7 @@ impl Inbound {
         }
     }
 
-    /// One packet with DATA has been taken in whole.
+    /// Accounts for one packet with DATA after its last chunk.
     #[inline]
     fn after_packet(&mut self, now: Time, path: PathId, urgent: bool) {
         self.path = path;
@@ -178,7 +180,7 @@ impl Inbound {
         self.packets_on[path.index()] += 1;
         let count =
             if self.options.count_per_path { self.packets_on[path.index()] } else { self.packets };
-        // 5.1: the first DATA chunk MUST be acknowledged at once.
+        // RFC 9260, 5.1: the first DATA chunk MUST be acknowledged at once.
         let begins = std::mem::take(&mut self.nothing_yet) && self.options.first_at_once;
         if urgent || begins || count >= self.options.every_packets {
             self.due_now = true;
@@ -187,48 +189,48 @@ impl Inbound {
         }
     }
 
-    /// Whether a gap alone calls for a SACK at once: it does in plain SCTP (RFC 9260, 6.7).
+    /// Whether a gap makes a SACK due at once, as without CMT (RFC 9260, 6.7).
     const fn gap_is_urgent(&self) -> bool {
         !self.delayed_ack_for_cmt
     }
 
-    /// Whether a SACK is to leave at once.
+    /// Whether a SACK is due now.
     pub const fn is_due(&self) -> bool {
         self.due_now
     }
 
-    /// Whether DATA came on `path` since the last SACK.
+    /// Whether DATA has arrived on `path` since the last SACK.
     #[inline]
     pub fn is_owed_to(&self, path: PathId) -> bool {
         self.packets_on[path.index()] > 0
     }
 
-    /// Whether something came twice since the last SACK: the peer may not have got the last ones.
+    /// Whether duplicates have arrived since the last SACK. The last SACKs may have been lost then.
     #[inline]
     pub fn has_duplicates(&self) -> bool {
         !self.duplicates.is_empty()
     }
 
-    /// Whether packets were taken that no SACK has answered yet.
+    /// Whether packets with DATA have arrived that no SACK has acknowledged yet.
     #[inline]
     pub const fn owes_sack(&self) -> bool {
         self.due_now || self.packets > 0
     }
 
-    /// Whether a SACK waits that fell due earlier than the packets which came last.
+    /// Whether a SACK waits that fell due before the newest packets.
     #[inline]
     pub fn has_waiting(&self) -> bool {
         !self.waiting.is_empty()
     }
 
-    /// Bytes of the SACK that is owed, with all its gap blocks.
+    /// Length of the next SACK with all its gap ack blocks and duplicates, bytes.
     pub fn sack_len(&self) -> u32 {
         16 + 4 * (self.buffer.beyond().words().len() + self.duplicates.len()) as u32
     }
 
-    /// Whether the SACK that is due has to be made before more DATA is taken: packets that a driver hands over at
-    /// one time are acknowledged as if they had come one by one (RFC 9260, 6.2: at least every second packet;
-    /// 6.7: each that leaves a gap). A peer with CMT does without.
+    /// Whether the SACK that is due must be built before more DATA is processed. Packets that a driver passes
+    /// in one batch are acknowledged as if they had come one by one (RFC 9260, 6.2: at least every second
+    /// packet; 6.7: each packet while there is a gap). A peer with CMT does not need this.
     #[inline]
     pub fn must_keep_sack(&self) -> bool {
         self.due_now
@@ -238,14 +240,14 @@ impl Inbound {
             && self.waiting_blocks + self.sack_len() as usize / 4 <= WAITING_BLOCKS_LIMIT
     }
 
-    /// Makes the SACK that is due, with at most `room` bytes, and keeps it until it leaves on `path`.
+    /// Builds the SACK that is due, of at most `room` bytes, and keeps it until it is sent on `path`.
     fn keep_sack(&mut self, path: PathId, room: u32, chunk: u32) {
         let (sack, echo) = (self.take_sack(room, chunk), self.take_echo());
         self.waiting_blocks += sack.gaps.len() + sack.duplicates.len();
         self.waiting.push_back(WaitingSack { path, sack, echo });
     }
 
-    /// The oldest SACK that waits, with the path on which it leaves, and the window that is open now.
+    /// Takes the oldest SACK that waits and its path. Its window is updated to the current one.
     #[cold]
     pub fn take_waiting(&mut self, chunk: u32) -> Option<(PathId, Sack, Option<DelayEcho>)> {
         let WaitingSack { path, mut sack, echo } = self.waiting.pop_front()?;
@@ -254,14 +256,14 @@ impl Inbound {
         Some((path, sack, echo))
     }
 
-    /// Makes the SACK that is owed, with at most `room` bytes, for a sender of full chunks of `chunk` bytes. The next
-    /// echo goes with it.
+    /// Builds the next SACK, of at most `room` bytes, for a sender whose full chunks have `chunk` bytes. The
+    /// echo of [`Self::take_echo`] belongs to it.
     #[inline(always)]
     pub fn take_sack(&mut self, room: u32, chunk: u32) -> Sack {
         let cumulative = self.buffer.cumulative();
         let most = blocks_within(room);
         let beyond = self.buffer.beyond().words();
-        // Nothing further than 16-bit offsets reach is ever kept: see `ReceiveBuffer`.
+        // 16-bit offsets reach every TSN in the buffer: see `ReceiveBuffer`.
         let gaps = GapList::copy_of(&beyond[..beyond.len().min(most)]);
         let window = self.advertise(chunk);
         let mut duplicates = Vec::new();
@@ -284,7 +286,7 @@ impl Inbound {
         sack
     }
 
-    /// The echo that goes with the SACK just made.
+    /// The timestamp echo that goes with the SACK just built.
     #[inline]
     pub fn take_echo(&mut self) -> Option<DelayEcho> {
         for _ in 0..self.echoes.len() {
@@ -298,27 +300,27 @@ impl Inbound {
     }
 }
 
-/// How many gap blocks a SACK of at most `room` bytes has room for.
+/// How many gap ack blocks fit into a SACK of at most `room` bytes.
 pub(super) const fn blocks_within(room: u32) -> usize {
     (room.saturating_sub(16) / 4) as usize
 }
 
-/// What the chunks of one packet amount to.
+/// What the DATA chunks of one packet require: a SACK, and whether at once.
 #[derive(Clone, Copy, Default)]
 pub(super) struct DataSummary {
     any: bool,
     urgent: bool,
 }
 
-/// How much of a packet the peer has been told not to be understood.
+/// Number of ERROR chunks that one packet has caused.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Reports(u8);
 
-/// Most ERRORs in answer to one packet.
+/// Most ERROR chunks in response to one packet.
 const REPORTS_LIMIT: u8 = 4;
 
 impl Reports {
-    /// Whether one more ERROR may answer the packet; it then counts.
+    /// Whether one more ERROR may answer the packet; counts it if so.
     pub const fn may_report(&mut self) -> bool {
         let may = self.0 < REPORTS_LIMIT;
         self.0 += may as u8;
@@ -375,15 +377,15 @@ impl Association {
         }
     }
 
-    /// Makes the SACK that is due now, before more DATA is taken.
+    /// Builds the SACK that is due before more DATA is processed.
     #[cold]
     fn keep_sack(&mut self) {
         let path = self.sack_destination();
         self.inbound.keep_sack(path, self.sack_room(path), self.outstanding.chunk_limit);
     }
 
-    /// RFC 9260, 6.5: DATA on a stream that does not exist is acknowledged and reported at once, and
-    /// not delivered.
+    /// RFC 9260, 6.5: DATA with an invalid stream identifier is acknowledged, reported at once with an ERROR,
+    /// and not delivered.
     #[cold]
     fn on_wrong_stream(&mut self, now: Time, data: &Data, reports: &mut Reports) {
         let tsn = data.tsn.unwrap_near(self.inbound.buffer.cumulative());
@@ -394,7 +396,7 @@ impl Association {
         }
     }
 
-    /// All chunks of a packet were taken in.
+    /// Completes the processing of a packet.
     #[inline]
     pub(super) fn after_data(
         &mut self,
@@ -411,7 +413,7 @@ impl Association {
             let echo = DelayEcho { path: path.0, sent, received };
             self.inbound.echoes[path.index()] = Some(echo);
         }
-        // While shutting down every packet is answered at once (RFC 9260, 9.2).
+        // RFC 9260, 9.2: in SHUTDOWN-SENT every packet with DATA is acknowledged at once.
         let shutting = matches!(self.state, super::State::ShutdownSent { .. });
         self.inbound.after_packet(now, path, summary.urgent || shutting);
         if shutting {
@@ -422,7 +424,7 @@ impl Association {
         }
     }
 
-    /// SACK timer (RFC 9260, 6.2: 200 ms).
+    /// Handles the SACK timer (RFC 9260, 6.2: usually 200 ms).
     pub(super) fn on_sack_timer(&mut self, now: Time) {
         if self.inbound.deadline.is_some_and(|d| d <= now) {
             self.inbound.due_now = true;

@@ -1,4 +1,4 @@
-//! How a chunk leaves: what is written down of it.
+//! Transmission of one chunk: copies it into the packet and records it as in flight.
 
 use ropewalk_base::{PathId, Time};
 use smallvec::SmallVec;
@@ -8,17 +8,17 @@ use super::Association;
 use crate::recovery::{Flight, LossDetection};
 use crate::sctp::tx::Launched;
 
-/// What leaves.
+/// A chunk that is being sent.
 struct SentChunk {
     tsn: u64,
     bytes: u32,
     again: bool,
 }
 
-/// Adds a copy of a chunk to a packet, made where it will lie: see [`Data::BLANK`].
+/// Adds a copy of a chunk to a packet, written in place: see [`Data::BLANK`].
 #[inline(always)]
 fn push_copy(chunks: &mut SmallVec<[Chunk; 1]>, data: &Data) {
-    /// A constant as a whole, which nothing has to be put together for.
+    /// One constant, so that it is not assembled at run time.
     const BLANK: Chunk = Chunk::Data(Data::BLANK);
     chunks.push(BLANK);
     if let Some(Chunk::Data(copy)) = chunks.last_mut() {
@@ -26,7 +26,7 @@ fn push_copy(chunks: &mut SmallVec<[Chunk; 1]>, data: &Data) {
     }
 }
 
-/// The last chunk is to be acknowledged at once.
+/// Sets the I bit (RFC 7053) on the last chunk.
 #[inline]
 fn ask_for_sack(chunks: &mut SmallVec<[Chunk; 1]>) {
     if let Some(Chunk::Data(data)) = chunks.last_mut() {
@@ -54,8 +54,8 @@ impl Association {
         launched
     }
 
-    /// Sends the next chunk of the queue, and tells its size. Its record is written as it leaves: to
-    /// write and read it again would cost more than all that is done with it.
+    /// Sends the next chunk of the queue and returns its size. Its record is created as it is sent: writing
+    /// it earlier and reading it again would cost more than all other steps.
     #[inline]
     pub(super) fn launch_fresh(
         &mut self,
@@ -78,7 +78,7 @@ impl Association {
         Some(bytes)
     }
 
-    /// Books one chunk as on its way.
+    /// Records one chunk as in flight.
     #[inline(always)]
     fn book(&mut self, now: Time, path: PathId, SentChunk { tsn, bytes, again }: SentChunk) {
         if self.counts_by_tsn() {
@@ -94,13 +94,14 @@ impl Association {
         state.tx.counters.retransmitted += again as u64;
     }
 
-    /// Whether the chunk just booked asks for a SACK at once (RFC 7053, 5): a retransmission, since the
-    /// window opens when it arrives, and the one that fills a window that is small or recovers, or the peer's
-    /// buffer if that is small and no order shuts it. After these nothing may follow that would call forth the
-    /// SACK which the peer holds back, and what a small window waits for it is a good part of its round.
+    /// Whether the chunk just recorded asks for an immediate SACK (RFC 7053, 5): a retransmission, since the
+    /// window opens when it arrives; the chunk that fills a small window or one in recovery; and the chunk
+    /// that fills a small receive buffer of the peer if ordering does not close the window. After these,
+    /// nothing may follow that would make the peer send its delayed SACK, and a small window loses a good
+    /// part of its round trip by waiting for it.
     #[inline]
     fn wants_sack_at_once(&self, path: PathId, again: bool) -> bool {
-        /// Below so many chunks the wait for a SACK is a good part of a round.
+        /// Window in chunks up to which a delayed SACK costs a good part of a round trip.
         const SMALL_WINDOW: u64 = 16;
         if self.config.recovery != LossDetection::RackTlp {
             return false;

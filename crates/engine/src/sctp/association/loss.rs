@@ -1,4 +1,5 @@
-//! Loss: fast retransmit and recovery (RFC 9260, 7.2.4), the retransmission timer (6.3.3).
+//! Loss detection and recovery: fast retransmit and fast recovery (RFC 9260, 7.2.4), T3-rtx (6.3.3), and the
+//! timers of RACK-TLP (RFC 8985).
 
 use ropewalk_base::{PathId, Time};
 
@@ -9,16 +10,16 @@ use crate::recovery::{LossDetection, RoundTrips};
 use crate::sctp::tx::RecordState;
 
 impl Association {
-    /// Whether losses are found and timers run as RFC 9260 has it for one path at a time, by TSNs and over all paths
-    /// (6.3.2, 7.2.4). CMT and RACK count what each path sent instead.
+    /// Whether misses and T3 are counted by TSN over all paths, as RFC 9260, 6.3.2 and 7.2.4, has it for one
+    /// path at a time. CMT and RACK count the transmissions of each path instead.
     #[inline]
     pub(super) fn counts_by_tsn(&self) -> bool {
         self.config.recovery == LossDetection::MissingReports
             && !self.config.cmt.split_fast_retransmit
     }
 
-    /// Whether fast recovery lasts on `id`. 7.2.4, 6: until all TSNs that were outstanding when it began have been
-    /// acknowledged, and on all paths alike.
+    /// Whether `id` is in fast recovery. RFC 9260, 7.2.4 (6): fast recovery lasts until all TSNs that were
+    /// outstanding at its beginning are acknowledged. Counting by TSN, it applies to all paths.
     #[inline]
     pub(super) fn recovers(&mut self, id: PathId) -> bool {
         if !self.counts_by_tsn() {
@@ -29,9 +30,9 @@ impl Association {
         self.recovery_exit.is_some()
     }
 
-    /// T3 of `id` after an acknowledgement. 6.3.2, R3: it restarts once the earliest chunk in flight there is
-    /// acknowledged, and not before; R2: it stops with the last one. `moved`: that was the one which left first;
-    /// `heard`: the acknowledgement shows that the path works.
+    /// Restarts or stops T3 of `id` after an acknowledgement. RFC 9260, 6.3.2 R3: T3 restarts when the
+    /// earliest outstanding TSN of the path is acknowledged; R2: it stops when none is outstanding. `moved`:
+    /// the earliest transmission was acknowledged. `heard`: the acknowledgement shows that the path works.
     pub(super) fn settle_t3(&mut self, now: Time, id: PathId, moved: bool, heard: bool) {
         if self.counts_by_tsn() {
             self.settle_t3_by_tsn(now, id);
@@ -54,7 +55,8 @@ impl Association {
         }
     }
 
-    /// A chunk leaves on `id`. 6.1: T3 restarts if that is the lowest TSN in flight there, sent again.
+    /// A chunk is sent on `id`. RFC 9260, 6.1: T3 restarts if the chunk is a retransmission of the lowest
+    /// outstanding TSN of the path.
     #[inline]
     pub(super) fn settle_t3_at_launch(&mut self, now: Time, id: PathId, tsn: u64) {
         let path = &mut self.paths[id.index()];
@@ -66,7 +68,7 @@ impl Association {
         }
     }
 
-    /// Split fast retransmit: reports of later transmissions on the same path.
+    /// Split fast retransmit (SFR): counts acknowledgements of later transmissions on the same path.
     pub(super) fn count_split_misses(&mut self, now: Time, id: PathId, newest: u64, twice: u64) {
         let mut lost = std::mem::take(&mut self.scratch.lost);
         lost.clear();
@@ -75,7 +77,7 @@ impl Association {
         self.scratch.lost = lost;
     }
 
-    /// Loss by time, if that is how it is found.
+    /// Time-based loss detection (RFC 8985) on path `id`.
     pub(super) fn find_lost_by_time(&mut self, now: Time, id: PathId) {
         let path = &mut self.paths[id.index()];
         let in_recovery = path.in_recovery();
@@ -91,8 +93,8 @@ impl Association {
         self.doubt_silent(now, id);
     }
 
-    /// All that was on its way there is lost. T3 tells of a silence only while something is on its way, and
-    /// what is repaired elsewhere by time never waits for it: a heartbeat asks whether anybody is there.
+    /// Requests a HEARTBEAT if all data in flight on the path was lost. T3 runs only while data is in flight,
+    /// and data that is retransmitted on other paths never lets it expire here.
     fn doubt_silent(&mut self, now: Time, id: PathId) {
         let path = &mut self.paths[id.index()];
         let silent = path.tx.flights.is_empty() && path.tx.state.status() == PathStatus::Active;
@@ -103,7 +105,7 @@ impl Association {
         }
     }
 
-    /// When RACK wants to look again, or a probe of the tail is due (RFC 8985, 6.3 and 7.2).
+    /// The RACK reordering timer, or else the tail loss probe timer, of a path (RFC 8985, 6.3 and 7.2).
     #[inline]
     pub(super) fn loss_deadline(&self, path: &Path) -> Option<Time> {
         if self.config.recovery != LossDetection::RackTlp
@@ -121,7 +123,7 @@ impl Association {
         })
     }
 
-    /// [`Association::loss_deadline`] has come.
+    /// Handles the expiry of [`Association::loss_deadline`].
     pub(super) fn on_loss_timer(&mut self, now: Time, id: PathId) {
         let path = &mut self.paths[id.index()];
         if path.tx.rack.deadline().is_some() {
@@ -136,7 +138,8 @@ impl Association {
         self.sender.copies.push((id, tsn));
     }
 
-    /// The probe of a tail repaired a loss, which nothing else shows (RFC 8985, 7.4.2).
+    /// The tail loss probe repaired a loss that no other acknowledgement shows (RFC 8985, 7.4.2): reduce the
+    /// window.
     pub(super) fn on_tail_lost(&mut self, now: Time, id: PathId) {
         let path = &mut self.paths[id.index()];
         if path.in_recovery() {
@@ -146,8 +149,9 @@ impl Association {
         self.sender.congestion.on_loss(id, now);
     }
 
-    /// The unsplit rule: TSN order over all paths, up to the highest TSN newly acknowledged
-    /// (7.2.4), or in fast recovery, if the cumulative one moved, to the highest of all.
+    /// Counts miss indications in TSN order over all paths, up to the highest newly acknowledged TSN (RFC
+    /// 9260, 7.2.4). In fast recovery, if the cumulative TSN advanced, it counts up to the highest
+    /// acknowledged TSN of all.
     pub(super) fn count_unsplit_misses(&mut self, now: Time, cumulative_moved: bool) {
         let by_time = self.config.recovery == LossDetection::RackTlp;
         if by_time || self.config.cmt.split_fast_retransmit {
@@ -172,7 +176,8 @@ impl Association {
         self.scratch.lost = lost;
     }
 
-    /// 7.2.4, after the third report of chunks on `id`. `begins`: fast recovery does with it.
+    /// Fast retransmit after the third miss indication of chunks on `id` (RFC 9260, 7.2.4). `begins`: fast
+    /// recovery begins now.
     #[cold]
     fn give_up_by_tsn(&mut self, now: Time, id: PathId, lost: &[u64], begins: bool) {
         self.give_up_reported(now, id, lost);
@@ -181,7 +186,7 @@ impl Association {
             path.t3 = None;
         }
         if begins {
-            // 7.2.4, 2: one reduction until the exit point.
+            // RFC 9260, 7.2.4 (2): one reduction until the exit point is passed.
             self.begin_recovery(now, id);
         }
     }
@@ -199,20 +204,21 @@ impl Association {
         let path = &mut self.paths[id.index()];
         path.restart_t3(now);
         if !path.in_recovery() {
-            // 7.2.4, 2 and 5: one reduction per window of data.
+            // RFC 9260, 7.2.4 (2) and (6): one reduction per window of data.
             path.tx.recovery_exit = Some(path.tx.flights.next_number());
             self.begin_recovery(now, id);
         }
     }
 
-    /// These transmissions on `id` are given up without a timer.
+    /// Marks transmissions on `id` as lost, without a timeout.
     fn give_up_reported(&mut self, now: Time, id: PathId, lost: &[u64]) {
         let largest = lost.iter().map(|number| self.give_up(id, *number, false)).max();
         self.on_suspected_black_hole(now, id, largest.unwrap_or(0));
         self.sender.epoch += 1;
     }
 
-    /// Fast recovery begins after a loss on `id`: its window is reduced, and one retransmission may exceed it.
+    /// Begins fast recovery after a loss on `id`: reduces its window. One retransmission may exceed the
+    /// window.
     fn begin_recovery(&mut self, now: Time, id: PathId) {
         let path = &mut self.paths[id.index()];
         path.tx.loss.note_loss();
@@ -221,7 +227,7 @@ impl Association {
         self.sender.congestion.on_loss(id, now);
     }
 
-    /// One transmission is given up. Returns its bytes.
+    /// Marks one transmission as lost. Returns its bytes.
     fn give_up(&mut self, id: PathId, number: u64, by_timer: bool) -> u32 {
         let path = &mut self.paths[id.index()];
         let Some(flight) = path.tx.flights.end(number) else { return 0 };
@@ -231,7 +237,7 @@ impl Association {
         flight.bytes
     }
 
-    /// All that is on its way on `id` is given up by a timer.
+    /// Marks everything in flight on `id` as lost by timeout.
     pub(super) fn give_up_flights(&mut self, id: PathId) {
         let mut lost = std::mem::take(&mut self.scratch.lost);
         lost.clear();
@@ -243,7 +249,7 @@ impl Association {
         self.sender.epoch += 1;
     }
 
-    /// T3 of `id` expired (6.3.3).
+    /// Handles the expiry of T3 of `id` (RFC 9260, 6.3.3).
     pub(super) fn on_t3(&mut self, now: Time, id: PathId) {
         if self.on_probe_unanswered(now, id) {
             return;
@@ -255,7 +261,7 @@ impl Association {
         path.heartbeat.counted = true;
         path.tx.one_packet = true;
         path.tx.fast_credit = false;
-        // 6.1, A: a peer that has shut its window and answers the probes is alive.
+        // RFC 9260, 6.1 A: a peer that has closed its window and answers the probes is reachable.
         let heard = now.since(self.heard_at) <= path.tx.rtt.rto();
         let probing = heard && self.outstanding.board.span() > self.outstanding.peer_rwnd;
         path.tx.counters.timeouts += 1;
@@ -265,14 +271,14 @@ impl Association {
         path.tx.recovery_exit = None;
         self.recovery_exit = None;
         let path = &mut self.paths[id.index()];
-        // What is sent now answers to a timer, not to an acknowledgement of the last round. A network
-        // that loses by rounds would else lose all of it, for good.
+        // The next transmissions belong to a new round. Otherwise a simulated network that loses packets by
+        // rounds would lose all of them for ever.
         path.tx.begin_round();
         self.give_up_flights(id);
         if let Some(ecn) = &mut self.paths[id.index()].ecn {
             ecn.on_timeout();
         }
-        // Small chunks may have been in large packets, and all of them are lost.
+        // Small chunks may have been bundled into large packets, and all of them are lost.
         self.on_suspected_black_hole(now, id, self.paths[id.index()].tx.config.mtu);
         self.sender.congestion.on_timeout(id, now);
         if !probing {
@@ -280,13 +286,13 @@ impl Association {
         }
     }
 
-    /// A timeout or an unanswered heartbeat on `id`. `counts`: also against the association.
+    /// Counts a timeout or an unanswered HEARTBEAT on `id`. `counts`: it counts against the association, too.
     pub(super) fn note_path_error(&mut self, now: Time, id: PathId, counts: bool) {
         let path = &mut self.paths[id.index()];
         if path.tx.state.on_error() {
             let status = path.tx.state.status();
             if status == PathStatus::PotentiallyFailed {
-                // RFC 7829, 3, rule 4: ask at once.
+                // RFC 7829, 3, rule 4: probe a potentially failed path with a HEARTBEAT at once.
                 path.heartbeat.due = Some(now);
             }
             self.sender.epoch += 1;
@@ -301,7 +307,7 @@ impl Association {
         }
     }
 
-    /// `id` works again.
+    /// Path `id` works again: old estimates are dropped.
     #[cold]
     pub(super) fn on_path_returned(&mut self, now: Time, id: PathId) {
         let path = &mut self.paths[id.index()];

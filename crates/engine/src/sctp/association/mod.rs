@@ -1,4 +1,4 @@
-//! One end of an association, split by phase.
+//! One endpoint of an association. The code is split by phase and by algorithm, one file each.
 //!
 //! **One input, then drain, then ask for the deadline**: after each `handle_*`, `send` or other
 //! call that takes `now`, call [`Association::poll_transmit`] until it returns nothing, then
@@ -72,47 +72,48 @@ pub use crate::transmit_info::{PacketSize, TransmitInfo};
 /// A packet to send.
 #[derive(Clone, Debug)]
 pub struct Transmit {
-    /// On which path.
+    /// The path to send on.
     pub path: PathId,
-    /// What.
+    /// The packet.
     pub packet: Packet,
-    /// Number of the sender's round on this path, for networks that lose by rounds.
+    /// Number of the current round of transmissions on this path, for simulated networks that lose packets by
+    /// rounds.
     pub round: u64,
-    /// How it may be sent.
+    /// How the network layer may treat the packet's size.
     pub size: PacketSize,
-    /// Whether the network may mark it (ECT(0), RFC 3168).
+    /// Whether the network may mark the packet (ECT(0), RFC 3168).
     pub ect: bool,
 }
 
-/// What the user should know. Each packet with data makes one: the tag is a byte of its own.
+/// An event for the user. Each packet with data causes one, so the discriminant is a byte of its own.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Event {
-    /// The association is up.
+    /// The association is established.
     Connected,
     /// Messages can be read.
     Readable,
     /// The send buffer has room again.
     Writable,
-    /// The peer has started anew (RFC 9260, 5.2.4 A): what was queued or unacknowledged is gone,
-    /// a message of which the beginning was read has no end, and numbers start over.
+    /// The peer has restarted the association (RFC 9260, 5.2.4 A). Queued and unacknowledged data is dropped,
+    /// a message of which only the beginning was read is never completed, and sequence numbers start over.
     Restarted,
-    /// A path changed.
+    /// The status of a path changed.
     PathChanged(PathId, PathStatus),
     /// The association has ended.
     Closed(CloseReason),
 }
 
-/// Why a message was not taken.
+/// Why [`Association::send`] refused a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SendError {
-    /// The send buffer is full; [`Event::Writable`] tells when it is not.
+    /// The send buffer is full. [`Event::Writable`] follows when it has room again.
     Full,
-    /// There is no such stream.
+    /// The stream does not exist.
     NoSuchStream,
     /// The association is shutting down or has ended.
     Closing,
-    /// A message has at least one byte.
+    /// The message is empty. SCTP messages have at least one byte.
     Empty,
 }
 
@@ -129,22 +130,22 @@ impl core::fmt::Display for SendError {
 
 impl core::error::Error for SendError {}
 
-/// One end of an association.
+/// One endpoint of an association.
 ///
-/// Laid out as written: first what every input looks at, then what a receiver does. With thousands
-/// of associations the time goes into fetching them from memory, line by line.
+/// `repr(C)` keeps the fields in this order: first those that every input reads, then those of the receiver.
+/// With thousands of associations, most of the time goes into fetching cache lines from memory.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub struct Association {
-    /// Tag that packets to us carry, and tag that ours carry.
+    /// Verification tags of received packets and of sent packets.
     local_tag: u32,
     peer_tag: u32,
-    /// Whether some of a path's burst allowance has gone.
+    /// Whether any path has used a part of its burst allowance.
     bursts_spent: bool,
-    /// Whether a path's timer may have been set since `paths_due` was noted.
+    /// Whether the timer of a path may have changed since `paths_due` was computed.
     timers_moved: bool,
     was_full: bool,
-    /// The paths' earliest timer; [`Time::FAR_FUTURE`] if none runs.
+    /// The earliest timer of any path; [`Time::FAR_FUTURE`] if none runs.
     paths_due: Time,
     state: State,
     sender: Sender,
@@ -155,48 +156,52 @@ pub struct Association {
     events: VecDeque<Event>,
     inbound: Inbound,
     config: Config,
-    /// CMT as it was configured; `config` has what the peer allows of it.
+    /// CMT as configured; `config` holds the part of it that the peer agreed to.
     own_cmt: CmtOptions,
     outstanding: Chunks,
-    /// Where plain SCTP sends (RFC 9260, 6.4).
+    /// The path that SCTP without CMT sends to (RFC 9260, 6.4).
     primary: PathId,
-    /// How many chunks the newest SACK reported by gap blocks; tells an old SACK from a new one.
+    /// Number of chunks that the gap ack blocks of the newest SACK cover. It tells an old SACK from a new
+    /// one.
     offered_gaps: u64,
     misses: MissIndications,
-    /// Streams that we may send on: what we want, and what the peer allows (RFC 9260, 5.1.1).
+    /// Number of outbound streams: the smaller of what is configured and what the peer allows (RFC 9260,
+    /// 5.1.1).
     outbound_streams: u16,
-    /// When the last SACK came.
+    /// When the last SACK arrived.
     heard_at: Time,
-    /// Errors in a row over all paths.
+    /// Consecutive errors over all paths.
     errors: u32,
-    /// By the RFC's rules: fast recovery until this TSN is acknowledged cumulatively (7.2.4, 6).
+    /// Without CMT and RACK, fast recovery lasts until this TSN is acknowledged cumulatively (RFC 9260, 7.2.4
+    /// (6)).
     recovery_exit: Option<u64>,
     scratch: AckScratch,
-    /// Jitter and the choice among equals.
+    /// Randomness for jitter and for ties.
     rng: Rng,
-    /// Nonces; none where all numbers come from one seed, in the order in which they are needed.
+    /// Source of nonces; none if all random numbers are drawn from one seed in the order of their use.
     nonces: Option<Box<Generator>>,
     local_tsn: u32,
     key: CookieKey,
     peer: Peer,
-    /// What the cookie of this association was sealed with, if a listener did it.
+    /// What the cookie of this association was sealed with, if a listener made it.
     accepted_by: Option<Box<CookieSeal>>,
-    /// How often the peer found our cookie stale, and by how much longer the next is to live.
+    /// How often the peer has reported our cookie as stale, and the Suggested Cookie Life-Span Increment of
+    /// the next INIT in ms.
     stale_cookies: u32,
     preserve_millis: u32,
-    /// The network has marked packets, of which the peer is to hear.
+    /// The network has marked packets, and the peer has not been told yet (ECNE).
     marked: bool,
-    /// Pieces of DATA chunks; none before the first one came.
+    /// Pieces of DATA chunks; none before the first piece arrives.
     pieces: Option<Box<Pieces>>,
 }
 
 impl Association {
-    /// An end that waits for the peer's INIT.
+    /// Creates an association that waits for the peer's INIT.
     pub fn listen(config: Config, scheduler: Scheduler, randomness: impl Into<Randomness>) -> Self {
         Self::new(config, scheduler, randomness.into())
     }
 
-    /// An end that sends an INIT.
+    /// Creates an association that sends an INIT at once.
     pub fn connect(
         config: Config,
         scheduler: Scheduler,
@@ -208,7 +213,7 @@ impl Association {
         association
     }
 
-    /// An end that sends an INIT once `at` has come.
+    /// Creates an association that sends an INIT at time `at`.
     pub fn start_later(
         config: Config,
         scheduler: Scheduler,
@@ -223,7 +228,7 @@ impl Association {
     fn new(config: Config, scheduler: Scheduler, randomness: Randomness) -> Self {
         let mut generator = Generator::new(randomness, "association");
         let key = generator.key();
-        // A tag is never 0 (RFC 9260, 3.3.2).
+        // RFC 9260, 3.3.2: the Initiate Tag MUST NOT be 0.
         let local_tag = (generator.next_u64() as u32).max(1);
         let local_tsn = generator.next_u64() as u32;
         let rng = generator.public();
@@ -277,12 +282,12 @@ impl Association {
         }
     }
 
-    /// The state.
+    /// State of the association.
     pub const fn state(&self) -> &State {
         &self.state
     }
 
-    /// The knobs.
+    /// Configuration of the association.
     pub const fn config(&self) -> &Config {
         &self.config
     }
@@ -300,8 +305,8 @@ impl Association {
         self.send_with_ppid(stream, 0, payload, unordered)
     }
 
-    /// As [`Association::send`], with a payload protocol identifier, which says to the peer's user what
-    /// the message is (RFC 9260, 3.3.1; 0: nothing).
+    /// As [`Association::send`], with a payload protocol identifier, which tells the peer's application the
+    /// kind of the message (RFC 9260, 3.3.1; 0: not specified).
     ///
     /// # Errors
     /// [`SendError`]; nothing is queued then.
@@ -318,16 +323,16 @@ impl Association {
             return Err(SendError::Full);
         }
         self.outstanding.queue.push(stream, ppid, payload, unordered, 0);
-        // 6.1, D: what is handed over is an occasion to send like any other.
+        // RFC 9260, 6.1 D: Max.Burst limits each opportunity to send, and a call of `send` is one.
         self.refill_bursts();
         Ok(())
     }
 
-    /// Queues messages that are all like this one until the send buffer is full, but at most `most`;
-    /// tells how many. Nothing is said later when there is room again.
+    /// Queues copies of this message until the send buffer is full, but at most `most`, and returns their
+    /// number. No [`Event::Writable`] follows.
     ///
     /// # Errors
-    /// [`SendError`], but not for want of room; nothing is queued then.
+    /// [`SendError`] other than [`SendError::Full`]; nothing is queued then.
     pub fn send_repeated(
         &mut self,
         stream: StreamId,
@@ -346,7 +351,7 @@ impl Association {
         Ok(count)
     }
 
-    /// Whether such a message may be sent at all, if there is room.
+    /// Checks everything but the room in the send buffer.
     #[inline]
     fn may_send(&self, stream: StreamId, payload: &Payload) -> Result<(), SendError> {
         if payload.is_empty() {
@@ -361,8 +366,8 @@ impl Association {
         Ok(())
     }
 
-    /// Bytes of user data that the send buffer still takes. A message may overrun it, so that one
-    /// longer than the whole buffer can be sent at all.
+    /// Room in the send buffer, bytes of user data. The last message may exceed it, so that a message longer
+    /// than the whole buffer can be sent.
     pub fn send_room(&self) -> u64 {
         let unsent = self.outstanding.queue.bytes();
         let room = self.config.send_buffer.saturating_sub(unsent + self.outstanding.board.extent());
@@ -371,7 +376,7 @@ impl Association {
         room.min(least.max(windows).saturating_sub(unsent))
     }
 
-    /// Tells a sender that found the send buffer full that it is not any more.
+    /// Emits [`Event::Writable`] if the send buffer was full and has room again.
     pub(super) fn tell_of_room(&mut self) {
         if self.was_full && self.send_room() > 0 {
             self.was_full = false;
@@ -379,17 +384,17 @@ impl Association {
         }
     }
 
-    /// Nothing follows what was handed over: schedulers may take care of its tail.
+    /// Declares that no further message follows, so that schedulers can plan the tail of the transfer.
     pub const fn end_of_data(&mut self) {
         self.outstanding.closing = true;
     }
 
-    /// Whether all that was given to [`Association::send`] has been acknowledged.
+    /// Whether everything passed to [`Association::send`] has been acknowledged.
     pub fn is_flushed(&self) -> bool {
         self.outstanding.queue.is_empty() && self.outstanding.board.is_empty()
     }
 
-    /// The next message for the user.
+    /// Takes the next received message.
     #[inline]
     pub fn read(&mut self, now: Time) -> Option<Message> {
         let message = self.inbound.buffer.read();
@@ -399,8 +404,8 @@ impl Association {
         message
     }
 
-    /// Drops the next message, and tells the length of its data, bytes: for a user who wants no more,
-    /// as in a simulation.
+    /// Drops the next received message and returns the length of its data in bytes. For users that do not
+    /// need the data, as in a simulation.
     #[inline]
     pub fn skip(&mut self, now: Time) -> Option<u32> {
         let length = self.inbound.buffer.skip();
@@ -410,7 +415,7 @@ impl Association {
         length
     }
 
-    /// The next thing that the user should know.
+    /// Takes the next event.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
@@ -420,42 +425,43 @@ impl Association {
         &self.sender.scheduler
     }
 
-    /// Replaces the scheduler; data that is on its way is not touched.
+    /// Replaces the scheduler. Data in flight is not affected.
     pub fn set_scheduler(&mut self, scheduler: Scheduler) {
         self.sender.scheduler = scheduler;
         self.sender.epoch += 1;
     }
 
-    /// What the receiving side measured.
+    /// Statistics of the receiving side.
     pub const fn receive_stats(&self) -> &ReceiveStats {
         &self.inbound.buffer.stats
     }
 
-    /// Bytes held out of order now, and the window advertised now.
+    /// Bytes of out-of-order data, and the free bytes of the receive buffer.
     pub fn receive_occupancy(&self) -> (u64, u64) {
         (self.inbound.buffer.held_bytes(), self.inbound.buffer.free())
     }
 
-    /// Bytes that what has been received takes at most, with its bookkeeping, until the user has read it.
+    /// Upper bound of the memory that received data occupies until the user reads it, bytes, bookkeeping
+    /// included.
     pub fn receive_memory(&self) -> u64 {
         self.inbound.buffer.occupied()
     }
 
-    /// The TSN of the first chunk that the peer sends, once known.
+    /// The peer's initial TSN, once known.
     pub const fn peer_initial_tsn(&self) -> Option<Serial32> {
         self.inbound.first
     }
 
-    /// The TSN that is next in sequence, unwrapped, and the number of the next message on a stream: for tests
-    /// that send what an end has to take.
+    /// The next expected TSN, unwrapped, and the next expected SSN of a stream. For tests that forge valid
+    /// DATA.
     #[doc(hidden)]
     pub fn expected(&self, stream: StreamId) -> (u64, Serial16) {
         let buffer = &self.inbound.buffer;
         (buffer.cumulative() + 1, buffer.next_on(stream))
     }
 
-    /// A path as schedulers see it, the guard apart. For series and reports: looking changes
-    /// nothing.
+    /// A path as schedulers see it, without the guard's limits. For time series and reports; it changes no
+    /// state.
     ///
     /// # Panics
     /// If there is no such path.
@@ -468,8 +474,8 @@ impl Association {
         std::mem::take(&mut self.sender.records)
     }
 
-    /// A number for a heartbeat that only the receiver of the heartbeat knows (RFC 9260, 5.4); 0 says that there
-    /// is none.
+    /// A nonce for a HEARTBEAT that nobody can know without receiving it (RFC 9260, 5.4). Never 0, which
+    /// means "none".
     fn nonce(&mut self) -> u64 {
         let number = match &mut self.nonces {
             Some(generator) => generator.next_u64(),
@@ -482,7 +488,8 @@ impl Association {
         self.events.push_back(event);
     }
 
-    /// Makes `path` the primary path (RFC 9260, 6.4 and 11.1.6): without CMT data goes there while it is active.
+    /// Makes `path` the primary path (RFC 9260, 6.4 and 11.1.6). Without CMT, data goes there while the path
+    /// is active.
     ///
     /// # Panics
     /// If there is no such path.
@@ -494,17 +501,17 @@ impl Association {
         self.sender.epoch += 1;
     }
 
-    /// The primary path: the first one, unless [`Association::set_primary`] chose another.
+    /// The primary path: the first path unless [`Association::set_primary`] chose another.
     pub const fn primary(&self) -> PathId {
         self.primary
     }
 
-    /// Where control chunks go: the primary path, or else the first, of those in the best state.
+    /// The path for control chunks: of the paths in the best state, the primary path, else the first.
     fn control_path(&self) -> PathId {
         let rank = |p: &Path| match p.tx.state.status() {
             PathStatus::Active => 0,
             PathStatus::PotentiallyFailed => 1,
-            // RFC 9260, 5.4: nothing but HEARTBEATs goes to an UNCONFIRMED address, if there is another.
+            // RFC 9260, 5.4: only HEARTBEATs go to an UNCONFIRMED address. It is the last resort.
             PathStatus::Inactive => 2,
             PathStatus::Unconfirmed => 3,
         };
@@ -513,7 +520,7 @@ impl Association {
         PathId::from_index(best.unwrap_or(0))
     }
 
-    /// Starts congestion control with the peer's window known.
+    /// Starts congestion control; the peer's receive window is known now.
     fn start_congestion(&mut self, peer_window: u64) {
         self.sender.congestion = self.config.start_congestion(peer_window);
         self.sender.congestion.set_unit(u64::from(self.outstanding.chunk_limit));

@@ -1,7 +1,7 @@
-//! Path MTU discovery: probes are HEARTBEATs padded to the size in question (RFC 8899, 6.2; RFC 4820).
+//! Path MTU discovery: probes are HEARTBEATs padded to the probed size (RFC 8899, 6.2; RFC 4820).
 //!
-//! A probe carries no data, and that one is lost says nothing but that it was too long: neither the error
-//! counter of its path nor its window nor its round trip learn of it. Only the answers count.
+//! A probe carries no data, and its loss only shows that it was too long. So it affects neither the error
+//! counter nor the window nor the RTT of its path. Only answers count.
 
 use bytes::Bytes;
 use ropewalk_base::{Duration, PathId, Time};
@@ -13,16 +13,16 @@ use super::{Association, Event};
 use crate::congestion::CongestionControl;
 use crate::path::PathStatus;
 
-/// How long an answer to a probe is awaited at least (RFC 8899, 5.1.1: PROBE_TIMER).
+/// Minimum time to wait for the answer to a probe (RFC 8899, 5.1.1: PROBE_TIMER).
 const PATIENCE: Duration = Duration::from_secs(1);
-/// Chunks of more than what most links carry are worth their while where the peer's buffer holds so
-/// many of them: with few, a chunk that is late keeps a good part of the window.
+/// Packets longer than 1500 B are worthwhile only if the peer's buffer holds so many of them. Otherwise one
+/// late chunk occupies a considerable part of the window.
 const CHUNKS_IN_BUFFER: u64 = 64;
-/// What most links carry.
+/// MTU of most links, bytes.
 const COMMON: u32 = 1500;
 
 impl Association {
-    /// Tells of a path's new status, and has its search begin, go on or rest.
+    /// Reports a path's new status, and starts, resumes or pauses its MTU search.
     pub(super) fn path_changed(&mut self, now: Time, id: PathId, status: PathStatus) {
         if self.config.mtu_discovery.is_some() {
             self.follow_status(now, id, status);
@@ -40,7 +40,7 @@ impl Association {
         self.settle_sizes();
     }
 
-    /// The search on a path may begin, or go on.
+    /// Starts or resumes the MTU search on a path.
     pub(super) fn search_mtu(&mut self, now: Time, id: PathId) {
         let most = u64::from(COMMON).max(self.outstanding.peer_rwnd / CHUNKS_IN_BUFFER);
         let Some(search) = &mut self.paths[id.index()].mtu else { return };
@@ -51,8 +51,8 @@ impl Association {
         self.probe_if_due(now, id);
     }
 
-    /// The path leads elsewhere now. Probes are the largest packets that this end sends without being
-    /// asked, so the new address gets none before it has answered a HEARTBEAT.
+    /// The path leads to another address now. Probes are the largest packets that this end sends unrequested,
+    /// so the new address gets none before it has answered a HEARTBEAT.
     pub(super) fn forget_mtu(&mut self, now: Time, id: PathId) {
         let Some(search) = &mut self.paths[id.index()].mtu else { return };
         if search.has_begun() {
@@ -62,7 +62,7 @@ impl Association {
         }
     }
 
-    /// Probes that are due.
+    /// Sends the probes that are due.
     pub(super) fn probe_if_due(&mut self, now: Time, id: PathId) {
         let patience = self.paths[id.index()].tx.rtt.rto().max(PATIENCE);
         let Some(search) = &mut self.paths[id.index()].mtu else { return };
@@ -95,14 +95,14 @@ impl Association {
         }
     }
 
-    /// Whether the next thing to leave is a probe: a HEARTBEAT with padding behind it.
+    /// Whether the next control chunk is a probe: a HEARTBEAT followed by padding.
     pub(super) fn probe_is_next(&self) -> bool {
         let padding = |chunk: &Chunk| matches!(chunk, Chunk::Extension(rare) if matches!(**rare, ExtensionChunk::Pad(_)));
         self.control.get(1).is_some_and(|(_, _, chunk)| padding(chunk))
     }
 
-    /// A HEARTBEAT ACK that says that it answers a probe. The nonce names the path that was probed; the
-    /// size of the probe is known here.
+    /// Processes a HEARTBEAT ACK that answers a probe. The nonce identifies the probed path; the size of the
+    /// probe is stored here.
     pub(super) fn on_probe_answer(&mut self, now: Time, nonce: u64) {
         let mut paths = self.paths.iter_mut();
         let answers = |path: &mut super::Path| {
@@ -114,7 +114,7 @@ impl Association {
         self.timers_moved = true;
     }
 
-    /// The search's deadline has come.
+    /// Handles the timer of the MTU search.
     pub(super) fn on_mtu_timer(&mut self, now: Time, id: PathId) {
         if self.state.sends_heartbeats() {
             self.probe_if_due(now, id);
@@ -123,7 +123,7 @@ impl Association {
         }
     }
 
-    /// Chunks of up to `largest` bytes were lost on `id`.
+    /// Chunks of up to `largest` bytes were lost on `id`: the path MTU may have become smaller.
     pub(super) fn on_suspected_black_hole(&mut self, now: Time, id: PathId, largest: u32) {
         let below = self.config.lower_header + Packet::HEADER;
         let Some(search) = &mut self.paths[id.index()].mtu else { return };
@@ -132,7 +132,7 @@ impl Association {
         }
     }
 
-    /// A packet with a chunk of so many bytes got through on `id`; 0: a HEARTBEAT.
+    /// A packet with a chunk of `chunk` bytes was delivered on `id`; 0: a HEARTBEAT.
     #[inline]
     pub(super) fn confirm_mtu(&mut self, now: Time, id: PathId, chunk: u32) {
         if self.config.mtu_discovery.is_some() {
@@ -145,9 +145,9 @@ impl Association {
         }
     }
 
-    /// The system would not send a packet of `size` bytes, headers included, on `path`: it is longer than what
-    /// the interface carries (EMSGSIZE). A probe has failed; data has to be cut smaller, and what was in
-    /// that packet is found to be lost as usual.
+    /// Reports that the system refused to send a packet of `size` bytes, headers included, on `path`, because
+    /// it exceeds the interface's MTU (EMSGSIZE). If it was a probe, the probe has failed. Data is cut
+    /// smaller from now on, and the data of the refused packet is found to be lost as usual.
     ///
     /// # Panics
     /// If there is no such path.
@@ -159,7 +159,7 @@ impl Association {
         self.timers_moved = true;
     }
 
-    /// Bytes of the largest packet that `path` is taken to carry, headers included.
+    /// Current path MTU estimate of `path`: the largest packet that it carries, bytes, headers included.
     ///
     /// # Panics
     /// If there is no such path.
@@ -167,9 +167,9 @@ impl Association {
         self.paths[path.index()].tx.config.mtu
     }
 
-    /// What the searches know becomes what is sent. New chunks fit on every path that may carry data
-    /// (RFC 9260, 7.3); a path of which nothing is known yet waits until one of its probes is answered, if
-    /// another one can carry data meanwhile: all would have to send small chunks for a round trip.
+    /// Applies the results of the searches. New chunks must fit on every path that may carry data (RFC 9260,
+    /// 7.3). A path without results waits for the first answer to a probe if another path can carry data
+    /// meanwhile. Otherwise all paths would have to send small chunks for a round trip.
     fn settle_sizes(&mut self) {
         let active = |path: &super::Path| path.tx.state.status() == PathStatus::Active;
         let proven = |path: &super::Path| path.mtu.as_ref().is_none_or(|search| search.is_proven());
@@ -189,7 +189,7 @@ impl Association {
         }
     }
 
-    /// Whether anything is known of any path.
+    /// Whether the path MTU of any path has been confirmed.
     pub(super) fn any_proven(&self) -> bool {
         self.paths.iter().any(|path| path.mtu.as_ref().is_some_and(|search| search.is_proven()))
     }
@@ -201,17 +201,19 @@ impl Association {
         self.outstanding.chunk_limit = chunk_limit;
         self.outstanding.queue.cut_for(chunk_limit);
         self.sender.congestion.set_unit(u64::from(chunk_limit));
-        // Positions in the queue mean other chunks now.
+        // Positions in the queue refer to other chunks now.
         self.sender.epoch += 1;
     }
 
-    /// Room for a SACK on `path`: all of a packet, or no more than any path is taken to carry.
+    /// Room for a SACK on `path`, bytes: a whole packet, or with `sack.within_base` no more than the base
+    /// MTU.
     pub(super) fn sack_room(&self, path: PathId) -> u32 {
         let room = self.packet_room(path);
         if self.config.sack.within_base { self.within_base(room) } else { room }
     }
 
-    /// Room that the peer has for a SACK, as far as is known: what it takes its paths to carry is its own affair.
+    /// Room that the peer has for a SACK, bytes: at least the base MTU. Its own path MTU estimates are
+    /// unknown.
     pub(super) fn peer_sack_room(&self) -> u32 {
         self.within_base(self.packet_room(PathId(0)))
     }
@@ -221,7 +223,7 @@ impl Association {
         room.min(range.base - self.config.lower_header - Packet::HEADER)
     }
 
-    /// Whether a HEARTBEAT of the peer is to be answered: its answer has to fit.
+    /// Whether the answer to a HEARTBEAT fits into a packet of `path`.
     pub(super) fn fits_answer(&self, path: PathId, info: &Bytes) -> bool {
         info.len() as u32 + 8 <= self.packet_room(path)
     }

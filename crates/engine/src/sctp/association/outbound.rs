@@ -1,5 +1,5 @@
-//! Outgoing packets: control first, then what is owed to the peer, then lost data, then new data
-//! (RFC 9260, 6.1 and 6.10).
+//! Builds outgoing packets: first control chunks, then SACKs, then lost data, then new data (RFC 9260, 6.1
+//! and 6.10).
 
 use ropewalk_base::{PathId, Time};
 
@@ -14,10 +14,10 @@ use crate::scheduler::{Decision, DecisionKind, Reason, RetransmissionPolicy, Vie
 use crate::sctp::tx::RecordState;
 
 impl Association {
-    /// The next packet to send; none when all is sent that may be sent now.
+    /// The next packet to send; none if nothing may be sent now.
     pub fn poll_transmit(&mut self, now: Time) -> Option<Transmit> {
         if self.is_silent() {
-            // Mostly so; no packet is made and dropped for it.
+            // The most frequent case: return before a packet is allocated.
             if self.state.sends_data() {
                 self.sender.accounts.set_blocked(now, false);
             }
@@ -29,12 +29,12 @@ impl Association {
         Some(Transmit { path, packet, round, size, ect })
     }
 
-    /// As [`Association::poll_transmit`], but the packet is made in `packet`, whatever that held:
-    /// a driver that uses its packets again saves an allocation and several copies for each.
+    /// As [`Association::poll_transmit`], but writes the packet into `packet`, whose content is replaced. A
+    /// driver that reuses its packets saves an allocation and several copies per packet.
     #[inline]
     pub fn poll_transmit_into(&mut self, now: Time, packet: &mut Packet) -> Option<TransmitInfo> {
-        // Asked after every input at least once, and mostly in vain: what decides that is here, in
-        // the caller, and each kind of packet is made in a function of its own.
+        // Called at least once after every input, mostly with nothing to send. So the decision is inlined
+        // here, and each kind of packet is built in a function of its own.
         let transmit_info = if !self.control.is_empty() {
             self.next_control(packet)
         } else if (self.inbound.due_now || self.inbound.has_waiting())
@@ -53,14 +53,14 @@ impl Association {
         transmit_info
     }
 
-    /// Whether there is nothing at all that could be sent.
+    /// Whether there is nothing to send at all.
     #[inline]
     fn is_silent(&self) -> bool {
         let answers = self.inbound.due_now || self.inbound.has_waiting();
         self.control.is_empty() && !answers && self.has_no_data()
     }
 
-    /// Nothing more is sent now.
+    /// Completes a round of `poll_transmit`: nothing more is sent until the next input.
     #[inline]
     fn finish_poll(&mut self) {
         self.settle_timers();
@@ -69,15 +69,15 @@ impl Association {
         }
     }
 
-    /// Whether there is no data that could be sent, neither for the first time nor again.
+    /// Whether there is neither new data nor data to retransmit.
     #[inline]
     fn has_no_data(&self) -> bool {
         let idle = self.outstanding.is_idle();
         idle && self.outstanding.board.lost().is_empty() && self.sender.copies.is_empty()
     }
 
-    /// Control chunks that go to one place travel together; INIT, INIT ACK and SHUTDOWN COMPLETE travel alone
-    /// (RFC 9260, 6.10).
+    /// Bundles control chunks for one path into a packet. RFC 9260, 6.10: INIT, INIT ACK and SHUTDOWN
+    /// COMPLETE MUST NOT be bundled with other chunks.
     #[cold]
     fn next_control(&mut self, packet: &mut Packet) -> Option<TransmitInfo> {
         let is_probe = self.probe_is_next();
@@ -98,7 +98,7 @@ impl Association {
             while let Some((next_path, next_tag, chunk)) = self.control.front() {
                 let size = chunk.wire_len();
                 let other = *next_path != path || *next_tag != tag;
-                // 3.2.2: a COOKIE ECHO is the first in its packet.
+                // RFC 9260, 3.2.2: a COOKIE ECHO is the first chunk of its packet.
                 let begins = alone(chunk) || matches!(chunk, Chunk::CookieEcho(_));
                 if other || begins || size > room || self.probe_is_next() {
                     break;
@@ -107,13 +107,14 @@ impl Association {
                 packet.chunks.extend(self.control.pop_front().map(|(_, _, chunk)| chunk));
             }
         }
-        // 5.1.4: a cookie cannot be cut, so IP has to.
+        // RFC 9260, 5.1.4: a cookie cannot be fragmented by SCTP, so IP has to.
         let size = if too_long { PacketSize::TooLong } else { PacketSize::Usual };
         Some(TransmitInfo { size, ..self.lone_departure(path) })
     }
 
-    /// For a packet without data. Where no data is under way nothing will tell that a round is over:
-    /// each such packet is one, or a network that loses by rounds could lose all of them.
+    /// Accounts for a packet without data. If no data is in flight on the path, no acknowledgement ends the
+    /// round, so each such packet begins a new one. Otherwise a simulated network that loses packets by
+    /// rounds could lose all of them.
     pub(super) fn lone_departure(&mut self, path: PathId) -> TransmitInfo {
         let of = &mut self.paths[path.index()];
         if of.tx.flights.is_empty() {
@@ -128,7 +129,7 @@ impl Association {
         TransmitInfo { path, round, size: PacketSize::Usual, ect: false }
     }
 
-    /// Bytes for chunks in a packet on `path`.
+    /// Room for chunks in a packet on `path`, bytes.
     #[inline]
     pub(super) fn packet_room(&self, path: PathId) -> u32 {
         self.paths[path.index()].tx.config.mtu - self.config.lower_header - Packet::HEADER
@@ -159,7 +160,7 @@ impl Association {
             self.refresh_views(now);
             self.sender.drained = true;
         }
-        // Where a guest has had to think, lost data has been looked for already.
+        // While a custom scheduler is still deciding, lost data has been handled already.
         let looked =
             self.outstanding.board.lost().is_empty() || self.sender.scheduler.is_thinking();
         let mut sent = if looked { None } else { self.next_lost(now, packet) };
@@ -172,17 +173,17 @@ impl Association {
         sent
     }
 
-    /// A further copy of a chunk on its way.
+    /// Sends one more copy of a chunk that is in flight.
     #[cold]
     fn next_copy(&mut self, now: Time, packet: &mut Packet) -> Option<TransmitInfo> {
         let (path, tsn) = self.sender.copies.pop()?;
-        // Already acknowledged, or given up and sent again, in the meantime?
+        // The chunk may have been acknowledged, or lost and retransmitted, in the meantime.
         let record = self.outstanding.board.get(tsn)?;
         let flies = matches!(record.state, RecordState::InFlight { .. });
         flies.then(|| self.send_chunk(now, path, tsn, packet))
     }
 
-    /// The oldest lost chunk, where the policy says.
+    /// Sends the oldest lost chunk on the path that the retransmission policy chooses.
     #[cold]
     fn next_lost(&mut self, now: Time, packet: &mut Packet) -> Option<TransmitInfo> {
         let lost = self.outstanding.board.lost().first()?;
@@ -200,14 +201,14 @@ impl Association {
         );
         let view = View { paths: &self.sender.views, ..seen };
         let credit = self.paths[on.index()].tx.fast_credit;
-        // `same` would wait for ever for a path to which the guard leaves no window.
+        // `same` would wait for ever if the guard leaves the path no window.
         let policy = match self.config.retransmission {
             RetransmissionPolicy::Same if self.sender.views[on.index()].window == 0 => {
                 RetransmissionPolicy::Asap
             }
             policy => policy,
         };
-        // With nothing on its way no acknowledgement will ever open a window.
+        // With nothing in flight, no acknowledgement would ever open a window.
         let idle = nothing_in_flight(&self.paths);
         let choice = if credit || idle {
             policy.choose(&view, &mut self.rng)
@@ -220,26 +221,26 @@ impl Association {
         let decision = Decision::send(path, 0, Reason::RetransmissionPolicy);
         self.sender.record(now, &self.outstanding, decision, Some(tsn));
         let sent = self.send_chunk(now, path, tsn, packet);
-        // A probe of a shut window may go only while nothing else is on its way.
+        // A zero-window probe may be sent only while nothing else is in flight.
         self.sender.sendable_left = self.sender.sendable(&self.outstanding, &self.paths);
         Some(sent)
     }
 
-    /// A chunk before `lost` that was never sent, if there are more gaps than a SACK has room for. What
-    /// lies behind those is never acknowledged: it times out again and again though it has arrived, and
-    /// sent again each time it would leave no window for what fills the gaps.
+    /// A never-sent chunk before `lost`, if there are more gaps than a SACK can report. Chunks behind the
+    /// last reported gap are not acknowledged although they have arrived. They time out again and again, and
+    /// their retransmissions would leave no window for the chunks that fill the gaps.
     fn hole_before(&mut self, lost: u64) -> Option<u64> {
         let room = self.peer_sack_room().saturating_sub(DelayEcho::WIRE_LEN);
         if self.outstanding.board.acked().range_count() < blocks_within(room) {
             return None;
         }
         let hole = self.outstanding.board.holes().first().filter(|hole| *hole < lost)?;
-        // Whoever counts positions must count anew.
+        // Queue positions have changed: schedulers have to recount.
         self.sender.epoch += 1;
         Some(hole)
     }
 
-    /// Plain SCTP sends what a timer gave up on another active path (RFC 9260, 6.4.1).
+    /// Without CMT, the path to retransmit a chunk on that timed out: another active path (RFC 9260, 6.4.1).
     fn elsewhere(&self, on: PathId, by_timer: bool) -> Option<PathId> {
         if self.config.cmt.concurrent || !by_timer {
             return None;
@@ -254,12 +255,12 @@ impl Association {
         (0..self.paths.len()).find(other).map(PathId::from_index)
     }
 
-    /// New data, as the scheduler says.
+    /// Sends new data on the path that the scheduler chooses.
     #[inline]
     fn next_new(&mut self, now: Time, packet: &mut Packet) -> Option<TransmitInfo> {
         let (sender, outstanding) = (&mut self.sender, &mut self.outstanding);
         if sender.sendable_left == 0 {
-            // Chunks smaller than full ones may have left more room than was counted.
+            // Chunks may have been smaller than full ones and left more room than was counted.
             sender.sendable_left = sender.sendable(outstanding, &self.paths);
         }
         let Assignment::Send { path, position, decision } =
@@ -276,7 +277,7 @@ impl Association {
         self.send_fresh(now, path, packet)
     }
 
-    /// Sends `tsn` on `path`, with further small chunks beside it where they fit.
+    /// Sends `tsn` on `path` and bundles further chunks that fit.
     #[inline]
     pub(super) fn send_chunk(
         &mut self,
@@ -298,12 +299,12 @@ impl Association {
         self.finish_packet(now, path, room, packet)
     }
 
-    /// Sends the next chunk of the queue as [`Association::send_chunk`] does what has a record.
+    /// As [`Association::send_chunk`], for the next chunk of the queue, which has no record yet.
     #[inline]
     fn send_fresh(&mut self, now: Time, path: PathId, packet: &mut Packet) -> Option<TransmitInfo> {
         let first = self.outstanding.queue.next_bytes()?;
         if first + self.stamp_len() > self.packet_room(path) {
-            // With a record it can be sent in pieces.
+            // Sending in pieces requires a record.
             let tsn =
                 self.outstanding.board.assign(|chunk| self.outstanding.queue.next_chunk(chunk));
             return Some(self.send_too_long(now, path, tsn, packet));
@@ -313,7 +314,7 @@ impl Association {
         Some(self.finish_packet(now, path, room - bytes, packet))
     }
 
-    /// A packet for data whose first chunk takes `first` bytes, and what it has room for.
+    /// Begins a packet whose first DATA chunk takes `first` bytes. Returns the room for chunks.
     #[inline]
     fn begin_packet(&mut self, now: Time, path: PathId, first: u32, packet: &mut Packet) -> u32 {
         packet.begin(self.peer_tag);
@@ -325,7 +326,7 @@ impl Association {
         room - self.bundle_sack(path, first, room, packet)
     }
 
-    /// Adds small chunks where they fit, and books a packet that has `room` left.
+    /// Bundles small chunks that fit, and records the packet as sent; `room` is what its first chunk left.
     #[inline]
     fn finish_packet(
         &mut self,
@@ -338,7 +339,7 @@ impl Association {
         self.after_sending(now, path, self.packet_room(path) - room)
     }
 
-    /// Books a packet with so many bytes of chunks.
+    /// Records a packet with `sent` bytes of chunks as sent.
     #[inline(always)]
     pub(super) fn after_sending(&mut self, now: Time, path: PathId, sent: u32) -> TransmitInfo {
         let full = self.outstanding.full_chunk();

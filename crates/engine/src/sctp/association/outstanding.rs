@@ -17,26 +17,26 @@ use crate::window::{Budget, SharedWindow};
 pub(super) struct Chunks {
     pub board: Scoreboard,
     pub queue: SendQueue,
-    /// The peer's whole receive buffer as last offered, bytes.
+    /// The peer's whole receive buffer according to the last SACK, bytes.
     pub peer_rwnd: u64,
-    /// Probes of the peer's window while that is shut.
+    /// State of the zero-window probe.
     pub window_probe: WindowProbe,
     /// Largest DATA chunk, bytes.
     pub chunk_limit: u32,
-    /// The application has said that nothing follows.
+    /// The application has declared the end of data.
     pub closing: bool,
     /// The first TSN, unwrapped.
     first: u64,
     window_check: WindowCheck,
 }
 
-/// The first TSN, unwrapped: no earlier one is below 0.
+/// The first TSN, unwrapped. The offset keeps numbers before it above 0.
 const fn unwrapped(initial_tsn: u32) -> u64 {
     (1 << 32) + initial_tsn as u64
 }
 
 impl Chunks {
-    /// Nothing is queued; the first chunk gets `initial_tsn`.
+    /// Creates an empty queue and scoreboard; the first chunk gets `initial_tsn`.
     pub fn new(
         initial_tsn: u32,
         streams: u16,
@@ -56,13 +56,13 @@ impl Chunks {
         }
     }
 
-    /// Another first TSN; nothing has been sent.
+    /// Sets another first TSN before anything has been sent.
     pub fn begin_at(&mut self, initial_tsn: u32) {
         self.first = unwrapped(initial_tsn);
         self.board = Scoreboard::new(self.first);
     }
 
-    /// The association starts over with another first TSN: what was queued or outstanding is dropped.
+    /// Restarts with another first TSN. All queued and outstanding data is dropped.
     pub fn restart(&mut self, initial_tsn: u32, streams: u16) {
         self.begin_at(initial_tsn);
         self.queue = SendQueue::new(streams, self.chunk_limit);
@@ -74,7 +74,7 @@ impl Chunks {
         self.board.next_tsn() > self.first
     }
 
-    /// Whether nothing is queued, neither behind the last TSN nor among those that were passed over.
+    /// Whether no chunk waits for its first transmission, neither in the queue nor among the holes.
     #[inline]
     pub fn is_idle(&self) -> bool {
         self.board.holes().is_empty() && self.queue.is_empty()
@@ -87,21 +87,22 @@ impl Chunks {
         Data::wire_len_of(payload) as u64
     }
 
-    /// Whether all that is to be sent are whole unordered messages: whichever goes first, the peer's user has
-    /// it when it arrives, and no order shuts the window.
+    /// Whether all unsent data consists of unordered unfragmented messages. Each of them is delivered when it
+    /// arrives, so ordering cannot close the window.
     #[inline]
     pub fn is_unordered_unfragmented(&self) -> bool {
         self.queue.is_all_passing() && self.board.has_only_passing_holes()
     }
 
-    /// Whether any of the unassigned chunks may go as long as there is room for one, as under
-    /// [`WindowCheck::Unacknowledged`]. A shut window takes the first only, as a probe.
+    /// Whether any unassigned chunk may be sent while there is room for one
+    /// ([`WindowCheck::Unacknowledged`]). With a closed window, only the first may, as a probe.
     #[inline]
     fn takes_any(&self) -> bool {
         self.window_check == WindowCheck::Unacknowledged
     }
 
-    /// How many of the unassigned chunks fit into the buffer beside what is in flight or held by the peer.
+    /// How many unassigned chunks fit into the peer's buffer beside data in flight and data that the peer
+    /// holds.
     fn beside_unacknowledged(&self, paths: &[Path]) -> u64 {
         let in_flight: u64 = paths.iter().map(|path| path.tx.flights.bytes()).sum();
         let room = self.peer_rwnd.saturating_sub(self.board.held_bytes() + in_flight);
@@ -109,8 +110,8 @@ impl Chunks {
         (room / self.full_chunk()).min(self.board.holes().len() + fresh)
     }
 
-    /// The TSN and size of the chunk at a position of the unassigned queue, to be sent at once; gives
-    /// TSNs to all chunks before it. One that has none yet is to get the next.
+    /// The TSN and size of the chunk at a position of the unassigned queue, which is to be sent at once.
+    /// Chunks before it get their TSNs now. If the chunk has none yet, the returned TSN is the next one.
     #[inline]
     pub fn chunk_at(&mut self, position: u64) -> Option<(u64, u64)> {
         let holes = self.board.holes().len();
@@ -143,7 +144,7 @@ impl Outstanding for Chunks {
     ) -> View<'static> {
         let (span, full) = (self.board.span(), self.full_chunk());
         let mut unassigned = self.queue.chunks();
-        // Any of them may be taken, if it fits whichever it is, and there is a number for it.
+        // Any chunk may be chosen if it fits, whichever it is, and a TSN is available.
         let passing = self.is_unordered_unfragmented() && span + full <= self.peer_rwnd;
         let unordered = passing || self.takes_any() && self.within_window(paths) > 0;
         if unordered {
@@ -174,7 +175,7 @@ impl Outstanding for Chunks {
         let beyond = self.peer_rwnd.saturating_sub(self.board.span());
         let full = self.full_chunk();
         if beyond >= full && self.is_unordered_unfragmented() {
-            // Whichever they are.
+            // Any chunk may be chosen.
             let unassigned = self.queue.chunks().min(self.board.tsns_left());
             return (beyond / full).min(self.board.holes().len() + unassigned);
         }
@@ -219,7 +220,8 @@ impl Outstanding for Chunks {
         !self.board.lost().is_empty()
     }
 
-    /// Where no order shuts the window, the oldest chunk is not what it waits for. A shut window is probed in its own time.
+    /// Without ordering, the window does not wait for the oldest chunk. A closed window is probed by a timer
+    /// of its own.
     #[inline]
     fn is_blocked_by_oldest(&self) -> bool {
         !self.is_unordered_unfragmented() && self.window_probe.is_idle()

@@ -1,4 +1,4 @@
-//! What an association keeps per path.
+//! State of one path of an association.
 
 use ropewalk_base::{Duration, Time};
 
@@ -10,14 +10,14 @@ use crate::path::{MtuSearch, PathState, PathStatus, RttEstimator};
 /// Heartbeats of a path (RFC 9260, 8.3).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Heartbeat {
-    /// The nonce that waits for its answer, and when it counts as unanswered.
+    /// The nonce of the pending HEARTBEAT, and when it counts as unanswered.
     pub pending: Option<(u64, Time)>,
-    /// Nonces before that one: a path that has become longer than the patience with it answers late.
+    /// The newest nonces: a path that has become longer than the wait answers late.
     pub earlier: [u64; 8],
-    /// It is asked whatever else is on its way: all that was is lost, or the path leads elsewhere now. Until
-    /// something is acknowledged here.
+    /// Send HEARTBEATs even with data in flight, because all data in flight was lost or the path's address
+    /// changed. Lasts until something is acknowledged on this path.
     pub forced: bool,
-    /// T3 expired while it was pending: the silence has been counted.
+    /// T3 has expired while the HEARTBEAT was pending, so the silence has been counted.
     pub counted: bool,
     /// When the next one is due.
     pub due: Option<Time>,
@@ -25,32 +25,33 @@ pub(super) struct Heartbeat {
     pub asked_at: Time,
 }
 
-/// One path. Laid out as written: first what every packet of data and every SACK looks at, last what
-/// seldom matters.
+/// One path. `repr(C)` keeps the fields in this order: first those that every DATA packet and every SACK
+/// reads, last those seldom needed.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub(super) struct Path {
     /// T3-rtx.
     pub t3: Option<Time>,
-    /// By the RFC's rules: the lowest TSN in flight here when T3 was started.
+    /// Counting by TSN: the lowest TSN in flight here when T3 was started.
     pub t3_tsn: u64,
-    /// The expected pseudo-cumulative TSN (CUC): the oldest that was outstanding here when it was
-    /// looked for. It stays until it is acknowledged here, or something sent here cumulatively.
+    /// The expected pseudo-cumulative TSN (CUC): the oldest TSN that was outstanding here when it was
+    /// determined. It stays until it is acknowledged on this path, or a TSN sent here is acknowledged
+    /// cumulatively.
     pub pseudo_cumack: Option<u64>,
-    /// The sending side, as in every protocol.
+    /// The sending side, common to all protocols.
     pub tx: TxPath,
-    /// Up to when the window has decayed, if the path was idle since it was last used.
+    /// Time up to which the window has decayed, if the path has been idle since it was last used.
     pub decayed_at: Time,
-    /// Marks instead of losses; none: not agreed upon.
+    /// ECN state; none: not negotiated.
     pub ecn: Option<Box<Ecn>>,
-    /// What a leg of the handshake took here and back: all that is known of a path on which this end sends no
-    /// data, until it is asked by a heartbeat.
+    /// Round-trip time of a handshake exchange. On a path where this end sends no data, it is the only
+    /// estimate until a HEARTBEAT is answered.
     pub handshake_trip: Option<Duration>,
-    /// Looks for the largest packets that get through; none: all of `config.mtu` do.
+    /// The search for the path MTU; none: `config.mtu` is taken for granted.
     pub mtu: Option<Box<MtuSearch>>,
-    /// No data goes there until something is known of it.
+    /// The path MTU is unknown, so no data is sent here.
     pub narrow: bool,
-    /// It was added while the association was being set up or was up: the user did not name its address.
+    /// The path was added during or after the handshake: the user did not name its address.
     pub learned: bool,
     pub heartbeat: Heartbeat,
 }
@@ -91,24 +92,24 @@ impl Path {
         }
     }
 
-    /// Whether the next HEARTBEAT is one of those that go to idle addresses at the user's interval.
+    /// Whether the next HEARTBEAT is one that tests an idle path at the user's interval.
     pub fn is_asked_at_interval(&self) -> bool {
         let idle = matches!(self.tx.state.status(), PathStatus::Active | PathStatus::Inactive);
         idle && !self.heartbeat.forced
     }
 
-    /// Whether no HEARTBEATs go to its address while it is idle: the user wants none.
+    /// Whether the user has disabled the HEARTBEATs that are due on this path.
     pub fn is_left_alone(&self) -> bool {
         self.is_asked_at_interval() && !self.tx.config.heartbeats
     }
 
-    /// Round trip as far as anything is known of it.
+    /// The smoothed RTT, else that of the handshake.
     #[inline]
     pub fn known_trip(&self) -> Option<Duration> {
         self.tx.rtt.srtt().or(self.handshake_trip)
     }
 
-    /// No more timers.
+    /// Stops all timers.
     pub fn stop(&mut self) {
         self.t3 = None;
         self.heartbeat = Heartbeat::default();
@@ -117,7 +118,7 @@ impl Path {
         }
     }
 
-    /// Whether fast recovery lasts; ends it when its exit point is passed (RFC 9260, 7.2.4, 5).
+    /// Whether fast recovery lasts; ends it when its exit point is passed (RFC 9260, 7.2.4 (6)).
     #[inline]
     pub fn in_recovery(&mut self) -> bool {
         if let Some(exit) = self.tx.recovery_exit {
@@ -129,14 +130,14 @@ impl Path {
         self.tx.recovery_exit.is_some()
     }
 
-    /// Starts T3 anew, or stops it when nothing is in flight.
+    /// Restarts T3, or stops it when nothing is in flight.
     #[inline]
     pub fn restart_t3(&mut self, now: Time) {
         self.t3 = (!self.tx.flights.is_empty()).then(|| now + self.tx.rtt.rto());
     }
 
-    /// The earliest outstanding chunk was acknowledged by a copy that came another way: the next one
-    /// has waited since it left, for nothing shows that the path still works.
+    /// Restarts T3 after a copy on another path acknowledged the earliest outstanding chunk. It counts from
+    /// when the next chunk was sent, because nothing shows that this path still works.
     pub fn restart_t3_as_sent(&mut self, now: Time) {
         let oldest = self.tx.flights.oldest().map(|(_, flight)| flight.sent_at);
         self.t3 = oldest.map(|sent_at| (sent_at + self.tx.rtt.rto()).max(now));

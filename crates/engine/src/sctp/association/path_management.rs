@@ -1,5 +1,5 @@
-//! What a driver on real paths asks for: paths that come while the association is up, and news of them
-//! that no packet brings.
+//! Path management for drivers of real sockets: paths that are added during an association, and changes that
+//! no packet reports.
 
 use ropewalk_base::{PathId, Time};
 
@@ -11,19 +11,19 @@ use crate::congestion::CongestionControl;
 use crate::path::PathStatus;
 
 impl Association {
-    /// Most paths of one association.
+    /// Most paths of an association.
     pub const PATHS_LIMIT: usize = 16;
-    /// Stands for an address to which no path leads: no association gets a path with this number as long as there are
+    /// Represents an address to which no path leads. No association has a path with this number while it has
     /// fewer than [`Association::PATHS_LIMIT`].
     pub const NO_PATH: PathId = PathId(Self::PATHS_LIMIT as u8 - 1);
 
-    /// Streams on which messages may be sent: what both ends allow.
+    /// Number of streams on which messages may be sent: the smaller of both ends' limits.
     pub const fn outbound_streams(&self) -> u16 {
         self.outbound_streams
     }
 
-    /// Bytes of the largest message that travels in one packet. As long as nothing is known of any path, it
-    /// is what nearly all of them turn out to carry after a round trip.
+    /// Length of the largest message that fits into one packet, bytes. Before the first path MTU is
+    /// confirmed, the estimate assumes an MTU of 1500 bytes, which nearly all paths turn out to carry.
     pub fn largest_payload(&self) -> u32 {
         let chunk = match &self.config.mtu_discovery {
             Some(range) if !self.any_proven() => self.config.chunk_within(range.most.min(1500)),
@@ -32,7 +32,7 @@ impl Association {
         chunk - Data::HEADER
     }
 
-    /// How many paths there are.
+    /// Number of paths.
     pub const fn path_count(&self) -> usize {
         self.paths.len()
     }
@@ -45,16 +45,16 @@ impl Association {
         self.paths[path.index()].tx.state.status()
     }
 
-    /// Whether a SACK that leaves now would tell the peer of clearly less room than there will be once the user
-    /// has read what has just come: it is due, and the receive buffer small.
+    /// Whether a SACK sent now would advertise clearly less room than there will be once the user has read
+    /// the newest data: it is due, and the receive buffer is small.
     pub const fn sack_is_early(&self) -> bool {
         let buffer = &self.inbound.buffer;
         self.is_small(buffer.capacity()) && buffer.ready_bytes() > 0 && self.inbound.is_due()
     }
 
-    /// Where a SACK or an ERROR goes that answers a packet of `path`. RFC 9260, 5.4: to an UNCONFIRMED
-    /// address an endpoint MUST NOT send other chunks than HEARTBEAT, HEARTBEAT ACK and those of the
-    /// handshake; and an inactive path would lose it.
+    /// Where to send a SACK or an ERROR that answers a packet of `path`. RFC 9260, 5.4: an endpoint MUST NOT
+    /// send chunks other than HEARTBEAT, HEARTBEAT ACK and those of the handshake to an UNCONFIRMED address.
+    /// On an inactive path the answer would be lost.
     #[inline]
     pub(super) fn reply_path(&self, path: PathId) -> PathId {
         match self.path_status(path) {
@@ -63,13 +63,13 @@ impl Association {
         }
     }
 
-    /// Whether the peer has proved any of its addresses: until then nothing answers its data.
+    /// Whether any address of the peer is confirmed. Before that, its data is not acknowledged.
     #[inline]
     pub(super) fn has_confirmed_path(&self) -> bool {
         self.paths.iter().any(|path| path.tx.state.status() != PathStatus::Unconfirmed)
     }
 
-    /// Whether a message, or a part of one, has travelled or waits, in either direction.
+    /// Whether any data has been sent or received, or is queued.
     pub fn has_carried_data(&self) -> bool {
         let sent = self.outstanding.has_sent();
         let buffer = &self.inbound.buffer;
@@ -78,25 +78,25 @@ impl Association {
         sent || received || !self.outstanding.queue.is_empty() || !buffer.beyond().is_empty()
     }
 
-    /// The driver knows that the peer is gone. Nothing is sent.
+    /// Ends the association without sending anything: the driver knows that the peer is gone.
     pub fn peer_is_gone(&mut self) {
         if !matches!(self.state, State::Ended(_)) {
             self.close(CloseReason::Unreachable);
         }
     }
 
-    /// Sends an INIT now, if the association has not begun yet: what lies below has become ready.
+    /// Sends an INIT now if the association has not started: the layer below has become ready.
     pub fn open(&mut self, now: Time) {
         if matches!(self.state, State::Closed) {
             self.begin(now);
         }
     }
 
-    /// One more path, to be proved by a heartbeat before it carries data (RFC 9260, 5.4). None if there are
-    /// [`Association::PATHS_LIMIT`] already.
+    /// Adds a path. A HEARTBEAT has to confirm it before it carries data (RFC 9260, 5.4). Returns none if
+    /// there are [`Association::PATHS_LIMIT`] already.
     ///
     /// # Panics
-    /// Without path MTU discovery, if its packets are smaller than those of the paths that exist: chunks have
+    /// Without path MTU discovery, if its packets are smaller than those of the existing paths: chunks have
     /// been cut for these.
     pub fn add_path(&mut self, now: Time, path: PathConfig) -> Option<PathId> {
         if self.paths.len() >= Self::PATHS_LIMIT {
@@ -125,8 +125,8 @@ impl Association {
         Some(id)
     }
 
-    /// The address to which this path leads is one of IPv6, or is not: it decides about the initial window (RFC 9260,
-    /// 7.2.1) when the path starts over ([`Association::prove`]).
+    /// Sets whether the path's address is an IPv6 address. It determines the initial window (RFC 9260, 7.2.1)
+    /// when the path starts over ([`Association::prove`]).
     ///
     /// # Panics
     /// If there is no such path.
@@ -134,33 +134,33 @@ impl Association {
         self.configure_path(path, |config| config.ipv6 = ipv6);
     }
 
-    /// Changes what is configured for a path: for the path as it is, and for when it starts over.
+    /// Changes the configuration of a path, at once and for when it starts over.
     pub(super) fn configure_path(&mut self, path: PathId, change: impl Fn(&mut PathConfig)) {
         change(&mut self.config.paths[path.index()]);
         change(&mut self.paths[path.index()].tx.config);
     }
 
-    /// Asks the peer on this path at once whether it is there: its address changed, or packets come from
-    /// it again.
+    /// Sends a HEARTBEAT on this path at once, because its address changed or packets arrive from it again.
     ///
     /// # Panics
     /// If there is no such path.
     pub fn prove(&mut self, now: Time, path: PathId) {
         if self.state.sends_heartbeats() {
             let heartbeat = &mut self.paths[path.index()].heartbeat;
-            // At once, and not by the timer: until then SACKs may come for what was sent where the path
-            // led before, and so may the answer to a HEARTBEAT that is on its way there.
+            // At once, and not by the timer: until then, SACKs may arrive for data sent to the old address,
+            // and so may the answer to a HEARTBEAT in flight there.
             (heartbeat.pending, heartbeat.forced) = (None, true);
             self.forget_mtu(now, path);
             self.heartbeat_due(now, path);
             self.renew_congestion(path);
-            // And the driver is to look for it, if no packet has it drain this end anyway.
+            // A due time of now makes the driver poll even if no packet causes it to.
             self.paths[path.index()].heartbeat.due = Some(now);
             self.timers_moved = true;
         }
     }
 
-    /// RFC 9260, 7.2.5.2: where the route to an address has changed, its congestion control parameters MUST be reset.
+    /// RFC 9260, 7.2.5.2: if the route to an address has changed, its congestion control parameters MUST be
+    /// reset.
     fn renew_congestion(&mut self, path: PathId) {
         let fresh = self.config.start_congestion(self.outstanding.peer_rwnd);
         self.sender.congestion.renew(path, fresh);
@@ -169,8 +169,8 @@ impl Association {
         self.sender.drained = false;
     }
 
-    /// The driver knows that nothing can leave on this path: its interface is gone. What is on its way
-    /// there is given up at once, and the path counts as failed until a heartbeat is answered.
+    /// Reports that nothing can be sent on this path, because its interface is gone. All data in flight there
+    /// counts as lost at once, and the path is inactive until a HEARTBEAT is answered.
     ///
     /// # Panics
     /// If there is no such path.

@@ -1,4 +1,4 @@
-//! What is known of the peer from its initiation.
+//! What the peer announced in its INIT or INIT ACK.
 
 use core::net::IpAddr;
 
@@ -10,26 +10,26 @@ use super::super::init::Init;
 use super::State;
 use crate::window::Guard;
 
-/// The peer.
+/// The peer of an association.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Peer {
-    /// The addresses that it listed.
+    /// The addresses that the peer listed.
     pub addresses: Vec<IpAddr>,
-    /// The address that its initiation came from, if the driver has told.
+    /// Source address of its INIT, INIT ACK or COOKIE ECHO, if the driver has set it.
     source: Option<IpAddr>,
-    /// What both ends can do beyond RFC 9260.
+    /// Extensions of RFC 9260 that both ends support.
     pub agreed: Extensions,
-    /// Timestamps may go beside what is sent.
+    /// Whether the peer accepts timestamps beside chunks.
     pub takes_stamps: bool,
-    /// How long it holds a SACK back at most. RFC 8985, 7.2 (WCDelAckT): 200 ms where nothing else is
-    /// known, as RFC 9260, 6.2, allows; ends of our own have the same options.
+    /// The longest time by which the peer delays a SACK. RFC 8985, 7.2 (WCDelAckT): 200 ms if nothing else is
+    /// known, as RFC 9260, 6.2, allows. Peers with CMT have the same options as this end.
     pub sack_delay: Duration,
-    /// Why it aborted the association, in its user's words.
+    /// The reason for which the peer's user aborted the association.
     pub abort_reason: Option<PeerText>,
 }
 
 impl Peer {
-    /// As it said.
+    /// The peer as announced in its INIT or INIT ACK.
     pub fn of(init: &Init, config: &Config) -> Self {
         const WORST_CASE: Duration = Duration::from_millis(200);
         let agreed = config.agreed(init.extensions());
@@ -44,57 +44,57 @@ impl Peer {
         }
     }
 
-    /// RFC 9260, 5.1.2: the address that an INIT or INIT ACK comes from belongs to the peer, as those do that
-    /// the chunk lists.
+    /// RFC 9260, 5.1.2: the source address of an INIT or INIT ACK belongs to the peer, like the addresses
+    /// listed in the chunk.
     pub fn has(&self, address: &IpAddr) -> bool {
         self.addresses.contains(address) || self.source.as_ref() == Some(address)
     }
 }
 
 impl super::Association {
-    /// Plain SCTP or CMT, as far as the peer announced it.
+    /// Enables CMT or falls back to RFC 9260, depending on what the peer announced.
     pub(super) fn settle_multipath(&mut self) {
         self.config.cmt = self.own_cmt.towards(self.peer.agreed);
         self.sender.config.ack_delay = self.peer.sack_delay;
-        // Without CMT nothing is sent again before the timer or three reports say so.
+        // Without CMT, only T3 or the third miss indication cause retransmissions.
         let plain = self.own_cmt.if_agreed && !self.config.cmt.concurrent;
         self.sender.guard = Guard::new(self.config.guard && !plain);
     }
 
-    /// The addresses that the peer listed when the association was set up; empty before, and if it
-    /// has none but the one it sends from.
+    /// The addresses that the peer listed in the handshake. Empty before it, and if the peer uses only its
+    /// source address.
     pub fn peer_addresses(&self) -> &[IpAddr] {
         &self.peer.addresses
     }
 
-    /// The peer's INIT, INIT ACK or COOKIE ECHO, which has just been taken, came from `source`: an address of
-    /// the peer, whether it lists it or not (5.1.2).
+    /// Sets the source of the INIT, INIT ACK or COOKIE ECHO that was just processed. It is an address of the
+    /// peer, whether listed or not (RFC 9260, 5.1.2).
     pub const fn set_peer_source(&mut self, source: IpAddr) {
         self.peer.source = Some(source);
     }
 
-    /// Whether the peer has this address: it has listed it, or its initiation came from there.
+    /// Whether this is an address of the peer: listed, or the source of its INIT, INIT ACK or COOKIE ECHO.
     pub fn peer_has(&self, address: IpAddr) -> bool {
         self.peer.has(&address)
     }
 
-    /// What both ends can do beyond RFC 9260.
+    /// Extensions of RFC 9260 that both ends support.
     pub const fn agreed_extensions(&self) -> Extensions {
         self.peer.agreed
     }
 
-    /// The verification tags: of packets to this end, and of packets to the peer (0: not known yet).
+    /// The verification tags of received packets and of sent packets (0: not known yet).
     pub const fn tags(&self) -> (u32, u32) {
         (self.local_tag, self.peer_tag)
     }
 
-    /// Drops the paths that lead to no address of the peer, now that its initiation is known. The paths
-    /// that stay are renumbered, in their order. What is queued for the others is dropped with them.
+    /// Drops the paths that lead to no address of the peer, once its addresses are known. The other paths are
+    /// renumbered in their order. Chunks queued for dropped paths are dropped with them.
     ///
-    /// RFC 9260, 5.1.2: only the addresses of the INIT or INIT ACK and its source are destinations. An address
-    /// that the user named is none of these where the peer does not list it.
+    /// RFC 9260, 5.1.2: only the addresses in the INIT or INIT ACK and its source address are destinations.
+    /// An address that the user named but the peer does not list is none.
     ///
-    /// Nothing changes once data is on its way, or where no path would stay.
+    /// Does nothing while data is outstanding or if no path would be left.
     pub fn retain_paths(&mut self, keep: impl Fn(PathId) -> bool) {
         let kept: Vec<bool> = (0..self.paths.len()).map(|i| keep(PathId::from_index(i))).collect();
         if kept.iter().all(|kept| *kept)

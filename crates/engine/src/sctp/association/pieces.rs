@@ -1,9 +1,10 @@
-//! DATA that is too long for the path it has to go by.
+//! DATA chunks that are too long for the path to send them on.
 //!
-//! A chunk is cut when it gets its TSN, and never again. If no path carries it any more, RFC 9260, 6.9, has
-//! IP cut it. But a network that loses large packets without a word may lose those as well, and over IPv6 only
-//! the sending host may cut, which does not know to what size. Two ends that know PIECE, a chunk of
-//! ours, need neither: the pieces leave together and count as one transmission.
+//! A chunk is cut when it gets its TSN, and never again. If no path carries it any longer, RFC 9260, 6.9,
+//! leaves it to IP to fragment it. But a network that silently drops large packets may drop fragments as
+//! well, and over IPv6 only the sending host may fragment, without knowing the right size. Two ends that
+//! support PIECE, a chunk type of this project, avoid both: the pieces are sent together and count as one
+//! transmission.
 
 use std::collections::BTreeMap;
 
@@ -18,35 +19,35 @@ use super::{Association, PacketSize, TransmitInfo};
 use crate::meter::{self, Defect};
 use crate::payload::Payload;
 
-/// Most bytes of chunks of which pieces are missing; a chunk that finds no room is sent again.
+/// Memory limit for chunks with missing pieces, bytes. A chunk that does not fit has to be sent again.
 const HELD_LIMIT: u64 = 256 << 10;
-/// So much of it is there however full the receive buffer is, or this part of the buffer if that is more: a chunk
-/// in pieces may be the one that all others wait for.
+/// Part of [`HELD_LIMIT`] that is available however full the receive buffer is: this many bytes, or 1/32 of
+/// the buffer if that is more. All other chunks may wait for one that arrives in pieces.
 const HELD_LEAST: u64 = 12 << 10;
 const HELD_LEAST_PART: u64 = 32;
-/// What a chunk costs beside its user data and the note of which bytes of it have come.
+/// Bookkeeping of a chunk beside its user data and the bitmap of received bytes, bytes.
 const CHUNK_COST: u64 = 256;
 
-/// Chunks of which pieces are missing, by TSN.
+/// Chunks with missing pieces, by TSN.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pieces {
     waiting: BTreeMap<u64, Partial>,
     held: u64,
 }
 
-/// A chunk of which pieces are missing. A sender that cuts a chunk twice may cut it elsewhere: each piece says
-/// where it belongs, and the bytes that have come are noted one by one.
+/// A chunk with missing pieces. A sender that cuts a chunk twice may cut it at other offsets. So each piece
+/// carries its offset, and received bytes are noted one by one.
 #[derive(Clone, Debug)]
 struct Partial {
-    /// The user data; none while only lengths have come.
+    /// The user data; none if the pieces have lengths only.
     bytes: Option<Vec<u8>>,
-    /// One bit for each byte that has come.
+    /// One bit per received byte.
     come: Vec<u64>,
     missing: u32,
     total: u32,
 }
 
-/// What a chunk with so much user data costs while it waits.
+/// Memory of a chunk with `total` bytes of user data while it waits, bytes.
 const fn cost_of(total: u32) -> u64 {
     total as u64 + total as u64 / 8 + CHUNK_COST
 }
@@ -58,7 +59,8 @@ impl Partial {
         Self { bytes: None, come: vec![0; words], missing: total, total }
     }
 
-    /// Takes a piece that lies within. The work is in proportion to its length, whatever has come before.
+    /// Adds a piece that lies within the chunk. The work is proportional to the piece's length, whatever came
+    /// before.
     fn take(&mut self, offset: u32, payload: &Payload) {
         let end = offset + payload.len();
         if let Payload::Bytes(piece) = payload {
@@ -93,12 +95,13 @@ impl Partial {
 }
 
 impl Pieces {
-    /// Bytes that it all takes.
+    /// Memory of all waiting chunks, bytes.
     pub const fn held(&self) -> u64 {
         self.held
     }
 
-    /// Takes a piece, with so much room in the receive buffer; the user data of the whole chunk, once it is there.
+    /// Adds a piece; `room` is the room in the receive buffer. Returns the user data of the whole chunk once
+    /// it is complete.
     fn take(&mut self, tsn: u64, piece: &Piece, room: u64) -> Option<Payload> {
         let (offset, total) = (u32::from(piece.offset), u32::from(piece.total));
         let payload = &piece.part.payload;
@@ -127,7 +130,7 @@ impl Pieces {
         Some(chunk)
     }
 
-    /// Nothing up to `cumulative` is awaited any more: it came some other way.
+    /// Drops the chunks up to `cumulative`, which have arrived otherwise.
     fn forget_up_to(&mut self, cumulative: u64) {
         while let Some(tsn) = self.waiting.keys().next().copied().filter(|tsn| *tsn <= cumulative) {
             self.forget(tsn);
@@ -136,7 +139,7 @@ impl Pieces {
 }
 
 impl Association {
-    /// A path that carries `bytes` whole, if `path` does not but another one has room for them.
+    /// `path`, or if `bytes` exceed its packets, another open path that carries them whole, if there is one.
     pub(super) fn path_for_size(&self, path: PathId, bytes: u32) -> PathId {
         let bytes = bytes + self.stamp_len();
         if bytes <= self.packet_room(path) {
@@ -148,8 +151,8 @@ impl Association {
         wide.min_by_key(|view| view.forward_delay).map_or(path, |view| view.id)
     }
 
-    /// Sends a chunk that is longer than the packets of `path`: in pieces if the peer can put them together, else
-    /// whole, for IP to cut.
+    /// Sends a chunk that exceeds the packets of `path`: in pieces if the peer supports them, else whole, for
+    /// IP to fragment.
     #[cold]
     pub(super) fn send_too_long(
         &mut self,
@@ -174,7 +177,7 @@ impl Association {
             let piece = Chunk::Extension(Box::new(ExtensionChunk::Piece(Piece::of(
                 &data, at as u16, size,
             ))));
-            // Control chunks leave before anything else does.
+            // Control chunks are sent before everything else.
             match at {
                 0 => packet.chunks.push(piece),
                 _ => self.control.push_back((path, self.peer_tag, piece)),
@@ -184,7 +187,7 @@ impl Association {
         self.after_sending(now, path, bytes)
     }
 
-    /// A piece of a DATA chunk has come.
+    /// Processes a piece of a DATA chunk.
     #[cold]
     pub(super) fn on_piece(
         &mut self,
@@ -202,7 +205,7 @@ impl Association {
         let room = buffer.free().max(buffer.capacity() / HELD_LEAST_PART);
         let pieces = self.pieces.get_or_insert_default();
         pieces.forget_up_to(cumulative);
-        // What is known already is for the receive buffer to report; what is far beyond it, to refuse.
+        // The receive buffer reports duplicates and refuses TSNs out of range.
         let whole = pieces.take(tsn, piece, room);
         self.inbound.buffer.reserve(pieces.held());
         if let Some(payload) = whole {
@@ -263,7 +266,7 @@ mod tests {
     fn a_chunk_that_finds_no_room_is_not_kept() {
         let whole = Bytes::from(vec![7; 9_000]);
         let mut pieces = Pieces::default();
-        // The first has room in a full buffer: others may wait for it.
+        // The first chunk is kept in a full buffer, because others may wait for it.
         pieces.take(1, &piece(0, &whole, 1_000), 0);
         let held = pieces.held();
         assert!(held > 9_000);

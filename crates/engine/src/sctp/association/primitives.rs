@@ -1,4 +1,4 @@
-//! What a user may ask for and change while an association lives (RFC 9260, 11.1.9, 11.1.10, 11.1.12, 11.1.13).
+//! Requests of the user during an association (RFC 9260, 11.1.9, 11.1.10, 11.1.12, 11.1.13).
 
 use ropewalk_base::{Duration, PathId, Time};
 
@@ -12,15 +12,15 @@ use crate::path::{FailureLimits, PathStatus, RtoLimits};
 pub struct Parameters {
     /// RTO.Initial, RTO.Min and RTO.Max.
     pub rto: RtoLimits,
-    /// Association.Max.Retrans. More than the Path.Max.Retrans of all paths together, and all paths may be inactive
-    /// while the association still counts as alive (RFC 9260, 8.2).
+    /// Association.Max.Retrans. RFC 9260, 8.2: if it exceeds the sum of Path.Max.Retrans over all paths, the
+    /// association may still count as alive when all paths are inactive.
     pub association_max_retrans: u32,
-    /// Path.Max.Retrans of the paths that have none of their own
-    /// ([`Association::set_path_max_retrans`]), and after how many errors a path is doubted.
+    /// Path.Max.Retrans of the paths without a value of their own ([`Association::set_path_max_retrans`]),
+    /// and the number of errors after which a path is potentially failed.
     pub failure: FailureLimits,
     /// Max.Init.Retransmits.
     pub max_init_retransmits: u32,
-    /// HB.interval of the paths that have none of their own ([`Association::set_heartbeats`]).
+    /// HB.interval of the paths without a value of their own ([`Association::set_heartbeats`]).
     pub heartbeat_interval: Duration,
     /// HB.Max.Burst; 0: no limit.
     pub heartbeat_burst: u32,
@@ -28,22 +28,22 @@ pub struct Parameters {
     pub max_burst: u32,
     /// SACK.Delay.
     pub sack_delay: Duration,
-    /// A SACK for every so many packets with DATA.
+    /// Number of packets with DATA after which a SACK is sent.
     pub sack_every_packets: u32,
     /// Valid.Cookie.Life.
     pub cookie_life: Duration,
 }
 
-/// Why parameters were not taken.
+/// Why [`Association::set_parameters`] refused the parameters.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ParameterError {
-    /// RTO.Initial or RTO.Max is zero, or one of them and RTO.Min are out of order.
+    /// RTO.Initial or RTO.Max is zero, or RTO.Initial or RTO.Min exceeds RTO.Max.
     Rto,
     /// SACK.Delay is more than RFC 9260, 6.2, allows.
     SackDelay,
-    /// There would be no SACK.
+    /// The number of packets per SACK is zero.
     NoSack,
-    /// Every cookie would be too old.
+    /// Valid.Cookie.Life is zero: every cookie would be stale.
     CookieLife,
 }
 
@@ -82,7 +82,7 @@ impl Parameters {
 }
 
 impl Association {
-    /// The protocol parameters as they are.
+    /// The current protocol parameters.
     pub const fn parameters(&self) -> Parameters {
         let config = &self.config;
         Parameters {
@@ -99,8 +99,8 @@ impl Association {
         }
     }
 
-    /// Takes other protocol parameters from now on (RFC 9260, 11.1.13). Timers that run expire when they would have;
-    /// only the next HEARTBEATs to idle addresses are put off or brought forward.
+    /// Changes the protocol parameters from now on (RFC 9260, 11.1.13). Running timers keep their deadlines,
+    /// except those of HEARTBEATs to idle addresses.
     ///
     /// # Errors
     /// [`ParameterError`]; nothing is changed then.
@@ -135,10 +135,10 @@ impl Association {
         Ok(())
     }
 
-    /// Whether HEARTBEATs go to the address of this path while it is idle, and at what interval; none: that of
-    /// the association (RFC 9260, 11.1.9). Without them an idle path is never found to have failed, and one that has
-    /// failed never to have returned. An address that is not confirmed (5.4), a path that is doubted (RFC
-    /// 7829) and one that leads elsewhere than before are asked all the same.
+    /// Sets whether HEARTBEATs are sent on this path while it is idle, and their interval; none: that of the
+    /// association (RFC 9260, 11.1.9). Without HEARTBEATs, an idle path is never found to have failed, and a
+    /// failed path never to have recovered. Unconfirmed addresses (5.4), potentially failed paths (RFC 7829)
+    /// and paths whose address changed get HEARTBEATs regardless.
     ///
     /// # Panics
     /// If there is no such path.
@@ -155,7 +155,7 @@ impl Association {
         self.put_off_heartbeat(now, path);
     }
 
-    /// The interval at which HEARTBEATs go to the address of this path while it is idle; none: they do not.
+    /// The HEARTBEAT interval of this path while it is idle; none: HEARTBEATs are disabled.
     ///
     /// # Panics
     /// If there is no such path.
@@ -164,7 +164,7 @@ impl Association {
         config.heartbeats.then(|| self.heartbeat_interval(path))
     }
 
-    /// The time to the next HEARTBEAT of an idle path starts over.
+    /// Restarts the interval to the next HEARTBEAT of an idle path.
     fn put_off_heartbeat(&mut self, now: Time, id: PathId) {
         let path = &self.paths[id.index()];
         if path.is_asked_at_interval() && path.heartbeat.due.is_some() {
@@ -174,10 +174,10 @@ impl Association {
         }
     }
 
-    /// Sends a HEARTBEAT to the address of this path now (RFC 9260, 11.1.10), whether or not it is idle. What its answer
-    /// tells, or that there is none, changes the path's status as with any other. Whether it could be sent: an
-    /// association that is not up, or shuts down, sends none, and to an address that is not confirmed they leave as
-    /// often as HB.Max.Burst allows.
+    /// Sends a HEARTBEAT on this path now (RFC 9260, 11.1.10), whether or not it is idle. The answer, or its
+    /// absence, changes the path's status as usual. Returns false if nothing was sent: when the association
+    /// is not established or is shutting down, or when the path is unconfirmed. HB.Max.Burst limits the
+    /// HEARTBEATs to such a path.
     ///
     /// # Panics
     /// If there is no such path.
@@ -187,7 +187,8 @@ impl Association {
         }
         let awaited = self.paths[path.index()].heartbeat.pending;
         let chunk = self.new_heartbeat(now, path);
-        // A silence that has begun counts from its beginning, however often the user asks meanwhile.
+        // An earlier unanswered HEARTBEAT keeps its deadline, so that repeated requests do not postpone the
+        // detection of a failure.
         let heartbeat = &mut self.paths[path.index()].heartbeat;
         heartbeat.pending = awaited.or(heartbeat.pending);
         self.control.push_back((path, self.peer_tag, chunk));

@@ -1,4 +1,4 @@
-//! Messages that wait, and how they are cut into chunks (RFC 9260, 6.9).
+//! Queue of messages to send, and their fragmentation into chunks (RFC 9260, 6.9).
 
 use std::collections::VecDeque;
 
@@ -15,15 +15,15 @@ struct Waiting {
     ppid: u32,
     unordered: bool,
     payload: Payload,
-    /// Bytes of the message that have become chunks.
+    /// Bytes of the message that have been cut into chunks.
     taken: u32,
-    /// Messages after it that are just like it, but for the number in the stream: a bulk transfer
-    /// is one long run of them.
+    /// Number of identical messages after this one, except for their SSNs. A bulk transfer is one long run of
+    /// them.
     more: u32,
 }
 
 impl Waiting {
-    /// Whether messages may be counted as further ones of these.
+    /// Whether `other` can be counted as further messages of this run.
     #[inline]
     fn is_like(&self, other: &Self) -> bool {
         let same = matches!(
@@ -37,14 +37,15 @@ impl Waiting {
     }
 }
 
-/// Messages in the order given; each stream numbers its own.
+/// Messages in the order of submission. Each stream numbers its own.
 #[derive(Clone, Debug)]
 pub(super) struct SendQueue {
     messages: VecDeque<Waiting>,
     next_ssn: Vec<Serial16>,
     bytes: u64,
     chunks: u64,
-    /// Chunks that must wait at the peer for what lies before them: all but whole unordered messages.
+    /// Number of chunks that are delivered only after earlier ones: all but those of unordered unfragmented
+    /// messages.
     waiting: u64,
     chunk_payload: u32,
 }
@@ -61,19 +62,19 @@ impl SendQueue {
         }
     }
 
-    /// Bytes of user data that wait.
+    /// Queued user data, bytes.
     #[inline]
     pub const fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Chunks that they will make.
+    /// Number of chunks that the queue will be cut into.
     #[inline]
     pub const fn chunks(&self) -> u64 {
         self.chunks
     }
 
-    /// Chunks are cut to at most `chunk_limit` bytes from now on.
+    /// Sets the largest chunk from now on, bytes.
     pub fn cut_for(&mut self, chunk_limit: u32) {
         self.chunk_payload = chunk_limit - Data::HEADER;
         let most = u64::from(self.chunk_payload);
@@ -92,7 +93,7 @@ impl SendQueue {
         }
     }
 
-    /// Whether the next chunk is a whole unordered message.
+    /// Whether the next chunk is an unordered unfragmented message.
     pub fn next_is_passing(&self) -> bool {
         self.messages.front().is_some_and(|message| {
             let whole = message.taken == 0 && message.payload.len() <= self.chunk_payload;
@@ -100,7 +101,8 @@ impl SendQueue {
         })
     }
 
-    /// Whether all of them are whole unordered messages, which the peer's user has as they arrive.
+    /// Whether the queue contains only unordered unfragmented messages, which the peer delivers as they
+    /// arrive.
     #[inline]
     pub const fn is_all_passing(&self) -> bool {
         self.waiting == 0
@@ -110,7 +112,7 @@ impl SendQueue {
         self.messages.is_empty()
     }
 
-    /// Takes a message, and `more` others just like it.
+    /// Queues a message and `more` further ones like it.
     #[inline]
     pub fn push(
         &mut self,
@@ -143,7 +145,7 @@ impl SendQueue {
         }
     }
 
-    /// What waits, message by message.
+    /// The queued messages, one by one.
     pub fn rests(&self) -> impl Iterator<Item = Rest> {
         self.messages.iter().flat_map(|message| {
             let Waiting { stream, ssn, ppid, unordered, taken, more, .. } = *message;
@@ -156,7 +158,7 @@ impl SendQueue {
         })
     }
 
-    /// Size on the wire of the chunk that would come next.
+    /// Size of the next chunk on the wire, bytes.
     #[inline]
     pub fn next_bytes(&self) -> Option<u32> {
         let message = self.messages.front()?;
@@ -164,8 +166,9 @@ impl SendQueue {
         Some(Data::wire_len_of(left.min(self.chunk_payload)))
     }
 
-    /// Cuts the next chunk to fill `room` bytes, less than it would take by itself. Not to be done to what
-    /// [`SendQueue::next_is_passing`] tells of, which nothing at the peer has to wait for.
+    /// Cuts the next chunk to fill `room` bytes, less than its full size. Must not be used if
+    /// [`SendQueue::next_is_passing`]: fragments of such a message would have to wait for each other at the
+    /// peer.
     pub fn next_chunk_within(&mut self, room: u32, chunk: &mut Data) {
         let Some(message) = self.messages.front() else { return };
         let left = message.payload.len() - message.taken;
@@ -178,15 +181,15 @@ impl SendQueue {
         self.cut(size, chunk);
     }
 
-    /// Cuts the next chunk, if anything waits, and fills it in; its TSN and time of sending are for the
-    /// caller to fill in.
+    /// Cuts the next chunk into `chunk`, if the queue is not empty. The caller fills in its TSN and time of
+    /// sending.
     #[inline(always)]
     pub fn next_chunk(&mut self, chunk: &mut Data) {
         self.cut(self.chunk_payload, chunk);
     }
 
     /// Cuts the next chunk, of at most `most` bytes of user data.
-    // Inlined by force: a chunk is written where it lies.
+    // Inlined by force, so that the chunk is written in place.
     #[inline(always)]
     fn cut(&mut self, most: u32, chunk: &mut Data) {
         let Some(message) = self.messages.front_mut() else { return };
@@ -239,7 +242,7 @@ mod tests {
         there.then_some(chunk)
     }
 
-    /// Chunks that come out of a queue, and those of them that must wait at the peer.
+    /// Number of chunks that the queue is cut into, and how many of them must wait at the peer.
     fn count(queue: &SendQueue) -> (u64, u64) {
         let mut rest = queue.clone();
         let next = || next_of(&mut rest);

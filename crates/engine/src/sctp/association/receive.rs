@@ -1,4 +1,5 @@
-//! How packets come in: tags, the chunks that stand first, and each chunk to its part.
+//! Processing of received packets: verification tags, chunks that must come first, and the dispatch of each
+//! chunk.
 
 use bytes::Bytes;
 use ropewalk_base::{PathId, PeerText, Time};
@@ -11,7 +12,7 @@ use super::super::wire;
 use super::inbound::{DataSummary, Reports};
 use super::{Association, CloseReason, State};
 
-/// The ABORT in a packet: whether it has T, and its causes.
+/// The ABORT chunk of a packet: its T bit and its causes.
 fn abort_in(packet: &Packet) -> Option<(bool, &[ErrorCause])> {
     packet.chunks.iter().find_map(|chunk| match chunk {
         Chunk::Abort { reflected, causes } => Some((*reflected, &causes[..])),
@@ -20,13 +21,12 @@ fn abort_in(packet: &Packet) -> Option<(bool, &[ErrorCause])> {
 }
 
 impl Association {
-    /// A packet came on `path`.
+    /// Processes a packet that arrived on `path`.
     pub fn handle_datagram(&mut self, now: Time, path: PathId, mut packet: Packet) {
         self.handle_in_place(now, path, &mut packet);
     }
 
-    /// As [`Association::handle_datagram`]; the packet's chunks are taken out of it, and it can be
-    /// used again.
+    /// As [`Association::handle_datagram`], but takes the chunks out of `packet`, which can then be reused.
     pub fn handle_in_place(&mut self, now: Time, path: PathId, packet: &mut Packet) {
         if path.index() >= self.paths.len() {
             return;
@@ -37,7 +37,8 @@ impl Association {
             return;
         }
         self.begin_answers(path);
-        // All that may have to come first does so in packets that begin with neither.
+        // Packets that begin with DATA or SACK contain no chunk that needs special treatment before the
+        // others.
         let plain = matches!(packet.chunks.first(), Some(Chunk::Data(_) | Chunk::Sack(_)));
         if plain {
             self.begin_input();
@@ -52,9 +53,11 @@ impl Association {
         }
         let stamp = packet.stamp;
         let (mut summary, mut reports) = (DataSummary::default(), Reports::default());
-        // An end that is no more still answers a SHUTDOWN ACK, whatever stands before it (8.4, 5).
+        // RFC 9260, 8.4 (5): a SHUTDOWN ACK that arrives after the end of the association is answered with a
+        // SHUTDOWN COMPLETE. Keep reading: it may follow other chunks in this packet.
         let was_up = !matches!(self.state, State::Ended(_));
-        // Taken from the end: taken from the front, each of very many would move all that follow.
+        // Chunks are popped from the end of the reversed list. Removing each from the front would move all
+        // that follow.
         let count = packet.chunks.len();
         if count > 1 {
             packet.chunks.reverse();
@@ -71,7 +74,8 @@ impl Association {
         self.after_data(now, path, stamp, summary);
     }
 
-    /// What comes is a reason to ask the scheduler again, but none not to start.
+    /// Every input lets the scheduler decide again. It ends a wait of the scheduler, but not the wait of an
+    /// association that has not started.
     #[inline]
     fn begin_input(&mut self) {
         self.refill_bursts();
@@ -80,10 +84,10 @@ impl Association {
         }
     }
 
-    /// Takes what only ever stands first in a packet; whether there is more to take.
+    /// Processes the chunks that only occur first in a packet. Returns whether to process the rest.
     #[cold]
     fn takes_beginning(&mut self, now: Time, path: PathId, packet: &mut Packet) -> bool {
-        // 9.1: of a packet with an ABORT nothing is answered.
+        // RFC 9260, 9.1: nothing in a packet with an ABORT is answered.
         if let Some((reflected, causes)) = abort_in(packet) {
             if packet.tag == self.local_tag && !reflected {
                 self.take_abort(causes);
@@ -102,7 +106,7 @@ impl Association {
                 self.on_init(now, path, packet);
                 false
             }
-            // 6.10: nobody bundles an INIT ACK with anything.
+            // RFC 9260, 6.10: an INIT ACK MUST NOT be bundled with other chunks.
             Some(Chunk::InitAck(_)) => {
                 if let (Some(Chunk::InitAck(both)), None) =
                     (packet.chunks.pop(), packet.chunks.pop())
@@ -116,9 +120,9 @@ impl Association {
         }
     }
 
-    /// 8.5.1: packets carry our tag, but INIT has 0, and COOKIE ECHO is checked with its cookie. ABORT
-    /// and SHUTDOWN COMPLETE with T have the peer's tag, which must be known, or 0 would do; nothing
-    /// else in such a packet counts.
+    /// Checks a packet whose verification tag is not ours (RFC 9260, 8.5.1). An INIT has tag 0, and a COOKIE
+    /// ECHO is checked together with its cookie. An ABORT or SHUTDOWN COMPLETE with T carries the peer's tag.
+    /// That tag must be known: otherwise 0 would match. No other chunk of such a packet is processed.
     #[cold]
     fn takes_other_tag(&mut self, packet: &Packet) -> bool {
         let known = packet.tag == self.peer_tag && self.peer_tag != 0;
@@ -138,7 +142,7 @@ impl Association {
         }
     }
 
-    /// Takes one chunk; whether to go on with the next.
+    /// Processes one chunk. Returns whether to continue with the next one.
     #[inline]
     fn on_chunk(
         &mut self,
@@ -156,14 +160,14 @@ impl Association {
             }
             Chunk::Extension(_) => return self.on_rare(now, path, &chunk, summary, reports),
             Chunk::Unknown(_) => return self.on_foreign(&chunk, reports),
-            // 12.3: an INIT that is not alone is discarded, and so are all further chunks.
+            // RFC 9260, 12.3: an INIT that is not alone is discarded, together with all further chunks.
             Chunk::Init(_) => return false,
             other => self.on_control(now, path, other),
         }
         true
     }
 
-    /// Any other chunk.
+    /// Processes any control chunk but SACK.
     #[cold]
     fn on_control(&mut self, now: Time, path: PathId, chunk: Chunk) {
         self.timers_moved = true;
@@ -171,10 +175,10 @@ impl Association {
             Chunk::Data(_) | Chunk::Sack(_) | Chunk::Unknown(_) | Chunk::Extension(_) => {
                 unreachable!("handled before")
             }
-            // 6.10: an INIT ACK is alone, and that was handled before.
+            // RFC 9260, 6.10: an INIT ACK is alone in its packet and was handled before.
             Chunk::InitAck(_) => {}
             Chunk::Init(_) => unreachable!("handled before"),
-            // Only ever first, checked with the cookie: handled before.
+            // It is valid only as the first chunk and was handled before, together with its cookie.
             Chunk::CookieEcho(_) => {}
             Chunk::CookieAck => self.on_cookie_ack(now, path),
             Chunk::Error(causes) => self.on_error(now, path, &causes),
@@ -184,12 +188,12 @@ impl Association {
             Chunk::ShutdownAck => self.on_shutdown_ack(path),
             Chunk::ShutdownComplete { reflected: false } => self.on_shutdown_complete(),
             Chunk::Abort { reflected: false, causes } => self.take_abort(&causes),
-            // 8.5.1: T goes with the peer's tag, and this packet had ours.
+            // RFC 9260, 8.5.1: T means that the packet carries the peer's tag, and this one carries ours.
             Chunk::ShutdownComplete { .. } | Chunk::Abort { .. } => {}
         }
     }
 
-    /// A chunk of an extension. Whether to go on with the next one.
+    /// Processes a chunk of an extension. Returns whether to continue with the next one.
     #[cold]
     fn on_rare(
         &mut self,
@@ -214,8 +218,8 @@ impl Association {
         true
     }
 
-    /// HEARTBEAT or HEARTBEAT ACK with further parameters. 8.3: the answer has the Heartbeat Info, together with any other
-    /// parameters, unchanged.
+    /// Processes a HEARTBEAT or HEARTBEAT ACK with further parameters. RFC 9260, 8.3: the answer returns the
+    /// Heartbeat Info, together with any other parameters, unchanged.
     fn on_long_heartbeat(&mut self, now: Time, path: PathId, answer: bool, parameters: &Bytes) {
         if answer {
             if let Some(info) = wire::heartbeat_info(parameters) {
@@ -231,15 +235,16 @@ impl Association {
         }
     }
 
-    /// A chunk of a type that is not known, or was not agreed upon: its highest bits say what to do
-    /// (3.2). Whether to go on with the next chunk.
+    /// Processes a chunk whose type is unknown or was not negotiated. RFC 9260, 3.2: the two highest bits of
+    /// the type say whether to report it and whether to continue. Returns whether to continue with the next
+    /// chunk.
     #[cold]
     fn on_foreign(&mut self, chunk: &Chunk, reports: &mut Reports) -> bool {
         let kind = match chunk {
             Chunk::Unknown(whole) => whole.first().copied().unwrap_or_default(),
             other => wire::chunk_bytes(other).first().copied().unwrap_or_default(),
         };
-        // 5.1, C: until the COOKIE ACK has come nothing but the COOKIE ECHO is sent.
+        // RFC 9260, 5.1 C: until the COOKIE ACK has arrived, only the COOKIE ECHO is sent.
         if wire::is_reported(kind) && self.state.is_up() && reports.may_report() {
             let mut whole = wire::chunk_bytes(chunk);
             whole.truncate(REPORT_LIMIT);
@@ -249,21 +254,21 @@ impl Association {
         wire::goes_on(kind)
     }
 
-    /// ERROR: of all causes only a stale cookie calls for something. A COOKIE ECHO that met a
-    /// shutdown (5.2.4, A) is answered by the SHUTDOWN ACK beside it.
+    /// Processes an ERROR. Only the cause Stale Cookie requires an action. An ERROR that reports a COOKIE
+    /// ECHO received during shutdown (RFC 9260, 5.2.4 A) comes with a SHUTDOWN ACK, which is answered.
     fn on_error(&mut self, now: Time, path: PathId, causes: &[ErrorCause]) {
         if causes.iter().any(|cause| matches!(cause, ErrorCause::StaleCookie(_))) {
             self.on_stale_cookie(now, path);
         }
     }
 
-    /// ABORT under the tag of this end.
+    /// Processes an ABORT that carries the tag of this end.
     fn take_abort(&mut self, causes: &[ErrorCause]) {
         self.note_abort_reason(causes);
         self.on_abort(causes.first().map_or(AbortCause::Unspecified, Into::into));
     }
 
-    /// 3.3.10.12: an ABORT by the peer's user may say why.
+    /// RFC 9260, 3.3.10.12: a User-Initiated Abort may contain a reason.
     fn note_abort_reason(&mut self, causes: &[ErrorCause]) {
         if let Some(ErrorCause::UserAbort(reason)) = causes.first()
             && !reason.is_empty()
@@ -276,7 +281,7 @@ impl Association {
     fn on_abort(&mut self, cause: AbortCause) {
         if !matches!(self.state, State::Closed | State::Ended(_)) {
             self.close(CloseReason::AbortedByPeer(cause));
-            // 9.1: nothing is sent in answer to a packet with an ABORT.
+            // RFC 9260, 9.1: no packet is sent in response to an ABORT.
             self.control.clear();
         }
     }

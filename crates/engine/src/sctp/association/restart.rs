@@ -1,5 +1,5 @@
-//! Cookies that come back: a new association, a duplicate, a collision or a peer that has started
-//! anew (RFC 9260, 5.1 D, 5.2.4), and cookies that came back too late (5.2.6).
+//! Processing of COOKIE ECHO: a new association, a duplicate, a collision or a restart of the peer (RFC 9260,
+//! 5.1 D, 5.2.4); and of stale cookie errors (5.2.6).
 
 use bytes::Bytes;
 use ropewalk_base::{Duration, PathId, Time};
@@ -14,7 +14,7 @@ use crate::path::PathStatus;
 use crate::window::Guard;
 
 impl Association {
-    /// COOKIE ECHO. Whether the chunks beside it belong to the association.
+    /// Processes a COOKIE ECHO. Returns whether the chunks after it belong to the association.
     pub(super) fn on_cookie_echo(
         &mut self,
         now: Time,
@@ -24,8 +24,8 @@ impl Association {
     ) -> bool {
         let Some((cookie, home)) = self.open_cookie(cookie, path) else { return false };
         let cookie = &cookie;
-        // 5.1.5, 3: a packet under another tag than its cookie's is discarded in silence, before its age
-        // is looked at.
+        // RFC 9260, 5.1.5 (3): if the verification tag differs from the cookie's, the packet is silently
+        // discarded. This precedes the check of the cookie's age.
         if tag != cookie.local_tag {
             return false;
         }
@@ -33,7 +33,7 @@ impl Association {
         let theirs = cookie.peer.tag == self.peer_tag;
         let life = self.config.cookie_life_for(&cookie.peer);
         match cookie.staleness(now, life) {
-            // 5.2.4, 3: however old, with both tags of the association it is valid.
+            // RFC 9260, 5.2.4 (3): a stale cookie is still valid if both of its tags match the association.
             Some(_) if ours && theirs => {}
             Some(by) => {
                 let error = Chunk::error(ErrorCause::stale(by));
@@ -50,16 +50,16 @@ impl Association {
                 self.adopt_peer(&cookie.peer);
                 self.establish(now, home, Some(cookie.created), Event::Connected);
             }
-            // Both ends sent an INIT: action B, or D where the tags are known already.
+            // Collision of two INITs: action B, or D if the tags are known already.
             (State::CookieWait { .. } | State::CookieEchoed { .. }, true, _) => {
                 self.adopt_peer(&cookie.peer);
                 self.establish(now, home, Some(cookie.created), Event::Connected);
             }
             // Action D: the COOKIE ACK was lost.
             (_, true, true) => {}
-            // Action B, after the peer's first answer had set this end up.
+            // Action B: the peer's first answer had established this end.
             (_, true, false) => self.peer_tag = cookie.peer.tag,
-            // Action A, while this end waits for a SHUTDOWN COMPLETE.
+            // Action A in SHUTDOWN-ACK-SENT.
             (State::ShutdownAckSent { .. }, false, false) if known => {
                 let path = self.reply_path(path);
                 let error = Chunk::error(ErrorCause::CookieInShutdown);
@@ -69,15 +69,15 @@ impl Association {
                 return false;
             }
             (_, false, false) if known && self.state.is_up() => self.restart(now, home, cookie),
-            // Action C and all the rest.
+            // Action C and all other combinations: discard.
             _ => return false,
         }
         self.acknowledge_cookie(now, path);
         true
     }
 
-    /// COOKIE ACK: first in its packet (5.1, D), and before the probes of a path that has just been confirmed. 5.4: to an
-    /// address that is not confirmed it MUST go with a HEARTBEAT.
+    /// Queues a COOKIE ACK as the first chunk of its packet (RFC 9260, 5.1 D), before the probes of a path
+    /// just confirmed. RFC 9260, 5.4: to an unconfirmed address it MUST be bundled with a HEARTBEAT.
     fn acknowledge_cookie(&mut self, now: Time, path: PathId) {
         if self.path_status(path) == PathStatus::Unconfirmed {
             let heartbeat = self.new_heartbeat(now, path);
@@ -86,8 +86,9 @@ impl Association {
         self.control.push_front((path, self.peer_tag, Chunk::CookieAck));
     }
 
-    /// A cookie of this end, or of the listener that made it, which came on `path`; and the path on which its INIT
-    /// ACK had left, if that is known. What a listener has sealed opens only where it went.
+    /// Opens a cookie that this end or its listener made and that arrived on `path`. Also returns the path on
+    /// which its INIT ACK was sent, if known. A cookie sealed by a listener opens only for the address that
+    /// it was sent to.
     fn open_cookie(&self, cookie: &[u8], path: PathId) -> Option<(CookieContent, Option<PathId>)> {
         if let Ok(content) = self.key.open(cookie, &[]) {
             let home = Some(content.path).filter(|home| home.index() < self.paths.len());
@@ -96,8 +97,9 @@ impl Association {
         Some((self.accepted_by.as_ref()?.open(cookie)?, Some(path)))
     }
 
-    /// Action A: the peer has started anew, and so does this end. What the user has not read yet
-    /// stays; data that the old peer may or may not have got is not sent to the new one.
+    /// Action A: the peer has restarted, so this end does as well. Received data that the user has not read
+    /// stays. Unacknowledged data is not sent to the restarted peer, because the old one may have received
+    /// it.
     fn restart(&mut self, now: Time, home: Option<PathId>, cookie: &CookieContent) {
         self.local_tag = cookie.local_tag;
         self.local_tsn = cookie.local_tsn.0;
@@ -123,7 +125,8 @@ impl Association {
         self.establish(now, home, Some(cookie.created), Event::Restarted);
     }
 
-    /// A stale cookie: start over with a cookie that lives longer (5.2.6), but not for ever.
+    /// Handles a stale cookie error: restarts the handshake and asks for a longer cookie life (RFC 9260,
+    /// 5.2.6). The number of attempts is limited.
     pub(super) fn on_stale_cookie(&mut self, now: Time, path: PathId) {
         let State::CookieEchoed { sent, .. } = &self.state else { return };
         self.stale_cookies += 1;
@@ -131,7 +134,7 @@ impl Association {
             self.close(CloseReason::StaleCookie);
             return;
         }
-        // 5.2.6: the round trip just measured, and no more than a second beyond it.
+        // RFC 9260, 5.2.6: the measured round trip plus no more than one second.
         let longer = now.since(*sent) + Duration::from_secs(1);
         self.preserve_millis = (longer.as_nanos() / 1_000_000).min(u32::MAX as u64) as u32;
         self.peer_tag = 0;

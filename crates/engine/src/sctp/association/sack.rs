@@ -1,4 +1,4 @@
-//! Incoming SACKs (RFC 9260, 6.2.1), path by path (CUC, SFR).
+//! Processing of received SACKs (RFC 9260, 6.2.1), with the per-path rules of CMT (CUC and SFR).
 
 use std::ops::Range;
 
@@ -16,36 +16,37 @@ use crate::recovery::{Flight, LossDetection};
 use crate::sctp::tx::{GapDiff, RecordState};
 use crate::window::explained_queueing;
 
-/// A path whose round trip no acknowledgement told for so long has it from timestamps.
+/// Age of the last RTT sample after which timestamps supply the next one.
 const UNTIMED: Duration = Duration::from_secs(1);
 
 /// What one SACK acknowledges on one path.
 ///
-/// An end is one more than the highest transmission number of its kind, and 0 if there is none.
+/// Fields named `*_end` hold the highest transmission number of their kind plus 1, or 0 if there is none.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PathAck {
     pub bytes: u64,
     in_flight_before: u64,
     oldest_before: Option<u64>,
-    /// Of the transmissions newly acknowledged.
+    /// Among all newly acknowledged transmissions.
     newest_end: u64,
-    /// Lowest number newly acknowledged; [`u64::MAX`] if none.
+    /// Lowest newly acknowledged transmission number; [`u64::MAX`] if none.
     lowest: u64,
     newest_flight: Option<Flight>,
-    /// That one arrived by this path, and not a copy of it by another.
+    /// Whether `newest_flight` itself arrived, and not a copy of its chunk on another path.
     newest_sure: bool,
-    /// Something surely arrived by this path.
+    /// Whether at least one transmission certainly arrived on this path.
     heard: bool,
-    /// Of the transmissions that surely arrived.
+    /// Among the transmissions that caused this acknowledgement.
     witness_end: u64,
-    /// The same, where no copy on another path may have arrived in its place; and when that one left.
+    /// As `witness_end`, among transmissions without copies on other paths; and when that transmission was
+    /// sent.
     sure_witness_end: u64,
     sure_witness_sent: Time,
     /// Lowest number of a first transmission that arrived; [`u64::MAX`] if none did.
     first_arrival: u64,
     payload: u64,
     chunks: u32,
-    /// The pseudo-cumulative TSN moved (CUC).
+    /// Whether the pseudo-cumulative TSN of the path advanced (CUC).
     pseudo_moved: bool,
 }
 
@@ -73,11 +74,11 @@ impl PathAck {
     }
 }
 
-/// The same of each path. Made for each SACK: it would have to be fetched from memory where there
-/// are thousands of associations.
+/// One [`PathAck`] per path. Built anew for each SACK: with thousands of associations, a stored list would
+/// have to be fetched from memory.
 type PathAcks = SmallVec<[PathAck; 2]>;
 
-/// Scratch space of SACK processing, kept to save allocations.
+/// Buffers of SACK processing, kept to save allocations.
 #[derive(Clone, Debug)]
 pub(super) struct AckScratch {
     fresh: Vec<Range<u64>>,
@@ -85,7 +86,7 @@ pub(super) struct AckScratch {
     /// Highest TSN newly acknowledged.
     pub highest: u64,
     pub lost: Vec<u64>,
-    /// The peer reports that something came twice.
+    /// Whether the SACK reports duplicate TSNs.
     duplicates: bool,
 }
 
@@ -102,10 +103,11 @@ impl AckScratch {
 }
 
 impl Path {
-    /// Round trip and delivery rate, by the newest chunk acknowledged; whether it told the round trip.
+    /// Updates RTT and delivery rate from the newest acknowledged transmission. Returns whether it gave an
+    /// RTT sample.
     fn measure(&mut self, now: Time, ack: &PathAck, flight: &Flight) -> bool {
-        // Karn: never from what was sent twice (6.3.1, C5), nor from what may have come by another
-        // path, unless nothing better is known.
+        // RFC 9260, 6.3.1 C5 (Karn): no RTT sample from a retransmitted chunk. Chunks that a copy on another
+        // path may have delivered are used only as long as there is no RTT at all.
         let known = self.tx.rtt.srtt().is_some();
         let timed = !flight.again && (ack.newest_sure || !known);
         if timed {
@@ -130,7 +132,7 @@ impl Association {
         let before = self.outstanding.board.cumulative();
         let cumulative = sack.cumulative.unwrap_near(before);
         if cumulative < before {
-            // Older than one already taken (6.2.1, D i).
+            // RFC 9260, 6.2.1 D (i): a SACK with a lower cumulative TSN than known is out of date; drop it.
             return;
         }
         if cumulative >= self.outstanding.board.next_tsn() {
@@ -167,7 +169,7 @@ impl Association {
         }
     }
 
-    /// Takes the cumulative acknowledgement. False if it covers what was never sent.
+    /// Processes the cumulative TSN. Returns false if it covers a TSN that was never sent.
     #[inline]
     fn take_cumulative(&mut self, now: Time, cumulative: u64, acks: &mut PathAcks) -> bool {
         while self.outstanding.board.cumulative() < cumulative {
@@ -195,8 +197,8 @@ impl Association {
         true
     }
 
-    /// Takes the gap blocks, and tells how many chunks they cover. None if one reports what was never sent: RFC 9260,
-    /// 12.4, such a SACK MUST end the association, whatever part of it says so.
+    /// Processes the gap ack blocks and returns how many chunks they cover. Returns none if a block reports a
+    /// TSN that was never sent: RFC 9260, 12.4, such a SACK MUST end the association.
     fn take_gaps(
         &mut self,
         now: Time,
@@ -225,7 +227,7 @@ impl Association {
         Some(found.covered)
     }
 
-    /// Takes one TSN of a gap block; false if it was never sent.
+    /// Processes one TSN of a gap ack block. Returns false if it was never sent.
     #[inline]
     fn take_gap_ack(&mut self, now: Time, tsn: u64, acks: &mut PathAcks) -> bool {
         meter::count(1);
@@ -248,16 +250,16 @@ impl Association {
         true
     }
 
-    /// What had been given up as lost on a path arrived, and was not sent again meanwhile.
+    /// A chunk that counted as lost on path `on` has arrived before it was retransmitted.
     fn on_late_arrival(&mut self, on: PathId, payload: u32) {
         let path = &mut self.paths[on.index()];
         path.tx.counters.delivered_bytes += payload as u64;
         path.tx.rack.on_late_arrival();
-        // 8.1: any DATA chunk that is acknowledged clears the errors of the association.
+        // RFC 9260, 8.1: the acknowledgement of a DATA chunk resets the association's error counter.
         self.errors = 0;
     }
 
-    /// A chunk that travelled in several copies arrived: which of them did is not known.
+    /// Ends all copies of an acknowledged chunk. Which of them arrived is unknown.
     #[inline(always)]
     fn end_copies(&mut self, now: Time, tsn: u64, acks: &mut PathAcks) {
         if self.outstanding.board.has_copies() {
@@ -272,7 +274,8 @@ impl Association {
         }
     }
 
-    /// A transmission arrived; `sure` if no copy of it can have done so in its place.
+    /// Ends transmission `number`, which was acknowledged. `sure`: no copy on another path can have arrived
+    /// instead.
     #[inline]
     fn end_flight(
         &mut self,
@@ -296,8 +299,8 @@ impl Association {
         }
         ack.lowest = ack.lowest.min(number);
         self.scratch.highest = self.scratch.highest.max(flight.tsn);
-        // What was sent again half a round trip ago or less did not cause this acknowledgement: an
-        // earlier transmission did, and nothing sent between the two is late.
+        // A retransmission sent less than half an RTT ago did not cause this acknowledgement; an earlier
+        // transmission did. So nothing sent between the two is late.
         let since = now.since(flight.sent_at);
         if sure && !flight.again {
             ack.first_arrival = ack.first_arrival.min(number);
@@ -318,13 +321,13 @@ impl Association {
         state.tx.flights.drop_ended();
     }
 
-    /// The chunk after the cumulative TSN was reported by a gap block, yet it is missing: the peer
-    /// has dropped it, and then all that it held may be gone (6.2.1, D iv). A SACK that merely
-    /// arrives late, by a slower path than a newer one, cannot show this.
+    /// Detects reneging: the chunk after the cumulative TSN was reported by a gap ack block earlier and is
+    /// missing now, so the peer may have dropped everything that it had reported (RFC 9260, 6.2.1 D iv). A
+    /// SACK that arrives late, because its path is slower, cannot cause this.
     #[inline]
     fn check_reneging(&mut self) {
         let next = self.outstanding.board.cumulative() + 1;
-        // None of them lies below.
+        // `acked` holds no TSN below `next`.
         if self.outstanding.board.acked().first() == Some(next) {
             self.on_reneged();
         }
@@ -337,16 +340,16 @@ impl Association {
         self.scratch.memory.clear();
     }
 
-    /// Takes the window on offer, unless the SACK is older than one already taken: SACKs overtake
-    /// each other between paths. One that leaves the cumulative TSN where it was is older if it
-    /// reports fewer chunks beyond.
+    /// Updates the peer's receive window, unless the SACK is older than one already processed: SACKs on
+    /// different paths overtake each other. With the cumulative TSN unchanged, the SACK that covers fewer
+    /// chunks beyond it is the older one.
     fn take_window(&mut self, moved: bool, window: u32, covered: u64) {
         if !moved && covered < self.offered_gaps {
             return;
         }
         self.offered_gaps = covered;
-        // The window leaves out all that the buffer holds beyond the hole, also what a packet had no
-        // room to report once more.
+        // The advertised window excludes all chunks that the peer holds beyond the hole, also those for which
+        // the SACK had no room.
         self.outstanding.peer_rwnd = window as u64 + self.outstanding.board.held_bytes();
     }
 
@@ -358,8 +361,8 @@ impl Association {
         acks: &PathAcks,
     ) {
         let acked_paths = acks.iter().filter(|a| a.newest_end > 0).count();
-        // DAC: packets that came together count once more, on what left before all of them.
-        // Without CMT, 3.3.4: the flags are ignored on receipt.
+        // DAC: a SACK that acknowledges several packets counts twice for transmissions sent before all of
+        // them. RFC 9260, 3.3.4: without CMT the chunk flags are ignored.
         let told = self.config.cmt.delayed_ack && data_packets > 1;
         let several = acked_paths == 1 && told;
         for (i, ack) in acks.iter().enumerate().filter(|(_, ack)| ack.newest_end > 0) {
@@ -389,7 +392,7 @@ impl Association {
             path.tx.begin_round();
         }
         let timed = path.measure(now, ack, flight);
-        // Copies that another path delivered do not show that this one works.
+        // A copy that another path delivered does not show that this path works.
         let returned = ack.heard && path.tx.state.on_success();
         path.heartbeat.forced &= !ack.heard;
         let own_advance = ack.oldest_before
@@ -437,7 +440,7 @@ impl Association {
         }
     }
 
-    /// Loss by time (RFC 8985), after an acknowledgement.
+    /// Time-based loss detection (RFC 8985), after an acknowledgement.
     fn settle_by_time(&mut self, now: Time, id: PathId, ack: &PathAck) {
         let duplicates = self.scratch.duplicates;
         let path = &mut self.paths[id.index()];
@@ -458,22 +461,22 @@ impl Association {
         }
     }
 
-    /// Forward delay, from the timestamps that came beside a SACK. They also show that the path works
-    /// where a SACK does not: one that carries only copies of what goes elsewhere.
+    /// Samples the forward delay from a timestamp echo. It also shows that the path works when SACKs cannot,
+    /// as on a path that carries only copies of chunks in flight elsewhere.
     pub(super) fn on_delay_echo(&mut self, now: Time, echo: &DelayEcho) {
         let Some(path) = self.paths.get_mut(echo.path as usize) else { return };
         path.tx.forward.sample(echo.sent, echo.received);
-        // The peer chooses the number.
+        // The peer chooses the number, so it is limited to the past.
         let took = now.since(Time::from_nanos(echo.sent.min(now.as_nanos())));
         if now.since(path.tx.rtt.sampled_at()) >= UNTIMED && took < UNTIMED {
             path.tx.rtt.sample(now, took);
-            // The tail probe waits for two round trips.
+            // The tail loss probe depends on the RTT.
             self.timers_moved = true;
         }
     }
 
-    /// Whether one full chunk is a part of a buffer of so many bytes that matters, and the wait for a SACK a good part
-    /// of a round.
+    /// Whether a buffer is so small that one full chunk is a considerable part of it and a delayed SACK costs
+    /// a good part of a round trip.
     #[inline]
     pub(super) const fn is_small(&self, buffer: u64) -> bool {
         const CHUNKS: u64 = 64;

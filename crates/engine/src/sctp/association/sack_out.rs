@@ -1,4 +1,4 @@
-//! How SACKs leave: alone or beside DATA (RFC 9260, 6.1), and to which address (6.4, 5.4).
+//! Sending of SACKs: alone or bundled with DATA (RFC 9260, 6.1), and to which address (6.4, 5.4).
 
 use ropewalk_base::{PathId, Time};
 
@@ -8,7 +8,8 @@ use super::{Association, TransmitInfo};
 use crate::path::PathStatus;
 
 impl Association {
-    /// The SACK that is due: beside DATA that may leave for the same address now (RFC 9260, 6.1), or else alone.
+    /// Sends the SACK that is due: bundled with DATA that may be sent to the same address now (RFC 9260,
+    /// 6.1), else alone.
     #[inline(never)]
     pub(super) fn next_sack(&mut self, now: Time, packet: &mut Packet) -> TransmitInfo {
         let rides = self.config.sack.with_data && self.state.sends_data();
@@ -17,7 +18,7 @@ impl Association {
             && first
             && let Some(transmit_info) = self.next_data(now, packet)
         {
-            // It leaves next, whatever DATA could follow.
+            // If the SACK did not fit, it is sent next, before further DATA.
             self.inbound.stays_behind = self.inbound.due_now;
             return transmit_info;
         }
@@ -44,7 +45,7 @@ impl Association {
         self.lone_departure(path)
     }
 
-    /// The oldest SACK that had to wait.
+    /// Sends the oldest SACK that waits.
     #[cold]
     fn waiting_sack_packet(&mut self, packet: &mut Packet) -> Option<TransmitInfo> {
         let (path, sack, echo) = self.inbound.take_waiting(self.outstanding.chunk_limit)?;
@@ -54,8 +55,8 @@ impl Association {
         Some(self.lone_departure(path))
     }
 
-    /// Puts the SACK that is owed into a packet on `path` whose first chunk of data takes `first` bytes, if both
-    /// fit. Returns what it takes.
+    /// Adds a SACK to a packet on `path` whose first DATA chunk takes `first` bytes, if both fit. Returns the
+    /// bytes added.
     #[inline]
     pub(super) fn bundle_sack(
         &mut self,
@@ -72,7 +73,7 @@ impl Association {
 
     #[cold]
     fn bundle_owed_sack(&mut self, path: PathId, room: u32, packet: &mut Packet) -> u32 {
-        // Echoes of marks go with a SACK of their own.
+        // ECNE chunks go with a SACK in a packet without DATA.
         if self.marked || self.inbound.has_waiting() || self.sack_destination() != path {
             return 0;
         }
@@ -88,18 +89,20 @@ impl Association {
         taken - packet.stamp.map_or(0, |_| DelayStamp::WIRE_LEN)
     }
 
-    /// Where a SACK that leaves now goes.
+    /// The path for a SACK sent now.
     #[inline(always)]
     pub(super) fn sack_destination(&self) -> PathId {
         self.reply_path(self.sack_path())
     }
 
-    /// Where the SACK goes: to one of the addresses whose DATA it answers (RFC 9260, 6.4). By the
-    /// quickest of them, as far as the handshake and heartbeats tell, it opens the window soonest; always by
-    /// the last one, counting packets over all paths falls in step with them and may send every SACK by the
-    /// slowest. Where the last one's is not much slower, it keeps its part: less is lost by that than by
-    /// sending all of them one way, and what is known of round trips is old. If
-    /// something came twice, the last SACKs may have been lost on that way: then by the last one.
+    /// Chooses among the paths whose DATA the SACK acknowledges (RFC 9260, 6.4).
+    ///
+    /// The fastest of them, according to handshake and heartbeats, opens the window soonest. If SACKs always
+    /// took the path of the last packet, counting packets over all paths could fall in step with the paths
+    /// and send every SACK on the slowest. The path of the last packet is kept if its RTT is less than twice
+    /// that of the fastest: spreading SACKs costs less than sending all on one path, and RTT estimates are
+    /// old. If duplicates have arrived, the last SACKs may have been lost on the chosen path, so the path of
+    /// the last packet is used.
     #[inline(always)]
     fn sack_path(&self) -> PathId {
         let last = self.inbound.path;

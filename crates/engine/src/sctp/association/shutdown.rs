@@ -1,4 +1,4 @@
-//! Shutting down in order (RFC 9260, 9.2).
+//! Graceful shutdown (RFC 9260, 9.2).
 
 use ropewalk_base::{PathId, Serial32, Time};
 use smallvec::SmallVec;
@@ -10,7 +10,8 @@ use super::{Association, CloseReason, State};
 use crate::path::PathStatus;
 
 impl Association {
-    /// No more messages; ends when all that was sent is acknowledged.
+    /// Starts a graceful shutdown: no more messages are accepted, and the association ends when all data is
+    /// acknowledged.
     pub fn shutdown(&mut self, now: Time) {
         match self.state {
             State::Established => self.state = State::ShutdownPending,
@@ -22,7 +23,7 @@ impl Association {
         self.after_flush(now);
     }
 
-    /// Goes on with the shutdown once nothing is outstanding.
+    /// Continues the shutdown once nothing is outstanding.
     pub(super) fn after_flush(&mut self, now: Time) {
         if !self.is_flushed() {
             return;
@@ -43,9 +44,9 @@ impl Association {
         Retry { at: now + self.paths[path.index()].tx.rtt.rto(), count }
     }
 
-    /// Where try number `count` of SHUTDOWN or SHUTDOWN ACK goes. The first answers on the path on which the peer's SHUTDOWN
-    /// came (RFC 9260, 6.4), and each further one goes to the next active address (6.4.1): the peer may have lost
-    /// an address that still counts as active here.
+    /// The path for transmission number `count` of SHUTDOWN or SHUTDOWN ACK. The first answers on the path on
+    /// which the peer's SHUTDOWN arrived (RFC 9260, 6.4), and each further one goes to the next active
+    /// address (6.4.1): the peer may have lost an address that is still active here.
     fn shutdown_path(&self, count: u32) -> PathId {
         let first = match self.state {
             State::ShutdownReceived { path } | State::ShutdownAckSent { path, .. } => {
@@ -64,13 +65,14 @@ impl Association {
         self.control.push_back((path, self.peer_tag, Chunk::Shutdown(cumulative)));
     }
 
-    /// DATA in SHUTDOWN-SENT is answered with SHUTDOWN beside the SACK (9.2).
+    /// RFC 9260, 9.2: DATA received in SHUTDOWN-SENT is answered with a SHUTDOWN beside the SACK.
     pub(super) fn answer_with_shutdown(&mut self) {
         self.push_shutdown(self.reply_path(self.inbound.path));
     }
 
-    /// A packet of the peer came. RFC 9260, 9.2: in SHUTDOWN-SENT the reception of any packet SHOULD clear the
-    /// retransmission count and restart T2, so that the peer has time for all that it has queued.
+    /// Processes the arrival of any packet of the peer. RFC 9260, 9.2: in SHUTDOWN-SENT the reception of any
+    /// packet SHOULD clear the retransmission count and restart T2, so that the peer has time for all that it
+    /// has queued.
     #[inline]
     pub(super) fn on_sign_of_life(&mut self, now: Time) {
         if matches!(self.state, State::ShutdownSent { .. }) {
@@ -98,18 +100,18 @@ impl Association {
         self.control.push_back((path, self.peer_tag, Chunk::ShutdownAck));
     }
 
-    /// SHUTDOWN: its cumulative TSN counts like a SACK's.
+    /// Processes a SHUTDOWN. Its cumulative TSN acknowledges data like that of a SACK.
     pub(super) fn on_shutdown(&mut self, now: Time, path: PathId, cumulative: Serial32) {
         match self.state {
             State::Established | State::ShutdownPending | State::ShutdownReceived { .. } => {
                 self.state = State::ShutdownReceived { path };
             }
-            // Both shut down at once: each acknowledges the other's.
+            // Both ends have sent a SHUTDOWN: each acknowledges the other's.
             State::ShutdownSent { .. } => {
                 self.acknowledge_shutdown(now, path, 0);
                 return;
             }
-            // The peer has not got the SHUTDOWN ACK: again, by the path on which it asks.
+            // The SHUTDOWN ACK was lost: send it again, on the path of the repeated SHUTDOWN.
             State::ShutdownAckSent { .. } => {
                 let path = self.reply_path(path);
                 self.answer_once(path, self.peer_tag, Chunk::ShutdownAck);
@@ -126,7 +128,7 @@ impl Association {
     }
 
     fn on_shutdown_cumulative(&mut self, now: Time, cumulative: Serial32, told: u64) {
-        // It tells no window: what was offered ends where it did.
+        // A SHUTDOWN carries no window: the right edge of the last one stays.
         let left = self.outstanding.peer_rwnd.saturating_sub(self.outstanding.board.span_of(told));
         let window = left.min(u32::MAX as u64) as u32;
         let sack = super::super::chunk::Sack {
@@ -142,14 +144,16 @@ impl Association {
     pub(super) fn on_shutdown_ack(&mut self, path: PathId) {
         match self.state {
             State::ShutdownSent { .. } | State::ShutdownAckSent { .. } => {
-                // 6.10, 12.4: it is alone in its packet, and nothing else answers a peer that has finished.
+                // RFC 9260, 6.10: a SHUTDOWN COMPLETE is alone in its packet. Nothing else is sent to a peer
+                // that has finished (12.4).
                 self.control.clear();
                 self.control.push_back((path, self.peer_tag, Chunk::SHUTDOWN_COMPLETE));
                 self.close(CloseReason::Shutdown);
             }
-            // Our SHUTDOWN COMPLETE was lost; the peer must not wait for it for ever (8.4, 5).
+            // RFC 9260, 8.4 (5): our SHUTDOWN COMPLETE was lost; the peer must not wait for it for ever.
             State::Ended(_) => self.answer_once(path, self.peer_tag, Chunk::SHUTDOWN_COMPLETE),
-            // 8.5.1, E: to an end that only sets up it is out of the blue (8.4, 5).
+            // RFC 9260, 8.5.1 E: before the association is established, a SHUTDOWN ACK is treated as out of
+            // the blue (8.4 (5)).
             State::CookieWait { .. } | State::CookieEchoed { .. } => {
                 let complete = Chunk::ShutdownComplete { reflected: true };
                 self.answer_once(path, self.local_tag, complete);
@@ -158,7 +162,7 @@ impl Association {
         }
     }
 
-    /// One packet may say the same very often.
+    /// Queues an answer unless an equal one is queued: a packet may repeat a chunk many times.
     fn answer_once(&mut self, path: PathId, tag: u32, chunk: Chunk) {
         let answer = (path, tag, chunk);
         if !self.control.contains(&answer) {
@@ -167,13 +171,13 @@ impl Association {
     }
 
     pub(super) fn on_shutdown_complete(&mut self) {
-        // Outside SHUTDOWN-ACK-SENT it means nothing (8.5.1, C).
+        // RFC 9260, 8.5.1 C: ignored in all states but SHUTDOWN-ACK-SENT.
         if matches!(self.state, State::ShutdownAckSent { .. }) {
             self.close(CloseReason::Shutdown);
         }
     }
 
-    /// T2-shutdown or its guard expired.
+    /// Handles the expiry of T2-shutdown or T5-shutdown-guard.
     pub(super) fn on_t2(&mut self, now: Time) {
         let count = match &self.state {
             State::ShutdownSent { guard, .. } if *guard <= now => {

@@ -1,31 +1,31 @@
-//! The states of an association (RFC 9260, 4). Each holds what exists only in it.
+//! The states of an association (RFC 9260, 4). Each variant holds the data that exists only in that state.
 
 use bytes::Bytes;
 use ropewalk_base::{PathId, Time};
 
 use super::super::cause::AbortCause;
 
-/// Retransmission of a chunk that must be answered.
+/// Retransmission timer of a control chunk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Retry {
-    /// When to send it again.
+    /// When the chunk is sent again.
     pub at: Time,
-    /// How often it was sent again so far.
+    /// Number of retransmissions so far.
     pub count: u32,
 }
 
 /// Why an association ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CloseReason {
-    /// Both ends were shut down in order; everything was delivered.
+    /// Graceful shutdown. All data was delivered.
     Shutdown,
-    /// This end aborted it.
+    /// This end aborted the association.
     Aborted(AbortCause),
-    /// The peer aborted it.
+    /// The peer aborted the association.
     AbortedByPeer(AbortCause),
     /// The peer never answered the INIT.
     NoAnswer,
-    /// The peer found every cookie too old, however long they were asked to live.
+    /// The peer rejected every cookie as stale, although each asked for a longer life.
     StaleCookie,
     /// The peer stopped answering (Association.Max.Retrans).
     Unreachable,
@@ -48,11 +48,12 @@ impl core::fmt::Display for CloseReason {
 
 impl core::error::Error for CloseReason {}
 
-/// State of an association. It is asked for several times per packet: its tag is a byte of its own.
+/// State of an association. The discriminant is a byte of its own, because the state is read several times
+/// per packet.
 #[derive(Clone, PartialEq, Debug)]
 #[repr(u8)]
 pub enum State {
-    /// Waits for a peer.
+    /// No association yet.
     Closed,
     /// INIT sent.
     CookieWait {
@@ -63,37 +64,37 @@ pub enum State {
     CookieEchoed {
         /// T1-cookie.
         t1: Retry,
-        /// What to send again.
+        /// The cookie to echo.
         cookie: Bytes,
-        /// When it was sent last.
+        /// When the COOKIE ECHO was last sent.
         sent: Time,
-        /// Where it came from.
+        /// The path on which the INIT ACK arrived.
         path: PathId,
     },
-    /// Up.
+    /// The association is established.
     Established,
-    /// The user wants to shut down; data is still on its way.
+    /// The user has requested a shutdown; data is still outstanding.
     ShutdownPending,
     /// SHUTDOWN sent.
     ShutdownSent {
         /// T2-shutdown.
         t2: Retry,
-        /// T5-shutdown-guard: the end of patience.
+        /// T5-shutdown-guard: when the shutdown is given up.
         guard: Time,
     },
-    /// The peer shuts down; our data is still on its way.
+    /// The peer is shutting down; our data is still outstanding.
     ShutdownReceived {
-        /// Where its SHUTDOWN came from: the SHUTDOWN ACK goes there.
+        /// The path on which the SHUTDOWN arrived. The SHUTDOWN ACK goes there.
         path: PathId,
     },
     /// SHUTDOWN ACK sent.
     ShutdownAckSent {
         /// T2-shutdown.
         t2: Retry,
-        /// Where the SHUTDOWN came from.
+        /// The path on which the SHUTDOWN arrived.
         path: PathId,
     },
-    /// Over.
+    /// The association has ended.
     Ended(CloseReason),
 }
 
@@ -106,31 +107,31 @@ impl State {
         )
     }
 
-    /// Whether DATA may leave (RFC 9260, 6 and 9.2).
+    /// Whether DATA may be sent (RFC 9260, 6 and 9.2).
     #[inline]
     pub const fn sends_data(&self) -> bool {
         matches!(self, Self::Established | Self::ShutdownPending | Self::ShutdownReceived { .. })
     }
 
-    /// Whether DATA is taken (RFC 9260, 6).
+    /// Whether received DATA is accepted (RFC 9260, 6).
     #[inline]
     pub const fn receives_data(&self) -> bool {
         matches!(self, Self::Established | Self::ShutdownPending | Self::ShutdownSent { .. })
     }
 
-    /// Whether SACKs are taken.
+    /// Whether received SACKs are processed.
     #[inline]
     pub const fn receives_sacks(&self) -> bool {
         matches!(self, Self::Established | Self::ShutdownPending | Self::ShutdownReceived { .. })
     }
 
-    /// Whether HEARTBEATs are sent (RFC 9260, 8.3: no more of them after a SHUTDOWN or SHUTDOWN ACK).
+    /// Whether HEARTBEATs are sent (RFC 9260, 8.3: none after a SHUTDOWN or SHUTDOWN ACK was sent).
     #[inline]
     pub const fn sends_heartbeats(&self) -> bool {
         self.sends_data()
     }
 
-    /// Whether the association has been set up and has not ended: HEARTBEATs are answered.
+    /// Whether the association has been established and has not ended. HEARTBEATs are answered then.
     #[inline]
     pub const fn is_up(&self) -> bool {
         matches!(

@@ -1,16 +1,16 @@
-//! Deadlines, and what time alone changes.
+//! Timers and deadlines.
 
 use ropewalk_base::{PathId, Time};
 
 use super::{Association, State};
 
 impl Association {
-    /// When [`Association::handle_timeout`] wants to be called at the latest.
+    /// When [`Association::handle_timeout`] must be called at the latest.
     #[inline]
     pub fn next_deadline(&self) -> Option<Time> {
         debug_assert!(self.timers_moved || self.paths_due == self.paths_deadline());
         let mut next = if self.timers_moved { self.paths_deadline() } else { self.paths_due };
-        // Without a branch per timer: it is asked after every input.
+        // Without a branch per timer, because it is called after every input.
         let mut consider = |at: Option<Time>| next = next.min(at.unwrap_or(Time::FAR_FUTURE));
         consider(self.inbound.deadline);
         consider(self.sender.wait_until);
@@ -26,7 +26,7 @@ impl Association {
         (next != Time::FAR_FUTURE).then_some(next)
     }
 
-    /// The earliest timer of any path, or of the peer's window; [`Time::FAR_FUTURE`] if none runs.
+    /// The earliest timer of any path or of the zero-window probe; [`Time::FAR_FUTURE`] if none runs.
     fn paths_deadline(&self) -> Time {
         let mut next = self.outstanding.window_probe.deadline().unwrap_or(Time::FAR_FUTURE);
         let mut consider = |at: Option<Time>| next = next.min(at.unwrap_or(Time::FAR_FUTURE));
@@ -40,8 +40,8 @@ impl Association {
         next
     }
 
-    /// Notes the paths' earliest timer once an input has been drained: DATA moves none of them, and
-    /// whoever only receives need not look at its paths at all.
+    /// Stores the earliest timer of all paths once an input has been drained. DATA changes none of these
+    /// timers, so an association that only receives need not visit its paths.
     #[inline]
     pub(super) fn settle_timers(&mut self) {
         if self.timers_moved {
@@ -50,7 +50,7 @@ impl Association {
         }
     }
 
-    /// Time has passed.
+    /// Handles all timers that have expired by `now`.
     pub fn handle_timeout(&mut self, now: Time) {
         self.timers_moved = true;
         self.refill_bursts();
@@ -83,7 +83,7 @@ impl Association {
         self.on_t2(now);
     }
 
-    /// Another input: each path may send a burst again, and the views are out of date.
+    /// A new input: refills the burst allowance of each path and invalidates the scheduler's views.
     #[inline]
     pub(super) fn refill_bursts(&mut self) {
         self.sender.drained = false;

@@ -1,4 +1,4 @@
-//! Messages that were handed over and not acknowledged (RFC 9260, 11.1.14, 11.1.15).
+//! Messages that were submitted and not acknowledged (RFC 9260, 11.1.14, 11.1.15).
 
 use ropewalk_base::{Serial16, StreamId};
 
@@ -7,47 +7,47 @@ use super::Association;
 use crate::payload::Payload;
 use crate::sctp::tx::{Record, RecordState};
 
-/// A message of which the peer has not acknowledged the end, or what is left of it.
+/// A message whose end the peer has not acknowledged, or the rest of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Undelivered {
-    /// On which stream.
+    /// The stream.
     pub stream: StreamId,
-    /// Its number there; of an unordered message it says nothing.
+    /// Its SSN; meaningless if the message is unordered.
     pub ssn: Serial16,
     /// Payload protocol identifier.
     pub ppid: u32,
     /// Whether it was sent unordered.
     pub unordered: bool,
-    /// The message, but for the beginning that the peer has acknowledged together with all that came before.
+    /// The message without the beginning that has been acknowledged cumulatively.
     pub payload: Payload,
-    /// Whether `payload` begins where the message does.
+    /// Whether `payload` starts at the beginning of the message.
     pub from_beginning: bool,
-    /// Bytes of `payload` that have never left.
+    /// Bytes of `payload` that have never been sent.
     pub unsent: u32,
-    /// Bytes of `payload` that the peer has reported by gap blocks: they have arrived, and may have been handed to
-    /// its user.
+    /// Bytes of `payload` that gap ack blocks have reported. They have arrived, and the peer's user may have
+    /// received them.
     pub reported: u32,
 }
 
 impl Undelivered {
-    /// Whether nothing of the message has ever left.
+    /// Whether no part of the message has ever been sent.
     pub fn never_left(&self) -> bool {
         self.from_beginning && self.unsent == self.payload.len()
     }
 }
 
-/// What waits in the queue: a message, or the rest of it.
+/// A queued message, or the rest of it.
 pub(super) struct Rest {
     pub stream: StreamId,
     pub ssn: Serial16,
     pub ppid: u32,
     pub unordered: bool,
     pub payload: Payload,
-    /// It is the whole message.
+    /// Whether this is the whole message.
     pub whole: bool,
 }
 
-/// What is left of the messages, oldest first.
+/// Iterator over undelivered messages, oldest first.
 struct Messages<R, Q> {
     records: R,
     queue: Q,
@@ -71,7 +71,7 @@ impl<'a, R: Iterator<Item = &'a Record>, Q: Iterator<Item = Rest>> Iterator for 
         };
         let mut pieces = Vec::new();
         let mut record = Some(first);
-        // The pieces of a message have numbers one after the other, and what has none yet waits first in the queue.
+        // The fragments of a message have consecutive TSNs, and those without a TSN come first in the queue.
         while let Some(piece) = record {
             let bytes = piece.data.payload.len();
             message.unsent += if piece.transmissions == 0 { bytes } else { 0 };
@@ -108,14 +108,15 @@ fn of_rest(rest: Rest) -> Undelivered {
 }
 
 impl Association {
-    /// Messages of which nothing has ever left, oldest first (RFC 9260, 11.1.14). They are there after the association
-    /// has ended, too.
+    /// Messages of which nothing has been sent, oldest first (RFC 9260, 11.1.14). Also available after the
+    /// end of the association.
     pub fn unsent(&self) -> impl Iterator<Item = Undelivered> {
         self.undelivered().filter(Undelivered::never_left)
     }
 
-    /// Messages that have left, as a whole or in part, and of which the peer has not acknowledged the end, oldest
-    /// first (RFC 9260, 11.1.15): it may or may not have got them. They are there after the association has ended, too.
+    /// Messages that have been sent, in whole or in part, and whose end the peer has not acknowledged, oldest
+    /// first (RFC 9260, 11.1.15). The peer may or may not have received them. Also available after the end of
+    /// the association.
     pub fn unacknowledged(&self) -> impl Iterator<Item = Undelivered> {
         self.undelivered().filter(|message| !message.never_left())
     }

@@ -1,4 +1,4 @@
-//! Which paths may carry data, and the scheduler's view of them.
+//! Which paths may carry data, and how the scheduler sees them.
 
 use ropewalk_base::{PathId, Time};
 
@@ -8,7 +8,7 @@ use crate::multipath::{TxPath, fallback_path};
 use crate::path::PathStatus;
 
 impl Association {
-    /// Makes the views of all paths, before anything is sent in answer to an input.
+    /// Computes the views of all paths before anything is sent in response to an input.
     pub(super) fn refresh_views(&mut self, now: Time) {
         self.decay_idle_windows(now);
         let held_back = self.config.cmt.hold_data_until_confirmed && !self.all_confirmed();
@@ -29,7 +29,7 @@ impl Association {
         self.paths.iter().all(|p| p.tx.state.status() != PathStatus::Unconfirmed)
     }
 
-    /// With no path active, one of those that were confirmed carries on.
+    /// The confirmed path to use while no path is active.
     fn fallback_path(&self) -> Option<PathId> {
         let confirmed =
             |(_, path): &(PathId, &TxPath)| path.state.status() != PathStatus::Unconfirmed;
@@ -37,7 +37,7 @@ impl Association {
         fallback_path(all.map(|(i, path)| (PathId::from_index(i), &path.tx)).filter(confirmed))
     }
 
-    /// Plain SCTP sends on the primary path, and on another only while that has failed.
+    /// The path of SCTP without CMT: the primary path, or another one while that has failed.
     pub(super) fn single_path(&self) -> PathId {
         let active = |p: &Path| p.tx.state.status() == PathStatus::Active;
         if active(&self.paths[self.primary.index()]) {
@@ -47,11 +47,11 @@ impl Association {
         PathId::from_index(first.unwrap_or_else(|| self.fallback_path().map_or(0, |p| p.index())))
     }
 
-    /// RFC 9260, 7.2.1: while nothing is sent to an address, its window SHOULD be halved once per timeout. Done before
-    /// anything leaves.
+    /// RFC 9260, 7.2.1: while nothing is sent to an address, its window SHOULD be halved once per RTO. Called
+    /// before anything is sent.
     #[inline]
     pub(super) fn decay_idle_windows(&mut self, now: Time) {
-        /// More halvings change no window any more.
+        /// Number of halvings after which no window changes any more.
         const MOST: u64 = 40;
         if self.config.idle_decay != IdleDecay::Timeout {
             return;

@@ -1,5 +1,5 @@
-//! Zero-window probes (RFC 9260, 6.1 A): one DATA chunk at a time asks a peer that has shut its receive window
-//! whether it has opened again, because the SACK that said so may have been lost.
+//! Zero-window probes (RFC 9260, 6.1 A): while the peer's receive window is closed, one DATA chunk at a time
+//! tests whether it has opened. The SACK that said so may have been lost.
 //!
 //! ```text
 //!          window shut,          1 RTO              the probe leaves
@@ -16,17 +16,17 @@ use ropewalk_base::{Duration, PathId, Time};
 use super::Association;
 use crate::multipath::{Outstanding, nothing_in_flight};
 
-/// Where the probing of a shut window stands.
+/// State of the probing of a closed window.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) enum WindowProbe {
-    /// The window is open, or what is in flight will bring a SACK.
+    /// The window is open, or data in flight will cause a SACK.
     #[default]
     Idle,
-    /// The first probe leaves at `at`, one timeout after the window was found shut.
+    /// The first probe is sent at `at`, one RTO after the window was found closed.
     Waiting { at: Time, interval: Duration },
-    /// A probe may leave now; the one before left `interval` ago.
+    /// A probe may be sent now. `interval`: time since the previous one.
     Due { interval: Duration },
-    /// A probe is on its way.
+    /// A probe is in flight.
     Sent { at: Time, path: PathId, interval: Duration },
 }
 
@@ -37,7 +37,7 @@ impl WindowProbe {
         matches!(self, Self::Idle)
     }
 
-    /// When time alone changes something. The timer of a probe that is on its way is the T3 of its path.
+    /// The timer of the first probe. A probe in flight is timed by the T3 of its path.
     #[inline]
     pub const fn deadline(self) -> Option<Time> {
         if let Self::Waiting { at, .. } = self { Some(at) } else { None }
@@ -45,7 +45,7 @@ impl WindowProbe {
 }
 
 impl Association {
-    /// Looks whether the window is shut with nothing in flight, before anything leaves.
+    /// Checks, before anything is sent, whether the window is closed with nothing in flight.
     #[inline]
     pub(super) fn watch_window(&mut self, now: Time) {
         let probing = !self.outstanding.window_probe.is_idle();
@@ -59,7 +59,7 @@ impl Association {
 
     #[cold]
     fn settle_window_probe(&mut self, now: Time) {
-        // The timers of lost and last packets rest while the window is probed.
+        // RACK and tail loss probe timers do not run while the window is probed.
         self.timers_moved = true;
         let waits =
             !(self.outstanding.queue.is_empty() && self.outstanding.board.holes().is_empty());
@@ -70,7 +70,7 @@ impl Association {
             waits && self.outstanding.within_window(&self.paths) == 0
         };
         match self.outstanding.window_probe {
-            // 6.1 A: the first probe SHOULD be sent after 1 RTO.
+            // RFC 9260, 6.1 A: the first probe SHOULD be sent after 1 RTO.
             WindowProbe::Idle | WindowProbe::Sent { .. } if shut && !again => {
                 let interval = self.paths[self.control_path().index()].tx.rtt.rto();
                 self.outstanding.window_probe =
@@ -81,7 +81,7 @@ impl Association {
         }
     }
 
-    /// Time has passed.
+    /// Handles the timer of the first probe.
     #[inline]
     pub(super) fn on_window_timer(&mut self, now: Time) {
         if let WindowProbe::Waiting { at, interval } = self.outstanding.window_probe
@@ -91,8 +91,9 @@ impl Association {
         }
     }
 
-    /// The packet of data that has left on `path` is the probe that was due; the one before left `interval` ago. T3
-    /// then measures the interval to the next one. 6.1 A: the probe interval SHOULD increase exponentially.
+    /// Records that the packet with data just sent on `path` is the probe that was due, `interval` after the
+    /// previous one. T3 measures the interval to the next one. RFC 9260, 6.1 A: it SHOULD increase
+    /// exponentially.
     #[cold]
     pub(super) fn note_window_probe(&mut self, now: Time, path: PathId, interval: Duration) {
         let interval = (interval * 2).min(self.config.rto.max);
@@ -100,22 +101,22 @@ impl Association {
         self.paths[path.index()].t3 = Some(now + interval);
     }
 
-    /// A SACK was taken.
+    /// Ends the probing after a SACK if the window has opened or the probe was acknowledged.
     #[inline]
     pub(super) fn update_window_probe(&mut self, now: Time) {
         let WindowProbe::Sent { path, .. } = self.outstanding.window_probe else { return };
         if nothing_in_flight(&self.paths) {
             self.outstanding.window_probe = WindowProbe::Idle;
         } else if self.outstanding.board.span() <= self.outstanding.peer_rwnd {
-            // The peer may have dropped the probe before it opened the window: it is data like any other now.
+            // The peer may have dropped the probe before it opened the window. It is ordinary data now.
             self.outstanding.window_probe = WindowProbe::Idle;
             self.paths[path.index()].restart_t3(now);
         }
     }
 
-    /// T3 of `id` expired: whether that was the timer of a probe, which is all that was in flight there. 6.1 A: while SACKs
-    /// come, unacknowledged probes SHOULD NOT count as errors of the association or an address; and probing does
-    /// not affect the congestion window.
+    /// Handles the expiry of T3 of `id` if it timed a probe, which is all that was in flight there; returns
+    /// whether it did. RFC 9260, 6.1 A: while SACKs arrive, unacknowledged probes SHOULD NOT count as errors
+    /// of the association or an address; and probing does not affect the congestion window.
     pub(super) fn on_probe_unanswered(&mut self, now: Time, id: PathId) -> bool {
         let WindowProbe::Sent { at, path, interval } = self.outstanding.window_probe else {
             return false;

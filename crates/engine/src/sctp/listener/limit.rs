@@ -1,23 +1,24 @@
-//! How often a stranger is told that there is nothing here.
+//! Rate limit of replies to packets that belong to no association.
 
 use ropewalk_base::{Duration, Time};
 
-/// A bucket of answers that fills with time.
+/// A token bucket of replies.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AnswerLimit {
     left: u32,
     filled: Time,
 }
 
-/// So many answers in a row.
+/// Most replies in a row.
 const BURST: u32 = 50;
-/// And then one as often: enough to tell a peer that has forgotten to go, too few to be a weapon.
+/// Interval of further replies: enough to tell a peer that its association no longer exists, too few for an
+/// attack.
 const INTERVAL: Duration = Duration::from_millis(20);
 
 impl AnswerLimit {
     pub const FULL: Self = Self { left: BURST, filled: Time::ZERO };
 
-    /// Whether one more answer may go; it then counts.
+    /// Whether one more reply may be sent; counts it if so.
     pub fn allows(&mut self, now: Time) -> bool {
         let more = now.since(self.filled).as_nanos() / INTERVAL.as_nanos();
         if more > 0 {

@@ -1,4 +1,5 @@
-//! The shared, bounded receive buffer: reassembly and release in order (RFC 9260, 6.2, 6.5, 6.9).
+//! The receive buffer of an association: bounded, shared by all streams and paths, with reassembly and
+//! in-order delivery (RFC 9260, 6.2, 6.5, 6.9).
 
 mod charge;
 mod partial;
@@ -27,28 +28,29 @@ pub struct ReceiveBuffer {
     capacity: u64,
     /// Highest TSN received in sequence, and those received beyond it.
     gaps: Gaps,
-    /// Chunks that wait for something before them.
+    /// Chunks that wait for earlier ones.
     slots: Slots,
     streams: InStreams,
     held_bytes: u64,
     ready: Ready,
-    /// The message that is being delivered in parts; its next TSN is the first of `slots`.
+    /// The message that is being delivered in parts; its next TSN is the base of `slots`.
     begun: Option<PartialDelivery>,
-    /// Largest chunk so far, bytes.
+    /// Largest chunk received so far, bytes.
     largest: u64,
-    /// Bytes that are kept elsewhere and count as bookkeeping of this buffer.
+    /// Bytes kept elsewhere that count as bookkeeping of this buffer.
     reserved: u64,
-    /// A fragment of a message has come: neighbours must agree, and there may be parts to deliver.
+    /// Whether any fragment of a message has arrived. Neighbouring chunks must then be checked for
+    /// consistency, and there may be parts to deliver.
     fragmented: bool,
-    /// What is measured.
+    /// Measurements.
     pub stats: ReceiveStats,
 }
 
-/// A gap block reaches no further (RFC 9260, 3.3.4: 16-bit offsets), and no chunk that could not be
-/// acknowledged is kept.
+/// Highest TSN that is accepted, counted from the cumulative TSN. RFC 9260, 3.3.4: gap ack blocks have 16-bit
+/// offsets, so a chunk beyond it could not be acknowledged.
 const REACH: u64 = u16::MAX as u64;
 
-/// Gives up the datagram that brought the payload.
+/// Copies the payload, so that it does not keep its datagram in memory.
 #[inline(never)]
 fn own(payload: &mut Payload) {
     payload.own();
@@ -59,14 +61,14 @@ fn charge_of(data: &Data) -> u64 {
     charge_of_length(data.payload.len())
 }
 
-/// The same of a chunk with so many bytes of user data.
+/// The charge of a chunk with `length` bytes of user data.
 #[inline]
 const fn charge_of_length(length: u32) -> u64 {
     Data::wire_len_of(length) as u64
 }
 
 impl ReceiveBuffer {
-    /// An empty buffer of `capacity` bytes that expects TSN `first` (unwrapped).
+    /// Creates an empty buffer of `capacity` bytes that expects TSN `first` (unwrapped).
     pub fn new(capacity: u64, first: u64) -> Self {
         Self {
             capacity,
@@ -83,7 +85,7 @@ impl ReceiveBuffer {
         }
     }
 
-    /// Expects TSN `first` (unwrapped) next; what the user has not read yet stays.
+    /// Expects TSN `first` (unwrapped) next. Messages that the user has not read stay.
     pub fn start_over(&mut self, first: u64) {
         *self = Self {
             ready: std::mem::take(&mut self.ready),
@@ -92,7 +94,7 @@ impl ReceiveBuffer {
         };
     }
 
-    /// Drops what is held out of order: it will never be complete.
+    /// Drops all out-of-order data, which will never be complete.
     pub fn forget(&mut self, now: Time) {
         self.held_bytes = 0;
         self.slots.clear();
@@ -100,14 +102,14 @@ impl ReceiveBuffer {
         self.stats.held_changed(now, 0);
     }
 
-    /// Drops everything, what could be read as well: nobody is going to read it.
+    /// Drops everything, including messages that could be read.
     pub fn discard(&mut self, now: Time) {
         self.forget(now);
         self.ready = Ready::default();
         self.begun = None;
     }
 
-    /// Bytes that the content takes at most, with its bookkeeping.
+    /// Upper bound of the memory that the content occupies, bookkeeping included, bytes.
     pub fn occupied(&self) -> u64 {
         self.chunk_bytes() + self.bookkeeping()
     }
@@ -124,41 +126,41 @@ impl ReceiveBuffer {
         &self.gaps
     }
 
-    /// Bytes held because something before them is missing.
+    /// Bytes of out-of-order data.
     #[inline]
     pub const fn held_bytes(&self) -> u64 {
         self.held_bytes
     }
 
-    /// Number of the next message of a stream.
+    /// SSN of the next message of a stream.
     pub(crate) fn next_on(&self, stream: StreamId) -> Serial16 {
         self.streams.next_of(stream)
     }
 
-    /// Bytes that could be read.
+    /// Bytes of messages that can be read.
     #[inline]
     pub const fn ready_bytes(&self) -> u64 {
         self.ready.bytes()
     }
 
-    /// All of it, bytes.
+    /// Size of the buffer, bytes.
     pub const fn capacity(&self) -> u64 {
         self.capacity
     }
 
-    /// Takes the next message, and its room in the buffer with it.
+    /// Takes the next message and frees its room in the buffer.
     #[inline]
     pub fn read(&mut self) -> Option<Message> {
         self.ready.pop()
     }
 
-    /// As [`Self::read`], for who wants to know no more than the length of its data, bytes.
+    /// As [`Self::read`], but returns only the length of the data, bytes.
     #[inline]
     pub fn skip(&mut self) -> Option<u32> {
         self.ready.skip()
     }
 
-    /// Takes a DATA chunk with unwrapped number `tsn`.
+    /// Processes a DATA chunk with unwrapped TSN `tsn`.
     pub fn on_data(&mut self, now: Time, tsn: u64, data: Data) -> Arrival {
         if tsn <= self.cumulative() || self.gaps.contains(tsn) {
             self.stats.duplicates += 1;
@@ -182,7 +184,7 @@ impl ReceiveBuffer {
         self.take(now, tsn, data, charge)
     }
 
-    /// Takes a chunk for which there is room.
+    /// Accepts a chunk for which there is room.
     #[inline(always)]
     fn take(&mut self, now: Time, tsn: u64, mut data: Data, charge: u64) -> Arrival {
         if self.must_own(&data.payload) {
@@ -210,7 +212,7 @@ impl ReceiveBuffer {
         if in_order { Arrival::InOrder } else { Arrival::OutOfOrder }
     }
 
-    /// Whether the next chunk in sequence goes straight to the user, and nothing has come that waits for it.
+    /// Whether a chunk in sequence can be delivered directly, with no other chunk waiting.
     #[inline(always)]
     fn passes(&self, data: &Data) -> bool {
         let first = self.held_bytes == 0 && self.gaps.is_empty() && self.slots.is_empty();
@@ -219,7 +221,7 @@ impl ReceiveBuffer {
         }
     }
 
-    /// Hands the next chunk in sequence to the user.
+    /// Delivers a chunk in sequence directly.
     #[inline(always)]
     fn pass_through(&mut self, now: Time, mut data: Data) {
         self.gaps.advance();
@@ -232,7 +234,7 @@ impl ReceiveBuffer {
         self.stats.held_changed(now, 0);
     }
 
-    /// Takes a chunk with unwrapped number `tsn` for received, without anything of it.
+    /// Marks unwrapped `tsn` as received and discards its chunk.
     #[cold]
     pub fn on_unwanted(&mut self, now: Time, tsn: u64) {
         let known = tsn <= self.cumulative() || self.gaps.contains(tsn);
@@ -251,8 +253,8 @@ impl ReceiveBuffer {
         self.stats.held_changed(now, self.held_bytes);
     }
 
-    /// RFC 9260, 6.2: with the buffer full, the highest TSNs go to make room for lower ones; what
-    /// is covered by the cumulative TSN never goes.
+    /// RFC 9260, 6.2: if the buffer is full, chunks with the highest TSNs may be dropped to make room for
+    /// lower ones. TSNs covered by the cumulative TSN are never dropped.
     #[cold]
     fn make_room(&mut self, now: Time, tsn: u64, new: &Data) -> bool {
         let charge = charge_of(new);
@@ -262,7 +264,7 @@ impl ReceiveBuffer {
             };
             self.cut_run(last);
             let Some(Held { data, .. }) = self.slots.drop_held(last) else {
-                // Already with the user: cannot be taken back.
+                // Already delivered to the user: it cannot be dropped.
                 return self.is_owed(tsn, new);
             };
             self.held_bytes -= charge_of(&data);
@@ -277,7 +279,7 @@ impl ReceiveBuffer {
         true
     }
 
-    /// False if the number of the message makes no sense on its stream.
+    /// Keeps a chunk or delivers what it completes. Returns false if its SSN is invalid on its stream.
     #[inline(always)]
     fn keep_or_release(&mut self, now: Time, tsn: u64, mut data: Data, charge: u64) -> bool {
         let whole = data.flags.has(DataFlags::WHOLE);
@@ -337,7 +339,7 @@ impl ReceiveBuffer {
         }
     }
 
-    /// Releases a message that is one chunk.
+    /// Delivers a waiting message that consists of one chunk.
     #[inline(always)]
     fn release_chunk(&mut self, now: Time, tsn: u64) {
         meter::count(1);
@@ -381,7 +383,7 @@ impl ReceiveBuffer {
         }
     }
 
-    /// Hands over a message that is one chunk.
+    /// Delivers a message that consists of one chunk.
     #[inline]
     fn deliver(&mut self, now: Time, arrived: Time, data: &mut Data) {
         let length = data.payload.len();

@@ -1,4 +1,4 @@
-//! TSNs received beyond the cumulative one, ready to be sent as gap blocks.
+//! TSNs received beyond the cumulative TSN, in the form of gap ack blocks.
 
 use crate::meter;
 use crate::sctp::gaps::{Word, distances, size, word};
@@ -7,17 +7,17 @@ use crate::sctp::gaps::{Word, distances, size, word};
 /// which is the cumulative TSN.
 #[derive(Clone, Debug)]
 pub struct Gaps {
-    /// Blocks before `head` are gone; they are swept up now and then.
+    /// Blocks before `head` are removed; their memory is reclaimed now and then.
     words: Vec<Word>,
     head: usize,
     origin: u64,
 }
 
-/// Blocks that may be gone before they are swept up.
+/// Number of removed blocks after which their memory is reclaimed.
 const SWEEP: usize = 64;
 
 impl Gaps {
-    /// Nothing beyond `cumulative`.
+    /// An empty list after `cumulative`.
     pub const fn new(cumulative: u64) -> Self {
         Self { words: Vec::new(), head: 0, origin: cumulative }
     }
@@ -54,7 +54,7 @@ impl Gaps {
     /// Index in `words` of the first block that ends at `distance` or later.
     #[inline]
     fn position(&self, distance: u32) -> usize {
-        // Most arrivals are the furthest yet, or fill the first gap.
+        // Most arrivals have the highest TSN so far, or fill the first gap.
         let ends_before = |word: &Word| self.distances(*word).1 < distance;
         match (self.words().first(), self.words.last()) {
             (Some(first), _) if !ends_before(first) => self.head,
@@ -63,7 +63,7 @@ impl Gaps {
         }
     }
 
-    /// Whether `tsn`, which lies beyond the cumulative one, is here.
+    /// Whether `tsn`, which is beyond the cumulative TSN, has been received.
     #[inline]
     pub fn contains(&self, tsn: u64) -> bool {
         let distance = (tsn - self.origin) as u32;
@@ -71,7 +71,7 @@ impl Gaps {
         found.is_some_and(|word| self.distances(*word).0 <= distance)
     }
 
-    /// Takes `tsn`, which lies beyond the next one after the cumulative; false if it was here.
+    /// Adds `tsn`, which is at least 2 beyond the cumulative TSN. Returns false if it was received before.
     #[inline]
     pub fn insert(&mut self, tsn: u64) -> bool {
         debug_assert!(tsn > self.origin + 1, "in sequence: that is for `advance`");
@@ -102,8 +102,8 @@ impl Gaps {
         true
     }
 
-    /// The next TSN after the cumulative one came: the cumulative moves past it and past the block
-    /// that it meets.
+    /// Adds the TSN after the cumulative one: the cumulative TSN moves past it, and past the block that
+    /// follows directly.
     #[inline]
     pub fn advance(&mut self) {
         self.origin += 1;
@@ -123,13 +123,13 @@ impl Gaps {
         }
     }
 
-    /// Gives up everything beyond the cumulative TSN.
+    /// Removes all blocks.
     pub fn clear(&mut self) {
         self.words.clear();
         self.head = 0;
     }
 
-    /// Gives up the highest TSN.
+    /// Removes the highest TSN.
     pub fn drop_last(&mut self) {
         if self.is_empty() {
             return;

@@ -1,7 +1,7 @@
-//! Order within the streams of an association (RFC 9260, 6.6).
+//! Ordered delivery within the streams of an association (RFC 9260, 6.6).
 //!
-//! Memory follows what waits, not the numbers that the peer chooses: a stream takes two bytes once it is used, and
-//! more only while a message of it waits.
+//! Memory is proportional to the messages that wait, not to the SSNs that the peer chooses: a used stream
+//! takes two bytes, and more only while one of its messages waits.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::RangeInclusive;
@@ -10,37 +10,39 @@ use ropewalk_base::{Serial16, StreamId};
 
 use crate::meter::{self, Defect};
 
-/// Most messages of one stream that may wait for an earlier one: half of the numbers there are, beyond
-/// which later and earlier cannot be told apart (RFC 1982).
+/// Most messages of one stream that may wait for an earlier one: half of the SSN space. Beyond it, later and
+/// earlier SSNs cannot be told apart (RFC 1982).
 const WAITING_LIMIT: usize = 1 << 15;
-/// Slots that a stream may have whatever waits in it: stream 0, which many associations use alone, and any other.
+/// Slots that a stream may have however few of them are used: stream 0, which many associations use alone,
+/// and any other stream.
 const SPARE_SLOTS_OF_FIRST: usize = 128;
 const SPARE_SLOTS: usize = 8;
-/// Empty slots that are kept for the next messages that wait.
+/// Empty slots whose memory is kept for reuse.
 const KEPT_SLOTS: usize = 256;
-/// Bookkeeping of one slot, bytes: a deque may have twice the room that it uses.
+/// Bookkeeping of one slot, bytes. A deque may have twice the capacity that it uses.
 const SLOT_COST: u64 = 2 * size_of::<Tsns>() as u64;
-/// Bookkeeping of each message beyond the slots, bytes: nodes are at least half full.
+/// Bookkeeping of each message beyond the slots, bytes. Tree nodes are at least half full.
 const FAR_ENTRY_COST: u64 = 48;
-/// Bookkeeping of the first slots and of the first message beyond them, bytes: both are made for several.
+/// Bookkeeping of the first slots and of the first message beyond them, bytes. Both allocate room for
+/// several.
 const FIRST_COST: u64 = 4 * size_of::<Tsns>() as u64 + 256;
-/// Bookkeeping of a stream in the map, bytes: nodes are at least half full.
+/// Bookkeeping of a stream in the map, bytes. Tree nodes are at least half full.
 const STREAM_COST: u64 = 2 * (size_of::<Waiting>() as u64 + 16) + FIRST_COST;
 
 /// First and last TSN of a complete message.
 type Tsns = (u64, u64);
 
-/// No message: no TSN is 0 when it is unwrapped.
+/// No message: an unwrapped TSN is never 0.
 const NOTHING: Tsns = (0, 0);
 
 /// Complete messages of one stream that wait for an earlier one.
 #[derive(Clone, Debug, Default)]
 struct Waiting {
-    /// Messages in the order of their numbers; index 0 is the next to be delivered.
+    /// Messages in SSN order; index 0 is the next to be delivered.
     slots: VecDeque<Tsns>,
-    /// Messages whose numbers lie beyond the slots.
+    /// Messages whose SSNs are beyond the slots.
     far: BTreeMap<u16, Tsns>,
-    /// Messages in `slots`.
+    /// Number of messages in `slots`.
     near: usize,
 }
 
@@ -50,19 +52,19 @@ impl Waiting {
         self.near == 0 && self.far.is_empty()
     }
 
-    /// Whether there is nothing at all, not even an empty slot.
+    /// Whether there are neither messages nor empty slots.
     #[inline]
     fn is_bare(&self) -> bool {
         self.slots.is_empty() && self.far.is_empty()
     }
 
-    /// Bookkeeping, bytes, without what all have.
+    /// Bookkeeping beyond that of an empty stream, bytes.
     #[inline]
     fn cost(&self) -> u64 {
         self.slots.len() as u64 * SLOT_COST + self.far.len() as u64 * FAR_ENTRY_COST
     }
 
-    /// The message `ahead` of `next` is complete. False if it was already.
+    /// Stores the complete message `ahead` of `next`. Returns false if it was stored before.
     #[inline(always)]
     fn keep(&mut self, next: Serial16, ahead: usize, spare: usize, tsns: Tsns) -> bool {
         if ahead >= self.slots.len() && !self.make_slots(next, ahead, spare) {
@@ -97,7 +99,7 @@ impl Waiting {
         true
     }
 
-    /// Makes slots up to `ahead` for what may be in the map.
+    /// Makes slots up to `ahead` and moves messages from the map into them.
     #[cold]
     fn take_from_far(&mut self, next: Serial16, ahead: usize) {
         while self.slots.len() <= ahead {
@@ -131,7 +133,7 @@ impl Waiting {
         }
     }
 
-    /// The message `next` is delivered.
+    /// Removes the message `next`, which is delivered.
     #[inline(always)]
     fn pop(&mut self, next: Serial16) {
         match self.slots.pop_front() {
@@ -142,7 +144,7 @@ impl Waiting {
             }
         }
         if self.near == 0 {
-            // What is left of the slots holds nothing.
+            // The remaining slots are empty.
             self.slots.clear();
             if self.slots.capacity() > KEPT_SLOTS {
                 self.slots = VecDeque::new();
@@ -154,24 +156,24 @@ impl Waiting {
 /// The streams that the peer sends on.
 #[derive(Clone, Debug, Default)]
 pub struct InStreams {
-    /// The number of the next message of each stream; 0 beyond the end.
+    /// SSN of the next message of each stream; 0 beyond the end.
     next: Vec<Serial16>,
-    /// What waits on stream 0, which many associations use alone.
+    /// Messages that wait on stream 0, which many associations use alone.
     first: Waiting,
-    /// What waits on the others.
+    /// Messages that wait on the other streams.
     others: BTreeMap<u16, Waiting>,
-    /// Bookkeeping of what waits on the others, bytes.
+    /// Bookkeeping of `others`, bytes.
     others_cost: u64,
 }
 
 impl InStreams {
-    /// Number of the next message.
+    /// SSN of the next message.
     #[inline]
     pub fn next_of(&self, stream: StreamId) -> Serial16 {
         self.next.get(stream.0 as usize).copied().unwrap_or_default()
     }
 
-    /// Bytes that all this takes beside the messages themselves, at most.
+    /// Upper bound of the memory beside the messages themselves, bytes.
     #[inline]
     pub fn cost(&self) -> u64 {
         FIRST_COST + self.first.cost() + self.others_cost
@@ -182,26 +184,26 @@ impl InStreams {
         if stream.0 == 0 { Some(&self.first) } else { self.others.get(&stream.0) }
     }
 
-    /// Whether messages wait on a stream, or may do so.
+    /// Whether messages wait on a stream; for streams other than 0, on any of them.
     #[inline]
     pub fn has_waiting(&self, stream: StreamId) -> bool {
         if stream.0 == 0 { !self.first.is_empty() } else { !self.others.is_empty() }
     }
 
-    /// Whether the message with this number may be delivered now.
+    /// Whether the message with this SSN may be delivered now.
     #[inline]
     pub fn is_next(&self, stream: StreamId, ssn: Serial16) -> bool {
         ssn == self.next_of(stream)
             && self.waiting(stream).is_none_or(|waiting| waiting.first(ssn).is_none())
     }
 
-    /// Whether this is the next message of a stream on which nothing waits.
+    /// Whether this is the next message of a stream on which no message waits.
     #[inline]
     pub fn passes(&self, stream: StreamId, ssn: Serial16) -> bool {
         ssn == self.next_of(stream) && !self.has_waiting(stream)
     }
 
-    /// The next message was delivered, whether or not it waited.
+    /// Moves to the next SSN after a message was delivered, whether or not it waited.
     #[inline(always)]
     pub fn advance(&mut self, stream: StreamId) {
         let at = stream.0 as usize;
@@ -224,14 +226,14 @@ impl InStreams {
         self.change(stream, |waiting| waiting.pop(next));
     }
 
-    /// The first message of a stream was delivered.
+    /// Records the delivery of the first message of a stream.
     #[cold]
     fn begin(&mut self, at: usize) {
         self.next.resize(at + 1, Serial16(0));
         self.next[at] = Serial16(1);
     }
 
-    /// Changes what waits on a stream other than the first, if anything does.
+    /// Changes the waiting messages of a stream other than 0, if there are any.
     fn change(&mut self, stream: StreamId, change: impl FnOnce(&mut Waiting)) {
         let Some(waiting) = self.others.get_mut(&stream.0) else { return };
         let before = waiting.cost();
@@ -243,8 +245,8 @@ impl InStreams {
         }
     }
 
-    /// Keeps a complete message; false if its number makes no sense here: it lies behind, too far
-    /// ahead, or has come before.
+    /// Stores a complete message that must wait. Returns false if its SSN is invalid: already delivered, too
+    /// far ahead, or stored before.
     pub fn keep(&mut self, stream: StreamId, ssn: Serial16, tsns: RangeInclusive<u64>) -> bool {
         let next = self.next_of(stream);
         let ahead = ssn.distance_from(next);
@@ -264,7 +266,7 @@ impl InStreams {
         kept
     }
 
-    /// A part of this message was dropped again: it is no longer complete.
+    /// Removes a message of which a chunk was dropped: it is no longer complete.
     pub fn forget(&mut self, stream: StreamId, ssn: Serial16) {
         let next = self.next_of(stream);
         if stream.0 == 0 {

@@ -1,4 +1,4 @@
-//! Which of a SACK's gap blocks are news.
+//! Finds the TSNs in a SACK's gap ack blocks that were not reported before.
 
 use std::ops::Range;
 
@@ -8,31 +8,30 @@ use crate::meter;
 use crate::sctp::GapList;
 use crate::sctp::gaps::{Word, distances, size};
 
-/// What the gap blocks of a SACK amount to.
+/// Summary of the gap ack blocks of a SACK.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Reported {
-    /// TSNs that the blocks hold.
+    /// Number of TSNs that the blocks cover.
     pub covered: u64,
-    /// A block reaches beyond all that was sent.
+    /// Whether a block covers a TSN that was never sent.
     pub unsent: bool,
 }
 
-/// The fullest list of gap blocks seen so far. With several paths a SACK may hold hundreds of
-/// blocks of which all but one or two are those of the SACK before: what is the same is skipped
-/// by a comparison of memory.
+/// The fullest list of gap ack blocks so far. With several paths, a SACK may contain hundreds of blocks, of
+/// which all but one or two equal those of the previous SACK. A comparison of memory skips the equal ones.
 #[derive(Clone, Debug, Default)]
 pub struct GapDiff {
     words: Vec<Word>,
-    /// Blocks before this one lie below the cumulative TSN.
+    /// Blocks before this index are below the cumulative TSN.
     head: usize,
-    /// TSNs that the blocks from `head` on hold.
+    /// Number of TSNs that the blocks from `head` on cover.
     covered: u64,
 }
 
 impl GapDiff {
-    /// Adds the ranges that `gaps` beyond `cumulative` report and `known` does not hold to `fresh`. Blocks must be
-    /// ascending and disjoint, else the rest is not believed, and none may reach `end`. `known` holds no TSN up to
-    /// `cumulative`.
+    /// Adds the ranges that `gaps` reports beyond `cumulative` and `known` does not contain to `fresh`.
+    /// Blocks must be ascending, disjoint and below `end`; the first that is not, and all after it, are
+    /// ignored. `known` contains no TSN up to `cumulative`.
     pub fn find_fresh(
         &mut self,
         cumulative: u64,
@@ -47,7 +46,7 @@ impl GapDiff {
         let old = &self.words[self.head..];
         let (mut i, mut j) = (0, 0);
         let mut covered = self.covered;
-        // The least distance from the cumulative TSN that the next block may have.
+        // Minimum distance of the next block from the cumulative TSN.
         let mut least = 1;
         let before = fresh.len();
         let mut unsent = false;
@@ -71,7 +70,7 @@ impl GapDiff {
             meter::count(1);
             covered += size(words[i]);
             (i, least) = (i + 1, last + 1);
-            // Old blocks that begin before the next new one are like none of those to come.
+            // Old blocks that begin before the next new block match none of the following ones.
             let next = words.get(i).map_or(least, |next| distances(*next, origin).0);
             while let Some(gone) = old.get(j).filter(|word| distances(**word, origin).0 < next) {
                 covered -= size(*gone);
@@ -86,8 +85,9 @@ impl GapDiff {
         Reported { covered, unsent }
     }
 
-    /// Forgets what the cumulative TSN has come past. To be told of each step of it: blocks are known
-    /// by half of their numbers, and no more than that half may lie behind.
+    /// Drops blocks that the cumulative TSN has passed. Must be called for each of its steps: blocks are
+    /// stored with half of the bits of their TSNs, so they may not fall behind by more than half of that
+    /// range.
     #[inline]
     pub fn forget_below(&mut self, cumulative: u64) {
         while let Some(first) = self.words.get(self.head) {
@@ -99,18 +99,18 @@ impl GapDiff {
         }
     }
 
-    /// Forgets everything: the peer has dropped what it had reported.
+    /// Drops all blocks, because the peer has reneged.
     pub fn clear(&mut self) {
         *self = Self::default();
     }
 }
 
-/// Adds what of `range` is not in `known` to `fresh`.
+/// Adds the parts of `range` that are not in `known` to `fresh`.
 #[inline]
 fn add_unknown(range: Range<u64>, known: &RangeSet, fresh: &mut Vec<Range<u64>>) {
     let mut at = range.start;
     if let Some(last) = known.last_range().filter(|last| last.start <= at) {
-        // Nearly always: a new block, or the last one has grown.
+        // The usual case: a new block, or the last one has grown.
         at = at.max(last.end);
         if at < range.end {
             fresh.push(at..range.end);
@@ -128,22 +128,22 @@ fn add_unknown(range: Range<u64>, known: &RangeSet, fresh: &mut Vec<Range<u64>>)
     }
 }
 
-/// Words that are compared one by one.
+/// Number of words below which they are compared one by one.
 const FEW: usize = 6;
 
-/// How many of the first words are equal.
+/// Length of the common prefix of two lists.
 #[inline]
 fn common_prefix(a: &[Word], b: &[Word]) -> usize {
     let most = a.len().min(b.len());
     let (a, b) = (&a[..most], &b[..most]);
     let mut same = 0;
     if most < FEW {
-        // Nothing is gained by a comparison of memory.
+        // A comparison of memory would not be faster.
     } else if a[..most - 2] == b[..most - 2] {
-        // Mostly only the end of the list is new.
+        // Usually only the end of the list is new.
         same = most - 2;
     } else {
-        // Long runs are compared as memory, and most of them are very long.
+        // Runs are compared as memory, most of them very long.
         for stride in [256, 64, 16] {
             while same + stride <= most && a[same..same + stride] == b[same..same + stride] {
                 same += stride;
@@ -181,7 +181,7 @@ mod tests {
                     known.remove_below(cumulative + 1);
                 }
                 if rng.chance(0.05) {
-                    // All is there, and much more was: numbers come round again in half of their bits.
+                    // A long jump: truncated TSNs wrap around.
                     cumulative += 1 + rng.below(30_000);
                     (there, known) = (RangeSet::new(), RangeSet::new());
                     memory.forget_below(cumulative);
@@ -191,7 +191,7 @@ mod tests {
                 }
                 let mut reported = there.clone();
                 if rng.chance(0.2) {
-                    // An older SACK: less of the end.
+                    // An older SACK lacks the newest TSNs.
                     let last = reported.last().unwrap_or(0);
                     (last.saturating_sub(9)..=last).for_each(|x| {
                         reported.remove(x);

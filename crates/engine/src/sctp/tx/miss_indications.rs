@@ -1,18 +1,19 @@
-//! Loss by counted reports (RFC 9260, 7.2.4), split by path (Iyengar et al., 2006, SFR).
+//! Loss detection by miss indications (RFC 9260, 7.2.4), per path for split fast retransmit (Iyengar et al.,
+//! 2006, SFR).
 
 use crate::recovery::Flights;
 
-/// A transmission is lost once later ones were reported so many times and it was not.
+/// A transmission counts as lost after so many acknowledgements of later ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MissIndications {
-    /// Reports needed (3).
+    /// Miss indications required (RFC 9260, 7.2.4: 3).
     pub threshold: u32,
 }
 
 impl MissIndications {
-    /// Counts one report against every transmission of the path that left before number `newest`,
-    /// which the peer has just acknowledged, a second one against those that left before number
-    /// `twice_below`, and adds the numbers of those that are lost to `lost`.
+    /// Counts one miss indication for every transmission of the path before number `newest`, which has just
+    /// been acknowledged, and a second one for those before number `twice_below`. Adds the numbers of lost
+    /// transmissions to `lost`.
     pub fn count(&self, flights: &mut Flights, newest: u64, twice_below: u64, lost: &mut Vec<u64>) {
         for (number, flight) in flights.live_below(newest) {
             let reports = if number < twice_below { 2 } else { 1 };
@@ -23,8 +24,8 @@ impl MissIndications {
         }
     }
 
-    /// The unsplit rule: TSN order across all paths, as plain SCTP counts. What was sent again is not
-    /// blamed (RFC 9260, 7.2.4, 5): everything that left before it has a higher TSN.
+    /// Counts miss indications in TSN order over all paths, as SCTP without CMT does. Retransmissions are
+    /// exempt (RFC 9260, 7.2.4 (5)): everything sent before them has a higher TSN.
     pub fn count_by_tsn(&self, flights: &mut Flights, highest: u64, lost: &mut Vec<u64>) {
         let all = flights.next_number();
         for (number, flight) in flights.live_below(all).filter(|(_, f)| f.tsn < highest && !f.again)

@@ -1,5 +1,5 @@
-//! What an association remembers of the chunks that it has sent: their states, which gap blocks are news, and the reports of
-//! missing chunks.
+//! What an association stores about sent chunks: their states, the gap ack blocks already known, and miss
+//! indications.
 
 mod gap_diff;
 mod miss_indications;

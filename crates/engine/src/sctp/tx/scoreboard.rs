@@ -1,4 +1,4 @@
-//! What became of every TSN from the cumulative acknowledgement on.
+//! The scoreboard: the state of every TSN after the cumulative TSN.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -7,115 +7,115 @@ use ropewalk_base::{PathId, RangeSet, Serial32, Time};
 use crate::meter;
 use crate::sctp::Data;
 
-/// Where a chunk stands.
+/// State of a chunk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RecordState {
-    /// Has its TSN, but a scheduler passed over it: a hole before later data.
+    /// Has a TSN and was not sent: a scheduler passed over it. It is a hole before later data.
     Unsent,
-    /// On its way.
+    /// In flight.
     InFlight {
-        /// On which path.
+        /// The path.
         path: PathId,
-        /// Number of the transmission there.
+        /// Transmission number on that path.
         number: u64,
     },
-    /// Given up, to be sent again.
+    /// Lost, to be retransmitted.
     Lost {
-        /// Where it was lost.
+        /// The path on which it was lost.
         on: PathId,
-        /// By the timer, not by reports.
+        /// Whether a timeout marked it as lost.
         by_timer: bool,
     },
     /// Reported by a gap block.
     Acked {
-        /// The path that brought it there.
+        /// The path of the acknowledged transmission.
         by: PathId,
     },
 }
 
-/// One chunk.
+/// Record of one chunk.
 #[derive(Clone, Debug)]
 pub struct Record {
     /// The chunk as it is sent.
     pub data: Data,
-    /// Its size on the wire, bytes.
+    /// Size on the wire, bytes.
     pub bytes: u32,
-    /// How often it was sent.
+    /// Number of transmissions.
     pub transmissions: u32,
-    /// Where it stands.
+    /// State of the chunk.
     pub state: RecordState,
-    /// Bytes of all chunks up to the end of this one, since the association began.
+    /// Bytes of all chunks from the start of the association to the end of this one.
     end: u64,
 }
 
-/// What the cumulative acknowledgement has come past.
+/// A record that the cumulative TSN has passed.
 #[derive(Clone, Copy, Debug)]
 pub struct Popped {
-    /// Which chunk.
+    /// The TSN.
     pub tsn: u64,
-    /// Its size on the wire, bytes.
+    /// Size on the wire, bytes.
     pub bytes: u32,
-    /// Its user data, bytes.
+    /// User data, bytes.
     pub payload: u32,
-    /// Where it stood.
+    /// Previous state.
     pub state: RecordState,
 }
 
 impl Record {
-    /// To be filled in where it lies: see [`Data::BLANK`].
+    /// Initial value, filled in place: see [`Data::BLANK`].
     const BLANK: Self =
         Self { data: Data::BLANK, bytes: 0, transmissions: 0, state: RecordState::Unsent, end: 0 };
 
-    /// Its bytes, if it takes no room at the peer but on its way there: the user has a whole unordered
-    /// message as it comes.
+    /// The chunk's bytes if it is an unordered unfragmented message, else 0. Such a chunk is delivered as it
+    /// arrives and occupies the peer's buffer only in transit.
     #[inline]
     fn passing_bytes(&self) -> u64 {
         if self.data.is_unordered_unfragmented() { self.bytes as u64 } else { 0 }
     }
 }
 
-/// What a chunk was when it left.
+/// What is known of a chunk when it is sent.
 #[derive(Clone, Copy, Debug)]
 pub struct Launched {
-    /// Its size on the wire, bytes.
+    /// Size on the wire, bytes.
     pub bytes: u32,
-    /// It had been sent before.
+    /// Whether this is a retransmission.
     pub again: bool,
-    /// Where it stood.
+    /// Previous state.
     pub before: RecordState,
 }
 
-/// Records of all TSNs that have one and are not cumulatively acknowledged.
+/// Records of all TSNs that are assigned and not acknowledged cumulatively.
 #[derive(Clone, Debug)]
 pub struct Scoreboard {
     base: u64,
     base_offset: u64,
     records: VecDeque<Record>,
-    /// Unsent TSNs that have a record.
+    /// Assigned TSNs that were never sent.
     holes: RangeSet,
-    /// Lost TSNs that wait to be sent again.
+    /// Lost TSNs that wait for their retransmission.
     lost: RangeSet,
     /// TSNs reported by gap blocks.
     acked: RangeSet,
     /// Bytes of the chunks in `acked`.
     acked_bytes: u64,
-    /// Of these, bytes that the peer's user has already.
+    /// Bytes of `acked_bytes` that have been delivered to the peer's user.
     delivered_bytes: u64,
-    /// Bytes of the chunks in `holes` that will take no room at the peer.
+    /// Bytes of the unordered unfragmented messages in `holes`: they will not occupy the peer's buffer.
     passing_holes: u64,
-    /// Holes that are not of that kind.
+    /// Number of the other holes.
     waiting_holes: u64,
-    /// Further transmissions of chunks that travel in several copies.
+    /// Further transmissions of chunks that are in flight in several copies.
     copies: BTreeMap<u64, Vec<(PathId, u64)>>,
 }
 
-/// Most chunks outstanding: half of the 16-bit stream sequence numbers, beyond which late and early
-/// ones cannot be told apart, and half of what gap blocks reach (RFC 9260, 3.3.4, 6.6). In full
-/// chunks of 1500 B packets that is a window of 48 MB.
+/// Most chunks outstanding: half of the SSN space, beyond which later and earlier SSNs cannot be told apart,
+/// and half of the reach of gap ack blocks (RFC 9260, 3.3.4, 6.6). With packets of 1500 B this is a window of
+/// 48 MB.
 const OUTSTANDING_LIMIT: u64 = (1 << 15) - 1;
 
 impl Scoreboard {
-    /// An empty board; the first chunk gets TSN `first` (unwrapped).
+    /// Creates an empty scoreboard; the first chunk gets TSN `first` (unwrapped).
     pub fn new(first: u64) -> Self {
         Self {
             base: first,
@@ -132,7 +132,7 @@ impl Scoreboard {
         }
     }
 
-    /// The cumulative acknowledgement.
+    /// The cumulative TSN.
     #[inline]
     pub const fn cumulative(&self) -> u64 {
         self.base - 1
@@ -150,12 +150,12 @@ impl Scoreboard {
         OUTSTANDING_LIMIT.saturating_sub(self.records.len() as u64)
     }
 
-    /// Whether every TSN that has a record was acknowledged cumulatively.
+    /// Whether every assigned TSN has been acknowledged cumulatively.
     pub fn is_empty(&self) -> bool {
         self.records.is_empty()
     }
 
-    /// Unsent TSNs that have a record.
+    /// Assigned TSNs that were never sent.
     #[inline]
     pub const fn holes(&self) -> &RangeSet {
         &self.holes
@@ -173,44 +173,44 @@ impl Scoreboard {
         &self.acked
     }
 
-    /// Bytes from the cumulative acknowledgement to the end of the last chunk that has a TSN.
+    /// Bytes from the cumulative TSN to the end of the last chunk with a TSN.
     #[inline]
     pub fn extent(&self) -> u64 {
         self.records.back().map_or(0, |r| r.end - self.base_offset)
     }
 
-    /// Bytes of the peer's buffer that are spoken for: the whole extent, but for unordered messages that
-    /// the peer's user has already, or that will reach it past any hole before them.
+    /// Bytes of the peer's buffer that are used or reserved: the whole extent, without unordered messages
+    /// that have been delivered to the peer's user or will be regardless of holes before them.
     #[inline]
     pub fn span(&self) -> u64 {
         self.extent() - self.delivered_bytes - self.passing_holes
     }
 
-    /// Bytes of unsent chunks that have a number, and will take room at the peer only on their way.
+    /// Bytes of the holes that occupy the peer's buffer only in transit.
     #[inline]
     pub const fn passing_holes(&self) -> u64 {
         self.passing_holes
     }
 
-    /// Bytes of all chunks that the peer's user is known to have since the association began.
+    /// Bytes of all chunks known to be delivered to the peer's user since the association began.
     #[inline]
     pub const fn user_bytes(&self) -> u64 {
         self.base_offset + self.delivered_bytes
     }
 
-    /// Whether no hole is to be filled before what lies behind it can be handed over.
+    /// Whether all holes are unordered unfragmented messages, so that no later chunk has to wait for them.
     #[inline]
     pub const fn has_only_passing_holes(&self) -> bool {
         self.waiting_holes == 0
     }
 
-    /// Bytes from the cumulative acknowledgement to the end of `tsn`.
+    /// Bytes from the cumulative TSN to the end of `tsn`.
     #[inline]
     pub fn span_of(&self, tsn: u64) -> u64 {
         self.record(tsn).end - self.base_offset
     }
 
-    /// Bytes of the chunks reported by gap blocks that wait in the peer's buffer.
+    /// Bytes of the chunks reported by gap ack blocks that wait in the peer's buffer.
     #[inline]
     pub const fn held_bytes(&self) -> u64 {
         self.acked_bytes - self.delivered_bytes
@@ -241,8 +241,8 @@ impl Scoreboard {
         &mut self.records[(tsn - self.base) as usize]
     }
 
-    /// Gives the next TSN to a chunk that a scheduler passes over: it is a hole until it is sent. `cut` fills
-    /// it in.
+    /// Assigns the next TSN to a chunk that a scheduler passes over; it is a hole until it is sent. `cut`
+    /// fills it in.
     #[inline]
     pub fn pass_over(&mut self, cut: impl FnOnce(&mut Data)) {
         let tsn = self.next_tsn();
@@ -265,7 +265,7 @@ impl Scoreboard {
         self.waiting_holes -= (passing_bytes == 0) as u64;
     }
 
-    /// Gives the next TSN to a chunk that has not left yet, which `cut` fills in.
+    /// Assigns the next TSN to a chunk that is not sent yet. `cut` fills it in.
     #[inline]
     pub fn assign(&mut self, cut: impl FnOnce(&mut Data)) -> u64 {
         let tsn = self.next_tsn();
@@ -273,8 +273,8 @@ impl Scoreboard {
         tsn
     }
 
-    /// Gives the next TSN to a chunk that leaves on `path` as transmission `number`, and which `cut` fills
-    /// in; tells it as it is sent, and its size on the wire.
+    /// Assigns the next TSN to a chunk that is sent on `path` as transmission `number`. `cut` fills it in.
+    /// Returns the chunk and its size on the wire.
     #[inline(always)]
     pub fn assign_sent(
         &mut self,
@@ -288,7 +288,7 @@ impl Scoreboard {
         (&record.data, record.bytes)
     }
 
-    // Inlined by force, with what fills it in: the record is written where it lies.
+    // Inlined by force together with `cut`, so that the record is written in place.
     #[inline(always)]
     fn push(
         &mut self,
@@ -309,8 +309,8 @@ impl Scoreboard {
         record
     }
 
-    /// The chunk leaves on `path` as transmission `number`; returns it as it is sent, and what it was
-    /// before.
+    /// Records that `tsn` is sent on `path` as transmission `number`. Returns the chunk and its previous
+    /// state.
     #[inline]
     pub fn on_sent(&mut self, now: Time, tsn: u64, path: PathId, number: u64) -> (&Data, Launched) {
         let record = self.record_mut(tsn);
@@ -321,7 +321,7 @@ impl Scoreboard {
             record.data.first_sent = now;
         }
         let launched = Launched { bytes: record.bytes, again, before };
-        // What was given a TSN only now never was a hole.
+        // A chunk that has just got its TSN was never a hole.
         if before != RecordState::Unsent {
             self.leave(tsn, before);
         } else if !self.holes.is_empty() && self.holes.remove(tsn) {
@@ -331,7 +331,7 @@ impl Scoreboard {
         (&self.record(tsn).data, launched)
     }
 
-    /// What had been sent already leaves the state that it was in.
+    /// Ends the previous state of a chunk that is sent again.
     #[cold]
     fn leave(&mut self, tsn: u64, before: RecordState) {
         match before {
@@ -348,8 +348,8 @@ impl Scoreboard {
         }
     }
 
-    /// The chunk is given up on `path`, transmission `number`. If another copy is on its way that
-    /// one counts from now on; true if the chunk must be sent again.
+    /// Marks transmission `number` of a chunk on `path` as lost. If another copy is in flight, the record
+    /// refers to that one from now on. Returns true if the chunk must be retransmitted.
     pub fn on_lost(&mut self, tsn: u64, path: PathId, number: u64, by_timer: bool) -> bool {
         let mut others = self.copies.remove(&tsn).unwrap_or_default();
         let record = self.record_mut(tsn);
@@ -374,26 +374,25 @@ impl Scoreboard {
         }
     }
 
-    /// Whether no copy of `tsn` is in flight on another path than this.
+    /// Whether no copy of `tsn` is in flight on another path.
     #[inline]
     pub fn is_only_on(&self, tsn: u64, path: PathId) -> bool {
         let elsewhere = |copies: &Vec<(PathId, u64)>| copies.iter().any(|(on, _)| *on != path);
         self.copies.is_empty() || !self.copies.get(&tsn).is_some_and(elsewhere)
     }
 
-    /// Whether any chunk has further transmissions beside the one in its record.
+    /// Whether any chunk has copies in flight beside the transmission in its record.
     #[inline]
     pub fn has_copies(&self) -> bool {
         !self.copies.is_empty()
     }
 
-    /// Further transmissions of `tsn` beside the one in its record.
+    /// Removes and returns the transmissions of `tsn` beside the one in its record.
     pub fn take_copies(&mut self, tsn: u64) -> Vec<(PathId, u64)> {
         self.copies.remove(&tsn).unwrap_or_default()
     }
 
-    /// Removes the lowest record, which the cumulative acknowledgement covers, and tells what is
-    /// still of interest.
+    /// Removes the lowest record, which the cumulative TSN covers, and returns its essential fields.
     #[inline]
     pub fn pop_cumulative(&mut self) -> Option<Popped> {
         let record = self.records.front()?;
@@ -401,7 +400,7 @@ impl Scoreboard {
         let (payload, passing) = (record.data.payload.len(), record.passing_bytes());
         self.base += 1;
         self.base_offset = record.end;
-        // Dropped where it lies: moved out it would be copied as a whole.
+        // Dropped in place: moving it out would copy it as a whole.
         self.records.pop_front();
         match state {
             RecordState::Acked { .. } => {
@@ -419,7 +418,7 @@ impl Scoreboard {
         Some(Popped { tsn, bytes, payload, state })
     }
 
-    /// Marks `tsn` as reported by a gap block and tells the state it was in.
+    /// Marks `tsn` as reported by a gap ack block and returns its previous state.
     #[inline]
     pub fn on_gap_acked(&mut self, tsn: u64) -> RecordState {
         let record = self.record_mut(tsn);
@@ -442,8 +441,8 @@ impl Scoreboard {
         before
     }
 
-    /// The peer has dropped what it had reported (RFC 9260, 6.2.1 D iv): every acknowledged TSN
-    /// counts as lost again, to be sent anew. `on` is where they are said to have been lost.
+    /// Handles reneging by the peer (RFC 9260, 6.2.1 D iv): every TSN reported by gap ack blocks counts as
+    /// lost on path `on` and is sent again.
     pub fn on_reneged(&mut self, on: PathId) {
         let tsns: Vec<u64> = self.acked.ranges().flatten().collect();
         meter::count(tsns.len());
@@ -455,8 +454,8 @@ impl Scoreboard {
         }
     }
 
-    /// How many holes, from the first one, may be filled with `limit` bytes of buffer at the peer: those
-    /// that end within so many bytes of the cumulative acknowledgement, and take no more room than there is.
+    /// How many holes, from the first one, may be sent with a receive buffer of `limit` bytes at the peer:
+    /// those that end within `limit` of the cumulative TSN and fit into the remaining room.
     pub fn holes_within(&self, limit: u64) -> u64 {
         if let Some(room) = limit.checked_sub(self.span()) {
             return if self.passing_holes <= room {
@@ -469,7 +468,7 @@ impl Scoreboard {
         self.holes.count_below(self.base + inside as u64)
     }
 
-    /// Waiting holes have their room already; the others need it as they are sent.
+    /// Ordered chunks already have their room reserved; the others need room when they are sent.
     #[cold]
     fn holes_that_fit(&self, mut room: u64) -> u64 {
         let tsns = self.holes.ranges().flatten();

@@ -9,7 +9,7 @@ use crate::sctp::ErrorCause;
 /// Most causes that are read from one chunk.
 const CAUSES_LIMIT: usize = 16;
 
-/// Appends causes; the length that the chunk is to tell, which leaves out the last one's padding.
+/// Appends causes. Returns the length for the chunk header, which excludes the padding of the last cause.
 pub(super) fn put(causes: &[ErrorCause], out: &mut Vec<u8>) -> usize {
     let start = out.len();
     causes.iter().for_each(|cause| put_one(cause, out));
@@ -45,14 +45,14 @@ fn put_one(cause: &ErrorCause, out: &mut Vec<u8>) {
     }
 }
 
-/// The causes of an ABORT; none if their lengths contradict that of the chunk. RFC 9260, 3.3.7: an ABORT with a format error
-/// is discarded.
+/// The causes of an ABORT; none if their lengths contradict that of the chunk. RFC 9260, 3.3.7: an ABORT with
+/// a format error is discarded.
 pub(super) fn of_abort(list: Bytes) -> Option<Vec<ErrorCause>> {
     let sound = Parameters::of(list.clone()).all(|one| one.is_ok());
     sound.then(|| read(list))
 }
 
-/// Reads causes up to the first that makes no sense.
+/// Reads causes up to the first malformed one.
 pub(super) fn read(list: Bytes) -> Vec<ErrorCause> {
     let sound = Parameters::of(list).map_while(Result::ok).map_while(read_one);
     sound.take(CAUSES_LIMIT).collect()

@@ -1,4 +1,4 @@
-//! Control chunks other than SACK, and those that are not known.
+//! Control chunks other than SACK, and chunks of unknown types.
 
 use bytes::Bytes;
 use ropewalk_base::Serial32;
@@ -7,7 +7,7 @@ use super::parameter::{self, Parameters};
 use super::{CHUNK_HEADER, Next, RawChunk, causes, extension_chunk, init, kind};
 use crate::sctp::{Chunk, ErrorCause, ExtensionChunk, Packet};
 
-/// The parameter of HEARTBEAT and HEARTBEAT ACK (RFC 9260, 3.3.5).
+/// Parameter type of Heartbeat Info (RFC 9260, 3.3.5).
 const HEARTBEAT_INFO: u16 = 1;
 
 #[cold]
@@ -106,13 +106,14 @@ fn read_heartbeat(raw: &RawChunk<'_>) -> Option<Chunk> {
     })
 }
 
-/// The Heartbeat Info parameter of a list of parameters, which must be there (3.3.5).
+/// The mandatory Heartbeat Info parameter in a list of parameters (RFC 9260, 3.3.5).
 pub fn heartbeat_info(parameters: &Bytes) -> Option<Bytes> {
     let sound = Parameters::of(parameters.clone()).map_while(Result::ok);
     sound.filter(|one| one.kind == HEARTBEAT_INFO).map(|one| one.value).next()
 }
 
-/// The two highest bits of the type say what to do (3.2).
+/// Handles an unknown chunk. RFC 9260, 3.2: the two highest bits of the type say whether to continue and
+/// whether to report it.
 fn read_unknown(raw: &RawChunk<'_>, kind: u8, packet: &mut Packet) -> Next {
     if kind::is_reported(kind) {
         packet.chunks.push(Chunk::Unknown(raw.whole.slice(raw.start..raw.end)));

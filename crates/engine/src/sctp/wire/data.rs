@@ -14,7 +14,7 @@ pub(super) fn put(data: &Data, out: &mut Vec<u8>) {
     put_payload(&data.payload, out);
 }
 
-/// The header of a chunk of this kind which has `before` bytes before its user data.
+/// The header of a chunk of this kind with `before` bytes before its user data.
 #[inline]
 pub(super) fn header_of(kind: u8, data: &Data, before: u32) -> [u8; HEADER] {
     let size = before + data.payload.len();
@@ -29,7 +29,7 @@ pub(super) fn header_of(kind: u8, data: &Data, before: u32) -> [u8; HEADER] {
     header
 }
 
-/// User data and its padding; a mere length becomes zeros.
+/// Appends user data and padding. A payload that is only a length becomes zeros.
 #[inline]
 pub(super) fn put_payload(payload: &Payload, out: &mut Vec<u8>) {
     let size = payload.len() as usize;
@@ -45,7 +45,7 @@ pub(super) fn read(raw: &RawChunk<'_>) -> Option<Data> {
     read_with::<0>(raw).map(|(data, _)| data)
 }
 
-/// A chunk with `MORE` bytes between the header of DATA and the user data.
+/// Reads a chunk with `MORE` bytes between the header of DATA and the user data.
 #[inline]
 pub(super) fn read_with<const MORE: usize>(raw: &RawChunk<'_>) -> Option<(Data, [u8; MORE])> {
     let (header, rest) = raw.body().split_first_chunk::<12>()?;

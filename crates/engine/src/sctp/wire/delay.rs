@@ -1,5 +1,5 @@
-//! Timestamps beside DATA and SACK (Sarwar et al., 2013): chunks of our own, sent only to a peer that
-//! lists them.
+//! Timestamps beside DATA and SACK (Sarwar et al., 2013): chunks defined by this project, sent only to a peer
+//! that lists them.
 
 use super::{CHUNK_HEADER, RawChunk, kind};
 use crate::sctp::{DelayEcho, DelayStamp};
@@ -17,7 +17,7 @@ pub(super) fn read_stamp(raw: &RawChunk<'_>) -> Option<DelayStamp> {
     Some(DelayStamp { sent: u64::from_be_bytes(*sent) })
 }
 
-/// The path, three bytes of 0, then both clocks.
+/// The path, three zero bytes, then both clocks.
 pub(super) fn put_echo(echo: &DelayEcho, out: &mut Vec<u8>) {
     let mut chunk = [0; DelayEcho::WIRE_LEN as usize];
     chunk[0] = kind::DELAY_ECHO;

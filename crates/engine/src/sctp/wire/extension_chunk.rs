@@ -1,4 +1,4 @@
-//! Chunks of the extensions: which is which.
+//! Dispatch of extension chunks by type.
 
 use ropewalk_base::Serial32;
 
@@ -50,7 +50,7 @@ fn put_tsn(kind: u8, tsn: Serial32, out: &mut Vec<u8>) {
     frame.end(out);
 }
 
-/// Whether chunks of this type are read here.
+/// Whether chunks of this type can be decoded.
 pub(super) const fn is_known(kind: u8) -> bool {
     matches!(
         kind,
@@ -69,7 +69,7 @@ pub(super) const fn is_known(kind: u8) -> bool {
     )
 }
 
-/// Reads a chunk of a type that [`is_known`]; none if it makes no sense.
+/// Reads a chunk of a type that [`is_known`]; none if it is malformed.
 pub(super) fn read(raw: &RawChunk<'_>) -> Option<ExtensionChunk> {
     let tsn = || parameter::word(raw.body()).map(Serial32);
     Some(match raw.kind {

@@ -1,4 +1,4 @@
-//! RE-CONFIG (RFC 6525), ASCONF and ASCONF ACK (RFC 5061): lists of parameters, two of them after a
+//! RE-CONFIG (RFC 6525), ASCONF and ASCONF ACK (RFC 5061): lists of parameters, in the latter two after a
 //! serial number.
 
 use bytes::Bytes;
@@ -8,7 +8,7 @@ use super::parameter::{self, Parameters};
 use super::{Frame, RawChunk};
 use crate::sctp::extension_chunk::RawParameter;
 
-/// Most parameters of one chunk; with more it makes no sense.
+/// Most parameters of one chunk; a chunk with more is malformed.
 const PARAMETERS_LIMIT: usize = 64;
 
 pub(super) fn put(kind: u8, serial: Option<Serial32>, list: &[RawParameter], out: &mut Vec<u8>) {

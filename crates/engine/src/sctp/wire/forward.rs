@@ -5,7 +5,7 @@ use ropewalk_base::{Serial16, Serial32, StreamId};
 use super::{Frame, RawChunk, kind};
 use crate::sctp::extension_chunk::{ForwardTsn, IForwardTsn, Skipped};
 
-/// U, the lowest bit beside a stream.
+/// The U bit, the lowest bit beside a stream identifier.
 const UNORDERED: u8 = 1;
 
 pub(super) fn put(forward: &ForwardTsn, out: &mut Vec<u8>) {
@@ -29,7 +29,7 @@ pub(super) fn put_interleaved(forward: &IForwardTsn, out: &mut Vec<u8>) {
     frame.end(out);
 }
 
-/// The cumulative TSN, and the list after it in entries of `N` bytes, which must come out even.
+/// Splits the body into the cumulative TSN and entries of `N` bytes, which must fill the rest exactly.
 fn split<'a, const N: usize>(raw: &'a RawChunk<'_>) -> Option<(Serial32, &'a [[u8; N]])> {
     let (tsn, list) = raw.body().split_first_chunk::<4>()?;
     let (entries, rest) = list.as_chunks::<N>();

@@ -22,17 +22,17 @@ const SUPPORTED_EXTENSIONS: u16 = 0x8008;
 const FORWARD_TSN: u16 = 0xc000;
 const ADAPTATION: u16 = 0xc006;
 
-/// Most addresses that are read from one chunk; what follows is not used.
+/// Most addresses that are read from one chunk; further ones are ignored.
 const ADDRESSES_LIMIT: usize = 64;
-/// Most unknown parameters that are reported, and their bytes: the report must stay small beside
-/// the chunk that caused it.
+/// Limits of reported unknown parameters: their number and their bytes. A report must stay small in relation
+/// to the chunk that caused it.
 const REPORTS_LIMIT: usize = 8;
 const REPORT_BYTES_LIMIT: usize = 64;
 
-/// Fixed part without the header of the chunk.
+/// Length of the fixed part without the chunk header, bytes.
 const FIXED: usize = 16;
 
-/// Appends the chunk; with a cookie it is an INIT ACK.
+/// Appends an INIT, or with a cookie an INIT ACK.
 pub(super) fn put(init: &Init, cookie: Option<&Bytes>, out: &mut Vec<u8>) {
     let start = out.len();
     let kind = if cookie.is_some() { kind::INIT_ACK } else { kind::INIT };
@@ -91,21 +91,21 @@ fn put_options(options: &InitOptions, out: &mut Vec<u8>) {
     for raw in &options.reported {
         parameter::put(UNRECOGNISED, raw, out);
     }
-    // Last: after some unknown ones nothing more is read.
+    // Last, because some unknown parameters end the processing of the list.
     for raw in options.host_name.iter().chain(&options.unknown) {
         out.extend_from_slice(raw);
         parameter::pad(out, raw.len());
     }
 }
 
-/// Address parameters of their own, as an ERROR shows them (3.3.10.11).
+/// Encodes address parameters for an error cause (RFC 9260, 3.3.10.11).
 pub fn address_parameters<'a>(addresses: impl IntoIterator<Item = &'a IpAddr>) -> Bytes {
     let mut out = Vec::new();
     addresses.into_iter().for_each(|address| put_address(*address, &mut out));
     out.into()
 }
 
-/// Reads the chunk, and its cookie, which is empty if there is none.
+/// Reads the chunk and its cookie, which is empty if absent.
 pub(super) fn read(raw: &RawChunk<'_>) -> Option<(Init, Bytes)> {
     let (fixed, _) = raw.body().split_first_chunk::<FIXED>()?;
     let word =
@@ -135,7 +135,7 @@ struct Reader {
 }
 
 impl Reader {
-    /// Takes one parameter. Whether to go on; none if it makes no sense.
+    /// Processes one parameter. Returns whether to continue; none if it is malformed.
     fn take(&mut self, one: Parameter) -> Option<bool> {
         let init = &mut self.init;
         let options = &mut init.options;
@@ -174,7 +174,8 @@ impl Reader {
         }
     }
 
-    /// The two highest bits of the type say what to do (3.2.1).
+    /// Handles an unknown parameter. RFC 9260, 3.2.1: the two highest bits of the type say whether to
+    /// continue and whether to report it.
     fn take_unknown(&mut self, one: Parameter) -> bool {
         let high = (one.kind >> 8) as u8;
         let unknown = &mut self.init.options.unknown;

@@ -1,4 +1,4 @@
-//! Chunk types (RFC 9260, 3.2; IANA's list; ours).
+//! Chunk types (RFC 9260, 3.2; the IANA registry; those of this project).
 
 pub const DATA: u8 = 0;
 pub const INIT: u8 = 1;
@@ -25,26 +25,26 @@ pub const PAD: u8 = 0x84;
 pub const FORWARD_TSN: u8 = 0xc0;
 pub const ASCONF: u8 = 0xc1;
 pub const I_FORWARD_TSN: u8 = 0xc2;
-/// Ours: the sender's clock. Types that begin with the bits 10 are skipped in silence by whoever does
-/// not know them.
+/// The sender's timestamp. Defined by this project, like the next three. RFC 9260, 3.2: receivers skip
+/// unknown types with the highest bits 10 without a report.
 pub const DELAY_STAMP: u8 = 0xb0;
-/// Ours: both clocks.
+/// Both timestamps.
 pub const DELAY_ECHO: u8 = 0xb1;
-/// Ours: a part of a DATA chunk.
+/// A part of a DATA chunk.
 pub const PIECE: u8 = 0xb2;
-/// Ours: announces concurrent multipath transfer in the list of extensions; never sent as a chunk.
+/// Announces concurrent multipath transfer in the list of extensions; never sent as a chunk.
 pub const CMT: u8 = 0xb3;
 
-/// T, in ABORT and SHUTDOWN COMPLETE.
+/// The T bit of ABORT and SHUTDOWN COMPLETE.
 pub const REFLECTED: u8 = 1;
 
-/// Whether a receiver that does not know the type goes on with the rest of the packet (3.2). The
-/// same bit of a parameter's type says the same of parameters (3.2.1).
+/// Whether a receiver that does not know the type continues with the next chunk (RFC 9260, 3.2). The same bit
+/// of a parameter's type says the same about parameters (3.2.1).
 pub const fn goes_on(kind: u8) -> bool {
     kind & 0x80 != 0
 }
 
-/// Whether a receiver that does not know the type says so.
+/// Whether a receiver that does not know the type reports it.
 pub const fn is_reported(kind: u8) -> bool {
     kind & 0x40 != 0
 }

@@ -1,7 +1,7 @@
-//! Packets as bytes (RFC 9260, 3): one file for each family of chunks.
+//! Wire format of packets (RFC 9260, 3): one file per family of chunks.
 //!
-//! Encoding and decoding are pure and know no association: what a chunk means, and whether it was
-//! agreed upon, is for its receiver to say. User data that fills its datagram is not copied on the way in.
+//! Encoding and decoding are pure functions without an association. The association decides what a chunk
+//! means and whether it was negotiated. User data that fills most of its datagram is not copied on receipt.
 
 mod causes;
 mod control;
@@ -28,17 +28,17 @@ pub(super) use self::kind::{goes_on, is_reported};
 use super::chunk::Chunk;
 use super::packet::Packet;
 
-/// The ports of an SCTP packet; 0 is none.
+/// The ports of an SCTP packet; 0 is invalid.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Ports {
-    /// The sender's.
+    /// Source port.
     pub source: u16,
-    /// The receiver's.
+    /// Destination port.
     pub destination: u16,
 }
 
 impl Ports {
-    /// Those of an answer.
+    /// The ports of an answer.
     #[must_use]
     pub const fn swapped(self) -> Self {
         Self { source: self.destination, destination: self.source }
@@ -51,33 +51,32 @@ pub enum Checksum {
     /// CRC32c over the packet (RFC 9260, 6.8).
     #[default]
     Crc32c,
-    /// What lies below does, better than a sum could: the field is 0 and is not looked at. Only inside
-    /// something authenticated.
+    /// No checksum: the layer below authenticates packets, as sealing does. The field is 0 and ignored.
     None,
 }
 
-/// Why bytes are no SCTP packet. Such bytes are dropped without an answer.
+/// Why bytes are not an SCTP packet. Such packets are dropped without an answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DecodeError {
-    /// Fewer bytes than a common header has (12).
+    /// Fewer bytes than the common header has (12).
     Short {
-        /// How many there are.
+        /// Number of bytes.
         bytes: usize,
     },
     /// A port is 0 (RFC 9260, 3.1).
     Port,
     /// The checksum is wrong (6.8).
     Checksum,
-    /// The first chunk does not fit into the packet, or says that it is shorter than its own header.
+    /// The first chunk exceeds the packet, or its length is less than its header.
     Length {
-        /// Its type.
+        /// Chunk type.
         kind: u8,
     },
-    /// A chunk's content contradicts its length, or lacks what it must have.
+    /// A chunk's content contradicts its length, or lacks a mandatory part.
     Malformed {
-        /// Its type.
+        /// Chunk type.
         kind: u8,
-        /// Where it begins in the packet.
+        /// Offset of the chunk in the packet, bytes.
         at: usize,
     },
 }
@@ -106,17 +105,17 @@ impl core::error::Error for DecodeError {}
 const HEADER: usize = Packet::HEADER as usize;
 /// Header of a chunk (3.2), bytes.
 const CHUNK_HEADER: usize = 4;
-/// An allocation is kept for user data in it if it is at most so many times as long.
+/// User data shares the allocation of its datagram if that is at most so many times as long.
 const SHARE_LIMIT: usize = 5;
-/// Shorter data may keep as much as data of this length: headers alone are longer than the shortest.
+/// Shorter data counts as this long, because headers alone exceed the shortest payloads.
 const LEAST_SHARED: usize = 16;
-/// Where the checksum is.
+/// Position of the checksum in the common header.
 const CHECKSUM_AT: usize = 8;
 
-/// Appends `packet` to `out` as it travels between `ports`.
+/// Encodes `packet` with `ports` and appends it to `out`.
 ///
 /// # Panics
-/// If a chunk is longer than 65,535 bytes: nothing that was cut to a path's MTU is.
+/// If a chunk is longer than 65,535 bytes. Chunks cut to a path MTU never are.
 pub fn encode(packet: &Packet, ports: Ports, checksum: Checksum, out: &mut Vec<u8>) {
     let start = out.len();
     out.reserve(packet.wire_len() as usize);
@@ -125,7 +124,7 @@ pub fn encode(packet: &Packet, ports: Ports, checksum: Checksum, out: &mut Vec<u
     header[2..4].copy_from_slice(&ports.destination.to_be_bytes());
     header[4..8].copy_from_slice(&packet.tag.to_be_bytes());
     out.extend_from_slice(&header);
-    // 6.10: control before DATA, and COOKIE ECHO before all.
+    // RFC 9260, 6.10: control chunks precede DATA, and a COOKIE ECHO comes first.
     let first = matches!(packet.chunks.first(), Some(Chunk::CookieEcho(_))) as usize;
     let (before, after) = packet.chunks.split_at(first);
     before.iter().for_each(|chunk| put(chunk, out));
@@ -141,8 +140,8 @@ pub fn encode(packet: &Packet, ports: Ports, checksum: Checksum, out: &mut Vec<u
     }
 }
 
-/// Fills the checksum of a packet in, whatever was there (6.8 and appendix A). What is too short to have one stays as
-/// it is.
+/// Computes and sets the checksum of a packet (RFC 9260, 6.8 and appendix A). Does nothing if `packet` is too
+/// short to have one.
 #[inline]
 pub fn sign(packet: &mut [u8]) {
     if packet.len() < HEADER {
@@ -162,7 +161,7 @@ fn put(chunk: &Chunk, out: &mut Vec<u8>) {
     }
 }
 
-/// The bytes of one chunk, without padding: what an ERROR shows of it.
+/// Encodes one chunk without padding, as an ERROR reports it.
 pub(super) fn chunk_bytes(chunk: &Chunk) -> Bytes {
     let mut out = Vec::with_capacity(chunk.wire_len() as usize);
     put(chunk, &mut out);
@@ -171,7 +170,7 @@ pub(super) fn chunk_bytes(chunk: &Chunk) -> Bytes {
     out.into()
 }
 
-/// A chunk in the making, whose length is told at its end.
+/// A chunk being encoded; its length is set at the end.
 struct Frame {
     start: usize,
 }
@@ -191,14 +190,15 @@ impl Frame {
     }
 }
 
-/// Reads a packet into `packet`, whatever that held; user data stays where it is and is shared.
-/// What `packet` holds after an error means nothing.
+/// Decodes a packet into `packet`, whose content is replaced. User data shares the datagram's memory unless
+/// the datagram is much longer. After an error, the content of `packet` is unspecified.
 ///
-/// A chunk that is cut short by the end of the packet is not read (6.10), nor is anything after a
-/// chunk of unknown type that says so (3.2); chunks of unknown type that say nothing are left out.
+/// A chunk truncated by the end of the packet is ignored (RFC 9260, 6.10). The two highest bits of an unknown
+/// type say whether chunks after it are ignored and whether it is reported (3.2); one that is not reported is
+/// left out.
 ///
 /// # Errors
-/// [`DecodeError`]; no answer is due.
+/// [`DecodeError`]; the packet must not be answered.
 pub fn decode(
     bytes: &Bytes,
     checksum: Checksum,
@@ -210,7 +210,7 @@ pub fn decode(
 /// As [`decode`], for a packet that shares an allocation of `allocated` bytes with others.
 ///
 /// # Errors
-/// [`DecodeError`]; no answer is due.
+/// [`DecodeError`]; the packet must not be answered.
 pub fn decode_within(
     bytes: &Bytes,
     allocated: usize,
@@ -265,7 +265,7 @@ fn read_chunks(bytes: &Bytes, allocated: usize, packet: &mut Packet) -> Result<(
     Ok(())
 }
 
-/// What is to be done after a chunk.
+/// What to do after a chunk.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Next {
     GoOn,
@@ -277,21 +277,21 @@ struct RawChunk<'a> {
     kind: u8,
     flags: u8,
     whole: &'a Bytes,
-    /// Bytes that are kept as long as any of them is shared.
+    /// Bytes that stay allocated while any of them is shared.
     allocated: usize,
     start: usize,
     end: usize,
 }
 
 impl RawChunk<'_> {
-    /// What follows the header.
+    /// The bytes after the header.
     #[inline]
     fn body(&self) -> &[u8] {
         &self.whole[self.start + CHUNK_HEADER..self.end]
     }
 
-    /// User data, the body from `at` on: shared with the datagram, or copied if the datagram is much
-    /// longer. What waits to be read is counted by its own length, and must not keep far more in memory.
+    /// User data: the body from `at` on. It is shared with the datagram, or copied if the datagram is much
+    /// longer: the receive buffer charges data by its own length, so it must not keep far more in memory.
     #[inline]
     fn user_data(&self, at: usize) -> Bytes {
         let body = &self.body()[at..];
@@ -306,7 +306,7 @@ impl RawChunk<'_> {
     }
 }
 
-/// Reads one chunk; none if it makes no sense.
+/// Reads one chunk; none if it is malformed.
 #[inline]
 fn read_chunk(raw: &RawChunk<'_>, packet: &mut Packet) -> Option<Next> {
     match raw.kind {

@@ -1,5 +1,4 @@
-//! NR-SACK (draft-tuexen-tsvwg-sctp-multipath): the counts first, then both lists of blocks, then the
-//! duplicates.
+//! NR-SACK (draft-tuexen-tsvwg-sctp-multipath): counts, both lists of blocks, and duplicates.
 
 use ropewalk_base::Serial32;
 

@@ -2,10 +2,10 @@
 
 use bytes::Bytes;
 
-/// Header of a parameter, bytes.
+/// Length of a parameter header, bytes.
 pub const HEADER: usize = 4;
 
-/// Appends a parameter; its padding follows.
+/// Appends a parameter and its padding.
 pub fn put(kind: u16, value: &[u8], out: &mut Vec<u8>) {
     let length = u16::try_from(HEADER + value.len()).expect("a parameter fits into its chunk");
     out.extend_from_slice(&kind.to_be_bytes());
@@ -14,13 +14,13 @@ pub fn put(kind: u16, value: &[u8], out: &mut Vec<u8>) {
     pad(out, value.len());
 }
 
-/// Pads what is `length` bytes long to a multiple of 4.
+/// Pads an item of `length` bytes to a multiple of 4.
 pub fn pad(out: &mut Vec<u8>, length: usize) {
     out.extend_from_slice(&[0; 3][..length.next_multiple_of(4) - length]);
 }
 
-/// Where the last parameter of the list that begins at `start` ends without its padding, which is
-/// that of the chunk (RFC 9260, 3.2).
+/// Where the last parameter of the list that begins at `start` ends without its padding. RFC 9260, 3.2: the
+/// length of a chunk excludes that padding.
 pub fn unpadded_end(out: &[u8], start: usize) -> usize {
     let (mut at, mut end) = (start, start);
     while let Some([_, _, a, b]) = out.get(at..).and_then(|rest| rest.first_chunk::<HEADER>()) {
@@ -34,18 +34,18 @@ pub fn unpadded_end(out: &[u8], start: usize) -> usize {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Parameter {
     pub kind: u16,
-    /// What follows its header, without padding.
+    /// The value, without padding.
     pub value: Bytes,
-    /// All of it, without padding.
+    /// The whole parameter, without padding.
     pub whole: Bytes,
 }
 
-/// The parameters of a list, in order; one that does not fit is an error and the last.
+/// Iterator over the parameters of a list. A parameter with an invalid length yields an error and ends it.
 pub struct Parameters {
     rest: Bytes,
 }
 
-/// A parameter that is shorter than its header or longer than the list.
+/// The length of a parameter is less than its header or exceeds the list.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BadLength;
 
@@ -73,7 +73,7 @@ impl Iterator for Parameters {
             return Some(Err(BadLength));
         }
         let whole = self.rest.slice(..length);
-        // The padding of the last one need not be there (3.2).
+        // RFC 9260, 3.2: the padding of the last parameter may be missing.
         self.rest = self.rest.slice(length.next_multiple_of(4).min(self.rest.len())..);
         let kind = u16::from_be_bytes([a, b]);
         Some(Ok(Parameter { kind, value: whole.slice(HEADER..), whole }))

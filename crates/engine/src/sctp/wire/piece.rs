@@ -1,4 +1,4 @@
-//! PIECE: a DATA chunk's header, the part's place and the length of the whole, the part. Ours.
+//! PIECE, defined by this project: a DATA header, the part's offset, the total length, and the part.
 
 use super::data::{header_of, put_payload, read_with};
 use super::{RawChunk, kind};

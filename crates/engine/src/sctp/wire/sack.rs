@@ -1,5 +1,5 @@
-//! SACK (RFC 9260, 3.3.4), with the count of packets that delayed acknowledgement for CMT puts into
-//! the top bits of its flags.
+//! SACK (RFC 9260, 3.3.4), with the packet count of delayed acknowledgement for CMT in the highest bits of
+//! its flags.
 
 use ropewalk_base::Serial32;
 
@@ -7,7 +7,7 @@ use super::{CHUNK_HEADER, RawChunk, kind};
 use crate::sctp::Sack;
 use crate::sctp::gaps::{GapBlock, GapList};
 
-/// Fixed part without the header of the chunk.
+/// Length of the fixed part without the chunk header, bytes.
 const FIXED: usize = 12;
 
 #[inline]
@@ -46,7 +46,7 @@ pub(super) fn read(raw: &RawChunk<'_>) -> Option<Sack> {
     let half = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]) as usize;
     let cumulative = Serial32(word(0));
     let (blocks, _) = lists.as_chunks::<4>();
-    // What the counts promise must be there; what is there beyond them means nothing.
+    // All counted entries must be present; bytes after them are ignored.
     let (gaps, rest) = blocks.split_at_checked(half(8))?;
     let duplicates = rest.get(..half(10))?;
     Some(Sack {

@@ -20,7 +20,7 @@ fn encoded(packet: &Packet, checksum: Checksum) -> Bytes {
     out.into()
 }
 
-/// The packet that `bytes` are, whatever the recycled one held before.
+/// Decodes `bytes` into a recycled packet.
 fn decoded(bytes: &Bytes, checksum: Checksum) -> Result<Packet, DecodeError> {
     let mut packet = Packet::of(77, Chunk::CookieAck);
     packet.stamp = Some(DelayStamp { sent: 1 });
@@ -28,7 +28,7 @@ fn decoded(bytes: &Bytes, checksum: Checksum) -> Result<Packet, DecodeError> {
     Ok(packet)
 }
 
-/// A packet with these chunks as they are, whose sum is right.
+/// A packet with these encoded chunks and a valid checksum.
 fn packet_of(chunks: &[u8]) -> Bytes {
     let mut out = vec![0; HEADER];
     out[..8].copy_from_slice(&[0x13, 0x89, 0x26, 0xab, 0, 0, 0, 9]);
@@ -300,7 +300,7 @@ proptest! {
         chunks in vec(any::<u8>(), 0..200),
         kinds in vec((0usize..50, 0u8..20, 0u8..40), 0..4),
     ) {
-        // Pure noise is rarely a chunk: some places are made to look like the beginning of one.
+        // Random bytes are rarely a chunk, so some positions are made to look like the beginning of one.
         let mut noise = chunks;
         for (place, kind, length) in kinds {
             if let Some(head) = noise.get_mut(4 * place..4 * place + 4) {
@@ -361,7 +361,7 @@ fn the_bytes_are_those_of_the_rfc() {
         assert_eq!(bytes[HEADER..], *expected, "{chunk:?}");
         assert_eq!(bytes, packet_of(&bytes[HEADER..]));
     }
-    // The sum of 32 zeros (RFC 9260, appendix A; RFC 3720, B.4): little end first on the wire.
+    // The CRC32c of 32 zero bytes (RFC 9260, appendix A; RFC 3720, B.4), little-endian on the wire.
     assert_eq!(crc32c::crc32c(&[0; 32]).to_le_bytes(), [0xaa, 0x36, 0x91, 0x8a]);
 }
 

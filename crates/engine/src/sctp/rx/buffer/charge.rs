@@ -1,9 +1,9 @@
-//! What the buffer charges for: user data, and the memory that keeping it takes.
+//! What the receive buffer charges: user data, and the memory to keep it.
 //!
-//! Two sums are kept apart. Chunks are charged by their length on the wire, which is what senders count
-//! (RFC 9260, 6.2.1). Bookkeeping is what small or scattered chunks cost beyond that: slots, map entries, messages
-//! and gap blocks. The window on offer is what the larger of the two leaves. Bookkeeping of chunks of several
-//! hundred bytes is less than their length, so that it changes nothing for them; a sender of tiny messages sees
+//! There are two sums. Chunks are charged by their length on the wire, which is what senders count (RFC 9260,
+//! 6.2.1). Bookkeeping is what small or scattered chunks cost beyond that: slots, map entries, messages and
+//! gap ack blocks. The advertised window is what the larger of the two sums leaves. For chunks of several
+//! hundred bytes, bookkeeping is less than their length and changes nothing. A sender of tiny messages sees
 //! the window close earlier.
 //!
 //! ```text
@@ -16,36 +16,36 @@ use crate::meter::{self, Defect};
 use crate::payload::Payload;
 use crate::sctp::{Data, DataFlags};
 
-/// Bookkeeping that is free of charge, bytes: small buffers hold few chunks, and the first slots cost
-/// more than those.
+/// Bookkeeping that is free of charge, bytes. Small buffers hold few chunks, and the first slots would cost
+/// more than these.
 const FREE_BOOKKEEPING: u64 = 20 << 10;
-/// Bytes of a payload beside its data: a counted reference, the header of a shared datagram, and what a
-/// payload of few bytes keeps of its datagram.
+/// Memory of a payload beside its data, bytes: a counted reference, the header of a shared datagram, and what
+/// a short payload keeps of its datagram.
 const PAYLOAD_COST: u64 = 112;
-/// Bytes of a message that can be read; a deque may have twice the room that it uses.
+/// Memory of a readable message, bytes. A deque may have twice the capacity that it uses.
 const MESSAGE_COST: u64 = 2 * size_of::<super::Message>() as u64;
-/// Bytes of a gap block; a vector may have twice the room that it uses.
+/// Memory of a gap ack block, bytes. A vector may have twice the capacity that it uses.
 const BLOCK_COST: u64 = 8;
-/// Bookkeeping of a chunk where every second TSN is missing, bytes.
+/// Bookkeeping of a chunk if every second TSN is missing, bytes.
 const CHUNK_COST: u64 = 400;
-/// A chunk that the peer is owed may wait if no more do than these.
+/// Number of waiting chunks below which a chunk that must be accepted may wait, too.
 const OWED_CHUNKS: usize = 16;
-/// Payloads may share the datagrams that brought them while no more than this part of the buffer is used. A
-/// datagram may be five times as long as the payload that keeps it, so that at most a fifth of the buffer is
-/// kept for nothing.
+/// Payloads share the memory of their datagrams while at most 1/20 of the buffer is used. A datagram may be
+/// five times as long as the payload that keeps it, so at most a fifth of the buffer's size is wasted.
 const SHARING_PART: u64 = 20;
 
 impl ReceiveBuffer {
-    /// Bytes of all chunks that are kept, with their headers.
+    /// Bytes of all chunks in the buffer, with their headers.
     #[inline]
     pub(super) const fn chunk_bytes(&self) -> u64 {
         self.held_bytes + self.ready.bytes()
     }
 
-    /// Bytes free: what is advertised.
+    /// Free bytes: the window to advertise.
     ///
-    /// What bookkeeping leaves is told in bytes of chunks: a sender whose chunks are all shorter than what keeping one
-    /// takes is offered as many of them as can be kept. It never has to be told to take back what it was offered.
+    /// The room that bookkeeping leaves is converted to bytes of chunks. If all chunks are shorter than the
+    /// bookkeeping of one, the window is the number of them that can be kept. So an advertised window never
+    /// has to be taken back.
     #[inline]
     pub fn free(&self) -> u64 {
         let chunks = self.capacity.saturating_sub(self.chunk_bytes());
@@ -56,7 +56,7 @@ impl ReceiveBuffer {
         chunks.min(self.left_by(bookkeeping))
     }
 
-    /// What bookkeeping leaves, in bytes of chunks.
+    /// Room that bookkeeping leaves, in bytes of chunks.
     #[inline(never)]
     fn left_by(&self, bookkeeping: u64) -> u64 {
         if self.holds_tiny_chunks() {
@@ -66,7 +66,7 @@ impl ReceiveBuffer {
         self.capacity.saturating_sub(extra + extra / 3)
     }
 
-    /// Bytes that are free while nothing is kept.
+    /// Free bytes of an empty buffer.
     #[inline]
     pub fn most_free(&self) -> u64 {
         if self.holds_tiny_chunks() {
@@ -75,20 +75,20 @@ impl ReceiveBuffer {
         self.capacity
     }
 
-    /// Whether all chunks so far were shorter than what keeping one takes.
+    /// Whether all chunks so far were shorter than the bookkeeping of one.
     #[inline]
     fn holds_tiny_chunks(&self) -> bool {
         (1..CHUNK_COST).contains(&self.largest)
     }
 
-    /// Bytes of tiny chunks that can be kept beside what takes so much bookkeeping.
+    /// Room for tiny chunks beside this much bookkeeping, bytes of chunks.
     #[inline]
     const fn room_for_tiny_chunks(&self, bookkeeping: u64) -> u64 {
         let left = (self.capacity / 4 * 3 + FREE_BOOKKEEPING).saturating_sub(bookkeeping);
         left * self.largest / CHUNK_COST
     }
 
-    /// Bytes that are needed beside the user data, at most.
+    /// Upper bound of the memory beside the user data, bytes.
     #[inline]
     pub(super) fn bookkeeping(&self) -> u64 {
         if meter::has(Defect::UncountedBookkeeping) {
@@ -105,14 +105,14 @@ impl ReceiveBuffer {
             + self.reserved
     }
 
-    /// So many bytes are kept elsewhere on account of this buffer.
+    /// Sets how many bytes are kept elsewhere on account of this buffer.
     pub const fn reserve(&mut self, bytes: u64) {
         self.reserved = bytes;
     }
 
-    /// Whether a chunk must be taken although bookkeeping fills the buffer: user data leaves room for it, nothing
-    /// can be read, and it is the next in sequence, which alone frees what waits. It must not wait itself, unless
-    /// hardly anything does.
+    /// Whether a chunk must be accepted although bookkeeping fills the buffer: it is the next in sequence,
+    /// which alone frees the chunks that wait; user data leaves room for it; and no message can be read. It
+    /// must be deliverable at once unless hardly any chunk waits.
     pub(super) fn is_owed(&self, tsn: u64, data: &Data) -> bool {
         let fits = self.chunk_bytes() + super::charge_of(data) <= self.capacity;
         let passes = data.flags.has(DataFlags::WHOLE)
@@ -122,7 +122,7 @@ impl ReceiveBuffer {
         next && fits && (passes || self.slots.held_count() < OWED_CHUNKS)
     }
 
-    /// Whether a payload is to be copied out of the datagram that brought it: enough of the buffer is used.
+    /// Whether a payload must be copied out of its datagram, because enough of the buffer is used.
     #[inline]
     pub(super) const fn must_own(&self, payload: &Payload) -> bool {
         matches!(payload, Payload::Bytes(_)) && self.chunk_bytes() > self.capacity / SHARING_PART

@@ -1,12 +1,12 @@
-//! Partial delivery (RFC 9260, 6.9): a message longer than the buffer goes to the user in parts, so
-//! that the rest of it finds room.
+//! Partial delivery (RFC 9260, 6.9): a message longer than the buffer is delivered in parts, to make room for
+//! the rest.
 
 use ropewalk_base::{Serial16, StreamId, Time};
 
 use super::{Part, ReceiveBuffer};
 use crate::sctp::{Data, DataFlags};
 
-/// A message of which the user has the beginning.
+/// A message whose beginning has been delivered.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PartialDelivery {
     stream: StreamId,
@@ -24,8 +24,8 @@ impl PartialDelivery {
 }
 
 impl ReceiveBuffer {
-    /// Hands over the beginning of the message at the front if nothing else can make room: the
-    /// buffer takes no further chunk and the user has nothing to read.
+    /// Delivers the beginning of the first message if nothing else can make room: the buffer accepts no
+    /// further chunk, and the user has no message to read.
     #[inline]
     pub fn offer_part(&mut self, now: Time) {
         if self.fragmented && self.held_bytes > 0 && self.ready.is_empty() {
@@ -54,7 +54,7 @@ impl ReceiveBuffer {
         self.stats.held_changed(now, self.held_bytes);
     }
 
-    /// The run from the front to `last` goes on with the message that has begun.
+    /// Delivers the run from the base to `last`, which continues the partially delivered message.
     #[cold]
     pub(super) fn continue_part(&mut self, now: Time, last: u64) {
         let ends = self.slots.held(last).is_some_and(|d| d.flags.has(DataFlags::END));

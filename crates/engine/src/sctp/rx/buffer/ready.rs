@@ -1,4 +1,4 @@
-//! Messages that can be read.
+//! Messages that the user can read.
 
 use std::collections::VecDeque;
 
@@ -7,39 +7,39 @@ use ropewalk_base::StreamId;
 use crate::payload::Payload;
 use crate::sctp::{Data, DataFlags};
 
-/// How much of a message one [`Message`] is. Between the parts of one others may come, but whole
-/// ones alone: at most one is delivered in parts at a time.
+/// Which part of a message a [`Message`] contains. Between two parts of a message, only whole messages may
+/// come: at most one message is delivered in parts at a time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Part {
-    /// All of it.
+    /// The whole message.
     Whole,
-    /// Its beginning: it is longer than the receive buffer (RFC 9260, 6.9).
+    /// The beginning of a message that is longer than the receive buffer (RFC 9260, 6.9).
     First,
-    /// What follows the part before.
+    /// The continuation of the previous part.
     Middle,
-    /// Its end.
+    /// The end of the message.
     Last,
 }
 
 /// A message for the user, or a part of one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// On which stream.
+    /// The stream.
     pub stream: StreamId,
     /// Payload protocol identifier.
     pub ppid: u32,
-    /// The user's data.
+    /// User data.
     pub payload: Payload,
-    /// Whether that is all.
+    /// Which part of the message this is.
     pub part: Part,
-    /// Whether it was sent unordered (U, RFC 9260, 3.3.1).
+    /// Whether the message was sent unordered (U bit, RFC 9260, 3.3.1).
     pub unordered: bool,
-    /// What it takes of the buffer until it is read, bytes.
+    /// Bytes of the buffer that the message occupies until it is read.
     pub(super) charge: u64,
 }
 
 impl Message {
-    /// To be filled in where it lies: see [`Data::BLANK`].
+    /// Initial value, filled in place: see [`Data::BLANK`].
     const BLANK: Self = Self {
         stream: StreamId(0),
         ppid: 0,
@@ -50,7 +50,7 @@ impl Message {
     };
 }
 
-/// Room for so many messages is kept when all are read.
+/// Capacity that is kept when all messages are read.
 const KEPT_MESSAGES: usize = 256;
 
 /// The messages that can be read, oldest first.
@@ -61,25 +61,25 @@ pub(super) struct Ready {
 }
 
 impl Ready {
-    /// How many there are.
+    /// Number of messages.
     #[inline]
     pub fn len(&self) -> usize {
         self.messages.len()
     }
 
-    /// Whether there are none.
+    /// Whether there is no message.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.messages.is_empty()
     }
 
-    /// What they take of the buffer, bytes.
+    /// Bytes of the buffer that they occupy.
     #[inline]
     pub const fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Adds a message that is one chunk of `charge` bytes, and takes its payload.
+    /// Adds a message that consists of one chunk of `charge` bytes; moves the payload out of `data`.
     #[inline(always)]
     pub fn push_chunk(&mut self, data: &mut Data, charge: u64) {
         self.bytes += charge;
@@ -112,14 +112,13 @@ impl Ready {
         Some(message)
     }
 
-    /// As [`Self::pop`], for who wants to know no more than the length of its data, bytes.
+    /// As [`Self::pop`], but returns only the length of the data, bytes.
     #[inline]
     pub fn skip(&mut self) -> Option<u32> {
         let message = self.messages.front()?;
         let (length, charge) = (message.payload.len(), message.charge);
         if self.messages.len() == 1 {
-            // Dropped where it lies: it has just been written, and to read it in one piece would wait
-            // for that.
+            // Dropped in place: it has just been written, and moving it out would wait for these writes.
             self.rewind();
         } else {
             self.messages.pop_front();
@@ -128,7 +127,7 @@ impl Ready {
         Some(length)
     }
 
-    /// All is read. The next message goes to where the first was, which is in the cache.
+    /// Resets the empty queue, so that the next message reuses memory that is in the cache.
     #[inline]
     fn rewind(&mut self) {
         self.messages.clear();

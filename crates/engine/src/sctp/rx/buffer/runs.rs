@@ -1,12 +1,12 @@
-//! Runs of fragments of one message (RFC 9260, 6.9): joined in constant time per fragment, since
-//! each end of a run knows the other, and checked against each other.
+//! Runs of consecutive fragments of one message (RFC 9260, 6.9). Joining takes constant time per fragment,
+//! since each end of a run stores the other end. Neighbours are checked for consistency.
 
 use super::ReceiveBuffer;
 use super::slots::Place;
 use crate::sctp::{Data, DataFlags};
 
-/// Whether two neighbouring fragments may be of one message: one stream, and one number unless
-/// unordered (then it means nothing, 3.3.1).
+/// Whether two neighbouring fragments may belong to one message: same stream, and same SSN unless unordered
+/// (RFC 9260, 3.3.1: the SSN of unordered data is ignored).
 fn of_one_message(one: &Data, other: &Data) -> bool {
     let loose = one.flags.has(DataFlags::UNORDERED);
     one.stream == other.stream
@@ -21,7 +21,7 @@ fn may_follow(before: &Data, next: &Data) -> bool {
 }
 
 impl ReceiveBuffer {
-    /// Whether a chunk agrees with what lies directly before and after it. Whole messages always do so with each other.
+    /// Whether a chunk is consistent with its direct neighbours. Whole messages always are with each other.
     #[inline(always)]
     pub(super) fn fits(&self, tsn: u64, data: &Data) -> bool {
         !self.fragmented || self.fits_before(tsn, data) && self.fits_after(tsn, data)
@@ -31,7 +31,7 @@ impl ReceiveBuffer {
     fn fits_before(&self, tsn: u64, data: &Data) -> bool {
         let begins = data.flags.has(DataFlags::BEGIN);
         if tsn == self.slots.base() {
-            // All before it is with the user.
+            // Everything before it has been delivered.
             return match &self.begun {
                 Some(begun) => !begins && begun.goes_on_with(data),
                 None => begins,
@@ -53,7 +53,7 @@ impl ReceiveBuffer {
         }
     }
 
-    /// Joins the fragment just kept to its neighbours; first and last TSN of its run.
+    /// Joins a stored fragment to its neighbours. Returns first and last TSN of its run.
     pub(super) fn join(&mut self, tsn: u64) -> (u64, u64) {
         let Some(flags) = self.slots.held(tsn).map(|d| d.flags) else { return (tsn, tsn) };
         let before = if flags.has(DataFlags::BEGIN) { None } else { self.slots.other_end(tsn - 1) };
@@ -69,7 +69,7 @@ impl ReceiveBuffer {
             && self.slots.held(last).is_some_and(|d| d.flags.has(DataFlags::END))
     }
 
-    /// The highest chunk of all, `last`, is about to be dropped: its run ends before it.
+    /// Ends the run of `last`, the highest TSN, before it, because that chunk is about to be dropped.
     pub(super) fn cut_run(&mut self, last: u64) {
         if let Some(first) = self.slots.other_end(last).filter(|first| *first < last) {
             self.slots.set_run(first, last - 1);

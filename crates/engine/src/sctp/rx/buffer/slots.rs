@@ -1,4 +1,4 @@
-//! Chunks that wait, by TSN.
+//! Chunks that wait in the receive buffer, by TSN.
 //!
 //! ```text
 //!   base                    base + near.len()
@@ -8,8 +8,8 @@
 //!    |<---- near: one slot per TSN --->|
 //! ```
 //!
-//! Slots are found without a search. They are made only while at least nearly every second one is used, so that
-//! memory follows what is held and not how far ahead the peer numbers it.
+//! Slots are indexed by TSN. They exist only while nearly every second one is used, so that memory is
+//! proportional to the chunks held, whatever TSNs the peer chooses.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -19,7 +19,7 @@ use crate::meter::{self, Defect};
 use crate::sctp::Data;
 use crate::sctp::rx::gaps::Gaps;
 
-/// A chunk that waits.
+/// A chunk that waits for earlier ones.
 #[derive(Clone, Debug)]
 pub(super) struct Held {
     pub data: Data,
@@ -35,34 +35,34 @@ enum Slot {
     Released,
 }
 
-/// What is known of a TSN from `base` on.
+/// State of a TSN from `base` on.
 pub(super) enum Place<'a> {
-    /// It has not come.
+    /// Not received.
     Missing,
-    /// It waits.
+    /// Received and waiting.
     Held(&'a Held),
-    /// The user has it.
+    /// Delivered to the user.
     Released,
 }
 
-/// Slots that there may be whatever is held.
+/// Slots that may exist however few chunks are held.
 const SPARE_SLOTS: usize = 128;
-/// Empty slots beyond the limit that are kept for a while: they go in batches.
+/// Empty slots that may exceed the limit, so that they are removed in batches.
 const BATCH: usize = 16;
-/// Bytes of a slot; a deque may have twice the room that it uses.
+/// Bookkeeping of a slot, bytes. A deque may have twice the capacity that it uses.
 const SLOT_COST: u64 = 2 * size_of::<Slot>() as u64;
-/// Bytes of a chunk in the map; its nodes are at least half full.
+/// Bookkeeping of a chunk in the map, bytes. Tree nodes are at least half full.
 const FAR_COST: u64 = 2 * (size_of::<Held>() as u64 + 16);
 
-/// The chunks that wait.
+/// The waiting chunks of an association.
 #[derive(Clone, Debug)]
 pub(super) struct Slots {
     near: VecDeque<Slot>,
     base: u64,
     far: BTreeMap<u64, Held>,
-    /// Chunks in `near`.
+    /// Number of chunks in `near`.
     held_near: usize,
-    /// Highest TSN of those that were released beyond the slots.
+    /// Highest TSN that was released beyond the slots.
     released_far: u64,
 }
 
@@ -83,13 +83,13 @@ impl Slots {
         self.near.is_empty() && self.far.is_empty()
     }
 
-    /// Chunks that wait.
+    /// Number of waiting chunks.
     #[inline]
     pub fn held_count(&self) -> usize {
         self.held_near + self.far.len()
     }
 
-    /// Bytes that the slots and the map take, at most.
+    /// Upper bound of the memory of the slots and the map, bytes.
     #[inline]
     pub fn cost(&self) -> u64 {
         self.near.len() as u64 * SLOT_COST + self.far.len() as u64 * FAR_COST
@@ -99,13 +99,13 @@ impl Slots {
         *self = Self::new(self.base);
     }
 
-    /// Index in `near`; it lies behind its end for a TSN that is in the map.
+    /// Index in `near`; past its end for a TSN in the map.
     #[inline]
     const fn index(&self, tsn: u64) -> usize {
         (tsn - self.base) as usize
     }
 
-    /// How `tsn`, which is not below the base, stands.
+    /// State of `tsn`, which must not be below the base.
     #[inline(always)]
     pub fn at(&self, tsn: u64, gaps: &Gaps) -> Place<'_> {
         match self.near.get(self.index(tsn)) {
@@ -126,7 +126,7 @@ impl Slots {
         }
     }
 
-    /// Whether a TSN that has no slot and is not held has come.
+    /// Whether a TSN that has no slot and is not held has been received.
     #[inline]
     fn was_released(&self, tsn: u64, gaps: &Gaps) -> bool {
         tsn <= self.released_far && (tsn <= gaps.cumulative() || gaps.contains(tsn))
@@ -148,17 +148,17 @@ impl Slots {
         }
     }
 
-    /// The chunk, if it waits.
+    /// The chunk `tsn`, if it waits.
     pub fn held(&self, tsn: u64) -> Option<&Data> {
         self.get(tsn).map(|held| &held.data)
     }
 
-    /// The other end of the run that `tsn` is an end of.
+    /// The other end of the run of which `tsn` is an end.
     pub fn other_end(&self, tsn: u64) -> Option<u64> {
         self.get(tsn).map(|held| held.run)
     }
 
-    /// A run goes from `first` to `last`.
+    /// Records a run of fragments from `first` to `last`.
     pub fn set_run(&mut self, first: u64, last: u64) {
         for (at, other) in [(first, last), (last, first)] {
             if let Some(held) = self.get_mut(at) {
@@ -167,7 +167,7 @@ impl Slots {
         }
     }
 
-    /// Keeps a chunk that has not come before.
+    /// Stores a chunk that was not received before.
     #[inline]
     pub fn keep(&mut self, tsn: u64, held: Held, gaps: &Gaps) {
         let at = self.index(tsn);
@@ -179,14 +179,14 @@ impl Slots {
         }
     }
 
-    /// The user has what came as the first TSN, which did not wait.
+    /// Moves the base past the first TSN, which was delivered without waiting.
     #[inline(always)]
     pub fn pass_first(&mut self) {
         self.near.pop_front();
         self.base += 1;
     }
 
-    /// The user has what came as `tsn`, which did not wait.
+    /// Marks `tsn` as released: it was delivered without waiting.
     pub fn mark_released(&mut self, tsn: u64, gaps: &Gaps) {
         let at = self.index(tsn);
         if at == 0 {
@@ -215,7 +215,7 @@ impl Slots {
         true
     }
 
-    /// Makes slots up to `at` for what may have been in the map.
+    /// Makes slots up to `at` and moves chunks from the map into them.
     #[cold]
     fn take_from_far(&mut self, at: usize, gaps: &Gaps) {
         while self.near.len() <= at {
@@ -233,7 +233,7 @@ impl Slots {
         }
     }
 
-    /// Takes a chunk out for the user.
+    /// Takes a chunk to deliver it.
     pub fn take(&mut self, tsn: u64) -> Option<Held> {
         let at = self.index(tsn);
         match self.near.get_mut(at) {
@@ -249,7 +249,7 @@ impl Slots {
         }
     }
 
-    /// The chunk, if it waits in a slot: to be handed over where it lies, and then [`Self::drop_handed_over`].
+    /// The chunk, if it waits in a slot, to be delivered in place. Call [`Self::drop_handed_over`] next.
     #[inline(always)]
     pub fn near_mut(&mut self, tsn: u64) -> Option<&mut Held> {
         let at = self.index(tsn);
@@ -259,7 +259,7 @@ impl Slots {
         }
     }
 
-    /// The user has what waits in the slot of `tsn`.
+    /// Marks the chunk in the slot of `tsn` as delivered.
     #[inline(always)]
     pub fn drop_handed_over(&mut self, tsn: u64) {
         let at = self.index(tsn);
@@ -274,7 +274,7 @@ impl Slots {
         Some(held)
     }
 
-    /// Takes a chunk out again as if it had never come.
+    /// Removes a chunk as if it had never arrived.
     pub fn drop_held(&mut self, tsn: u64) -> Option<Held> {
         let at = self.index(tsn);
         let held = self.take(tsn)?;
@@ -284,7 +284,7 @@ impl Slots {
         Some(held)
     }
 
-    /// Moves the base past what is with the user, all that came in sequence up to `cumulative`.
+    /// Moves the base past all delivered chunks in sequence, up to `cumulative`.
     #[inline(always)]
     pub fn drop_released(&mut self, cumulative: u64) {
         while self.base <= cumulative && matches!(self.near.front(), Some(Slot::Released)) {
@@ -301,14 +301,14 @@ impl Slots {
         }
     }
 
-    /// Moves the base to the first chunk of the map, or past `cumulative`: no slot lies before.
+    /// With no slots, moves the base to the first chunk of the map, or past `cumulative`.
     #[cold]
     fn skip_to_far(&mut self, cumulative: u64) {
         let first = self.far.first_key_value().map_or(u64::MAX, |(tsn, _)| *tsn);
         self.base = first.min(cumulative + 1);
     }
 
-    /// Gives up slots at the end until the limit holds again.
+    /// Removes slots at the end until the limit holds again.
     #[cold]
     fn thin_out(&mut self) {
         if meter::has(Defect::DenseTsns) {

@@ -101,7 +101,7 @@ fn long_messages_come_together_in_any_order_of_their_fragments() {
                 chunks.push(piece(1 + chunks.len() as u64, 0, ssn, begin.and(end)));
             }
         }
-        // Some come twice, and a small buffer gives some up again.
+        // Some chunks arrive twice, and a small buffer drops some again.
         let n = chunks.len();
         let mut order: Vec<usize> = (0..n).collect();
         for i in (1..n).rev() {
