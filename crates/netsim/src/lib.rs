@@ -1,8 +1,8 @@
 //! A deterministic, protocol-free, discrete-event network.
 //!
-//! A [`World`] has [`Host`]s, [`Link`]s and routes; packets carry a payload that it never looks at. Time is whole
-//! nanoseconds, randomness comes from a seed tree, equal times are taken in the order of scheduling: two runs with the same
-//! seed agree event by event.
+//! A [`World`] has [`Host`]s, [`Link`]s and routes. It does not interpret the payload of packets. Time is in
+//! whole nanoseconds, randomness comes from a seed tree, and simultaneous events are handled in the order of
+//! scheduling: two runs with the same seed are equal event by event.
 //!
 //! ```
 //! use ropewalk_base::{Duration, Rate, Seed, Time};
@@ -23,7 +23,7 @@
 //!
 //! let mut world = World::new(Seed::root(1));
 //! let host = world.add_host(Sink::default());
-//! // 1500 bytes take 12 ms at 1 Mbit/s, and then 10 ms to get there.
+//! 1500 bytes take 12 ms at 1 Mbit/s, plus a propagation delay of 10 ms.
 //! let config = LinkConfig::new(Rate::from_bps(1_000_000), Duration::from_millis(10));
 //! let link = world.add_link("lte/up", &config)?;
 //! let route = world.add_route(&[link], host, Port(0));

@@ -152,7 +152,7 @@ impl Cell {
     }
 }
 
-/// Mean of the values, which must not be empty.
+/// Mean of the values; 0 if there are none.
 pub fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len().max(1) as f64
 }
