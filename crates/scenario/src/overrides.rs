@@ -44,7 +44,7 @@ pub(crate) fn apply(
     let value = value(text, source, equals + 1);
     let alias = alias(root, &segments);
     descend(root, &ROOT, &segments, value, sources)?;
-    // A scheduler can be given by either of two keys; the override replaces both.
+    // A scheduler can be given by either of two keys; overriding one removes the other.
     match segments.iter().map(|s| s.text).collect::<Vec<_>>()[..] {
         ["transfer", "scheduler"] => remove(root, "scheduler", "name"),
         ["scheduler", "name"] => remove(root, "transfer", "scheduler"),

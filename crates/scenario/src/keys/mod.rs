@@ -141,7 +141,7 @@ impl Table {
     }
 }
 
-/// A choice without conditions on its availability.
+/// A choice from its name and description.
 pub(crate) const fn choice(name: &'static str, doc: &'static str) -> Choice {
     Choice { name, doc }
 }
