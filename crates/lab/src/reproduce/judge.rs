@@ -165,7 +165,7 @@ pub fn inequality(expected: &Expected, entry: &Entry, relation: Relation, pair: 
     row
 }
 
-/// `(subject - reference) / reference`; none if that is not finite.
+/// `(subject - reference) / reference`, 0 if both are equal; none if only the reference is 0.
 pub fn fraction(subject: f64, reference: f64) -> Option<f64> {
     if subject == reference {
         return Some(0.0);

@@ -71,7 +71,7 @@ pub fn sweep(item: &str) -> Option<Sweep> {
             values: &[1.0, 2.0, 5.0, 10.0, 21.0, 35.0, 50.0],
             at: |rate_mbps| Point { item: "figure-6", rate_mbps, ..BASE },
         },
-        // The only reading with which both pairs of numbers in Section 6.1.2 are consistent.
+        // The reading with which both pairs of numbers in Section 6.1.2 are consistent.
         "figure-6-20ms" => Sweep {
             title: "Figure 6 with d = 20 ms and correlated losses",
             x_label: "Rate b (Mbit/s)",
