@@ -208,7 +208,8 @@ const fn window_check(name: file::WindowCheck) -> WindowCheck {
 
 /// The scheduler of the scenario.
 ///
-/// # Errors If the engine has no scheduler of this name.
+/// # Errors
+/// If the engine has no scheduler of this name.
 pub fn scheduler(options: &file::SchedulerOptions) -> Result<Scheduler, UnknownScheduler> {
     let plan = PlanOptions {
         quantum: options.quantum,

@@ -66,8 +66,8 @@ impl Episode {
     /// Starts the scenario and runs it to the first decision. `patience` is the longest duration of a
     /// [`Choice::Wait`]; it must not be zero.
     ///
-    /// # Errors [`RunError`], also if there is not exactly one association, or if the run never reaches a
-    /// decision.
+    /// # Errors
+    /// [`RunError`], also if there is not exactly one association, or if the run never reaches a decision.
     pub fn new(scenario: &Scenario, patience: Duration) -> Result<Self, RunError> {
         if scenario.world.associations != 1 {
             let count = scenario.world.associations;

@@ -56,7 +56,8 @@ impl fmt::Display for NotLive {
 
 /// Checks that an emulation supports the scenario.
 ///
-/// # Errors The first feature that it does not support.
+/// # Errors
+/// The first feature that it does not support.
 pub fn check_live(scenario: &file::Scenario) -> Result<(), NotLive> {
     if scenario.world.associations != 1 {
         let count = scenario.world.associations;

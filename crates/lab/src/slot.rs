@@ -108,7 +108,8 @@ pub struct SlotRow {
 impl SlotSetup {
     /// Runs the model with this scheduler.
     ///
-    /// # Errors If the model rejects the setup.
+    /// # Errors
+    /// If the model rejects the setup.
     pub fn run(&self, scheduler: SlotScheduler) -> Result<SlotTrace, SlotError> {
         let paths = self.delay_ticks.iter().zip(&self.capacity_packets);
         let paths = paths

@@ -28,7 +28,8 @@ pub struct Saturation {
 /// Saturation of `stations` stations. Each transmits a frame at most `attempts` times; `None` means without
 /// limit.
 ///
-/// # Errors If there is no station, or no attempt.
+/// # Errors
+/// If there is no station, or no attempt.
 pub fn bianchi(
     stations: u32,
     exchange: &Exchange,

@@ -9,7 +9,8 @@ use crate::path::PathNumbers;
 /// Kuhn et al. 2014, Eq 2, generalised from two paths to n: the latest one-way arrival minus the earliest.
 /// Queues are assumed to be empty; a standing queue adds its delay to its path.
 ///
-/// # Errors If there are fewer than two paths, or if `packet_bytes` is negative or not finite.
+/// # Errors
+/// If there are fewer than two paths, or if `packet_bytes` is negative or not finite.
 pub fn blocking_time_max_s(paths: &[PathNumbers], packet_bytes: f64) -> Result<f64, PathsError> {
     at_least(paths.len(), 2)?;
     not_negative("packet_bytes", packet_bytes)?;

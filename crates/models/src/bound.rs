@@ -81,8 +81,8 @@ pub struct FlowControlBound {
 /// of concave functions with one budget, so greedy allocation is optimal: paths in order of their round trips,
 /// each up to `c_i r_i`. Ties go to the path given first. A path with a round trip of zero needs no window.
 ///
-/// # Errors If there is no path; if a size is negative or not finite; if whole packets count and their size is
-/// zero.
+/// # Errors
+/// If there is no path; if a size is negative or not finite; if whole packets count and their size is zero.
 pub fn flow_control_bound(
     paths: &[PathNumbers],
     input: &BoundInput,

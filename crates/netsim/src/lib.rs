@@ -23,7 +23,7 @@
 //!
 //! let mut world = World::new(Seed::root(1));
 //! let host = world.add_host(Sink::default());
-//! 1500 bytes take 12 ms at 1 Mbit/s, plus a propagation delay of 10 ms.
+//! // 1500 bytes take 12 ms at 1 Mbit/s, and then 10 ms to get there.
 //! let config = LinkConfig::new(Rate::from_bps(1_000_000), Duration::from_millis(10));
 //! let link = world.add_link("lte/up", &config)?;
 //! let route = world.add_route(&[link], host, Port(0));

@@ -73,8 +73,8 @@ impl core::error::Error for TraceError {}
 
 /// Parses a trace. Blank lines are skipped.
 ///
-/// # Errors The line, if it is not a number or is below the line before; or the whole text, if it has no
-/// opportunity.
+/// # Errors
+/// The line, if it is not a number or is below the line before; or the whole text, if it has no opportunity.
 pub fn parse_mahimahi(text: &str) -> Result<Trace, TraceError> {
     let mut millis: Vec<u64> = Vec::new();
     for (index, content) in text.lines().enumerate() {
@@ -213,7 +213,8 @@ impl Trace {
 /// trace after its last opportunity, so the mean rate can exceed that of the steps: the last, incomplete
 /// opportunity is cut.
 ///
-/// # Errors If the steps are not in order of time, or contain less than one opportunity.
+/// # Errors
+/// If the steps are not in order of time, or contain less than one opportunity.
 pub fn to_mahimahi(
     initial: Rate,
     steps: &[(Time, Rate)],

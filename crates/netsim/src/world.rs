@@ -153,21 +153,24 @@ impl<P: Clone, H: Host<P>> World<P, H> {
 
     /// A host.
     ///
-    /// # Panics If the host is not in the world.
+    /// # Panics
+    /// If the host is not in the world.
     pub fn host(&self, id: HostId) -> &H {
         &self.hosts[id.0 as usize]
     }
 
     /// Mutable access to a host, for application calls; call [`Self::poke`] afterwards.
     ///
-    /// # Panics If the host is not in the world.
+    /// # Panics
+    /// If the host is not in the world.
     pub fn host_mut(&mut self, id: HostId) -> &mut H {
         &mut self.hosts[id.0 as usize]
     }
 
     /// Wakes a host now, whether due or not, so that it sends what application calls have queued.
     ///
-    /// # Panics If the host is not in the world.
+    /// # Panics
+    /// If the host is not in the world.
     pub fn poke(&mut self, id: HostId) {
         let now = self.network.now;
         self.hosts[id.0 as usize].wake(now, &mut Outbox::onto(&mut self.network));
@@ -176,14 +179,16 @@ impl<P: Clone, H: Host<P>> World<P, H> {
 
     /// Counters of a link at the current time.
     ///
-    /// # Panics If the link is not in the world.
+    /// # Panics
+    /// If the link is not in the world.
     pub fn link_stats(&self, id: LinkId) -> LinkStats {
         self.network.stats(id)
     }
 
     /// Counters of a source of cross traffic and its receiver at the current time.
     ///
-    /// # Panics If the source is not in the world.
+    /// # Panics
+    /// If the source is not in the world.
     pub fn cross_stats(&self, id: CrossId) -> CrossStats {
         self.cross[id.0 as usize].inner.stats()
     }

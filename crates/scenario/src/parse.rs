@@ -120,21 +120,24 @@ fn from_set<S: AsRef<str>>(sets: &[S]) -> Vec<Override<'_>> {
 
 /// Parses a time such as `20 ms` outside of a scenario file.
 ///
-/// # Errors The problem in one sentence.
+/// # Errors
+/// The problem in one sentence.
 pub fn parse_duration(text: &str) -> Result<Duration, String> {
     check::read(Dimension::Time, text).map(Duration::from_nanos)
 }
 
 /// Parses a rate such as `2 Mbit/s` outside of a scenario file.
 ///
-/// # Errors The problem in one sentence.
+/// # Errors
+/// The problem in one sentence.
 pub fn parse_rate(text: &str) -> Result<Rate, String> {
     check::read(Dimension::Rate, text).map(Rate::from_bps)
 }
 
 /// Parses a size in bytes such as `45 kB` outside of a scenario file.
 ///
-/// # Errors The problem in one sentence.
+/// # Errors
+/// The problem in one sentence.
 pub fn parse_size(text: &str) -> Result<u64, String> {
     check::read(Dimension::Size, text)
 }

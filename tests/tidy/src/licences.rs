@@ -30,7 +30,8 @@ const DEVELOPMENT: [&str; 1] = ["MPL-2.0"];
 
 /// Output of `cargo metadata` for the workspace and all dependencies.
 ///
-/// # Panics If cargo fails.
+/// # Panics
+/// If cargo fails.
 pub fn metadata() -> &'static Value {
     static METADATA: OnceLock<Value> = OnceLock::new();
     METADATA.get_or_init(|| {

@@ -6,7 +6,8 @@ use std::thread;
 
 /// Applies `work` to every item on at most `threads` threads. The results have the order of the items.
 ///
-/// # Panics If `work` panics, with the same payload.
+/// # Panics
+/// If `work` panics, with the same payload.
 pub fn map_in_parallel<T: Sync, R: Send>(
     items: &[T],
     threads: usize,

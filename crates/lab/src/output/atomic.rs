@@ -7,7 +7,8 @@ use std::path::Path;
 /// Writes `bytes` to a temporary file in the same directory and renames it to `path`. A reader sees either the
 /// old or the complete new contents. An existing file is replaced.
 ///
-/// # Errors The error of the file system; the temporary file is removed.
+/// # Errors
+/// The error of the file system; the temporary file is removed.
 pub fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let name = path.file_name().ok_or_else(|| {
         io::Error::new(io::ErrorKind::InvalidInput, "the path does not end in a file name")

@@ -46,7 +46,8 @@ impl SeriesFormat {
 
     /// The format by the extension of the file name.
     ///
-    /// # Errors If the extension is missing or unknown.
+    /// # Errors
+    /// If the extension is missing or unknown.
     pub fn from_path(path: &Path) -> Result<Self, UnknownFormat> {
         let ending = path.extension().unwrap_or(OsStr::new("")).to_string_lossy().to_lowercase();
         let known = Self::ENDINGS.iter().find(|(name, _)| *name == ending);
@@ -139,7 +140,8 @@ pub fn write_series(
 /// Writes the series of several runs over the same paths to one file, one after the other. A column `run`
 /// before the others has their labels.
 ///
-/// # Errors [`WriteError`]; also if there is no run, or if the names of the paths differ.
+/// # Errors
+/// [`WriteError`]; also if there is no run, or if the names of the paths differ.
 pub fn write_labelled_series(
     path: &Path,
     format: SeriesFormat,

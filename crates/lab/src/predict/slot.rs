@@ -65,8 +65,9 @@ pub struct SlotSchedulerPrediction {
 /// Runs the slot model with the paths, packets, buffer, duration and delay errors of a scenario. The model
 /// ignores losses, queues and changes of a path.
 ///
-/// # Errors A message if there are shared links, if a path carries less than a packet per forward delay, or if
-/// the run is too long.
+/// # Errors
+/// A message if there are shared links, if a path carries less than a packet per forward delay, or if the run
+/// is too long.
 pub fn predict_slot(scenario: &Scenario, planned: Planned) -> Result<SlotPrediction, String> {
     let (setup, paths) = setup(scenario)?;
     let plan = Plan {

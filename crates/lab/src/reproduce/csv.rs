@@ -17,7 +17,8 @@ pub struct Line<'a> {
 impl Table {
     /// Parses a table.
     ///
-    /// # Errors A message if a row has more or fewer cells than the header.
+    /// # Errors
+    /// A message if a row has more or fewer cells than the header.
     pub fn parse(text: &'static str) -> Result<Self, String> {
         let mut lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
         let header: Vec<&str> = lines.next().ok_or("the table is empty")?.split(',').collect();
@@ -42,7 +43,8 @@ impl Table {
 impl Line<'_> {
     /// The cell in this column.
     ///
-    /// # Errors A message if there is no such column.
+    /// # Errors
+    /// A message if there is no such column.
     pub fn text(&self, column: &str) -> Result<&'static str, String> {
         let position = self.table.header.iter().position(|name| *name == column);
         position.map(|i| self.cells[i]).ok_or_else(|| format!("there is no column `{column}`"))
@@ -50,7 +52,8 @@ impl Line<'_> {
 
     /// The number in this column.
     ///
-    /// # Errors A message if there is no such column, or if its cell is not a number.
+    /// # Errors
+    /// A message if there is no such column, or if its cell is not a number.
     pub fn number(&self, column: &str) -> Result<f64, String> {
         let text = self.text(column)?;
         text.parse().map_err(|_| format!("`{text}` in column `{column}` is not a number"))

@@ -305,7 +305,8 @@ impl Reason {
 
 /// Statements of the paper in `folder`; none for a peer.
 ///
-/// # Errors A message if the file is malformed.
+/// # Errors
+/// A message if the file is malformed.
 pub fn expected(folder: &Folder) -> Result<Option<Expected>, String> {
     let Some(text) = folder.file("expected.toml") else { return Ok(None) };
     toml::from_str(text).map(Some).map_err(|e| format!("{}/expected.toml: {e}", folder.path))
@@ -313,7 +314,8 @@ pub fn expected(folder: &Folder) -> Result<Option<Expected>, String> {
 
 /// Reasons for differing rows of `folder`.
 ///
-/// # Errors A message if the file is malformed.
+/// # Errors
+/// A message if the file is malformed.
 pub fn reasons(folder: &Folder) -> Result<Reasons, String> {
     let text = folder.file("reasons.toml").unwrap_or_default();
     toml::from_str(text).map_err(|e| format!("{}/reasons.toml: {e}", folder.path))

@@ -13,7 +13,8 @@ const MISSES: f64 = 0.05;
 
 /// A mean of independent values, with an interval that is one of `points` simultaneous 95 % intervals.
 ///
-/// # Errors A message if there are fewer than two values.
+/// # Errors
+/// A message if there are fewer than two values.
 pub fn of_values(values: &[f64], points: usize) -> Result<Spread, String> {
     let count = values.len();
     if count < 2 {
@@ -34,7 +35,8 @@ fn widest(Spread { mean, least, most }: Spread) -> Spread {
 /// The point that a statement selects, and the interval of the selected quantity regardless of which point
 /// really has it. [`Pick::Mean`] selects none.
 ///
-/// # Errors A message if there is no point.
+/// # Errors
+/// A message if there is no point.
 pub fn picked(pick: Pick, points: &[(String, Spread)]) -> Result<(String, Spread, Spread), String> {
     let seen = |spread: Spread| match pick {
         Pick::Widest => widest(spread),
@@ -54,7 +56,8 @@ pub fn picked(pick: Pick, points: &[(String, Spread)]) -> Result<(String, Spread
 
 /// Verdict from an interval: inside the accepted range, outside, or partly in it.
 ///
-/// # Errors A message if the relation is not an inequality.
+/// # Errors
+/// A message if the relation is not an inequality.
 pub fn verdict(
     relation: Relation,
     found: Spread,

@@ -141,14 +141,16 @@ pub fn reproduce(items: &[Item], options: &Options<'_>) -> Result<Reproduction, 
 
 /// Number of simulations of these items, for a progress bar.
 ///
-/// # Errors A message if a file of the papers is malformed.
+/// # Errors
+/// A message if a file of the papers is malformed.
 pub fn simulations(items: &[Item]) -> Result<usize, String> {
     Ok(Papers::load()?.keys(items)?.len())
 }
 
 /// Reasons for rows of `done` that need none. `done` should cover all items.
 ///
-/// # Errors A message if a file of the papers is malformed.
+/// # Errors
+/// A message if a file of the papers is malformed.
 pub fn unused_reasons(done: &Reproduction) -> Result<Vec<UnusedReason>, String> {
     let papers = Papers::load()?;
     let mut unused = Vec::new();

@@ -45,7 +45,8 @@ pub struct PeerCase {
 
 /// The rows of a peer's table: `sarwar`, `kuhn` or `blocking`.
 ///
-/// # Errors A message if the table is malformed.
+/// # Errors
+/// A message if the table is malformed.
 pub fn cases(item: &str) -> Result<Vec<PeerCase>, String> {
     let name = format!("{item}.csv");
     let file = data::folder("ns2").and_then(|folder| folder.file(&name));
@@ -167,14 +168,16 @@ impl PeerCase {
 
 /// The runs of a peer's table.
 ///
-/// # Errors A message if the table is malformed.
+/// # Errors
+/// A message if the table is malformed.
 pub fn keys(item: &str) -> Result<Vec<RunKey>, String> {
     Ok(cases(item)?.iter().flat_map(|case| case.keys(item)).collect())
 }
 
 /// Judges the rows of a peer's table.
 ///
-/// # Errors A message if the table is malformed.
+/// # Errors
+/// A message if the table is malformed.
 pub fn rows(item: &str, runs: &Runs) -> Result<Vec<Row>, String> {
     let mut rows = Vec::new();
     for case in cases(item)? {
@@ -224,7 +227,8 @@ impl Compared {
 
 /// Adds our simulated values and the peer's to the rows of the slides' blocking times.
 ///
-/// # Errors A message if the peer's table or a scenario is malformed.
+/// # Errors
+/// A message if the peer's table or a scenario is malformed.
 pub fn beside_blocking_times(rows: &mut [Row], runs: &Runs) -> Result<(), String> {
     let cases = cases("blocking")?;
     for row in rows {

@@ -111,8 +111,8 @@ impl Runs {
 
     /// The run of this key.
     ///
-    /// # Errors A message if the run failed, or if it was not requested beforehand, which is a defect of the
-    /// item.
+    /// # Errors
+    /// A message if the run failed, or if it was not requested beforehand, which is a defect of the item.
     pub fn get(&self, key: &RunKey) -> Result<&Run, String> {
         match self.done.get(key) {
             Some(Ok(run)) => Ok(run),

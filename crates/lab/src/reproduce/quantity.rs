@@ -13,7 +13,8 @@ use crate::measure::path_numbers;
 /// A key of the results, such as `blocking_time_s.max` or `paths.slow.utilisation`; or `delivered_share`, which
 /// is goodput on the wire divided by the sum of the path rates.
 ///
-/// # Errors A message if the key does not exist.
+/// # Errors
+/// A message if the key does not exist.
 pub fn of_run(result: &RunResult, scenario: &Scenario, quantity: &str) -> Result<f64, String> {
     if quantity == "delivered_share" {
         return Ok(result.goodput_wire_bps / capacity_bps(scenario));
@@ -53,7 +54,8 @@ pub fn capacity_bps(scenario: &Scenario) -> f64 {
 
 /// The value of a closed-form model for the scenario.
 ///
-/// # Errors A message if the model does not exist, or does not support these paths.
+/// # Errors
+/// A message if the model does not exist, or does not support these paths.
 pub fn of_model(scenario: &Scenario, quantity: &str) -> Result<f64, String> {
     let paths = path_numbers(scenario).ok_or("the closed forms know no shared links")?;
     let packet = f64::from(scenario.transfer.packet);

@@ -158,7 +158,8 @@ impl Sample {
 
 /// Measures a statement in one of its scenarios.
 ///
-/// # Errors A message if the statement is incomplete, or if a run failed.
+/// # Errors
+/// A message if the statement is incomplete, or if a run failed.
 pub fn measure(
     expected: &Expected,
     entry: &Entry,
@@ -195,7 +196,8 @@ fn is_share(quantity: &str) -> bool {
 
 /// The four combinations of a statement in one of its scenarios.
 ///
-/// # Errors A message if a run failed.
+/// # Errors
+/// A message if a run failed.
 pub fn beside(
     expected: &Expected,
     entry: &Entry,

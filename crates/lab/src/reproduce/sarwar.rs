@@ -28,7 +28,8 @@ pub fn key(paper: &str, entry: &Entry) -> Option<RunKey> {
 
 /// The difference of the forward delays of two paths by Eq 6, from the scheduler's last estimates.
 ///
-/// # Errors A message if the statement is incomplete, or if the run failed.
+/// # Errors
+/// A message if the statement is incomplete, or if the run failed.
 pub fn forward_delay(expected: &Expected, entry: &Entry, runs: &Runs) -> Result<Row, String> {
     let paper_value = entry.paper_value.ok_or("a delay without its number")?;
     let key = key(&expected.paper, entry).ok_or("a delay without its scenario")?;

@@ -35,8 +35,8 @@ pub struct Sensitivity {
 
 /// The table for this paper. Every line covers all simulated items of the paper with all seeds.
 ///
-/// # Errors A message if there is no such paper, if it has no variations, if a file is malformed, or if a run
-/// failed.
+/// # Errors
+/// A message if there is no such paper, if it has no variations, if a file is malformed, or if a run failed.
 pub fn sensitivity(paper: &str, options: &Options<'_>) -> Result<Vec<Sensitivity>, String> {
     let courses = courses(paper)?;
     let keys: BTreeSet<RunKey> = courses.iter().flat_map(|(_, course)| keys(course)).collect();
@@ -51,7 +51,8 @@ pub fn sensitivity(paper: &str, options: &Options<'_>) -> Result<Vec<Sensitivity
 
 /// Number of simulations for the table of this paper, for a progress bar.
 ///
-/// # Errors As [`sensitivity`], without those of runs.
+/// # Errors
+/// As [`sensitivity`], without those of runs.
 pub fn sensitivity_simulations(paper: &str) -> Result<usize, String> {
     let courses = courses(paper)?;
     Ok(courses.iter().flat_map(|(_, course)| keys(course)).collect::<BTreeSet<_>>().len())

@@ -11,7 +11,8 @@ use crate::slot::{Planned, SlotRow, SlotSetup};
 
 /// The paper's slot model with this scheduler.
 ///
-/// # Errors A message if there is no such scheduler, or if the model rejects the setup.
+/// # Errors
+/// A message if there is no such scheduler, or if the model rejects the setup.
 pub fn run(setup: &SlotSetup, scheduler: &str, plan: Plan) -> Result<SlotTrace, String> {
     let scheduler = match scheduler {
         "round-robin" => SlotScheduler::RoundRobin,
@@ -99,7 +100,8 @@ fn shown<S: AsRef<str>>(cells: &[S]) -> String {
 /// Judges a claim by the slot model. A claim about wrong delays is judged in the stated reading at every error;
 /// the other readings are shown as separate rows without a verdict.
 ///
-/// # Errors A message if the statement is incomplete.
+/// # Errors
+/// A message if the statement is incomplete.
 pub fn claim(expected: &Expected, entry: &Entry, relation: Relation) -> Result<Vec<Row>, String> {
     let setup = setup(expected)?;
     if !entry.wrong_delays {

@@ -18,7 +18,8 @@ pub struct Axis {
 impl Axis {
     /// Parses `KEY=VALUES`; each item of the list is a value or a range.
     ///
-    /// # Errors A message with valid examples.
+    /// # Errors
+    /// A message with valid examples.
     pub fn parse(vary: &str) -> Result<Self, SweepError> {
         let Some((key, list)) = vary.split_once('=') else {
             return Err(SweepError::input(format!("--vary {vary}: there is no `=`"), HELP));

@@ -14,7 +14,8 @@ use crate::output::{SeriesFormat, encode, write_atomically};
 
 /// Checks the name of a result file, given by `option`, before anything runs.
 ///
-/// # Errors If it does not end in `.parquet`, if it is a directory, or if its directory does not exist.
+/// # Errors
+/// If it does not end in `.parquet`, if it is a directory, or if its directory does not exist.
 pub fn check_out(option: &str, path: &Path) -> Result<(), SweepError> {
     let directory = path.parent().filter(|d| !d.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let (wrong, help) = if path.extension().is_none_or(|ending| ending != "parquet") {
@@ -42,7 +43,8 @@ pub fn write(path: &Path, batch: &RecordBatch) -> Result<(), SweepError> {
 
 /// Reads the runs of a sweep; none if the file is not a result.
 ///
-/// # Errors If the file cannot be read, or is another table of a sweep.
+/// # Errors
+/// If the file cannot be read, or is another table of a sweep.
 pub fn read(path: &Path) -> Result<Option<RecordBatch>, SweepError> {
     let file = File::open(path).map_err(|error| SweepError::file(path, error))?;
     let Ok(builder) = ParquetRecordBatchReaderBuilder::try_new(file) else { return Ok(None) };

@@ -26,7 +26,8 @@ pub struct Identity {
 impl Identity {
     /// The identity of a grid. Reads and checks every point.
     ///
-    /// # Errors The first point that is not a valid scenario, or that equals another.
+    /// # Errors
+    /// The first point that is not a valid scenario, or that equals another.
     pub(super) fn of(grid: &Grid) -> Result<Self, SweepError> {
         let version = env!("CARGO_PKG_VERSION").to_owned();
         let scenario = grid.base().to_toml();

@@ -47,9 +47,8 @@ pub(super) struct Journal {
 impl Journal {
     /// Opens or creates the journal at `path` and reads its runs. With `fresh`, discards existing contents.
     ///
-    /// # Errors If it belongs to another sweep, if another process writes it, or if it cannot be read or
-    /// written.
-    /// It belongs to another sweep, another process writes it, or it cannot be read or written.
+    /// # Errors
+    /// If it belongs to another sweep, if another process writes it, or if it cannot be read or written.
     pub(super) fn open(
         path: &Path,
         header: &Header,
@@ -82,7 +81,8 @@ impl Journal {
 
     /// Reads the journal at `path` without changing it.
     ///
-    /// # Errors As for [`Journal::open`].
+    /// # Errors
+    /// As for [`Journal::open`].
     pub(super) fn peek(path: &Path, header: &Header) -> Result<Vec<RunRow>, SweepError> {
         match std::fs::read(path) {
             Ok(bytes) => Ok(read(path, &bytes, header)?.rows),

@@ -19,8 +19,8 @@ const LISTED: usize = 5;
 /// Merges the results of shards, or of the same sweep with other seeds, which together contain every run once.
 /// The tables equal those of a sweep in one piece.
 ///
-/// # Errors If a file is not the result of a sweep, the files are not of one sweep, or runs are missing or
-/// duplicate.
+/// # Errors
+/// If a file is not the result of a sweep, the files are not of one sweep, or runs are missing or duplicate.
 pub fn merge(paths: &[PathBuf]) -> Result<Tables, SweepError> {
     let mut shards = Vec::new();
     for path in paths {

@@ -16,7 +16,8 @@ enum Spacing {
 
 /// The values of `text` if it is a range, both ends included; none otherwise.
 ///
-/// # Errors A message in one sentence if the range is invalid.
+/// # Errors
+/// A message in one sentence if the range is invalid.
 pub(super) fn parse(text: &str) -> Option<Result<Vec<Value>, String>> {
     let (from, rest) = text.split_once("..")?;
     // A file name such as `../drive.mahi` also contains two dots.

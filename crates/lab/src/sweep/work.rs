@@ -88,7 +88,8 @@ impl Sweep {
     /// Starts or resumes a sweep. Seeds with a run in the file or its journal belong to the sweep in addition
     /// to those of the plan.
     ///
-    /// # Errors If the output file is unusable, in use, or contains another sweep.
+    /// # Errors
+    /// If the output file is unusable, in use, or contains another sweep.
     pub fn open(plan: &Plan, options: SweepOptions<'_>) -> Result<Self, SweepError> {
         let kept = match options.out {
             None => Kept::default(),
@@ -117,7 +118,8 @@ impl Sweep {
 
     /// Adds and records a run that was executed elsewhere.
     ///
-    /// # Errors If the run is not left to do, comes from another version, or cannot be recorded.
+    /// # Errors
+    /// If the run is not left to do, comes from another version, or cannot be recorded.
     pub fn keep(&mut self, row: RunRow) -> Result<(), SweepError> {
         let ours = row.point < self.plan.grid().points()
             && self.shard.is_none_or(|shard| shard.has(row.point))
@@ -134,7 +136,8 @@ impl Sweep {
     /// from any thread, and decides whether to continue. The tables do not depend on the number of threads, on
     /// interruptions, or on when seeds were added.
     ///
-    /// # Errors If a file cannot be written, or if `done` stopped the sweep. Finished runs can be resumed.
+    /// # Errors
+    /// If a file cannot be written, or if `done` stopped the sweep. Finished runs can be resumed.
     pub fn finish(
         mut self,
         threads: usize,
@@ -147,7 +150,8 @@ impl Sweep {
 
     /// Writes the result.
     ///
-    /// # Errors If runs are left to do, or if a file cannot be written.
+    /// # Errors
+    /// If runs are left to do, or if a file cannot be written.
     pub fn close(self) -> Result<Tables, SweepError> {
         let missing = self.left().len();
         if missing > 0 {

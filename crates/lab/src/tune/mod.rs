@@ -116,7 +116,8 @@ pub struct LeastReceiveBuffer {
 /// Computes the best limits. With `reach`, a share above 0 and up to 1, also computes the smallest receive
 /// buffer that delivers this share of the sum of the rates.
 ///
-/// # Errors [`TuneError`], if the models do not cover the scenario.
+/// # Errors
+/// [`TuneError`], if the models do not cover the scenario.
 pub fn tune(scenario: &Scenario, reach: Option<f64>) -> Result<Tuning, TuneError> {
     let paths = paths::model_paths(scenario)?;
     let tables = paths::tables(scenario, &paths)?;

@@ -3,7 +3,6 @@
 //! Any number of packets may be missing, with similar probabilities, so the distribution cannot be truncated.
 //! But the probability of gamma losses among xi packets is p times a power of 1 - p. The sums over xi thus
 //! become one running sum, and a round costs time proportional to its window, not to its square.
-//! a round needs become one running sum, and a round costs as much as its window, not its square.
 
 use super::rounds::{Outcome, TOO_FEW};
 

@@ -5,7 +5,6 @@
 //! Let T(w) be the expected time from (2, 2) until (w, w) is first reached, and N(w) that of one cycle: from
 //! (w, w), through all consequences of losses, back up to (w, w), or directly to the next clean state. A loss
 //! at w leads to a lower window j, from which it takes T(w) - T(j) to return. Hence
-//! return. Hence
 //!
 //! ```text
 //! N(w) = RTT(w) + sum over what a loss leads to of (its duration + T(w) - T(j))

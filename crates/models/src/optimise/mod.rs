@@ -130,7 +130,8 @@ impl From<OutOfRange> for OptimiseError {
 
 /// The best limits for a receive buffer of `packets` packets, by the cheapest exact method.
 ///
-/// # Errors If there is no path, or if the buffer is smaller than the sum of the least limits.
+/// # Errors
+/// If there is no path, or if the buffer is smaller than the sum of the least limits.
 pub fn allocate(
     tables: &[PathTable],
     packets: u32,

@@ -97,7 +97,8 @@ impl CrossConfig {
 
     /// Checks every value.
     ///
-    /// # Errors The first invalid value.
+    /// # Errors
+    /// The first invalid value.
     pub fn check(&self) -> Result<(), CrossError> {
         if self.packet == 0 {
             return Err(CrossError::NoPacket);

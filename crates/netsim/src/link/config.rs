@@ -101,7 +101,8 @@ impl LinkConfig {
 
     /// Checks every value.
     ///
-    /// # Errors The first invalid value.
+    /// # Errors
+    /// The first invalid value.
     pub fn check(&self) -> Result<(), ConfigError> {
         self.rate.check().map_err(ConfigError::RateSteps)?;
         let reordering = self.reordering.map_or(0.0, |reordering| reordering.probability);

@@ -82,7 +82,8 @@ struct Counters {
 impl<P: Clone> Link<P> {
     /// A link that draws its randomness from the children of `seed`.
     ///
-    /// # Errors If a value of `config` is invalid.
+    /// # Errors
+    /// If a value of `config` is invalid.
     pub fn new(config: &LinkConfig, seed: Seed) -> Result<Self, ConfigError> {
         config.check()?;
         let discipline = match config.queue {

@@ -21,7 +21,8 @@ pub struct ButterflyPath {
 /// Connects `left` and `right` by one wing per entry of `wings`: an `edge` link, the wing's bottleneck, another
 /// `edge` link. Cross traffic can enter at the queue before each link. The packets of wing i arrive at port i.
 ///
-/// # Errors If the configuration of a link is invalid.
+/// # Errors
+/// If the configuration of a link is invalid.
 ///
 /// # Panics
 /// If a host is not in the world or a name is taken.

@@ -25,7 +25,8 @@ impl DuplexConfig {
 
 /// Connects `left` and `right` by one link pair per entry of `paths`; packets of path i arrive at port i.
 ///
-/// # Errors If the configuration of a link is invalid.
+/// # Errors
+/// If the configuration of a link is invalid.
 ///
 /// # Panics
 /// If a host is not in the world or a name is taken.

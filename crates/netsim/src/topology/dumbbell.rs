@@ -21,7 +21,8 @@ pub struct Dumbbell {
 /// All `access` links are equal and should be faster than the bottleneck. A host may occur in several pairs;
 /// the packets of pair i arrive at port i.
 ///
-/// # Errors If the configuration of a link is invalid.
+/// # Errors
+/// If the configuration of a link is invalid.
 ///
 /// # Panics
 /// If a host is not in the world or a name is taken.

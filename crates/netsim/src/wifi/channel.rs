@@ -95,7 +95,8 @@ impl<P> Channel<P> {
     /// Adds a link from a station to one receiver; returns its position. All links must be added before the
     /// first packet.
     ///
-    /// # Panics If the station is not on the channel, a packet was offered before, or `config` is invalid.
+    /// # Panics
+    /// If the station is not on the channel, a packet was offered before, or `config` is invalid.
     pub fn add_radio(&mut self, station: u32, config: RadioConfig) -> u32 {
         let used = self.radios.iter().any(|radio| radio.stats(Time::ZERO).offered > 0);
         assert!(!used, "the links of a channel are there before the first packet");

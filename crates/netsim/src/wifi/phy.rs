@@ -77,7 +77,8 @@ const ACK_BYTES: u32 = 14;
 impl Phy {
     /// A physical layer with `standard` at `rate`.
     ///
-    /// # Errors If the standard does not have this rate.
+    /// # Errors
+    /// If the standard does not have this rate.
     pub fn new(standard: Standard, rate: Rate) -> Result<Self, PhyError> {
         let bps = rate.as_bps();
         if standard.rates_bps().contains(&bps) {

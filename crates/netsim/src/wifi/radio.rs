@@ -25,7 +25,8 @@ impl RadioConfig {
 
     /// Checks every value.
     ///
-    /// # Errors If `frame_error` is not a probability.
+    /// # Errors
+    /// If `frame_error` is not a probability.
     pub fn check(&self) -> Result<(), RadioError> {
         if (0.0..=1.0).contains(&self.frame_error) {
             return Ok(());

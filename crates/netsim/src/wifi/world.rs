@@ -44,7 +44,8 @@ impl<P: Clone, H: Host<P>> World<P, H> {
     /// Adds a link from a station to another one; its frames contend on the channel. Routes use it like any
     /// other link. All links of a channel must be added before the first packet is offered.
     ///
-    /// # Errors If a value of `config` is invalid.
+    /// # Errors
+    /// If a value of `config` is invalid.
     ///
     /// # Panics
     /// If the station is not in the world, or something was sent on its channel already.

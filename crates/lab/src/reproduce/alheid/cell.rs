@@ -82,7 +82,8 @@ pub struct Cell {
 
 /// A quantity of a run by its name in a statement.
 ///
-/// # Errors A message if there is no such quantity.
+/// # Errors
+/// A message if there is no such quantity.
 fn of_run(result: &RunResult, quantity: &str) -> Result<f64, String> {
     match quantity {
         "goodput_bps" => Ok(result.goodput_bps),
@@ -140,7 +141,8 @@ impl Cell {
 
     /// The value of a quantity in each run of the cell.
     ///
-    /// # Errors A message if a run failed, or if there is no such quantity.
+    /// # Errors
+    /// A message if a run failed, or if there is no such quantity.
     pub fn values(
         &self,
         expected: &Expected,
@@ -191,7 +193,8 @@ impl Link {
 
     /// Goodput of single-path TCP on the link in each run.
     ///
-    /// # Errors A message if a run failed.
+    /// # Errors
+    /// A message if a run failed.
     pub fn goodputs_bps(self, runs: &Runs) -> Result<Vec<f64>, String> {
         self.keys().iter().map(|key| Ok(runs.get(key)?.result.goodput_bps)).collect()
     }
@@ -209,7 +212,8 @@ pub struct Printed {
 
 /// The printed values of a scenario's fifteen cells, in the order of [`Cell::all`].
 ///
-/// # Errors A message if `numbers.csv` is malformed.
+/// # Errors
+/// A message if `numbers.csv` is malformed.
 pub fn printed(scenario: u32) -> Result<Vec<Printed>, String> {
     let file = data::folder(PAPER).and_then(|folder| folder.file("numbers.csv"));
     let table = Table::parse(file.ok_or("there is no file numbers.csv")?)?;

@@ -75,7 +75,8 @@ impl Reference {
 /// Judges a claim. It holds if all of its comparisons hold. The runs that judge the comparisons also select the
 /// one that the row shows, so their intervals are simultaneous (Bonferroni).
 ///
-/// # Errors A message if the statement is incomplete, or if a run failed.
+/// # Errors
+/// A message if the statement is incomplete, or if a run failed.
 pub fn row(expected: &Expected, entry: &Entry, runs: &Runs) -> Result<Row, String> {
     let relation = entry.relation.ok_or("a claim without its relation")?;
     if entry.quantity == "recovery_spread" {

@@ -27,7 +27,8 @@ fn presets(entry: &Entry) -> impl Iterator<Item = Preset> {
 
 /// The numbers of a statement's scenario files.
 ///
-/// # Errors A message if a file has another name.
+/// # Errors
+/// A message if a file has another name.
 fn scenarios(entry: &Entry) -> Result<Vec<u32>, String> {
     let number = |file: &String| {
         let digits = file.strip_prefix("scenario-").and_then(|rest| rest.strip_suffix(".toml"));
@@ -53,7 +54,8 @@ pub fn keys(expected: &Expected, entry: &Entry) -> Vec<RunKey> {
 
 /// Judges one statement.
 ///
-/// # Errors A message if the statement is incomplete, or if a run failed.
+/// # Errors
+/// A message if the statement is incomplete, or if a run failed.
 pub fn judge(expected: &Expected, entry: &Entry, runs: &Runs) -> Result<Vec<Row>, String> {
     match (entry.kind, entry.quantity.as_str()) {
         (Kind::Table, _) => table::rows(expected, entry, runs),

@@ -26,7 +26,8 @@ fn null_rule(cell: Cell) -> f64 {
 /// A row for each scenario, and the judged one: their mean. It holds if its whole confidence interval over the
 /// seeds is above the mean of the null rule.
 ///
-/// # Errors A message if the statement is incomplete, or if a run failed.
+/// # Errors
+/// A message if the statement is incomplete, or if a run failed.
 pub fn rows(expected: &Expected, entry: &Entry, runs: &Runs) -> Result<Vec<Row>, String> {
     let mut rows = Vec::new();
     let mut means = vec![0.0; SEEDS as usize];

@@ -11,7 +11,8 @@ use super::scenarios;
 
 /// A row for each cell. The printed values are compared with `chihani2011`.
 ///
-/// # Errors A message if the statement is incomplete, or if a run failed.
+/// # Errors
+/// A message if the statement is incomplete, or if a run failed.
 pub fn rows(expected: &Expected, entry: &Entry, runs: &Runs) -> Result<Vec<Row>, String> {
     let [scenario] = scenarios(entry)?[..] else {
         return Err("a table of one scenario".to_owned());

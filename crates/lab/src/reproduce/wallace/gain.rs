@@ -100,7 +100,8 @@ impl Curve {
 
     /// The simulations of one point of the curve, a pair for each seed.
     ///
-    /// # Errors A message if the model or the optimiser rejects the parameters.
+    /// # Errors
+    /// A message if the model or the optimiser rejects the parameters.
     pub fn keys(&self, first_loss: f64) -> Result<Vec<Pair>, String> {
         let limits = self.limits(first_loss)?;
         let timeout_ms = 3.0 * self.rtt_ms.max(FIRST_RTT_MS);

@@ -13,7 +13,8 @@ const SEARCH: (f64, f64, u32) = (1000.0, 0.1, 100);
 
 /// A printed number, computed by our formulas.
 ///
-/// # Errors A message if there is no such number.
+/// # Errors
+/// A message if there is no such number.
 pub fn number(quantity: &str) -> Result<f64, String> {
     Ok(match quantity {
         "window_limit_kib.first" => limit_kib(FIRST_MBPS),

@@ -148,7 +148,8 @@ impl Point {
 
     /// Goodput on the wire with each seed, bit/s.
     ///
-    /// # Errors A message if a run failed.
+    /// # Errors
+    /// A message if a run failed.
     pub fn simulated_bps(&self, runs: &Runs) -> Result<Vec<f64>, String> {
         let one = |key: &RunKey| Ok(runs.get(key)?.result.goodput_wire_bps);
         self.keys().iter().map(one).collect()
@@ -156,7 +157,8 @@ impl Point {
 
     /// Throughput by a model, bit/s on the wire.
     ///
-    /// # Errors A message if the model rejects a parameter.
+    /// # Errors
+    /// A message if the model rejects a parameter.
     pub fn model_bps(&self, model: Model) -> Result<f64, String> {
         let words = |error: ropewalk_models::OutOfRange| error.to_string();
         let (rate_bps, delay_s) = (self.rate_mbps * 1e6, self.rtt_ms * 1e-3);
