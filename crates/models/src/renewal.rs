@@ -166,7 +166,7 @@ impl PeriodLosses {
     }
 
     /// Solves Eq 31 with `E[B] = E[W] - E[L]` and `E[X] = E[W] / 2 + 1` by bisection: `3/8 W (W + 2) - E[L] =
-    /// (1 - p) / p`. The left side grows with W, because E[L] grows by less than one packet per packet of
+    /// (1 - p) / p`. The left side grows with W, because `E[L]` grows by less than one packet per packet of
     /// window.
     fn numeric_window(self, p: f64) -> f64 {
         let excess = |w: f64| 0.375 * w * (w + 2.0) - self.lost(p, w) - (1.0 - p) / p;

@@ -315,7 +315,7 @@ impl<P: Clone, H: Host<P>> World<P, H> {
         }
     }
 
-    /// A later deadline does not move the entry: the host is asked again at the earlier time.
+    /// A later deadline does not move the entry: the host is checked again at the earlier time.
     #[inline]
     fn schedule_host(&mut self, id: HostId) {
         let Some(due) = self.hosts[id.0 as usize].next_wake() else { return };

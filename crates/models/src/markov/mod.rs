@@ -51,6 +51,7 @@ const REACH: f64 = 13.0;
 
 /// Solves the chain for a window of at most `window` packets.
 ///
+/// # Errors
 /// If the window is 0, or if the result would take minutes because the window is large and loss is rare: with
 /// correlated loss p below 4e-8 and W above 2^16, with independent loss p below 2e-10 and W above 2^20.
 pub fn solve(
