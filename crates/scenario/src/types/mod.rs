@@ -77,7 +77,7 @@ pub struct Transfer {
     pub guard: bool,
     /// How congestion windows grow and shrink.
     pub congestion: Congestion,
-    /// `cubic`: whether a flow whose losses become more frequent releases bandwidth to others.
+    /// `cubic`: whether a flow with a smaller window at a loss than at the previous one releases bandwidth to others.
     pub fast_convergence: bool,
     /// How the receive buffer is shared between congestion windows.
     pub window_manager: WindowManager,
