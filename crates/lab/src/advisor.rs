@@ -1,27 +1,29 @@
-//! The models' advice on window limits, for the engine to take while it runs.
+//! Adapts the throughput models to the engine's [`LimitAdvisor`]: advice on window limits during a run.
 
 use ropewalk_engine::window::{Advice, Budget, LimitAdvisor, MeasuredPath};
 use ropewalk_models::optimise::{Members, PathTable, allocate};
 use ropewalk_models::{LossModel, LossyPath};
 
-/// Longest timeout that the models are given, seconds (RFC 9260, 16: RTO.Max).
+/// Longest retransmission timeout passed to the models, seconds (RFC 9260, 16: RTO.Max).
 const RTO_MAX_S: f64 = 60.0;
-/// What is measured may wander so far before the models are asked again.
+/// Relative change of a measured value below which the previous advice stays valid.
 const WANDER: f64 = 0.1;
-/// New limits must promise so much more than those in force: each change costs a little.
+/// Factor by which the predicted throughput of new limits must exceed that of the current ones: each change has
+/// a small cost.
 const WORTH: f64 = 1.005;
-/// Above so many packets the closed form serves: the chain would take longer than it is worth.
+/// Largest window, in packets, that is computed by the Markov chain. The renewal model serves above it: the
+/// chain would take too long.
 const CHAIN_MOST: u32 = 500;
 
 /// Limits that maximise the modelled throughput of all paths (Wallace and Shami, 2014, Eq 56 to 60).
 #[derive(Clone, Debug, Default)]
 pub struct ModelAdvisor {
-    /// For what the models were last asked.
+    /// Input of the previous computation.
     asked: Option<(Budget, Vec<MeasuredPath>)>,
 }
 
 impl ModelAdvisor {
-    /// Whether nothing has changed enough to ask again.
+    /// Whether the input differs too little from the previous one to compute again.
     fn is_old_news(&self, budget: &Budget, paths: &[MeasuredPath]) -> bool {
         let near = |a: f64, b: f64| (a - b).abs() <= WANDER * a.max(b);
         self.asked.as_ref().is_some_and(|(old_budget, old)| {

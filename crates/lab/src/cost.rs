@@ -1,4 +1,4 @@
-//! What a run cost: the only place below the runtime that looks at a clock, and only to report.
+//! CPU time of a run. Only reports use it: no result depends on this clock.
 
 use cpu_time::ThreadTime;
 
@@ -7,7 +7,7 @@ use cpu_time::ThreadTime;
 pub struct Stopwatch(ThreadTime);
 
 impl Stopwatch {
-    /// Starts.
+    /// Starts the measurement.
     pub fn start() -> Self {
         Self(ThreadTime::now())
     }

@@ -1,7 +1,7 @@
 //! The three goals of coupled congestion control (RFC 6356, Section 2), each in a network of its own.
 //!
-//! Connections with different settings share links here, which one scenario file cannot say: each
-//! connection has a scenario, and the shared links are those of the first.
+//! Connections with different settings share links here, which one scenario file cannot express. Each
+//! connection has its own scenario; the shared links come from the first one.
 
 use ropewalk_base::{Duration, Seed, Time};
 use ropewalk_netsim::World;
@@ -13,20 +13,20 @@ use crate::machine::Plan;
 use crate::network::{add_paths, add_routes, add_shared_links};
 use crate::wifi::WifiNetwork;
 
-/// A connection of SCTP over paths of 40 ms, each through the shared link of that name.
+/// An SCTP connection over paths with an RTT of 40 ms; each crosses the shared link named in `via`.
 fn connection(links: &str, congestion: &str, via: &[&str]) -> Scenario {
     let protocol = if via.len() > 1 { "cmt-sctp" } else { "sctp" };
     connection_of(protocol, links, congestion, via)
 }
 
-/// The same of TCP.
+/// A TCP connection, otherwise as [`connection`].
 fn tcp_connection(links: &str, congestion: &str, via: &[&str]) -> Scenario {
     let protocol = if via.len() > 1 { "mptcp" } else { "tcp" };
     connection_of(protocol, links, congestion, via)
 }
 
 fn connection_of(protocol: &str, links: &str, congestion: &str, via: &[&str]) -> Scenario {
-    // The guard and the receive window are left out of it: they too decide what a path is used for.
+    // Without the guard, and with a receive window that never limits: both influence the use of paths.
     let mut text = format!(
         "[transfer]\nprotocol = '{protocol}'\ncongestion = '{congestion}'\nguard = false\n\
          receive_buffer = '16 MB'\nscheduler = 'min-rtt'\n{links}\n"
@@ -39,8 +39,8 @@ fn connection_of(protocol: &str, links: &str, congestion: &str, via: &[&str]) ->
     Scenario::parse(&text, "coupling.toml").expect("a valid scenario")
 }
 
-/// What the receiver got on each path, bits per second, of each connection, over `measured` after
-/// `warmup`. Connections start a while apart, so that they do not move in step.
+/// Received rate of each connection on each path, bit/s, over `measured` after `warmup`. The connections start
+/// at different times, so that they are not synchronised.
 fn rates(
     connections: &[Scenario],
     warmup: Duration,
@@ -89,10 +89,10 @@ fn rates(
     after.iter().zip(&before).map(rates).collect()
 }
 
-/// A shared link that drops at random before it overflows: with a plain queue, who loses is a matter
-/// of who happens to be in step with it.
+/// A shared link with random early drops. With a drop-tail queue, synchronisation would decide which flow loses
+/// packets.
 fn link(name: &str, mbps: u64) -> String {
-    // About what the link holds over 50 ms.
+    // Roughly the BDP of 50 ms.
     let queue = format!("queue = {{ limit = '{} packets', discipline = 'red' }}", mbps * 4);
     format!("[[link]]\nname = '{name}'\nrate = '{mbps} Mbit/s'\ndelay = '5 ms'\n{queue}\n")
 }
@@ -106,8 +106,8 @@ const MEASURED: Duration = Duration::from_secs(300);
 
 #[test]
 fn on_a_shared_bottleneck_lia_takes_what_one_newreno_takes_beside_it() {
-    // Windows of some fifty packets: the RFC's arithmetic is that of fluids, and a sender of SCTP may
-    // exceed each window by a part of a packet (RFC 9260, 6.1, B).
+    // Windows of about fifty packets: RFC 6356 calculates with a fluid model, but an SCTP sender may exceed
+    // each window by part of a packet (RFC 9260, 6.1 B).
     let core = link("core", 50);
     for (two_paths, low, high) in [("lia", 0.9, 1.1), ("newreno", 1.6, 2.4)] {
         let mut all = vec![tcp_connection(&core, two_paths, &["core", "core"])];
@@ -123,7 +123,7 @@ fn on_a_shared_bottleneck_lia_takes_what_one_newreno_takes_beside_it() {
 
 #[test]
 fn lia_is_at_least_as_good_as_one_newreno_on_the_best_path() {
-    // Beside two others on each of two links, one of which has a quarter of the other's rate.
+    // Each link carries one other flow; the slow link has a quarter of the fast one's rate.
     let links = link("fast", 20) + &link("slow", 5);
     let beside = || {
         let mut others = vec![connection(&links, "newreno", &["fast"]); 2];
@@ -144,7 +144,7 @@ fn lia_is_at_least_as_good_as_one_newreno_on_the_best_path() {
 
 #[test]
 fn coupled_paths_move_their_traffic_off_the_congested_one() {
-    // Equal links, one with one other flow and one with six.
+    // Links of equal rate; one carries one other flow, the other carries six.
     let links = link("calm", 20) + &link("busy", 20);
     let share = |congestion: &str| {
         let mut all = vec![connection(&links, congestion, &["calm", "busy"])];

@@ -1,4 +1,4 @@
-//! An end of an association as a host of the network, with the application on top of it.
+//! One end of an association as a host of the simulated network, with its application.
 
 use ropewalk_base::{Duration, PathId, StreamId, Time};
 use ropewalk_engine::TransmitInfo;
@@ -9,14 +9,14 @@ use ropewalk_netsim::{Host, Outbox, Packet, Port, RouteId};
 
 use crate::machine::{Ended, Machine, News, Plan};
 
-/// What travels in the simulated network.
+/// Payload of a packet in the simulated network.
 #[derive(Clone, Debug)]
 pub enum Wire {
-    /// A packet of one of ours; boxed, for it is moved at every hop.
+    /// An SCTP packet of an association; boxed, because packets move at every hop.
     Sctp(Box<SctpPacket>),
-    /// A segment of one of ours.
+    /// A TCP segment of an association.
     Tcp(Box<Segment>),
-    /// Somebody else's.
+    /// A packet of cross traffic, with its tag.
     Cross(u64),
 }
 
@@ -33,59 +33,59 @@ impl CrossPayload for Wire {
     }
 }
 
-/// Who sits on top of an endpoint.
+/// The application of an endpoint.
 #[derive(Clone, Debug)]
 pub enum Application {
-    /// Sends as much as it may.
+    /// Sends as much as the engine accepts.
     Bulk {
         /// Bytes per message.
         message: u32,
-        /// Bytes still to send; none: no end.
+        /// Bytes still to send; none for an unlimited transfer.
         left: Option<u64>,
     },
-    /// Sends messages at equal distances.
+    /// Sends messages at a constant interval.
     Steady {
         /// Bytes per message.
         message: u32,
-        /// Between two messages.
+        /// Interval between two messages.
         every: Duration,
-        /// When the next one is due.
+        /// Time at which the next message is due.
         next: Time,
-        /// Bytes still to send; none: no end.
+        /// Bytes still to send; none for an unlimited transfer.
         left: Option<u64>,
     },
-    /// Takes what comes.
+    /// Only receives.
     Sink,
 }
 
-/// An arrival of DATA, for sequence-time plots.
+/// The arrival of a DATA chunk, for sequence-time plots.
 #[derive(Clone, Copy, Debug)]
 pub struct ArrivalMark {
-    /// When.
+    /// Time of arrival.
     pub at: Time,
-    /// On which path.
+    /// Path on which the chunk arrived.
     pub path: u8,
     /// Chunk number, from 0.
     pub chunk: u64,
 }
 
-/// An end of an association. Laid out as written: first what every input looks at, for with thousands
-/// of ends the time goes into fetching them from memory.
+/// One end of an association. The fields that every input reads come first and `repr` keeps the order: with
+/// thousands of endpoints, cache misses dominate the time.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub struct Endpoint {
-    /// The engine.
+    /// The protocol engine.
     pub machine: Machine,
     deadline: Option<Time>,
     marks_until: Time,
-    /// Route of each path towards the peer.
+    /// Route of each path to the peer.
     pub routes: Vec<RouteId>,
-    /// Payload bytes read by the application since the beginning.
+    /// Payload bytes that the application has read so far.
     pub read_bytes: u64,
     released: u64,
-    /// When the first DATA came.
+    /// Time at which the first DATA chunk arrived.
     pub first_data: Option<Time>,
-    /// When the application had read so much as is wanted.
+    /// Time at which the application had read `wanted` bytes.
     pub done_at: Option<Time>,
     lower_header: u32,
     flow: u32,
@@ -93,25 +93,25 @@ pub struct Endpoint {
     next_stream: u16,
     unordered: bool,
     application: Application,
-    /// What the application wants to read.
+    /// Bytes that the application wants to read.
     pub wanted: Option<u64>,
     /// User data of a full packet, bytes.
     full: u64,
-    /// When the transfer ended, and why.
+    /// Time and reason of the end of the transfer.
     pub closed: Option<(Time, Ended)>,
-    /// When it was up.
+    /// Time at which the handshake completed.
     pub connected: Option<Time>,
     /// Arrivals until `marks_until`.
     pub marks: Vec<ArrivalMark>,
-    /// In-order releases until `marks_until`: time and chunks so far.
+    /// In-order deliveries until `marks_until`: time and number of chunks so far.
     pub releases: Vec<(Time, u64)>,
 }
 
-/// Most marks that one endpoint keeps.
+/// Maximum number of marks that one endpoint keeps.
 const MARKS_LIMIT: usize = 20_000;
 
 impl Endpoint {
-    /// An end with `application` on top.
+    /// An endpoint with the given application.
     pub fn new(
         machine: Machine,
         plan: &Plan,
@@ -144,12 +144,12 @@ impl Endpoint {
         }
     }
 
-    /// Keeps arrivals and releases until `until`.
+    /// Records arrivals and deliveries until `until`.
     pub fn keep_marks(&mut self, until: Time) {
         self.marks_until = until;
     }
 
-    /// From when on arrivals or releases are missing, because there were too many.
+    /// Time from which arrivals or deliveries are missing because the limit was reached.
     pub fn marks_cut(&self) -> Option<Time> {
         let full = |length: usize| length >= MARKS_LIMIT;
         let arrival = self.marks.last().filter(|_| full(self.marks.len())).map(|mark| mark.at);
@@ -165,15 +165,14 @@ impl Endpoint {
                 self.marks.extend(self.machine.chunks_of(packet).take(room).map(mark));
             }
             Wire::Tcp(segment) if !segment.payload.is_empty() && room > 0 => {
-                // Segments are counted in full ones.
+                // TCP: the position is counted in full segments.
                 self.marks.push(mark(segment.dsn / self.full.max(1)));
             }
             Wire::Tcp(_) | Wire::Cross(_) => {}
         }
     }
 
-    /// The application reads, writes; the engine sends; the deadline is asked for. `blank` is what
-    /// the next packet is made in.
+    /// Lets the application read and write, then sends and sets the timer. The next packet is built in `blank`.
     #[inline]
     fn drain(&mut self, now: Time, blank: Wire, out: &mut Outbox<Wire>) {
         self.read(now);
@@ -181,7 +180,7 @@ impl Endpoint {
         self.send(now, blank, out);
     }
 
-    /// What is left of [`Self::drain`] once the application had its turn.
+    /// The part of [`Self::drain`] after the application has read and written.
     #[inline(always)]
     fn send(&mut self, now: Time, blank: Wire, out: &mut Outbox<Wire>) {
         match blank {
@@ -238,7 +237,7 @@ impl Endpoint {
         out.send(self.routes[transmit_info.path.index()], packet);
     }
 
-    /// Something to make a packet in.
+    /// An empty packet to build the next one in.
     #[inline]
     fn blank(&self, out: &mut Outbox<Wire>) -> Wire {
         match (&self.machine, out.spare()) {
@@ -284,13 +283,13 @@ impl Endpoint {
         }
     }
 
-    /// All that the engine takes; `left` is what there is in all.
+    /// Writes until the engine accepts no more; `left` is the number of bytes left in total.
     #[inline]
     fn write_bulk(&mut self, message: u32, mut left: Option<u64>) {
         while message > 0 && left != Some(0) {
             let size = left.map_or(message, |left| left.min(message.into()) as u32);
             let alike = left.map_or(u32::MAX, |left| (left / u64::from(size)).min(1 << 30) as u32);
-            // Streams take turns, message by message.
+            // Streams alternate message by message.
             let most = if self.streams == 1 { alike } else { 1 };
             let stream = StreamId(self.next_stream);
             let taken = self.machine.send_repeated(stream, size, self.unordered, most);
@@ -304,7 +303,7 @@ impl Endpoint {
         }
     }
 
-    /// The messages whose time has come.
+    /// Writes the messages that are due.
     fn write_due(&mut self, now: Time) {
         while let Application::Steady { message, every, next, left } = &mut self.application {
             if *next > now || *left == Some(0) {
@@ -320,7 +319,7 @@ impl Endpoint {
         }
     }
 
-    /// So many bytes of what there is to send are the engine's; tells what is left.
+    /// Subtracts bytes that the engine has accepted; returns the number left to send.
     #[inline]
     fn spend(&mut self, bytes: u64) -> Option<u64> {
         let (Application::Bulk { left, .. } | Application::Steady { left, .. }) =
@@ -337,7 +336,7 @@ impl Endpoint {
     }
 }
 
-/// A packet that was used before, or a new one.
+/// A recycled packet, or a new one.
 #[inline]
 fn spare(out: &mut Outbox<Wire>) -> Box<SctpPacket> {
     match out.spare() {
@@ -368,7 +367,7 @@ impl Host<Wire> for Endpoint {
 
     fn wake(&mut self, now: Time, out: &mut Outbox<Wire>) {
         if self.machine.scheduler().is_thinking() {
-            // It stopped half way, at this very time, and goes on as if it had not.
+            // The scheduler interrupted a send at this very instant: resume it.
             let blank = self.blank(out);
             return self.send(now, blank, out);
         }

@@ -1,4 +1,4 @@
-//! From the scenario's words to the engine's knobs.
+//! Translates a scenario into the engine's configuration.
 
 use ropewalk_base::Duration;
 use ropewalk_engine::congestion::{CongestionFlavour, WindowRounding};
@@ -15,7 +15,7 @@ use ropewalk_scenario as file;
 use crate::advisor::ModelAdvisor;
 use crate::wifi::{alone, rate_up};
 
-/// The engine's configuration for one end.
+/// The engine's SCTP configuration.
 pub fn config(scenario: &file::Scenario) -> Config {
     let transfer = &scenario.transfer;
     let preset = match transfer.preset {
@@ -27,7 +27,7 @@ pub fn config(scenario: &file::Scenario) -> Config {
     };
     let paths = scenario.paths.iter().map(|p| path(scenario, p)).collect();
     let mut config = Config::preset(preset, paths, transfer.receive_buffer);
-    // A scenario says what its paths carry.
+    // A scenario states the packet size of its paths.
     config.mtu_discovery = None;
     config.cmt.concurrent =
         transfer.protocol == file::Protocol::CmtSctp && scenario.paths.len() > 1;
@@ -37,7 +37,7 @@ pub fn config(scenario: &file::Scenario) -> Config {
     config.streams = transfer.streams;
     config.record_decisions = scenario.record.decisions;
     config.delay_source = delay_source(scenario.scheduler.forward_delay);
-    // The names of a scenario are the engine's: a test holds them together.
+    // Scenario and engine use the same names; a test checks that.
     let flavour = CongestionFlavour::Published;
     config.use_congestion(transfer.congestion.as_str(), flavour).expect("the engine knows it");
     config.fast_convergence = transfer.fast_convergence;
@@ -45,7 +45,7 @@ pub fn config(scenario: &file::Scenario) -> Config {
     config
 }
 
-/// What helps the scheduler.
+/// The measures against blocking that accompany the scheduler.
 pub const fn mitigation(scenario: &file::Scenario) -> BlockingMitigation {
     BlockingMitigation {
         opportunistic: scenario.scheduler.opportunistic,
@@ -53,11 +53,11 @@ pub const fn mitigation(scenario: &file::Scenario) -> BlockingMitigation {
     }
 }
 
-/// Propagation and one packet's serialisation, all links of the path together.
+/// Propagation delay plus serialisation of one packet, over all links of the path.
 fn oracle_delay(scenario: &file::Scenario, path: &file::Path) -> Duration {
     let packet = scenario.transfer.packet as u64;
     let sides = path.via.iter().map(|i| &scenario.links[*i].up).chain([&path.up]);
-    // Over the air: the share of a packet in what the station carries alone.
+    // Over Wi-Fi: the time of a packet at the throughput of a station that is alone.
     let air = alone(path, scenario.transfer.packet).map(|rate| rate.time_for(packet));
     sides
         .map(|s| s.delay + s.capacity.mean_rate().time_for(packet))
@@ -65,9 +65,9 @@ fn oracle_delay(scenario: &file::Scenario, path: &file::Path) -> Duration {
         .fold(Duration::ZERO, |a, b| a + b)
 }
 
-/// What one path is told.
+/// The configuration of one path.
 pub fn path(scenario: &file::Scenario, path: &file::Path) -> PathConfig {
-    // The managers of the paper rank paths by a bandwidth that is known beforehand.
+    // The window managers of the paper rank paths by a bandwidth that is known beforehand.
     let manager = scenario.transfer.window_manager;
     let known = matches!(manager, file::WindowManager::Dynamic | file::WindowManager::Static);
     PathConfig {
@@ -81,7 +81,7 @@ pub fn path(scenario: &file::Scenario, path: &file::Path) -> PathConfig {
     }
 }
 
-/// The manager that the scenario names; `chunk` is the unit of its limits, bytes.
+/// The window manager of the scenario; `chunk` is the unit of its limits, bytes.
 pub fn window_manager(scenario: &file::Scenario, chunk: u64) -> WindowManager {
     let limit = |p: &file::Path| p.window_limit.map_or(u64::MAX, |packets| packets as u64 * chunk);
     match scenario.transfer.window_manager {
@@ -99,7 +99,7 @@ pub fn window_manager(scenario: &file::Scenario, chunk: u64) -> WindowManager {
     }
 }
 
-/// Sets what is given.
+/// Assigns the value if one is given.
 pub fn set<T>(target: &mut T, value: Option<T>) {
     if let Some(value) = value {
         *target = value;
@@ -121,7 +121,7 @@ fn apply_sctp(config: &mut Config, sctp: &file::SctpOptions) {
     set(&mut config.rto.min, sctp.rto_min);
     set(&mut config.rto.max, sctp.rto_max);
     if sctp.fast_retransmit_threshold.is_some() || sctp.split_fast_retransmit.is_some() {
-        // Options of counting mean that reports are to be counted.
+        // A scenario that sets options of missing-report counting selects that loss detection.
         config.recovery = LossDetection::MissingReports;
     }
     set(&mut config.recovery, sctp.recovery.map(recovery));
@@ -150,7 +150,7 @@ fn apply_sctp(config: &mut Config, sctp: &file::SctpOptions) {
     }
 }
 
-/// Where forward delays come from.
+/// Source of forward delays.
 pub const fn delay_source(name: file::ForwardDelay) -> DelaySource {
     match name {
         file::ForwardDelay::Oracle => DelaySource::Oracle,
@@ -206,10 +206,10 @@ const fn window_check(name: file::WindowCheck) -> WindowCheck {
     }
 }
 
-/// The scheduler that the scenario names.
+/// The scheduler of the scenario.
 ///
 /// # Errors
-/// If the engine does not know it.
+/// If the engine has no scheduler of this name.
 pub fn scheduler(options: &file::SchedulerOptions) -> Result<Scheduler, UnknownScheduler> {
     let plan = PlanOptions {
         quantum: options.quantum,

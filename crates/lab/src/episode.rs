@@ -1,7 +1,7 @@
-//! A run that stops at each decision and lets somebody else take it.
+//! A run that pauses at each scheduling decision, for a decision from outside.
 //!
-//! The world stands still where the scheduler is asked, and goes on from there: a run whose decisions
-//! come from outside is, packet for packet, the run of a scheduler that decides likewise.
+//! Simulated time stands still during a decision. A run with decisions from outside is, packet for packet,
+//! equal to the run of a built-in scheduler that decides in the same way.
 
 mod desk;
 mod features;
@@ -20,37 +20,37 @@ use desk::{Asker, DecisionChannel};
 pub use desk::Ask;
 pub use features::{FEATURE_MOST, PATH_FEATURES, SHARED_FEATURES, feature_count, features};
 
-/// What to do next.
+/// A scheduling decision.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Choice {
-    /// Send on this path, from 0, the first chunk that it may take. On a path that may take none, the
-    /// same as to wait.
+    /// Send on this path, counted from 0, the first chunk that it may take. Equals [`Self::Wait`] if it may
+    /// take none.
     Path(usize),
-    /// Send nothing until something changes, or patience ends.
+    /// Send nothing until the state changes or `patience` has passed.
     Wait,
 }
 
-/// How far an episode is.
+/// State of an episode.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Stage {
-    /// It stands at a decision.
+    /// Waiting for a decision.
     Asked,
-    /// All wanted bytes are delivered, or the association has ended.
+    /// All wanted bytes have been delivered, or the association has ended.
     Ended,
-    /// The scenario's time is over.
+    /// The duration of the scenario has passed.
     TimeUp,
 }
 
-/// What was reached so far.
+/// Result so far.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Score {
-    /// User data handed over in order, bytes.
+    /// User data delivered in order, bytes.
     pub delivered_bytes: u64,
-    /// Delay from first transmission to in-order delivery, summed over all that data: byte-seconds.
+    /// Delay from first transmission to in-order delivery, summed over all delivered bytes, byte-seconds.
     pub delay_byte_s: f64,
 }
 
-/// A run under way.
+/// A run in progress.
 pub struct Episode {
     setup: Setup,
     ends: Transfer,
@@ -63,11 +63,11 @@ pub struct Episode {
 }
 
 impl Episode {
-    /// Begins the scenario, and goes on to the first decision. `patience` is the longest that a
-    /// [`Choice::Wait`] lasts, more than nothing.
+    /// Starts the scenario and runs it to the first decision. `patience` is the longest duration of a
+    /// [`Choice::Wait`]; it must not be zero.
     ///
     /// # Errors
-    /// [`RunError`], also if there is not exactly one association, or if nothing is ever to be decided.
+    /// [`RunError`], also if there is not exactly one association, or if the run never reaches a decision.
     pub fn new(scenario: &Scenario, patience: Duration) -> Result<Self, RunError> {
         if scenario.world.associations != 1 {
             let count = scenario.world.associations;
@@ -100,27 +100,27 @@ impl Episode {
         Err(RunError::Stuck { at: episode.now(), delivered: 0, diagnosis: diagnosis.to_owned() })
     }
 
-    /// How far it is.
+    /// The state of the episode.
     pub const fn stage(&self) -> Stage {
         self.stage
     }
 
-    /// The time.
+    /// The simulated time.
     pub fn now(&self) -> Time {
         self.setup.world.now()
     }
 
-    /// The mean rates of all paths together, bit/s.
+    /// The sum of the mean rates of all paths, bit/s.
     pub const fn capacity_bps(&self) -> f64 {
         self.capacity_bps
     }
 
-    /// Looks at what is to be decided; once it is over, at what was decided last.
+    /// Reads the pending decision; after the end, the last one.
     pub fn look<T>(&self, at: impl FnOnce(&Ask) -> T) -> T {
         self.desk.look(at)
     }
 
-    /// Takes the decision, and goes on to the next one. Does nothing once it is over.
+    /// Applies the decision and runs to the next one. Does nothing after the end.
     pub fn decide(&mut self, choice: Choice) -> Stage {
         if self.stage != Stage::Asked {
             return self.stage;
@@ -140,7 +140,7 @@ impl Episode {
         self.stage
     }
 
-    /// What was reached so far.
+    /// The result so far.
     pub fn score(&self) -> Score {
         let stats = self.setup.world.host(self.ends.receiver).machine.receive_stats();
         let delay_s = stats.app_delay.mean() * 1e-9 * stats.delivered_chunks as f64;

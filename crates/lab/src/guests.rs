@@ -1,4 +1,4 @@
-//! Schedulers that are not built in, by name.
+//! Registry of custom schedulers by name.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -10,7 +10,7 @@ use ropewalk_scenario::{GuestNameError, Scenario, add_guest_scheduler};
 use crate::engine_config;
 use crate::run::{RunError, RunOptions, Setup};
 
-/// What a scheduler is written with, for those who see the engine through this crate only.
+/// The types for writing a scheduler, for crates that depend on this one only.
 pub use ropewalk_engine::scheduler::{
     CustomScheduler, Decision, DelaySource, IllegalDecision, PathSet, PathView, Reason, Schedule,
     SentReport, View,
@@ -20,12 +20,13 @@ type Make = Arc<dyn Fn() -> Box<dyn CustomScheduler> + Send + Sync>;
 
 static MAKERS: RwLock<BTreeMap<String, Make>> = RwLock::new(BTreeMap::new());
 
-/// Lets scenarios name a scheduler that is not built in: `transfer.scheduler = "name"` holds from now on
-/// in every run, comparison and sweep of this program. `make` is asked once for each run; a name that
-/// is registered again means the new one.
+/// Makes a custom scheduler available to scenarios under a name: from now on, `transfer.scheduler = "name"`
+/// selects it in every run, comparison and sweep of this program. `make` is called once for each run.
+/// Registering a name again replaces the scheduler.
 ///
 /// # Errors
-/// If the name is that of a built-in scheduler, or is not made of lower-case letters, digits and hyphens.
+/// If the name is that of a built-in scheduler, or has other characters than lower-case letters, digits and
+/// hyphens.
 ///
 /// # Examples
 /// See the guide `docs/guides/write-a-scheduler.md`.
@@ -36,13 +37,13 @@ pub fn register_scheduler(
     add_guest_scheduler(name)?;
     let mut makers = MAKERS.write().unwrap_or_else(PoisonError::into_inner);
     let replaced = makers.insert(name.to_owned(), Arc::new(make));
-    // What a guest holds may want locks of its own when it goes.
+    // Dropping a replaced scheduler may take locks of its own, so release this one first.
     drop(makers);
     drop(replaced);
     Ok(())
 }
 
-/// The scheduler of a run: that of the options, or the one that the scenario names.
+/// The scheduler of a run: from the options, otherwise by its name in the scenario.
 pub(crate) fn scheduler(scenario: &Scenario, options: &RunOptions) -> Result<Scheduler, RunError> {
     let chosen = match (&options.scheduler, scenario.scheduler.guest) {
         (Some(scheduler), _) => scheduler.clone(),
@@ -63,7 +64,7 @@ pub(crate) fn scheduler(scenario: &Scenario, options: &RunOptions) -> Result<Sch
 fn make(name: &str) -> Result<Box<dyn CustomScheduler>, RunError> {
     let makers = MAKERS.read().unwrap_or_else(PoisonError::into_inner);
     let make = makers.get(name).cloned();
-    // Not under the lock: making a guest may call anything.
+    // Call `make` without the lock: it may call any function, this module's included.
     drop(makers);
     let make = make.ok_or_else(|| {
         RunError::Scheduler(format!("nobody registered what makes the scheduler {name:?}"))
@@ -71,7 +72,7 @@ fn make(name: &str) -> Result<Box<dyn CustomScheduler>, RunError> {
     Ok(make())
 }
 
-/// Why a guest at the sending end of a transfer cannot go on, if one cannot.
+/// The error of a custom scheduler at a sending end, if one failed.
 pub(crate) fn fault(setup: &Setup) -> Option<RunError> {
     setup.transfers.iter().find_map(|transfer| {
         let scheduler = setup.world.host(transfer.sender).machine.scheduler();
@@ -80,8 +81,8 @@ pub(crate) fn fault(setup: &Setup) -> Option<RunError> {
     })
 }
 
-/// A guest whose first illegal decision is its last, so that a run ends with what is wrong instead
-/// of going on without what the guest meant.
+/// Wraps a custom scheduler and blocks it after its first illegal decision. The run then ends with a diagnosis
+/// instead of continuing with different decisions than the scheduler intended.
 struct Watched {
     guest: Box<dyn CustomScheduler>,
     now: Time,

@@ -1,4 +1,4 @@
-//! Puts the engine into the network: runs, comparisons, series, results.
+//! Simulations of the engine in emulated networks: runs, comparisons, series, results.
 //!
 //! ```
 //! let scenario = ropewalk_scenario::Scenario::parse(
@@ -40,7 +40,7 @@ pub mod tournament;
 pub mod tune;
 mod wifi;
 
-/// The guide, so that its code is compiled and run.
+/// The guide, included so that its examples are compiled and run.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/guides/write-a-scheduler.md")]
 struct Guide;

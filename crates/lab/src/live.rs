@@ -1,7 +1,7 @@
-//! A scenario's links for packets from outside: what the emulator carries.
+//! The links of a scenario for packets from outside, as the emulator uses them.
 //!
-//! The links are those of a simulation, made by the same code and under the same names, so that they
-//! draw the same luck from the same seed.
+//! The code that builds a simulation builds these links too, under the same names. Equal seeds therefore give
+//! equal random impairments.
 
 use core::fmt;
 
@@ -13,20 +13,20 @@ use crate::network::{add_cross, add_paths, add_routes, add_shared_links};
 use crate::run::RunError;
 use crate::wifi::WifiNetwork;
 
-/// The links of a scenario between two hosts of the caller's.
+/// The links of a scenario between two hosts that the caller provides.
 #[derive(Debug)]
 pub struct LiveNetwork<P, H> {
     /// Links, cross traffic and the two hosts.
     pub world: World<P, H>,
-    /// At the sender's end.
+    /// The host at the sender's end.
     pub sender: HostId,
-    /// At the receiver's end.
+    /// The host at the receiver's end.
     pub receiver: HostId,
-    /// Of each path, in the order of the file.
+    /// Each path, in the order of the file.
     pub paths: Vec<LivePath>,
 }
 
-/// One path, both ways.
+/// Routes and links of one path in both directions.
 #[derive(Clone, Copy, Debug)]
 pub struct LivePath {
     /// From the sender to the receiver.
@@ -39,12 +39,12 @@ pub struct LivePath {
     pub wire_down: LinkId,
 }
 
-/// What a scenario has that packets from outside cannot have.
+/// A feature of a scenario that an emulation does not support.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotLive {
-    /// What and where.
+    /// The unsupported feature and its place.
     pub what: String,
-    /// What to do instead.
+    /// The suggested alternative.
     pub hint: &'static str,
 }
 
@@ -54,10 +54,10 @@ impl fmt::Display for NotLive {
     }
 }
 
-/// Finds what cannot be had with packets from outside.
+/// Checks that an emulation supports the scenario.
 ///
 /// # Errors
-/// With the first such thing.
+/// The first feature that it does not support.
 pub fn check_live(scenario: &file::Scenario) -> Result<(), NotLive> {
     if scenario.world.associations != 1 {
         let count = scenario.world.associations;
@@ -85,7 +85,7 @@ pub fn check_live(scenario: &file::Scenario) -> Result<(), NotLive> {
     Ok(())
 }
 
-/// The network of a scenario, other people's traffic included, between two hosts.
+/// Builds the network of a scenario, cross traffic included, between two hosts.
 ///
 /// # Errors
 /// If the network cannot be built.

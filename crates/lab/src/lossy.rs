@@ -1,4 +1,4 @@
-//! The paths of a scenario as the throughput models take them: with the losses that are written there.
+//! Converts the paths of a scenario, with their configured losses, to the input of the throughput models.
 
 use ropewalk_models::bound::SACK_BYTES;
 use ropewalk_models::optimise::PathTable;
@@ -12,19 +12,19 @@ use crate::engine_config;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LossKind {
-    /// Not at all.
+    /// No loss.
     None,
-    /// Each packet by itself.
+    /// Independent loss of each packet.
     Independent,
-    /// From the first lost packet to the end of its round.
+    /// Loss from the first lost packet to the end of its round.
     Correlated,
-    /// In bursts of their own making. A window is halved once for a burst, so the models take a burst
-    /// for a single loss.
+    /// Bursts with a length of their own. The models count a burst as a single loss, because the window is
+    /// halved once for it.
     Bursts,
 }
 
 impl LossKind {
-    /// The chain's loss model that is nearest.
+    /// The closest loss model of the Markov chain.
     pub const fn model(self) -> LossModel {
         match self {
             Self::Correlated => LossModel::Correlated,
@@ -33,20 +33,20 @@ impl LossKind {
     }
 }
 
-/// What the formulas count besides the paths' rates and propagation delays.
+/// Whether the formulas include more than the rates and propagation delays of the paths.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Formulas {
-    /// The time that a SACK takes, and the window that the protocol really grants: what a run has.
+    /// With the serialisation time of a SACK and the window that the protocol grants, as in a run.
     #[default]
     OnTheWire,
-    /// Neither, as the papers print them: a round trip is d + 1 / b (Wallace and Shami 2014, Eq 8),
+    /// Without these two, as the papers print them: a round trip is d + 1 / b (Wallace and Shami 2014, Eq 8),
     /// and a receive buffer of B bytes holds floor(B / L) packets.
     AsPrinted,
 }
 
 impl Formulas {
-    /// Bytes of an acknowledgement.
+    /// Size of an acknowledgement, bytes.
     pub(crate) const fn sack_bytes(self) -> f64 {
         match self {
             Self::OnTheWire => SACK_BYTES,
@@ -54,7 +54,7 @@ impl Formulas {
         }
     }
 
-    /// Whole packets that the receive buffer takes.
+    /// Number of whole packets that fit into the receive buffer.
     pub(crate) fn buffer_packets(self, scenario: &Scenario) -> u32 {
         let bytes = scenario.transfer.receive_buffer as f64;
         match self {
@@ -64,44 +64,44 @@ impl Formulas {
     }
 }
 
-/// One path as the models take it.
+/// One path as input of the models.
 #[derive(Clone, Debug)]
 pub(crate) struct ModelPath {
     /// Rate, packets/s.
     pub rate_pps: f64,
-    /// Round trip without the serialisation of the packet, but with that of its SACK, s: so the least
-    /// round trip is the one of the physical limit.
+    /// Round-trip time without serialisation of the packet but with that of its SACK, s. The minimum RTT is
+    /// therefore that of the flow-control bound.
     pub delay_s: f64,
-    /// Share of the packets that is lost; with correlated losses the share that begins a loss.
+    /// Long-run share of lost packets; with correlated losses, the share of packets that begin a loss.
     pub loss: f64,
-    /// What the models take for the probability of a loss: with bursts, that one begins.
+    /// Loss probability for the models; with bursts, the probability that one begins.
     pub p: f64,
-    /// How they are lost.
+    /// Kind of loss.
     pub kind: LossKind,
-    /// The same with the loss; none without loss, which no model but the simplest takes.
+    /// The path with its loss; none without loss, which only the simplest model accepts.
     pub lossy: Option<LossyPath>,
 }
 
-/// Why a path cannot be taken as the models take paths.
+/// Why the models do not apply to a path.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum NoModel {
-    /// Its losses are a list of packets, which has no rate.
+    /// The losses are a list of packets, which has no rate.
     ListedLosses,
-    /// A number of it is out of the models' range.
+    /// A number is out of the models' range.
     Number(OutOfRange),
 }
 
 impl ModelPath {
-    /// The path of this scenario; how it shares links is the caller's matter.
+    /// The model of this path; the caller accounts for shared links.
     pub fn new(scenario: &Scenario, path: &Path) -> Result<Self, NoModel> {
         Self::by(Formulas::OnTheWire, scenario, path)
     }
 
-    /// The same by these formulas.
+    /// As [`Self::new`], by the given formulas.
     pub fn by(formulas: Formulas, scenario: &Scenario, path: &Path) -> Result<Self, NoModel> {
         let kind = kind(&path.up.loss, path.up.corrupt);
         let (mean, begins) = loss_rates(&path.up.loss).ok_or(NoModel::ListedLosses)?;
-        // What fails its checksum is as good as lost.
+        // A packet that fails its checksum counts as lost.
         let with_corrupt = |loss: f64| loss + path.up.corrupt - loss * path.up.corrupt;
         let (loss, p) = (with_corrupt(mean), with_corrupt(begins));
         let rate_pps =
@@ -121,8 +121,7 @@ impl ModelPath {
         Ok(Self { rate_pps, delay_s, loss, p, kind, lossy })
     }
 
-    /// What the path delivers with each limit of its window that is of use and fits into
-    /// `packets`, by the Markov chain.
+    /// Throughput by the Markov chain for each useful window limit up to `packets`.
     pub fn table(&self, packets: u32) -> Result<PathTable, OutOfRange> {
         match &self.lossy {
             None => PathTable::loss_free(self.rate_pps, self.delay_s, packets),
@@ -130,19 +129,19 @@ impl ModelPath {
         }
     }
 
-    /// Least round trip of a full packet, s.
+    /// Minimum RTT of a full packet, s.
     pub fn round_trip_s(&self) -> f64 {
         self.delay_s + 1.0 / self.rate_pps
     }
 }
 
-/// A full packet, bytes on the wire.
+/// Size of a full packet on the wire, bytes.
 pub(crate) fn packet_bytes(scenario: &Scenario) -> f64 {
     let mtus = scenario.paths.iter().map(|path| path.mtu);
     f64::from(mtus.chain([scenario.transfer.packet]).min().unwrap_or(scenario.transfer.packet))
 }
 
-/// Whole packets that the receive buffer takes.
+/// Number of whole packets that fit into the receive buffer.
 pub(crate) fn buffer_packets(scenario: &Scenario) -> u32 {
     let config = engine_config::config(scenario);
     let packets = config.receive_capacity() / u64::from(config.chunk_limit());
@@ -158,9 +157,8 @@ fn kind(loss: &Loss, corrupt: f64) -> LossKind {
     }
 }
 
-/// Share of the packets that is lost in the long run, and share of them that begins a loss: that is
-/// lost after one that was not. Where each packet is lost by itself both are the same; none for a
-/// list.
+/// Long-run share of lost packets, and share of packets that begin a loss (lost, but the previous one was not).
+/// Both are equal for independent loss. None for a list.
 fn loss_rates(loss: &Loss) -> Option<(f64, f64)> {
     match loss {
         Loss::None => Some((0.0, 0.0)),
@@ -173,7 +171,7 @@ fn loss_rates(loss: &Loss) -> Option<(f64, f64)> {
     }
 }
 
-/// The same for losses by states.
+/// As [`loss_rates`], for a Markov chain of states.
 fn chain_rates(transitions: &[Vec<f64>], loss: &[f64]) -> (f64, f64) {
     let shares = stationary(transitions);
     let mean = shares.iter().zip(loss).map(|(share, loss)| share * loss).sum();
@@ -185,15 +183,15 @@ fn chain_rates(transitions: &[Vec<f64>], loss: &[f64]) -> (f64, f64) {
     (mean, begins.sum())
 }
 
-/// Shares of the states in the long run, from the first state on.
+/// Stationary distribution, starting in the first state.
 fn stationary(transitions: &[Vec<f64>]) -> Vec<f64> {
     const ENOUGH: f64 = 1e-14;
     const STEPS: usize = 1_000_000;
     let mut shares = vec![0.0; transitions.len()];
     shares[0] = 1.0;
     for _ in 0..STEPS {
-        // Half of the time it rests: then a chain that goes round in circles settles as well, in the
-        // same shares.
+        // A lazy chain, which stays with probability 1/2, has the same stationary distribution and converges
+        // even if the original is periodic.
         let mut next: Vec<f64> = shares.iter().map(|share| share / 2.0).collect();
         for (share, row) in shares.iter().zip(transitions) {
             next.iter_mut().zip(row).for_each(|(next, chance)| *next += share * chance / 2.0);
@@ -228,14 +226,14 @@ mod tests {
             ("corrupt = 0.02".into(), 0.02, 0.02, Independent),
             ("loss = 0.5\ncorrupt = 0.5".into(), 0.75, 0.75, Independent),
             ("loss = { model = 'round', rate = 0.003 }".into(), 0.003, 0.003, Correlated),
-            // A quarter of the time is bad, and each bad time one loss: 0.75 times 0.1.
+            // A quarter of the time is bad, and each bad period is one loss: 0.75 times 0.1.
             (
                 "loss = { model = 'gilbert-elliott', p = 0.1, r = 0.3, bad = 1.0 }".into(),
                 0.25,
                 0.075,
                 Bursts,
             ),
-            // Every second packet is good for sure: each loss begins one.
+            // Every second packet is certain to arrive, so each loss begins one.
             (format!("loss = {{ model = 'markov', {in_turn} }}"), 0.2, 0.2, Bursts),
         ] {
             let found = path(&keys).expect("a path that the models take");
@@ -253,7 +251,7 @@ mod tests {
 
     #[test]
     fn the_least_round_trip_is_that_of_the_physical_limit() {
-        // 40 ms, 1500 bytes there and 48 back.
+        // 40 ms, 1500 bytes forward and 48 back.
         let found = path("rate_down = '1 Mbit/s'").expect("a path").round_trip_s();
         assert!((found - (0.040 + 0.001 + 0.000_384)).abs() < 1e-12, "{found}");
     }

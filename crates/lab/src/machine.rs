@@ -1,5 +1,4 @@
-//! The engine of an end, whatever its protocol: what the application, the network and the meter
-//! need of it, in one set of words.
+//! Protocol-independent interface to the engine of one end, for application, network and meter.
 
 use ropewalk_base::{PathId, Seed, StreamId, Time};
 use ropewalk_engine::mptcp::{self, Segment, Session};
@@ -13,35 +12,35 @@ use ropewalk_scenario::Scenario;
 
 use crate::{engine_config, tcp_config};
 
-/// Why an end came to its end, in the words of a run that failed.
+/// Reason for the end of an association, in the categories of a run's error messages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ended {
-    /// Nobody answered the first packet.
+    /// The first packet was never answered.
     NoAnswer,
     /// The peer stopped answering.
     Unreachable,
-    /// An end found fault with the other.
+    /// One end reported a protocol violation of the other.
     Violation,
-    /// An end gave up.
+    /// One end aborted.
     Aborted,
-    /// The handshake took longer than its cookies last.
+    /// The handshake took longer than the lifetime of its cookies.
     StaleCookie,
-    /// In order.
+    /// Regular shutdown.
     Closed,
 }
 
-/// What the user should know.
+/// An event for the application.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum News {
-    /// Up.
+    /// The handshake is complete.
     Connected,
-    /// At its end.
+    /// The association has ended.
     Closed(Ended),
-    /// Something that changes nothing for the driver.
+    /// An event that the driver ignores.
     Other,
 }
 
-/// How to make the engines of one transfer.
+/// Configuration of the engines of one transfer.
 #[derive(Clone, Debug)]
 pub enum Plan {
     /// SCTP.
@@ -51,7 +50,7 @@ pub enum Plan {
 }
 
 impl Plan {
-    /// For the scenario's protocol.
+    /// The configuration for the scenario's protocol.
     pub fn of(scenario: &Scenario) -> Self {
         if scenario.transfer.protocol.is_tcp() {
             Self::Tcp(tcp_config::config(scenario))
@@ -68,7 +67,7 @@ impl Plan {
         }
     }
 
-    /// Streams.
+    /// Number of streams.
     pub const fn streams(&self) -> u16 {
         match self {
             Self::Sctp(config) => config.streams,
@@ -76,7 +75,7 @@ impl Plan {
         }
     }
 
-    /// Headers below the transport's, bytes.
+    /// Size of the headers below the transport's, bytes.
     pub const fn lower_header(&self) -> u32 {
         match self {
             Self::Sctp(config) => config.lower_header,
@@ -84,7 +83,7 @@ impl Plan {
         }
     }
 
-    /// The same; whether decisions are kept if the scenario asks for them.
+    /// Sets whether decisions are recorded if the scenario requests it.
     pub const fn keep_decisions(&mut self, keep: bool) {
         match self {
             Self::Sctp(config) => config.record_decisions &= keep,
@@ -92,7 +91,7 @@ impl Plan {
         }
     }
 
-    /// The end that begins once `at` has come.
+    /// The end that starts the handshake at `at`.
     pub fn caller(&self, scheduler: &Scheduler, seed: Seed, at: Time) -> Machine {
         let scheduler = scheduler.clone();
         match self {
@@ -108,7 +107,7 @@ impl Plan {
         }
     }
 
-    /// The end that waits.
+    /// The end that listens.
     pub fn listener(&self, scheduler: &Scheduler, seed: Seed) -> Machine {
         let scheduler = scheduler.clone();
         match self {
@@ -125,13 +124,13 @@ impl Plan {
 /// The engine of one end.
 #[derive(Clone, Debug)]
 pub enum Machine {
-    /// An end of an association.
+    /// One end of an SCTP association.
     Sctp(Box<Association>),
-    /// An end of a session.
+    /// One end of a TCP or Multipath TCP session.
     Tcp(Box<Session>),
 }
 
-/// `$body` for whichever engine it is: both have the same methods.
+/// Evaluates `$body` for either engine: both have the same methods.
 macro_rules! either {
     ($self:expr, $engine:ident => $body:expr) => {
         match $self {
@@ -142,7 +141,7 @@ macro_rules! either {
 }
 
 impl Machine {
-    /// A packet of SCTP came.
+    /// Processes an SCTP packet.
     #[inline]
     pub fn take_packet(&mut self, now: Time, path: PathId, packet: &mut Packet) {
         if let Self::Sctp(association) = self {
@@ -150,7 +149,7 @@ impl Machine {
         }
     }
 
-    /// A segment of TCP came.
+    /// Processes a TCP segment.
     #[inline]
     pub fn take_segment(&mut self, now: Time, path: PathId, segment: &mut Segment) {
         if let Self::Tcp(session) = self {
@@ -158,18 +157,18 @@ impl Machine {
         }
     }
 
-    /// Time has passed.
+    /// Processes expired timers.
     pub fn handle_timeout(&mut self, now: Time) {
         either!(self, engine => engine.handle_timeout(now));
     }
 
-    /// When that is to be told at the latest.
+    /// Deadline of the next call of [`Self::handle_timeout`].
     #[inline]
     pub fn next_deadline(&self) -> Option<Time> {
         either!(self, engine => engine.next_deadline())
     }
 
-    /// Hands `bytes` over. False if they are not taken.
+    /// Queues a message of `bytes`. Returns false if the engine does not accept it.
     #[inline]
     pub fn send(&mut self, stream: StreamId, bytes: u32, unordered: bool) -> bool {
         let payload = Payload::Length(bytes);
@@ -179,7 +178,7 @@ impl Machine {
         }
     }
 
-    /// Hands pieces of `bytes` over until no more are taken, but at most `most`; tells how many.
+    /// Queues up to `most` messages of `bytes` each until the engine accepts no more; returns how many.
     #[inline]
     pub fn send_repeated(
         &mut self,
@@ -206,12 +205,12 @@ impl Machine {
         }
     }
 
-    /// The application has no more to send.
+    /// Tells the engine that the application has no more data.
     pub const fn end_of_data(&mut self) {
         either!(self, engine => engine.end_of_data());
     }
 
-    /// Bytes of the next piece that can be read.
+    /// Reads the next message or piece; returns its size in bytes.
     #[inline]
     pub fn read(&mut self, now: Time) -> Option<u32> {
         match self {
@@ -220,7 +219,7 @@ impl Machine {
         }
     }
 
-    /// What the user should know.
+    /// The next event.
     #[inline]
     pub fn poll_news(&mut self) -> Option<News> {
         Some(match self {
@@ -237,17 +236,17 @@ impl Machine {
         })
     }
 
-    /// What the receiving side measured.
+    /// Measurements of the receiving side.
     pub const fn receive_stats(&self) -> &ReceiveStats {
         either!(self, engine => engine.receive_stats())
     }
 
-    /// Bytes held out of order now, and the window advertised now.
+    /// Bytes held out of order now, and the receive window advertised now.
     pub fn receive_occupancy(&self) -> (u64, u64) {
         either!(self, engine => engine.receive_occupancy())
     }
 
-    /// What the sending side measured.
+    /// Measurements of the sending side.
     pub const fn sender_stats(&self) -> &SenderStats {
         either!(self, engine => engine.sender_stats())
     }
@@ -263,27 +262,27 @@ impl Machine {
         either!(self, engine => engine.path_counters().nth(path).copied())
     }
 
-    /// A path as schedulers see it.
+    /// A path in the schedulers' view.
     pub fn path_view(&self, now: Time, path: PathId) -> PathView {
         either!(self, engine => engine.path_view(now, path))
     }
 
-    /// Starts all measurements afresh.
+    /// Resets all measurements.
     pub fn reset_measurements(&mut self, now: Time) {
         either!(self, engine => engine.reset_measurements(now));
     }
 
-    /// Brings time-weighted measurements up to now.
+    /// Updates time-weighted measurements to `now`.
     pub fn settle_measurements(&mut self, now: Time) {
         either!(self, engine => engine.settle_measurements(now));
     }
 
-    /// Takes the decisions recorded since the last call.
+    /// Takes the decisions that were recorded since the last call.
     pub fn take_records(&mut self) -> Vec<DecisionRecord> {
         either!(self, engine => engine.take_records())
     }
 
-    /// Numbers, from 0, of the chunks with data in a packet that came.
+    /// Numbers, from 0, of the DATA chunks in a received packet.
     pub fn chunks_of<'a>(&self, packet: &'a Packet) -> impl Iterator<Item = u64> + use<'a> {
         let first = match self {
             Self::Sctp(association) => association.peer_initial_tsn(),
@@ -295,7 +294,7 @@ impl Machine {
         })
     }
 
-    /// The next packet to send, made in `packet`.
+    /// The next packet to send, built in `packet`.
     #[inline]
     pub fn poll_packet(&mut self, now: Time, packet: &mut Packet) -> Option<TransmitInfo> {
         match self {
@@ -304,7 +303,7 @@ impl Machine {
         }
     }
 
-    /// The next segment to send, made in `segment`.
+    /// The next segment to send, built in `segment`.
     #[inline]
     pub fn poll_segment(&mut self, now: Time, segment: &mut Segment) -> Option<TransmitInfo> {
         match self {

@@ -1,4 +1,4 @@
-//! Reads the figures off the ends and the links.
+//! Collects the results of a run from the endpoints and links.
 
 use ropewalk_base::{Duration, Histogram, PathId, Time};
 use ropewalk_models::path::PathNumbers;
@@ -17,7 +17,7 @@ const NANO: f64 = 1e-9;
 
 /// Measures one run.
 pub struct Meter {
-    /// Begin of the measured interval.
+    /// Start of the measured interval.
     from: Time,
     links_before: Vec<LinkWork>,
     read_before: Vec<u64>,
@@ -36,7 +36,7 @@ struct LastSample {
 }
 
 impl Meter {
-    /// A meter that begins at the start of the run.
+    /// A meter that starts with the run.
     pub fn new(scenario: &Scenario, setup: &Setup, with_series: bool) -> Self {
         let interval = scenario.record.interval;
         let paths = scenario.paths.iter();
@@ -53,12 +53,12 @@ impl Meter {
         }
     }
 
-    /// When the next sample is due.
+    /// Time of the next sample.
     pub const fn next_sample(&self) -> Option<Time> {
         self.next
     }
 
-    /// The warm-up is over.
+    /// Restarts the measurements after the warm-up.
     pub fn reset(&mut self, setup: &mut Setup, now: Time) {
         self.from = now;
         self.links_before = link_work(setup);
@@ -111,7 +111,7 @@ impl Meter {
         self.next = self.next.map(|at| at + self.interval);
     }
 
-    /// The figures of the run.
+    /// Computes the results of the run.
     pub fn finish(mut self, setup: &mut Setup, scenario: &Scenario, ended: Time) -> Run {
         for transfer in &setup.transfers {
             setup.world.host_mut(transfer.sender).machine.settle_measurements(ended);
@@ -119,7 +119,7 @@ impl Meter {
         }
         let series = self.next.take().map(|_| std::mem::take(&mut self.series));
         let result = self.result(setup, scenario, ended);
-        // One association at most has any.
+        // At most one association records decisions.
         let mut decisions = Vec::new();
         for transfer in &setup.transfers {
             decisions.append(&mut setup.world.host_mut(transfer.sender).machine.take_records());
@@ -227,8 +227,8 @@ impl Meter {
     }
 }
 
-/// Bytes that each path's own links, towards the receiver, have delivered and could have carried,
-/// all associations together. Of a path with a hop over the air that hop is looked at.
+/// Bytes that each path's own links towards the receiver have delivered and could have carried, summed over all
+/// associations. For a path over Wi-Fi, the wireless hop counts.
 fn link_work(setup: &Setup) -> Vec<LinkWork> {
     let paths = setup.links.first().map_or(0, Vec::len);
     let mut work = vec![LinkWork::default(); paths];
@@ -248,7 +248,7 @@ fn link_work(setup: &Setup) -> Vec<LinkWork> {
     work
 }
 
-/// What links did and could have done.
+/// Bytes delivered and capacity of links.
 #[derive(Clone, Copy, Debug, Default)]
 struct LinkWork {
     delivered_bytes: u64,
@@ -315,7 +315,7 @@ impl Totals {
     }
 }
 
-/// The paths as the models see them; none for a path over shared links or over the air, whose share is not known.
+/// The paths as input of the models. None for a path over shared links or Wi-Fi, whose share is unknown.
 pub fn path_numbers(scenario: &Scenario) -> Option<Vec<PathNumbers>> {
     let one = |path: &ropewalk_scenario::Path| {
         if !path.via.is_empty() || path.wifi.is_some() {
@@ -330,7 +330,7 @@ pub fn path_numbers(scenario: &Scenario) -> Option<Vec<PathNumbers>> {
     scenario.paths.iter().map(one).collect()
 }
 
-/// The physical limit of the scenario, bit/s on the wire; plain SCTP has one path at a time.
+/// The flow-control bound of the scenario, bit/s on the wire; plain SCTP uses one path at a time.
 fn limit_bps(scenario: &Scenario) -> Option<f64> {
     let mut paths = path_numbers(scenario)?;
     if scenario.transfer.protocol.is_single_path() {
@@ -339,7 +339,7 @@ fn limit_bps(scenario: &Scenario) -> Option<f64> {
     physical_limit(scenario, &paths).map(|bound| bound.bound_bps)
 }
 
-/// What an end kept of its first seconds, up to where both of its lists are whole.
+/// The recorded beginning of a transfer, up to the time where both lists are complete.
 pub fn sequence_of(receiver: &Endpoint, scenario: &Scenario) -> Sequence {
     let cut = receiver.marks_cut();
     let kept = |at: Time| cut.is_none_or(|cut| at < cut);

@@ -1,4 +1,4 @@
-//! From the scenario's paths, links and cross traffic to a world of links and routes.
+//! Builds a world of links and routes from a scenario's paths, links and cross traffic.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use ropewalk_scenario as file;
 use crate::run::RunError;
 use crate::wifi::{self, WifiNetwork};
 
-/// The links of one path, each way, shared links included.
+/// The links of one path in each direction, shared links included.
 #[derive(Clone, Debug)]
 pub struct PathLinks {
     /// Towards the receiver, in order.
@@ -26,7 +26,7 @@ pub struct PathLinks {
     pub down: Vec<LinkId>,
     /// The path's own wire, towards the receiver and towards the sender.
     pub wire: (LinkId, LinkId),
-    /// The hop over the air towards the receiver, and what it carries at most.
+    /// The wireless hop towards the receiver, and its capacity.
     pub air: Option<(LinkId, Rate)>,
 }
 
@@ -34,7 +34,7 @@ pub(crate) fn impossible(name: &str, error: impl core::fmt::Display) -> RunError
     RunError::Network(format!("{name}: {error}"))
 }
 
-/// A link that several paths cross, each way.
+/// A link that several paths cross, one for each direction.
 pub type SharedLink = (LinkId, LinkId);
 
 fn add_link<P: Clone, H: Host<P>>(
@@ -49,7 +49,7 @@ fn add_link<P: Clone, H: Host<P>>(
     world.add_link(name, &config).map_err(|e| impossible(name, e))
 }
 
-/// Adds the links that several paths, and all associations, share.
+/// Adds the links that several paths and all associations share.
 pub fn add_shared_links<P: Clone, H: Host<P>>(
     world: &mut World<P, H>,
     scenario: &file::Scenario,
@@ -64,7 +64,7 @@ pub fn add_shared_links<P: Clone, H: Host<P>>(
     Ok(shared)
 }
 
-/// Adds one association's own links, and gives the way of each of its paths.
+/// Adds the links of one association; returns those of each path.
 pub fn add_paths<P: Clone, H: Host<P>>(
     world: &mut World<P, H>,
     scenario: &file::Scenario,
@@ -109,7 +109,7 @@ pub fn add_paths<P: Clone, H: Host<P>>(
     Ok(paths)
 }
 
-/// Routes of one association over all paths: towards the receiver, towards the sender.
+/// Adds the routes of one association over all paths: towards the receiver, towards the sender.
 pub fn add_routes<P: Clone, H: Host<P>>(
     world: &mut World<P, H>,
     paths: &[PathLinks],
@@ -134,7 +134,7 @@ fn link_config(
     config.loss = loss_schedule(side)?;
     config.corruption = side.corrupt;
     config.duplication = side.duplicate;
-    // Normal jitter lies around its mean, which then belongs to the delay.
+    // Normal jitter varies around its mean, which is then part of the delay.
     let mut mean_jitter = Duration::ZERO;
     if let Some(jitter) = side.jitter {
         config.jitter = Some(match jitter.shape {
@@ -247,14 +247,14 @@ fn loss_model(loss: &file::Loss) -> Result<LossModel, Box<dyn core::error::Error
     })
 }
 
-/// Adds the cross traffic: on a path, on that path of the first association.
+/// Adds the cross traffic. Traffic on a path uses that path of the first association.
 pub fn add_cross<P: Clone + CrossPayload, H: Host<P>>(
     world: &mut World<P, H>,
     scenario: &file::Scenario,
     paths: &[PathLinks],
     shared: &[SharedLink],
 ) -> Result<(), RunError> {
-    // Flows of associations are numbered from 0; cross traffic begins far above.
+    // Flows of associations are numbered from 0; those of cross traffic start far above.
     const FIRST_FLOW: u32 = 1 << 24;
     let mut flow = FIRST_FLOW;
     for (number, cross) in scenario.cross.iter().enumerate() {

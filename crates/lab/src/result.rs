@@ -1,4 +1,4 @@
-//! The vocabulary of results: `ropewalk.run/1`.
+//! The format of results: `ropewalk.run/1`.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,99 +12,99 @@ pub struct RunResult {
     pub protocol: String,
     /// Scheduler.
     pub scheduler: String,
-    /// Root of the seed tree; text, since it may exceed what JSON readers keep exactly.
+    /// Root of the seed tree; as text, because it can exceed the exact range of JSON readers.
     pub seed: String,
     /// Length of the measured interval, s.
     pub duration_s: f64,
-    /// Left out before it, s.
+    /// Length of the warm-up, s.
     pub warmup_s: f64,
-    /// User data handed to the application in order, bit/s.
+    /// User data delivered to the application in order, bit/s.
     pub goodput_bps: f64,
-    /// The same with the headers of a full packet counted, as papers do, bit/s on the wire.
+    /// Goodput including the headers of full packets, as papers count it, bit/s on the wire.
     pub goodput_wire_bps: f64,
-    /// User data handed over, bytes.
+    /// User data delivered, bytes.
     pub delivered_bytes: u64,
-    /// Chunks handed over.
+    /// Chunks delivered.
     pub delivered_packets: u64,
-    /// When the wanted bytes had been delivered, s since the start; none if there was no such wish.
+    /// Time at which the wanted bytes had been delivered, s since the start; none if no number was set.
     pub completion_s: Option<f64>,
-    /// When the first data arrived, s since the start.
+    /// Time of the first arrival of data, s since the start.
     pub first_arrival_s: Option<f64>,
     /// Each path.
     pub paths: Vec<PathResult>,
-    /// Receive buffer.
+    /// Occupancy of the receive buffer.
     pub receive_buffer: ReceiveBufferResult,
-    /// Arrival to in-order delivery, per chunk.
+    /// Time from arrival to in-order delivery, per chunk.
     pub blocking_time_s: BlockingTime,
-    /// First transmission to in-order delivery, per chunk.
+    /// Time from first transmission to in-order delivery, per chunk.
     pub app_delay_s: AppDelay,
     /// Reordering.
     pub out_of_order: OutOfOrder,
-    /// Retransmissions of data that had arrived.
+    /// Number of retransmissions of data that had arrived.
     pub spurious_retransmissions: u64,
-    /// The physical limit, bit/s on the wire; see the guide. None where shared links make it
-    /// meaningless.
+    /// The flow-control bound, bit/s on the wire; see the guide. None with shared links, for which it is
+    /// undefined.
     pub flow_control_bound_bps: Option<f64>,
     /// `goodput_wire_bps / flow_control_bound_bps`.
     pub share_of_bound: Option<f64>,
     /// With several associations: goodput of each, bit/s.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub association_goodput_bps: Vec<f64>,
-    /// How fast it ran.
+    /// Speed of the simulation.
     pub engine: EngineFigures,
 }
 
-/// One path, all associations together.
+/// One path, summed over all associations.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 pub struct PathResult {
     /// Name.
     pub name: String,
     /// Packets with data sent.
     pub sent_packets: u64,
-    /// Chunks sent again.
+    /// Chunks retransmitted.
     pub retransmitted_packets: u64,
-    /// Transmissions given up as lost.
+    /// Transmissions that counted as lost.
     pub lost_packets: u64,
     /// Expiries of the retransmission timer.
     pub timeouts: u64,
-    /// Reductions of the window that `tcp.recovery` found needless and took back.
+    /// Window reductions that `tcp.recovery` found spurious and undid.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub undone_reductions: u64,
     /// User data acknowledged on this path, bytes.
     pub delivered_bytes: u64,
-    /// The same per second, bit/s.
+    /// User data acknowledged per second, bit/s.
     pub throughput_bps: f64,
-    /// Delivered bits on the wire over capacity, of the path's own link, 0 to 1.
+    /// Delivered bits on the wire divided by the capacity of the path's own link, 0 to 1.
     pub utilisation: f64,
-    /// Smoothed round trip at the end, s.
+    /// Smoothed RTT at the end, s.
     pub srtt_s: Option<f64>,
     /// Congestion window at the end, bytes.
     pub cwnd_bytes: u64,
 }
 
-/// What most runs have none of is left out of their results.
+/// Leaves out counters that are zero in most results.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature is serde's")]
 const fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-/// Occupancy of the receive buffer by out-of-order data, weighted with time.
+/// Time-weighted occupancy of the receive buffer by out-of-order data.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 pub struct ReceiveBufferResult {
-    /// Most.
+    /// Maximum.
     pub max_bytes: u64,
     /// Mean.
     pub mean_bytes: f64,
-    /// Exceeded 1 % of the time.
+    /// 99th percentile.
     pub p99_bytes: u64,
-    /// Time in which a path had window and there was data, but the receive window was shut, s.
+    /// Time for which a path had window and data, but the receive window was closed, s.
     pub blocked_s: f64,
 }
 
-/// Waiting in the receive buffer, s.
+/// Waiting time in the receive buffer, s.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 pub struct BlockingTime {
-    /// Longest.
+    /// Maximum.
     pub max: f64,
     /// Mean.
     pub mean: f64,
@@ -123,20 +123,20 @@ pub struct AppDelay {
     pub p50: f64,
     /// 99th percentile.
     pub p99: f64,
-    /// Longest.
+    /// Maximum.
     pub max: f64,
 }
 
 /// Reordering at the receiver.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 pub struct OutOfOrder {
-    /// Stored chunks over chunks received, duplicates apart.
+    /// Stored chunks divided by received chunks, without duplicates.
     pub ratio: f64,
-    /// Most bytes stored.
+    /// Maximum number of bytes stored.
     pub max_bytes: u64,
 }
 
-/// How fast it ran. Timing figures: the only ones that differ between two runs of one seed.
+/// Speed of the simulation. Only these figures differ between two runs with the same seed.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 pub struct EngineFigures {
     /// Events of the network.

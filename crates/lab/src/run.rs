@@ -1,4 +1,4 @@
-//! One run: build the world, let time pass, measure.
+//! Executes one run: builds the world, advances time, measures.
 
 use core::fmt;
 
@@ -18,17 +18,17 @@ use crate::result::RunResult;
 use crate::series::{Sequence, Series};
 use crate::wifi::WifiNetwork;
 
-/// What to keep of a run beside its result.
+/// Data to record in addition to the result.
 #[derive(Clone, Debug, Default)]
 pub struct RunOptions {
-    /// Keep time series at the scenario's interval.
+    /// Whether to record time series at the scenario's interval.
     pub series: bool,
-    /// Keep every arrival of the first so much time, for sequence-time plots.
+    /// Length of the initial part whose arrivals are all recorded, for sequence-time plots.
     pub sequence: Option<Duration>,
-    /// A scheduler in place of the scenario's, for guests.
+    /// A scheduler instead of the scenario's, for custom ones.
     pub scheduler: Option<Scheduler>,
-    /// Which association keeps its decisions, if the scenario records them, and its arrivals; from
-    /// 0. All others keep none: a thousand times what nobody asked for would not fit into memory.
+    /// Index of the association whose arrivals are recorded, and its decisions if the scenario requests them;
+    /// from 0. Recording all associations would exceed the memory.
     pub association: u32,
 }
 
@@ -37,35 +37,35 @@ pub struct RunOptions {
 pub struct Run {
     /// The figures.
     pub result: RunResult,
-    /// Series, if asked for.
+    /// Time series, if requested.
     pub series: Option<Series>,
-    /// The first seconds, if asked for.
+    /// The first seconds, if requested.
     pub sequence: Option<Sequence>,
     /// Decisions of the chosen association's sender, if the scenario records them.
     pub decisions: Vec<DecisionRecord>,
 }
 
-/// Why a run failed.
+/// Error of a run.
 #[derive(Clone, Debug)]
 pub enum RunError {
-    /// The engine does not know the scheduler.
+    /// The scheduler is unknown.
     Scheduler(String),
-    /// A scheduler that is not built in broke a rule, or broke.
+    /// A custom scheduler made an illegal decision or failed.
     Guest {
-        /// What it calls itself.
+        /// Name of the scheduler.
         name: String,
-        /// What is the matter, in words.
+        /// Description of the error.
         text: String,
     },
     /// The network cannot be built.
     Network(String),
-    /// Nothing more can happen, and the transfer is not done.
+    /// No event is pending although the transfer is not complete.
     Stuck {
-        /// When.
+        /// Time of the last event.
         at: Time,
-        /// What had been delivered, bytes.
+        /// Delivered bytes.
         delivered: u64,
-        /// What is the matter, in words.
+        /// Likely cause.
         diagnosis: String,
     },
 }
@@ -84,29 +84,29 @@ impl fmt::Display for RunError {
 
 impl core::error::Error for RunError {}
 
-/// The ends of one association.
+/// The endpoints of one association.
 #[derive(Clone, Copy, Debug)]
 pub struct Transfer {
     /// Sender.
     pub sender: HostId,
     /// Receiver.
     pub receiver: HostId,
-    /// When it starts.
+    /// Start time.
     pub start: Time,
 }
 
-/// A world that is ready to run.
+/// A world that is ready to run, with its transfers.
 pub(crate) struct Setup {
     pub world: World<Wire, Endpoint>,
     pub transfers: Vec<Transfer>,
     /// The links of each association's paths.
     pub links: Vec<Vec<PathLinks>>,
-    /// Whether the scheduler is not one of the house.
+    /// Whether the scheduler is a custom one.
     pub guest: bool,
 }
 
 impl Setup {
-    /// What is the matter with a guest, if anything is.
+    /// The error of a custom scheduler, if one failed.
     fn guest_fault(&self) -> Option<RunError> {
         if self.guest { guests::fault(self) } else { None }
     }
@@ -120,8 +120,8 @@ pub fn run(scenario: &Scenario, options: &RunOptions) -> Result<Run, RunError> {
     run_watched(scenario, options, &|_| ())
 }
 
-/// The same; `told` hears every now and then which share of the run is over, 0 to 1, ascending.
-/// It cannot change the result.
+/// As [`run`], with progress reports: `told` is called from time to time with the completed share, 0 to 1,
+/// ascending. It does not affect the result.
 ///
 /// # Errors
 /// [`RunError`].
@@ -213,10 +213,10 @@ fn application(scenario: &Scenario, chunk: u32, start: Time) -> Application {
     }
 }
 
-/// Lets time pass until `end`, or until all wanted bytes are delivered; tells when it stopped.
+/// Advances time to `end`, or until all wanted bytes are delivered; returns the final time.
 fn advance(setup: &mut Setup, meter: &mut Meter, watcher: &mut Watcher<'_>, end: Time) -> Time {
-    // Asking all ends after each event would cost more than the event. What is counted goes on
-    // over samples and reports, so that neither changes where a run ends.
+    // Checking all endpoints after each event would cost more than the event itself. The count continues across
+    // samples and reports, so that these do not change the end of a run.
     let every = if setup.transfers.len() == 1 { 1 } else { setup.transfers.len() * 64 };
     let mut left = every;
     loop {
@@ -243,13 +243,13 @@ fn advance(setup: &mut Setup, meter: &mut Meter, watcher: &mut Watcher<'_>, end:
     }
 }
 
-/// When the last end had all it wanted, if all have.
+/// Time at which the last endpoint had all wanted bytes, if all have them.
 fn done(setup: &Setup) -> Option<Time> {
     let ends = setup.transfers.iter().map(|t| setup.world.host(t.receiver).done_at);
     ends.collect::<Option<Vec<_>>>().and_then(|all| all.into_iter().max())
 }
 
-/// Who is told how far a run is.
+/// Reports the progress of a run.
 struct Watcher<'a> {
     told: &'a dyn Fn(f64),
     whole: Duration,
@@ -261,7 +261,7 @@ struct Watcher<'a> {
 impl<'a> Watcher<'a> {
     fn new(scenario: &Scenario, told: &'a dyn Fn(f64)) -> Self {
         let whole = scenario.transfer.duration;
-        // Fine enough for a bar. With wanted bytes the duration is only a limit, and may be far off.
+        // Fine enough for a progress bar. With wanted bytes the duration is only an upper limit.
         let step = Duration::from_nanos(whole.as_nanos() / 1000).min(Duration::from_secs(1));
         let step = step.max(Duration::from_millis(1));
         let wanted = scenario.transfer.bytes;
@@ -274,14 +274,14 @@ impl<'a> Watcher<'a> {
         }
         self.next += self.step;
         let time = now.since(Time::ZERO).as_secs_f64() / self.whole.as_secs_f64();
-        // All ends are asked only where it matters: thousands of them would be fetched from memory.
+        // Sums over all endpoints only if needed: with thousands of them, cache misses are expensive.
         let read = || setup.transfers.iter().map(|t| setup.world.host(t.receiver).read_bytes).min();
         let bytes = self.wanted.map_or(0.0, |wanted| read().unwrap_or(0) as f64 / wanted as f64);
         (self.told)(time.max(bytes).min(1.0));
     }
 }
 
-/// A run in which nothing arrived, or that stopped half way, is a failure with a reason.
+/// Fails with a diagnosis if nothing arrived, or if the transfer stalled.
 fn check_progress(setup: &Setup, scenario: &Scenario, ended: Time) -> Result<(), RunError> {
     let Some(first) = setup.transfers.first() else { return Ok(()) };
     let (sender, receiver) = (setup.world.host(first.sender), setup.world.host(first.receiver));

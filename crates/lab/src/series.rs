@@ -2,18 +2,18 @@
 
 use serde::{Deserialize, Serialize};
 
-/// One value per interval; `time_s` is the end of it.
+/// Values per interval; `time_s` is its end.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, PartialEq)]
 pub struct Series {
     /// End of the interval, s since the start.
     pub time_s: Vec<f64>,
-    /// User data handed over in the interval, bit/s.
+    /// User data delivered in the interval, bit/s.
     pub goodput_bps: Vec<f64>,
-    /// User data handed over so far, bytes.
+    /// User data delivered so far, bytes.
     pub delivered_bytes: Vec<u64>,
     /// Bytes held out of order.
     pub receive_buffer_bytes: Vec<u64>,
-    /// Bytes free.
+    /// Receive window, bytes.
     pub receive_window_bytes: Vec<u64>,
     /// Each path.
     pub paths: Vec<PathSeries>,
@@ -30,7 +30,7 @@ pub struct PathSeries {
     pub cwnd_bytes: Vec<u64>,
     /// In flight, bytes.
     pub in_flight_bytes: Vec<u64>,
-    /// Smoothed round trip, s.
+    /// Smoothed RTT, s.
     pub srtt_s: Vec<Option<f64>>,
 }
 
@@ -39,9 +39,9 @@ pub struct PathSeries {
 pub struct Sequence {
     /// Arrivals on each path.
     pub paths: Vec<SequencePath>,
-    /// Chunks released to the application so far.
+    /// Chunks delivered to the application so far.
     pub delivered: SequencePath,
-    /// Where it was cut, s since the start, because there was more than one keeps.
+    /// Time from which data is missing because the limit was reached, s since the start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut_s: Option<f64>,
 }
@@ -52,8 +52,8 @@ pub struct SequencePath {
     /// Name.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub name: String,
-    /// When, s since the start.
+    /// Times, s since the start.
     pub time_s: Vec<f64>,
-    /// Chunk number.
+    /// Chunk numbers.
     pub seq: Vec<u64>,
 }

@@ -1,4 +1,4 @@
-//! The slot model of Sarwar et al. 2013, set up and measured once for `predict` and `reproduce`.
+//! Setup and measurement of the slot model of Sarwar et al. 2013, for `predict` and `reproduce`.
 
 use std::fmt::Display;
 use std::str::FromStr;
@@ -8,7 +8,7 @@ use ropewalk_models::slot::{
 };
 use serde::{Deserialize, Serialize};
 
-/// What the planner keeps where it believes a wrong delay.
+/// The quantity that the planner keeps when its assumed delay is wrong.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Planned {
@@ -20,10 +20,10 @@ pub enum Planned {
 }
 
 impl Planned {
-    /// All of them.
+    /// Both variants.
     pub const ALL: [Self; 2] = [Self::PerWindow, Self::PerRate];
 
-    /// As rows name it.
+    /// Name in rows.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::PerWindow => "per window",
@@ -59,13 +59,13 @@ impl From<Planned> for PlannedCapacity {
 pub struct SlotSetup {
     /// Length of a tick, s.
     pub quantum_s: f64,
-    /// Bytes of a packet.
+    /// Packet size, bytes.
     pub packet_bytes: f64,
     /// Receive buffer, packets.
     pub buffer_packets: u64,
     /// Length of a run, s.
     pub duration_s: f64,
-    /// Start of the run that the figures leave out, s.
+    /// Initial part of the run that the figures leave out, s.
     pub warmup_s: f64,
     /// Forward delay of each path, ticks.
     pub delay_ticks: Vec<u64>,
@@ -73,10 +73,10 @@ pub struct SlotSetup {
     pub capacity_packets: Vec<u64>,
 }
 
-/// What is measured in a run after its warm-up.
+/// Measurements of a run after its warm-up.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct SlotFigures {
-    /// In-order packets per time, bit/s.
+    /// Rate of in-order packets, bit/s.
     pub goodput_bps: f64,
     /// Longest time without a delivery to the application, s.
     pub longest_silence_s: f64,
@@ -91,11 +91,11 @@ pub struct SlotFigures {
 /// A row in the form of the paper's Tables I and II. Packet ranges read `3-7`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SlotRow {
-    /// When sent, ticks.
+    /// Time of sending, ticks.
     pub sent_tick: u64,
     /// Packets sent on each path; empty for none.
     pub sent: Vec<String>,
-    /// When received, ticks.
+    /// Time of reception, ticks.
     pub received_tick: u64,
     /// Packets received on each path; empty for none.
     pub received: Vec<String>,
@@ -106,10 +106,10 @@ pub struct SlotRow {
 }
 
 impl SlotSetup {
-    /// Runs the model.
+    /// Runs the model with this scheduler.
     ///
     /// # Errors
-    /// A setup that the model refuses.
+    /// If the model rejects the setup.
     pub fn run(&self, scheduler: SlotScheduler) -> Result<SlotTrace, SlotError> {
         let paths = self.delay_ticks.iter().zip(&self.capacity_packets);
         let paths = paths
@@ -119,7 +119,7 @@ impl SlotSetup {
         model.run(self.ticks(self.duration_s))
     }
 
-    /// The delay-aware run with this plan.
+    /// Runs the model with delay-aware scheduling by this plan.
     ///
     /// # Errors
     /// As [`SlotSetup::run`].
@@ -147,7 +147,7 @@ impl SlotSetup {
         per_tick * self.packet_bytes * 8.0 / self.quantum_s
     }
 
-    /// A time in ticks, to the nearest.
+    /// Converts a time to ticks, rounded to nearest.
     pub fn ticks(&self, seconds: f64) -> u64 {
         (seconds / self.quantum_s).round() as u64
     }

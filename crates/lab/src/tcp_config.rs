@@ -1,4 +1,4 @@
-//! From the scenario's words to the knobs of TCP and Multipath TCP.
+//! Translates a scenario into the engine's configuration of TCP and Multipath TCP.
 
 use ropewalk_engine::mptcp::{self, AckBurstLoss, Config, Preset, Reordering, SubflowAck};
 use ropewalk_engine::path::RtoFormula;
@@ -6,7 +6,7 @@ use ropewalk_scenario as file;
 
 use crate::engine_config;
 
-/// The engine's configuration for one end.
+/// The engine's configuration.
 pub fn config(scenario: &file::Scenario) -> Config {
     let transfer = &scenario.transfer;
     let paths = scenario.paths.iter().map(|p| engine_config::path(scenario, p)).collect();
@@ -19,7 +19,7 @@ pub fn config(scenario: &file::Scenario) -> Config {
     config.multipath = multipath;
     config.mitigation = engine_config::mitigation(scenario);
     config.guard = transfer.guard;
-    // The names of a scenario are the engine's: a test holds them together.
+    // Scenario and engine use the same names; a test checks that.
     config.use_congestion(transfer.congestion.as_str()).expect("the engine knows it");
     config.fast_convergence = transfer.fast_convergence;
     config.record_decisions = scenario.record.decisions;
@@ -28,7 +28,7 @@ pub fn config(scenario: &file::Scenario) -> Config {
         let drawn = scenario.tcp.ack_burst_loss_max.map(|max| AckBurstLoss::Drawn { max });
         quirks.ack_burst_loss = drawn.unwrap_or(fixed);
         quirks.data_waits = scenario.tcp.data_waits.unwrap_or(false);
-        // The model has timestamps for Eifel alone.
+        // The model uses timestamps for Eifel only.
         config.timestamps = scenario.tcp.recovery == Some(file::Reordering::Eifel);
     }
     config.delay_source = engine_config::delay_source(scenario.scheduler.forward_delay);

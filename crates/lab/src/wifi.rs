@@ -1,4 +1,4 @@
-//! Hops over the air: from the scenario's radios to channels, stations and radio links.
+//! Wireless hops: builds channels, stations and radio links from a scenario.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use ropewalk_scenario as file;
 use crate::network::{impossible, limit};
 use crate::run::RunError;
 
-/// Flows of other people's stations are numbered far above those of associations and cross traffic.
+/// First flow number of background stations, far above those of associations and cross traffic.
 const FIRST_FLOW: u32 = 1 << 25;
 
 /// The access point of every channel that the scenario names.
@@ -52,7 +52,7 @@ impl WifiNetwork {
         Self { points }
     }
 
-    /// Adds a station and its links with the access point, each way at the station's rate.
+    /// Adds a station and its links with the access point; both directions use the station's rate.
     pub fn add_hop<P: Clone, H: Host<P>>(
         &self,
         world: &mut World<P, H>,
@@ -69,7 +69,7 @@ impl WifiNetwork {
         Ok(Hop { to_point: link(station)?, to_station: link(point)? })
     }
 
-    /// Adds other people's stations and their traffic.
+    /// Adds background stations and their traffic.
     pub fn add_others<P: Clone + CrossPayload, H: Host<P>>(
         &self,
         world: &mut World<P, H>,
@@ -79,7 +79,7 @@ impl WifiNetwork {
         for (number, station) in scenario.stations.iter().enumerate() {
             let pattern = match station.load {
                 Some(load) => Pattern::Poisson(load),
-                // More than a channel ever takes: frames have headers and acknowledgements.
+                // More than a channel can carry, because frames have headers and acknowledgements.
                 None => Pattern::Cbr(station.radio.rate),
             };
             let config = CrossConfig {
@@ -104,7 +104,7 @@ impl WifiNetwork {
     }
 }
 
-/// How much fits in, in an order in which packets count as full ones of 1500 bytes.
+/// Sort key for the capacity of a queue, in bytes; packets count as 1500 bytes.
 fn room(limit: Limit) -> u64 {
     match limit {
         Limit::Unlimited => u64::MAX,
@@ -121,14 +121,15 @@ const fn standard(standard: file::WifiStandard) -> Standard {
     }
 }
 
-/// The rate of a path towards the receiver: that of its wire, or what its station carries alone on the channel if that is
-/// less. Nobody else's frames and acknowledgements are counted: it is the most that there can be.
+/// The rate of a path towards the receiver: that of its link, or the throughput of its station alone on the
+/// channel if that is less. Other stations and the path's own acknowledgement packets are ignored, so this is
+/// an upper limit.
 pub fn rate_up(path: &file::Path, packet: u32) -> Rate {
     let wire = path.up.capacity.mean_rate();
     alone(path, packet).map_or(wire, |alone| alone.min(wire))
 }
 
-/// What the station of a path carries alone on its channel, packets only; `None` without a hop over the air.
+/// Throughput of a path's station alone on its channel, packets only; `None` without a wireless hop.
 pub fn alone(path: &file::Path, packet: u32) -> Option<Rate> {
     let radio = path.wifi?.radio;
     let modelled = match radio.standard {

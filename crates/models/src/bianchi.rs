@@ -1,32 +1,35 @@
-//! Stations of 802.11 that always have something to send: how often they collide, and what they carry together.
+//! Saturated 802.11 stations, which always have a frame to send: collision probability and total throughput.
 //!
-//! Bianchi 2000, "Performance analysis of the IEEE 802.11 distributed coordination function", Section IV: a station's
-//! backoff is a Markov chain whose transmissions collide with one probability, whatever their history. What that
-//! probability is follows from the number of stations; the two meet in one fixed point.
+//! Bianchi 2000, "Performance analysis of the IEEE 802.11 distributed coordination function", Section IV: a
+//! station's backoff is a Markov chain whose transmissions collide with a constant probability, regardless of
+//! their history. That probability and the number of stations determine each other; the solution is a fixed
+//! point.
 //!
-//! A retry limit is that of Wu, Peng, Long, Cheng and Ma 2002, "Performance of reliable transport protocol over IEEE 802.11
-//! wireless LAN", Section III: a frame is given up after so many transmissions, and the next one begins anew.
+//! The retry limit is that of Wu, Peng, Long, Cheng and Ma 2002, "Performance of reliable transport protocol
+//! over IEEE 802.11 wireless LAN", Section III: after this many transmissions a frame is dropped, and the next
+//! one starts afresh.
 
 use crate::number::OutOfRange;
 use crate::wifi::Exchange;
 
-/// The answer of the model.
+/// Result of the model.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Saturation {
-    /// Chance that a station sends in a slot (Bianchi's tau).
+    /// Probability that a station transmits in a slot (Bianchi's tau).
     pub transmission: f64,
-    /// Chance that a transmission collides (Bianchi's p).
+    /// Probability that a transmission collides (Bianchi's p).
     pub collision: f64,
-    /// What all stations carry together, bits of packets per second.
+    /// Total throughput of all stations, bits of packets per second.
     pub throughput_bps: f64,
-    /// The share of frames that are given up; 0 without a retry limit.
+    /// Share of frames that are dropped; 0 without a retry limit.
     pub given_up: f64,
 }
 
-/// Saturation of `stations` stations, each of which sends a frame at most `attempts` times; `None` for as often as it takes.
+/// Saturation of `stations` stations. Each transmits a frame at most `attempts` times; `None` means without
+/// limit.
 ///
 /// # Errors
-/// At least one station and one attempt.
+/// If there is no station, or no attempt.
 pub fn bianchi(
     stations: u32,
     exchange: &Exchange,
@@ -54,12 +57,12 @@ pub fn bianchi(
     })
 }
 
-/// The collision probability p for which p = 1 - (1 - tau(p))^(n - 1) (Equation 9). The right side falls as p grows, so
-/// there is one, and halving finds it.
+/// The collision probability p for which p = 1 - (1 - tau(p))^(n - 1) (Equation 9). The right side falls as p
+/// grows, so there is exactly one solution; it is found by bisection.
 fn fixed_point(exchange: &Exchange, attempts: Option<u32>, others: f64) -> f64 {
-    // Below 1, where nobody would ever get through and the series without a limit has no sum.
+    // Below 1: at p = 1 no frame would get through, and the series without a limit diverges.
     let (mut low, mut high) = (0.0, 1.0 - f64::EPSILON);
-    // More halvings than a number has bits.
+    // More bisections than a number has bits.
     for _ in 0..64 {
         let p = f64::midpoint(low, high);
         let implied = 1.0 - (1.0 - transmission(exchange, attempts, p)).powf(others);
@@ -68,17 +71,18 @@ fn fixed_point(exchange: &Exchange, attempts: Option<u32>, others: f64) -> f64 {
     f64::midpoint(low, high)
 }
 
-/// Chance that a station sends in a slot if its transmissions collide with chance `p`.
+/// Probability that a station transmits in a slot if its transmissions collide with probability `p`.
 ///
-/// Transmissions of a frame over slots of a frame: the i-th transmission comes with chance p^i, after a mean backoff of
-/// (W_i - 1) / 2 slots and in one of its own. Without a limit this is Equation 7, with one it is that of Wu et al.
+/// It is the number of transmissions of a frame divided by the number of its slots. The i-th transmission
+/// occurs with probability p^i, after a mean backoff of (W_i - 1) / 2 slots, and takes one slot. Without a
+/// limit this is Equation 7, with one the result of Wu et al.
 fn transmission(exchange: &Exchange, attempts: Option<u32>, p: f64) -> f64 {
     let mut window = f64::from(exchange.cw_min) + 1.0;
     let largest = f64::from(exchange.cw_max) + 1.0;
     let (mut reached, mut sent, mut slots) = (1.0, 0.0, 0.0);
     for _ in 0..attempts.unwrap_or(u32::MAX) {
         if window >= largest {
-            // All later transmissions have the same window: a geometric series, with a last term or without.
+            // All later transmissions have the same window: a geometric series, finite with a retry limit.
             let rest = match attempts {
                 None => reached / (1.0 - p),
                 Some(attempts) => (reached - p.powf(f64::from(attempts))) / (1.0 - p),
@@ -111,7 +115,7 @@ mod tests {
             let found = transmission(&exchange(), None, p);
             assert!((found - above / below).abs() < 1e-12, "{p}: {found} {}", above / below);
         }
-        // There equation 7 is 0 / 0.
+        // Equation 7 is 0 / 0 at p = 1/2.
         let near = transmission(&exchange(), None, 0.5 + 1e-9);
         assert!((transmission(&exchange(), None, 0.5) - near).abs() < 1e-8);
     }

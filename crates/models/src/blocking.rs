@@ -1,16 +1,16 @@
-//! Receive buffer blocking in closed form: how long, and how much memory avoids it.
+//! Receive buffer blocking in closed form: its duration, and the memory that avoids it.
 
 use crate::number::{OutOfRange, PathsError, at_least, not_negative, positive};
 use crate::path::PathNumbers;
 
-/// The longest that a packet can wait in the receive buffer for one sent at the same moment on
-/// another path, in seconds.
+/// The longest time that a packet waits in the receive buffer for one sent at the same moment on another path,
+/// in seconds.
 ///
-/// Kuhn et al. 2014, Eq 2, carried from two paths to n: the latest one-way arrival less the
-/// earliest. Queues are taken as empty; a standing queue adds its own delay to its path.
+/// Kuhn et al. 2014, Eq 2, generalised from two paths to n: the latest one-way arrival minus the earliest.
+/// Queues are assumed to be empty; a standing queue adds its delay to its path.
 ///
 /// # Errors
-/// At least two paths; `packet_bytes` finite and not negative.
+/// If there are fewer than two paths, or if `packet_bytes` is negative or not finite.
 pub fn blocking_time_max_s(paths: &[PathNumbers], packet_bytes: f64) -> Result<f64, PathsError> {
     at_least(paths.len(), 2)?;
     not_negative("packet_bytes", packet_bytes)?;
@@ -20,8 +20,8 @@ pub fn blocking_time_max_s(paths: &[PathNumbers], packet_bytes: f64) -> Result<f
     Ok(last - first)
 }
 
-/// The same for one slow and one fast path, in plain numbers: `r_s/2 + 8L/c_s - r_f/2 - 8L/c_f`
-/// (Kuhn et al. 2014, Eq 2), in seconds.
+/// The waiting time of [`blocking_time_max_s`] for one slow and one fast path, in plain numbers: `r_s/2 +
+/// 8L/c_s - r_f/2 - 8L/c_f` (Kuhn et al. 2014, Eq 2), in seconds.
 ///
 /// Negative if the path called slow is the faster one.
 ///
@@ -40,11 +40,11 @@ pub fn blocking_time_two_paths_s(
     Ok(slow.arrival_s(packet_bytes) - fast.arrival_s(packet_bytes))
 }
 
-/// The least receive buffer with which no path ever stops for want of room, in bytes:
-/// the sum of the rates times the longest round trip.
+/// The smallest receive buffer with which no path is ever blocked, in bytes: the sum of the rates times the
+/// longest round-trip time.
 ///
-/// Kuhn et al. 2014, Eq 3; Sarwar et al. 2013, Eq 2. Without loss: each recovery takes one more
-/// round trip's worth.
+/// Kuhn et al. 2014, Eq 3; Sarwar et al. 2013, Eq 2. Loss is not included: each recovery requires the data of
+/// one more round trip.
 ///
 /// # Errors
 /// At least one path.
@@ -55,8 +55,8 @@ pub fn receive_buffer_min_bytes(paths: &[PathNumbers]) -> Result<f64, PathsError
     Ok(rate_sum_bps * rtt_max_s / 8.0)
 }
 
-/// How unequal two paths are: `(c_1 r_1) / (c_0 r_0)`, a pure number, 1 for twins
-/// (Kuhn et al., DAPS slides, 2013).
+/// Asymmetry of two paths: `(c_1 r_1) / (c_0 r_0)`, without unit, 1 for equal paths (Kuhn et al., DAPS slides,
+/// 2013).
 ///
 /// # Errors
 /// All four numbers finite and above zero.

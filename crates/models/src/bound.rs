@@ -1,4 +1,4 @@
-//! The physical limit of flow control: what no scheduler can beat.
+//! The flow-control bound: the highest throughput that any scheduler can reach with a given receive buffer.
 
 use crate::number::{PathsError, at_least, not_negative, positive};
 use crate::path::PathNumbers;
@@ -7,7 +7,7 @@ use crate::path::PathNumbers;
 /// (16) (RFC 791, RFC 9260 Section 3.3.4).
 pub const SACK_BYTES: f64 = 48.0;
 
-/// What besides the paths decides the bound.
+/// Parameters of the bound besides the paths.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BoundInput {
     /// The shared receive buffer, bytes.
@@ -16,7 +16,7 @@ pub struct BoundInput {
     pub packet_bytes: f64,
     /// An acknowledgement on the wire, bytes. Zero neglects its serialisation.
     pub sack_bytes: f64,
-    /// Count only whole packets of the buffer, as a receiver does that is sent nothing else.
+    /// Whether only whole packets of the buffer count, as for a receiver that gets full packets only.
     pub whole_packets: bool,
 }
 
@@ -26,18 +26,18 @@ impl BoundInput {
         Self { buffer_bytes, packet_bytes, sack_bytes: SACK_BYTES, whole_packets: false }
     }
 
-    /// The same with serialisation neglected: round trips are propagation alone.
+    /// As [`Self::new`], with serialisation neglected: round trips are propagation alone.
     pub fn propagation_only(buffer_bytes: f64) -> Self {
         Self { buffer_bytes, packet_bytes: 0.0, sack_bytes: 0.0, whole_packets: false }
     }
 
-    /// The same with the buffer rounded down to whole packets.
+    /// Rounds the buffer down to whole packets.
     pub fn in_whole_packets(mut self) -> Self {
         self.whole_packets = true;
         self
     }
 
-    /// The bytes of the buffer that can be used, once the rest is known to be sound.
+    /// The usable bytes of the buffer; an error if a size is invalid.
     fn usable_bytes(&self) -> Result<f64, PathsError> {
         not_negative("buffer_bytes", self.buffer_bytes)?;
         not_negative("sack_bytes", self.sack_bytes)?;
@@ -50,40 +50,39 @@ impl BoundInput {
     }
 }
 
-/// One path's part of the bound.
+/// Share of one path in the bound.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PathShare {
-    /// The window that the path is worth, bytes.
+    /// Window of the path, bytes.
     pub window_bytes: f64,
-    /// What it carries with that window, bit/s.
+    /// Rate of the path with that window, bit/s.
     pub rate_bps: f64,
-    /// The round trip that was reckoned with, seconds.
+    /// Round-trip time used, seconds.
     pub round_trip_s: f64,
 }
 
-/// The bound and one way to reach it.
+/// The bound, with one allocation that reaches it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FlowControlBound {
-    /// No scheduler passes this, bit/s.
+    /// The bound, bit/s.
     pub bound_bps: f64,
-    /// What each path gets, in the order in which the paths were given.
+    /// Share of each path, in the order of the paths.
     pub shares: Vec<PathShare>,
     /// Buffer left when every path runs at its full rate, bytes.
     pub spare_bytes: f64,
 }
 
-/// The most that several paths can carry through one receive buffer:
-/// `max Σ min(c_i, w_i / r_i)` subject to `Σ w_i <= B`.
+/// The highest total rate of several paths through one receive buffer: `max Σ min(c_i, w_i / r_i)` subject to
+/// `Σ w_i <= B`.
 ///
-/// A byte holds its place in the buffer's window from its transmission to its acknowledgement,
-/// so a path of rate x fills x times its round trip (Little, Operations Research 9(3), 1961). The
-/// round trip is propagation, plus the serialisation of a full packet at c_i and of its
-/// acknowledgement at the reverse rate. The objective is a sum of concave pieces under one budget,
-/// so the greedy filling is optimal: the shortest round trip first, each path up to `c_i r_i`.
-/// Ties go to the path given first. A path with no round trip at all costs no window.
+/// A byte occupies the buffer's window from its transmission to its acknowledgement, so a path of rate x fills
+/// x times its round trip (Little, Operations Research 9(3), 1961). The round trip is propagation, plus the
+/// serialisation of a full packet at c_i and of its acknowledgement at the reverse rate. The objective is a sum
+/// of concave functions with one budget, so greedy allocation is optimal: paths in order of their round trips,
+/// each up to `c_i r_i`. Ties go to the path given first. A path with a round trip of zero needs no window.
 ///
 /// # Errors
-/// At least one path; sizes finite and not negative; a packet above zero if whole packets count.
+/// If there is no path; if a size is negative or not finite; if whole packets count and their size is zero.
 pub fn flow_control_bound(
     paths: &[PathNumbers],
     input: &BoundInput,
@@ -104,7 +103,7 @@ pub fn flow_control_bound(
         let share = &mut shares[i];
         let full_bytes = rate_bps * share.round_trip_s / 8.0;
         share.window_bytes = full_bytes.min(spare_bytes);
-        // The comparison avoids 0/0 for a path without a round trip.
+        // The comparison avoids 0/0 for a path with a round trip of zero.
         share.rate_bps = if full_bytes <= spare_bytes {
             rate_bps
         } else {

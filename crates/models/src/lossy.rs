@@ -1,11 +1,11 @@
-//! A path with random loss, as the throughput models of one path see it.
+//! A path with random loss, as input of the single-path throughput models.
 
 use crate::number::{OutOfRange, not_negative, positive, probability};
 
-/// A count that a product should hit exactly must not miss it by the last bit of that product.
+/// Relative tolerance for a product that should be a whole number but exceeds it by rounding.
 const ROUNDING: f64 = 1e-12;
 
-/// The numbers of one path, checked when it is made. Packets all have one size.
+/// The parameters of one path, validated on construction. All packets have the same size.
 ///
 /// Wallace and Shami 2014, Section 4.2: `b`, `d`, `p` and `RTO_max`.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -74,8 +74,8 @@ impl LossyPath {
         self.rto_max_s
     }
 
-    /// Round trip in seconds with a window of `window` packets (Eq 8): propagation and one packet,
-    /// or the time that the bottleneck takes for the window where that is more than the path holds.
+    /// Round-trip time in seconds with a window of `window` packets (Eq 8): propagation and serialisation of
+    /// one packet, or the time that the bottleneck needs for the window if that is longer.
     pub fn rtt_s(&self, window: f64) -> f64 {
         if self.rate_pps * self.delay_s >= window * (1.0 - ROUNDING) {
             self.delay_s + 1.0 / self.rate_pps
@@ -84,40 +84,40 @@ impl LossyPath {
         }
     }
 
-    /// First retransmission timeout in seconds with a window of `window` packets: the variation
-    /// being half the round trip, three round trips (Eq 10).
+    /// First retransmission timeout in seconds with a window of `window` packets: three round trips, since the
+    /// variation is taken as half the round trip (Eq 10).
     pub fn rto_s(&self, window: f64) -> f64 {
         3.0 * self.rtt_s(window)
     }
 
-    /// After how many doublings of `rto_s` the timer stays at its longest, at least 1 (Eq 18).
+    /// Number of doublings of `rto_s` after which the timer stays at its maximum, at least 1 (Eq 18).
     pub(crate) fn doublings(&self, rto_s: f64) -> u32 {
         let doublings = (self.rto_max_s / rto_s).log2() + ROUNDING;
-        // A ratio of finite positive numbers has fewer than 2200 binary digits.
+        // The ratio of two finite positive numbers has fewer than 2200 binary digits.
         (doublings.max(1.0)) as u32
     }
 
-    /// The largest window that can be of use, `ceil(b d + 1)` packets (Eq 58).
+    /// The largest useful window, `ceil(b d + 1)` packets (Eq 58).
     pub fn window_limit(&self) -> u32 {
         window_limit(self.rate_pps, self.delay_s)
     }
 
-    /// What the path carries without loss, packets/s: a window per round trip.
+    /// Throughput without loss, packets/s: one window per round trip.
     ///
-    /// The limit of both models for a loss that goes to 0.
+    /// Both models approach it as the loss goes to 0.
     pub fn loss_free_pps(&self, window: u32) -> f64 {
         loss_free_pps(self.rate_pps, self.delay_s, window)
     }
 }
 
-/// The largest window that can be of use on a path of `rate_pps` and `delay_s`, packets (Eq 58).
+/// The largest useful window on a path of `rate_pps` and `delay_s`, packets (Eq 58).
 pub fn window_limit(rate_pps: f64, delay_s: f64) -> u32 {
     let product = rate_pps * delay_s + 1.0;
-    // Beyond the range of the type the answer is "as large as can be asked for".
+    // The conversion saturates: a window beyond the range of the type becomes its maximum.
     (product * (1.0 - ROUNDING)).ceil() as u32
 }
 
-/// What a path of `rate_pps` and `delay_s` carries without any loss, packets/s (Eq 8).
+/// Throughput of a path of `rate_pps` and `delay_s` without loss, packets/s (Eq 8).
 pub fn loss_free_pps(rate_pps: f64, delay_s: f64, window: u32) -> f64 {
     let window = f64::from(window);
     if rate_pps * delay_s >= window * (1.0 - ROUNDING) {
@@ -142,7 +142,7 @@ pub fn window_packets(buffer_bytes: f64, packet_bytes: f64) -> Result<u32, OutOf
     Err(OutOfRange { name: "buffer_bytes", value: buffer_bytes, valid })
 }
 
-/// `window` if it holds a packet.
+/// Checks that `window` is at least one packet.
 pub(crate) fn window_at_least_one(window: u32) -> Result<u32, OutOfRange> {
     if window >= 1 {
         return Ok(window);

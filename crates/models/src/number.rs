@@ -1,15 +1,15 @@
-//! Arguments that are checked once, and errors that show what was wrong.
+//! Validation of arguments, and the errors that report invalid ones.
 
 use core::fmt;
 
-/// A number outside the range in which the model means anything.
+/// A number outside the range for which the model is defined.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct OutOfRange {
-    /// The argument, with its unit.
+    /// Name of the argument, with its unit.
     pub name: &'static str,
-    /// What was given.
+    /// The given value.
     pub value: f64,
-    /// What would have been accepted, in words.
+    /// The accepted range, in words.
     pub valid: &'static str,
 }
 
@@ -21,16 +21,16 @@ impl fmt::Display for OutOfRange {
 
 impl core::error::Error for OutOfRange {}
 
-/// Why a model of several paths refused its arguments.
+/// Error in the arguments of a model of several paths.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum PathsError {
-    /// One of the numbers makes no sense.
+    /// A number is out of range.
     Number(OutOfRange),
     /// Fewer paths than the model needs.
     TooFew {
-        /// How many were given.
+        /// Number of paths given.
         given: usize,
-        /// How many it takes.
+        /// Number of paths required.
         least: usize,
     },
     /// Lists that should have one entry per path differ in length.

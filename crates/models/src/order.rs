@@ -1,4 +1,4 @@
-//! Which packets go on which path so that they arrive in order.
+//! Assignment of packets to paths for arrival in order.
 
 use core::fmt;
 
@@ -39,32 +39,32 @@ impl fmt::Display for PacketRange {
     }
 }
 
-/// The longest order vector that is made. A schedule of more entries is a mistake in the quantum.
+/// Maximum length of an order vector. A longer schedule indicates an unsuitable quantum.
 pub const ORDER_ENTRIES_MAX: u64 = 1 << 20;
 
-/// Why no order or lists could be made.
+/// Error in making an order or lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OrderError {
-    /// A delay of no ticks comes due without end.
+    /// A delay of zero ticks would be due without end.
     ZeroDelay {
-        /// Whose delay it is.
+        /// Index of the path.
         path: usize,
     },
-    /// The vector would have more entries than [`ORDER_ENTRIES_MAX`].
+    /// The vector would exceed [`ORDER_ENTRIES_MAX`].
     TooLong {
-        /// How many.
+        /// Its number of entries.
         entries: u64,
     },
-    /// The order names a path that has no capacity.
+    /// The order names a path without a capacity.
     UnknownPath {
-        /// The path named.
+        /// Index of the path.
         path: usize,
-        /// How many there are.
+        /// Number of paths.
         paths: usize,
     },
-    /// A path of capacity 0 is due, and could send nothing.
+    /// A path with capacity 0 is due.
     ZeroPackets {
-        /// Whose capacity it is.
+        /// Index of the path.
         path: usize,
     },
 }
@@ -117,9 +117,8 @@ pub fn receive_order(delays: &[u64], period_ticks: u64) -> Result<Vec<usize>, Or
     Ok(due.into_iter().map(|(_, _, path)| path).collect())
 }
 
-/// What each path transmits at each of its turns: path i's list holds one run of
-/// `capacities[i]` packets for each time that the order names it (Sarwar et al. 2013,
-/// Algorithm 2). Packets are numbered from 1.
+/// The packets of each path at each of its turns: path i's list has one run of `capacities[i]` packets for each
+/// occurrence in the order (Sarwar et al. 2013, Algorithm 2). Packets are numbered from 1.
 ///
 /// # Errors
 /// Each path that the order names must have a capacity above zero.
@@ -162,7 +161,7 @@ mod tests {
 
     #[test]
     fn three_paths_interleave_and_ties_go_to_the_shorter_delay() {
-        // The paths are not given in the order of their delays.
+        // The paths are not sorted by delay.
         assert_eq!(receive_order(&[3, 2, 6], 6).unwrap(), [1, 0, 1, 1, 0, 2]);
         assert_eq!(receive_order(&[4, 4], 4).unwrap(), [0, 1]);
     }

@@ -1,11 +1,11 @@
-//! What the closed forms need to know of a path.
+//! Parameters of a path for the closed-form models.
 
 use crate::number::{OutOfRange, PathsError, not_negative, positive};
 
-/// The numbers of one path, checked when it is made.
+/// The parameters of one path, validated on construction.
 ///
-/// The round trip is the *least* one: propagation only. Serialisation is added by the models that
-/// count it, because it depends on the packet.
+/// The round-trip time is the *minimum*: propagation only. Models that include serialisation add it, because it
+/// depends on the packet.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PathNumbers {
     rate_bps: f64,
@@ -17,8 +17,7 @@ pub struct PathNumbers {
 impl PathNumbers {
     /// A path of `rate_bps` bit/s and a propagation round trip of `rtt_s` seconds.
     ///
-    /// The forward delay is half the round trip and the reverse direction as fast as the forward
-    /// one, until told otherwise.
+    /// By default the forward delay is half the round trip, and the reverse rate equals the forward rate.
     ///
     /// # Errors
     /// The rate must be above zero, the round trip not negative, both finite.
@@ -34,7 +33,7 @@ impl PathNumbers {
     /// Paths from two columns of plain numbers, as a table or an array holds them.
     ///
     /// # Errors
-    /// The columns must be equally long, and each pair as [`PathNumbers::new`] wants it.
+    /// If the columns differ in length, or if a pair is invalid for [`PathNumbers::new`].
     pub fn from_columns(rate_bps: &[f64], rtt_s: &[f64]) -> Result<Vec<Self>, PathsError> {
         if rate_bps.len() != rtt_s.len() {
             let (rates, round_trips) = (rate_bps.len(), rtt_s.len());

@@ -9,8 +9,8 @@ pub const DELAY_QUANTUM_S: f64 = 1e-3;
 
 /// Default cap of the period, as a multiple of the longest delay.
 ///
-/// Honest delays of 99 and 100 ms have a common multiple of 9.9 s, long after the windows that
-/// the schedule was made from have changed.
+/// Realistic delays of 99 and 100 ms have a common multiple of 9.9 s. By then the windows on which the schedule
+/// is based have changed.
 pub const PERIOD_CAP_FACTOR: u64 = 64;
 
 /// A delay of `delay_s` seconds in ticks of `quantum_s`: the nearest whole number, at least 1.
@@ -28,36 +28,36 @@ pub fn delay_ticks(delay_s: f64, quantum_s: f64) -> Result<u64, OutOfRange> {
     Ok((ticks as u64).max(1))
 }
 
-/// Why no period could be made.
+/// Error in computing a period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PeriodError {
     /// There are no delays.
     NoPaths,
-    /// A delay of no ticks never comes due.
+    /// A path has a delay of zero ticks.
     ZeroDelay {
-        /// Whose delay it is.
+        /// Index of the path.
         path: usize,
     },
-    /// A path that sends nothing has no place in a schedule.
+    /// A path has a capacity of zero.
     ZeroPackets {
-        /// Whose capacity it is.
+        /// Index of the path.
         path: usize,
     },
-    /// The lists of delays and capacities are not of the same length.
+    /// The numbers of delays and capacities differ.
     Lengths {
-        /// How many delays.
+        /// Number of delays.
         delays: usize,
-        /// How many capacities.
+        /// Number of capacities.
         capacities: usize,
     },
-    /// The cap would shut out the path with the longest delay.
+    /// The cap is shorter than the longest delay, so that its path would never send.
     CapTooShort {
-        /// What was given, in ticks.
+        /// The cap, in ticks.
         cap_ticks: u64,
         /// The longest delay, in ticks.
         least: u64,
     },
-    /// More packets in a period than 64 bits count.
+    /// The number of packets in a period exceeds 64 bits.
     TooManyPackets,
 }
 
@@ -88,12 +88,12 @@ impl fmt::Display for PeriodError {
 
 impl core::error::Error for PeriodError {}
 
-/// After how long a schedule repeats.
+/// The period of a schedule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Period {
-    /// Its length in ticks.
+    /// Length in ticks.
     pub ticks: u64,
-    /// True if the least common multiple was longer and has been cut.
+    /// Whether the least common multiple exceeded the cap.
     pub capped: bool,
 }
 
@@ -113,7 +113,7 @@ pub fn period(delays: &[u64], cap_ticks: Option<u64>) -> Result<Period, PeriodEr
     }
     let mut ticks = 1_u64;
     for &delay in delays {
-        // The multiple only grows: once past the cap, or past 64 bits, it stays there.
+        // The multiple only grows: once past the cap or 64 bits, it stays there.
         match (delay / gcd(ticks, delay)).checked_mul(ticks) {
             Some(multiple) if multiple <= cap_ticks => ticks = multiple,
             _ => return Ok(Period { ticks: cap_ticks, capped: true }),
@@ -122,7 +122,7 @@ pub fn period(delays: &[u64], cap_ticks: Option<u64>) -> Result<Period, PeriodEr
     Ok(Period { ticks, capped: false })
 }
 
-/// What every path carries in one period.
+/// Packets of every path in one period.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PacketsPerPeriod {
     /// The period.
@@ -135,8 +135,8 @@ pub struct PacketsPerPeriod {
 
 /// `K_i = lcm(D) C_i / D_i` and `N = Σ K_i` (Sarwar et al. 2013, Eq 3 and 4).
 ///
-/// `delays` in ticks, `capacities` in packets per delay of the same path. In a period that had to
-/// be cut, a path carries what it starts in whole delays.
+/// `delays` are in ticks, `capacities` in packets per delay of the same path. In a capped period, a path
+/// carries only what it starts in whole delays.
 ///
 /// # Errors
 /// As [`period`]; besides one capacity above zero for each delay.

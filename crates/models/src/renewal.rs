@@ -1,53 +1,53 @@
 //! Throughput of one path as a renewal process (Wallace and Shami 2014, Section 4.4).
 //!
-//! The window is a saw tooth of congestion avoidance periods that all look like the mean one. Losses are
-//! correlated: the first one takes the rest of its round along. Misprints of the paper are mended as
-//! `docs/concepts/models.md` says.
+//! The window follows a saw tooth of congestion avoidance periods, all equal to the mean one. Losses are
+//! correlated: the first one also loses the rest of its round. `docs/concepts/models.md` lists the corrected
+//! misprints of the paper.
 
 use crate::lossy::{LossyPath, window_at_least_one};
 use crate::markov::table_length;
 use crate::number::OutOfRange;
 
-/// Below this mean window there is no saw tooth to speak of.
+/// Smallest mean window for which the model applies.
 const WINDOW_LEAST: f64 = 1.0;
 
-/// How many packets a congestion avoidance period loses on average, `E[L]`.
+/// Mean number of packets lost per congestion avoidance period, `E[L]`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum PeriodLosses {
-    /// Half a window: the first loss is anywhere in its round (below Eq 32).
+    /// Half a window: the position of the first loss in its round is uniform (below Eq 32).
     #[default]
     HalfWindow,
-    /// By how soon the first loss comes (Eq 62), for which the window has to be solved numerically.
-    /// The paper's own proposal for more accuracy.
+    /// By the distribution of the first loss (Eq 62); the window then has to be solved numerically. The paper
+    /// proposes this for more accuracy.
     FirstLoss,
 }
 
-/// The window at which Eq 8 gives the round trip of a period; Eq 36 leaves it open.
+/// Window for which Eq 8 gives the round-trip time of a period; Eq 36 leaves it open.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum RoundTrip {
-    /// The window that a period ends with, `E[W]`. Every round is charged with the longest round
-    /// trip of its period, so that the model is low where a queue stands at the end only.
+    /// The window at the end of a period, `E[W]`. Every round then has the longest round-trip time of its
+    /// period, so the model is too low if a queue exists only at the end.
     #[default]
     AtEnd,
-    /// The mean window of a period, 3/4 `E[W]` without a limit. The queue at the end is then never
-    /// charged, so that the model is high where the path just holds the mean window.
+    /// The mean window of a period, 3/4 `E[W]` without a limit. The queue at the end is then not counted, so
+    /// the model is too high if the path just holds the mean window.
     AtMean,
 }
 
-/// The mean period.
+/// Results for the mean period.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Renewal {
     /// Packets that arrive per second (Eq 55).
     pub throughput_pps: f64,
     /// Window at the end of a congestion avoidance period, packets (Eq 33, or the limit).
     pub window_packets: f64,
-    /// Whether the limit of the window decides.
+    /// Whether the window limit applies.
     pub window_limited: bool,
     /// Rounds of a congestion avoidance period up to the loss (Eq 34 or 41).
     pub rounds: f64,
     /// Packets that a congestion avoidance period loses.
     pub lost_packets: f64,
-    /// Chance that a period ends in a timeout (Eq 44).
+    /// Probability that a period ends in a timeout (Eq 44).
     pub timeout_probability: f64,
     /// Mean length of a back-off, seconds (Eq 46).
     pub back_off_s: f64,
@@ -58,13 +58,13 @@ pub struct Renewal {
 /// Solves the model for a window of at most `window` packets.
 ///
 /// # Errors
-/// The window must be 1 or more. The loss must leave a mean window of one packet: at most 0.615
-/// (with [`PeriodLosses::FirstLoss`], 0.703).
+/// If the window is 0, or if the loss leaves a mean window below one packet: it may be at most 0.615 (with
+/// [`PeriodLosses::FirstLoss`], 0.703).
 pub fn solve(path: &LossyPath, window: u32, losses: PeriodLosses) -> Result<Renewal, OutOfRange> {
     solve_with(path, window, losses, RoundTrip::AtEnd)
 }
 
-/// The same with a reading of the round trip.
+/// As [`solve`], with a choice of the round-trip time.
 ///
 /// # Errors
 /// As [`solve`].
@@ -128,13 +128,14 @@ pub fn table(path: &LossyPath, window: u32, losses: PeriodLosses) -> Result<Vec<
 }
 
 impl RoundTrip {
-    /// The window at which a period of `rounds` rounds that ends with `window` is charged.
+    /// The window that determines the round-trip time of a period with `rounds` rounds and final window
+    /// `window`.
     fn window(self, window: f64, rounds: f64) -> f64 {
         match self {
             Self::AtEnd => window,
             Self::AtMean => {
-                // Eq 37: U rounds of growth from half the window on, 3/4 of it in the mean; the
-                // others stay at the limit.
+                // Eq 37: U rounds of growth from half the window, with a mean of 3/4 of it; the others are at
+                // the limit.
                 let growing = (window / 2.0 + 1.0).min(rounds);
                 window * (0.75 * growing + (rounds - growing)) / rounds
             }
@@ -148,14 +149,14 @@ impl PeriodLosses {
         match self {
             Self::HalfWindow => window / 2.0,
             Self::FirstLoss => {
-                // 1 - (1 + p W) (1 - p)^W without losing digits for small p W.
+                // 1 - (1 + p W) (1 - p)^W without cancellation for small p W.
                 let none = window * (-p).ln_1p();
                 (-none.exp_m1() - p * window * none.exp()) / p
             }
         }
     }
 
-    /// `E[W]` at the end of a period that no limit holds back.
+    /// `E[W]` at the end of a period without a window limit.
     fn free_window(self, p: f64) -> f64 {
         match self {
             // Eq 33.
@@ -164,9 +165,9 @@ impl PeriodLosses {
         }
     }
 
-    /// Eq 31 with `E[B] = E[W] - E[L]` and `E[X] = E[W] / 2 + 1`, by bisection:
-    /// `3/8 W (W + 2) - E[L] = (1 - p) / p`. The left side grows with W, as the first loss takes
-    /// less than a packet more for each packet that the window is wider.
+    /// Solves Eq 31 with `E[B] = E[W] - E[L]` and `E[X] = E[W] / 2 + 1` by bisection: `3/8 W (W + 2) - E[L] =
+    /// (1 - p) / p`. The left side grows with W, because `E[L]` grows by less than one packet per packet of
+    /// window.
     fn numeric_window(self, p: f64) -> f64 {
         let excess = |w: f64| 0.375 * w * (w + 2.0) - self.lost(p, w) - (1.0 - p) / p;
         // E[L] is at most 1 / p, so that the left side exceeds the right one here.
@@ -187,7 +188,7 @@ fn timeout_probability(p: f64, window: f64) -> f64 {
     (too_few / some_lost).min(1.0)
 }
 
-/// Eq 46, its quotient written as the sum it came from, which has no gap at p = 1/2.
+/// Eq 46, with its quotient written as the original sum, which is defined at p = 1/2.
 fn back_off_s(path: &LossyPath, rto_s: f64) -> f64 {
     let (p, doublings) = (path.loss(), path.doublings(rto_s));
     let (mut sum, mut term) = (0.0, 1.0);

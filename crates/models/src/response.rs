@@ -1,14 +1,14 @@
-//! Response functions: the mean window of a flow that loses every 1/p-th packet.
+//! Response functions: the mean window of a flow with one loss per 1/p packets.
 //!
-//! Both suppose that one packet of every `1 / p` is lost, at equal distances, that loss never leads
-//! to a timeout, and that nothing else limits the window. A random loss of the same rate gives less
-//! than CUBIC's, since its window does not depend on losses linearly.
+//! Both functions assume that losses are equally spaced, that none leads to a timeout, and that nothing else
+//! limits the window. With random loss of the same rate CUBIC has a smaller window, because its window is not a
+//! linear function of the loss intervals.
 
 use crate::number::{OutOfRange, positive, probability};
 
 /// CUBIC's constant C, segments per second cubed (RFC 9438, Section 5).
 pub const CUBIC_C: f64 = 0.4;
-/// What of the window CUBIC keeps after a loss (RFC 9438, Section 4.6).
+/// Factor applied to CUBIC's window after a loss (RFC 9438, Section 4.6).
 pub const CUBIC_BETA: f64 = 0.7;
 
 /// Mean window of Reno, packets: `sqrt(3 / (2 b p))` (Mathis et al. 1997, Equation 3), with an
@@ -22,8 +22,8 @@ pub fn reno_window(loss: f64, packets_per_ack: f64) -> Result<f64, OutOfRange> {
     Ok((1.5 / (b * probability("loss", loss)?)).sqrt())
 }
 
-/// The same for a growth per byte (b = 1), with the round of recovery that Mathis et al. leave out: for a
-/// round trip after each loss the window stands at half. A saw tooth from W/2 to W of `1 / p` packets then
+/// Mean window of Reno with growth per byte (b = 1) and the recovery round that Mathis et al. leave out: the
+/// window stays at half for one round trip after each loss. A saw tooth from W/2 to W with `1 / p` packets then
 /// takes `W/2 + 1` rounds, and `1 / p = 3 W^2 / 8 + W / 2`.
 ///
 /// # Errors
@@ -34,10 +34,10 @@ pub fn reno_window_with_recovery(loss: f64) -> Result<f64, OutOfRange> {
     Ok(packets / (largest / 2.0 + 1.0))
 }
 
-/// Mean window of CUBIC, packets, over a round trip of `rtt_s` seconds: the larger of the cubic
-/// curve's, `(C (3 + beta) / (4 (1 - beta)))^(1/4) (rtt / p)^(3/4)` (RFC 9438, Section 5.1,
-/// Equation 5), and of the Reno that its Reno-friendly region follows, which has the same mean as
-/// Reno (Section 4.3). Where the two are near each other the truth lies above both.
+/// Mean window of CUBIC, packets, with a round-trip time of `rtt_s` seconds. It is the larger of two: that of
+/// the cubic curve, `(C (3 + beta) / (4 (1 - beta)))^(1/4) (rtt / p)^(3/4)` (RFC 9438, Section 5.1, Equation
+/// 5), and that of the Reno-friendly region, which has the same mean as Reno (Section 4.3). Where the two are
+/// close, the true value exceeds both.
 ///
 /// # Errors
 /// `loss` must lie between 0 and 1, `rtt_s` above 0.

@@ -1,7 +1,7 @@
-//! What one exchange of 802.11 takes: a frame, its acknowledgement, and the silence around them.
+//! Duration of an 802.11 exchange: a frame, its acknowledgement, and the idle times around them.
 //!
-//! IEEE Std 802.11-2012: Clauses 9.3 (DCF), 16 and 17 (DSSS, CCK), 18 and 19 (OFDM, ERP). Packets go in data frames
-//! without quality of service; nothing is fragmented, RTS/CTS is off, propagation takes no time.
+//! IEEE Std 802.11-2012: Clauses 9.3 (DCF), 16 and 17 (DSSS, CCK), 18 and 19 (OFDM, ERP). Data frames have no
+//! quality of service; fragmentation and RTS/CTS are off; propagation takes no time.
 
 use core::fmt;
 use core::str::FromStr;
@@ -26,10 +26,10 @@ pub enum Standard {
 }
 
 impl Standard {
-    /// All of them.
+    /// All standards.
     pub const ALL: [Self; 3] = [Self::Dot11b, Self::Dot11bShort, Self::Dot11g];
 
-    /// Its name.
+    /// Name of the standard.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Dot11b => "802.11b",
@@ -38,7 +38,7 @@ impl Standard {
         }
     }
 
-    /// Its rates, bit/s, ascending.
+    /// Supported rates, bit/s, ascending.
     pub const fn rates_bps(self) -> &'static [f64] {
         match self {
             Self::Dot11b => &[1e6, 2e6, 5.5e6, 11e6],
@@ -47,7 +47,7 @@ impl Standard {
         }
     }
 
-    /// What a rate must be, in words.
+    /// Supported rates, in words.
     const fn rates_in_words(self) -> &'static str {
         match self {
             Self::Dot11b => "a rate of 802.11b: 1, 2, 5.5 or 11 Mbit/s",
@@ -64,7 +64,7 @@ impl Standard {
         }
     }
 
-    /// How long a frame takes, microseconds.
+    /// Duration of a frame, microseconds.
     fn airtime_us(self, rate_bps: f64, bytes: f64) -> f64 {
         let head = match self {
             Self::Dot11b => 192.0,
@@ -79,7 +79,7 @@ impl Standard {
         head + (8.0 * bytes / (rate_bps * MICRO)).ceil()
     }
 
-    /// The basic rate of an acknowledgement: the highest that is not above the frame's.
+    /// Rate of an acknowledgement: the highest basic rate that does not exceed the frame's.
     fn ack_rate_bps(self, rate_bps: f64) -> f64 {
         let basic: &[f64] = match self {
             Self::Dot11b => &[1e6, 2e6],
@@ -89,7 +89,7 @@ impl Standard {
         basic.iter().copied().filter(|basic| *basic <= rate_bps).fold(basic[0], f64::max)
     }
 
-    /// An acknowledgement at the lowest rate of all, microseconds.
+    /// Duration of an acknowledgement at the lowest rate, microseconds.
     fn longest_ack_us(self) -> f64 {
         match self {
             Self::Dot11b | Self::Dot11bShort => Self::Dot11b.airtime_us(1e6, ACK_BYTES),
@@ -98,7 +98,7 @@ impl Standard {
     }
 }
 
-/// A name that no standard has.
+/// The name is not that of a standard.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnknownStandard(String);
 
@@ -120,20 +120,20 @@ impl FromStr for Standard {
     }
 }
 
-/// The times of a channel on which every frame is like every other.
+/// Durations on a channel with equal frames.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Exchange {
     /// Slot of the backoff, s.
     pub slot_s: f64,
-    /// How long a frame that gets through keeps the channel, s: frame, SIFS, acknowledgement, DIFS.
+    /// Time that a successful frame occupies the channel, s: frame, SIFS, acknowledgement, DIFS.
     pub success_s: f64,
-    /// How long a collision does, s: frame, EIFS.
+    /// Time that a collision occupies the channel, s: frame, EIFS.
     pub collision_s: f64,
-    /// What is carried by a frame, bits.
+    /// Size of the packet in a frame, bits.
     pub packet_bits: f64,
-    /// The least contention window, slots; a backoff is 0 to this.
+    /// Minimum contention window, slots; a backoff is uniform from 0 to the window.
     pub cw_min: u32,
-    /// The largest contention window, slots.
+    /// Maximum contention window, slots.
     pub cw_max: u32,
 }
 
@@ -163,8 +163,7 @@ impl Exchange {
         })
     }
 
-    /// What one station carries that always has a packet, alone on the channel, bit/s: a packet per mean backoff and
-    /// exchange.
+    /// Throughput of a saturated station alone on the channel, bit/s: one packet per mean backoff and exchange.
     pub fn single_station_bps(&self) -> f64 {
         let backoff_s = f64::from(self.cw_min) / 2.0 * self.slot_s;
         self.packet_bits / (backoff_s + self.success_s)

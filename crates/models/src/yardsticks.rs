@@ -1,27 +1,27 @@
-//! The two formulas for TCP's throughput that everyone knows, as yardsticks.
+//! The two well-known formulas for the throughput of TCP, for comparison.
 //!
-//! Both are of TCP Reno, not of SCTP: three duplicate acknowledgements in place of four reports, timeouts that
-//! double six times. Neither knows the link: the answer is cut at its rate and at a window per round trip.
-//! Round trips are those of the path at the window that the formula finds (Wallace and Shami
-//! 2014, Eq 8), and the first timeout is three of them (Eq 10).
+//! Both describe TCP Reno, not SCTP: three duplicate acknowledgements instead of four reports, and timeouts
+//! that double six times. They do not include the link, so the result is limited to its rate and to one window
+//! per round trip. Round-trip times are those of the path at the window of the formula (Wallace and Shami 2014,
+//! Eq 8); the first timeout is three of them (Eq 10).
 
 use crate::lossy::{LossyPath, window_at_least_one};
 use crate::number::{OutOfRange, positive};
 
-/// How much of the model of Padhye et al.
+/// Form of the model of Padhye et al.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum PftkForm {
-    /// With the chance of a timeout and the limited window worked out.
+    /// The full model, with timeout probability and window limit.
     #[default]
     Full,
-    /// The approximation that fits into one line.
+    /// The one-line approximation.
     Short,
 }
 
 /// Packets sent per second by Padhye, Firoiu, Towsley and Kurose 2000 (PFTK), with a window of
 /// at most `window` packets and an acknowledgement for each `packets_per_ack`.
 ///
-/// Losses are correlated within a round. It is a rate of sending: `loss` of it does not arrive.
+/// Losses are correlated within a round. The result is a sending rate: the share `loss` of it does not arrive.
 ///
 /// # Errors
 /// The window must be 1 or more, `packets_per_ack` above 0.
@@ -64,8 +64,8 @@ fn full(p: f64, b: f64, free: f64, limit: f64, rtt_s: f64, rto_s: f64) -> f64 {
     packets / (rtt_s * rounds + timeout * rto_s * doublings / (1.0 - p))
 }
 
-/// The chance that a loss in a window is only noticed by the timer (Section II-B): 1 where fewer
-/// than three duplicate acknowledgements can come.
+/// Probability that a loss is detected only by the timer (Section II-B); 1 if fewer than three duplicate
+/// acknowledgements are possible.
 fn reno_timeout_probability(p: f64, window: f64) -> f64 {
     if window <= 3.0 {
         return 1.0;
@@ -78,7 +78,7 @@ fn reno_timeout_probability(p: f64, window: f64) -> f64 {
 /// Packets per second by Mathis, Semke, Mahdavi and Ott 1997: `sqrt(3 / (2 b p))` per round trip,
 /// with a window of at most `window` packets and an acknowledgement for each `packets_per_ack` (b).
 ///
-/// Losses are periodic and never lead to a timeout: good below a loss of one in a hundred.
+/// Losses are periodic and never lead to a timeout: accurate for losses below 1 %.
 ///
 /// # Errors
 /// The window must be 1 or more, `packets_per_ack` above 0.
@@ -90,7 +90,7 @@ pub fn mathis_pps(path: &LossyPath, window: u32, packets_per_ack: f64) -> Result
     Ok(cut(path, limit, mean_window / rtt_s, rtt_s))
 }
 
-/// No more than the window per round trip, nor than the rate.
+/// Limits the result to one window per round trip and to the link rate.
 fn cut(path: &LossyPath, window: f64, pps: f64, rtt_s: f64) -> f64 {
     pps.min(window / rtt_s).min(path.rate_pps())
 }
@@ -99,7 +99,7 @@ fn cut(path: &LossyPath, window: f64, pps: f64, rtt_s: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// So fast that a round trip is 0.1 s whatever the window.
+    /// A path so fast that its round-trip time is 0.1 s for any window.
     fn fast(p: f64) -> LossyPath {
         LossyPath::new(1e9, 0.1, p, 60.0).unwrap()
     }

@@ -1,15 +1,15 @@
-//! The event queue: for each actor, at most one instant at which it wants to be woken.
+//! The event queue: for each actor, at most one pending wake-up time.
 //!
-//! A tournament: the slots are the leaves of a tree, and every node holds the earliest below each of its four children,
-//! so that what comes first is known at the root. A slot keeps its leaf for good: an instant is replaced where it
-//! stands, and then played up to the root, or to the first node that it does not change. A node is a cache line, and
-//! takes three comparisons without a branch, where a heap would move entries about and keep account of where they are;
-//! the tree is as large as there are actors, however many packets are in flight.
+//! The queue is a tournament tree. The slots are its leaves, and every node holds the earliest entry below each
+//! of its four children, so the earliest entry of all is known at the root. A slot keeps its leaf: a new time
+//! replaces the old one in place and moves up to the root, or to the first node that it does not change. A node
+//! is one cache line and takes three branch-free comparisons; a heap would move entries and track their
+//! positions. The size of the tree depends on the number of actors, not on that of packets in flight.
 
 use ropewalk_base::Time;
 
-/// Time, sequence number and slot in one integer, most significant first: entries compare in one
-/// step. Sequence numbers are unique, so the slot decides nothing.
+/// Time, sequence number and slot in one integer, most significant first, so that entries compare in one step.
+/// Sequence numbers are unique, so the slot never decides.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Entry(u128);
 
@@ -35,7 +35,7 @@ impl Entry {
 /// Children per node.
 const ARITY: usize = 4;
 
-/// The four that meet.
+/// The earliest entries of four children.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 struct Node([Entry; ARITY]);
@@ -52,17 +52,17 @@ impl Node {
     }
 }
 
-/// Pending instants by slot.
+/// Pending wake-up times by slot.
 #[derive(Clone, Debug)]
 pub(crate) struct EventQueue {
-    /// The root, its children, theirs, and so on to the leaves, all of which are equally deep: the
-    /// child of entry `i` of node `n` is node `4 n + 1 + i`.
+    /// All levels from the root to the leaves; all leaves have equal depth. The child of entry `i` of node `n`
+    /// is node `4 n + 1 + i`.
     nodes: Vec<Node>,
     /// Index of the first leaf.
     leaves: usize,
-    /// The earliest of all.
+    /// The earliest entry.
     first: Entry,
-    /// How many slots there are.
+    /// Number of slots.
     slots: u32,
     sequence: u64,
 }
@@ -85,7 +85,7 @@ impl EventQueue {
         slot
     }
 
-    /// Makes the tree a level deeper.
+    /// Adds a level to the tree.
     fn grow(&mut self) {
         let pending: Vec<Node> = self.nodes[self.leaves..].to_vec();
         self.leaves = self.nodes.len();
@@ -102,13 +102,13 @@ impl EventQueue {
         (self.first != Entry::NEVER).then(|| (self.first.time(), self.first.slot()))
     }
 
-    /// Where a slot stands: its node, and its place there.
+    /// Position of a slot: its node and its entry in the node.
     #[inline]
     fn leaf(&self, slot: u32) -> (usize, usize) {
         (self.leaves + slot as usize / ARITY, slot as usize % ARITY)
     }
 
-    /// What `slot` waits for.
+    /// The pending time of `slot`.
     #[cfg(test)]
     fn pending(&self, slot: u32) -> Option<Time> {
         let (node, place) = self.leaf(slot);
@@ -116,7 +116,8 @@ impl EventQueue {
         (entry != Entry::NEVER).then(|| entry.time())
     }
 
-    /// Makes `slot` wait for `time` and nothing else. An unchanged time keeps its place among equals.
+    /// Sets the pending time of `slot`, replacing any other. An unchanged time keeps its place among equal
+    /// times.
     #[inline]
     pub(crate) fn set(&mut self, slot: u32, time: Time) {
         let (node, place) = self.leaf(slot);
@@ -129,7 +130,7 @@ impl EventQueue {
         self.play(node, place, Entry(u128::from(time.as_nanos()) << 64 | u128::from(low)));
     }
 
-    /// Makes `slot` wait for nothing.
+    /// Removes the pending time of `slot`.
     #[inline]
     pub(crate) fn clear(&mut self, slot: u32) {
         let (node, place) = self.leaf(slot);
@@ -138,7 +139,7 @@ impl EventQueue {
         }
     }
 
-    /// Puts `entry` there, and the winners above it.
+    /// Writes `entry` to a leaf and updates the winners above it.
     #[inline]
     fn play(&mut self, mut at: usize, mut place: usize, mut entry: Entry) {
         loop {
@@ -186,7 +187,7 @@ mod tests {
         for _ in 0..50 {
             queue.add_slot();
         }
-        // The model: slot to (time, order of insertion).
+        // The reference model: slot to (time, order of insertion).
         let mut model: BTreeMap<u32, (Time, u64)> = BTreeMap::new();
         for order in 0..20_000 {
             let slot = rng.below(50) as u32;

@@ -1,4 +1,4 @@
-//! What sits at the ends of the network.
+//! Hosts: the end points of a network.
 
 use ropewalk_base::Time;
 
@@ -10,28 +10,28 @@ use crate::route::RouteId;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct HostId(pub u32);
 
-/// Where a packet enters a host: its interface, or whatever the host takes it for.
+/// Identifies where a packet enters a host, for example its interface.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Port(pub u32);
 
-/// An end of the network. One input, then everything it wants to send, then its next deadline.
+/// An end point of the network. Each input is followed by sending, then by a query of the next deadline.
 pub trait Host<P> {
-    /// A packet has arrived at `port`; what the host sends in reply goes to `out`.
+    /// Handles a packet that arrived at `port`; the host sends through `out`.
     fn receive(&mut self, now: Time, port: Port, packet: Packet<P>, out: &mut Outbox<'_, P>);
 
-    /// Does whatever is due at `now` and sends whatever it has to send. May be called before
-    /// anything is due (see [`World::poke`](crate::World::poke)), and must then do no harm.
+    /// Handles everything that is due at `now`, and sends through `out`. [`World::poke`](crate::World::poke)
+    /// may call it before anything is due; it must then have no effect.
     fn wake(&mut self, now: Time, out: &mut Outbox<'_, P>);
 
-    /// When it wants to be woken, if at all. A time in the past means at once. It is asked after
-    /// each input, so it should be cheap.
+    /// Next time at which the host wants to be woken, if any. A time in the past means immediately. It is
+    /// called after each input, so it should be cheap.
     fn next_wake(&self) -> Option<Time>;
 }
 
-/// Payloads that are kept to be used again.
+/// Maximum number of payloads kept for reuse.
 const SPARE: usize = 256;
 
-/// Where a host puts what it wants to send. In a world that is the network itself.
+/// Takes the packets that a host sends. In a world it puts them on the network immediately.
 #[derive(Debug)]
 pub struct Outbox<'a, P> {
     sink: Sink<'a, P>,
@@ -49,16 +49,16 @@ impl<'a, P: Clone> Outbox<'a, P> {
         Self { sink: Sink::Network(network) }
     }
 
-    /// An outbox that fills a list; to drive a host without a [`World`](crate::World).
+    /// An outbox that appends to a list, for driving a host without a [`World`](crate::World).
     pub fn into_list(list: &'a mut Vec<(RouteId, Packet<P>)>) -> Self {
         Self { sink: Sink::List(list) }
     }
 
-    /// Sends `packet` along `route`. As in life, the sender is not told what becomes of it.
+    /// Sends `packet` along `route`. As in a real network, the sender does not learn whether it arrives.
     #[inline]
     pub fn send(&mut self, route: RouteId, packet: Packet<P>) {
         match &mut self.sink {
-            // The first link's verdict is counted there.
+            // The first link counts its own drops.
             Sink::Network(network) => {
                 network.launch(route, packet);
             }
@@ -66,8 +66,7 @@ impl<'a, P: Clone> Outbox<'a, P> {
         }
     }
 
-    /// Keeps a payload that has arrived, for [`Self::spare`]: what is boxed need not be boxed anew
-    /// for every packet.
+    /// Keeps a received payload for [`Self::spare`], which saves an allocation per packet.
     #[inline]
     pub fn give_back(&mut self, payload: P) {
         if let Sink::Network(network) = &mut self.sink
@@ -77,7 +76,7 @@ impl<'a, P: Clone> Outbox<'a, P> {
         }
     }
 
-    /// A payload that some host gave back, with whatever was left in it.
+    /// Returns a payload from [`Self::give_back`], with its old contents.
     #[inline]
     pub fn spare(&mut self) -> Option<P> {
         match &mut self.sink {

@@ -1,8 +1,8 @@
 //! A deterministic, protocol-free, discrete-event network.
 //!
-//! A [`World`] has [`Host`]s, [`Link`]s and routes; packets carry a payload that it never looks at. Time is whole
-//! nanoseconds, randomness comes from a seed tree, equal times are taken in the order of scheduling: two runs with the same
-//! seed agree event by event.
+//! A [`World`] has [`Host`]s, [`Link`]s and routes. It does not interpret the payload of packets. Time is in
+//! whole nanoseconds, randomness comes from a seed tree, and simultaneous events are handled in the order of
+//! scheduling: two runs with the same seed are equal event by event.
 //!
 //! ```
 //! use ropewalk_base::{Duration, Rate, Seed, Time};

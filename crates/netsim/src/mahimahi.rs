@@ -1,5 +1,5 @@
-//! Traces in the format of mahimahi's link shell: one whole number of milliseconds per line, each an
-//! opportunity to deliver 1504 bytes; after the last line the trace begins again.
+//! Traces in the format of mahimahi's link shell. Each line is a whole number of milliseconds: the time of an
+//! opportunity to deliver 1504 bytes. After the last line the trace repeats.
 
 use core::fmt;
 use core::fmt::Write as _;
@@ -15,35 +15,35 @@ const MILLI: u64 = 1_000_000;
 /// Bit-nanoseconds of one opportunity.
 const WORK: u128 = OPPORTUNITY_BYTES as u128 * 8_000_000_000;
 
-/// Opportunities to send, repeated for ever.
+/// Transmission opportunities, repeated indefinitely.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trace {
     /// Milliseconds since the beginning of a cycle; never decreasing, never empty, the last above 0.
     millis: Vec<u64>,
 }
 
-/// Why a text is no trace.
+/// Error in parsing a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceError {
-    /// The line, counted from 1; 0 if it is the whole that is wrong.
+    /// Number of the line, from 1; 0 for an error of the whole trace.
     pub line: usize,
-    /// What is wrong.
+    /// Kind of error.
     pub kind: TraceErrorKind,
 }
 
-/// What is wrong with a trace.
+/// Kind of error in a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TraceErrorKind {
     /// Not a whole number of milliseconds below 2^53.
     NotMillis(String),
     /// Earlier than the line before.
     GoesBack {
-        /// The line before.
+        /// Value of the line before.
         previous: u64,
-        /// This line.
+        /// Value of this line.
         value: u64,
     },
-    /// No opportunity at all.
+    /// The trace has no opportunity.
     Empty,
     /// All opportunities are at 0 ms, so a cycle would take no time.
     NoLength,
@@ -71,10 +71,10 @@ impl fmt::Display for TraceError {
 
 impl core::error::Error for TraceError {}
 
-/// Reads a trace. Blank lines are passed over.
+/// Parses a trace. Blank lines are skipped.
 ///
 /// # Errors
-/// With the line, if it is not a number or is below the line before, or if there is none.
+/// The line, if it is not a number or is below the line before; or the whole text, if it has no opportunity.
 pub fn parse_mahimahi(text: &str) -> Result<Trace, TraceError> {
     let mut millis: Vec<u64> = Vec::new();
     for (index, content) in text.lines().enumerate() {
@@ -83,7 +83,7 @@ pub fn parse_mahimahi(text: &str) -> Result<Trace, TraceError> {
             continue;
         }
         let fail = |kind| TraceError { line: index + 1, kind };
-        // Up to 2^53 ms no sum of times can overflow before the run does.
+        // With times below 2^53 ms, no sum of times overflows within a run.
         let value = content.parse::<u64>().ok().filter(|ms| *ms < 1 << 53);
         let Some(value) = value else {
             return Err(fail(TraceErrorKind::NotMillis(content.to_owned())));
@@ -98,7 +98,7 @@ pub fn parse_mahimahi(text: &str) -> Result<Trace, TraceError> {
 }
 
 impl Trace {
-    /// A trace with these opportunities, in milliseconds, ascending.
+    /// A trace from ascending times in milliseconds.
     ///
     /// # Errors
     /// If there is none, or all are at 0 ms.
@@ -142,8 +142,8 @@ impl Trace {
         let mut from = 0;
         while from < self.period_millis() {
             let until = (from + bin).min(self.period_millis());
-            // An opportunity at the end of a millisecond belongs to what came before it; one at
-            // zero to the first bin.
+            // An opportunity at the end of a millisecond belongs to that millisecond; one at zero belongs to
+            // the first bin.
             let count = |ms| self.millis.partition_point(|at| *at <= ms) as u64;
             let before = if from == 0 { 0 } else { count(from) };
             let bits = (count(until) - before) * u64::from(OPPORTUNITY_BYTES) * 8;
@@ -155,7 +155,7 @@ impl Trace {
         (initial, steps)
     }
 
-    /// The text of the trace.
+    /// Formats the trace.
     pub fn to_mahimahi(&self) -> String {
         let mut text = String::new();
         for ms in &self.millis {
@@ -195,7 +195,7 @@ impl Trace {
     /// Cycle and index of the first opportunity that does not lie before `time`.
     pub(crate) fn first_from(&self, time: Time) -> (u64, usize) {
         let millis = time.as_nanos().div_ceil(MILLI);
-        // The end of a cycle is also the beginning of the next; the earlier one comes first.
+        // The end of a cycle is also the start of the next one; the earlier cycle comes first.
         let cycle = millis.saturating_sub(1) / self.period_millis();
         let within = millis - cycle * self.period_millis();
         (cycle, self.millis.partition_point(|at| *at < within))
@@ -208,12 +208,13 @@ impl Trace {
     }
 }
 
-/// The trace of a link whose rate is `initial` and changes at `steps`, from 0 to `length`: an opportunity at each
-/// millisecond by whose end another 1504 bytes have gone through. It repeats after its last opportunity, as the format
-/// has it, so its mean rate may exceed the steps' by what had begun but not become an opportunity.
+/// Converts a link whose rate is `initial` and changes at `steps`, from 0 to `length`, to a trace. It has an
+/// opportunity at the end of each millisecond by which another 1504 bytes have been sent. The format repeats a
+/// trace after its last opportunity, so the mean rate can exceed that of the steps: the last, incomplete
+/// opportunity is cut.
 ///
 /// # Errors
-/// If the steps go back in time, or hold less than one opportunity.
+/// If the steps are not in order of time, or contain less than one opportunity.
 pub fn to_mahimahi(
     initial: Rate,
     steps: &[(Time, Rate)],
@@ -223,12 +224,12 @@ pub fn to_mahimahi(
     Trace::from_rate_steps(initial, steps, length).map_err(ConvertError::Trace)
 }
 
-/// Why rate steps make no trace.
+/// Error in converting rate steps to a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ConvertError {
     /// The steps go back in time.
     Steps(OutOfOrder),
-    /// What came out is no trace.
+    /// The result is not a valid trace.
     Trace(TraceError),
 }
 

@@ -1,4 +1,4 @@
-//! What a packet meets between its ends: routes, links, and the event queue that wakes them.
+//! The network between the hosts: routes, links, and the event queue that wakes them.
 
 use ropewalk_base::Time;
 
@@ -10,7 +10,7 @@ use crate::packet::Packet;
 use crate::route::{LinkId, RouteId, Routes, Step};
 use crate::wifi::{Channel, ChannelId};
 
-/// Who waits in a slot of the event queue.
+/// The owner of a slot of the event queue.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Actor {
     Link(LinkId),
@@ -19,9 +19,9 @@ pub(crate) enum Actor {
     Channel(ChannelId),
 }
 
-/// A link, and the instant at which the event queue will wake it, [`Time::FAR_FUTURE`] if never; kept
-/// here too because at most offers it does not change. With thousands of links the time goes into
-/// fetching them from memory: what an arrival looks at lies in one cache line.
+/// A link with its next wake-up time, [`Time::FAR_FUTURE`] if none. The copy of the time is kept here because
+/// most offers do not change it. With thousands of links, cache misses dominate: the fields that an arrival
+/// reads share one cache line.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 struct LinkEntry<P> {
@@ -30,14 +30,14 @@ struct LinkEntry<P> {
     inner: Link<P>,
 }
 
-/// A channel, and its slot in the event queue.
+/// A channel with its slot in the event queue.
 #[derive(Clone, Debug)]
 struct ChannelEntry<P> {
     slot: u32,
     inner: Channel<P>,
 }
 
-/// Links, routes and the event queue: all that a packet meets between its ends.
+/// Links, routes and the event queue.
 #[derive(Clone, Debug)]
 pub(crate) struct Network<P> {
     pub(crate) now: Time,
@@ -45,10 +45,10 @@ pub(crate) struct Network<P> {
     pub(crate) actors: Vec<Actor>,
     links: Vec<LinkEntry<P>>,
     channels: Vec<ChannelEntry<P>>,
-    /// Channel and position there of every radio link.
+    /// Channel and position of every radio link.
     radios: Vec<(ChannelId, u32)>,
     pub(crate) routes: Routes,
-    /// Payloads to be used again.
+    /// Payloads for reuse.
     pub(crate) spare: Vec<P>,
 }
 
@@ -100,7 +100,7 @@ impl<P: Clone> Network<P> {
         id
     }
 
-    /// Makes a channel's link one of the world's.
+    /// Registers a channel's link as a link of the world.
     pub(crate) fn add_radio(&mut self, channel: ChannelId, radio: u32) -> LinkId {
         self.radios.push((channel, radio));
         LinkId::radio(index(self.radios.len() - 1))
@@ -125,7 +125,7 @@ impl<P: Clone> Network<P> {
         }
     }
 
-    /// Takes the next packet that is due off a link.
+    /// Takes the next due packet off a link.
     #[inline(always)]
     pub(crate) fn take(&mut self, id: LinkId) -> Option<Packet<P>> {
         let arrived = self.links[id.0 as usize].inner.take(self.now);
@@ -133,7 +133,7 @@ impl<P: Clone> Network<P> {
         arrived
     }
 
-    /// Where a packet goes from the end of the link that it was on.
+    /// The next step of a packet at the end of its link.
     #[inline]
     pub(crate) fn after(&self, packet: &Packet<P>) -> Step {
         self.routes.step(packet.step + 1)
@@ -167,7 +167,7 @@ impl<P: Clone> Network<P> {
         admission
     }
 
-    /// Does the one thing that is due on a channel; returns the packet that arrives by it, if any.
+    /// Handles the next due event of a channel; returns the packet that arrives by it, if any.
     pub(crate) fn take_from_channel(&mut self, id: ChannelId) -> Option<Packet<P>> {
         let now = self.now;
         let arrived = self.channel_mut(id).take(now);

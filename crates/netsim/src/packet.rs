@@ -1,11 +1,11 @@
-//! What travels: a size, the few marks that a network may look at, and an opaque payload.
+//! Packets: a size, the marks that a network may read, and an opaque payload.
 
-/// A packet. The network reads the header fields and carries the payload unseen.
+/// A packet. The network reads the header fields and does not interpret the payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Packet<P> {
     /// Bytes on the wire, all headers included.
     pub size: u32,
-    /// Whose packet it is; per-round loss keeps its state per flow.
+    /// Flow of the packet; per-round loss keeps its state per flow.
     pub flow: u32,
     /// Opaque tag of the sender's round, for correlated loss.
     pub round: u64,
@@ -13,10 +13,9 @@ pub struct Packet<P> {
     pub ect: bool,
     /// Congestion experienced: set by a queue (RFC 3168).
     pub ce: bool,
-    /// The step of its route that it is at. The world's own, and here because the header has room
-    /// for it.
+    /// Current step of the packet's route, for the world. Stored here because the header has unused space.
     pub(crate) step: u32,
-    /// What the hosts make of it.
+    /// Contents for the hosts.
     pub payload: P,
 }
 

@@ -1,14 +1,14 @@
-//! Routes: which links a packet takes, and where it ends.
+//! Routes: the links that a packet crosses, and the end.
 
 use crate::cross::CrossId;
 use crate::host::{HostId, Port};
 
-/// A link of a world, in order of addition; radio links are numbered by themselves.
+/// A link of a world, in order of addition; radio links have separate numbers.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct LinkId(pub u32);
 
 impl LinkId {
-    /// Set in the numbers of radio links, so that a plain link is known without a look-up.
+    /// Bit that marks radio links, so that no look-up is needed to distinguish plain links.
     const RADIO: u32 = 1 << 31;
 
     /// The radio link at this position among all of them.
@@ -26,7 +26,7 @@ impl LinkId {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct RouteId(pub u32);
 
-/// Where a route ends.
+/// End of a route.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum End {
     /// At a host's port.
@@ -37,19 +37,18 @@ pub(crate) enum End {
     CrossAck(CrossId),
 }
 
-/// One step of a route.
+/// A step of a route.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Step {
     /// Cross this link.
     Link(LinkId),
     /// Cross the radio link at this position among all of them.
     Radio(u32),
-    /// Be there.
+    /// Arrive.
     End(End),
 }
 
-/// All routes, step after step in one list, so that a packet carries one number and a hop costs one
-/// look-up.
+/// All routes in one list of steps: a packet carries one index, and a hop costs one look-up.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Routes {
     steps: Vec<Step>,
@@ -61,7 +60,7 @@ impl Routes {
     /// Adds a route over `links` to `end`.
     ///
     /// # Panics
-    /// If `links` is empty: what takes no time needs no network.
+    /// If `links` is empty.
     pub(crate) fn add(&mut self, links: &[LinkId], end: End) -> RouteId {
         assert!(!links.is_empty(), "a route has at least one link");
         let id = RouteId(u32::try_from(self.starts.len()).expect("fewer than 2^32 routes"));

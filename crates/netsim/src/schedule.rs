@@ -1,10 +1,10 @@
-//! A value that changes at known instants.
+//! A value that changes at known times.
 
 use std::collections::VecDeque;
 
 use ropewalk_base::Time;
 
-/// A value with later replacements; asked with times that never go back.
+/// A value with later replacements. The times of successive queries must not decrease.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Schedule<T> {
     current: T,
@@ -14,9 +14,9 @@ pub struct Schedule<T> {
 /// The steps of a schedule are not in order of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutOfOrder {
-    /// Index of the first step that lies before its predecessor.
+    /// Index of the first step that is before its predecessor.
     pub index: usize,
-    /// Its time.
+    /// Time of that step.
     pub at: Time,
 }
 
@@ -30,7 +30,7 @@ impl core::fmt::Display for OutOfOrder {
 impl core::error::Error for OutOfOrder {}
 
 impl<T> Schedule<T> {
-    /// `value`, for ever.
+    /// A constant value.
     pub const fn constant(value: T) -> Self {
         Self { current: value, upcoming: VecDeque::new() }
     }
@@ -44,7 +44,7 @@ impl<T> Schedule<T> {
         Ok(Self { current: initial, upcoming: steps.into() })
     }
 
-    /// The value at `time`, which must not lie before an earlier question's.
+    /// The value at `time`, which must not be before that of an earlier query.
     #[inline]
     pub fn at(&mut self, time: Time) -> &mut T {
         while self.upcoming.front().is_some_and(|(at, _)| *at <= time) {
@@ -55,18 +55,18 @@ impl<T> Schedule<T> {
         &mut self.current
     }
 
-    /// Every value the schedule has yet to show, the present one first.
+    /// The current value and all later ones.
     pub fn values(&self) -> impl Iterator<Item = &T> {
         core::iter::once(&self.current).chain(self.upcoming.iter().map(|(_, value)| value))
     }
 
-    /// True if no step is to come.
+    /// Whether no step follows.
     pub fn is_constant(&self) -> bool {
         self.upcoming.is_empty()
     }
 }
 
-/// Checks that `steps` never go back in time.
+/// Checks that the times of `steps` do not decrease.
 pub(crate) fn in_order<T>(steps: &[(Time, T)]) -> Result<(), OutOfOrder> {
     match steps.windows(2).position(|pair| pair[1].0 < pair[0].0) {
         Some(before) => Err(OutOfOrder { index: before + 1, at: steps[before + 1].0 }),

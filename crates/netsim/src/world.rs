@@ -1,4 +1,4 @@
-//! The world: hosts, links, routes, cross traffic, and the loop that moves time.
+//! The world: hosts, links, routes, cross traffic, and the event loop.
 
 use std::collections::BTreeSet;
 
@@ -12,19 +12,19 @@ use crate::packet::Packet;
 use crate::route::{End, LinkId, RouteId, Step};
 use crate::wifi::ChannelId;
 
-/// Something with a slot in the event queue.
+/// An object with a slot in the event queue.
 #[derive(Clone, Debug)]
 struct Slotted<T> {
     slot: u32,
     inner: T,
 }
 
-/// When the event queue will wake a host. Kept apart from the hosts, side by side: it is looked at
-/// after every event, and hosts are large.
+/// Wake-up time of a host in the event queue. Stored separately from the hosts, which are large, because every
+/// event reads it.
 #[derive(Clone, Copy, Debug)]
 struct Alarm {
     slot: u32,
-    /// [`Time::FAR_FUTURE`] if never.
+    /// [`Time::FAR_FUTURE`] for none.
     at: Time,
 }
 
@@ -42,8 +42,7 @@ pub struct World<P, H> {
 }
 
 impl<P: Clone, H: Host<P>> World<P, H> {
-    /// An empty world at time zero. Each link and source takes its own stream from `seed`, by its
-    /// name.
+    /// An empty world at time zero. Each link and source derives its random stream from `seed` by its name.
     pub fn new(seed: Seed) -> Self {
         Self {
             seed,
@@ -57,7 +56,7 @@ impl<P: Clone, H: Host<P>> World<P, H> {
         }
     }
 
-    /// Adds a host, which is asked for its first deadline.
+    /// Adds a host and queries its first deadline.
     pub fn add_host(&mut self, host: H) -> HostId {
         let id = HostId(index(self.hosts.len()));
         let slot = self.network.add_slot(Actor::Host(id));
@@ -70,10 +69,10 @@ impl<P: Clone, H: Host<P>> World<P, H> {
     /// Adds one direction of a link. Its randomness is that of `link/<name>` in the seed tree.
     ///
     /// # Errors
-    /// If a value of `config` cannot be.
+    /// If a value of `config` is invalid.
     ///
     /// # Panics
-    /// If the name is taken: two links of one name would share their luck.
+    /// If the name is taken: two links of one name would share their randomness.
     pub fn add_link(&mut self, name: &str, config: &LinkConfig) -> Result<LinkId, ConfigError> {
         let name = self.claim("link", name);
         let link = Link::new(config, self.seed.child(&name))?;
@@ -83,7 +82,7 @@ impl<P: Clone, H: Host<P>> World<P, H> {
     /// Adds a route over `links` to a host's port.
     ///
     /// # Panics
-    /// If `links` is empty or names a link or host that is not there.
+    /// If `links` is empty, or if a link or host is not in the world.
     pub fn add_route(&mut self, links: &[LinkId], host: HostId, port: Port) -> RouteId {
         assert!((host.0 as usize) < self.hosts.len(), "{host:?} is not in the world");
         self.route_to(links, End::Host(host, port))
@@ -93,7 +92,7 @@ impl<P: Clone, H: Host<P>> World<P, H> {
     /// that of `cross/<name>` in the seed tree; its packets have `flow`.
     ///
     /// # Errors
-    /// If a value of `config` cannot be.
+    /// If a value of `config` is invalid.
     ///
     /// # Panics
     /// As [`Self::add_link`] and [`Self::add_route`] do.
@@ -136,18 +135,18 @@ impl<P: Clone, H: Host<P>> World<P, H> {
         full
     }
 
-    /// The present.
+    /// The current time.
     pub fn now(&self) -> Time {
         self.network.now
     }
 
-    /// Events handled: arrivals at the end of a link, beginnings and ends of transmissions on a channel, wakings of hosts
-    /// and of cross traffic.
+    /// Number of events handled: arrivals at the end of a link, starts and ends of transmissions on a channel,
+    /// wake-ups of hosts and of cross traffic.
     pub fn events(&self) -> u64 {
         self.handled
     }
 
-    /// How many hosts there are.
+    /// Number of hosts.
     pub fn host_count(&self) -> usize {
         self.hosts.len()
     }
@@ -155,41 +154,41 @@ impl<P: Clone, H: Host<P>> World<P, H> {
     /// A host.
     ///
     /// # Panics
-    /// If it is not in the world.
+    /// If the host is not in the world.
     pub fn host(&self, id: HostId) -> &H {
         &self.hosts[id.0 as usize]
     }
 
-    /// A host, to do application calls on; [`Self::poke`] it afterwards.
+    /// Mutable access to a host, for application calls; call [`Self::poke`] afterwards.
     ///
     /// # Panics
-    /// If it is not in the world.
+    /// If the host is not in the world.
     pub fn host_mut(&mut self, id: HostId) -> &mut H {
         &mut self.hosts[id.0 as usize]
     }
 
-    /// Wakes a host at the present, due or not, so that it can send what application calls made it want to send.
+    /// Wakes a host now, whether due or not, so that it sends what application calls have queued.
     ///
     /// # Panics
-    /// If it is not in the world.
+    /// If the host is not in the world.
     pub fn poke(&mut self, id: HostId) {
         let now = self.network.now;
         self.hosts[id.0 as usize].wake(now, &mut Outbox::onto(&mut self.network));
         self.schedule_host(id);
     }
 
-    /// What a link has counted until the present.
+    /// Counters of a link at the current time.
     ///
     /// # Panics
-    /// If it is not in the world.
+    /// If the link is not in the world.
     pub fn link_stats(&self, id: LinkId) -> LinkStats {
         self.network.stats(id)
     }
 
-    /// What a source of cross traffic and its receiver have counted until the present.
+    /// Counters of a source of cross traffic and its receiver at the current time.
     ///
     /// # Panics
-    /// If it is not in the world.
+    /// If the source is not in the world.
     pub fn cross_stats(&self, id: CrossId) -> CrossStats {
         self.cross[id.0 as usize].inner.stats()
     }
@@ -197,12 +196,12 @@ impl<P: Clone, H: Host<P>> World<P, H> {
     /// The links of a route, in order.
     ///
     /// # Panics
-    /// If it is not in the world.
+    /// If the route is not in the world.
     pub fn route_links(&self, route: RouteId) -> impl Iterator<Item = LinkId> + '_ {
         self.network.routes.links(route)
     }
 
-    /// Sends a packet from outside any host, at the present.
+    /// Sends a packet on a route without a host, at the current time.
     ///
     /// # Panics
     /// If the route is not in the world.
@@ -210,24 +209,24 @@ impl<P: Clone, H: Host<P>> World<P, H> {
         self.network.launch(route, packet)
     }
 
-    /// When something may happen next; `None` if nothing ever will by itself. Nothing happens earlier, but a
-    /// host whose deadline has moved may have nothing to do then.
+    /// Time of the next event; `None` if there is none. A host whose deadline has moved may have nothing to do
+    /// then.
     pub fn next_wake(&self) -> Option<Time> {
         self.network.events.peek().map(|(time, _)| time)
     }
 
-    /// Handles everything up to and including `until`, then lets time be `until`.
+    /// Handles all events up to and including `until`, then sets the time to `until`.
     pub fn run_until(&mut self, until: Time) {
         while self.step_until(until).is_some() {}
         self.network.now = self.network.now.max(until);
     }
 
-    /// Handles the next event; returns its time, or `None` when nothing will ever happen again.
+    /// Handles the next event; returns its time, or `None` if there is none.
     pub fn step(&mut self) -> Option<Time> {
         self.step_until(Time::FAR_FUTURE)
     }
 
-    /// Handles the next event unless it lies after `until`.
+    /// Handles the next event unless it is after `until`.
     #[inline]
     pub fn step_until(&mut self, until: Time) -> Option<Time> {
         loop {
@@ -249,7 +248,7 @@ impl<P: Clone, H: Host<P>> World<P, H> {
         }
     }
 
-    /// Takes one packet off a link and sends it on its way.
+    /// Takes one packet off a link and forwards it.
     #[inline]
     fn wake_link(&mut self, id: LinkId, time: Time) -> bool {
         self.network.now = time;
@@ -263,7 +262,7 @@ impl<P: Clone, H: Host<P>> World<P, H> {
         true
     }
 
-    /// Lets a transmission on a channel begin or end.
+    /// Handles the start or end of a transmission on a channel.
     fn wake_channel(&mut self, id: ChannelId, time: Time) -> bool {
         self.network.now = time;
         if let Some(packet) = self.network.take_from_channel(id) {
@@ -316,7 +315,7 @@ impl<P: Clone, H: Host<P>> World<P, H> {
         }
     }
 
-    /// A deadline that moved later is left where it is: the queue asks again when it comes up.
+    /// A later deadline does not move the entry: the host is checked again at the earlier time.
     #[inline]
     fn schedule_host(&mut self, id: HostId) {
         let Some(due) = self.hosts[id.0 as usize].next_wake() else { return };

@@ -1,55 +1,55 @@
-//! What is wrong with a scenario, where, and what would be right.
+//! Problems of a scenario, with position and hint.
 
 use core::fmt;
 
 use crate::suggest;
 use crate::types::Choice;
 
-/// What kind of thing is wrong.
+/// Category of a problem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ProblemKind {
     /// A file cannot be read.
     Unreadable,
     /// The text is not TOML.
     Syntax,
-    /// No such key.
+    /// The key does not exist.
     UnknownKey,
-    /// The value is of another type: text where a number belongs, and so on.
+    /// The value has another type, for example text instead of a number.
     WrongType,
-    /// No unit, an unknown unit, or a unit of something else.
+    /// The unit is missing, unknown, or of another dimension.
     WrongUnit,
-    /// A name that is not in the list.
+    /// The name is not in the list of choices.
     UnknownName,
-    /// A number outside its limits.
+    /// The number is outside its limits.
     OutOfRange,
-    /// Something that must be there is not.
+    /// Something required is missing.
     Missing,
-    /// Two things that exclude each other, or contradict each other.
+    /// Two settings exclude or contradict each other.
     Conflict,
-    /// A name given twice.
+    /// A name is used twice.
     Duplicate,
 }
 
-/// One thing that is wrong.
+/// One problem.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// What kind of thing.
+    /// Category.
     pub kind: ProblemKind,
-    /// Where the text came from: a file name, or `--set` with its argument.
+    /// Source of the text: a file name, or `--set` with its argument.
     pub source: String,
-    /// Line from 1; 0 where it concerns the source as a whole.
+    /// Line from 1; 0 for a problem of the whole source.
     pub line: usize,
     /// Column from 1, in characters.
     pub column: usize,
-    /// How many characters of the line are meant, at least 1.
+    /// Number of characters concerned, at least 1.
     pub length: usize,
-    /// The line as written.
+    /// The line as it stands in the source.
     pub source_line: String,
-    /// The key with its table, for example `path[1].rtt`; empty for the file as a whole.
+    /// The key with its table, for example `path[1].rtt`; empty for the whole file.
     pub key: String,
-    /// What is wrong, in one sentence, with the offending value.
+    /// What is wrong, in one sentence with the offending value.
     pub message: String,
-    /// What would be right.
+    /// A hint: what would be valid.
     pub help: String,
 }
 
@@ -61,7 +61,7 @@ impl fmt::Display for Problem {
         } else {
             let number = self.line.to_string();
             let margin = " ".repeat(number.len());
-            // A tab moves the caret as far as it moves the text.
+            // Tabs are kept, so that the caret is aligned with the text.
             let indent: String = self
                 .source_line
                 .chars()
@@ -80,18 +80,18 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Everything that is wrong with a scenario, in the order of the file, at most
-/// [`ScenarioError::MOST`]. Its `Display` is meant for people, several lines per problem.
+/// All problems of a scenario in the order of the file, at most [`ScenarioError::MOST`]. Its `Display` is for
+/// people, with several lines per problem.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScenarioError {
-    /// At least one.
+    /// The problems, at least one.
     pub problems: Vec<Problem>,
-    /// How many more there are.
+    /// Number of further problems.
     pub omitted: usize,
 }
 
 impl ScenarioError {
-    /// How many problems are told at once.
+    /// Maximum number of problems reported.
     pub const MOST: usize = 10;
 
     pub(crate) fn new(mut problems: Vec<Problem>) -> Self {
@@ -122,12 +122,12 @@ impl fmt::Display for ScenarioError {
 
 impl core::error::Error for ScenarioError {}
 
-/// A name that is not in its list.
+/// A name is not in its list of choices.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownName {
     /// What is wrong.
     pub message: String,
-    /// What would be right.
+    /// A hint: what would be valid.
     pub help: String,
 }
 
@@ -139,7 +139,7 @@ impl fmt::Display for UnknownName {
 
 impl core::error::Error for UnknownName {}
 
-/// The position of `text` in `choices`.
+/// The index of `text` in `choices`.
 pub(crate) fn find_name(text: &str, choices: &[Choice]) -> Result<usize, UnknownName> {
     if let Some(at) = choices.iter().position(|c| c.name == text) {
         return Ok(at);

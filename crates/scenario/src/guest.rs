@@ -1,4 +1,4 @@
-//! Names of schedulers that are not built in, which a program adds to those that a scenario may use.
+//! Names of custom schedulers, which a program makes available to scenarios.
 
 use core::fmt;
 use std::sync::{PoisonError, RwLock};
@@ -7,14 +7,14 @@ use crate::suggest;
 use crate::tree::{Node, Raw};
 use crate::types::{Named, SchedulerName};
 
-/// Names only ever join: a scenario that was valid stays so.
+/// Names are never removed, so that a valid scenario stays valid.
 static NAMES: RwLock<Vec<&'static str>> = RwLock::new(Vec::new());
 
-/// Most names, and most letters of one: they are kept until the program ends.
+/// Maximum number of names, and maximum length of one: they are kept until the program ends.
 const MOST: usize = 1000;
 const LONGEST: usize = 64;
 
-/// A name that a scheduler cannot have.
+/// The name is not allowed for a scheduler.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GuestNameError {
     name: String,
@@ -29,11 +29,12 @@ impl fmt::Display for GuestNameError {
 
 impl core::error::Error for GuestNameError {}
 
-/// Lets `transfer.scheduler` have this value from now on, everywhere in the program. To add a name
-/// twice is no error.
+/// Permits this value of `transfer.scheduler` from now on, everywhere in the program. Adding a name twice is
+/// not an error.
 ///
 /// # Errors
-/// If the name is that of a built-in scheduler, or is not made of lower-case letters, digits and hyphens.
+/// If the name is that of a built-in scheduler, or has other characters than lower-case letters, digits and
+/// hyphens.
 pub fn add_guest_scheduler(name: &str) -> Result<(), GuestNameError> {
     let refuse = |reason: String| Err(GuestNameError { name: name.to_owned(), reason });
     if SchedulerName::CHOICES.iter().any(|choice| choice.name == name) {
@@ -58,13 +59,13 @@ pub fn add_guest_scheduler(name: &str) -> Result<(), GuestNameError> {
     Ok(())
 }
 
-/// The names that were added, in their order.
+/// The added names, in the order of addition.
 pub fn guest_schedulers() -> Vec<&'static str> {
     NAMES.read().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
-/// The guest that the scenario names, if it does. A built-in scheduler takes its place in the tree,
-/// so that everything else is checked as ever.
+/// The custom scheduler that the scenario names, if any. A built-in scheduler replaces it in the tree, so that
+/// the other checks need no special case.
 pub(crate) fn take(root: &mut Node) -> Option<&'static str> {
     let names = guest_schedulers();
     if names.is_empty() {
@@ -87,7 +88,7 @@ fn child<'a>(node: &'a mut Node, key: &str) -> Option<&'a mut Node> {
     pairs.iter_mut().find(|pair| pair.key == key).map(|pair| &mut pair.node)
 }
 
-/// What to say beside the built-in names when a name is unknown.
+/// The custom names, for the hint on an unknown name.
 pub(crate) fn hint() -> String {
     match guest_schedulers()[..] {
         [] => String::new(),

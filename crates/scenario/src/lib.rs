@@ -1,4 +1,4 @@
-//! The scenario file: schema, units, defaults, errors that point at the line.
+//! The scenario file: schema, units, defaults, and errors with positions.
 //!
 //! ```
 //! let text = r#"
@@ -15,8 +15,8 @@
 //! # Ok::<(), ropewalk_scenario::ScenarioError>(())
 //! ```
 //!
-//! One table of keys ([`reference_markdown`] prints it) drives the check of unknown keys, the
-//! limits, the defaults, the JSON Schema and the reference page.
+//! One table of keys drives the check for unknown keys, the limits, the defaults, the JSON Schema and the
+//! reference page ([`reference_markdown`]).
 
 mod build;
 mod check;

@@ -1,31 +1,31 @@
-//! `key=value`: changes to a file before it is checked.
+//! Overrides of the form `key=value`, applied before a file is checked.
 
 use crate::error::{Problem, ProblemKind};
 use crate::keys::{Kind, ROOT, Table};
 use crate::suggest;
 use crate::tree::{Alias, Node, Pair, Raw, Source, Span, parse_value};
 
-/// A change to a scenario before it is checked.
+/// An override of a scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Override<'a> {
-    /// Where it comes from, as messages say: `--set`.
+    /// Origin of the override in messages, for example `--set`.
     pub option: &'a str,
-    /// `key=value`: `transfer.scheduler=daps`, `path.lte.rtt=40ms`, `path[1].loss=0.01` (positions
-    /// count from 0). The value is TOML, or text without quotes. It wins over keys that exclude
-    /// its own: setting `rtt` takes `delay` away.
+    /// `key=value`: `transfer.scheduler=daps`, `path.lte.rtt=40ms`, `path[1].loss=0.01` (positions count from
+    /// 0). The value is TOML, or text without quotes. It replaces keys that exclude its own: setting `rtt`
+    /// removes `delay`.
     pub change: &'a str,
 }
 
-/// A step of a dotted key.
+/// One part of a dotted key.
 struct Segment<'a> {
     text: &'a str,
-    /// `[1]` behind it.
+    /// The index in brackets.
     index: Option<usize>,
     span: Span,
 }
 
-/// Puts the override that is source number `source`, as `key=value`, into `root`; tells what it
-/// calls an item of a list.
+/// Applies the override from source number `source`, of the form `key=value`, to `root`. Returns its alias for
+/// an item of a list.
 pub(crate) fn apply(
     root: &mut Node,
     sources: &[Source],
@@ -44,7 +44,7 @@ pub(crate) fn apply(
     let value = value(text, source, equals + 1);
     let alias = alias(root, &segments);
     descend(root, &ROOT, &segments, value, sources)?;
-    // The scheduler has two names in the file; the override wins over both.
+    // A scheduler can be given by either of two keys; overriding one removes the other.
     match segments.iter().map(|s| s.text).collect::<Vec<_>>()[..] {
         ["transfer", "scheduler"] => remove(root, "scheduler", "name"),
         ["scheduler", "name"] => remove(root, "transfer", "scheduler"),
@@ -53,7 +53,7 @@ pub(crate) fn apply(
     Ok(alias)
 }
 
-/// `path.lte` and its `path[1]`, if that is how the key begins.
+/// `path.lte` with its `path[1]`, if the key begins so.
 fn alias(root: &Node, segments: &[Segment<'_>]) -> Option<Alias> {
     let [Segment { text: list, index: None, .. }, Segment { text: name, .. }, ..] = segments else {
         return None;
@@ -64,7 +64,7 @@ fn alias(root: &Node, segments: &[Segment<'_>]) -> Option<Alias> {
     Some(Alias { position: format!("{list}[{at}]"), typed: format!("{list}.{name}") })
 }
 
-/// Takes `key` out of the table called `table`, if both are there.
+/// Removes `key` from the table `table`, if both exist.
 fn remove(root: &mut Node, table: &str, key: &str) {
     let Raw::Table(tables) = &mut root.raw else { return };
     for pair in tables.iter_mut().filter(|p| p.key == table) {
@@ -81,7 +81,7 @@ fn key_problem(sources: &[Source], span: &Span, message: String, help: String) -
     Box::new(Problem::at(sources, span, ProblemKind::UnknownKey, "", message, help))
 }
 
-/// The value as TOML; what is not TOML is text without its quotes.
+/// Parses the value as TOML; other text is taken as text without quotes.
 fn value(text: &str, source: usize, start: usize) -> Node {
     let raw = &text[start..];
     let lead = raw.len() - raw.trim_start().len();
@@ -121,7 +121,7 @@ fn split(key: &str, source: usize) -> Result<Vec<Segment<'_>>, (Span, String)> {
     Ok(segments)
 }
 
-/// Walks down `segments` from `node`, which is described by `table`, and puts `value` there.
+/// Follows `segments` from `node`, which is described by `table`, and stores `value` there.
 fn descend(
     node: &mut Node,
     table: &'static Table,
@@ -152,7 +152,7 @@ fn descend(
         }
         Some(Kind::Table(_) | Kind::Tagged(_) | Kind::OneOf(_)) if head.index.is_none() => {
             let at = child(pairs, head);
-            // A plain value gives way to a table: `path.lte.loss.model=...`.
+            // A table replaces a plain value: `path.lte.loss.model=...`.
             if !matches!(pairs[at].node.raw, Raw::Table(_)) {
                 pairs[at].node = empty_table(&head.span);
             }
@@ -182,8 +182,8 @@ fn not_inside(table: &Table, head: &Segment<'_>, known: bool, sources: &[Source]
     key_problem(sources, &head.span, format!("there is no `{}`", head.text), help)
 }
 
-/// The table that describes the keys inside of `node`, as far as it is known: one that no key
-/// matches is harmless, since the result is checked as a whole.
+/// The table that describes the keys of `node`, as far as it is known. A table without a matching key is
+/// harmless, because the result is checked as a whole.
 fn inner_table(kind: &Kind, node: &Node) -> &'static Table {
     static NO_KEYS: Table = Table { title: "", doc: "", keys: &[], exclusive: &[] };
     match kind {
@@ -211,7 +211,7 @@ fn empty_table(span: &Span) -> Node {
     Node { raw: Raw::Table(Vec::new()), span: span.clone() }
 }
 
-/// The position of the child called `head`, made if it is not there.
+/// Index of the child `head`, which is added if it does not exist.
 fn child(pairs: &mut Vec<Pair>, head: &Segment<'_>) -> usize {
     pairs.iter().position(|p| p.key == head.text).unwrap_or_else(|| {
         let (key, key_span) = (head.text.to_owned(), head.span.clone());
@@ -225,7 +225,7 @@ fn put(pairs: &mut Vec<Pair>, head: &Segment<'_>, value: Node) {
     pairs.push(Pair { key: head.text.into(), key_span: head.span.clone(), node: value });
 }
 
-/// Setting `rtt` takes away `delay`, and so on: the override wins over the file.
+/// Removes keys that exclude `name`, for example `delay` for `rtt`: the override has priority over the file.
 fn remove_rivals(pairs: &mut Vec<Pair>, table: &Table, name: &str) {
     for exclusive in table.exclusive {
         if exclusive.ways.iter().any(|way| way.contains(&name)) {
@@ -237,7 +237,7 @@ fn remove_rivals(pairs: &mut Vec<Pair>, table: &Table, name: &str) {
     }
 }
 
-/// The item of a list that `path[1]` or `path.lte` means, and the segments after it.
+/// The item of a list that `path[1]` or `path.lte` refers to, and the segments after it.
 fn find_item<'n, 's, 't>(
     pairs: &'n mut [Pair],
     head: &Segment<'_>,

@@ -1,4 +1,4 @@
-//! From text to [`Scenario`].
+//! Parsing of a [`Scenario`].
 
 use std::path::Path as FilePath;
 
@@ -14,21 +14,20 @@ use crate::tree::{self, Source};
 use crate::types::Scenario;
 
 impl Scenario {
-    /// Reads the text of a scenario file. `source_name` is its name in messages; files that it
-    /// names are relative to the directory of `source_name`.
+    /// Parses the text of a scenario file. `source_name` is its name in messages; names of files in it are
+    /// relative to the directory of `source_name`.
     ///
     /// # Errors
-    /// Everything that is wrong, in the order of the file.
+    /// All problems, in the order of the file.
     pub fn parse(text: &str, source_name: &str) -> Result<Self, ScenarioError> {
         Self::parse_with(text, source_name, &[] as &[&str])
     }
 
-    /// Like [`Scenario::parse`], with overrides of the form `key=value`, as
-    /// [`Override::change`] describes them, applied in order before anything is checked. Messages
-    /// say that they come from `--set`.
+    /// As [`Scenario::parse`], with overrides of the form `key=value` (see [`Override::change`]). They are
+    /// applied in order before the check. Messages name `--set` as their origin.
     ///
     /// # Errors
-    /// Everything that is wrong, first in the file, then in the overrides.
+    /// All problems, first those of the file, then those of the overrides.
     pub fn parse_with<S: AsRef<str>>(
         text: &str,
         source_name: &str,
@@ -37,16 +36,16 @@ impl Scenario {
         Self::parse_overridden(text, source_name, &from_set(sets))
     }
 
-    /// Like [`Scenario::parse_with`], with overrides that say where they come from.
+    /// As [`Scenario::parse_with`], with overrides that state their origin.
     ///
     /// # Errors
-    /// Everything that is wrong, first in the text, then in the overrides.
+    /// All problems, first those of the text, then those of the overrides.
     pub fn parse_overridden(
         text: &str,
         source_name: &str,
         overrides: &[Override<'_>],
     ) -> Result<Self, ScenarioError> {
-        // A byte order mark, as some editors write it, is no part of the text.
+        // Some editors write a byte order mark, which is not part of the text.
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let mut sources = vec![Source::new(source_name.into(), text.into())];
         sources.extend(overrides.iter().map(|Override { option, change }| {
@@ -72,15 +71,15 @@ impl Scenario {
     /// Reads a scenario file.
     ///
     /// # Errors
-    /// The file cannot be read, or everything that is wrong with it.
+    /// If the file cannot be read, or has problems.
     pub fn load(path: impl AsRef<FilePath>) -> Result<Self, ScenarioError> {
         Self::load_with(path, &[] as &[&str])
     }
 
-    /// Like [`Scenario::load`], with overrides as in [`Scenario::parse_with`].
+    /// As [`Scenario::load`], with overrides as in [`Scenario::parse_with`].
     ///
     /// # Errors
-    /// The file cannot be read, or everything that is wrong with it.
+    /// If the file cannot be read, or has problems.
     pub fn load_with<S: AsRef<str>>(
         path: impl AsRef<FilePath>,
         sets: &[S],
@@ -88,10 +87,10 @@ impl Scenario {
         Self::load_overridden(path, &from_set(sets))
     }
 
-    /// The same with overrides that say where each comes from.
+    /// As [`Scenario::load_with`], with overrides that state their origin.
     ///
     /// # Errors
-    /// The file cannot be read, or everything that is wrong with it.
+    /// If the file cannot be read, or has problems.
     pub fn load_overridden(
         path: impl AsRef<FilePath>,
         overrides: &[Override<'_>],
@@ -119,26 +118,26 @@ fn from_set<S: AsRef<str>>(sets: &[S]) -> Vec<Override<'_>> {
     sets.iter().map(|set| Override { option: "--set", change: set.as_ref() }).collect()
 }
 
-/// Reads a time such as `20 ms`, for other places than a scenario file.
+/// Parses a time such as `20 ms` outside of a scenario file.
 ///
 /// # Errors
-/// What is wrong with it, in one sentence.
+/// The problem in one sentence.
 pub fn parse_duration(text: &str) -> Result<Duration, String> {
     check::read(Dimension::Time, text).map(Duration::from_nanos)
 }
 
-/// Reads a rate such as `2 Mbit/s`, for other places than a scenario file.
+/// Parses a rate such as `2 Mbit/s` outside of a scenario file.
 ///
 /// # Errors
-/// What is wrong with it, in one sentence.
+/// The problem in one sentence.
 pub fn parse_rate(text: &str) -> Result<Rate, String> {
     check::read(Dimension::Rate, text).map(Rate::from_bps)
 }
 
-/// Reads a size in bytes such as `45 kB`, for other places than a scenario file.
+/// Parses a size in bytes such as `45 kB` outside of a scenario file.
 ///
 /// # Errors
-/// What is wrong with it, in one sentence.
+/// The problem in one sentence.
 pub fn parse_size(text: &str) -> Result<u64, String> {
     check::read(Dimension::Size, text)
 }

@@ -1,4 +1,4 @@
-//! Numbers with units, read and written exactly: no floating point on the way.
+//! Exact parsing and formatting of numbers with units, without floating point.
 
 use ropewalk_base::{Duration, Rate};
 
@@ -25,7 +25,7 @@ impl Dimension {
         }
     }
 
-    /// Units with their worth in base units; the first of equal worth is the one written.
+    /// Units with their values in base units; of equal units, the first is used for output.
     pub(crate) const fn units(self) -> &'static [(&'static str, u64)] {
         match self {
             Self::Time => &[
@@ -72,7 +72,7 @@ impl Dimension {
         self.units().iter().find(|u| u.0 == unit).map(|u| u.1)
     }
 
-    /// Which family a unit belongs to.
+    /// The family of a unit.
     pub(crate) fn of_unit(unit: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|d| d.worth(unit).is_some())
     }
@@ -93,19 +93,19 @@ pub(crate) struct Decimal {
     exponent: i32,
 }
 
-/// Microseconds as they are written: with the sign of micro, and with the Greek letter.
+/// Microseconds with the micro sign and with the Greek letter mu.
 pub(crate) const MICROSECONDS: [&str; 2] = ["\u{b5}s", "\u{3bc}s"];
 
-/// Why a quantity is none.
+/// Error in parsing a quantity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum QuantityError {
-    /// It does not begin with a number.
+    /// The text does not begin with a number.
     NoNumber,
-    /// A number that is too long to be meant.
+    /// The number has too many digits.
     TooLong,
-    /// Not a whole multiple of the base unit.
+    /// The value is not a whole multiple of the base unit.
     NotWhole,
-    /// Beyond 64 bits of the base unit.
+    /// The value exceeds 64 bits of the base unit.
     TooLarge,
 }
 
@@ -120,7 +120,7 @@ impl<'a> Quantity<'a> {
     }
 }
 
-/// Where the number at the beginning of `text` ends. An `e` counts only if digits follow it.
+/// End of the number at the beginning of `text`. An `e` belongs to it only if digits follow.
 fn number_end(text: &str) -> usize {
     let bytes = text.as_bytes();
     let mut at = usize::from(matches!(bytes.first(), Some(b'+' | b'-')));
@@ -138,7 +138,7 @@ fn number_end(text: &str) -> usize {
 }
 
 impl Decimal {
-    /// Reads `-1_000.5e3` and the like.
+    /// Parses a number such as `-1_000.5e3`.
     pub(crate) fn parse(text: &str) -> Result<Self, QuantityError> {
         let (negative, text) = match text.strip_prefix('-') {
             Some(rest) => (true, rest),
@@ -170,7 +170,7 @@ impl Decimal {
         Ok(Self { negative, mantissa, exponent })
     }
 
-    /// The number times `worth`, if that is a whole number; the sign is left out.
+    /// The absolute value times `worth`, if that is a whole number.
     pub(crate) fn times(self, worth: u64) -> Result<u64, QuantityError> {
         if self.mantissa == 0 {
             return Ok(0);
@@ -192,14 +192,14 @@ impl Decimal {
     }
 }
 
-/// Writes `value` base units in the largest unit of which it is a whole number.
+/// Formats `value` base units in the largest unit of which it is a multiple.
 fn in_largest_unit(value: u64, units: &[(&str, u64)]) -> String {
     let fits = |u: &&(&str, u64)| value.is_multiple_of(u.1) && value >= u.1;
     let (unit, worth) = units.iter().filter(fits).max_by_key(|u| u.1).unwrap_or(&units[0]);
     format!("{} {unit}", value / worth)
 }
 
-/// `"20 ms"`: exact, in the largest unit that keeps it whole.
+/// Formats a time such as `"20 ms"`: exact, in the largest unit that keeps it whole.
 ///
 /// ```
 /// use ropewalk_base::Duration;
@@ -209,21 +209,21 @@ pub fn duration_text(duration: Duration) -> String {
     if duration.is_zero() {
         return "0 s".into();
     }
-    // Minutes are read but not written: "3600 s" says more to most people than "60 min".
+    // Minutes are accepted but not written: "3600 s" is clearer to most people than "60 min".
     in_largest_unit(duration.as_nanos(), &Dimension::Time.units()[..4])
 }
 
-/// `"2 Mbit/s"`: exact, in the largest unit of bits that keeps it whole.
+/// Formats a rate such as `"2 Mbit/s"`: exact, in the largest unit of bits that keeps it whole.
 pub fn rate_text(rate: Rate) -> String {
     in_largest_unit(rate.as_bps(), &Dimension::Rate.units()[..4])
 }
 
-/// `"45 kB"` or `"128 KiB"`: exact, in the largest unit that keeps it whole.
+/// Formats a size such as `"45 kB"` or `"128 KiB"`: exact, in the largest unit that keeps it whole.
 pub fn size_text(bytes: u64) -> String {
     in_largest_unit(bytes, Dimension::Size.units())
 }
 
-/// `value` base units of `dimension` as text.
+/// Formats `value` base units of `dimension`.
 pub(crate) fn base_text(dimension: Dimension, value: u64) -> String {
     match dimension {
         Dimension::Time => duration_text(Duration::from_nanos(value)),

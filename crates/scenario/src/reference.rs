@@ -7,8 +7,8 @@ use crate::quantity::{Dimension, base_text};
 use crate::suggest;
 use crate::types::Choice;
 
-/// The reference page in Markdown, generated from the table of keys: every key with what it
-/// takes, its default and what it does.
+/// The reference page in Markdown, generated from the table of keys. It lists every key with its kind of value,
+/// its default and its description.
 pub fn reference_markdown() -> String {
     let mut page = String::from(HEAD);
     for dimension in Dimension::ALL {
@@ -89,7 +89,7 @@ fn heading(page: &mut String, level: usize, title: &str, doc: &str) {
     }
 }
 
-/// The keys of a table, then the tables that stand inside of it.
+/// Writes the keys of a table, then the tables inside it.
 fn keys(page: &mut String, table: &Table) {
     line(page, "| key | takes | default | what it does |");
     line(page, "| --- | --- | --- | --- |");
@@ -124,13 +124,13 @@ fn keys(page: &mut String, table: &Table) {
     }
 }
 
-/// A default as the file would have it.
+/// A default in the syntax of the file.
 fn as_written(key: &Key, text: &str) -> String {
     let bare = text.parse::<f64>().is_ok() || matches!(key.kind, Kind::Bool);
     if bare { text.into() } else { format!("\"{text}\"") }
 }
 
-/// The names that a key takes, with what they mean.
+/// Writes the choices of a key, with their meanings.
 fn names(page: &mut String, key: &Key) {
     let choices: Vec<&Choice> = match &key.kind {
         Kind::Choice(choices) => choices.iter().collect(),
@@ -144,7 +144,7 @@ fn names(page: &mut String, key: &Key) {
     for choice in choices {
         line(&mut list, &format!("* `{}`: {}", choice.name, choice.doc));
     }
-    // Kinds of the same thing share keys; once is enough.
+    // Variants share keys, so their choices are written once only.
     if !page.contains(&list) {
         page.push_str(&list);
     }
@@ -157,7 +157,7 @@ fn named(kind: &Kind) -> &'static [Choice] {
     }
 }
 
-/// Tables that a value may be. What paths and links share is described with the paths.
+/// Writes the tables that a value may be. Keys shared by paths and links are described with the paths.
 fn inner(page: &mut String, kind: &Kind, key: &str) {
     let described_before = page.contains(&format!("\n### `{key} ="))
         || page.contains(&format!("\n### `{} =", key.trim_end_matches("_down")));
@@ -184,7 +184,7 @@ fn tagged(page: &mut String, tagged: &Tagged) {
     }
 }
 
-/// What a key takes, short.
+/// Short description of the kind of value.
 fn takes(kind: &Kind) -> String {
     match kind {
         Kind::Bool => "`true`, `false`".into(),

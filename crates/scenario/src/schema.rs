@@ -8,9 +8,8 @@ use crate::tree::{Node, Raw, parse_value};
 
 /// The JSON Schema (draft 2020-12) of a scenario file, generated from the table of keys.
 ///
-/// It knows names, types, units, limits of plain numbers and what excludes what. What needs
-/// arithmetic (a warm-up shorter than the run) only [`Scenario::parse`](crate::Scenario::parse)
-/// knows.
+/// It covers names, types, units, limits of plain numbers and exclusive keys. Rules that require arithmetic (a
+/// warm-up shorter than the run) are checked only by [`Scenario::parse`](crate::Scenario::parse).
 pub fn json_schema() -> String {
     let mut defs = Map::new();
     let mut schema = table(&mut defs, &ROOT, None);
@@ -110,7 +109,7 @@ fn to_json(node: &Node) -> Value {
     }
 }
 
-/// A number as quantities have it, ready to be followed by units.
+/// Pattern of the number in a quantity; units follow it.
 const NUMBER: &str = r"^\s*\+?([0-9][0-9_]*(\.[0-9_]*)?|\.[0-9][0-9_]*)([eE][+-]?[0-9]+)?\s*";
 
 fn kind(defs: &mut Map<String, Value>, kind: &Kind) -> Value {
@@ -155,8 +154,8 @@ fn kind(defs: &mut Map<String, Value>, kind: &Kind) -> Value {
     }
 }
 
-/// A reference to the definition of `inner`, which is made when it is first needed: queues and
-/// loss models stand in many places.
+/// A reference to the definition of `inner`, which is created on first use: queues and loss models occur in
+/// many places.
 fn reference(defs: &mut Map<String, Value>, inner: &Table, tag: Option<(&Tagged, usize)>) -> Value {
     let words = inner.title.split(|c: char| !c.is_alphanumeric()).filter(|w| !w.is_empty());
     let name = words.collect::<Vec<_>>().join("-");

@@ -1,9 +1,9 @@
-//! The nearest valid thing.
+//! Suggestions for misspelt names.
 
-/// The candidate that `text` was most likely meant to be, if any is near.
+/// The candidate that is closest to `text`, if any is close.
 ///
-/// Differences of case, of hyphen against underscore, and a beginning that fits only one
-/// candidate count as near; else about one mistake in three letters is forgiven.
+/// Differences in case, a hyphen instead of an underscore, and a prefix of only one candidate count as close.
+/// Otherwise about one mistake in three letters is tolerated.
 pub(crate) fn nearest<'a>(text: &str, candidates: &[&'a str]) -> Option<&'a str> {
     let plain = |s: &str| s.to_lowercase().replace(['-', '_', ' '], "");
     let wanted = plain(text);

@@ -1,4 +1,4 @@
-//! TOML with the place of everything, owned, so that overrides can be mixed in.
+//! An owned TOML tree with source positions, to which overrides can be applied.
 
 use std::ops::Range;
 
@@ -7,22 +7,22 @@ use toml::de::{DeArray, DeTable, DeValue};
 
 use crate::error::{Problem, ProblemKind};
 
-/// A text that values come from: the file, or one override.
+/// A source of values: the file, or one override.
 #[derive(Clone, Debug)]
 pub(crate) struct Source {
     /// A file name, or `--set ...`.
     pub(crate) name: String,
     pub(crate) text: String,
-    /// What a problem calls `path[1]` where the override said `path.lte`.
+    /// Replacement of `path[1]` by `path.lte` in problems, if the override used a name.
     pub(crate) alias: Option<Alias>,
 }
 
-/// Two names of one item of a list.
+/// Two names of an item of a list.
 #[derive(Clone, Debug)]
 pub(crate) struct Alias {
-    /// By position, as everywhere.
+    /// The name by position, used elsewhere.
     pub(crate) position: String,
-    /// As it was typed.
+    /// The name as typed.
     pub(crate) typed: String,
 }
 
@@ -31,7 +31,7 @@ impl Source {
         Self { name, text, alias: None }
     }
 
-    /// `text` about a key, with the key as it was typed.
+    /// Replaces the name of a key in `text` by the one that was typed.
     fn as_typed(&self, text: String) -> String {
         match &self.alias {
             Some(alias) => text.replace(&alias.position, &alias.typed),
@@ -40,7 +40,7 @@ impl Source {
     }
 }
 
-/// A piece of a source.
+/// A range within a source.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Span {
     pub(crate) source: usize,
@@ -54,24 +54,24 @@ impl Span {
     }
 }
 
-/// A value and its place.
+/// A value with its position.
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
     pub(crate) raw: Raw,
     pub(crate) span: Span,
 }
 
-/// A value as TOML has it.
+/// A TOML value.
 #[derive(Clone, Debug)]
 pub(crate) enum Raw {
     Text(String),
-    /// `None` beyond 64 bits.
+    /// An integer; `None` if it exceeds 64 bits.
     Integer(Option<i64>),
     Float(f64),
     Bool(bool),
     Datetime,
     List(Vec<Node>),
-    /// In the order of the file.
+    /// The pairs in the order of the file.
     Table(Vec<Pair>),
 }
 
@@ -83,7 +83,7 @@ pub(crate) struct Pair {
     pub(crate) node: Node,
 }
 
-/// Reads the text of source number `source` as a document.
+/// Parses the text of source number `source` as a document.
 pub(crate) fn parse(sources: &[Source], source: usize) -> Result<Node, Box<Problem>> {
     let text = &sources[source].text;
     match DeTable::parse(text) {
@@ -102,7 +102,7 @@ pub(crate) fn parse(sources: &[Source], source: usize) -> Result<Node, Box<Probl
     }
 }
 
-/// Reads `text`, which stands at `offset` of source number `source`, as one value.
+/// Parses `text`, which is at `offset` of source number `source`, as one value.
 pub(crate) fn parse_value(text: &str, source: usize, offset: usize) -> Option<Node> {
     let value = DeValue::parse(text).ok()?;
     let mut node = node(value, source);
@@ -133,7 +133,7 @@ fn node(value: Spanned<DeValue<'_>>, source: usize) -> Node {
     let raw = match value.into_inner() {
         DeValue::String(text) => Raw::Text(text.into_owned()),
         DeValue::Integer(i) => Raw::Integer(i64::from_str_radix(i.as_str(), i.radix()).ok()),
-        // What does not parse is beyond the range of a double, which infinity says as well.
+        // A float that does not parse exceeds the range of a double, so infinity represents it.
         DeValue::Float(f) => Raw::Float(f.as_str().parse().unwrap_or(f64::INFINITY)),
         DeValue::Boolean(b) => Raw::Bool(b),
         DeValue::Datetime(_) => Raw::Datetime,
@@ -161,7 +161,7 @@ fn table_raw(table: DeTable<'_>, source: usize) -> Raw {
 }
 
 impl Node {
-    /// What stands there, for messages; long or many-line values are cut.
+    /// The source text of the value, for messages; long texts are cut.
     pub(crate) fn excerpt(&self, sources: &[Source]) -> String {
         let text = &sources[self.span.source].text;
         let piece = text.get(self.span.start..self.span.end).unwrap_or_default();
@@ -173,7 +173,7 @@ impl Node {
         }
     }
 
-    /// "a number", "text" and so on.
+    /// Description of the type: "a number", "text" and so on.
     pub(crate) const fn shape(&self) -> &'static str {
         match self.raw {
             Raw::Text(_) => "text",
@@ -188,7 +188,7 @@ impl Node {
 }
 
 impl Problem {
-    /// A problem with what stands at `span`.
+    /// Builds a problem with the text at `span`.
     pub(crate) fn at(
         sources: &[Source],
         span: &Span,
@@ -204,7 +204,7 @@ impl Problem {
         let source_line = source.text.get(line_start..).unwrap_or_default();
         let source_line = source_line.lines().next().unwrap_or_default();
         let column = before[line_start..].chars().count() + 1;
-        // A span over several lines is marked to the end of its first one.
+        // A span of several lines is marked to the end of the first line.
         let end = span.end.min(line_start + source_line.len()).max(start);
         let length = source.text.get(start..end).map_or(1, |piece| piece.chars().count().max(1));
         Self {

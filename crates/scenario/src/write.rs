@@ -1,5 +1,5 @@
-//! The canonical text of a scenario: every value spelled out, so that results can carry it and
-//! later defaults do not change its meaning.
+//! The canonical text of a scenario. It contains every value, so that results can include it and later changes
+//! of defaults do not alter its meaning.
 
 mod wifi;
 
@@ -15,8 +15,8 @@ use crate::types::{
 };
 
 impl Scenario {
-    /// The scenario as TOML. Reading it gives an equal scenario, provided that trace files are
-    /// found under their names again. Two scenarios that mean the same have the same text.
+    /// The scenario as TOML. Parsing it gives an equal scenario if trace files have the same names. Equal
+    /// scenarios have equal texts.
     pub fn to_toml(&self) -> String {
         let mut out = Out::default();
         transfer(&mut out, &self.transfer);
@@ -50,7 +50,7 @@ impl Scenario {
     }
 }
 
-/// TOML in the making.
+/// TOML under construction.
 #[derive(Default)]
 struct Out(String);
 
@@ -63,12 +63,12 @@ impl Out {
         self.0.push('\n');
     }
 
-    /// A number, a boolean, or what is TOML already.
+    /// Writes a number, a boolean, or a TOML value.
     fn plain(&mut self, key: &str, value: impl Display) {
         writeln!(self.0, "{key} = {value}").expect("a string takes everything");
     }
 
-    /// Text, in quotes.
+    /// Writes a quoted text.
     fn text(&mut self, key: &str, value: impl Display) {
         self.plain(key, quoted(value));
     }
@@ -94,7 +94,7 @@ impl Out {
     }
 }
 
-/// A basic TOML string.
+/// Formats a basic TOML string.
 fn quoted(value: impl Display) -> String {
     let mut text = String::from("\"");
     for c in value.to_string().chars() {
@@ -109,7 +109,7 @@ fn quoted(value: impl Display) -> String {
     text + "\""
 }
 
-/// The shortest text that reads back to the same number; always recognisable as a float.
+/// The shortest text that parses to the same number, always in the form of a float.
 fn number(value: f64) -> String {
     format!("{value:?}")
 }
@@ -385,7 +385,7 @@ fn reorder(reorder: Reorder) -> String {
     format!("{{ probability = {probability}, delay = {} }}", duration(reorder.delay))
 }
 
-/// The steps of both directions as one list: those at the same time become one.
+/// Merges the steps of both directions; steps at the same time become one.
 fn steps(up: &[Step], down: &[Step]) -> String {
     let mut times: Vec<_> = up.iter().chain(down).map(|step| step.at).collect();
     times.sort_unstable();

@@ -1,20 +1,20 @@
-//! Dependency arrows: which crate may depend on which (docs/decisions/architecture.md).
+//! Dependency order: which crate may depend on which (docs/decisions/architecture.md).
 
 use toml::{Table, Value};
 
 use crate::Finding;
 use crate::tree::{SourceFile, Tree};
 
-/// What one crate may use.
+/// Permitted dependencies of one crate.
 struct Room {
     name: &'static str,
-    /// Rooms it may use.
+    /// Crates that it may depend on.
     below: &'static [&'static str],
-    /// Rooms that its tests may use besides.
+    /// Further crates that only its tests may depend on.
     in_tests: &'static [&'static str],
 }
 
-/// The whole house, from the ground up. A crate that is not here may not exist.
+/// The whole architecture, lowest crates first. A crate that is not listed here must not exist.
 const HOUSE: [Room; 10] = [
     Room { name: "base", below: &[], in_tests: &[] },
     // The engine's pair tests run over simulated links.
@@ -34,10 +34,11 @@ const HOUSE: [Room; 10] = [
     Room { name: "py", below: &["lab", "runtime", "scenario", "models", "base"], in_tests: &[] },
 ];
 
-/// Rooms that take their time, randomness and bytes as arguments.
+/// Crates that take time, randomness and bytes as arguments.
 const PURE: [&str; 4] = ["base", "engine", "netsim", "models"];
 
-/// Crates that would bring a clock, a socket, a log or a global generator into a pure room.
+/// External crates that provide a clock, a socket, a log or a global generator; the pure crates must not use
+/// them.
 const WORLDLY: [&str; 15] = [
     "async-std",
     "chrono",
@@ -56,7 +57,7 @@ const WORLDLY: [&str; 15] = [
     "tracing",
 ];
 
-/// Modules of the engine, each with those that it may use. What is not here serves all of them.
+/// Modules of the engine, each with the modules that it may use. Every module may use those not listed here.
 const ENGINE: [(&str, &[&str]); 8] = [
     ("path", &[]),
     ("recovery", &["path"]),
@@ -68,7 +69,7 @@ const ENGINE: [(&str, &[&str]); 8] = [
     ("sctp", &["path", "recovery", "congestion", "scheduler", "window", "multipath"]),
 ];
 
-/// Uses of a module of the engine by one that is not above it.
+/// Finds uses of an engine module by a module that may not depend on it.
 pub fn wrong_engine_arrows(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for file in tree.with_extension(&["rs"]) {
@@ -92,7 +93,7 @@ pub fn wrong_engine_arrows(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// Dependencies that lead upwards or sideways, or that a pure room may not have.
+/// Finds dependencies between crates that violate the order, and external ones that a pure crate must not have.
 pub fn wrong_arrows(tree: &Tree) -> Vec<Finding> {
     let manifests = tree.files.iter().filter(|file| {
         let inside = file.path.strip_prefix("crates/");
@@ -116,7 +117,7 @@ fn check_manifest(file: &SourceFile) -> Vec<Finding> {
     wrong.map(|(used, why)| Finding::new(&file.path, line_of(file, &used.package), why)).collect()
 }
 
-/// A dependency as a manifest declares it.
+/// A dependency as declared in a manifest.
 struct Use {
     package: String,
     for_tests: bool,

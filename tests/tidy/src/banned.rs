@@ -1,23 +1,23 @@
-//! Calls that the house refuses, by place.
+//! Calls that the project bans, by place.
 //!
-//! Clippy refuses most of them too, but an attribute can silence clippy: here nothing can in the rooms
-//! where a clock, a global generator or a hash order would break "same seed, same bytes".
+//! Clippy rejects most of them too, but an attribute can silence clippy. Nothing silences this test in the
+//! crates where a clock, a global generator or the order of a hash map would break "same seed, same bytes".
 
 use crate::Finding;
 use crate::tokens::{Attribute, Kind, Token, attributes, lex};
 use crate::tree::{SourceFile, Tree};
 
-/// Rooms whose results depend on their arguments alone.
+/// Crates whose results depend on their arguments alone.
 const PURE: [&str; 4] = ["base", "engine", "netsim", "models"];
 
-/// Rooms below the runtime, and the Python classes: no clock of their own, no luck of their own.
+/// The crates below the runtime, and the Python classes: they have no clock and no random source of their own.
 const DETERMINISTIC: [&str; 7] = ["base", "engine", "netsim", "models", "scenario", "lab", "py"];
 
-/// Everything but the command, which alone talks to a terminal.
+/// All crates except the command line, the only one that uses the terminal.
 const LIBRARIES: [&str; 9] =
     ["base", "engine", "netsim", "models", "scenario", "lab", "runtime", "apps", "py"];
 
-/// Where a rule holds.
+/// Where a rule applies.
 #[derive(Clone, Copy)]
 enum Place {
     /// In every Rust file, tests and benches included.
@@ -26,9 +26,9 @@ enum Place {
     Rooms(&'static [&'static str]),
 }
 
-/// A refused sequence of tokens.
+/// A banned sequence of tokens.
 struct Rule {
-    /// Any of these sequences; a piece is a word or one character of punctuation.
+    /// Any of these sequences; an element is a word or one character of punctuation.
     refused: &'static [&'static [&'static str]],
     place: Place,
     why: &'static str,
@@ -85,22 +85,22 @@ const RULES: [Rule; 7] = [
     },
 ];
 
-/// Lints whose silencing must say why.
+/// Lints that must not be silenced without a reason.
 const LINTS_WITH_REASON: [&str; 4] =
     ["disallowed_methods", "disallowed_types", "too_many_lines", "missing_docs"];
 
-/// Where the one exception to a rule stands: a file of `lab` that measures how fast the run was may read
-/// a clock, if it says so in an `expect` or `allow` of `clippy::disallowed_methods` with a reason.
+/// The crate with the one exception. A file of `lab` that measures the speed of a run may read a clock, with an
+/// `expect` or `allow` of `clippy::disallowed_methods` that has a reason.
 const MAY_TIME_ITSELF: &str = "lab";
 
-/// Every banned call of the tree.
+/// Finds every banned call of the tree.
 pub fn banned_calls(tree: &Tree) -> Vec<Finding> {
     per_file(tree, |file, tokens| {
         RULES.iter().flat_map(|rule| rule.findings(file, tokens)).collect()
     })
 }
 
-/// Tests that are switched off without a word.
+/// Finds tests that are ignored without a reason.
 pub fn ignored_without_reason(tree: &Tree) -> Vec<Finding> {
     per_file(tree, |file, tokens| {
         let silent = attributes(tokens).filter(|attribute| {
@@ -114,7 +114,7 @@ pub fn ignored_without_reason(tree: &Tree) -> Vec<Finding> {
     })
 }
 
-/// Lints that are silenced without a word.
+/// Finds lints that are silenced without a reason.
 pub fn silenced_without_reason(tree: &Tree) -> Vec<Finding> {
     per_file(tree, |file, tokens| {
         let silent = attributes(tokens).filter(|attribute| {
@@ -167,7 +167,7 @@ impl Rule {
     }
 }
 
-/// Whether the tokens begin with the pieces; `use std::{fs, io}` counts as `std::fs`.
+/// Whether `tokens` begin with `pieces`; `use std::{fs, io}` counts as `std::fs`.
 fn begins(tokens: &[Token], pieces: &[&str]) -> bool {
     let Some((last, path)) = pieces.split_last() else { return false };
     let same = path.iter().zip(tokens).all(|(piece, token)| token.is(piece));

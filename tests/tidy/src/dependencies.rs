@@ -1,5 +1,5 @@
 //! Every direct dependency has a line with its reason in `docs/decisions/dependencies.md`, and every line
-//! a dependency.
+//! belongs to a dependency.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use crate::tree::Tree;
 /// The page with the reasons.
 const PAGE: &str = "docs/decisions/dependencies.md";
 
-/// Direct dependencies without a line, and lines without a dependency.
+/// Finds direct dependencies without a line, and lines without a dependency.
 pub fn unexplained(tree: &Tree, metadata: &Json) -> Vec<Finding> {
     let Some(page) = tree.file(PAGE) else {
         return vec![Finding::new(PAGE, 0, "the page with the reasons is missing")];
@@ -57,7 +57,7 @@ fn used(tree: &Tree, metadata: &Json) -> BTreeSet<String> {
     names
 }
 
-/// The direct dependencies of the workspace members, of every kind.
+/// The direct dependencies of the workspace members, of all kinds.
 fn rust_dependencies(metadata: &Json) -> BTreeSet<String> {
     let members = metadata["workspace_members"].as_array().into_iter().flatten();
     let members: BTreeSet<&str> = members.filter_map(Json::as_str).collect();
@@ -68,7 +68,7 @@ fn rust_dependencies(metadata: &Json) -> BTreeSet<String> {
     names.filter(|name| !name.starts_with("ropewalk")).map(canonical).collect()
 }
 
-/// What a `pyproject.toml` asks for to build, to run, and for its extras.
+/// The requirements of a `pyproject.toml` for building, running and its extras.
 fn python_dependencies(project: &Table) -> Vec<String> {
     let build = project.get("build-system").and_then(|table| table.get("requires"));
     let section = project.get("project");
@@ -81,24 +81,24 @@ fn python_dependencies(project: &Table) -> Vec<String> {
     entries.filter_map(requirement).collect()
 }
 
-/// The package that a line of requirements names: `Foo-bar[x]>=1 ; marker` is `foo-bar`.
+/// The package in a line of requirements: `Foo-bar[x]>=1 ; marker` is `foo-bar`.
 fn requirement(line: &str) -> Option<String> {
     let line = line.split('#').next().unwrap_or_default().trim();
     let end = line.find(|c: char| !c.is_alphanumeric() && !"-_.".contains(c)).unwrap_or(line.len());
     let name = canonical(&line[..end]);
-    // `-r other.txt` and `--hash=…` are options; the package itself is no dependency.
+    // `-r other.txt` and `--hash=…` are options; the package itself is not a dependency.
     (!name.is_empty() && !name.starts_with('-') && name != "ropewalk").then_some(name)
 }
 
-/// Libraries that are kept in `web/vendor/`, one directory or file each.
+/// Libraries in `web/vendor/`, one directory or file each.
 fn vendored(tree: &Tree) -> BTreeSet<String> {
     let inside = tree.paths.iter().filter_map(|path| path.strip_prefix("web/vendor/"));
     let names = inside.filter_map(|path| path.split(['/', '.']).next());
-    // Licences stand beside what they are for.
+    // Licence files belong to the library beside them.
     names.filter(|n| !n.starts_with("LICENSE") && *n != "README").map(canonical).collect()
 }
 
-/// One spelling: registries treat `_`, `-` and case as the same.
+/// Normalises a name: registries treat `_`, `-` and case as equal.
 fn canonical(name: &str) -> String {
     name.to_lowercase().replace('_', "-")
 }

@@ -1,4 +1,4 @@
-//! Functions that a page names are where it says.
+//! Functions that a page names exist in the file that it names.
 
 use crate::Finding;
 use crate::tree::{SourceFile, Tree};
@@ -6,7 +6,7 @@ use crate::tree::{SourceFile, Tree};
 /// Pages whose tables name functions: a row with `` `Type::function` `` and `` `path/to/file.rs` ``.
 const PAGES: [&str; 1] = ["docs/architecture.md"];
 
-/// Rows of these tables whose function is not in the file that they name.
+/// Finds rows of these tables whose function is not in the named file.
 pub fn missing_functions(tree: &Tree) -> Vec<Finding> {
     let pages = PAGES.iter().filter_map(|path| tree.file(path));
     pages.flat_map(|page| missing_in(tree, page)).collect()
@@ -26,7 +26,7 @@ fn missing_in(tree: &Tree, page: &SourceFile) -> Vec<Finding> {
     wrong.collect()
 }
 
-/// The function and the file of a row, if it names both.
+/// The function and the file of a row, if it has both.
 fn named(row: &str) -> Option<(&str, &str)> {
     let mut cells = row
         .split('|')

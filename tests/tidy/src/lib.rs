@@ -1,7 +1,7 @@
-//! The tidy test: what the house asks of its own source tree, checked by `cargo test -p ropewalk-tidy`.
+//! The tidy test: rules for the project's source tree, checked by `cargo test -p ropewalk-tidy`.
 //!
-//! Every check is a pure function from a [`tree::Tree`] to a list of [`Finding`]s. Its own tests run it
-//! twice: over the real tree, which must be clean, and over a small bad example, which must not.
+//! Every check is a pure function from a [`tree::Tree`] to a list of [`Finding`]s. The tests run each check
+//! twice: on the real tree, which must give no finding, and on a small bad example, which must give one.
 
 pub mod arrows;
 pub mod banned;
@@ -20,14 +20,14 @@ pub mod words;
 
 use std::fmt;
 
-/// One thing that is not tidy.
+/// A violation of a rule.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Finding {
     /// Path from the root of the repository, with `/`.
     pub path: String,
-    /// Line, counted from 1; 0 when the finding is about the file as a whole.
+    /// Line, counted from 1; 0 for a finding about the whole file.
     pub line: usize,
-    /// What is wrong, and what to do about it.
+    /// What is wrong, and how to fix it.
     pub message: String,
 }
 

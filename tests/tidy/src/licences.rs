@@ -1,4 +1,4 @@
-//! Every dependency may be used and passed on under the project's own terms (MIT or Apache-2.0).
+//! Every dependency has a licence that is compatible with the project's own terms (MIT or Apache-2.0).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::Finding;
 use crate::tree::Tree;
 
-/// Licences that ask for no more than their own text to be passed on.
+/// Licences whose only condition is that their text is included.
 const PERMISSIVE: [&str; 11] = [
     "0BSD",
     "Apache-2.0",
@@ -24,14 +24,14 @@ const PERMISSIVE: [&str; 11] = [
     "Zlib",
 ];
 
-/// Also good for what only runs while developing: it asks for changes to its own files to be published,
-/// which binds whoever ships it, so it stays out of what is shipped.
+/// Further licences for development tools. MPL-2.0 requires the publication of changes to its own files by
+/// anyone who distributes them, so such a package must not be distributed.
 const DEVELOPMENT: [&str; 1] = ["MPL-2.0"];
 
-/// What `cargo metadata` says of the workspace and everything it depends on.
+/// Output of `cargo metadata` for the workspace and all dependencies.
 ///
 /// # Panics
-/// If cargo cannot answer.
+/// If cargo fails.
 pub fn metadata() -> &'static Value {
     static METADATA: OnceLock<Value> = OnceLock::new();
     METADATA.get_or_init(|| {
@@ -47,7 +47,7 @@ pub fn metadata() -> &'static Value {
     })
 }
 
-/// Libraries in `web/vendor/` that are passed on without their licence beside them.
+/// Finds libraries in `web/vendor/` without a licence file.
 pub fn vendored_without_licence(tree: &Tree) -> Vec<Finding> {
     let inside = tree.paths.iter().filter_map(|path| path.strip_prefix("web/vendor/"));
     let libraries: BTreeSet<&str> = inside.filter_map(|path| path.split('/').next()).collect();
@@ -58,7 +58,7 @@ pub fn vendored_without_licence(tree: &Tree) -> Vec<Finding> {
     bare.map(|library| Finding::new(&library, 0, message)).collect()
 }
 
-/// Dependencies whose licence is missing or not in the list.
+/// Finds dependencies whose licence is missing or not in the list.
 pub fn refused(metadata: &Value) -> Vec<Finding> {
     let own = own_packages(metadata);
     let shipped = shipped(metadata, &own);
@@ -82,7 +82,7 @@ fn objection(package: &Value, shipped: bool) -> Option<String> {
     (!permits(licence, &allowed)).then(|| format!("`{name}`: `{licence}` is refused in {place}"))
 }
 
-/// Whether a licence expression (SPDX, or the older `MIT/Apache-2.0`) leaves an allowed choice.
+/// Whether a licence expression (SPDX, or the older `MIT/Apache-2.0`) permits an allowed choice.
 fn permits(expression: &str, allowed: &impl Fn(&str) -> bool) -> bool {
     let spaced = expression.replace('/', " OR ").replace('(', " ( ").replace(')', " ) ");
     let words: Vec<&str> = spaced.split_whitespace().collect();
@@ -134,7 +134,7 @@ fn own_packages(metadata: &Value) -> BTreeSet<&str> {
     metadata["workspace_members"].as_array().into_iter().flatten().map(text).collect()
 }
 
-/// Everything that the crates under `crates/` need to be built or to run, tests aside.
+/// All packages that the crates under `crates/` need for building and running, without tests.
 fn shipped<'a>(metadata: &'a Value, own: &BTreeSet<&'a str>) -> BTreeSet<&'a str> {
     let nodes = metadata["resolve"]["nodes"].as_array().into_iter().flatten();
     let graph: BTreeMap<&str, &Value> = nodes.map(|node| (text(&node["id"]), node)).collect();
@@ -215,7 +215,7 @@ mod tests {
         }
     }
 
-    /// A product that uses `used` as the given kind of dependency (`null` is the normal one).
+    /// A workspace whose product has `used` as the given kind of dependency (`null` is the normal kind).
     fn workspace(licence: &Value, kind: &Value) -> Value {
         json!({
             "workspace_members": ["ours"],

@@ -1,10 +1,10 @@
-//! Relative links of the docs lead to files, directories and headings that are there.
+//! Relative links of the docs have existing targets: files, directories and headings.
 
 use crate::Finding;
 use crate::markdown::{anchors, link_targets, prose};
 use crate::tree::{SourceFile, Tree};
 
-/// Links of Markdown pages that lead nowhere.
+/// Finds links of Markdown pages whose target does not exist.
 pub fn broken_links(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for page in tree.with_extension(&["md"]) {
@@ -18,7 +18,7 @@ pub fn broken_links(tree: &Tree) -> Vec<Finding> {
 }
 
 fn objection(tree: &Tree, page: &SourceFile, target: &str) -> Option<String> {
-    // Another site is not ours to check; a test needs no network.
+    // Links to other sites are not checked, because a test must not need the network.
     if target.contains("://") || target.starts_with("mailto:") {
         return None;
     }
@@ -40,7 +40,7 @@ fn objection(tree: &Tree, page: &SourceFile, target: &str) -> Option<String> {
     missing.then(|| format!("link `{target}`: `{other}` has no such heading; it has {known:?}"))
 }
 
-/// Resolves a relative path against a directory of the repository; nothing if it leads out of it.
+/// Resolves a relative path against a directory of the repository; none if it leads outside.
 pub fn resolve(directory: &str, path: &str) -> Option<String> {
     let mut parts: Vec<&str> = directory.split('/').filter(|part| !part.is_empty()).collect();
     for part in path.split('/') {

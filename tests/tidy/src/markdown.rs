@@ -1,8 +1,8 @@
-//! Just enough Markdown for the checks of the docs: prose lines, links, headings.
+//! A minimal Markdown parser for the checks of the docs: prose lines, links, headings.
 
 use crate::tree::SourceFile;
 
-/// A line outside of code blocks, with its number counted from 1.
+/// The lines outside of code blocks, with their numbers from 1.
 pub fn prose(file: &SourceFile) -> Vec<(usize, &str)> {
     let mut fence: Option<&str> = None;
     let mut lines = Vec::new();
@@ -23,12 +23,12 @@ fn fence_mark(line: &str) -> Option<&str> {
     let line = line.trim_start();
     let first = line.chars().next().filter(|c| "`~".contains(*c))?;
     let length = line.chars().take_while(|c| *c == first).count();
-    // "```a``` b" is code within a line, no block.
+    // "```a``` b" is inline code, not a block.
     let block = length >= 3 && !line[length..].contains('`');
     block.then(|| &line[..length])
 }
 
-/// A line with the code in it (`` `…` ``) blanked out.
+/// A line with inline code (`` `…` ``) blanked out.
 fn without_code(line: &str) -> String {
     let pieces = line.split('`').enumerate();
     pieces.map(|(index, piece)| if index % 2 == 0 { piece } else { "code" }).collect()
@@ -46,7 +46,7 @@ pub fn link_targets(line: &str) -> Vec<String> {
     bare.map(|target| target.trim_matches(['<', '>']).to_owned()).collect()
 }
 
-/// The anchors of a page: its headings as a reader's link spells them.
+/// The anchors of a page: its headings in the spelling of links.
 pub fn anchors(file: &SourceFile) -> Vec<String> {
     let headings = prose(file).into_iter().filter_map(|(_, line)| {
         let level = line.chars().take_while(|c| *c == '#').count();

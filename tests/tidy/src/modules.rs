@@ -1,4 +1,4 @@
-//! Dead files: every Rust file of a crate is reached through `mod` from a root that cargo compiles.
+//! No dead files: every Rust file of a crate is reached through `mod` from a root that cargo compiles.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use crate::Finding;
 use crate::tokens::{Kind, Token, attribute_at, closing, lex, string_of};
 use crate::tree::{SourceFile, Tree};
 
-/// Rust files under `crates/*/src` that nothing compiles.
+/// Finds Rust files under `crates/*/src` that are not compiled.
 pub fn dead_files(tree: &Tree) -> Vec<Finding> {
     let mut alive = BTreeSet::new();
     let mut pending = roots(tree);
@@ -26,7 +26,7 @@ pub fn dead_files(tree: &Tree) -> Vec<Finding> {
     dead.map(|file| Finding::new(&file.path, 0, message)).collect()
 }
 
-/// The files at which cargo starts: by convention, and by `path` in the manifests.
+/// The root files for cargo: by convention, and by `path` in the manifests.
 fn roots(tree: &Tree) -> Vec<String> {
     let by_convention = tree.with_extension(&["rs"]).filter(|file| {
         let inside: Vec<&str> = file.path.splitn(3, '/').collect();
@@ -41,7 +41,7 @@ fn roots(tree: &Tree) -> Vec<String> {
     roots
 }
 
-/// Whether a path inside a crate is compiled without being declared.
+/// Whether a path inside a crate is compiled without a declaration.
 fn is_root(path: &str) -> bool {
     let parts: Vec<&str> = path.split('/').collect();
     matches!(
@@ -58,13 +58,13 @@ fn declared_paths(manifest: &Table) -> Vec<String> {
     paths.filter_map(Value::as_str).map(String::from).collect()
 }
 
-/// Where the modules may be that a file declares.
+/// Possible paths of the modules that a file declares.
 fn modules_of(file: &SourceFile) -> Vec<String> {
     let Ok(tokens) = lex(file) else { return Vec::new() };
     let (directory, name) = file.path.rsplit_once('/').unwrap_or(("", &file.path));
     let stem = name.trim_end_matches(".rs");
     let inside = file.path.splitn(3, '/').nth(2).unwrap_or_default();
-    // `lib.rs`, `main.rs` and `mod.rs` stand for their directory, `a.rs` for `a/`.
+    // The modules of `lib.rs`, `main.rs` and `mod.rs` are in the same directory, those of `a.rs` in `a/`.
     let children = match stem == "mod" || is_root(inside) {
         true => format!("{directory}/"),
         false => format!("{directory}/{stem}/"),
@@ -101,7 +101,7 @@ fn declared(tokens: &[Token], children: &str, own: &str, found: &mut Vec<String>
                 found.push(format!("{children}{name}/mod.rs"));
             }
         }
-        // A visibility may stand between the attribute and its `mod`; an item's end may not.
+        // A visibility may follow the attribute before `mod`; the end of an item may not.
         if tokens[index].is_punct(';') || matches!(tokens[index].kind, Kind::Close(_)) {
             path = None;
         }

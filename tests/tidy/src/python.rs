@@ -1,4 +1,4 @@
-//! Python functions under 70 lines, measured by Python's own parser.
+//! Python functions are shorter than 70 lines, as measured by Python's own parser.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -9,8 +9,8 @@ use crate::Finding;
 use crate::size::Function;
 use crate::tree::Tree;
 
-/// Reads `{path: text}` on standard input, prints `[path, line, name, lines]` for every function;
-/// a file that does not parse has no name.
+/// Reads `{path: text}` from standard input; prints `[path, line, name, lines]` for every function. The name is
+/// null for a file that does not parse.
 const MEASURE: &str = r#"
 import ast, json, sys
 found = []
@@ -26,7 +26,7 @@ for path, text in json.load(sys.stdin).items():
 json.dump(found, sys.stdout)
 "#;
 
-/// Python functions that are too long, and files that are not Python.
+/// Finds Python functions that are too long, and files that do not parse.
 ///
 /// # Panics
 /// If `python3` cannot be run.

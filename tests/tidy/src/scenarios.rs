@@ -1,9 +1,9 @@
-//! Every example in `scenarios/` is one that a page or a test speaks of.
+//! Every file in `scenarios/` is named by a page or a test.
 
 use crate::Finding;
 use crate::tree::{SourceFile, Tree};
 
-/// Files in `scenarios/` that nothing names.
+/// Finds files in `scenarios/` that are not named.
 pub fn unnamed(tree: &Tree) -> Vec<Finding> {
     let speakers: Vec<&SourceFile> = tree.files.iter().filter(|file| speaks(file)).collect();
     let examples = tree.paths.iter().filter(|path| {
@@ -18,15 +18,15 @@ pub fn unnamed(tree: &Tree) -> Vec<Finding> {
     unnamed.map(|path| Finding::new(path, 0, message)).collect()
 }
 
-/// Pages and tests; and scenarios themselves, which name their traces.
+/// Whether a file counts: pages, tests, and scenarios, which name their traces.
 fn speaks(file: &SourceFile) -> bool {
     let page = file.extension() == "md";
     let test = file.path.starts_with("tests/") || file.path.contains("/tests/");
-    // The tidy test's own bad examples name nothing that is there.
+    // The bad examples of the tidy test name files that do not exist.
     (page || test || file.path.starts_with("scenarios/")) && !file.path.starts_with("tests/tidy/")
 }
 
-/// Whether a text has a file name as a whole word: `lte.toml` is not named by `wifi-lte.toml`.
+/// Whether a text has a file name as a whole word: `wifi-lte.toml` does not name `lte.toml`.
 fn names(text: &str, name: &str) -> bool {
     text.match_indices(name).any(|(start, _)| {
         let before = text[..start].chars().next_back();

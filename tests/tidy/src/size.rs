@@ -1,4 +1,4 @@
-//! Small rooms: files under 600 lines, functions under 70.
+//! Size limits: files under 600 lines, functions under 70.
 
 use proc_macro2::Delimiter;
 
@@ -6,18 +6,18 @@ use crate::Finding;
 use crate::tokens::{Kind, Token, closing, lex};
 use crate::tree::{SourceFile, Tree};
 
-/// A file has fewer lines than this.
+/// Limit on the lines of a file; a file must have fewer.
 pub const FILE_LINES: usize = 600;
-/// A function has fewer lines than this, from `fn` to its closing brace.
+/// Limit on the lines of a function, from `fn` to its closing brace; a function must have fewer.
 pub const FUNCTION_LINES: usize = 70;
 
 /// Extensions of the files whose length is limited.
 const SOURCES: [&str; 9] = ["rs", "py", "pyi", "js", "mjs", "ts", "css", "html", "sh"];
 
-/// Files that are kept as their authors published them.
+/// Third-party files, kept unchanged.
 const VENDORED: &str = "web/vendor/";
 
-/// Source files that are too long.
+/// Finds source files that are too long.
 pub fn long_files(tree: &Tree) -> Vec<Finding> {
     let own = tree.with_extension(&SOURCES).filter(|file| !file.path.starts_with(VENDORED));
     let long = own.map(|file| (file, file.text.lines().count()));
@@ -29,7 +29,7 @@ pub fn long_files(tree: &Tree) -> Vec<Finding> {
     .collect()
 }
 
-/// Rust functions that are too long, those in tests and inside macros included.
+/// Finds Rust functions that are too long, in tests and macros too.
 pub fn long_functions(tree: &Tree) -> Vec<Finding> {
     tree.with_extension(&["rs"])
         .flat_map(|file| match functions(file) {
@@ -39,19 +39,19 @@ pub fn long_functions(tree: &Tree) -> Vec<Finding> {
         .collect()
 }
 
-/// A function and its extent.
+/// A function with its extent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Function {
-    /// Its name.
+    /// Name of the function.
     pub name: String,
     /// The line of `fn` (or `def`), counted from 1.
     pub line: usize,
-    /// How many lines it spans, signature and comments included.
+    /// Number of lines, signature and comments included.
     pub lines: usize,
 }
 
 impl Function {
-    /// The finding, if the function is too long.
+    /// A finding if the function is too long.
     pub fn finding(&self, path: &str) -> Option<Finding> {
         let Self { name, line, lines } = self;
         (*lines >= FUNCTION_LINES).then(|| {
@@ -77,14 +77,14 @@ fn functions(file: &SourceFile) -> Result<Vec<Function>, Finding> {
     Ok(with_body.collect())
 }
 
-/// The index of the brace that closes the function whose `fn` is at `start`; nothing without a body.
+/// Index of the brace that closes the function whose `fn` is at `start`; none for a function without a body.
 fn body_end(tokens: &[Token], start: usize) -> Option<usize> {
     let mut index = start;
     while let Some(token) = tokens.get(index) {
         match token.kind {
             Kind::Open(delimiter) => {
                 let close = closing(tokens, index);
-                // `Foo<{ N }>` in a signature is a constant, not the body.
+                // `Foo<{ N }>` in a signature is a constant expression, not the body.
                 let constant = tokens.get(close + 1).is_some_and(|next| next.is_punct('>'));
                 if delimiter == Delimiter::Brace && !constant {
                     return Some(close);

@@ -1,7 +1,7 @@
 //! Rust source as a flat list of tokens with line numbers.
 //!
-//! Tokens, not text: a word in a comment or in a string is no call. Tokens, not a syntax tree: the body
-//! of a macro (`proptest!`, `macro_rules!`) is looked at like any other code.
+//! Unlike text, tokens exclude comments and strings. Unlike a syntax tree, they include the bodies of macros
+//! (`proptest!`, `macro_rules!`).
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
@@ -23,10 +23,10 @@ pub enum Kind {
     Close(Delimiter),
 }
 
-/// A token and where it stands.
+/// A token with its position.
 #[derive(Clone, Debug)]
 pub struct Token {
-    /// What it is.
+    /// Kind of token, with its text.
     pub kind: Kind,
     /// Line, counted from 1.
     pub line: usize,
@@ -43,7 +43,7 @@ impl Token {
         self.kind == Kind::Punct(punct)
     }
 
-    /// Whether this is the given piece of source: a word or one character of punctuation.
+    /// Whether this is the given element: a word or one character of punctuation.
     pub fn is(&self, piece: &str) -> bool {
         match &self.kind {
             Kind::Word(own) => own == piece,
@@ -56,7 +56,7 @@ impl Token {
 /// Splits a Rust file into tokens.
 ///
 /// # Errors
-/// A finding when the file is not Rust (unbalanced delimiters, an open string).
+/// A finding if the file is not valid Rust (unbalanced delimiters, an unterminated string).
 pub fn lex(file: &SourceFile) -> Result<Vec<Token>, Finding> {
     let stream: TokenStream = file.text.parse().map_err(|error: proc_macro2::LexError| {
         Finding::new(&file.path, error.span().start().line, "cannot be read as Rust")
@@ -97,14 +97,14 @@ pub fn closing(tokens: &[Token], open: usize) -> usize {
             _ => {}
         }
     }
-    // The lexer refuses unbalanced files, so only a wrong `open` gets here.
+    // The lexer rejects unbalanced files, so this is reached only if `open` is wrong.
     tokens.len().saturating_sub(1)
 }
 
 /// An attribute, outer or inner: `#[…]`, `#![…]`.
 #[derive(Clone, Copy, Debug)]
 pub struct Attribute<'a> {
-    /// What stands between the brackets.
+    /// The tokens between the brackets.
     pub inside: &'a [Token],
     /// The line of the `#`.
     pub line: usize,
@@ -129,7 +129,7 @@ pub fn attributes(tokens: &[Token]) -> impl Iterator<Item = Attribute<'_>> {
     (0..tokens.len()).filter_map(|index| attribute_at(tokens, index))
 }
 
-/// The text of a plain string literal, or nothing for any other token.
+/// The text of a plain string literal; none for any other token.
 pub fn string_of(token: &Token) -> Option<&str> {
     match &token.kind {
         Kind::Literal(text) => text.strip_prefix('"')?.strip_suffix('"'),

@@ -16,7 +16,7 @@ pub struct SourceFile {
 }
 
 impl SourceFile {
-    /// The part of the path after the last dot, or nothing.
+    /// The part of the path after the last dot; empty if there is none.
     pub fn extension(&self) -> &str {
         let name = self.path.rsplit('/').next().unwrap_or_default();
         name.rsplit_once('.').map_or("", |(_, extension)| extension)
@@ -27,17 +27,17 @@ impl SourceFile {
         self.path.strip_prefix("crates/")?.split('/').next()
     }
 
-    /// Whether the file is part of what a crate under `crates/` ships (its `src/`).
+    /// Whether the file is in the `src/` of a crate under `crates/`.
     pub fn is_crate_source(&self) -> bool {
         let inside = self.path.strip_prefix("crates/").and_then(|rest| rest.split_once('/'));
         inside.is_some_and(|(_, rest)| rest.starts_with("src/"))
     }
 }
 
-/// All files of the repository that are, or are about to be, under version control.
+/// All files of the repository that are under version control, or are new and not ignored.
 #[derive(Clone, Debug, Default)]
 pub struct Tree {
-    /// Text files, in the order of their paths. A file that is not UTF-8 is only in `paths`.
+    /// Text files, ordered by path. A file that is not UTF-8 is only in `paths`.
     pub files: Vec<SourceFile>,
     /// Every file and every directory, without a trailing `/`.
     pub paths: BTreeSet<String>,
@@ -47,13 +47,13 @@ impl Tree {
     /// The real tree, read once per process.
     ///
     /// # Panics
-    /// If nothing can be read: a check over nothing would always pass.
+    /// If no file can be read: a check of an empty tree would always pass.
     pub fn real() -> &'static Tree {
         static TREE: OnceLock<Tree> = OnceLock::new();
         TREE.get_or_init(|| {
             let root = root();
             let mut names = listed_by_git(&root).unwrap_or_else(|| listed_by_walking(&root));
-            // A file that was deleted but is still in the index is not there to be checked.
+            // A deleted file can still be in the index.
             names.retain(|name| root.join(name).is_file());
             names.sort();
             names.dedup();
@@ -62,7 +62,7 @@ impl Tree {
         })
     }
 
-    /// A tree made of the given paths and texts: the bad examples of the checks' own tests.
+    /// A tree with the given paths and texts, for the bad examples of the tests.
     pub fn of(files: &[(&str, &str)]) -> Tree {
         let mut tree = Tree::default();
         for (path, text) in files {
@@ -110,7 +110,7 @@ pub fn root() -> PathBuf {
     here.ancestors().nth(2).expect("this crate lives in tests/tidy").to_path_buf()
 }
 
-/// Tracked files and new ones that are not ignored, so that a file is checked before it is committed.
+/// Tracked files and new ones that are not ignored, so that a file is checked before its first commit.
 fn listed_by_git(root: &Path) -> Option<Vec<String>> {
     let output = Command::new("git")
         .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
@@ -119,11 +119,11 @@ fn listed_by_git(root: &Path) -> Option<Vec<String>> {
         .ok()?;
     let text = String::from_utf8(output.stdout).ok()?;
     let names: Vec<String> = text.split('\0').filter(|n| !n.is_empty()).map(String::from).collect();
-    // An unpacked archive inside somebody else's repository lists nothing: walk instead.
+    // The list is empty for an unpacked archive inside another repository: walk the directories instead.
     (output.status.success() && !names.is_empty()).then_some(names)
 }
 
-/// Directories that tools fill: the same that `.gitignore` names.
+/// Directories that tools fill, as in `.gitignore`.
 const FILLED_BY_TOOLS: [&str; 8] =
     [".git", ".venv", "__pycache__", ".pytest_cache", "node_modules", "target", "out", "bench-out"];
 

@@ -1,11 +1,12 @@
-//! The text speaks of the project: not of how it was written, on which machine, or of a tracker.
+//! The text of the project speaks of the project only: not of the process of writing it, of a machine, or of a
+//! tracker.
 //!
-//! This file holds the list, so it is the one file that is not checked against it.
+//! This file contains the list of words and is therefore not checked.
 
 use crate::Finding;
 use crate::tree::{SourceFile, Tree};
 
-/// Words and phrases that belong to the making, not to the thing; compared without regard to case.
+/// Words and phrases about the process of writing; compared without regard to case.
 const MAKING: [&str; 22] = [
     "ai agent",
     "ai agents",
@@ -31,7 +32,7 @@ const MAKING: [&str; 22] = [
     "working session",
 ];
 
-/// Words with a meaning in the field, which they keep where that meaning lives.
+/// Words that are terms of the field in the given places, where they are permitted.
 const AT_HOME: [(&str, &[&str]); 4] = [
     // ns-2 calls its protocol end points agents.
     ("agent", &["tests/peers/", "docs/peers", "papers/", "benches/peers/"]),
@@ -44,10 +45,10 @@ const AT_HOME: [(&str, &[&str]); 4] = [
     ),
 ];
 
-/// Directories of one machine. `/tmp/` is refused in pages only: a script may need it.
+/// Directories of a particular machine. `/tmp/` is banned in pages only: a script may need it.
 const MACHINE_PATHS: [&str; 4] = ["/work/", "/root/", "/home/", "/Users/"];
 
-/// Hosts of package registries: the build takes whichever registry its user has set up.
+/// Hosts of package registries. They are banned because the user's configuration selects the registry.
 const REGISTRIES: [&str; 10] = [
     "crates.io",
     "deb.debian.org",
@@ -61,11 +62,11 @@ const REGISTRIES: [&str; 10] = [
     "unpkg.com",
 ];
 
-/// What precedes a number of a tracker.
+/// Words before the number of a tracker item.
 const TRACKED: [&str; 9] =
     ["issue", "issues", "pr", "pull request", "ticket", "bug", "fixes", "closes", "milestone"];
 
-/// Lock files name where each package came from; vendored files and licences are others' words.
+/// Lock files contain the origins of packages; vendored files and licences are texts of others.
 fn is_ours(file: &SourceFile) -> bool {
     let own_list = file.path == "tests/tidy/src/words.rs";
     let others = file.path.starts_with("web/vendor/") || file.path.starts_with("LICENSE");
@@ -73,7 +74,7 @@ fn is_ours(file: &SourceFile) -> bool {
     !own_list && !others && !lock
 }
 
-/// Lines that speak of anything but the project.
+/// Finds lines with banned words.
 pub fn foreign_words(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for file in tree.files.iter().filter(|file| is_ours(file)) {
@@ -117,7 +118,7 @@ fn has_word(text: &str, word: &str) -> bool {
     })
 }
 
-/// Whether `text` has an absolute path that begins with `prefix`: `docs/work/` is none.
+/// Whether `text` has an absolute path that begins with `prefix`; `docs/work/` does not count.
 fn has_path(text: &str, prefix: &str) -> bool {
     text.match_indices(prefix).any(|(start, _)| {
         let before = text[..start].chars().next_back();
@@ -125,7 +126,7 @@ fn has_path(text: &str, prefix: &str) -> bool {
     })
 }
 
-/// `issue 12`, `PR #12`, or a bare `#12` in running text; a colour or a heading's link is neither.
+/// Finds `issue 12`, `PR #12`, or a bare `#12` in running text; colours and anchors of links do not count.
 fn tracker_number(line: &str) -> Option<String> {
     for (hash, _) in line.match_indices('#') {
         let digits = leading_digits(&line[hash + 1..]);

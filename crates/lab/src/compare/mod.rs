@@ -1,4 +1,4 @@
-//! Several runs side by side, on all cores.
+//! Runs several variants of a scenario in parallel and compares their results.
 
 mod paired;
 mod parallel;
@@ -21,7 +21,7 @@ pub use statistics::{Estimate, estimate};
 use crate::result::RunResult;
 use crate::run::{Run, RunError, RunOptions, run_watched};
 
-/// One of the things to compare.
+/// A scenario with a label: one column of a comparison.
 #[derive(Clone, Debug)]
 pub struct Variant {
     /// Its name in tables and legends.
@@ -33,44 +33,43 @@ pub struct Variant {
 /// How to compare.
 #[derive(Clone, Copy, Debug)]
 pub struct CompareOptions {
-    /// Runs of each variant: with its scenario's seed, and with those that follow. At least 1.
+    /// Runs of each variant, with consecutive seeds that begin at its scenario's. At least 1.
     pub seeds: u64,
-    /// Threads; the results do not depend on it. At least 1.
+    /// Number of threads; the results do not depend on it. At least 1.
     pub threads: usize,
-    /// Keep time series of the first run of each variant.
+    /// Whether to keep time series of the first run of each variant.
     pub series: bool,
-    /// Keep so much of its beginning packet by packet.
+    /// Length of the beginning of that run to keep packet by packet.
     pub sequence: Option<Duration>,
-    /// Also run each path by itself, to tell how much is gained over the best of them.
+    /// Whether to run each path alone as well, to compute the gain over the best of them.
     pub single_paths: bool,
 }
 
 /// One run of a comparison.
 #[derive(Clone, Debug)]
 pub struct Compared {
-    /// Which variant.
+    /// Label of the variant.
     pub label: String,
-    /// What was run.
+    /// The scenario as it was run.
     pub scenario: Scenario,
-    /// What came of it.
+    /// Result of the run.
     pub outcome: Result<Run, RunError>,
-    /// What the best path of the same scenario does alone, with the same seed; none unless asked
-    /// for, or if there is only one path, or if none came to its end.
+    /// Goodput of the best path of the same scenario alone, with the same seed. None if it was not requested,
+    /// if there is only one path, or if all these runs failed.
     pub best_path: Option<BestPath>,
 }
 
-/// A run to be made: one of a variant, or a path by itself.
+/// A run to execute: one of a variant, or one of a single path.
 struct Job {
     scenario: Scenario,
     series: bool,
     sequence: Option<Duration>,
 }
 
-/// Runs every variant with every seed; `told` hears, from any thread, which share of all this is
-/// over, 0 to 1.
+/// Runs every variant with every seed. `told` is called from any thread with the completed share of all runs, 0
+/// to 1.
 ///
-/// The answer has the runs of the first variant by ascending seed, then those of the second, and
-/// so on.
+/// Returns the runs of the first variant by ascending seed, then those of the second, and so on.
 pub fn compare(
     variants: &[Variant],
     options: &CompareOptions,
@@ -104,14 +103,14 @@ pub fn compare(
     compared.collect()
 }
 
-/// Adds what each path does alone behind `jobs`, once where several of them ask for the same;
-/// tells for each job which of the added ones are its paths.
+/// Appends a run of each single path to `jobs`; jobs with the same single-path scenario share one. Returns for
+/// each job the indices of its single-path runs among the appended ones.
 fn add_singles(jobs: &mut Vec<Job>) -> Vec<Vec<usize>> {
     let mut known: BTreeMap<String, usize> = BTreeMap::new();
     let mut added = Vec::new();
     let mut places = Vec::with_capacity(jobs.len());
     for Job { scenario, .. } in jobs.iter() {
-        // One path has nothing to beat but itself.
+        // A scenario with one path is its own best path.
         let paths = if scenario.paths.len() > 1 { scenario.paths.len() } else { 0 };
         let of_job = (0..paths).map(|path| {
             let alone = single::alone(scenario, path);
@@ -153,11 +152,11 @@ fn run_all(
 #[derive(Clone, Debug, Serialize)]
 pub struct Comparison {
     schema: &'static str,
-    /// Every run.
+    /// All runs.
     pub runs: Vec<ComparedRun>,
     /// Each variant over all its seeds.
     pub summary: Vec<Summary>,
-    /// Each variant beside one of them, seed by seed, if that was asked for.
+    /// Each variant compared with a reference variant, seed by seed, if requested.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub paired: Vec<Paired>,
 }
@@ -165,51 +164,51 @@ pub struct Comparison {
 /// One run.
 #[derive(Clone, Debug, Serialize)]
 pub struct ComparedRun {
-    /// Which variant.
+    /// Label of the variant.
     pub label: String,
     /// Root seed, as text.
     pub seed: String,
     /// A `ropewalk.run/1` document; null if the run failed.
     pub result: Option<RunResult>,
-    /// Why the run failed.
+    /// Error message if the run failed.
     pub error: Option<String>,
-    /// What the best path does alone, if that was asked for.
+    /// Goodput of the best path alone, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub best_path: Option<BestPath>,
 }
 
-/// A variant over all its seeds. Means with 95 % confidence intervals; failed runs do not count.
+/// A variant over all its seeds: means with 95 % confidence intervals. Failed runs are left out.
 #[derive(Clone, Debug, Serialize, PartialEq)]
 pub struct Summary {
-    /// Which variant.
+    /// Label of the variant.
     pub label: String,
-    /// Runs that did not fail.
+    /// Number of runs that did not fail.
     pub runs: usize,
     /// Goodput, bit/s.
     pub goodput_bps: Option<Estimate>,
-    /// Share of the physical limit, 0 to 1.
+    /// Goodput as a share of the flow-control bound, 0 to 1.
     pub share_of_bound: Option<Estimate>,
-    /// Goodput over that of the best path alone, if that was asked for.
+    /// Goodput divided by that of the best path alone, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gain: Option<Estimate>,
-    /// Peak of the receive buffer, bytes.
+    /// Peak occupancy of the receive buffer, bytes.
     pub receive_buffer_max_bytes: Option<Estimate>,
-    /// Time in which the receive window held the sender up, s.
+    /// Time for which the receive window blocked the sender, s.
     pub blocked_s: Option<Estimate>,
-    /// The same as a share of the measured interval, 0 to 1.
+    /// `blocked_s` as a share of the measured interval, 0 to 1.
     pub blocked_share: Option<Estimate>,
-    /// 99th percentile of the wait in the receive buffer, s.
+    /// 99th percentile of the waiting time in the receive buffer, s.
     pub blocking_time_p99_s: Option<Estimate>,
-    /// Mean delay between the applications, s.
+    /// Mean delay between sending and receiving application, s.
     pub app_delay_mean_s: Option<Estimate>,
-    /// 99th percentile of it, s.
+    /// 99th percentile of the delay between the applications, s.
     pub app_delay_p99_s: Option<Estimate>,
-    /// Retransmissions of data that had arrived.
+    /// Number of retransmissions of data that had arrived.
     pub spurious_retransmissions: Option<Estimate>,
 }
 
 impl Comparison {
-    /// The document of some runs.
+    /// Builds the document from finished runs.
     pub fn new(runs: &[Compared]) -> Self {
         let mut labels: Vec<&str> = runs.iter().map(|run| run.label.as_str()).collect();
         labels.dedup();
@@ -233,7 +232,7 @@ impl Comparison {
 impl Summary {
     fn new(label: &str, runs: &[(&Compared, &RunResult)]) -> Self {
         let each = |figure: &dyn Fn(&Compared, &RunResult) -> Option<f64>| {
-            // A figure that one run lacks has no mean.
+            // If one run lacks the figure, there is no mean.
             let values: Option<Vec<f64>> = runs.iter().map(|(c, r)| figure(c, r)).collect();
             estimate(&values?)
         };

@@ -1,47 +1,48 @@
-//! Variants beside one of them, seed by seed: what both meet alike cancels, so that a smaller difference shows.
+//! Paired comparison of variants with a reference, seed by seed. Effects of the seed cancel, so that smaller
+//! differences become significant.
 
 use serde::Serialize;
 
 use super::{Compared, estimate};
 use crate::result::RunResult;
 
-/// A variant beside the reference, over the seeds with which both came to their end.
+/// A variant compared with the reference, over the seeds for which both runs succeeded.
 #[derive(Clone, Debug, Serialize, PartialEq)]
 pub struct Paired {
-    /// The variant.
+    /// Label of the variant.
     pub label: String,
-    /// What it stands beside.
+    /// Label of the reference variant.
     pub reference: String,
-    /// Seeds that count.
+    /// Number of seeds that count.
     pub pairs: usize,
-    /// Goodput.
+    /// Change of the goodput.
     pub goodput: Option<Change>,
-    /// Mean delay between the applications.
+    /// Change of the mean delay between the applications.
     pub app_delay_mean: Option<Change>,
-    /// 99th percentile of it.
+    /// Change of the 99th percentile of that delay.
     pub app_delay_p99: Option<Change>,
-    /// Peak of the receive buffer.
+    /// Change of the peak of the receive buffer.
     pub receive_buffer_max: Option<Change>,
 }
 
-/// How much larger a figure is than the reference's, as a fraction of that: 0.1 for 10 % more. The mean of the logarithms of
-/// the ratios, with a 95 % interval by Student's t distribution.
+/// Relative difference of a figure from the reference: 0.1 means 10 % more. It is computed from the mean of the
+/// logarithms of the ratios, with a 95 % interval by Student's t distribution.
 #[derive(Clone, Copy, Debug, Serialize, PartialEq)]
 pub struct Change {
-    /// In the mean.
+    /// Mean relative difference.
     pub mean: f64,
-    /// Lower end of the interval; null for a single pair.
+    /// Lower end of the 95 % interval; null for a single pair.
     pub low: Option<f64>,
-    /// Upper end of it.
+    /// Upper end of the 95 % interval; null for a single pair.
     pub high: Option<f64>,
-    /// Pairs in which the figure is larger than the reference's.
+    /// Number of pairs in which the figure is larger than the reference's.
     pub larger: usize,
-    /// Pairs in which it is smaller.
+    /// Number of pairs in which the figure is smaller than the reference's.
     pub smaller: usize,
 }
 
 impl Change {
-    /// Of pairs of a figure and the reference's; none without pairs, or where one of them is not above zero.
+    /// Computes the change from pairs (figure, reference). None without pairs, or if a value is not above zero.
     fn of(pairs: &[(f64, f64)]) -> Option<Self> {
         let ratios: Option<Vec<f64>> = pairs
             .iter()
@@ -64,7 +65,7 @@ impl Change {
     }
 }
 
-/// Each variant but `reference` beside it, in the order of `runs`.
+/// Compares each other variant with `reference`, in the order of `runs`.
 pub fn paired(runs: &[Compared], reference: &str) -> Vec<Paired> {
     let mut labels: Vec<&str> = runs.iter().map(|run| run.label.as_str()).collect();
     labels.dedup();
@@ -109,7 +110,7 @@ mod tests {
         let change = Change::of(&[(2.0, 1.0), (1.0, 2.0)]).expect("pairs");
         assert!(change.mean.abs() < 1e-12, "twice and half cancel");
         assert_eq!((change.larger, change.smaller), (1, 1));
-        // Differences between the seeds cancel: each pair has 10 % more.
+        // Each pair has 10 % more, so differences between the seeds cancel.
         let steady = Change::of(&[(1.1, 1.0), (110.0, 100.0), (5.5, 5.0)]).expect("pairs");
         assert!((steady.mean - 0.1).abs() < 1e-12);
         assert!((steady.low.expect("three") - 0.1).abs() < 1e-9);

@@ -1,14 +1,13 @@
-//! Work on several threads, with an answer that does not show it.
+//! Parallel map whose result does not depend on the number of threads.
 
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-/// Applies `work` to every item on at most `threads` threads. The answers are in the order of the
-/// items, whoever made them and whenever.
+/// Applies `work` to every item on at most `threads` threads. The results have the order of the items.
 ///
 /// # Panics
-/// If `work` does, with its message.
+/// If `work` panics, with the same payload.
 pub fn map_in_parallel<T: Sync, R: Send>(
     items: &[T],
     threads: usize,
@@ -18,7 +17,7 @@ pub fn map_in_parallel<T: Sync, R: Send>(
     if threads <= 1 {
         return items.iter().map(work).collect();
     }
-    // Each thread takes the next item that nobody has: long and short ones even out.
+    // Each thread takes the next free item, which balances long and short ones.
     let next = AtomicUsize::new(0);
     let take = || {
         let mut made = Vec::new();

@@ -1,4 +1,4 @@
-//! What the best path of a scenario does by itself: what a bundle has to beat.
+//! Goodput of the best single path of a scenario: the baseline of a bundle.
 
 use ropewalk_scenario::{Scenario, SchedulerName, Target};
 use serde::Serialize;
@@ -6,14 +6,14 @@ use serde::Serialize;
 /// The best single path of a scenario.
 #[derive(Clone, Debug, Serialize, PartialEq)]
 pub struct BestPath {
-    /// Name.
+    /// Name of the path.
     pub name: String,
-    /// Its goodput when it has the whole receive buffer, bit/s.
+    /// Goodput of the path when it has the whole receive buffer, bit/s.
     pub goodput_bps: f64,
 }
 
-/// The scenario with only the path at `index`. The scheduler and the guard have no say then: they
-/// are the same for all variants, so that variants which differ in them share a run.
+/// The scenario with only the path at `index`. Scheduler and guard have no effect on one path, so they are set
+/// to fixed values: variants that differ only in them share a run.
 pub fn alone(scenario: &Scenario, index: usize) -> Scenario {
     let mut alone = scenario.clone();
     alone.paths = vec![scenario.paths[index].clone()];
@@ -30,12 +30,12 @@ pub fn alone(scenario: &Scenario, index: usize) -> Scenario {
     alone
 }
 
-/// The best of some paths' goodputs; one that failed does not count.
+/// The highest goodput of some paths; failed runs are left out.
 pub fn best(goodputs: impl IntoIterator<Item = (String, Option<f64>)>) -> Option<BestPath> {
     let known = goodputs
         .into_iter()
         .filter_map(|(name, goodput_bps)| Some(BestPath { name, goodput_bps: goodput_bps? }));
-    // The first of equal ones, so that the answer does not hang on an order of comparison.
+    // Among equal ones the first, so that the result is deterministic.
     known.reduce(|best, one| if one.goodput_bps > best.goodput_bps { one } else { best })
 }
 

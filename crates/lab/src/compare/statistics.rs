@@ -1,14 +1,13 @@
-//! A mean and how far it can be trusted.
+//! Means with confidence intervals.
 
 use serde::Serialize;
 
 /// A mean over several runs.
 #[derive(Clone, Copy, Debug, Serialize, PartialEq)]
 pub struct Estimate {
-    /// Mean.
+    /// The mean.
     pub mean: f64,
-    /// Half the width of the 95 % confidence interval; null for a single run, which tells nothing
-    /// of it.
+    /// Half the width of the 95 % confidence interval; null for a single run.
     pub half_width: Option<f64>,
 }
 

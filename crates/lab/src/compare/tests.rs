@@ -10,7 +10,7 @@ fn variant(scheduler: &str, seed: u64) -> Variant {
     Variant { label: scheduler.to_owned(), scenario }
 }
 
-/// The document without what only tells how fast it ran.
+/// The document without the fields that report computing time.
 fn document(runs: &[Compared]) -> String {
     let mut comparison = Comparison::new(runs);
     for run in &mut comparison.runs {
@@ -84,7 +84,7 @@ fn what_the_best_path_does_alone_stands_beside_every_run() {
     let runs = compare(&[variant("daps", 1), variant("backup", 1)], &options, &|_| ());
     let best: Vec<_> = runs.iter().map(|run| run.best_path.clone().expect("two paths")).collect();
     assert!(best.iter().all(|best| best.name == "wifi" && best.goodput_bps > 9e5), "{best:?}");
-    // The same seed is the same run, whatever the scheduler.
+    // A single-path run does not depend on the scheduler.
     assert_eq!((&best[0], &best[1]), (&best[2], &best[3]));
     let comparison = Comparison::new(&runs);
     let gain = comparison.summary[0].gain.expect("two paths").mean;

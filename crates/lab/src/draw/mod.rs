@@ -1,9 +1,9 @@
-//! Scenarios drawn at random: bundles of two to five paths with anything from DSL to satellite, on which schedulers
-//! are compared.
+//! Random scenarios for comparing schedulers: bundles of two to five paths of various kinds, from DSL to
+//! satellite.
 //!
-//! There are two sets. Constants are chosen on [`DrawSet::Training`]; figures that are shown come from
-//! [`DrawSet::Test`]. The same set, number of paths and number always draw the same scenario: a change of this module that
-//! changes one makes all published figures void, so that a test pins them.
+//! There are two sets. Constants are tuned on [`DrawSet::Training`]; published figures come from
+//! [`DrawSet::Test`]. A set, a number of paths and a number always produce the same scenario. A change of this
+//! module that alters a scenario invalidates all published figures, so a test pins them.
 //!
 //! ```
 //! use ropewalk_lab::draw::{Draw, DrawSet};
@@ -24,27 +24,27 @@ use ropewalk_scenario::{Capacity, Override, Scenario, ScenarioError};
 
 use path::{Kind, Path};
 
-/// Numbers of paths that are drawn unless others are asked for.
+/// Default numbers of paths.
 pub const PATHS: [usize; 4] = [2, 3, 4, 5];
 
-/// Measured time of a run, s: three handovers of a satellite at least.
+/// Measured time of a run, s: at least three satellite handovers.
 const MEASURED_S: f64 = 60.0;
-/// What is not measured: so many of the longest round trip,
+/// Length of the warm-up, in round trips of the path with the longest RTT.
 const WARMUP_ROUND_TRIPS: f64 = 20.0;
-/// and so long at least, s.
+/// Minimum length of the warm-up, s.
 const WARMUP_MIN_S: f64 = 10.0;
 
-/// Which of the two sets.
+/// One of the two sets of scenarios.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DrawSet {
-    /// To choose constants on.
+    /// For tuning constants.
     Training,
-    /// To measure on; nothing is chosen on it.
+    /// For measurements; nothing is tuned on it.
     Test,
 }
 
 impl DrawSet {
-    /// Its name.
+    /// The name of the set.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Training => "training",
@@ -53,14 +53,14 @@ impl DrawSet {
     }
 }
 
-/// One drawn scenario.
+/// The coordinates of one random scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Draw {
     /// The set.
     pub set: DrawSet,
     /// Number of paths, 1 to 64.
     pub paths: usize,
-    /// Which of them, from 0.
+    /// Number within the set, from 0.
     pub number: u64,
 }
 
@@ -71,7 +71,7 @@ impl fmt::Display for Draw {
 }
 
 impl Draw {
-    /// The first `count` of a set for each number of paths.
+    /// The first `count` scenarios of a set for each number of paths.
     pub fn first(set: DrawSet, paths: &[usize], count: u64) -> Vec<Self> {
         let of = |paths: usize| (0..count).map(move |number| Self { set, paths, number });
         paths.iter().copied().flat_map(of).collect()
@@ -82,18 +82,18 @@ impl Draw {
         set.child(&self.paths.to_string()).child(&self.number.to_string())
     }
 
-    /// The scenario, under `cmt-sctp` and the default scheduler.
+    /// The scenario with preset `cmt-sctp` and the default scheduler.
     ///
     /// # Panics
-    /// If it has no path, or more than a scenario may have.
+    /// If the number of paths is zero, or exceeds the limit of a scenario.
     pub fn scenario(&self) -> Scenario {
         self.scenario_with(&[]).unwrap_or_else(|error| panic!("{self} is no scenario: {error}"))
     }
 
-    /// The scenario with changes. The rate of a cellular path cannot be changed: it comes from its trace.
+    /// The scenario with overrides. The rate of a cellular path cannot be overridden: it comes from its trace.
     ///
     /// # Errors
-    /// What is wrong with the changes.
+    /// The error of the first override that is invalid.
     pub fn scenario_with(&self, overrides: &[Override<'_>]) -> Result<Scenario, ScenarioError> {
         let seed = self.seed();
         let paths = self.drawn_paths();
@@ -113,7 +113,7 @@ impl Draw {
         (0..self.paths).map(|i| Path::draw(&mut seed.child(&i.to_string()).rng())).collect()
     }
 
-    /// The scenario file, with a rate in place of each cellular trace.
+    /// Text of the scenario file, with a constant rate in place of each cellular trace.
     fn text(&self, paths: &[Path]) -> String {
         let seed = self.seed();
         let mut rng = seed.child("transfer").rng();
@@ -142,7 +142,7 @@ impl Draw {
     }
 }
 
-/// A link that the first two paths cross, slower than both together.
+/// A link that the first two paths share, slower than the sum of both.
 fn shared_link(rng: &mut Rng, paths: &[Path]) -> String {
     let (first, second) = (&paths[0], &paths[1]);
     let sum_bps = first.rate_bps + second.rate_bps;
@@ -154,7 +154,7 @@ fn shared_link(rng: &mut Rng, paths: &[Path]) -> String {
     )
 }
 
-/// Uniform in the logarithm.
+/// A random number whose logarithm is uniformly distributed.
 fn log_uniform(rng: &mut Rng, low: f64, high: f64) -> f64 {
     low * (high / low).powf(rng.unit())
 }

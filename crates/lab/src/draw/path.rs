@@ -1,67 +1,67 @@
-//! One drawn path.
+//! Random parameters of one path.
 
 use ropewalk_base::Rng;
 
 use super::{log_uniform, trace};
 
-/// What its link is like.
+/// Kind of link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A constant rate and delay.
     Steady,
-    /// A rate that varies within tens of milliseconds.
+    /// A rate that varies on a scale of tens of milliseconds.
     Cellular,
-    /// A satellite in a low orbit: every 15 s another one.
+    /// A satellite in low Earth orbit, with a handover every 15 s.
     LowOrbit,
 }
 
-/// What gets lost besides overflows.
+/// Random loss, in addition to queue overflows.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Loss {
     None,
-    /// Each packet by itself with this probability.
+    /// Independent loss of each packet with this probability.
     Bernoulli(f64),
-    /// Bursts of `length` packets in the mean, in which this share of all packets falls.
+    /// Bursts with a mean length of `length` packets, which comprise this share of all packets.
     Bursts {
         share: f64,
         length: f64,
     },
-    /// The rest of a round after a first loss with this probability.
+    /// A first loss with this probability, then loss of the rest of the round.
     Round(f64),
 }
 
-/// What acknowledgements meet.
+/// Properties of the return path, which carries acknowledgements.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Return {
-    /// As good as the way there.
+    /// The same as the forward direction.
     Alike,
-    /// So much of the rate of the way there, and a queue of so many bytes.
+    /// This share of the forward rate, and a queue of this many bytes.
     Thin { share: f64, queue: u64 },
-    /// This share of them is lost.
+    /// Loss of this share of the acknowledgements.
     Lossy(f64),
-    /// Others take this share of a rate that is `rate` of the way there.
+    /// A rate of `rate` times the forward rate, of which cross traffic takes the share `load`.
     Congested { rate: f64, load: f64, queue: u64 },
 }
 
-/// Others on the way of the data.
+/// Cross traffic in the forward direction.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Cross {
     None,
-    /// Packets at random distances, this share of the rate.
+    /// Packets at exponential intervals, this share of the rate on average.
     Poisson(f64),
-    /// On and off for half a second each in the mean; this share of the rate while on.
+    /// On and off periods of half a second on average; this share of the rate while on.
     OnOff(f64),
-    /// So many transfers that fill queues as TCP does.
+    /// This many long transfers that fill queues as TCP does.
     Greedy(u64),
 }
 
-/// One path.
+/// Parameters of one path.
 #[derive(Clone, Copy, Debug)]
 pub struct Path {
     pub kind: Kind,
-    /// Of a cellular link, the mean.
+    /// Rate, bit/s; of a cellular link, the mean.
     pub rate_bps: f64,
-    /// Without queueing.
+    /// Round-trip time without queueing, s.
     pub rtt_s: f64,
     queue_bdp: f64,
     loss: Loss,
@@ -93,11 +93,11 @@ impl Path {
         }
     }
 
-    /// `[[path]]`; the rest of the table may follow.
+    /// The `[[path]]` table; the caller may append keys to it.
     pub fn text(&self, number: usize, duration_s: f64, rng: &mut Rng) -> String {
         let Self { rate_bps, rtt_s, .. } = *self;
         let rtt_us = (rtt_s * 1e6) as u64;
-        // No queue is shorter than two packets.
+        // A queue holds at least two packets.
         let queue = (self.queue_bdp * rate_bps * rtt_s / 8.0).max(3000.0) as u64;
         let mut text = format!(
             "[[path]]\nname = \"p{number}\"\nrate = \"{} bit/s\"\nrtt = \"{rtt_us} us\"\nqueue = \"{queue} B\"\n",
@@ -127,7 +127,7 @@ impl Path {
         text
     }
 
-    /// `[[cross]]` of this path, if there is other traffic.
+    /// The `[[cross]]` table of this path, if it has cross traffic.
     pub fn cross_text(&self, number: usize) -> String {
         let flow = |kind: &str, more: &str| {
             format!("[[cross]]\nkind = \"{kind}\"\non = \"p{number}\"\n{more}")
@@ -150,7 +150,7 @@ impl Path {
         text
     }
 
-    /// A return path of less than 64 kbit/s is none.
+    /// Rate of the return path, at least 64 kbit/s.
     fn down_bps(&self, share: f64) -> u64 {
         (self.rate_bps * share).max(64e3) as u64
     }

@@ -1,27 +1,27 @@
-//! Links that change while a transfer runs.
+//! Random traces of links that change during a transfer.
 
 use ropewalk_base::{Duration, Rng};
 use ropewalk_scenario::Trace;
 
 use super::log_uniform;
 
-/// A trace is so long, s, and begins again.
+/// Length of a trace, s; it repeats after that.
 const TRACE_S: f64 = 60.0;
-/// The rate of a cellular link moves each so many s.
+/// Interval at which the rate of a cellular link changes, s.
 const STEP_S: f64 = 0.02;
-/// Volatility of its rate, in mean rates per square root of a second.
+/// Volatility of that rate, in mean rates per square root of a second.
 const VOLATILITY: f64 = 0.5;
-/// It goes to at most so many times the mean.
+/// Highest rate before scaling, as a multiple of the initial rate.
 const MOST: f64 = 3.0;
-/// Where it comes to nothing, the outage lasts so long in the mean, s.
+/// Mean length of the outage after the rate reaches zero, s.
 const OUTAGE_S: f64 = 0.5;
 
-/// A satellite is in charge for so long, s.
+/// Time between handovers of satellites, s.
 const HANDOVER_S: f64 = 15.0;
 
-/// A cellular link, by the model of Winstein, Sivaraman and Balakrishnan (Sprout, NSDI 2013): packets leave as a Poisson
-/// process whose rate is a Brownian motion, and sticks at zero for a while when it gets there. The motion is
-/// scaled to the mean rate and reflected at three times of it.
+/// A cellular link after the model of Winstein, Sivaraman and Balakrishnan (Sprout, NSDI 2013). Packets leave as
+/// a Poisson process whose rate is a Brownian motion; at zero the rate stays there for a while. The motion is
+/// reflected at three times its initial value and scaled to the mean rate.
 pub fn cellular(name: &str, mean_bps: f64, mut rng: Rng) -> Trace {
     let mean = mean_bps / 8.0 / Trace::OPPORTUNITY_BYTES as f64;
     let steps = (TRACE_S / STEP_S) as usize;
@@ -42,7 +42,7 @@ pub fn cellular(name: &str, mean_bps: f64, mut rng: Rng) -> Trace {
         level = if level > MOST { 2.0 * MOST - level } else { level };
         levels.push(level);
     }
-    // The motion's mean is its own affair; the path's is what was drawn.
+    // The mean of the random motion is arbitrary; scaling gives the path its intended mean rate.
     let scale = steps as f64 / levels.iter().sum::<f64>().max(1.0);
     let mut opportunities = Vec::new();
     let mut due = rng.exponential(1.0);
@@ -61,8 +61,8 @@ pub fn cellular(name: &str, mean_bps: f64, mut rng: Rng) -> Trace {
     Trace { file: name.to_owned(), opportunities }
 }
 
-/// The keys of a path over satellites in a low orbit: each 15 s another satellite with its own delay and rate, after an
-/// interruption, as measured on Starlink (Mohan et al., WWW 2024).
+/// The keys of a path over low-orbit satellites: every 15 s a short interruption, then another delay and rate,
+/// as measured on Starlink (Mohan et al., WWW 2024).
 pub fn low_orbit(rate_bps: f64, rtt_s: f64, duration_s: f64, rng: &mut Rng) -> String {
     let (mut steps, mut outages) = (Vec::new(), Vec::new());
     let mut at = HANDOVER_S * rng.unit().max(0.01);

@@ -1,4 +1,4 @@
-//! Where the engine leaves its questions, and finds the answers.
+//! Passes decisions between the engine and the caller of an episode.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -6,18 +6,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use ropewalk_base::Time;
 use ropewalk_engine::scheduler::{CustomScheduler, Decision, PathView, Schedule, View};
 
-/// What is to be decided; a copy of the engine's view.
+/// The input of a decision: a copy of the engine's view.
 #[derive(Clone, Debug)]
 pub struct Ask {
-    /// The time.
+    /// The simulated time.
     pub now: Time,
-    /// How many chunks, from the head of the unassigned queue, may be taken now.
+    /// Number of chunks, from the head of the unassigned queue, that may be sent now.
     pub takeable: u64,
     /// Bytes in the unassigned queue.
     pub backlog_bytes: u64,
-    /// Bytes of the peer's receive buffer that nothing claims.
+    /// Unclaimed bytes of the peer's receive buffer.
     pub window_room: u64,
-    /// That buffer, whole, bytes.
+    /// Size of the peer's receive buffer, bytes.
     pub receive_buffer: u64,
     /// Size of a full chunk, bytes.
     pub chunk_bytes: u64,
@@ -26,7 +26,7 @@ pub struct Ask {
 }
 
 impl Ask {
-    /// The first position of the unassigned queue that a path, from 0, may take; none if it may take
+    /// The first position of the unassigned queue that a path, counted from 0, may take; none if it may take
     /// none.
     pub fn position(&self, path: usize) -> Option<u64> {
         let path = self.paths.get(path).filter(|path| path.is_open())?;
@@ -34,7 +34,7 @@ impl Ask {
         (position < self.takeable).then_some(position)
     }
 
-    /// Nothing yet, with room for so many paths.
+    /// An empty input with capacity for this many paths.
     pub fn empty(paths: usize) -> Self {
         Self {
             now: Time::ZERO,
@@ -47,7 +47,7 @@ impl Ask {
         }
     }
 
-    /// Fills it with `view`.
+    /// Copies `view` into `self`.
     pub fn copy(&mut self, view: &View<'_>) {
         self.now = view.now;
         self.takeable = view.takeable();
@@ -60,7 +60,7 @@ impl Ask {
     }
 }
 
-/// One question and one answer at a time.
+/// Holds one pending decision at a time.
 #[derive(Debug)]
 pub(super) struct DecisionChannel {
     asked: AtomicBool,
@@ -72,7 +72,7 @@ impl DecisionChannel {
         Self { asked: AtomicBool::new(false), sheet: Mutex::new((Ask::empty(paths), None)) }
     }
 
-    /// Whether the engine waits for an answer.
+    /// Whether the engine waits for a decision.
     #[inline]
     pub fn is_asked(&self) -> bool {
         self.asked.load(Ordering::Relaxed)
@@ -91,8 +91,8 @@ impl DecisionChannel {
     }
 }
 
-/// A scheduler that leaves every decision to the desk. Its copies share the desk, for only the
-/// sending end of one association is ever asked.
+/// A scheduler that forwards every decision to the channel. Its clones share the channel, because only the
+/// sending end of one association makes decisions.
 pub(super) struct Asker {
     desk: Arc<DecisionChannel>,
 }
@@ -110,7 +110,7 @@ impl Schedule for Asker {
             self.desk.asked.store(false, Ordering::Relaxed);
             return decision;
         }
-        // Where no path may take anything there is nothing to decide.
+        // There is nothing to decide if no path may send.
         if view.open().any(|path| view.admit(path, 0).is_some()) {
             sheet.0.copy(view);
             self.desk.asked.store(true, Ordering::Relaxed);

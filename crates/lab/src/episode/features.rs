@@ -1,11 +1,11 @@
-//! A decision as numbers, for those who learn.
+//! Encodes a decision as a feature vector for machine learning.
 
 use ropewalk_base::Duration;
 use ropewalk_engine::scheduler::PathView;
 
 use super::Ask;
 
-/// What is told of each path, in this order: name and meaning.
+/// Features of each path, in this order: name and meaning.
 pub const PATH_FEATURES: [(&str, &str); 13] = [
     ("open", "1 if it may take a chunk now, else 0"),
     ("usable", "1 if it has not failed, else 0"),
@@ -22,22 +22,22 @@ pub const PATH_FEATURES: [(&str, &str); 13] = [
     ("lead", "bytes before the first chunk that it may take, over the receive buffer"),
 ];
 
-/// What is told once, after all paths.
+/// Features that follow those of all paths: name and meaning.
 pub const SHARED_FEATURES: [(&str, &str); 3] = [
     ("window_room", "bytes of the receive buffer that nothing claims, over that buffer"),
     ("takeable", "bytes that may be sent now, over the receive buffer"),
     ("backlog", "bytes that no path was given yet, over the receive buffer"),
 ];
 
-/// Every number is cut to the range from 0 to this.
+/// Upper limit of every feature; the lower limit is 0.
 pub const FEATURE_MOST: f32 = 10.0;
 
-/// How many numbers describe a decision.
+/// Length of the feature vector.
 pub const fn feature_count(paths: usize) -> usize {
     paths * PATH_FEATURES.len() + SHARED_FEATURES.len()
 }
 
-/// Fills `out`, which has [`feature_count`] places, with what is to be decided.
+/// Writes the features of a decision to `out`, whose length is [`feature_count`].
 ///
 /// # Panics
 /// If `out` has another length.

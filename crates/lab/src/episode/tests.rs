@@ -11,7 +11,7 @@ fn scenario(more: &str) -> Scenario {
     Scenario::parse(&TEXT.replace("PROTOCOL", more), "test.toml").expect("a valid scenario")
 }
 
-/// The rule that both ways of deciding follow: least smoothed round trip.
+/// The rule of both schedulers in this test: least smoothed RTT.
 fn least<'a>(open: impl Iterator<Item = &'a PathView>) -> Option<&'a PathView> {
     open.min_by_key(|path| (path.srtt, path.id))
 }
@@ -100,7 +100,7 @@ fn features_have_their_places_and_their_range() {
         let place = PATH_FEATURES.iter().position(|(known, _)| *known == name);
         row[path * PATH_FEATURES.len() + place.expect("a feature")]
     };
-    // Acknowledgements may come back over either path: 45 ms there, 10 ms back.
+    // Acknowledgements may return over either path: 45 ms forward, 10 ms back.
     assert!(at(0, "srtt") > 0.02 && at(1, "srtt") > 0.055, "{row:?}");
     let delivered_in_a_round = 4e6 / 8.0 * f64::from(at(0, "srtt")) / 60e3;
     assert!((f64::from(at(0, "rate")) / delivered_in_a_round - 1.0).abs() < 0.2, "{row:?}");

@@ -1,4 +1,4 @@
-//! Why a packet went where it went.
+//! Explains the decisions of a scheduler: why each packet took its path.
 
 mod words;
 
@@ -10,20 +10,20 @@ use serde::Serialize;
 
 use crate::run::{Run, RunError, RunOptions, run_watched};
 
-/// Which decisions to tell of. What is not given does not restrict.
+/// Selects the decisions to explain. An absent field does not restrict the selection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Question {
-    /// Those about this chunk, counted from 0.
+    /// Only decisions about this chunk, counted from 0.
     pub chunk: Option<u64>,
-    /// Those at or after this time.
+    /// Only decisions at or after this time.
     pub from: Option<Time>,
-    /// Those that send on this path; its position in the scenario.
+    /// Only decisions that send on this path, by its position in the scenario.
     pub path: Option<usize>,
-    /// Also those that found nothing to send, or every window full.
+    /// Whether to include decisions that found no data or only full windows.
     pub idle: bool,
-    /// At most so many.
+    /// Maximum number of decisions.
     pub first: usize,
-    /// Of which association, from 0.
+    /// Index of the association, from 0.
     pub association: u32,
 }
 
@@ -38,77 +38,77 @@ pub struct Explanation {
     pub scheduler: String,
     /// Root seed, as text.
     pub seed: String,
-    /// Whose decisions these are, from 0.
+    /// Index of the association, from 0.
     pub association: u32,
-    /// Chunks that any decision was about: 0 to one less.
+    /// Number of chunks that any decision was about; they are numbered from 0.
     pub chunks: u64,
-    /// The decisions that were asked for, in order of time.
+    /// The selected decisions in order of time.
     pub decisions: Vec<Explained>,
-    /// How many more there are.
+    /// Number of further decisions that match.
     pub omitted: usize,
-    /// How often each reason was given for each path, all decisions of the run counted.
+    /// Count of each reason for each path, over all decisions of the run.
     pub summary: Vec<ReasonCount>,
 }
 
 /// One decision.
 #[derive(Clone, Debug, Serialize, PartialEq)]
 pub struct Explained {
-    /// When, s since the start.
+    /// Time since the start, s.
     pub at_s: f64,
     /// The chunk that was sent, counted from 0; null if nothing was.
     pub chunk: Option<u64>,
     /// `send`, `copies`, `wait` or `blocked`.
     pub action: &'static str,
-    /// Where to: names of paths.
+    /// Names of the paths that it was sent on.
     pub sent_on: Vec<String>,
-    /// Which chunk of the unassigned queue, 0 being its head; null if nothing was sent.
+    /// Position of the chunk in the unassigned queue, 0 for its head; null if nothing was sent.
     pub position: Option<u64>,
-    /// When to ask again, s since the start; with `wait` only.
+    /// Time of the next decision at the latest, s since the start; only with `wait`.
     pub until_s: Option<f64>,
-    /// The reason as a word.
+    /// The reason as one word.
     pub reason: &'static str,
-    /// What was done and why, as a sentence.
+    /// The action and its reason as a sentence.
     pub sentence: String,
-    /// What was known of the paths, as a sentence.
+    /// The state of the paths as a sentence.
     pub known: String,
-    /// Chunks of the queue that the peer's window left open.
+    /// Number of queued chunks that the peer's receive window allowed.
     pub sendable: u64,
-    /// The paths as the scheduler saw them.
+    /// The paths in the scheduler's view.
     pub paths: Vec<PathSeen>,
 }
 
-/// A path as the scheduler saw it.
+/// A path in the scheduler's view.
 #[derive(Clone, Debug, Serialize, PartialEq)]
 pub struct PathSeen {
     /// Name.
     pub name: String,
-    /// Whether it could be used.
+    /// Whether the path was usable.
     pub usable: bool,
-    /// Window that could be used, bytes.
+    /// Usable congestion window, bytes.
     pub window_bytes: u64,
     /// In flight, bytes.
     pub in_flight_bytes: u64,
-    /// Smoothed round trip, s; null before the first sample.
+    /// Smoothed RTT, s; null before the first sample.
     pub srtt_s: Option<f64>,
-    /// Forward delay, s; null if it is not known.
+    /// Forward delay, s; null if unknown.
     pub forward_delay_s: Option<f64>,
 }
 
-/// How often a reason was given.
+/// The count of one reason on one path.
 #[derive(Clone, Debug, Serialize, PartialEq, Eq)]
 pub struct ReasonCount {
     /// The path that the decision sent on; null for those that sent nothing.
     pub path: Option<String>,
-    /// The reason as a word.
+    /// The reason as one word.
     pub reason: &'static str,
-    /// What it means.
+    /// Meaning of the reason.
     pub meaning: &'static str,
-    /// How often.
+    /// Number of decisions.
     pub count: u64,
 }
 
-/// Runs a scenario with its decisions recorded, and tells why; `told` hears which share of the run
-/// is over, 0 to 1.
+/// Runs a scenario with recording of decisions and explains them. `told` is called with the completed share of
+/// the run, 0 to 1.
 ///
 /// # Errors
 /// If the run fails.
@@ -124,7 +124,7 @@ pub fn explain(
     Ok(explain_run(&scenario, &run, question))
 }
 
-/// Tells why, of a run whose decisions were recorded.
+/// Explains a run whose decisions were recorded.
 pub fn explain_run(scenario: &Scenario, run: &Run, question: &Question) -> Explanation {
     let names: Vec<&str> = scenario.paths.iter().map(|path| path.name.as_str()).collect();
     let mut asked = run.decisions.iter().filter(|record| question.covers(record));
@@ -145,7 +145,7 @@ pub fn explain_run(scenario: &Scenario, run: &Run, question: &Question) -> Expla
 
 impl Question {
     fn covers(&self, record: &DecisionRecord) -> bool {
-        // Most decisions only find that all is sent: they are noise unless asked for.
+        // Most decisions only find that all data is sent: leave them out unless requested.
         let idle = matches!(record.reason, Reason::NoData | Reason::AllFull);
         self.chunk.is_none_or(|chunk| record.chunk == Some(chunk))
             && self.from.is_none_or(|from| record.at >= from)
@@ -156,7 +156,7 @@ impl Question {
     }
 }
 
-/// The paths that an action sends on.
+/// The paths on which an action sends.
 fn destinations(action: Action) -> Vec<PathId> {
     match action {
         Action::Send { path, .. } => vec![path],
@@ -200,7 +200,8 @@ fn seen(names: &[&str], path: &PathSnapshot) -> PathSeen {
     }
 }
 
-/// Counts per path in the scenario's order, then what sent nothing; the most frequent reason first.
+/// Counts per path in the scenario's order, then those of decisions that sent nothing; the most frequent reason
+/// first.
 fn summary(names: &[&str], records: &[DecisionRecord]) -> Vec<ReasonCount> {
     let mut counts: Vec<(Option<usize>, Reason, u64)> = Vec::new();
     for record in records {

@@ -1,4 +1,4 @@
-//! Decisions in words.
+//! Texts for decisions and reasons.
 
 use ropewalk_engine::record::{DecisionRecord, PathSnapshot};
 use ropewalk_engine::scheduler::{Action, Reason};
@@ -34,7 +34,7 @@ pub const fn word(reason: Reason) -> &'static str {
     }
 }
 
-/// A reason as the second half of a sentence.
+/// A reason as the second part of a sentence.
 pub const fn meaning(reason: Reason) -> &'static str {
     match reason {
         Reason::OnlyOpen => "it is the only path with room in its window",
@@ -77,7 +77,7 @@ pub const fn meaning(reason: Reason) -> &'static str {
     }
 }
 
-/// What was done and why.
+/// The action and its reason as a sentence.
 pub fn sentence(names: &[&str], record: &DecisionRecord) -> String {
     let why = meaning(record.reason);
     let done = match record.action {
@@ -94,7 +94,7 @@ pub fn sentence(names: &[&str], record: &DecisionRecord) -> String {
     format!("{done}: {why}")
 }
 
-/// Which chunk, and how far from the head of the queue it was taken.
+/// The chunk and its distance from the head of the queue.
 fn chunk(record: &DecisionRecord, position: u64) -> String {
     let name = record.chunk.map_or_else(|| "a chunk".to_owned(), |n| format!("chunk {n}"));
     match (record.reason, position) {
@@ -105,7 +105,7 @@ fn chunk(record: &DecisionRecord, position: u64) -> String {
     }
 }
 
-/// What was known of the paths.
+/// The state of the paths as a sentence.
 pub fn known(names: &[&str], record: &DecisionRecord) -> String {
     let paths: Vec<String> =
         record.paths.iter().map(|path| path_known(names[path.id.index()], path)).collect();
@@ -127,7 +127,7 @@ fn path_known(name: &str, path: &PathSnapshot) -> String {
     }
 }
 
-/// Every reason, for tests: a new one breaks the matches above first.
+/// Every reason, for tests. A new one first fails to compile in the matches above.
 #[cfg(test)]
 pub const ALL: [Reason; 25] = [
     Reason::OnlyOpen,

@@ -1,21 +1,21 @@
-//! A file appears whole or not at all.
+//! Atomic writing of files.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::Path;
 
-/// Writes `bytes` to `path` by way of a temporary file beside it, so that whoever reads `path`
-/// sees either what was there before or all of what is new. An existing file is replaced.
+/// Writes `bytes` to a temporary file in the same directory and renames it to `path`. A reader sees either the
+/// old or the complete new contents. An existing file is replaced.
 ///
 /// # Errors
-/// What the file system says; then nothing is left behind.
+/// The error of the file system; the temporary file is removed.
 pub fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let name = path.file_name().ok_or_else(|| {
         io::Error::new(io::ErrorKind::InvalidInput, "the path does not end in a file name")
     })?;
     let mut hidden = std::ffi::OsString::from(".");
     hidden.push(name);
-    // Two processes may write the same file at once: each has a temporary one of its own.
+    // The process id keeps the temporary files of concurrent processes apart.
     hidden.push(format!(".{}.part", std::process::id()));
     let temporary = path.with_file_name(hidden);
     let written = File::create(&temporary).and_then(|mut file| {
@@ -24,7 +24,7 @@ pub fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
         fs::rename(&temporary, path)
     });
     if written.is_err() {
-        // The first error is the one that matters.
+        // Report the first error, not one of the clean-up.
         let _ = fs::remove_file(&temporary);
     }
     written

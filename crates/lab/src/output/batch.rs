@@ -12,7 +12,7 @@ use crate::series::Series;
 /// The schema's name in the table's metadata.
 pub const SCHEMA: &str = "ropewalk.series/1";
 
-/// Where a series comes from, kept with it.
+/// Origin of a series, stored in its metadata.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SeriesOrigin {
     /// The scenario with all its overrides.
@@ -56,8 +56,8 @@ pub fn series_to_record_batch(
     columns.into_batch(Metadata::from(metadata))
 }
 
-/// A table per run, all of one schema: a column `run` with its label, then the columns of
-/// [`series_to_record_batch`]. In the metadata the scenarios stand as `scenario:<label>`.
+/// One table per run, all with the same schema: a column `run` with the label, then the columns of
+/// [`series_to_record_batch`]. The metadata stores each scenario as `scenario:<label>`.
 pub fn labelled(runs: &[(&str, &Series, SeriesOrigin)]) -> Result<Vec<RecordBatch>, ArrowError> {
     let tables = runs.iter().map(|(_, series, origin)| series_to_record_batch(series, origin));
     let tables = tables.collect::<Result<Vec<_>, _>>()?;
@@ -76,7 +76,7 @@ pub fn labelled(runs: &[(&str, &Series, SeriesOrigin)]) -> Result<Vec<RecordBatc
     fields.extend(first.schema().fields().iter().cloned());
     let schema = Arc::new(Schema::new(fields).with_metadata(Metadata::from(metadata)));
     let with_label = |(table, (label, ..)): (&RecordBatch, &(&str, &Series, SeriesOrigin))| {
-        // Columns have no names of their own: other paths would silently pass for these.
+        // Without this check, columns of other paths would appear under the names of the first run.
         if table.schema().fields() != first.schema().fields() {
             let message = format!("the paths of `{label}` are not those of the first run");
             return Err(ArrowError::SchemaError(message));

@@ -1,11 +1,11 @@
-//! A table that grows by columns.
+//! Builder of a table, column by column.
 
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Float64Array, RecordBatch, UInt64Array};
 use arrow_schema::{ArrowError, Field, Metadata, Schema};
 
-/// Columns so far.
+/// The columns added so far.
 #[derive(Default)]
 pub(crate) struct Columns {
     fields: Vec<Field>,
@@ -34,7 +34,7 @@ impl Columns {
         self.add(name, Arc::new(Float64Array::from_iter_values(values)), false);
     }
 
-    /// Numbers of which some may be unknown.
+    /// Adds a column of numbers with nulls.
     pub(crate) fn floats_or_null(
         &mut self,
         name: impl Into<String>,
@@ -43,7 +43,7 @@ impl Columns {
         self.add(name, Arc::new(values.into_iter().collect::<Float64Array>()), true);
     }
 
-    /// The table.
+    /// Finishes the table.
     ///
     /// # Errors
     /// If the columns are not equally long.

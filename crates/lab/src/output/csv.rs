@@ -7,8 +7,8 @@ use arrow_array::types::{Float64Type, UInt64Type};
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::{ArrowError, DataType, SchemaRef};
 
-/// Writes headings and rows; a null is an empty cell. Numbers are written so that reading them
-/// gives the same number again.
+/// Writes header and rows; a null is an empty cell. Numbers are written with enough digits to be read back
+/// exactly.
 pub fn write(
     out: &mut Vec<u8>,
     schema: &SchemaRef,
@@ -38,7 +38,7 @@ fn cell(column: &dyn Array, row: usize) -> Result<String, ArrowError> {
     }
 }
 
-/// A text with a comma, a quote or a line break stands in quotes (RFC 4180, Section 2).
+/// Quotes a text that has a comma, a quote or a line break (RFC 4180, Section 2).
 fn quoted(text: &str) -> String {
     if text.contains([',', '"', '\n', '\r']) {
         return format!("\"{}\"", text.replace('"', "\"\""));

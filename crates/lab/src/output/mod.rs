@@ -1,4 +1,4 @@
-//! Files that a run leaves: time series as Parquet, Arrow or CSV.
+//! Output files of a run: time series as Parquet, Arrow or CSV.
 
 mod atomic;
 mod batch;
@@ -24,19 +24,19 @@ pub(crate) use columns::Columns;
 
 use crate::series::Series;
 
-/// How a series is stored.
+/// File format of a series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SeriesFormat {
-    /// Apache Parquet, compressed with Snappy: small, and read by everything.
+    /// Apache Parquet, compressed with Snappy: small and widely supported.
     Parquet,
-    /// An Arrow IPC file (also called Feather): read without a copy.
+    /// An Arrow IPC file (also called Feather): readable without a copy.
     Arrow,
-    /// Comma-separated values (RFC 4180); it has no room for the scenario and the seed.
+    /// Comma-separated values (RFC 4180), without scenario and seed.
     Csv,
 }
 
 impl SeriesFormat {
-    /// Endings of file names and what they stand for.
+    /// File name extensions and their formats.
     const ENDINGS: [(&'static str, Self); 4] = [
         ("parquet", Self::Parquet),
         ("arrow", Self::Arrow),
@@ -44,10 +44,10 @@ impl SeriesFormat {
         ("csv", Self::Csv),
     ];
 
-    /// The format that the ending of the file's name says.
+    /// The format by the extension of the file name.
     ///
     /// # Errors
-    /// If it says none.
+    /// If the extension is missing or unknown.
     pub fn from_path(path: &Path) -> Result<Self, UnknownFormat> {
         let ending = path.extension().unwrap_or(OsStr::new("")).to_string_lossy().to_lowercase();
         let known = Self::ENDINGS.iter().find(|(name, _)| *name == ending);
@@ -55,15 +55,15 @@ impl SeriesFormat {
     }
 }
 
-/// No format has this ending.
+/// The extension does not belong to a format.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownFormat {
-    /// What stands behind the last dot; empty if there is none.
+    /// The extension; empty if there is none.
     pub ending: String,
 }
 
 impl UnknownFormat {
-    /// What would be right.
+    /// A hint that lists the known extensions.
     pub fn help(&self) -> String {
         let valid: Vec<String> =
             SeriesFormat::ENDINGS.iter().map(|(name, _)| format!(".{name}")).collect();
@@ -82,12 +82,12 @@ impl fmt::Display for UnknownFormat {
 
 impl core::error::Error for UnknownFormat {}
 
-/// Why a file was not written.
+/// Error in writing a file.
 #[derive(Debug)]
 pub enum WriteError {
-    /// The file system refused.
+    /// An error of the file system.
     Io(std::io::Error),
-    /// The columns do not fit together.
+    /// The columns do not form a table.
     Arrow(ArrowError),
     /// The file could not be encoded.
     Parquet(ParquetError),
@@ -123,7 +123,7 @@ impl From<ParquetError> for WriteError {
     }
 }
 
-/// Writes the series of one run to `path`: whole, or not at all.
+/// Writes the series of one run to `path` atomically.
 ///
 /// # Errors
 /// [`WriteError`].
@@ -137,11 +137,11 @@ pub fn write_series(
     Ok(write_atomically(path, &encode(format, &batch.schema(), &[batch])?)?)
 }
 
-/// Writes the series of several runs over the same paths to one file, one run below the other;
-/// a column `run` before the others has their labels.
+/// Writes the series of several runs over the same paths to one file, one after the other. A column `run`
+/// before the others has their labels.
 ///
 /// # Errors
-/// [`WriteError`]; also if there is no run, or their paths have different names.
+/// [`WriteError`]; also if there is no run, or if the names of the paths differ.
 pub fn write_labelled_series(
     path: &Path,
     format: SeriesFormat,
@@ -154,7 +154,7 @@ pub fn write_labelled_series(
     Ok(write_atomically(path, &encode(format, &schema, &batches)?)?)
 }
 
-/// A table as the bytes of a file.
+/// Encodes a table as the bytes of a file.
 pub(crate) fn encode(
     format: SeriesFormat,
     schema: &SchemaRef,

@@ -1,4 +1,4 @@
-//! What the closed forms say about a scenario, without running it.
+//! Predictions of the closed-form models for a scenario, without running it.
 
 mod slot;
 mod throughput;
@@ -22,77 +22,77 @@ use crate::machine::Plan;
 use crate::measure::path_numbers;
 use crate::wifi::rate_up;
 
-/// What the models say, `ropewalk.predict/1`. What a model cannot say is null, and
-/// [`notes`](Self::notes) tells why.
+/// Predictions of the models, `ropewalk.predict/1`. A value that a model cannot give is null;
+/// [`notes`](Self::notes) has the reason.
 #[derive(Clone, Debug, Serialize, PartialEq)]
 pub struct Prediction {
     /// `ropewalk.predict/1`.
     pub schema: &'static str,
-    /// Which formulas these are.
+    /// The formulas used.
     pub formulas: Formulas,
-    /// The longest that a packet waits in the receive buffer for one sent at the same moment on
-    /// another path, queues being empty, s (Kuhn et al. 2014, Eq 2).
+    /// The longest time that a packet waits in the receive buffer for one sent at the same moment on another
+    /// path, with empty queues, s (Kuhn et al. 2014, Eq 2).
     pub blocking_time_max_s: Option<f64>,
-    /// The least receive buffer with which no path ever stops for want of room, bytes on the
-    /// wire (Kuhn et al. 2014, Eq 3).
+    /// The smallest receive buffer with which no path is ever blocked, bytes on the wire (Kuhn et al. 2014, Eq
+    /// 3).
     pub receive_buffer_min_bytes: Option<f64>,
-    /// The physical limit of the paths and the receive buffer, bit/s on the wire.
+    /// The flow-control bound of the paths and the receive buffer, bit/s on the wire.
     pub flow_control_bound_bps: Option<f64>,
-    /// The receive buffer that the limit reckons with, bytes on the wire.
+    /// The receive buffer used for that bound, bytes on the wire.
     pub receive_buffer_bytes: f64,
-    /// Each path.
+    /// The predictions for each path.
     pub paths: Vec<PathPrediction>,
-    /// Throughput of all paths by each model, with the best split of the receive buffer between them.
+    /// Throughput of all paths by each model, with the best split of the receive buffer among them.
     pub bundle: Throughput,
     /// The period of a delay-aware schedule (Sarwar et al. 2013, Eq 3 and 4).
     pub period: Option<PeriodPrediction>,
-    /// Why something is null.
+    /// Reasons for null values.
     pub notes: Vec<String>,
 }
 
-/// One path.
+/// Predictions for one path.
 #[derive(Clone, Debug, Serialize, PartialEq)]
 pub struct PathPrediction {
     /// Name.
     pub name: String,
-    /// Its rate, the mean of a trace, bit/s.
+    /// Rate, bit/s; of a trace, the mean.
     pub rate_bps: f64,
-    /// Propagation there and back, s.
+    /// Propagation delay in both directions, s.
     pub rtt_s: f64,
-    /// Least round trip of a full packet: propagation, serialisation of the packet, and on the wire
-    /// that of its SACK, s.
+    /// Minimum RTT of a full packet, s: propagation, serialisation of the packet, and on the wire that of its
+    /// SACK.
     pub round_trip_s: Option<f64>,
-    /// Its part of the physical limit, bit/s on the wire.
+    /// Share of the path in the flow-control bound, bit/s on the wire.
     pub share_bps: Option<f64>,
-    /// The window that this takes, bytes on the wire.
+    /// Window that this share requires, bytes on the wire.
     pub window_bytes: Option<f64>,
-    /// Packets that it carries in one period of a delay-aware schedule.
+    /// Packets on this path in one period of a delay-aware schedule.
     pub packets_per_period: Option<u64>,
-    /// What the throughput models say.
+    /// Predictions of the throughput models.
     #[serde(flatten)]
     pub throughput: PathThroughput,
 }
 
-/// After what time a delay-aware schedule repeats.
+/// The period of a delay-aware schedule.
 #[derive(Clone, Debug, Serialize, PartialEq)]
 pub struct PeriodPrediction {
-    /// Its length, s.
+    /// Length of the period, s.
     pub length_s: f64,
-    /// Whether the least common multiple of the delays was longer and has been cut.
+    /// Whether the least common multiple of the delays exceeded the limit, so that the period was cut.
     pub capped: bool,
     /// Packets of all paths in one period.
     pub packets: u64,
 }
 
-/// Asks the closed forms.
+/// Evaluates the closed-form models.
 ///
-/// The paths are taken as they are at the start: no changes, no other traffic. Losses count in the
-/// throughput models only.
+/// The paths are taken as they are at the start, without later changes and cross traffic. Only the throughput
+/// models account for losses.
 pub fn predict(scenario: &Scenario) -> Prediction {
     predict_by(Formulas::OnTheWire, scenario)
 }
 
-/// Asks these formulas; else as [`predict`].
+/// As [`predict`], with the given formulas.
 pub fn predict_by(formulas: Formulas, scenario: &Scenario) -> Prediction {
     let mut prediction = without_models(formulas, scenario);
     let Some(mut numbers) = path_numbers(scenario) else {
@@ -156,7 +156,7 @@ fn window_bytes(formulas: Formulas, scenario: &Scenario) -> f64 {
     }
 }
 
-/// The window that is really granted: so many chunks, each standing for its packet on the wire.
+/// The window that the protocol grants: a number of chunks, each counted as its packet on the wire.
 fn window_on_the_wire(scenario: &Scenario) -> f64 {
     let packet = scenario.transfer.packet as f64;
     match Plan::of(scenario) {
@@ -169,7 +169,7 @@ fn window_on_the_wire(scenario: &Scenario) -> f64 {
     }
 }
 
-/// The physical limit of the scenario, and how it is shared.
+/// The flow-control bound of the scenario, and its shares.
 pub(crate) fn physical_limit(
     scenario: &Scenario,
     numbers: &[PathNumbers],
@@ -195,7 +195,7 @@ impl Prediction {
         let packet = f64::from(scenario.transfer.packet);
         match blocking_time_max_s(numbers, packet) {
             Ok(seconds) => self.blocking_time_max_s = Some(seconds),
-            // A single path cannot block itself.
+            // A single path does not block itself.
             Err(_) => self.blocking_time_max_s = Some(0.0),
         }
         self.receive_buffer_min_bytes = receive_buffer_min_bytes(numbers).ok();
@@ -288,7 +288,7 @@ mod tests {
         assert_eq!((period.packets, period.length_s), (25, 0.1));
         let packets: Vec<_> = prediction.paths.iter().map(|p| p.packets_per_period).collect();
         assert_eq!(packets, [Some(20), Some(5)]);
-        // 100 ms + 20 ms of serialisation, less 10 ms + 5 ms.
+        // 100 ms + 20 ms of serialisation, minus 10 ms + 5 ms.
         let blocking = prediction.blocking_time_max_s.expect("two paths");
         assert!((blocking - 0.105).abs() < 1e-12, "{blocking}");
         assert_eq!(prediction.notes, [""; 0]);
@@ -331,8 +331,8 @@ mod tests {
 
     #[test]
     fn the_formulas_as_printed_are_those_of_the_papers_to_a_thousandth() {
-        // Reference values of the Markov chain and the renewal model, Mbit/s: 21 Mbit/s, 40 ms,
-        // floor(128 KiB / 1500 B) packets, longest RTO 60 s.
+        // Reference values of the Markov chain and the renewal model, Mbit/s: 21 Mbit/s, 40 ms, floor(128 KiB /
+        // 1500 B) packets, longest RTO 60 s.
         for (loss, correlated, independent, renewal) in [
             (1e-4, 19.791, 20.023, 18.946),
             (1e-3, 10.966, 11.767, 10.728),
@@ -356,7 +356,7 @@ mod tests {
                 assert!(off.abs() < 1e-3, "loss {loss}: {off}");
             }
         }
-        // Kuhn et al. 2014, the case of 45 kB: limit with a round trip of r + 8 L / c.
+        // Kuhn et al. 2014, the case with 45 kB: bound with a round trip of r + 8 L / c.
         let kuhn = scenario(
             "[transfer]\nreceive_buffer = '45 kB'\npacket = '1500 B'\n\
              [[path]]\nrate = '1 Mbit/s'\nrtt = '20 ms'\n[[path]]\nrate = '2 Mbit/s'\nrtt = '200 ms'\n",

@@ -1,4 +1,4 @@
-//! What the slot model says about a scenario: Sarwar et al. 2013, both schedulers side by side.
+//! Predictions of the slot model for a scenario (Sarwar et al. 2013), for both schedulers.
 
 use ropewalk_models::period;
 use ropewalk_models::slot::{Plan, SlotPath, SlotScheduler, SlotTrace};
@@ -9,27 +9,27 @@ use crate::lossy::Formulas;
 use crate::measure::path_numbers;
 use crate::slot::{Planned, SlotFigures, SlotRow, SlotSetup};
 
-/// Rows of the table at most: the paper's tables have ten.
+/// Maximum number of rows of the table: the paper's tables have ten.
 const ROWS_MAX: usize = 100;
 
-/// The slot model's answer, `ropewalk.slot/1`.
+/// Result of the slot model, `ropewalk.slot/1`.
 #[derive(Clone, Debug, Serialize, PartialEq)]
 pub struct SlotPrediction {
     /// `ropewalk.slot/1`.
     pub schema: &'static str,
     /// Length of a tick, s.
     pub quantum_s: f64,
-    /// Bytes of a packet.
+    /// Packet size, bytes.
     pub packet_bytes: f64,
     /// Receive buffer, packets.
     pub buffer_packets: u64,
     /// Length of the run, s.
     pub duration_s: f64,
-    /// Start of the run that the figures leave out, s.
+    /// Initial part of the run that the figures leave out, s.
     pub warmup_s: f64,
-    /// Sum of the path rates in whole packets per forward delay, bit/s.
+    /// Sum of the path rates, rounded down to whole packets per forward delay, bit/s.
     pub capacity_bps: f64,
-    /// What the planner keeps where it believes a wrong delay.
+    /// The quantity that the planner keeps when its assumed delay is wrong.
     pub planned: Planned,
     /// Each path.
     pub paths: Vec<SlotPathPrediction>,
@@ -46,7 +46,7 @@ pub struct SlotPathPrediction {
     pub delay_ticks: u64,
     /// Packets per forward delay.
     pub capacity_packets: u64,
-    /// Error of the delay that the planner believes: `path.delay_error`.
+    /// Relative error of the delay that the planner assumes: `path.delay_error`.
     pub delay_error: f64,
 }
 
@@ -55,19 +55,19 @@ pub struct SlotPathPrediction {
 pub struct SlotSchedulerPrediction {
     /// `round-robin` or `delay-aware`.
     pub name: &'static str,
-    /// What was measured after the warm-up.
+    /// Measurements after the warm-up.
     #[serde(flatten)]
     pub figures: SlotFigures,
     /// The first period packet by packet, in the form of Tables I and II.
     pub table: Vec<SlotRow>,
 }
 
-/// Runs the slot model with the paths, packets, buffer, duration and delay errors of a scenario.
-/// Losses, queues and changes of a path have no place in it.
+/// Runs the slot model with the paths, packets, buffer, duration and delay errors of a scenario. The model
+/// ignores losses, queues and changes of a path.
 ///
 /// # Errors
-/// Shared links, a path that carries less than a packet per forward delay, or a run that is too
-/// long, in words.
+/// A message if there are shared links, if a path carries less than a packet per forward delay, or if the run
+/// is too long.
 pub fn predict_slot(scenario: &Scenario, planned: Planned) -> Result<SlotPrediction, String> {
     let (setup, paths) = setup(scenario)?;
     let plan = Plan {
@@ -125,7 +125,7 @@ fn setup(scenario: &Scenario) -> Result<(SlotSetup, Vec<SlotPathPrediction>), St
     Ok((setup, paths))
 }
 
-/// Rows of a table that covers the period of the true delays.
+/// Number of rows that covers the period of the true delays.
 fn rows(setup: &SlotSetup) -> usize {
     let step = setup.delay_ticks.iter().copied().min().unwrap_or(1);
     let period = period(&setup.delay_ticks, None).map_or(step, |period| period.ticks);

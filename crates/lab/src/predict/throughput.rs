@@ -1,5 +1,5 @@
-//! What the throughput models say of a scenario's paths, each with the window that the receive buffer
-//! allows, and of the bundle.
+//! Predictions of the throughput models for each path, with the window that the receive buffer allows, and for
+//! the bundle.
 
 use ropewalk_models::lossy::loss_free_pps;
 use ropewalk_models::markov::{self, LossModel};
@@ -13,19 +13,19 @@ use serde::Serialize;
 use super::validity::Validity;
 use crate::lossy::{Formulas, LossKind, ModelPath, NoModel, packet_bytes};
 
-/// Above so many packets of buffer the best split takes too long for a prediction.
+/// Receive buffer, in packets, above which the best split takes too long to compute.
 const SPLIT_MAX: u32 = 16_384;
-/// So many sums of two throughputs take a second or so.
+/// Limit on the number of sums of two throughputs; this many take about a second.
 const WORK_MAX: u64 = 1_000_000_000;
 
-/// Throughput by each model, bit/s on the wire; null where the model has no answer.
+/// Throughput by each model, bit/s on the wire; null if the model does not apply.
 #[derive(Clone, Debug, Default, Serialize, PartialEq)]
 pub struct Throughput {
     /// By the Markov chain (Wallace and Shami 2014, Section 4.3).
     pub markov_bps: MarkovThroughput,
     /// By the renewal model (Section 4.4).
     pub renewal_bps: Option<f64>,
-    /// By Padhye et al. 2000, in full.
+    /// By the full model of Padhye et al. 2000.
     pub pftk_bps: Option<f64>,
     /// By Mathis et al. 1997.
     pub mathis_bps: Option<f64>,
@@ -34,29 +34,30 @@ pub struct Throughput {
 /// Throughput by the Markov chain, bit/s on the wire.
 #[derive(Clone, Debug, Default, Serialize, PartialEq)]
 pub struct MarkovThroughput {
-    /// Each packet is lost by itself (Eq 6).
+    /// With independent loss of each packet (Eq 6).
     pub independent: Option<f64>,
-    /// After a loss the rest of the round is lost (Eq 7).
+    /// With loss of the rest of the round after a first loss (Eq 7).
     pub correlated: Option<f64>,
 }
 
-/// What the models say of one path, and what they were told.
+/// Predictions for one path, with their input.
 #[derive(Clone, Debug, Default, Serialize, PartialEq)]
 pub struct PathThroughput {
     /// The window that the receive buffer allows, packets.
     pub window_packets: Option<u32>,
-    /// Share of packets that is lost.
+    /// Share of lost packets.
     pub loss: Option<f64>,
-    /// How.
+    /// Kind of loss.
     pub loss_kind: Option<LossKind>,
-    /// The figures; with no loss all are a window per round trip, to which every model tends.
+    /// Throughput by each model. Without loss all equal one window per round trip, which every model
+    /// approaches.
     #[serde(flatten)]
     pub throughput: Throughput,
-    /// A word on each figure.
+    /// Validity of each figure.
     pub validity: Option<Validity>,
 }
 
-/// The models, each as a function of one path and its window.
+/// The models as functions of one path and its window.
 #[derive(Clone, Copy)]
 enum Model {
     Markov(LossModel),
@@ -84,7 +85,7 @@ impl Model {
         }
     }
 
-    /// Throughput of a path with a window.
+    /// Throughput of a path with this window.
     fn of_path(self, path: &ModelPath, window: u32) -> Option<f64> {
         match &path.lossy {
             None => Some(loss_free_pps(path.rate_pps, path.delay_s, window)),
@@ -92,7 +93,7 @@ impl Model {
         }
     }
 
-    /// Throughput with every window up to `packets`.
+    /// Throughput for every window up to `packets`.
     fn table(self, path: &ModelPath, packets: u32) -> Option<PathTable> {
         let each = |one: &dyn Fn(u32) -> Option<f64>| (1..=packets).map(one).collect();
         let entries: Option<Vec<f64>> = match (&path.lossy, self) {
@@ -102,7 +103,7 @@ impl Model {
         PathTable::new(&entries?).ok()
     }
 
-    /// Of all paths with the best split of the buffer between them.
+    /// Throughput of all paths with the best split of the buffer among them.
     fn of_bundle(self, paths: &[ModelPath], packets: u32) -> Option<f64> {
         let tables: Option<Vec<PathTable>> =
             paths.iter().map(|path| self.table(path, packets)).collect();
@@ -118,7 +119,7 @@ impl Throughput {
     }
 }
 
-/// What the models say of the first `count` paths and of their bundle, and why something is missing.
+/// Predictions for the first `count` paths and their bundle, and the reasons for missing values.
 pub(super) fn throughput(
     scenario: &Scenario,
     formulas: Formulas,
@@ -166,7 +167,7 @@ fn one(path: &ModelPath, packets: u32, bps: f64) -> PathThroughput {
     }
 }
 
-/// Whether the best split is found in no time; the last path of a bundle costs nothing.
+/// Whether the best split is fast to compute. The last path of a bundle costs nothing.
 fn is_quick(paths: usize, packets: u32) -> bool {
     let packets = u64::from(packets);
     let middle = paths.saturating_sub(2) as u64;
@@ -191,7 +192,8 @@ mod tests {
 
     #[test]
     fn the_printed_table_of_models_comes_out_of_a_scenario() {
-        // docs/concepts/models.md: 21 Mbit/s, 40 ms, 128 KiB, p = 1e-3; the time of a SACK is new.
+        // docs/concepts/models.md: 21 Mbit/s, 40 ms, 128 KiB, p = 1e-3; here with the serialisation time of a
+        // SACK.
         let scenario = scenario(
             "[transfer]\nreceive_buffer = '87 packets'\n\
              [[path]]\nrate = '21 Mbit/s'\nrtt = '40 ms'\nloss = 1e-3\n",
@@ -209,8 +211,8 @@ mod tests {
             let mbps = bps.expect("a figure") / 1e6;
             assert!((mbps / printed - 1.0).abs() < 2e-3, "{mbps} for {printed}");
         }
-        // One path is the bundle; the chain halves even windows without a loss, so one packet less can
-        // be a little more.
+        // The bundle has one path. The chain halves even windows without a loss, so that a window smaller by
+        // one packet can give slightly more.
         let more = [
             (prediction.bundle.markov_bps.correlated, found.markov_bps.correlated),
             (prediction.bundle.mathis_bps, found.mathis_bps),

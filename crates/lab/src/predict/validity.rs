@@ -1,4 +1,4 @@
-//! How far each throughput model can be trusted on a path.
+//! Validity of each throughput model for a path.
 //!
 //! The bounds are those of the comparison with ns-2 in `docs/concepts/models.md`.
 
@@ -6,16 +6,16 @@ use serde::Serialize;
 
 use crate::lossy::{LossKind, ModelPath};
 
-/// A word on the figure of each model.
+/// A remark on the figure of each model.
 #[derive(Clone, Copy, Debug, Serialize, PartialEq, Eq)]
 pub struct Validity {
-    /// On the Markov chain.
+    /// Remark on the Markov chain.
     pub markov: &'static str,
-    /// On the renewal model.
+    /// Remark on the renewal model.
     pub renewal: &'static str,
-    /// On PFTK.
+    /// Remark on PFTK.
     pub pftk: &'static str,
-    /// On the formula of Mathis et al.
+    /// Remark on the formula of Mathis et al.
     pub mathis: &'static str,
 }
 

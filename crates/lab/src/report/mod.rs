@@ -1,4 +1,4 @@
-//! The report page: one HTML file that holds everything.
+//! The report page: one self-contained HTML file.
 //!
 //! The document is described in `docs/reference/report-format.md`.
 
@@ -11,19 +11,19 @@ use crate::result::RunResult;
 use crate::run::Run;
 use crate::series::{Sequence, Series};
 
-/// What a report is about.
+/// The subject of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ReportKind {
     /// One run.
     Run,
-    /// Several runs side by side.
+    /// Several runs compared.
     Compare,
-    /// Figures and tables of papers.
+    /// Figures and tables of papers, reproduced.
     Reproduce,
     /// Window limits.
     Tune,
-    /// Schedulers against each other.
+    /// A tournament of schedulers.
     Tournament,
 }
 
@@ -33,21 +33,21 @@ pub struct Report {
     schema: &'static str,
     /// Heading.
     pub title: String,
-    /// What it is about.
+    /// The subject of the report.
     pub kind: ReportKind,
     /// Version of ropewalk.
     pub version: String,
-    /// The command line.
+    /// The command line that produced the report.
     pub generated_from: String,
-    /// Runs; one is shown in full, several side by side.
+    /// The runs. A single one is shown in full; several are shown side by side.
     pub runs: Vec<ReportRun>,
     /// Differences between runs, seed by seed: the `paired` of a `ropewalk.compare/1` document.
     pub paired: Vec<Value>,
-    /// Figures, as the format's page has them.
+    /// Figures, as described on the format's page.
     pub figures: Vec<Value>,
-    /// Rows of tables, as the format's page has them.
+    /// Rows of tables, as described on the format's page.
     pub rows: Vec<Value>,
-    /// Surfaces over two parameters, as the format's page has them.
+    /// Surfaces over two parameters, as described on the format's page.
     pub surfaces: Vec<Value>,
     /// A `ropewalk.tune/1` document.
     pub tuning: Option<Value>,
@@ -58,22 +58,22 @@ pub struct Report {
 /// One run of a report.
 #[derive(Clone, Debug, Serialize)]
 pub struct ReportRun {
-    /// Its name in tables and legends.
+    /// Label of the run in tables and legends.
     pub label: String,
     /// The scenario.
     pub scenario_toml: String,
     /// Root seed, as text.
     pub seed: String,
-    /// The figures.
+    /// Result of the run.
     pub result: RunResult,
-    /// Series, if they were kept.
+    /// Time series, if recorded.
     pub series: Option<Series>,
-    /// The first seconds packet by packet, if they were kept.
+    /// The first seconds packet by packet, if recorded.
     pub sequence: Option<Sequence>,
 }
 
 impl ReportRun {
-    /// A finished run as a part of a report.
+    /// Converts a finished run to a part of a report.
     pub fn new(label: String, scenario_toml: String, run: &Run) -> Self {
         Self {
             label,
@@ -87,7 +87,7 @@ impl ReportRun {
 }
 
 impl Report {
-    /// A report without contents.
+    /// An empty report.
     pub fn new(title: String, kind: ReportKind, version: String, generated_from: String) -> Self {
         Self {
             schema: "ropewalk.report/1",
@@ -105,9 +105,9 @@ impl Report {
         }
     }
 
-    /// The whole page.
+    /// Renders the complete page.
     pub fn to_html(&self) -> String {
-        // Floats that are not finite become `null`, and every key is text: this cannot fail.
+        // Serialisation cannot fail: floats that are not finite become `null`, and every key is text.
         let document = serde_json::to_string(self).expect("a report is plain JSON");
         template::fill(&document)
     }

@@ -1,4 +1,4 @@
-//! Fills the template of the report page with its styles, its scripts and the document.
+//! Inserts styles, scripts and the document into the template of the report page.
 
 /// The page with placeholders.
 const TEMPLATE: &str = include_str!("../../../../web/report.html");
@@ -6,7 +6,7 @@ const TEMPLATE: &str = include_str!("../../../../web/report.html");
 /// The placeholder of the document.
 const DATA: &str = "REPORT_DATA";
 
-/// What stands in the place of the other placeholders.
+/// Contents of the other placeholders.
 const PARTS: [(&str, &str); 25] = [
     ("UPLOT_CSS", include_str!("../../../../web/vendor/uPlot/uPlot.min.css")),
     ("UPLOT_JS", include_str!("../../../../web/vendor/uPlot/uPlot.iife.min.js")),
@@ -35,10 +35,10 @@ const PARTS: [(&str, &str); 25] = [
     ("REPORT_JS:report/tune.js", include_str!("../../../../web/report/tune.js")),
 ];
 
-/// The page with `document`, which is JSON, in it.
+/// The page with `document`, which must be JSON.
 ///
-/// One pass from left to right: text that was put in is never searched, so that a scenario may
-/// contain the words of a placeholder.
+/// Replacement is one pass from left to right. Inserted text is not searched, so that a scenario may contain
+/// the text of a placeholder.
 pub fn fill(document: &str) -> String {
     let mut page = String::with_capacity(TEMPLATE.len() + 200_000 + document.len());
     let mut rest = TEMPLATE;
@@ -50,7 +50,7 @@ pub fn fill(document: &str) -> String {
         } else if let Some((_, part)) = PARTS.iter().find(|(known, _)| *known == name) {
             page.push_str(part);
         } else {
-            // A comment that is no placeholder stays.
+            // A comment that is not a placeholder is kept.
             page.extend(["/*", name, "*/"]);
         }
         rest = behind;
@@ -59,8 +59,8 @@ pub fn fill(document: &str) -> String {
     page
 }
 
-/// `<` stands only inside of JSON's strings, where `\u003c` means the same: so nothing in the
-/// document can end or comment out its element.
+/// Replaces `<` by `\u003c`. In JSON, `<` occurs only within strings, where both mean the same. Nothing in the
+/// document can then end its element or begin a comment.
 fn push_escaped(page: &mut String, document: &str) {
     for (i, piece) in document.split('<').enumerate() {
         if i > 0 {

@@ -1,18 +1,18 @@
-//! What can be reproduced, by name.
+//! The catalogue of items that can be reproduced.
 
-/// A table, figure or claim of a paper, or a table of a peer.
+/// A table, figure or claim of a paper, or a table of another simulator (a peer).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Item {
-    /// Folder.
+    /// Name of the folder.
     pub paper: &'static str,
     /// Name within it.
     pub name: &'static str,
-    /// What it is about.
+    /// Description of the item.
     pub title: &'static str,
 }
 
 impl Item {
-    /// `paper/item`, as it is asked for.
+    /// The full name `paper/item`.
     pub fn full_name(&self) -> String {
         format!("{}/{}", self.paper, self.name)
     }
@@ -22,7 +22,7 @@ const fn item(paper: &'static str, name: &'static str, title: &'static str) -> I
     Item { paper, name, title }
 }
 
-/// Everything, in the order in which reports show it.
+/// All items, in the order in which reports show them.
 pub const ITEMS: [Item; 42] = [
     item("slides2013", "tmaxblock", "maximum blocking time: model, simulation, ns-2"),
     item("slides2013", "cases", "delay-aware against round robin on three pairs of paths"),
@@ -72,8 +72,8 @@ pub const ITEMS: [Item; 42] = [
     item("ns2", "blocking", "round robin against ns-2: blocking times"),
 ];
 
-/// The items of this name: `paper/item`, or a paper for all of its items. A beginning will do if
-/// it fits only one paper (`kuhn`) or only one item (`kuhn/thr`, `thr`); else there are none.
+/// Finds items by name: `paper/item`, or a paper for all of its items. A prefix suffices if it matches only one
+/// paper (`kuhn`) or only one item (`kuhn/thr`, `thr`). Otherwise returns none.
 pub fn find(name: &str) -> Vec<Item> {
     let all = |matches: &dyn Fn(&Item) -> bool| -> Vec<Item> {
         ITEMS.iter().filter(|item| matches(item)).copied().collect()
@@ -115,7 +115,7 @@ mod tests {
                 stated.insert(format!("{}/{}", expected.paper, entry.group));
             }
         }
-        // A peer's statements are the rows of its tables.
+        // The statements of a peer are the rows of its tables.
         let tables = FOLDERS.iter().find(|f| f.name == "ns2").unwrap().files.iter();
         let tables = tables.filter_map(|(name, _)| name.strip_suffix(".csv"));
         stated.extend(tables.map(|name| format!("ns2/{name}")));
@@ -142,11 +142,11 @@ mod tests {
             ("kuhn/thr", 1),
             ("throughput", 1),
             ("tmax", 1),
-            // Several fit.
+            // Ambiguous prefix.
             ("s", 0),
             ("kuhn/occ", 0),
             ("receive-buffer-min", 0),
-            // The paper, not the peer's table of the same name.
+            // Matches the paper, not the peer's table of the same name.
             ("sarwar", 10),
             ("ns2/kuhn", 1),
             ("nobody", 0),

@@ -1,4 +1,4 @@
-//! The small tables beside the papers: a header, commas, no quotes, `#` for comments.
+//! Parser of the CSV files in `papers/`: a header, commas, no quotes, `#` for comments.
 
 /// A table of text.
 #[derive(Clone, Debug)]
@@ -7,7 +7,7 @@ pub struct Table {
     rows: Vec<Vec<&'static str>>,
 }
 
-/// One row of it, by column name.
+/// One row of a table, with cells by column name.
 #[derive(Clone, Copy, Debug)]
 pub struct Line<'a> {
     table: &'a Table,
@@ -15,10 +15,10 @@ pub struct Line<'a> {
 }
 
 impl Table {
-    /// Reads a table.
+    /// Parses a table.
     ///
     /// # Errors
-    /// A row with more or fewer cells than the header, in words.
+    /// A message if a row has more or fewer cells than the header.
     pub fn parse(text: &'static str) -> Result<Self, String> {
         let mut lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
         let header: Vec<&str> = lines.next().ok_or("the table is empty")?.split(',').collect();
@@ -34,7 +34,7 @@ impl Table {
         Ok(Self { header, rows })
     }
 
-    /// Every row.
+    /// All rows.
     pub fn lines(&self) -> impl Iterator<Item = Line<'_>> {
         self.rows.iter().map(|cells| Line { table: self, cells })
     }
@@ -44,7 +44,7 @@ impl Line<'_> {
     /// The cell in this column.
     ///
     /// # Errors
-    /// No such column, in words.
+    /// A message if there is no such column.
     pub fn text(&self, column: &str) -> Result<&'static str, String> {
         let position = self.table.header.iter().position(|name| *name == column);
         position.map(|i| self.cells[i]).ok_or_else(|| format!("there is no column `{column}`"))
@@ -53,13 +53,13 @@ impl Line<'_> {
     /// The number in this column.
     ///
     /// # Errors
-    /// No such column, or no number in it, in words.
+    /// A message if there is no such column, or if its cell is not a number.
     pub fn number(&self, column: &str) -> Result<f64, String> {
         let text = self.text(column)?;
         text.parse().map_err(|_| format!("`{text}` in column `{column}` is not a number"))
     }
 
-    /// Every cell, in the order of the columns.
+    /// All cells, in the order of the columns.
     pub fn cells(&self) -> &[&'static str] {
         self.cells
     }

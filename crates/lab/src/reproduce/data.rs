@@ -1,13 +1,13 @@
-//! The papers' folders, carried inside the binary, so that `reproduce` works wherever it is installed.
+//! The data files of the papers, compiled into the binary, so that `reproduce` needs no files.
 
 /// One folder below `papers/`.
 #[derive(Clone, Copy, Debug)]
 pub struct Folder {
-    /// Its name in items and rows.
+    /// Name of the folder in items and rows.
     pub name: &'static str,
-    /// Where it lies below `papers/`.
+    /// Path of the folder below `papers/`.
     pub path: &'static str,
-    /// Every data file in it: name and text.
+    /// Name and text of every data file in the folder.
     pub files: &'static [(&'static str, &'static str)],
 }
 

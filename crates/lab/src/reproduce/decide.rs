@@ -1,29 +1,29 @@
-//! From a measured interval and the values that a statement accepts to its verdict.
+//! Derives a verdict from a measured interval and the values that a statement accepts.
 
 use super::expected::{Entry, Relation};
 use super::row::Verdict;
 
-/// The values of a difference that a statement accepts.
+/// The range of differences that a statement accepts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Accepted {
     least: f64,
     most: f64,
-    /// Whether the ends themselves are refused, as by `greater` and `less`.
+    /// Whether the ends are excluded, as by `greater` and `less`.
     strict: bool,
 }
 
-/// What a statement says to a measured interval.
+/// Relation of a measured interval to the accepted range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// All of the interval is accepted.
+    /// The whole interval is accepted.
     Holds,
-    /// The interval reaches across a limit.
+    /// Part of the interval is accepted.
     Undecided,
-    /// None of it is accepted.
+    /// No part of the interval is accepted.
     Fails,
 }
 
-/// A mean and its 95 % confidence interval; of a single value, the value.
+/// A mean and its 95 % confidence interval; all three are equal for a single value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spread {
     /// Mean.
@@ -35,17 +35,17 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// A value that is known exactly.
+    /// An exact value.
     pub const fn point(value: f64) -> Self {
         Self { mean: value, least: value, most: value }
     }
 
-    /// All of it divided by a positive number.
+    /// Mean and ends, divided by a positive number.
     pub fn over(self, by: f64) -> Self {
         Self { mean: self.mean / by, least: self.least / by, most: self.most / by }
     }
 
-    /// The same of a function of the value that rises or falls throughout.
+    /// Mean and ends of a monotonic function of the value.
     pub fn map(self, function: impl Fn(f64) -> f64) -> Self {
         let (a, b) = (function(self.least), function(self.most));
         Self { mean: function(self.mean), least: a.min(b), most: a.max(b) }
@@ -58,23 +58,23 @@ impl Spread {
 }
 
 impl Accepted {
-    /// From zero to `allowed` on either side.
+    /// Accepts from `-allowed` to `allowed`.
     pub const fn around_zero(allowed: f64) -> Self {
         Self { least: -allowed, most: allowed, strict: false }
     }
 
-    /// More than zero.
+    /// Accepts only positive values.
     pub const POSITIVE: Self = Self { least: 0.0, most: f64::INFINITY, strict: true };
 
-    /// What `relation` accepts of `subject - limit`, with so much allowed. None where the relation
-    /// is not about such a difference.
+    /// The range that `relation` accepts for `subject - limit`, with a tolerance of `allowed`. None if the
+    /// relation is not about such a difference.
     pub fn of(relation: Relation, allowed: f64) -> Option<Self> {
         let (least, most, strict) = match relation {
             Relation::Greater | Relation::GainOver => (0.0, f64::INFINITY, true),
             Relation::Less => (f64::NEG_INFINITY, 0.0, true),
             Relation::NotLess => (-allowed, f64::INFINITY, false),
             Relation::NotGreater | Relation::NotRising => (f64::NEG_INFINITY, allowed, false),
-            // "Up to 77 %" is met by a best case of 77 %, not by one of 99 %.
+            // A printed "up to 77 %" requires a best case of 77 %; 99 % does not meet it.
             Relation::Near | Relation::Gain | Relation::ReductionBest => (-allowed, allowed, false),
             Relation::GainRises | Relation::ReductionRises => return None,
         };
@@ -114,7 +114,7 @@ impl Decision {
         }
     }
 
-    /// Of two statements that must both hold.
+    /// Combines two statements that must both hold.
     pub fn and(self, other: Self) -> Self {
         match (self, other) {
             (Self::Fails, _) | (_, Self::Fails) => Self::Fails,
@@ -124,7 +124,7 @@ impl Decision {
     }
 }
 
-/// What is allowed around `limit`.
+/// The tolerance of a statement around `limit`.
 pub fn allowed(entry: &Entry, limit: f64) -> f64 {
     entry.tolerance.map_or(0.0, |tolerance| tolerance.around(limit))
 }

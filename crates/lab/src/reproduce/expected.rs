@@ -5,32 +5,32 @@ use serde::Deserialize;
 use super::data::Folder;
 use crate::slot::{Planned, SlotSetup};
 
-/// What a paper says.
+/// The statements of a paper.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Expected {
-    /// Name of the folder.
+    /// Name of the paper's folder.
     pub paper: String,
     /// Title of the paper.
     pub title: String,
-    /// The set-up of the slot model, where the paper has one.
+    /// The setup of the slot model, if the paper has one.
     pub slot: Option<SlotSetup>,
-    /// The paper's own scheduler, which rows set beside round robin.
+    /// The paper's own scheduler, which rows show beside round robin.
     pub scheduler: Option<String>,
-    /// Seeds of each simulated statement that names no number of its own; one if left out.
+    /// Default number of seeds for simulated statements of this paper; one if not given.
     pub seeds: Option<u32>,
-    /// Settings on top of every simulated scenario, as a [`Variation`] has them.
+    /// Settings added to every simulated scenario, from a [`Variation`].
     #[serde(skip)]
     pub changes: Vec<String>,
-    /// Whether this is a variation, whose rows have no columns beside them.
+    /// Whether this is a variation, whose rows have no columns without and with the guard.
     #[serde(skip)]
     pub is_variation: bool,
-    /// Wrong delays in it.
+    /// Wrong delays in the slot model.
     pub slot_errors: Option<SlotErrors>,
-    /// Settings that the text leaves open, chosen once for all items of the paper.
+    /// Settings that the text leaves open, fixed for all items of the paper.
     #[serde(default, rename = "reading")]
     pub readings: Vec<Reading>,
-    /// Other choices of them, to show how far the verdicts hang on each.
+    /// Alternative readings, to show how much the verdicts depend on each.
     #[serde(default, rename = "variation")]
     pub variations: Vec<Variation>,
     /// Numbers, tables and claims.
@@ -38,17 +38,17 @@ pub struct Expected {
     pub items: Vec<Entry>,
 }
 
-/// A setting that the text leaves open.
+/// Choice of a setting that the text leaves open.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Reading {
-    /// As `key=value` of a scenario. Every scenario of the paper has it.
+    /// The setting as `key=value`, for every scenario of the paper.
     pub set: String,
-    /// What speaks for it.
+    /// Reason for the choice.
     pub text: String,
 }
 
-/// Readings that differ from those of the paper.
+/// Alternative readings of a paper.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Variation {
@@ -56,22 +56,22 @@ pub struct Variation {
     pub name: String,
     /// Settings as `key=value`.
     pub sets: Vec<String>,
-    /// The paper's scheduler has the guard, its baseline has not.
+    /// Whether the paper's scheduler has the guard; its baseline never has.
     #[serde(default)]
     pub guarded: bool,
 }
 
-/// Errors of the believed delays in the slot model, and how the paper's text is read.
+/// Errors of the assumed delays in the slot model, and the reading of the paper's text.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SlotErrors {
-    /// The errors, rising.
+    /// The errors, in ascending order.
     pub values: Vec<f64>,
-    /// The path whose delay is wrong, as the text is read.
+    /// The path with the wrong delay, in this reading.
     pub error_on: ErrorOn,
-    /// What the planner takes as given, as the text is read.
+    /// The quantity that the planner takes as given, in this reading.
     pub planned_capacity: Planned,
-    /// What speaks for these two.
+    /// Reason for this reading.
     pub text: String,
 }
 
@@ -79,63 +79,63 @@ pub struct SlotErrors {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Entry {
-    /// Unique in the file.
+    /// Identifier, unique in the file.
     pub id: String,
-    /// The item it belongs to.
+    /// Name of the item that it belongs to.
     pub group: String,
     /// Row, figure or set-up.
     pub case: String,
-    /// Key of the result vocabulary or of a model.
+    /// Key of a result, or name of a model's quantity.
     pub quantity: String,
     /// Unit of the numbers.
     pub unit: String,
-    /// What kind of statement it is.
+    /// Kind of statement.
     pub kind: Kind,
-    /// What can answer.
+    /// Sources that can answer the statement.
     pub by: Vec<Source>,
     /// The printed number.
     pub paper_value: Option<f64>,
-    /// What the paper says.
+    /// The paper's claim.
     pub claim: Option<String>,
-    /// Of subject to reference.
+    /// Relation between subject and reference.
     pub relation: Option<Relation>,
-    /// Scheduler that the statement is about.
+    /// Scheduler that is the subject of the statement.
     pub subject: Option<String>,
-    /// What it is compared with.
+    /// Reference that the subject is compared with.
     pub against: Option<String>,
-    /// How far off still agrees.
+    /// Permitted deviation.
     pub tolerance: Option<Tolerance>,
     /// Scenario file.
     pub scenario: Option<String>,
-    /// Several of them.
+    /// Several scenario files.
     #[serde(default)]
     pub scenarios: Vec<String>,
     /// Table file.
     pub table: Option<String>,
-    /// The claim is about this share of the reference.
+    /// Share of the reference that the claim refers to.
     pub share: Option<f64>,
-    /// Which of many points decides.
+    /// Selection of the deciding point among several.
     pub pick: Option<Pick>,
-    /// Curves of the figure that it is about; all if empty.
+    /// Curves of the figure that the statement covers; all if empty.
     #[serde(default)]
     pub curves: Vec<String>,
-    /// Losses that it is about, from and to; all if left out.
+    /// Range of losses that the statement covers; all if not given.
     pub loss_range: Option<[f64; 2]>,
-    /// The statement is about wrong delays in the slot model, under each of `slot_errors`.
+    /// Whether the statement is about wrong delays in the slot model, with each of `slot_errors`.
     #[serde(default)]
     pub wrong_delays: bool,
-    /// Seeds of a random scenario, fresh ones for each statement; one if left out.
+    /// Number of seeds of a random scenario, different for each statement; one if not given.
     pub seeds: Option<u32>,
-    /// The statement is about the subject with Ropewalk's receive-window guard. No paper has it, so
-    /// that such a statement is our own.
+    /// Whether the statement is about the subject with Ropewalk's receive-window guard. Papers do not have the
+    /// guard, so such a statement is our own.
     #[serde(default)]
     pub guarded: bool,
-    /// Whether it is known not to hold.
+    /// Whether the statement is known not to hold.
     #[serde(default)]
     pub expected_verdict: ExpectedVerdict,
-    /// Why something may differ.
+    /// Reason for a possible difference.
     pub note: Option<String>,
-    /// Where it is printed.
+    /// Place in the paper.
     pub source: String,
 }
 
@@ -151,7 +151,7 @@ pub enum Kind {
     Table,
 }
 
-/// Who can answer.
+/// Source of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Source {
@@ -163,7 +163,7 @@ pub enum Source {
     Simulation,
 }
 
-/// Relations of a subject to what it is compared with.
+/// Relations between a subject and its reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Relation {
@@ -177,21 +177,21 @@ pub enum Relation {
     NotGreater,
     /// Within the tolerance.
     Near,
-    /// (subject - against) / against is the printed number.
+    /// (subject - against) / against equals the printed number, within the tolerance.
     Gain,
-    /// (subject - against) / against is more than the printed number.
+    /// (subject - against) / against exceeds the printed number.
     GainOver,
     /// (subject - against) / against rises from each scenario to the next.
     GainRises,
     /// (against - subject) / against rises from each scenario to the next.
     ReductionRises,
-    /// The largest (against - subject) / against is the printed number.
+    /// The largest (against - subject) / against equals the printed number, within the tolerance.
     ReductionBest,
-    /// No value of a series is above the one before it.
+    /// No value of a series exceeds the previous one.
     NotRising,
 }
 
-/// Which of many points decides a claim.
+/// Selection of the deciding point of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pick {
@@ -199,24 +199,24 @@ pub enum Pick {
     Best,
     /// The smallest.
     Least,
-    /// The one furthest from zero.
+    /// The one with the largest absolute value.
     Widest,
-    /// None: their mean.
+    /// No selection: the mean of all points.
     Mean,
 }
 
-/// How far off still agrees.
+/// Permitted deviation.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Tolerance {
     /// In the unit of the number.
     Absolute(f64),
-    /// Of the reference.
+    /// As a fraction of the reference.
     Relative(f64),
 }
 
 impl Tolerance {
-    /// What is allowed around `reference`.
+    /// The permitted deviation around `reference`.
     pub fn around(self, reference: f64) -> f64 {
         match self {
             Self::Absolute(x) => x,
@@ -225,7 +225,7 @@ impl Tolerance {
     }
 }
 
-/// Where the error of a believed delay sits.
+/// Paths whose assumed delay is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ErrorOn {
@@ -238,10 +238,10 @@ pub enum ErrorOn {
 }
 
 impl ErrorOn {
-    /// All of them.
+    /// All variants.
     pub const ALL: [Self; 3] = [Self::Fast, Self::Slow, Self::Both];
 
-    /// As rows name it.
+    /// Name in rows.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Fast => "fast path",
@@ -250,7 +250,7 @@ impl ErrorOn {
         }
     }
 
-    /// Error of each path if that of the wrong ones is `error`.
+    /// Error of each path, if that of the wrong ones is `error`.
     pub fn errors(self, error: f64) -> [f64; 2] {
         match self {
             Self::Fast => [error, 0.0],
@@ -260,42 +260,42 @@ impl ErrorOn {
     }
 }
 
-/// What is known beforehand.
+/// Expected result of a statement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ExpectedVerdict {
-    /// It should come out.
+    /// The statement should hold.
     #[default]
     Agrees,
-    /// It is known not to; the note says why.
+    /// The statement is known not to hold; the note states the reason.
     Differs,
 }
 
-/// Why rows of one folder differ.
+/// Reasons for differing rows of one folder.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Reasons {
-    /// One for each rule that differs.
+    /// One reason for each rule that differs.
     #[serde(default, rename = "reason")]
     pub reasons: Vec<Reason>,
 }
 
-/// One reason, for one or more rows.
+/// A reason that explains one or more rows.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Reason {
     /// Item without the paper.
     pub item: String,
-    /// Which cases of it.
+    /// Cases of the item that it explains.
     pub cases: Vec<String>,
-    /// Which quantity; any if left out.
+    /// Quantity that it explains; any if not given.
     pub quantity: Option<String>,
-    /// What is different, and so why.
+    /// The rule that differs, and its effect.
     pub text: String,
 }
 
 impl Reason {
-    /// Whether it speaks of this row.
+    /// Whether the reason explains this row.
     pub fn is_about(&self, item: &str, case: &str, quantity: &str) -> bool {
         self.item == item
             && self.cases.iter().any(|known| known == case)
@@ -303,19 +303,19 @@ impl Reason {
     }
 }
 
-/// What the paper of `folder` says; none for a peer.
+/// Statements of the paper in `folder`; none for a peer.
 ///
 /// # Errors
-/// What is wrong with the file, in words.
+/// A message if the file is malformed.
 pub fn expected(folder: &Folder) -> Result<Option<Expected>, String> {
     let Some(text) = folder.file("expected.toml") else { return Ok(None) };
     toml::from_str(text).map(Some).map_err(|e| format!("{}/expected.toml: {e}", folder.path))
 }
 
-/// Why rows of `folder` differ.
+/// Reasons for differing rows of `folder`.
 ///
 /// # Errors
-/// What is wrong with the file, in words.
+/// A message if the file is malformed.
 pub fn reasons(folder: &Folder) -> Result<Reasons, String> {
     let text = folder.file("reasons.toml").unwrap_or_default();
     toml::from_str(text).map_err(|e| format!("{}/reasons.toml: {e}", folder.path))

@@ -1,20 +1,20 @@
-//! Confidence intervals that hold for several points at once, and verdicts by them.
+//! Simultaneous confidence intervals for several points, and verdicts from them.
 //!
-//! A claim about the largest or the worst of many points chooses its point by the same runs that
-//! judge it. Intervals that cover all points at once (Bonferroni) allow for the choice.
+//! A claim about the largest or the worst of many points selects its point with the same runs that judge it.
+//! Intervals that cover all points at once (Bonferroni) account for the selection.
 
 use super::decide::{Accepted, Spread};
 use super::expected::{Pick, Relation};
 use super::row::Verdict;
 use crate::compare::mean_and_deviation;
 
-/// Share of the cases in which an interval may miss.
+/// Probability that an interval does not cover its value.
 const MISSES: f64 = 0.05;
 
-/// A mean of independent values, one of `points` means whose 95 % intervals are to hold together.
+/// A mean of independent values, with an interval that is one of `points` simultaneous 95 % intervals.
 ///
 /// # Errors
-/// Fewer than two values, in words.
+/// A message if there are fewer than two values.
 pub fn of_values(values: &[f64], points: usize) -> Result<Spread, String> {
     let count = values.len();
     if count < 2 {
@@ -26,17 +26,17 @@ pub fn of_values(values: &[f64], points: usize) -> Result<Spread, String> {
     Ok(Spread { mean, least: mean - half, most: mean + half })
 }
 
-/// The same of the distance from zero.
+/// The absolute value of a mean, with its interval.
 fn widest(Spread { mean, least, most }: Spread) -> Spread {
     let nearest = if least <= 0.0 && most >= 0.0 { 0.0 } else { least.abs().min(most.abs()) };
     Spread { mean: mean.abs(), least: nearest, most: least.abs().max(most.abs()) }
 }
 
-/// The point that a statement picks, and the interval of the picked quantity whichever point it
-/// really is. [`Pick::Mean`] picks none.
+/// The point that a statement selects, and the interval of the selected quantity regardless of which point
+/// really has it. [`Pick::Mean`] selects none.
 ///
 /// # Errors
-/// No points, in words.
+/// A message if there is no point.
 pub fn picked(pick: Pick, points: &[(String, Spread)]) -> Result<(String, Spread, Spread), String> {
     let seen = |spread: Spread| match pick {
         Pick::Widest => widest(spread),
@@ -54,10 +54,10 @@ pub fn picked(pick: Pick, points: &[(String, Spread)]) -> Result<(String, Spread
     Ok((place.clone(), *own, whole))
 }
 
-/// What an interval says of a claim: inside of what it allows, outside, or across.
+/// Verdict from an interval: inside the accepted range, outside, or partly in it.
 ///
 /// # Errors
-/// A relation that is no inequality, in words.
+/// A message if the relation is not an inequality.
 pub fn verdict(
     relation: Relation,
     found: Spread,
@@ -70,8 +70,8 @@ pub fn verdict(
     Ok(accepted.decide(found.map(|value| value - limit)).of_claim())
 }
 
-/// Quantile of Student's t distribution, above 1/2: the distribution function by its finite sums
-/// for whole degrees of freedom (Abramowitz and Stegun 26.7.3 and 26.7.4), inverted by bisection.
+/// Quantile of Student's t distribution for a probability above 1/2. The distribution function is a finite sum
+/// for whole degrees of freedom (Abramowitz and Stegun 26.7.3 and 26.7.4) and is inverted by bisection.
 fn student(probability: f64, freedom: usize) -> f64 {
     let (mut low, mut high) = (0.0, 1e6);
     for _ in 0..100 {
@@ -81,7 +81,7 @@ fn student(probability: f64, freedom: usize) -> f64 {
     f64::midpoint(low, high)
 }
 
-/// Chance of a value below `t`, which is not negative.
+/// Probability of a value below `t`, which must not be negative.
 fn student_below(t: f64, freedom: usize) -> f64 {
     let angle = (t / (freedom as f64).sqrt()).atan();
     let (sine, cosine) = angle.sin_cos();

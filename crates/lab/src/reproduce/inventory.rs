@@ -1,5 +1,5 @@
-//! `papers/*/inventory.toml`: what each paper has, and what answers for it. Held against the catalogue,
-//! the statements, the tests and the table in `papers/README.md`.
+//! `papers/*/inventory.toml`: the contents of each paper, and the items that reproduce them. The tests compare
+//! these files with the catalogue, the statements, the tests and the table in `papers/README.md`.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -11,9 +11,9 @@ use super::catalogue::ITEMS;
 use super::data::{FOLDERS, Folder};
 use super::expected::expected;
 
-/// Folders of papers; the other folder is a peer's.
+/// Folders of papers; the remaining folder belongs to a peer.
 const PAPERS: [&str; 5] = ["slides2013", "sarwar2013", "kuhn2014", "wallace2014", "alheid2016"];
-/// Set to write the table instead of checking it.
+/// Environment variable that rewrites the table instead of checking it.
 const UPDATE: &str = "ROPEWALK_UPDATE_INVENTORY";
 const BEGIN: &str = "<!-- inventory: from papers/*/inventory.toml -->\n";
 const END: &str = "<!-- end of inventory -->\n";
@@ -27,7 +27,7 @@ struct Inventory {
     entries: Vec<Entry>,
 }
 
-/// How many of each kind the paper numbers.
+/// Number of elements of each kind that the paper numbers.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Printed {
@@ -43,7 +43,7 @@ struct Entry {
     kind: Kind,
     /// First and last number, if the paper numbers it.
     numbers: Option<[u32; 2]>,
-    /// Its name, if not.
+    /// Its name, if it has no number.
     name: Option<String>,
     says: String,
     #[serde(default)]
@@ -85,7 +85,7 @@ impl Entry {
         }
     }
 
-    /// What answers, as a cell of the table.
+    /// The answering items, as a cell of the table.
     fn answer(&self) -> String {
         let code = |names: &[String]| {
             names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")

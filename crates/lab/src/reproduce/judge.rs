@@ -1,4 +1,4 @@
-//! One statement of a paper against model and simulation: values, differences, verdict.
+//! Judges one statement of a paper by model and simulation: values, differences, verdict.
 
 use super::decide::{Accepted, Decision, Spread, allowed};
 use super::expected::{Entry, Expected, Kind, Relation, Source};
@@ -7,7 +7,7 @@ use super::row::{Row, Value, Verdict};
 use super::sample::{self, Sample};
 use super::{alheid, quantity, sarwar, slot, text, wallace};
 
-/// The simulations that a statement takes.
+/// The simulations that a statement requires.
 pub fn keys(expected: &Expected, entry: &Entry) -> Vec<RunKey> {
     if expected.paper == alheid::PAPER {
         return alheid::keys(expected, entry);
@@ -24,7 +24,7 @@ pub fn keys(expected: &Expected, entry: &Entry) -> Vec<RunKey> {
     sample::keys(expected, entry)
 }
 
-/// Judges one statement. A table yields a row for each of its own.
+/// Judges one statement. A table gives one row for each of its own.
 pub fn judge(expected: &Expected, entry: &Entry, runs: &Runs) -> Vec<Row> {
     let judged = match entry.kind {
         _ if expected.paper == alheid::PAPER => alheid::judge(expected, entry, runs),
@@ -43,7 +43,7 @@ pub fn judge(expected: &Expected, entry: &Entry, runs: &Runs) -> Vec<Row> {
     })
 }
 
-/// A row that says what is asked, and answers nothing yet.
+/// A row with the statement, without an answer.
 pub fn blank(expected: &Expected, entry: &Entry) -> Row {
     let unit = if entry.unit == "1" { "" } else { &entry.unit };
     Row {
@@ -94,7 +94,7 @@ fn claim(expected: &Expected, entry: &Entry, runs: &Runs) -> Result<Vec<Row>, St
     row.map(|row| vec![row])
 }
 
-/// An inequality between the subject and its reference.
+/// Judges an inequality between the subject and its reference.
 fn compared(
     expected: &Expected,
     entry: &Entry,
@@ -124,12 +124,12 @@ fn scenario(entry: &Entry) -> Result<&str, String> {
     entry.scenario.as_deref().ok_or_else(|| "a claim without its scenario".to_owned())
 }
 
-/// A subject and what it is compared with.
+/// Values of a subject and its reference.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pair {
-    /// What the statement is about.
+    /// Value of the subject.
     pub subject: f64,
-    /// What it is compared with, the share not yet taken.
+    /// Value of the reference, before the share is applied.
     pub reference: f64,
 }
 
@@ -141,7 +141,7 @@ pub fn holds(entry: &Entry, relation: Relation, pair: Pair) -> bool {
     accepted.is_some_and(|accepted| accepted.decide(off) == Decision::Holds)
 }
 
-/// The row of an inequality, with the bound in words in place of a printed number.
+/// The row of an inequality. It shows the bound as text in place of a printed number.
 pub fn inequality(expected: &Expected, entry: &Entry, relation: Relation, pair: Pair) -> Row {
     let sign = match relation {
         Relation::Greater => ">",
@@ -165,7 +165,7 @@ pub fn inequality(expected: &Expected, entry: &Entry, relation: Relation, pair: 
     row
 }
 
-/// `(subject - reference) / reference`; none where that is no number.
+/// `(subject - reference) / reference`, 0 if both are equal; none if only the reference is 0.
 pub fn fraction(subject: f64, reference: f64) -> Option<f64> {
     if subject == reference {
         return Some(0.0);
@@ -173,7 +173,7 @@ pub fn fraction(subject: f64, reference: f64) -> Option<f64> {
     (reference != 0.0).then_some((subject - reference) / reference)
 }
 
-/// A gain in one scenario: printed as a share, measured as one.
+/// Judges a gain in one scenario, both printed and measured as a fraction.
 fn gain(
     expected: &Expected,
     entry: &Entry,
@@ -191,7 +191,7 @@ fn gain(
     Ok(row)
 }
 
-/// "Up to": the largest reduction over all scenarios must be the printed one, no less and no more.
+/// Judges an "up to": the largest reduction over all scenarios must equal the printed one.
 fn reduction_best(expected: &Expected, entry: &Entry, runs: &Runs) -> Result<Row, String> {
     let mut best: Option<(&str, Sample, f64)> = None;
     for file in entry.scenario.iter().chain(&entry.scenarios) {
@@ -208,7 +208,7 @@ fn reduction_best(expected: &Expected, entry: &Entry, runs: &Runs) -> Result<Row
     Ok(row)
 }
 
-/// A relative change, times `sign`, against the printed one.
+/// A relative change, times `sign`, compared with the printed one.
 fn share_row(
     expected: &Expected,
     entry: &Entry,
@@ -234,7 +234,7 @@ fn share_row(
     })
 }
 
-/// The relative change grows from each scenario to the next.
+/// Judges whether the relative change grows from each scenario to the next.
 fn rising(
     expected: &Expected,
     entry: &Entry,

@@ -1,8 +1,8 @@
-//! What the papers print, against the models, the simulator and other simulators.
+//! Compares the printed results of papers with the models, the simulator and other simulators.
 //!
-//! Every item takes its numbers and claims from `papers/`, which the binary carries inside. A number
-//! `agrees` or `differs`, within the tolerance beside it; a claim holds or fails. What is off has a
-//! reason, in `papers/*/reasons.toml`, which names the rule that differs.
+//! Every item takes its numbers and claims from `papers/`, which the binary contains. A number `agrees` or
+//! `differs`, within a stated tolerance; a claim holds or fails. `papers/*/reasons.toml` explains each
+//! difference by the rule that causes it.
 //!
 //! ```
 //! use ropewalk_lab::reproduce::{Options, find, reproduce};
@@ -46,43 +46,43 @@ pub use sensitivity::{Sensitivity, sensitivity, sensitivity_simulations};
 use expected::{Expected, ExpectedVerdict, Reason};
 use plan::Runs;
 
-/// How to go about it.
+/// Options of a reproduction.
 #[derive(Clone, Copy)]
 pub struct Options<'a> {
-    /// Threads for the simulations; what comes out does not depend on it.
+    /// Number of threads for the simulations; results do not depend on it.
     pub threads: usize,
-    /// Called as simulations end.
+    /// Called whenever a simulation ends.
     pub progress: Progress<'a>,
 }
 
 impl Default for Options<'_> {
-    /// All cores, silently.
+    /// All cores, without progress reports.
     fn default() -> Self {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         Self { threads, progress: &|_, _, _| {} }
     }
 }
 
-/// What came of it.
+/// Result of a reproduction.
 #[derive(Clone, Debug)]
 pub struct Reproduction {
     /// Numbers and claims, in the order of [`ITEMS`].
     pub rows: Vec<Row>,
-    /// For the report page.
+    /// Figures for the report page.
     pub figures: Vec<Figure>,
-    /// Simulations that did not come to their end, in words.
+    /// Error messages of the simulations that failed.
     pub failures: Vec<String>,
-    /// How many simulations there were.
+    /// Number of simulations.
     pub simulations: usize,
 }
 
 impl Reproduction {
-    /// Rows that are off and nobody says why.
+    /// Differing rows without a reason.
     pub fn unexplained(&self) -> impl Iterator<Item = &Row> {
         self.rows.iter().filter(|row| row.is_unexplained())
     }
 
-    /// How many rows have each verdict, the good ones first.
+    /// Number of rows with each verdict, the good ones first.
     pub fn counts(&self) -> Vec<(Verdict, usize)> {
         use Verdict::{Agrees, ClaimFails, ClaimHolds, Differs, Failed, Shown, Undecided};
         let count = |verdict| self.rows.iter().filter(|row| row.verdict == verdict).count();
@@ -99,29 +99,29 @@ pub fn title(paper: &str) -> String {
     known.map_or_else(|| "ns-2 2.35, CMT-SCTP round robin".to_owned(), |expected| expected.title)
 }
 
-/// What the text of the paper in this folder leaves open, and how it was read for all of its items.
+/// Readings of the paper in this folder: choices that its text leaves open, fixed for all of its items.
 pub fn readings(paper: &str) -> Vec<Reading> {
     let folder = data::folder(paper);
     let known = folder.and_then(|folder| expected::expected(folder).ok().flatten());
     known.map_or_else(Vec::new, |expected| expected.readings)
 }
 
-/// A reason that stands in a file, and the file's folder.
+/// A reason in a file that no row needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnusedReason {
     /// Folder.
     pub paper: String,
     /// Item without the paper.
     pub item: String,
-    /// The case that agrees, or that is not there.
+    /// The case, which agrees or does not exist.
     pub case: String,
 }
 
 /// Reproduces these items.
 ///
 /// # Errors
-/// A defect in the papers' files, in words. A simulation that fails is no error here: its rows
-/// say so, and [`Reproduction::failures`] lists it.
+/// A message if a file of the papers is malformed. A failed simulation is not an error: its rows report it, and
+/// [`Reproduction::failures`] lists it.
 pub fn reproduce(items: &[Item], options: &Options<'_>) -> Result<Reproduction, String> {
     let papers = Papers::load()?;
     let runs = Runs::execute(papers.keys(items)?, options.threads, options.progress);
@@ -129,7 +129,7 @@ pub fn reproduce(items: &[Item], options: &Options<'_>) -> Result<Reproduction, 
     for item in ITEMS.iter().filter(|item| items.contains(item)) {
         rows.extend(papers.rows(*item, &runs)?);
         let material = figures::Material { expected: papers.expected.get(item.paper), runs: &runs };
-        // A figure that lacks a run is left out; the rows of the run say why it failed.
+        // A figure without its runs is left out; the rows of these runs state the cause.
         drawn.extend(figures::figures(*item, material).unwrap_or_default());
     }
     for row in rows.iter_mut().filter(|row| !row.verdict.is_good()) {
@@ -139,18 +139,18 @@ pub fn reproduce(items: &[Item], options: &Options<'_>) -> Result<Reproduction, 
     Ok(Reproduction { rows, figures: drawn, failures, simulations })
 }
 
-/// How many simulations these items take, for a progress bar.
+/// Number of simulations of these items, for a progress bar.
 ///
 /// # Errors
-/// A defect in the papers' files, in words.
+/// A message if a file of the papers is malformed.
 pub fn simulations(items: &[Item]) -> Result<usize, String> {
     Ok(Papers::load()?.keys(items)?.len())
 }
 
-/// Reasons about rows of `done` that need none. `done` should hold all items.
+/// Reasons for rows of `done` that need none. `done` should cover all items.
 ///
 /// # Errors
-/// A defect in the papers' files, in words.
+/// A message if a file of the papers is malformed.
 pub fn unused_reasons(done: &Reproduction) -> Result<Vec<UnusedReason>, String> {
     let papers = Papers::load()?;
     let mut unused = Vec::new();
@@ -173,7 +173,7 @@ pub fn unused_reasons(done: &Reproduction) -> Result<Vec<UnusedReason>, String> 
     Ok(unused)
 }
 
-/// Every folder, read.
+/// The contents of every folder.
 struct Papers {
     expected: BTreeMap<&'static str, Expected>,
     reasons: BTreeMap<&'static str, Vec<Reason>>,
@@ -223,7 +223,7 @@ impl Papers {
         Ok(rows)
     }
 
-    /// Puts the reason beside a row that is off.
+    /// Adds the reason to a differing row.
     fn explain(&self, row: &mut Row) {
         if row.verdict == Verdict::Failed {
             return;

@@ -1,4 +1,4 @@
-//! Our round robin against another simulator's, row by row of its tables.
+//! Compares our round robin with another simulator's, row by row of its tables.
 
 use super::csv::{Line, Table};
 use super::data;
@@ -10,21 +10,22 @@ use super::row::{Row, Value};
 use super::sample::{Sample, seeds};
 use crate::Run;
 
-/// Goodput may differ by so much.
+/// Tolerance of goodput.
 const GOODPUT_TOLERANCE: f64 = 0.10;
-/// Waits by so much: the longest hangs on one packet, the mean on how bursts interleave.
+/// Tolerance of waiting times. It is larger: the maximum depends on a single packet, the mean on how bursts
+/// interleave.
 const WAIT_TOLERANCE: f64 = 0.15;
-/// Runs of ours for each run of the peer.
+/// Number of our runs for each run of the peer.
 const SEEDS: u32 = 10;
-/// Packets of the papers' whole runs, headers included.
+/// Packets over the whole run, headers included, as the papers count them.
 pub const WHOLE_RUN: &str = "goodput_wire_bps.whole_run";
 
-/// One row of a peer's table, and the run that answers it.
+/// One row of a peer's table, with the run that answers it.
 #[derive(Clone, Debug)]
 pub struct PeerCase {
     /// Variant and set-up.
     pub case: String,
-    /// The same without the variant, for figures.
+    /// The setup without the variant, for figures.
     pub short: String,
     /// `base`, or `no_delayed_sack`.
     pub variant: &'static str,
@@ -45,7 +46,7 @@ pub struct PeerCase {
 /// The rows of a peer's table: `sarwar`, `kuhn` or `blocking`.
 ///
 /// # Errors
-/// What is wrong with the table, in words.
+/// A message if the table is malformed.
 pub fn cases(item: &str) -> Result<Vec<PeerCase>, String> {
     let name = format!("{item}.csv");
     let file = data::folder("ns2").and_then(|folder| folder.file(&name));
@@ -60,10 +61,10 @@ fn case(item: &str, line: Line<'_>) -> Result<PeerCase, String> {
         _ => sarwar(line)?,
     };
     let variant = line.text("variant")?;
-    // The peer's set-up, not that of the papers: see its README.
+    // The peer's setup, which differs from that of the papers: see its README.
     let key = key.with("sctp.initial_ssthresh=receive-buffer");
     let key = match variant {
-        // As the reference was made: one for every second packet, or after 200 ms.
+        // As in the reference: one SACK for every second packet, or after 200 ms.
         "base" => key.with("sctp.sack_every=2"),
         "no_delayed_sack" => key.with("sctp.sack_every=1"),
         other => return Err(format!("unknown variant `{other}` in {item}.csv")),
@@ -103,12 +104,12 @@ fn kuhn(line: Line<'_>) -> Result<(RunKey, String), String> {
 fn sarwar(line: Line<'_>) -> Result<(RunKey, String), String> {
     let packets = line.text("rbuf_pkts")?;
     let key = RunKey::new("sarwar2013", "long-run.toml", "round-robin");
-    // Packets of this paper are 1000 B.
+    // Packets of this paper have 1000 B.
     let key = key.with(format!("transfer.receive_buffer={packets} kB"));
     Ok((key, format!("{packets} packets")))
 }
 
-/// A quantity that both have.
+/// A quantity that both simulators report.
 struct Compared {
     quantity: &'static str,
     unit: &'static str,
@@ -117,7 +118,7 @@ struct Compared {
     ours: fn(&Run) -> f64,
 }
 
-/// Steady state is after the warm-up. The whole run counts start-up, too.
+/// Steady state begins after the warm-up. The whole run includes the start-up.
 const COMPARED: [Compared; 4] = [
     Compared {
         quantity: "goodput_wire_bps",
@@ -149,7 +150,7 @@ const COMPARED: [Compared; 4] = [
     },
 ];
 
-/// All packets since the start over the whole run, as the peer counts them.
+/// All packets since the start, divided by the length of the run, as the peer counts them.
 fn whole_run_bps(run: &Run) -> f64 {
     let result = &run.result;
     let packet_bits = result.goodput_wire_bps * result.duration_s / result.delivered_packets as f64;
@@ -157,7 +158,7 @@ fn whole_run_bps(run: &Run) -> f64 {
 }
 
 impl PeerCase {
-    /// Our runs, of seeds that are this case's.
+    /// Our runs, with seeds of this case.
     pub fn keys(&self, item: &str) -> Vec<RunKey> {
         let name = format!("ns2/{item}/{}", self.case);
         let seeds = seeds(&name, SEEDS);
@@ -168,15 +169,15 @@ impl PeerCase {
 /// The runs of a peer's table.
 ///
 /// # Errors
-/// What is wrong with the table, in words.
+/// A message if the table is malformed.
 pub fn keys(item: &str) -> Result<Vec<RunKey>, String> {
     Ok(cases(item)?.iter().flat_map(|case| case.keys(item)).collect())
 }
 
-/// The rows of a peer's table, judged.
+/// Judges the rows of a peer's table.
 ///
 /// # Errors
-/// What is wrong with the table, in words.
+/// A message if the table is malformed.
 pub fn rows(item: &str, runs: &Runs) -> Result<Vec<Row>, String> {
     let mut rows = Vec::new();
     for case in cases(item)? {
@@ -224,14 +225,14 @@ impl Compared {
     }
 }
 
-/// Puts what was simulated, by us and by the peer, beside the slides' blocking times.
+/// Adds our simulated values and the peer's to the rows of the slides' blocking times.
 ///
 /// # Errors
-/// What is wrong with the peer's table or a scenario, in words.
+/// A message if the peer's table or a scenario is malformed.
 pub fn beside_blocking_times(rows: &mut [Row], runs: &Runs) -> Result<(), String> {
     let cases = cases("blocking")?;
     for row in rows {
-        // The peer has not run every row of the slides.
+        // The peer did not run every row of the slides.
         let known = cases.iter().find(|c| c.short == row.case && c.variant == "base");
         row.peer_value = known.map(|case| case.wait_max_s.into());
         let key = RunKey::new("slides2013", &format!("tmaxblock-{}.toml", row.case), "round-robin");

@@ -1,4 +1,4 @@
-//! Which simulations are needed, each once, and their execution on all cores.
+//! Collects the required simulations without duplicates and runs them on all cores.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
@@ -19,7 +19,7 @@ pub struct RunKey {
     pub file: String,
     /// Changes, as `key=value`.
     pub sets: Vec<String>,
-    /// Keep series and the first seconds, too.
+    /// Whether to record series and the first seconds as well.
     pub series: bool,
 }
 
@@ -30,25 +30,25 @@ impl RunKey {
         Self { folder: folder.to_owned(), file: file.to_owned(), sets, series: false }
     }
 
-    /// The same with one more change.
+    /// Adds an override.
     pub fn with(mut self, set: impl Into<String>) -> Self {
         self.sets.push(set.into());
         self
     }
 
-    /// The same with the receive-window guard.
+    /// Enables the receive-window guard.
     pub fn guarded(self) -> Self {
         self.with("transfer.guard=true")
     }
 
-    /// The same with series, a point each `interval` (such as `1 s`).
+    /// Records series with a point each `interval` (such as `1 s`).
     pub fn with_series(mut self, interval: &str) -> Self {
         self.sets.push(format!("record.interval={interval}"));
         self.series = true;
         self
     }
 
-    /// For progress and messages.
+    /// A label for progress and messages.
     pub fn label(&self) -> String {
         format!("{}/{} {}", self.folder, self.file, self.sets.join(" ")).trim_end().to_owned()
     }
@@ -56,7 +56,7 @@ impl RunKey {
     /// The scenario.
     ///
     /// # Errors
-    /// No such file, or one that is wrong, in words.
+    /// A message if the file does not exist, or if it is invalid.
     pub fn scenario(&self) -> Result<Scenario, String> {
         let text = data::folder(&self.folder).and_then(|folder| folder.file(&self.file));
         let text = text.ok_or_else(|| format!("there is no file {}/{}", self.folder, self.file))?;
@@ -64,14 +64,14 @@ impl RunKey {
     }
 
     fn execute(&self) -> Result<Run, String> {
-        // The first seconds of a figure, packet by packet.
+        // Figures show the first seconds packet by packet.
         let sequence = self.series.then(|| Duration::from_secs(5));
         let options = RunOptions { series: self.series, sequence, ..RunOptions::default() };
         run(&self.scenario()?, &options).map_err(|e| e.to_string())
     }
 }
 
-/// Called as simulations end: how many have, how many there are, and which one it was.
+/// Called when a simulation ends, with the number of finished ones, their total number, and its label.
 pub type Progress<'a> = &'a (dyn Fn(usize, usize, &str) + Sync);
 
 /// Finished simulations.
@@ -81,7 +81,7 @@ pub struct Runs {
 }
 
 impl Runs {
-    /// Runs each of `keys` once, on `threads` threads. What comes out does not depend on them.
+    /// Runs each of `keys` once, on `threads` threads. The results do not depend on the number of threads.
     pub fn execute(keys: BTreeSet<RunKey>, threads: usize, progress: Progress<'_>) -> Self {
         let keys: Vec<RunKey> = keys.into_iter().collect();
         let (next, ended) = (AtomicUsize::new(0), AtomicUsize::new(0));
@@ -112,7 +112,7 @@ impl Runs {
     /// The run of this key.
     ///
     /// # Errors
-    /// Why it failed; or that nobody asked for it beforehand, which is a defect of the item.
+    /// A message if the run failed, or if it was not requested beforehand, which is a defect of the item.
     pub fn get(&self, key: &RunKey) -> Result<&Run, String> {
         match self.done.get(key) {
             Some(Ok(run)) => Ok(run),
@@ -121,12 +121,12 @@ impl Runs {
         }
     }
 
-    /// What failed, in words.
+    /// Error messages of the failed runs.
     pub fn failures(&self) -> Vec<String> {
         self.done.values().filter_map(|result| result.as_ref().err().cloned()).collect()
     }
 
-    /// How many there are.
+    /// Number of runs.
     pub fn count(&self) -> usize {
         self.done.len()
     }

@@ -1,4 +1,4 @@
-//! The quantities that statements name: of a run, or of a closed form.
+//! Quantities that statements name, from a run or from a closed-form model.
 
 use ropewalk_models::slot::SlotPath;
 use ropewalk_models::{
@@ -10,11 +10,11 @@ use ropewalk_scenario::Scenario;
 use crate::RunResult;
 use crate::measure::path_numbers;
 
-/// A key of the result vocabulary, such as `blocking_time_s.max` or `paths.slow.utilisation`; or
-/// `delivered_share`, goodput on the wire over the sum of the path rates.
+/// A key of the results, such as `blocking_time_s.max` or `paths.slow.utilisation`; or `delivered_share`, which
+/// is goodput on the wire divided by the sum of the path rates.
 ///
 /// # Errors
-/// No such key, in words.
+/// A message if the key does not exist.
 pub fn of_run(result: &RunResult, scenario: &Scenario, quantity: &str) -> Result<f64, String> {
     if quantity == "delivered_share" {
         return Ok(result.goodput_wire_bps / capacity_bps(scenario));
@@ -52,16 +52,16 @@ pub fn capacity_bps(scenario: &Scenario) -> f64 {
     scenario.paths.iter().map(|p| p.up.capacity.mean_rate().as_bps() as f64).sum()
 }
 
-/// A closed form's value for the scenario.
+/// The value of a closed-form model for the scenario.
 ///
 /// # Errors
-/// No such closed form, or one that does not take these paths, in words.
+/// A message if the model does not exist, or does not support these paths.
 pub fn of_model(scenario: &Scenario, quantity: &str) -> Result<f64, String> {
     let paths = path_numbers(scenario).ok_or("the closed forms know no shared links")?;
     let packet = f64::from(scenario.transfer.packet);
     let (family, name) = quantity.split_once('.').unwrap_or((quantity, ""));
     match family {
-        // The simulated maximum has its own key; both are the same in the model.
+        // The simulated maximum has its own key; in the model both are equal.
         "blocking_time_max_s" | "blocking_time_s" => {
             blocking_time_max_s(&paths, packet).map_err(|e| e.to_string())
         }

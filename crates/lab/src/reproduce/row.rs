@@ -1,16 +1,16 @@
-//! What a reproduction yields: rows of numbers with a verdict, and figures.
+//! Results of a reproduction: rows with a verdict, and figures.
 
 use core::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// A number, or what stands in its place.
+/// A number, or a text in its place.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Value {
     /// In the unit of the row.
     Number(f64),
-    /// A table's row, or a bound such as `> 1.95 Mbit/s (round-robin)`.
+    /// A row of a table, or a bound such as `> 1.95 Mbit/s (round-robin)`.
     Text(String),
 }
 
@@ -26,35 +26,35 @@ impl From<String> for Value {
     }
 }
 
-/// What came of one number or claim.
+/// Verdict on a number or claim.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Verdict {
-    /// The number is met within its tolerance.
+    /// The number agrees within its tolerance.
     #[serde(rename = "agrees")]
     Agrees,
-    /// It is not.
+    /// The number differs by more than its tolerance.
     #[serde(rename = "differs")]
     Differs,
-    /// What the paper says is so.
+    /// The paper's claim holds.
     #[serde(rename = "claim holds")]
     ClaimHolds,
-    /// It is not so.
+    /// The paper's claim does not hold.
     #[serde(rename = "claim fails")]
     ClaimFails,
-    /// The paper prints no number to compare with.
+    /// The paper prints no number for comparison.
     #[serde(rename = "shown")]
     Shown,
-    /// The interval of the measured value reaches across the limit: more seeds are needed.
+    /// The interval of the measured value contains the limit: more seeds are needed.
     #[serde(rename = "undecided")]
     Undecided,
-    /// The run behind it did not come to its end; the reason says why.
+    /// The run behind the row failed; the reason states why.
     #[default]
     #[serde(rename = "failed")]
     Failed,
 }
 
 impl Verdict {
-    /// In the words of the documents.
+    /// Name of the verdict in documents.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Agrees => "agrees",
@@ -67,22 +67,22 @@ impl Verdict {
         }
     }
 
-    /// Whether the printed number or claim came out, or there is none.
+    /// Whether the printed number or claim is confirmed, or there is none.
     pub const fn is_good(self) -> bool {
         matches!(self, Self::Agrees | Self::ClaimHolds | Self::Shown)
     }
 
-    /// Whether the printed number or claim did not come out.
+    /// Whether the printed number or claim is not confirmed.
     pub const fn is_off(self) -> bool {
         matches!(self, Self::Differs | Self::ClaimFails | Self::Failed)
     }
 
-    /// Of a number.
+    /// Verdict on a number.
     pub(super) const fn of_value(met: bool) -> Self {
         if met { Self::Agrees } else { Self::Differs }
     }
 
-    /// Of a claim.
+    /// Verdict on a claim.
     pub(super) const fn of_claim(holds: bool) -> Self {
         if holds { Self::ClaimHolds } else { Self::ClaimFails }
     }
@@ -94,13 +94,13 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// How many runs a simulated value is the mean of.
+/// Number of runs whose mean is a simulated value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "Value", try_from = "Value")]
 pub enum Seeds {
-    /// One: nothing in the scenario is random, so that every seed gives the same.
+    /// One run: nothing in the scenario is random, so every seed gives the same result.
     Deterministic,
-    /// One for each of so many seeds.
+    /// One run for each of this many seeds.
     Drawn(u32),
 }
 
@@ -127,13 +127,13 @@ impl TryFrom<Value> for Seeds {
     }
 }
 
-/// A scheduler and the baseline of its paper, each without and with Ropewalk's receive-window
-/// guard. No paper has the guard: verdicts about papers are about `baseline` and `as_published`.
+/// Results of a scheduler and its paper's baseline, each without and with Ropewalk's receive-window guard. No
+/// paper has the guard, so verdicts on papers refer to `baseline` and `as_published`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Beside {
-    /// The scenario, where the row is about several.
+    /// The scenario, if the row covers several.
     pub scenario: Option<String>,
-    /// Of the four values; a gain or a reduction has its own in the row.
+    /// Unit of the four values; for a gain or reduction, the unit of the row differs.
     pub unit: String,
     /// The baseline, guard off.
     pub baseline: f64,
@@ -143,69 +143,70 @@ pub struct Beside {
     pub baseline_guarded: f64,
     /// The scheduler, guard on.
     pub guarded: f64,
-    /// What the guard adds to the scheduler: `guarded / as_published - 1`.
+    /// Relative change of the scheduler by the guard: `guarded / as_published - 1`.
     pub guard_change: Option<f64>,
 }
 
-/// One number or claim of a paper, and what became of it.
+/// One number or claim of a paper, with its result.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Row {
     /// Folder of the paper, or name of the peer.
     pub paper: String,
-    /// What of it, without the paper.
+    /// Item of the paper, without the paper's name.
     pub item: String,
     /// Row, figure or set-up.
     pub case: String,
     /// Key of the result vocabulary, or of a model.
     pub quantity: String,
-    /// `bit/s`, `B`, `s`, `ratio`, `packets`, or nothing for a pure number.
+    /// `bit/s`, `B`, `s`, `ratio`, `packets`, or empty for a pure number.
     pub unit: String,
-    /// The printed number; for an inequality, the bound in words.
+    /// The printed number; for an inequality, the bound as text.
     pub paper_value: Option<Value>,
-    /// By closed form or slot model; of `alheid2016`, under the preset of the study's own model.
+    /// Value by closed-form or slot model; for `alheid2016`, with the preset of the study's own model.
     pub model_value: Option<Value>,
-    /// By the packet engine.
+    /// Value by the packet engine.
     pub simulated_value: Option<Value>,
-    /// By another simulator.
+    /// Value by another simulator.
     pub peer_value: Option<Value>,
-    /// What the claim compares with, in `unit`; of a number, the number.
+    /// The reference of a claim, in `unit`; for a number, the number.
     pub reference_value: Option<f64>,
-    /// Fraction of the reference, 0.05 for 5 % more; none where the reference is 0 or no number.
+    /// Difference as a fraction of the reference, 0.05 for 5 % more; none if the reference is 0 or not a
+    /// number.
     pub difference: Option<f64>,
-    /// 95 % confidence interval of what the verdict is about: of the simulated value, in `unit`, or of
-    /// its `difference`, if there is a reference that was simulated, too. None where one run says all.
+    /// 95 % confidence interval of the judged quantity: the simulated value in `unit`, or its `difference` if
+    /// the reference was simulated too. None if a single run suffices.
     pub interval: Option<[f64; 2]>,
-    /// Runs behind the simulated value; none if there is none.
+    /// Runs behind the simulated value; none if there is no such value.
     pub seeds: Option<Seeds>,
-    /// The settings that the paper's text leaves open, as they were chosen for all of its items
-    /// before the run, such as `sctp.sack_every=1`.
+    /// Settings that the paper's text leaves open, such as `sctp.sack_every=1`. They were fixed for all of its
+    /// items before the run.
     pub readings: Vec<String>,
     /// The same quantity without and with the guard.
     pub beside: Option<Beside>,
-    /// What came of it.
+    /// Verdict on the number or claim.
     pub verdict: Verdict,
-    /// What the paper says, in our words.
+    /// The paper's claim, in our words.
     pub claim: Option<String>,
-    /// Equation, table, figure or section.
+    /// Equation, table, figure or section of the paper.
     pub source: String,
-    /// Why it differs.
+    /// Reason for a difference.
     pub reason: Option<String>,
 }
 
 impl Row {
-    /// Whether it is off and no reason is given.
+    /// Whether the row differs without a reason.
     pub fn is_unexplained(&self) -> bool {
         self.verdict.is_off() && self.reason.is_none()
     }
 }
 
-/// Where a series of a figure comes from.
+/// Origin of a series in a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Origin {
-    /// Printed.
+    /// Printed in the paper.
     Paper,
-    /// Closed form or slot model.
+    /// Closed-form or slot model.
     Model,
     /// Packet engine.
     Simulated,
@@ -213,53 +214,53 @@ pub enum Origin {
     Peer,
 }
 
-/// How a series is drawn.
+/// Style of a series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Style {
-    /// Joined.
+    /// Points connected by a line.
     Line,
     /// Dots.
     Points,
-    /// Side by side.
+    /// Bars side by side.
     Bars,
 }
 
-/// One line of a figure.
+/// One series of a figure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FigureSeries {
-    /// Shown.
+    /// Name in the legend.
     pub name: String,
-    /// Where it comes from.
+    /// Origin of the values.
     pub source: Origin,
-    /// How it is drawn.
+    /// Style.
     pub style: Style,
     /// Numbers, or the names of categories.
     pub x: Vec<Value>,
-    /// As long as `x`.
+    /// Values, with the same length as `x`.
     pub y: Vec<Option<f64>>,
 }
 
 /// A figure of the report page.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Figure {
-    /// Unique in a report.
+    /// Identifier, unique in a report.
     pub id: String,
-    /// The section it stands in.
+    /// Section of the report.
     pub paper: String,
     /// Heading.
     pub title: String,
-    /// Below it.
+    /// Text below the figure.
     pub note: Option<String>,
-    /// With its unit.
+    /// Label of the x axis, with its unit.
     pub x_label: String,
-    /// With its unit.
+    /// Label of the y axis, with its unit.
     pub y_label: String,
     /// `linear` or `log`.
     pub x_scale: String,
     /// `linear` or `log`.
     pub y_scale: String,
-    /// What is drawn.
+    /// The series of the figure.
     pub series: Vec<FigureSeries>,
 }
 

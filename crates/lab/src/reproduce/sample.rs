@@ -1,5 +1,5 @@
-//! Runs of a statement over seeds of its own: what it is about, what it compares with, and the same
-//! without and with the guard.
+//! Runs of a statement with seeds of its own: subject, reference, and the four combinations of scheduler and
+//! guard.
 
 use ropewalk_scenario::SchedulerName;
 
@@ -11,10 +11,10 @@ use super::quantity;
 use super::row::{Beside, Seeds};
 use crate::compare::estimate;
 
-/// What the papers' delay-aware schedulers are compared with.
+/// Baseline of the papers' delay-aware schedulers.
 const BASELINE: &str = "round-robin";
 
-/// A scheduler, without or with the guard.
+/// A scheduler without or with the guard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Course<'a> {
     scheduler: &'a str,
@@ -41,12 +41,13 @@ impl Course<'_> {
     }
 }
 
-/// `count` seeds that belong to `name` alone: the FNV-1a hash of the name, and what follows it.
+/// `count` consecutive seeds that are specific to `name`; the first is derived from the FNV-1a hash of the
+/// name.
 pub fn seeds(name: &str, count: u32) -> impl Iterator<Item = u64> + use<> {
     let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     });
-    // Below 2^53, so that the seeds are exact in any document.
+    // Below 2^53, so that every document represents the seeds exactly.
     let first = (hash >> 24) << 12;
     (0..u64::from(count)).map(move |i| first + i)
 }
@@ -56,7 +57,7 @@ fn seeds_of(expected: &Expected, entry: &Entry) -> impl Iterator<Item = u64> + u
     seeds(&format!("{}/{}", expected.paper, entry.id), count)
 }
 
-/// The runs that a statement takes.
+/// The runs that a statement requires.
 pub fn keys(expected: &Expected, entry: &Entry) -> Vec<RunKey> {
     let mut courses: Vec<Course<'_>> = subject(entry).into_iter().collect();
     if !expected.is_variation {
@@ -82,7 +83,7 @@ fn unguarded(name: &str) -> Option<Course<'_>> {
     known.then_some(Course { scheduler: name, guarded: false })
 }
 
-/// Baseline and scheduler without the guard, then with it.
+/// Baseline and scheduler, first without the guard, then with it.
 fn beside_courses<'a>(expected: &'a Expected, entry: &'a Entry) -> [Course<'a>; 4] {
     let subject = entry.subject.as_deref().filter(|name| *name != BASELINE);
     let scheduler = subject.or(expected.scheduler.as_deref()).unwrap_or("daps");
@@ -95,14 +96,14 @@ fn beside_courses<'a>(expected: &'a Expected, entry: &'a Entry) -> [Course<'a>; 
     ]
 }
 
-/// Both sides of a statement, for each seed.
+/// Subject and reference of a statement for each seed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sample {
     pairs: Vec<Pair>,
 }
 
 impl Sample {
-    /// Of these pairs, at least one.
+    /// A sample of at least one pair.
     pub fn new(pairs: Vec<Pair>) -> Self {
         assert!(!pairs.is_empty(), "a sample has a seed");
         Self { pairs }
@@ -118,12 +119,12 @@ impl Sample {
         Pair { subject: mean(|p| p.subject), reference: mean(|p| p.reference) }
     }
 
-    /// Whether every seed gave the same.
+    /// Whether all seeds gave the same values.
     pub fn is_deterministic(&self) -> bool {
         self.pairs.iter().all(|pair| *pair == self.pairs[0])
     }
 
-    /// As rows say it.
+    /// The seeds in the form of rows.
     pub fn seeds(&self) -> Seeds {
         match self.pairs.len() {
             1 => Seeds::Drawn(1),
@@ -132,7 +133,7 @@ impl Sample {
         }
     }
 
-    /// Something of each pair: its mean and interval.
+    /// Mean and interval of a function of each pair.
     pub fn spread(&self, of: impl Fn(&Pair) -> f64) -> Spread {
         let values: Vec<f64> = self.pairs.iter().map(of).collect();
         let known = estimate(&values).expect("a sample has a seed");
@@ -143,7 +144,7 @@ impl Sample {
         Spread { mean: known.mean, least: known.mean - half, most: known.mean + half }
     }
 
-    /// The ends of `spread`, where the seeds differ.
+    /// The ends of `spread` if the seeds differ.
     pub fn interval(&self, spread: Spread) -> Option<[f64; 2]> {
         (!self.is_deterministic()).then_some(spread.ends())
     }
@@ -158,7 +159,7 @@ impl Sample {
 /// Measures a statement in one of its scenarios.
 ///
 /// # Errors
-/// What the statement lacks, or why a run failed, in words.
+/// A message if the statement is incomplete, or if a run failed.
 pub fn measure(
     expected: &Expected,
     entry: &Entry,
@@ -193,10 +194,10 @@ fn is_share(quantity: &str) -> bool {
     quantity.ends_with("utilisation") || quantity == "delivered_share"
 }
 
-/// The four columns of a statement in one of its scenarios.
+/// The four combinations of a statement in one of its scenarios.
 ///
 /// # Errors
-/// Why a run failed, in words.
+/// A message if a run failed.
 pub fn beside(
     expected: &Expected,
     entry: &Entry,

@@ -26,10 +26,10 @@ pub fn key(paper: &str, entry: &Entry) -> Option<RunKey> {
     })
 }
 
-/// The difference of the forward delays of two paths by Eq 6, as the scheduler last saw them.
+/// The difference of the forward delays of two paths by Eq 6, from the scheduler's last estimates.
 ///
 /// # Errors
-/// What the statement lacks, or why the run failed, in words.
+/// A message if the statement is incomplete, or if the run failed.
 pub fn forward_delay(expected: &Expected, entry: &Entry, runs: &Runs) -> Result<Row, String> {
     let paper_value = entry.paper_value.ok_or("a delay without its number")?;
     let key = key(&expected.paper, entry).ok_or("a delay without its scenario")?;
@@ -76,7 +76,7 @@ pub fn order(expected: &Expected, entry: &Entry) -> Result<Vec<Row>, String> {
     Ok(rows)
 }
 
-/// Each instant, and the entry of the order that each path has there, counted from 1.
+/// Each instant, with the position in the order of each path that arrives then, counted from 1.
 fn instants(delays: &[u64], order: &[usize]) -> Vec<(u64, Vec<String>)> {
     let mut turns = vec![0_u64; delays.len()];
     let mut instants: Vec<(u64, Vec<String>)> = Vec::new();

@@ -1,5 +1,5 @@
-//! How far the verdicts of a paper hang on what its text leaves open: the readings are changed one at
-//! a time, and what holds is counted.
+//! Sensitivity of a paper's verdicts to the readings of its text: changes the readings one at a time and counts
+//! the items that hold.
 
 use std::collections::BTreeSet;
 
@@ -15,28 +15,28 @@ use super::{Options, data, expected, judge};
 pub struct Sensitivity {
     /// Folder of the paper.
     pub paper: String,
-    /// What is changed.
+    /// The changed reading.
     pub name: String,
-    /// Settings as `key=value`, on top of the readings; none for the readings themselves.
+    /// Settings as `key=value`, in addition to the readings; empty for the readings themselves.
     pub sets: Vec<String>,
     /// Whether the paper's scheduler has the guard.
     pub guarded: bool,
     /// Simulated items that hold.
     pub hold: usize,
-    /// Simulated items whose interval reaches across a limit.
+    /// Simulated items whose interval contains the limit.
     pub undecided: usize,
     /// Simulated items that do not hold.
     pub fail: usize,
-    /// Items that hold here and not under the readings, as `item case quantity`.
+    /// Items that hold here but not with the paper's readings, as `item case quantity`.
     pub gained: Vec<String>,
-    /// Items that hold under the readings and not here.
+    /// Items that hold with the paper's readings but not here.
     pub lost: Vec<String>,
 }
 
-/// The table of this paper. Every line takes all simulated items of the paper, over all seeds.
+/// The table for this paper. Every line covers all simulated items of the paper with all seeds.
 ///
 /// # Errors
-/// No such paper, or one without variations; a defect in its files; a run that failed. In words.
+/// A message if there is no such paper, if it has no variations, if a file is malformed, or if a run failed.
 pub fn sensitivity(paper: &str, options: &Options<'_>) -> Result<Vec<Sensitivity>, String> {
     let courses = courses(paper)?;
     let keys: BTreeSet<RunKey> = courses.iter().flat_map(|(_, course)| keys(course)).collect();
@@ -49,16 +49,16 @@ pub fn sensitivity(paper: &str, options: &Options<'_>) -> Result<Vec<Sensitivity
     Ok(lines.map(|((variation, _), row)| line(paper, variation, &rows[0], row)).collect())
 }
 
-/// How many simulations the table of this paper takes, for a progress bar.
+/// Number of simulations for the table of this paper, for a progress bar.
 ///
 /// # Errors
-/// As for [`sensitivity`], before anything runs.
+/// As [`sensitivity`], without those of runs.
 pub fn sensitivity_simulations(paper: &str) -> Result<usize, String> {
     let courses = courses(paper)?;
     Ok(courses.iter().flat_map(|(_, course)| keys(course)).collect::<BTreeSet<_>>().len())
 }
 
-/// The readings, then each variation, with the statements as it changes them.
+/// The paper's readings, then each variation, with the statements that it changes.
 fn courses(paper: &str) -> Result<Vec<(Variation, Expected)>, String> {
     let folder = data::folder(paper).ok_or_else(|| format!("there is no paper `{paper}`"))?;
     let known = expected::expected(folder)?.filter(|expected| !expected.variations.is_empty());
@@ -72,7 +72,7 @@ fn changed(known: &Expected, variation: &Variation) -> Expected {
     let mut course = known.clone();
     course.is_variation = true;
     course.changes.clone_from(&variation.sets);
-    // Statements about the guard are ours, not the paper's.
+    // Statements about the guard are not the paper's.
     course.items.retain(|entry| entry.by.contains(&Source::Simulation) && !entry.guarded);
     for entry in &mut course.items {
         entry.guarded = variation.guarded && entry.subject == course.scheduler;

@@ -1,4 +1,4 @@
-//! Statements that the slot model answers: tables row by row, and claims.
+//! Judges the statements that the slot model answers: tables row by row, and claims.
 
 use ropewalk_models::slot::{Plan, SlotScheduler, SlotTrace};
 
@@ -9,10 +9,10 @@ use super::judge::{Pair, blank, fraction, holds, inequality};
 use super::row::{Row, Value, Verdict};
 use crate::slot::{Planned, SlotRow, SlotSetup};
 
-/// The paper's slot model under this scheduler.
+/// The paper's slot model with this scheduler.
 ///
 /// # Errors
-/// No such scheduler, or a model that refuses its setup, in words.
+/// A message if there is no such scheduler, or if the model rejects the setup.
 pub fn run(setup: &SlotSetup, scheduler: &str, plan: Plan) -> Result<SlotTrace, String> {
     let scheduler = match scheduler {
         "round-robin" => SlotScheduler::RoundRobin,
@@ -87,7 +87,7 @@ fn cells(row: SlotRow) -> Vec<String> {
     ]
 }
 
-/// `1-2, 3-7 → 1-2, – : 1-2; 0 held`: sent, received, delivered, left in the buffer.
+/// Formats `1-2, 3-7 → 1-2, – : 1-2; 0 held`: sent, received, delivered, left in the buffer.
 fn shown<S: AsRef<str>>(cells: &[S]) -> String {
     let cell = |i: usize| {
         let text = cells.get(i).map(AsRef::as_ref).unwrap_or_default();
@@ -97,11 +97,11 @@ fn shown<S: AsRef<str>>(cells: &[S]) -> String {
     format!("{sent} → {received}: {}; {} held", cell(6), cell(7))
 }
 
-/// A claim over the slot model. One about wrong delays is judged as the text is read, at every
-/// error; the other readings follow as rows of their own, without a verdict.
+/// Judges a claim by the slot model. A claim about wrong delays is judged in the stated reading at every error;
+/// the other readings are shown as separate rows without a verdict.
 ///
 /// # Errors
-/// What the statement lacks, in words.
+/// A message if the statement is incomplete.
 pub fn claim(expected: &Expected, entry: &Entry, relation: Relation) -> Result<Vec<Row>, String> {
     let setup = setup(expected)?;
     if !entry.wrong_delays {
@@ -148,7 +148,7 @@ fn judged(
     (row, holds)
 }
 
-/// One way to read what a wrong delay is.
+/// One reading of what a wrong delay means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reading {
     error_on: ErrorOn,
@@ -156,13 +156,13 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// All six of them.
+    /// All six readings.
     pub fn all() -> impl Iterator<Item = Self> {
         let each = |error_on| Planned::ALL.map(|planned| Self { error_on, planned });
         ErrorOn::ALL.into_iter().flat_map(each)
     }
 
-    /// The one that the text is taken for.
+    /// The reading that the statement uses.
     pub fn stated(errors: &SlotErrors) -> Self {
         Self { error_on: errors.error_on, planned: errors.planned_capacity }
     }
@@ -200,7 +200,7 @@ pub fn by_error(
     errors.values.iter().map(one).collect()
 }
 
-/// The value nearest to failing, and whether the claim holds at each error.
+/// The value closest to failing, and whether the claim holds at each error.
 fn decide(
     setup: &SlotSetup,
     entry: &Entry,
@@ -236,7 +236,7 @@ fn reference(setup: &SlotSetup, entry: &Entry) -> Result<f64, String> {
     }
 }
 
-/// The step that rises most, and whether none does.
+/// The step with the largest rise, and whether no step rises.
 fn not_rising(entry: &Entry, values: &[f64]) -> Result<(Pair, bool), String> {
     let steps = values.windows(2).map(|w| Pair { subject: w[1], reference: w[0] });
     let all = steps.clone().all(|pair| holds(entry, Relation::NotRising, pair));

@@ -1,4 +1,4 @@
-//! Numbers with units in the form people say them; kB is 1000 bytes.
+//! Formats numbers with units for people; kB is 1000 bytes.
 
 use super::row::Value;
 
@@ -38,7 +38,7 @@ pub fn difference(fraction: Option<f64>) -> String {
     fraction.map_or_else(|| "–".to_owned(), |d| format!("{:+.1} %", d * 100.0 + 0.0))
 }
 
-/// Up to four significant digits, none of them a trailing zero behind the point.
+/// Formats up to four significant digits without trailing zeros after the decimal point.
 fn plain(value: f64) -> String {
     if value == 0.0 {
         return "0".to_owned();

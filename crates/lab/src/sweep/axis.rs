@@ -8,7 +8,7 @@ const HELP: &str = "give a key with a list or a range, both ends included: \
     --vary transfer.scheduler=daps,min-rtt, --vary path.lte.rtt=20ms..400ms/20, or \
     --vary 'path.lte.loss=1e-4..1e-1/7 log'";
 
-/// A key and the values that it takes.
+/// A key with its values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Axis {
     key: String,
@@ -16,10 +16,10 @@ pub struct Axis {
 }
 
 impl Axis {
-    /// Reads `KEY=VALUES`; the values are a list whose items are values or ranges.
+    /// Parses `KEY=VALUES`; each item of the list is a value or a range.
     ///
     /// # Errors
-    /// What is wrong with it, with examples of what would be right.
+    /// A message with valid examples.
     pub fn parse(vary: &str) -> Result<Self, SweepError> {
         let Some((key, list)) = vary.split_once('=') else {
             return Err(SweepError::input(format!("--vary {vary}: there is no `=`"), HELP));
@@ -30,7 +30,7 @@ impl Axis {
     /// The axis of `key` with these values or ranges.
     ///
     /// # Errors
-    /// A key or value that is empty, a range that is none, or a value that is there twice.
+    /// If the key or a value is empty, a range is invalid, or a value occurs twice.
     pub fn new<S: AsRef<str>>(key: &str, items: &[S]) -> Result<Self, SweepError> {
         let key = key.trim().to_owned();
         let wrong = |what: String| SweepError::input(format!("--vary {key}: {what}"), HELP);
@@ -76,15 +76,14 @@ impl Axis {
         format!("{}={}", self.key, self.values[index].text())
     }
 
-    /// The axis as `KEY=V1,V2`, in one way however it was written.
+    /// The axis as `KEY=V1,V2`, in canonical form.
     pub(super) fn text(&self) -> String {
         let values: Vec<String> = self.values.iter().map(Value::text).collect();
         format!("{}={}", self.key, values.join(","))
     }
 }
 
-/// The items of a list, without the space around them. A comma inside of brackets or quotes separates
-/// nothing.
+/// The items of a list, trimmed. Commas inside brackets or quotes do not separate.
 pub fn split_list(list: &str) -> Vec<&str> {
     let (mut pieces, mut start, mut depth, mut quote) = (Vec::new(), 0, 0_i32, None);
     for (at, c) in list.char_indices() {

@@ -1,4 +1,4 @@
-//! Columns of a table of runs by name and type, for files that may be damaged.
+//! Access to columns of a table of runs by name and type, with errors for damaged files.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, UInt64Type};

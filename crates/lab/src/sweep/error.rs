@@ -1,30 +1,30 @@
-//! Why a sweep did not happen.
+//! Errors of a sweep.
 
 use core::fmt;
 use std::path::{Path, PathBuf};
 
 use ropewalk_scenario::ScenarioError;
 
-/// Why a sweep did not start, or did not get to its end.
+/// Reason for which a sweep did not start or finish.
 #[derive(Debug)]
 pub enum SweepError {
-    /// What was asked for is not possible; nothing was run.
+    /// The arguments are invalid; nothing was run.
     Input {
-        /// What is wrong, with the offending value.
+        /// The error, with the offending value.
         message: String,
-        /// What would be right.
+        /// A hint: what would be valid.
         help: String,
     },
-    /// One of the points is no sound scenario; nothing was run.
+    /// A point is not a valid scenario; nothing was run.
     Scenario(Box<ScenarioError>),
     /// A file cannot be read or written.
     File {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
-        /// What the file system or the format says.
+        /// The error of the file system or of the format.
         reason: String,
     },
-    /// Whoever asked for it said stop.
+    /// The caller stopped the sweep.
     Stopped,
 }
 

@@ -12,10 +12,10 @@ use super::error::SweepError;
 use super::table::RUNS_SCHEMA;
 use crate::output::{SeriesFormat, encode, write_atomically};
 
-/// Finds what is wrong with the name of a result, given by `option`, before anything runs.
+/// Checks the name of a result file, given by `option`, before anything runs.
 ///
 /// # Errors
-/// It does not end in `.parquet`, it is a directory, or its directory is not there.
+/// If it does not end in `.parquet`, if it is a directory, or if its directory does not exist.
 pub fn check_out(option: &str, path: &Path) -> Result<(), SweepError> {
     let directory = path.parent().filter(|d| !d.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let (wrong, help) = if path.extension().is_none_or(|ending| ending != "parquet") {
@@ -31,7 +31,7 @@ pub fn check_out(option: &str, path: &Path) -> Result<(), SweepError> {
     Err(SweepError::input(format!("{option} {}: {wrong}", path.display()), help))
 }
 
-/// Writes the table to `path`: whole, or not at all. Equal tables have equal bytes.
+/// Writes the table to `path` atomically. Equal tables have equal bytes.
 ///
 /// # Errors
 /// If it cannot be written.
@@ -41,10 +41,10 @@ pub fn write(path: &Path, batch: &RecordBatch) -> Result<(), SweepError> {
     write_atomically(path, &bytes).map_err(|error| SweepError::file(path, error))
 }
 
-/// Reads the runs of a sweep; none if the file is something else.
+/// Reads the runs of a sweep; none if the file is not a result.
 ///
 /// # Errors
-/// It cannot be read, or is another table of a sweep.
+/// If the file cannot be read, or is another table of a sweep.
 pub fn read(path: &Path) -> Result<Option<RecordBatch>, SweepError> {
     let file = File::open(path).map_err(|error| SweepError::file(path, error))?;
     let Ok(builder) = ParquetRecordBatchReaderBuilder::try_new(file) else { return Ok(None) };
@@ -66,7 +66,7 @@ pub fn read(path: &Path) -> Result<Option<RecordBatch>, SweepError> {
     Ok(Some(batch))
 }
 
-/// An entry of the table's metadata; empty if it is not there.
+/// An entry of the table's metadata; empty if it does not exist.
 pub(super) fn metadata<'a>(batch: &'a RecordBatch, key: &str) -> &'a str {
     batch.schema_ref().metadata().get(key).map_or("", String::as_str)
 }

@@ -9,39 +9,39 @@ use super::row::{Outcome, RunRow};
 use super::seeds::Seeds;
 use crate::run::{RunOptions, run};
 
-/// Most points of one sweep.
+/// Maximum number of points of a sweep.
 pub const POINTS_MAX: usize = 100_000;
-/// Most runs of one sweep.
+/// Maximum number of runs of a sweep.
 pub const RUNS_MAX: u64 = 10_000_000;
 
-/// A scenario's text with the changes that hold at every point.
+/// Text of a scenario, with the overrides for all points.
 #[derive(Clone, Debug)]
 pub struct Source {
     /// TOML.
     pub text: String,
-    /// The file's name: in messages, and for files that the scenario names.
+    /// Name of the file, for messages and relative file names in it.
     pub name: String,
     /// Overrides of the form `key=value`.
     pub sets: Vec<String>,
-    /// Root seed, instead of `transfer.seed`.
+    /// Root seed that replaces `transfer.seed`.
     pub seed: Option<u64>,
 }
 
 impl Source {
-    /// The scenario, with what varies set as `varied` says.
+    /// The scenario with the overrides in `varied`.
     fn load(&self, varied: &[String]) -> Result<Scenario, ScenarioError> {
         let set = self.sets.iter().map(|change| Override { option: "--set", change });
         let varied = varied.iter().map(|change| Override { option: "--vary", change });
         let overrides: Vec<Override<'_>> = set.chain(varied).collect();
         let mut scenario = Scenario::parse_overridden(&self.text, &self.name, &overrides)?;
-        // Not by an override: TOML's integers end where half of the seeds begin.
+        // Not set by an override: integers in TOML are signed, so they cannot represent half of the seeds.
         scenario.transfer.seed = self.seed.unwrap_or(scenario.transfer.seed);
         Ok(scenario)
     }
 }
 
-/// A scenario, what varies in it, and how often each point runs. Making it checks the scenario
-/// and the shape of the grid; [`Plan`](super::Plan) checks every point.
+/// A scenario, the varied keys, and the number of runs per point. The constructor checks the scenario and the
+/// shape of the grid; [`Plan`](super::Plan) checks every point.
 #[derive(Clone, Debug)]
 pub struct Grid {
     source: Source,
@@ -54,7 +54,8 @@ impl Grid {
     /// The grid of all combinations of values.
     ///
     /// # Errors
-    /// The scenario is wrong as it is, no key varies, one does twice, or there is too much to do.
+    /// If the scenario is invalid without changes, no key varies, a key varies twice, or the sweep is too
+    /// large.
     pub fn new(source: Source, axes: Vec<Axis>, seeds: Seeds) -> Result<Self, SweepError> {
         let base = source.load(&[])?;
         if axes.is_empty() {
@@ -73,7 +74,7 @@ impl Grid {
         Ok(grid)
     }
 
-    /// Refuses a sweep that is too large.
+    /// Rejects a sweep that is too large.
     pub(super) fn limit(&self, seeds: u64) -> Result<(), SweepError> {
         let values = self.axes.iter().map(|axis| axis.values().len() as u128);
         let points = values.fold(1, u128::saturating_mul);
@@ -90,22 +91,22 @@ impl Grid {
         &self.axes
     }
 
-    /// The scenario without what varies.
+    /// The scenario without varied keys.
     pub fn base(&self) -> &Scenario {
         &self.base
     }
 
-    /// Seeds that each point is to run with. A file that is continued may have further ones.
+    /// Seeds of each point. The file of a resumed sweep may contain further ones.
     pub fn seeds(&self) -> &Seeds {
         &self.seeds
     }
 
-    /// How many points there are, at least 1.
+    /// Number of points, at least 1.
     pub fn points(&self) -> usize {
         self.axes.iter().map(|axis| axis.values().len()).product()
     }
 
-    /// Which value of each axis a point has. The last axis goes round first.
+    /// Indices of a point's values on each axis. The last axis changes fastest.
     pub fn indices(&self, point: usize) -> Vec<usize> {
         let mut rest = point;
         let mut indices: Vec<usize> = self
@@ -126,7 +127,7 @@ impl Grid {
     /// The scenario of a point.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// If the scenario is invalid.
     pub fn scenario(&self, point: usize) -> Result<Scenario, ScenarioError> {
         let indices = self.indices(point);
         let sets: Vec<String> =
@@ -134,8 +135,8 @@ impl Grid {
         self.source.load(&sets)
     }
 
-    /// The seed with this number, from 1: first the scenario's own, then children of it. All
-    /// points share them, so that two points differ by their values and not by their luck.
+    /// The seed with this number, from 1: first the scenario's own, then children of it. All points have the
+    /// same seeds, so that they differ by their values and not by randomness.
     pub fn seed(&self, number: u32) -> u64 {
         let root = self.base.transfer.seed;
         if number <= 1 {
@@ -144,7 +145,7 @@ impl Grid {
         Seed::root(root).child("sweep").child(&(number - 1).to_string()).number()
     }
 
-    /// Runs one point with the seed of this number, on this thread.
+    /// Runs one point with the seed of this number on the current thread.
     pub fn run(&self, point: usize, seed: u32) -> RunRow {
         let scenario = self.scenario(point).map_err(|error| error.to_string());
         let outcome: Outcome = scenario

@@ -1,4 +1,4 @@
-//! What makes two sweeps the same one, so that only its own work is ever resumed.
+//! Identity of a sweep, so that only its own results are resumed.
 
 use std::collections::BTreeSet;
 
@@ -9,25 +9,25 @@ use sha2::{Digest, Sha256};
 use super::error::SweepError;
 use super::grid::Grid;
 
-/// What a sweep computes. Runs of equal identities, points and seed numbers are equal, so that
+/// Identifies the computation of a sweep. Runs with equal identities, points and seed numbers are equal, so
 /// seeds can be added.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
-    /// SHA-256 over all that follows and over the scenario of every point, traces included.
+    /// SHA-256 over the other fields and the scenario of every point, traces included.
     pub hash: String,
     /// Version of ropewalk.
     pub version: String,
-    /// The scenario without what varies, every value spelled out.
+    /// The scenario without varied keys, with all values given explicitly.
     pub scenario: String,
     /// Each axis as `key=v1,v2`.
     pub vary: Vec<String>,
 }
 
 impl Identity {
-    /// The identity of a grid; reads and checks every point on the way.
+    /// The identity of a grid. Reads and checks every point.
     ///
     /// # Errors
-    /// The first point that is no sound scenario, or that is the same as another.
+    /// The first point that is not a valid scenario, or that equals another.
     pub(super) fn of(grid: &Grid) -> Result<Self, SweepError> {
         let version = env!("CARGO_PKG_VERSION").to_owned();
         let scenario = grid.base().to_toml();
@@ -48,7 +48,7 @@ impl Identity {
         Ok(Self { hash, version, scenario, vary })
     }
 
-    /// In which respect `other` is another sweep.
+    /// Describes how `other` differs.
     pub(super) fn difference(&self, other: &Self) -> String {
         if self.version != other.version {
             return format!("it is of version {}, this is {}", other.version, self.version);
@@ -73,7 +73,7 @@ fn same_point(grid: &Grid, point: usize) -> SweepError {
     SweepError::input(message, help)
 }
 
-/// A scenario with all that it is made of: its text names the traces, their contents count.
+/// Digest of a scenario: its text, and the contents of the traces that it names.
 fn digest_of(scenario: &Scenario) -> [u8; 32] {
     let mut digest = Sha256::new();
     add(&mut digest, scenario.to_toml().as_bytes());

@@ -1,4 +1,4 @@
-//! The journal of a sweep: runs that the result does not have yet, one line each.
+//! The journal of a sweep: the runs that the result file does not contain yet, one per line.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -12,13 +12,13 @@ use super::row::{FIGURES, RunRow};
 
 const SCHEMA: &str = "ropewalk.sweep-journal/2";
 
-/// The first line.
+/// The first line of a journal.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Header {
     schema: String,
-    /// Which sweep.
+    /// Identity of the sweep.
     pub identity: Identity,
-    /// Which part of it.
+    /// The shard, if the sweep has shards.
     pub shard: Option<String>,
 }
 
@@ -28,7 +28,7 @@ impl Header {
     }
 }
 
-/// Where the journal of a result is kept.
+/// Path of the journal of a result file.
 pub fn journal_of(out: &Path) -> PathBuf {
     let mut name = out.as_os_str().to_owned();
     name.push(".journal");
@@ -40,16 +40,15 @@ pub fn journal_of(out: &Path) -> PathBuf {
 pub(super) struct Journal {
     path: PathBuf,
     file: File,
-    /// Length of its whole lines.
+    /// Length of all complete lines.
     good_bytes: u64,
 }
 
 impl Journal {
-    /// Opens the journal at `path`, or begins one, and reads its runs. With `fresh` what
-    /// is there is thrown away.
+    /// Opens or creates the journal at `path` and reads its runs. With `fresh`, discards existing contents.
     ///
     /// # Errors
-    /// It belongs to another sweep, another process writes it, or it cannot be read or written.
+    /// If it belongs to another sweep, if another process writes it, or if it cannot be read or written.
     pub(super) fn open(
         path: &Path,
         header: &Header,
@@ -80,10 +79,10 @@ impl Journal {
         Ok((journal, read.rows))
     }
 
-    /// What the journal at `path` has, without touching it.
+    /// Reads the journal at `path` without changing it.
     ///
     /// # Errors
-    /// As in [`Journal::open`].
+    /// As for [`Journal::open`].
     pub(super) fn peek(path: &Path, header: &Header) -> Result<Vec<RunRow>, SweepError> {
         match std::fs::read(path) {
             Ok(bytes) => Ok(read(path, &bytes, header)?.rows),
@@ -92,13 +91,13 @@ impl Journal {
         }
     }
 
-    /// Writes down a run that is over. When this returns, a kill no longer loses it.
+    /// Appends a finished run. It survives a kill of the process after this returns.
     pub(super) fn add(&mut self, row: &RunRow) -> Result<(), SweepError> {
         let written = self.line(row);
         written.map_err(|error| SweepError::file(&self.path, error))
     }
 
-    /// Removes the journal at `path`, when the result is in its place.
+    /// Removes the journal at `path`, after the result has been written.
     pub(super) fn remove(path: &Path) -> Result<(), SweepError> {
         match std::fs::remove_file(path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -114,27 +113,27 @@ impl Journal {
         let written = self.file.write_all(&line);
         match written {
             Ok(()) => self.good_bytes += line.len() as u64,
-            // Half a line, as on a full disk; the first error is the one that matters.
+            // Remove an incomplete line, for example after a full disk; report the first error.
             Err(_) => drop(self.cut()),
         }
         written
     }
 
-    /// Takes away what is behind the last whole line.
+    /// Removes the text after the last complete line.
     fn cut(&mut self) -> io::Result<()> {
         self.file.set_len(self.good_bytes)?;
         self.file.seek(SeekFrom::Start(self.good_bytes)).map(|_| ())
     }
 }
 
-/// What a journal has.
+/// The contents of a journal.
 struct Contents {
     rows: Vec<RunRow>,
     good_bytes: u64,
 }
 
 fn read(path: &Path, bytes: &[u8], header: &Header) -> Result<Contents, SweepError> {
-    // The piece behind the last line end is empty, or a line that was cut short.
+    // The text after the last line end is empty, or an incomplete line.
     let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
     let mut lines = bytes[..whole].split_inclusive(|byte| *byte == b'\n').enumerate();
     let mut rows = Vec::new();

@@ -9,8 +9,8 @@ use serde_json::Value;
 use super::file::metadata;
 use super::table::RUNS_SCHEMA;
 
-/// The document: the metadata, and `points`, or `runs` of a table of single runs; each row on a
-/// line of its own with its columns as keys.
+/// The document: the metadata, and `points`, or `runs` for a table of single runs. Each row is on its own line
+/// with its columns as keys.
 pub fn to_json(batch: &RecordBatch) -> String {
     let schema = batch.schema();
     let mut text = String::from("{");
@@ -20,7 +20,7 @@ pub fn to_json(batch: &RecordBatch) -> String {
         }
     }
     for key in ["vary", "seeds"] {
-        // Kept as JSON already.
+        // The metadata contains JSON.
         if let Some(list) = schema.metadata().get(key) {
             text += &format!("{}: {list},\n", Value::from(key));
         }
@@ -39,7 +39,7 @@ fn line(batch: &RecordBatch, row: usize) -> String {
     format!("{{{}}}", pairs.collect::<Vec<_>>().join(", "))
 }
 
-/// The cell of a column; null where there is nothing, or no such column.
+/// The cell of a column; null if it is empty or the column does not exist.
 pub fn value(batch: &RecordBatch, name: &str, row: usize) -> Value {
     batch.column_by_name(name).map_or(Value::Null, |column| cell(column, row))
 }
@@ -49,8 +49,8 @@ pub fn varied(batch: &RecordBatch) -> Vec<String> {
     leading(batch).split_off(1)
 }
 
-/// The columns that say which point a row is of: its number and the varied keys. What follows
-/// them is `runs` in a table of means and `seed_number` in one of single runs; a key has a dot.
+/// The columns that identify the point of a row: its number and the varied keys. The next column is `runs` in a
+/// table of means and `seed_number` in one of single runs; varied keys contain a dot.
 pub(super) fn leading(batch: &RecordBatch) -> Vec<String> {
     let names = batch.schema_ref().fields().iter().map(|field| field.name().clone());
     names.take_while(|name| name != "runs" && name != "seed_number").collect()

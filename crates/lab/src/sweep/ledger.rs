@@ -1,4 +1,4 @@
-//! Many threads, one account of what is finished.
+//! Records finished runs from several threads.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,7 +9,7 @@ use super::grid::Grid;
 use super::work::Kept;
 use crate::compare::map_in_parallel;
 
-/// Writes down each run as soon as it is over.
+/// Records each run as soon as it has finished.
 pub(super) struct Ledger {
     kept: Mutex<(Kept, Option<SweepError>)>,
     stopped: AtomicBool,
@@ -20,7 +20,7 @@ impl Ledger {
         Self { kept: Mutex::new((kept, None)), stopped: AtomicBool::new(false) }
     }
 
-    /// Does these runs on so many threads; `done` hears of each and says whether to go on.
+    /// Executes these runs on `threads` threads. `done` is called after each and decides whether to continue.
     pub(super) fn work_on(
         self,
         grid: &Grid,
@@ -35,7 +35,7 @@ impl Ledger {
             let row = grid.run(*point, *seed);
             let written = self.kept.lock().unwrap_or_else(PoisonError::into_inner).0.keep(row);
             if let Err(error) = written {
-                // Hours of work that cannot be written down are not worth doing.
+                // Stop if results cannot be written: further work would be lost.
                 self.stop(error);
             }
             if done().is_break() {

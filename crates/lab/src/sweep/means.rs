@@ -51,7 +51,7 @@ pub fn means(runs: &RecordBatch) -> Result<RecordBatch, ArrowError> {
     columns.into_batch(metadata)
 }
 
-/// The rows of each point, which stand one behind the other.
+/// The rows of each point, which are contiguous.
 fn points(runs: &RecordBatch) -> Result<Vec<Range<usize>>, ArrowError> {
     let numbers = counts(runs, "point")?.values();
     let mut start = 0;
@@ -63,7 +63,7 @@ fn points(runs: &RecordBatch) -> Result<Vec<Range<usize>>, ArrowError> {
     Ok(groups.collect())
 }
 
-/// None if one of the runs lacks the figure.
+/// The mean; none if one of the runs lacks the figure.
 fn mean(values: &Float64Array, rows: &[usize]) -> Option<Estimate> {
     let known = |row: &usize| values.is_valid(*row).then(|| values.value(*row));
     let Estimate { mean, half_width } =

@@ -1,4 +1,4 @@
-//! Shards become one table again.
+//! Merges shards into one table.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -13,14 +13,14 @@ use super::file::{metadata, read};
 use super::table::seed_list;
 use super::work::Tables;
 
-/// Most points or runs that a message lists.
+/// Maximum number of points or runs that a message lists.
 const LISTED: usize = 5;
 
-/// Joins the results of shards, or of the same sweep with other seeds, which together have every
-/// run once. The tables are those of a sweep in one piece.
+/// Merges the results of shards, or of the same sweep with other seeds, which together contain every run once.
+/// The tables equal those of a sweep in one piece.
 ///
 /// # Errors
-/// A file is no result of a sweep, they are not of one sweep, or runs are missing or double.
+/// If a file is not the result of a sweep, the files are not of one sweep, or runs are missing or duplicate.
 pub fn merge(paths: &[PathBuf]) -> Result<Tables, SweepError> {
     let mut shards = Vec::new();
     for path in paths {
@@ -60,14 +60,14 @@ pub fn merge(paths: &[PathBuf]) -> Result<Tables, SweepError> {
     Tables::of(whole)
 }
 
-/// The metadata `seeds` of a table that has every seed.
+/// The metadata `seeds` of a table that contains every seed.
 fn seeds_of(runs: &RecordBatch) -> Result<String, ArrowError> {
     let (numbers, seeds) = (counts(runs, "seed_number")?, counts(runs, "seed")?);
     let seeds: BTreeMap<&u64, &u64> = numbers.values().iter().zip(seeds.values()).collect();
     Ok(seed_list(seeds.into_values().copied()))
 }
 
-/// Where each run is: the number of the table and the row in it.
+/// Position of each run: index of the table and row.
 type Places = BTreeMap<(u64, u64), (usize, usize)>;
 
 fn places(paths: &[PathBuf], shards: &[RecordBatch]) -> Result<Places, SweepError> {
@@ -97,7 +97,7 @@ fn places(paths: &[PathBuf], shards: &[RecordBatch]) -> Result<Places, SweepErro
     Ok(places)
 }
 
-/// What is missing, if something is: whole points, or else single runs.
+/// An error that lists what is missing: whole points, otherwise single runs.
 fn complete(points: u64, places: &Places) -> Result<(), String> {
     let list = |missing: Vec<String>, of: String| {
         let listed = missing[..missing.len().min(LISTED)].join(", ");

@@ -1,5 +1,5 @@
-//! A grid of points, each with several seeds: on all cores, resumable, in shards. Single runs are
-//! kept, and means are computed from them, so that seeds can be added later.
+//! A grid of points, each with several seeds: parallel, resumable, divisible into shards. Single runs are
+//! stored and the means computed from them, so that seeds can be added later.
 //!
 //! ```
 //! use ropewalk_lab::sweep::{Axis, Plan, Seeds, Source, Sweep, SweepOptions};

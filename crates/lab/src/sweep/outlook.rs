@@ -1,4 +1,4 @@
-//! How much there is to do, told beforehand.
+//! Estimate of the remaining work of a sweep.
 
 use serde::Serialize;
 
@@ -7,23 +7,23 @@ use super::plan::Plan;
 use super::work::{Rows, SweepOptions, left, peek, points};
 use crate::cost::Stopwatch;
 
-/// Runs that are tried to tell how long all of them will take.
+/// Number of sample runs for estimating the time per run.
 const SAMPLES: usize = 3;
 
-/// How much there is to do.
+/// The remaining work.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Outlook {
     /// Points of the sweep, or of the shard.
     pub points: usize,
-    /// Those of which runs are left.
+    /// Points with remaining runs.
     pub points_left: usize,
-    /// Runs that are left.
+    /// Number of remaining runs.
     pub runs_left: u64,
-    /// Mean CPU time of some of the runs that are left, s; none if none is left.
+    /// Mean CPU time of some of the remaining runs, s; none if there are none.
     pub run_cpu_s: Option<f64>,
 }
 
-/// Tells how much there is to do, without changing a file; tries a few runs to time them.
+/// Estimates the remaining work without changing a file; executes a few runs to time them.
 ///
 /// # Errors
 /// As [`Sweep::open`](super::Sweep::open).
@@ -33,9 +33,9 @@ pub fn outlook(plan: &Plan, options: &SweepOptions<'_>) -> Result<Outlook, Sweep
     let samples = todo.len().min(SAMPLES);
     let watch = Stopwatch::start();
     for sample in 0..samples {
-        // From the first to the last: a point's cost often grows along an axis.
+        // Spread from the first to the last: the cost of a point often grows along an axis.
         let at = if samples > 1 { sample * (todo.len() - 1) / (samples - 1) } else { 0 };
-        // A run that fails takes its time as well.
+        // A run that fails takes time as well.
         let _ = plan.grid().run(todo[at].0, todo[at].1);
     }
     Ok(Outlook {

@@ -6,7 +6,7 @@ use super::grid::{Grid, Source};
 use super::identity::Identity;
 use super::seeds::Seeds;
 
-/// A grid of which every point is a sound scenario, and no two points are the same.
+/// A grid whose points are all valid and different.
 #[derive(Clone, Debug)]
 pub struct Plan {
     grid: Grid,
@@ -17,19 +17,19 @@ impl Plan {
     /// Checks everything before anything runs.
     ///
     /// # Errors
-    /// As [`Grid::new`]; also the first point that is no sound scenario, or the same as another.
+    /// As [`Grid::new`]; also the first point that is not a valid scenario, or that equals another.
     pub fn new(source: Source, axes: Vec<Axis>, seeds: Seeds) -> Result<Self, SweepError> {
         let grid = Grid::new(source, axes, seeds)?;
         let identity = Identity::of(&grid)?;
         Ok(Self { grid, identity })
     }
 
-    /// Its points.
+    /// The points.
     pub fn grid(&self) -> &Grid {
         &self.grid
     }
 
-    /// What it computes.
+    /// The identity of the sweep.
     pub fn identity(&self) -> &Identity {
         &self.identity
     }

@@ -4,23 +4,23 @@ use ropewalk_base::{Duration, Rate};
 
 use super::value::Value;
 
-/// Most values of one range.
+/// Maximum number of values of a range.
 pub const RANGE_MAX: usize = 10_000;
 
-/// How the values of a range lie.
+/// Spacing of the values of a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Spacing {
     Linear,
     Logarithmic,
 }
 
-/// The values of `text` if it is a range, both ends included; none if it is something else.
+/// The values of `text` if it is a range, both ends included; none otherwise.
 ///
 /// # Errors
-/// What is wrong with the range, in one sentence.
+/// A message in one sentence if the range is invalid.
 pub(super) fn parse(text: &str) -> Option<Result<Vec<Value>, String>> {
     let (from, rest) = text.split_once("..")?;
-    // A file name such as `../drive.mahi` has two dots as well.
+    // A file name such as `../drive.mahi` also contains two dots.
     let starts = |c: char| c.is_ascii_digit() || "+-.".contains(c);
     from.trim().starts_with(starts).then(|| range(from.trim(), rest.trim()))
 }
@@ -45,7 +45,7 @@ fn range(from: &str, rest: &str) -> Result<Vec<Value>, String> {
     }
 }
 
-/// In whole base units where there are such, so that every value is exact.
+/// Evenly spaced values, in whole base units if the kind has them, so that every value is exact.
 fn linear(first: &Value, last: &Value, count: usize) -> Result<Vec<Value>, String> {
     let steps = count as i128 - 1;
     if let (Some(a), Some(b)) = (whole(first), whole(last)) {
@@ -56,12 +56,12 @@ fn linear(first: &Value, last: &Value, count: usize) -> Result<Vec<Value>, Strin
     let (Some(a), Some(b)) = (first.as_number(), last.as_number()) else {
         return Err(not_a_number(first));
     };
-    // Twelve digits leave no trace of binary fractions: 0.3, not 0.30000000000000004.
+    // Twelve digits remove errors of binary fractions: 0.3, not 0.30000000000000004.
     let at = |i: i128| rounded((a * (steps - i) as f64 + b * i as f64) / steps as f64, 12);
     Ok((0..=steps).map(|i| with_number(first, at(i))).collect())
 }
 
-/// To six digits, which people can read and which no mathematical library changes.
+/// Logarithmically spaced values, rounded to six digits: readable, and independent of the mathematical library.
 fn logarithmic(first: &Value, last: &Value, count: usize) -> Result<Vec<Value>, String> {
     let number = |value: &Value| match whole(value) {
         Some(units) => Some(units as f64),
@@ -90,7 +90,7 @@ fn not_a_number(value: &Value) -> String {
     format!("`{}` is neither a number nor a quantity", value.text())
 }
 
-/// The value in base units, for kinds that only have whole ones.
+/// The value in base units, for kinds with whole units only.
 const fn whole(value: &Value) -> Option<u64> {
     match value {
         Value::Time(time) => Some(time.as_nanos()),
@@ -115,7 +115,7 @@ const fn with_number(kind: &Value, number: f64) -> Value {
     }
 }
 
-/// `value` with so many significant digits.
+/// `value` rounded to this many significant digits.
 fn rounded(value: f64, digits: usize) -> f64 {
     format!("{value:.*e}", digits - 1).parse().unwrap_or(value)
 }

@@ -1,18 +1,18 @@
-//! What is kept of a single run.
+//! The stored results of a single run.
 
 use serde::{Deserialize, Serialize};
 
 use crate::result::{PathResult, RunResult};
 
-/// What came of one run; or why it failed.
+/// The result of a run, or its error message.
 pub type Outcome = Result<Box<RunResult>, String>;
 
 /// A figure of a run that a sweep keeps.
 #[derive(Clone, Copy, Debug)]
 pub struct Figure {
-    /// Its name, in the vocabulary of results.
+    /// Name in the results.
     pub name: &'static str,
-    /// The figure, if the run has it.
+    /// Reads the figure, if the run has it.
     pub of: fn(&RunResult) -> Option<f64>,
 }
 
@@ -42,8 +42,8 @@ const fn figure(name: &'static str, of: fn(&RunResult) -> Option<f64>) -> Figure
     Figure { name, of }
 }
 
-/// Share of the time in which the receive window held a sender up, 0 to 1: the mean over the
-/// associations, whose times a result adds up.
+/// Share of the time in which the receive window blocked a sender, 0 to 1: the mean over the associations,
+/// because a result sums their times.
 fn blocked_share(result: &RunResult) -> f64 {
     let associations = result.association_goodput_bps.len().max(1) as f64;
     let measured = result.duration_s * associations;
@@ -54,16 +54,16 @@ fn total(result: &RunResult, of: fn(&PathResult) -> u64) -> f64 {
     result.paths.iter().map(of).sum::<u64>() as f64
 }
 
-/// A run that is over. It can be written down and read again without a loss.
+/// A finished run. Writing and reading it is lossless.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunRow {
     /// Number of the point, from 0.
     pub point: usize,
     /// Number of the seed, from 1.
     pub seed: u32,
-    /// In the order of [`FIGURES`]; none where unknown, and all none if the run failed.
+    /// Values in the order of [`FIGURES`]; none if unknown, and all none if the run failed.
     pub figures: Vec<Option<f64>>,
-    /// Why the run failed, if it did.
+    /// Error message if the run failed.
     pub error: Option<String>,
 }
 
@@ -71,7 +71,7 @@ impl RunRow {
     /// The row of a run.
     pub fn new(point: usize, seed: u32, outcome: Outcome) -> Self {
         let (figures, error) = match outcome {
-            // JSON has no infinity to keep one.
+            // JSON cannot represent infinity.
             Ok(result) => (FIGURES.map(|f| (f.of)(&result).filter(|x| x.is_finite())), None),
             Err(error) => ([None; FIGURES.len()], Some(error)),
         };

@@ -1,10 +1,10 @@
-//! Which seeds each point runs with: `--seeds 10`, `--seeds 11..20`, `--seeds 1..10,15`.
+//! Seeds of each point: `--seeds 10`, `--seeds 11..20`, `--seeds 1..10,15`.
 
 use core::fmt;
 use core::str::FromStr;
 use std::collections::BTreeSet;
 
-/// Highest number of a seed, and most seeds of each point.
+/// Highest number of a seed, which also limits the number of seeds per point.
 pub const SEEDS_MAX: u32 = 10_000;
 
 /// Numbers of seeds, at least one. Number 1 is the scenario's own seed; see [`Grid::seed`](super::Grid::seed).
@@ -15,22 +15,22 @@ impl Seeds {
     /// The seeds 1 to `count`.
     ///
     /// # Errors
-    /// `count` is not from 1 to [`SEEDS_MAX`].
+    /// If `count` is not from 1 to [`SEEDS_MAX`].
     pub fn first(count: u32) -> Result<Self, String> {
         count.to_string().parse()
     }
 
-    /// Their numbers, in order.
+    /// The numbers in ascending order.
     pub fn numbers(&self) -> impl Iterator<Item = u32> + '_ {
         self.0.iter().copied()
     }
 
-    /// How many there are.
+    /// Number of seeds.
     pub fn count(&self) -> u64 {
         self.0.len() as u64
     }
 
-    /// Whether this number is among them.
+    /// Whether this number is included.
     pub fn contains(&self, number: u32) -> bool {
         self.0.contains(&number)
     }
@@ -70,7 +70,7 @@ impl FromStr for Seeds {
     }
 }
 
-/// As it is read: `1..10,15`.
+/// The format that is parsed: `1..10,15`.
 impl fmt::Display for Seeds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut ranges: Vec<(u32, u32)> = Vec::new();
@@ -80,7 +80,7 @@ impl fmt::Display for Seeds {
                 _ => ranges.push((number, number)),
             }
         }
-        // A single number by itself would be read as a count.
+        // A single number on its own would be parsed as a count.
         let single = |first, last| first == last && ranges.len() > 1;
         let text = ranges.iter().map(|(first, last)| match single(first, last) {
             true => first.to_string(),

@@ -3,19 +3,19 @@
 use core::fmt;
 use core::str::FromStr;
 
-/// Most shards of one sweep.
+/// Maximum number of shards.
 const MOST: usize = 100_000;
 
-/// Every n-th point, beginning with the i-th.
+/// Every n-th point, starting with the i-th.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shard {
-    /// From 1.
+    /// Index of the shard, from 1.
     number: usize,
     of: usize,
 }
 
 impl Shard {
-    /// Whether the point belongs to it.
+    /// Whether the point belongs to the shard.
     pub const fn has(self, point: usize) -> bool {
         point % self.of == self.number - 1
     }

@@ -14,19 +14,18 @@ use super::shard::Shard;
 use super::value::{Value, unquoted};
 use crate::output::Columns;
 
-/// The name of the schema of single runs, in the table's metadata.
+/// Schema of single runs in the table's metadata.
 pub const RUNS_SCHEMA: &str = "ropewalk.sweep-runs/1";
-/// The name of the schema of means.
+/// Schema of means in the table's metadata.
 pub const MEANS_SCHEMA: &str = "ropewalk.sweep/1";
 
-/// Beyond these, a float does not hold every whole number.
+/// Largest magnitude up to which a float represents every whole number.
 const WHOLE_MAX: f64 = 9_007_199_254_740_992.0;
 
-/// The runs of a sweep as a table, by point and then by seed. Columns: `point`; one per varied
-/// key, with the unit behind it (`path.lte.rtt_s`); `seed_number` and the `seed` itself; each of
-/// [`FIGURES`], null where unknown; `error`, null unless the run failed. The metadata has
-/// `schema`, `version`, `identity`, `scenario`, `vary`, `seeds`, `points`, and `shard` if the
-/// table is only a part.
+/// The runs of a sweep as a table, by point and then by seed. Columns: `point`; one per varied key, with its
+/// unit as suffix (`path.lte.rtt_s`); `seed_number` and the `seed` itself; each of [`FIGURES`], null if
+/// unknown; `error`, null unless the run failed. The metadata has `schema`, `version`, `identity`, `scenario`,
+/// `vary`, `seeds`, `points`, and `shard` if the table is only a part.
 ///
 /// # Errors
 /// If the columns do not fit together.
@@ -73,7 +72,7 @@ fn metadata(plan: &Plan, shard: Option<Shard>, seeds: impl Iterator<Item = u64>)
     metadata
 }
 
-/// Seeds as JSON: as text, since a seed may exceed what readers of JSON keep exactly.
+/// Seeds as JSON: as text, because a seed can exceed the exact range of JSON readers.
 pub(super) fn seed_list(seeds: impl Iterator<Item = u64>) -> String {
     serde_json::Value::from(seeds.map(|seed| seed.to_string()).collect::<Vec<_>>()).to_string()
 }
@@ -81,7 +80,7 @@ pub(super) fn seed_list(seeds: impl Iterator<Item = u64>) -> String {
 /// The rows of a table of runs.
 ///
 /// # Errors
-/// A column is missing, or of another type.
+/// If a column is missing or has another type.
 pub(super) fn rows_of(runs: &RecordBatch) -> Result<Vec<RunRow>, ArrowError> {
     let (points, seeds) = (counts(runs, "point")?, counts(runs, "seed_number")?);
     let errors = texts(runs, "error")?;
@@ -97,7 +96,8 @@ pub(super) fn rows_of(runs: &RecordBatch) -> Result<Vec<RunRow>, ArrowError> {
 }
 
 impl Columns {
-    /// A varied key. Its type follows from all values of the axis, so that shards agree on it.
+    /// Adds the column of a varied key. All values of the axis determine its type, so that shards have the same
+    /// one.
     fn axis(&mut self, axis: &Axis, values: &[&Value]) {
         let (key, all) = (axis.key(), axis.values());
         let uniform = all.iter().all(|value| value.is_like(&all[0]));

@@ -36,7 +36,7 @@ fn plan() -> Plan {
     plan_of(&vary, 3).expect("a sound plan")
 }
 
-/// A directory that goes away with this value.
+/// A temporary directory, removed when this value is dropped.
 struct Room(PathBuf);
 
 impl Room {
@@ -72,7 +72,7 @@ fn options<'a>(out: &'a Path, shard: Option<&str>) -> SweepOptions<'a> {
     SweepOptions { out: Some(out), shard, fresh: false }
 }
 
-/// Does all that is left; tells how many runs that was.
+/// Executes all remaining runs; returns their number.
 fn finish(plan: &Plan, options: SweepOptions<'_>, threads: usize) -> (Tables, u64) {
     let runs = AtomicU64::new(0);
     let sweep = Sweep::open(plan, options).expect("a good place");
@@ -152,7 +152,7 @@ fn what_is_in_the_journal_is_not_done_again_and_half_a_line_is() {
     let plan = plan();
     let whole = room.file("whole.parquet");
     let (tables, _) = finish(&plan, options(&whole, None), 2);
-    // The journal of a sweep that was killed while it wrote its fourth run.
+    // The journal of a sweep that was killed while writing its fourth run.
     let out = room.file("cut.parquet");
     let journal = journal_of(&out);
     let header = journal::Header::new(plan.identity().clone(), None);
@@ -162,7 +162,7 @@ fn what_is_in_the_journal_is_not_done_again_and_half_a_line_is() {
     for (point, seed) in [(4, 1), (0, 3), (0, 1), (5, 2)] {
         writer.add(&plan.grid().run(point, seed)).expect("a writable room");
     }
-    // Nobody else may write it meanwhile.
+    // The lock excludes other processes.
     let busy = Sweep::open(&plan, options(&out, None)).expect_err("a lock").to_string();
     assert!(busy.contains("just now"), "{busy}");
     drop(writer);
@@ -174,8 +174,8 @@ fn what_is_in_the_journal_is_not_done_again_and_half_a_line_is() {
     let (resumed, runs) = finish(&plan, options(&out, None), 2);
     assert_eq!((runs, &resumed), (15, &tables));
     assert_eq!(fs::read(&out).expect("a result"), fs::read(&whole).expect("a result"));
-    // Once more: there is nothing to do, and the result is the same, even if a kill between the
-    // last two steps left the journal.
+    // Again: nothing is left to do, and the result is the same, even if a kill between the last two steps left
+    // the journal.
     fs::write(&journal, &bytes).expect("a writable room");
     let (again, runs) = finish(&plan, options(&out, None), 2);
     assert_eq!((runs, &again), (0, &tables));
@@ -220,7 +220,7 @@ fn runs_that_were_done_elsewhere_make_the_same_tables() {
         assert!(error.contains(&format!("seed {seed} of point {point}")), "{error}");
     }
     drop(sweep);
-    // What was brought is in the journal, and what is missing is told.
+    // Supplied runs are in the journal, and missing ones are reported.
     let sweep = Sweep::open(&plan, options(&there, None)).expect("a good place");
     let early = sweep.close().expect_err("a run is left").to_string();
     assert!(early.contains("1 runs"), "{early}");
@@ -254,7 +254,7 @@ fn the_work_of_another_sweep_is_never_resumed_nor_overwritten() {
         let error = Sweep::open(other, options(&over, None)).expect_err(reason).to_string();
         assert!(error.contains("has the result of another sweep"), "{error}");
     }
-    // What is begun anew in the place of another can be resumed.
+    // A restarted sweep that replaces another can be resumed.
     let fresh = SweepOptions { fresh: true, ..options(&over, None) };
     let mut sweep = Sweep::open(&other_values, fresh).expect("a fresh start");
     sweep.keep(other_values.grid().run(0, 1)).expect("a run that is left");
@@ -269,7 +269,7 @@ fn the_work_of_another_sweep_is_never_resumed_nor_overwritten() {
     fs::write(journal_of(&damaged), good + "nonsense\n").expect("a writable room");
     let error = Sweep::open(&plan, options(&damaged, None)).expect_err("damage").to_string();
     assert!(error.contains("line 2") && error.contains("damaged"), "{error}");
-    // Nor is that of another format, or of another version.
+    // A journal of another format or version is rejected.
     let old = fs::read_to_string(journal_of(&begun)).expect("a journal");
     fs::write(journal_of(&damaged), old.replace("journal/2", "journal/1")).expect("a room");
     let error = Sweep::open(&plan, options(&damaged, None)).expect_err("a format").to_string();

@@ -1,11 +1,11 @@
-//! One value of a varied key: as the scenario reads it, and as a column holds it.
+//! One value of a varied key, with conversions for scenario and table.
 
 use ropewalk_base::{Duration, Rate};
 use ropewalk_scenario::{
     duration_text, parse_duration, parse_rate, parse_size, rate_text, size_text,
 };
 
-/// Units that only mean something within a scenario, and what a column's name says for them.
+/// Units that are relative to a scenario, with their suffixes for column names.
 const COUNTED: [(&str, &str); 2] = [("packets", "_packets"), ("BDP", "_bdp")];
 
 /// A value, with its type.
@@ -17,7 +17,7 @@ pub enum Value {
     Rate(Rate),
     /// `45 kB`, in bytes.
     Size(u64),
-    /// `50 packets` or `1.5 BDP`: the number, and which of the units it counts.
+    /// `50 packets` or `1.5 BDP`: the number, and the index of the unit.
     Counted(f64, usize),
     /// A number without a unit.
     Number(f64),
@@ -28,7 +28,7 @@ pub enum Value {
 }
 
 impl Value {
-    /// The value that `text` means; quotes around the whole make no difference to a quantity.
+    /// Parses a value; quotes around a quantity are ignored.
     pub(super) fn parse(text: &str) -> Self {
         let inner = unquoted(text);
         if inner == text {
@@ -50,11 +50,11 @@ impl Value {
             .or_else(|| parse_rate(inner).map(Self::Rate).ok())
             .or_else(|| parse_size(inner).map(Self::Size).ok())
             .or_else(counted);
-        // Quotes stay: they make a text of `'7'` in the override as well.
+        // Keep the quotes: with them, `'7'` is a text in the override too.
         quantity.unwrap_or_else(|| Self::Text(text.to_owned()))
     }
 
-    /// The value as an override has it. What is read from it is this value again.
+    /// The value in the syntax of an override. Parsing it gives the same value.
     pub(super) fn text(&self) -> String {
         match self {
             Self::Time(time) => duration_text(*time),
@@ -67,7 +67,7 @@ impl Value {
         }
     }
 
-    /// What a column of such values has behind its key: the unit, as everywhere in results.
+    /// Suffix of the column's name: the unit, as in all results.
     pub(super) const fn suffix(&self) -> &'static str {
         match self {
             Self::Time(_) => "_s",
@@ -78,7 +78,7 @@ impl Value {
         }
     }
 
-    /// Whether both can stand in one column.
+    /// Whether both values fit into one column.
     pub(super) fn is_like(&self, other: &Self) -> bool {
         core::mem::discriminant(self) == core::mem::discriminant(other)
             && self.suffix() == other.suffix()
@@ -96,7 +96,7 @@ impl Value {
     }
 }
 
-/// A number as TOML writes it; names such as `inf` and `nan` are none.
+/// Parses a number in TOML syntax, without names such as `inf` and `nan`.
 fn number(text: &str) -> Option<f64> {
     let plain = |c: char| c.is_ascii_digit() || "+-._eE".contains(c);
     if !text.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c))
@@ -107,7 +107,7 @@ fn number(text: &str) -> Option<f64> {
     text.replace('_', "").parse().ok().filter(|number: &f64| number.is_finite())
 }
 
-/// `text` without the quotes around all of it.
+/// `text` without enclosing quotes.
 pub(super) fn unquoted(text: &str) -> &str {
     let between = |quote: char| {
         let inner = text.strip_prefix(quote)?.strip_suffix(quote)?;

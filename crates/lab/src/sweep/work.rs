@@ -1,12 +1,12 @@
-//! The work of a sweep: written down run by run, resumed where it was left, and continued with
-//! further seeds.
+//! Execution of a sweep: runs are recorded one by one, and a sweep can be resumed or continued with further
+//! seeds.
 //!
 //! ```text
 //!   FILE.parquet            FILE.parquet.journal
 //!   runs of all points  +   runs that are over since  =  what is kept;  left = all points x seeds - kept
 //! ```
 //!
-//! When nothing is left, FILE is replaced by one with all runs, and the journal is removed.
+//! When no run is left, FILE is replaced by one with all runs, and the journal is removed.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -25,18 +25,18 @@ use super::seeds::Seeds;
 use super::shard::Shard;
 use super::table::{rows_of, runs_table};
 
-/// Where the result goes, and which part it is.
+/// Output file and part of a sweep.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SweepOptions<'a> {
-    /// The Parquet file. Its journal stands beside it; without it nothing is resumed.
+    /// The Parquet file, with the journal beside it. Without a file, nothing can be resumed.
     pub out: Option<&'a Path>,
-    /// Only these points.
+    /// Restricts the sweep to these points.
     pub shard: Option<Shard>,
-    /// Throw away what the file and its journal have.
+    /// Whether to discard the contents of the file and its journal.
     pub fresh: bool,
 }
 
-/// A sweep that has been begun, perhaps by another process.
+/// A sweep in progress, possibly started by another process.
 #[derive(Debug)]
 pub struct Sweep {
     plan: Plan,
@@ -67,16 +67,16 @@ impl Tables {
 /// Runs by point and number of the seed.
 pub(super) type Rows = BTreeMap<(usize, u32), RunRow>;
 
-/// What is over, and where it is written down.
+/// The finished runs, and the journal that records them.
 #[derive(Debug, Default)]
 pub(super) struct Kept {
-    /// None if there is no file, or if it has everything.
+    /// None if there is no file, or if the file contains all runs.
     journal: Option<Journal>,
     rows: Rows,
 }
 
 impl Kept {
-    /// Takes a run that is over. When this returns, a kill no longer loses it.
+    /// Adds a finished run. It survives a kill of the process after this returns.
     pub(super) fn keep(&mut self, row: RunRow) -> Result<(), SweepError> {
         self.journal.as_mut().map_or(Ok(()), |journal| journal.add(&row))?;
         self.rows.insert((row.point, row.seed), row);
@@ -85,11 +85,11 @@ impl Kept {
 }
 
 impl Sweep {
-    /// Begins a sweep, or finds what is left of it. Seeds of which the file or its journal has a
-    /// run belong to the sweep beside those of the plan.
+    /// Starts or resumes a sweep. Seeds with a run in the file or its journal belong to the sweep in addition
+    /// to those of the plan.
     ///
     /// # Errors
-    /// The place of the result is no good, is in use, or holds another sweep.
+    /// If the output file is unusable, in use, or contains another sweep.
     pub fn open(plan: &Plan, options: SweepOptions<'_>) -> Result<Self, SweepError> {
         let kept = match options.out {
             None => Kept::default(),
@@ -101,25 +101,25 @@ impl Sweep {
         Ok(Self { plan: plan.clone(), out, shard: options.shard, seeds, kept })
     }
 
-    /// Seeds of each point when the sweep is finished.
+    /// Seeds of each point in the finished sweep.
     pub fn seeds(&self) -> &Seeds {
         &self.seeds
     }
 
-    /// Runs when the sweep is finished.
+    /// Number of runs in the finished sweep.
     pub fn runs(&self) -> u64 {
         points(&self.plan, self.shard).count() as u64 * self.seeds.count()
     }
 
-    /// Runs that are left to do, each as its point and the number of its seed, in order.
+    /// The remaining runs in order, each as its point and the number of its seed.
     pub fn left(&self) -> Vec<(usize, u32)> {
         left(&self.plan, self.shard, &self.kept.rows)
     }
 
-    /// Takes a run that was done elsewhere and writes it down.
+    /// Adds and records a run that was executed elsewhere.
     ///
     /// # Errors
-    /// It is not left to do, comes from another version, or the journal cannot be written.
+    /// If the run is not left to do, comes from another version, or cannot be recorded.
     pub fn keep(&mut self, row: RunRow) -> Result<(), SweepError> {
         let ours = row.point < self.plan.grid().points()
             && self.shard.is_none_or(|shard| shard.has(row.point))
@@ -132,12 +132,12 @@ impl Sweep {
         self.kept.keep(row)
     }
 
-    /// Does what is left on so many threads and writes the result; `done` is told of each run
-    /// that is over, from any thread, and says whether to go on. The tables do not depend on the
-    /// threads, nor on how often the work was cut short or seeds were added.
+    /// Executes the remaining runs on `threads` threads and writes the result. `done` is called after each run,
+    /// from any thread, and decides whether to continue. The tables do not depend on the number of threads, on
+    /// interruptions, or on when seeds were added.
     ///
     /// # Errors
-    /// A file cannot be written, or `done` said stop. What was finished is resumed all the same.
+    /// If a file cannot be written, or if `done` stopped the sweep. Finished runs can be resumed.
     pub fn finish(
         mut self,
         threads: usize,
@@ -151,7 +151,7 @@ impl Sweep {
     /// Writes the result.
     ///
     /// # Errors
-    /// Runs are left to do, or a file cannot be written.
+    /// If runs are left to do, or if a file cannot be written.
     pub fn close(self) -> Result<Tables, SweepError> {
         let missing = self.left().len();
         if missing > 0 {
@@ -169,26 +169,26 @@ impl Sweep {
     }
 }
 
-/// What there is of a sweep at `out`, to be continued.
+/// The existing runs of a sweep at `out`, opened for continuing.
 fn kept_at(plan: &Plan, options: &SweepOptions<'_>, out: &Path) -> Result<Kept, SweepError> {
     check_out("--out", out)?;
     let journal_path = journal_of(out);
     let rows = stored(plan, options, out)?;
-    // A finished result may be on a file system that cannot be written.
+    // A finished result can be on a read-only file system.
     if !journal_path.exists() && left(plan, options.shard, &rows).is_empty() {
         return Ok(Kept { journal: None, rows });
     }
     let (journal, since) = Journal::open(&journal_path, &header(plan, options), options.fresh)?;
     if options.fresh && out.exists() {
-        // Otherwise it would stand in the way when this sweep is resumed.
+        // An existing file of another sweep would prevent resuming this one.
         std::fs::remove_file(out).map_err(|error| SweepError::file(out, error))?;
     }
-    // Once more: another process may have written it before this one locked the journal.
+    // Read the file again: another process may have replaced it before this one locked the journal.
     let rows = join(plan, &journal_path, stored(plan, options, out)?, since)?;
     Ok(Kept { journal: Some(journal), rows })
 }
 
-/// What there is of a sweep at `out`, without touching it.
+/// The existing runs of a sweep at `out`, without changing files.
 pub(super) fn peek(
     plan: &Plan,
     options: &SweepOptions<'_>,
@@ -204,8 +204,8 @@ pub(super) fn peek(
     join(plan, &journal_path, rows, since)
 }
 
-/// The runs of the file and those of its journal. A kill after the file was written leaves a
-/// journal whose runs the file has, too.
+/// The runs of the file and its journal. After a kill between writing the file and removing the journal, both
+/// contain the same runs.
 fn join(
     plan: &Plan,
     journal: &Path,
@@ -230,14 +230,14 @@ pub(super) fn points(plan: &Plan, shard: Option<Shard>) -> impl Iterator<Item = 
     (0..plan.grid().points()).filter(move |point| shard.is_none_or(|shard| shard.has(*point)))
 }
 
-/// The seeds of the plan, and those that have been begun.
+/// The seeds of the plan, and those with existing runs.
 fn seeds(plan: &Plan, rows: &Rows) -> Seeds {
     let mut seeds = plan.grid().seeds().clone();
     seeds.extend(rows.keys().map(|(_, seed)| *seed));
     seeds
 }
 
-/// The runs of the shard that have no row, in order: one point after the other.
+/// The runs of the shard without a row, in order of points.
 pub(super) fn left(plan: &Plan, shard: Option<Shard>, rows: &Rows) -> Vec<(usize, u32)> {
     let seeds = seeds(plan, rows);
     let runs = points(plan, shard).flat_map(|point| seeds.numbers().map(move |seed| (point, seed)));

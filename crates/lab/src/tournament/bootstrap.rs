@@ -1,5 +1,5 @@
-//! How far a ranking can be trusted: the same scenarios, drawn again from themselves (Efron and Tibshirani, An Introduction to
-//! the Bootstrap, 1993, percentile intervals).
+//! Confidence of a ranking, by bootstrap over the scenarios (Efron and Tibshirani, An Introduction to the
+//! Bootstrap, 1993, percentile intervals).
 
 use std::collections::BTreeMap;
 
@@ -8,22 +8,22 @@ use serde::Serialize;
 
 use super::{Entry, Match};
 
-/// How often the scenarios are drawn again.
+/// Number of bootstrap samples.
 const RESAMPLES: usize = 2000;
 
-/// 95 % intervals of a scheduler's score and place, and how sure its first place is.
+/// 95 % intervals of a scheduler's score and rank, and the confidence in its first rank.
 #[derive(Clone, Debug, Serialize, PartialEq)]
 pub struct Spread {
-    /// Score, 0 to 1: from, to.
+    /// Score, 0 to 1: lower and upper end.
     pub score: [f64; 2],
-    /// Place, 1 for the best: from, to.
+    /// Rank, 1 for the best: lower and upper end.
     pub place: [usize; 2],
-    /// Share of the samples in which it is first, 0 to 1.
+    /// Share of the samples in which it ranks first, 0 to 1.
     pub first: f64,
 }
 
-/// The spread of each of `names`, in their order; none of a single scenario. What is drawn are scenarios with all of their
-/// matches, for those under two protocols are no independent evidence.
+/// The spread of each of `names`, in their order; none for a single scenario. A sample consists of scenarios
+/// with all of their matches, because matches of the same scenario under two protocols are not independent.
 pub fn spreads(names: &[&str], matches: &[&Match]) -> Option<Vec<Spread>> {
     let mut groups: BTreeMap<&str, Vec<Vec<f64>>> = BTreeMap::new();
     for one in matches {

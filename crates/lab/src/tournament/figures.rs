@@ -1,37 +1,37 @@
-//! What a scheduler made of a scenario, and how it stands beside the best.
+//! Results of a scheduler in a match, relative to the best.
 
 use serde::Serialize;
 
 use crate::compare::{BestPath, Compared, Estimate, estimate};
 
-/// One scheduler in one match. Means over its seeds with 95 % confidence intervals; null where no
-/// run came to its end, or where the figure is not known.
+/// Results of one scheduler in one match: means over its seeds with 95 % confidence intervals. Null if all runs
+/// failed, or if the figure is unknown.
 #[derive(Clone, Debug, Serialize, PartialEq)]
 pub struct Entry {
     /// The scheduler.
     pub scheduler: String,
     /// Goodput, bit/s.
     pub goodput_bps: Option<Estimate>,
-    /// Share of the physical limit, 0 to 1; null where the limit is not known, as over the air.
+    /// Goodput as a share of the flow-control bound, 0 to 1; null if the bound is unknown, as over Wi-Fi.
     pub share_of_bound: Option<Estimate>,
-    /// Goodput over that of the best path alone, with the same protocol and seed.
+    /// Goodput divided by that of the best path alone, with the same protocol and seed.
     pub gain: Option<Estimate>,
     /// Median delay between the applications, s.
     pub app_delay_p50_s: Option<Estimate>,
-    /// 99th percentile of it, s.
+    /// 99th percentile of that delay, s.
     pub app_delay_p99_s: Option<Estimate>,
     /// Peak of the receive buffer, bytes.
     pub receive_buffer_max_bytes: Option<Estimate>,
     /// Retransmissions of data that had arrived.
     pub spurious_retransmissions: Option<Estimate>,
-    /// Its mean goodput over that of the match's best, 0 to 1; 0 if one of its runs failed.
+    /// Mean goodput divided by the best one of the match, 0 to 1; 0 if a run failed.
     pub goodput_ratio: f64,
-    /// The match's best mean 99th percentile of the delay over its own, 0 to 1; 0 if one of its runs
+    /// The best mean 99th percentile of the delay in the match, divided by this scheduler's, 0 to 1; 0 if a run
     /// failed.
     pub delay_ratio: f64,
-    /// Each run that came to its end.
+    /// The successful runs.
     pub runs: Vec<RunFigures>,
-    /// Each that did not.
+    /// The failed runs.
     pub failures: Vec<FailedRun>,
 }
 
@@ -42,17 +42,17 @@ pub struct RunFigures {
     pub seed: String,
     /// Goodput, bit/s.
     pub goodput_bps: f64,
-    /// Share of the physical limit, 0 to 1.
+    /// Goodput as a share of the flow-control bound, 0 to 1.
     pub share_of_bound: Option<f64>,
     /// Median delay between the applications, s.
     pub app_delay_p50_s: f64,
-    /// 99th percentile of it, s.
+    /// 99th percentile of that delay, s.
     pub app_delay_p99_s: f64,
     /// Peak of the receive buffer, bytes.
     pub receive_buffer_max_bytes: u64,
     /// Retransmissions of data that had arrived.
     pub spurious_retransmissions: u64,
-    /// What the best path of the same links does alone.
+    /// Goodput of the best path of the same scenario alone.
     pub best_path: Option<BestPath>,
 }
 
@@ -61,12 +61,12 @@ pub struct RunFigures {
 pub struct FailedRun {
     /// Root seed, as text.
     pub seed: String,
-    /// Why.
+    /// Error message.
     pub error: String,
 }
 
 impl Entry {
-    /// The figures of some runs of a scheduler, not yet beside those of the others.
+    /// The results of a scheduler, before comparison with the others.
     pub(super) fn new(scheduler: String, compared: &[Compared]) -> Self {
         let (mut runs, mut failures) = (Vec::new(), Vec::new());
         for one in compared {
@@ -86,7 +86,7 @@ impl Entry {
             }
         }
         let over = |figure: fn(&RunFigures) -> Option<f64>| {
-            // A figure that one run lacks has no mean.
+            // If one run lacks the figure, there is no mean.
             estimate(&runs.iter().map(figure).collect::<Option<Vec<f64>>>()?)
         };
         Self {
@@ -105,19 +105,19 @@ impl Entry {
         }
     }
 
-    /// Goodput and delay beside the best in one number, 0 to 1.
+    /// Goodput and delay relative to the best in one number, 0 to 1.
     pub fn score(&self) -> f64 {
         self.goodput_ratio * self.delay_ratio
     }
 
-    /// A mean, if every run came to its end: what a failed one would have had nobody knows.
+    /// A mean, if no run failed: otherwise the runs are not comparable.
     fn sound(&self, figure: Option<Estimate>) -> Option<f64> {
         let mean = figure?.mean;
         (self.failures.is_empty() && mean > 0.0).then_some(mean)
     }
 }
 
-/// Sets each scheduler beside the best of the match.
+/// Computes the ratios of each scheduler to the best of the match.
 pub(super) fn relate(entries: &mut [Entry]) {
     let goodput = |entry: &Entry| entry.sound(entry.goodput_bps);
     let delay =

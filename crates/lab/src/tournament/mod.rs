@@ -1,5 +1,4 @@
-//! Every scheduler against every other, on several scenarios and protocols: who wins where, and who
-//! is good everywhere.
+//! Compares all schedulers on several scenarios and protocols, and ranks them.
 
 mod bootstrap;
 mod figures;
@@ -13,30 +12,30 @@ pub use rank::{Rank, Ranking, Worst};
 
 use crate::compare::{CompareOptions, Compared, Variant, compare};
 
-/// Within so much of the best counts as being as good as the best.
+/// Relative difference from the best up to which a result counts as equal.
 pub const NEAR: f64 = 0.05;
 
-/// So much of the goodput of the best single path counts as keeping it; what is missing is chance, such as which
+/// Share of the best single path's goodput from which it counts as kept. The rest is random, such as which
 /// packets are lost.
 pub const KEPT: f64 = 0.98;
 
-/// A scenario under a protocol, as each scheduler runs it.
+/// A scenario under a protocol, with the variant for each scheduler.
 #[derive(Clone, Debug)]
 pub struct Course {
     /// The scenario's name.
     pub scenario: String,
     /// The protocol.
     pub protocol: Protocol,
-    /// Who takes part, in this order: a label, such as the scheduler's name, and what it is to run.
+    /// The participants in order: a label, such as the scheduler's name, and the scenario to run.
     pub entrants: Vec<(String, Scenario)>,
 }
 
-/// How to play.
+/// Options of a tournament.
 #[derive(Clone, Copy, Debug)]
 pub struct TournamentOptions {
-    /// Runs of each entrant: with its scenario's seed, and with those that follow. At least 1.
+    /// Runs of each participant, with consecutive seeds that begin at its scenario's. At least 1.
     pub seeds: u64,
-    /// Threads; the results do not depend on it. At least 1.
+    /// Number of threads; the results do not depend on it. At least 1.
     pub threads: usize,
 }
 
@@ -44,16 +43,15 @@ pub struct TournamentOptions {
 #[derive(Clone, Debug, Serialize, PartialEq)]
 pub struct Tournament {
     schema: &'static str,
-    /// Runs of each scheduler in each match.
+    /// Number of runs of each scheduler in each match.
     pub seeds: u64,
-    /// Within so much of the best counts as near, as a share.
+    /// Relative difference from the best up to which a result counts as near.
     pub near: f64,
-    /// From such a share of the best single path's goodput on it counts as kept.
+    /// Share of the best single path's goodput from which it counts as kept.
     pub kept: f64,
     /// Each scenario under each protocol.
     pub matches: Vec<Match>,
-    /// Over all matches; over those of each protocol if there are several; and over those of each number of
-    /// paths if there are several.
+    /// Rankings over all matches; also for each protocol and for each number of paths, if there are several.
     pub rankings: Vec<Ranking>,
 }
 
@@ -64,16 +62,16 @@ pub struct Match {
     pub scenario: String,
     /// The protocol.
     pub protocol: String,
-    /// Its rules.
+    /// The preset of the protocol.
     pub preset: String,
-    /// How many paths it has.
+    /// Number of paths.
     pub paths: usize,
     /// Each scheduler, in the order given.
     pub entries: Vec<Entry>,
 }
 
-/// Plays all courses; `told` hears, from any thread, which share of it is over, 0 to 1. A run that
-/// fails is kept as such.
+/// Runs all matches. `told` is called from any thread with the completed share, 0 to 1. Failed runs are part of
+/// the result.
 pub fn tournament(
     courses: &[Course],
     options: &TournamentOptions,
@@ -84,7 +82,7 @@ pub fn tournament(
     let variants: Vec<Variant> = all
         .map(|(label, scenario)| Variant { label: label.clone(), scenario: scenario.clone() })
         .collect();
-    // One batch for all, so that no core waits for the last run of a scenario.
+    // One batch for all matches, so that no core waits for the last run of a scenario.
     let options =
         CompareOptions { seeds, threads, series: false, sequence: None, single_paths: true };
     let runs = compare(&variants, &options, told);

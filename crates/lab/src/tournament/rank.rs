@@ -1,4 +1,4 @@
-//! Who is good everywhere.
+//! Rankings of schedulers over several matches.
 
 use std::collections::BTreeSet;
 
@@ -7,69 +7,71 @@ use serde::Serialize;
 use super::bootstrap::{Spread, spreads};
 use super::{Entry, KEPT, Match, NEAR};
 
-/// All schedulers over some matches, the best first.
+/// All schedulers over some matches, ordered by score.
 #[derive(Clone, Debug, Serialize, PartialEq)]
 pub struct Ranking {
-    /// The protocol of the matches; null for all.
+    /// The protocol of the matches; null for all protocols.
     pub protocol: Option<String>,
-    /// The number of paths of the matches; null for any.
+    /// The number of paths of the matches; null for all numbers.
     pub paths: Option<usize>,
-    /// How many matches.
+    /// Number of matches.
     pub matches: usize,
     /// The schedulers, by descending score.
     pub ranks: Vec<Rank>,
 }
 
-/// A scheduler over some matches. Means are geometric: a ratio that is twice as good in one match
-/// and half as good in another cancels, whatever the rates of the two; one failed match makes them 0.
+/// A scheduler over some matches. Means are geometric: a ratio that is doubled in one match and halved in
+/// another cancels. A failed match makes them 0.
 #[derive(Clone, Debug, Serialize, PartialEq)]
 pub struct Rank {
     /// The scheduler.
     pub scheduler: String,
-    /// Mean of goodput over the best goodput times best delay over delay (99th percentile), 0 to 1.
+    /// Mean of the score, 0 to 1: goodput divided by the best, times the best delay (99th percentile) divided
+    /// by the scheduler's.
     pub score: f64,
-    /// How far score and place can be trusted: the scenarios drawn again from themselves. None of a single scenario.
+    /// Bootstrap intervals of score and rank. None for a single scenario.
     pub spread: Option<Spread>,
-    /// Mean of goodput over the best goodput, 0 to 1.
+    /// Mean of goodput divided by the best goodput, 0 to 1.
     pub goodput: f64,
-    /// Mean of the best delay over its delay, 0 to 1.
+    /// Mean of the best delay divided by the scheduler's, 0 to 1.
     pub delay: f64,
-    /// Matches in which its goodput is within 5 % of the best.
+    /// Matches in which the goodput is within 5 % of the best.
     pub near_goodput: usize,
-    /// Matches in which its delay is: the best is at least 95 % of it.
+    /// Matches in which the best delay is at least 95 % of the scheduler's.
     pub near_delay: usize,
-    /// Matches in which its goodput is within 5 % of the best, and its delay of the best delay among all
-    /// whose goodput is: who leaves slow paths alone is quick, but no measure for who does not.
+    /// Matches in which the goodput is within 5 % of the best, and the best delay among the schedulers with
+    /// such goodput is at least 95 % of the scheduler's. A scheduler that leaves slow paths unused has short
+    /// delays and is no reference for one that uses them.
     pub near_both: usize,
-    /// Matches in which its score is the best, alone or with others.
+    /// Matches with the highest score, shared ones included.
     pub wins: usize,
-    /// Matches in which it carries at least 98 % of what the best of their paths does alone; null where one of them
-    /// has no single path to compare with.
+    /// Matches with at least 98 % of the goodput of the best single path; null if a match has no single path
+    /// for comparison.
     pub kept: Option<usize>,
-    /// Where it carries least beside the best path.
+    /// The match with the lowest goodput relative to the best single path.
     pub worst_gain: Option<Worst>,
-    /// Mean of its goodput over that of the best path alone.
+    /// Mean of goodput divided by that of the best path alone.
     pub gain: Option<f64>,
     /// Matches in which a run failed.
     pub failed: usize,
-    /// Where its goodput is farthest behind the best.
+    /// The match with the lowest goodput relative to the best.
     pub worst_goodput: Worst,
-    /// Where its delay is.
+    /// The match with the longest delay relative to the best.
     pub worst_delay: Worst,
 }
 
-/// A match in which a scheduler is far from the best.
+/// The match with a scheduler's worst ratio to the best.
 #[derive(Clone, Debug, Serialize, PartialEq)]
 pub struct Worst {
-    /// The scenario's name.
+    /// Name of the scenario.
     pub scenario: String,
     /// The protocol.
     pub protocol: String,
-    /// How good it is beside the best, 0 to 1; above 1 where it beats every single path.
+    /// Ratio to the best, 0 to 1; above 1 if it exceeds every single path.
     pub ratio: f64,
 }
 
-/// The ranking over all matches; if they are of several protocols or numbers of paths, also one for each.
+/// The ranking over all matches; with several protocols or numbers of paths, also one for each.
 pub(super) fn rankings(matches: &[Match]) -> Vec<Ranking> {
     let mut protocols: Vec<&str> = Vec::new();
     for one in matches {
@@ -106,12 +108,12 @@ fn ranking(protocol: Option<&str>, paths: Option<usize>, matches: &[&Match]) -> 
     for (rank, spread) in ranks.iter_mut().zip(spreads.unwrap_or_default()) {
         rank.spread = Some(spread);
     }
-    // Stable: equal ones stay in the order given.
+    // The sort is stable: equal schedulers keep their order.
     ranks.sort_by(|a, b| b.score.total_cmp(&a.score));
     Ranking { protocol: protocol.map(str::to_owned), paths, matches: matches.len(), ranks }
 }
 
-/// A scheduler over the matches that it is in; none if it is in none.
+/// The rank of a scheduler over its matches; none if it has none.
 fn rank(name: &str, matches: &[&Match]) -> Option<Rank> {
     let own = matches.iter().filter_map(|one| {
         let entry = one.entries.iter().find(|entry| entry.scheduler == name)?;
@@ -144,7 +146,7 @@ fn rank(name: &str, matches: &[&Match]) -> Option<Rank> {
     })
 }
 
-/// Whether its goodput is within 5 % of the best.
+/// Whether the goodput is within 5 % of the best.
 fn carries_most(entry: &Entry) -> bool {
     entry.goodput_ratio >= 1.0 - NEAR
 }
@@ -155,7 +157,7 @@ fn is_quick_among_those_that_carry_most(one: &Match, entry: &Entry) -> bool {
     carries_most(entry) && entry.delay_ratio >= (1.0 - NEAR) * best
 }
 
-/// Its goodput over that of the best path; 0 if one of its runs failed, none if no path was run alone.
+/// Goodput divided by that of the best path; 0 if a run failed, none if no path was run alone.
 fn gain(entry: &Entry) -> Option<f64> {
     if entry.failures.is_empty() { Some(entry.gain?.mean) } else { Some(0.0) }
 }
@@ -171,7 +173,7 @@ impl Worst {
     }
 }
 
-/// The geometric mean of ratios, 0 if one of them is.
+/// The geometric mean of ratios; 0 if one of them is 0.
 fn geometric_mean(ratios: impl Iterator<Item = f64>) -> f64 {
     let (count, sum) =
         ratios.fold((0_u32, 0.0), |(count, sum), ratio| (count + 1, sum + ratio.ln()));

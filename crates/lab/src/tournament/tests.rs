@@ -5,7 +5,7 @@ use super::*;
 const SCHEDULERS: [SchedulerName; 3] =
     [SchedulerName::Lay, SchedulerName::MinRtt, SchedulerName::RoundRobin];
 
-/// Wi-Fi and something slower behind it, for three seconds, as each scheduler runs it.
+/// Wi-Fi and a slower path for three seconds, with each scheduler.
 fn course(name: &str, protocol: Protocol, slow: &str) -> Course {
     let entrant = |scheduler: &SchedulerName| {
         let text = format!(
@@ -115,7 +115,7 @@ fn the_ranking_is_the_geometric_mean_of_what_the_matches_say() {
     }
 }
 
-/// A match in which each scheduler has this score, over the number of paths.
+/// A match with these scores of the schedulers and this number of paths.
 fn scored(scenario: usize, paths: usize, scores: &[(&str, f64)]) -> Match {
     let entry = |(name, score): &(&str, f64)| Entry {
         goodput_ratio: *score,
@@ -152,7 +152,7 @@ fn a_place_is_sure_where_every_scenario_says_the_same_and_open_where_they_differ
     assert!((from - 0.9).abs() < 1e-9 && (to - 0.9).abs() < 1e-9);
     let open = spread(2, "a");
     assert!((0.3..0.8).contains(&open.first) && open.place == [1, 2], "{open:?}");
-    // The mean of ln(1) and ln(0.5) over twenty scenarios, two deviations each way.
+    // The mean of ln(1) and ln(0.5) over twenty scenarios, plus and minus two standard deviations.
     assert!((0.57..0.68).contains(&open.score[0]) && (0.75..0.87).contains(&open.score[1]));
     assert!(
         rank::rankings(&matches[..1])[0].ranks[0].spread.is_none(),

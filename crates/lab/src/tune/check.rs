@@ -1,4 +1,4 @@
-//! The limits in simulation, beside what window managers do without them.
+//! Checks the limits by simulation, in comparison with window managers that do not use them.
 
 use ropewalk_scenario::{Scenario, WindowManager};
 use serde::Serialize;
@@ -6,21 +6,21 @@ use serde::Serialize;
 use super::Tuning;
 use crate::compare::{CompareOptions, Compared, Estimate, Variant, compare, estimate};
 
-/// How to check.
+/// Options of the check.
 #[derive(Clone, Copy, Debug)]
 pub struct CheckOptions {
-    /// Runs of each window manager, with seeds that follow each other. At least 1.
+    /// Runs of each window manager, with consecutive seeds. At least 1.
     pub seeds: u64,
-    /// Threads; the results do not depend on it. At least 1.
+    /// Number of threads; the results do not depend on it. At least 1.
     pub threads: usize,
 }
 
-/// What came of it.
+/// Result of the check.
 #[derive(Clone, Debug, Serialize, PartialEq)]
 pub struct Check {
-    /// Runs of each.
+    /// Number of runs of each window manager.
     pub seeds: u64,
-    /// The goodput that the models promise with the limits, bit/s of user data.
+    /// Predicted goodput with the limits, bit/s of user data.
     pub predicted_goodput_bps: f64,
     /// Goodput with the limits; null if every run failed.
     pub simulated_bps: Option<Estimate>,
@@ -35,13 +35,13 @@ pub struct Checked {
     pub window_manager: &'static str,
     /// Goodput, bit/s of user data; null if a run failed.
     pub goodput_bps: Option<Estimate>,
-    /// Goodput over that without a window manager, seed by seed.
+    /// Goodput divided by that without a window manager, seed by seed.
     pub gain: Option<Estimate>,
-    /// Why a run failed.
+    /// Error message if a run failed.
     pub error: Option<String>,
 }
 
-/// The first one is what the others are measured by.
+/// The first one is the reference.
 const MANAGERS: [(&str, WindowManager); 4] = [
     ("none", WindowManager::None),
     ("dynamic", WindowManager::Dynamic),
@@ -50,7 +50,7 @@ const MANAGERS: [(&str, WindowManager); 4] = [
 ];
 
 /// Simulates the scenario without window manager, with dynamic and adaptive management, and with the limits.
-/// `told` hears, from any thread, which share of all this is over, 0 to 1.
+/// `told` is called from any thread with the completed share, 0 to 1.
 pub fn check(
     scenario: &Scenario,
     tuning: &Tuning,

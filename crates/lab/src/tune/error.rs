@@ -1,50 +1,50 @@
-//! What cannot be tuned, and what to do instead.
+//! Reasons for which a scenario cannot be tuned, with hints.
 
 use core::fmt;
 
 use ropewalk_models::OutOfRange;
 use ropewalk_models::optimise::OptimiseError;
 
-/// Why there are no limits for a scenario.
+/// Reason for which a scenario has no limits.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TuneError {
-    /// There is nothing to share out.
+    /// The scenario has one path, so there is nothing to divide.
     OnePath {
         /// Name of the path.
         path: String,
     },
     /// Plain SCTP sends on one path at a time.
     OneAtATime,
-    /// Paths over shared links, whose part of the link is not known.
+    /// Paths cross shared links, and their share is unknown.
     SharedLinks {
         /// Names of the paths.
         paths: Vec<String>,
     },
-    /// Paths with a hop over the air, whose part of the channel is not known.
+    /// Paths have a wireless hop, and their share of the channel is unknown.
     OverTheAir {
         /// Names of the paths.
         paths: Vec<String>,
     },
     /// Several associations share every path.
     SharedPaths {
-        /// How many.
+        /// Number of associations.
         associations: u32,
     },
-    /// Losses that are a list of packets.
+    /// The losses are a list of packets.
     ListedLosses {
         /// Name of the path.
         path: String,
     },
-    /// A number that the models do not take.
+    /// A parameter is outside the models' range.
     Number {
         /// Name of the path.
         path: String,
-        /// Which one.
+        /// The parameter.
         error: OutOfRange,
     },
-    /// So many packets that the answer would take minutes.
+    /// There are so many packets that the computation would take minutes.
     TooLarge {
-        /// Packets of all windows that are of use.
+        /// Sum of all useful windows, packets.
         packets: u64,
     },
     /// There is no allocation.
@@ -52,7 +52,7 @@ pub enum TuneError {
 }
 
 impl TuneError {
-    /// What can be done.
+    /// A hint: what can be done.
     pub const fn help(&self) -> &'static str {
         match self {
             Self::OnePath { .. } => "one path takes the whole buffer; add a second [[path]]",

@@ -1,8 +1,8 @@
-//! Which window limit each path should have, and how much receive buffer is enough.
+//! Window limits for each path, and the required receive buffer.
 //!
-//! Static congestion window management (Wallace and Shami 2014, Section 5.2): the limits that
-//! maximise what the models promise for all paths together within one receive buffer. Each path is
-//! taken as it is at the start; its losses are those of the scenario.
+//! Static congestion window management (Wallace and Shami 2014, Section 5.2): the limits that maximise the
+//! predicted throughput of all paths together within one receive buffer. Each path is taken as it is at the
+//! start, with the losses of the scenario.
 
 mod check;
 mod error;
@@ -22,102 +22,102 @@ use serde::Serialize;
 use crate::engine_config;
 use crate::lossy::{LossKind, ModelPath, buffer_packets, packet_bytes};
 
-/// Limits for the windows of a scenario, `ropewalk.tune/1`. Throughputs are bit/s on the wire.
+/// Window limits for a scenario, `ropewalk.tune/1`. Throughputs are in bit/s on the wire.
 #[derive(Clone, Debug, Serialize, PartialEq)]
 pub struct Tuning {
     /// `ropewalk.tune/1`.
     pub schema: &'static str,
     /// The receive buffer of the scenario, bytes.
     pub receive_buffer_bytes: u64,
-    /// Full packets that it takes.
+    /// Number of full packets that fit into it.
     pub buffer_packets: u32,
     /// A full packet on the wire, bytes.
     pub packet_bytes: f64,
-    /// Share of a full packet that is user data: throughput times this is goodput.
+    /// Share of user data in a full packet: throughput times this is goodput.
     pub payload_share: f64,
     /// The best limit of each path's window, packets; each at least 1.
     pub limits_packets: Vec<u32>,
-    /// What the models promise with them.
+    /// Predicted throughput with these limits.
     pub predicted_bps: f64,
-    /// The same when each path gets an equal part of the buffer.
+    /// Limits and throughput if each path gets an equal part of the buffer.
     pub equal_split: Split,
-    /// The best limits if a path may be left out.
+    /// The best limits if paths may be left out.
     pub paying: Split,
-    /// What the paths would deliver if each had the whole buffer for itself, which no transfer has.
+    /// Predicted throughput if each path had the whole buffer alone, which is only a reference.
     pub unlimited_bps: f64,
     /// Sum of the rates.
     pub rates_bps: f64,
-    /// Each path.
+    /// Results for each path.
     pub paths: Vec<TunedPath>,
-    /// The least receive buffer for a share of the rates, if that was asked for.
+    /// The smallest receive buffer for a share of the rates, if requested.
     pub reach: Option<Reach>,
-    /// What the models leave out of this scenario.
+    /// Properties of this scenario that the models ignore.
     pub notes: Vec<String>,
 }
 
-/// Limits and what they promise.
+/// Limits with their predicted throughput.
 #[derive(Clone, Debug, Serialize, PartialEq)]
 pub struct Split {
     /// Limit of each path's window, packets; 0 leaves the path out.
     pub limits_packets: Vec<u32>,
-    /// What the models promise, bit/s on the wire.
+    /// Predicted throughput, bit/s on the wire.
     pub predicted_bps: f64,
 }
 
-/// One path.
+/// Results for one path.
 #[derive(Clone, Debug, Serialize, PartialEq)]
 pub struct TunedPath {
     /// Name.
     pub name: String,
     /// Rate, bit/s.
     pub rate_bps: f64,
-    /// Least round trip of a full packet, s.
+    /// Minimum RTT of a full packet, s.
     pub round_trip_s: f64,
-    /// Share of packets that is lost.
+    /// Share of lost packets.
     pub loss: f64,
-    /// What the models take for the probability of a loss: with bursts, that one begins.
+    /// Loss probability for the models; with bursts, the probability that one begins.
     pub p: f64,
-    /// How packets are lost.
+    /// Kind of loss.
     pub loss_kind: LossKind,
-    /// The largest window that is of use: rate times round trip and a packet (Eq 58).
+    /// The largest useful window: rate times round-trip time plus one packet (Eq 58).
     pub useful_packets: u32,
-    /// The best limit of its window, packets.
+    /// The best window limit, packets.
     pub limit_packets: u32,
-    /// What it delivers with that, bit/s on the wire.
+    /// Predicted throughput with this limit, bit/s on the wire.
     pub predicted_bps: f64,
-    /// Whether it is worth its part of the buffer.
+    /// Whether the path is worth its part of the buffer.
     pub pays: bool,
 }
 
-/// How much receive buffer a share of the rates takes.
+/// The receive buffer that a share of the rates requires.
 #[derive(Clone, Debug, Serialize, PartialEq)]
 pub struct Reach {
-    /// Share of the sum of the rates that is asked for.
+    /// The requested share of the sum of the rates.
     pub share: f64,
-    /// The largest share that any buffer reaches.
+    /// The largest share that is possible with any buffer.
     pub most_share: f64,
-    /// The least receive buffer, and what it gives; null if none is enough.
+    /// The smallest sufficient receive buffer; null if none suffices.
     pub least: Option<LeastReceiveBuffer>,
 }
 
-/// The least receive buffer that is enough.
+/// The smallest sufficient receive buffer, with its limits.
 #[derive(Clone, Debug, Serialize, PartialEq)]
 pub struct LeastReceiveBuffer {
-    /// What to write as `transfer.receive_buffer`, bytes.
+    /// Value for `transfer.receive_buffer`, bytes.
     pub receive_buffer_bytes: u64,
-    /// Full packets that it takes.
+    /// Number of full packets that fit into it.
     pub packets: u32,
-    /// The best limits with it, packets.
+    /// The best limits for it, packets.
     pub limits_packets: Vec<u32>,
-    /// What they promise, bit/s on the wire.
+    /// Predicted throughput, bit/s on the wire.
     pub predicted_bps: f64,
 }
 
-/// Finds the best limits; with `reach`, a share above 0 and up to 1, also the least receive buffer
-/// that delivers this share of the sum of the rates.
+/// Computes the best limits. With `reach`, a share above 0 and up to 1, also computes the smallest receive
+/// buffer that delivers this share of the sum of the rates.
 ///
 /// # Errors
-/// What the models cannot tell apart or take: [`TuneError`].
+/// [`TuneError`], if the models do not cover the scenario.
 pub fn tune(scenario: &Scenario, reach: Option<f64>) -> Result<Tuning, TuneError> {
     let paths = paths::model_paths(scenario)?;
     let tables = paths::tables(scenario, &paths)?;
@@ -159,7 +159,7 @@ pub fn tune(scenario: &Scenario, reach: Option<f64>) -> Result<Tuning, TuneError
     })
 }
 
-/// Who takes part if paths may be left out: all, unless leaving one out brings more than rounding.
+/// The limits if paths may be left out: those of all paths, unless leaving one out gains more than rounding.
 fn pays(all_pps: f64, paying_pps: f64, all: &[u32], paying: Vec<u32>) -> Vec<u32> {
     if paying_pps > all_pps * (1.0 + 1e-9) { paying } else { all.to_vec() }
 }
@@ -198,7 +198,7 @@ fn reached(
     rates_pps: f64,
 ) -> Result<Reach, TuneError> {
     let most: f64 = tables.iter().map(PathTable::most_pps).sum();
-    // The whole of the rates must not be missed by the last bit of their sum.
+    // The tolerance allows for rounding if the share is 1.
     let target = share * rates_pps * (1.0 - 1e-12);
     let least = match least_buffer(tables, target, Members::All) {
         Ok(found) => Some(LeastReceiveBuffer {
@@ -214,7 +214,7 @@ fn reached(
 }
 
 impl Tuning {
-    /// The scenario with these limits in force.
+    /// The scenario with these limits applied.
     pub fn applied_to(&self, scenario: &Scenario) -> Scenario {
         let mut tuned = scenario.clone();
         tuned.transfer.window_manager = WindowManager::Static;

@@ -1,4 +1,4 @@
-//! From the scenario to the models' tables: what can be tuned, and what is left out.
+//! Converts the scenario to the models' tables, and reports what they do not cover.
 
 use ropewalk_models::lossy::window_limit;
 use ropewalk_models::optimise::PathTable;
@@ -10,12 +10,12 @@ use crate::lossy::{LossKind, ModelPath, NoModel, packet_bytes};
 
 /// Bytes of a DATA chunk before its user data (RFC 9260, 3.3.1).
 pub(super) const DATA_HEADER: u32 = 16;
-/// So many sums of two throughputs take some seconds.
+/// Limit on the number of sums of two throughputs; this many take some seconds.
 const WORK_MAX: u64 = 4_000_000_000;
 /// The largest table, packets: 1.5 GB of window in packets of 1500 bytes.
 const TABLE_MAX: u32 = 1 << 20;
 
-/// The paths, if the scenario is one that limits can be found for.
+/// The paths as input of the models, if these cover the scenario.
 pub(super) fn model_paths(scenario: &Scenario) -> Result<Vec<ModelPath>, TuneError> {
     if let [only] = scenario.paths.as_slice() {
         return Err(TuneError::OnePath { path: only.name.clone() });
@@ -46,7 +46,7 @@ pub(super) fn model_paths(scenario: &Scenario) -> Result<Vec<ModelPath>, TuneErr
     scenario.paths.iter().map(one).collect()
 }
 
-/// What each path delivers with every limit that is of use.
+/// Throughput of each path for every useful limit.
 pub(super) fn tables(
     scenario: &Scenario,
     paths: &[ModelPath],
@@ -70,18 +70,18 @@ pub(super) fn tables(
     .collect()
 }
 
-/// The least `transfer.receive_buffer` that takes so many packets, bytes.
+/// The smallest `transfer.receive_buffer` that holds this many packets, bytes.
 pub(super) fn bytes_for(scenario: &Scenario, packets: u32) -> u64 {
     let config = engine_config::config(scenario);
     let each = match config.window_unit {
         ropewalk_engine::sctp::WindowUnit::Bytes => u64::from(config.chunk_limit()),
-        // Room is counted in packets of the MTU.
+        // The buffer is counted in packets of the MTU.
         ropewalk_engine::sctp::WindowUnit::Packets => packet_bytes(scenario) as u64,
     };
     u64::from(packets) * each
 }
 
-/// What of the scenario the models do not see.
+/// Properties of the scenario that the models ignore.
 pub(super) fn notes(scenario: &Scenario, paths: &[ModelPath]) -> Vec<String> {
     let named = |wanted: &dyn Fn(usize) -> bool| {
         let names = scenario.paths.iter().enumerate().filter(|(i, _)| wanted(*i));

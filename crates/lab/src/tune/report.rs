@@ -1,6 +1,5 @@
-//! What a report page shows of a tuning: throughput against window, the best allocation for every
-//! buffer, and the promise over the limits of two paths. The format is in
-//! `docs/reference/report-format.md`.
+//! The parts of a report page about a tuning: throughput by window, the best allocation for every buffer, and
+//! the predicted throughput by the limits of two paths. `docs/reference/report-format.md` describes the format.
 
 use ropewalk_models::optimise::{Members, PathTable, allocate};
 use ropewalk_scenario::Scenario;
@@ -9,23 +8,23 @@ use serde_json::{Value, json};
 use super::{Check, TuneError, Tuning, paths, total_pps};
 use crate::lossy::packet_bytes;
 
-/// Points of a curve, and cells along a side of the surface, at most.
+/// Maximum number of points of a curve, and of cells along a side of the surface.
 const POINTS: u32 = 60;
 const CELLS: u32 = 40;
-/// Buffers for which limits are sought, at most; fewer with many paths, where each takes longer.
+/// Maximum number of buffers with computed limits; fewer with many paths, because each takes longer.
 const BUFFERS: u32 = 40;
 const BUFFERS_OF_MANY: u32 = 12;
 
 /// Figures and surfaces of a report.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Drawings {
-    /// As `figures` of a report.
+    /// For `figures` of a report.
     pub figures: Vec<Value>,
-    /// As `surfaces` of a report.
+    /// For `surfaces` of a report.
     pub surfaces: Vec<Value>,
 }
 
-/// Draws a tuning of `scenario`, and what its check found.
+/// Draws a tuning of `scenario` and the results of its check.
 ///
 /// # Errors
 /// As [`super::tune`]; none for a scenario that was tuned.
@@ -141,7 +140,7 @@ fn checked(tuning: &Tuning, check: &Check) -> Option<Value> {
     (!names.is_empty()).then(|| figure("check", title, &note, labels, series))
 }
 
-/// The promise over the limits of the two paths that have most use for a window; all others keep
+/// The predicted throughput by the limits of the two paths with the largest useful windows; all others keep
 /// their limits.
 fn surface(tuning: &Tuning, tables: &[PathTable], mbps: f64) -> Value {
     let mut order: Vec<usize> = (0..tables.len()).collect();

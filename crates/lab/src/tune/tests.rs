@@ -1,4 +1,4 @@
-//! Limits for scenarios, beside what is known of them otherwise.
+//! Compares limits of scenarios with known values.
 
 use super::*;
 
@@ -36,8 +36,8 @@ fn without_loss_the_promise_is_the_physical_limit_up_to_whole_packets() {
     let limit = crate::predict::predict(&scenario).flow_control_bound_bps.expect("a limit");
     assert!(tuning.predicted_bps <= limit * (1.0 + 1e-9), "{} {limit}", tuning.predicted_bps);
     assert!(tuning.predicted_bps > 0.97 * limit, "{} {limit}", tuning.predicted_bps);
-    // Nothing is lost, so all of the rates can be had: each path holds 70 packets and, for the time
-    // of a SACK, a bit of one more.
+    // Nothing is lost, so the full rates are possible: each path holds 70 packets and, for the time of a SACK,
+    // part of another one.
     let least = tuning.reach.expect("asked for").least.expect("enough exists");
     assert_eq!((least.packets, least.limits_packets), (142, vec![71, 71]));
 }

@@ -1,19 +1,19 @@
-//! The limits in the text of a scenario, in which everything else stays as it was written.
+//! Writes window limits into the text of a scenario and leaves everything else unchanged.
 
 use core::fmt;
 
 use toml_edit::{DocumentMut, Item, TableLike, Value};
 
-/// Why the text of a scenario could not be changed.
+/// Reason for which the text could not be changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WriteError {
-    /// It is no TOML, or not that of a scenario.
+    /// The text is not TOML, or not a scenario.
     NoScenario(String),
-    /// It has another number of paths than there are limits.
+    /// The number of paths differs from that of the limits.
     Paths {
-        /// Paths in the text.
+        /// Number of paths in the text.
         found: usize,
-        /// Limits.
+        /// Number of limits.
         limits: usize,
     },
 }
@@ -31,11 +31,11 @@ impl fmt::Display for WriteError {
 
 impl core::error::Error for WriteError {}
 
-/// The text of a scenario with `transfer.window_manager = "static"` and these limits, one for each
-/// path in packets; comments, order and layout of all else stay.
+/// The text of a scenario with `transfer.window_manager = "static"` and these limits, one for each path in
+/// packets. Comments, order and layout of everything else are unchanged.
 ///
 /// # Errors
-/// The text must be that of a scenario with as many paths as there are limits.
+/// If the text is not a scenario with as many paths as limits.
 pub fn tuned_text(source: &str, limits: &[u32]) -> Result<String, WriteError> {
     let no = |why: String| WriteError::NoScenario(why);
     let text = source.strip_prefix('\u{feff}').unwrap_or(source);
@@ -57,7 +57,7 @@ pub fn tuned_text(source: &str, limits: &[u32]) -> Result<String, WriteError> {
     Ok(document.to_string())
 }
 
-/// Sets a key to a text; the comment behind an old value stays.
+/// Sets a key to a text; a comment after the old value is kept.
 fn put(table: &mut dyn TableLike, key: &str, text: &str) {
     let mut new = Value::from(text);
     if let Some(old) = table.get(key).and_then(Item::as_value) {

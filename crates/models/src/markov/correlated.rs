@@ -1,22 +1,22 @@
-//! Lossy rounds where the first loss takes all later packets of the round with it (Eq 7).
+//! Lossy rounds in which the first loss also loses all later packets of the round (Eq 7).
 //!
-//! Any number of packets may be missing, each about as likely as the other, so nothing can be cut.
-//! But the chance of gamma losses among xi packets is p times a power of 1 - p: the sums over xi that
-//! a round needs become one running sum, and a round costs as much as its window, not its square.
+//! Any number of packets may be missing, with similar probabilities, so the distribution cannot be truncated.
+//! But the probability of gamma losses among xi packets is p times a power of 1 - p. The sums over xi thus
+//! become one running sum, and a round costs time proportional to its window, not to its square.
 
 use super::rounds::{Outcome, TOO_FEW};
 
 const TOO_FEW_PACKETS: usize = TOO_FEW as usize;
-/// Arrivals that a fast recovery needs.
+/// Number of arrivals that a fast recovery requires.
 const ENOUGH: usize = TOO_FEW_PACKETS + 1;
 
-/// Powers of 1 - p, and what is summed from them.
+/// Powers of 1 - p, and sums of them.
 #[derive(Debug, Clone)]
 pub(super) struct CorrelatedRounds {
     p: f64,
-    /// Chance that so many packets all arrive.
+    /// Probability that all of this many packets arrive.
     arrive: Vec<f64>,
-    /// Chance that of so many packets one is lost.
+    /// Probability that at least one of this many packets is lost.
     lose: Vec<f64>,
 }
 
@@ -39,7 +39,7 @@ impl CorrelatedRounds {
     pub(super) fn first(&self, window: u32, missing: &mut Vec<f64>) {
         missing.clear();
         missing.push(0.0);
-        // All packets before the first that is missing arrived.
+        // All packets before the first missing one arrived.
         let arrive = &self.arrive[1..window as usize];
         missing.extend(arrive.iter().rev().map(|arrive| self.p * arrive));
     }
@@ -48,7 +48,7 @@ impl CorrelatedRounds {
         let (window, half) = (window as usize, window as usize / 2);
         let mut outcome = Outcome::default();
         next.clear();
-        // As many further losses as leave enough arrivals, and one packet or more to send after.
+        // Further losses must leave enough arrivals, and at least one packet to send afterwards.
         next.resize(half.min(window.saturating_sub(ENOUGH)).max(1), 0.0);
         let to_lossy = self.p * self.arrive[ENOUGH];
         let mut some_lost = 0.0;
@@ -60,7 +60,7 @@ impl CorrelatedRounds {
             outcome.sent += mass * sent as f64;
             some_lost += mass * self.lose[sent];
             let lost_most = (sent - ENOUGH).min(half - 1);
-            // A first loss sooner than that leaves too few.
+            // An earlier first loss leaves too few arrivals.
             outcome.timeout += mass * self.lose[sent - lost_most];
             if let Some(into @ 1..) = Some(sent - ENOUGH).filter(|lost| *lost < next.len()) {
                 next[into] = to_lossy * running;

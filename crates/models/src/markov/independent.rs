@@ -1,23 +1,23 @@
-//! Lossy rounds where each packet is lost by itself (Eq 6).
+//! Lossy rounds with independent loss of each packet (Eq 6).
 //!
-//! Windows that are reached at all lose few packets: a window of w survives with (1-p)^w, so w p
-//! stays of the order of one. The binomial distributions are cut where they become negligible, and a
-//! round costs the square of a small number, whatever the window.
+//! Reachable windows lose few packets: a window of w survives with probability (1-p)^w, so w p is of the order
+//! of one. The binomial distributions are truncated where they become negligible, so that a round costs the
+//! square of a small number, regardless of the window.
 
 use super::rounds::{NEGLIGIBLE, Outcome, TOO_FEW};
 
-/// Binomial distributions of all rounds so far, each from 0 losses to where it becomes negligible.
+/// Binomial distributions of all rounds so far, each from 0 losses up to where it becomes negligible.
 #[derive(Debug, Clone)]
 pub(super) struct IndependentRounds {
     p: f64,
-    /// Where the distribution of each number of packets begins; one more entry than distributions.
+    /// Start of the distribution for each number of packets; one more entry than distributions.
     starts: Vec<usize>,
     masses: Vec<f64>,
 }
 
 impl IndependentRounds {
     pub(super) fn new(p: f64) -> Self {
-        // Of no packets none is lost.
+        // Distribution for no packets: no loss.
         Self { p, starts: vec![0, 1], masses: vec![1.0] }
     }
 
@@ -44,7 +44,7 @@ impl IndependentRounds {
         self.starts.push(self.masses.len());
     }
 
-    /// How likely each number of losses is among `sent` packets, from none on.
+    /// Probability of each number of losses among `sent` packets, from 0 on.
     fn losses(&self, sent: usize) -> &[f64] {
         &self.masses[self.starts[sent]..self.starts[sent + 1]]
     }
@@ -71,7 +71,7 @@ impl IndependentRounds {
                 outcome.timeout += mass;
                 continue;
             }
-            // So many further losses leave four arrivals, and one packet or more to send after.
+            // At most this many further losses leave four arrivals, and at least one packet to send afterwards.
             let most = (sent - TOO_FEW as usize - 1).min(half - 1);
             let losses = self.losses(sent);
             outcome.clean += mass * losses[0];

@@ -1,24 +1,23 @@
-//! The structured solution of the chain, for every limit of the window at once.
+//! Structured solution of the chain, for every window limit at once.
 //!
-//! Without losses a round at the window w is followed by one at w + 1: the chain climbs a ladder
-//! whose rungs are the clean states (w, w). It never skips a rung on the way up, since slow start
-//! ends at a window below one that it had before. So let T(w) be the expected time from (2, 2) until
-//! (w, w) is first seen, and N(w) that of one cycle: from (w, w), over whatever losses lead to, back up to
-//! (w, w), or to the rung above. A loss at w leads to a rung j below, from which it takes T(w) - T(j) to
-//! return. Hence
+//! Without losses a round at window w is followed by one at w + 1: the chain climbs through the clean states
+//! (w, w). It never skips one of these on the way up, because slow start ends at a window below an earlier one.
+//! Let T(w) be the expected time from (2, 2) until (w, w) is first reached, and N(w) that of one cycle: from
+//! (w, w), through all consequences of losses, back up to (w, w), or directly to the next clean state. A loss
+//! at w leads to a lower window j, from which it takes T(w) - T(j) to return. Hence
 //!
 //! ```text
 //! N(w) = RTT(w) + sum over what a loss leads to of (its duration + T(w) - T(j))
 //! T(w + 1) = T(w) + N(w) / (1 - p)^w
 //! ```
 //!
-//! and the same with delivered packets in place of seconds. All terms are positive: nothing cancels.
-//! With the window limited to c, the rung c leads to itself where it else led to c + 1, and the visits to
-//! it cut the process into independent cycles: eta(c) = N_packets(c) / N_seconds(c). One climb to W
-//! gives the exact throughput for every limit up to W.
+//! Delivered packets obey the same equations in place of seconds. All terms are positive, so nothing cancels.
+//! With the window limited to c, the state c returns to itself instead of going to c + 1, and its visits divide
+//! the process into independent cycles: eta(c) = N_packets(c) / N_seconds(c). One pass up to W gives the exact
+//! throughput for every limit up to W.
 //!
-//! The climb ends early where the chain practically never gets: once T(w) exceeds 10^20 times what a
-//! cycle adds of its own, eta is constant to the last bit.
+//! The pass ends early at windows that the chain practically never reaches: once T(w) exceeds 10^20 times the
+//! contribution of a cycle itself, eta is constant to the last bit.
 
 use super::loss::LossModel;
 use super::recovery::Recovery;
@@ -26,25 +25,25 @@ use super::rounds::{Excursion, Rounds};
 use super::totals::Totals;
 use crate::lossy::LossyPath;
 
-/// How much rarer than a cycle what lies above must be, to be left out.
+/// Ratio of T(w) to one cycle from which higher windows are left out.
 const OUT_OF_REACH: f64 = 1e20;
 
-/// The rungs that the chain can reach.
+/// The clean states that the chain can reach.
 #[derive(Debug, Clone)]
 pub(crate) struct WindowChain {
     path: LossyPath,
     model: LossModel,
     pub(super) rounds: Rounds,
     pub(super) recovery: Recovery,
-    /// From (2, 2) until the rung is first seen, indexed by the window.
+    /// From (2, 2) until the window is first reached, indexed by the window.
     reach: Vec<Totals>,
-    /// One cycle at the rung, indexed by the window.
+    /// One cycle at the window, indexed by the window.
     cycles: Vec<Totals>,
     excursion: Excursion,
 }
 
 impl WindowChain {
-    /// Climbs to `window`, or to where nothing changes any more.
+    /// Solves up to `window`, or up to where nothing changes any more.
     pub(crate) fn climb(path: LossyPath, model: LossModel, window: u32) -> Self {
         let mut rounds = Rounds::new(model, path.loss());
         rounds.grow(2);
@@ -58,7 +57,7 @@ impl WindowChain {
             cycles: Vec::new(),
             excursion: Excursion::default(),
         };
-        // Nothing limits a window of 0; a window of 1 knows only arrival and timeout.
+        // A window of 0 does not occur; a window of 1 has only arrival and timeout.
         ladder.cycles.push(Totals::default());
         let one = ladder.own_round(1) + ladder.recovery.after_timeout(1) * path.loss();
         ladder.cycles.push(one);
@@ -71,9 +70,9 @@ impl WindowChain {
         ladder
     }
 
-    /// The highest rung that matters.
+    /// The highest window that matters.
     pub(crate) fn top(&self) -> u32 {
-        // Windows are counted in 32 bits, and there is one entry for each.
+        // Windows have 32 bits, and each has one entry.
         (self.cycles.len() - 1) as u32
     }
 
@@ -88,7 +87,7 @@ impl WindowChain {
         cycle.delivered / cycle.time_s
     }
 
-    /// The round at the rung itself, whatever follows, with the wait for the timer if all is lost.
+    /// The round at the window itself, with the wait for the timer if all packets are lost.
     fn own_round(&self, window: u32) -> Totals {
         let (p, packets) = (self.path.loss(), f64::from(window));
         let all_lost = self.model.all_lost(p, window);

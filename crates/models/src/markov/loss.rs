@@ -1,22 +1,22 @@
-//! The two ways in which a round loses packets (Section 4.2).
+//! The two models of loss within a round (Section 4.2).
 
 use core::fmt;
 use core::str::FromStr;
 
-/// How losses within a round hang together.
+/// Dependence of losses within a round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LossModel {
-    /// Each packet is lost by itself: a lossy link (Eq 6).
+    /// Independent loss of each packet: a lossy link (Eq 6).
     Independent,
-    /// Once a packet is lost, so are all after it in the same round: an overflowing queue (Eq 7).
+    /// After the first loss, all later packets of the round are lost: an overflowing queue (Eq 7).
     Correlated,
 }
 
 impl LossModel {
-    /// Both, in the order of the paper.
+    /// Both models, in the order of the paper.
     pub const ALL: [Self; 2] = [Self::Independent, Self::Correlated];
 
-    /// As written in scenarios and arguments.
+    /// Name in scenarios and arguments.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Independent => "independent",
@@ -24,12 +24,12 @@ impl LossModel {
         }
     }
 
-    /// Probability that none of `sent` packets is lost, `p` being that of a packet.
+    /// Probability that none of `sent` packets is lost; `p` is the loss probability of a packet.
     pub(crate) fn none_lost(self, p: f64, sent: u32) -> f64 {
         (f64::from(sent) * (-p).ln_1p()).exp()
     }
 
-    /// Probability that one or more of `sent` packets are lost, to its last digit however rare.
+    /// Probability that one or more of `sent` packets are lost, accurate even if it is tiny.
     pub(crate) fn some_lost(self, p: f64, sent: u32) -> f64 {
         -(f64::from(sent) * (-p).ln_1p()).exp_m1()
     }
@@ -60,7 +60,7 @@ impl fmt::Display for LossModel {
 /// A loss model that does not exist.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnknownLossModel(
-    /// What was given.
+    /// The given name.
     pub String,
 );
 

@@ -1,14 +1,12 @@
 //! The Markov chain of one path's congestion window (Wallace and Shami 2014, Section 4.3).
 //!
-//! A step of the chain is a round: a window's worth of packets and their acknowledgements, or the
-//! wait for a timer. States are (w, xi, tau): the window, the packets sent in the round, the
-//! slow start threshold. What the paper leaves open or prints wrongly is read as
-//! `docs/concepts/models.md` says.
+//! A step of the chain is a round: the packets of one window and their acknowledgements, or the wait for a
+//! timer. States are (w, xi, tau): the window, the packets sent in the round, the slow-start threshold.
+//! `docs/concepts/models.md` explains how omissions and misprints of the paper are read.
 //!
-//! [`throughput_pps`], [`solve`] and [`table`] climb the chain's ladder (`ladder.rs`), which takes
-//! time of the order of W with independent and W² with correlated loss. [`stationary`] descends it
-//! again for the shares of the states. [`plain`] lists all W²/2
-//! states and eliminates them one by one; it is there to check the other.
+//! [`throughput_pps`], [`solve`] and [`table`] use the structured solution (`ladder.rs`), which takes time of
+//! the order of W with independent and W² with correlated loss. [`stationary`] derives the shares of the states
+//! from it. [`plain`] lists all W²/2 states and eliminates them one by one; it serves to check the other.
 
 mod correlated;
 mod independent;
@@ -27,7 +25,7 @@ use crate::lossy::{LossyPath, window_at_least_one};
 use crate::number::OutOfRange;
 use ladder::WindowChain;
 
-/// What the chain says of one path.
+/// Results of the chain for one path.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Prediction {
     /// Packets that arrive per second (Eq 19).
@@ -47,16 +45,15 @@ pub struct Prediction {
 /// The largest window of a [`table`], packets.
 pub const TABLE_MAX: u32 = 1 << 20;
 
-/// Rungs above this many times `1 / sqrt(p)` are never reached: a window of w survives with
-/// `(1 - p)^w`, so that climbing to w takes of the order of `exp(p w^2 / 2)` cycles.
+/// Windows above this many times `1 / sqrt(p)` are never reached: a window of w survives with probability `(1 -
+/// p)^w`, so reaching w takes of the order of `exp(p w^2 / 2)` cycles.
 const REACH: f64 = 13.0;
 
 /// Solves the chain for a window of at most `window` packets.
 ///
 /// # Errors
-/// The window must be 1 or more. So wide a window and so rare a loss that the answer would take
-/// minutes are refused: with correlated loss p below 4e-8 and W above 2^16, with
-/// independent loss p below 2e-10 and W above 2^20.
+/// If the window is 0, or if the result would take minutes because the window is large and loss is rare: with
+/// correlated loss p below 4e-8 and W above 2^16, with independent loss p below 2e-10 and W above 2^20.
 pub fn solve(
     path: &LossyPath,
     window: u32,
@@ -65,7 +62,7 @@ pub fn solve(
     Ok(Prediction::of(&climb(path, window, loss_model)?, window))
 }
 
-/// The same for several windows of one path, for little more than the widest one alone.
+/// Solves the chain for several windows of one path, at little more than the cost of the widest one.
 ///
 /// # Errors
 /// As [`solve`], for any of the windows.
@@ -104,7 +101,7 @@ pub fn table(path: &LossyPath, window: u32, loss_model: LossModel) -> Result<Vec
     Ok((1..=window).map(|limit| ladder.throughput_pps(limit)).collect())
 }
 
-/// `window` if a table of so many entries is a sensible thing to ask for.
+/// Checks that a table of `window` entries has a sensible size.
 pub(crate) fn table_length(window: u32) -> Result<u32, OutOfRange> {
     if window <= TABLE_MAX {
         return window_at_least_one(window);
@@ -113,7 +110,7 @@ pub(crate) fn table_length(window: u32) -> Result<u32, OutOfRange> {
     Err(OutOfRange { name: "window_packets", value: f64::from(window), valid })
 }
 
-/// The ladder up to `window`, if it is one that can be climbed in reasonable time.
+/// The structured solution up to `window`, if it takes reasonable time.
 fn climb(path: &LossyPath, window: u32, loss_model: LossModel) -> Result<WindowChain, OutOfRange> {
     window_at_least_one(window)?;
     let (window_max, valid) = match loss_model {
@@ -127,7 +124,7 @@ fn climb(path: &LossyPath, window: u32, loss_model: LossModel) -> Result<WindowC
 }
 
 impl Prediction {
-    /// By what passes in a cycle at the limit `window`.
+    /// Computes the results from the totals of a cycle at the limit `window`.
     fn of(ladder: &WindowChain, window: u32) -> Self {
         let cycle = ladder.cycle(window);
         Self {

@@ -1,7 +1,7 @@
 //! From a timeout back to a clean state: exponential back-off (Section 4.3.3) and slow start (4.3.2).
 //!
-//! What is kept for a state is the expected amount until the next clean state (j, j), less the
-//! amount from (2, 2) to that state: added to T(w) it is what passes until (w, w) is seen again.
+//! Each state stores the expected amount until the next clean state (j, j), minus the amount from (2, 2) to
+//! that state. Adding T(w) gives the amount until (w, w) is reached again.
 
 use super::loss::LossModel;
 use super::rounds::{Excursion, Rounds};
@@ -14,11 +14,11 @@ pub(super) fn threshold_exponent(window: u32) -> usize {
     window.max(2).ilog2() as usize - 1
 }
 
-/// Durations and numbers of the back-off states.
+/// Durations and number of the back-off states.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct BackOff {
     path: LossyPath,
-    /// M, the number of timeouts in a row after which the timer no longer doubles (Eq 18).
+    /// M, the number of consecutive timeouts after which the timer no longer doubles (Eq 18).
     pub(super) states: u32,
 }
 
@@ -27,8 +27,8 @@ impl BackOff {
         Self { path, states: path.doublings(path.rto_s(1.0)) }
     }
 
-    /// How long the timer runs for a packet that is lost after `timeouts` timeouts in a row, and
-    /// how many there are then, as far as they are counted.
+    /// Duration of the timer for a packet that is lost after `timeouts` consecutive timeouts, and the new
+    /// number of timeouts, up to the largest that is counted.
     pub(super) fn failure(&self, timeouts: u32) -> (f64, u32) {
         if self.states > timeouts + 1 {
             (self.path.rto_s(1.0) * 2.0_f64.powi(timeouts.cast_signed()), timeouts + 1)
@@ -38,12 +38,12 @@ impl BackOff {
     }
 }
 
-/// What follows timeouts, known for the thresholds that windows so far can leave.
+/// Consequences of timeouts, known for the thresholds that the windows so far can leave.
 #[derive(Debug, Clone)]
 pub(super) struct Recovery {
     path: LossyPath,
     model: LossModel,
-    /// A success in back-off.
+    /// After a success in back-off.
     success: Totals,
     /// After a failure in the first back-off state.
     failure: Totals,
@@ -63,7 +63,7 @@ impl Recovery {
             let (seconds, to) = back_off.failure(timeouts);
             (Totals { sent: 1.0, ..Totals::timeout(1.0, seconds, 1.0) }, to)
         };
-        // The last state leads to itself: p / (1 - p) failures, then a success.
+        // The last state returns to itself: p / (1 - p) failures, then a success.
         let last = failure(back_off.states).0;
         let mut state = success + last * (p / (1.0 - p));
         for timeouts in (2..back_off.states).rev() {
@@ -83,12 +83,12 @@ impl Recovery {
         (self.success + start) * (1.0 - p) + self.failure * p
     }
 
-    /// What follows the timeout of a round with this window, the wait for it left out.
+    /// Amount after the timeout of a round with this window, without the wait for the timer.
     pub(super) fn after_timeout(&self, window: u32) -> Totals {
         self.first[threshold_exponent(window)]
     }
 
-    /// Makes `after_timeout` known for `window`, once `reach` is for all up to it.
+    /// Extends [`Self::after_timeout`] to `window`; `reach` must be known up to that window.
     pub(super) fn prepare(&mut self, window: u32, rounds: &Rounds, reach: &[Totals]) {
         for exponent in self.first.len()..=threshold_exponent(window) {
             // The last slow start state: 2, 2, 4, 8, ... for the thresholds 2, 4, 8, 16, ...

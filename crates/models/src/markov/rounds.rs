@@ -1,10 +1,9 @@
-//! What follows a round with losses, until the chain is back in a round without.
+//! Consequences of a round with losses, until the chain is in a round without losses again.
 //!
-//! After a loss in a window of w the chain is in a state (w, xi) with xi < w. It stays there for one
-//! round and then either halves, to (w/2, w/2) or (w/2, w/2 - gamma), or waits for a timer
-//! (Section 4.3.1). So an excursion visits the windows w, w/2, w/4, ... once each, and what is
-//! needed of each is how likely each number of missing packets is. That distribution is carried
-//! down; no state below is ever solved for.
+//! After a loss in a window of w the chain is in a state (w, xi) with xi < w. It stays there for one round and
+//! then either halves the window, to (w/2, w/2) or (w/2, w/2 - gamma), or waits for a timer (Section 4.3.1). An
+//! excursion thus visits the windows w, w/2, w/4, ... once each, and each requires only the distribution of the
+//! number of missing packets. That distribution is passed down; no lower state has to be solved.
 
 use super::correlated::CorrelatedRounds;
 use super::independent::IndependentRounds;
@@ -12,31 +11,31 @@ use super::loss::LossModel;
 use super::totals::Totals;
 use crate::lossy::LossyPath;
 
-/// Acknowledgements that report a packet missing before it counts as lost, less one: with so many
-/// or fewer packets arriving, only the timer can help.
+/// One less than the number of reports after which a packet counts as lost. If only this many packets or fewer
+/// arrive, only the timer can repair the loss.
 pub(super) const TOO_FEW: u32 = 3;
 
-/// What is less likely than this, per round, is left out. A timeout can cost 10^4 round trips; even so,
-/// what is left out moves the throughput by less than one part in 10^20.
+/// Probability per round below which events are left out. A timeout can cost 10^4 round trips; even so, the
+/// omission changes the throughput by less than one part in 10^20.
 pub(super) const NEGLIGIBLE: f64 = 1e-24;
 
-/// What came of the states (w, xi) with xi < w, per unit of what the excursion began with.
+/// Outcome of the states (w, xi) with xi < w, relative to the weight at the start of the excursion.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Outcome {
     /// Packets sent.
     pub(super) sent: f64,
     /// Packets that arrived.
     pub(super) delivered: f64,
-    /// Halved without a further loss: on to (w/2, w/2).
+    /// Window halved without a further loss: next state (w/2, w/2).
     pub(super) clean: f64,
-    /// Halved with further losses: on to (w/2, w/2 - gamma).
+    /// Window halved with further losses: next state (w/2, w/2 - gamma).
     pub(super) lossy: f64,
-    /// Had to wait for the timer.
+    /// Wait for the timer.
     pub(super) timeout: f64,
 }
 
 impl Outcome {
-    /// What the round costs and brings, with a window of `window`.
+    /// Costs and gains of the round with a window of `window`.
     pub(super) fn totals(&self, path: &LossyPath, window: u32) -> Totals {
         let packets = f64::from(window);
         let recoveries = self.clean + self.lossy;
@@ -48,8 +47,8 @@ impl Outcome {
     }
 }
 
-/// Losses within rounds, of either model. Slices are indexed by the number of packets that are
-/// missing, from 0 (which is always empty: nothing missing is no lossy state).
+/// Losses within rounds, by either model. Slices are indexed by the number of missing packets; entry 0 is
+/// always zero, because a state without missing packets is not lossy.
 #[derive(Debug, Clone)]
 pub(super) enum Rounds {
     Independent(IndependentRounds),
@@ -72,7 +71,7 @@ impl Rounds {
         }
     }
 
-    /// How likely a round of `window` packets loses 1 to `window - 1` of them.
+    /// Probabilities that a round of `window` packets loses 1 to `window - 1` of them.
     pub(super) fn first(&self, window: u32, missing: &mut Vec<f64>) {
         match self {
             Self::Independent(rounds) => rounds.first(window, missing),
@@ -80,8 +79,8 @@ impl Rounds {
         }
     }
 
-    /// One round out of the states (window, window - i), which hold `missing[i]` each; what halves
-    /// with further losses goes to `next`, counted by the packets missing there.
+    /// One round from the states (window, window - i), which have the weights `missing[i]`. The weights of
+    /// halvings with further losses are added to `next`, indexed by the number of packets missing there.
     fn round(&self, window: u32, missing: &[f64], next: &mut Vec<f64>) -> Outcome {
         match self {
             Self::Independent(rounds) => rounds.round(window, missing, next),
@@ -90,17 +89,17 @@ impl Rounds {
     }
 }
 
-/// Room for the distributions of an excursion, kept between excursions.
+/// Buffers for the distributions of an excursion, kept for reuse.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Excursion {
-    /// What each number of missing packets holds in the current window. Filled by the caller.
+    /// Weight of each number of missing packets in the current window. The caller fills it.
     pub(super) missing: Vec<f64>,
     next: Vec<f64>,
 }
 
 impl Excursion {
-    /// Follows what `missing` holds down the halvings of `window`, and reports each round: the
-    /// window, what came of it, and the states it began in.
+    /// Follows the weights in `missing` through the halvings of `window`. Reports each round: the window, its
+    /// outcome, and the states at its start.
     pub(super) fn follow(
         &mut self,
         rounds: &Rounds,
@@ -118,7 +117,7 @@ impl Excursion {
         }
     }
 
-    /// Makes `packets` packets missing the only case, with weight `mass`.
+    /// Sets `missing` to `packets` packets with weight `mass`.
     pub(super) fn only(&mut self, packets: u32, mass: f64) {
         self.missing.clear();
         self.missing.resize(packets as usize, 0.0);

@@ -1,10 +1,10 @@
-//! How often the chain is where: the stationary distribution (Eq 11), by window.
+//! Stationary distribution of the chain (Eq 11), by window.
 //!
-//! The ladder read downwards. What enters the clean state (w, w) comes from (w - 1, w - 1) without
-//! loss, or from above: halvings end at half of what they began with, slow start ends below a window that
-//! was lost. So beginning with the highest rung, the visits of each one tell those of the next lower one
-//! by a subtraction. That leaves the rarest states with few digits, which a second pass upwards mends;
-//! and one balance, that of (2, 2), is never used: it tells how good the solution is.
+//! Transitions into the clean state (w, w) come from (w - 1, w - 1) without loss, or from higher windows:
+//! halvings end at half of the initial window, and slow start ends below a window with a loss. Starting with
+//! the highest window, the visits of each state therefore give those of the next lower one by a subtraction.
+//! Subtraction leaves few digits for the rarest states, which further passes upwards restore. The balance of
+//! (2, 2) is not used by the solution and serves to check it.
 
 use super::ladder::WindowChain;
 use super::loss::LossModel;
@@ -13,16 +13,16 @@ use super::rounds::{Excursion, Rounds};
 use crate::lossy::LossyPath;
 use crate::number::OutOfRange;
 
-/// Passes upwards after which the digits that are missing are those that rounding takes.
+/// Number of passes upwards that restore all digits except for rounding.
 const PASSES: u32 = 6;
-/// A residual that is only rounding.
+/// Largest residual that rounding explains.
 const ROUNDING: f64 = 1e-12;
 
-/// Shares of all rounds; together they are 1.
+/// Shares of all rounds; their sum is 1.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Stationary {
-    /// Rounds in congestion avoidance after a round without loss, the state (w, w): entry w, from
-    /// 0 to the highest window that is reached at all.
+    /// Rounds in congestion avoidance after a round without loss, state (w, w): entry w, from 0 to the highest
+    /// window that is ever reached.
     pub clean: Vec<f64>,
     /// Rounds after a round with losses, the states (w, xi) with xi < w: entry w.
     pub lossy: Vec<f64>,
@@ -30,15 +30,15 @@ pub struct Stationary {
     pub slow_start: f64,
     /// Rounds in back-off.
     pub back_off: f64,
-    /// What the balance of visits leaves, summed over the clean states: `|pi - pi Q|`. The other
-    /// states have none, being computed from these.
+    /// Residual of the balance of visits, summed over the clean states: `|pi - pi Q|`. The other states are
+    /// computed from these and have none.
     pub residual: f64,
 }
 
-/// Where the chain spends its rounds, for a window of at most `window` packets.
+/// Stationary distribution for a window of at most `window` packets.
 ///
 /// # Errors
-/// The window must be 2 or more: with 1 there is nothing to distribute. Else as [`super::solve`].
+/// If the window is less than 2: with 1 there is no distribution. Otherwise as [`super::solve`].
 pub fn stationary(
     path: &LossyPath,
     window: u32,
@@ -65,13 +65,13 @@ pub fn stationary(
     Ok(flow.shares(clean, residual))
 }
 
-/// What a given number of visits of the clean states leads to.
+/// Consequences of a given number of visits of the clean states.
 struct Flow<'a> {
     p: f64,
     model: LossModel,
     rounds: &'a Rounds,
     top: u32,
-    /// Into each clean state, from anywhere but the rung below.
+    /// Flow into each clean state, except from the next lower one.
     inflow: Vec<f64>,
     /// First timeouts by the exponent of the threshold they leave.
     timeouts: Vec<f64>,
@@ -113,41 +113,41 @@ impl<'a> Flow<'a> {
             let here = clean[window as usize];
             self.visit(window, here);
             if window > 2 {
-                // The highest rung is followed by itself until a packet is lost.
+                // Without a loss the highest window is followed by itself.
                 let leaves = if window == self.top { self.some_lost(window) } else { 1.0 };
                 let from_below = here * leaves - self.inflow[window as usize];
                 let below = from_below / self.none_lost(window - 1);
-                // Rounding can leave less than nothing where there is hardly anything.
+                // Rounding can make a tiny difference negative.
                 clean[window as usize - 1] = below.max(0.0);
             }
         }
         clean
     }
 
-    /// Everything that `clean` leads to.
+    /// Computes all flows that `clean` leads to.
     fn spread(&mut self, clean: &[f64]) {
         self.clear();
         for window in (2..=self.top).rev() {
             self.visit(window, clean[window as usize]);
         }
-        // Whoever fails in back-off, or had the least threshold, begins with (2, 2).
+        // A failure in back-off, or the smallest threshold, leads to (2, 2).
         let all: f64 = self.timeouts.iter().sum();
         self.inflow[2] += self.p * all + (1.0 - self.p) * self.timeouts[0];
     }
 
-    /// Visits of the clean states, given what enters them from anywhere but below.
+    /// Visits of the clean states, given the flow into each except from the next lower one.
     fn upwards(&self) -> Vec<f64> {
         let mut clean = self.inflow.clone();
         for window in 2..self.top {
             clean[window as usize + 1] += clean[window as usize] * self.none_lost(window);
         }
-        // Never 0: the highest rung can be left.
+        // Never 0: the highest window can be left.
         clean[self.top as usize] /= self.some_lost(self.top);
         clean
     }
 
-    /// `visits` rounds in the clean state `window`, and all that follows their losses. Windows come in
-    /// falling order: all timeouts that leave a threshold are known after twice that threshold.
+    /// Adds `visits` rounds in the clean state `window`, with all consequences of their losses. Windows must
+    /// come in falling order: all timeouts that leave a threshold are then known after twice that threshold.
     fn visit(&mut self, window: u32, visits: f64) {
         self.timeouts[threshold_exponent(window)] += visits * self.model.all_lost(self.p, window);
         self.rounds.first(window, &mut self.excursion.missing);

@@ -1,8 +1,8 @@
-//! What is counted along the chain.
+//! Quantities summed along the chain.
 
 use core::ops::{Add, AddAssign, Mul, Sub};
 
-/// Expected amounts over a stretch of the chain.
+/// Expected amounts over a part of the chain.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Totals {
     /// Seconds.

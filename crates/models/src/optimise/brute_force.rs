@@ -1,21 +1,21 @@
 //! The paper's exhaustive search, for comparison.
 
-/// What an exhaustive search found.
+/// Result of an exhaustive search.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BruteForce {
     /// The limit of each path's window, packets; empty if nothing fits.
     pub limits_packets: Vec<u32>,
-    /// What they deliver together, packets/s.
+    /// Total throughput, packets/s.
     pub throughput_pps: f64,
-    /// Combinations of limits that were looked at (Section 5.3: the product of the numbers of limits).
+    /// Number of combinations of limits tried (Section 5.3: the product of the numbers of limits).
     pub combinations: u64,
 }
 
-/// Tries all combinations of multiples of `multiple` packets, up to `limits_packets` for each path
-/// and `packets` for all (Eq 56 to 61), and asks `throughput_pps(path, limit)` for each.
+/// Tries all combinations of multiples of `multiple` packets, up to `limits_packets` for each path and
+/// `packets` in total (Eq 56 to 61). Calls `throughput_pps(path, limit)` for each.
 ///
-/// Nothing is remembered from one combination to the next, as in the paper; what the function
-/// remembers is its own matter. A multiple of 0 counts as 1.
+/// As in the paper, nothing is cached between combinations; the function may cache its own results. A multiple
+/// of 0 counts as 1.
 pub fn brute_force(
     limits_packets: &[u32],
     packets: u32,
@@ -48,7 +48,7 @@ pub fn brute_force(
     }
 }
 
-/// The next combination, the last path's limit turning fastest; `false` after the last one.
+/// Advances to the next combination; the last path's limit changes fastest. Returns `false` after the last one.
 fn advance(limits: &mut [u32], steps: &[u32], multiple: u32) -> bool {
     for (limit, steps) in limits.iter_mut().zip(steps).rev() {
         if *limit < steps * multiple {

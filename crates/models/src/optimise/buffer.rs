@@ -1,10 +1,10 @@
-//! The least receive buffer that delivers what is asked for.
+//! The smallest receive buffer for a required throughput.
 
 use super::dynamic::Layers;
 use super::{Allocation, Members, Method, OptimiseError, PathTable};
 use crate::number::positive;
 
-/// A buffer and how it is shared out.
+/// A buffer with its best allocation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LeastBuffer {
     /// Size of the buffer, packets.
@@ -13,8 +13,8 @@ pub struct LeastBuffer {
     pub allocation: Allocation,
 }
 
-/// The least receive buffer with which the paths together deliver `target_pps` packets/s or more,
-/// such as 95 % of the sum of their rates.
+/// The smallest receive buffer with which the paths deliver at least `target_pps` packets/s in total, for
+/// example 95 % of the sum of their rates.
 ///
 /// # Errors
 /// At least one path; a target above 0 that the largest windows of use reach.
@@ -23,7 +23,7 @@ pub fn least_buffer(
     target_pps: f64,
     members: Members,
 ) -> Result<LeastBuffer, OptimiseError> {
-    // No unit: tables may be in another one than packets/s.
+    // The name has no unit, because tables may use another one than packets/s.
     positive("target", target_pps)?;
     if tables.is_empty() {
         return Err(OptimiseError::NoPaths);
@@ -35,7 +35,7 @@ pub fn least_buffer(
     let all: u64 = tables.iter().map(|table| u64::from(table.limit_packets())).sum();
     let all = u32::try_from(all).unwrap_or(u32::MAX);
     let layers = Layers::new(tables, all, members);
-    // More buffer never delivers less: the least one that suffices is where the answer turns.
+    // A larger buffer never delivers less, so bisection finds the smallest sufficient one.
     let (mut short, mut enough) = (0, all);
     while enough - short > 1 {
         let middle = short + (enough - short) / 2;

@@ -1,16 +1,17 @@
 //! Exact allocation by dynamic programming.
 //!
-//! The best of k paths within s packets is the best way to share s between path k and the best of
-//! the others. Each further path takes r times its largest limit steps; the last one only
-//! has to be shared out once, so that two paths take a single pass.
+//! The best allocation of s packets to k paths is the best split of s between path k and the other paths. Each
+//! further path takes r times its largest limit steps. The last path requires only one size, so that two paths
+//! take a single pass.
 
 use super::{Allocation, Members, Method, PathTable};
 
-/// The best of the first paths, for every size of the buffer.
+/// The best throughput of the first paths, for every size of the buffer.
 pub(super) struct Layers<'a> {
     tables: &'a [PathTable],
     least: usize,
-    /// Entry k: the best of paths 0 to k within so many packets; minus infinity where they do not fit.
+    /// Entry k: best throughput of paths 0 to k by buffer size in packets; minus infinity where they do not
+    /// fit.
     best: Vec<Vec<f64>>,
 }
 
@@ -35,7 +36,7 @@ impl<'a> Layers<'a> {
         self.best_of(self.tables.len() - 1, packets as usize)
     }
 
-    /// One path alone: the best of all limits so far.
+    /// Throughput of a single path: the best of all limits up to each size.
     fn first(&self, packets: usize) -> Vec<f64> {
         let mut best = f64::NEG_INFINITY;
         let entries = self.tables[0].entries();
@@ -50,7 +51,7 @@ impl<'a> Layers<'a> {
 
     /// The most that paths 0 to `path` deliver within `size` packets.
     fn best_of(&self, path: usize, size: usize) -> f64 {
-        // A plain loop over two slices: nearly all of the time is spent here.
+        // A plain loop over two slices, because it takes nearly all of the time.
         let (own, others) = self.choices(path, size);
         let mut best = f64::NEG_INFINITY;
         match others {
@@ -65,8 +66,8 @@ impl<'a> Layers<'a> {
         best
     }
 
-    /// What `path` delivers with each limit that fits, and the best of those before it with what that
-    /// leaves, which is to be read backwards.
+    /// Throughput of `path` for each limit that fits, and of the paths before it for the remaining packets; the
+    /// latter must be read backwards.
     fn choices(&self, path: usize, size: usize) -> (&[f64], Option<&[f64]>) {
         let entries = self.tables[path].entries();
         let end = entries.len().min(size + 1);
@@ -83,9 +84,9 @@ impl<'a> Layers<'a> {
             let best = self.best_of(path, size);
             let (own, others) = self.choices(path, size);
             let total = |at: usize| own[at] + others.map_or(0.0, |best| best[best.len() - 1 - at]);
-            // The same sums as before, so one of them is the best.
+            // The sums are computed as before, so that one of them equals the best.
             let at = (0..own.len()).position(|at| total(at) >= best).unwrap_or(0) + self.least;
-            // No more than the limit of a table.
+            // At most the limit of a table.
             limits[path] = at as u32;
             size -= at;
         }
@@ -93,9 +94,9 @@ impl<'a> Layers<'a> {
     }
 }
 
-/// The best limits; the caller has checked that there are some.
+/// The best allocation; the caller has checked that one exists.
 pub fn limits(tables: &[PathTable], packets: u32, members: Members) -> Allocation {
-    // What no path can use need not be shared out.
+    // More packets than all paths can use make no difference.
     let useful: u64 = tables.iter().map(|table| u64::from(table.limit_packets())).sum();
     let packets = u64::from(packets).min(useful) as u32;
     let layers = Layers::new(tables, packets, members);

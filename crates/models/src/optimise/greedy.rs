@@ -1,11 +1,11 @@
-//! Exact allocation of concave tables: the steepest step first.
+//! Exact allocation for concave tables: always the step with the largest gain.
 //!
-//! Where no step of a table brings more than the one before it, the best r steps can be taken in the
-//! order of what they bring (Fox 1966).
+//! If no step of a table gains more than the one before it, the best r steps can be taken in the order of their
+//! gains (Fox 1966).
 
 use super::{Allocation, Members, Method, PathTable};
 
-/// The best limits, if all tables are concave; the caller has checked that there are some.
+/// The best allocation if all tables are concave; the caller has checked that one exists.
 pub fn limits(tables: &[PathTable], packets: u32, members: Members) -> Allocation {
     let mut limits = vec![members.least(); tables.len()];
     let taken = members.least() * tables.len() as u32;
@@ -15,7 +15,7 @@ pub fn limits(tables: &[PathTable], packets: u32, members: Members) -> Allocatio
             let next = (limit < table.limit_packets()).then(|| table.throughput_pps(limit + 1))?;
             Some((path, next - table.throughput_pps(limit)))
         });
-        // The first of equals, so that the order of the paths decides and nothing else.
+        // Among equal gains the first, so that only the order of the paths decides.
         let best = gains.reduce(|best, next| if next.1 > best.1 { next } else { best });
         match best {
             Some((path, gain)) if gain > 0.0 => limits[path] += 1,

@@ -5,8 +5,8 @@ use crate::number::OutOfRange;
 
 /// The best limits among the multiples of `multiple` packets, at least one multiple for each path.
 ///
-/// Found by dynamic programming over the multiples: the result is that of the paper's exhaustive
-/// search ([`super::brute_force()`]), sooner.
+/// Dynamic programming over the multiples finds the result of the paper's exhaustive search
+/// ([`super::brute_force()`]) faster.
 ///
 /// # Errors
 /// `multiple` must be 1 or more and within the largest limit of each path (`k <= a`); one multiple

@@ -1,13 +1,12 @@
-//! Which window limit each path should have: static congestion window management (Wallace and
-//! Shami 2014, Section 5.2).
+//! Window limits for each path: static congestion window management (Wallace and Shami 2014, Section 5.2).
 //!
-//! Maximise the sum of the paths' throughputs, eta_i(c_i), with limits c_i of whole packets, the sum of
-//! which must not exceed the receive buffer of r packets (Eq 56 to 60). Throughputs come as
-//! tables, one entry for each limit ([`PathTable`]); where they come from is no matter here.
+//! Maximises the sum of the paths' throughputs, eta_i(c_i). The limits c_i are whole packets, and their sum
+//! must not exceed the receive buffer of r packets (Eq 56 to 60). Throughputs are given as tables from any
+//! source, with one entry for each limit ([`PathTable`]).
 //!
-//! The sum is separable, so that no integer program is needed: [`allocate`] adds one path after the
-//! other by [dynamic programming](dynamic), which is exact for any table, or takes the
-//! steepest step again and again ([greedy]) where all tables are concave, for which that is exact too.
+//! The sum is separable, so no integer program is needed. [`allocate`] uses [dynamic programming](dynamic), one
+//! path after the other, which is exact for any table. If all tables are concave it uses [greedy] allocation,
+//! which is then exact too.
 
 pub mod brute_force;
 pub mod buffer;
@@ -31,7 +30,7 @@ pub enum Members {
     /// Each path has a limit of 1 packet or more (Eq 58).
     #[default]
     All,
-    /// A limit may be 0: paths that do not pay off at this buffer are left out.
+    /// A limit may be 0: paths that do not pay off with this buffer are left out.
     Paying,
 }
 
@@ -45,10 +44,10 @@ impl Members {
     }
 }
 
-/// How an allocation was found.
+/// Method that found an allocation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
-    /// Steepest step first: all tables were concave.
+    /// Greedy allocation: all tables were concave.
     Greedy,
     /// Dynamic programming.
     Dynamic,
@@ -59,9 +58,9 @@ pub enum Method {
 pub struct Allocation {
     /// The limit of each path's window, packets; 0 leaves the path out.
     pub limits_packets: Vec<u32>,
-    /// What the models promise for all paths together, packets/s.
+    /// Predicted throughput of all paths together, packets/s.
     pub throughput_pps: f64,
-    /// How it was found.
+    /// Method that found it.
     pub method: Method,
 }
 
@@ -73,7 +72,7 @@ impl Allocation {
     }
 }
 
-/// What the tables promise for these limits, packets/s.
+/// Predicted throughput for these limits, packets/s.
 pub(crate) fn total_pps(tables: &[PathTable], limits: &[u32]) -> f64 {
     tables.iter().zip(limits).map(|(table, limit)| table.throughput_pps(*limit)).sum()
 }
@@ -81,22 +80,22 @@ pub(crate) fn total_pps(tables: &[PathTable], limits: &[u32]) -> f64 {
 /// Why there is no allocation.
 #[derive(Debug, Clone, PartialEq)]
 pub enum OptimiseError {
-    /// A number makes no sense.
+    /// A number is out of range.
     Number(OutOfRange),
     /// There is no path.
     NoPaths,
-    /// The buffer has no room for a step of each path.
+    /// The buffer is too small for one step of each path.
     BufferTooSmall {
         /// Packets that fit into the buffer.
         packets: u32,
-        /// Packets that the paths need at least.
+        /// Packets that the paths require.
         needed: u64,
     },
-    /// No buffer reaches the throughput that is asked for.
+    /// No buffer reaches the required throughput.
     OutOfReach {
-        /// What is asked for, packets/s.
+        /// Required throughput, packets/s.
         target_pps: f64,
-        /// The most that there is, packets/s.
+        /// Highest possible throughput, packets/s.
         most_pps: f64,
     },
 }
@@ -111,7 +110,7 @@ impl fmt::Display for OptimiseError {
                 "a receive buffer of {packets} packet(s) is too small: all paths together need \
                  {needed}; enlarge it, or let paths be left out"
             ),
-            // No unit: tables may be in another one than packets/s, as long as all are.
+            // Without unit, because tables may use another one than packets/s.
             Self::OutOfReach { target_pps, most_pps } => write!(
                 f,
                 "a throughput of {target_pps} is out of reach: with the largest windows that are of \
@@ -129,10 +128,10 @@ impl From<OutOfRange> for OptimiseError {
     }
 }
 
-/// The best limits for a receive buffer of `packets` packets: exact, by the cheapest method that is.
+/// The best limits for a receive buffer of `packets` packets, by the cheapest exact method.
 ///
 /// # Errors
-/// At least one path, and room for the least limit of each.
+/// If there is no path, or if the buffer is smaller than the sum of the least limits.
 pub fn allocate(
     tables: &[PathTable],
     packets: u32,

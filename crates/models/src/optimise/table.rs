@@ -6,10 +6,10 @@ use crate::markov::{self, LossModel, table_length};
 use crate::number::{OutOfRange, not_negative, positive};
 use crate::renewal::{self, PeriodLosses};
 
-/// What a path delivers with each limit of its window, from 1 packet on.
+/// Throughput of a path for each window limit, from 1 packet on.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PathTable {
-    /// Entry c is for the limit c; none is sent with a limit of 0.
+    /// Entry c is for the limit c; entry 0 is zero.
     throughputs_pps: Vec<f64>,
 }
 
@@ -28,7 +28,7 @@ impl PathTable {
         Ok(Self { throughputs_pps: entries })
     }
 
-    /// By the Markov chain, for all limits that are of use (Eq 58) and fit into `packets`.
+    /// Table by the Markov chain, for all useful limits (Eq 58) up to `packets`.
     ///
     /// # Errors
     /// There must be room for a packet.
@@ -40,7 +40,7 @@ impl PathTable {
         Self::new(&markov::table(path, packets.min(path.window_limit()), loss_model)?)
     }
 
-    /// By the renewal model, likewise.
+    /// Table by the renewal model, for the same limits.
     ///
     /// # Errors
     /// There must be room for a packet; the loss must be one that the model covers.
@@ -49,7 +49,7 @@ impl PathTable {
         Self::new(&renewal::table(path, window, PeriodLosses::HalfWindow)?)
     }
 
-    /// Of a path of `rate_pps` packets/s and `delay_s` seconds that loses nothing, likewise.
+    /// Table of a loss-free path of `rate_pps` packets/s and `delay_s` seconds, for the same limits.
     ///
     /// # Errors
     /// There must be room for a packet; rate above 0, delay not negative.
@@ -72,7 +72,7 @@ impl PathTable {
         self.throughputs_pps[limit.min(self.limit_packets()) as usize]
     }
 
-    /// The most that the path delivers with any limit, packets/s.
+    /// The highest throughput for any limit, packets/s.
     pub fn most_pps(&self) -> f64 {
         self.throughputs_pps.iter().copied().fold(0.0, f64::max)
     }
@@ -82,10 +82,10 @@ impl PathTable {
         &self.throughputs_pps
     }
 
-    /// Whether no step of the limit brings more than the one before it.
+    /// Whether no step of the limit gains more than the previous one.
     ///
-    /// The comparison is exact: where rounding alone breaks the rule, the answer is no, which costs
-    /// time and nothing else.
+    /// The comparison is exact. If only rounding violates the condition, the result is false, which costs time
+    /// but not accuracy.
     pub fn is_concave(&self, members: Members) -> bool {
         let entries = &self.throughputs_pps[members.least() as usize..];
         entries.windows(3).all(|three| three[2] - three[1] <= three[1] - three[0])

@@ -42,7 +42,7 @@ use crate::order::OrderError;
 use crate::path::PathNumbers;
 use crate::period::{PeriodError, delay_ticks};
 
-/// The most instants that one run may have; the trace holds every one.
+/// Maximum number of instants of a run; the trace stores every one.
 pub const INSTANTS_MAX: u64 = 1 << 20;
 
 /// One path of the slot model.
@@ -55,7 +55,7 @@ pub struct SlotPath {
 }
 
 impl SlotPath {
-    /// The path of these numbers: D_i is its forward delay in quanta of `quantum_s`, and
+    /// Creates a path from these numbers: D_i is its forward delay in quanta of `quantum_s`, and
     /// `C_i = c_i D_i / 8L` rounded down to whole packets, `packet_bytes` each.
     ///
     /// # Errors
@@ -69,7 +69,7 @@ impl SlotPath {
         let delay_ticks = delay_ticks(path.forward_delay_s(), quantum_s)?;
         let delay_s = delay_ticks as f64 * quantum_s;
         let packets = path.rate_bps() * delay_s / (8.0 * packet_bytes);
-        // A product such as 1.6e6 x 0.01 may fall a hair short of the whole number it stands for.
+        // A product such as 1.6e6 x 0.01 can be slightly below the whole number because of rounding.
         let whole = (packets + 1e-9).floor();
         if whole < 1.0 {
             let valid = "enough for one packet per forward delay (rate x delay >= 8 x packet)";
@@ -79,12 +79,12 @@ impl SlotPath {
     }
 }
 
-/// Who decides what goes where.
+/// The scheduler of the model.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SlotScheduler {
-    /// Consecutive packets as opportunities come.
+    /// Sends consecutive packets at each opportunity.
     RoundRobin,
-    /// The packets that the plan's lists give to the path.
+    /// Sends the packets in the plan's list for the path.
     DelayAware(Plan),
 }
 
@@ -100,7 +100,7 @@ pub struct SlotModel {
 }
 
 impl SlotModel {
-    /// Runs from tick 0 through `last_tick`, an endless supply of packets behind the sender.
+    /// Runs from tick 0 through `last_tick` with an unlimited supply of packets.
     ///
     /// # Errors
     /// See [`SlotError`].
@@ -133,27 +133,27 @@ impl SlotModel {
     }
 }
 
-/// Why a slot model would not run.
+/// Error in running a slot model.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SlotError {
-    /// The paths make no schedule.
+    /// The paths do not have a schedule.
     Period(PeriodError),
     /// The plan's order is too long.
     Order(OrderError),
-    /// A receive buffer of no packets.
+    /// The receive buffer has size zero.
     NoBuffer,
-    /// More instants than [`INSTANTS_MAX`].
+    /// The run has more instants than [`INSTANTS_MAX`].
     TooLong {
-        /// How many.
+        /// Number of instants.
         instants: u64,
     },
-    /// An error factor that leaves no sensible delay.
+    /// A delay error is out of range.
     DelayError(OutOfRange),
-    /// The plan's errors are not one per path.
+    /// The number of delay errors differs from that of paths.
     Errors {
-        /// How many errors.
+        /// Number of errors.
         errors: usize,
-        /// How many paths.
+        /// Number of paths.
         paths: usize,
     },
 }

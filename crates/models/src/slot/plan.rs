@@ -1,4 +1,4 @@
-//! The delay-aware plan: which packets each path will carry, from the delays as they are believed.
+//! The delay-aware plan: the packets of each path, computed from the delays that the scheduler assumes.
 
 use std::collections::VecDeque;
 
@@ -7,41 +7,41 @@ use crate::number::OutOfRange;
 use crate::order::receive_order;
 use crate::period::period;
 
-/// How many packets the scheduler gives a path per turn, when it is wrong about the delay.
+/// Number of packets per turn of a path whose assumed delay is wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PlannedCapacity {
-    /// C_i as it is. The window is known and the rate follows from the wrong delay:
-    /// a path believed slower is believed thinner too, and the *split* goes wrong.
+    /// C_i unchanged. The window is known and the rate follows from the wrong delay: a path with an
+    /// overestimated delay is also assumed to be slower, so the *split* is wrong.
     PerWindow,
-    /// `C_i (1 + e)`: the rate is known and the window follows from the wrong delay. The split
-    /// stays right and only the *moment* goes wrong. Fractions are carried to the next turn.
+    /// `C_i (1 + e)`: the rate is known and the window follows from the wrong delay. The split stays right and
+    /// only the *time* is wrong. Fractions are carried to the next turn.
     PerRate,
 }
 
-/// How a delay-aware schedule is made.
+/// Parameters of a delay-aware schedule.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
     /// e of each path: the scheduler plans with `D_i (1 + e)`, the network keeps D_i.
     /// Empty means that all are zero. Above -1; 1 is an error of 100 %.
     pub delay_errors: Vec<f64>,
-    /// What follows from a wrong delay for the packets per turn.
+    /// Effect of a wrong delay on the packets per turn.
     pub capacity: PlannedCapacity,
     /// Cap of the period, ticks; 64 times the longest planned delay if not given.
     pub period_cap_ticks: Option<u64>,
 }
 
 impl Plan {
-    /// True delays.
+    /// A plan with the true delays.
     pub fn perfect() -> Self {
         Self::with_errors(&[], PlannedCapacity::PerWindow)
     }
 
-    /// These errors, one per path.
+    /// A plan with these errors, one per path.
     pub fn with_errors(delay_errors: &[f64], capacity: PlannedCapacity) -> Self {
         Self { delay_errors: delay_errors.to_vec(), capacity, period_cap_ticks: None }
     }
 
-    /// The delays that the scheduler believes in, ticks: nearest, at least 1.
+    /// The delays that the scheduler assumes, in ticks: rounded to nearest, at least 1.
     pub(super) fn believed_delays(&self, paths: &[SlotPath]) -> Result<Vec<u64>, SlotError> {
         let errors = self.delay_errors.len();
         if errors != 0 && errors != paths.len() {
@@ -62,7 +62,7 @@ impl Plan {
     }
 }
 
-/// Hands each path its packets: Algorithms 1 and 2, period after period.
+/// Distributes the packets to the paths by Algorithms 1 and 2, period after period.
 #[derive(Debug, Clone)]
 pub(super) struct Planner {
     order: Vec<usize>,
@@ -72,7 +72,7 @@ pub(super) struct Planner {
     shares: Vec<Share>,
 }
 
-/// Packets per turn as the fraction `numerator / denominator`, with what was left over.
+/// Packets per turn as the fraction `numerator / denominator`, with the remainder.
 #[derive(Debug, Clone, Copy)]
 struct Share {
     numerator: u128,
@@ -111,10 +111,10 @@ impl Planner {
         })
     }
 
-    /// The next packet of the path's list, which stays there.
+    /// The next packet of the path's list, without removing it.
     pub fn peek(&mut self, path: usize) -> u64 {
-        // Every path is in the order, as no cap is shorter than the longest delay, and a share
-        // adds up to a packet within `denominator` turns. So this comes to an end.
+        // Terminates: every path is in the order, because no cap is shorter than the longest delay, and a share
+        // adds up to a packet within `denominator` turns.
         loop {
             if let Some(&packet) = self.lists[path].front() {
                 return packet;
@@ -127,7 +127,7 @@ impl Planner {
         }
     }
 
-    /// Takes the packet that [`Planner::peek`] showed.
+    /// Removes the packet that [`Planner::peek`] returned.
     pub fn take(&mut self, path: usize) {
         let taken = self.lists[path].pop_front();
         assert!(taken.is_some(), "take follows peek");

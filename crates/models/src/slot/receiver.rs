@@ -1,4 +1,4 @@
-//! The receiver: one buffer for what arrives out of order.
+//! The receiver: one buffer for out-of-order packets.
 
 use std::collections::BTreeSet;
 
@@ -21,12 +21,12 @@ impl Receiver {
         self.stored.len() as u64
     }
 
-    /// Places free: the receive window.
+    /// Free places: the receive window.
     pub fn free(&self) -> u64 {
         self.capacity - self.stored()
     }
 
-    /// Takes a packet in. False if it had to be discarded.
+    /// Processes a packet. Returns false if it had to be discarded.
     pub fn accept(&mut self, packet: u64) -> bool {
         assert!(packet > self.delivered_to, "packet {packet} was delivered before");
         if packet == self.delivered_to + 1 {

@@ -1,4 +1,4 @@
-//! The slot model's clockwork.
+//! Execution of the slot model.
 
 use std::collections::BTreeSet;
 
@@ -8,16 +8,16 @@ use super::trace::{SlotInstant, SlotTrace};
 use super::{SlotError, SlotModel, SlotPath, SlotScheduler};
 use crate::order::PacketRange;
 
-/// What a path has under way. A path sends at multiples of its delay, so what it sent at its last
-/// opportunity arrives at this one, and is acknowledged at the next: no event queue is needed.
+/// Packets of a path in transit. A path sends at multiples of its delay, so packets arrive at the next
+/// opportunity and are acknowledged at the one after: no event queue is needed.
 #[derive(Debug, Clone, Default)]
 struct Lane {
     in_flight: Vec<u64>,
     /// Packets in flight that hold a place in the receive buffer.
     reserved: u64,
-    /// Packets that have arrived and whose acknowledgement is on its way.
+    /// Packets that have arrived and whose acknowledgement is in transit.
     returning: u64,
-    /// Packets that found the buffer full; the sender learns of it one delay later.
+    /// Packets that found the buffer full; the sender learns of them one delay later.
     discarded: Vec<u64>,
 }
 
@@ -103,7 +103,8 @@ impl Clockwork<'_> {
         }
     }
 
-    /// What arrived at the path's last opportunity is acknowledged now, or known to be missing.
+    /// Processes acknowledgements for the arrivals at the path's last opportunity, and detects the missing
+    /// packets.
     fn acknowledge(&mut self, path: usize) {
         let lane = &mut self.lanes[path];
         lane.returning = 0;
@@ -112,8 +113,8 @@ impl Clockwork<'_> {
         }
     }
 
-    /// Everything that arrives in this instant, lowest packet first: packets of the same instant
-    /// do not push each other out of the buffer. Returns how many were discarded.
+    /// Processes all arrivals of this instant, lowest packet first, so that they do not displace each other
+    /// from the buffer. Returns the number of discarded packets.
     fn arrive(&mut self, due: &[usize]) -> u64 {
         let mut arrivals: Vec<(u64, usize)> = Vec::new();
         for &i in due {
@@ -155,7 +156,7 @@ impl Clockwork<'_> {
     }
 }
 
-/// Round robin: what was discarded first, then the next new packets.
+/// Round robin: sends discarded packets again, then new ones.
 fn send_in_sequence(
     lane: &mut Lane,
     next_packet: &mut u64,
@@ -166,7 +167,7 @@ fn send_in_sequence(
 ) {
     for _ in 0..window {
         let packet = again.first().copied().unwrap_or(*next_packet);
-        // A full buffer still lets the missing packet be sent again (Section II-A).
+        // The missing packet may be resent even if the buffer is full (Section II-A).
         let passes = again.contains(&wanted);
         if lane.in_flight.len() as u64 >= room && !passes {
             break;
@@ -178,7 +179,7 @@ fn send_in_sequence(
     }
 }
 
-/// Delay-aware: the head of the list while it passes through or has a place.
+/// Delay-aware: sends the head of the list while it needs no place or has one.
 fn send_from_list(
     lane: &mut Lane,
     planner: &mut Planner,
@@ -191,7 +192,7 @@ fn send_from_list(
     for _ in 0..window {
         let packet = planner.peek(path);
         if packet == passes {
-            // All before it is delivered, or goes ahead of it on this very path.
+            // All earlier packets are delivered, or precede it on the same path.
             passes += 1;
         } else if lane.reserved < places {
             lane.reserved += 1;

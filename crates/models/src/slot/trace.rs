@@ -1,11 +1,11 @@
-//! What a run of the slot model leaves behind.
+//! The results of a run of the slot model.
 
 use crate::order::PacketRange;
 
-/// One instant: what arrived, what that delivered, and what was sent then.
+/// One instant: arrivals, the deliveries that they cause, and transmissions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SlotInstant {
-    /// When, ticks.
+    /// Time, ticks.
     pub tick: u64,
     /// Arrivals per path, in the order in which the paths were given.
     pub arrived: Vec<Vec<PacketRange>>,
@@ -26,25 +26,25 @@ pub struct SlotInstant {
 }
 
 impl SlotInstant {
-    /// What was delivered in this instant.
+    /// The packets delivered in this instant.
     pub fn delivered(&self) -> Option<PacketRange> {
         let (before, last) = (self.delivered_before, self.delivered_to);
         (last > before).then_some(PacketRange { first: before + 1, last })
     }
 }
 
-/// One row in the form of the paper's tables: sent at one instant, received a step later.
+/// A row in the form of the paper's tables: packets sent at one instant and received a step later.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableRow {
-    /// When sent, ticks.
+    /// Time of sending, ticks.
     pub sent_tick: u64,
-    /// Sent per path from then on, less than a step long.
+    /// Packets sent per path from that time until the end of the step.
     pub sent: Vec<Vec<PacketRange>>,
-    /// When received, ticks.
+    /// Time of reception, ticks.
     pub received_tick: u64,
-    /// Received per path since the row before, and in that instant.
+    /// Packets received per path after the previous row, up to this time.
     pub received: Vec<Vec<PacketRange>>,
-    /// Delivered in order with it.
+    /// Packets delivered in order by them.
     pub delivered: Option<PacketRange>,
     /// Packets held out of order after it.
     pub in_buffer_packets: u64,
@@ -53,8 +53,8 @@ pub struct TableRow {
 /// A whole run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SlotTrace {
-    /// Every instant at which a path had its opportunity, in order of time. The state between
-    /// two of them is that of the earlier one.
+    /// Every instant at which a path has an opportunity, in order of time. The state stays constant until the
+    /// next one.
     pub instants: Vec<SlotInstant>,
     /// The last tick of the run.
     pub last_tick: u64,
@@ -74,8 +74,8 @@ impl SlotTrace {
         self.instants.iter().map(|i| (i.tick, i.delivered_to)).collect()
     }
 
-    /// In-order packets delivered in each whole interval, `(k w, (k + 1) w]`. With the ticks of a
-    /// second it is the goodput per second of Figures 5 and 7.
+    /// In-order packets delivered in each whole interval, `(k w, (k + 1) w]`. With the number of ticks per
+    /// second this is the goodput per second of Figures 5 and 7.
     ///
     /// # Panics
     /// If `interval_ticks` is zero.
@@ -92,8 +92,8 @@ impl SlotTrace {
         .collect()
     }
 
-    /// Mean goodput after `from_tick` to the end, bit/s, for packets of `packet_bytes` and ticks
-    /// of `quantum_s`. Zero if nothing is left of the run.
+    /// Mean goodput from `from_tick` to the end, bit/s, for packets of `packet_bytes` and ticks of `quantum_s`.
+    /// Zero if the run ends before `from_tick`.
     pub fn goodput_bps(&self, from_tick: u64, packet_bytes: f64, quantum_s: f64) -> f64 {
         if from_tick >= self.last_tick {
             return 0.0;
@@ -103,8 +103,7 @@ impl SlotTrace {
         packets as f64 * 8.0 * packet_bytes / seconds
     }
 
-    /// The longest time without a delivery after `from_tick`, ticks: the jitter that the
-    /// application sees.
+    /// The longest time without a delivery after `from_tick`, ticks: the jitter for the application.
     pub fn longest_silence_ticks(&self, from_tick: u64) -> u64 {
         let mut last = from_tick;
         let mut longest = 0;

@@ -1,8 +1,9 @@
-//! A greedy source with TCP's window: slow start, additive increase, multiplicative decrease, NewReno's recovery.
+//! A greedy source with a TCP-like window: slow start, additive increase, multiplicative decrease, NewReno
+//! recovery.
 //!
-//! Packets are numbered, the receiver acknowledges each with the lowest number that it misses. RFC 5681 (congestion control),
-//! RFC 6582 (NewReno), RFC 6298 (timer). It stands for other people's traffic, so it has no
-//! options, no delayed acknowledgements and no data of its own.
+//! The receiver acknowledges each packet with the lowest number that is missing. Rules: RFC 5681 (congestion
+//! control), RFC 6582 (NewReno), RFC 6298 (timer). The source models background traffic, so it has no options,
+//! no delayed acknowledgements and no payload.
 
 use std::collections::VecDeque;
 
@@ -11,12 +12,12 @@ use ropewalk_base::{Duration, RangeSet, Time};
 use super::CrossStats;
 use crate::route::{LinkId, RouteId};
 
-/// How acknowledgements come back.
+/// Return path of acknowledgements.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Feedback {
-    /// After this time, never lost.
+    /// After this delay, without loss.
     Delay(Duration),
-    /// As packets of `size` bytes over these links.
+    /// As packets of `size` bytes over these links, subject to their queues and loss.
     Links {
         /// In order from receiver to sender.
         links: Vec<LinkId>,
@@ -28,16 +29,16 @@ pub enum Feedback {
 /// Parameters of a greedy source.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Greedy {
-    /// How it hears of its packets.
+    /// Return path of acknowledgements.
     pub feedback: Feedback,
-    /// Packets it begins with; 10 (RFC 6928).
+    /// Initial window in packets; 10 (RFC 6928).
     pub initial_window: u32,
-    /// Most packets in flight: the receiver's window.
+    /// Largest number of packets in flight: the receiver's window.
     pub max_window: u32,
 }
 
 impl Greedy {
-    /// A window of 10 packets to begin with, and hardly a limit.
+    /// A source with an initial window of 10 packets and a practically unlimited receive window.
     pub const fn new(feedback: Feedback) -> Self {
         Self { feedback, initial_window: 10, max_window: 1 << 20 }
     }
@@ -66,7 +67,7 @@ pub(super) struct AckPacket {
     pub(super) next: u64,
 }
 
-/// How acknowledgements are on their way.
+/// Acknowledgements in transit.
 #[derive(Clone, Debug)]
 enum Back {
     Delay { delay: Duration, pending: VecDeque<(Time, u64)> },
@@ -82,7 +83,7 @@ enum Phase {
     },
 }
 
-/// Sender and receiver in one.
+/// Sender and receiver of a greedy source.
 #[derive(Clone, Debug)]
 pub(super) struct GreedySource {
     back: Back,
@@ -96,11 +97,11 @@ pub(super) struct GreedySource {
     window: f64,
     threshold: f64,
     phase: Phase,
-    /// Losses below this number have been answered (RFC 6582's recover).
+    /// Losses below this number belong to a recovery that has begun (`recover` in RFC 6582).
     answered: u64,
     una: u64,
     next: u64,
-    /// One beyond the highest number ever sent.
+    /// One more than the highest number sent.
     highest: u64,
     resend: Option<u64>,
     dups: u32,
@@ -111,8 +112,8 @@ pub(super) struct GreedySource {
     timeouts: u64,
 }
 
-/// The retransmission timer of RFC 6298, with one sample per round (Karn's rule: none of what was
-/// sent twice).
+/// The retransmission timer of RFC 6298, with one sample per round trip. Karn's algorithm: no sample from
+/// retransmitted packets.
 #[derive(Clone, Debug)]
 struct Timer {
     srtt: Option<(Duration, Duration)>,
@@ -168,7 +169,7 @@ impl GreedySource {
         [begin, ack, self.timer.deadline].into_iter().flatten().min()
     }
 
-    /// The receiver takes packet `number`; returns an acknowledgement that is to travel as a packet.
+    /// Processes packet `number` at the receiver; returns the acknowledgement if it travels as a packet.
     pub(super) fn receive(&mut self, now: Time, number: u64) -> Option<AckPacket> {
         if number >= self.expected {
             self.received.insert(number);
@@ -187,7 +188,7 @@ impl GreedySource {
         }
     }
 
-    /// Takes in acknowledgements that are due, and the timeout if it is.
+    /// Processes the acknowledgements that are due, then an expired timer.
     pub(super) fn wake(&mut self, now: Time) {
         while let Back::Delay { pending, .. } = &mut self.back
             && pending.front().is_some_and(|(at, _)| *at <= now)
@@ -218,7 +219,7 @@ impl GreedySource {
         };
         if number < self.highest {
             self.retransmitted += 1;
-            // A sample of anything from here on could be of either copy.
+            // From here on a sample could belong to either transmission (Karn's algorithm).
             self.timer.sample = None;
         } else if self.timer.sample.is_none() {
             self.timer.sample = Some((number, now));
@@ -248,7 +249,8 @@ impl GreedySource {
         self.timer.on_ack(now, next);
         match self.phase {
             Phase::Recovery { recover } if next < recover => {
-                // RFC 6582, section 3.2, step 3: a partial acknowledgement uncovers the next loss.
+                // RFC 6582, section 3.2, step 3: a partial acknowledgement indicates the next lost packet;
+                // resend it.
                 self.resend = Some(next);
                 self.window = (self.window - acked as f64 + 1.0).max(1.0);
             }
@@ -268,7 +270,7 @@ impl GreedySource {
     fn on_duplicate(&mut self) {
         self.dups += 1;
         match self.phase {
-            // Each duplicate says that a packet has left the network.
+            // RFC 5681, section 3.2: each further duplicate means that a packet has left the network.
             Phase::Recovery { .. } => self.window += 1.0,
             Phase::Open if self.dups == DUP_THRESHOLD && self.una >= self.answered => {
                 self.halve();
@@ -289,16 +291,16 @@ impl GreedySource {
         self.answered = self.highest;
         self.dups = 0;
         self.resend = None;
-        // Everything outstanding is sent again as the window opens.
+        // Resend everything outstanding as the window opens.
         self.next = self.una;
         self.round += 1;
         self.round_ends = self.una;
         self.timer.back_off();
-        // A source that has stopped lets its last packets be.
+        // After `stop` the source does not recover its last packets.
         self.timer.deadline = (now < self.stop).then(|| now + self.timer.rto);
     }
 
-    /// RFC 5681, equation 4: half of what is in flight, and no less than two packets.
+    /// RFC 5681, equation 4: half the flight size, at least two packets.
     fn halve(&mut self) {
         let in_flight = (self.next - self.una) as f64;
         self.threshold = (in_flight / 2.0).max(2.0);

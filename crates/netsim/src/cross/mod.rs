@@ -1,4 +1,4 @@
-//! Cross traffic: sources that share links with the hosts, and whose packets end in a sink.
+//! Cross traffic: sources that share links with the hosts. Their packets end in a sink.
 
 mod greedy;
 mod paced;
@@ -19,37 +19,37 @@ use paced::PacedSource;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct CrossId(pub u32);
 
-/// A payload that can tell cross traffic from the hosts' own.
+/// A payload type that distinguishes cross traffic from the hosts' packets.
 pub trait CrossPayload {
-    /// The payload of a cross-traffic packet; `tag` is the source's own.
+    /// The payload of a cross-traffic packet; the source chooses `tag`.
     fn cross(tag: u64) -> Self;
     /// The tag, if this is cross traffic.
     fn cross_tag(&self) -> Option<u64>;
 }
 
-/// What a source does, from `start` until `stop`.
+/// Configuration of a source, which sends from `start` until `stop`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CrossConfig {
-    /// How it sends.
+    /// Sending pattern.
     pub pattern: Pattern,
     /// Bytes per packet on the wire.
     pub packet: u32,
-    /// When it begins.
+    /// Time of the first packet.
     pub start: Time,
-    /// When it ceases; [`Time::FAR_FUTURE`] for never.
+    /// Time at which the source stops; [`Time::FAR_FUTURE`] for never.
     pub stop: Time,
 }
 
-/// Why a source cannot be.
+/// Error in the configuration of a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CrossError {
-    /// Packets of no bytes.
+    /// The packet size is zero.
     NoPacket,
-    /// A rate of zero.
+    /// The rate is zero.
     NoRate,
-    /// An on/off source that is never on.
+    /// The mean on period of an on/off source is zero.
     NoSpell,
-    /// Acknowledgements that are to travel over no link.
+    /// Acknowledgements are to travel over links, but none is given.
     NoWayBack,
 }
 
@@ -68,29 +68,29 @@ impl fmt::Display for CrossError {
 
 impl core::error::Error for CrossError {}
 
-/// How a source sends.
+/// Sending pattern of a source.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Pattern {
     /// Evenly spaced packets.
     Cbr(Rate),
-    /// Evenly spaced packets at `rate` in spells of exponential length, with pauses of exponential length. It begins with
-    /// a spell.
+    /// Evenly spaced packets at `rate` during on periods; on and off periods have exponential lengths. Begins
+    /// with an on period.
     OnOff {
-        /// While on.
+        /// Rate during an on period.
         rate: Rate,
-        /// Mean length of a spell.
+        /// Mean length of an on period.
         on: Duration,
-        /// Mean length of a pause.
+        /// Mean length of an off period.
         off: Duration,
     },
-    /// Exponential gaps of this mean rate.
+    /// Exponential gaps with this mean rate.
     Poisson(Rate),
-    /// As much as additive increase and multiplicative decrease allow.
+    /// A TCP-like window: additive increase and multiplicative decrease.
     Greedy(Greedy),
 }
 
 impl CrossConfig {
-    /// Packets of 1500 bytes for the whole run.
+    /// Sends packets of 1500 bytes for the whole run.
     pub const fn new(pattern: Pattern) -> Self {
         Self { pattern, packet: 1500, start: Time::ZERO, stop: Time::FAR_FUTURE }
     }
@@ -98,7 +98,7 @@ impl CrossConfig {
     /// Checks every value.
     ///
     /// # Errors
-    /// With the first that cannot be.
+    /// The first invalid value.
     pub fn check(&self) -> Result<(), CrossError> {
         if self.packet == 0 {
             return Err(CrossError::NoPacket);
@@ -118,7 +118,7 @@ impl CrossConfig {
         }
     }
 
-    /// The links that bring acknowledgements back, if it wants any.
+    /// The links that carry acknowledgements back, if any.
     pub(crate) fn acknowledged_over(&self) -> Option<&[LinkId]> {
         match &self.pattern {
             Pattern::Greedy(Greedy { feedback: Feedback::Links { links, .. }, .. }) => Some(links),
@@ -127,25 +127,25 @@ impl CrossConfig {
     }
 }
 
-/// What a source and its receiver have counted.
+/// Counters of a source and its receiver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CrossStats {
-    /// Packets sent, again or not.
+    /// Packets sent, retransmissions included.
     pub sent: u64,
     /// Packets that reached the receiver.
     pub received: u64,
     /// Bytes that reached the receiver.
     pub received_bytes: u64,
-    /// Packets received in order without a gap; of a source without feedback, all received.
+    /// Packets received in order; for a source without feedback, all received.
     pub in_order: u64,
-    /// Packets sent again.
+    /// Packets retransmitted.
     pub retransmitted: u64,
     /// Retransmission timeouts.
     pub timeouts: u64,
 }
 
-/// How to make and read the payload of cross traffic: the trait's functions, kept by a world whose
-/// other methods need not ask for the trait.
+/// Functions that write and read the payload of cross traffic. Storing them keeps the trait bound off the other
+/// methods of a world.
 #[derive(Debug)]
 pub(crate) struct Tags<P> {
     make: fn(u64) -> P,
@@ -171,7 +171,7 @@ impl<P> Tags<P> {
     }
 }
 
-/// A source, and the receiver at the end of its route.
+/// A source, with the receiver at the end of its route.
 #[derive(Clone, Debug)]
 pub(crate) struct Source {
     flow: u32,
@@ -236,7 +236,7 @@ impl Source {
         }
     }
 
-    /// A data packet has reached the receiver.
+    /// Handles a data packet at the receiver.
     pub(crate) fn delivered<P: Clone>(
         &mut self,
         now: Time,
@@ -255,7 +255,7 @@ impl Source {
         }
     }
 
-    /// An acknowledgement has reached the sender.
+    /// Handles an acknowledgement at the sender.
     pub(crate) fn acknowledged<P: Clone>(
         &mut self,
         now: Time,
@@ -269,7 +269,7 @@ impl Source {
         }
     }
 
-    /// Sends whatever a greedy source's window allows.
+    /// Sends as many packets as the window of a greedy source allows.
     fn send_allowed<P: Clone>(&mut self, now: Time, tags: &Tags<P>, out: &mut Outbox<'_, P>) {
         let Kind::Greedy(source) = &mut self.kind else { return };
         while let Some(segment) = source.poll_send(now) {

@@ -1,4 +1,4 @@
-//! Sources that send by the clock and do not listen: CBR, on/off, Poisson.
+//! Open-loop sources without feedback: CBR, on/off, Poisson.
 
 use ropewalk_base::{Duration, Rate, RateClock, Rng, Time};
 
@@ -13,7 +13,7 @@ pub(super) struct PacedSource {
     rng: Rng,
 }
 
-/// How far apart packets are.
+/// Gaps between packets.
 #[derive(Clone, Debug)]
 enum Gaps {
     Even { rate: Rate, clock: RateClock },
@@ -22,7 +22,7 @@ enum Gaps {
 }
 
 impl PacedSource {
-    /// A source of a configuration that has been checked.
+    /// Creates a source from a checked configuration.
     pub(super) fn new(config: &CrossConfig, mut rng: Rng) -> Self {
         let packet = u64::from(config.packet);
         debug_assert_eq!(config.check(), Ok(()));
@@ -39,7 +39,7 @@ impl PacedSource {
             Pattern::Greedy(_) => unreachable!("a greedy source is not paced"),
         };
         let mut source = Self { gaps, packet, next: config.start, stop: config.stop, rng };
-        // A Poisson process has its first event one gap after its beginning.
+        // The first event of a Poisson process is one gap after its start.
         if matches!(source.gaps, Gaps::Exponential { .. }) {
             source.advance();
         }
@@ -50,7 +50,7 @@ impl PacedSource {
         (self.next < self.stop).then_some(self.next)
     }
 
-    /// Whether a packet is due at `now`; if so, moves on to the next one.
+    /// Returns whether a packet is due at `now`, and if so advances to the next one.
     pub(super) fn due(&mut self, now: Time) -> bool {
         if self.next > now || self.next >= self.stop {
             return false;
@@ -66,7 +66,7 @@ impl PacedSource {
             }
             Gaps::OnOff { rate, clock, on, off, spell_ends } => {
                 self.next = self.next.saturating_add(clock.serialise(*rate, self.packet));
-                // A spell may be too short for any packet; a later one is not.
+                // An on period can be too short for any packet: skip to one that is not.
                 while self.next >= *spell_ends && *spell_ends < self.stop {
                     let begins = spell_ends.saturating_add(exponential(&mut self.rng, *off));
                     *spell_ends = begins.saturating_add(exponential(&mut self.rng, *on));
@@ -91,7 +91,7 @@ mod tests {
 
     use super::*;
 
-    /// Instants of all packets within ten seconds, for packets of 1250 bytes: 10 kbit.
+    /// Times of all packets within ten seconds, for packets of 1250 bytes (10 kbit).
     fn instants(pattern: Pattern) -> Vec<Time> {
         let stop = Time::from_secs(10);
         let config = CrossConfig { packet: 1250, stop, ..CrossConfig::new(pattern) };
@@ -128,8 +128,8 @@ mod tests {
     fn an_on_off_source_is_on_for_its_share_of_time() {
         let (on, off) = (Duration::from_millis(2), Duration::from_millis(6));
         let sent = instants(Pattern::OnOff { rate: Rate::from_bps(100_000_000), on, off });
-        // A quarter of 100 000. Some 1250 cycles leave a deviation of a few per cent; and a spell's last, partial gap
-        // still sends its packet, half a packet per cycle in the mean.
+        // A quarter of 100 000. About 1250 cycles leave a deviation of a few per cent. The last, partial gap of
+        // an on period still sends its packet: half a packet per cycle on average.
         let expected = 25_000.0 + 0.5 * 1250.0;
         let ratio = sent.len() as f64 / expected;
         assert!((0.9..1.1).contains(&ratio), "{} packets", sent.len());

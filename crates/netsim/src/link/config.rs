@@ -1,4 +1,4 @@
-//! How a link is set up.
+//! Configuration of a link.
 
 use core::fmt;
 
@@ -11,51 +11,51 @@ use super::queue::QueueModel;
 use super::shaper::RateModel;
 use crate::schedule::{OutOfOrder, Schedule};
 
-/// Where the loss model takes packets.
+/// Where the loss model applies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LossPlace {
-    /// On the wire, after they have waited and used capacity, as radio loses them.
+    /// On the wire, after queueing and transmission, as on a radio link.
     #[default]
     Wire,
-    /// Before the queue, so that a lost packet costs the link nothing.
+    /// Before the queue, so that a lost packet uses no capacity.
     Entry,
 }
 
-/// Some packets take longer and may be overtaken.
+/// Delays some packets, so that others may overtake them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Reordering {
-    /// The share of packets concerned.
+    /// Probability that a packet is delayed.
     pub probability: f64,
-    /// How much longer they take.
+    /// Additional delay of such a packet.
     pub extra: Duration,
 }
 
-/// A link, one direction. [`LinkConfig::new`] gives a plain one; the fields say what else it does.
+/// One direction of a link. [`LinkConfig::new`] gives constant rate and delay; the fields add impairments.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkConfig {
-    /// How fast it sends.
+    /// Transmission rate.
     pub rate: RateModel,
-    /// Propagation delay. A packet takes the delay in force when its last bit is sent.
+    /// Propagation delay. The value at the end of a packet's transmission applies to it.
     pub delay: Schedule<Duration>,
-    /// Which packets may wait.
+    /// Queue management.
     pub queue: QueueModel,
-    /// Which packets are lost; the model in force when the first bit is sent (or at the offer, for
-    /// [`LossPlace::Entry`]) decides.
+    /// Loss model. The model at the start of a packet's transmission applies (with [`LossPlace::Entry`], at the
+    /// offer).
     pub loss: Schedule<LossModel>,
-    /// Where they are lost.
+    /// Where the loss model applies.
     pub loss_place: LossPlace,
-    /// The share of packets that arrive damaged; counted as lost, after using capacity.
+    /// Probability that a packet arrives damaged. It uses capacity and is counted as lost.
     pub corruption: f64,
-    /// The share of packets that arrive twice, the copy right behind.
+    /// Probability that a packet arrives twice, the copy directly after the original.
     pub duplication: f64,
-    /// A random addition to the delay.
+    /// Random addition to the delay.
     pub jitter: Option<Jitter>,
-    /// Late packets that others may overtake.
+    /// Additional delay of some packets, which others may overtake.
     pub reordering: Option<Reordering>,
-    /// Packets may overtake each other where jitter or a step of the delay makes them; otherwise the
-    /// later one arrives right behind the earlier.
+    /// Whether packets may overtake each other because of jitter or a step of the delay. Otherwise the later
+    /// one arrives directly after the earlier one.
     pub allow_reorder: bool,
-    /// When it is down.
+    /// Periods in which the link is down.
     pub outages: Outages,
 }
 
@@ -65,7 +65,7 @@ impl LinkConfig {
         Self::with_rate_model(RateModel::Constant(rate), delay)
     }
 
-    /// A link that only delays.
+    /// A link with a delay and no other effect.
     pub const fn delay_only(delay: Duration) -> Self {
         Self::with_rate_model(RateModel::Unlimited, delay)
     }
@@ -87,13 +87,13 @@ impl LinkConfig {
         }
     }
 
-    /// The same with another queue.
+    /// Replaces the queue.
     #[must_use]
     pub fn queue(self, queue: QueueModel) -> Self {
         Self { queue, ..self }
     }
 
-    /// The same with a loss model that never changes.
+    /// Replaces the loss model by a constant one.
     #[must_use]
     pub fn loss(self, loss: LossModel) -> Self {
         Self { loss: Schedule::constant(loss), ..self }
@@ -102,7 +102,7 @@ impl LinkConfig {
     /// Checks every value.
     ///
     /// # Errors
-    /// With the first that cannot be.
+    /// The first invalid value.
     pub fn check(&self) -> Result<(), ConfigError> {
         self.rate.check().map_err(ConfigError::RateSteps)?;
         let reordering = self.reordering.map_or(0.0, |reordering| reordering.probability);
@@ -134,28 +134,28 @@ impl LinkConfig {
     }
 }
 
-/// Why a link cannot be.
+/// Error in the configuration of a link.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ConfigError {
-    /// The rate goes back in time.
+    /// The steps of the rate are not in order of time.
     RateSteps(OutOfOrder),
-    /// Not a probability.
+    /// A value is not a probability.
     Probability {
-        /// What it was to be.
+        /// Name of the parameter.
         name: &'static str,
         /// The value.
         value: f64,
     },
-    /// An outage that is empty or begins before the one before it ends.
+    /// An outage is empty, or begins before the previous one ends.
     Outage(Span),
-    /// A parameter of RED.
+    /// A parameter of RED is out of range.
     Red {
-        /// Its name.
+        /// Name of the parameter.
         name: &'static str,
-        /// Its value.
+        /// Value of the parameter.
         value: f64,
     },
-    /// An interval of zero would drop everything.
+    /// The interval of CoDel is zero, which would drop everything.
     CoDelInterval,
 }
 

@@ -1,4 +1,4 @@
-//! What is on its way: packets by the instant of their arrival.
+//! Packets in flight, ordered by arrival time.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -8,7 +8,7 @@ use ropewalk_base::Time;
 use super::stats::DropCause;
 use crate::packet::Packet;
 
-/// What becomes of a packet at the end of the wire.
+/// Fate of a packet at the end of the wire.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Fate {
     Delivered,
@@ -22,15 +22,15 @@ pub(super) struct Travelling<P> {
     pub(super) packet: Packet<P>,
 }
 
-/// Packets under way.
+/// Packets in flight on a link.
 #[derive(Clone, Debug)]
 pub(super) struct Flight<P> {
-    /// When the next packet arrives; kept here because it is asked for at every event.
+    /// Arrival time of the next packet; cached because every event reads it.
     next: Time,
     store: Store<P>,
 }
 
-/// In order they need no search; only a link that may reorder pays for a heap.
+/// A queue suffices for packets in order; only a link that may reorder needs a heap.
 #[derive(Clone, Debug)]
 enum Store<P> {
     InOrder(VecDeque<Travelling<P>>),
@@ -62,13 +62,13 @@ impl<P> Flight<P> {
         }
     }
 
-    /// When the next packet arrives; [`Time::FAR_FUTURE`] without one.
+    /// Arrival time of the next packet; [`Time::FAR_FUTURE`] without one.
     #[inline]
     pub(super) fn next(&self) -> Time {
         self.next
     }
 
-    /// The next packet, if it has arrived by `now`.
+    /// Takes the next packet if it has arrived by `now`.
     #[inline(always)]
     pub(super) fn pop(&mut self, now: Time) -> Option<Travelling<P>> {
         if self.next > now {

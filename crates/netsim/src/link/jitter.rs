@@ -2,12 +2,12 @@
 
 use ropewalk_base::{Duration, Rng};
 
-/// How a packet's delay differs from the link's. The sum is never below zero.
+/// Distribution of the random addition. The resulting delay is never below zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Jitter {
-    /// Between 0 and the given duration more, all equally likely.
+    /// Uniform between 0 and the given duration.
     Uniform(Duration),
-    /// Normal with mean 0 and the given deviation; may shorten the delay.
+    /// Normal with mean 0 and the given standard deviation; may shorten the delay.
     Normal(Duration),
     /// Exponential with the given mean.
     Exponential(Duration),
@@ -42,7 +42,7 @@ mod tests {
     #[test]
     fn mean_and_deviation_are_those_of_the_distribution() {
         let unit = Duration::from_millis(6);
-        // A uniform distribution of width w has deviation w / sqrt(12).
+        // A uniform distribution of width w has standard deviation w / sqrt(12).
         for (jitter, mean, deviation) in [
             (Jitter::Uniform(unit), 3.0, 6.0 / 12f64.sqrt()),
             (Jitter::Normal(unit), 0.0, 6.0),

@@ -1,8 +1,8 @@
 //! One direction of a link: shaper, queue, wire.
 //!
-//! A queue that decides at the offer (drop-tail, RED) lets the link compute at once when the packet will be sent and when
-//! it will arrive; then the only event per packet is its arrival. A queue that decides when the packet is about to be
-//! sent (CoDel) costs one event more.
+//! A queue that decides on arrival (drop-tail, RED) lets the link compute transmission and arrival times
+//! immediately; the arrival is then the only event per packet. A queue that decides just before transmission
+//! (CoDel) costs a second event.
 
 mod config;
 mod flight;
@@ -32,30 +32,31 @@ use queue::red::{RedQueue, Verdict};
 use shaper::Shaper;
 use wire::Wire;
 
-/// What a link says to an offered packet.
+/// Result of offering a packet to a link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Admission {
-    /// It is on its way, which does not mean that it arrives.
+    /// The packet is queued or in flight; it can still be lost.
     Admitted,
-    /// It is gone.
+    /// The packet was dropped.
     Dropped(DropCause),
 }
 
-/// One direction of a link. Times given to it must never go back.
+/// One direction of a link. The times of successive calls must not decrease.
 ///
-/// Laid out as written: first what the arrival of a packet looks at, then what its departure does.
+/// `repr` keeps the order of the fields: first those that the arrival of a packet uses, then those of its
+/// departure.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct Link<P> {
     wire: Wire<P>,
     discipline: Discipline<P>,
     shaper: Shaper,
-    /// Transmissions: those to come, as far as they are known, and totals.
+    /// Pending transmissions, as far as they are known, and totals.
     backlog: Backlog,
     counters: Counters,
 }
 
-/// When the queue decides.
+/// The time at which the queue decides.
 #[derive(Clone, Debug)]
 enum Discipline<P> {
     DropTail(Limit),
@@ -63,7 +64,7 @@ enum Discipline<P> {
     CoDel(Box<CoDelQueue<P>>),
 }
 
-/// Laid out as written: the last few are seldom touched.
+/// `repr` keeps the order of the fields: the last few are rarely used.
 #[derive(Clone, Debug, Default)]
 #[repr(C)]
 struct Counters {
@@ -79,10 +80,10 @@ struct Counters {
 }
 
 impl<P: Clone> Link<P> {
-    /// A link that draws its luck from the children of `seed`.
+    /// A link that draws its randomness from the children of `seed`.
     ///
     /// # Errors
-    /// If a value of `config` cannot be.
+    /// If a value of `config` is invalid.
     pub fn new(config: &LinkConfig, seed: Seed) -> Result<Self, ConfigError> {
         config.check()?;
         let discipline = match config.queue {
@@ -117,7 +118,7 @@ impl<P: Clone> Link<P> {
         admission
     }
 
-    /// When the link next has something to do, if ever.
+    /// Time of the link's next event, if any.
     #[inline]
     pub fn next_wake(&self) -> Option<Time> {
         let next = self.next_event();
@@ -134,14 +135,14 @@ impl<P: Clone> Link<P> {
         }
     }
 
-    /// Does what is due at `now`; packets that have arrived go to `out`, in order.
+    /// Handles what is due at `now`; appends packets that have arrived to `out`, in order.
     pub fn wake(&mut self, now: Time, out: &mut Vec<Packet<P>>) {
         while let Some(packet) = self.take(now) {
             out.push(packet);
         }
     }
 
-    /// Does what is due at `now` until a packet arrives, and returns it. `None` when nothing more has
+    /// Handles what is due at `now` until a packet arrives, and returns it. `None` if no further packet has
     /// arrived by `now`.
     #[inline]
     pub fn take(&mut self, now: Time) -> Option<Packet<P>> {
@@ -163,7 +164,7 @@ impl<P: Clone> Link<P> {
         None
     }
 
-    // Inlined by force: each call in between would copy the packet once more.
+    // Forced inlining: each call in between would copy the packet.
     #[inline(always)]
     fn enqueue(&mut self, now: Time, packet: Packet<P>) -> Admission {
         self.backlog.advance(now);
@@ -193,7 +194,7 @@ impl<P: Clone> Link<P> {
         Admission::Admitted
     }
 
-    /// Fixes when the packet is sent, and sends it.
+    /// Computes the packet's transmission and puts it on the wire.
     #[inline(always)]
     fn transmit(&mut self, now: Time, packet: Packet<P>) {
         let service = self.shaper.serve(now, packet.size);
@@ -220,7 +221,7 @@ impl<P: Clone> Link<P> {
         Admission::Admitted
     }
 
-    /// Takes packets out of the managed queue for as long as the transmitter is free by `now`.
+    /// Takes packets out of the managed queue while the transmitter is free at `now`.
     #[inline(never)]
     fn dequeue_due(&mut self, now: Time) {
         while let Discipline::CoDel(queue) = &mut self.discipline {
@@ -246,7 +247,7 @@ impl<P: Clone> Link<P> {
         counters.queue_max_bytes = counters.queue_max_bytes.max(bytes);
     }
 
-    /// Everything counted until `now`, which must not lie before the last time given.
+    /// The counters at `now`, which must not be before the time of an earlier call.
     pub fn stats(&self, now: Time) -> LinkStats {
         let c = &self.counters;
         let snapshot = self.backlog.snapshot(now);
@@ -275,7 +276,7 @@ impl<P: Clone> Link<P> {
         }
     }
 
-    /// What came in went out or is inside.
+    /// Every packet that was offered or copied is queued, in flight, delivered or dropped.
     #[inline]
     fn assert_conservation(&self) {
         debug_assert_eq!(
@@ -295,7 +296,7 @@ impl<P: Clone> Link<P> {
     }
 }
 
-/// When the head of a managed queue may be sent; [`Time::FAR_FUTURE`] without one.
+/// Earliest transmission time of the head of a managed queue; [`Time::FAR_FUTURE`] without one.
 fn dequeue_time<P>(queue: &CoDelQueue<P>, shaper: &Shaper) -> Time {
     queue.head_since().map_or(Time::FAR_FUTURE, |since| shaper.next_start(since))
 }

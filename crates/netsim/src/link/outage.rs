@@ -1,44 +1,44 @@
-//! Outages: spans of time in which a link is down.
+//! Outages: periods in which a link is down.
 
 use ropewalk_base::Time;
 
-/// A span of time, its end not included.
+/// A half-open interval of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// First instant inside.
+    /// First instant of the interval.
     pub from: Time,
-    /// First instant after.
+    /// First instant after the interval.
     pub until: Time,
 }
 
-/// What becomes of packets while a link is down. In either case those that had left the transmitter
-/// before go on to arrive.
+/// Effect of an outage on packets. In either case, packets that left the transmitter before it still arrive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Outage {
-    /// Packets offered are refused. Those waiting are sent into the void: the transmitter does not
-    /// notice, and whatever it is sending at any moment of the outage is lost.
+    /// Offered packets are dropped. The transmitter keeps working through its queue, and everything that it
+    /// sends during the outage is lost.
     #[default]
     Drop,
-    /// The transmitter stops and goes on where it stopped; packets wait, as far as the queue has room.
+    /// The transmitter pauses and later resumes in the middle of its packet; offered packets wait as far as the
+    /// queue has space.
     Hold,
 }
 
-/// When a link is down, and what that does.
+/// The outages of a link, and their effect.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outages {
-    /// In order of time and apart from each other.
+    /// Outages in order of time, without overlap.
     pub spans: Vec<Span>,
-    /// What becomes of packets.
+    /// Effect on packets.
     pub effect: Outage,
 }
 
 impl Outages {
-    /// The spans if they hold packets, else none.
+    /// The outages if they hold packets, otherwise none.
     pub(super) fn holds(&self) -> &[Span] {
         if self.effect == Outage::Hold { &self.spans } else { &[] }
     }
 
-    /// The spans if they drop packets, else none.
+    /// The outages if they drop packets, otherwise none.
     pub(super) fn drops(&self) -> &[Span] {
         if self.effect == Outage::Drop { &self.spans } else { &[] }
     }
@@ -54,7 +54,7 @@ impl Outages {
     }
 }
 
-/// The span of ordered `spans` that `time` lies in.
+/// The span of ordered `spans` that contains `time`.
 pub(super) fn covering(spans: &[Span], time: Time) -> Option<Span> {
     let next = spans.partition_point(|span| span.until <= time);
     spans.get(next).copied().filter(|span| span.from <= time)
@@ -65,8 +65,7 @@ pub(super) fn covers(spans: &[Span], time: Time) -> bool {
     covering(spans, time).is_some()
 }
 
-/// Whether one of ordered `spans` shares an instant with the time from `from` to `until`, `from`
-/// included.
+/// Whether one of ordered `spans` overlaps the time from `from` (inclusive) to `until`.
 pub(super) fn touches(spans: &[Span], from: Time, until: Time) -> bool {
     let next = spans.partition_point(|span| span.until <= from);
     spans.get(next).is_some_and(|span| span.from <= from || span.from < until)

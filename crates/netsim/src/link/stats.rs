@@ -1,4 +1,4 @@
-//! What a link counts.
+//! Counters of a link.
 
 use core::fmt;
 
@@ -9,15 +9,15 @@ use ropewalk_base::Duration;
 pub enum DropCause {
     /// The queue was full.
     Full,
-    /// The queue's management (RED, CoDel) dropped it early.
+    /// Queue management (RED, CoDel) dropped the packet.
     Early,
-    /// The loss model took it.
+    /// The loss model dropped the packet.
     Loss,
-    /// It arrived damaged.
+    /// The packet arrived damaged.
     Corruption,
     /// The link was down.
     Outage,
-    /// The last attempt of a radio link went without an acknowledgement.
+    /// The last transmission attempt on a radio link was not acknowledged.
     Retries,
 }
 
@@ -26,7 +26,7 @@ impl DropCause {
     pub const ALL: [Self; 6] =
         [Self::Full, Self::Early, Self::Loss, Self::Corruption, Self::Outage, Self::Retries];
 
-    /// Its name, for reports.
+    /// Name of the cause in reports.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Full => "full",
@@ -50,12 +50,12 @@ impl fmt::Display for DropCause {
 pub struct Drops([u64; 6]);
 
 impl Drops {
-    /// Dropped for `cause`.
+    /// Number of packets dropped for `cause`.
     pub const fn by(&self, cause: DropCause) -> u64 {
         self.0[cause as usize]
     }
 
-    /// Dropped altogether.
+    /// Number of packets dropped for any cause.
     pub fn total(&self) -> u64 {
         self.0.iter().sum()
     }
@@ -66,9 +66,9 @@ impl Drops {
     }
 }
 
-/// Counters of one link from the beginning of the run until one instant.
+/// Counters of one link, from the start of the run until one instant.
 ///
-/// Always: `offered + duplicated = queued + in_flight + delivered + dropped.total()`, in packets.
+/// Invariant: `offered + duplicated = queued + in_flight + delivered + dropped.total()`, in packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct LinkStats {
     /// Packets offered.
@@ -83,31 +83,31 @@ pub struct LinkStats {
     pub duplicated: u64,
     /// Packets dropped, by cause.
     pub dropped: Drops,
-    /// Packets marked by the queue instead of dropped.
+    /// Packets that the queue marked instead of dropping them.
     pub marked: u64,
-    /// Packets waiting; one in transmission does not wait.
+    /// Packets waiting, without the one in transmission.
     pub queued: u64,
     /// Packets in transmission or propagation.
     pub in_flight: u64,
-    /// The most packets that ever waited.
+    /// Maximum number of waiting packets.
     pub queue_max_packets: u64,
-    /// The most bytes that ever waited.
+    /// Maximum number of waiting bytes.
     pub queue_max_bytes: u64,
-    /// Waiting packets, averaged over time.
+    /// Time average of waiting packets.
     pub queue_mean_packets: f64,
-    /// Waiting bytes, averaged over time.
+    /// Time average of waiting bytes.
     pub queue_mean_bytes: f64,
-    /// Bytes whose transmission is complete, lost later or not.
+    /// Bytes of complete transmissions, including packets that were lost later.
     pub sent_bytes: u64,
-    /// Time spent in transmission. On a trace-driven link, whose opportunities take no time, only the
-    /// waiting of packets that need several.
+    /// Time spent in transmission. On a trace-driven link, whose opportunities take no time, only the waiting
+    /// time of packets that need several opportunities.
     pub busy: Duration,
-    /// Bytes that could have been sent; `None` without a limit.
+    /// Bytes that could have been sent; `None` if unlimited.
     pub capacity_bytes: Option<u64>,
 }
 
 impl LinkStats {
-    /// The share of the capacity that transmissions took; 0 if there is no capacity or no limit.
+    /// Share of the capacity that transmissions used; 0 if the capacity is zero or unlimited.
     pub fn utilisation(&self) -> f64 {
         match self.capacity_bytes {
             Some(capacity) if capacity > 0 => self.sent_bytes as f64 / capacity as f64,

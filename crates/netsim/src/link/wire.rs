@@ -1,4 +1,4 @@
-//! What happens to a packet after the queue: loss, damage, duplication, propagation.
+//! Impairments after the queue: loss, damage, duplication, propagation.
 
 use ropewalk_base::{Duration, Rng, Seed, Time};
 
@@ -12,20 +12,20 @@ use super::stats::DropCause;
 use crate::packet::Packet;
 use crate::schedule::Schedule;
 
-/// The wire of one link and the packets on it. Laid out as written.
+/// The wire of one link, with the packets on it. `repr` keeps the order of the fields.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub(super) struct Wire<P> {
     pub(super) flight: Flight<P>,
-    /// The latest arrival of a packet that keeps its place.
+    /// Latest arrival time of a packet that may not be overtaken.
     last_arrival: Time,
     allow_reorder: bool,
-    /// What can go wrong; `None` on a link on which nothing does, which most are.
+    /// Impairments; `None` on a link without any, the most frequent case.
     troubles: Option<Box<Impairments>>,
     delay: Schedule<Duration>,
 }
 
-/// Each trouble has its own random stream, so that turning one on leaves the others' luck alone.
+/// Each impairment has its own random stream, so that enabling one does not change the draws of the others.
 #[derive(Clone, Debug)]
 struct Impairments {
     loss: Schedule<LossModel>,
@@ -54,7 +54,7 @@ impl<P: Clone> Wire<P> {
         }
     }
 
-    /// Why a packet offered at `now` does not even come to the queue, if so.
+    /// Cause for which a packet offered at `now` is dropped before the queue, if any.
     #[inline]
     pub(super) fn refuses(&mut self, now: Time, flow: u32, round: u64) -> Option<DropCause> {
         let troubles = self.troubles.as_deref_mut()?;
@@ -78,7 +78,7 @@ impl<P: Clone> Wire<P> {
         0
     }
 
-    /// The arrival of a packet that keeps its place, unless the link allows otherwise.
+    /// Arrival time of a packet in order, unless the link allows reordering.
     #[inline]
     fn place(&mut self, arrive: Time) -> Time {
         if self.allow_reorder {
@@ -112,7 +112,7 @@ impl<P: Clone> Wire<P> {
 }
 
 impl Impairments {
-    /// The link's troubles, if it has any.
+    /// The link's impairments, if any.
     fn new(config: &LinkConfig, seed: Seed) -> Option<Self> {
         let troubled = config.loss.values().any(|model| *model != LossModel::None)
             || config.corruption > 0.0
@@ -136,7 +136,7 @@ impl Impairments {
         })
     }
 
-    /// What becomes of the packet. Every stream takes its draw whatever the others say.
+    /// Decides the fate of a packet. Every stream makes its draw regardless of the others.
     #[inline]
     fn fate<P>(&mut self, service: Service, packet: &Packet<P>) -> Fate {
         let lost = self.loss_place == LossPlace::Wire
@@ -158,7 +158,7 @@ impl Impairments {
         self.duplication > 0.0 && self.duplication_rng.chance(self.duplication)
     }
 
-    /// The packet's own delay, and whether others may overtake it.
+    /// Delay of one packet, and whether others may overtake it.
     #[inline]
     fn delay(&mut self, delay: Duration) -> (Duration, bool) {
         let delay = self.jitter.map_or(delay, |jitter| jitter.apply(delay, &mut self.jitter_rng));

@@ -1,5 +1,5 @@
-//! The butterfly: a sender and a receiver joined by wings that share no bottleneck, each wing a chain of three links with
-//! queues in between.
+//! The butterfly topology: sender and receiver connected by wings without a shared bottleneck. Each wing is a
+//! chain of three links with queues between them.
 
 use super::{Duplex, DuplexConfig};
 use crate::host::{Host, HostId, Port};
@@ -10,7 +10,7 @@ use crate::world::World;
 /// One wing of a butterfly.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ButterflyPath {
-    /// Its routes; the links named there are the middle ones.
+    /// Routes of the wing; its links are the middle ones.
     pub duplex: Duplex,
     /// From first host to second: access, middle, exit.
     pub forward: [LinkId; 3],
@@ -18,11 +18,11 @@ pub struct ButterflyPath {
     pub backward: [LinkId; 3],
 }
 
-/// Joins `left` and `right` by one wing per entry of `wings`: an `edge` link, the wing's own bottleneck, an `edge` link.
-/// Cross traffic that enters between two links meets the wing at a queue. The packets of wing i arrive at port i.
+/// Connects `left` and `right` by one wing per entry of `wings`: an `edge` link, the wing's bottleneck, another
+/// `edge` link. Cross traffic can enter at the queue before each link. The packets of wing i arrive at port i.
 ///
 /// # Errors
-/// If a link cannot be.
+/// If the configuration of a link is invalid.
 ///
 /// # Panics
 /// If a host is not in the world or a name is taken.
@@ -57,7 +57,7 @@ fn chain<P: Clone, H: Host<P>>(
 ) -> Result<[LinkId; 3], ConfigError> {
     Ok([
         world.add_link(&format!("{name}/access/{direction}"), edge)?,
-        // The bottleneck keeps the plain name, and with it the luck it has in other topologies.
+        // The bottleneck has the plain name, which gives it the same randomness as in other topologies.
         world.add_link(&format!("{name}/{direction}"), middle)?,
         world.add_link(&format!("{name}/exit/{direction}"), edge)?,
     ])

@@ -1,14 +1,14 @@
-//! Disjoint paths: two hosts, and between them any number of links that have nothing in common.
+//! Disjoint paths: two hosts with any number of separate links between them.
 
 use super::Duplex;
 use crate::host::{Host, HostId, Port};
 use crate::link::{ConfigError, LinkConfig};
 use crate::world::World;
 
-/// Both directions of a link, and its name.
+/// Name and both directions of a link.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DuplexConfig {
-    /// Of the seed tree; the directions add `/up` and `/down`.
+    /// Name in the seed tree; the directions add `/up` and `/down`.
     pub name: String,
     /// From the first host to the second.
     pub forward: LinkConfig,
@@ -17,16 +17,16 @@ pub struct DuplexConfig {
 }
 
 impl DuplexConfig {
-    /// The same in both directions.
+    /// A link with equal directions.
     pub fn symmetric(name: impl Into<String>, config: LinkConfig) -> Self {
         Self { name: name.into(), forward: config.clone(), backward: config }
     }
 }
 
-/// Joins `left` and `right` by one link pair per entry of `paths`; packets of path i arrive at port i.
+/// Connects `left` and `right` by one link pair per entry of `paths`; packets of path i arrive at port i.
 ///
 /// # Errors
-/// If a link cannot be.
+/// If the configuration of a link is invalid.
 ///
 /// # Panics
 /// If a host is not in the world or a name is taken.

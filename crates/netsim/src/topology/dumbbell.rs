@@ -1,4 +1,4 @@
-//! The dumbbell: pairs of hosts whose traffic shares one bottleneck.
+//! The dumbbell topology: pairs of hosts that share one bottleneck.
 
 use super::{Duplex, DuplexConfig};
 use crate::host::{Host, HostId, Port};
@@ -17,12 +17,12 @@ pub struct Dumbbell {
     pub pairs: Vec<Duplex>,
 }
 
-/// Joins each pair of hosts over its own access links, the shared `bottleneck`, and access links again. All `access`
-/// links are alike, and should be faster than the bottleneck. A host may occur in several pairs; the packets of pair i
-/// arrive at port i.
+/// Connects each pair of hosts over access links of its own, the shared `bottleneck`, and access links again.
+/// All `access` links are equal and should be faster than the bottleneck. A host may occur in several pairs;
+/// the packets of pair i arrive at port i.
 ///
 /// # Errors
-/// If a link cannot be.
+/// If the configuration of a link is invalid.
 ///
 /// # Panics
 /// If a host is not in the world or a name is taken.

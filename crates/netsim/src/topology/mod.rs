@@ -1,4 +1,4 @@
-//! Ready-made topologies: links and routes between hosts that are in the world already.
+//! Ready-made topologies: links and routes between existing hosts.
 
 mod butterfly;
 mod disjoint;
@@ -10,7 +10,7 @@ pub use dumbbell::{Dumbbell, dumbbell};
 
 use crate::route::{LinkId, RouteId};
 
-/// A route there and one back.
+/// A route in each direction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Duplex {
     /// From the first host to the second.

@@ -2,22 +2,22 @@
 
 use ropewalk_base::{Rng, Seed};
 
-/// How often a frame is sent at most: dot11ShortRetryLimit, which counts the first transmission too.
+/// Maximum number of transmissions of a frame: dot11ShortRetryLimit, which includes the first one.
 pub const ATTEMPTS: u32 = 7;
 /// The largest contention window (aCWmax).
 const CW_MAX: u32 = 1023;
 
-/// Contention window and attempts of a station, and its own luck.
+/// Contention window, attempts and random stream of a station.
 #[derive(Clone, Debug)]
 pub(super) struct Backoff {
     cw_min: u32,
     cw: u32,
-    /// Transmissions of the present frame that failed.
+    /// Failed transmissions of the current frame.
     failed: u32,
     rng: Rng,
 }
 
-/// Whether a frame that failed is sent again.
+/// Whether a failed frame is sent again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Verdict {
     Again,
@@ -29,23 +29,23 @@ impl Backoff {
         Self { cw_min, cw: cw_min, failed: 0, rng: seed.rng() }
     }
 
-    /// Lets a station use a smaller window from now on.
+    /// Lowers the minimum contention window of a station.
     pub(super) fn lower(&mut self, cw_min: u32) {
         self.cw_min = self.cw_min.min(cw_min);
         self.cw = self.cw_min;
     }
 
-    /// Slots to wait: any number from 0 to the window with the same chance.
+    /// Draws the backoff in slots, uniform from 0 to the contention window.
     pub(super) fn draw(&mut self) -> u64 {
         self.rng.below(u64::from(self.cw) + 1)
     }
 
-    /// The frame has been acknowledged.
+    /// Resets the window after an acknowledgement.
     pub(super) fn succeeded(&mut self) {
         (self.cw, self.failed) = (self.cw_min, 0);
     }
 
-    /// The frame has not been acknowledged.
+    /// Enlarges the window after a missing acknowledgement.
     pub(super) fn failed(&mut self) -> Verdict {
         self.failed += 1;
         if self.failed == ATTEMPTS {

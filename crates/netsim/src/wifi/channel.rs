@@ -14,7 +14,7 @@ use super::timing::{Timing, cw_min};
 use crate::link::{Admission, DropCause, LinkStats};
 use crate::packet::Packet;
 
-/// A channel and its stations. Times given to it must never go back.
+/// A channel with its stations. The times of successive calls must not decrease.
 #[derive(Clone, Debug)]
 pub struct Channel<P> {
     stations: Vec<Station<P>>,
@@ -22,56 +22,56 @@ pub struct Channel<P> {
     timing: Timing,
     medium: Medium,
     clock: SlotClock,
-    /// Stations with a frame to send, by the slot in which they do; the lower station first among equals.
+    /// Stations with a frame to send, by the slot of their transmission; equal slots in order of station.
     contenders: BinaryHeap<Reverse<(u64, u32)>>,
     head_start: Option<HeadStart>,
 }
 
-/// After a collision of frames of unequal length.
+/// Head start of some stations after a collision of frames of unequal length.
 ///
 /// EIFS follows the reception of a frame with an error (IEEE 802.11-2012, 9.3.2.3.7). The sender of a shorter
-/// frame was sending when the longest began, and receives no frame: its backoff goes on a DIFS after the end
-/// of the longest. Stations that received the collision wait for EIFS. The sender of the longest first waits
-/// for an acknowledgement, which takes about as long, and is taken to wait for EIFS, too.
+/// frame was transmitting when the longest began and receives no frame, so its backoff resumes a DIFS after the
+/// end of the longest. Stations that received the collision wait for EIFS. The sender of the longest waits for
+/// an acknowledgement, which takes about as long; the model lets it wait for EIFS as well.
 #[derive(Clone, Debug)]
 struct HeadStart {
-    /// The slot in which the backoff of the other stations goes on.
+    /// Slot in which the backoff of the other stations resumes.
     until: u64,
     /// Senders of shorter frames.
     ahead: Vec<u32>,
 }
 
-/// Who is sending.
+/// State of the medium.
 #[derive(Clone, Debug)]
 enum Medium {
     Quiet,
-    /// One station; its frame ends at `ends`.
+    /// One station transmits; its frame ends at `ends`.
     Alone {
         station: u32,
         ends: Time,
     },
-    /// Several that began in the same slot; the longest frame ends at `ends`.
+    /// Several stations began in the same slot; the longest frame ends at `ends`.
     Collision {
-        /// Each with the end of its frame.
+        /// Each station with the end of its frame.
         stations: Vec<(u32, Time)>,
         ends: Time,
     },
 }
 
-/// Counts the slots in which a backoff may run: it stands still from the beginning of a transmission until an
-/// interframe space after it (9.3.4.3).
+/// Counts the slots in which backoffs run. The clock stops from the start of a transmission until an interframe
+/// space after it (9.3.4.3).
 #[derive(Clone, Copy, Debug)]
 struct SlotClock {
-    /// When it began to run again.
+    /// Time at which the clock last resumed.
     from: Time,
-    /// What it showed then.
+    /// Slot count at that time.
     slots: u64,
-    /// Until when the medium counts as busy: the end of the exchange, acknowledgement included.
+    /// End of the busy period: of the exchange, acknowledgement included.
     busy_until: Time,
 }
 
 impl<P> Channel<P> {
-    /// A channel without stations, idle since long.
+    /// A channel without stations that has been idle for a long time.
     pub fn new() -> Self {
         Self {
             stations: Vec::new(),
@@ -84,19 +84,19 @@ impl<P> Channel<P> {
         }
     }
 
-    /// Adds a station, which draws its luck from the children of `seed`, and gives its position.
+    /// Adds a station, which draws its randomness from the children of `seed`; returns its position.
     pub fn add_station(&mut self, config: StationConfig, seed: Seed) -> u32 {
-        // Without a link it has no layer yet; the first one brings the smaller window if it may have it.
+        // The station has no physical layer before its first link, which may lower the window.
         let old = cw_min(Standard::Dot11b(super::Preamble::Long));
         self.stations.push(Station::new(config, old, seed));
         crate::network::index(self.stations.len() - 1)
     }
 
-    /// Adds a link from a station to whoever its frames are for, and gives its position. All links are there before the
-    /// first packet is.
+    /// Adds a link from a station to one receiver; returns its position. All links must be added before the
+    /// first packet.
     ///
     /// # Panics
-    /// If the station is not on the channel, a packet was offered before, or `config` cannot be.
+    /// If the station is not on the channel, a packet was offered before, or `config` is invalid.
     pub fn add_radio(&mut self, station: u32, config: RadioConfig) -> u32 {
         let used = self.radios.iter().any(|radio| radio.stats(Time::ZERO).offered > 0);
         assert!(!used, "the links of a channel are there before the first packet");
@@ -128,7 +128,7 @@ impl<P> Channel<P> {
         Admission::Admitted
     }
 
-    /// When the channel next has something to do, if ever.
+    /// Time of the channel's next event, if any.
     pub fn next_wake(&self) -> Option<Time> {
         match &self.medium {
             Medium::Quiet => {
@@ -139,7 +139,7 @@ impl<P> Channel<P> {
         }
     }
 
-    /// Does the one thing that is due at `now`, if any, and returns the packet that has arrived by it, if any.
+    /// Handles the next event due at `now`; returns the packet that arrives by it, if any.
     pub fn take(&mut self, now: Time) -> Option<Packet<P>> {
         if self.next_wake().is_none_or(|due| due > now) {
             return None;
@@ -152,23 +152,23 @@ impl<P> Channel<P> {
         None
     }
 
-    /// What a link has counted until `now`.
+    /// Counters of a link at `now`.
     pub fn stats(&self, now: Time, radio: u32) -> LinkStats {
         self.radios[radio as usize].stats(now)
     }
 
-    /// What a station has counted.
+    /// Counters of a station.
     pub fn station_stats(&self, station: u32) -> StationStats {
         self.stations[station as usize].stats
     }
 
-    /// The spaces and the slot.
+    /// Interframe spaces and slot time.
     pub fn timing(&self) -> Timing {
         self.timing
     }
 
-    /// A station that had nothing to send has something: it may send at once on an idle medium, unless the backoff after
-    /// its last frame still runs (9.3.4.2, 9.3.4.3).
+    /// Starts contention of a station that had nothing to send. It may transmit immediately on an idle medium,
+    /// unless the backoff after its last frame still runs (9.3.4.2, 9.3.4.3).
     fn begin(&mut self, now: Time, position: u32) {
         let station = &mut self.stations[position as usize];
         let sending = !matches!(self.medium, Medium::Quiet);
@@ -182,7 +182,7 @@ impl<P> Channel<P> {
         self.contenders.push(Reverse((station.expires, position)));
     }
 
-    /// Everybody whose backoff has run out in this slot sends.
+    /// Starts the transmissions of all stations whose backoff expires in this slot.
     fn transmit(&mut self, now: Time) {
         let Some(Reverse((slot, first))) = self.contenders.pop() else { return };
         self.clock.slots = slot;
@@ -201,8 +201,7 @@ impl<P> Channel<P> {
         };
     }
 
-    /// A transmission in `slot` ends the head start: after it, the backoffs of all stations go on at the same
-    /// time again.
+    /// Ends the head start at a transmission in `slot`: afterwards, all backoffs resume at the same time again.
     fn end_head_start(&mut self, slot: u64) {
         let Some(HeadStart { until, ahead }) = self.head_start.take() else { return };
         let left = until.saturating_sub(slot);
@@ -211,7 +210,7 @@ impl<P> Channel<P> {
         }
     }
 
-    /// Moves the backoffs of all stations but these.
+    /// Moves the backoffs of all stations except these.
     fn shift(&mut self, but: &[u32], moved: impl Fn(u64) -> u64) {
         for (position, station) in (0..).zip(&mut self.stations) {
             if !but.contains(&position) {
@@ -224,7 +223,7 @@ impl<P> Channel<P> {
         self.contenders = again.collect();
     }
 
-    /// Counts a transmission of a station, and says how long it takes.
+    /// Counts a transmission of a station; returns its duration.
     fn put_on_air(&mut self, position: u32) -> ropewalk_base::Duration {
         let station = &mut self.stations[position as usize];
         let frame = station.current.as_ref().expect("who contends has a frame");
@@ -271,20 +270,20 @@ impl<P> Channel<P> {
             let later = (self.timing.eifs - self.timing.difs).as_nanos();
             let later = later.div_ceil(self.timing.slot.as_nanos());
             let now = self.clock.slots;
-            // A backoff that has run out with nothing to send stays so: it is before the present slot.
+            // A backoff that expired without a frame to send stays in the past.
             self.shift(&ahead, |expires| if expires >= now { expires + later } else { expires });
             self.head_start = Some(HeadStart { until: now + later, ahead });
         }
     }
 
-    /// Lets the clock of slots run on after `space` of silence from `end`.
+    /// Resumes the slot clock after `space` of silence from `end`.
     fn pause(&mut self, now: Time, end: Time, space: ropewalk_base::Duration) {
         debug_assert!(end >= now);
         self.clock.busy_until = end;
         self.clock.from = end + space;
     }
 
-    /// No acknowledgement has come: again with a larger window, or never more.
+    /// Handles a missing acknowledgement: retries with a larger window, or gives up.
     fn fail(&mut self, now: Time, position: u32) {
         let station = &mut self.stations[position as usize];
         if station.backoff.failed() == Verdict::GiveUp {
@@ -295,7 +294,7 @@ impl<P> Channel<P> {
         self.contend(now, position);
     }
 
-    /// Draws the backoff that follows every transmission (9.3.4.3), and contends if there is a frame to send.
+    /// Draws the backoff that follows every transmission (9.3.4.3); contends if there is a frame to send.
     fn contend(&mut self, now: Time, position: u32) {
         let station = &mut self.stations[position as usize];
         station.expires = self.clock.slots + station.backoff.draw();
@@ -314,12 +313,12 @@ impl<P> Default for Channel<P> {
 }
 
 impl SlotClock {
-    /// The first slot that begins at `now` or later.
+    /// The first slot that begins at or after `now`.
     fn slot_at(&self, now: Time, timing: &Timing) -> u64 {
         self.slots + now.since(self.from).as_nanos().div_ceil(timing.slot.as_nanos())
     }
 
-    /// When `slot` begins, if nobody sends before.
+    /// Start time of `slot`, provided that no station transmits before.
     fn time_of(&self, slot: u64, timing: &Timing) -> Time {
         self.from + timing.slot * (slot - self.slots)
     }

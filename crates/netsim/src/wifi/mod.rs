@@ -1,8 +1,9 @@
 //! IEEE 802.11: stations that contend for one channel by the distributed coordination function (DCF).
 //!
-//! A [`Channel`] is one actor of the world, whatever the number of its stations. Slots are not events: backoffs that run
-//! out are instants on a clock that counts idle slots and stands still while somebody sends, so a transmission costs two
-//! events, its beginning and its end. Every station hears every other one, and slots are aligned for all of them.
+//! A [`Channel`] is one actor of the world, regardless of the number of stations. Slots are not events:
+//! backoffs expire on a clock that counts idle slots and stops during transmissions, so a transmission costs
+//! two events, its start and its end. Every station hears every other one, and all share the same slot
+//! boundaries.
 //!
 //! Source: IEEE Std 802.11-2012, Clause 9.3 (DCF), Clauses 16 and 17 (DSSS, CCK), Clause 19 (ERP).
 

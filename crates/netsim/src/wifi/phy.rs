@@ -1,20 +1,20 @@
-//! Physical layers: their rates, and how long a frame is on the air.
+//! Physical layers: rates and frame durations.
 
 use core::fmt;
 
 use ropewalk_base::{Duration, Rate};
 
-/// What a frame begins with at the rates of 802.11b.
+/// PLCP preamble at the rates of 802.11b.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Preamble {
-    /// 144 bits of preamble and 48 of header, all at 1 Mbit/s: 192 us. Every receiver knows it.
+    /// 144 bits of preamble and 48 of header, all at 1 Mbit/s: 192 us. Every receiver supports it.
     #[default]
     Long,
-    /// 72 bits at 1 Mbit/s and 48 at 2 Mbit/s: 96 us. Not with 1 Mbit/s.
+    /// 72 bits at 1 Mbit/s and 48 at 2 Mbit/s: 96 us. Not available at 1 Mbit/s.
     Short,
 }
 
-/// Which amendment's physical layer.
+/// Physical layer of an amendment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Standard {
     /// 802.11b: DSSS and CCK.
@@ -24,7 +24,7 @@ pub enum Standard {
 }
 
 impl Standard {
-    /// Its name.
+    /// Name of the standard.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Dot11b(_) => "802.11b",
@@ -32,7 +32,7 @@ impl Standard {
         }
     }
 
-    /// Its rates, ascending, bit/s.
+    /// Supported rates, ascending, bit/s.
     pub const fn rates_bps(self) -> &'static [u64] {
         match self {
             Self::Dot11b(Preamble::Long) => &[1_000_000, 2_000_000, 5_500_000, 11_000_000],
@@ -44,8 +44,8 @@ impl Standard {
         }
     }
 
-    /// The rates at which every station of a cell receives, ascending: what is answered is sent at one of them. Those of
-    /// the first standard for 802.11b, the mandatory ones for ERP-OFDM.
+    /// Basic rates, which every station of a cell supports, ascending; responses use one of them. For 802.11b
+    /// those of the original standard, for ERP-OFDM the mandatory ones.
     const fn basic_bps(self) -> &'static [u64] {
         match self {
             Self::Dot11b(Preamble::Long) => &[1_000_000, 2_000_000],
@@ -68,17 +68,17 @@ const OFDM_HEAD_US: u64 = 20;
 const OFDM_SYMBOL_US: u64 = 4;
 /// ERP-OFDM: SERVICE field and tail, bits.
 const OFDM_EXTRA_BITS: u64 = 16 + 6;
-/// ERP-OFDM: the silence after each frame that makes up for the short SIFS (19.3.2.4).
+/// ERP-OFDM: silence after each frame that compensates for the short SIFS (19.3.2.4).
 const SIGNAL_EXTENSION_US: u64 = 6;
 const MICROS_PER_S: u64 = 1_000_000;
 /// Bytes of an acknowledgement.
 const ACK_BYTES: u32 = 14;
 
 impl Phy {
-    /// `standard` at `rate`.
+    /// A physical layer with `standard` at `rate`.
     ///
     /// # Errors
-    /// If that is none of its rates.
+    /// If the standard does not have this rate.
     pub fn new(standard: Standard, rate: Rate) -> Result<Self, PhyError> {
         let bps = rate.as_bps();
         if standard.rates_bps().contains(&bps) {
@@ -87,18 +87,18 @@ impl Phy {
         Err(PhyError { standard, rate })
     }
 
-    /// Which physical layer.
+    /// The standard.
     pub const fn standard(self) -> Standard {
         self.standard
     }
 
-    /// Bits per second of a frame's body.
+    /// Rate of a frame's body.
     pub const fn rate(self) -> Rate {
         Rate::from_bps(self.bps)
     }
 
-    /// How long a frame of so many bytes, MAC header and check sequence included, takes. Bodies are rounded up to whole
-    /// microseconds by 802.11b (17.3.4), to whole symbols by ERP-OFDM (Equation 18-29 and 19.8.3.2).
+    /// Duration of a frame of `frame_bytes`, MAC header and check sequence included. Bodies are rounded up to
+    /// whole microseconds by 802.11b (17.3.4), to whole symbols by ERP-OFDM (Equation 18-29 and 19.8.3.2).
     pub const fn airtime(self, frame_bytes: u32) -> Duration {
         let bits = frame_bytes as u64 * 8;
         let micros = match self.standard {
@@ -118,15 +118,15 @@ impl Phy {
         Duration::from_micros(micros)
     }
 
-    /// How long the acknowledgement of a frame takes: at the highest basic rate that is not above the frame's (9.7.6.5.2).
+    /// Duration of an acknowledgement, at the highest basic rate that does not exceed the frame's (9.7.6.5.2).
     pub fn ack_airtime(self) -> Duration {
         let basic = self.standard.basic_bps();
         let bps = basic.iter().rev().find(|bps| **bps <= self.bps).unwrap_or(&basic[0]);
         Self { bps: *bps, ..self }.airtime(ACK_BYTES)
     }
 
-    /// How long an acknowledgement at the lowest rate takes, which EIFS waits for (9.3.7). With ERP-OFDM alone on the
-    /// channel that is 6 Mbit/s; 802.11b counts with the long preamble.
+    /// Duration of an acknowledgement at the lowest rate, which EIFS includes (9.3.7). With ERP-OFDM alone on
+    /// the channel that is 6 Mbit/s; 802.11b assumes the long preamble.
     pub(super) fn longest_ack(standard: Standard) -> Duration {
         let lowest = match standard {
             Standard::Dot11b(_) => {
@@ -141,7 +141,7 @@ impl Phy {
 /// A rate that a standard does not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PhyError {
-    /// Whose rate it was to be.
+    /// The standard in question.
     pub standard: Standard,
     /// The rate.
     pub rate: Rate,

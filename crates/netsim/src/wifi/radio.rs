@@ -1,4 +1,4 @@
-//! A radio link: the frames of one station to one receiver, their rate, and what is counted of them.
+//! A radio link: the frames from one station to one receiver, their rate, and their counters.
 
 use core::fmt;
 
@@ -7,18 +7,18 @@ use ropewalk_base::{Duration, Time};
 use super::phy::Phy;
 use crate::link::{DropCause, Drops, LinkStats};
 
-/// How a radio link is set up.
+/// Configuration of a radio link.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RadioConfig {
-    /// Layer and rate of its frames.
+    /// Physical layer and rate.
     pub phy: Phy,
-    /// The share of frames that arrive damaged although nobody else sends; each attempt by itself. Acknowledgements, short
-    /// and slow, are taken to arrive.
+    /// Probability that a frame arrives damaged without a collision, independently for each attempt.
+    /// Acknowledgements are short and slow, and are assumed to arrive.
     pub frame_error: f64,
 }
 
 impl RadioConfig {
-    /// A link on which no frame is damaged.
+    /// A link without frame errors.
     pub const fn new(phy: Phy) -> Self {
         Self { phy, frame_error: 0.0 }
     }
@@ -26,7 +26,7 @@ impl RadioConfig {
     /// Checks every value.
     ///
     /// # Errors
-    /// If the share is no probability.
+    /// If `frame_error` is not a probability.
     pub fn check(&self) -> Result<(), RadioError> {
         if (0.0..=1.0).contains(&self.frame_error) {
             return Ok(());
@@ -35,10 +35,10 @@ impl RadioConfig {
     }
 }
 
-/// Why a radio link cannot be.
+/// Error in the configuration of a radio link.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RadioError {
-    /// What is no probability.
+    /// The value that is not a probability.
     pub frame_error: f64,
 }
 

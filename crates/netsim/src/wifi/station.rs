@@ -1,4 +1,4 @@
-//! A station: one queue, one backoff, for all receivers that it sends to.
+//! A station: one queue and one backoff for all of its receivers.
 
 use std::collections::VecDeque;
 
@@ -8,10 +8,10 @@ use super::backoff::Backoff;
 use crate::link::Limit;
 use crate::packet::Packet;
 
-/// How a station is set up.
+/// Configuration of a station.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StationConfig {
-    /// What waits behind the frame that is being sent; what does not fit is dropped.
+    /// Capacity of the queue behind the frame in transmission; a packet that does not fit is dropped.
     pub queue: Limit,
 }
 
@@ -22,14 +22,14 @@ impl Default for StationConfig {
     }
 }
 
-/// What a station's MAC has counted.
+/// Counters of a station's MAC.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StationStats {
-    /// Transmissions, repeated ones included.
+    /// Transmissions, retries included.
     pub attempts: u64,
-    /// Of them: in the same slot as another station's.
+    /// Transmissions in the same slot as another station's.
     pub collisions: u64,
-    /// Of them: alone, and damaged all the same.
+    /// Transmissions without a collision that arrived damaged.
     pub frame_errors: u64,
     /// Frames acknowledged.
     pub acknowledged: u64,
@@ -37,7 +37,7 @@ pub struct StationStats {
     pub given_up: u64,
 }
 
-/// A packet on its way over a radio link.
+/// A packet in transfer over a radio link.
 #[derive(Clone, Debug)]
 pub(super) struct Frame<P> {
     /// Position of the radio link.
@@ -53,9 +53,9 @@ pub(super) struct Station<P> {
     /// The frame that the MAC contends for, or is sending.
     pub(super) current: Option<Frame<P>>,
     pub(super) backoff: Backoff,
-    /// On the channel's clock of idle slots: when the backoff, or the one after the last frame, has run out.
+    /// Slot in which the backoff expires, or the one after the last frame expired; on the channel's slot clock.
     pub(super) expires: u64,
-    /// Luck of frames on the air, apart from that of backoffs.
+    /// Random stream of frame errors, separate from that of backoffs.
     pub(super) errors: Rng,
     pub(super) stats: StationStats,
 }
@@ -83,7 +83,7 @@ impl<P> Station<P> {
         self.queue.push_back(frame);
     }
 
-    /// Makes the head of the queue the present frame, and names its link and size.
+    /// Makes the head of the queue the current frame; returns its link and size.
     pub(super) fn advance(&mut self) -> Option<(u32, u32)> {
         debug_assert!(self.current.is_none(), "the MAC has one frame at a time");
         let frame = self.queue.pop_front()?;

@@ -1,4 +1,4 @@
-//! The times of a channel between frames, and the contention windows of its stations.
+//! Interframe spaces of a channel, and the contention windows of its stations.
 
 use ropewalk_base::Duration;
 
@@ -6,25 +6,26 @@ use super::phy::{Phy, Standard};
 
 /// Interframe spaces and slot of a channel.
 ///
-/// One 802.11b station makes all of them use its slot of 20 us (19.8.4: the short slot is for cells of ERP stations alone).
+/// One 802.11b station forces its slot of 20 us on all (19.8.4: the short slot requires a cell of ERP stations
+/// alone).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timing {
     /// One slot of the backoff.
     pub slot: Duration,
-    /// Between a frame and its acknowledgement.
+    /// Space between a frame and its acknowledgement.
     pub sifs: Duration,
-    /// Idle before slots count.
+    /// Idle time before slots count.
     pub difs: Duration,
-    /// The same after a frame that could not be read: SIFS, an acknowledgement at the lowest rate, DIFS (9.3.2.3.7). The
-    /// senders of such a frame wait as long for want of an acknowledgement.
+    /// Idle time after a frame with errors: SIFS, an acknowledgement at the lowest rate, DIFS (9.3.2.3.7). The
+    /// senders of such a frame wait equally long, because the acknowledgement is missing.
     pub eifs: Duration,
 }
 
-/// The SIFS of both layers: 802.11b has it by itself, ERP-OFDM by its signal extension.
+/// SIFS of both layers: 802.11b has this value, and ERP-OFDM reaches it by its signal extension.
 const SIFS_US: u64 = 10;
 
 impl Timing {
-    /// The times on a channel that stations of these standards use.
+    /// The times of a channel with stations of these standards.
     pub fn of(standards: impl IntoIterator<Item = Standard> + Clone) -> Self {
         let old = |standard: Standard| matches!(standard, Standard::Dot11b(_));
         let with_old = standards.clone().into_iter().any(old);
@@ -36,7 +37,7 @@ impl Timing {
     }
 }
 
-/// The least contention window of a station (19.8.4: aCWmin).
+/// Minimum contention window of a station (19.8.4: aCWmin).
 pub(super) const fn cw_min(standard: Standard) -> u32 {
     match standard {
         Standard::Dot11b(_) => 31,

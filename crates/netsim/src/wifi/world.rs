@@ -1,4 +1,4 @@
-//! Channels in a world.
+//! Wi-Fi channels of a world.
 
 use super::radio::{RadioConfig, RadioError};
 use super::station::{StationConfig, StationStats};
@@ -13,9 +13,9 @@ pub struct ChannelId(pub u32);
 /// A station of a world's channel.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct StationId {
-    /// Its channel.
+    /// Channel of the station.
     pub channel: ChannelId,
-    /// Its position there.
+    /// Position on the channel.
     pub station: u32,
 }
 
@@ -41,11 +41,11 @@ impl<P: Clone, H: Host<P>> World<P, H> {
         StationId { channel, station }
     }
 
-    /// Adds a link from a station to any other: all that it sends contends on the channel. It goes into routes like any
-    /// other link. All links of a channel are added before the first packet is offered.
+    /// Adds a link from a station to another one; its frames contend on the channel. Routes use it like any
+    /// other link. All links of a channel must be added before the first packet is offered.
     ///
     /// # Errors
-    /// If a value of `config` cannot be.
+    /// If a value of `config` is invalid.
     ///
     /// # Panics
     /// If the station is not in the world, or something was sent on its channel already.
@@ -59,10 +59,10 @@ impl<P: Clone, H: Host<P>> World<P, H> {
         Ok(self.network.add_radio(station.channel, radio))
     }
 
-    /// What the MAC of a station has counted.
+    /// Counters of a station's MAC.
     ///
     /// # Panics
-    /// If it is not in the world.
+    /// If the station is not in the world.
     pub fn station_stats(&self, id: StationId) -> StationStats {
         self.network.channel(id.channel).station_stats(id.station)
     }

@@ -6,7 +6,7 @@ use crate::error::ProblemKind;
 use crate::tree::Span;
 use crate::types::{Loss, numbered_lines};
 
-/// Rows of a Markov chain may miss 1 by rounding, not by a slip.
+/// Tolerance for the sum of a row of a Markov chain: enough for rounding, too small for mistakes.
 const ROW_TOLERANCE: f64 = 1e-9;
 
 impl Builder<'_> {
@@ -107,7 +107,7 @@ impl Builder<'_> {
     }
 }
 
-/// A rate of zero is no loss at all, however it is written.
+/// A loss model with a rate of zero becomes [`Loss::None`].
 fn bernoulli(rate: f64) -> Loss {
     if rate == 0.0 { Loss::None } else { Loss::Bernoulli { rate } }
 }

@@ -1,4 +1,4 @@
-//! From checked tables to types; what several keys say together is checked here.
+//! Builds the types from checked tables, and checks the rules that involve several keys.
 
 mod cross;
 mod loss;
@@ -21,21 +21,21 @@ use crate::types::{
     Preset, Quota, Record, Scenario, SchedulerName, SchedulerOptions, Trace, World,
 };
 
-/// Largest trace that is read, bytes.
+/// Size limit of a trace file, bytes.
 const LARGEST_FILE: u64 = 256 << 20;
 
-/// What the parts of a scenario need of each other while they are put together.
+/// Shared state while the parts of a scenario are built.
 pub(crate) struct Builder<'a> {
     checker: Checker<'a>,
-    /// Where the scenario file lies.
+    /// Directory of the scenario file.
     directory: PathBuf,
-    /// A full packet, bytes.
+    /// Size of a full packet, bytes.
     packet: u32,
-    /// Traces read so far by file name, so that a trace used twice is held once.
+    /// Traces read so far by file name, so that a trace used twice is stored once.
     traces: BTreeMap<String, Arc<Trace>>,
 }
 
-/// The guard is Ropewalk's own: what the papers ran had none.
+/// The guard is an addition of Ropewalk; presets of papers disable it.
 const fn guard_by_default(preset: Preset) -> bool {
     match preset {
         Preset::Rfc9260 | Preset::Live | Preset::Rfc8684 => true,
@@ -44,7 +44,7 @@ const fn guard_by_default(preset: Preset) -> bool {
     }
 }
 
-/// The model knows one scheduler: a segment for each open subflow in turn.
+/// This preset has one scheduler: a segment for each open subflow in turn.
 fn strict_round_robin(root: &Checked, options: &mut SchedulerOptions) {
     let (transfer, table) = (root.table("transfer"), root.table("scheduler"));
     if transfer.place("scheduler").is_none() && table.place("name").is_none() {
@@ -100,8 +100,7 @@ pub(crate) fn scenario(
 }
 
 impl Builder<'_> {
-    /// Notes that something is wrong with `key` of `table`; it points at the value if it is
-    /// given, else at the table.
+    /// Records a problem with `key` of `table`. It points at the value if one is given, otherwise at the table.
     fn wrong(
         &mut self,
         table: &Checked,
@@ -125,7 +124,7 @@ impl Builder<'_> {
         self.checker.problem(span, kind, key, message, help.into());
     }
 
-    /// What stands in the file for `key` of `table`; its fallback if nothing does.
+    /// The text in the file for `key` of `table`; the fallback if it is not given.
     fn excerpt<'t>(&'t self, table: &Checked, key: &str) -> &'t str {
         table.place(key).map_or("its default", |place| piece(self.checker.sources, place))
     }
@@ -173,7 +172,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Notes that the content of a file is wrong, at `line` of it (0 for all of it).
+    /// Records a problem in the content of a file, at `line` (0 for the whole file).
     fn bad_file(&mut self, table: &Checked, key: &str, file: &str, line: usize, reason: &str) {
         let place = if line == 0 { file.to_owned() } else { format!("{file}:{line}") };
         let message = format!("`{}.{key}`: {place}: {reason}", table.path);

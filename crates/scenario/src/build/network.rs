@@ -1,4 +1,4 @@
-//! `[[path]]` and `[[link]]`: names, delays, what crosses what.
+//! `[[path]]` and `[[link]]`: names, delays, shared links.
 
 use ropewalk_base::Duration;
 
@@ -63,7 +63,7 @@ impl Builder<'_> {
         Network { paths, links }
     }
 
-    /// Static management needs a limit on every path.
+    /// Checks the limits: static management requires one on every path.
     pub(super) fn window_limits(&mut self, root: &Checked, manager: WindowManager) {
         if manager != WindowManager::Static {
             return;
@@ -79,7 +79,7 @@ impl Builder<'_> {
         }
     }
 
-    /// The names of all paths, then of all links; each only once.
+    /// Checks that names are unique; returns those of all paths, then those of all links.
     fn names(&mut self, paths: &[&Checked], links: &[&Checked]) -> Vec<String> {
         let mut names: Vec<String> = Vec::with_capacity(paths.len() + links.len());
         let numbered = |tables: &[&Checked], kind: &'static str| {
@@ -120,7 +120,7 @@ impl Builder<'_> {
         match table.opt("delay") {
             Some(delay) => (delay, delay),
             None => {
-                // An odd nanosecond goes to the way down, so that both add up to the round trip.
+                // An odd nanosecond is added to the downward delay, so that the sum equals the RTT.
                 let rtt: Duration = table.get("rtt");
                 (rtt / 2, rtt - rtt / 2)
             }
@@ -180,7 +180,7 @@ impl Builder<'_> {
     }
 }
 
-/// The nearest of `names`, or all of them.
+/// A hint with the closest of `names`, or with all of them.
 pub(super) fn name_help(name: &str, names: &[String]) -> String {
     let names: Vec<_> = names.iter().map(String::as_str).collect();
     let valid = match names.is_empty() {

@@ -65,7 +65,7 @@ impl Builder<'_> {
         }
     }
 
-    /// The limit under `key`, a bandwidth-delay product worked out.
+    /// The limit under `key`, with a bandwidth-delay product converted to bytes.
     fn limit(&mut self, table: &Checked, key: &str, rate: Rate, around: &Surroundings) -> Limit {
         let packet = u64::from(self.packet);
         let bytes = match table.value(key) {

@@ -45,7 +45,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Where both are given, `low` may not exceed `high`.
+    /// Checks that `low` does not exceed `high`, if both are given.
     pub(super) fn ascending<T: crate::check::FromValue + PartialOrd>(
         &mut self,
         table: &Checked,

@@ -7,7 +7,7 @@ use crate::check::{Checked, Value};
 use crate::error::ProblemKind;
 use crate::types::{Capacity, Jitter, JitterShape, LinkSide, Reorder, Step};
 
-/// Which direction of a link is built.
+/// The direction of a link that is being built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Direction {
     Up,
@@ -24,7 +24,7 @@ impl Direction {
     }
 }
 
-/// What a direction must know of its link.
+/// Properties of the whole link that a direction depends on.
 pub(super) struct Surroundings {
     /// Delays of the link itself, up and down.
     pub(super) delays: (Duration, Duration),
@@ -76,7 +76,7 @@ impl Builder<'_> {
         for item in table.list("steps") {
             let Value::Table(entry) = &item.value else { unreachable!("steps are tables") };
             let at: Time = entry.get("at");
-            // Both directions read the same list; one of them tells what is wrong with it.
+            // Both directions read the same list; only one reports its problems.
             if direction == Direction::Up {
                 self.check_step(entry, at, last);
             }

@@ -37,7 +37,7 @@ impl Builder<'_> {
         }
     }
 
-    /// A rule that hears nothing finds nothing.
+    /// Checks that the recovery's input is enabled: without it, the rule detects nothing.
     fn recovery_needs(&mut self, table: &Checked) {
         for (recovery, needs) in [(Reordering::DSack, "sack"), (Reordering::Eifel, "timestamps")] {
             let without = table.opt::<bool>(needs) == Some(false);
@@ -49,7 +49,7 @@ impl Builder<'_> {
         }
     }
 
-    /// What only one of the presets has.
+    /// Checks options that exist in one of the presets only.
     fn model_knows(&mut self, table: &Checked, preset: Preset) {
         let model = preset == Preset::Chihani2011;
         if model && table.opt("recovery") == Some(Reordering::RackTlp) {
@@ -78,7 +78,7 @@ impl Builder<'_> {
         }
     }
 
-    /// The preset: one for the protocol.
+    /// The preset; its default depends on the protocol.
     pub(super) fn preset(&mut self, table: &Checked) -> Preset {
         let protocol: Protocol = table.get("protocol");
         let fallback = if protocol.is_tcp() { Preset::Rfc8684 } else { Preset::Rfc9260 };

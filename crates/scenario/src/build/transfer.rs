@@ -10,9 +10,9 @@ use crate::types::{
     Application, Congestion, Preset, Protocol, SchedulerName, SchedulerOptions, Transfer,
 };
 
-/// Length of a run that names neither time nor bytes.
+/// Default duration of a run without a number of bytes.
 const DURATION: Duration = Duration::from_secs(60);
-/// When a transfer of a given size is given up.
+/// Default time limit of a transfer with a number of bytes.
 const LIMIT_OF_BYTES: Duration = Duration::from_secs(3600);
 
 impl Builder<'_> {
@@ -89,7 +89,7 @@ impl Builder<'_> {
         paths: usize,
     ) -> SchedulerOptions {
         if let (Some(first), Some(second)) = (transfer.place("scheduler"), table.place("name")) {
-            // What stands later in the file is the one to point at.
+            // The problem points at the later one in the file.
             let span = first.max(second).clone();
             let message = format!(
                 "`transfer.scheduler` = {} and `scheduler.name` = {} say the same thing twice",
@@ -135,7 +135,7 @@ impl Builder<'_> {
             in_slow_start: table.get("in_slow_start"),
             quota: table.get("quota"),
             weights: table.get("weights"),
-            // The default of 2 is no error where there is one path; it means "all".
+            // With one path, the default of 2 is not an error; it means "all".
             copies: table.get::<u32>("copies").min(paths as u32),
             bas_with_delay: table.get("bas_with_delay"),
             otias_form: table.get("otias_form"),

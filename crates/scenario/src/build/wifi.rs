@@ -9,7 +9,7 @@ use crate::quantity::size_text;
 use crate::suggest;
 use crate::types::{Limit, Radio, Station, Wifi, WifiStandard};
 
-/// The largest packet that a frame takes: 2304 bytes, of which LLC and SNAP have 8 (IEEE 802.11-2012, 8.2.3).
+/// The largest packet that fits into a frame: 2304 bytes minus 8 for LLC and SNAP (IEEE 802.11-2012, 8.2.3).
 const LARGEST_PACKET: u32 = 2296;
 
 impl Builder<'_> {

@@ -1,5 +1,5 @@
-//! Holds a tree against the table of keys: every key known, every value of its kind and within
-//! its limits. What several keys say together is checked where the types are built.
+//! Checks a tree against the table of keys: unknown keys, types of values, limits. Rules that involve several
+//! keys are checked where the types are built.
 
 mod quantity;
 mod value;
@@ -17,7 +17,7 @@ use crate::suggest;
 use crate::tree::{Node, Pair, Raw, Source, Span};
 use crate::types::{Named, SchedulerName};
 
-/// Collects problems with their places.
+/// Collects problems with their positions.
 pub(crate) struct Checker<'a> {
     pub(crate) sources: &'a [Source],
     problems: Vec<(Span, Problem)>,
@@ -28,7 +28,7 @@ impl<'a> Checker<'a> {
         Self { sources, problems: Vec::new() }
     }
 
-    /// Notes that something is wrong at `span`.
+    /// Records a problem at `span`.
     pub(crate) fn problem(
         &mut self,
         span: &Span,
@@ -41,7 +41,7 @@ impl<'a> Checker<'a> {
         self.problems.push((span.clone(), problem));
     }
 
-    /// All problems so far in the order of the file, or nothing if there are none.
+    /// Returns all problems in the order of the file as an error, if there are any.
     pub(crate) fn finish(&mut self) -> Result<(), ScenarioError> {
         if self.problems.is_empty() {
             return Ok(());
@@ -93,7 +93,7 @@ impl<'a> Checker<'a> {
         whole.then(|| Checked { table, span: node.span.clone(), path: path.into(), entries })
     }
 
-    /// The entry of a key that is left out.
+    /// The entry of a key that is not given.
     fn default(&mut self, key: &Key, table: &Node, path: &str, whole: &mut bool) -> Option<Entry> {
         let value = match key.default {
             Fallback::Derived(_) => return None,
@@ -199,7 +199,7 @@ impl<'a> Checker<'a> {
         None
     }
 
-    /// A value outside of its limits.
+    /// Reports a value outside its limits.
     fn out_of_range(&mut self, node: &Node, path: &str, valid: &str, near: &str) {
         let message = format!("`{path}` = {} is outside of {valid}", node.excerpt(self.sources));
         let help = format!("the nearest valid value is {near}");
@@ -224,7 +224,7 @@ impl<'a> Checker<'a> {
             && let Raw::Text(text) = &node.raw
             && let Err(error) = find_name(text, choices)
         {
-            // The list of names alone would hide that something else than a name is valid.
+            // A list of the names alone would hide that other kinds of values are valid.
             let message = format!("`{path}` = \"{text}\": {}", error.message);
             let near = error.help.split("valid:").next().unwrap_or_default();
             let help = format!("{near}valid: {}", describe(&Kind::OneOf(kinds)));
@@ -334,7 +334,7 @@ impl<'a> Checker<'a> {
         self.problem(&pair.key_span, ProblemKind::UnknownKey, &key, message, help);
     }
 
-    /// Whether at most one of several ways of saying a thing is used.
+    /// Checks that at most one of several exclusive keys is given.
     fn exclusive(&mut self, table: &Table, pairs: &[Pair], node: &Node, path: &str) -> bool {
         let mut fine = true;
         for exclusive in table.exclusive {
@@ -379,10 +379,10 @@ fn empty(kind: &Kind, span: &Span) -> Node {
     Node { raw, span: span.clone() }
 }
 
-/// The value that a default's text stands for.
+/// Parses the text of a default.
 ///
 /// # Panics
-/// If the default is not a valid value of its own key, which a test holds against every key.
+/// If the default is not a valid value of its key; a test checks every key.
 pub(crate) fn default_value(kind: &Kind, text: &str) -> Option<Value> {
     let raw = match text.parse::<bool>() {
         Ok(b) => Raw::Bool(b),

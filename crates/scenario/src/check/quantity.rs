@@ -1,4 +1,4 @@
-//! Numbers with units: what is wrong with one, and what was probably meant.
+//! Checks of numbers with units, with suggestions for mistakes.
 
 use ropewalk_base::{Duration, Rate};
 
@@ -53,14 +53,14 @@ impl Checker<'_> {
         }
     }
 
-    /// A number where a unit belongs.
+    /// Reports a number without a unit.
     pub(super) fn no_unit(&mut self, kind: &Kind, node: &Node, path: &str) {
         let text = node.excerpt(self.sources);
         let message = format!("`{path}` = {text} has no unit");
         let number = text.trim_matches(['"', '\'']);
         let value = number.parse().unwrap_or(0.0);
         let takes = format!("it takes {}", describe(kind));
-        // Nothing of some unit is seldom meant, and mostly out of range.
+        // A zero of some unit is rarely intended, and usually out of range.
         let help = if value == 0.0 {
             takes
         } else {
@@ -146,7 +146,7 @@ impl Checker<'_> {
                 self.problem(&node.span, ProblemKind::OutOfRange, path, message, help);
                 None
             }
-            // Beyond 64 bits is beyond every limit.
+            // A number beyond 64 bits exceeds every limit.
             Err(_) => Some(u64::MAX),
         }
     }
@@ -200,9 +200,9 @@ impl Checker<'_> {
     }
 }
 
-/// The unit that a bare number was most likely meant in.
+/// The most likely unit of a number without one.
 fn usual_unit(kind: &Kind, number: f64) -> &'static str {
-    // What may last more than two hours is the length of a run, not a delay.
+    // A time that may exceed two hours is the length of a run, not a delay.
     const HOUR: u64 = 3_600_000_000_000;
     match kind {
         Kind::Quantity { dimension: Dimension::Time, max, .. } if *max > 2 * HOUR => "s",
@@ -214,7 +214,7 @@ fn usual_unit(kind: &Kind, number: f64) -> &'static str {
     }
 }
 
-/// Other names of units that people write.
+/// Alternative names of units, for suggestions.
 const LONG_NAMES: &[(&str, &str)] = &[
     ("sec", "s"),
     ("secs", "s"),
@@ -235,7 +235,7 @@ const LONG_NAMES: &[(&str, &str)] = &[
     ("pkts", "packets"),
 ];
 
-/// Spellings that could mean bits or bytes, thousands or 1024s: nobody should have to guess.
+/// A hint for ambiguous units: bits or bytes, 1000 or 1024.
 fn usual_slip(dimension: Dimension, unit: &str) -> Option<String> {
     let lower = unit.to_lowercase();
     if let Some((_, meant)) = LONG_NAMES.iter().find(|(long, _)| *long == lower) {
@@ -269,7 +269,7 @@ fn is_unit(extra: Extra, unit: &str) -> bool {
     extra.spellings().contains(&unit)
 }
 
-/// Reads a size, a rate or a time outside of a file, for other programs' arguments.
+/// Parses a size, a rate or a time outside of a file, for arguments of other programs.
 pub(crate) fn read(dimension: Dimension, text: &str) -> Result<u64, String> {
     let quantity = Quantity::parse(text)
         .map_err(|_| format!("`{text}` is not {}", dimension.with_article()))?;

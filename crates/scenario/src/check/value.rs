@@ -1,4 +1,4 @@
-//! Values that have passed the check, read by name.
+//! Checked values, accessed by key.
 
 use ropewalk_base::{Duration, Rate, Time};
 
@@ -20,10 +20,10 @@ pub(crate) enum Value {
     Packets(u64),
     /// A size in bandwidth-delay products.
     Bdp(f64),
-    /// Position in the list of names.
+    /// Index in the list of names.
     Choice(usize),
     Table(Checked),
-    /// Position of the variant, and its table.
+    /// Index of the variant, and its table.
     Tagged(usize, Checked),
     List(Vec<Item>),
 }
@@ -39,11 +39,11 @@ pub(crate) struct Item {
 #[derive(Clone, Debug)]
 pub(crate) struct Checked {
     pub(crate) table: &'static Table,
-    /// Where it stands.
+    /// Position in the source.
     pub(crate) span: Span,
     /// Its dotted name: `path[1]`.
     pub(crate) path: String,
-    /// As many as the table has keys; `None` where nothing is given and the default is derived.
+    /// One entry per key of the table; `None` if the key is not given and its default is derived.
     pub(crate) entries: Vec<Option<Entry>>,
 }
 
@@ -51,7 +51,7 @@ pub(crate) struct Checked {
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
     pub(crate) value: Value,
-    /// Where the value stands; `None` for a default.
+    /// Position of the value; `None` for a default.
     pub(crate) place: Option<Span>,
 }
 
@@ -59,19 +59,19 @@ impl Checked {
     /// The entry of `key`.
     ///
     /// # Panics
-    /// If the table has no such key: a slip of the programmer.
+    /// If the table has no such key, which is a programming error.
     pub(crate) fn entry(&self, key: &str) -> Option<&Entry> {
         let at = self.table.position(key);
         let at = at.unwrap_or_else(|| panic!("{} has no key {key}", self.table.title));
         self.entries[at].as_ref()
     }
 
-    /// Where the value of `key` is given, if it is.
+    /// Position of the value of `key`, if it is given.
     pub(crate) fn place(&self, key: &str) -> Option<&Span> {
         self.entry(key)?.place.as_ref()
     }
 
-    /// The value of a key that has no fixed default, if it is given.
+    /// The value of a key without a fixed default, if it is given.
     pub(crate) fn opt<T: FromValue>(&self, key: &str) -> Option<T> {
         self.entry(key).map(|entry| T::from_value(&entry.value))
     }
@@ -81,7 +81,7 @@ impl Checked {
         self.opt(key).unwrap_or_else(|| panic!("{} {key} has no value", self.table.title))
     }
 
-    /// The value of a key as it is.
+    /// The value of a key without conversion.
     pub(crate) fn value(&self, key: &str) -> Option<&Value> {
         self.entry(key).map(|entry| &entry.value)
     }
@@ -94,7 +94,7 @@ impl Checked {
         }
     }
 
-    /// The list under `key`; empty if nothing is given.
+    /// The list under `key`; empty if it is not given.
     pub(crate) fn list(&self, key: &str) -> &[Item] {
         match self.value(key) {
             None => &[],
@@ -104,10 +104,10 @@ impl Checked {
     }
 }
 
-/// A type that one kind of value has.
+/// A type that corresponds to one kind of value.
 pub(crate) trait FromValue: Sized {
     /// # Panics
-    /// If the value is of another kind: the table of keys and its reader disagree.
+    /// If the value is of another kind, which means that table of keys and reader disagree.
     fn from_value(value: &Value) -> Self;
 }
 

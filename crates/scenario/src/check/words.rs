@@ -1,10 +1,10 @@
-//! What a kind of value is, in words and in shape.
+//! Descriptions of kinds of values, and their shapes.
 
 use crate::keys::{Kind, ROOT};
 use crate::suggest;
 use crate::tree::{Node, Raw};
 
-/// Where else a key of this name would be right.
+/// The table in which a key of this name is valid.
 pub(super) fn elsewhere(name: &str) -> Option<&'static str> {
     ROOT.keys.iter().find_map(|section| {
         let table = match section.kind {
@@ -33,7 +33,7 @@ fn begins_like_a_number(text: &str) -> bool {
     text.trim_start().starts_with(|c: char| c.is_ascii_digit() || matches!(c, '-' | '+' | '.'))
 }
 
-/// What a kind of value is, in words.
+/// Description of a kind of value.
 pub(crate) fn describe(kind: &Kind) -> String {
     match kind {
         Kind::Bool => "`true` or `false`".into(),

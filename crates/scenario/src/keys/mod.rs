@@ -1,4 +1,4 @@
-//! The one table of keys. Parsing, errors, defaults, JSON Schema and reference page all read it.
+//! The table of all keys. Parser, error messages, defaults, JSON Schema and reference page use it.
 
 mod link;
 mod path;
@@ -17,32 +17,32 @@ use crate::types::Choice;
 /// A key of a table.
 #[derive(Debug)]
 pub(crate) struct Key {
-    /// As written in the file.
+    /// Name in the file.
     pub(crate) name: &'static str,
-    /// What it takes.
+    /// Kind of value.
     pub(crate) kind: Kind,
-    /// What it is when left out.
+    /// Value if the key is not given.
     pub(crate) default: Fallback,
-    /// A value as it stands in the file, for the reference and for hints.
+    /// A sample value in the syntax of the file, for the reference and for hints.
     pub(crate) example: &'static str,
-    /// What it does, in a sentence or three.
+    /// Description of the key, one to three sentences.
     pub(crate) doc: &'static str,
 }
 
-/// What a key is when left out.
+/// Value of a key that is not given.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Fallback {
-    /// It may not be left out.
+    /// None: the key is required.
     Required,
-    /// This value; text without its quotes.
+    /// This value; text without quotes.
     Is(&'static str),
-    /// A table of which every key is left out, or an empty list.
+    /// A table without keys, or an empty list.
     Empty,
-    /// Worked out from other keys, as told here.
+    /// Derived from other keys, as described here.
     Derived(&'static str),
 }
 
-/// What a key takes.
+/// Kind of value.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Kind {
     /// `true` or `false`.
@@ -61,7 +61,7 @@ pub(crate) enum Kind {
     Quantity { dimension: Dimension, min: u64, max: u64, also: &'static [Extra] },
     /// One of these names.
     Choice(&'static [Choice]),
-    /// Whichever of these fits the shape of the value.
+    /// The first of these kinds that matches the shape of the value.
     OneOf(&'static [Self]),
     /// A table.
     Table(&'static Table),
@@ -81,7 +81,7 @@ pub(crate) enum Extra {
 }
 
 impl Extra {
-    /// The unit as written.
+    /// The unit in its canonical spelling.
     pub(crate) const fn unit(self) -> &'static str {
         match self {
             Self::Packets => "packets",
@@ -89,7 +89,7 @@ impl Extra {
         }
     }
 
-    /// Every way to write the unit.
+    /// All spellings of the unit.
     pub(crate) const fn spellings(self) -> &'static [&'static str] {
         match self {
             Self::Packets => &["packets", "packet"],
@@ -101,19 +101,19 @@ impl Extra {
 /// A set of keys.
 #[derive(Debug)]
 pub(crate) struct Table {
-    /// Heading in the reference.
+    /// Heading in the reference page.
     pub(crate) title: &'static str,
-    /// What it is for.
+    /// Description of the table.
     pub(crate) doc: &'static str,
     pub(crate) keys: &'static [Key],
     pub(crate) exclusive: &'static [Exclusive],
 }
 
-/// Ways of saying the same thing, of which one file uses at most one.
+/// Alternative keys, of which a file may use at most one.
 #[derive(Debug)]
 pub(crate) struct Exclusive {
     pub(crate) ways: &'static [&'static [&'static str]],
-    /// Whether one of them must be there.
+    /// Whether one of them is required.
     pub(crate) required: bool,
 }
 
@@ -122,7 +122,7 @@ pub(crate) struct Exclusive {
 pub(crate) struct Tagged {
     pub(crate) tag: &'static str,
     pub(crate) doc: &'static str,
-    /// Position of the variant that an absent tag means, if it may be absent.
+    /// Index of the default variant, if the tag may be absent.
     pub(crate) default: Option<usize>,
     pub(crate) variants: &'static [Variant],
 }
@@ -141,7 +141,7 @@ impl Table {
     }
 }
 
-/// A name that always works.
+/// A choice from its name and description.
 pub(crate) const fn choice(name: &'static str, doc: &'static str) -> Choice {
     Choice { name, doc }
 }
@@ -153,15 +153,15 @@ const NS_PER_MS: u64 = 1_000_000;
 const NS_PER_S: u64 = 1_000_000_000;
 /// Longest run: about eleven days.
 const LONGEST_RUN: u64 = 1_000_000 * NS_PER_S;
-/// Longest delay: Mars at its farthest is 22 minutes away.
+/// Longest delay. For comparison: a signal takes 22 minutes to Mars at its farthest.
 const LONGEST_DELAY: u64 = 3_600 * NS_PER_S;
-/// Fastest link: a terabit per second, still exact in 64 bits of nanoseconds.
+/// Highest link rate: a terabit per second, for which nanoseconds in 64 bits are still exact.
 const FASTEST: u64 = 1_000_000_000_000;
 /// Largest window that 32 bits of `a_rwnd` can offer.
 const LARGEST_WINDOW: u64 = u32::MAX as u64;
 /// Largest queue, bytes.
 pub(crate) const LARGEST_QUEUE: u64 = 1_000_000_000_000;
-/// Least and largest packet: room for IP and transport headers, and what an IP length can say.
+/// Smallest and largest packet: space for IP and transport headers, and the limit of the IP length field.
 pub(crate) const PACKET_BYTES: (u64, u64) = (64, 65_535);
 
 const fn time(min: u64, max: u64) -> Kind {

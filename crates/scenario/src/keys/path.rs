@@ -11,8 +11,8 @@ const WAYS_OF_RATE: Exclusive = Exclusive { ways: &[&["rate"], &["trace"]], requ
 const WAYS_OF_RATE_DOWN: Exclusive =
     Exclusive { ways: &[&["rate_down"], &["trace_down"]], required: false };
 
-/// What shared links and paths have in common, in the order of the reference, with what is told
-/// before it, in place of the delay, and after it.
+/// The keys that shared links and paths have in common, in the order of the reference, with the keys that
+/// precede them, replace the delay, or follow them.
 macro_rules! keys_of_a_link {
     ([$($first:expr),* $(,)?], [$($delay:expr),* $(,)?], [$($last:expr),* $(,)?] $(,)?) => {
         &[

@@ -15,7 +15,7 @@ pub(super) static SCHEDULER: Table = Table {
     exclusive: &[],
 };
 
-/// Relative errors of delays: nine tenths too short to ten times too long.
+/// Relative errors of delays, from -90 % to +1000 %.
 pub(super) const DELAY_ERROR: Kind = Kind::Number { min: -0.9, max: 10.0 };
 
 /// Factors of `blest`.

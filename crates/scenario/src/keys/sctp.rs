@@ -1,4 +1,4 @@
-//! Keys of `[sctp]`. Defaults are the preset's, so none is written here.
+//! Keys of `[sctp]`. Their defaults depend on the preset and are not listed here.
 
 use super::Fallback::Derived;
 use super::{Key, Kind, LARGEST_WINDOW, NS_PER_MS, NS_PER_S, Table, choice, size, time};

@@ -2,7 +2,7 @@ use super::*;
 use crate::check::Checker;
 use crate::tree::{Source, parse_value};
 
-/// Calls `look` with every key there is, and the title of its table.
+/// Calls `look` with every key and the title of its table.
 fn each_key(look: &mut dyn FnMut(&'static str, &'static Key)) {
     fn inside(kind: &'static Kind, look: &mut dyn FnMut(&'static str, &'static Key)) {
         match kind {

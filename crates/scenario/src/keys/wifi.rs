@@ -8,7 +8,7 @@ use super::{
 use crate::quantity::Dimension;
 use crate::types::{End, Named, Preamble, Side};
 
-/// A limit of a queue; what a round trip over a contended channel holds is not known beforehand.
+/// A queue limit without the unit BDP: the round-trip time over a contended channel is not known beforehand.
 const QUEUE: Kind = Kind::OneOf(&[
     Kind::Quantity {
         dimension: Dimension::Size,
@@ -68,7 +68,7 @@ const END: Key = Key {
           `delay` and `queue`.",
 };
 
-/// The hop of a path over the air.
+/// The wireless hop of a path.
 pub(super) static WIFI_KINDS: Tagged = Tagged {
     tag: "standard",
     doc: "A hop over the air.",
@@ -138,7 +138,7 @@ const STOP: Key = Key {
     doc: "When they end; later than `start`.",
 };
 
-/// The keys of a station: those of its layer before those of its traffic.
+/// The keys of a station: those of the physical layer, then those of its traffic.
 macro_rules! station_keys {
     ($($layer:expr),*) => {
         &[
@@ -148,7 +148,7 @@ macro_rules! station_keys {
     };
 }
 
-/// Other people's stations.
+/// Background stations.
 pub(super) static STATION_KINDS: Tagged = Tagged {
     tag: "standard",
     doc: "Other people's stations on a channel of 802.11.",
@@ -175,7 +175,7 @@ pub(super) static STATION_KINDS: Tagged = Tagged {
     ],
 };
 
-/// The hop of a path.
+/// The key for the wireless hop of a path.
 pub(super) const WIFI: Key = Key {
     name: "wifi",
     kind: Kind::Tagged(&WIFI_KINDS),

@@ -1,4 +1,4 @@
-//! `[[cross]]`: other people's traffic.
+//! `[[cross]]`: cross traffic.
 
 use ropewalk_base::{Duration, Rate, Time};
 
@@ -7,56 +7,56 @@ use super::Side;
 /// `[[cross]]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cross {
-    /// How it sends.
+    /// Sending pattern.
     pub kind: CrossKind,
-    /// What it crosses.
+    /// The path or link that the traffic crosses.
     pub on: Target,
-    /// In which direction.
+    /// Direction of the traffic.
     pub side: Side,
-    /// Bytes per packet on the wire.
+    /// Packet size on the wire, bytes.
     pub packet: u32,
-    /// Number of such flows, each with its own luck.
+    /// Number of such flows, each with its own random stream.
     pub flows: u32,
-    /// When it begins.
+    /// Time at which the traffic starts.
     pub start: Time,
-    /// When it ends; `None` for the end of the run.
+    /// Time at which it stops; `None` for the end of the run.
     pub stop: Option<Time>,
 }
 
-/// What cross traffic runs over.
+/// The path or link that cross traffic uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// The path at this position, its own link only.
+    /// The path at this position, without shared links.
     Path(usize),
     /// The shared link at this position.
     Link(usize),
 }
 
-/// How cross traffic sends; rates are per flow.
+/// Sending pattern of cross traffic; rates are per flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CrossKind {
-    /// One packet after equal times.
+    /// Packets at a constant interval.
     Cbr {
         /// Bits per second on the wire.
         rate: Rate,
     },
-    /// Constant rate during exponentially distributed on-times, silence in between.
+    /// Constant rate during on periods of exponential length, separated by off periods of exponential length.
     OnOff {
-        /// Bits per second while on.
+        /// Rate during an on period, bit/s on the wire.
         rate: Rate,
-        /// Mean on-time.
+        /// Mean length of an on period.
         on_time: Duration,
-        /// Mean off-time.
+        /// Mean length of an off period.
         off_time: Duration,
     },
-    /// Packets at exponentially distributed distances.
+    /// Packets with exponentially distributed intervals.
     Poisson {
         /// Mean bits per second.
         rate: Rate,
     },
     /// A bulk transfer with additive increase and multiplicative decrease.
     Greedy {
-        /// Its round trip without queueing on this link.
+        /// Round-trip time without queueing on this link.
         rtt: Duration,
     },
 }

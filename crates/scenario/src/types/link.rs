@@ -6,71 +6,71 @@ use ropewalk_base::{Duration, Rate, Time};
 
 use super::{Trace, Wifi};
 
-/// `[[path]]`: an interface of the sender, an interface of the receiver, and what lies between.
+/// `[[path]]`: a sender interface, a receiver interface, and the links between them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Path {
-    /// Unique among paths and links.
+    /// Name, unique among paths and links.
     pub name: String,
     /// From sender to receiver, without the shared links.
     pub up: LinkSide,
     /// From receiver to sender, without the shared links.
     pub down: LinkSide,
-    /// Times in which nothing gets through in either direction; in order, disjoint.
+    /// Outages of both directions, in order, without overlap.
     pub outages: Vec<Outage>,
-    /// Lower is preferred by `backup`.
+    /// Cost; the scheduler `backup` prefers lower ones.
     pub cost: u32,
-    /// Share under `weighted`.
+    /// Weight for the scheduler `weighted`.
     pub weight: f64,
-    /// Limit of the congestion window under the window manager `static`, packets.
+    /// Window limit for the window manager `static`, packets.
     pub window_limit: Option<u32>,
-    /// Relative error put on the forward delay that the scheduler sees.
+    /// Relative error of the forward delay that the scheduler sees.
     pub delay_error: f64,
     /// Positions in [`Scenario::links`](super::Scenario::links) that data crosses after `up`, in
     /// order; acknowledgements cross them backwards before `down`.
     pub via: Vec<usize>,
-    /// Largest packet in bytes.
+    /// Size of the largest packet, bytes.
     pub mtu: u32,
-    /// A hop over the air between one end and `up` and `down`.
+    /// A wireless hop between one end and the links `up` and `down`.
     pub wifi: Option<Wifi>,
 }
 
 /// `[[link]]`: crossed by every path that names it in `via`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Link {
-    /// Unique among paths and links.
+    /// Name, unique among paths and links.
     pub name: String,
     /// From sender to receiver.
     pub up: LinkSide,
     /// From receiver to sender.
     pub down: LinkSide,
-    /// Times in which nothing gets through in either direction; in order, disjoint.
+    /// Outages of both directions, in order, without overlap.
     pub outages: Vec<Outage>,
 }
 
 /// One direction of a path or link.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkSide {
-    /// How fast packets leave.
+    /// Transmission capacity.
     pub capacity: Capacity,
-    /// Propagation, without queueing and serialisation.
+    /// Propagation delay, without queueing and serialisation.
     pub delay: Duration,
-    /// What waits while the link is busy.
+    /// Queue in front of the link.
     pub queue: Queue,
-    /// What gets lost on the way.
+    /// Loss model.
     pub loss: Loss,
-    /// What is added to the delay.
+    /// Random addition to the delay.
     pub jitter: Option<Jitter>,
-    /// Packets that fall behind.
+    /// Additional delay of some packets.
     pub reorder: Option<Reorder>,
     /// Probability that a packet arrives twice.
     pub duplicate: f64,
     /// Probability that a packet arrives damaged (and fails its checksum).
     pub corrupt: f64,
-    /// Changes while it runs; in ascending order of time, one per time.
+    /// Changes during the run, in ascending order of time, at most one per time.
     pub steps: Vec<Step>,
 }
 
-/// How fast packets leave.
+/// Transmission capacity of a link.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Capacity {
     /// A constant rate above zero.
@@ -92,27 +92,27 @@ impl Capacity {
 /// A queue.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Queue {
-    /// Who is dropped, and when.
+    /// Queue management.
     pub discipline: Discipline,
-    /// How much fits in; a bandwidth-delay product has been worked out.
+    /// Capacity; a bandwidth-delay product has been converted.
     pub limit: Limit,
 }
 
-/// What a queue holds at most.
+/// Capacity of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
-    /// Everything.
+    /// Unlimited.
     Unlimited,
-    /// So many packets, at least one.
+    /// This many packets, at least one.
     Packets(u32),
-    /// So many bytes, at least one packet.
+    /// This many bytes, at least one packet.
     Bytes(u64),
 }
 
 /// Queue disciplines.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Discipline {
-    /// What comes when the queue is full is dropped.
+    /// A packet that does not fit is dropped.
     DropTail,
     /// Random early detection (Floyd and Jacobson, 1993), gentle.
     Red {
@@ -124,16 +124,16 @@ pub enum Discipline {
         probability: f64,
         /// Weight of the newest sample in the average.
         weight: f64,
-        /// Packets of those who understand it are marked and not dropped (RFC 3168).
+        /// Whether ECN-capable packets are marked instead of dropped (RFC 3168).
         ecn: bool,
     },
     /// Controlled delay (RFC 8289).
     CoDel {
         /// Acceptable standing delay.
         target: Duration,
-        /// How long it may be exceeded.
+        /// Time for which the delay may exceed the target.
         interval: Duration,
-        /// Packets of those who understand it are marked and not dropped (RFC 3168).
+        /// Whether ECN-capable packets are marked instead of dropped (RFC 3168).
         ecn: bool,
     },
 }
@@ -141,9 +141,9 @@ pub enum Discipline {
 /// Loss models. Probabilities are per packet.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Loss {
-    /// Nothing is lost.
+    /// No loss.
     None,
-    /// Each packet by itself.
+    /// Independent loss of each packet.
     Bernoulli {
         /// Probability.
         rate: f64,
@@ -166,8 +166,8 @@ pub enum Loss {
         /// Loss in each state.
         loss: Vec<f64>,
     },
-    /// Correlated within a round trip of the sender: after the first loss the rest of the round
-    /// is lost too.
+    /// Loss correlated within a round trip of the sender: after the first loss, the rest of the round is also
+    /// lost.
     Round {
         /// Probability of the first loss, per packet.
         rate: f64,
@@ -184,45 +184,45 @@ pub enum Loss {
 pub struct Jitter {
     /// How it is distributed.
     pub shape: JitterShape,
-    /// Whether a packet waits for those before it (a first-in first-out link), or may overtake.
+    /// Whether packets keep their order (a first-in first-out link) or may overtake.
     pub keep_order: bool,
 }
 
 /// Distributions of jitter. The delay as a whole never falls below zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JitterShape {
-    /// Anything from zero to `max` alike.
+    /// Uniform from zero to `max`.
     Uniform {
-        /// The most.
+        /// Largest value.
         max: Duration,
     },
-    /// Bell-shaped around `mean`.
+    /// Normal.
     Normal {
         /// Mean.
         mean: Duration,
         /// Standard deviation.
         deviation: Duration,
     },
-    /// Many small, few large.
+    /// Exponential.
     Exponential {
         /// Mean.
         mean: Duration,
     },
 }
 
-/// Packets that fall behind.
+/// Additional delay of some packets, which others may overtake.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Reorder {
     /// Probability per packet.
     pub probability: f64,
-    /// How much later such a packet arrives.
+    /// Additional delay of such a packet.
     pub delay: Duration,
 }
 
-/// A change at an instant; `None` leaves a thing as it was.
+/// A change at a point in time; `None` keeps the previous value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Step {
-    /// When.
+    /// Time of the change.
     pub at: Time,
     /// New rate.
     pub rate: Option<Rate>,
@@ -232,11 +232,11 @@ pub struct Step {
     pub loss: Option<f64>,
 }
 
-/// A time in which nothing gets through.
+/// A period in which no packet passes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outage {
-    /// First instant of it.
+    /// Start of the outage.
     pub from: Time,
-    /// First instant after it; later than `from`.
+    /// End of the outage, not included; later than `from`.
     pub to: Time,
 }

@@ -1,4 +1,4 @@
-//! What a scenario file says, as types: every default filled in, every quantity in base units.
+//! The contents of a scenario file as types, with defaults applied and quantities in base units.
 
 mod choices;
 mod cross;
@@ -29,28 +29,28 @@ pub use wifi::{Radio, Station, Wifi, WifiStandard};
 
 use ropewalk_base::{Duration, Rate};
 
-/// Everything that a scenario file says.
+/// The contents of a scenario file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scenario {
     /// `[transfer]`: what is sent, how, and for how long.
     pub transfer: Transfer,
     /// `[scheduler]`: which path gets which data.
     pub scheduler: SchedulerOptions,
-    /// `[sctp]`: departures from the preset.
+    /// `[sctp]`: deviations from the preset.
     pub sctp: SctpOptions,
-    /// `[tcp]`: departures from the preset.
+    /// `[tcp]`: deviations from the preset.
     pub tcp: TcpOptions,
     /// `[[path]]`, at least one; the position is the path's number.
     pub paths: Vec<Path>,
     /// `[[link]]`: links that several paths share.
     pub links: Vec<Link>,
-    /// `[[cross]]`: other people's traffic.
+    /// `[[cross]]`: cross traffic.
     pub cross: Vec<Cross>,
-    /// `[[station]]`: other people's 802.11 stations.
+    /// `[[station]]`: background 802.11 stations.
     pub stations: Vec<Station>,
-    /// `[world]`: how many transfers run side by side.
+    /// `[world]`: number and start times of parallel transfers.
     pub world: World,
-    /// `[record]`: what is kept of the run.
+    /// `[record]`: data recorded during the run.
     pub record: Record,
 }
 
@@ -59,11 +59,11 @@ pub struct Scenario {
 pub struct Transfer {
     /// The protocol.
     pub protocol: Protocol,
-    /// How long the run lasts; with `bytes`, how long it may last.
+    /// Length of the run; with `bytes`, the maximum length.
     pub duration: Duration,
-    /// End when so many bytes of user data have been delivered in order.
+    /// The run ends when this many bytes of user data have been delivered in order.
     pub bytes: Option<u64>,
-    /// Left out of every figure; shorter than `duration`.
+    /// Initial part that all figures leave out; shorter than `duration`.
     pub warmup: Duration,
     /// Root of the seed tree.
     pub seed: u64,
@@ -71,17 +71,17 @@ pub struct Transfer {
     pub receive_buffer: u64,
     /// A full packet in bytes on the wire, headers included.
     pub packet: u32,
-    /// Where everything in `[sctp]` or `[tcp]` that is `None` comes from.
+    /// Preset, which supplies every value in `[sctp]` or `[tcp]` that is `None`.
     pub preset: Preset,
     /// The receive-window guard, which keeps a bundle from falling below its best path.
     pub guard: bool,
     /// How congestion windows grow and shrink.
     pub congestion: Congestion,
-    /// `cubic`: whether a flow that loses sooner than the last time leaves room to others.
+    /// `cubic`: whether a flow with a smaller window at a loss than at the previous one releases bandwidth to others.
     pub fast_convergence: bool,
     /// How the receive buffer is shared between congestion windows.
     pub window_manager: WindowManager,
-    /// Where the data comes from.
+    /// Source of the data.
     pub application: Application,
     /// Number of streams.
     pub streams: u16,
@@ -91,10 +91,10 @@ pub struct Transfer {
     pub unordered: bool,
 }
 
-/// Where the data comes from.
+/// Source of the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Application {
-    /// There is always more to send.
+    /// An unlimited supply of data.
     Bulk,
     /// Messages at a constant rate.
     Steady {
@@ -110,14 +110,14 @@ pub enum Application {
 pub struct World {
     /// Associations with the same settings, each over all paths.
     pub associations: u32,
-    /// Between the starts of two of them.
+    /// Interval between the starts of two associations.
     pub stagger: Duration,
 }
 
 /// `[record]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// Distance of the points of the time series.
+    /// Interval between the points of the time series.
     pub interval: Duration,
     /// Whether to keep every decision of the scheduler, for `explain`.
     pub decisions: bool,

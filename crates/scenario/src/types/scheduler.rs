@@ -7,22 +7,22 @@ use super::{
     WhenBlocked,
 };
 
-/// The scheduler and the options of all schedulers; each reads those that concern it.
+/// The scheduler, with the options of all schedulers; each scheduler uses its own.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SchedulerOptions {
-    /// Which built-in scheduler.
+    /// The built-in scheduler.
     pub name: SchedulerName,
-    /// Which other one instead, by a name that
-    /// [`add_guest_scheduler`](crate::add_guest_scheduler) added.
+    /// A custom scheduler that replaces it, by a name added with
+    /// [`add_guest_scheduler`](crate::add_guest_scheduler).
     pub guest: Option<&'static str>,
     /// Source of forward delays.
     pub forward_delay: ForwardDelay,
-    /// Relative error put on forward delays (0.1 is 10 % too long); what a path says for itself
-    /// is in [`Path::delay_error`](super::Path::delay_error), which already falls back to this.
+    /// Relative error of forward delays (0.1 is 10 % too long). [`Path::delay_error`](super::Path::delay_error)
+    /// overrides it for a path and already has this default.
     pub delay_error: f64,
-    /// Delays are rounded to multiples of it before a common period is taken.
+    /// Delays are rounded to multiples of this time before a common period is computed.
     pub quantum: Duration,
-    /// The period is at most so many times the largest delay.
+    /// Limit of the period, as a multiple of the largest delay.
     pub period_cap: u32,
     /// Which windows a schedule is made from.
     pub windows: ScheduleWindows,
@@ -30,11 +30,11 @@ pub struct SchedulerOptions {
     pub capacity: ScheduleCapacity,
     /// What to do when the receive window is full.
     pub when_blocked: WhenBlocked,
-    /// Any scheduler: while the receive window is full, the oldest data goes again on the fast path.
+    /// All schedulers: while the receive window is full, the oldest data is sent again on the fast path.
     pub opportunistic: bool,
-    /// Any scheduler: the path that keeps the receive window full loses half of its window.
+    /// All schedulers: the path that keeps the receive window full halves its window.
     pub penalise: bool,
-    /// Whether delay-aware schedules are made in slow start already.
+    /// Whether delay-aware schedules apply during slow start as well.
     pub in_slow_start: bool,
     /// `round-robin`: what a path gets in its turn.
     pub quota: Quota,
@@ -42,25 +42,25 @@ pub struct SchedulerOptions {
     pub weights: Weights,
     /// `redundant`: number of paths that carry a copy, at least 1.
     pub copies: u32,
-    /// `bas`: whether the forward delay counts.
+    /// `bas`: whether the forward delay is included.
     pub bas_with_delay: bool,
-    /// `otias`: how the wait behind a queue is counted.
+    /// `otias`: computation of the waiting time behind a queue.
     pub otias_form: OtiasForm,
-    /// `blest`: factor on what the fast path is expected to send, at the beginning.
+    /// `blest`: initial factor on the data that the fast path is expected to send.
     pub blest_lambda: f64,
-    /// `blest`: least that it becomes.
+    /// `blest`: minimum of that factor.
     pub blest_lambda_min: f64,
-    /// `blest`: most that it becomes.
+    /// `blest`: maximum of that factor.
     pub blest_lambda_max: f64,
-    /// `ecf`: by how much the slow path must be the better one again before waiting ends.
+    /// `ecf`: margin by which the slow path must become better again before waiting ends.
     pub ecf_beta: f64,
-    /// `stms`: part of an observed misalignment by which the gap moves.
+    /// `stms`: share of an observed misalignment by which the gap is adjusted.
     pub stms_gain: f64,
-    /// `linux`: bytes that stay together on one path.
+    /// `linux`: number of consecutive bytes on one path.
     pub linux_burst: u64,
     /// `lay`: share of the way by which a chunk goes nearer to the head behind paths that lose.
     pub lay_cushion: f64,
-    /// `lay`: what a chunk may take from its departure to its arrival.
+    /// `lay`: longest time of a chunk from transmission to arrival.
     pub latency_budget: Option<Duration>,
 }
 

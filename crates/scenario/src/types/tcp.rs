@@ -1,29 +1,29 @@
-//! `[tcp]`: departures from the preset.
+//! `[tcp]`: deviations from the preset.
 
 use ropewalk_base::Duration;
 
 use super::{InitialWindow, Reinjection, Reordering, RtoFormula, SubflowAck};
 
-/// Details of TCP and Multipath TCP; `None` is the preset's value.
+/// Parameters of TCP and Multipath TCP; `None` selects the preset's value.
 #[derive(Clone, Copy, Debug, PartialEq, Default)]
 pub struct TcpOptions {
-    /// Segments per acknowledgement; 1 acknowledges each.
+    /// Segments per acknowledgement; 1 acknowledges every segment.
     pub ack_every: Option<u32>,
-    /// Longest time that an acknowledgement is held back.
+    /// Maximum delay of an acknowledgement.
     pub ack_delay: Option<Duration>,
     /// What a subflow's acknowledgement covers.
     pub subflow_ack: Option<SubflowAck>,
-    /// From round trip and deviation to the timeout.
+    /// Formula for the retransmission timeout from smoothed RTT and deviation.
     pub rto_formula: Option<RtoFormula>,
-    /// The timestamps option.
+    /// Whether the timestamps option is used.
     pub timestamps: Option<bool>,
-    /// Selective acknowledgements.
+    /// Whether selective acknowledgements are used.
     pub sack: Option<bool>,
-    /// What is done about reordering.
+    /// Method of handling reordering.
     pub recovery: Option<Reordering>,
-    /// Duplicate acknowledgements that make a loss.
+    /// Duplicate acknowledgements that indicate a loss.
     pub duplicate_threshold: Option<u32>,
-    /// When data goes to a second subflow.
+    /// When data is sent on a second subflow as well.
     pub reinjection: Option<Reinjection>,
     /// Initial congestion window of a subflow.
     pub initial_window: Option<InitialWindow>,
@@ -31,16 +31,16 @@ pub struct TcpOptions {
     pub initial_ssthresh: Option<u64>,
     /// Retransmission timeout before the first sample.
     pub rto_initial: Option<Duration>,
-    /// Least retransmission timeout.
+    /// Minimum retransmission timeout.
     pub rto_min: Option<Duration>,
-    /// Longest retransmission timeout.
+    /// Maximum retransmission timeout.
     pub rto_max: Option<Duration>,
-    /// A failed subflow is tried again at least so often.
+    /// Maximum interval between probes of a failed subflow.
     pub probe_interval: Option<Duration>,
-    /// Preset `chihani2011`: chance of an acknowledgement to begin a burst of them that is thrown away.
+    /// Preset `chihani2011`: probability that an acknowledgement begins a burst of dropped ones.
     pub ack_burst_loss: Option<f64>,
-    /// Preset `chihani2011`: each subflow draws that chance, evenly from 0 to this.
+    /// Preset `chihani2011`: each subflow draws that probability uniformly from 0 to this.
     pub ack_burst_loss_max: Option<f64>,
-    /// Preset `chihani2011`: data waits until all subflows are open.
+    /// Preset `chihani2011`: whether data waits until all subflows are open.
     pub data_waits: Option<bool>,
 }

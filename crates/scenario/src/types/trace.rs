@@ -2,16 +2,16 @@
 
 use ropewalk_base::{Duration, Rate};
 
-/// Bytes that one delivery opportunity carries: a packet of 1500 bytes and what the tunnel device of
-/// Mahimahi puts before it.
+/// Size of one delivery opportunity, bytes: a packet of 1500 bytes with the header of Mahimahi's tunnel device.
 const OPPORTUNITY_BYTES: u64 = 1504;
 
-/// When a link may deliver [`Trace::OPPORTUNITY_BYTES`]. After the last opportunity the trace begins again.
+/// Times at which a link can deliver [`Trace::OPPORTUNITY_BYTES`]. The trace repeats after the last
+/// opportunity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trace {
-    /// The file's name as the scenario has it.
+    /// File name in the scenario.
     pub file: String,
-    /// Since the beginning of a round through the trace; ascending, several may be equal.
+    /// Times since the start of a cycle; ascending, may be equal.
     pub opportunities: Vec<Duration>,
 }
 
@@ -19,12 +19,12 @@ impl Trace {
     /// Bytes that one delivery opportunity carries.
     pub const OPPORTUNITY_BYTES: u64 = OPPORTUNITY_BYTES;
 
-    /// Length of one round through the trace: the last opportunity. Above zero.
+    /// Length of one cycle: the time of the last opportunity, above zero.
     pub fn period(&self) -> Duration {
         self.opportunities.last().copied().unwrap_or(Duration::ZERO)
     }
 
-    /// What the trace delivers on average, rounded to a bit per second, at least one.
+    /// Mean rate of the trace, rounded to a bit per second, at least one.
     pub fn mean_rate(&self) -> Rate {
         let bits = self.opportunities.len() as u128 * u128::from(OPPORTUNITY_BYTES) * 8;
         let nanos = u128::from(self.period().as_nanos()).max(1);
@@ -36,10 +36,10 @@ impl Trace {
         self.opportunities.iter().map(|at| format!("{}\n", at.as_nanos() / 1_000_000)).collect()
     }
 
-    /// Reads the text of a trace file. Empty lines and lines that begin with `#` do not count.
+    /// Parses the text of a trace file. Empty lines and lines that begin with `#` are ignored.
     ///
     /// # Errors
-    /// The line (counted from 1; 0 for the file as a whole) and what is wrong with it.
+    /// The line (from 1; 0 for the whole file) and a description of the problem.
     pub fn parse(file: &str, text: &str) -> Result<Self, (usize, String)> {
         let mut opportunities: Vec<Duration> = Vec::new();
         for (line, content) in numbered_lines(text) {
@@ -72,7 +72,7 @@ impl Trace {
 /// Ten days: longer than any run, and far from overflow.
 const MOST_MILLIS: u64 = 864_000_000;
 
-/// Lines that say something, with their numbers from 1.
+/// Lines with content, with their numbers from 1.
 pub(crate) fn numbered_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     text.lines()
         .enumerate()

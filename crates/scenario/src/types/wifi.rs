@@ -1,4 +1,4 @@
-//! 802.11: the hop of a path, and other people's stations.
+//! 802.11: the wireless hop of a path, and background stations.
 
 use ropewalk_base::{Rate, Time};
 
@@ -22,7 +22,7 @@ impl WifiStandard {
         }
     }
 
-    /// Its rates, ascending, bit/s.
+    /// Supported rates, ascending, bit/s.
     pub const fn rates_bps(self) -> &'static [u64] {
         match self {
             Self::Dot11b(Preamble::Long) => &[1_000_000, 2_000_000, 5_500_000, 11_000_000],
@@ -35,45 +35,45 @@ impl WifiStandard {
     }
 }
 
-/// How a station sends.
+/// Radio parameters of a station.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Radio {
-    /// Its layer.
+    /// Physical layer.
     pub standard: WifiStandard,
-    /// One of the layer's rates, the same all the time.
+    /// One of the layer's rates, constant.
     pub rate: Rate,
-    /// Stations of one channel contend.
+    /// Number of the channel, shared with other stations.
     pub channel: u32,
-    /// What waits in the station.
+    /// Capacity of the station's queue.
     pub queue: Limit,
-    /// The share of frames that arrive damaged although nobody else sends.
+    /// Probability that a frame arrives damaged without a collision.
     pub frame_error: f64,
 }
 
-/// `wifi` of a path: a hop over the air between one of its ends and the wire.
+/// `wifi` of a path: a wireless hop between one of its ends and its links.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Wifi {
-    /// How the station and, towards it, the access point send.
+    /// Radio parameters of the station, and of the access point towards it.
     pub radio: Radio,
-    /// Which end of the path is the station.
+    /// The end of the path that is the station.
     pub end: End,
 }
 
-/// `[[station]]`: other people's stations.
+/// `[[station]]`: background stations.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Station {
-    /// How each of them sends.
+    /// Radio parameters of each station.
     pub radio: Radio,
-    /// Up: the stations send to the access point; down: it sends to them.
+    /// Up: from the stations to the access point; down: from the access point to the stations.
     pub direction: Side,
-    /// Bits per second on average, of each, packets only; `None` for as much as the channel takes.
+    /// Mean rate of each station, bit/s, packets only; `None` for a saturated station.
     pub load: Option<Rate>,
-    /// Bytes per packet.
+    /// Packet size, bytes.
     pub packet: u32,
-    /// Number of such stations, each with its own luck.
+    /// Number of such stations, each with its own random stream.
     pub count: u32,
-    /// When they begin.
+    /// Time at which the traffic starts.
     pub start: Time,
-    /// When they end; `None` for the end of the run.
+    /// Time at which it stops; `None` for the end of the run.
     pub stop: Option<Time>,
 }

@@ -3,7 +3,7 @@
 use super::{Out, limit, number, quoted, rate_text, size_text, time_text};
 use crate::types::{Radio, Station, Wifi, WifiStandard};
 
-/// The hop of a path as an inline table.
+/// The wireless hop of a path as an inline table.
 pub(super) fn wifi(wifi: Wifi) -> String {
     let keys = radio(&wifi.radio).map(|(key, value)| format!("{key} = {value}, "));
     let keys: String = keys.collect();
@@ -23,7 +23,7 @@ pub(super) fn station(out: &mut Out, station: &Station) {
     out.opt_text("stop", station.stop.map(time_text));
 }
 
-/// The keys that both have, with values that are TOML.
+/// The common keys of both, with values in TOML.
 fn radio(radio: &Radio) -> impl Iterator<Item = (&'static str, String)> {
     let preamble = match radio.standard {
         WifiStandard::Dot11b(preamble) => Some(("preamble", quoted(preamble))),

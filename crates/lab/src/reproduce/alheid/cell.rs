@@ -1,4 +1,4 @@
-//! One cell of the study: a scenario, a recovery and a coupling, under one of the two presets.
+//! One cell of the study: a scenario, a recovery and a coupling, with one of the two presets.
 
 use super::super::csv::Table;
 use super::super::data;
@@ -8,7 +8,7 @@ use super::super::sample::seeds;
 use super::PAPER;
 use crate::RunResult;
 
-/// What the study calls the recoveries, and our rules.
+/// The study's names of the recoveries, and the corresponding rules.
 pub const RECOVERIES: [(&str, &str); 5] = [
     ("NoPR", "none"),
     ("D-SACK", "d-sack"),
@@ -17,31 +17,31 @@ pub const RECOVERIES: [(&str, &str); 5] = [
     ("F-RTO", "f-rto"),
 ];
 
-/// What the study does not have, and `rfc8684` does.
+/// The recovery of `rfc8684`, which the study does not include.
 pub const RACK: (&str, &str) = ("RACK-TLP", "rack-tlp");
 
-/// What the study calls the couplings, and our algorithms.
+/// The study's names of the couplings, and the corresponding algorithms.
 pub const COUPLINGS: [(&str, &str); 3] =
     [("coupled", "lia"), ("uncoupled", "newreno"), ("fully-coupled", "fully-coupled")];
 
-/// The model's F-RTO draws the chance of a burst of lost acknowledgements evenly from 0 to 0.061, for
-/// each subflow and run.
+/// Upper limit of the probability of a burst of lost acknowledgements. The study's model of F-RTO draws the
+/// probability for each subflow and run, uniformly from 0 to this.
 const ACK_BURST_LOSS: &str = "tcp.ack_burst_loss_max=0.061";
 
-/// Runs of each cell and of each link alone.
+/// Number of runs of each cell and of each single link.
 pub const SEEDS: u32 = 10;
 
-/// Which Multipath TCP.
+/// The model of Multipath TCP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Preset {
     /// The model of the study.
     Chihani2011,
-    /// As the RFC has it.
+    /// As RFC 8684 specifies it.
     Rfc8684,
 }
 
 impl Preset {
-    /// As scenario files name it.
+    /// Name of the preset in scenario files.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Chihani2011 => "chihani2011",
@@ -56,7 +56,7 @@ impl Preset {
         }
     }
 
-    /// 1400 B of data, 64 B of headers and mapping, and the rule's options.
+    /// Packet size: 1400 B of data, 64 B of headers and mapping, and the options of the rule.
     fn packet_bytes(self, rule: &str) -> u32 {
         match (self, rule) {
             (Self::Chihani2011, "eifel") => 1476,
@@ -70,26 +70,26 @@ impl Preset {
 /// One cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cell {
-    /// 1 to 4.
+    /// Number of the scenario, 1 to 4.
     pub scenario: u32,
-    /// As the study calls it, and our rule.
+    /// The study's name of the recovery, and the corresponding rule.
     pub recovery: (&'static str, &'static str),
-    /// As the study calls it, and our algorithm.
+    /// The study's name of the coupling, and the corresponding algorithm.
     pub coupling: (&'static str, &'static str),
-    /// Which Multipath TCP.
+    /// The model of Multipath TCP.
     pub preset: Preset,
 }
 
-/// What a run of a cell is asked for, by its name in a statement.
+/// A quantity of a run by its name in a statement.
 ///
 /// # Errors
-/// No such quantity, in words.
+/// A message if there is no such quantity.
 fn of_run(result: &RunResult, quantity: &str) -> Result<f64, String> {
     match quantity {
         "goodput_bps" => Ok(result.goodput_bps),
         "out_of_order.ratio" => Ok(result.out_of_order.ratio),
         "out_of_order.max_bytes" => Ok(result.out_of_order.max_bytes as f64),
-        // Bytes of the subflow that carried less / bytes of both.
+        // Bytes of the subflow that carried less, divided by the bytes of both.
         "lesser_subflow_share" => {
             let bytes = result.paths.iter().map(|path| path.delivered_bytes);
             let total: u64 = bytes.clone().sum();
@@ -100,7 +100,7 @@ fn of_run(result: &RunResult, quantity: &str) -> Result<f64, String> {
 }
 
 impl Cell {
-    /// The fifteen cells of a scenario in the order of the study's tables; under `rfc8684` three more.
+    /// The fifteen cells of a scenario in the order of the study's tables; three more under `rfc8684`.
     pub fn all(scenario: u32, preset: Preset) -> impl Iterator<Item = Self> {
         let rack = (preset == Preset::Rfc8684).then_some(RACK);
         let each = move |recovery| {
@@ -109,12 +109,12 @@ impl Cell {
         RECOVERIES.into_iter().chain(rack).flat_map(each)
     }
 
-    /// `NoPR, coupled`.
+    /// A label such as `NoPR, coupled`.
     pub fn label(&self) -> String {
         format!("{}, {}", self.recovery.0, self.coupling.0)
     }
 
-    /// What its runs set beyond the scenario's file and the study's own words.
+    /// Settings of the runs, in addition to the scenario file and the study's readings.
     pub fn settings(&self) -> Vec<String> {
         if self.preset == Preset::Rfc8684 {
             return Vec::new();
@@ -123,7 +123,7 @@ impl Cell {
         std::iter::once("tcp.data_waits=true".to_owned()).chain(burst).collect()
     }
 
-    /// Its runs, with seeds of its own. `changes` come on top, as `key=value`.
+    /// The runs of the cell, with seeds of its own. `changes` are added as `key=value`.
     pub fn keys(&self, changes: &[String]) -> Vec<RunKey> {
         let (rule, file) = (self.recovery.1, format!("scenario-{}.toml", self.scenario));
         let name = format!("{PAPER}/{file}/{}/{}", self.preset.name(), self.label());
@@ -139,10 +139,10 @@ impl Cell {
         seeds(&name, SEEDS).map(with).collect()
     }
 
-    /// A quantity of each of its runs.
+    /// The value of a quantity in each run of the cell.
     ///
     /// # Errors
-    /// Why a run failed, or no such quantity, in words.
+    /// A message if a run failed, or if there is no such quantity.
     pub fn values(
         &self,
         expected: &Expected,
@@ -154,12 +154,12 @@ impl Cell {
     }
 }
 
-/// Mean of a few values.
+/// Mean of the values; 0 if there are none.
 pub fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len().max(1) as f64
 }
 
-/// One link alone.
+/// One link of a scenario alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Link {
     standard: &'static str,
@@ -179,7 +179,7 @@ pub fn links(scenario: u32) -> [Link; 2] {
 }
 
 impl Link {
-    /// Its runs, with seeds of its own.
+    /// The runs of the link, with seeds of its own.
     pub fn keys(self) -> Vec<RunKey> {
         let Self { standard, rate_mbps } = self;
         let key = RunKey::new(PAPER, "link.toml", "round-robin").with(format!(
@@ -191,28 +191,29 @@ impl Link {
         seeds(&name, SEEDS).map(with).collect()
     }
 
-    /// What a single-path TCP has of it, in each run.
+    /// Goodput of single-path TCP on the link in each run.
     ///
     /// # Errors
-    /// Why a run failed.
+    /// A message if a run failed.
     pub fn goodputs_bps(self, runs: &Runs) -> Result<Vec<f64>, String> {
         self.keys().iter().map(|key| Ok(runs.get(key)?.result.goodput_bps)).collect()
     }
 }
 
-/// What the study prints.
+/// Values that the study prints for a cell.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Printed {
     /// Out-of-order ratio, 0 to 1.
     pub ratio: f64,
-    /// Most that was stored. The study's KB are 1024 bytes: its figures are multiples of 1400 B then.
+    /// Maximum of the stored data, bytes. The study's KB are 1024 bytes: only then are its figures multiples of
+    /// 1400 B.
     pub max_bytes: f64,
 }
 
-/// The printed numbers of a scenario's fifteen cells, in the order of [`Cell::all`].
+/// The printed values of a scenario's fifteen cells, in the order of [`Cell::all`].
 ///
 /// # Errors
-/// What is wrong with `numbers.csv`, in words.
+/// A message if `numbers.csv` is malformed.
 pub fn printed(scenario: u32) -> Result<Vec<Printed>, String> {
     let file = data::folder(PAPER).and_then(|folder| folder.file("numbers.csv"));
     let table = Table::parse(file.ok_or("there is no file numbers.csv")?)?;
@@ -274,7 +275,7 @@ mod tests {
             for cell in printed {
                 let segments = cell.max_bytes / 1400.0;
                 let off = (segments - segments.round()).abs();
-                // Printed to a tenth of a KB.
+                // The study prints tenths of a KB.
                 assert!(off < 0.06 && cell.ratio < 0.6, "{cell:?}: {segments}");
             }
         }

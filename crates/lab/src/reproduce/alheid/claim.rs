@@ -1,5 +1,5 @@
-//! What the study says of its cells: each claim about several of them, of which the row shows the one
-//! that decides.
+//! Claims of the study about its cells. Each claim consists of several comparisons; its row shows the deciding
+//! one.
 
 use super::super::decide::{Accepted, Decision, Spread, allowed};
 use super::super::expected::{Entry, Expected, Relation, Source};
@@ -11,23 +11,23 @@ use super::super::text;
 use super::cell::{COUPLINGS, Cell, Preset, RACK, RECOVERIES, SEEDS, links, mean};
 use super::{presets, scenarios};
 
-/// As what a recovery is compared with: the sum of what a single-path TCP has of each link.
+/// Reference of a comparison: the sum of the goodputs of single-path TCP on each link.
 pub const BOTH_LINKS: &str = "both links";
 
-/// One of the comparisons that a claim consists of.
+/// One comparison of a claim.
 struct Found {
     place: String,
     against: String,
     /// The means.
     pair: Pair,
-    /// Subject less the share of the reference, a value for each seed.
+    /// Subject minus the share of the reference, one value for each seed.
     off: Vec<f64>,
-    /// What the row's interval is of: the subject, or its relative distance from a simulated reference.
+    /// Values whose interval the row shows: the subject, or its relative difference from a simulated reference.
     shown: Vec<f64>,
 }
 
 impl Found {
-    /// Of runs of the subject and of its reference; `limit` is no reference that was simulated.
+    /// A comparison from the runs of subject and reference. A fixed `limit` is not simulated.
     fn of_runs(
         (place, against): (String, String),
         share: f64,
@@ -55,11 +55,11 @@ impl Found {
     }
 }
 
-/// What a subject is compared with.
+/// The reference of a subject.
 enum Reference {
-    /// A number.
+    /// A fixed number.
     Number(f64),
-    /// Runs.
+    /// One value for each run.
     Runs(Vec<f64>),
 }
 
@@ -72,11 +72,11 @@ impl Reference {
     }
 }
 
-/// Judges a claim. It consists of several comparisons, and the runs that judge them choose the one that
-/// the row shows: their intervals hold together (Bonferroni). The claim holds if all comparisons do.
+/// Judges a claim. It holds if all of its comparisons hold. The runs that judge the comparisons also select the
+/// one that the row shows, so their intervals are simultaneous (Bonferroni).
 ///
 /// # Errors
-/// What the statement lacks, or why a run failed, in words.
+/// A message if the statement is incomplete, or if a run failed.
 pub fn row(expected: &Expected, entry: &Entry, runs: &Runs) -> Result<Row, String> {
     let relation = entry.relation.ok_or("a claim without its relation")?;
     if entry.quantity == "recovery_spread" {
@@ -104,7 +104,7 @@ pub fn row(expected: &Expected, entry: &Entry, runs: &Runs) -> Result<Row, Strin
     Ok(shown(expected, entry, (all, relation, interval), &found))
 }
 
-/// The row of the comparison that decides.
+/// The row with the deciding comparison.
 fn shown(
     expected: &Expected,
     entry: &Entry,
@@ -140,7 +140,7 @@ const fn sign(relation: Relation) -> &'static str {
     }
 }
 
-/// How far a pair is on the right side of its claim, as a fraction of the limit.
+/// Distance of a pair from the limit of its claim, as a fraction of the limit; positive if the claim holds.
 fn margin(relation: Relation, pair: Pair, share: f64) -> f64 {
     let over = pair.subject / (pair.reference * share) - 1.0;
     match relation {
@@ -150,7 +150,7 @@ fn margin(relation: Relation, pair: Pair, share: f64) -> f64 {
     }
 }
 
-/// Names in a list, as `D-SACK, F-RTO`.
+/// Parses a list of names such as `D-SACK, F-RTO`.
 fn named(list: &str) -> Result<Vec<(&'static str, &'static str)>, String> {
     let of = |name: &str| {
         let known = RECOVERIES.into_iter().chain([RACK]).find(|(label, _)| *label == name);
@@ -166,7 +166,7 @@ fn preset(entry: &Entry) -> Preset {
     }
 }
 
-/// Each subject under each coupling of each scenario, against each of those it is compared with.
+/// Compares each subject with each of its references, under each coupling of each scenario.
 fn cells(expected: &Expected, entry: &Entry, runs: &Runs) -> Result<Vec<Found>, String> {
     let subjects = named(entry.subject.as_deref().ok_or("a claim without its subject")?)?;
     let chosen = |label: &str| entry.curves.is_empty() || entry.curves.iter().any(|c| c == label);
@@ -212,8 +212,8 @@ fn references(
     named(against)?.into_iter().map(of).collect()
 }
 
-/// By how much couplings differ: (largest - smallest goodput) / largest. Of one recovery, against a
-/// number; or of the first scenario's recoveries, the widest, against those of the other scenarios.
+/// The spread of couplings: (largest - smallest goodput) / largest. Compares that of one recovery with a
+/// number, or the widest one in the first scenario with those in the other scenarios.
 fn spreads(expected: &Expected, entry: &Entry, runs: &Runs) -> Result<Vec<Found>, String> {
     let subjects = named(entry.subject.as_deref().ok_or("a claim without its subject")?)?;
     let preset = preset(entry);
@@ -237,9 +237,9 @@ fn spreads(expected: &Expected, entry: &Entry, runs: &Runs) -> Result<Vec<Found>
     rest.iter().map(against).collect()
 }
 
-/// The widest spread of the mean goodputs of a group of cells, as a value for each seed whose mean is that
-/// spread and whose variance is that of the jackknife (Quenouille 1956, Tukey 1958): a spread of means is
-/// no mean of spreads, for noise widens each of those.
+/// The widest spread of the mean goodputs of a group of cells. Returns one value for each seed; their mean is
+/// that spread, and their variance is that of the jackknife (Quenouille 1956, Tukey 1958). The mean of the
+/// spreads of each seed would be too large, because noise widens each of them.
 fn widest<const N: usize>(
     expected: &Expected,
     groups: impl Iterator<Item = [Cell; N]>,
@@ -258,7 +258,7 @@ fn widest<const N: usize>(
     }))
 }
 
-/// `statistic` takes all of `count` values, or all but one.
+/// Jackknife values. `statistic` uses all of `count` values, or all but the given one.
 fn jackknife(count: usize, statistic: impl Fn(Option<usize>) -> f64) -> Vec<f64> {
     let whole = statistic(None);
     let without: Vec<f64> = (0..count).map(|i| statistic(Some(i))).collect();
@@ -272,8 +272,8 @@ fn spread(values: &[f64]) -> f64 {
     if most > 0.0 { (most - least) / most } else { 0.0 }
 }
 
-/// By how much the goodputs of the five recoveries differ at most, under any coupling: the model's,
-/// and with acknowledgements that wait for nothing, which is judged.
+/// The largest difference between the goodputs of the five recoveries, under any coupling: in the study's
+/// model, and with immediate acknowledgements, which is the judged one.
 fn collapse(
     expected: &Expected,
     entry: &Entry,

@@ -1,6 +1,7 @@
-//! Alheid, Doufexi and Kaleshi 2016: coupling and recovery from reordering over Wi-Fi. Each cell of its
-//! tables is simulated twice: under the preset `chihani2011`, which repeats the model that the study
-//! was made with (the rows' `model_value`), and under `rfc8684` (their `simulated_value`).
+//! Reproduces Alheid, Doufexi and Kaleshi 2016: coupling and recovery from reordering over Wi-Fi.
+//!
+//! Each cell of its tables is simulated twice: with the preset `chihani2011`, which repeats the study's model
+//! (column `model_value` of the rows), and with `rfc8684` (column `simulated_value`).
 
 pub mod cell;
 mod claim;
@@ -12,10 +13,10 @@ use super::plan::{RunKey, Runs};
 use super::row::Row;
 use cell::{Cell, Preset};
 
-/// The folder.
+/// Folder of the paper.
 pub const PAPER: &str = "alheid2016";
 
-/// Which presets a statement is about.
+/// The presets that a statement is about.
 fn presets(entry: &Entry) -> impl Iterator<Item = Preset> {
     let of = |source: &Source| match source {
         Source::Simulation => Preset::Rfc8684,
@@ -24,10 +25,10 @@ fn presets(entry: &Entry) -> impl Iterator<Item = Preset> {
     entry.by.iter().map(of)
 }
 
-/// The scenario files of a statement, as numbers.
+/// The numbers of a statement's scenario files.
 ///
 /// # Errors
-/// A file of another name, in words.
+/// A message if a file has another name.
 fn scenarios(entry: &Entry) -> Result<Vec<u32>, String> {
     let number = |file: &String| {
         let digits = file.strip_prefix("scenario-").and_then(|rest| rest.strip_suffix(".toml"));
@@ -37,7 +38,7 @@ fn scenarios(entry: &Entry) -> Result<Vec<u32>, String> {
     entry.scenario.iter().chain(&entry.scenarios).map(number).collect()
 }
 
-/// The simulations of a statement. A file that is not there is told when the statement is judged.
+/// The simulations of a statement. A missing file is reported when the statement is judged.
 pub fn keys(expected: &Expected, entry: &Entry) -> Vec<RunKey> {
     let mut keys = Vec::new();
     for scenario in scenarios(entry).unwrap_or_default() {
@@ -54,7 +55,7 @@ pub fn keys(expected: &Expected, entry: &Entry) -> Vec<RunKey> {
 /// Judges one statement.
 ///
 /// # Errors
-/// What the statement lacks, or why a run failed, in words.
+/// A message if the statement is incomplete, or if a run failed.
 pub fn judge(expected: &Expected, entry: &Entry, runs: &Runs) -> Result<Vec<Row>, String> {
     match (entry.kind, entry.quantity.as_str()) {
         (Kind::Table, _) => table::rows(expected, entry, runs),

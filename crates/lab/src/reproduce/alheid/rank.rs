@@ -1,5 +1,5 @@
-//! Rank correlation (Spearman) of a scenario's fifteen cells with the printed ones, beside that of a null
-//! rule which knows no simulation.
+//! Rank correlation (Spearman) of a scenario's fifteen cells with the printed ones, compared with that of a
+//! null rule that uses no simulation.
 
 use super::super::decide::Accepted;
 use super::super::expected::{Entry, Expected};
@@ -14,7 +14,7 @@ use super::scenarios;
 /// The null rule in words.
 const NULL_RULE: &str = "NoPR < all others < TCP-DOOR";
 
-/// What the null rule gives a cell.
+/// Rank value that the null rule assigns to a cell.
 fn null_rule(cell: Cell) -> f64 {
     match cell.recovery.0 {
         "NoPR" => 0.0,
@@ -23,11 +23,11 @@ fn null_rule(cell: Cell) -> f64 {
     }
 }
 
-/// A row for each scenario, and the one that is judged: their mean. It holds if all of its confidence
-/// interval over the seeds is above the mean of the null rule.
+/// A row for each scenario, and the judged one: their mean. It holds if its whole confidence interval over the
+/// seeds is above the mean of the null rule.
 ///
 /// # Errors
-/// What the statement lacks, or why a run failed, in words.
+/// A message if the statement is incomplete, or if a run failed.
 pub fn rows(expected: &Expected, entry: &Entry, runs: &Runs) -> Result<Vec<Row>, String> {
     let mut rows = Vec::new();
     let mut means = vec![0.0; SEEDS as usize];
@@ -61,7 +61,7 @@ fn row(expected: &Expected, entry: &Entry, by_seed: &[f64], null: f64) -> Result
     })
 }
 
-/// Coefficients of one scenario with the printed cells.
+/// Correlation coefficients of one scenario with the printed cells.
 struct Correlations {
     by_seed: Vec<f64>,
     null: f64,
@@ -92,8 +92,8 @@ impl Correlations {
     }
 }
 
-/// Spearman's coefficient, equal values sharing the mean of their ranks; none if all of a side are
-/// equal or there are fewer than two.
+/// Spearman's coefficient; equal values share the mean of their ranks. None if all values of a side are equal,
+/// or if there are fewer than two.
 fn spearman(a: &[f64], b: &[f64]) -> Option<f64> {
     assert_eq!(a.len(), b.len(), "a correlation of pairs");
     let (a, b) = (ranks(a), ranks(b));
@@ -105,7 +105,7 @@ fn spearman(a: &[f64], b: &[f64]) -> Option<f64> {
     (scale > 0.0).then(|| product(&a, &b) / scale)
 }
 
-/// From 1 up.
+/// Ranks of the values, from 1.
 fn ranks(values: &[f64]) -> Vec<f64> {
     let rank = |value: &f64| {
         let below = values.iter().filter(|other| *other < value).count();

@@ -1,4 +1,4 @@
-//! The tables of a scenario: paper, `chihani2011` and `rfc8684` side by side.
+//! Tables of a scenario: paper, `chihani2011` and `rfc8684` side by side.
 
 use super::super::decide::Accepted;
 use super::super::expected::{Entry, Expected};
@@ -9,10 +9,10 @@ use super::super::row::{Row, Seeds, Verdict};
 use super::cell::{Cell, Preset, Printed, mean, printed};
 use super::scenarios;
 
-/// A row for each cell. What the study prints is compared with `chihani2011`.
+/// A row for each cell. The printed values are compared with `chihani2011`.
 ///
 /// # Errors
-/// What the statement lacks, or why a run failed, in words.
+/// A message if the statement is incomplete, or if a run failed.
 pub fn rows(expected: &Expected, entry: &Entry, runs: &Runs) -> Result<Vec<Row>, String> {
     let [scenario] = scenarios(entry)?[..] else {
         return Err("a table of one scenario".to_owned());

@@ -5,8 +5,8 @@ use super::super::alheid::cell::{Cell, Preset, Printed, SEEDS, mean, printed};
 use super::super::row::{Figure, Origin};
 use super::{Material, bars, frame};
 
-/// A quantity: id, heading, axis, its name in a statement and in how many of the axis's units it is counted,
-/// and what is printed of it.
+/// A quantity: id, heading, axis label, name in statements, number of the axis's units per unit, and printed
+/// values.
 type Quantity =
     (&'static str, &'static str, &'static str, (&'static str, f64), Option<fn(&Printed) -> f64>);
 

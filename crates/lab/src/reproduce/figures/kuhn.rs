@@ -64,7 +64,7 @@ fn both(
     Ok(figure)
 }
 
-/// ns-2's round robin with bottomless queues; `use` in percent of the slow path, else Mbit/s.
+/// ns-2's round robin with unlimited queues; `use` in percent of the slow path, otherwise Mbit/s.
 fn peer(of: impl Fn(&peers::PeerCase) -> f64, kind: &str) -> Result<FigureSeries, String> {
     let plain = |c: &peers::PeerCase| c.variant == "base" && CASES.contains(&c.short.as_str());
     let cases: Vec<_> = peers::cases("kuhn")?.into_iter().filter(|c| plain(c)).collect();
@@ -112,7 +112,7 @@ fn throughput(material: Material<'_>) -> Result<Vec<Figure>, String> {
     Ok(vec![figure])
 }
 
-/// The case that the occupancy is shown of over time: the one where the paper gains most.
+/// The case whose occupancy is shown over time: the one with the paper's largest gain.
 fn shown(item: &str) -> String {
     file(if item == "occupancy-small" { "2-200-45" } else { "2-200-500" })
 }

@@ -1,4 +1,4 @@
-//! The figures of the report page: what was printed, predicted and simulated, in one frame.
+//! Figures of the report page: printed, predicted and simulated values in one frame.
 
 mod alheid;
 mod kuhn;
@@ -13,7 +13,7 @@ use super::plan::{RunKey, Runs};
 use super::quantity;
 use super::row::{Figure, FigureSeries, Origin, Style, Value};
 
-/// What a figure may draw on.
+/// Sources for figures.
 #[derive(Clone, Copy, Debug)]
 pub struct Material<'a> {
     /// The paper; none for a peer.
@@ -22,7 +22,7 @@ pub struct Material<'a> {
     pub runs: &'a Runs,
 }
 
-/// Simulations that only figures take.
+/// Simulations that only figures need.
 pub fn keys(item: Item) -> Vec<RunKey> {
     match (item.paper, item.name) {
         ("slides2013", name) => slides::keys(name),
@@ -35,7 +35,7 @@ pub fn keys(item: Item) -> Vec<RunKey> {
 /// The figures of an item.
 ///
 /// # Errors
-/// A run that failed; the rows of the item say which and why.
+/// If a run failed; the rows of the item state which run and why.
 pub fn figures(item: Item, material: Material<'_>) -> Result<Vec<Figure>, String> {
     match (item.paper, item.name) {
         ("slides2013", "tmaxblock") => slides::blocking(material),
@@ -66,7 +66,7 @@ fn frame(paper: &str, id: &str, title: &str, (x_label, y_label): (&str, &str)) -
     }
 }
 
-/// A bar for each category.
+/// A series with a bar for each category.
 fn bars(name: &str, source: Origin, categories: &[String], y: Vec<f64>) -> FigureSeries {
     let x = categories.iter().cloned().map(Value::Text).collect();
     let y = y.into_iter().map(Some).collect();
@@ -79,19 +79,19 @@ fn line(name: &str, source: Origin, points: impl IntoIterator<Item = (f64, f64)>
     FigureSeries { name: name.to_owned(), source, style: Style::Line, x, y }
 }
 
-/// The same as dots.
+/// A series of points.
 fn dots(name: &str, source: Origin, points: impl IntoIterator<Item = (f64, f64)>) -> FigureSeries {
     FigureSeries { style: Style::Points, ..line(name, source, points) }
 }
 
-/// A scheduler without or with the guard, as figures of the two papers on DAPS show it.
+/// A scheduler without or with the guard, as in the figures of the two papers on DAPS.
 struct Course {
     scheduler: &'static str,
     guarded: bool,
     name: &'static str,
 }
 
-/// Every one of them.
+/// All of them.
 const COURSES: [Course; 4] = [
     Course { scheduler: "round-robin", guarded: false, name: "round robin" },
     Course { scheduler: "daps", guarded: false, name: "DAPS as published" },
@@ -106,7 +106,7 @@ impl Course {
     }
 }
 
-/// A quantity of one scheduler over several scenario files, times `factor`; one run each.
+/// A quantity of one scheduler over several scenario files, times `factor`, with one run each.
 fn simulated(
     runs: &Runs,
     (paper, course): (&str, &Course),

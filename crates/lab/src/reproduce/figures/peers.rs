@@ -1,10 +1,10 @@
-//! Our round robin beside a peer's.
+//! Our round robin compared with a peer's.
 
 use super::super::peers::{PeerCase, cases};
 use super::super::row::{Figure, Origin};
 use super::{Material, bars, frame};
 
-/// Goodput and waits of one run each, for both rules of acknowledgement.
+/// Goodput and waiting times of one run each, for both rules of acknowledgement.
 pub fn figures(item: &str, material: Material<'_>) -> Result<Vec<Figure>, String> {
     let all = cases(item)?;
     let mut figures = Vec::new();

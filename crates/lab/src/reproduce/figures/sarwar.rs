@@ -1,5 +1,5 @@
-//! Figures of Sarwar et al. 2013. The plots are not in print as numbers, so there is no paper's
-//! series: Figures 1 and 2 are simulated, 5 to 8 come from the slot model.
+//! Figures of Sarwar et al. 2013. The paper does not print the numbers of its plots, so there is no series of
+//! the paper. Figures 1 and 2 are simulated; 5 to 8 come from the slot model.
 
 use ropewalk_models::slot::{Plan, SlotTrace};
 
@@ -10,7 +10,7 @@ use super::{Material, dots, frame, line};
 use crate::slot::SlotSetup;
 
 const PAPER: &str = "sarwar2013";
-/// What the paper's plots show of the slot model, s.
+/// Length of the paper's plots of the slot model, s.
 const SHOWN_S: f64 = 5.0;
 
 /// Five seconds packet by packet: round robin, and for comparison the delay-aware schedule.

@@ -12,7 +12,7 @@ const RTO_MAX_S: f64 = 60.0;
 const FIRST_RATE_MBPS: f64 = 21.0;
 const FIRST_RTT_MS: f64 = 40.0;
 
-/// Loss of the first path, from left to right.
+/// Loss rates of the first path in the figures, ascending.
 pub const LOSSES: [f64; 7] = [1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1];
 
 /// Pairs of runs of each point.
@@ -21,9 +21,9 @@ pub const SEEDS: u64 = 10;
 /// One curve of a figure: the second path, and the receive buffer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Curve {
-    /// The item, which decides the seeds.
+    /// The item, which determines the seeds.
     item: &'static str,
-    /// What is varied, with its unit.
+    /// The varied parameter, with its unit.
     pub label: &'static str,
     rate_mbps: f64,
     rtt_ms: f64,
@@ -40,7 +40,7 @@ const BASE: Curve = Curve {
     buffer_kib: 128.0,
 };
 
-/// The curves of an item; none if it has none.
+/// The curves of an item; empty if it has none.
 pub fn curves(item: &str) -> Vec<Curve> {
     let rate = |label, rate_mbps| Curve { label, rate_mbps, ..BASE };
     let buffer = |label, buffer_kib| Curve { item: "figure-10", label, buffer_kib, ..BASE };
@@ -73,12 +73,12 @@ pub fn curves(item: &str) -> Vec<Curve> {
     }
 }
 
-/// The same point and seed under both managers.
+/// Two runs with the same point and seed, one with each manager.
 #[derive(Clone, Debug)]
 pub struct Pair {
-    /// Static limits.
+    /// With static limits.
     pub fixed: RunKey,
-    /// Dynamic ranks.
+    /// With dynamic ranks.
     pub dynamic: RunKey,
 }
 
@@ -101,7 +101,7 @@ impl Curve {
     /// The simulations of one point of the curve, a pair for each seed.
     ///
     /// # Errors
-    /// Numbers that the model or the optimiser does not take, in words.
+    /// A message if the model or the optimiser rejects the parameters.
     pub fn keys(&self, first_loss: f64) -> Result<Vec<Pair>, String> {
         let limits = self.limits(first_loss)?;
         let timeout_ms = 3.0 * self.rtt_ms.max(FIRST_RTT_MS);
@@ -125,10 +125,10 @@ impl Curve {
         Ok(seeds(self.item, SEEDS).map(with).collect())
     }
 
-    /// What static limits gain over dynamic ranks, as a fraction of the latter, with each seed.
+    /// Gain of static limits over dynamic ranks, as a fraction of the latter, for each seed.
     ///
     /// # Errors
-    /// Why a run failed.
+    /// A message if a run failed.
     pub fn gains(&self, first_loss: f64, runs: &Runs) -> Result<Vec<f64>, String> {
         let goodput = |key: &RunKey| Ok::<f64, String>(runs.get(key)?.result.goodput_wire_bps);
         let one = |pair: &Pair| {

@@ -1,5 +1,5 @@
-//! Figures 13 and 14: limits that are multiples of k packets (Section 6.3). No loss is printed:
-//! that of the other figures, 1e-3, is taken for both paths.
+//! Figures 13 and 14: limits that are multiples of k packets (Section 6.3). The paper prints no loss for them;
+//! both paths use the 1e-3 of the other figures.
 
 use ropewalk_models::optimise::{PathTable, brute_force, heuristic};
 use ropewalk_models::{LossModel, LossyPath, window_packets};
@@ -16,10 +16,10 @@ pub const RATES_MBPS: [f64; 10] = [5.0, 10.0, 15.0, 20.0, 25.0, 30.0, 35.0, 40.0
 /// Steps of the limits, packets.
 pub const STEPS: [u32; 4] = [1, 2, 5, 10];
 
-/// What a step finds at a rate.
+/// Result of a step size at a rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Found {
-    /// What the models promise with the limits found, bit/s on the wire.
+    /// Predicted throughput with the limits found, bit/s on the wire.
     pub throughput_bps: f64,
     /// Combinations of limits in an exhaustive search.
     pub combinations: u64,
@@ -36,7 +36,7 @@ pub fn found(rate_mbps: f64, step: u32) -> Result<Found, String> {
     Ok(Found { throughput_bps: best.throughput_pps * PACKET_BYTES * 8.0, combinations: searched })
 }
 
-/// CPU time of the exhaustive search on this machine, ms: a timing, different in each run.
+/// CPU time of the exhaustive search on this machine, ms. It differs in each run.
 ///
 /// # Errors
 /// What the models do not take, in words.

@@ -1,7 +1,7 @@
-//! The claims of this paper: each over many points, of which the row shows the one that decides.
+//! Judges the claims of this paper. Each covers many points, and its row shows the deciding one.
 //!
-//! A verdict about simulations goes by the interval: inside of what the claim allows it holds, outside
-//! it fails, and across the limit it is undecided.
+//! A verdict on simulations follows from the interval: inside the accepted range the claim holds, outside it
+//! fails, and otherwise it is undecided.
 
 use super::super::csv::Table;
 use super::super::data;
@@ -64,7 +64,7 @@ fn drawn(count: u64) -> Option<Seeds> {
     u32::try_from(count).ok().map(Seeds::Drawn)
 }
 
-/// A model against packets: how far it is off at the worst point.
+/// Compares a model with simulations: its largest difference.
 fn model(expected: &Expected, entry: &Entry, runs: &Runs, model: Model) -> Result<Row, String> {
     let sweep = sweep_of(entry)?;
     let chosen: Vec<_> = sweep.points().filter(|(_, point)| within(entry, point.loss)).collect();
@@ -94,8 +94,8 @@ fn model(expected: &Expected, entry: &Entry, runs: &Runs, model: Model) -> Resul
     })
 }
 
-/// The largest of a quantity over a sweep, with its sign: by how much the renewal model exceeds
-/// packets, as a share or in bit/s, or what packets deliver.
+/// The largest value over a sweep, with its sign: the excess of the renewal model over simulations, as a
+/// fraction or in bit/s, or the simulated throughput.
 fn largest(expected: &Expected, entry: &Entry, runs: &Runs) -> Result<Row, String> {
     let sweep = sweep_of(entry)?;
     let count = sweep.points().count();
@@ -114,7 +114,7 @@ fn largest(expected: &Expected, entry: &Entry, runs: &Runs) -> Result<Row, Strin
     bounded(expected, entry, (&place, own, all), sweep::SEEDS)
 }
 
-/// The largest excess of the renewal model over the chain, as a share or in bit/s.
+/// The largest excess of the renewal model over the chain, as a fraction or in bit/s.
 fn between_models(expected: &Expected, entry: &Entry) -> Result<Row, String> {
     let limit = entry.paper_value.ok_or("a claim without its number")?;
     let mut largest: Option<(f64, f64)> = None;
@@ -137,7 +137,7 @@ fn between_models(expected: &Expected, entry: &Entry) -> Result<Row, String> {
     })
 }
 
-/// Gain of static limits: the point that the statement picks, or the mean over its points.
+/// The gain of static limits: at the point that the statement selects, or the mean over its points.
 fn gained(expected: &Expected, entry: &Entry, runs: &Runs) -> Result<Row, String> {
     let curves = gain::curves(&entry.group).into_iter();
     let chosen = |label: &str| entry.curves.is_empty() || entry.curves.iter().any(|c| c == label);
@@ -161,14 +161,14 @@ fn gained(expected: &Expected, entry: &Entry, runs: &Runs) -> Result<Row, String
     bounded(expected, entry, (&place, own, all), gain::SEEDS)
 }
 
-/// Mean over the points with each seed.
+/// The mean over the points for each seed.
 fn means(points: &[&Vec<f64>]) -> Vec<f64> {
     let seeds = points.iter().map(|values| values.len()).min().unwrap_or(0);
     let mean = |seed: usize| points.iter().map(|values| values[seed]).sum::<f64>();
     (0..seeds).map(|seed| mean(seed) / points.len() as f64).collect()
 }
 
-/// A row about one number: `own` at the place that decides, `all` for the verdict.
+/// A row about one number: `own` at the deciding place, `all` for the verdict.
 fn bounded(
     expected: &Expected,
     entry: &Entry,
@@ -197,7 +197,7 @@ fn bounded(
     })
 }
 
-/// What the coarsest step loses at the smallest rate.
+/// The loss of throughput by the coarsest step at the lowest rate.
 fn lost(expected: &Expected, entry: &Entry) -> Result<Row, String> {
     let printed = entry.paper_value.ok_or("a loss without its number")?;
     let bps =
@@ -213,7 +213,7 @@ fn lost(expected: &Expected, entry: &Entry) -> Result<Row, String> {
     })
 }
 
-/// No larger step finds more, at any rate; the row shows the pair that comes nearest to it.
+/// Judges that no larger step finds more, at any rate; the row shows the pair that comes closest to doing so.
 fn not_rising(expected: &Expected, entry: &Entry) -> Result<Row, String> {
     let mut worst: Option<(String, Pair, f64)> = None;
     for rate in heuristic::RATES_MBPS {
@@ -238,7 +238,7 @@ fn not_rising(expected: &Expected, entry: &Entry) -> Result<Row, String> {
     })
 }
 
-/// Loss and what the peer delivers, bit/s.
+/// Loss rates and the peer's throughput, bit/s.
 ///
 /// # Errors
 /// What is wrong with the table, in words.
@@ -248,7 +248,7 @@ pub fn peer_points() -> Result<Vec<(f64, f64)>, String> {
     table.lines().map(|l| Ok((l.number("loss")?, l.number("goodput_mbps")? * 1e6))).collect()
 }
 
-/// Our packets against the peer's, point by point.
+/// Compares our simulations with the peer's, point by point.
 fn peer(expected: &Expected, entry: &Entry, runs: &Runs) -> Result<Vec<Row>, String> {
     let sweep = sweep_of(entry)?;
     let mut rows = Vec::new();

@@ -1,5 +1,5 @@
-//! Wallace and Shami 2014: throughput models against packets, static against dynamic window
-//! management, and the heuristic. Its figures are sweeps, so that its claims are about many points.
+//! Reproduces Wallace and Shami 2014: throughput models compared with simulations, static with dynamic window
+//! management, and the heuristic. Its figures are sweeps, so its claims cover many points.
 
 pub mod gain;
 pub mod heuristic;
@@ -14,7 +14,7 @@ use super::plan::RunKey;
 /// The folder.
 pub const PAPER: &str = "wallace2014";
 
-/// Items with random runs. Each has seeds of its own: a thousand from 1000 times its place on.
+/// Items with random runs. Each has a thousand seeds of its own, from 1000 times its position on.
 const RANDOM: [&str; 10] = [
     "figure-5",
     "figure-6",
@@ -41,7 +41,7 @@ pub fn keys(item: &str) -> Vec<RunKey> {
         return sweep.points().flat_map(|(_, point)| point.keys()).collect();
     }
     let curves = gain::curves(item).into_iter();
-    // Limits that cannot be computed are found again, and told, when the rows are judged.
+    // Errors in computing limits are reported when the rows are judged.
     let of = |curve: gain::Curve| {
         gain::LOSSES.into_iter().flat_map(move |loss| curve.keys(loss).into_iter().flatten())
     };

@@ -1,4 +1,4 @@
-//! Numbers that the text prints beside the figures: window limits and iterations.
+//! Numbers in the text beside the figures: window limits and iterations.
 
 use ropewalk_models::lossy::window_limit;
 use ropewalk_models::optimise::brute_force;
@@ -11,10 +11,10 @@ const BUFFER_KIB: f64 = 128.0;
 /// Section 5.3: 1000 packets/s, 100 ms, a buffer of 100 packets, two paths.
 const SEARCH: (f64, f64, u32) = (1000.0, 0.1, 100);
 
-/// A printed number by our formulas.
+/// A printed number, computed by our formulas.
 ///
 /// # Errors
-/// No such number, in words.
+/// A message if there is no such number.
 pub fn number(quantity: &str) -> Result<f64, String> {
     Ok(match quantity {
         "window_limit_kib.first" => limit_kib(FIRST_MBPS),
@@ -40,7 +40,7 @@ fn product_kib(rate_mbps: f64) -> f64 {
     rate_mbps * 1024.0 / 8.0 * DELAY_S
 }
 
-/// Combinations of limits that an exhaustive search in steps of `step` looks at.
+/// Number of combinations that an exhaustive search in steps of `step` tries.
 fn iterations(step: u32) -> f64 {
     let (rate_pps, delay_s, packets) = SEARCH;
     let limits = [window_limit(rate_pps, delay_s); 2];

@@ -1,4 +1,4 @@
-//! Figures 5 to 8: one path, of which one number is varied (Section 6.1).
+//! Figures 5 to 8: one path with one varied parameter (Section 6.1).
 
 use ropewalk_models::renewal::{self, PeriodLosses, RoundTrip};
 use ropewalk_models::{LossModel, LossyPath, markov, window_packets};
@@ -14,7 +14,7 @@ pub const SEEDS: u64 = 10;
 /// A path and its receive buffer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Point {
-    /// The item, which decides the seeds.
+    /// The item, which determines the seeds.
     item: &'static str,
     /// Probability that a packet is lost.
     pub loss: f64,
@@ -24,13 +24,13 @@ pub struct Point {
     pub rtt_ms: f64,
     /// KiB.
     pub buffer_kib: f64,
-    /// Whether the first loss of a round takes the rest of it along (Eq 7).
+    /// Whether the first loss of a round also loses the rest of it (Eq 7).
     losses: LossModel,
-    /// Where the renewal model takes its round trip.
+    /// The window that determines the renewal model's round-trip time.
     round_trip: RoundTrip,
 }
 
-/// What is not varied (Section 6.1.1).
+/// Values of the parameters that are not varied (Section 6.1.1).
 const BASE: Point = Point {
     item: "figure-5",
     loss: 1e-3,
@@ -46,7 +46,7 @@ const BASE: Point = Point {
 pub struct Sweep {
     /// Heading.
     pub title: &'static str,
-    /// What is varied, with its unit.
+    /// The varied parameter, with its unit.
     pub x_label: &'static str,
     /// `linear` or `log`.
     pub x_scale: &'static str,
@@ -54,7 +54,7 @@ pub struct Sweep {
     at: fn(f64) -> Point,
 }
 
-/// The sweep of an item, if it is one. The paper's own points are in its figures only.
+/// The sweep of an item, if it is one. The paper shows its own points only in the figures.
 pub fn sweep(item: &str) -> Option<Sweep> {
     Some(match item {
         "figure-5" => Sweep {
@@ -71,7 +71,7 @@ pub fn sweep(item: &str) -> Option<Sweep> {
             values: &[1.0, 2.0, 5.0, 10.0, 21.0, 35.0, 50.0],
             at: |rate_mbps| Point { item: "figure-6", rate_mbps, ..BASE },
         },
-        // The reading under which both pairs of numbers in Section 6.1.2 fit together.
+        // The reading with which both pairs of numbers in Section 6.1.2 are consistent.
         "figure-6-20ms" => Sweep {
             title: "Figure 6 with d = 20 ms and correlated losses",
             x_label: "Rate b (Mbit/s)",
@@ -109,13 +109,13 @@ pub fn sweep(item: &str) -> Option<Sweep> {
 }
 
 impl Sweep {
-    /// What is varied, and the point.
+    /// Values of the varied parameter, with their points.
     pub fn points(&self) -> impl Iterator<Item = (f64, Point)> {
         self.values.iter().map(|value| (*value, (self.at)(*value)))
     }
 }
 
-/// Which model.
+/// Throughput model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Model {
     /// Section 4.3.
@@ -149,16 +149,16 @@ impl Point {
     /// Goodput on the wire with each seed, bit/s.
     ///
     /// # Errors
-    /// Why a run failed.
+    /// A message if a run failed.
     pub fn simulated_bps(&self, runs: &Runs) -> Result<Vec<f64>, String> {
         let one = |key: &RunKey| Ok(runs.get(key)?.result.goodput_wire_bps);
         self.keys().iter().map(one).collect()
     }
 
-    /// What a model says, bit/s on the wire.
+    /// Throughput by a model, bit/s on the wire.
     ///
     /// # Errors
-    /// A number that the model does not take, in words.
+    /// A message if the model rejects a parameter.
     pub fn model_bps(&self, model: Model) -> Result<f64, String> {
         let words = |error: ropewalk_models::OutOfRange| error.to_string();
         let (rate_bps, delay_s) = (self.rate_mbps * 1e6, self.rtt_ms * 1e-3);

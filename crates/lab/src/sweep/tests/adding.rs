@@ -1,5 +1,4 @@
-//! Seeds are added to a sweep that was made before: the result is that of all seeds at once, and
-//! nothing runs twice.
+//! Seeds are added to a finished sweep: the result equals that of all seeds at once, and no run is repeated.
 
 use proptest::prelude::*;
 
@@ -61,7 +60,7 @@ fn sweeps_with_different_seeds_are_joined_like_shards() {
     let out = room.file("joined.parquet");
     write(&out, &joined.runs).expect("a writable room");
     assert!(fs::read(&out).expect("a result") == bytes);
-    // What was joined can be continued.
+    // A merged result can be continued.
     assert_eq!(finish(&seeds("6"), options(&out, None), 2).1, POINTS);
     assert!(fs::read(&out).expect("a result") == at_once(&room, "6").1);
 }
@@ -129,7 +128,7 @@ fn a_kill_at_any_byte_of_the_journal_costs_only_what_was_not_written() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
 
-    /// Seeds asked for in any number of steps, each step stopped after some runs or not.
+    /// Seeds are requested in any number of steps; each step may be stopped after some runs.
     #[test]
     fn any_course_of_stops_and_further_seeds_runs_each_run_once(
         steps in prop::collection::vec((1..6u32, 0..3u32, prop::option::of(1..9u64), 1..4usize), 1..5),
@@ -150,7 +149,7 @@ proptest! {
                 Err(error) => return Err(TestCaseError::fail(error.to_string())),
             }
         }
-        // The last step asks for nothing new.
+        // The last step requests no new seeds.
         let sweep = Sweep::open(&seeds("1"), options(&out, None)).expect("a good place");
         let (all, left, text) = (sweep.runs(), sweep.left().len() as u64, sweep.seeds().to_string());
         prop_assert_eq!(done.load(Ordering::Relaxed) + left, all, "nothing ran twice");

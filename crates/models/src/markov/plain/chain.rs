@@ -16,14 +16,14 @@ pub enum State {
         /// Packets sent; fewer than the window after a round with losses.
         sent: u32,
     },
-    /// Slow start: the window, all of which is sent, and where slow start ends (Eq 15).
+    /// Slow start: the window, all of which is sent, and the threshold at which slow start ends (Eq 15).
     SlowStart {
         /// Window, packets.
         window: u32,
         /// Slow start threshold, packets.
         threshold: u32,
     },
-    /// Back-off: the timeouts in a row, and where slow start will end (Eq 17).
+    /// Back-off: consecutive timeouts, and the threshold of the next slow start (Eq 17).
     BackOff {
         /// Timeouts so far.
         timeouts: u32,
@@ -50,24 +50,24 @@ impl State {
         }
     }
 
-    /// Whether the round before lost packets that a fast recovery may bring back.
+    /// Whether the previous round lost packets that a fast recovery may repair.
     pub fn awaits_recovery(self) -> bool {
         matches!(self, Self::Avoidance { window, sent } if sent < window)
     }
 }
 
-/// One way on from a state.
+/// A transition from one state.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Transition {
-    /// Position of the state that follows.
+    /// Index of the next state.
     pub to: usize,
-    /// How likely it follows.
+    /// Probability of the transition.
     pub probability: f64,
-    /// How long that takes, seconds.
+    /// Duration of the transition, seconds.
     pub duration_s: f64,
 }
 
-/// All states that can be reached, and all ways between them.
+/// All reachable states and the transitions between them.
 #[derive(Debug, Clone)]
 pub struct Chain {
     path: LossyPath,
@@ -75,16 +75,16 @@ pub struct Chain {
     window_max: u32,
     /// The states.
     pub states: Vec<State>,
-    /// The ways on from each state; their probabilities add up to 1.
+    /// Transitions from each state; their probabilities add up to 1.
     pub transitions: Vec<Vec<Transition>>,
     positions: BTreeMap<State, usize>,
 }
 
-/// The ways on from one state, while they are listed: where to, how likely, seconds.
+/// Transitions from one state during construction: next state, probability, seconds.
 type Ways = Vec<(State, f64, f64)>;
 
 impl Chain {
-    /// Lists what can be reached from the smallest window.
+    /// Lists the states that can be reached from the smallest window.
     pub(super) fn explore(path: LossyPath, window_max: u32, loss_model: LossModel) -> Self {
         let mut chain = Self {
             path,
@@ -110,9 +110,9 @@ impl Chain {
         chain
     }
 
-    /// Rounds after losses first, small windows before large ones: those lead downwards only, so that
-    /// few ways remain to be rerouted when one is taken out. Of the others the largest windows first:
-    /// the last state should not be so rare that the chance to come there cannot be represented.
+    /// Rounds after losses first, in order of rising windows: they only lead downwards, so that eliminating one
+    /// reroutes few transitions. The others in order of falling windows: the last state must not be so rare
+    /// that the probability of reaching it underflows.
     pub(super) fn elimination_order(&self) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.states.len()).collect();
         order.sort_by_key(|&at| {
@@ -223,7 +223,7 @@ impl Chain {
         (state, probability, self.path.rto_s(f64::from(window)))
     }
 
-    /// How likely each number of losses is among `sent` packets, from none on (Eq 6, 7).
+    /// Probability of each number of losses among `sent` packets, from 0 on (Eq 6, 7).
     fn losses(&self, sent: u32) -> Vec<f64> {
         let p = self.path.loss();
         let none = (1.0 - p).powi(sent.cast_signed());

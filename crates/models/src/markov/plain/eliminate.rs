@@ -1,9 +1,9 @@
-//! Stationary distribution by elimination of states, without a subtraction.
+//! Stationary distribution by elimination of states, without subtraction.
 //!
-//! Grassmann, Taksar and Heyman 1985: take a state out and send whoever led there on to where it led. What remains is
-//! the same chain, watched only while it is in the remaining states. Only positive numbers are
-//! added, multiplied and divided, so that every entry is right to nearly all its digits, however
-//! small it is.
+//! Grassmann, Taksar and Heyman 1985: eliminate a state by replacing each pair of transitions through it by a
+//! direct one. The result is the same chain, observed only in the remaining states. The method only adds,
+//! multiplies and divides positive numbers, so every entry is accurate to nearly all digits, however small it
+//! is.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ pub(super) fn stationary(transitions: &[Vec<Transition>], order: &[usize]) -> Ve
         }
     }
     let mut eliminated = vec![false; states];
-    // What led into a state when it was taken out, divided by the chance to leave it.
+    // Inflow of a state when it was eliminated, divided by the probability of leaving it.
     let mut inflows = Vec::with_capacity(states);
     let (&root, others) = order.split_last().expect("a chain has a state");
     for &state in others {
@@ -44,7 +44,7 @@ pub(super) fn stationary(transitions: &[Vec<Transition>], order: &[usize]) -> Ve
     visits(states, root, &inflows)
 }
 
-/// Adds a way, and remembers where it comes from.
+/// Adds a transition and records its origin.
 fn lead(
     row: &mut BTreeMap<usize, f64>,
     sources: &mut [Vec<usize>],
@@ -59,8 +59,8 @@ fn lead(
     *entry += probability;
 }
 
-/// Puts the states back in the reverse order: each is visited as often as those that were still
-/// there lead to it.
+/// Restores the states in reverse order. The visits of each state are the inflow from those that remained after
+/// it was eliminated.
 fn visits(states: usize, root: usize, inflows: &[(usize, Vec<(usize, f64)>)]) -> Vec<f64> {
     let mut visits = vec![0.0; states];
     visits[root] = 1.0;

@@ -1,8 +1,7 @@
-//! The chain written out in full, and solved without knowing its structure.
+//! The chain in full, solved without using its structure.
 //!
-//! Every state, every transition, one elimination after the other: W² / 2 states and of the order of
-//! W³ transitions. It shares nothing with the structured solution but the round trip times, and
-//! is what that one is checked against.
+//! It lists every state and transition and eliminates states one by one: W² / 2 states and of the order of W³
+//! transitions. It shares only the round-trip times with the structured solution, and serves to check it.
 
 mod chain;
 mod eliminate;
@@ -14,7 +13,7 @@ use super::loss::LossModel;
 use crate::lossy::{LossyPath, window_at_least_one};
 use crate::number::OutOfRange;
 
-/// Beyond this window the chain no longer fits into memory.
+/// Largest window for which the chain fits into memory.
 pub const WINDOW_MAX: u32 = 300;
 
 /// Solves the chain for a window of at most `window` packets, state by state.
@@ -31,7 +30,7 @@ pub fn solve(
 }
 
 impl Chain {
-    /// Writes the chain out.
+    /// Builds the chain.
     ///
     /// # Errors
     /// As [`solve`].
@@ -49,7 +48,7 @@ impl Chain {
         eliminate::stationary(&self.transitions, &self.elimination_order())
     }
 
-    /// The sum over all states of what Eq 11 leaves: `|pi - pi Q|`.
+    /// Residual of Eq 11, summed over all states: `|pi - pi Q|`.
     pub fn residual(&self, stationary: &[f64]) -> f64 {
         let mut left = stationary.to_vec();
         for (row, share) in self.transitions.iter().zip(stationary) {
@@ -60,7 +59,7 @@ impl Chain {
         left.iter().map(|rest| rest.abs()).sum()
     }
 
-    /// What the shares of the states amount to (Eq 19 to 22).
+    /// Computes the results from the shares of the states (Eq 19 to 22).
     pub fn prediction(&self, stationary: &[f64]) -> Prediction {
         let (mut time_s, mut timer_s, mut window_s) = (0.0, 0.0, 0.0);
         let (mut sent, mut delivered, mut timeouts, mut recoveries) = (0.0, 0.0, 0.0, 0.0);

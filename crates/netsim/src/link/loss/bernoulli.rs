@@ -4,7 +4,7 @@ use ropewalk_base::Rng;
 
 use super::{LossError, probability};
 
-/// Each packet is lost with the same probability, whatever became of the others.
+/// Independent loss of each packet with the same probability.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bernoulli {
     p: f64,
@@ -38,7 +38,8 @@ mod tests {
         for p in [0.0, 1e-3, 0.02, 0.5, 1.0] {
             let mut model = Bernoulli::new(p).expect("a probability");
             let lost = (0..n).filter(|_| model.lost(&mut rng)).count() as f64;
-            // Four deviations of a binomial: one run in 16 000 would fail by chance, and this one is fixed.
+            // Four standard deviations of a binomial distribution: exceeded with probability 1/16 000, and the
+            // seed is fixed.
             let bound = 4.0 * (f64::from(n) * p * (1.0 - p)).sqrt();
             assert!((lost - f64::from(n) * p).abs() <= bound, "{lost} lost at {p}");
         }

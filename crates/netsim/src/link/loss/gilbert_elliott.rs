@@ -17,8 +17,8 @@ pub struct GilbertElliott {
 }
 
 impl GilbertElliott {
-    /// From good to bad with probability `p`, back with `r`, per packet; lost with probability
-    /// `loss_good` and `loss_bad`. Gilbert's own model has `loss_good` 0.
+    /// Transition probabilities per packet: `p` from good to bad, `r` back. Loss probabilities: `loss_good` and
+    /// `loss_bad`. Gilbert's original model has `loss_good` = 0.
     ///
     /// # Errors
     /// If one of them is not within 0 and 1.

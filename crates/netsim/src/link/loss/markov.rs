@@ -4,10 +4,10 @@ use ropewalk_base::Rng;
 
 use super::{LossError, probability};
 
-/// A chain that takes one step per packet; each state has its loss rate. It begins in state 0.
+/// A Markov chain that takes one step per packet. Each state has a loss rate; the first state is 0.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Markov {
-    /// Row by row, summed up from the left, so that one draw and a search find the next state.
+    /// Cumulative sums of each row, so that one draw and a search give the next state.
     cumulative: Vec<f64>,
     loss: Vec<f64>,
     state: usize,
@@ -53,7 +53,7 @@ impl Markov {
         let states = self.loss.len();
         let row = &self.cumulative[self.state * states..][..states];
         let draw = rng.unit();
-        // The last state takes what rounding left of the sum.
+        // The last state takes the remainder that rounding leaves.
         self.state = row.iter().position(|sum| draw < *sum).unwrap_or(states - 1);
         rng.chance(self.loss[self.state])
     }
@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn a_ring_of_states_loses_by_its_stationary_distribution() {
-        // Doubly stochastic, so each state takes a third of the packets.
+        // The matrix is doubly stochastic, so each state takes a third of the packets.
         let matrix = vec![vec![0.9, 0.1, 0.0], vec![0.0, 0.9, 0.1], vec![0.1, 0.0, 0.9]];
         let mut model = Markov::new(&matrix, &[0.0, 0.1, 0.5]).expect("a chain");
         let mut rng = Seed::root(2).rng();

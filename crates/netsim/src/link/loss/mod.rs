@@ -1,4 +1,4 @@
-//! Loss models: each is asked once per packet, in the order of transmission.
+//! Loss models. Each decides once per packet, in the order of transmission.
 
 mod bernoulli;
 mod gilbert_elliott;
@@ -16,21 +16,21 @@ pub use markov::Markov;
 pub use round::Round;
 pub use trace::LossTrace;
 
-/// Which packets are lost.
+/// A loss model.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum LossModel {
-    /// None.
+    /// No loss.
     #[default]
     None,
-    /// Each with the same probability.
+    /// Independent loss with a constant probability.
     Bernoulli(Bernoulli),
-    /// In bursts: two states.
+    /// Bursty loss by a chain of two states.
     GilbertElliott(GilbertElliott),
-    /// Any number of states.
+    /// Loss by a Markov chain of any number of states.
     Markov(Markov),
-    /// Once one packet of a round is lost, the rest of it.
+    /// After the first loss, all further packets of a round are lost.
     Round(Round),
-    /// Those that a list says.
+    /// Loss by a list.
     Trace(LossTrace),
 }
 
@@ -43,7 +43,7 @@ impl LossModel {
         Bernoulli::new(p).map(Self::Bernoulli)
     }
 
-    /// Whether the next packet, of `flow` and its `round`, is lost.
+    /// Returns whether the next packet, of flow `flow` and round `round`, is lost.
     #[inline]
     pub(super) fn lost(&mut self, rng: &mut Rng, flow: u32, round: u64) -> bool {
         match self {
@@ -57,39 +57,39 @@ impl LossModel {
     }
 }
 
-/// Why a loss model cannot be.
+/// Error in the parameters of a loss model.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum LossError {
-    /// Not a probability.
+    /// A value is not a probability.
     Probability {
-        /// What it was to be.
+        /// Name of the parameter.
         name: &'static str,
         /// The value.
         value: f64,
     },
-    /// A row of the transition matrix that does not sum to 1.
+    /// A row of the transition matrix does not sum to 1.
     RowSum {
-        /// Its index.
+        /// Index of the row.
         row: usize,
-        /// Its sum.
+        /// Sum of the row.
         sum: f64,
     },
-    /// A row of the transition matrix that has not one entry per state.
+    /// A row of the transition matrix does not have one entry per state.
     RowLength {
-        /// Its index.
+        /// Index of the row.
         row: usize,
-        /// Its length.
+        /// Length of the row.
         length: usize,
-        /// How many states there are.
+        /// Number of states.
         states: usize,
     },
-    /// No state, or no packet in a trace.
+    /// The model has no state, or the trace no packet.
     Empty,
-    /// A lost packet's index that lies beyond the trace.
+    /// The index of a lost packet is beyond the trace.
     Index {
         /// The index.
         index: usize,
-        /// The length of the trace.
+        /// Length of the trace.
         length: usize,
     },
 }
@@ -119,7 +119,7 @@ impl fmt::Display for LossError {
 impl core::error::Error for LossError {}
 
 fn probability(name: &'static str, value: f64) -> Result<f64, LossError> {
-    // Written so that NaN is refused.
+    // `contains` is false for NaN, which is thereby rejected.
     if (0.0..=1.0).contains(&value) {
         Ok(value)
     } else {

@@ -1,4 +1,4 @@
-//! Correlated loss within a round: once one packet of a round is lost, so is the rest of it
+//! Correlated loss within a round: after the first lost packet of a round, the rest of the round is lost
 //! (Padhye, Firoiu, Towsley and Kurose 1998, section II: the drop-tail assumption).
 
 use std::collections::BTreeMap;
@@ -7,17 +7,17 @@ use ropewalk_base::Rng;
 
 use super::{LossError, probability};
 
-/// A packet whose predecessors of the same flow and round all came through is lost with probability p; one with a lost
-/// predecessor always.
+/// Loss with probability p until the first lost packet of a flow's round, then loss of every packet of that
+/// round.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Round {
     p: f64,
-    /// Of each flow, its latest round, and whether that has lost a packet.
+    /// For each flow, its latest round and whether that has lost a packet.
     rounds: BTreeMap<u32, (u64, bool)>,
 }
 
 impl Round {
-    /// First losses with probability `p`.
+    /// A model with probability `p` of a first loss.
     ///
     /// # Errors
     /// If `p` is not within 0 and 1.
@@ -30,7 +30,7 @@ impl Round {
         if *latest != round {
             (*latest, *lossy) = (round, false);
         }
-        // No draw is made in a lossy round, so the stream counts first losses only.
+        // Draw only while the round has no loss, so that the random stream depends on first losses only.
         *lossy = *lossy || rng.chance(self.p);
         *lossy
     }

@@ -1,10 +1,10 @@
-//! Loss by a list, for repeating what was measured and for tests.
+//! Loss by a list, to replay measurements and for tests.
 
 use std::sync::Arc;
 
 use super::LossError;
 
-/// A list of fates, one per packet, repeated for ever.
+/// A list with one entry per packet, repeated indefinitely.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LossTrace {
     fates: Arc<[bool]>,
@@ -13,7 +13,7 @@ pub struct LossTrace {
 }
 
 impl LossTrace {
-    /// Packet by packet: true for lost.
+    /// A trace from a list: true means lost.
     ///
     /// # Errors
     /// If the list is empty.

@@ -1,5 +1,5 @@
-//! The queue in front of a shaper that knows when it will serve whom: it holds no packets, only the times at which they
-//! cease to wait.
+//! The queue before a shaper whose schedule is known in advance. It stores no packets, only the times at which
+//! their transmissions begin.
 
 use std::collections::VecDeque;
 
@@ -13,7 +13,7 @@ struct Waiting {
     size: u32,
 }
 
-/// Transmissions to come, and totals over those past.
+/// Pending transmissions, and totals over past ones.
 #[derive(Clone, Debug, Default)]
 pub(in crate::link) struct Backlog {
     waiting: VecDeque<Waiting>,
@@ -23,7 +23,7 @@ pub(in crate::link) struct Backlog {
     totals: Totals,
 }
 
-/// Sums over all packets served or to be served.
+/// Sums over all accepted packets, those with pending transmission included.
 #[derive(Clone, Copy, Debug, Default)]
 struct Totals {
     wait_nanos: u128,
@@ -32,7 +32,7 @@ struct Totals {
     bytes: u64,
 }
 
-/// What had happened by one instant.
+/// Totals up to one instant.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::link) struct Snapshot {
     pub(in crate::link) waiting: u64,
@@ -45,7 +45,7 @@ pub(in crate::link) struct Snapshot {
 }
 
 impl Backlog {
-    /// Forgets those whose transmission has begun by `now`.
+    /// Removes packets whose transmission has begun by `now`.
     #[inline]
     pub(in crate::link) fn advance(&mut self, now: Time) {
         while let Some(head) = self.waiting.front().copied() {
@@ -58,8 +58,7 @@ impl Backlog {
         }
     }
 
-    /// Since when nothing has been in transmission or waiting, if that is so at `now`; call
-    /// [`Self::advance`] before.
+    /// The time since which the link has been idle, if it is at `now`. Call [`Self::advance`] before.
     pub(in crate::link) fn idle_since(&self, now: Time) -> Option<Time> {
         if !self.waiting.is_empty() {
             return None;
@@ -78,7 +77,7 @@ impl Backlog {
         self.bytes
     }
 
-    /// Takes in a packet offered at `now` that will be served as `service` says.
+    /// Adds a packet that was offered at `now` and has the transmission `service`.
     #[inline]
     pub(in crate::link) fn push(&mut self, now: Time, service: Service, size: u32) {
         let waiting = Waiting { service, size };
@@ -95,7 +94,7 @@ impl Backlog {
         self.waiting.push_back(waiting);
     }
 
-    /// What of the totals has happened by `now`: the sums run ahead of the clock by what is still to come.
+    /// The part of the totals that has happened by `now`; the sums include pending transmissions.
     pub(in crate::link) fn snapshot(&self, now: Time) -> Snapshot {
         let mut ahead = Totals::default();
         let mut waiting = 0;

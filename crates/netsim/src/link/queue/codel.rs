@@ -10,15 +10,15 @@ use crate::packet::Packet;
 /// Parameters of CoDel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CoDel {
-    /// Acceptable standing delay: 5 ms (section 4.2).
+    /// Acceptable standing delay: 5 ms (RFC 8289, 4.2).
     pub target: Duration,
-    /// About the round trip of those who use the link: 100 ms (section 4.2).
+    /// Approximate round-trip time of the flows on the link: 100 ms (RFC 8289, 4.2).
     pub interval: Duration,
-    /// With so many bytes or fewer left in the queue, nothing is dropped: one full packet.
+    /// Nothing is dropped while the queue holds at most this many bytes: one full packet.
     pub mtu: u32,
     /// Mark ECN-capable packets instead of dropping them.
     pub ecn: bool,
-    /// What the queue holds at most.
+    /// Capacity of the queue.
     pub limit: Limit,
 }
 
@@ -34,14 +34,14 @@ impl Default for CoDel {
     }
 }
 
-/// A packet and when it joined the queue.
+/// A packet with the time at which it joined the queue.
 #[derive(Clone, Debug)]
 struct Waiting<P> {
     since: Time,
     packet: Packet<P>,
 }
 
-/// What left the queue: at most one packet to send, and those dropped on the way to it.
+/// Result of a dequeue: at most one packet to send, and the packets dropped before it.
 #[derive(Debug)]
 pub(in crate::link) struct Dequeued<P> {
     pub(in crate::link) packet: Option<Packet<P>>,
@@ -54,9 +54,9 @@ pub(in crate::link) struct CoDelQueue<P> {
     codel: CoDel,
     waiting: VecDeque<Waiting<P>>,
     bytes: u64,
-    /// Packet- and byte-nanoseconds waited by those that have left.
+    /// Packet- and byte-nanoseconds of waiting of packets that have left.
     waited: (u128, u128),
-    /// When the delay, if it stays above the target, will have done so for an interval.
+    /// End of the interval after which drops begin, if the delay stays above the target until then.
     first_above: Option<Time>,
     dropping: bool,
     drop_next: Time,
@@ -96,12 +96,12 @@ impl<P> CoDelQueue<P> {
         self.bytes
     }
 
-    /// Since when the head has waited.
+    /// The time at which the head joined the queue.
     pub(in crate::link) fn head_since(&self) -> Option<Time> {
         self.waiting.front().map(|head| head.since)
     }
 
-    /// Packet- and byte-nanoseconds waited until `now`.
+    /// Packet- and byte-nanoseconds of waiting until `now`.
     pub(in crate::link) fn waited(&self, now: Time) -> (u128, u128) {
         self.waiting.iter().fold(self.waited, |sum, entry| {
             let wait = u128::from(now.since(entry.since).as_nanos());
@@ -121,7 +121,7 @@ impl<P> CoDelQueue<P> {
                 out.packet = self.take(now).0;
             }
             self.dropping = true;
-            // Section 5.5: after a recent dropping state, begin near the rate that controlled the queue.
+            // Section 5.5: after a recent dropping state, start near the drop rate that controlled the queue.
             let delta = self.count.saturating_sub(self.last_count);
             let recent = now.since(self.drop_next) < self.codel.interval * 16;
             self.count = if delta > 1 && recent { delta } else { 1 };
@@ -147,7 +147,7 @@ impl<P> CoDelQueue<P> {
         self.dropping = may_drop;
     }
 
-    /// Marks the packet in place of dropping it, if that is allowed.
+    /// Marks the packet instead of dropping it, if permitted; returns whether it did.
     fn mark(&self, out: &mut Dequeued<P>) -> bool {
         match &mut out.packet {
             Some(packet) if self.codel.ecn && packet.ect => {
@@ -178,7 +178,7 @@ impl<P> CoDelQueue<P> {
         (Some(packet), now >= first_above)
     }
 
-    /// Drops come closer with the square root of their number (section 3.3).
+    /// The interval between drops shrinks with the square root of their number (section 3.3).
     fn control_law(&self, from: Time) -> Time {
         from + self.codel.interval.mul_f64(1.0 / f64::from(self.count).sqrt())
     }

@@ -1,20 +1,20 @@
-//! Drop-tail: what does not fit is dropped.
+//! Drop-tail: a packet that does not fit is dropped.
 
-/// How much may wait. The packet in transmission does not wait, so a link with `Packets(n)` holds n + 1, and one with
-/// `Packets(0)` sends only what it is offered while idle.
+/// Capacity of a queue. The packet in transmission does not count: a link with `Packets(n)` holds n + 1
+/// packets, and one with `Packets(0)` accepts a packet only while it is idle.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Limit {
-    /// Everything.
+    /// Unlimited.
     #[default]
     Unlimited,
-    /// So many packets.
+    /// This many packets.
     Packets(u32),
-    /// So many bytes; a packet waits as a whole or not at all.
+    /// This many bytes; a packet fits only as a whole.
     Bytes(u64),
 }
 
 impl Limit {
-    /// Whether `size` more bytes may join `packets` of `bytes` in all.
+    /// Whether a packet of `size` bytes fits behind `packets` packets of `bytes` bytes in total.
     #[inline]
     pub(crate) fn admits(self, packets: usize, bytes: u64, size: u32) -> bool {
         match self {

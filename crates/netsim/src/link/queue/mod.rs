@@ -1,4 +1,4 @@
-//! Queues: which packets may wait, and which may not.
+//! Queue management.
 
 pub(super) mod backlog;
 pub(super) mod codel;
@@ -9,7 +9,7 @@ pub use codel::CoDel;
 pub use drop_tail::Limit;
 pub use red::Red;
 
-/// How a link's queue is managed.
+/// Queue management of a link.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum QueueModel {
     /// Drops what does not fit (drop-tail).

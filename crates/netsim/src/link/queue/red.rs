@@ -5,31 +5,33 @@ use ropewalk_base::{Duration, Rng, Time};
 use super::Limit;
 use super::backlog::Backlog;
 
-/// Parameters of RED. The thresholds are packets of the *averaged* queue.
+/// Parameters of RED. The thresholds refer to the *average* queue length, in packets.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Red {
-    /// Below this average nothing is dropped. Section 4 of the paper.
+    /// Average below which nothing is dropped (section 4 of the paper).
     pub min_threshold: f64,
-    /// From this average on, every packet (unless `gentle`). At least twice the minimum is advised.
+    /// Average from which every packet is dropped, unless `gentle`. The paper advises at least twice the
+    /// minimum.
     pub max_threshold: f64,
-    /// The drop probability just below the maximum threshold; 0.02 in the paper, 0.1 in practice.
+    /// Drop probability just below the maximum threshold; 0.02 in the paper, 0.1 in practice.
     pub max_probability: f64,
-    /// Weight of the present queue in the average; the paper advises at least 0.001.
+    /// Weight of the current queue length in the average; the paper advises at least 0.001.
     pub weight: f64,
-    /// Between the maximum threshold and its double the probability climbs to 1 instead of jumping there.
+    /// Whether the probability rises linearly to 1 between the maximum threshold and its double, instead of
+    /// jumping.
     pub gentle: bool,
-    /// Mark ECN-capable packets instead of dropping them, as long as the average is below the region of
+    /// Whether ECN-capable packets are marked instead of dropped, while the average is below the region of
     /// certain drops (RFC 3168, section 7).
     pub ecn: bool,
-    /// How long a typical packet takes on this link: an idle time of m of these ages the average like m
-    /// arrivals at an empty queue.
+    /// Transmission time of a typical packet. An idle time of m of these reduces the average like m arrivals at
+    /// an empty queue.
     pub packet_time: Duration,
-    /// What the queue holds at most.
+    /// Capacity of the queue.
     pub limit: Limit,
 }
 
 impl Red {
-    /// The first parameter that is out of range: its name and value.
+    /// Name and value of the first parameter that is out of range.
     pub(in crate::link) fn misfit(&self) -> Option<(&'static str, f64)> {
         let unit = 0.0..=1.0;
         [
@@ -44,12 +46,12 @@ impl Red {
     }
 }
 
-/// What RED does to an arriving packet.
+/// Decision on an arriving packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::link) enum Verdict {
     Admit,
     Mark,
-    /// The queue has no room.
+    /// The queue has no space.
     Full,
     Early,
 }
@@ -58,8 +60,8 @@ pub(in crate::link) enum Verdict {
 pub(in crate::link) struct RedQueue {
     red: Red,
     average: f64,
-    /// Packets since the last drop, the arriving one included; `None` while the average is below the
-    /// minimum (-1 in the paper).
+    /// Packets since the last drop, the arriving one included; `None` while the average is below the minimum
+    /// threshold (-1 in the paper).
     count: Option<u32>,
     rng: Rng,
 }
@@ -69,8 +71,7 @@ impl RedQueue {
         Self { red, average: 0.0, count: None, rng }
     }
 
-    /// Judges a packet of `size` bytes offered at `now` to a link that has been idle since
-    /// `idle_since`, if it is idle.
+    /// Decides on a packet of `size` bytes offered at `now`. `idle_since` is given if the link is idle.
     pub(in crate::link) fn judge(
         &mut self,
         now: Time,
@@ -81,7 +82,7 @@ impl RedQueue {
     ) -> Verdict {
         self.update_average(now, idle_since, backlog.packets());
         let verdict = self.early(ect);
-        // A packet that finds the transmitter idle needs no room.
+        // A packet that finds the transmitter idle does not wait.
         let room =
             idle_since.is_some() || self.red.limit.admits(backlog.packets(), backlog.bytes(), size);
         if room || verdict == Verdict::Early { verdict } else { Verdict::Full }
@@ -122,7 +123,7 @@ impl RedQueue {
         if ect && self.red.ecn { Verdict::Mark } else { Verdict::Early }
     }
 
-    /// The paper's p_b, and beyond the maximum threshold its gentle continuation.
+    /// Probability p_b of the paper, with its gentle continuation above the maximum threshold.
     fn base_probability(&self) -> f64 {
         let Red { min_threshold, max_threshold, max_probability, .. } = self.red;
         if self.average < max_threshold {
@@ -146,7 +147,7 @@ mod tests {
             min_threshold: 5.0,
             max_threshold: 15.0,
             max_probability: 0.1,
-            // The average is the present queue, so that a test can choose it.
+            // With weight 1 the average equals the current queue length, which the test can choose.
             weight: 1.0,
             gentle: false,
             ecn: false,
@@ -155,7 +156,7 @@ mod tests {
         }
     }
 
-    /// A queue of `length` packets that none of the test's instants sees served.
+    /// A queue of `length` packets whose transmissions begin after the test.
     fn backlog(length: usize) -> Backlog {
         let mut backlog = Backlog::default();
         let never = Service { start: Time::FAR_FUTURE, depart: Time::FAR_FUTURE };
@@ -163,7 +164,7 @@ mod tests {
         backlog
     }
 
-    /// Verdicts on `n` packets that find `length` packets waiting.
+    /// Decisions on `n` packets that find `length` packets waiting.
     fn verdicts(red: Red, length: usize, n: usize, ect: bool) -> Vec<Verdict> {
         let mut queue = RedQueue::new(red, Seed::root(1).rng());
         let backlog = backlog(length);
@@ -172,8 +173,8 @@ mod tests {
 
     #[test]
     fn gaps_between_drops_are_spread_evenly_up_to_the_reciprocal_of_the_probability() {
-        // At 10 packets p_b is 0.05. The figure counts the arriving packet too, so that gaps are uniform on
-        // 1 .. 1 / p_b - 1, one less than the text of section 7 has it.
+        // At 10 packets p_b is 0.05. Figure 2 also counts the arriving packet, so gaps are uniform on 1 .. 1 /
+        // p_b - 1: one less than in the text of section 7.
         let verdicts = verdicts(red(), 10, 200_000, false);
         let drops: Vec<usize> =
             (0..verdicts.len()).filter(|i| verdicts[*i] == Verdict::Early).collect();
@@ -197,8 +198,9 @@ mod tests {
         assert_eq!(share(red(), 4), 0.0);
         assert_eq!(share(red(), 15), 1.0);
         let gentle = Red { gentle: true, ..red() };
-        // A fifth of the way from the maximum to its double p_b is 0.28. The first packet after a drop is dropped with
-        // 0.28 / 0.72, the second with 0.28 / 0.44, the third certainly: a gap of 1.83 in the mean.
+        // At a fifth of the way from the maximum threshold to its double, p_b is 0.28. The first packet after a
+        // drop is dropped with 0.28 / 0.72, the second with 0.28 / 0.44, the third with certainty: a mean gap
+        // of 1.83.
         let middle = share(gentle, 18);
         assert!((middle - 1.0 / 1.833).abs() < 0.02, "{middle}");
         assert_eq!(share(gentle, 30), 1.0);
@@ -220,7 +222,7 @@ mod tests {
             queue.judge(Time::ZERO, None, &backlog(10), 1000, false);
         }
         assert!(queue.average > 9.9);
-        // Ten packet times at weight 0.1 leave 0.9^10 of the average.
+        // Ten packet times with weight 0.1 reduce the average by the factor 0.9^10.
         let before = queue.average;
         queue.judge(Time::from_millis(10), Some(Time::ZERO), &backlog(0), 1000, false);
         assert!((queue.average - before * 0.9f64.powi(10)).abs() < 1e-12);

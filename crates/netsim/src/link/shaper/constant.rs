@@ -1,4 +1,4 @@
-//! The same rate for ever.
+//! A constant rate.
 
 use ropewalk_base::{Rate, RateClock, Serialisation, Time};
 
@@ -8,9 +8,9 @@ use super::Service;
 pub(in crate::link) struct Constant {
     rate: Rate,
     clock: RateClock,
-    /// What the last size of packet takes: the next one is likely to have it too.
+    /// Size and serialisation time of the last packet: the next one probably has the same size.
     last: (u32, Serialisation),
-    /// When the last packet's last bit has been sent.
+    /// End of the last transmission.
     free: Time,
 }
 

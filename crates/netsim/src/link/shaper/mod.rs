@@ -1,7 +1,7 @@
-//! Shapers: when a packet's transmission begins and ends.
+//! Shapers: begin and end of each packet's transmission.
 //!
-//! A shaper serves packets in order and knows the future of its rate, so it can tell both instants as
-//! soon as the packet is offered.
+//! A shaper serves packets in order and knows its future rate. It therefore computes both times when the packet
+//! is offered.
 
 mod constant;
 mod steps;
@@ -19,22 +19,22 @@ use constant::Constant;
 use steps::Steps;
 use trace::TraceShaper;
 
-/// How fast a link sends.
+/// Transmission rate of a link.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RateModel {
-    /// Sending takes no time.
+    /// Transmission takes no time.
     Unlimited,
-    /// The same rate for ever.
+    /// A constant rate.
     Constant(Rate),
-    /// A rate that changes at known instants. A packet in transmission at a step keeps what it has sent, and the rest
-    /// goes at the new rate; a rate of zero holds it until the next step.
+    /// A rate that changes at known times. The rest of a packet in transmission continues at the new rate; a
+    /// rate of zero pauses it until the next step.
     Steps {
-        /// Until the first step.
+        /// Rate before the first step.
         initial: Rate,
-        /// Instant and new rate, in order of time.
+        /// Time and new rate of each step, in order of time.
         steps: Vec<(Time, Rate)>,
     },
-    /// Opportunities to deliver 1504 bytes each, repeated for ever.
+    /// A trace of opportunities to deliver 1504 bytes each, repeated indefinitely.
     Trace(Arc<Trace>),
 }
 
@@ -50,9 +50,9 @@ impl RateModel {
 /// The transmission of one packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Service {
-    /// Its first bit is sent; until then it waits in the queue.
+    /// Start of transmission; the packet waits in the queue before it.
     pub(super) start: Time,
-    /// Its last bit has been sent. [`Time::FAR_FUTURE`] if that never happens.
+    /// End of transmission; [`Time::FAR_FUTURE`] if it never ends.
     pub(super) depart: Time,
 }
 
@@ -65,11 +65,11 @@ pub(super) enum Shaper {
 }
 
 impl Shaper {
-    /// A shaper that rests during `holds`, which are in order and apart.
+    /// A shaper that pauses during `holds`, which are in order and do not overlap.
     pub(super) fn new(model: &RateModel, holds: &[Span]) -> Self {
         match model {
             RateModel::Unlimited if holds.is_empty() => Self::Unlimited,
-            // Fast enough that no packet takes a nanosecond, slow enough for the arithmetic.
+            // Fast enough that no packet takes a nanosecond, without overflow of the arithmetic.
             RateModel::Unlimited => Self::Steps(Steps::new(Rate::from_bps(1 << 60), &[], holds)),
             RateModel::Constant(rate) if holds.is_empty() && *rate > Rate::ZERO => {
                 Self::Constant(Constant::new(*rate))
@@ -80,10 +80,10 @@ impl Shaper {
         }
     }
 
-    /// When a packet that is ready at `ready` would begin to be sent.
+    /// Time at which transmission of a packet that is ready at `ready` would begin.
     #[inline]
     pub(super) fn next_start(&self, ready: Time) -> Time {
-        // Nearly all links are of this kind, and it costs least.
+        // Fast path for the most frequent and cheapest kind.
         if let Self::Constant(shaper) = self {
             return shaper.next_start(ready);
         }
@@ -100,7 +100,7 @@ impl Shaper {
         }
     }
 
-    /// Sends the next `bytes` bytes, which are ready at `ready`.
+    /// Transmits the next `bytes` bytes, which are ready at `ready`.
     #[inline]
     pub(super) fn serve(&mut self, ready: Time, bytes: u32) -> Service {
         if let Self::Constant(shaper) = self {
@@ -119,8 +119,7 @@ impl Shaper {
         }
     }
 
-    /// Whole bytes that could have been sent from the beginning of the run until `until`; `None`
-    /// without a limit.
+    /// Whole bytes that could have been sent from the start of the run until `until`; `None` if unlimited.
     pub(super) fn capacity_bytes(&self, until: Time) -> Option<u64> {
         match self {
             Self::Unlimited => None,

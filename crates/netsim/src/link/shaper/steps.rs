@@ -1,4 +1,4 @@
-//! A rate that changes at known instants, outages that hold packets included.
+//! A rate that changes at known times, pauses by outages included.
 
 use ropewalk_base::{Duration, Rate, Time};
 
@@ -10,13 +10,13 @@ const WORK_PER_BYTE: u128 = 8_000_000_000;
 
 #[derive(Clone, Debug)]
 pub(in crate::link) struct Steps {
-    /// Instant and rate from then on; the first at zero, no two at one time.
+    /// Start time and rate of each piece; the first starts at zero, and all start times differ.
     pieces: Vec<(Time, Rate)>,
-    /// The piece that holds `free`.
+    /// Index of the piece that contains `free`.
     piece: usize,
-    /// When the last packet's last bit has been sent.
+    /// End of the last transmission.
     free: Time,
-    /// Bit-nanoseconds that the last division left; charged to the next packet.
+    /// Bit-nanoseconds left over by the last division; charged to the next packet.
     remainder: u64,
 }
 
@@ -139,7 +139,7 @@ mod tests {
         for sent in 1..=3_000u64 {
             last = shaper.serve(Time::ZERO, 997).depart;
             let capacity = shaper.capacity_bytes(last);
-            // Departures round down to a nanosecond, whose share the next packet repays.
+            // Departures are rounded down to a nanosecond; the next packet makes up for the remainder.
             assert!((sent * 997 - 1..=sent * 997).contains(&capacity), "{capacity} of {sent}");
         }
         assert!(last > Time::from_secs(5));

@@ -1,5 +1,6 @@
-//! Trace-driven sending, with the semantics of mahimahi's link shell: each opportunity carries up to 1504 bytes of
-//! whatever waits at that instant, a packet may use several, and what nobody uses is lost.
+//! Trace-driven transmission with the semantics of mahimahi's link shell: each opportunity carries up to 1504
+//! bytes of the packets that wait at that instant. A packet may use several opportunities; unused ones are
+//! lost.
 
 use std::sync::Arc;
 
@@ -9,7 +10,7 @@ use super::Service;
 use crate::link::outage::{self, Span};
 use crate::mahimahi::{OPPORTUNITY_BYTES, Trace};
 
-/// Which opportunity comes next, and what is left of it.
+/// Position in a trace: the next opportunity, and the rest of its bytes.
 #[derive(Clone, Copy, Debug)]
 struct Position {
     cycle: u64,
@@ -68,7 +69,7 @@ impl TraceShaper {
         self.trace.time_of(position.cycle, position.index)
     }
 
-    /// The first usable opportunity from `position` on that does not lie before `ready`.
+    /// The first usable opportunity at or after `position` that is not before `ready`.
     fn seek(&self, mut position: Position, ready: Time) -> Position {
         if position.left == 0 {
             position = self.following(position);
@@ -123,7 +124,7 @@ mod tests {
     fn an_opportunity_that_nobody_takes_is_lost() {
         let mut shaper = shaper("10\n20\n", &[]);
         assert_eq!(shaper.serve(Time::from_millis(11), 100).depart, Time::from_millis(20));
-        // What the packet left of the opportunity at 20 ms is gone a moment later.
+        // The unused rest of the opportunity at 20 ms is lost afterwards.
         assert_eq!(shaper.serve(Time::from_millis(21), 100).depart, Time::from_millis(30));
     }
 
