@@ -1,4 +1,4 @@
-//! What a scheduler answers.
+//! The decisions of a scheduler.
 
 use ropewalk_base::{PathId, Time};
 

@@ -37,7 +37,7 @@ impl LossMemory {
         (self.sent >= ENOUGH).then(|| (self.lost + 0.5) / (self.sent + 1.0))
     }
 
-    /// Transmissions per second, and how many of them are lost.
+    /// Transmissions per second, and losses per second.
     fn per_second(&self) -> (f64, f64) {
         let sent = self.sent / self.seconds.max(1e-9);
         (sent, sent * self.share().unwrap_or(0.0))
