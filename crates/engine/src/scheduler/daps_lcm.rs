@@ -44,7 +44,7 @@ impl DapsLcm {
         self.options.when_blocked
     }
 
-    /// The start of the current period; begins a new one where the old one is over or void.
+    /// The start of the current period. Begins a new period if the old one is over or invalid.
     fn period_start(&mut self, view: &View<'_>) -> Time {
         match self.made {
             Some((start, epoch))

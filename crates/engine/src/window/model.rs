@@ -21,7 +21,7 @@ pub(super) const CHUNK: u64 = 1000;
 /// A path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Link {
-    /// Ticks that the link needs for a chunk.
+    /// Ticks that the link takes to send a chunk.
     pub service: u64,
     /// Ticks of propagation, each way.
     pub delay: u64,
@@ -34,7 +34,7 @@ pub(super) enum Order {
     QuickestFirst,
     /// Each in turn, the next chunk of the stream, as `round-robin` does.
     InTurn,
-    /// The longest round trip first, the next chunk of the stream: the choice that does most harm.
+    /// The longest round trip first, the next chunk of the stream: the most harmful choice.
     SlowestFirst,
     /// The longest round trip first, the first chunk that the path may take: the slow paths carry as much as
     /// the guard allows.

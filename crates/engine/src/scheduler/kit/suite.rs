@@ -291,13 +291,13 @@ fn those_that_predict_arrivals_hold_less_than_round_robin_when_delays_are_one_to
 /// Errors of the round trips that a scheduler sees.
 #[derive(Clone, Copy, Debug)]
 enum Trouble {
-    /// Anything between a tenth and ten times, anew at each decision.
+    /// Between a tenth and ten times the true value, drawn for each decision.
     Noise,
-    /// As they were told a thousand decisions before, when they were the other way round.
+    /// The values of a thousand decisions before, when the paths were swapped.
     Stale,
     /// Those of the path with the next identifier.
     Swapped,
-    /// None at all on the second path.
+    /// No value for the second path.
     Missing,
 }
 
