@@ -75,7 +75,7 @@ impl SentQueue {
         }
     }
 
-    /// The oldest sequence number that is not acknowledged.
+    /// The oldest unacknowledged sequence number.
     #[inline]
     pub fn una(&self) -> u64 {
         self.pieces.front().map_or(self.next_seq, |piece| piece.seq)
