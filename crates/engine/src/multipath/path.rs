@@ -11,7 +11,8 @@ use crate::scheduler::DelaySource;
 
 /// The sending side of one path.
 ///
-/// The fields are in order of use: first those that each data packet and each acknowledgement accesses.
+/// `repr(C)` keeps the order of the fields: first those that each data packet and each acknowledgement
+/// accesses.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub(crate) struct TxPath {

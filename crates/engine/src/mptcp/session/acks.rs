@@ -242,8 +242,9 @@ fn covers_several(subflow: &Subflow, segment: &Segment) -> bool {
     subflow.sent.front().is_some_and(covers_first) || !segment.sacks.is_empty()
 }
 
-/// Forward delay: the peer's clock when it acknowledged, less ours when the newest of what it acknowledges
-/// left. The echo is of the earliest (RFC 7323, 4.3), which may have waited for the next one to come.
+/// Forward delay: the peer's clock when it sent the acknowledgement, minus our clock when the newest
+/// acknowledged segment was sent. The echo cannot be used: it belongs to the earliest segment (RFC 7323,
+/// 4.3), which may have waited for the next one.
 fn take_stamps(subflow: &mut Subflow, stamps: Stamps, ackd: &SubflowAckd) {
     if let Some(left_at) = ackd.newest_left_at().filter(|_| stamps.echo != 0) {
         subflow.tx.forward.sample(left_at.as_nanos(), stamps.value);

@@ -199,7 +199,8 @@ impl Session {
         subflow.tx.tail.on_timeout();
         subflow.tx.recovery_exit = None;
         if subflow.sent.front().is_some_and(|(_, piece)| piece.standing == SegmentState::Sacked) {
-            // RFC 2018, 8: after a timeout the peer may have dropped reported data that it has not
+            // RFC 2018, 8: the oldest data was reported and is still not acknowledged, so the peer has
+            // dropped reported data.
             // acknowledged.
             subflow.sent.forget_sacked();
         }
