@@ -63,8 +63,8 @@ impl Delay {
     }
 }
 
-/// A connection under weighted Vegas. Once per round each path compares its number of queued packets, `w (rtt
-/// - base) / rtt`, with its share of `TOTAL_ALPHA`. The shares are proportional to rates: a congested path
+/// A connection under weighted Vegas. Once per round each path compares its number of queued packets,
+/// `w (rtt - base) / rtt`, with its share of `TOTAL_ALPHA`. The shares are proportional to rates: a congested path
 /// delivers less, and thus may queue less. A loss halves the window as in TCP.
 #[derive(Clone, Debug)]
 pub struct WVegas {

@@ -36,7 +36,7 @@ pub enum Reinjection {
     OnLoss,
 }
 
-/// How a sender avoids to treat reordering as loss.
+/// How a sender avoids mistaking reordering for loss.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Reordering {
     /// Not at all: three duplicate acknowledgements, or as many selective ones, count as a loss (RFC 6582,

@@ -48,16 +48,16 @@ impl PathSet {
 pub enum Action {
     /// Send the chunk at `position` of the unassigned queue (0 is its head) on `path`.
     Send {
-        /// Where to.
+        /// The path.
         path: PathId,
-        /// Which chunk.
+        /// Position of the chunk in the unassigned queue.
         position: u64,
     },
     /// Send the chunk at `position` on every path of the set.
     Copies {
-        /// Where to; not empty.
+        /// The paths; not empty.
         paths: PathSet,
-        /// Which chunk.
+        /// Position of the chunk in the unassigned queue.
         position: u64,
     },
     /// A better path will become free. Ask again at `until`, or as soon as anything changes.
@@ -127,9 +127,9 @@ pub enum Reason {
 /// An action and its reason.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Decision {
-    /// What to do.
+    /// What to do next.
     pub action: Action,
-    /// Why.
+    /// The reason of the action.
     pub reason: Reason,
 }
 

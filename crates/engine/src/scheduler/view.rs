@@ -108,7 +108,7 @@ impl PathView {
         }
     }
 
-    /// Whether the path could carry a chunk now. RFC 9260, 6.1 B permits to exceed the congestion window by
+    /// Whether the path could carry a chunk now. RFC 9260, 6.1 B permits exceeding the congestion window by
     /// less than one packet, so a path is open while its window is not full.
     #[inline]
     pub fn is_open(&self) -> bool {

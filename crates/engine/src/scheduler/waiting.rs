@@ -45,7 +45,7 @@ pub(super) fn chunks(view: &View<'_>, bytes: u64) -> u64 {
     (bytes / view.chunk_bytes.max(1)).max(1)
 }
 
-/// Free window in whole chunks, rounded up: RFC 9260, 6.1 B permits to exceed the window by less than one
+/// Free window in whole chunks, rounded up: RFC 9260, 6.1 B permits exceeding the window by less than one
 /// packet.
 #[inline]
 pub(super) fn free_chunks(view: &View<'_>, path: &PathView) -> u64 {

@@ -45,8 +45,9 @@ pub struct Advice {
 /// Interval between two evaluations of losses and limits.
 const EVERY: Duration = Duration::from_millis(500);
 
-/// Paths with an advised limit of at most this many chunks are left out. Fewer than three later chunks then
-/// report a loss (RFC 9260, 7.2.4), so each loss ends in a timeout, for which all other paths wait.
+/// Paths with an advised limit of at most this many chunks are left out. With so little data in flight a loss is
+/// seldom reported (RFC 9260, 7.2.4: three miss indications are needed), so each loss ends in a timeout, for which
+/// all other paths wait.
 const TOO_FEW: u64 = 4;
 /// A path is left out only if its limit is less than this part of its BDP: few chunks fill a path with a
 /// small BDP.

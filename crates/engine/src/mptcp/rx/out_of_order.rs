@@ -37,8 +37,8 @@ const KEPT_SLOTS: usize = 4096;
 /// a tree.
 #[derive(Clone, Debug, Default)]
 pub(super) struct OutOfOrderSegments {
-    /// Each slot holds a piece that begins within its `1 << shift` bytes; the first slot starts at `base <<
-    /// shift`.
+    /// Each slot holds a piece that begins within its `1 << shift` bytes; the first slot starts at
+    /// `base << shift`.
     slots: VecDeque<Option<Held>>,
     base: u64,
     shift: u32,
