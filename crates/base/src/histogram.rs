@@ -1,6 +1,7 @@
 //! A histogram with fixed relative precision and a weight per value: delays, and occupancy over time.
 
-/// Sub-buckets per power of two: a value is known to 1/64, that is 1.6 %, and quantiles to half that.
+/// Binary logarithm of the sub-buckets per power of two: values are exact to 1/64, that is 1.6 %, and
+/// quantiles to half that.
 const SUB_BITS: u32 = 6;
 const SUB: u64 = 1 << SUB_BITS;
 
@@ -9,8 +10,8 @@ const SUB: u64 = 1 << SUB_BITS;
 pub struct Histogram {
     /// Weight of the value 0, which is common and far from the others.
     zero: u64,
-    /// Number of the first bucket kept: values seldom span many powers of two, and memory counts
-    /// where there are thousands of histograms.
+    /// Number of the first bucket. Buckets below it are not stored: values seldom span many powers of two,
+    /// and memory matters with thousands of histograms.
     first: usize,
     buckets: Vec<u64>,
     total_weight: u64,
@@ -49,7 +50,7 @@ impl Histogram {
         self.add_weighted(value, 1);
     }
 
-    /// Counts `value` with a weight, for example the nanoseconds that it lasted.
+    /// Counts `value` with a weight, for example the nanoseconds that the value lasted.
     #[inline]
     pub fn add_weighted(&mut self, value: u64, weight: u64) {
         if value == 0 {
@@ -64,10 +65,10 @@ impl Histogram {
         }
     }
 
-    /// The counter of a bucket, made if need be.
+    /// The counter of a bucket, which is created if necessary.
     #[inline]
     fn bucket_mut(&mut self, bucket: usize) -> &mut u64 {
-        // A bucket below the first one is far beyond the last one, too.
+        // A bucket below the first one wraps around to a large index.
         if bucket.wrapping_sub(self.first) >= self.buckets.len() {
             self.make(bucket);
         }
@@ -86,14 +87,14 @@ impl Histogram {
             self.first = bucket;
         }
         if bucket - self.first >= self.buckets.len() {
-            // Exactly: doubled room would count where there are thousands of histograms.
+            // Reserve exactly: with thousands of histograms, doubled capacity would matter.
             let more = bucket - self.first + 1 - self.buckets.len();
             self.buckets.reserve_exact(more.next_multiple_of(SUB as usize / 2));
             self.buckets.resize(bucket - self.first + 1, 0);
         }
     }
 
-    /// Adds all that `other` counted.
+    /// Adds all values that `other` counted.
     pub fn merge(&mut self, other: &Self) {
         self.zero += other.zero;
         for (at, weight) in other.buckets.iter().enumerate().filter(|(_, weight)| **weight > 0) {
@@ -104,7 +105,7 @@ impl Histogram {
         self.max = self.max.max(other.max);
     }
 
-    /// Sum of the weights; with [`Histogram::add`], how many values were counted.
+    /// Sum of the weights; with [`Histogram::add`], the number of values.
     pub const fn total_weight(&self) -> u64 {
         self.total_weight
     }

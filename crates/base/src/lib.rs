@@ -1,6 +1,6 @@
-//! Ground floor of the house: time, units, identifiers, serial numbers, the seed tree, range sets.
+//! Base types: time, units, identifiers, serial numbers, the seed tree, range sets.
 //!
-//! Nothing here depends on anything else, and everything else depends on this.
+//! This crate depends on no other crate of the workspace, and all of them depend on it.
 
 pub mod histogram;
 pub mod ids;

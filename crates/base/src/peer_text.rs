@@ -1,12 +1,12 @@
-//! Text that a peer chose, and that a terminal or a log is going to show.
+//! Text chosen by a peer that a terminal or a log will show.
 //!
-//! A file name, a host name or a refusal may contain escape sequences that move the cursor, change the
-//! window title or imitate other output. [`PeerText`] has one way to be shown: with every such character
+//! A file name, a host name or a refusal may contain escape sequences that move the cursor, change the window
+//! title or imitate other output. [`PeerText`] can be shown in one way only: with every such character
 //! escaped.
 
 use std::fmt::{self, Write};
 
-/// Longest text that is shown, characters of input. The rest is replaced by an ellipsis.
+/// Longest text that is shown, in input characters. The rest is replaced by an ellipsis.
 const SHOWN_LIMIT: usize = 256;
 
 /// Text from a peer. `Display` and `Debug` escape it; [`PeerText::unescaped`] is for programs.
@@ -14,23 +14,23 @@ const SHOWN_LIMIT: usize = 256;
 pub struct PeerText(String);
 
 impl PeerText {
-    /// Wraps text of a peer.
+    /// Wraps text from a peer.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 
-    /// Wraps bytes of a peer. Invalid UTF-8 is replaced by U+FFFD.
+    /// Wraps bytes from a peer. Invalid UTF-8 is replaced by U+FFFD.
     pub fn from_bytes(bytes: &[u8]) -> Self {
         Self(String::from_utf8_lossy(bytes).into_owned())
     }
 
-    /// The text as the peer sent it: for comparisons and for documents that have an encoding of their own,
-    /// never for a terminal.
+    /// The text as the peer sent it, for comparisons and for documents with an encoding of their own. Never
+    /// write it to a terminal.
     pub fn unescaped(&self) -> &str {
         &self.0
     }
 
-    /// Whether there is none.
+    /// Whether the text is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -68,8 +68,8 @@ impl fmt::Debug for PeerText {
     }
 }
 
-/// Whether a character does more than be shown: C0 and C1 controls, line and paragraph separators, invisible
-/// characters, and those that change the direction of writing (CVE-2021-42574).
+/// Whether a character has effects beyond its display: C0 and C1 controls, line and paragraph separators,
+/// invisible characters, and characters that change the direction of writing (CVE-2021-42574).
 const fn acts_on_terminals(character: char) -> bool {
     matches!(
         character,

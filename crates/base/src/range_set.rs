@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-/// A set of numbers kept as half-open ranges. Appending at the end and removing from the front
-/// are constant time; anything else is a binary search and a move of the shorter side.
+/// A set of numbers kept as half-open ranges. Appending at the end and removing from the front take constant
+/// time; other changes take a binary search and a move of the shorter side.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RangeSet {
     ranges: VecDeque<Range<u64>>,
@@ -17,19 +17,19 @@ impl RangeSet {
         Self::default()
     }
 
-    /// How many numbers are in the set.
+    /// Number of elements.
     #[inline]
     pub const fn len(&self) -> u64 {
         self.len
     }
 
-    /// Whether no number is in the set.
+    /// Whether the set is empty.
     #[inline]
     pub const fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// How many ranges the set falls into.
+    /// Number of ranges.
     #[inline]
     pub fn range_count(&self) -> usize {
         self.ranges.len()
@@ -47,7 +47,7 @@ impl RangeSet {
         self.ranges.range(self.position(x)..).cloned()
     }
 
-    /// The ranges as two slices that follow each other, for loops that must be tight.
+    /// The ranges as two consecutive slices, for tight loops.
     #[inline]
     pub fn as_slices(&self) -> (&[Range<u64>], &[Range<u64>]) {
         self.ranges.as_slices()
@@ -80,7 +80,7 @@ impl RangeSet {
     /// Index of the first range that ends after `x`.
     #[inline]
     fn position(&self, x: u64) -> usize {
-        // Most questions concern the end of the set.
+        // Most lookups concern the end of the set.
         match self.ranges.back() {
             None => 0,
             Some(last) if last.end <= x => self.ranges.len(),
@@ -102,7 +102,7 @@ impl RangeSet {
 
     /// The `k`-th number of the set in ascending order, counted from 0.
     pub fn nth(&self, k: u64) -> Option<u64> {
-        // From the nearer end.
+        // Count from the nearer end.
         let mut beyond = self.len.checked_sub(k)?.checked_sub(1)?;
         if k <= beyond {
             let mut left = k;
@@ -125,16 +125,16 @@ impl RangeSet {
         None
     }
 
-    /// How many numbers of the set lie below `x`.
+    /// Number of elements below `x`.
     pub fn count_below(&self, x: u64) -> u64 {
         let below = self.ranges.iter().take_while(|r| r.start < x);
         below.map(|r| r.end.min(x) - r.start).sum()
     }
 
-    /// Adds one number; false if it was there.
+    /// Adds one number. Returns false if it was in the set already.
     #[inline]
     pub fn insert(&mut self, x: u64) -> bool {
-        // Most numbers are the highest yet.
+        // Most numbers are the highest so far.
         if self.ranges.back().is_none_or(|last| last.end <= x) {
             self.append(x);
             return true;
@@ -170,12 +170,12 @@ impl RangeSet {
         }
     }
 
-    /// Adds all of `add`.
+    /// Adds all numbers of `add`.
     pub fn insert_range(&mut self, add: Range<u64>) {
         if add.is_empty() {
             return;
         }
-        // Everything that touches or overlaps is replaced by the hull.
+        // All ranges that touch or overlap are replaced by their hull.
         let from = self.ranges.partition_point(|r| r.end < add.start);
         let to = self.ranges.partition_point(|r| r.start <= add.end);
         let mut hull = add;
@@ -188,10 +188,10 @@ impl RangeSet {
         self.ranges.insert(from, hull);
     }
 
-    /// Removes one number; false if it was not there.
+    /// Removes one number. Returns false if it was not in the set.
     #[inline]
     pub fn remove(&mut self, x: u64) -> bool {
-        // Many are the lowest.
+        // Often it is the lowest number.
         if let Some(first) = self.ranges.front_mut()
             && first.start == x
         {

@@ -1,12 +1,13 @@
-//! The generator that every component owns for itself: xoshiro256++ (Blackman and Vigna, 2019).
+//! The random number generator of each component: xoshiro256++ (Blackman and Vigna, 2019).
 
-/// A pseudo-random stream. Made by [`Seed::rng`](crate::Seed::rng); cloned, it continues alike.
+/// A pseudo-random stream, created by [`Seed::rng`](crate::Seed::rng). A clone continues with the same
+/// numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rng {
     state: [u64; 4],
 }
 
-/// One step of SplitMix64 (Steele, Lea, Flood, 2014): spreads a weak seed over all bits.
+/// One step of SplitMix64 (Steele, Lea, Flood, 2014), which spreads a weak seed over all bits.
 pub(crate) const fn split_mix(x: u64) -> u64 {
     let z = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -39,7 +40,7 @@ impl Rng {
         out
     }
 
-    /// Uniform in `[0, 1)`, 53 bits fine.
+    /// Uniform in `[0, 1)`, with a resolution of 53 bits.
     #[inline]
     pub fn unit(&mut self) -> f64 {
         (self.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
@@ -58,7 +59,7 @@ impl Rng {
     #[inline]
     pub fn below(&mut self, n: u64) -> u64 {
         assert!(n > 0, "there is no number below zero");
-        // Multiply-shift; the bias is below n / 2^64 and of no consequence here.
+        // Multiply-shift. Its bias is below n / 2^64, which is negligible.
         ((self.next_u64() as u128 * n as u128) >> 64) as u64
     }
 
@@ -68,7 +69,7 @@ impl Rng {
         -mean * (1.0 - self.unit()).ln()
     }
 
-    /// Normally distributed, mean 0 and deviation 1 (Box and Muller, one of the pair).
+    /// Normally distributed with mean 0 and deviation 1 (Box and Muller; only one of the pair is used).
     pub fn normal(&mut self) -> f64 {
         let radius = (-2.0 * (1.0 - self.unit()).ln()).sqrt();
         radius * (core::f64::consts::TAU * self.unit()).cos()

@@ -2,19 +2,19 @@
 
 use crate::rng::{Rng, split_mix};
 
-/// A node of the seed tree. Children are told apart by name alone, so adding a component never
-/// changes another's luck.
+/// A node of the seed tree. Children are distinguished by name alone, so adding a component never changes the
+/// random numbers of another.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Seed(u64);
 
 impl Seed {
-    /// The root of a run; its number is printed with every result.
+    /// The root of a run. Its number is printed with every result.
     pub const fn root(number: u64) -> Self {
         Self(number)
     }
 
-    /// The child called `name`, for example `link/lte/loss`. A slash only reads well: the names
-    /// `a/b` and `a` then `b` are different children.
+    /// The child called `name`, for example `link/lte/loss`. Slashes have no meaning: `a/b` and `a` then `b`
+    /// are different children.
     #[must_use]
     pub fn child(self, name: &str) -> Self {
         // FNV-1a over the name, keyed with the parent, then mixed.

@@ -1,4 +1,4 @@
-//! Integer time. Nanoseconds since the run began; no floating point decides anything.
+//! Integer time in nanoseconds since the run began. No decision depends on floating-point time.
 
 use core::fmt;
 use core::ops::{Add, AddAssign, Div, Mul, Sub, SubAssign};
@@ -7,14 +7,14 @@ use core::ops::{Add, AddAssign, Div, Mul, Sub, SubAssign};
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Time(u64);
 
-/// A length of time in nanoseconds; never negative.
+/// A non-negative length of time in nanoseconds.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Duration(u64);
 
 impl Time {
     /// The beginning of the run.
     pub const ZERO: Self = Self(0);
-    /// Later than anything that happens.
+    /// Later than all events.
     pub const FAR_FUTURE: Self = Self(u64::MAX);
 
     /// The instant `nanos` nanoseconds after the run began.
@@ -47,19 +47,19 @@ impl Time {
         self.0 as f64 / 1e9
     }
 
-    /// Time since `earlier`; zero if `earlier` is in fact later.
+    /// Time since `earlier`; zero if `earlier` is later.
     #[inline]
     pub const fn since(self, earlier: Self) -> Duration {
         Duration(self.0.saturating_sub(earlier.0))
     }
 
-    /// `self + d`, or [`Time::FAR_FUTURE`] where that overflows.
+    /// `self + d`, or [`Time::FAR_FUTURE`] on overflow.
     #[inline]
     pub const fn saturating_add(self, d: Duration) -> Self {
         Self(self.0.saturating_add(d.0))
     }
 
-    /// `self - d`, or [`Time::ZERO`] where that would lie before the run.
+    /// `self - d`, or [`Time::ZERO`] if that would be before the run.
     #[inline]
     pub const fn saturating_sub(self, d: Duration) -> Self {
         Self(self.0.saturating_sub(d.0))
@@ -67,7 +67,7 @@ impl Time {
 }
 
 impl Duration {
-    /// No time at all.
+    /// The empty duration.
     pub const ZERO: Self = Self(0);
     /// The longest duration.
     pub const MAX: Self = Self(u64::MAX);
@@ -118,31 +118,31 @@ impl Duration {
         self.0 as f64 / 1e9
     }
 
-    /// True for no time at all.
+    /// Whether the duration is zero.
     #[inline]
     pub const fn is_zero(self) -> bool {
         self.0 == 0
     }
 
-    /// The difference, or zero where it would be negative.
+    /// The difference, or zero if it would be negative.
     #[inline]
     pub const fn saturating_sub(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
     }
 
-    /// The sum, or the longest duration.
+    /// The sum, or the longest duration on overflow.
     #[inline]
     pub const fn saturating_add(self, other: Self) -> Self {
         Self(self.0.saturating_add(other.0))
     }
 
-    /// The product, or the longest duration.
+    /// The product, or the longest duration on overflow.
     #[inline]
     pub const fn saturating_mul(self, times: u64) -> Self {
         Self(self.0.saturating_mul(times))
     }
 
-    /// How far apart two durations are.
+    /// The absolute difference of two durations.
     #[inline]
     pub const fn abs_diff(self, other: Self) -> Self {
         Self(self.0.abs_diff(other.0))

@@ -1,4 +1,4 @@
-//! Rates in bits per second, and serialisation times that lose no fraction of a nanosecond.
+//! Rates in bits per second, and serialisation times without rounding errors.
 
 use core::fmt;
 
@@ -9,7 +9,7 @@ use crate::time::Duration;
 pub struct Rate(u64);
 
 impl Rate {
-    /// No rate: nothing moves.
+    /// Rate zero.
     pub const ZERO: Self = Self(0);
 
     /// `bits` bits per second.
@@ -24,7 +24,7 @@ impl Rate {
         self.0
     }
 
-    /// How long `bytes` take, rounded up to a nanosecond. For estimates; a link uses [`RateClock`].
+    /// Time for `bytes` bytes, rounded up to a nanosecond. For estimates; links use [`RateClock`].
     ///
     /// # Panics
     /// If the rate is zero.
@@ -35,7 +35,7 @@ impl Rate {
         Duration::from_nanos(nanos as u64)
     }
 
-    /// Whole bytes that fit into `d`.
+    /// Number of whole bytes in `d`.
     #[inline]
     pub const fn bytes_in(self, d: Duration) -> u64 {
         (self.0 as u128 * d.as_nanos() as u128 / 8_000_000_000) as u64
@@ -60,16 +60,16 @@ impl fmt::Display for Rate {
     }
 }
 
-/// Serialisation of packets at a rate, exact over any number of packets: what a division leaves is
+/// Serialisation of packets at a rate, exact over any number of packets: the remainder of each division is
 /// carried to the next packet, so that `n` packets take `n * bits / rate` to the nanosecond.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RateClock {
-    /// Bit-nanoseconds not yet charged, below the rate they were left by.
+    /// Remainder in bit-nanoseconds that was not charged yet, less than the last rate.
     remainder: u64,
 }
 
-/// What a number of bytes takes at a rate: whole nanoseconds, and what the division left. For who
-/// sends many packets of one size, since a division takes long.
+/// Time for a number of bytes at a rate: whole nanoseconds, and the remainder of the division. Computed once
+/// for many packets of one size, because the division is slow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Serialisation {
     nanos: u64,
@@ -77,7 +77,7 @@ pub struct Serialisation {
 }
 
 impl Serialisation {
-    /// For `bytes` bytes at `rate`.
+    /// The time for `bytes` bytes at `rate`.
     ///
     /// # Panics
     /// If the rate is zero.
@@ -89,17 +89,17 @@ impl Serialisation {
 }
 
 impl RateClock {
-    /// The time that the next bytes take, of which `piece` says what they take at `rate`.
+    /// The time for the next bytes, whose serialisation at `rate` is `piece`.
     #[inline]
     pub fn add(&mut self, rate: Rate, piece: Serialisation) -> Duration {
-        // Both are below the rate.
+        // Both remainders are less than the rate.
         let rest = u128::from(self.remainder) + u128::from(piece.rest);
         let over = rest >= u128::from(rate.as_bps());
         self.remainder = (rest - if over { u128::from(rate.as_bps()) } else { 0 }) as u64;
         Duration::from_nanos(piece.nanos + u64::from(over))
     }
 
-    /// The time that the next `bytes` bytes take at `rate`.
+    /// The time for the next `bytes` bytes at `rate`.
     ///
     /// # Panics
     /// If the rate is zero.
@@ -107,7 +107,7 @@ impl RateClock {
     pub fn serialise(&mut self, rate: Rate, bytes: u64) -> Duration {
         let rate = rate.as_bps();
         assert!(rate > 0, "nothing is ever sent at a rate of zero");
-        // 64 bits hold 2 GB in one piece; what is larger takes the wide road.
+        // Up to 2 GB fit into 64 bits; larger sizes use 128 bits.
         match bytes.checked_mul(8_000_000_000).and_then(|n| n.checked_add(self.remainder)) {
             Some(work) => {
                 self.remainder = work % rate;

@@ -1,4 +1,4 @@
-//! What the sending side measures.
+//! Measurements of the sending side.
 
 use ropewalk_base::{Duration, Time};
 
@@ -11,7 +11,7 @@ pub struct PathCounters {
     pub sent_chunks: u64,
     /// Chunks that had been sent before.
     pub retransmitted: u64,
-    /// Transmissions given up as lost.
+    /// Transmissions counted as lost.
     pub lost: u64,
     /// User data that the peer reported for this path, bytes.
     pub delivered_bytes: u64,
@@ -19,22 +19,22 @@ pub struct PathCounters {
     pub timeouts: u64,
     /// Fast retransmits that halved the window.
     pub fast_retransmits: u64,
-    /// Reductions of the window because the network had marked packets (ECN).
+    /// Reductions of the window because of packets marked by the network (ECN).
     pub marked: u64,
-    /// Reductions of the window that were found needless and taken back.
+    /// Reductions of the window that were spurious and undone.
     pub undone: u64,
 }
 
-/// Sender's figures since the last reset.
+/// Measurements of the sender since the last reset.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SenderStats {
-    /// Time in which a path had window and there was data, but the receive window was shut.
+    /// Time in which a path had congestion window and there was data, but the receive window was closed.
     pub blocked: Duration,
-    /// SACKs taken.
+    /// SACKs processed.
     pub sacks: u64,
     /// Chunks sent again on another path to open a blocked window.
     pub unblocked: u64,
-    /// Windows halved because their path kept the receive window shut.
+    /// Windows halved because the data of their path kept the receive window closed.
     pub penalised: u64,
 }
 
@@ -46,7 +46,7 @@ pub(crate) struct Accounts {
 }
 
 impl Accounts {
-    /// The window is shut, or not, from now on.
+    /// Records whether the receive window is closed from now on.
     #[inline]
     pub fn set_blocked(&mut self, now: Time, blocked: bool) {
         match (self.blocked_since, blocked) {
@@ -59,7 +59,7 @@ impl Accounts {
         }
     }
 
-    /// Charges the time blocked up to now.
+    /// Adds the blocked time up to now.
     pub fn settle(&mut self, now: Time) {
         if let Some(since) = self.blocked_since {
             self.stats.blocked += now.since(since);

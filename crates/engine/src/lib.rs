@@ -21,9 +21,9 @@ pub use accounts::{PathCounters, SenderStats};
 pub use payload::Payload;
 pub use transmit_info::{PacketSize, TransmitInfo};
 
-/// The valid name that is most like one that is not.
+/// The valid name that is most similar to an invalid one.
 pub(crate) fn nearest_name(name: &str, valid: &[&'static str]) -> &'static str {
-    // No valid name comes near this length: what is longer is compared by its beginning.
+    // No valid name is nearly this long; of longer names only the beginning is compared.
     const LONGEST: usize = 64;
     let beginning: String = name.chars().take(LONGEST).collect();
     let nearest = valid.iter().min_by_key(|known| strsim::levenshtein(&beginning, known));

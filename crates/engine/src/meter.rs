@@ -3,20 +3,20 @@
 //! Both exist in builds with debug assertions only; elsewhere every function here is empty and is
 //! optimised away. They are per thread, and nothing in an engine depends on the counter.
 
-/// A bound that a test takes away, to show that it would notice.
+/// A limit that a test removes, to show that the test would notice.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Defect {
     /// Waiting messages of a stream take one slot per number from the next one on.
     DenseStreams,
     /// Held chunks take one slot per TSN from the cumulative one on.
     DenseTsns,
-    /// Each piece of a chunk costs as much work as the whole chunk.
+    /// Each fragment of a chunk takes as much work as the whole chunk.
     QuadraticPieces,
     /// Chunks are charged by their length on the wire alone.
     UncountedBookkeeping,
     /// Replies to the peer queue without limit.
     UnboundedControl,
-    /// Early segments of a byte stream are charged by their length alone.
+    /// Out-of-order segments of a byte stream are charged by their length alone.
     UncountedSegments,
     /// A subflow keeps any number of ranges received out of order.
     UnboundedRanges,
@@ -33,23 +33,23 @@ mod counting {
         static DEFECT: Cell<Option<Defect>> = const { Cell::new(None) };
     }
 
-    /// Counts `steps` elements looked at or moved.
+    /// Counts `steps` elements read or moved.
     #[inline]
     pub fn count(steps: usize) {
         STEPS.set(STEPS.get() + steps as u64);
     }
 
-    /// Takes the steps counted on this thread since the last call.
+    /// Returns the steps counted on this thread since the last call, and resets the counter.
     pub fn take() -> u64 {
         STEPS.take()
     }
 
-    /// Puts a defect into all engines of this thread, or takes it out.
+    /// Enables a defect in all engines of this thread, or disables it.
     pub fn set_defect(defect: Option<Defect>) {
         DEFECT.set(defect);
     }
 
-    /// Whether this defect was put in.
+    /// Whether this defect is enabled.
     #[inline]
     pub fn has(defect: Defect) -> bool {
         DEFECT.get() == Some(defect)
@@ -81,7 +81,8 @@ mod counting {
 
 pub use counting::{count, has, set_defect, take};
 
-/// Steps of moving so many bytes within memory: 512 bytes take about as long as a look at an element.
+/// Steps for moving this number of bytes within memory: moving 512 bytes takes about as long as reading an
+/// element.
 #[inline]
 pub const fn moved(bytes: usize) -> usize {
     bytes / 512

@@ -1,14 +1,14 @@
-//! What a chunk carries: real bytes, or in a simulation their number alone.
+//! Payload of a chunk or segment: real bytes, or their number alone in a simulation.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 
-/// User data. A simulation copies and encodes no bytes, but it moves a great many of these: one is no
-/// longer than two words.
+/// User data. A simulation copies and encodes no bytes, but moves many payloads, so the type is at most two
+/// words long.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Payload {
-    /// So many bytes of no matter what.
+    /// This number of unspecified bytes.
     Length(u32),
     /// These bytes.
     Bytes(Arc<Bytes>),
@@ -23,7 +23,7 @@ impl Clone for Payload {
         }
     }
 
-    /// A length is copied as one, and not with what else could stand in its place.
+    /// Copies a length as a number, without the other variant's data.
     #[inline]
     fn clone_from(&mut self, other: &Self) {
         match other {
@@ -40,7 +40,7 @@ impl From<Bytes> for Payload {
 }
 
 impl Payload {
-    /// How many bytes.
+    /// Number of bytes.
     #[inline]
     pub fn len(&self) -> u32 {
         match self {
@@ -49,28 +49,28 @@ impl Payload {
         }
     }
 
-    /// Whether there are none.
+    /// Whether there are no bytes.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The piece from `at`, `len` bytes long; bytes are shared, not copied.
+    /// The part from `at`, `len` bytes long. Bytes are shared, not copied.
     ///
     /// # Panics
-    /// If the piece does not lie within.
+    /// If the part exceeds the payload.
     #[inline]
     #[must_use]
     pub fn slice(&self, at: u32, len: u32) -> Self {
         assert!(at as u64 + len as u64 <= self.len() as u64, "piece beyond the payload");
         match self {
             Self::Length(_) => Self::Length(len),
-            // Whole messages are the most common.
+            // Whole messages are the most common case.
             Self::Bytes(b) if len as usize == b.len() => Self::Bytes(b.clone()),
             Self::Bytes(b) => b.slice(at as usize..(at + len) as usize).into(),
         }
     }
 
-    /// Copies the bytes, so that they keep no longer allocation alive.
+    /// Copies the bytes, so that they do not keep a longer allocation alive.
     #[inline]
     pub fn own(&mut self) {
         if let Self::Bytes(bytes) = self {
@@ -87,7 +87,7 @@ impl Payload {
         }
     }
 
-    /// Several pieces as one; lengths alone stay lengths.
+    /// Joins several payloads; lengths alone stay lengths.
     #[must_use]
     pub fn concat(pieces: &[Self]) -> Self {
         if let [only] = pieces {

@@ -1,58 +1,58 @@
-//! What receivers have in common: what becomes of data that arrives, and what is measured: occupancy over time, blocking time,
+//! Common parts of receivers: results of arrivals, and measurements of buffer occupancy, blocking time and
 //! application delay.
 
 use ropewalk_base::{Duration, Histogram, Time};
 
-/// What became of an arriving chunk or segment.
+/// Result of an arriving chunk or segment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Arrival {
     /// New and next in order.
     InOrder,
-    /// New, but something before it is missing.
+    /// New, but earlier data is missing.
     OutOfOrder,
-    /// Had come before.
+    /// Already received.
     Duplicate,
-    /// No room: not acknowledged.
+    /// No space in the buffer: not acknowledged.
     Refused,
-    /// It contradicts its neighbours or its stream: fragments of a message have consecutive TSNs,
-    /// one stream and one number, and no number comes twice (RFC 9260, 3.3.1, 6.6, 6.9).
+    /// Inconsistent with its neighbours or its stream. RFC 9260, 3.3.1, 6.6, 6.9: fragments of a message have
+    /// consecutive TSNs, one stream and one number, and no number occurs twice.
     Violation,
 }
 
 /// Measurements since the last reset. Bytes are chunks with their headers unless said otherwise.
 #[derive(Clone, Debug, Default)]
 pub struct ReceiveStats {
-    /// Bytes held out of order, weighted with the nanoseconds they were.
+    /// Bytes held out of order, weighted by time in nanoseconds.
     pub occupancy: Histogram,
     /// Nanoseconds from arrival to in-order delivery, per chunk.
     pub blocking: Histogram,
     /// Nanoseconds from first transmission to in-order delivery, per chunk.
     pub app_delay: Histogram,
-    /// Chunks received, duplicates apart.
+    /// Chunks received, without duplicates.
     pub received: u64,
-    /// Of those, chunks that had to be stored because something before them was missing.
+    /// Of those, chunks stored because earlier data was missing.
     pub stored: u64,
     /// Chunks received again: their retransmission was spurious.
     pub duplicates: u64,
     /// Chunks dropped because the buffer was full.
     pub refused: u64,
-    /// Chunks dropped again, to make room for what comes before them.
+    /// Stored chunks that were dropped to make room for earlier data.
     pub reneged: u64,
-    /// User data handed over in order, bytes.
+    /// User data delivered in order, bytes.
     pub delivered_bytes: u64,
-    /// Chunks handed over in order.
+    /// Chunks delivered in order.
     pub delivered_chunks: u64,
     held_bytes: u64,
     held_since: Time,
 }
 
 impl ReceiveStats {
-    /// Starts measuring afresh, with what is held now.
+    /// Resets the measurements; data that is held now stays counted.
     pub fn reset(&mut self, now: Time) {
         *self = Self { held_bytes: self.held_bytes, held_since: now, ..Self::default() };
     }
 
-    /// Charges the time since the last change to the occupancy that lasted so long.
+    /// Adds the time since the last change with the current occupancy.
     pub fn settle(&mut self, now: Time) {
         let lasted = now.since(self.held_since).as_nanos();
         self.occupancy.add_weighted(self.held_bytes, lasted);

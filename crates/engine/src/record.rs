@@ -1,17 +1,17 @@
-//! Records of decisions, for `explain`. The engine formats nothing: it emits these.
+//! Records of decisions, for `explain`. The engine only emits them and formats nothing.
 
 use ropewalk_base::{PathId, Time};
 
 use crate::scheduler::{Action, PathView, Reason};
 
-/// What was known of one path when a decision was made.
+/// State of one path when a decision was made.
 #[derive(Clone, Copy, Debug)]
 pub struct PathSnapshot {
-    /// Which path.
+    /// The path.
     pub id: PathId,
-    /// Whether it could be used.
+    /// Whether the path was usable.
     pub usable: bool,
-    /// Window that could be used, bytes.
+    /// Usable window, bytes.
     pub window: u64,
     /// In flight, bytes.
     pub in_flight: u64,
@@ -19,7 +19,7 @@ pub struct PathSnapshot {
     pub srtt_nanos: u64,
     /// Forward delay, nanoseconds; 0 if unknown.
     pub forward_nanos: u64,
-    /// Least position that the guard allowed.
+    /// First position that the guard permitted.
     pub earliest_position: u64,
 }
 
@@ -40,15 +40,15 @@ impl From<&PathView> for PathSnapshot {
 /// One decision.
 #[derive(Clone, Debug)]
 pub struct DecisionRecord {
-    /// When.
+    /// Time of the decision.
     pub at: Time,
-    /// The chunk that was sent, counted from 0 at the first of the association; none if nothing was.
+    /// The chunk that was sent, counted from 0 at the start of the association; none if nothing was sent.
     pub chunk: Option<u64>,
-    /// What was decided.
+    /// The decision.
     pub action: Action,
-    /// Why.
+    /// Its reason.
     pub reason: Reason,
-    /// Positions of the unassigned queue that the peer's window left open.
+    /// Positions of the unassigned queue within the receive window.
     pub sendable: u64,
     /// The paths as the scheduler saw them.
     pub paths: Vec<PathSnapshot>,

@@ -3,13 +3,13 @@
 
 use super::coupled::{Coupling, Windows};
 
-/// Between LIA, which is slow to leave a congested path, and OLIA, which is slow to come back: growth and
-/// cut both depend on how much slower the path is than the quickest.
+/// A compromise between LIA, which is slow to leave a congested path, and OLIA, which is slow to return to a
+/// path. Growth and reduction both depend on how much slower the path is than the fastest one.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Balia;
 
-/// The draft's x_r and alpha_r: rate of the path in bytes per second, and by how much the quickest is
-/// quicker. None while the round trip is not known.
+/// The draft's x_r and alpha_r: the rate of the path in bytes per second, and the factor by which the fastest
+/// path is faster. None while the round trip is unknown.
 fn rate_and_ratio(windows: Windows<'_>, path: usize) -> Option<(f64, f64)> {
     let own = windows.window(path) / windows.srtt_s(path)?;
     let best = windows.measured().map(|(_, window, rtt)| window / rtt).fold(own, f64::max);
@@ -41,8 +41,8 @@ mod tests {
 
     #[test]
     fn growth_and_cut_follow_the_draft() {
-        // Windows in segments, round trips in ms; for path 0: growth in segments per window of its
-        // own, and part of the window that a loss leaves.
+        // Windows in segments, round trips in ms; for path 0: growth in segments per own window, and part of
+        // the window that a loss leaves.
         for (windows, rtts, growth, left) in [
             // alpha = 1: 1/2 of the rate, squared.
             ([10, 10], [100, 100], 0.25, 0.5),
@@ -50,7 +50,7 @@ mod tests {
             ([10, 20], [100, 100], 0.2, 0.25),
             // alpha = 1.2: (100 / 220)^2 * 1.1 * 1.04; the cut is 0.6.
             ([10, 12], [100, 100], 1.144 * 100.0 / 484.0, 0.4),
-            // The quickest path: alpha = 1.
+            // The fastest path: alpha = 1.
             ([20, 10], [100, 100], 4.0 / 9.0, 0.5),
         ] {
             let mut control = Coupled::new(settled(), 2, Balia);

@@ -1,30 +1,30 @@
-//! The rules of a public ns-3 model of Multipath TCP (Chihani and Collange 2011), as that model behaves,
-//! for repeating what was measured with it.
+//! The congestion control of a public ns-3 model of Multipath TCP (Chihani and Collange 2011), as the model
+//! behaves, to repeat measurements made with it.
 
 use ropewalk_base::{PathId, Rate, Time};
 
 use super::{AckSample, CongestionControl, CongestionOptions};
 
-/// How that model couples growth.
+/// How the model couples growth.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ChihaniCoupling {
     /// `1 / w` per acknowledgement.
     Uncoupled,
     /// `a / W`.
     Linked,
-    /// The lesser of `a / W` and `1 / w`.
+    /// The smaller of `a / W` and `1 / w`.
     Compensated,
-    /// `1 / W`, and a loss takes half of W.
+    /// `1 / W`, and a loss reduces the window by half of W.
     Full,
 }
 
-/// Windows count in segments.
+/// State of one path. Windows are counted in segments.
 #[derive(Clone, Debug)]
 struct Path {
     window: f64,
     threshold: f64,
-    /// Moving average of the window, gain 1/8; 0 before the first acknowledgement of congestion avoidance,
-    /// for slow start leaves it alone.
+    /// Moving average of the window with weight 1/8; 0 before the first acknowledgement of congestion
+    /// avoidance, because slow start does not change it.
     smoothed: f64,
     srtt_s: Option<f64>,
     before: Option<(f64, f64)>,
@@ -32,14 +32,14 @@ struct Path {
 
 /// Initial threshold, bytes.
 const INITIAL_THRESHOLD: f64 = 65_535.0;
-/// Threshold after the first cut and for good, segments.
+/// Threshold from the first reduction on, segments.
 const THRESHOLD: f64 = 2.0;
 /// Largest window, segments.
 const LARGEST: f64 = 1e9;
 
-/// A connection under that model's rules: an initial window of one segment, growth per acknowledgement
-/// whatever it covers and whether or not the window was full, and no memory of where a loss came: from
-/// the first cut on, slow start ends at two segments.
+/// A connection under the model's rules. The initial window is one segment. Windows grow by each
+/// acknowledgement, whatever it covers and whether or not the window was full. The threshold does not
+/// remember where a loss came: from the first reduction on, slow start ends at two segments.
 #[derive(Clone, Debug)]
 pub struct Chihani2011 {
     unit: u64,
@@ -48,7 +48,7 @@ pub struct Chihani2011 {
 }
 
 impl Chihani2011 {
-    /// `paths` paths at the start of their lives.
+    /// Congestion control for `paths` new paths.
     pub fn new(options: CongestionOptions, paths: usize, coupling: ChihaniCoupling) -> Self {
         let path = Path {
             window: 1.0,
@@ -65,8 +65,8 @@ impl Chihani2011 {
         self.coupling
     }
 
-    /// `path` starts slowly back to a window of so many segments, from which it was cut without need.
-    /// Slow start ends where one more segment would reach it.
+    /// Puts `path` into slow start, up to the window of `segments` segments from which it was reduced
+    /// needlessly. Slow start ends one segment below that.
     pub fn slow_start_to(&mut self, path: PathId, segments: f64) {
         let path = &mut self.paths[path.index()];
         path.threshold = path.threshold.max(segments - 1.0);
@@ -90,7 +90,7 @@ impl Chihani2011 {
         Some(total * best / (rate * rate))
     }
 
-    /// The window of `path` grows as by one acknowledgement.
+    /// Grows the window of `path` as by one acknowledgement.
     pub fn open(&mut self, path: PathId) {
         let i = path.index();
         let state = &mut self.paths[i];
@@ -150,7 +150,7 @@ impl CongestionControl for Chihani2011 {
         self.cut(path.index());
     }
 
-    /// The same cut: the timer is no worse a sign than three duplicates.
+    /// The same reduction: in the model a timeout is no worse a sign than three duplicates.
     fn on_timeout(&mut self, path: PathId, _now: Time) {
         self.cut(path.index());
     }
@@ -167,7 +167,7 @@ impl CongestionControl for Chihani2011 {
         self.on_loss(path, now);
     }
 
-    /// That model knows no idleness.
+    /// The model does not handle idle paths.
     fn on_idle(&mut self, _path: PathId, _now: Time) {}
 
     fn on_return(&mut self, path: PathId, _now: Time) {
@@ -191,7 +191,7 @@ impl CongestionControl for Chihani2011 {
         self.unit = unit;
     }
 
-    /// In whole segments: that model sends no part of one.
+    /// In whole segments, because the model sends no partial ones.
     fn window(&self, path: PathId) -> u64 {
         self.paths[path.index()].window as u64 * self.unit
     }

@@ -1,12 +1,12 @@
-//! What coupled algorithms have in common: each path's slow start, threshold and undo are TCP's, the
-//! growth in congestion avoidance and the cut look at all paths.
+//! Common parts of coupled algorithms. Slow start, threshold and undo of each path are those of TCP; growth
+//! in congestion avoidance and reductions depend on all paths.
 
 use ropewalk_base::{PathId, Rate, Time};
 
 use super::path_window::{Growth, PathWindow};
 use super::{AckSample, CongestionControl, CongestionOptions};
 
-/// The windows of a connection, bytes, as a rule sees them.
+/// The windows of a connection as a coupling rule sees them, bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Windows<'a> {
     paths: &'a [PathWindow],
@@ -19,34 +19,34 @@ impl Windows<'_> {
         self.paths[i].cwnd()
     }
 
-    /// Smoothed round trip of path `i`, seconds; none while it was never measured.
+    /// Smoothed round trip of path `i`, seconds; none before the first measurement.
     #[inline]
     pub fn srtt_s(&self, i: usize) -> Option<f64> {
         self.paths[i].srtt_s()
     }
 
-    /// All windows together, bytes.
+    /// Sum of all windows, bytes.
     pub fn total(&self) -> f64 {
         self.paths.iter().map(PathWindow::cwnd).sum()
     }
 
-    /// How many paths there are.
+    /// Number of paths.
     pub const fn len(&self) -> usize {
         self.paths.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no paths.
     pub const fn is_empty(&self) -> bool {
         self.paths.is_empty()
     }
 
-    /// Paths of which a round trip is known: index, window in bytes, round trip in seconds.
+    /// Paths with a known round trip: index, window in bytes, round trip in seconds.
     pub fn measured(&self) -> impl Iterator<Item = (usize, f64, f64)> {
         let known = |(i, path): (usize, &PathWindow)| Some((i, path.cwnd(), path.srtt_s()?));
         self.paths.iter().enumerate().filter_map(known)
     }
 
-    /// All rates together, bytes per second: the sum of windows over round trips.
+    /// Sum of all rates, bytes per second: windows over round trips.
     pub fn total_rate(&self) -> f64 {
         self.measured().map(|(_, window, rtt)| window / rtt).sum()
     }
@@ -54,8 +54,8 @@ impl Windows<'_> {
 
 /// How paths are coupled. Rules count in bytes; `path` is an index into the windows.
 pub trait Coupling {
-    /// The part of the bytes acknowledged, times the unit, by which the window of `path` grows in
-    /// congestion avoidance: 1 / w for a path for itself. Negative: it shrinks. 1/bytes.
+    /// Growth of the window of `path` in congestion avoidance, per acknowledged byte and per unit: 1 / w for
+    /// an uncoupled path. A negative value shrinks the window. 1/bytes.
     fn growth(&mut self, windows: Windows<'_>, path: usize) -> f64;
 
     /// The window after a loss, bytes.
@@ -63,24 +63,24 @@ pub trait Coupling {
         windows.window(path) / 2.0
     }
 
-    /// The window is cut to at least so many units, if not to the threshold's floor.
+    /// Least window after a reduction in units, if it differs from the floor of the threshold.
     fn floor_units(&self) -> Option<u64> {
         None
     }
 
-    /// So many bytes were acknowledged.
+    /// Records acknowledged bytes.
     fn on_acked(&mut self, _path: usize, _bytes: u64) {}
 
-    /// The window of `path` was cut.
+    /// Records a reduction of the window of `path`.
     fn on_cut(&mut self, _path: usize) {}
 
-    /// The last cut was taken back.
+    /// Records that the last reduction was undone.
     fn on_undo(&mut self, _path: usize) {}
 
-    /// There are `paths` paths now, more than before.
+    /// Extends the state to `paths` paths, more than before.
     fn grow(&mut self, _paths: usize) {}
 
-    /// The path starts over.
+    /// Resets the state of the path.
     fn renew(&mut self, _path: usize) {}
 }
 
@@ -92,7 +92,7 @@ pub struct Coupled<R> {
 }
 
 impl<R: Coupling> Coupled<R> {
-    /// `paths` paths at the start of their lives.
+    /// Congestion control for `paths` new paths.
     pub fn new(options: CongestionOptions, paths: usize, rule: R) -> Self {
         Self { paths: vec![PathWindow::new(options); paths], rule }
     }

@@ -1,26 +1,26 @@
-//! CUBIC (RFC 9438): a window that follows a cubic function of the time since the last loss, and is
-//! never slower than Reno's.
+//! CUBIC (RFC 9438): the window follows a cubic function of the time since the last loss, and is never slower
+//! than Reno's.
 
 use ropewalk_base::{Duration, Time};
 
 use super::path_window::{Growth, PathWindow};
 use super::{AckSample, CongestionOptions, PathCongestion};
 
-/// How steep the function is, segments per second cubed (5.1).
+/// Constant C, which determines how fast the window grows, segments per second cubed (5.1).
 const C: f64 = 0.4;
-/// What of the window a loss leaves (4.6).
+/// Part of the window that a loss leaves (4.6).
 const BETA: f64 = 0.7;
-/// Reno's growth, segments per round trip, that goes with [`BETA`] (4.3, Figure 4's alpha).
+/// Growth of Reno that corresponds to [`BETA`], segments per round trip (4.3, Figure 4's alpha).
 const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
 
 /// The curve since the last loss, segments and seconds.
 #[derive(Clone, Copy, Debug, Default)]
 struct Curve {
-    /// Where the window is headed: its size before the last loss, or less (4.7).
+    /// Target of the window: its size before the last loss, or less (4.7).
     w_max: f64,
-    /// Its real size before the last loss.
+    /// Size of the window before the last loss.
     prior: f64,
-    /// Begun once the loss is repaired; none before.
+    /// The current stage, which begins after recovery; none before.
     epoch: Option<Epoch>,
 }
 
@@ -28,13 +28,13 @@ struct Curve {
 #[derive(Clone, Copy, Debug)]
 struct Epoch {
     start: Time,
-    /// When the curve is back at `w_max`, seconds after the start (Figure 2).
+    /// Time at which the curve returns to `w_max`, seconds after the start (Figure 2).
     k: f64,
-    /// Window of a Reno that began with us.
+    /// Window of a Reno flow that began at the same time.
     reno: f64,
 }
 
-/// Window of one path.
+/// CUBIC congestion control of one path.
 #[derive(Clone, Debug)]
 pub struct Cubic {
     window: PathWindow,
@@ -45,7 +45,7 @@ pub struct Cubic {
 }
 
 impl Cubic {
-    /// A path at the start of its life.
+    /// Congestion control for a new path.
     pub fn new(options: CongestionOptions) -> Self {
         Self {
             window: PathWindow::new(options),
@@ -60,8 +60,8 @@ impl Cubic {
         self.window.cwnd() / self.window.unit()
     }
 
-    /// 4.6 and 4.7: remembers where the loss came; with fast convergence, a flow that lost sooner than the
-    /// last time leaves room to others.
+    /// RFC 9438, 4.6 and 4.7: remembers the window at the loss. With fast convergence, a flow whose loss came
+    /// sooner than last time leaves bandwidth to others.
     fn remember(&mut self) {
         self.before = Some(self.curve);
         let at = self.segments();
@@ -74,12 +74,13 @@ impl Cubic {
         let (at, acked) = (self.segments(), acked / self.window.unit());
         let epoch = self.curve.epoch.get_or_insert_with(|| {
             if self.curve.w_max <= at {
-                // 4.8, 4.10: after a timeout, or without a loss so far, from here on upwards.
+                // RFC 9438, 4.8, 4.10: after a timeout, or before the first loss, the curve starts at the
+                // current window.
                 self.curve.w_max = at;
             }
             Epoch { start: now, k: cube_root((self.curve.w_max - at) / C), reno: at }
         });
-        // 4.3: once Reno would be where the loss was, it grows as Reno does.
+        // RFC 9438, 4.3: once the Reno estimate reaches the window before the loss, it grows with alpha = 1.
         let alpha = if epoch.reno >= self.curve.prior { 1.0 } else { ALPHA };
         epoch.reno += alpha * acked / at;
         let (time, reno) = (now.since(epoch.start).as_secs_f64(), epoch.reno);
@@ -87,14 +88,14 @@ impl Cubic {
         let grown = if curve(time) < reno {
             (reno - at).max(0.0)
         } else {
-            // 4.2: towards where the curve is a round trip from now, by half the window at most.
+            // RFC 9438, 4.2: the target is the curve one round trip from now, at most 1.5 times the window.
             let target = curve(time + self.window.srtt_s().unwrap_or(0.0)).clamp(at, 1.5 * at);
             (target - at) / at * acked
         };
         self.window.grow(grown * self.window.unit());
     }
 
-    /// 5.8: time in which the window was not in use does not count.
+    /// RFC 9438, 5.8: shifts the curve by time in which the window was not in use.
     fn hold(&mut self, by: Duration) {
         if let Some(epoch) = &mut self.curve.epoch {
             epoch.start += by;
@@ -120,13 +121,13 @@ impl PathCongestion for Cubic {
 
     fn on_timeout(&mut self, _now: Time) {
         self.remember();
-        // 4.8: the first stage after slow start begins at its own window, with K = 0.
+        // RFC 9438, 4.8: the first stage after slow start begins at its own window, with K = 0.
         self.curve.w_max = 0.0;
         self.window.time_out(self.window.cwnd() * BETA);
     }
 
     fn on_spurious(&mut self, _now: Time) {
-        // 4.9: all that the reduction changed.
+        // RFC 9438, 4.9: undoes everything that the reduction changed.
         if self.window.undo()
             && let Some(before) = self.before.take()
         {
@@ -146,14 +147,14 @@ impl PathCongestion for Cubic {
 
     fn limit(&mut self, most: u64) {
         if (most as f64) < self.window.cwnd() {
-            // The curve goes on from the window that is left.
+            // The curve continues from the remaining window.
             self.curve.epoch = None;
             self.window.limit(most);
         }
     }
 
     fn set_unit(&mut self, unit: u64) {
-        // The curve is counted in segments.
+        // The curve is in segments, so a new unit changes it.
         let ratio = self.window.unit() / unit as f64;
         for curve in self.before.iter_mut().chain([&mut self.curve]) {
             curve.w_max *= ratio;
@@ -174,8 +175,7 @@ impl PathCongestion for Cubic {
     }
 }
 
-/// By Newton's method: basic operations give the same bits on every machine, which a library's cube
-/// root need not.
+/// Newton's method: basic operations give the same bits on every machine, unlike the cube root of a library.
 fn cube_root(x: f64) -> f64 {
     const ROUNDS: u32 = 100;
     if x <= 0.0 {
@@ -207,7 +207,7 @@ mod tests {
         })
     }
 
-    /// Acknowledges one segment at a time, a window per round trip, for so long.
+    /// Acknowledges one segment at a time, a window per round trip, for `rounds` round trips.
     fn drive(path: &mut Cubic, from: Time, rtt: Duration, rounds: u32) -> Time {
         let mut now = from;
         for _ in 0..rounds {
@@ -261,8 +261,8 @@ mod tests {
         }
     }
 
-    /// Mean window, segments, of a path that begins with a loss at `start` segments, over 40 losses, one
-    /// of every `period` segments.
+    /// Mean window in segments of a path that begins with a loss at `start` segments, over 40 losses, one per
+    /// `period` segments.
     fn mean_window(start: f64, period: u32, rtt: Duration, fast_convergence: bool) -> f64 {
         let mut path = path((start * UNIT as f64) as u64 / UNIT);
         path.fast_convergence = fast_convergence;
@@ -286,7 +286,7 @@ mod tests {
             let start = expected * 4.0 / (3.0 + BETA);
             let off = mean_window(start, period, rtt, false) / expected - 1.0;
             assert!(off.abs() < 0.02, "{period}: {off}");
-            // A loss that comes a segment sooner than the last costs 15 % of w_max, and the way back is
+            // A loss that comes a segment sooner than the last one reduces w_max by 15 %, and the recovery is
             // a fifth of a percent per loss.
             let off = mean_window(start, period, rtt, true) / expected - 1.0;
             assert!((-0.15..=0.0).contains(&off), "{period}, with fast convergence: {off}");

@@ -1,10 +1,9 @@
-//! All paths as one: the window that is coupled fully (Raiciu, Wischik and Handley 2009, 2.1; Kelly
-//! and Voice 2005).
+//! Fully coupled windows: all paths act as one (Raiciu, Wischik and Handley 2009, 2.1; Kelly and Voice 2005).
 
 use super::coupled::{Coupling, Windows};
 
-/// Each acknowledgement opens the window by `1 / W`, W all windows together, and each loss takes half
-/// of W from the path that lost, as far as it has that. Traffic leaves every path but the best.
+/// Each acknowledgement grows the window by `1 / W`, with W the sum of all windows. Each loss takes half of W
+/// from the path that lost, as far as its window allows. Traffic leaves all paths but the best one.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FullyCoupled;
 

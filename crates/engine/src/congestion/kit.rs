@@ -1,4 +1,4 @@
-//! The common suite: every registered algorithm runs it by name.
+//! Tests that every registered algorithm runs by name.
 
 use ropewalk_base::{Duration, PathId, Time};
 
@@ -9,12 +9,12 @@ use super::{
 /// A unit that is easy to count with, bytes.
 pub(super) const UNIT: u64 = 1000;
 
-/// An acknowledgement of `bytes` that filled a hole, with so many in flight.
+/// An acknowledgement of `bytes` that advances, with `in_flight_before` bytes in flight.
 pub(super) fn ack(bytes: u64, in_flight_before: u64) -> AckSample {
     AckSample { acked_bytes: bytes, in_flight_before, advanced: true, ..AckSample::default() }
 }
 
-/// An acknowledgement that finds the window full.
+/// An acknowledgement at a full window.
 pub(super) fn full_ack(path: &impl PathCongestion, bytes: u64) -> AckSample {
     ack(bytes, path.window())
 }
@@ -24,7 +24,7 @@ pub(super) fn full_ack_on(control: &impl CongestionControl, path: PathId, bytes:
     ack(bytes, control.window(path))
 }
 
-/// Options under which paths begin in congestion avoidance, with a window to cut from.
+/// Options under which paths begin in congestion avoidance, with a window that can be reduced.
 pub(super) fn settled() -> CongestionOptions {
     CongestionOptions {
         initial_window: Some(1000 * UNIT),
@@ -33,7 +33,7 @@ pub(super) fn settled() -> CongestionOptions {
     }
 }
 
-/// Cuts the windows to so many units, and makes round trips known, milliseconds.
+/// Reduces the windows to these numbers of units, and sets the round trips in milliseconds.
 pub(super) fn at(control: &mut impl CongestionControl, windows: &[u64], rtts_ms: &[u64]) {
     for (i, (window, rtt)) in windows.iter().zip(rtts_ms).enumerate() {
         let path = PathId::from_index(i);
@@ -44,7 +44,7 @@ pub(super) fn at(control: &mut impl CongestionControl, windows: &[u64], rtts_ms:
     }
 }
 
-/// By how many bytes an acknowledgement of `bytes` opens a full window.
+/// Bytes by which an acknowledgement of `bytes` grows a full window.
 pub(super) fn grown_by_an_ack(control: &mut impl CongestionControl, path: u8, bytes: u64) -> f64 {
     let before = control.window(PathId(path));
     let sample = full_ack_on(control, PathId(path), bytes);
@@ -52,8 +52,8 @@ pub(super) fn grown_by_an_ack(control: &mut impl CongestionControl, path: u8, by
     control.window(PathId(path)) as f64 - before as f64
 }
 
-/// Every algorithm in every flavour, for `paths` paths that begin in slow start, which is short: else
-/// windows without a loss would have no end.
+/// Every algorithm in every variant, for `paths` paths that begin in slow start. Slow start is short, because
+/// otherwise windows without a loss would grow without limit.
 fn all(paths: usize) -> Vec<(String, Congestion)> {
     let published =
         CongestionOptions { initial_ssthresh: 64 * UNIT, ..CongestionOptions::tcp(UNIT) };
@@ -152,7 +152,7 @@ fn a_loss_reduces_the_window_of_its_path_only_and_undo_restores_it() {
             control.on_spurious(PathId(0), now);
             let after = [0, 1].map(|p| (control.window(PathId(p)), control.ssthresh(PathId(p))));
             assert_eq!(after, before, "{name}, {what}");
-            // There is nothing more to take back.
+            // There is nothing left to undo.
             event(&mut control, PathId(0), now);
             let cut = control.window(PathId(0));
             control.on_spurious(PathId(1), now);
@@ -189,7 +189,7 @@ fn no_round_trip_more_than_doubles_a_window_and_none_grows_from_what_recovers_or
             now = round(&mut control, 2, now);
             for (p, before) in before.into_iter().enumerate() {
                 let after = control.window(PathId(p as u8));
-                // One whole segment of rounding: windows that are no multiple of it.
+                // One segment of rounding, for windows that are no multiple of it.
                 assert!(after <= 2 * before + UNIT, "{name}: {before} to {after}");
             }
         }
@@ -225,8 +225,9 @@ fn one_path_under_a_coupled_rule_is_newreno() {
             }
             now += RTT;
             let [coupled, alone] = [0, 1].map(|i| pair[i].window(PathId(0)) as f64);
-            // NewReno counts whole windows of bytes before it grows by a segment, these grow with each
-            // acknowledgement: a segment apart, and a little for the steps of the last rounds.
+            // NewReno counts a whole window of bytes before it grows by a segment; the coupled algorithms
+            // grow with each acknowledgement. The difference is a segment, plus a little for the steps of the
+            // last rounds.
             assert!((coupled - alone).abs() <= 2.0 * UNIT as f64, "{name}: {coupled} {alone}");
         }
     }

@@ -2,7 +2,8 @@
 
 use super::coupled::{Coupling, Windows};
 
-/// Each acknowledgement opens the window by the lesser of `alpha / W` and `1 / w`; cuts are TCP's.
+/// Each acknowledgement grows the window by the smaller of `alpha / W` and `1 / w`. Reductions are those of
+/// TCP.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Lia;
 
@@ -19,7 +20,7 @@ impl Lia {
 
 impl Coupling for Lia {
     fn growth(&mut self, windows: Windows<'_>, path: usize) -> f64 {
-        // Section 3, the increase: never more than TCP on that path would take (goal 2).
+        // RFC 6356, 3: never grow more than TCP would on this path (goal 2).
         let alone = 1.0 / windows.window(path);
         Self::alpha_over_total(windows).map_or(alone, |linked| linked.min(alone))
     }
@@ -38,12 +39,12 @@ mod tests {
         for (windows, rtts, expected) in [
             // Equal paths: alpha / W = (10 / r^2) / (20 / r)^2 = 1/40, times 10 segments.
             ([10, 10], [100, 100], 0.25),
-            // The second path is quicker and has the best w / r^2 = 10 / 0.05^2 = 4000, the rates
-            // sum to 100 + 200: 4000 / 90000 * 10.
+            // The second path is faster and has the best w / r^2 = 10 / 0.05^2 = 4000; the rates sum to 100 +
+            // 200: 4000 / 90000 * 10.
             ([10, 10], [100, 50], 4.0 / 9.0),
             // Best is 40 / 0.05^2 = 16000, rates 100 + 800: 16000 / 810000 * 10.
             ([10, 40], [100, 50], 16.0 / 81.0),
-            // The lone path would grow by 1; alpha / W * 10 = 40 / 41^2 * ... is less.
+            // The only path would grow by 1; alpha / W * 10 = 40 / 41^2 * ... is less.
             ([10, 1], [100, 100], 100.0 / 121.0),
         ] {
             let mut control = Coupled::new(settled(), 2, Lia);

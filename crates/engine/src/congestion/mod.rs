@@ -1,5 +1,5 @@
-//! Congestion control: one object per connection with the path as argument, so that coupling
-//! needs no tricks. It never sees packets, streams or timers.
+//! Congestion control: one object per connection with the path as argument, so that coupled algorithms see
+//! all paths. It never sees packets, streams or timers.
 
 mod balia;
 mod chihani;
@@ -42,49 +42,51 @@ pub struct AckSample {
     pub acked_bytes: u64,
     /// Bytes in flight before the acknowledgement.
     pub in_flight_before: u64,
-    /// Whether the path's (pseudo-)cumulative acknowledgement moved (CUC; RFC 9260, 7.2.1).
+    /// Whether the path's (pseudo-)cumulative acknowledgement advanced (CUC; RFC 9260, 7.2.1).
     pub advanced: bool,
     /// Whether the path is in fast recovery.
     pub in_recovery: bool,
-    /// Whether nothing is in flight any more.
+    /// Whether nothing is left in flight.
     pub flight_empty: bool,
-    /// Round trip of the newest packet acknowledged; none where it was sent twice (Karn's rule).
+    /// Round trip of the newest acknowledged packet; none if it was retransmitted (Karn's algorithm).
     pub rtt: Option<Duration>,
-    /// Smoothed round trip of the path, this sample included; none before the first.
+    /// Smoothed round trip of the path, including this sample; none before the first.
     pub srtt: Option<Duration>,
-    /// Least round trip of the path, without queueing as far as is known.
+    /// Least round trip of the path, the best estimate without queueing.
     pub least_rtt: Option<Duration>,
-    /// The sender had less to send than the window allowed when the newest packet acknowledged left.
+    /// Whether the sender had less to send than the window allowed when the newest acknowledged packet was
+    /// sent.
     pub app_limited: bool,
 }
 
-/// The contract of a single-path algorithm; [`Uncoupled`] lifts it to a connection.
+/// The interface of a single-path algorithm; [`Uncoupled`] extends it to a connection.
 pub trait PathCongestion {
-    /// Acknowledgement.
+    /// Processes an acknowledgement.
     fn on_ack(&mut self, now: Time, sample: &AckSample);
-    /// A loss was found by reports; at most once per window of data.
+    /// Processes a loss detected by acknowledgements; at most once per window of data.
     fn on_loss(&mut self, now: Time);
-    /// The retransmission timer expired.
+    /// Processes an expiry of the retransmission timer.
     fn on_timeout(&mut self, now: Time);
-    /// The loss was none: what `on_loss` or `on_timeout` did last is taken back.
+    /// Undoes the last `on_loss` or `on_timeout`, because the loss was spurious.
     fn on_spurious(&mut self, now: Time);
-    /// The network marked packets.
+    /// Processes a mark by the network (ECN).
     fn on_ecn(&mut self, now: Time) {
         self.on_loss(now);
     }
-    /// Nothing was sent for a while: one call per idle retransmission timeout.
+    /// Processes idle time: one call per retransmission timeout without data sent.
     fn on_idle(&mut self, _now: Time) {}
-    /// The path came back from failure.
+    /// Processes the return of the path from failure.
     fn on_return(&mut self, now: Time);
-    /// The window may be at most so large for now: other paths have the better use for the receive
-    /// buffer. It may grow again.
+    /// Limits the window for now, because other paths make better use of the receive buffer. The window may
+    /// grow again.
     fn limit(&mut self, most: u64);
-    /// The path keeps the peer's window shut: its window is halved (Raiciu et al., 2012, 4.2). An
-    /// algorithm with a threshold halves that as well, lest the window grow back in a round trip.
+    /// Halves the window, because data of the path keeps the receive window closed (Raiciu et al., 2012,
+    /// 4.2). An algorithm with a slow-start threshold halves that as well; otherwise the window would grow
+    /// back in a round trip.
     fn penalise(&mut self) {
         self.limit(self.window() / 2);
     }
-    /// Chunks are so long from now on, bytes: the unit of every rule. Windows stay as they are.
+    /// Sets the chunk size in bytes, the unit of every rule. Windows stay as they are.
     fn set_unit(&mut self, unit: u64);
     /// The window, bytes.
     fn window(&self) -> u64;
@@ -96,41 +98,42 @@ pub trait PathCongestion {
     }
 }
 
-/// The contract of an algorithm for a connection.
+/// The interface of an algorithm for a connection.
 pub trait CongestionControl {
-    /// A connection got more paths: takes over those beyond its own from `fresh`, made for as many as there
-    /// are now.
+    /// Adds paths to a connection: takes those beyond its own from `fresh`, which was made for the new number
+    /// of paths.
     fn grow(&mut self, fresh: Self)
     where
         Self: Sized;
-    /// `path` leads through another network now: it starts over as it is in `fresh`, made for all paths (RFC 9260,
-    /// 7.2.5).
+    /// Resets `path`, which leads through another network now, to its state in `fresh`, made for all paths
+    /// (RFC 9260, 7.2.5).
     fn renew(&mut self, path: PathId, fresh: Self)
     where
         Self: Sized;
-    /// Bytes left on `path`.
+    /// Records bytes sent on `path`.
     fn on_sent(&mut self, _path: PathId, _now: Time, _bytes: u64) {}
-    /// Acknowledgement.
+    /// Processes an acknowledgement.
     fn on_ack(&mut self, path: PathId, now: Time, sample: &AckSample);
-    /// A loss was found by reports; at most once per window of data.
+    /// Processes a loss detected by acknowledgements; at most once per window of data.
     fn on_loss(&mut self, path: PathId, now: Time);
-    /// The retransmission timer expired.
+    /// Processes an expiry of the retransmission timer.
     fn on_timeout(&mut self, path: PathId, now: Time);
-    /// The loss was none.
+    /// Undoes the last reduction, because the loss was spurious.
     fn on_spurious(&mut self, path: PathId, now: Time);
-    /// The network marked packets.
+    /// Processes a mark by the network (ECN).
     fn on_ecn(&mut self, path: PathId, now: Time);
-    /// One idle retransmission timeout went by.
+    /// Processes one retransmission timeout of idle time.
     fn on_idle(&mut self, path: PathId, now: Time);
-    /// The path came back from failure.
+    /// Processes the return of the path from failure.
     fn on_return(&mut self, path: PathId, now: Time);
-    /// The window may be at most so large for now.
+    /// Limits the window for now.
     fn limit(&mut self, path: PathId, most: u64);
-    /// The path keeps the peer's window shut ([`PathCongestion::penalise`]).
+    /// Halves the window, because data of the path keeps the receive window closed
+    /// ([`PathCongestion::penalise`]).
     fn penalise(&mut self, path: PathId) {
         self.limit(path, self.window(path) / 2);
     }
-    /// Chunks are so long from now on, bytes: the unit of every rule. Windows stay as they are.
+    /// Sets the chunk size in bytes, the unit of every rule. Windows stay as they are.
     fn set_unit(&mut self, unit: u64);
     /// The window, bytes.
     fn window(&self, path: PathId) -> u64;

@@ -14,13 +14,13 @@ use crate::nearest_name;
 /// A built-in algorithm, for all paths of a connection.
 #[derive(Clone, Debug)]
 pub enum Congestion {
-    /// SCTP's own, each path for itself.
+    /// SCTP's algorithm, independent per path.
     Rfc9260(Uncoupled<Rfc9260>),
-    /// TCP's, each path for itself.
+    /// TCP's algorithm, independent per path.
     NewReno(Uncoupled<NewReno>),
     /// Linked increases.
     Lia(Coupled<Lia>),
-    /// All paths as one.
+    /// Fully coupled: all paths act as one.
     FullyCoupled(Coupled<FullyCoupled>),
     /// Opportunistic linked increases.
     Olia(Coupled<Olia>),
@@ -28,7 +28,7 @@ pub enum Congestion {
     Balia(Coupled<Balia>),
     /// Weighted Vegas.
     WVegas(WVegas),
-    /// CUBIC, each path for itself.
+    /// CUBIC, independent per path.
     Cubic(Uncoupled<Cubic>),
     /// [`CongestionFlavour::Chihani2011`].
     Chihani2011(Chihani2011),
@@ -38,13 +38,14 @@ impl Congestion {
     /// The names of the built-in algorithms.
     pub const NAMES: [&'static str; 8] =
         ["rfc9260", "newreno", "lia", "fully-coupled", "olia", "balia", "wvegas", "cubic"];
-    /// Those of them that [`CongestionFlavour::Chihani2011`] knows.
+    /// The names that [`CongestionFlavour::Chihani2011`] supports.
     pub const CHIHANI_NAMES: [&'static str; 3] = ["newreno", "lia", "fully-coupled"];
 
-    /// The built-in algorithm of that name, for `paths` paths at the start of their lives.
+    /// The built-in algorithm of that name, for `paths` new paths.
     ///
     /// # Errors
-    /// If there is none in the flavour asked for; the error names those that exist, and the nearest.
+    /// If the requested flavour has no algorithm of that name. The error lists the valid names and the
+    /// nearest one.
     ///
     /// # Panics
     /// If `options.unit` is 0.
@@ -101,7 +102,7 @@ impl Congestion {
         Ok(Self::Chihani2011(Chihani2011::new(options, paths, coupling)))
     }
 
-    /// The name it was made by.
+    /// The name from which it was made.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Rfc9260(_) => "rfc9260",
@@ -137,7 +138,7 @@ macro_rules! each {
     };
 }
 
-/// The same for two of one algorithm.
+/// The same for two objects of one algorithm.
 macro_rules! each_pair {
     ($one:expr, $other:expr, ($own:ident, $fresh:ident) => $call:expr) => {
         match ($one, $other) {
@@ -216,9 +217,9 @@ impl CongestionControl for Congestion {
 /// No built-in algorithm has this name.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct UnknownCongestion {
-    /// What was asked for.
+    /// The requested name.
     pub name: String,
-    /// The valid name that is most like it.
+    /// The most similar valid name.
     pub nearest: &'static str,
     /// The valid names.
     pub valid: &'static [&'static str],

@@ -1,24 +1,24 @@
-//! TCP's own congestion control (RFC 5681), with appropriate byte counting (RFC 3465). Its loss
-//! recovery (RFC 6582, RFC 6675) is the engine's business; here one window of data is cut once.
+//! TCP's congestion control (RFC 5681) with appropriate byte counting (RFC 3465). The engine implements loss
+//! recovery (RFC 6582, RFC 6675); here the window is reduced once per window of data.
 
 use ropewalk_base::Time;
 
 use super::path_window::{Growth, PathWindow};
 use super::{AckSample, CongestionOptions, PathCongestion};
 
-/// Window of one path.
+/// NewReno congestion control of one path.
 ///
-/// RFC 5681, Equation 4, halves what is in flight; here the window is halved, which is the same as
-/// long as windows grow only when they are full.
+/// RFC 5681, Equation 4, halves the data in flight. Here the window is halved, which is the same as long as
+/// windows grow only when they are full.
 #[derive(Clone, Debug)]
 pub struct NewReno {
     window: PathWindow,
-    /// Bytes acknowledged towards the next segment of growth, and what they were before a cut.
+    /// Bytes acknowledged towards the next segment of growth.
     credit: f64,
 }
 
 impl NewReno {
-    /// A path at the start of its life.
+    /// Congestion control for a new path.
     pub fn new(options: CongestionOptions) -> Self {
         Self { window: PathWindow::new(options), credit: 0.0 }
     }
@@ -27,7 +27,7 @@ impl NewReno {
 impl PathCongestion for NewReno {
     fn on_ack(&mut self, _now: Time, sample: &AckSample) {
         let Growth::Avoid(acked) = self.window.on_ack(sample) else { return };
-        // RFC 3465, 2.1: one segment for each window of bytes acknowledged.
+        // RFC 3465, 2.1: grow by one segment per window of bytes acknowledged.
         self.credit += acked;
         if self.credit >= self.window.cwnd() {
             self.credit -= self.window.cwnd();
@@ -61,7 +61,7 @@ impl PathCongestion for NewReno {
 
     fn limit(&mut self, most: u64) {
         self.window.limit(most);
-        // What was on the way to the next segment has been taken.
+        // The credit towards the next segment is limited to the smaller window.
         self.credit = self.credit.min(self.window.cwnd());
     }
 

@@ -19,28 +19,28 @@ impl BetweenLosses {
     }
 }
 
-/// Each acknowledgement opens the window by a share that balances congestion, and by `alpha / w` that
-/// moves windows from the largest to better paths which have less. Cuts are TCP's.
+/// Each acknowledgement grows the window by a share that balances congestion, and by `alpha / w`, which moves
+/// window from the largest paths to better paths with smaller windows. Reductions are those of TCP.
 #[derive(Clone, Debug)]
 pub struct Olia {
     paths: Vec<BetweenLosses>,
-    /// What [`BetweenLosses`] was before the last cut.
+    /// The values before the last reduction.
     undo: Vec<BetweenLosses>,
 }
 
 impl Olia {
-    /// For so many paths.
+    /// For `paths` paths.
     pub fn new(paths: usize) -> Self {
         let none = vec![BetweenLosses::default(); paths];
         Self { paths: none.clone(), undo: none }
     }
 
-    /// The paper's alpha (Equation 6): windows move from the largest paths to the collected ones, which
-    /// are best and not largest.
+    /// The paper's alpha (Equation 6): window moves from the largest paths to the collected ones, which are
+    /// the best paths that are not the largest.
     fn alpha(&self, windows: Windows<'_>, path: usize) -> f64 {
         let largest = windows.measured().map(|(_, window, _)| window).fold(0.0, f64::max);
-        // A path alone would reach a rate of sqrt(2 l) / rtt; the draft's text orders by l^2 / rtt,
-        // which is the same where round trips are.
+        // A single path would reach a rate of sqrt(2 l) / rtt. The draft's text orders paths by l^2 / rtt,
+        // which is equivalent if round trips are equal.
         let quality = |(i, _, rtt): (usize, f64, f64)| self.paths[i].estimate() / (rtt * rtt);
         let best = windows.measured().map(quality).fold(0.0, f64::max);
         let (mut largest_count, mut collected_count, mut known) = (0, 0, 0);
@@ -104,8 +104,8 @@ mod tests {
     use super::super::kit::{UNIT, at, grown_by_an_ack, settled};
     use super::*;
 
-    /// Growth of `path` per window of its own, segments; paths have delivered `delivered` bytes since
-    /// their last loss.
+    /// Growth of `path` per own window, segments; the paths have delivered `delivered` bytes since their last
+    /// loss.
     fn growth(windows: [u64; 2], rtts: [u64; 2], delivered: [u64; 2], path: u8) -> f64 {
         let mut rule = Olia::new(2);
         (0..2).for_each(|i| rule.paths[i].since = delivered[i]);
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn windows_move_from_the_largest_to_the_best_path() {
-        // Path 1 has fewer losses and the lesser window: alpha = 1/2 for it and -1/2 for path 0.
+        // Path 1 has fewer losses and the smaller window: alpha = 1/2 for it and -1/2 for path 0.
         // By hand: 20 * 20 / 30^2 - 1/2 and 10 * 10 / 30^2 + 1/2.
         let delivered = [1 << 20, 1 << 30];
         let from = growth([20, 10], [100, 100], delivered, 0);

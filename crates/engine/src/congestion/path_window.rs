@@ -1,34 +1,34 @@
-//! What TCP's window algorithms have in common: slow start, thresholds, undo, idleness.
+//! Common parts of TCP's window algorithms: slow start, threshold, undo and idle time.
 
 use ropewalk_base::Duration;
 
 use super::{AckSample, CongestionOptions, IdleDecay};
 
-/// No window grows beyond this, bytes: what is counted stays far from where a sum is inexact.
+/// Largest window, bytes, so that sums stay exact.
 const LARGEST: f64 = CongestionOptions::UNLIMITED as f64;
 
-/// What an acknowledgement is worth in congestion avoidance.
+/// Result of an acknowledgement for congestion avoidance.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum Growth {
-    /// Nothing: the window was not full, recovers, or is in slow start.
+    /// Nothing: the window was not full, is in recovery, or is in slow start.
     None,
-    /// So many bytes count towards growth.
+    /// Number of bytes that count towards growth.
     Avoid(f64),
 }
 
-/// Window and threshold of one path, bytes. Fractions of a byte count: coupled growth is a small
-/// part of a segment per acknowledgement.
+/// Window and threshold of one path, bytes. Fractions of a byte matter: coupled growth is a small part of a
+/// segment per acknowledgement.
 #[derive(Clone, Debug)]
 pub(super) struct PathWindow {
     options: CongestionOptions,
     cwnd: f64,
     ssthresh: f64,
-    /// Acknowledged beyond a hole: counts when that is filled.
+    /// Bytes acknowledged beyond a gap, which count when the gap is filled.
     beyond_hole: u64,
     srtt: Option<Duration>,
-    /// What the last cut is undone to.
+    /// State before the last reduction, for undo.
     before: Option<(f64, f64)>,
-    /// The timer expired, and nothing was acknowledged since.
+    /// Whether the timer expired and nothing was acknowledged since.
     silent: bool,
 }
 
@@ -46,7 +46,7 @@ impl PathWindow {
         }
     }
 
-    /// Takes an acknowledgement; slow start happens here (RFC 5681, 3.1; RFC 3465, 2.2).
+    /// Processes an acknowledgement, including slow start (RFC 5681, 3.1; RFC 3465, 2.2).
     #[inline]
     pub(super) fn on_ack(&mut self, sample: &AckSample) -> Growth {
         self.srtt = sample.srtt.or(self.srtt);
@@ -67,7 +67,7 @@ impl PathWindow {
         Growth::None
     }
 
-    /// In full use: no room for one more whole segment.
+    /// Whether the window was in full use: without space for another whole segment.
     #[inline]
     pub(super) fn was_full(&self, sample: &AckSample) -> bool {
         let used = (sample.in_flight_before + self.options.unit) as f64;
@@ -79,21 +79,21 @@ impl PathWindow {
         self.cwnd < self.ssthresh
     }
 
-    /// Grows, or shrinks, by so many bytes; never below one unit.
+    /// Grows by `bytes`, or shrinks if negative; never below one unit.
     #[inline]
     pub(super) fn grow(&mut self, bytes: f64) {
         self.cwnd = (self.cwnd + bytes).clamp(self.unit(), LARGEST);
     }
 
-    /// A loss: the window falls to `to` bytes, at least to `floor_units`, and is avoided from there.
+    /// Reduces the window to `to` bytes, at least to `floor_units`, and continues in congestion avoidance.
     pub(super) fn cut(&mut self, to: f64, floor_units: u64) {
         self.save();
         self.ssthresh = self.at_least(to, floor_units);
         self.cwnd = self.ssthresh;
     }
 
-    /// The timer expired: one unit, and slow start up to `threshold`. RFC 5681, 3.1: if what timed
-    /// out does so again, the threshold stays.
+    /// Handles a timeout: one unit, and slow start up to `threshold`. RFC 5681, 3.1: if the same data times
+    /// out again, the threshold stays.
     pub(super) fn time_out(&mut self, threshold: f64) {
         if !self.silent {
             self.save();
@@ -112,7 +112,7 @@ impl PathWindow {
         self.beyond_hole = 0;
     }
 
-    /// Takes back the last cut, if it was not taken back yet (RFC 4015, 3.2); tells whether it was.
+    /// Undoes the last reduction, if it was not undone yet (RFC 4015, 3.2). Returns whether it did.
     pub(super) fn undo(&mut self) -> bool {
         let Some((cwnd, ssthresh)) = self.before.take() else { return false };
         self.cwnd = self.cwnd.max(cwnd);
@@ -120,8 +120,8 @@ impl PathWindow {
         true
     }
 
-    /// One idle timeout went by: what was known of the path is old (RFC 5681, 4.1: no more than the
-    /// initial window), and soon found again (RFC 7661, 4.4.1: the threshold remembers).
+    /// Handles one idle timeout. The window becomes outdated (RFC 5681, 4.1: no more than the initial
+    /// window), but the threshold remembers it (RFC 7661, 4.4.1).
     pub(super) fn idle(&mut self) {
         if self.options.idle_decay != IdleDecay::Off {
             self.ssthresh = self.ssthresh.max(self.cwnd * 0.75);
@@ -129,7 +129,7 @@ impl PathWindow {
         }
     }
 
-    /// The path came back from failure: from one unit.
+    /// Restarts from one unit when the path returns from failure.
     pub(super) fn restart(&mut self) {
         self.cwnd = self.unit();
         self.beyond_hole = 0;
@@ -140,7 +140,7 @@ impl PathWindow {
         self.cwnd = self.cwnd.min(most as f64).max(self.unit());
     }
 
-    /// Leaves slow start where it is.
+    /// Leaves slow start at the current window.
     pub(super) fn leave_slow_start(&mut self) {
         self.ssthresh = self.ssthresh.min(self.cwnd);
     }
@@ -151,7 +151,7 @@ impl PathWindow {
         self.cwnd
     }
 
-    /// Another unit. A window has at least one.
+    /// Changes the unit. A window has at least one.
     pub(super) fn set_unit(&mut self, unit: u64) {
         self.options.unit = unit;
         self.cwnd = self.cwnd.max(self.unit());

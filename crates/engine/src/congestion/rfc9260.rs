@@ -1,18 +1,18 @@
-//! SCTP's own congestion control (RFC 9260, 7.2), with the options in which published set-ups differ.
+//! SCTP's congestion control (RFC 9260, 7.2), with options in which published implementations differ.
 
 use ropewalk_base::Time;
 
 use super::{AckSample, PathCongestion};
 
-/// Unit in which a window is counted out.
+/// Unit in which windows are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum WindowRounding {
-    /// Bytes (7.2.1): halves are exact, and a packet may leave while any room is left, so that the
-    /// last one exceeds the window (6.1, rule B).
+    /// Bytes (7.2.1): halves are exact, and a packet may be sent while any space is left, so the last one may
+    /// exceed the window (6.1, rule B).
     #[default]
     Bytes,
-    /// Whole units: window and halves are rounded down, as throughput models count (Wallace and Shami,
-    /// 2014, Eq 14).
+    /// Whole units: windows and halves are rounded down, as throughput models count (Wallace and Shami, 2014,
+    /// Eq 14).
     Packets,
 }
 
@@ -25,7 +25,7 @@ impl WindowRounding {
     }
 }
 
-/// The initial window, bytes, of a path with chunks of at most `pmdcs` bytes to an address of this family (7.2.1).
+/// The initial window, bytes, for chunks of at most `pmdcs` bytes and this address family (7.2.1).
 pub fn initial_window(pmdcs: u64, ipv6: bool) -> u64 {
     let three = if ipv6 { 4344 } else { 4404 };
     (4 * pmdcs).min((2 * pmdcs).max(three))
@@ -36,15 +36,16 @@ pub fn initial_window(pmdcs: u64, ipv6: bool) -> u64 {
 pub enum IdleDecay {
     /// Never.
     Off,
-    /// With each HEARTBEAT: a path that is used now and then keeps most of its window. The threshold stays at three
-    /// quarters of it at least, so that growth is quick again (RFC 7661).
+    /// With each HEARTBEAT: a path that is used occasionally keeps most of its window. The threshold stays at
+    /// three quarters of the window at least, so that it grows back fast (RFC 7661).
     Heartbeat,
-    /// Once per timeout, to `max(cwnd / 2, 4 PMDCS)`, with the threshold at the window before (RFC 9260, 7.2.1).
+    /// Once per timeout, to `max(cwnd / 2, 4 PMDCS)`, with the threshold at the previous window (RFC 9260,
+    /// 7.2.1).
     #[default]
     Timeout,
 }
 
-/// What the RFC leaves open and older set-ups do otherwise.
+/// Options that the RFC leaves open or that older implementations handle differently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rfc9260Options {
     /// Path maximum DATA chunk size, bytes: the unit of every rule.
@@ -53,18 +54,18 @@ pub struct Rfc9260Options {
     pub initial_window: Option<u64>,
     /// Initial slow-start threshold, bytes. The RFC allows any; the peer's window is usual.
     pub initial_ssthresh: u64,
-    /// The threshold never falls below so many units (7.2.3: 4).
+    /// Least threshold, in units (7.2.3: 4).
     pub min_ssthresh_chunks: u64,
-    /// Most units by which one acknowledgement opens the window in slow start (7.2.1: L = 1).
+    /// Largest growth per acknowledgement in slow start, in units (7.2.1: L = 1).
     pub byte_counting_limit: u64,
     /// Whether the window grows only when it was in full use (7.2.1, 7.2.2: yes).
     pub growth_when_full_only: bool,
     /// When an idle path's window decays.
     pub idle_decay: IdleDecay,
-    /// Whether the credit towards the next growth in congestion avoidance is cut to one window
-    /// while the window is not full (7.2.2: yes; RFC 4960: no).
+    /// Whether the credit towards the next growth in congestion avoidance is limited to one window while the
+    /// window is not full (7.2.2: yes; RFC 4960: no).
     pub partial_bytes_capped: bool,
-    /// Whether windows are cut to whole units (7.2.1: no).
+    /// Whether windows are rounded down to whole units (7.2.1: no).
     pub rounding: WindowRounding,
 }
 
@@ -74,7 +75,7 @@ impl Rfc9260Options {
     }
 }
 
-/// Window, threshold and counter of one path.
+/// SCTP congestion control of one path.
 #[derive(Clone, Debug)]
 pub struct Rfc9260 {
     options: Rfc9260Options,
@@ -82,12 +83,12 @@ pub struct Rfc9260 {
     ssthresh: u64,
     partial_bytes_acked: u64,
     before_loss: Option<(u64, u64)>,
-    /// The window has decayed since something was acknowledged.
+    /// Whether the window has decayed since data was last acknowledged.
     decays: bool,
 }
 
 impl Rfc9260 {
-    /// A path at the start of its life.
+    /// Congestion control for a new path.
     pub fn new(options: Rfc9260Options) -> Self {
         Self {
             cwnd: options.initial_window(),
@@ -100,7 +101,8 @@ impl Rfc9260 {
     }
 
     fn slow_start(&mut self, sample: &AckSample, was_full: bool) {
-        // 7.2.1: only when the cumulative acknowledgement moved and the window was in full use.
+        // RFC 9260, 7.2.1: grow only if the cumulative acknowledgement advanced and the window was in full
+        // use.
         if sample.advanced && was_full && !sample.in_recovery {
             self.cwnd +=
                 sample.acked_bytes.min(self.options.byte_counting_limit * self.options.pmdcs);
@@ -108,7 +110,7 @@ impl Rfc9260 {
     }
 
     fn avoid_congestion(&mut self, sample: &AckSample, was_full: bool) {
-        // 7.2.2.
+        // RFC 9260, 7.2.2: congestion avoidance.
         if sample.advanced {
             self.partial_bytes_acked += sample.acked_bytes;
         }
@@ -145,19 +147,19 @@ impl PathCongestion for Rfc9260 {
             self.avoid_congestion(sample, was_full);
         }
         if sample.flight_empty {
-            // 7.2.2: all data acknowledged.
+            // RFC 9260, 7.2.2: reset partial_bytes_acked when all data has been acknowledged.
             self.partial_bytes_acked = 0;
         }
     }
 
     fn on_loss(&mut self, _now: Time) {
-        // 7.2.3.
+        // RFC 9260, 7.2.3: ssthresh = max(cwnd / 2, 4 PMDCS), cwnd = ssthresh.
         self.halve();
         self.cwnd = self.ssthresh;
     }
 
     fn on_timeout(&mut self, _now: Time) {
-        // 7.2.3.
+        // RFC 9260, 7.2.3: ssthresh = max(cwnd / 2, 4 PMDCS), cwnd = 1 PMDCS.
         self.halve();
         self.cwnd = self.options.pmdcs;
     }
@@ -177,7 +179,7 @@ impl PathCongestion for Rfc9260 {
         match self.options.idle_decay {
             IdleDecay::Off => return,
             IdleDecay::Heartbeat => self.ssthresh = self.ssthresh.max(self.cwnd * 3 / 4),
-            // 7.2.1: before the first adjustment the threshold SHOULD be set to the window.
+            // RFC 9260, 7.2.1: before the first adjustment, ssthresh SHOULD be set to cwnd.
             IdleDecay::Timeout if !self.decays => self.ssthresh = self.cwnd,
             IdleDecay::Timeout => {}
         }
@@ -185,7 +187,7 @@ impl PathCongestion for Rfc9260 {
     }
 
     fn on_return(&mut self, _now: Time) {
-        // RFC 7829, 3, rule 8 and the CMT-PF papers: start again from one unit.
+        // RFC 7829, 3, rule 8 and the CMT-PF papers: restart from one unit.
         self.cwnd = self.options.pmdcs;
         self.partial_bytes_acked = 0;
     }
@@ -193,13 +195,13 @@ impl PathCongestion for Rfc9260 {
     fn limit(&mut self, most: u64) {
         if most < self.cwnd {
             self.cwnd = most.max(self.options.pmdcs);
-            // What was on the way to the next step has been taken.
+            // The credit towards the next step is used up.
             self.partial_bytes_acked = 0;
         }
     }
 
     fn penalise(&mut self) {
-        // A threshold that was never set by a loss stays: the path is in slow start.
+        // A threshold that no loss has set stays: the path is in slow start.
         if self.cwnd >= self.ssthresh {
             self.ssthresh = (self.ssthresh / 2).max(2 * self.options.pmdcs);
         }

@@ -1,16 +1,16 @@
-//! Rounds: the time in which everything in flight at its beginning is acknowledged.
+//! Rounds: a round lasts until all data in flight at its beginning is acknowledged.
 
 use super::AckSample;
 
-/// Counts off the bytes that were in flight when the round began, which is the same as watching for
-/// the number that was next to send then.
+/// Counts down the bytes that were in flight when the round began. That is equivalent to waiting for the
+/// sequence number that was next to be sent then.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Round {
     pub(super) left: u64,
 }
 
 impl Round {
-    /// Takes an acknowledgement; whether it ends a round, and begins the next.
+    /// Processes an acknowledgement. Returns whether it ends a round, and begins the next one.
     pub(super) fn on_ack(&mut self, sample: &AckSample) -> bool {
         self.left = self.left.saturating_sub(sample.acked_bytes);
         let ends = self.left == 0;
@@ -30,7 +30,7 @@ mod tests {
     fn a_round_lasts_until_what_was_in_flight_at_its_beginning_is_acknowledged() {
         let mut round = Round::default();
         let ends: Vec<bool> = (0..9).map(|_| round.on_ack(&ack(1000, 5000))).collect();
-        // The first begins with 4000 B in flight, each next one likewise.
+        // The first round begins with 4000 B in flight, and so does each next one.
         assert_eq!(ends, [true, false, false, false, true, false, false, false, true]);
     }
 }

@@ -1,10 +1,10 @@
-//! Every path for itself.
+//! Independent congestion control of all paths.
 
 use ropewalk_base::{PathId, Rate, Time};
 
 use super::{AckSample, CongestionControl, PathCongestion};
 
-/// A single-path algorithm on each path, none knowing of the others.
+/// A single-path algorithm on each path, independent of the other paths.
 #[derive(Clone, Debug)]
 pub struct Uncoupled<C> {
     paths: Vec<C>,

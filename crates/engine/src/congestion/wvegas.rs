@@ -1,4 +1,4 @@
-//! wVegas, weighted Vegas (Cao, Xu and Fu 2012): coupled by delay, not by loss.
+//! wVegas, weighted Vegas (Cao, Xu and Fu 2012): coupled by delays instead of losses.
 
 use ropewalk_base::{Duration, PathId, Rate, Time};
 
@@ -6,29 +6,29 @@ use super::path_window::{Growth, PathWindow};
 use super::round::Round;
 use super::{AckSample, CongestionControl, CongestionOptions};
 
-/// Packets that all paths together keep queued in the network.
+/// Packets that all paths together keep in queues of the network.
 const TOTAL_ALPHA: f64 = 10.0;
-/// Least of it that a path keeps: below this a Vegas does not see its own queue.
+/// Least number of queued packets per path: below it Vegas cannot detect its own queue.
 const LEAST_ALPHA: f64 = 2.0;
 /// Queued packets that end slow start.
 const GAMMA: f64 = 1.0;
-/// A round with fewer samples tells too little of the delay to decide by it.
+/// Least number of delay samples per round for a decision.
 const LEAST_SAMPLES: u64 = 3;
 
-/// One path, but for its window.
+/// State of one path, without its window.
 #[derive(Clone, Copy, Debug)]
 struct Delay {
     round: Round,
-    /// Round trip without queueing: told by the engine, or else the least sample.
+    /// Round trip without queueing: provided by the engine, or else the least sample.
     base: Option<Duration>,
     /// Sum and number of this round's samples.
     sum: Duration,
     samples: u64,
-    /// Packets that this path is to keep queued.
+    /// Number of packets that this path should keep queued.
     alpha: f64,
-    /// Last rate with the queue filled, segments per second.
+    /// Last rate with that number of packets queued, segments per second.
     rate: f64,
-    /// Least queueing since the window last backed off.
+    /// Least queueing delay since the window was last reduced.
     least_queueing: Option<Duration>,
 }
 
@@ -53,7 +53,7 @@ impl Delay {
         }
     }
 
-    /// Mean and least round trip of a round that ends.
+    /// Mean and least round trip of the round that ends.
     fn end_round(&mut self) -> Option<(Duration, Duration)> {
         let (sum, samples) = (self.sum, self.samples);
         self.sum = Duration::ZERO;
@@ -63,9 +63,9 @@ impl Delay {
     }
 }
 
-/// A connection under weighted Vegas. Once a round each path compares the packets that it keeps queued,
-/// `w (rtt - base) / rtt`, with its share of `TOTAL_ALPHA`, which goes by rates: a path with
-/// congestion delivers less, and so may queue less. A loss halves the window as in TCP.
+/// A connection under weighted Vegas. Once per round each path compares its number of queued packets,
+/// `w (rtt - base) / rtt`, with its share of `TOTAL_ALPHA`. The shares are proportional to rates: a congested path
+/// delivers less, and thus may queue less. A loss halves the window as in TCP.
 #[derive(Clone, Debug)]
 pub struct WVegas {
     paths: Vec<PathWindow>,
@@ -73,7 +73,7 @@ pub struct WVegas {
 }
 
 impl WVegas {
-    /// `paths` paths at the start of their lives.
+    /// Congestion control for `paths` new paths.
     pub fn new(options: CongestionOptions, paths: usize) -> Self {
         let window = PathWindow::new(options);
         Self { paths: vec![window; paths], delays: vec![Delay::new(); paths] }
@@ -87,7 +87,7 @@ impl WVegas {
         let queued = segments * (1.0 - part);
         if path.in_slow_start() {
             if queued > GAMMA {
-                // Down to what the path holds without a queue, and one.
+                // Down to the window without a queue, plus one segment.
                 let target = (segments * part + 1.0).min(segments);
                 path.grow((target - segments) * unit);
                 path.leave_slow_start();
@@ -107,7 +107,7 @@ impl WVegas {
         } else if queued < delay.alpha {
             path.grow(unit);
         }
-        // Who keeps a queue standing never sees the round trip without it: let it drain.
+        // With a standing queue, the round trip without queueing cannot be measured: let the queue drain.
         let queueing = rtt - base;
         let least = delay.least_queueing.map_or(queueing, |least| least.min(queueing));
         delay.least_queueing = Some(least);
@@ -146,7 +146,7 @@ impl CongestionControl for WVegas {
             Some((rtt, base)) if avoids || self.paths[i].in_slow_start() => {
                 self.end_round(i, rtt, base);
             }
-            // Too small to measure by: as TCP, or it would stay so for ever.
+            // The window is too small for a decision: grow as TCP does, or it would stay small for ever.
             None if avoids => {
                 let path = &mut self.paths[i];
                 path.grow(path.unit());
@@ -209,8 +209,8 @@ mod tests {
     use super::super::kit::{UNIT, full_ack_on};
     use super::*;
 
-    /// Rounds over a bottleneck that serves `rate` segments a second after `base`: the round trip is
-    /// what the window makes of it.
+    /// Rounds over a bottleneck with a rate of `rate` segments per second and a base delay. The round trip
+    /// follows from the window.
     fn drive(control: &mut WVegas, rates: &[f64], base_s: f64, rounds: u32) {
         for _ in 0..rounds {
             for (i, rate) in rates.iter().enumerate() {
@@ -239,7 +239,7 @@ mod tests {
         let mut control = WVegas::new(CongestionOptions::tcp(UNIT), 1);
         drive(&mut control, &[1000.0], 0.1, 300);
         let found = queued(&control, 0, 1000.0, 0.1);
-        // A step of one up, and a part of one, before the round that sees it.
+        // One step up, and a part of one, before the round that detects the queue.
         assert!((1.0..=TOTAL_ALPHA + 2.0).contains(&found), "{found} packets queued");
     }
 

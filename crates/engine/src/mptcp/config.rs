@@ -1,4 +1,4 @@
-//! The knobs of a session. Each says its unit, its default and what turning it costs.
+//! Settings of a session, each with its unit, its default and its cost.
 
 use ropewalk_base::Duration;
 
@@ -15,54 +15,54 @@ use crate::window::WindowManager;
 /// What a subflow's acknowledgement covers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum SubflowAck {
-    /// What has arrived in order on the subflow (RFC 8684, 3.3.1).
+    /// Data that has arrived in order on the subflow (RFC 8684, 3.3.1).
     #[default]
     Independent,
-    /// Only what is also in order at data level (Chihani and Collange, 2011): a difference in delay
-    /// alone then makes duplicate acknowledgements on the faster subflow.
+    /// Only data that is also in order at data level (Chihani and Collange, 2011). A difference in delay
+    /// alone then causes duplicate acknowledgements on the faster subflow.
     DataGated,
 }
 
-/// When data that a subflow has sent is given to another one as well (RFC 8684, 3.3.6). It is sent
-/// again on its own subflow in any case.
+/// When data that one subflow has sent is given to another one as well (RFC 8684, 3.3.6). Its own subflow
+/// retransmits it in any case.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Reinjection {
     /// Never: a failed subflow stops the session.
     Never,
-    /// When its timer expires.
+    /// When the retransmission timer expires.
     #[default]
     OnTimeout,
-    /// As soon as it is found lost: quicker, and up to one copy more per loss.
+    /// As soon as the data is found lost: faster, and up to one copy more per loss.
     OnLoss,
 }
 
-/// What a sender does so as not to take reordering for loss.
+/// How a sender avoids mistaking reordering for loss.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Reordering {
-    /// Nothing: three duplicate acknowledgements, or as many selective ones, are a loss (RFC 6582,
+    /// Not at all: three duplicate acknowledgements, or as many selective ones, count as a loss (RFC 6582,
     /// RFC 6675).
     None,
-    /// The same, and a reduction is taken back once all that was sent again is reported to have come
-    /// twice (RFC 3708). Needs selective acknowledgements.
+    /// The same, and a reduction is undone once all retransmissions are reported as duplicates (RFC 3708).
+    /// Needs selective acknowledgements.
     DSack,
-    /// The same, and one is taken back when timestamps show that the original arrived (RFC 3522,
-    /// RFC 4015). Needs timestamps.
+    /// The same, and a reduction is undone when timestamps show that the original arrived (RFC 3522, RFC
+    /// 4015). Needs timestamps.
     Eifel,
-    /// The same, and transmissions and acknowledgements are numbered: while something overtakes
-    /// something windows are kept, or restored (TCP-DOOR; Wang and Zhang, 2002). 8 B a segment.
+    /// The same, with numbered transmissions and acknowledgements: windows are kept or restored during
+    /// reordering (TCP-DOOR; Wang and Zhang, 2002). 8 B per segment.
     TcpDoor,
-    /// The same, and timeouts that were too quick are found out (RFC 5682).
+    /// The same, and spurious timeouts are detected (RFC 5682).
     FRto,
-    /// Losses are found by time, and the tail is probed (RFC 8985); what was found too soon is taken back
-    /// by duplicate reports or timestamps, whichever tells first.
+    /// Losses are detected by time, with tail loss probes (RFC 8985). Spurious retransmissions are detected
+    /// by duplicate reports or timestamps, whichever comes first.
     #[default]
     RackTlp,
 }
 
-/// All knobs of one end of a session.
+/// All settings of one end of a session.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The paths, in the order of their identifiers; not empty. A subflow each.
+    /// The paths, in the order of their identifiers; not empty. Each has one subflow.
     pub paths: Vec<PathConfig>,
     /// Headers below TCP, bytes: 20 for IPv4.
     pub lower_header: u32,
@@ -74,57 +74,59 @@ pub struct Config {
     pub send_buffer: u64,
     /// What a subflow's acknowledgement covers.
     pub subflow_ack: SubflowAck,
-    /// Sender and acknowledgements with the habits of the model of Chihani and Collange (none). What
-    /// else is set here then counts only as far as the model knows it.
+    /// Sender and acknowledgements with the quirks of the model of Chihani and Collange (none). All other
+    /// settings then apply only as far as the model has them.
     pub quirks: Option<Quirks>,
-    /// An acknowledgement for every so many segments (RFC 9293, 3.8.6.3: 2). 1 costs twice the
-    /// acknowledgements and saves the wait for the timer at small windows.
+    /// Segments per acknowledgement (2; RFC 9293, 3.8.6.3). 1 costs twice the acknowledgements and avoids the
+    /// wait for the timer at small windows.
     pub ack_every: u32,
-    /// Or after this long (40 ms; at most 500 ms).
+    /// Longest delay of an acknowledgement (40 ms; at most 500 ms).
     pub ack_delay: Duration,
     /// The timestamps option: 12 B a segment; forward delays need it.
     pub timestamps: bool,
-    /// Selective acknowledgements (RFC 2018). Without them a window with several losses takes a
-    /// round trip for each (RFC 6582).
+    /// Selective acknowledgements (RFC 2018). Without them, recovery from several losses in a window takes a
+    /// round trip per loss (RFC 6582).
     pub sack: bool,
-    /// What is done about reordering.
+    /// How reordering is handled.
     pub reordering: Reordering,
-    /// Duplicate acknowledgements, or selective ones beyond, that make a loss (3), where they count.
+    /// Duplicate acknowledgements, or later selective ones, that count as a loss (3), where losses are
+    /// counted.
     pub duplicate_threshold: u32,
-    /// Timeout.
+    /// Limits of the retransmission timeout.
     pub rto: RtoLimits,
-    /// How the timeout follows the round trips.
+    /// How the retransmission timeout is computed from round trips.
     pub rto_rule: RtoRule,
-    /// Failure of paths.
+    /// Limits for the failure of paths.
     pub failure: FailureLimits,
-    /// A failed subflow is tried again at least so often (2 s).
+    /// Longest interval between two attempts on a failed subflow (2 s).
     pub probe_interval: Duration,
-    /// Timeouts in a row over all subflows after which the session is given up (15).
+    /// Consecutive timeouts over all subflows after which the session ends (15).
     pub max_retransmissions: u32,
-    /// SYNs that are sent again before a subflow, or the session, is given up (6).
+    /// SYN retransmissions after which a subflow, or the session, is given up (6).
     pub max_syn_retransmissions: u32,
-    /// When data goes to a second subflow.
+    /// When data is given to a second subflow.
     pub reinjection: Reinjection,
-    /// Congestion control by name ([`crate::congestion::Congestion::NAMES`]; `newreno`). Coupled
-    /// algorithms take one flow's share of a bottleneck that all subflows share.
+    /// Congestion control by name ([`crate::congestion::Congestion::NAMES`]; `newreno`). Coupled algorithms
+    /// take the share of one flow at a bottleneck that all subflows share.
     pub congestion: &'static str,
-    /// Whose rules it follows.
+    /// The rules that the congestion control follows.
     pub congestion_flavour: CongestionFlavour,
-    /// `cubic`: whether a flow that loses sooner than the last time leaves room to others (RFC 9438, 4.7).
+    /// `cubic`: whether a flow whose losses come sooner than last time leaves bandwidth to others (RFC 9438,
+    /// 4.7).
     pub fast_convergence: bool,
     /// Initial window, bytes; none: that of RFC 6928.
     pub initial_window: Option<u64>,
     /// Initial slow-start threshold, bytes; none: without limit.
     pub initial_ssthresh: Option<u64>,
-    /// Where forward delays come from.
+    /// Source of forward delays.
     pub delay_source: DelaySource,
-    /// What helps the scheduler while the receive window is shut; default nothing.
+    /// What the sender does while the receive window is closed; default nothing.
     pub mitigation: BlockingMitigation,
     /// The receive-window guard.
     pub guard: bool,
-    /// How far windows may grow together.
+    /// How far the windows of all paths may grow together.
     pub window_manager: WindowManager,
-    /// Keep a record of every decision for `explain`.
+    /// Whether every decision is recorded for `explain`.
     pub record_decisions: bool,
 }
 
@@ -138,10 +140,10 @@ impl Config {
         preset.config(paths, receive_buffer)
     }
 
-    /// Takes the congestion control of that name.
+    /// Selects the congestion control of that name.
     ///
     /// # Errors
-    /// If there is none; the error names those that exist, and the nearest. Nothing is changed then.
+    /// If none has that name. The error lists the valid names and the nearest one, and nothing is changed.
     pub fn use_congestion(&mut self, name: &str) -> Result<(), UnknownCongestion> {
         let options =
             CongestionOptions { flavour: self.congestion_flavour, ..CongestionOptions::tcp(1) };
@@ -179,10 +181,10 @@ impl Config {
         self.reordering == Reordering::TcpDoor && self.quirks.is_none()
     }
 
-    /// The rule that takes reductions back.
+    /// The detector of spurious retransmissions.
     pub(super) fn undo(&self) -> SpuriousDetector {
         match self.reordering {
-            // The model has its own flavours.
+            // The model has its own variants.
             _ if self.quirks.is_some() => SpuriousDetector::None,
             Reordering::None => SpuriousDetector::None,
             Reordering::RackTlp => SpuriousDetector::Usual(DSack::default(), Eifel::default()),

@@ -1,4 +1,4 @@
-//! Named sets of knobs.
+//! Named sets of settings.
 
 use ropewalk_base::Duration;
 
@@ -9,18 +9,17 @@ use crate::path::{FailureLimits, RtoFormula, RtoLimits, RtoRule};
 use crate::scheduler::{BlockingMitigation, DelaySource};
 use crate::window::WindowManager;
 
-/// A named set of knobs.
+/// A named set of settings.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Preset {
-    /// RFC 8684 with what today's stacks run beneath it: selective acknowledgements, losses found by
-    /// time (RFC 8985), an initial window of ten segments (RFC 6928), acknowledgements held back for
-    /// at most 40 ms and a timeout of at least 200 ms (both below what RFC 9293 and RFC 6298 ask,
-    /// as in Linux).
+    /// RFC 8684 on the defaults of current TCP stacks: selective acknowledgements, loss detection by time
+    /// (RFC 8985), an initial window of ten segments (RFC 6928), acknowledgements delayed by at most 40 ms
+    /// and a timeout of at least 200 ms. The minimum timeout is below that of RFC 6298, as in Linux.
     #[default]
     Rfc8684,
-    /// The habits of a public ns-3 model of Multipath TCP (Chihani and Collange, 2011), for repeating
-    /// what was measured with it: acknowledgements wait for data level, no flow control, no
-    /// reinjection, no failover. See `docs/decisions/chihani2011.md`.
+    /// The quirks of a public ns-3 model of Multipath TCP (Chihani and Collange, 2011), to repeat
+    /// measurements made with it: acknowledgements wait for data level, and there is no flow control,
+    /// reinjection or failover. See `docs/decisions/chihani2011.md`.
     Chihani2011,
 }
 
@@ -36,7 +35,8 @@ impl Preset {
         let usual = Self::rfc8684(paths, receive_buffer);
         Config {
             receive_buffer: None,
-            // What is ahead at data level holds the sender's memory as well; the model has no end of it.
+            // Data that is out of order at data level stays in the sender's memory as well. In the model that
+            // is unlimited.
             send_buffer: 1 << 25,
             subflow_ack: SubflowAck::DataGated,
             quirks: Some(Quirks::default()),

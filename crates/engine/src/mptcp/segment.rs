@@ -1,47 +1,47 @@
-//! Segments, typed: the header of TCP with the options that matter (RFC 9293, 3.1; RFC 7323;
-//! RFC 2018; RFC 8684, 3).
+//! Typed TCP segments: the header with the options that Multipath TCP uses (RFC 9293, 3.1; RFC 7323; RFC
+//! 2018; RFC 8684, 3).
 //!
-//! Sequence numbers are unwrapped, and both levels begin at 0: a codec would wrap them around
-//! random beginnings, which changes nothing in what an engine does.
+//! Sequence numbers are unwrapped and begin at 0 at both levels. A codec would wrap them around random
+//! initial numbers, which does not affect the engine.
 
 use ropewalk_base::Time;
 use smallvec::SmallVec;
 
 use crate::payload::Payload;
 
-/// Blocks of sequence numbers received beyond the acknowledgement, first byte and the one behind the
-/// last, the newest first (RFC 2018, 4).
+/// Blocks of sequence numbers received beyond the acknowledgement, as first byte and end (exclusive), the
+/// newest first (RFC 2018, 4).
 pub type Sacks = SmallVec<[(u64, u64); 4]>;
 
-/// The timestamps option (RFC 7323, 3.2). Values are nanoseconds of each end's own clock, cut to
-/// its granularity.
+/// The timestamps option (RFC 7323, 3.2). Values are nanoseconds of each end's own clock, rounded down to its
+/// granularity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamps {
     /// The sender's clock.
     pub value: u64,
-    /// The peer's clock, as it came on the segment that this one answers.
+    /// The peer's clock, copied from the segment that this one acknowledges.
     pub echo: u64,
 }
 
-/// Options of Multipath TCP that set up and tear down (RFC 8684, 3.1, 3.2, 3.5 to 3.7).
+/// Options of Multipath TCP for the setup and the end of a session (RFC 8684, 3.1, 3.2, 3.5 to 3.7).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MpOption {
     /// None.
     #[default]
     None,
-    /// Both ends speak Multipath TCP; on SYN and SYN ACK, and once more with both keys.
+    /// The sender supports Multipath TCP; on SYN and SYN ACK, and once more with both keys.
     Capable {
         /// The sender's key.
         key: u64,
     },
     /// A further subflow of the session with that token.
     Join {
-        /// What names the session.
+        /// Identifies the session.
         token: u64,
-        /// The subflow is for use only when no other is left.
+        /// The subflow is used only when no other is left.
         backup: bool,
     },
-    /// The session is given up.
+    /// Aborts the session.
     FastClose,
 }
 
@@ -50,7 +50,7 @@ pub enum MpOption {
 pub struct Segment {
     /// Opens a subflow.
     pub syn: bool,
-    /// `ack` means something: on all but the first.
+    /// Whether `ack` is valid: on all segments but the first.
     pub acks: bool,
     /// Resets the subflow.
     pub rst: bool,
@@ -58,31 +58,30 @@ pub struct Segment {
     pub seq: u64,
     /// Subflow acknowledgement: all below has arrived.
     pub ack: u64,
-    /// Receive window, from the data-level acknowledgement on, bytes, scaled and unscaled.
+    /// Receive window, counted from the data-level acknowledgement, bytes after scaling.
     pub window: u64,
     /// Data sequence number of the first byte.
     pub dsn: u64,
-    /// The session's data ends with this segment (DATA_FIN), which takes a data sequence number.
+    /// Whether the session's data ends with this segment (DATA_FIN), which takes a data sequence number.
     pub data_fin: bool,
     /// Data-level acknowledgement; none where there is no Multipath TCP.
     pub data_ack: Option<u64>,
-    /// Data.
+    /// The data.
     pub payload: Payload,
-    /// Set-up and tear-down.
+    /// Option for the setup or the end of a session.
     pub option: MpOption,
     /// Selective acknowledgements.
     pub sacks: Sacks,
-    /// The first block of `sacks` reports what came twice (RFC 2883).
+    /// Whether the first block of `sacks` reports a duplicate (RFC 2883).
     pub duplicate: bool,
     /// Timestamps.
     pub stamps: Option<Stamps>,
-    /// Data: number of the transmission on its subflow. Acknowledgements: how many times this number
-    /// had been acknowledged before (TCP-DOOR; Wang and Zhang, 2002, 3.1).
+    /// Data: number of the transmission on its subflow. Acknowledgements: number of earlier acknowledgements
+    /// with the same acknowledgement number (TCP-DOOR; Wang and Zhang, 2002, 3.1).
     pub order: Option<u64>,
-    /// Acknowledgements: data has overtaken data since the last one (TCP-DOOR, 3.1); a bit beside
-    /// `order`.
+    /// Acknowledgements: data has been reordered since the last one (TCP-DOOR, 3.1); a bit beside `order`.
     pub disordered: bool,
-    /// When the data first left, for measurements; not on the wire.
+    /// When the data was first sent, for measurements; not on the wire.
     pub first_sent: Time,
 }
 
@@ -121,18 +120,18 @@ pub const MAPPING: u32 = 24;
 pub const DATA_ACK: u32 = 8;
 /// Options of TCP-DOOR, padded, bytes.
 pub const ORDER: u32 = 8;
-/// All options together, at most.
+/// Most bytes of all options together.
 const OPTIONS_MAX: u32 = 40;
 
 impl Segment {
-    /// An empty segment again, with what it held on the heap kept.
+    /// Resets to an empty segment, and keeps the heap allocation.
     pub fn clear(&mut self) {
         let mut sacks = std::mem::take(&mut self.sacks);
         sacks.clear();
         *self = Self { sacks, ..Self::default() };
     }
 
-    /// Bytes of the segment, without what lies below it.
+    /// Bytes of the segment, without lower headers.
     pub fn wire_len(&self) -> u32 {
         HEADER + self.options_len() + self.payload.len()
     }
@@ -144,7 +143,7 @@ impl Segment {
             0 => 0,
             blocks => 4 + 8 * blocks,
         };
-        // On SYN: largest segment, window scale, and that selective acknowledgements are welcome.
+        // On SYN: maximum segment size, window scale, and SACK permitted.
         let opening = if self.syn { 12 } else { 0 };
         let multipath = match (self.option, self.data_ack) {
             (MpOption::Capable { .. }, _) if self.syn && !self.acks => 4,
@@ -161,7 +160,7 @@ impl Segment {
         stamps + order + sacks + opening + multipath
     }
 
-    /// How many selective acknowledgements find room beside the other options.
+    /// Number of selective acknowledgement blocks that fit beside the other options.
     pub const fn sack_room(stamps: bool, data_ack: bool, order: bool) -> usize {
         let taken = if stamps { STAMPS } else { 0 }
             + if data_ack { DATA_ACK } else { 0 }

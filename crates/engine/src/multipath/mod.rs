@@ -1,4 +1,4 @@
-//! The sender of a connection with several paths: what SCTP and Multipath TCP have in common.
+//! The sender of a connection with several paths, shared by SCTP and Multipath TCP.
 //!
 //! ```text
 //!   Sender ---- asks --> Scheduler            which path carries the next chunk, and when
@@ -7,8 +7,9 @@
 //!     \------- asks ---> Outstanding          what is unassigned or unacknowledged, and the peer's window
 //! ```
 //!
-//! A protocol implements [`Outstanding`] and puts what was decided on the wire. Which lost data is sent again, and how losses are
-//! detected, is the protocol's own business: chunks of SCTP move between paths, segments of a subflow do not.
+//! A protocol implements [`Outstanding`] and encodes what was decided. Loss detection and the choice of lost
+//! data to retransmit belong to the protocol: SCTP chunks can move between paths, segments of a subflow
+//! cannot.
 
 mod outstanding;
 mod path;

@@ -1,4 +1,4 @@
-//! What the sender asks a protocol about its data.
+//! The interface through which the sender accesses a protocol's data.
 
 use ropewalk_base::{PathId, Time};
 
@@ -6,17 +6,18 @@ use super::TxPath;
 use crate::scheduler::{DecisionKind, View};
 use crate::window::{Budget, SharedWindow};
 
-/// Data of a connection that is unassigned or unacknowledged, and the window that the peer offers for it.
+/// Data of a connection that is unassigned or unacknowledged, and the receive window for it.
 ///
-/// A *unit* is what is assigned to a path as a whole: an SCTP chunk by its TSN, a Multipath TCP mapping by its number.
+/// A *unit* is assigned to a path as a whole: an SCTP chunk by its TSN, or a Multipath TCP mapping by its
+/// number.
 pub(crate) trait Outstanding {
-    /// What the protocol keeps of each path.
+    /// State that the protocol keeps per path.
     type Path: AsRef<TxPath> + AsMut<TxPath>;
 
     /// Whether the oldest unit may be sent again on the path that carries it.
     const REPEATS_ON_SAME_PATH: bool;
 
-    /// What a scheduler sees, without the paths.
+    /// The view of a scheduler, without the paths.
     fn view(
         &self,
         paths: &[Self::Path],
@@ -26,22 +27,24 @@ pub(crate) trait Outstanding {
         epoch: u64,
     ) -> View<'static>;
 
-    /// The span rule: how many of the unassigned units lie, with all before them, within the buffer that the peer offered.
+    /// The span rule: number of unassigned units that fit, with all data before them, into the buffer that
+    /// the peer offered.
     fn within_window(&self, paths: &[Self::Path]) -> u64;
 
-    /// Whether one unit may be sent although the peer's window has no room for it (RFC 9260, 6.1 A; RFC 9293, 3.8.6.1).
+    /// Whether one unit may be sent although the receive window has no space (zero-window probe; RFC 9260,
+    /// 6.1 A; RFC 9293, 3.8.6.1).
     fn may_probe_window(&self) -> bool;
 
-    /// What the guard needs to know; whether the scheduler shares the window itself is left open.
+    /// Input of the guard; `shared` is not set.
     fn shared_window(&self) -> SharedWindow;
 
-    /// The oldest unit that is not acknowledged, if it is in flight.
+    /// The oldest unacknowledged unit, if it is in flight.
     fn oldest(&self, paths: &[Self::Path]) -> Option<Oldest>;
 
-    /// Whether units wait to be sent again: then a new unit does not have to keep the connection going.
+    /// Whether units wait for retransmission. A new unit is then not needed to keep the connection going.
     fn has_lost(&self) -> bool;
 
-    /// Whether it is the oldest unit that shuts the window, and nothing else is being done about it.
+    /// Whether the oldest unit keeps the window closed, and nothing else is being done about it.
     fn is_blocked_by_oldest(&self) -> bool;
 
     /// The number of a unit, counted from 0 at the first of the connection.
@@ -51,15 +54,15 @@ pub(crate) trait Outstanding {
     fn budget(&self) -> Budget;
 }
 
-/// The oldest unit that is not acknowledged.
+/// The oldest unacknowledged unit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Oldest {
     /// The unit.
     pub unit: u64,
     /// The path that carries its last transmission.
     pub path: PathId,
-    /// When that was sent; none if it is not known any more.
+    /// When that was sent; none if no longer known.
     pub sent_at: Option<Time>,
-    /// How often it was sent.
+    /// Number of transmissions.
     pub transmissions: u32,
 }

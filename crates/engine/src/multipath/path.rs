@@ -1,4 +1,4 @@
-//! What a sender keeps of each path.
+//! State of the sender per path.
 
 use ropewalk_base::{Duration, Time};
 
@@ -11,19 +11,19 @@ use crate::scheduler::DelaySource;
 
 /// The sending side of one path.
 ///
-/// Laid out as written: first what each packet of data and each acknowledgement reads or changes.
+/// `repr(C)` keeps the order of the fields: first those that each data packet and each acknowledgement
+/// accesses.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub(crate) struct TxPath {
     /// Transmissions in flight.
     pub flights: Flights,
-    /// Bytes of this path's data that the peer has and that it has not acknowledged cumulatively.
+    /// Bytes of this path's data that the peer has received but not acknowledged cumulatively.
     pub held: u64,
     pub rate: DeliveryRate,
     /// Highest transmission number acknowledged so far, plus one.
     pub acked_to: u64,
-    /// Rounds of the sender on this path: one per window of data acknowledged, and one per timer that
-    /// gave a window up.
+    /// Rounds of the sender on this path: one per window of data acknowledged, and one per timeout.
     pub round: u64,
     pub round_ends: u64,
     /// Recovery lasts until this transmission (SCTP) or sequence number (TCP) has been acknowledged or given up.
@@ -33,22 +33,22 @@ pub(crate) struct TxPath {
     pub inflation: u64,
     pub loss: LossEstimate,
     pub state: PathState,
-    /// Packets that may still be sent in answer to the current input (Max.Burst).
+    /// Packets that may still be sent in response to the current input (Max.Burst).
     pub burst_left: u32,
-    /// The retransmission timer expired, and nothing sent since has been acknowledged: one packet at a time is in flight
-    /// (RFC 9260, 7.2.3).
+    /// The retransmission timer expired, and nothing sent since has been acknowledged. RFC 9260, 7.2.3: no
+    /// more than one packet may be in flight.
     pub one_packet: bool,
     /// One retransmission may exceed the congestion window (RFC 9260, 7.2.4 (3); RFC 6675, 5, step 4.3).
     pub fast_credit: bool,
-    /// The last drain left room in the congestion window: the data or the peer's window was the limit.
+    /// The last drain left space in the congestion window: the data or the receive window was the limit.
     pub limited: bool,
     pub tail: TailProbe,
-    /// Loss by time.
+    /// Loss detection by time.
     pub rack: Rack,
     pub rtt: RttEstimator,
     pub forward: ForwardDelay,
     pub pacer: Pacer,
-    /// Losses found so far; a timeout is one, whatever it gives up.
+    /// Losses found so far; a timeout counts as one.
     pub losses: u64,
     pub config: PathConfig,
     pub counters: PathCounters,
@@ -90,27 +90,28 @@ impl TxPath {
         self.flights.bytes().saturating_sub(self.inflation)
     }
 
-    /// Bytes that Max.Burst and pacing let go now, in packets of `full` bytes.
+    /// Bytes that Max.Burst and pacing permit now, in packets of `full` bytes.
     #[inline]
     pub fn burst_room(&self, now: Time, full: u64) -> u64 {
         (self.burst_left as u64 * full).min(self.pacer.room(now))
     }
 
-    /// `window`, or what is in flight if no more may be.
+    /// `window`, or the data in flight if no more may be sent.
     #[inline]
     pub const fn within_one_packet(&self, window: u64) -> u64 {
         let in_flight = self.flights.bytes();
         if self.one_packet && 0 < in_flight && in_flight < window { in_flight } else { window }
     }
 
-    /// The next packet begins another round: one of the last round was acknowledged, or a timer tells that none will be.
+    /// Starts another round: a packet of the last round was acknowledged, or a timeout shows that none will
+    /// be.
     #[inline]
     pub fn begin_round(&mut self) {
         self.round += 1;
         self.round_ends = self.flights.next_number();
     }
 
-    /// Time since a packet with data was sent.
+    /// Time since a data packet was sent.
     #[inline]
     pub fn idle(&self, now: Time) -> Duration {
         now.since(self.last_sent_at)

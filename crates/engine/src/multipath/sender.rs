@@ -1,4 +1,4 @@
-//! The sender: what it owns, and how new data is assigned to paths.
+//! The sender: its state, and the assignment of new data to paths.
 
 use ropewalk_base::{Duration, PathId, Time};
 
@@ -13,49 +13,49 @@ use crate::scheduler::{
 };
 use crate::window::{Guard, ManagedPath, Penalty, WindowManager};
 
-/// How a sender is set up.
+/// Settings of a sender.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SenderConfig {
     /// Where forward delays come from.
     pub delay_source: DelaySource,
-    /// What is done while the peer's window is shut.
+    /// What is done while the receive window is closed.
     pub mitigation: BlockingMitigation,
-    /// Pacing; none: a window leaves at once.
+    /// Pacing; none: a whole window may be sent at once.
     pub pacing: Option<Pacing>,
-    /// How long the peer may hold back an acknowledgement.
+    /// Longest delay of the peer's acknowledgements.
     pub ack_delay: Duration,
-    /// Each decision is recorded.
+    /// Whether each decision is recorded.
     pub record_decisions: bool,
 }
 
 /// Assigns data to paths: scheduler, congestion control, window management and guard of one connection.
 #[derive(Clone, Debug)]
 pub(crate) struct Sender {
-    /// Whether the views are of the current input.
+    /// Whether the views are up to date for the current input.
     pub drained: bool,
-    /// When a scheduler that waits is to be asked again.
+    /// When a waiting scheduler is asked again.
     pub wait_until: Option<Time>,
-    /// Units of the unassigned queue that the span rule still lets go, kept while draining.
+    /// Units of the unassigned queue that the span rule still permits, updated while draining.
     pub sendable_left: u64,
     /// The paths as the scheduler sees them.
     pub views: Vec<PathView>,
-    /// Further copies that a scheduler wants sent: path and unit.
+    /// Further copies requested by the scheduler: path and unit.
     pub copies: Vec<(PathId, u64)>,
     pub scheduler: Scheduler,
     pub congestion: Congestion,
     pub guard: Guard,
-    /// Losses, failures and returns so far: a scheduler's plan is good for one epoch.
+    /// Losses, failures and returns so far. A scheduler's plan is valid for one epoch.
     pub epoch: u64,
     pub accounts: Accounts,
     pub records: Vec<DecisionRecord>,
     pub config: SenderConfig,
     pub(super) penalty: Penalty,
     pub(super) manager: WindowManager,
-    /// Scratch space of the manager.
+    /// Scratch space of the window manager.
     pub(super) managed: Vec<ManagedPath>,
 }
 
-/// What is to be sent next of the unassigned data.
+/// The next step for unassigned data.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Assignment {
     /// The unit at `position` of the unassigned queue, on `path`.
@@ -65,7 +65,7 @@ pub(crate) enum Assignment {
 }
 
 impl Sender {
-    /// A sender that has sent nothing.
+    /// A sender that has not sent anything.
     pub fn new(
         config: SenderConfig,
         scheduler: Scheduler,
@@ -92,7 +92,7 @@ impl Sender {
         }
     }
 
-    /// The paths have changed.
+    /// Discards state that depends on the set of paths.
     pub fn forget_paths(&mut self) {
         self.copies.clear();
         self.views.clear();
@@ -101,7 +101,7 @@ impl Sender {
         self.epoch += 1;
     }
 
-    /// Asks the scheduler for the next unit of the unassigned queue. None: it has not decided yet.
+    /// Asks the scheduler for the next unit of the unassigned queue. None if the decision is still pending.
     #[inline]
     pub fn assign<O: Outstanding>(
         &mut self,
@@ -137,8 +137,9 @@ impl Sender {
         })
     }
 
-    /// The scheduler sends nothing, and nothing is in flight: no acknowledgement will lead to another decision. The
-    /// open path with the least forward delay takes the head of the queue, if the peer's window lets it.
+    /// The decision if the scheduler sends nothing and nothing is in flight, so that no acknowledgement would
+    /// lead to another decision. The open path with the least forward delay takes the head of the queue, if
+    /// the receive window permits it.
     #[cold]
     fn assign_when_stalled(view: &View<'_>, has_lost: bool) -> Option<Decision> {
         let quickest = view.open().min_by_key(|path| path.forward_delay)?.id;
@@ -146,7 +147,7 @@ impl Sender {
         may.then(|| Decision::send(quickest, 0, Reason::NothingOnTheWay))
     }
 
-    /// Notes that `unit` of so many bytes is sent as assigned.
+    /// Records that `unit` of the given size is sent as assigned.
     #[inline]
     pub fn on_assigned<O: Outstanding>(
         &mut self,
@@ -164,7 +165,7 @@ impl Sender {
         self.scheduler.on_sent(&report);
     }
 
-    /// The unit is to be sent on all other paths of the set as well.
+    /// Requests that the unit is sent on all other paths of the set as well.
     #[cold]
     fn note_copies(&mut self, paths: PathSet, unit: u64, first: SentReport) {
         for path in paths.iter().skip(1) {
@@ -173,7 +174,7 @@ impl Sender {
         }
     }
 
-    /// A packet with data was sent on a path: its view follows.
+    /// Updates the view of a path after a data packet was sent on it.
     #[inline(always)]
     pub fn on_packet_sent(&mut self, now: Time, id: PathId, path: &TxPath, full: u64) {
         if let Some(view) = self.views.get_mut(id.index()) {
@@ -185,7 +186,7 @@ impl Sender {
         }
     }
 
-    /// Nothing more is sent now. Notes which paths had room, and whether the peer's window held them back.
+    /// Ends a drain. Records which paths had space, and whether the receive window held them back.
     pub fn finish_drain<O: Outstanding>(
         &mut self,
         now: Time,
@@ -213,7 +214,7 @@ impl Sender {
         self.accounts.set_blocked(now, shut && open);
     }
 
-    /// Records a decision, if that is wanted.
+    /// Records a decision, if configured.
     #[inline]
     pub fn record<O: Outstanding>(
         &mut self,
@@ -239,7 +240,7 @@ impl Sender {
         });
     }
 
-    /// An acknowledgement may have opened the window of `grown`.
+    /// Updates window management after an acknowledgement, which may have opened the window of `grown`.
     #[inline]
     pub fn manage_windows<O: Outstanding>(
         &mut self,

@@ -1,5 +1,5 @@
-//! What is done while the peer's window is shut by the oldest unit: opportunistic retransmission and penalisation (Raiciu et al.,
-//! 2012, 4.2), and the retransmission that DAPS and the guard ask for.
+//! Measures against a receive window that the oldest unit keeps closed: opportunistic retransmission and
+//! penalisation (Raiciu et al., 2012, 4.2), and the retransmission that DAPS and the guard request.
 
 use ropewalk_base::{PathId, Time};
 
@@ -49,8 +49,8 @@ impl Sender {
         Some((path, oldest.unit))
     }
 
-    /// Halves the congestion window of the path that carries the oldest unit, and names the path on which that goes again,
-    /// as far as either is configured and its conditions hold.
+    /// Halves the congestion window of the path that carries the oldest unit, and returns the path for its
+    /// retransmission, as far as either is configured and its conditions hold.
     fn mitigate<O: Outstanding>(
         &mut self,
         now: Time,
@@ -59,7 +59,7 @@ impl Sender {
         oldest: &Oldest,
     ) -> Option<PathId> {
         let holder = oldest.path;
-        // A path in recovery has been halved for its loss.
+        // The window of a path in recovery was already halved for its loss.
         let repairs = paths[holder.index()].as_ref().recovery_exit.is_some();
         let penalise = self.config.mitigation.penalise && !repairs;
         if penalise && self.penalty.due(now, &self.views, holder) {
@@ -76,8 +76,8 @@ impl Sender {
         resend_on(&self.views, holder, outstanding.budget().chunk)
     }
 
-    /// The open path that delivers the oldest unit soonest, if that is sooner than where it is in flight, or if it is overdue
-    /// there. Otherwise the scheduler is asked again when it will be overdue.
+    /// The open path that delivers the oldest unit soonest, if that is sooner than its current path, or if
+    /// the unit is overdue there. Otherwise the scheduler is asked again when the unit will be overdue.
     fn sooner_path<O: Outstanding>(
         &mut self,
         now: Time,

@@ -1,4 +1,4 @@
-//! The scheduler's view of the paths, made for each input and kept up to date while it is drained.
+//! The scheduler's view of the paths, created for each input and updated during the drain.
 
 use ropewalk_base::{PathId, Time};
 
@@ -10,7 +10,7 @@ use crate::scheduler::{DelaySource, PathView};
 use crate::window::SharedWindow;
 
 impl Sender {
-    /// Makes the views of all paths. `is_usable` says which of them may carry data now.
+    /// Creates the views of all paths. `is_usable` tells which of them may carry data now.
     pub fn refresh_views<O: Outstanding>(
         &mut self,
         now: Time,
@@ -41,7 +41,7 @@ impl Sender {
         }
     }
 
-    /// A path as schedulers see it, the guard apart. To look changes nothing.
+    /// A path as schedulers see it, without the guard's limits. Has no side effects.
     pub fn path_view<O: Outstanding>(
         &self,
         now: Time,
@@ -56,12 +56,12 @@ impl Sender {
         view
     }
 
-    /// What of a view never changes.
+    /// The constant part of a view.
     fn blank_view(&self, id: PathId, path: &TxPath) -> PathView {
         PathView::blank(id, &path.config, self.config.delay_source)
     }
 
-    /// All of a view that changes, but whether the path may be used.
+    /// Updates all other parts of a view, except whether the path is usable.
     #[inline]
     fn bring_up_to_date<O: Outstanding>(
         &self,
@@ -94,7 +94,7 @@ impl Sender {
         view.earliest_position = 0;
     }
 
-    /// By how much the peer's clock differs, as far as timestamps tell.
+    /// Offset of the peer's clock, if timestamps were measured.
     pub fn clock_offset<P: AsRef<TxPath>>(&self, paths: &[P]) -> Option<i64> {
         let source = self.config.delay_source;
         if source != DelaySource::Timestamp {
@@ -103,7 +103,8 @@ impl Sender {
         clock_offset(paths.iter().map(|path| path.as_ref().estimates(source)))
     }
 
-    /// How many of the unassigned units may be sent: what the span rule allows, and one where a shut window is to be probed.
+    /// Number of unassigned units that may be sent: those that the span rule permits, or one as a zero-window
+    /// probe.
     #[inline]
     pub fn sendable<O: Outstanding>(&self, outstanding: &O, paths: &[O::Path]) -> u64 {
         let sendable = outstanding.within_window(paths);
@@ -113,7 +114,7 @@ impl Sender {
         sendable
     }
 
-    /// Sets the pace of all paths whose round trip is known.
+    /// Sets the pacing rate of all paths whose round trip is known.
     fn set_pace<O: Outstanding>(&self, now: Time, outstanding: &O, paths: &mut [O::Path]) {
         let Some(pacing) = self.config.pacing else { return };
         let full = outstanding.budget().chunk;
@@ -128,8 +129,8 @@ impl Sender {
     }
 }
 
-/// The path that carries data while none of these is active: the one with the fewest errors, then the one used last (RFC 7829,
-/// 3, rule 3). None if one of them is active.
+/// The path that carries data while none of these is active: the one with the fewest errors, then the one
+/// used last (RFC 7829, 3, rule 3). None if one of them is active.
 pub(crate) fn fallback_path<'a>(
     candidates: impl Iterator<Item = (PathId, &'a TxPath)> + Clone,
 ) -> Option<PathId> {

@@ -1,13 +1,13 @@
-//! How long a packet would take now: what the estimators of a path say together.
+//! The current delay of a packet, from all estimators of a path.
 
 use ropewalk_base::{Duration, Time};
 
 use super::{ForwardDelay, PathConfig, RttEstimator};
 
-/// Where a forward delay comes from.
+/// Source of forward delays.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum DelaySource {
-    /// Told by the driver; exists in simulation only.
+    /// Provided by the driver; exists in simulations only.
     Oracle,
     /// Half of the smoothed round trip.
     #[default]
@@ -24,16 +24,16 @@ pub struct Estimates<'a> {
     pub rtt: &'a RttEstimator,
     /// Forward delay by timestamps.
     pub forward: &'a ForwardDelay,
-    /// What it was told.
+    /// Configuration of the path.
     pub config: &'a PathConfig,
-    /// Nothing is in flight.
+    /// Whether nothing is in flight.
     pub idle: bool,
     /// Where forward delays come from.
     pub source: DelaySource,
 }
 
 impl Estimates<'_> {
-    /// What of the path's delay was queueing when it was last measured.
+    /// Queueing delay of the path when it was last measured.
     #[inline]
     pub fn queueing(&self) -> Duration {
         let by_round_trip = match (self.rtt.srtt(), self.rtt.base()) {
@@ -41,13 +41,14 @@ impl Estimates<'_> {
             _ => Duration::ZERO,
         };
         match self.source {
-            // The round trip also changes when acknowledgements return by another path; this does not.
+            // The round trip also changes when acknowledgements return on another path; the forward delay
+            // does not.
             DelaySource::Timestamp => self.forward.queueing().unwrap_or(by_round_trip),
             DelaySource::HalfRtt | DelaySource::Oracle => by_round_trip,
         }
     }
 
-    /// What of the delay of the packet acknowledged last was queueing; none before the first.
+    /// Queueing delay of the packet that was acknowledged last; none before the first.
     pub fn last_queueing(&self) -> Option<Duration> {
         let by_round_trip = || Some(self.rtt.last()?.saturating_sub(self.rtt.base()?));
         match self.source {
@@ -56,14 +57,15 @@ impl Estimates<'_> {
         }
     }
 
-    /// The smoothed round trip without queueing, with acknowledgements returning as they do now.
+    /// The smoothed round trip without queueing, with acknowledgements returning on the paths that they use
+    /// now.
     pub fn empty_round_trip(&self) -> Option<Duration> {
         Some(self.rtt.srtt()?.saturating_sub(self.queueing()))
     }
 
-    /// What of that queueing has gone since. A path on which nothing is in flight empties its queue
-    /// while time passes, and its last estimate says less and less: without this a path that once
-    /// queued looks slow for ever, is given nothing, and is never measured again.
+    /// The part of that queueing delay that has drained since. While nothing is in flight, the queue of a
+    /// path empties, and the last estimate becomes outdated. Otherwise a path that once had a queue would
+    /// look slow for ever, get no data, and never be measured again.
     #[inline]
     pub fn drained(&self, now: Time) -> Duration {
         if !self.idle {
@@ -72,7 +74,7 @@ impl Estimates<'_> {
         self.queueing().min(now.since(self.rtt.sampled_at()))
     }
 
-    /// One-way delay of a packet that leaves now, all clocks read as one ([`clock_offset`]).
+    /// One-way delay of a packet that is sent now, relative to a common clock ([`clock_offset`]).
     #[inline]
     pub fn forward_delay(&self, offset: Option<i64>, drained: Duration) -> Option<Duration> {
         let half = self.rtt.srtt().map(|r| r / 2);
@@ -92,9 +94,9 @@ impl Estimates<'_> {
     }
 }
 
-/// Clock offset between the ends as the timestamps see it: the path with the least round trip
-/// is taken to be symmetric, and what its timestamps say beyond half its round trip is offset.
-/// The same for all paths, so that it cancels where paths are compared.
+/// Offset of the peer's clock, estimated from timestamps: the path with the least round trip is assumed to be
+/// symmetric, and the part of its timestamp difference beyond half its round trip is the offset. All paths
+/// use the same offset, so that it cancels when paths are compared.
 pub fn clock_offset<'a>(paths: impl Iterator<Item = Estimates<'a>>) -> Option<i64> {
     let measured = paths.filter_map(|p| Some((p.rtt.srtt()?, p.forward.raw_nanos()?)));
     let (srtt, raw) = measured.min_by_key(|(srtt, _)| *srtt)?;

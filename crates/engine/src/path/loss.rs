@@ -1,8 +1,8 @@
-//! What share of a path's transmissions is lost.
+//! Estimate of the loss rate of a path.
 
 use ropewalk_base::Duration;
 
-/// After so much silence the estimate counts half.
+/// Idle time in which the estimate is halved, seconds.
 const HALF_LIFE_S: f64 = 10.0;
 
 /// Share of transmissions lost, EWMA over about 256.
@@ -12,13 +12,13 @@ pub struct LossEstimate {
 }
 
 impl LossEstimate {
-    /// Moves the estimate by one transmission that was lost.
+    /// Updates the estimate with one lost transmission.
     #[inline]
     pub fn note_loss(&mut self) {
         self.share += (1.0 - self.share) / 256.0;
     }
 
-    /// Moves the estimate by so many transmissions that arrived.
+    /// Updates the estimate with `count` transmissions that arrived.
     #[inline]
     pub fn note_arrivals(&mut self, count: u32) {
         if self.share > 0.0 {
@@ -26,8 +26,8 @@ impl LossEstimate {
         }
     }
 
-    /// The estimate after nothing was sent for `idle`, halved for every so much silence: a path is
-    /// never condemned for good.
+    /// The estimate after the path was idle for `idle`, halved per half-life: a path is never given up for
+    /// good.
     #[inline]
     pub fn aged(&self, idle: Duration) -> f64 {
         if idle < Duration::from_secs(1) {
@@ -36,7 +36,7 @@ impl LossEstimate {
         self.share * (-idle.as_secs_f64() / HALF_LIFE_S).exp2()
     }
 
-    /// The path came back from failure: what it lost before says nothing of now.
+    /// Resets the estimate when the path returns from failure: earlier losses are no longer relevant.
     pub const fn forget(&mut self) {
         self.share = 0.0;
     }

@@ -1,13 +1,13 @@
-//! The least value of a smoothed delay: the path without queueing.
+//! The least value of a smoothed delay: the delay of the path without queueing.
 
 use ropewalk_base::{Duration, Time};
 
-/// After so long without a value near the least one, the path may have become longer.
+/// Time without a value near the least one after which the path may have become longer.
 const WINDOW: Duration = Duration::from_secs(5);
 
-/// Least smoothed delay, nanoseconds of any origin: since the path last changed, and within the
-/// current window. Smoothed values, since with several paths a SACK may return by a quicker one
-/// now and then, and a single sample then shows less than the path's own round trip.
+/// Least smoothed delay, nanoseconds from any origin: since the path last changed, and within the current
+/// window. The values are smoothed, because with several paths a SACK may occasionally return on a faster
+/// path, and a single sample then shows less than the path's own round trip.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MinDelayFilter {
     least: Option<i64>,
@@ -29,9 +29,9 @@ impl MinDelayFilter {
         self.least
     }
 
-    /// If for a whole window no value came within `explained`, what our own queueing explains, of
-    /// the least, the path has become longer, and its floor with it. It is asked at every
-    /// acknowledgement and answers once per window: only then is `explained` worked out.
+    /// Raises the least value if all values of a window exceeded it by more than `explained`, the delay
+    /// explained by our own queueing: the path has then become longer. Called at every acknowledgement;
+    /// decides, and computes `explained`, only once per window.
     #[inline]
     pub fn reconsider(&mut self, now: Time, explained: impl FnOnce() -> Option<Duration>) {
         if now.since(self.began) >= WINDOW

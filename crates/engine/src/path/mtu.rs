@@ -1,59 +1,60 @@
-//! How large packets may be on one path: a search by probes (RFC 8899), and the doubt that finds out
-//! when what was found holds no longer.
+//! Packetization layer path MTU discovery on one path (RFC 8899): a search by probes, and the detection of
+//! black holes.
 
 use ropewalk_base::{Duration, Time};
 use smallvec::SmallVec;
 
-/// A size is given up after so many probes without an answer (RFC 8899, 5.1.2: MAX_PROBES).
+/// Unanswered probes after which a size is given up (RFC 8899, 5.1.2: MAX_PROBES).
 const MAX_PROBES: u32 = 3;
-/// What most paths carry: looked for before anything else.
+/// The MTU of most paths, which is probed first.
 const COMMON: u32 = 1500;
-/// The search ends where it could gain no more than this, or one part in [`FINENESS`].
+/// The search ends when it could gain at most this many bytes, or one part in [`FINENESS`].
 const STEP: u32 = 16;
 const FINENESS: u32 = 64;
-/// Larger sizes are tried again after so long (5.1.1: PMTU_RAISE_TIMER).
+/// Time after which larger sizes are probed again (5.1.1: PMTU_RAISE_TIMER).
 const RAISE: Duration = Duration::from_secs(600);
-/// A path that carries not even the base is asked so often whether it does.
+/// Interval of probes on a path that does not even carry the base size.
 const PLEA: Duration = Duration::from_secs(5);
-/// So many times in a row large packets are lost and a small one is answered: a black hole.
+/// Consecutive losses of large packets, with a small packet acknowledged after each, that indicate a black
+/// hole.
 const DOUBTS: u32 = 3;
-/// Doubts that lie further apart than this have nothing to do with each other.
+/// Longest time between two such losses.
 const MEMORY: Duration = Duration::from_secs(30);
 
-/// Between which sizes is searched: IP packets, bytes.
+/// Range of the search: IP packets, bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MtuRange {
-    /// Taken where not even the base gets through (MIN_PLPMTU).
+    /// Used if not even the base size gets through (MIN_PLPMTU).
     pub least: u32,
-    /// Taken before anything is known, and when large packets vanish (BASE_PLPMTU).
+    /// Used before anything is known, and when large packets are lost (BASE_PLPMTU).
     pub base: u32,
-    /// Never more (MAX_PLPMTU).
+    /// Upper limit (MAX_PLPMTU).
     pub most: u32,
 }
 
-/// Where the search stands (5.2).
+/// State of the search (5.2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Phase {
-    /// The path is not proved, or failed before the search began.
+    /// The path is not confirmed, or failed before the search began.
     Disabled,
-    /// Nothing was answered yet.
+    /// No probe was answered yet.
     Base {
-        /// Probes of the base.
+        /// Number of probes of the base size.
         tries: u32,
     },
-    /// More than what is known is looked for.
+    /// Searching for a larger size.
     Searching {
-        /// This.
+        /// The size that is probed.
         size: u32,
-        /// Probes of it.
+        /// Number of probes of this size.
         tries: u32,
     },
-    /// Nothing more is to be found until then.
+    /// The search is complete.
     Complete {
-        /// When to look again.
+        /// When larger sizes are probed again.
         raise_at: Time,
     },
-    /// The base does not get through.
+    /// The base size does not get through.
     Error,
 }
 
@@ -62,25 +63,25 @@ enum Phase {
 pub struct MtuSearch {
     range: MtuRange,
     phase: Phase,
-    /// Known to get through, or taken to.
+    /// The size in use, known or assumed to get through.
     current: u32,
-    /// The least size that does not get through, as far as is known.
+    /// The least size known not to get through.
     refused: u32,
     /// Probes that may still be answered: nonce and size, the newest first.
     asked: [(u64, u32); 4],
     due: Option<Time>,
-    /// The path has failed: nothing can be learnt from what is lost.
+    /// The path has failed, so losses reveal nothing about sizes.
     paused: bool,
     doubt: Doubt,
 }
 
-/// Large packets were lost.
+/// Losses of large packets.
 #[derive(Clone, Copy, Default, Debug)]
 struct Doubt {
-    /// The last time, and whether nothing is known since.
+    /// Time of the last loss, and whether no packet has been acknowledged since.
     at: Time,
     open: bool,
-    /// How often something small was answered after it.
+    /// Number of losses after which a small packet was acknowledged.
     count: u32,
 }
 
@@ -88,7 +89,7 @@ impl MtuSearch {
     /// A search that has not begun.
     ///
     /// # Panics
-    /// If the range is none.
+    /// If the sizes of the range are not in ascending order.
     pub fn new(range: MtuRange) -> Self {
         assert!(range.least <= range.base && range.base <= range.most, "{range:?}");
         Self {
@@ -108,12 +109,12 @@ impl MtuSearch {
         self.current
     }
 
-    /// Whether a probe, of whatever size, was answered.
+    /// Whether a probe of any size was answered.
     pub const fn is_proven(&self) -> bool {
         matches!(self.phase, Phase::Searching { .. } | Phase::Complete { .. })
     }
 
-    /// Whether there is nothing to look for now.
+    /// Whether the search is complete.
     pub const fn is_complete(&self) -> bool {
         matches!(self.phase, Phase::Complete { .. })
     }
@@ -123,13 +124,13 @@ impl MtuSearch {
         self.due
     }
 
-    /// Never more than this, though the range allows it; before the search begins.
+    /// Lowers the upper limit of the range. To be called before the search begins.
     pub fn limit(&mut self, most: u32) {
         self.range.most = self.range.most.min(most.max(self.range.base));
         self.refused = self.range.most + 1;
     }
 
-    /// The path is proved, or works again: the search begins, or goes on where it stood.
+    /// Starts or continues the search, when the path is confirmed or returns from failure.
     pub const fn resume(&mut self, now: Time) {
         match &mut self.phase {
             Phase::Disabled => self.restart(now),
@@ -144,13 +145,13 @@ impl MtuSearch {
         self.paused = false;
     }
 
-    /// The path has failed, or is no more.
+    /// Pauses the search, when the path has failed or was removed.
     pub const fn pause(&mut self) {
         self.paused = true;
         self.due = None;
     }
 
-    /// The path leads elsewhere now: nothing is known of it.
+    /// Restarts the search, when the path leads through another network.
     pub const fn restart(&mut self, now: Time) {
         self.current = self.range.base;
         self.refused = self.range.most + 1;
@@ -165,11 +166,11 @@ impl MtuSearch {
         !matches!(self.phase, Phase::Disabled)
     }
 
-    /// The deadline has come: sizes to be probed, each of which is to be told to [`MtuSearch::on_asked`].
-    /// `patience` is how long an answer may take (5.1.1: PROBE_TIMER).
+    /// Sizes to be probed once the deadline has passed. Report each probe to [`MtuSearch::on_asked`].
+    /// `patience` is the longest time for an answer (5.1.1: PROBE_TIMER).
     ///
-    /// The first time several sizes are asked for at once, the largest first: what is answered then
-    /// is known after one round trip, where one after the other would take several.
+    /// The first time, several sizes are probed at once, the largest first. The result is then known after
+    /// one round trip; probing one size after the other would take several.
     pub fn sizes_due(&mut self, now: Time, patience: Duration) -> SmallVec<[u32; 3]> {
         if let Phase::Searching { size, tries: MAX_PROBES } = self.phase {
             self.refused = self.refused.min(size);
@@ -214,13 +215,13 @@ impl MtuSearch {
         }
     }
 
-    /// A probe is on its way.
+    /// Records that a probe was sent.
     pub fn on_asked(&mut self, nonce: u64, size: u32) {
         self.asked.rotate_right(1);
         self.asked[0] = (nonce, size);
     }
 
-    /// A probe was answered. Its size, if it was one of those on their way.
+    /// Records the answer to a probe. Returns its size if the probe was outstanding.
     pub fn on_answer(&mut self, now: Time, nonce: u64) -> Option<u32> {
         let at = self.asked.iter().position(|(one, size)| *one == nonce && *size > 0)?;
         let (_, size) = std::mem::take(&mut self.asked[at]);
@@ -240,7 +241,7 @@ impl MtuSearch {
         Some(size)
     }
 
-    /// The system would not send a packet of so many bytes. Returns whether packets must be smaller now.
+    /// Records that the system refused a packet of this size. Returns whether packets must become smaller.
     pub fn on_too_long(&mut self, now: Time, size: u32) -> bool {
         self.refused = self.refused.min(size.max(self.range.least + 1));
         self.asked.iter_mut().filter(|(_, asked)| *asked >= size).for_each(|one| *one = (0, 0));
@@ -256,7 +257,7 @@ impl MtuSearch {
         false
     }
 
-    /// What comes next: the size that most paths have, then the most, then the middle of what is left.
+    /// The next size: the most common one, then the maximum, then the middle of the remaining range.
     fn next_size(&self) -> Option<u32> {
         let (current, refused, most) = (self.current, self.refused, self.range.most);
         if current < COMMON && COMMON < refused && COMMON <= most {
@@ -276,7 +277,7 @@ impl MtuSearch {
             self.due = Some(raise_at);
             return;
         };
-        // It may be on its way since the first time.
+        // The first probes may have included this size already.
         let asked = self.asked.iter().any(|(_, asked)| *asked == size);
         self.phase = Phase::Searching { size, tries: asked as u32 };
         if !asked {
@@ -284,12 +285,12 @@ impl MtuSearch {
         }
     }
 
-    /// The next smaller size that is safe: packets that are no larger are of no use against a black hole.
+    /// The next smaller safe size. Packets up to this size cannot reveal a black hole.
     pub const fn resort(&self) -> u32 {
         if self.current > self.range.base { self.range.base } else { self.range.least }
     }
 
-    /// Packets that were larger than [`MtuSearch::resort`] are lost.
+    /// Records the loss of packets larger than [`MtuSearch::resort`].
     pub fn on_lost(&mut self, now: Time) {
         if self.current > self.resort() {
             if now.since(self.doubt.at) > MEMORY {
@@ -299,8 +300,8 @@ impl MtuSearch {
         }
     }
 
-    /// A packet of so many bytes got through. Returns whether packets must be smaller from now on:
-    /// that one was small, and the large ones before it vanished again and again (4.3).
+    /// Records that a packet of this size got through. Returns whether packets must become smaller: this
+    /// packet was small, and the large ones before it were lost repeatedly (4.3).
     pub fn on_through(&mut self, now: Time, size: u32) -> bool {
         if size > self.resort() {
             self.doubt = Doubt::default();
@@ -315,7 +316,7 @@ impl MtuSearch {
         hole
     }
 
-    /// Back to what is safe, and on from there.
+    /// Falls back to a safe size, and searches again from there.
     fn fall(&mut self, now: Time) {
         self.doubt = Doubt::default();
         self.due = Some(now);

@@ -1,4 +1,4 @@
-//! The search against paths that carry so much and no more.
+//! Tests of the search against paths with a fixed MTU.
 
 use super::*;
 
@@ -6,8 +6,8 @@ const RANGE: MtuRange = MtuRange { least: 576, base: 1280, most: 9000 };
 const PATIENCE: Duration = Duration::from_secs(1);
 const TRIP: Duration = Duration::from_millis(20);
 
-/// A path that carries packets of up to `mtu` bytes, answers after [`TRIP`], and refuses at once what is longer
-/// than its interface carries.
+/// A path that carries packets of up to `mtu` bytes, answers after [`TRIP`], and refuses at once packets that
+/// exceed the MTU of its interface.
 struct Wire {
     mtu: u32,
     interface: u32,
@@ -26,7 +26,7 @@ impl Wire {
         Self { mtu, interface: u32::MAX, search, now: Time::ZERO, nonce: 0, answers, asked }
     }
 
-    /// Probes that are due now.
+    /// Sends the probes that are due.
     fn probe(&mut self) {
         while self.search.deadline().is_some_and(|at| at <= self.now) {
             for size in self.search.sizes_due(self.now, PATIENCE) {
@@ -42,7 +42,7 @@ impl Wire {
         }
     }
 
-    /// Lives until `end`.
+    /// Runs until `end`.
     fn run_until(&mut self, end: Time) {
         loop {
             self.probe();
@@ -97,7 +97,7 @@ fn what_the_interface_refuses_is_no_wait() {
     wire.run_until(Time::ZERO + TRIP * 2);
     assert!(wire.search.is_complete(), "{:?}", wire.search);
     assert_eq!(wire.search.current(), 1500);
-    // The interface carries less than it did.
+    // The MTU of the interface decreases.
     assert!(wire.search.on_too_long(wire.now, 1500));
     (wire.interface, wire.mtu) = (1400, 1400);
     wire.run_until(Time::from_secs(2));
@@ -153,7 +153,7 @@ fn large_packets_that_vanish_again_and_again_beside_small_ones_are_a_black_hole(
 fn an_outage_or_a_loss_now_and_then_is_no_black_hole() {
     let mut wire = Wire::new(1500);
     wire.run_until(Time::from_secs(60));
-    // All is lost for a while, then all gets through.
+    // Everything is lost for a while, then everything gets through.
     (0..20).for_each(|_| wire.search.on_lost(wire.now));
     assert!(!wire.search.on_through(wire.now, 80));
     for _ in 0..20 {

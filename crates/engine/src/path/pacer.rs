@@ -1,18 +1,19 @@
-//! Pacing: a window leaves over a round trip, not at once.
+//! Pacing: spreads a window over a round trip instead of sending it at once.
 
 use ropewalk_base::{Duration, Time};
 
-/// How a path is paced.
+/// Settings of pacing.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Pacing {
-    /// Windows per smoothed round trip while the window opens in slow start (2): it doubles in one.
+    /// Windows per smoothed round trip in slow start (2): the window doubles per round trip.
     pub gain_in_slow_start: f64,
-    /// And after it (1.25): above 1, or a window would never be full and so never grow.
+    /// Windows per smoothed round trip after slow start (1.25). With at most 1, a window would never be full
+    /// and so never grow.
     pub gain: f64,
-    /// So many packets may always leave together (10, as many as begin a connection: RFC 6928).
+    /// Packets that may always be sent together (10, as many as an initial window: RFC 6928).
     pub burst_packets: u64,
-    /// And what the rate gives in so much time (2 ms): a timer for each packet would cost more than it
-    /// spares the queues.
+    /// Time whose amount of data at the paced rate may be sent together (2 ms). A timer for each packet would
+    /// cost more than it spares the queues.
     pub burst_time: Duration,
 }
 
@@ -27,19 +28,19 @@ impl Default for Pacing {
     }
 }
 
-/// A bucket that fills at the paced rate. Its depth is the burst.
+/// A token bucket that fills at the paced rate. Its depth is the burst.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Pacer {
-    /// Bytes that may leave at `at`; below 0 if more has left.
+    /// Bytes that may be sent at `at`; below 0 if more were sent.
     tokens: f64,
     at: Time,
-    /// Bytes per nanosecond; 0: not known yet, and nothing is held back.
+    /// Bytes per nanosecond; 0: not known yet, and pacing is off.
     rate: f64,
     depth: f64,
 }
 
 impl Pacer {
-    /// The window or the round trip has changed. Packets of `full` bytes.
+    /// Sets the rate after a change of the window or the round trip. Packets have up to `full` bytes.
     pub fn set(&mut self, now: Time, pacing: &Pacing, shape: Shape, full: u64) {
         let gain = if shape.slow_start { pacing.gain_in_slow_start } else { pacing.gain };
         let trip = shape.srtt.as_nanos().max(1) as f64;
@@ -51,7 +52,7 @@ impl Pacer {
         self.tokens = if fresh { self.depth } else { self.tokens.min(self.depth) };
     }
 
-    /// Bytes that may leave now.
+    /// Bytes that may be sent now.
     #[inline]
     pub fn room(&self, now: Time) -> u64 {
         if self.rate == 0.0 {
@@ -65,14 +66,14 @@ impl Pacer {
         (self.tokens + self.rate * lasted).min(self.depth)
     }
 
-    /// So many bytes left.
+    /// Records that `bytes` bytes were sent.
     pub fn on_sent(&mut self, bytes: u64) {
         if self.rate > 0.0 {
             self.tokens -= bytes as f64;
         }
     }
 
-    /// When half of a burst may leave, if less may now: waking for each packet would cost more.
+    /// When half of a burst may be sent, if less may be sent now. Waking for each packet would cost more.
     pub fn ready_at(&self, full: u64) -> Option<Time> {
         let wanted = (self.depth / 2.0).max(full as f64);
         let missing = wanted - self.tokens;
@@ -81,7 +82,7 @@ impl Pacer {
     }
 }
 
-/// What the rate follows from.
+/// Parameters that determine the rate.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {
     /// Congestion window, bytes.

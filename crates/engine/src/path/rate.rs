@@ -2,7 +2,7 @@
 
 use ropewalk_base::{Duration, Rate, Time};
 
-/// What the estimator knew when a packet left; kept with the packet until it is acknowledged.
+/// State of the estimator when a packet was sent; kept with the packet until it is acknowledged.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RateSnapshot {
     delivered: u64,
@@ -12,15 +12,15 @@ pub struct RateSnapshot {
 }
 
 impl RateSnapshot {
-    /// Whether the application or the peer's window, not the path, was the limit then.
+    /// Whether the application or the receive window, not the path, was the limit at that time.
     #[inline]
     pub const fn is_limited(&self) -> bool {
         self.limited
     }
 }
 
-/// Rounds over which the largest sample counts: long enough to span a lull, short enough to forget
-/// a rate that the path no longer has.
+/// Rounds over which the largest sample counts: long enough to bridge a pause, short enough to forget a rate
+/// that the path no longer has.
 const FILTER_ROUNDS: u64 = 10;
 
 /// Largest delivery rate of the last rounds.
@@ -41,8 +41,8 @@ pub struct DeliveryRate {
 }
 
 impl DeliveryRate {
-    /// What to keep with a packet that leaves now. `idle`: nothing was in flight before it.
-    /// `limited`: the application or the peer's window kept the path from being full.
+    /// The state to keep with a packet that is sent now. `idle`: nothing was in flight before it. `limited`:
+    /// the application or the receive window kept the path from being full.
     #[inline]
     pub fn on_sent(&mut self, now: Time, idle: bool, limited: bool) -> RateSnapshot {
         if idle {
@@ -64,7 +64,7 @@ impl DeliveryRate {
         self.delivered_at = now;
     }
 
-    /// Takes a sample from the packet that was sent last of those an acknowledgement covers.
+    /// Takes a sample from the newest packet that an acknowledgement covers.
     pub fn sample(&mut self, now: Time, sent_at: Time, snapshot: &RateSnapshot) {
         self.first_sent_at = sent_at;
         let bytes = self.delivered - snapshot.delivered;
@@ -74,8 +74,8 @@ impl DeliveryRate {
         if took.is_zero() || bytes == 0 {
             return;
         }
-        // An estimate: floating point is exact enough, and much cheaper than a wide division. Signed
-        // numbers are converted in one step, and these are far below half of the range.
+        // For an estimate, floating point is exact enough and much faster than a wide division. Conversion
+        // from a signed integer takes one instruction, and these numbers are far below half of the range.
         let bps = (bytes as i64 as f64 * 8e9 / took.as_nanos() as i64 as f64) as i64 as u64;
         if snapshot.delivered >= self.round_ends_at_delivered {
             self.round += 1;
@@ -86,7 +86,7 @@ impl DeliveryRate {
             self.best = 0;
             self.half_began = self.round;
         }
-        // A sample that the sender itself held down says only that the path is at least so fast.
+        // A sample limited by the sender is only a lower bound of the path's rate.
         if !snapshot.limited || bps >= self.best.max(self.best_before) {
             self.best = self.best.max(bps);
         } else {
@@ -97,7 +97,7 @@ impl DeliveryRate {
         self.sampled_at = now;
     }
 
-    /// The path came back from failure: what it delivered before says nothing of now.
+    /// Resets the estimate when the path returns from failure: earlier rates are no longer relevant.
     pub const fn forget(&mut self) {
         self.best = 0;
         self.best_before = 0;
@@ -111,7 +111,7 @@ impl DeliveryRate {
         (best > 0).then_some(Rate::from_bps(best))
     }
 
-    /// 0 to 1: how often the path, not the sender, was the limit of late.
+    /// Share of recent samples in which the path, not the sender, was the limit, 0 to 1.
     #[inline]
     pub const fn confidence(&self) -> f64 {
         self.confidence

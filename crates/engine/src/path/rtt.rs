@@ -7,24 +7,24 @@ use super::min_delay::MinDelayFilter;
 /// Limits of the retransmission timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RtoLimits {
-    /// Before the first sample. RFC 9260: 1 s (RFC 4960: 3 s).
+    /// Value before the first sample. RFC 9260: 1 s (RFC 4960: 3 s).
     pub initial: Duration,
-    /// Never less. RFC 9260: 1 s.
+    /// Minimum. RFC 9260: 1 s.
     pub min: Duration,
-    /// Never more. RFC 9260: 60 s.
+    /// Maximum. RFC 9260: 60 s.
     pub max: Duration,
 }
 
-/// How the timeout follows the round trips.
+/// How the timeout is computed from round trips.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RtoRule {
-    /// A sample moves the smoothed round trip by one part in so many (RFC 6298: 8).
+    /// Divisor of the weight of a sample in the smoothed round trip (RFC 6298: 8).
     pub smoothing: u64,
-    /// And its deviation (RFC 6298: 4).
+    /// Divisor of the weight of a sample in its deviation (RFC 6298: 4).
     pub deviation: u64,
-    /// Expiries double the timeout up to so many times its value without them (no limit).
+    /// Largest factor by which expiries multiply the timeout (no limit).
     pub most_doubled: u64,
-    /// From smoothed round trip and deviation to the timeout.
+    /// Formula of the timeout.
     pub formula: RtoFormula,
 }
 
@@ -35,9 +35,9 @@ pub enum RtoFormula {
     /// RTTVAR = R / 2 (RFC 6298, 2.2 to 2.4 and 5.5).
     #[default]
     Rfc6298,
-    /// ns-3 up to release 3.13. SRTT + 4 RTTVAR, or 2 SRTT while RTTVAR is below SRTT / 4. The first
-    /// sample R makes RTTVAR = R. Expiries double this value, and the minimum applies to the product:
-    /// on a short path the first doublings change nothing.
+    /// ns-3 up to release 3.13: SRTT + 4 RTTVAR, or 2 SRTT while RTTVAR is below SRTT / 4. The first sample R
+    /// makes RTTVAR = R. Expiries double this value, and the minimum applies to the product: on a short path
+    /// the first doublings have no effect.
     Ns3,
 }
 
@@ -73,9 +73,9 @@ pub struct RttEstimator {
     last: Option<Duration>,
     floor: MinDelayFilter,
     rto: Duration,
-    /// The same without expiries.
+    /// The timeout without expiries.
     calm: Duration,
-    /// What expiries have multiplied the timeout without limits by, for [`RtoFormula::Ns3`].
+    /// Factor by which expiries have multiplied the timeout without limits, for [`RtoFormula::Ns3`].
     doubled: u64,
     sampled_at: Time,
 }
@@ -94,7 +94,7 @@ impl RttEstimator {
         Self { limits, rule, smoothed, last, floor, rto, calm, doubled: 1, sampled_at }
     }
 
-    /// Takes a sample (RFC 9260, 6.3.1 C2, C3). The caller keeps Karn's rule.
+    /// Takes a sample (RFC 9260, 6.3.1 C2, C3). The caller applies Karn's algorithm (C5).
     pub fn sample(&mut self, now: Time, rtt: Duration) {
         let rtt = rtt.max(Duration::from_nanos(1));
         let (srtt, rttvar) = match self.smoothed {
@@ -102,7 +102,7 @@ impl RttEstimator {
             Some((srtt, rttvar)) => {
                 let distance = srtt.abs_diff(rtt);
                 match self.rule {
-                    // The usual numbers, for which nothing need be divided.
+                    // The usual values need no division by a variable.
                     RtoRule { smoothing: 8, deviation: 4, .. } => {
                         ((srtt * 7 + rtt) / 8, (rttvar * 3 + distance) / 4)
                     }
@@ -126,7 +126,7 @@ impl RttEstimator {
         self.rto = self.calm;
     }
 
-    /// Other limits from now on: of the timeout as it is, too.
+    /// Changes the limits, which apply to the current timeout, too.
     pub fn set_limits(&mut self, limits: RtoLimits) {
         let calm = self.rto == self.calm;
         self.limits = limits;
@@ -139,7 +139,7 @@ impl RttEstimator {
         self.rto = if calm { self.calm } else { self.rto.max(self.calm).min(limits.max) };
     }
 
-    /// The path came back from failure: of its round trips only the last says anything.
+    /// Keeps only the last sample when the path returns from failure.
     pub fn forget(&mut self) {
         let Some(last) = self.last() else { return };
         self.smoothed = None;
@@ -147,8 +147,8 @@ impl RttEstimator {
         self.sample(self.sampled_at, last);
     }
 
-    /// Doubles the timeout after an expiry (6.3.3 E2). Only a sample takes it back: what got through
-    /// without one may have taken longer than the timeout that it ran into (Karn and Partridge, 1987).
+    /// Doubles the timeout after an expiry (6.3.3 E2). Only a sample resets it: data that was acknowledged
+    /// without a sample may have taken longer than the timeout that it ran into (Karn and Partridge, 1987).
     pub fn back_off(&mut self) {
         self.rto = match self.rule.formula {
             RtoFormula::Rfc6298 => {
@@ -166,7 +166,8 @@ impl RttEstimator {
         };
     }
 
-    /// The timer expired too soon: what seemed lost took `rtt` (RFC 4015, 3.2, step 8).
+    /// Adapts the timeout after a spurious expiry: the apparently lost data took `rtt` (RFC 4015, 3.2, step
+    /// 8).
     pub fn after_spurious_timeout(&mut self, now: Time, rtt: Duration) {
         let (srtt, rttvar) = self.smoothed.unwrap_or((rtt, rtt / 2));
         let (srtt, rttvar) = (srtt.max(rtt), rttvar.max(rtt / 2));
@@ -181,7 +182,7 @@ impl RttEstimator {
         self.smoothed.map(|(srtt, _)| srtt)
     }
 
-    /// The last sample as it was.
+    /// The last sample, unsmoothed.
     #[inline]
     pub const fn last(&self) -> Option<Duration> {
         self.last
@@ -193,13 +194,13 @@ impl RttEstimator {
         self.smoothed.map_or(Duration::ZERO, |(_, var)| var)
     }
 
-    /// Least smoothed round trip: the path without queueing.
+    /// Least smoothed round trip: that of the path without queueing.
     #[inline]
     pub fn base(&self) -> Option<Duration> {
         self.floor.least().map(|nanos| Duration::from_nanos(nanos as u64))
     }
 
-    /// The floor under the round trips.
+    /// The filter of the least round trip.
     pub const fn floor_mut(&mut self) -> &mut MinDelayFilter {
         &mut self.floor
     }

@@ -1,25 +1,25 @@
 //! Reachability of a path (RFC 9260, 5.4 and 8; RFC 7829).
 
-/// Limits after which a path is doubted and given up.
+/// Error counts that change the status of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FailureLimits {
-    /// More errors in a row than this: potentially failed (RFC 7829, PFMR; 0 in the CMT-PF papers:
-    /// the first timeout).
+    /// With more consecutive errors than this, the path is potentially failed (RFC 7829, PFMR; 0 in the
+    /// CMT-PF papers: the first timeout).
     pub potentially_failed: u32,
-    /// More errors in a row than this: inactive (Path.Max.Retrans, 5).
+    /// With more consecutive errors than this, the path is inactive (Path.Max.Retrans, 5).
     pub path_max_retrans: u32,
 }
 
 /// Whether a path may carry data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PathStatus {
-    /// Not yet proved to be the peer's: heartbeats only (RFC 9260, 5.4).
+    /// Not yet confirmed as the peer's address: heartbeats only (RFC 9260, 5.4).
     Unconfirmed,
     /// In use.
     Active,
-    /// Doubted: no new data while another path is active (RFC 7829).
+    /// No new data while another path is active (RFC 7829).
     PotentiallyFailed,
-    /// Given up; heartbeats go on.
+    /// Failed; heartbeats continue.
     Inactive,
 }
 
@@ -32,12 +32,12 @@ pub struct PathState {
 }
 
 impl PathState {
-    /// A path of which nothing is known.
+    /// A path that has not been confirmed.
     pub const fn unconfirmed(limits: FailureLimits) -> Self {
         Self { status: PathStatus::Unconfirmed, errors: 0, limits }
     }
 
-    /// Other limits: they hold for the next error.
+    /// Changes the limits, which apply from the next error on.
     pub const fn set_limits(&mut self, limits: FailureLimits) {
         self.limits = limits;
     }
@@ -48,22 +48,22 @@ impl PathState {
         self.status
     }
 
-    /// Errors in a row.
+    /// Consecutive errors.
     pub const fn errors(&self) -> u32 {
         self.errors
     }
 
-    /// Whether there were more errors in a row than Path.Max.Retrans, whatever the status.
+    /// Whether there were more consecutive errors than Path.Max.Retrans, whatever the status.
     pub const fn has_failed(&self) -> bool {
         self.errors > self.limits.path_max_retrans
     }
 
-    /// The address is proved. Returns whether the status changed.
+    /// Records that the address is confirmed. Returns whether the status changed.
     pub fn on_confirmed(&mut self) -> bool {
         self.on_success_of(true)
     }
 
-    /// Data sent here was acknowledged, or a heartbeat answered. Returns whether the status changed.
+    /// Records that data was acknowledged or a heartbeat answered. Returns whether the status changed.
     #[inline]
     pub fn on_success(&mut self) -> bool {
         if self.errors == 0 && self.status == PathStatus::Active {
@@ -81,13 +81,13 @@ impl PathState {
         before != self.status
     }
 
-    /// Nothing can leave here: given up at once.
+    /// Sets the path inactive at once, because nothing can be sent on it.
     pub const fn fail(&mut self) {
         self.errors = self.limits.path_max_retrans.saturating_add(1);
         self.status = PathStatus::Inactive;
     }
 
-    /// A timeout or an unanswered heartbeat. Returns whether the status changed.
+    /// Records a timeout or an unanswered heartbeat. Returns whether the status changed.
     pub fn on_error(&mut self) -> bool {
         let before = self.status;
         self.errors = self.errors.saturating_add(1);

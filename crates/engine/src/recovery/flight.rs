@@ -1,4 +1,4 @@
-//! Transmissions of one path in the order in which they left.
+//! Transmissions of one path in the order in which they were sent.
 
 use std::collections::VecDeque;
 
@@ -9,31 +9,31 @@ use crate::path::RateSnapshot;
 /// One transmission of one chunk.
 #[derive(Clone, Copy, Debug)]
 pub struct Flight {
-    /// Which chunk, unwrapped TSN.
+    /// The chunk, as an unwrapped TSN.
     pub tsn: u64,
     /// Its size on the wire, bytes.
     pub bytes: u32,
-    /// When it left.
+    /// When it was sent.
     pub sent_at: Time,
-    /// What the rate estimator knew then.
+    /// State of the rate estimator at that time.
     pub snapshot: RateSnapshot,
-    /// A retransmission: no round-trip sample (Karn).
+    /// Whether it is a retransmission, which gives no round-trip sample (Karn).
     pub again: bool,
-    /// Reports that it is missing.
+    /// Miss indications.
     pub misses: u8,
     live: bool,
 }
 
 impl Flight {
-    /// A transmission that leaves now.
+    /// A transmission that is sent now.
     pub const fn new(tsn: u64, bytes: u32, now: Time, snapshot: RateSnapshot, again: bool) -> Self {
         Self { tsn, bytes, sent_at: now, snapshot, again, misses: 0, live: true }
     }
 }
 
-/// The transmissions of a path, numbered from 0 in the order they left. Order of leaving, not of
-/// TSN, is what a later arrival proves something about: on one path packets arrive as they left,
-/// whatever positions of the queue a scheduler took them from.
+/// The transmissions of a path, numbered from 0 in the order of sending. A later arrival reveals losses by
+/// the order of sending, not by the order of TSNs: packets of one path arrive in the order in which they were
+/// sent, whatever positions of the queue a scheduler took them from.
 #[derive(Clone, Debug, Default)]
 pub struct Flights {
     queue: VecDeque<Flight>,
@@ -57,7 +57,7 @@ impl Flights {
         self.live == 0
     }
 
-    /// The number that the next transmission gets.
+    /// The number of the next transmission.
     #[inline]
     pub fn next_number(&self) -> u64 {
         self.first + self.queue.len() as u64
@@ -69,14 +69,14 @@ impl Flights {
         self.queue.front().map(|f| (self.first, f))
     }
 
-    /// The lowest TSN in flight, where chunks leave for the first time in the order of their TSNs.
+    /// The lowest TSN in flight, if chunks are first sent in the order of their TSNs.
     pub fn lowest_tsn(&self) -> Option<u64> {
         let fresh = self.queue.iter().find(|f| f.live && !f.again).map(|f| f.tsn);
         let again = self.again.as_ref().and_then(|again| again.first());
         fresh.into_iter().chain(again).min()
     }
 
-    /// How many are in flight.
+    /// Number of transmissions in flight.
     #[inline]
     pub const fn count(&self) -> u64 {
         self.live
@@ -88,7 +88,8 @@ impl Flights {
         Some((self.first + at as u64, &self.queue[at]))
     }
 
-    /// How many from the oldest in flight up to `number` have ended, if none beyond that has.
+    /// Number of transmissions from the oldest in flight up to `number` that have ended, if none beyond has
+    /// ended.
     #[inline]
     pub fn ended_up_to(&self, number: u64) -> u64 {
         let beyond = self.next_number().saturating_sub(number + 1);
@@ -96,13 +97,13 @@ impl Flights {
         (number + 1).saturating_sub(self.first + live)
     }
 
-    /// When a transmission in flight left.
+    /// When a transmission in flight was sent.
     pub fn sent_at(&self, number: u64) -> Option<Time> {
         let at = number.checked_sub(self.first)? as usize;
         self.queue.get(at).filter(|f| f.live).map(|f| f.sent_at)
     }
 
-    /// Adds a transmission and tells its number.
+    /// Adds a transmission and returns its number.
     #[inline]
     pub fn push(&mut self, flight: Flight) -> u64 {
         debug_assert!(flight.live, "only what leaves now is in flight");
@@ -124,7 +125,8 @@ impl Flights {
         Some(ended)
     }
 
-    /// As [`Self::end`], but the transmission stays where it is until [`Self::drop_ended`], which has to follow.
+    /// As [`Self::end`], but the transmission stays in the queue until [`Self::drop_ended`], which must
+    /// follow.
     #[inline]
     pub fn end_in_place(&mut self, number: u64) -> Option<&Flight> {
         let at = number.checked_sub(self.first)? as usize;
@@ -138,7 +140,7 @@ impl Flights {
         Some(flight)
     }
 
-    /// Drops what has ended before the oldest in flight: the oldest of the queue is always live.
+    /// Removes ended transmissions before the oldest in flight: the first of the queue is always live.
     #[inline]
     pub fn drop_ended(&mut self) {
         while self.queue.front().is_some_and(|f| !f.live) {

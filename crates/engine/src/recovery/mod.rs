@@ -1,4 +1,4 @@
-//! Lost or merely late? What is in flight on each path, and the detection of losses by time, as far as SCTP and TCP share it.
+//! Recovery code shared by SCTP and TCP: transmissions in flight on each path, and loss detection by time.
 
 mod flight;
 mod rack;
@@ -8,12 +8,12 @@ pub use flight::{Flight, Flights};
 pub use rack::{Rack, RoundTrips};
 pub use tail_probe::TailProbe;
 
-/// How losses are found.
+/// Method of loss detection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum LossDetection {
-    /// By counted reports, and by the timer where too little comes to count (RFC 9260, 7.2.4).
+    /// By counted miss indications, and by the timer if there are too few (RFC 9260, 7.2.4).
     MissingReports,
-    /// By time, with a probe of the tail (RFC 8985, carried over to the paths of an association).
+    /// By time, with tail loss probes (RFC 8985, applied to the paths of an association).
     #[default]
     RackTlp,
 }

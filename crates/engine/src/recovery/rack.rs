@@ -1,8 +1,9 @@
-//! Loss by time: RACK (RFC 8985, 6), per path of an association.
+//! Loss detection by time: RACK (RFC 8985, 6), per path of an association.
 //!
-//! Whatever left a reordering window or more before a transmission that has arrived is lost. On one
-//! path transmissions are numbered in the order in which they left, so the oldest in flight decides:
-//! an acknowledgement costs what it finds lost and no more, however long the window is.
+//! A transmission is lost if it was sent at least a reordering window before one that has arrived.
+//! Transmissions of one path are numbered in the order of sending, so the search starts at the oldest in
+//! flight and ends at the first that is not lost: the work of an acknowledgement is proportional to the
+//! losses found, however large the window is.
 
 use ropewalk_base::{Duration, Time};
 
@@ -10,10 +11,10 @@ use super::flight::Flights;
 
 /// Later arrivals that make reordering unlikely (RFC 8985, 6.2, step 4: DupThresh).
 const ARRIVALS_BEYOND: u64 = 3;
-/// Share of the least round trip that a late one may take (6.2, step 4: a quarter).
+/// Divisor of the least round trip that gives the initial reordering window (6.2, step 4: a quarter).
 const WINDOW_DIVISOR: u64 = 4;
 
-/// What is known of a path when losses are looked for.
+/// Round trips of a path, for loss detection.
 #[derive(Clone, Copy, Debug)]
 pub struct RoundTrips {
     /// Smoothed.
@@ -33,23 +34,23 @@ struct Newest {
 #[derive(Clone, Debug, Default)]
 pub struct Rack {
     newest: Option<Newest>,
-    /// Something arrived after what had left later (6.2, step 3).
+    /// Whether a transmission arrived after one that was sent later (6.2, step 3).
     reordering: bool,
-    /// Quarters by which the window is widened for what was sent again in vain (6.2, step 4).
+    /// Quarters by which the window is widened because of spurious retransmissions (6.2, step 4).
     quarters: u64,
-    /// The round in which it was widened last.
+    /// The round in which the window was last widened.
     widened_in: Option<u64>,
     deadline: Option<Time>,
 }
 
 impl Rack {
-    /// When losses must be looked for again though nothing is acknowledged (6.3).
+    /// When losses must be searched for again even without an acknowledgement (6.3).
     #[inline]
     pub const fn deadline(&self) -> Option<Time> {
         self.deadline
     }
 
-    /// Transmission `number`, which left `round_trip` ago, has arrived.
+    /// Records that transmission `number`, which was sent `round_trip` ago, has arrived.
     #[inline]
     pub fn on_arrival(&mut self, number: u64, round_trip: Duration) {
         if self.newest.is_none_or(|newest| number > newest.number) {
@@ -57,19 +58,20 @@ impl Rack {
         }
     }
 
-    /// A first transmission `number` has arrived; if a later one came before it, the path reorders.
+    /// Records that a first transmission `number` has arrived. If a later one came before it, the path
+    /// reorders.
     #[inline]
     pub fn on_first_arrival(&mut self, number: u64) {
         self.reordering |= self.newest.is_some_and(|newest| number < newest.number);
     }
 
-    /// What had been given up on this path has arrived after all, before it was sent again.
+    /// Records that data given up on this path has arrived before it was retransmitted.
     pub const fn on_late_arrival(&mut self) {
         self.reordering = true;
     }
 
-    /// The peer reports, in this round of the path, that it got something twice: on a path that
-    /// reorders patience was too short. It grows by a quarter of a round trip, once a round.
+    /// Records that the peer reported a duplicate in this round of the path. On a path with reordering, the
+    /// reordering window was too small. It grows by a quarter of a round trip, at most once per round.
     pub fn on_needless(&mut self, round: u64) {
         if self.reordering && self.widened_in != Some(round) {
             self.quarters = (self.quarters + 1).min(WINDOW_DIVISOR * 4);
@@ -77,13 +79,13 @@ impl Rack {
         }
     }
 
-    /// The path's timer gave up everything that was on its way.
+    /// Records a timeout, which gave up everything in flight on the path.
     pub const fn on_timeout(&mut self) {
         self.deadline = None;
     }
 
-    /// Adds the numbers of those that are lost at `now` to `lost`, and sets the deadline for the first
-    /// of the others (6.2, step 5).
+    /// Adds the numbers of the transmissions that are lost at `now` to `lost`, and sets the deadline for the
+    /// first of the others (6.2, step 5).
     pub fn find_lost(
         &mut self,
         now: Time,
@@ -124,7 +126,7 @@ mod tests {
     const TRIPS: RoundTrips =
         RoundTrips { smoothed: Duration::from_millis(100), least: Duration::from_millis(80) };
 
-    /// Flights that leave a millisecond apart, the first at 0.
+    /// Transmissions at intervals of a millisecond, the first at 0.
     fn flights(count: u64) -> Flights {
         let mut flights = Flights::default();
         for tsn in 0..count {
@@ -134,7 +136,7 @@ mod tests {
         flights
     }
 
-    /// Those of `arrivals` arrive, 100 ms after they left; what is lost then, and the deadline, ms.
+    /// The transmissions `arrivals` arrive 100 ms after sending. Returns the lost ones and the deadline, ms.
     fn after(rack: &mut Rack, flights: &mut Flights, arrivals: &[u64], recovers: bool) -> Vec<u64> {
         let mut lost = Vec::new();
         for number in arrivals {

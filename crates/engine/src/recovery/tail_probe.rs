@@ -1,40 +1,40 @@
-//! Loss at the tail: a probe after two round trips of silence (RFC 8985, 7), per path.
+//! Tail loss probes: a probe after two round trips without an acknowledgement (RFC 8985, 7), per path.
 //!
-//! The last packets of a flight have none behind them that could show their loss. Instead of waiting
-//! for the timer, which is a second at least (RFC 9260, 6.3.1), the newest is sent once more; its
-//! acknowledgement shows what is missing before it.
+//! No later packets reveal the loss of the last packets of a flight. Instead of waiting for the
+//! retransmission timer, which takes at least a second (RFC 9260, 6.3.1), the newest packet is sent once
+//! more. Its acknowledgement reveals which packets before it are missing.
 
 use ropewalk_base::{Duration, Time};
 
-/// A probe that left.
+/// A probe that was sent.
 #[derive(Clone, Copy, Debug)]
 struct Probe {
-    /// Which transmission it is.
+    /// Number of its transmission.
     number: u64,
-    /// It, or what it repeats, has been acknowledged.
+    /// Whether the probe, or the packet that it repeats, has been acknowledged.
     answered: bool,
-    /// The peer has since reported that something came twice.
+    /// Whether the peer has since reported a duplicate.
     needless: bool,
 }
 
-/// Tail probe of one path.
+/// State of the tail loss probe of one path.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TailProbe {
-    /// When something last left or was acknowledged.
+    /// When data was last sent or acknowledged.
     active_at: Time,
-    /// The last probe, until it is known what it was worth.
+    /// The last probe, until its result is known.
     last: Option<Probe>,
 }
 
 impl TailProbe {
-    /// Something left, or was acknowledged.
+    /// Records that data was sent or acknowledged.
     #[inline]
     pub const fn on_activity(&mut self, now: Time) {
         self.active_at = now;
     }
 
-    /// When the probe is due, with `chunks` in flight (7.2): none while one is out, or nothing is in
-    /// flight. A single chunk may wait for the peer's delayed acknowledgement.
+    /// When the probe is due, with `chunks` in flight (7.2). None while a probe is outstanding, or if nothing
+    /// is in flight. A single chunk may wait for the peer's delayed acknowledgement.
     #[inline]
     pub fn deadline(
         &self,
@@ -49,12 +49,12 @@ impl TailProbe {
         Some(self.active_at + wait)
     }
 
-    /// The probe leaves as transmission `number`.
+    /// Records that the probe is sent as transmission `number`.
     pub const fn on_probe(&mut self, number: u64) {
         self.last = Some(Probe { number, answered: false, needless: false });
     }
 
-    /// The peer reports that something came twice.
+    /// Records that the peer reports a duplicate.
     #[inline]
     pub const fn on_duplicate(&mut self) {
         if let Some(probe) = &mut self.last {
@@ -62,10 +62,10 @@ impl TailProbe {
         }
     }
 
-    /// Transmissions below `acked_to` have been acknowledged, or passed by; true if it is now clear that
-    /// the probe repaired a loss. An answer to the probe itself shows nothing: it may be that of
-    /// the chunk that the probe repeats, which was merely late. Once something that left after the
-    /// probe has arrived, a needless one would have been reported (RFC 8985, 7.4.2).
+    /// Records that transmissions below `acked_to` have been acknowledged, or overtaken by acknowledged ones.
+    /// Returns true if the probe is now known to have repaired a loss. An acknowledgement of the probe itself
+    /// proves nothing: it may be that of the late original. Once a transmission after the probe has arrived,
+    /// a spurious probe would have been reported (RFC 8985, 7.4.2).
     #[inline]
     pub fn on_acked(&mut self, acked_to: u64) -> bool {
         let Some(probe) = &mut self.last else { return false };
@@ -78,7 +78,7 @@ impl TailProbe {
         !needless
     }
 
-    /// The timer expired: a new flight begins.
+    /// Records a timeout: a new flight begins.
     pub const fn on_timeout(&mut self) {
         self.last = None;
     }

@@ -1,8 +1,8 @@
-//! `backup`: strict priority by cost; a dearer path carries what the cheaper ones cannot.
+//! `backup`: strict priority by cost. A more expensive path carries what the cheaper ones cannot.
 
 use super::{Decision, Reason, Schedule, View};
 
-/// The cheapest open path, always; of equal costs the first. It keeps nothing between decisions.
+/// Always takes the cheapest open path; of equal costs the first. Keeps no state between decisions.
 #[derive(Clone, Debug, Default)]
 pub struct Backup;
 

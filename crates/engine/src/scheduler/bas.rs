@@ -5,9 +5,9 @@ use super::waiting::known_delay;
 use super::westwood::Westwood;
 use super::{Decision, PathView, Reason, Schedule, SentReport, View};
 
-/// Each chunk is queued on the path with the least (outstanding + its own bytes) / bandwidth, and
-/// stays there. Outstanding is what the path was given and has not had acknowledged, so the path's
-/// queue counts; the bandwidth is the Westwood estimate.
+/// Queues each chunk on the path with the least (outstanding + its own bytes) / bandwidth, where it stays.
+/// Outstanding is all unacknowledged data that was assigned to the path, including the path's queue. The
+/// bandwidth is the Westwood estimate.
 #[derive(Clone, Debug, Default)]
 pub struct Bas {
     with_delay: bool,
@@ -16,8 +16,8 @@ pub struct Bas {
 }
 
 impl Bas {
-    /// `with_delay` adds the forward delay, which the published rule leaves out: it compares when
-    /// chunks *leave*, and on unequal paths they then arrive out of order.
+    /// `with_delay` adds the forward delay. The published rule leaves the delay out: it compares times at
+    /// which chunks are *sent*, and on unequal paths they then arrive out of order.
     pub fn new(with_delay: bool) -> Self {
         Self { with_delay, ..Self::default() }
     }
@@ -50,7 +50,7 @@ mod tests {
     use super::super::{Action, DecisionKind};
     use super::*;
 
-    /// Of so many chunks, all of which may go, how many each path gets.
+    /// Number of chunks that each path gets of `chunks` chunks, all of which may be sent.
     fn shares(bas: &mut Bas, paths: &mut [PathView], chunks: u64) -> Vec<u64> {
         let mut count = vec![0; paths.len()];
         for left in (1..=chunks).rev() {
@@ -77,7 +77,7 @@ mod tests {
     #[test]
     fn chunks_divide_as_bandwidth_does_unless_delay_counts() {
         assert_eq!(shares(&mut Bas::new(false), &mut equal_rates(), 10), [5, 5]);
-        // 20 ms more are worth ten chunks.
+        // A difference of 20 ms is worth ten chunks.
         assert_eq!(shares(&mut Bas::new(true), &mut equal_rates(), 10), [10, 0]);
     }
 
@@ -85,7 +85,7 @@ mod tests {
     fn a_chunk_waits_for_the_full_path_that_it_was_given_to() {
         let mut paths = equal_rates();
         paths[0].in_flight = 10 * CHUNK;
-        // As much in flight on both; the first is full, but is given every second chunk.
+        // Both have the same amount in flight. The first is full, but still gets every second chunk.
         paths[1].in_flight = 10 * CHUNK;
         assert_eq!(shares(&mut Bas::new(false), &mut paths, 10), [0, 5]);
     }

@@ -6,23 +6,23 @@ use super::min_rtt::{MinRtt, round_trip};
 use super::waiting::{active, known_round_trip, unless_idle};
 use super::{Action, Decision, PathView, Reason, Schedule, View};
 
-/// Rounds of an initial slow start that are looked ahead at most: then the window is 2^16 times
-/// what it was.
+/// Most rounds of an initial slow start that a prediction looks ahead. The window is then 2^16 times as
+/// large.
 const ROUNDS_OF_SLOW_START: f64 = 16.0;
 
 /// Options of `blest`.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct BlestOptions {
-    /// Factor on what the fast path is expected to send, at the beginning. 1.2 in the paper's
-    /// implementation. Larger keeps the slow path idle more often.
+    /// Initial factor on the amount that the fast path is expected to send. The paper's implementation uses
+    /// 1.2. A larger value keeps the slow path idle more often.
     pub lambda: f64,
-    /// Least that it becomes (1.0).
+    /// Least value of the factor (1.0).
     pub least: f64,
-    /// Most that it becomes (1.3).
+    /// Greatest value of the factor (1.3).
     pub most: f64,
-    /// Added once per round trip in which the window was shut (0.04).
+    /// Added once per round trip in which the receive window was closed (0.04).
     pub after_blocking: f64,
-    /// Taken off once per round trip in which it was not (0.01).
+    /// Subtracted once per round trip in which it was not (0.01).
     pub without_blocking: f64,
 }
 
@@ -39,25 +39,25 @@ struct Extremes {
     largest: Duration,
 }
 
-/// Least round trip first, but a slower path stays idle if what it would hold of the peer's window is
-/// needed by the fastest one before the slower path's acknowledgement comes.
+/// Least round trip first, but a slower path stays idle if the fastest path needs the part of the receive
+/// window that the slower one would occupy until its acknowledgement.
 ///
-/// M is the peer's window counted from the cumulative acknowledgement, as in the paper's
-/// implementation: what the fast path has in flight is part of what it sends meanwhile. A window that is
-/// held below the congestion window, by a manager or the guard, is not taken to grow.
+/// M is the peer's window counted from the cumulative acknowledgement, as in the paper's implementation: data
+/// in flight on the fast path is part of what it sends meanwhile. A window that a window manager or the guard
+/// limits to less than the congestion window is assumed not to grow.
 #[derive(Clone, Debug)]
 pub struct Blest {
     options: BlestOptions,
     lambda: f64,
     updated: Time,
-    /// Whether the window was shut since the last update.
+    /// Whether the receive window was closed since the last update.
     blocked: bool,
     /// By path identifier.
     seen: Vec<Option<Extremes>>,
 }
 
 impl Blest {
-    /// With the given options; what is no number leaves the factor at its least.
+    /// With the given options. If `lambda` is not a number, the factor starts at its least value.
     pub fn new(options: BlestOptions) -> Self {
         let lambda = options.lambda.min(options.most).max(options.least);
         Self { options, lambda, updated: Time::ZERO, blocked: false, seen: Vec::new() }
@@ -80,7 +80,7 @@ impl Blest {
         }
     }
 
-    /// Once per round trip of the path that is about to be used.
+    /// Updates lambda once per round trip of the path that is about to be used.
     fn adapt(&mut self, now: Time, round_trip: Duration) {
         if now.since(self.updated) < round_trip {
             return;
@@ -108,7 +108,7 @@ impl Blest {
         estimate.max(known_round_trip(view, slow).as_nanos() as f64)
     }
 
-    /// What `fast` sends within that time, bytes, before lambda.
+    /// Bytes that `fast` sends within that time, before the factor lambda.
     fn sends_within(&self, view: &View<'_>, fast: &PathView, linger: f64) -> f64 {
         let (least, largest) = self.extremes(view, fast);
         let chunk = view.chunk_bytes.max(1) as f64;
@@ -131,7 +131,8 @@ impl Blest {
     }
 }
 
-/// No loss has set the threshold yet: it is still at least the peer's window, where it begins.
+/// Whether no loss has set the slow-start threshold yet: it still has its initial value, which is at least
+/// the peer's window.
 fn in_initial_slow_start(view: &View<'_>, path: &PathView) -> bool {
     path.cwnd < path.ssthresh && path.ssthresh >= view.receive_buffer
 }

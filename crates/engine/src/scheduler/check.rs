@@ -1,4 +1,4 @@
-//! The rules that every decision obeys, whoever made it.
+//! The rules for every decision, whichever scheduler made it.
 
 use core::fmt;
 
@@ -13,23 +13,23 @@ pub enum IllegalDecision {
     UnknownPath(PathId),
     /// The path is not usable, or its window is full.
     ClosedPath(PathId),
-    /// The position is not below the number of chunks that may be taken.
+    /// The position is not below the number of chunks that may be sent.
     BeyondReach {
-        /// The position asked for.
+        /// The requested position.
         position: u64,
-        /// The first that may not be taken.
+        /// The first position that may not be sent.
         limit: u64,
     },
-    /// The receive-window guard keeps the path from positions this early.
+    /// The receive-window guard does not allow the path to take such early positions.
     TooEarly {
-        /// The position asked for.
+        /// The requested position.
         position: u64,
         /// The first that the path may take.
         earliest: u64,
     },
-    /// Copies on no path at all.
+    /// A set of copies without a path.
     NoCopies,
-    /// A wait for a time that is not in the future, or for ever.
+    /// A wait until a time that is not in the future, or without end.
     UnboundedWait(Time),
 }
 
@@ -55,10 +55,10 @@ impl fmt::Display for IllegalDecision {
 
 impl core::error::Error for IllegalDecision {}
 
-/// Whether the engine may do what `decision` says.
+/// Checks whether the engine may carry out `decision`.
 ///
 /// # Errors
-/// The first rule that it breaks.
+/// The first rule that the decision breaks.
 #[inline]
 pub fn check(view: &View<'_>, decision: &Decision) -> Result<(), IllegalDecision> {
     match decision.action {

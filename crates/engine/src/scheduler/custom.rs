@@ -1,13 +1,13 @@
-//! Guests: schedulers that are not built in.
+//! Custom schedulers: schedulers that are not built in.
 
 use core::fmt;
 
 use super::{IllegalDecision, Schedule};
 
-/// A scheduler of one's own, put behind [`Scheduler::Custom`](super::Scheduler::Custom).
+/// A user-defined scheduler, used through [`Scheduler::Custom`](super::Scheduler::Custom).
 ///
-/// Implement [`Schedule`] for the decisions and this trait for the name and the copy. The engine checks each decision
-/// with [`check`](super::check) before it acts, so a guest can be wrong but not harmful.
+/// Implement [`Schedule`] for the decisions and this trait for the name and the copy. The engine checks each
+/// decision with [`check`](super::check) before it acts, so a custom scheduler can be wrong but not harmful.
 ///
 /// # Examples
 /// A scheduler that prefers the least loaded path, by share of its window in use:
@@ -57,31 +57,31 @@ pub trait CustomScheduler: Schedule + Send {
     /// The name, for reports.
     fn name(&self) -> &str;
 
-    /// A copy that goes on alike: an engine can be forked for a what-if run.
+    /// A copy with the same state and behaviour, so that an engine can be forked for a what-if run.
     fn clone_box(&self) -> Box<dyn CustomScheduler>;
 
-    /// Whether the oldest unacknowledged chunk goes again, on another path, while the peer's
-    /// window shuts out everything.
+    /// Whether the oldest unacknowledged chunk is sent again, on another path, while the receive window is
+    /// closed.
     fn resends_when_blocked(&self) -> bool {
         false
     }
 
-    /// Told by whoever drives the engine, before the first decision: what the paths are called, in the
+    /// Called once before the first decision by the driver of the engine, with the names of the paths in the
     /// order of their identifiers.
     fn on_paths(&mut self, _names: &[&str]) {}
 
-    /// Told when the engine did not carry out the last decision, because it must not.
+    /// Called when the engine did not carry out the last decision, because it breaks a rule.
     fn on_refused(&mut self, _why: &IllegalDecision) {}
 
-    /// Why it cannot go on, if it cannot. It answers `Blocked` from then on, and a simulation ends
-    /// with this text.
+    /// The reason why the scheduler cannot continue, if there is one. From then on it returns `Blocked`, and
+    /// a simulation ends with this text.
     fn fault(&self) -> Option<String> {
         None
     }
 
-    /// Whether it has not decided yet. While this holds after [`Schedule::decide`], the engine stops
-    /// where it is, whatever the answer was, and goes on from there when it is next asked for a packet:
-    /// whoever decides may be outside of the engine, and may take long. No time may pass meanwhile.
+    /// Whether the decision is still pending, because it is made outside of the engine and may take long.
+    /// While this holds after [`Schedule::decide`], the engine ignores the returned decision, stops where it
+    /// is, and continues from there when it is next polled for a packet. Time must not advance meanwhile.
     fn is_thinking(&self) -> bool {
         false
     }

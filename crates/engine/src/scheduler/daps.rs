@@ -6,27 +6,27 @@ use super::delay_plan::{DelayPlan, Next, PlanOptions};
 use super::min_rtt::round_trip;
 use super::{Decision, PathSet, PathView, Reason, Schedule, SentReport, View};
 
-/// What to do while the peer's window shuts out everything.
+/// What to do while the receive window is closed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum WhenBlocked {
-    /// Wait for it to open.
+    /// Wait until the window opens.
     #[default]
     Nothing,
-    /// Send the oldest unacknowledged chunk again, on a path that has not carried it. Costs a
-    /// duplicate; frees the window a round trip of the slow path sooner.
+    /// Send the oldest unacknowledged chunk again on a path that has not carried it. That costs a duplicate
+    /// and frees the window a round trip of the slow path sooner.
     ResendOldest,
 }
 
-/// Options of `daps`, and of `daps-lcm` as far as they apply.
+/// Options of `daps`, and of `daps-lcm` where they apply.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DapsOptions {
     /// How the list is made.
     pub plan: PlanOptions,
-    /// What to do while the window is shut; the engine does it. Default nothing.
+    /// What to do while the receive window is closed; the engine does it. Default nothing.
     pub when_blocked: WhenBlocked,
-    /// Whether the list is followed while a path is in slow start. Default yes. Without, the least
-    /// round trip is taken until every window has passed its threshold; a transfer that never
-    /// loses anything may then never be delay-aware.
+    /// Whether the list is followed while a path is in slow start. Default yes. Otherwise the least round
+    /// trip is taken until every window has passed its threshold; a transfer without losses may then never be
+    /// delay-aware.
     pub in_slow_start: bool,
 }
 
@@ -40,8 +40,8 @@ impl Default for DapsOptions {
     }
 }
 
-/// Has data arrive in order: a slow path takes data from far behind the head of the queue, which is
-/// due just when it arrives.
+/// Makes data arrive in order: a slow path takes data from far behind the head of the queue, which is due
+/// when it arrives.
 #[derive(Clone, Debug)]
 pub struct Daps {
     options: DapsOptions,
@@ -58,7 +58,7 @@ impl Daps {
         Self { options, plan: DelayPlan::new(options.plan), made: None, planned: false }
     }
 
-    /// What to do while the window is shut.
+    /// What to do while the receive window is closed.
     pub const fn when_blocked(&self) -> WhenBlocked {
         self.options.when_blocked
     }
@@ -68,8 +68,8 @@ impl Daps {
         self.made = Some((view.now, view.epoch));
     }
 
-    /// Kuhn's three cases. The plan is renewed once per instant at most when several paths are open,
-    /// so that a burst at one instant follows one plan to the end.
+    /// Kuhn's three cases. If several paths are open, the plan is renewed at most once per instant, so that a
+    /// burst at one instant follows one plan to the end.
     fn follow(&mut self, view: &View<'_>) -> Decision {
         let mut open = self.plan.open(view);
         let new = match self.made {
@@ -88,7 +88,7 @@ impl Daps {
         }
     }
 
-    /// Only the fast path has capacity: it takes the head of the queue, whoever was to carry that.
+    /// Only the fast path has capacity: it takes the head of the queue, whichever path was to carry that.
     fn fast_only(&mut self, view: &View<'_>, fastest: PathId) -> Decision {
         if self.plan.position(fastest).is_none() {
             self.renew(view);
@@ -117,7 +117,7 @@ impl Daps {
         }
     }
 
-    /// Paths without an estimate are on no plan; they get data, and an estimate, when the others
+    /// Paths without an estimate are in no plan. They get data, and thereby an estimate, when the others
     /// cannot send.
     fn off_schedule(&self, view: &View<'_>) -> Decision {
         unplanned(view, self.plan.members()).unwrap_or_else(|| out_of_reach(view))
@@ -152,7 +152,7 @@ pub(super) fn unplanned(view: &View<'_>, planned: PathSet) -> Option<Decision> {
     Some(Decision::send(path.id, 0, Reason::NoEstimate))
 }
 
-/// What the options say to do instead of following a plan, if anything.
+/// The decision that the options require instead of following a plan, if any.
 #[inline]
 pub(super) fn in_slow_start(view: &View<'_>, options: &DapsOptions) -> Option<Decision> {
     let starting = |p: &PathView| p.usable && p.cwnd < p.ssthresh;
@@ -160,7 +160,7 @@ pub(super) fn in_slow_start(view: &View<'_>, options: &DapsOptions) -> Option<De
     aside.then(|| least_rtt(view))
 }
 
-/// No path may take what it should: the reason, for those that are open.
+/// The decision if no path may take its chunk, with the reason for those that are open.
 pub(super) fn out_of_reach(view: &View<'_>) -> Decision {
     let reason = if view.takeable() == 0 {
         return view.nobody();
@@ -169,13 +169,13 @@ pub(super) fn out_of_reach(view: &View<'_>) -> Decision {
     } else if view.sendable < view.backlog_chunks {
         Reason::WindowShut
     } else {
-        // What is left of the queue is so little that the faster paths deliver it sooner.
+        // The rest of the queue is so short that the faster paths deliver it sooner.
         Reason::FasterSoon
     };
     Decision::blocked(reason)
 }
 
-/// A lost chunk is the oldest there is: it takes the open path that delivers it soonest.
+/// A lost chunk is the oldest one: it takes the open path that delivers it soonest.
 pub(super) fn oldest_first(view: &View<'_>) -> Decision {
     let soonest = |p: &&PathView| (p.forward_delay.is_none(), p.forward_delay, round_trip(p));
     match view.open().min_by_key(soonest) {

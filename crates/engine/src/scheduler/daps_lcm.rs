@@ -7,12 +7,12 @@ use super::daps::{DapsOptions, WhenBlocked, in_slow_start, oldest_first, out_of_
 use super::delay_plan::DelayPlan;
 use super::{Decision, PathView, Reason, Schedule, SentReport, View};
 
-/// The longest wait before it asks again; reached only with absurd delays.
+/// The longest wait before the next decision; reached only with absurd delays.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
-/// Every D_i path i sends its next entry of the list; the list is made anew after each period. There are
-/// no special cases: a path that is open does not send before its entry is due, so a window that
-/// grows within a period is used only from the next one on. For links whose windows are steady.
+/// Every D_i, path i sends its next entry of the list. A new list is made after each period. There are no
+/// special cases: an open path does not send before its entry is due, so a window that grows within a period
+/// is used only from the next period on. For links whose windows are steady.
 #[derive(Clone, Debug)]
 pub struct DapsLcm {
     options: DapsOptions,
@@ -23,13 +23,13 @@ pub struct DapsLcm {
     planned: bool,
 }
 
-/// What an open path may do now.
+/// What an open path may do at this time.
 enum Turn {
     /// Send the chunk at this position.
     Now(u64),
     /// Send at this time.
     Later(Time),
-    /// Its entry lies out of reach.
+    /// The entry of the path is out of reach.
     Never,
 }
 
@@ -39,12 +39,12 @@ impl DapsLcm {
         Self { options, plan: DelayPlan::new(options.plan), made: None, planned: false }
     }
 
-    /// What to do while the window is shut.
+    /// What to do while the receive window is closed.
     pub const fn when_blocked(&self) -> WhenBlocked {
         self.options.when_blocked
     }
 
-    /// The start of the current period; begins a new one where the old one is over or void.
+    /// The start of the current period. Begins a new period if the old one is over or invalid.
     fn period_start(&mut self, view: &View<'_>) -> Time {
         match self.made {
             Some((start, epoch))
@@ -97,7 +97,7 @@ impl DapsLcm {
         }
     }
 
-    /// Paths without an estimate are on no plan; they get data, and an estimate, when the others
+    /// Paths without an estimate are in no plan. They get data, and thereby an estimate, when the others
     /// cannot send.
     fn off_schedule(&self, view: &View<'_>, later: Option<Time>) -> Decision {
         let latest = view.now.saturating_add(LONGEST_WAIT);
@@ -135,7 +135,7 @@ mod tests {
     use super::super::{Action, Capacity, PlanOptions};
     use super::*;
 
-    /// As the paper puts it: a whole window per forward delay.
+    /// A whole window per forward delay, as in the paper.
     fn whole_windows() -> DapsOptions {
         let plan = PlanOptions { capacity: Capacity::Window, ..PlanOptions::default() };
         DapsOptions { plan, ..DapsOptions::default() }
@@ -151,7 +151,7 @@ mod tests {
         [path(0, 2, 10), path(1, 5, 100)]
     }
 
-    /// What is sent at that time, as (path, position), and what ends the burst.
+    /// The chunks sent at this time, as (path, position), and the decision that ends the burst.
     fn burst(lcm: &mut DapsLcm, millis: u64) -> (Vec<(u8, u64)>, Decision) {
         let paths = table();
         let view = View { now: Time::from_millis(millis), ..view(&paths) };

@@ -1,4 +1,4 @@
-//! What a scheduler answers.
+//! The decisions of a scheduler.
 
 use ropewalk_base::{PathId, Time};
 
@@ -48,19 +48,19 @@ impl PathSet {
 pub enum Action {
     /// Send the chunk at `position` of the unassigned queue (0 is its head) on `path`.
     Send {
-        /// Where to.
+        /// The path.
         path: PathId,
-        /// Which chunk.
+        /// Position of the chunk in the unassigned queue.
         position: u64,
     },
     /// Send the chunk at `position` on every path of the set.
     Copies {
-        /// Where to; not empty.
+        /// The paths; not empty.
         paths: PathSet,
-        /// Which chunk.
+        /// Position of the chunk in the unassigned queue.
         position: u64,
     },
-    /// A better path will be free: ask again at `until`, or as soon as anything changes.
+    /// A better path will become free. Ask again at `until`, or as soon as anything changes.
     Wait {
         /// When to ask again at the latest.
         until: Time,
@@ -69,7 +69,7 @@ pub enum Action {
     Blocked,
 }
 
-/// Why, in the words of the algorithm; kept for `explain`.
+/// The reason of a decision, in the terms of the algorithm; kept for `explain`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reason {
     /// The only path that is open.
@@ -94,11 +94,11 @@ pub enum Reason {
     EveryPath,
     /// A lost chunk, sent where the retransmission policy says.
     RetransmissionPolicy,
-    /// The window is blocked: the oldest unacknowledged chunk goes again on another path.
+    /// The window is blocked: the oldest unacknowledged chunk is sent again on another path.
     Unblock,
-    /// The peer's window shuts out what this path should carry.
+    /// The receive window does not reach the data that this path should carry.
     WindowShut,
-    /// Every path's window is full.
+    /// The windows of all paths are full.
     AllFull,
     /// The queue of unassigned data is empty.
     NoData,
@@ -106,30 +106,30 @@ pub enum Reason {
     NotYetDue,
     /// A faster path would deliver it sooner.
     FasterSoon,
-    /// The scheduler would wait, but nothing is on its way that would have it asked again.
+    /// The scheduler would wait, but no data is in flight whose acknowledgement would end the wait.
     NothingOnTheWay,
-    /// Of all paths this one delivers it soonest, what is queued there counted in.
+    /// The path that delivers the chunk soonest, including the queue on that path.
     SoonestDelivery,
     /// The shortest queue, counted in time.
     ShortestQueue,
     /// So far behind the head that it arrives together with what faster paths send meanwhile.
     AcrossTheGap,
-    /// What may be sent belongs to paths that are full.
+    /// The data that may be sent is assigned to paths that are full.
     QueuedElsewhere,
-    /// It would hold the part of the peer's window that a faster path needs meanwhile.
+    /// The chunk would occupy the part of the receive window that a faster path needs meanwhile.
     WouldBlock,
-    /// A second copy, in case the first is lost or its path is not what it was.
+    /// A second copy, in case the first is lost or the estimate of its path is outdated.
     Hedged,
-    /// Told by a custom scheduler.
+    /// A decision of a custom scheduler.
     Custom,
 }
 
 /// An action and its reason.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Decision {
-    /// What to do.
+    /// What to do next.
     pub action: Action,
-    /// Why.
+    /// The reason of the action.
     pub reason: Reason,
 }
 
@@ -149,7 +149,7 @@ impl Decision {
         Self { action: Action::Blocked, reason }
     }
 
-    /// Ask again at `until`.
+    /// Wait until `until`, then ask again.
     pub const fn wait(until: Time, reason: Reason) -> Self {
         Self { action: Action::Wait { until }, reason }
     }

@@ -6,8 +6,8 @@
 //! sends next therefore lies as far behind the head of the queue as there are chunks in the batches
 //! before its own first one: that is its *position*.
 //!
-//! The list is made as far as it is looked at, not to its end: a period of coprime delays is
-//! long, and a plan seldom lives through it.
+//! The list is computed only as far as it is read: a period of coprime delays is long, and a plan seldom
+//! lasts for the whole period.
 
 use std::collections::VecDeque;
 
@@ -16,7 +16,7 @@ use smallvec::SmallVec;
 
 use super::{PathSet, PathView, View};
 
-/// The most batches that are kept. They are reached only by many paths with very unequal delays.
+/// The most batches that are kept. Only many paths with very unequal delays reach it.
 const BATCH_LIMIT: usize = 4096;
 /// Delays and periods beyond this many quanta are cut, so that no sum can overflow.
 const QUANTA_LIMIT: u64 = 1 << 32;
@@ -29,20 +29,20 @@ pub enum Windows {
     /// The window at the moment the plan is made.
     #[default]
     Frozen,
-    /// A moving average: each new plan moves it by 1/8 towards the window of the moment. Steadier
-    /// batches where windows saw; late to follow slow start.
+    /// A moving average: each new plan moves it by 1/8 towards the current window. Batches are steadier where
+    /// windows oscillate, but follow slow start late.
     Smoothed,
 }
 
-/// How much a path emits in one forward delay (Sarwar's C_i).
+/// How much a path sends in one forward delay (Sarwar's C_i).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Capacity {
-    /// Its whole window, as both papers put it.
+    /// Its whole window, as in both papers.
     Window,
-    /// The part of its window that a forward delay is of the round trip: a window is emitted once
-    /// per round trip, not once per forward delay. Slow paths then reach about half as far ahead, which
-    /// is when their data arrives. For receive buffers that the windows fill: with whole windows
-    /// the slow path's data lies beyond the buffer there, and the path idle.
+    /// The window times forward delay over round trip: a window is sent once per round trip, not once per
+    /// forward delay. Slow paths then reach about half as far ahead, which is when their data arrives. For
+    /// receive buffers that the windows fill: with whole windows, the slow path's data lies beyond the buffer
+    /// there, and the path stays idle.
     #[default]
     WindowPerRoundTrip,
 }
@@ -51,11 +51,12 @@ pub enum Capacity {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PlanOptions {
     /// Forward delays are rounded to whole multiples of this, at least one, before their least common
-    /// multiple is taken. Default 1 ms. Finer makes longer periods, coarser wronger positions.
+    /// multiple is computed. Default 1 ms. A finer quantum makes longer periods, a coarser one less exact
+    /// positions.
     pub quantum: Duration,
     /// The period is cut at this many times the largest delay. Default 64.
     pub period_cap: u64,
-    /// Which windows the batches are made of. Default [`Windows::Frozen`].
+    /// The windows from which the batches are computed. Default [`Windows::Frozen`].
     pub windows: Windows,
     /// How much of the window makes one batch. Default [`Capacity::WindowPerRoundTrip`].
     pub capacity: Capacity,
@@ -81,7 +82,7 @@ pub(super) struct Batch {
     pub left: u64,
 }
 
-/// A path that the plan counts on.
+/// A path that the plan uses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Lane {
     path: PathId,
@@ -95,18 +96,18 @@ struct Lane {
     sent: u64,
 }
 
-/// What the list says to do next.
+/// The next step of the list.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Next {
     /// This path takes the chunk at this position.
     Take(PathId, u64),
-    /// No open path may take what it should.
+    /// No open path may take its chunk.
     OutOfReach,
     /// The list has ended for an open path.
     ListEnds,
 }
 
-/// Whether a plan counts on the path: one that cannot send would leave its part of the data behind.
+/// Whether a plan uses the path. A path that cannot send would leave its part of the data behind.
 #[inline]
 fn counts(path: &PathView) -> bool {
     path.usable && path.window > 0 && path.forward_delay.is_some()
@@ -123,8 +124,8 @@ pub(super) struct DelayPlan {
     batches: VecDeque<Batch>,
     /// The period E in quanta.
     period: u64,
-    /// What the least common multiple was last made of, and what it was: delays in whole quanta are
-    /// mostly those of the plan before, and Euclid divides many times.
+    /// Delays for which the least common multiple was computed last, and the result. Delays in whole quanta
+    /// mostly equal those of the previous plan, and the computation takes many divisions.
     multiple: (SmallVec<[u64; 4]>, Option<u64>),
     /// By path identifier: averaged window in bytes, 0 before the first.
     smoothed: Vec<u64>,
@@ -137,7 +138,7 @@ impl DelayPlan {
         Self { options, ..Self::default() }
     }
 
-    /// Makes the plan anew from the usable paths that have a delay estimate and a window.
+    /// Computes a new plan from the usable paths that have a delay estimate and a window.
     pub fn renew(&mut self, view: &View<'_>) {
         self.lanes.clear();
         self.batches.clear();
@@ -161,7 +162,7 @@ impl DelayPlan {
         let bytes = match (self.options.capacity, path.srtt) {
             (Capacity::WindowPerRoundTrip, Some(srtt)) if srtt > delay => {
                 let bytes = share_of(window, delay, srtt);
-                // A batch that was rounded down would leave part of the window unused for ever.
+                // A batch that is rounded down would leave part of the window unused for good.
                 bytes.saturating_add(chunk_bytes - 1)
             }
             _ => window,
@@ -199,14 +200,14 @@ impl DelayPlan {
         lcm.map_or(most, |lcm| lcm.min(most))
     }
 
-    /// The open path whose entry stands first in the list, among those that may take theirs, and the
-    /// position it takes.
+    /// The open path whose entry is first in the list, among the paths that may take their chunk, and the
+    /// position of that chunk.
     #[inline]
     pub fn next(&mut self, view: &View<'_>) -> Next {
         self.next_among(view, self.open(view))
     }
 
-    /// As [`DelayPlan::next`], when it is known already which of the plan's paths are open.
+    /// As [`DelayPlan::next`], with the open paths of the plan already known.
     #[inline]
     pub fn next_among(&mut self, view: &View<'_>, open: PathSet) -> Next {
         let limit = view.reach();
@@ -214,7 +215,7 @@ impl DelayPlan {
         let mut best: Option<(PathId, u64)> = None;
         let mut before = 0u64;
         let mut at = 0;
-        // What lies behind the best or out of reach cannot win: this nearly always ends at once.
+        // Entries behind the best one, or out of reach, cannot win. The loop nearly always ends at once.
         while !waiting.is_empty() && before < best.map_or(limit, |(_, k)| k) {
             let Some(batch) = self.batches.get(at).copied() else {
                 if self.extend() {
@@ -243,8 +244,8 @@ impl DelayPlan {
         open.fold(PathSet::EMPTY, |set, p| set.with(p.id))
     }
 
-    /// Where in the unassigned queue `path` takes its next chunk; none when the list has nothing
-    /// more for it.
+    /// The position of the unassigned queue from which `path` takes its next chunk; none if the list has no
+    /// further entry for it.
     #[inline]
     pub fn position(&mut self, path: PathId) -> Option<u64> {
         let mut before = 0u64;
@@ -262,8 +263,8 @@ impl DelayPlan {
         }
     }
 
-    /// Appends what comes next in time: one path's batches until another's is due. False at the
-    /// end of the period.
+    /// Appends the next entries in time: the batches of one path until a batch of another path is due.
+    /// Returns false at the end of the period.
     fn extend(&mut self) -> bool {
         let due = self.lanes.iter().enumerate().min_by_key(|(i, lane)| (lane.next, *i));
         let Some((at, lane)) = due.map(|(i, lane)| (i, *lane)) else {
@@ -283,8 +284,8 @@ impl DelayPlan {
         true
     }
 
-    /// A chunk at `position` was sent on `path`: it leaves the path's first batch, wherever it was
-    /// taken from. A path that has none took what was meant for another.
+    /// Records that a chunk at `position` was sent on `path`. The chunk is charged to the path's first batch,
+    /// whatever its position. If the path has no batch, it is charged to the batch at that position.
     #[inline]
     pub fn take(&mut self, path: PathId, position: u64) {
         if let Some(lane) = self.lanes.iter_mut().find(|l| l.path == path) {
@@ -307,14 +308,14 @@ impl DelayPlan {
         })
     }
 
-    /// Whether the plan counts on the paths that it would count on if it were made now.
+    /// Whether a new plan would use the same paths.
     #[inline]
     pub fn covers(&self, view: &View<'_>) -> bool {
         let now = view.paths.iter().filter(|p| counts(p));
         now.fold(PathSet::EMPTY, |set, p| set.with(p.id)) == self.members
     }
 
-    /// The paths that the plan counts on.
+    /// The paths that the plan uses.
     #[inline]
     pub const fn members(&self) -> PathSet {
         self.members
@@ -350,7 +351,7 @@ fn share_of(window: u64, delay: Duration, whole: Duration) -> u64 {
     }
 }
 
-/// Euclid.
+/// Euclid's algorithm.
 fn greatest_common_divisor(mut a: u64, mut b: u64) -> u64 {
     while b != 0 {
         (a, b) = (b, a % b);
@@ -365,7 +366,7 @@ mod tests {
     use super::super::kit::{CHUNK, path_view, view};
     use super::*;
 
-    /// As the papers put it: a whole window per forward delay.
+    /// A whole window per forward delay, as in the papers.
     fn whole_windows() -> PlanOptions {
         PlanOptions { capacity: Capacity::Window, ..PlanOptions::default() }
     }
@@ -439,7 +440,7 @@ mod tests {
 
     #[test]
     fn long_periods_are_neither_walked_nor_stored() {
-        // Coprime delays of some years: the list starts at once and is made as far as it is read.
+        // Coprime delays of some years: the list starts at once and is computed only as far as it is read.
         let mut plan = plan(&[(104_729, 3), (1 << 31, 5)], whole_windows());
         let fast_before_slow = ((1u64 << 31) / 104_729) * 3;
         assert_eq!(plan.position(PathId(1)), Some(fast_before_slow));

@@ -1,5 +1,5 @@
-//! The test kit: virtual paths with constant windows and delays, and a transfer that any scheduler
-//! can be run through. Windows are counted in whole chunks; nothing is lost unless a path dies.
+//! The test kit: virtual paths with constant windows and delays, and a transfer that can run with any
+//! scheduler. Windows are counted in whole chunks. Nothing is lost unless a path fails.
 
 mod laws;
 mod suite;
@@ -15,10 +15,10 @@ use super::{
 
 /// Size of every chunk, bytes.
 pub(super) const CHUNK: u64 = 1000;
-/// How long after its death a path is noticed to be dead.
+/// Time from the failure of a path to its detection.
 const DETECTION: Duration = Duration::from_secs(1);
 
-/// A path whose view says nothing special: open, 20 ms there and back.
+/// A view of an ordinary path: open, with a round trip of 20 ms.
 pub(super) fn path_view(id: u8) -> PathView {
     PathView {
         id: PathId(id),
@@ -46,7 +46,7 @@ pub(super) fn path_view(id: u8) -> PathView {
     }
 }
 
-/// New data without end, on these paths.
+/// An unlimited amount of new data on these paths.
 pub(super) fn view(paths: &[PathView]) -> View<'_> {
     View {
         now: Time::ZERO,
@@ -72,18 +72,18 @@ pub(super) struct PathEstimate {
     pub window: u64,
     /// One-way delay of data.
     pub forward: Duration,
-    /// Time that a chunk takes to be put on the wire.
+    /// Serialisation time of a chunk.
     pub gap: Duration,
     /// One-way delay of acknowledgements.
     pub back: Duration,
-    /// From then on it delivers nothing.
+    /// Time from which on the path delivers nothing.
     pub dies: Time,
-    /// What the scheduler is told instead of `forward`; `None` tells it nothing.
+    /// Forward delay in the view instead of `forward`; `None` for no estimates.
     pub told: Option<Duration>,
 }
 
 impl PathEstimate {
-    /// `window` chunks, and both ways `millis` long.
+    /// A path with a window of `window` chunks and a delay of `millis` in each direction.
     pub fn new(window: u64, millis: u64) -> Self {
         let forward = Duration::from_millis(millis);
         Self {
@@ -96,12 +96,12 @@ impl PathEstimate {
         }
     }
 
-    /// From the sending of a chunk to its acknowledgement, the wait behind a full window included.
+    /// From sending a chunk to its acknowledgement, including the wait behind a full window.
     pub fn round_trip(&self) -> Duration {
         (self.forward + self.gap + self.back).max(self.gap * self.window)
     }
 
-    /// The same, with acknowledgements that take no time.
+    /// The same with acknowledgements without delay.
     pub fn instant_ack(window: u64, millis: u64) -> Self {
         Self { back: Duration::ZERO, ..Self::new(window, millis) }
     }
@@ -116,20 +116,20 @@ pub(super) struct Transfer {
     pub chunks: u64,
     /// Receive buffer in chunks.
     pub buffer: u64,
-    /// Give up then.
+    /// The run is given up at this time.
     pub deadline: Time,
 }
 
-/// What came of it.
+/// Results of a transfer.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Outcome {
-    /// Every transmission: when, on which path, which chunk.
+    /// Every transmission: time, path and chunk.
     pub sent: Vec<(Time, PathId, u64)>,
     /// Chunks delivered in order.
     pub delivered: u64,
-    /// When the last one was.
+    /// When the last chunk was delivered.
     pub finished: Time,
-    /// Most chunks that ever waited in the reorder buffer.
+    /// Maximum number of chunks in the reorder buffer.
     pub most_buffered: usize,
 }
 
@@ -162,12 +162,12 @@ struct Run<'a, S> {
     /// Per path: chunks acknowledged.
     delivered: Vec<u64>,
     dead: Vec<bool>,
-    /// Per path: when its sender has put everything on the wire.
+    /// Per path: when its sender has sent everything that was queued.
     idle_from: Vec<Time>,
     epoch: u64,
     /// First chunk that the sender does not know to be delivered.
     cumulative: u64,
-    /// First chunk that the receiver lacks, and what it holds beyond.
+    /// First chunk that the receiver lacks, and the later ones that it has.
     expected: u64,
     held: BTreeSet<u64>,
     events: BinaryHeap<Reverse<(Time, u64, Event)>>,
@@ -175,7 +175,7 @@ struct Run<'a, S> {
     outcome: Outcome,
 }
 
-/// Runs the transfer to its end or its deadline; fails at the first illegal decision.
+/// Runs the transfer to its end or its deadline. Panics at the first illegal decision.
 pub(super) fn run<S: Schedule>(transfer: &Transfer, scheduler: &mut S) -> Outcome {
     let mut run = Run {
         transfer,
@@ -218,7 +218,7 @@ impl<S: Schedule> Run<'_, S> {
             }
             self.now = time;
             self.handle(event);
-            // Equal instants are handled together, so that one acknowledgement may open two paths.
+            // Events of one instant are handled together, so that one acknowledgement may open two paths.
             if self.events.peek().is_none_or(|Reverse((next, _, _))| *next > time) {
                 self.send_all();
             }
@@ -305,7 +305,7 @@ impl<S: Schedule> Run<'_, S> {
         }
     }
 
-    /// Whether to ask again at once.
+    /// Carries the decision out. Returns whether to ask for another one at once.
     fn carry_out(&mut self, decision: Decision) -> bool {
         match decision.action {
             Action::Send { path, position } => self.send(&[path], position),

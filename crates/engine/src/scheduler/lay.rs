@@ -1,25 +1,24 @@
-//! `lay`: the strands of a rope are laid so that they meet.
+//! `lay`, the default scheduler: assigns chunks to paths so that they arrive in order.
 //!
-//! For each path it predicts when a chunk that leaves now arrives, behind what is on its way there.
-//! The quickest path takes the head of the queue. Any other takes the chunk that will be due when it
-//! arrives there: as far behind the head as quicker paths deliver until then. What is left follows
-//! from that.
+//! For each path, `lay` predicts when a chunk that is sent now arrives, behind the data in flight. The
+//! fastest path takes the head of the queue. Every other path takes the chunk that is due when it arrives
+//! there: as far behind the head as faster paths deliver until then. All further rules follow from this
+//! prediction.
 //!
-//! * **It keeps a cushion where quicker paths lose**: what they carry is often held up for a repair there, and a
-//!   chunk that then arrives when it would have been due waits. It goes nearer to the head.
-//! * **It waits where waiting is faster**: a path whose chunk would be due only beyond the end of the
-//!   queue sends nothing.
-//! * **It shares the window by what it is worth**: a slow path reaches far ahead, and is used only if
-//!   the window spans that, or if what the buffer has to spare covers the rest.
-//! * **It fills pipes, not queues**: no path holds more than its round trip without queueing carries,
-//!   and a little more by which a rate that grows is noticed. Where others fill the queue, which it
-//!   finds out by a pause, it takes its part like anybody.
-//! * **It distrusts silence**: a path that owes an acknowledgement is late by as long as it owes it.
-//!   One that has said nothing for a while carries a copy of what goes elsewhere, until it speaks.
-//! * **It lets a path rest that holds up the stream for little**: one that carries a small share of the data and holds
-//!   the oldest unacknowledged chunk for a larger share of the time.
-//! * **It hedges the tail**: the last chunks of a transfer go on a second path as well, if that has
-//!   nothing better to do: nothing follows them that would show their loss.
+//! * **Reorder margin**: chunks wait at the receiver while a loss on a faster path is repaired. Behind faster
+//!   paths with frequent losses, a path therefore takes a chunk nearer to the head of the queue.
+//! * **Waiting**: a path sends nothing if its chunk would be due only beyond the end of the queue.
+//! * **Window sharing**: a slow path reaches far ahead. It is used only if the receive window reaches that
+//!   far, or if the receive buffer can spare the rest.
+//! * **No standing queues**: data in flight is limited to the BDP of the path and a small margin that reveals
+//!   a growing rate. Where other flows fill the queue, which `lay` detects by a pause, the congestion window
+//!   is the limit.
+//! * **Silence**: an overdue acknowledgement delays the predicted arrival by the same time. A path without
+//!   measurements for a while carries copies of data that is sent elsewhere, until it responds.
+//! * **Rests**: a path is not used for a while if it carries a small share of the data and holds the oldest
+//!   unacknowledged chunk for a larger share of the time.
+//! * **Tail copies**: the last chunks of a transfer are also sent on a second path that has nothing better to
+//!   do. No later data follows these chunks that would reveal their loss.
 
 mod bdp_filter;
 mod head;
@@ -38,13 +37,13 @@ use super::{Decision, PathSet, PathView, Reason, Schedule, SentReport, View};
 /// Options of `lay`.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct LayOptions {
-    /// Behind a quicker path that often stands still for a repair a chunk goes nearer to the head by this
-    /// share of the way, 0 to 1: whatever is late then finds it waiting, and all others a little of its delay.
-    /// Default 0.6.
+    /// How much nearer to the head of the queue a path takes its chunk behind faster paths with frequent
+    /// losses, 0 to 1. A larger value lowers the 99th percentile of delays and raises the median. Default
+    /// 0.6.
     pub reorder_margin: f64,
-    /// What a chunk may take from its departure to its arrival. Paths that take longer are left
-    /// out while another does not, and where a loss would overrun it a second copy goes elsewhere.
-    /// Default none: goodput first.
+    /// Longest acceptable time from sending a chunk to its arrival. Paths that take longer are not used while
+    /// another path stays within the budget. If the repair of a loss would exceed the budget, a copy is sent
+    /// on a second path. Default none: goodput has priority.
     pub latency_budget: Option<Duration>,
 }
 
@@ -54,70 +53,74 @@ impl Default for LayOptions {
     }
 }
 
-/// Share of a pipe that may be in flight.
+/// Data in flight that a path may have, as a multiple of its BDP.
 const PIPE_GAIN: f64 = 1.2;
-/// The same on a path that loses: each loss halves its window, and from a little above the pipe that
-/// would leave it half empty.
+/// The same for a path with link losses. Each loss halves the congestion window; from a window little above
+/// the BDP, that would leave the path half empty.
 const LOSSY_PIPE_GAIN: f64 = 2.5;
-/// More loss than this is not our own queueing.
+/// Loss rate above which losses are attributed to the link rather than to our own queueing.
 const LOSSY: f64 = 1e-3;
-/// So many chunks more: acknowledgements come for every second one, and pipes may be tiny.
+/// Extra in-flight allowance, in chunks. The receiver acknowledges every second packet (RFC 9260, 6.2), and
+/// the BDP of a slow path can be smaller than two packets.
 const SLACK_CHUNKS: f64 = 2.0;
-/// Queueing beyond what our own packets explain by this share of the round trip is others'.
+/// Share of the round trip by which queueing must exceed what our own data explains to be attributed to other
+/// flows.
 const OTHERS: f64 = 0.125;
-/// A path that was not measured for so long carries a copy.
+/// A path without a measurement for this long carries a copy.
 const SILENCE: Duration = Duration::from_secs(2);
-/// Chunks at the end of a transfer that have too few behind them to show their loss.
+/// Chunks at the end of a transfer that are followed by too few others to reveal their loss.
 const TAIL_CHUNKS: u64 = 4;
-/// So many mean deviations of the round trip are too late.
+/// Mean deviations of the round trip after which an acknowledgement is overdue.
 const DEVIATIONS: f64 = 4.0;
 
-/// What is known of a path; times in nanoseconds from now, rates in bytes per nanosecond.
+/// Estimates for a path. Times are in nanoseconds from now, rates in bytes per nanosecond.
 #[derive(Clone, Copy, Debug)]
 struct PathEstimate {
     id: PathId,
     rate: f64,
-    /// When a chunk that leaves now arrives, behind what is on its way.
+    /// Arrival of a chunk that is sent now, behind the data in flight.
     arrival: f64,
-    /// By how much that may be wrong.
+    /// Uncertainty of `arrival`.
     doubt: f64,
     round_trip: f64,
-    /// It may carry a chunk now.
+    /// Whether the path may send a chunk now.
     open: bool,
     loss: f64,
-    /// Chunks often wait for a repair here.
+    /// Whether chunks often wait for the repair of a loss on this path.
     stalls: bool,
-    /// It has carried nothing of late.
+    /// Whether the path has carried nothing recently.
     idle: bool,
-    /// The same, and it was not measured lately, if ever.
+    /// Whether the path is idle and was not measured recently, or ever.
     silent: bool,
 }
 
-/// Each chunk on the path on which it is due when it arrives: docs/concepts/lay.md has the rules.
+/// Scheduler that puts each chunk on the path on which it arrives when it is due. docs/concepts/lay.md has
+/// the rules.
 #[derive(Clone, Debug, Default)]
 pub struct Lay {
     options: LayOptions,
     strands: Vec<PathEstimate>,
-    /// By path identifier.
+    /// Indexed by path identifier.
     memories: Vec<Memory>,
     holders: Holders,
     now: Time,
-    /// Ordered data has been waiting to be sent since `now`, so that each acknowledgement leads to a decision.
+    /// Whether ordered data has been waiting to be sent since `now`, so that each acknowledgement leads to a
+    /// decision.
     busy: bool,
 }
 
-/// What is kept of a path from one decision to the next.
+/// State of a path that is kept from one decision to the next.
 #[derive(Clone, Copy, Debug, Default)]
 struct Memory {
-    /// When we last sent something on it.
+    /// When data was last sent on the path.
     used: Time,
-    /// How long its pipe is.
+    /// Filter of the round trip without queueing.
     pipe: BdpFilter,
-    /// How often it stands still.
+    /// Detects frequent stalls for repairs.
     stalls: LossStallFilter,
-    /// Whose its queue is.
+    /// Tells our own queue from a queue of other flows.
     queue: Queue,
-    /// What it carries, and how long it holds up the rest.
+    /// Share of the data that the path carries, and of the time in which it holds up the stream.
     share: Share,
 }
 
@@ -127,11 +130,12 @@ impl Lay {
         Self { options, ..Self::default() }
     }
 
-    /// Looks at the paths that may carry something, the quickest first. What they cost is not its
-    /// business; to which the guard leaves nothing, nothing is to be expected of.
+    /// Estimates all paths that may carry data, sorted by predicted arrival. The cost of a path does not
+    /// matter here. Paths without any window left by the guard are skipped.
     fn observe(&mut self, view: &View<'_>) {
         let usable = || view.paths.iter().filter(|p| p.usable && p.window > 0);
-        // One that the guard tries alone has others beside it, and is not to fill its queue meanwhile.
+        // During a single-path probe of the guard the other paths are still usable. The probed path must not
+        // fill its queue then.
         let alone = view.paths.iter().filter(|p| p.usable).count() == 1;
         self.strands.clear();
         for path in usable() {
@@ -167,9 +171,9 @@ impl Lay {
         self.busy = view.backlog_chunks > 1 && !view.unordered;
     }
 
-    /// Whether a small share of the data says nothing about this path: it is in slow start and has not shown yet what it
-    /// can carry, no other path has a higher rate, or none that is in use has carried more. The latter two
-    /// hold at the beginning and during an outage of the other paths.
+    /// Whether a small share of the data does not speak against this path: the path is in slow start and has
+    /// not yet shown what it can carry, no other path has a higher rate, or no path in use has carried more.
+    /// The latter two hold at the beginning and during an outage of the other paths.
     fn is_needed(&self, view: &View<'_>, path: PathId) -> bool {
         let in_slow_start = |seen: &PathView| seen.id == path && seen.cwnd < seen.ssthresh;
         let share = |id: PathId| &self.memories[id.index()].share;
@@ -181,7 +185,8 @@ impl Lay {
             || !used.any(|s| share(s.id).carried() > share(path).carried())
     }
 
-    /// Expects nothing of the paths that rest, unless all do. They carry copies, as silent ones do.
+    /// Sets the expected rate of resting paths to zero, unless all paths rest. Resting paths carry copies, as
+    /// silent ones do.
     fn let_rest(&mut self, now: Time) {
         let memories = &self.memories;
         let rests = |strand: &PathEstimate| memories[strand.id.index()].share.rests(now);
@@ -200,8 +205,8 @@ impl Lay {
         }
     }
 
-    /// Bytes that quicker strands deliver before `strand` would, doubt included; and the same with a cushion
-    /// for those that often stand still.
+    /// Bytes that faster paths deliver before `strand` does, uncertainty included; and the same with the
+    /// reorder margin applied to paths that often stall.
     fn before(&self, strand: &PathEstimate) -> (f64, f64) {
         let due = strand.arrival + strand.doubt;
         let others = self.strands.iter().filter(|o| o.id != strand.id && o.arrival < due);
@@ -212,7 +217,7 @@ impl Lay {
         })
     }
 
-    /// Bytes of the receive buffer that are left over when all strands deliver in order.
+    /// Bytes of the receive buffer that are left over when all paths deliver in order.
     fn spare(&self, view: &View<'_>, strand: &PathEstimate) -> f64 {
         let rates: f64 = self.strands.iter().map(|s| s.rate).sum();
         let back = self.strands.iter().map(|s| (s.round_trip - s.arrival).max(0.0));
@@ -220,13 +225,13 @@ impl Lay {
         (view.receive_buffer as f64 - need).max(0.0)
     }
 
-    /// The position that `strand` takes, if it should take any.
+    /// The queue position from which `strand` should send, if any.
     fn position(&self, view: &View<'_>, strand: &PathEstimate) -> Option<u64> {
         let chunk = view.chunk_bytes.max(1) as f64;
         let (before, cushioned) = self.before(strand);
         let ahead = before / chunk;
         if ahead >= view.backlog_chunks as f64 {
-            // Quicker strands deliver all there is before this one delivers anything.
+            // Faster paths deliver the whole queue before this path delivers anything.
             return None;
         }
         let last = view.reach().checked_sub(1)?;
@@ -243,8 +248,8 @@ impl Lay {
         view.admit(path, (aim as u64).min(last))
     }
 
-    /// A strand that carries a copy of what goes on `first`: one that is to be heard of again, or
-    /// that has nothing better to do at the tail.
+    /// The path that carries a copy of what is sent on `first`: a silent path that needs a measurement, or a
+    /// path that has nothing better to do at the tail.
     fn second(&self, view: &View<'_>, first: &PathEstimate) -> Option<PathId> {
         let others = || self.strands.iter().filter(|s| s.id != first.id && s.open);
         let may = |s: &&PathEstimate| view.path(s.id).is_some_and(|p| view.admit(p, 0) == Some(0));
@@ -258,7 +263,7 @@ impl Lay {
         if !(tail || risky) {
             return None;
         }
-        // It helps if it arrives before a loss would have been repaired.
+        // A copy helps if it arrives before a loss would have been repaired.
         others().filter(may).find(|s| s.arrival < repaired).map(|s| s.id)
     }
 }
@@ -292,17 +297,17 @@ impl PathEstimate {
         let pipe_time = nanos(srtt.saturating_sub(path.queueing)).max(1.0);
         let (round_trip, queueing) = (nanos(srtt), nanos(path.queueing));
         let doubt = nanos(path.rttvar) / 2.0;
-        // What a window would allow is not what a queue is emptied with.
+        // The rate at which a queue drains is the measured rate, not the rate that the window would allow.
         let seen = path.rate.map_or(rate, |seen| (seen.as_bps() as i64 as f64 / 8e9).max(1e-12));
         let own_queue = (path.in_flight as i64 as f64 / seen - pipe_time).max(0.0);
         let unqueued = (nanos(forward) - queueing).max(0.0);
-        // Measured delays lag by what has been sent since; where the queue is our own, that is known.
+        // Measured delays lag behind what has been sent since. If the queue is our own, its length is known.
         let others = queueing > own_queue + OTHERS * round_trip;
         let mut arrival = unqueued + own_queue;
         if others {
             arrival = arrival.max(nanos(forward));
         }
-        // What it owes: silent beyond what its round trips explain.
+        // Time by which an acknowledgement is overdue, beyond what the round trip and its deviation explain.
         let owed = nanos(path.rtt_age) - (round_trip + DEVIATIONS * nanos(path.rttvar));
         if path.in_flight > 0 && owed > 0.0 {
             arrival += owed;
@@ -330,7 +335,8 @@ fn memory_of(memories: &mut Vec<Memory>, path: PathId) -> &mut Memory {
     &mut memories[path.index()]
 }
 
-/// A time as a number. Signed ones are converted in one step, and no delay is half of the range.
+/// Converts to a number. Conversion from a signed integer takes one instruction; no delay reaches half of the
+/// range.
 #[inline]
 const fn nanos(duration: Duration) -> f64 {
     duration.as_nanos() as i64 as f64
@@ -343,7 +349,7 @@ impl Schedule for Lay {
         }
         self.settle(view);
         if view.takeable() == 0 {
-            // Rates and queues are measured while the window is shut as well.
+            // Measure rates and queues while the receive window is closed, too.
             if view.paths.len() > 1 {
                 self.observe(view);
             }
@@ -354,7 +360,7 @@ impl Schedule for Lay {
             if !strand.open || (strand.silent && rank > 0) {
                 continue;
             }
-            // Nobody delivers the head sooner than the quickest.
+            // The fastest path takes the head: no other path delivers it sooner.
             let position = match rank {
                 0 => view.path(strand.id).and_then(|path| view.admit(path, 0)),
                 _ => self.position(view, strand),
@@ -369,7 +375,7 @@ impl Schedule for Lay {
             let reason = if rank == 0 { Reason::SoonestDelivery } else { Reason::AcrossTheGap };
             return Decision::send(strand.id, position, reason);
         }
-        // Nobody else may: a strand of which nothing is known is better than none.
+        // No other path may send: a path without estimates is better than none.
         let silent = self.strands.iter().find(|s| s.open && s.silent);
         let head = silent.and_then(|s| Some((s.id, view.admit(view.path(s.id)?, 0)?)));
         match head {
@@ -396,7 +402,7 @@ mod tests {
         Some(Duration::from_millis(ms))
     }
 
-    /// 20 ms there and back with 10 chunks per round trip; beside 100 ms.
+    /// A path with a round trip of 20 ms and 10 chunks per round trip, beside a path of 100 ms.
     fn unequal() -> [PathView; 2] {
         let slow = PathView { forward_delay: millis(50), srtt: millis(100), ..path_view(1) };
         [path_view(0), slow]
@@ -412,7 +418,7 @@ mod tests {
             panic!("the slow path may send");
         };
         assert_eq!(path, PathId(1));
-        // 40 ms of 10 chunks per 20 ms, as far as deviations let it be known.
+        // 40 ms at 10 chunks per 20 ms, minus the uncertainty.
         assert!((18..=30).contains(&position), "{position}");
     }
 
@@ -434,7 +440,7 @@ mod tests {
         assert!((least - 1.0..least + 2.0).contains(&(lossy as f64)), "{clean} and {lossy}");
     }
 
-    /// Whether a path is left alone that held the head for 40 ms of each 100 ms and carried so many chunks of 100.
+    /// Whether a path rests that held the head for 40 ms of each 100 ms and carried `chunks` of 100 chunks.
     fn is_left_alone(chunks: u64, ssthresh: u64) -> bool {
         let mut lay = Lay::default();
         let mut paths = unequal();

@@ -1,4 +1,4 @@
-//! `linux`: what Linux MPTCP does since 5.x. The path whose queue is the shortest, counted in time.
+//! `linux`: the scheduler of Linux MPTCP since 5.x. It takes the path with the shortest queue in time.
 
 use ropewalk_base::{Duration, PathId};
 
@@ -6,38 +6,39 @@ use super::queues::Queues;
 use super::waiting::{active, known_round_trip};
 use super::{Decision, PathView, Reason, Schedule, SentReport, View};
 
-/// A burst stays on one path so long; the kernel's figure, a segment below 64 KiB.
+/// Bytes of a burst, which stays on one path. The kernel's value, a segment below 64 KiB.
 pub(super) const BURST: u64 = 65_428;
-/// A path queues at most so many of its windows, in flight included: how far the kernel lets the
-/// send buffer of a subflow grow.
+/// Most windows of data that a path queues, including data in flight: the kernel's limit for the send buffer
+/// of a subflow.
 const QUEUE_WINDOWS: u64 = 2;
 
-/// What is known of one path.
+/// State of one path.
 #[derive(Clone, Copy, Debug, Default)]
 struct Pace {
     /// Average pacing rate, bytes per nanosecond; 0 before the first burst.
     average: f64,
 }
 
-/// Least bytes in the path over its average pacing rate. The path then gets a burst of at most 64 kB
-/// before the next choice. Chunks stay on the path they were given to, full or not; when the best
-/// path holds all it may, nobody gets any. Standbys carry data only when no cheaper path is usable.
+/// Takes the path with the least bytes in the path over its average pacing rate. The path then gets a burst
+/// of at most 64 kB before the next choice. Chunks stay on the path they were assigned to, even if it is
+/// full. When the best path holds its maximum, no path gets data. Standby paths carry data only when no
+/// cheaper path is usable.
 ///
-/// There is no pacing here, so the rate is the kernel's own formula: twice a window per round trip
-/// while the window is below half of its threshold, 1.2 times from then on. The average weighs
-/// the rate of the moment by the bytes of the burst against the bytes in the path.
+/// Without pacing, the rate is the kernel's formula: twice a window per round trip while the window is below
+/// half of the slow-start threshold, 1.2 times from then on. The average weights the current rate by the
+/// bytes of the burst, and the old average by the bytes in the path.
 #[derive(Clone, Debug)]
 pub struct Linux {
     burst: u64,
     queues: Queues,
     /// By path identifier.
     paces: Vec<Pace>,
-    /// The burst that is being given out: to whom, and the bytes left of it.
+    /// The current burst: its path, and the bytes left of it.
     current: Option<(PathId, u64)>,
 }
 
 impl Linux {
-    /// With bursts of so many bytes; at least a chunk goes each time.
+    /// With bursts of `burst` bytes. A burst contains at least one chunk.
     pub fn new(burst: u64) -> Self {
         Self { burst, queues: Queues::without_standbys(), paces: Vec::new(), current: None }
     }
@@ -101,7 +102,7 @@ mod tests {
     use super::super::kit::{CHUNK, path_view, view};
     use super::*;
 
-    /// The paths of the next chunks; what is sent is in flight from then on.
+    /// The paths of the next chunks; each chunk is in flight afterwards.
     fn order(linux: &mut Linux, paths: &mut [PathView], chunks: usize) -> Vec<u8> {
         let mut taken = Vec::new();
         while taken.len() < chunks {
@@ -124,7 +125,8 @@ mod tests {
     #[test]
     fn the_queue_counts_in_time_not_in_bytes() {
         let mut paths = [path_view(0), path_view(1)];
-        // A window per 20 ms against one per 40: two chunks on the first are one on the second.
+        // A window per 20 ms against one per 40 ms: two chunks on the first take as long as one on the
+        // second.
         paths[1].srtt = Some(Duration::from_millis(40));
         assert_eq!(order(&mut Linux::new(1), &mut paths, 9), [0, 1, 0, 1, 0, 0, 1, 0, 0]);
     }

@@ -4,7 +4,7 @@ use ropewalk_base::Duration;
 
 use super::{Decision, PathView, Reason, Schedule, View};
 
-/// Least round trip first. It keeps nothing between decisions.
+/// Least round trip first. Keeps no state between decisions.
 ///
 /// A path that costs more than the cheapest usable one is a backup: it carries data only when no
 /// cheaper path is usable. Leave all costs equal to bundle all paths.
@@ -29,7 +29,7 @@ impl Schedule for MinRtt {
     }
 }
 
-/// A path that was never measured comes last, and is measured once the others are full.
+/// A path without a measurement comes last; it is measured once the others are full.
 #[inline]
 pub(super) fn round_trip(path: &PathView) -> Duration {
     path.srtt.unwrap_or(Duration::MAX)

@@ -8,21 +8,22 @@
 //! | `round-robin` | each open path in turn | [`RoundRobin`] |
 //! | `weighted` | shares by configured weight or measured rate | [`Weighted`] |
 //! | `min-rtt` | least round trip first | [`MinRtt`] |
-//! | `daps` | data is to arrive in order | [`Daps`] |
+//! | `daps` | data arrives in order | [`Daps`] |
 //! | `daps-lcm` | the same, strictly by time | [`DapsLcm`] |
 //! | `redundant` | copies on several paths | [`Redundant`] |
 //! | `backup` | cheapest first | [`Backup`] |
 //! | `bas` | least outstanding over bandwidth | [`Bas`] |
-//! | `reception-index` | the same, taken anew each time | [`ReceptionIndex`] |
-//! | `ods` | what no other path delivers sooner | [`Ods`] |
+//! | `reception-index` | the same, computed for each decision | [`ReceptionIndex`] |
+//! | `ods` | the first chunk that no other path delivers sooner | [`Ods`] |
 //! | `otias` | soonest arrival behind each path's queue | [`Otias`] |
 //! | `sttf` | the same, with the growth of windows | [`Sttf`] |
 //! | `blest` | least round trip, unless it would block | [`Blest`] |
 //! | `ecf` | least round trip, unless waiting is quicker | [`Ecf`] |
 //! | `stms` | slow paths send a tuned gap ahead | [`Stms`] |
 //! | `linux` | shortest queue in time | [`Linux`] |
+//! | `lay` | chunks arrive when they are due | [`Lay`] |
 //!
-//! To write one of your own, see [`CustomScheduler`].
+//! To write a custom scheduler, see [`CustomScheduler`].
 
 mod backup;
 mod bas;
@@ -85,32 +86,32 @@ pub use weighted::{WeightSource, Weighted};
 
 use ropewalk_base::PathId;
 
-/// What was really sent, told to the scheduler after the fact.
+/// A transmission, reported to the scheduler after the fact.
 #[derive(Clone, Copy, Debug)]
 pub struct SentReport {
-    /// On which path.
+    /// The path.
     pub path: PathId,
-    /// From which position of the unassigned queue.
+    /// The position in the unassigned queue from which the chunk was taken.
     pub position: u64,
-    /// Which chunk of the stream, counted from 0. A byte stream counts in full chunks.
+    /// Number of the chunk in the stream, counted from 0. A byte stream is counted in full chunks.
     pub sequence: u64,
-    /// How many bytes.
+    /// Size in bytes.
     pub bytes: u64,
 }
 
-/// The contract of a scheduler.
+/// The interface of a scheduler.
 pub trait Schedule {
-    /// Decides on the next chunk. Called again after each chunk until it answers `Wait` or
-    /// `Blocked`. It must not answer `Wait` or `Blocked` for ever while the only path that it
-    /// hopes for stays closed: it is asked again at every acknowledgement and timer.
+    /// Decides on the next chunk. The engine calls this again after each chunk until the scheduler returns
+    /// `Wait` or `Blocked`, and then at every acknowledgement and timer. A scheduler must not return `Wait`
+    /// or `Blocked` for ever while the path that it waits for stays closed.
     fn decide(&mut self, view: &View<'_>) -> Decision;
 
-    /// The engine did what the last decision said; with `Copies`, told once per copy. Not told
-    /// of what the engine sent without asking.
+    /// Reports that the engine carried out the last decision; with `Copies`, once per copy. Data that the
+    /// engine sends without a decision is not reported.
     fn on_sent(&mut self, _sent: &SentReport) {}
 }
 
-/// The schedulers that are built in, and the guest.
+/// A built-in or custom scheduler.
 #[derive(Clone, Debug)]
 pub enum Scheduler {
     /// Each open path in turn.
@@ -129,7 +130,7 @@ pub enum Scheduler {
     Backup(Backup),
     /// Least outstanding over bandwidth, Casetti and Gaiotto (2004).
     Bas(Bas),
-    /// The same, taken anew each time, Fiore et al. (2007).
+    /// The same, computed for each decision, Fiore et al. (2007).
     ReceptionIndex(ReceptionIndex),
     /// On demand, Wallace and Shami (2012).
     Ods(Ods),
@@ -145,15 +146,15 @@ pub enum Scheduler {
     Stms(Stms),
     /// Shortest queue in time, Linux MPTCP since 5.x.
     Linux(Linux),
-    /// Laid so that chunks meet: ours.
+    /// Chunks arrive when they are due, Ropewalk's own scheduler.
     Lay(Lay),
-    /// A guest.
+    /// A custom scheduler.
     Custom(Box<dyn CustomScheduler>),
 }
 
 impl Scheduler {
-    /// Whether the oldest unacknowledged chunk goes again, on a path that has not carried it, while
-    /// the peer's window shuts out everything.
+    /// Whether the oldest unacknowledged chunk is sent again, on a path that has not carried it, while the
+    /// receive window is closed.
     pub fn resends_when_blocked(&self) -> bool {
         match self {
             Self::Daps(s) => s.when_blocked() == WhenBlocked::ResendOldest,
@@ -165,20 +166,20 @@ impl Scheduler {
 }
 
 impl Scheduler {
-    /// Whether it gives no path more of the peer's window than that is worth there: the guard then
-    /// only watches over what the bundle delivers.
+    /// Whether the scheduler shares the receive window among the paths itself. The guard then only checks
+    /// what the bundle delivers.
     #[inline]
     pub const fn shares_window(&self) -> bool {
         matches!(self, Self::Lay(_))
     }
 
-    /// Whether a guest has yet to decide; see [`CustomScheduler::is_thinking`].
+    /// Whether the decision of a custom scheduler is pending; see [`CustomScheduler::is_thinking`].
     #[inline]
     pub fn is_thinking(&self) -> bool {
         matches!(self, Self::Custom(guest) if guest.is_thinking())
     }
 
-    /// Why a guest cannot go on, if it cannot.
+    /// The reason why a custom scheduler cannot continue, if there is one.
     pub fn fault(&self) -> Option<String> {
         match self {
             Self::Custom(guest) => guest.fault(),
@@ -186,8 +187,8 @@ impl Scheduler {
         }
     }
 
-    /// Whether the engine may do what `decision` says. Guests are never trusted, and told; those of
-    /// the house prove themselves in tests.
+    /// Whether the engine may carry out `decision`. Decisions of custom schedulers are always checked, and
+    /// refusals reported to them. Built-in schedulers are checked in debug builds only.
     #[inline]
     pub(crate) fn may(&mut self, view: &View<'_>, decision: &Decision) -> bool {
         let trusted = !cfg!(debug_assertions) && !matches!(self, Self::Custom(_));
@@ -237,7 +238,7 @@ impl Schedule for Scheduler {
         }
     }
 
-    // Inlined by force: the report would go through memory.
+    // Inlined by force: otherwise the report would be passed through memory.
     #[inline(always)]
     fn on_sent(&mut self, sent: &SentReport) {
         match self {

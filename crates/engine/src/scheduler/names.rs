@@ -9,12 +9,12 @@ use super::{
 };
 use crate::nearest_name;
 
-/// What the built-in schedulers can be told. Each one reads its own fields only.
+/// Options of the built-in schedulers. Each scheduler reads its own fields only.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct SchedulerOptions {
-    /// `round-robin`: what a turn gives. Default [`Quota::Window`].
+    /// `round-robin`: how much a path sends in its turn. Default [`Quota::Window`].
     pub quota: Quota,
-    /// `weighted`: what shares follow. Default [`WeightSource::Configured`].
+    /// `weighted`: what the shares are proportional to. Default [`WeightSource::Configured`].
     pub weights: WeightSource,
     /// `redundant`: copies of each chunk, from 1 to the number of paths; fractions mix. Default infinity:
     /// a copy on every path.
@@ -31,7 +31,7 @@ pub struct SchedulerOptions {
     pub ecf_beta: f64,
     /// `stms`.
     pub stms: StmsOptions,
-    /// `linux`: bytes that stay together on one path. Default 65 428, the kernel's.
+    /// `linux`: bytes that stay together on one path. Default 65 428, the kernel's value.
     pub linux_burst: u64,
     /// `lay`.
     pub lay: LayOptions,
@@ -80,7 +80,7 @@ impl Scheduler {
     /// The built-in scheduler of that name.
     ///
     /// # Errors
-    /// If there is none; the error names those that exist, and the nearest.
+    /// If no scheduler has this name. The error lists the valid names and the nearest one.
     pub fn from_name(name: &str, options: &SchedulerOptions) -> Result<Self, UnknownScheduler> {
         Ok(match name {
             "lay" => Self::Lay(Lay::new(options.lay)),
@@ -104,7 +104,7 @@ impl Scheduler {
         })
     }
 
-    /// The name it was made by; that of the guest for a custom one.
+    /// The name from which it was made; for a custom scheduler its own name.
     pub fn name(&self) -> &str {
         match self {
             Self::Lay(_) => "lay",
@@ -132,9 +132,9 @@ impl Scheduler {
 /// No built-in scheduler has this name.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct UnknownScheduler {
-    /// What was asked for.
+    /// The requested name.
     pub name: String,
-    /// The valid name that is most like it.
+    /// The most similar valid name.
     pub nearest: &'static str,
 }
 

@@ -1,15 +1,14 @@
-//! `ods`: on-demand scheduling (Wallace and Shami, 2012). Nothing is assigned before it can leave.
+//! `ods`: on-demand scheduling (Wallace and Shami, 2012). Nothing is assigned before it can be sent.
 
 use super::slots::{self, Slots};
 use super::waiting::{chunks, free_chunks, known_delay, known_round_trip};
 use super::{Decision, PathView, Schedule, View};
 
-/// A path that opens takes the first chunk of the send buffer that no other path could deliver
-/// sooner. With A its arrival, another path j will by then have delivered what its window has room
-/// for, if D_j <= A, and a window more for each round trip R_j after that. It keeps nothing between
-/// decisions.
+/// A path that opens takes the first chunk of the send buffer that no other path could deliver sooner. With
+/// its arrival time A, another path j delivers by then its free window, if D_j <= A, and one window more for
+/// each round trip R_j after that. Keeps no state between decisions.
 ///
-/// Where two full paths deliver at the same moment, the chunk stays with the one that asks.
+/// If two full paths would deliver at the same moment, the path that is deciding takes the chunk.
 #[derive(Clone, Debug, Default)]
 pub struct Ods;
 
@@ -43,7 +42,7 @@ mod tests {
     use super::super::kit::{CHUNK, path_view, view};
     use super::*;
 
-    /// 10 chunks, 10 ms there and 20 ms there and back, beside 95 ms there.
+    /// 10 chunks, 10 ms forward delay and 20 ms round trip, beside 95 ms forward delay.
     fn unequal() -> [PathView; 2] {
         let slow = PathView {
             forward_delay: Some(Duration::from_millis(95)),
@@ -58,10 +57,10 @@ mod tests {
         let mut paths = unequal();
         let send = |path, k| Decision::send(PathId(path), k, Reason::SoonestDelivery);
         assert_eq!(Ods.decide(&view(&paths)), send(0, 0), "the fast path takes the head");
-        // Full: 85 ms are four round trips of 10 chunks.
+        // The fast path is full: 85 ms are four of its round trips of 10 chunks.
         paths[0].in_flight = 10 * CHUNK;
         assert_eq!(Ods.decide(&view(&paths)), send(1, 40));
-        // Three of its window are free, but it may send none of them in this burst.
+        // Three chunks of its window are free, but it may send none of them in this burst.
         (paths[0].in_flight, paths[0].burst_room) = (7 * CHUNK, 0);
         assert_eq!(Ods.decide(&view(&paths)), send(1, 43));
     }

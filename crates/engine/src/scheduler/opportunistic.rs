@@ -1,36 +1,36 @@
-//! Opportunistic retransmission (Raiciu et al., 2012, 4.2): a helper of any scheduler.
+//! Opportunistic retransmission (Raiciu et al., 2012, 4.2), usable with any scheduler.
 
 use ropewalk_base::PathId;
 
 use super::PathView;
 use super::min_rtt::round_trip;
 
-/// A window of so many chunks is small: what is lost in it takes a timeout to be found.
+/// Size of a small window, in chunks: a loss in it is found only by a timeout.
 const SMALL_WINDOW: u64 = 4;
-/// By so many times must the round trips differ to be worth a duplicate.
+/// Factor by which the round trips must differ for a duplicate to pay.
 const FASTER: u64 = 4;
 
-/// What helps a scheduler while the peer's window is shut, whoever it is. Default: neither.
+/// What the engine does while the receive window is closed, with any scheduler. Default: neither.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct BlockingMitigation {
-    /// The oldest unacknowledged data goes again on the fast path ([`resend_on`]). Costs a
-    /// duplicate; frees the window up to a round trip of the slow path sooner.
+    /// The oldest unacknowledged data is sent again on the fast path ([`resend_on`]). That costs a duplicate
+    /// and frees the window up to a round trip of the slow path sooner.
     pub opportunistic: bool,
-    /// The path that holds it loses half of its window ([`Penalty`](crate::window::Penalty)).
+    /// The path that holds this data has its window halved ([`Penalty`](crate::window::Penalty)).
     pub penalise: bool,
 }
 
 impl BlockingMitigation {
-    /// Whether there is any.
+    /// Whether either is enabled.
     #[inline]
     pub const fn any(self) -> bool {
         self.opportunistic || self.penalise
     }
 }
 
-/// The peer's window is shut by data that is on its way on `holder` alone: the path on which it
-/// goes again. That is the one with the least round trip f of those that are open, if
-/// `4 R_f < R_holder`, or if the holder's window is small.
+/// The path on which to resend the oldest data, if it is outstanding only on `holder` and keeps the receive
+/// window closed. That is the open path f with the least round trip, if `4 R_f < R_holder` or if the holder's
+/// window is small.
 pub fn resend_on(paths: &[PathView], holder: PathId, chunk_bytes: u64) -> Option<PathId> {
     let slow = paths.iter().find(|p| p.id == holder)?;
     let open = paths.iter().filter(|p| p.is_open() && p.id != holder);

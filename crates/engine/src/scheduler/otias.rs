@@ -7,18 +7,18 @@ use super::{Decision, PathView, Reason, Schedule, SentReport, View};
 /// How the wait behind a path's queue is counted in round trips.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum OtiasForm {
-    /// The round in which the chunk leaves: `ceil((n + 1) / w)`.
+    /// The round in which the chunk is sent: `ceil((n + 1) / w)`.
     #[default]
     Ceil,
-    /// Whole windows before it, `floor(n / w)`: one round less whenever it must wait.
+    /// Whole windows before it, `floor(n / w)`: one round less whenever the chunk must wait.
     Floor,
-    /// `n / w` as a real number: windows are taken to flow instead of leaving at once.
+    /// `n / w` as a real number: windows are sent evenly over the round trip instead of at once.
     Real,
 }
 
-/// Each chunk is queued on the path that delivers it soonest, even if that is full, and stays there.
-/// With n chunks before it that the window has no room for, it waits by the chosen form, and then takes
-/// half a round trip.
+/// Queues each chunk on the path that delivers it soonest, even if that path is full, where it stays. If n
+/// chunks before it do not fit into the window, the chunk waits for the number of round trips of the chosen
+/// form. The delivery then takes half a round trip.
 #[derive(Clone, Debug, Default)]
 pub struct Otias {
     form: OtiasForm,
@@ -108,7 +108,7 @@ mod tests {
     fn the_slow_path_carries_what_the_fast_one_would_carry_later() {
         let slow = PathView { srtt: Some(Duration::from_millis(90)), ..path_view(1) };
         let paths = [PathView { in_flight: 10 * CHUNK, ..path_view(0) }, slow];
-        // The fast path is full and delivers ten each after 30 and 50 ms; 45 ms come between.
+        // The fast path is full and delivers ten chunks each after 30 and 50 ms; 45 ms lie in between.
         for (form, position) in
             [(OtiasForm::Ceil, 10), (OtiasForm::Floor, 20), (OtiasForm::Real, 18)]
         {

@@ -1,15 +1,15 @@
-//! Chunks queued on a path that is full: shared by `bas`, `otias` and `linux`.
+//! Chunks queued on full paths: shared by `bas`, `otias` and `linux`.
 //!
-//! These three give each chunk a path when it comes within the peer's window, and it stays there. The
-//! engine does not: it assigns a chunk when it can leave. So the queues are kept here. Every chunk
-//! of the unassigned queue that may be sent has a *ticket*, in the order of the queue, and each
-//! path a list of the tickets that it is to carry. What a path sends next is its first ticket; the
-//! chunk's position is the number of lesser tickets that are left on all lists. A full path keeps its
-//! tickets, and the chunks that others take meanwhile come from behind them.
+//! These three schedulers assign each chunk to a path when it comes within the receive window, and it stays
+//! there. The engine assigns a chunk only when it can be sent, so the queues are kept here. Every chunk of
+//! the unassigned queue that may be sent has a *ticket*, in the order of the queue, and each path has a list
+//! of the tickets that it is to carry. A path next sends its first ticket. The position of that chunk is the
+//! number of smaller tickets on all lists. A full path keeps its tickets, and the chunks that others take
+//! meanwhile come from behind them.
 //!
-//! Chunks leave their list unsent only where keeping them would starve the transfer: when a path
-//! fails or loses its window all are assigned anew, and so they are after a loss; a chunk that the
-//! guard does not let its path take any more goes to the nearest path that may.
+//! Chunks leave their list unsent only where keeping them would stop the transfer. All chunks are assigned
+//! anew when a path fails or loses its window, and after a loss. A chunk that the guard no longer permits on
+//! its path is moved to the nearest path that may carry it.
 
 use std::collections::VecDeque;
 
@@ -19,7 +19,7 @@ use super::daps::oldest_first;
 use super::waiting::{belongs_to_others, counts, least_cost};
 use super::{Decision, PathSet, PathView, Reason, SentReport, View};
 
-/// A decision that awaits its report.
+/// A decision whose transmission has not been reported yet.
 #[derive(Clone, Copy, Debug)]
 struct Chosen {
     path: PathId,
@@ -34,22 +34,22 @@ pub(super) struct Queues {
     lanes: Vec<VecDeque<u64>>,
     next: u64,
     total: u64,
-    /// The paths counted on, and the epoch, when the lists were begun.
+    /// The usable paths and the epoch for which the lists were made.
     made_for: Option<(PathSet, u64)>,
-    /// Whether the last decision was for new data, and what it took from the lists.
+    /// Whether the last decision was for new data.
     asked: bool,
     chosen: Option<Chosen>,
-    /// Whether paths that cost more than the cheapest usable one are left alone.
+    /// Whether paths that cost more than the cheapest usable one are not used.
     spare_standbys: bool,
 }
 
 impl Queues {
-    /// Lists that leave standbys alone, as Linux does.
+    /// Lists that do not use standby paths, as in Linux.
     pub fn without_standbys() -> Self {
         Self { spare_standbys: true, ..Self::default() }
     }
 
-    /// The paths that are counted on.
+    /// The paths that can be used.
     fn members<'a>(&self, view: &'a View<'_>) -> impl Iterator<Item = &'a PathView> + use<'a> {
         let cost = if self.spare_standbys { least_cost(view) } else { None };
         view.paths.iter().filter(move |p| counts(p) && cost.is_none_or(|cost| p.cost == cost))
@@ -60,14 +60,13 @@ impl Queues {
         self.lanes.get(path.index()).map_or(0, |lane| lane.len() as u64)
     }
 
-    /// The order in which equal paths are taken: the one with less before the chunk comes first.
+    /// The order of otherwise equal paths: the one with less data before the chunk comes first.
     pub fn load(&self, view: &View<'_>, path: &PathView) -> (u64, u8) {
         let queued = self.queued(path.id).saturating_mul(view.chunk_bytes);
         (path.in_flight.saturating_add(queued), path.id.0)
     }
 
-    /// Of the paths that may carry the chunk that is to be queued next, the one with the least
-    /// `score`.
+    /// The path with the least `score` among those that may carry the next chunk to be queued.
     pub fn least<'a>(
         &self,
         view: &'a View<'_>,
@@ -82,8 +81,8 @@ impl Queues {
         first.or_else(|| self.members(view).min_by(order))
     }
 
-    /// Queues what may be sent by now, each chunk on the path that `place` names, until that names
-    /// none; then the open path whose chunk stands first in the queue sends it.
+    /// Queues all chunks that may be sent, each on the path that `place` returns, until it returns none. Then
+    /// the open path whose chunk is first in the queue sends it.
     pub fn decide(
         &mut self,
         view: &View<'_>,
@@ -113,7 +112,8 @@ impl Queues {
         }
     }
 
-    /// What was sent leaves its list. What was sent without it shifts everything.
+    /// Removes the chunk from its list. A transmission that was not chosen here shifts all positions and
+    /// clears the lists.
     pub fn on_sent(&mut self, sent: &SentReport) {
         match self.chosen.take() {
             Some(c) if c.path == sent.path && c.position == sent.position => {
@@ -152,7 +152,7 @@ impl Queues {
         self.total += 1;
     }
 
-    /// How many chunks stand before that ticket.
+    /// Number of chunks before that ticket.
     fn position(&self, ticket: u64) -> u64 {
         let before = |lane: &VecDeque<u64>| lane.partition_point(|t| *t < ticket) as u64;
         self.lanes.iter().map(before).sum()
@@ -168,7 +168,7 @@ impl Queues {
         view.open().filter_map(own).min_by_key(|c| c.position)
     }
 
-    /// Moves the chunks that come too early for `path` to the nearest path that may take them.
+    /// Moves the chunks that come too early for `path` to the nearest path that may carry them.
     fn hand_over(&mut self, view: &View<'_>, path: &PathView) {
         let near = |p: &&PathView| (p.forward_delay.unwrap_or(Duration::MAX), p.id.0);
         while let Some(ticket) = self.lanes.get(path.id.index()).and_then(|l| l.front().copied()) {
@@ -194,7 +194,7 @@ mod tests {
     use super::super::kit::{CHUNK, path_view, view};
     use super::*;
 
-    /// Chunks are dealt out in the order of `deal`; then nobody gets any.
+    /// Assigns chunks in the order of `deal`, then none.
     fn ask(queues: &mut Queues, view: &View<'_>, deal: &[u8]) -> Decision {
         let mut left = deal.iter();
         let decision = queues

@@ -1,12 +1,12 @@
-//! `reception-index` (Fiore et al., 2007, as Wallace and Shami, 2014, tell it): bandwidth alone.
+//! `reception-index` (Fiore et al., 2007, as described by Wallace and Shami, 2014): bandwidth alone.
 
 use super::slots::{self, Slots};
 use super::westwood::Westwood;
 use super::{Decision, PathView, Schedule, View};
 
-/// Each chunk goes where the index is least: its own bytes, those outstanding on the path and those
-/// queued there before it, over the Westwood estimate of the path's bandwidth. Delay does not come
-/// into it. The index is taken anew whenever a path may send.
+/// Assigns each chunk to the path with the least index: its own bytes, plus those outstanding or queued on
+/// the path before it, over the Westwood estimate of the path's bandwidth. Delays do not matter. The index is
+/// computed anew whenever a path may send.
 #[derive(Clone, Debug, Default)]
 pub struct ReceptionIndex {
     westwood: Westwood,

@@ -1,38 +1,38 @@
-//! `redundant`: the same chunk on several paths at once; a slider from bundling to full duplication.
+//! `redundant`: sends the same chunk on several paths, from bundling to full duplication.
 
 use ropewalk_base::PathId;
 
 use super::min_rtt::round_trip;
 use super::{Decision, PathSet, PathView, Reason, Schedule, SentReport, View};
 
-/// One copy, in the unit of the account.
+/// One copy, in the unit of `wanted` and `owed`.
 const ONE: u32 = 1 << 10;
 
 /// Copies of each chunk on as many of the open paths, the least round trip first.
 ///
-/// With 2.5 copies asked for, chunks take two and three in turn. A chunk does not wait for a full path: it gets
-/// fewer copies, since the paths could else go no faster than the slowest of them.
+/// With 2.5 copies, chunks get two and three copies in turn. A chunk does not wait for a full path but gets
+/// fewer copies; otherwise no path could be faster than the slowest one.
 #[derive(Clone, Debug)]
 pub struct Redundant {
     /// Copies wanted per chunk, in 1/1024.
     wanted: u32,
-    /// The part of a copy that the chunks so far were owed and did not get, below `ONE`.
+    /// The fraction of a copy that previous chunks should have had and did not get, below `ONE`.
     owed: u32,
     /// Whether the last decision was for new data and has not been charged yet.
     uncharged: bool,
 }
 
 impl Redundant {
-    /// `copies` of each chunk, from 1 (bundle) to the number of paths (duplicate everything, as
-    /// infinity does); what lies outside is clamped, and what is not a number is 1.
+    /// `copies` of each chunk, from 1 (bundle) to the number of paths (duplicate everything; infinity does
+    /// the same). Values outside are clamped, and NaN counts as 1.
     pub fn new(copies: f64) -> Self {
         let most = PathId::LIMIT as f64;
-        // `max` returns the other operand for what is not a number.
+        // `max` returns the other operand for NaN.
         let wanted = (copies.max(1.0).min(most) * f64::from(ONE)).round() as u32;
         Self { wanted, owed: 0, uncharged: false }
     }
 
-    /// The `count` nearest of the paths that may take the head.
+    /// The `count` nearest paths among those that may take the head.
     fn nearest(view: &View<'_>, count: u32) -> PathSet {
         let mut chosen = PathSet::EMPTY;
         for _ in 0..count {
@@ -58,7 +58,7 @@ impl Schedule for Redundant {
         }
     }
 
-    /// Told once for each copy; the chunk is charged once.
+    /// Called once for each copy; the chunk is charged once.
     fn on_sent(&mut self, _sent: &SentReport) {
         if core::mem::take(&mut self.uncharged) {
             self.owed = (self.wanted + self.owed) % ONE;

@@ -1,14 +1,14 @@
-//! Where a lost chunk is sent again (Iyengar et al., 2006).
+//! The path for the retransmission of a lost chunk (Iyengar et al., 2006).
 
 use ropewalk_base::{Duration, PathId, Rng};
 
 use super::{DecisionKind, PathView, View};
 
-/// Retransmission policies. Those that look at loss, `Ssthresh`, `Cwnd` and `LossRate`, win where
-/// the receive buffer is bounded; the first two need no loss estimate.
+/// Retransmission policies. `Ssthresh`, `Cwnd` and `LossRate` depend on the losses of a path, and perform
+/// best with a bounded receive buffer. The first two need no loss estimate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum RetransmissionPolicy {
-    /// The path it was lost on, until that fails.
+    /// The path on which the chunk was lost, until that path fails.
     Same,
     /// The path with the largest slow-start threshold.
     #[default]
@@ -19,7 +19,7 @@ pub enum RetransmissionPolicy {
     LossRate,
     /// Any path that has room now.
     Asap,
-    /// The path that delivers it soonest: everything behind the hole waits for it.
+    /// The path that delivers the chunk soonest, because all data behind the gap waits for it.
     Fastest,
 }
 
@@ -39,17 +39,17 @@ impl RetransmissionPolicy {
         Self::ALL.iter().find(|(known, _)| *known == name).map(|(_, policy)| *policy)
     }
 
-    /// The path for the lost chunk of `view.occasion`; ties are broken at random. The path is usable but
-    /// not always open: a fast retransmission may go beyond the window by one packet, any other waits
-    /// for room. A path that failed is skipped; where the policy finds none, any usable path will do.
-    /// None if no path is usable.
+    /// The path for the lost chunk of `view.occasion`. Ties are broken at random. The path is usable but not
+    /// always open: a fast retransmission may exceed the window by one packet, any other waits for space.
+    /// Failed paths are skipped; if the policy finds none, any usable path is taken. None if no path is
+    /// usable.
     pub fn choose(self, view: &View<'_>, rng: &mut Rng) -> Option<PathId> {
         self.pick(view, rng, |p| p.usable)
     }
 
-    /// As [`choose`](Self::choose), but among the paths that are open now: for a chunk that may not
-    /// go beyond the window. `Same` waits for its path as long as that is usable, and `Fastest` for
-    /// the path that delivers soonest, its wait included.
+    /// As [`choose`](Self::choose), but among the paths that are open now, for a chunk that may not exceed
+    /// the window. `Same` waits for its path while that is usable, and `Fastest` for the path that delivers
+    /// soonest including its wait.
     pub fn choose_open(self, view: &View<'_>, rng: &mut Rng) -> Option<PathId> {
         match (self, view.occasion) {
             (Self::Same, DecisionKind::Retransmission { lost_on })
@@ -74,7 +74,7 @@ impl RetransmissionPolicy {
         eligible: impl Fn(&PathView) -> bool,
     ) -> Option<PathId> {
         let paths = || view.paths.iter().filter(|p| eligible(p));
-        // The order of `total_cmp` as an integer: losses are never negative.
+        // Losses are never negative, so their bits as an integer have the order of `total_cmp`.
         let loss = |p: &PathView| u64::MAX - p.loss.max(0.0).to_bits();
         let lost_on = match view.occasion {
             DecisionKind::Retransmission { lost_on } => Some(lost_on),
@@ -91,14 +91,14 @@ impl RetransmissionPolicy {
         let best = paths().map(merit).max()?;
         let tied = || paths().filter(|p| merit(p) == best);
         let count = tied().count() as u64;
-        // One candidate needs no luck, and takes none from the stream.
+        // A single candidate draws no random number.
         let nth = if count > 1 { rng.below(count) } else { 0 };
         tied().nth(nth as usize).map(|p| p.id)
     }
 }
 
-/// When a chunk would arrive on a path that is full now: acknowledgements of a round trip bring room
-/// for a window. None if the path is open, or nothing is on its way that would open it.
+/// When a chunk would arrive on a path that is full now. Acknowledgements free one window per round trip.
+/// None if the path is open, or if nothing is in flight whose acknowledgement would open it.
 fn arrival_after_wait(path: &PathView) -> Option<Duration> {
     if !path.usable || path.is_open() || path.window == 0 || path.in_flight == 0 {
         return None;
@@ -190,7 +190,8 @@ mod tests {
         for (near, expected) in [
             (path(0, 10, 9000, 20_000), Some(PathId(0))),
             (path(0, 10, 20_000, 20_000), None),
-            // Half of it must be acknowledged first, which takes 40 ms of a round trip of 80.
+            // Half of the data in flight must be acknowledged first, which takes 40 ms of a round trip of 80
+            // ms.
             (path(0, 40, 40_000, 20_000), None),
             (path(0, 45, 40_000, 4_000), Some(PathId(1))),
             (path(0, 10, 0, 0), Some(PathId(1))),

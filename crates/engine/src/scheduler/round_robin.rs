@@ -7,16 +7,16 @@ use super::{Decision, Reason, Schedule, SentReport, View};
 pub enum Quota {
     /// One packet.
     Packet,
-    /// Whatever its window takes; then the next path. This is what CMT-SCTP stacks do.
+    /// As much as its window permits; then the next path. This is what CMT-SCTP stacks do.
     #[default]
     Window,
 }
 
-/// Blind round robin: it looks at nothing but the windows.
+/// Round robin that considers nothing but the windows.
 #[derive(Clone, Debug, Default)]
 pub struct RoundRobin {
     quota: Quota,
-    /// Identifier of the path that has the turn, or of one that is gone: then the next after it.
+    /// Identifier of the path whose turn it is. If that path was removed, the next one follows.
     turn: u8,
     /// Whether the path that has the turn has sent in this round.
     used: bool,
@@ -40,8 +40,8 @@ impl Schedule for RoundRobin {
                 return Decision::send(path.id, 0, Reason::NextInTurn);
             }
         }
-        // The round is over. The next one begins behind the path that was served last, so that a
-        // credit of one packet at a time does not always go to the same path.
+        // The round is over. The next one begins after the path that sent last. Otherwise, with space for one
+        // packet at a time, the same path would always get it.
         if self.used {
             self.turn += 1;
             self.used = false;
@@ -67,7 +67,7 @@ mod tests {
     use super::super::{Action, PathView};
     use super::*;
 
-    /// The paths of the next chunks, when each fills the window of its path.
+    /// The paths of the next chunks, when each chunk fills the window of its path.
     fn turns(scheduler: &mut RoundRobin, paths: &mut [PathView], chunks: usize) -> Vec<u8> {
         let mut taken = Vec::new();
         for _ in 0..chunks {
@@ -82,7 +82,7 @@ mod tests {
         taken
     }
 
-    /// Room for two chunks each; path 1 was removed.
+    /// Space for two chunks on each path; path 1 was removed.
     fn three() -> Vec<PathView> {
         [0, 2, 3].map(|id| PathView { window: 2 * CHUNK, ..path_view(id) }).to_vec()
     }

@@ -1,32 +1,29 @@
-//! Chunks in the order in which paths will deliver them: shared by `ods`, `sttf` and
-//! `reception-index`.
+//! Chunks in the order in which paths will deliver them: shared by `ods`, `sttf` and `reception-index`.
 //!
-//! Each path offers a row of slots, one per chunk, each with the time at which that chunk would be
-//! delivered; within a row times do not fall. To give every chunk in turn to the path that
-//! delivers it soonest, behind what is queued on that path already, is to lay the queue along
-//! all slots in the order of their times. The next chunk of an open path is therefore found
-//! as far behind the head as the *full* paths have slots that come sooner. The open path with the
-//! soonest slot goes first, so other open paths have none before it.
+//! Each path offers a sequence of slots, one per chunk, each with the time at which that chunk would be
+//! delivered. Times within a sequence do not decrease. Assigning every chunk to the path that delivers it
+//! soonest, behind the queue on that path, means assigning the queue to all slots in the order of their
+//! times. The next chunk of an open path therefore lies as far behind the head as the *full* paths have
+//! earlier slots. The open path with the earliest slot sends first, so other open paths have no slots before
+//! it.
 //!
-//! Nothing is kept from one decision to the next. That is the rule "when an acknowledgement changes
-//! something, assign anew what is queued and unsent", at the cost of two passes over the paths
-//! instead of a pass over the queue.
+//! No state is kept between decisions. That implements the rule "when an acknowledgement changes something,
+//! assign all queued and unsent data anew", with two passes over the paths instead of a pass over the queue.
 
 use super::daps::oldest_first;
 use super::waiting::{belongs_to_others, counts};
 use super::{Decision, PathView, Reason, View};
 
-/// How a rule predicts deliveries.
+/// How a scheduler predicts deliveries.
 pub(super) trait Slots {
-    /// When the next chunk would be delivered on `path`, which has room for it: nanoseconds from
-    /// now.
+    /// When the next chunk would be delivered on `path`, which has space for it: nanoseconds from now.
     fn next(&self, view: &View<'_>, path: &PathView) -> f64;
 
     /// How many chunks `path` would deliver in less than `within` nanoseconds from now.
     fn sooner(&self, view: &View<'_>, path: &PathView, within: f64) -> u64;
 }
 
-/// The open path whose slot is the soonest, and the chunk that is due in it.
+/// The open path with the earliest slot, and the chunk that is due in it.
 pub(super) fn decide(view: &View<'_>, slots: &impl Slots) -> Decision {
     if !view.is_new_data() {
         return oldest_first(view);
@@ -35,7 +32,7 @@ pub(super) fn decide(view: &View<'_>, slots: &impl Slots) -> Decision {
     let mut best: Option<((f64, u64, u8), &PathView, u64)> = None;
     for path in view.open().filter(|_| limit > 0) {
         let time = slots.next(view, path);
-        // Of equal paths the emptier one, so that they alternate.
+        // Among equal paths the one with less in flight, so that they alternate.
         let key = (time, path.in_flight, path.id.0);
         if best.as_ref().is_some_and(|(least, _, _)| !precedes(key, *least)) {
             continue;
@@ -54,7 +51,7 @@ fn precedes(a: (f64, u64, u8), b: (f64, u64, u8)) -> bool {
     a.0.total_cmp(&b.0).then_with(|| (a.1, a.2).cmp(&(b.1, b.2))).is_lt()
 }
 
-/// Chunks that full paths deliver within that time, as far as it matters.
+/// Chunks that full paths deliver within that time, counted up to `limit`.
 fn sooner_elsewhere(view: &View<'_>, slots: &impl Slots, within: f64, limit: u64) -> u64 {
     let full = view.paths.iter().filter(|p| counts(p) && !p.is_open());
     full.fold(

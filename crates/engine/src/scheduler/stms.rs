@@ -8,14 +8,14 @@ use super::daps::oldest_first;
 use super::waiting::{belongs_to_others, chunks, counts, known_delay, known_round_trip};
 use super::{Decision, PathView, Reason, Schedule, SentReport, View};
 
-/// Reports that are waited for on one path at most.
+/// The most transmissions per path whose arrival is tracked.
 const OUTSTANDING: usize = 4096;
 
 /// Options of `stms`.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct StmsOptions {
-    /// Part of an observed misalignment by which the gap moves: 0 keeps the computed gap, larger
-    /// follows faster and jitters more.
+    /// Part of an observed misalignment by which the gap is corrected: 0 keeps the computed gap; a larger
+    /// value follows changes faster and has more jitter.
     pub gain: f64,
 }
 
@@ -25,15 +25,15 @@ impl Default for StmsOptions {
     }
 }
 
-/// A chunk on its way on a slow path.
+/// A chunk in flight on a slow path.
 #[derive(Clone, Copy, Debug)]
 struct Underway {
     sequence: u64,
-    /// It has arrived when the path has delivered so many bytes.
+    /// The chunk has arrived when the path has delivered this number of bytes.
     arrives_at: u64,
 }
 
-/// What is kept of one path.
+/// State of one path.
 #[derive(Clone, Debug, Default)]
 struct Track {
     /// Chunks to add to the computed gap.
@@ -41,22 +41,22 @@ struct Track {
     underway: VecDeque<Underway>,
 }
 
-/// The fast path sends from the head of the queue, a slower one from a gap behind it, so that both
-/// meet at the receiver.
+/// The fast path sends from the head of the queue. A slower path sends from a gap behind the head, so that
+/// the data of both arrives at the same time.
 ///
-/// The gap begins as what the faster paths carry in the difference of the forward delays. Then
-/// it is tuned by what arrives: a chunk of the slow path that comes before its predecessors by n
-/// chunks was sent n too far ahead, and one for which n later chunks have waited was sent n too
-/// late. The paper reads both from the data acknowledgement that the chunk's arrival calls
-/// forth; so does this. After a loss the data acknowledgement stands still for another reason,
-/// and what is on its way is not looked at.
+/// The gap starts as the amount that the faster paths carry in the difference of the forward delays. Arrivals
+/// then correct it: a chunk of the slow path that arrives before its predecessors by n chunks was sent n
+/// chunks too far ahead; a chunk for which n later chunks have waited was not sent far enough ahead by n. The
+/// paper reads both from the data acknowledgement that the arrival of the chunk causes, and so does this
+/// code. After a loss the data acknowledgement stalls for another reason, so chunks in flight are not
+/// evaluated.
 #[derive(Clone, Debug, Default)]
 pub struct Stms {
     options: StmsOptions,
     /// By path identifier.
     tracks: Vec<Track>,
     epoch: u64,
-    /// The view's counts of the path that the last decision named: delivered and in flight.
+    /// The path of the last decision, and the bytes delivered plus those in flight on it.
     chosen: Option<(PathId, u64)>,
 }
 
@@ -84,7 +84,7 @@ impl Stms {
                 }
                 last = track.underway.pop_front();
             }
-            // An acknowledgement that reports several tells when the last of them came.
+            // An acknowledgement of several chunks reports when the last of them arrived.
             if let Some(chunk) = last {
                 let next = view.acknowledged_chunks as f64 - (chunk.sequence + 1) as f64;
                 track.correction += self.options.gain * next;
@@ -92,7 +92,7 @@ impl Stms {
         }
     }
 
-    /// How far behind the head `path` sends, chunks.
+    /// How far behind the head `path` sends, in chunks.
     fn gap(&mut self, view: &View<'_>, path: &PathView) -> u64 {
         let delay = known_delay(view, path);
         let faster = || view.paths.iter().filter(|p| counts(p) && known_delay(view, p) < delay);
@@ -103,7 +103,8 @@ impl Stms {
         };
         let computed: f64 = faster().map(carried).sum();
         let windows: u64 = faster().map(|p| chunks(view, p.window)).sum();
-        // Neither before the head nor more than twice as far, or a window further, than computed.
+        // The correction keeps the gap at the head or behind it, and at most twice the computed gap or one
+        // window further.
         let correction = &mut self.tracks[path.id.index()].correction;
         *correction = correction.max(-computed).min(computed.max(windows as f64));
         if faster().next().is_none() {
@@ -156,7 +157,7 @@ mod tests {
     use super::super::kit::{CHUNK, path_view, view};
     use super::*;
 
-    /// 10 chunks per 20 ms, 10 ms there, full; beside 50 ms there.
+    /// 10 chunks per 20 ms, 10 ms forward delay, full; beside 50 ms forward delay.
     fn unequal() -> [PathView; 2] {
         let slow = PathView { forward_delay: Some(Duration::from_millis(50)), ..path_view(1) };
         [PathView { in_flight: 10 * CHUNK, ..path_view(0) }, slow]

@@ -7,14 +7,14 @@ use super::{Decision, PathView, Schedule, View};
 /// Rounds that a prediction looks ahead at most.
 const ROUNDS: u64 = 1 << 20;
 
-/// Each chunk goes where it is delivered soonest behind all that is queued there, with the growth of
-/// the window counted in: it doubles up to the slow-start threshold and then grows by one chunk per
-/// round. A full round takes the last round trip as measured, the one in which the chunk itself
-/// arrives half of it. What is queued and unsent is assigned anew at every acknowledgement.
+/// Assigns each chunk to the path that delivers it soonest behind all data queued there, including the growth
+/// of the window: it doubles up to the slow-start threshold and then grows by one chunk per round. A full
+/// round takes the last measured round trip, the round in which the chunk itself arrives half of it. Queued
+/// and unsent data is assigned anew at every acknowledgement.
 #[derive(Clone, Debug, Default)]
 pub struct Sttf;
 
-/// What the prediction for one path starts from; in chunks and nanoseconds.
+/// Starting point of the prediction for one path, in chunks and nanoseconds.
 #[derive(Clone, Copy, Debug)]
 struct Outlook {
     free: u64,
@@ -34,11 +34,11 @@ impl Outlook {
         }
     }
 
-    /// Chunks that leave in the rounds 0 to `rounds`. Round 0 is what the window has room for now;
-    /// then come whole windows, each one grown.
+    /// Chunks sent in the rounds 0 to `rounds`. Round 0 sends the free window; each later round sends a
+    /// whole, grown window.
     fn leave_within(&self, rounds: u64) -> u64 {
         let (mut sum, mut window, mut left) = (self.free, self.window, rounds.min(ROUNDS));
-        // At most 64 doublings: then the threshold is reached.
+        // At most 64 doublings reach the threshold.
         while left > 0 && window < self.threshold {
             window = window.saturating_mul(2).min(self.threshold);
             sum = sum.saturating_add(window);

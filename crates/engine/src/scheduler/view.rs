@@ -1,27 +1,27 @@
-//! What a scheduler may look at. Everything here is a copy: a scheduler cannot touch the engine.
+//! The input of a scheduler. All values are copies: a scheduler cannot touch the engine.
 
 use ropewalk_base::{Duration, PathId, Rate, Time};
 
 use super::{Decision, Reason};
 use crate::path::{DelaySource, PathConfig};
 
-/// Why the scheduler is asked.
+/// What kind of data the decision is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DecisionKind {
-    /// New data waits; the decision may take any position of the unassigned queue.
+    /// New data is waiting. The decision may take any position of the unassigned queue.
     NewData,
-    /// One lost chunk is to be sent again; position 0 is that chunk, there is no other.
+    /// One lost chunk is to be sent again. Position 0 is that chunk; there is no other.
     Retransmission {
         /// The path it was lost on.
         lost_on: PathId,
     },
 }
 
-/// One path as a scheduler sees it. Bytes count whole chunks on the wire's payload side, the unit
-/// of the congestion window (RFC 9260, 7.2).
+/// One path as a scheduler sees it. Bytes count the payload of whole chunks, the unit of the congestion
+/// window (RFC 9260, 7.2).
 #[derive(Clone, Copy, Debug)]
 pub struct PathView {
-    /// Which path.
+    /// The path.
     pub id: PathId,
     /// Confirmed, and neither failed nor potentially failed.
     pub usable: bool,
@@ -35,11 +35,11 @@ pub struct PathView {
     pub last_rtt: Option<Duration>,
     /// Mean deviation of the round trip.
     pub rttvar: Duration,
-    /// What of the delay is queueing, our own or others'.
+    /// Part of the delay that is queueing, in our own queue or that of other flows.
     pub queueing: Duration,
-    /// Time since the last round-trip sample: an estimate is worth less as it ages.
+    /// Time since the last round-trip sample. Estimates lose value with age.
     pub rtt_age: Duration,
-    /// One-way delay of a data packet, all clocks read as one; see `delay_source`.
+    /// One-way delay of a data packet, relative to a common clock of all paths; see `delay_source`.
     pub forward_delay: Option<Duration>,
     /// Where `forward_delay` comes from.
     pub delay_source: DelaySource,
@@ -47,30 +47,30 @@ pub struct PathView {
     pub cwnd: u64,
     /// Slow-start threshold, bytes.
     pub ssthresh: u64,
-    /// The window that the window manager leaves of it, bytes.
+    /// The part of the congestion window that the window manager permits, bytes.
     pub window: u64,
     /// Sent and not yet acknowledged, nor given up as lost, bytes.
     pub in_flight: u64,
-    /// Bytes that the path has delivered since it exists, as acknowledgements tell.
+    /// Bytes that the path has delivered since it was created, as reported by acknowledgements.
     pub delivered: u64,
-    /// Bytes that may still go in this burst (Max.Burst, pacing); 0 closes the path.
+    /// Bytes that may still be sent in this burst (Max.Burst, pacing); 0 closes the path.
     pub burst_room: u64,
     /// Measured delivery rate; none before there is one.
     pub rate: Option<Rate>,
-    /// How far `rate` can be trusted, 0 to 1: below 1 while the application or the peer's window,
-    /// and not the path, limited it.
+    /// How far `rate` can be trusted, 0 to 1: below 1 while the application or the receive window, and not
+    /// the path, limited it.
     pub rate_confidence: f64,
-    /// Estimated loss, as a fraction of what was sent.
+    /// Estimated loss rate, as a fraction of the packets sent.
     pub loss: f64,
     /// Largest packet, bytes on the wire.
     pub mtu: u32,
-    /// The least position of the unassigned queue that the receive-window guard lets this path
-    /// take: what lies before it, faster paths deliver sooner. 0 with the guard off.
+    /// The first position of the unassigned queue that the receive-window guard permits on this path. Faster
+    /// paths deliver everything before it sooner. 0 with the guard off.
     pub earliest_position: u64,
 }
 
 impl PathView {
-    /// What of a path's view never changes; nothing is known of the rest, and it may carry nothing.
+    /// The constant part of a path's view. All other values are unknown, and the path may not carry anything.
     pub(crate) const fn blank(id: PathId, config: &PathConfig, delay_source: DelaySource) -> Self {
         Self {
             id,
@@ -98,8 +98,8 @@ impl PathView {
         }
     }
 
-    /// With nothing on its way nothing will come that changes the guard's mind: some path must be
-    /// let go, if only with the probe of a shut window.
+    /// Opens all paths if none is open for the head. With nothing in flight no acknowledgement would change
+    /// the guard's limits, so some path must be able to send, if only a zero-window probe.
     pub(crate) fn let_one_go(views: &mut [Self]) {
         if !views.iter().any(|v| v.is_open() && v.earliest_position == 0) {
             for view in views {
@@ -108,63 +108,63 @@ impl PathView {
         }
     }
 
-    /// Whether the path could carry a chunk now. The window may be overrun by less than one chunk
-    /// (RFC 9260, 6.1 B), so what counts is that it is not full yet.
+    /// Whether the path could carry a chunk now. RFC 9260, 6.1 B permits exceeding the congestion window by
+    /// less than one packet, so a path is open while its window is not full.
     #[inline]
     pub fn is_open(&self) -> bool {
         self.usable && self.in_flight < self.window && self.burst_room > 0
     }
 
-    /// What the path would carry if the peer's window allowed, bytes per nanosecond: what it was seen
-    /// to deliver, or what its window gives where it was never seen full. 0 before a round trip is
-    /// known.
+    /// The rate that the path would have without a receive window, bytes per nanosecond: the measured
+    /// delivery rate, or the rate that the congestion window allows if the path was never full. 0 before a
+    /// round trip is known.
     pub fn potential_rate(&self) -> f64 {
         let Some(srtt) = self.srtt else { return 0.0 };
-        // Signed numbers are converted in one step, and neither a time nor a rate is half of the range.
+        // Conversion from a signed integer takes one instruction; no time or rate reaches half of the range.
         let by_window = self.cwnd as f64 / srtt.as_nanos().max(1) as i64 as f64;
         let Some(rate) = self.rate else { return by_window };
         let seen = rate.as_bps() as i64 as f64 / 8e9;
-        // Queueing shows that what was seen is all there is.
+        // Queueing shows that the measured rate is all that the path can deliver.
         if self.queueing > srtt / 9 { seen } else { seen.max(by_window) }
     }
 
-    /// Bytes of window that are free.
+    /// Free bytes of the window.
     #[inline]
     pub fn room(&self) -> u64 {
         self.window.saturating_sub(self.in_flight)
     }
 }
 
-/// All that a scheduler may look at.
+/// All input of a scheduler.
 #[derive(Clone, Copy, Debug)]
 pub struct View<'a> {
-    /// The time.
+    /// The current time.
     pub now: Time,
-    /// Why it is asked.
+    /// The kind of data to decide on.
     pub occasion: DecisionKind,
     /// Chunks in the unassigned queue (at most what the send buffer holds).
     pub backlog_chunks: u64,
     /// Bytes in the unassigned queue.
     pub backlog_bytes: u64,
-    /// The first position of the unassigned queue that the span rule shuts out: positions below it
-    /// may be sent now.
+    /// The first position of the unassigned queue that the span rule excludes. Positions below it may be sent
+    /// now.
     pub sendable: u64,
-    /// All that waits are unordered messages, which the peer's user has as they arrive, or the window is checked
-    /// with unacknowledged data alone: `sendable` then says how many may go, and any of the queue may be among
-    /// them.
+    /// Whether all waiting data consists of unordered messages, which the receiver delivers as they arrive,
+    /// or the window check counts unacknowledged data alone. `sendable` is then the number of chunks that may
+    /// be sent, taken from any position.
     pub unordered: bool,
-    /// Bytes of the peer's receive buffer that no outstanding or buffered data claims.
+    /// Bytes of the peer's receive buffer that no outstanding or buffered data occupies.
     pub window_room: u64,
-    /// The receive buffer that the peer offered, whole, bytes.
+    /// The peer's whole receive buffer, bytes.
     pub receive_buffer: u64,
-    /// Chunks at the beginning of the stream that the peer holds without a gap: the number of the
-    /// first chunk that it is not known to have. Numbered as in [`SentReport`](super::SentReport).
+    /// Number of chunks from the beginning of the stream that the peer has received without a gap: the number
+    /// of the first chunk that it is not known to have. Numbered as in [`SentReport`](super::SentReport).
     pub acknowledged_chunks: u64,
-    /// The application has said that nothing follows what is queued.
+    /// Whether the application has said that no data follows what is queued.
     pub closing: bool,
     /// Size of a full chunk, bytes.
     pub chunk_bytes: u64,
-    /// Counts losses, failures and whatever else makes an old plan worthless.
+    /// Counts losses, failures and all other events that invalidate an old plan.
     pub epoch: u64,
     /// The paths, in the order of their identifiers.
     pub paths: &'a [PathView],
@@ -176,14 +176,14 @@ impl View<'_> {
         self.paths.iter().filter(|p| p.is_open())
     }
 
-    /// Whether new data is asked for, and not a lost chunk.
+    /// Whether the decision is for new data, and not for a lost chunk.
     #[inline]
     pub fn is_new_data(&self) -> bool {
         self.occasion == DecisionKind::NewData
     }
 
-    /// How many chunks, from the head, may be taken now: what the span rule leaves of the queue. A
-    /// lost chunk lay within the span when it was first sent, so it may always go.
+    /// Number of chunks from the head that may be sent now under the span rule. A lost chunk was within the
+    /// span when it was first sent, so it may always be sent again.
     #[inline]
     pub fn takeable(&self) -> u64 {
         match self.occasion {
@@ -192,7 +192,7 @@ impl View<'_> {
         }
     }
 
-    /// The first position that may not be taken.
+    /// The first position that may not be sent.
     #[inline]
     pub fn reach(&self) -> u64 {
         match self.takeable() {
@@ -202,9 +202,9 @@ impl View<'_> {
         }
     }
 
-    /// The position that `path` may take when its schedule says `wanted`: that one, or the later one
-    /// from which the guard lets it start; none if the span rule or the end of the queue comes
-    /// first. The guard speaks of unassigned data only, so it does not hold a lost chunk back.
+    /// The position that `path` takes if its schedule says `wanted`: that position, or the later one from
+    /// which the guard permits the path to send. None if the span rule or the end of the queue comes first.
+    /// The guard limits unassigned data only, so it does not hold back a lost chunk.
     #[inline]
     pub fn admit(&self, path: &PathView, wanted: u64) -> Option<u64> {
         let position = match self.occasion {
@@ -223,14 +223,14 @@ impl View<'_> {
     /// The path with this identifier, if there is one.
     #[inline]
     pub fn path(&self, id: PathId) -> Option<&PathView> {
-        // Identifiers are nearly always the indices; paths that were removed leave gaps.
+        // Identifiers are nearly always equal to the indices; removed paths leave gaps.
         match self.paths.get(id.index()) {
             Some(path) if path.id == id => Some(path),
             _ => self.paths.iter().find(|p| p.id == id),
         }
     }
 
-    /// The answer of a scheduler that takes from the head only and found no path that may.
+    /// The decision of a scheduler that takes only from the head and found no path for it.
     pub fn nobody(&self) -> Decision {
         let reason = if self.takeable() == 0 {
             if self.backlog_chunks == 0 { Reason::NoData } else { Reason::WindowShut }

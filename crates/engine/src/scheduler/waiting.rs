@@ -1,59 +1,59 @@
-//! What the schedulers that may wait, or take from behind the head, have in common.
+//! Functions shared by the schedulers that may wait, or take data from behind the head.
 
 use ropewalk_base::Duration;
 
 use super::min_rtt::round_trip;
 use super::{Decision, PathView, Reason, View};
 
-/// Taken for a round trip where no path has been measured (RFC 6298, 2.1: the first timeout).
+/// Round trip assumed while no path has been measured (RFC 6298, 2.1: the initial RTO is 1 s).
 const UNMEASURED: Duration = Duration::from_secs(1);
 
-/// Whether a path can be counted on: one without a window, which the guard may have taken, would
-/// leave its part of the data behind.
+/// Whether a path can be used. A path without a window, which the guard may have taken, would leave its part
+/// of the data behind.
 #[inline]
 pub(super) fn counts(path: &PathView) -> bool {
     path.usable && path.window > 0
 }
 
-/// What the cheapest path costs that can be counted on.
+/// The least cost of a path that can be used.
 pub(super) fn least_cost(view: &View<'_>) -> Option<u32> {
     view.paths.iter().filter(|p| counts(p)).map(|p| p.cost).min()
 }
 
-/// The paths that can be counted on, standbys left out while a cheaper path is usable: what Linux
-/// does with its backup flag.
+/// The paths that can be used, without standby paths while a cheaper path is usable, as Linux handles its
+/// backup flag.
 pub(super) fn active<'a>(view: &'a View<'_>) -> impl Iterator<Item = &'a PathView> {
     let cost = least_cost(view);
     view.paths.iter().filter(move |p| counts(p) && Some(p.cost) == cost)
 }
 
-/// The smoothed round trip. A path without one is taken to be as long as the longest known, so
-/// that it is tried late, but is tried.
+/// The smoothed round trip. A path without a measurement counts as long as the longest known path, so that it
+/// is tried late.
 pub(super) fn known_round_trip(view: &View<'_>, path: &PathView) -> Duration {
     let longest = || view.paths.iter().filter_map(|p| p.srtt).max();
     path.srtt.or_else(longest).unwrap_or(UNMEASURED)
 }
 
-/// The forward delay; half of the round trip where there is none.
+/// The forward delay, or half of the round trip if it is unknown.
 pub(super) fn known_delay(view: &View<'_>, path: &PathView) -> Duration {
     path.forward_delay.unwrap_or_else(|| known_round_trip(view, path) / 2)
 }
 
-/// Bytes as whole chunks, and never none: a window of a byte still carries a chunk.
+/// Bytes as whole chunks, at least one: a window of one byte still carries a chunk.
 #[inline]
 pub(super) fn chunks(view: &View<'_>, bytes: u64) -> u64 {
     (bytes / view.chunk_bytes.max(1)).max(1)
 }
 
-/// Free window in whole chunks, a started one included: the window may be overrun by less than one
-/// (RFC 9260, 6.1 B).
+/// Free window in whole chunks, rounded up: RFC 9260, 6.1 B permits exceeding the window by less than one
+/// packet.
 #[inline]
 pub(super) fn free_chunks(view: &View<'_>, path: &PathView) -> u64 {
     path.room().div_ceil(view.chunk_bytes.max(1))
 }
 
-/// `decision`, unless it waits while nothing is on its way: then nothing would ever come that
-/// ends the wait, and the nearest open path takes the head.
+/// Returns `decision`, unless it waits while nothing is in flight. No event would then end the wait, so the
+/// nearest open path takes the head.
 pub(super) fn unless_idle(view: &View<'_>, decision: Decision) -> Decision {
     if view.paths.iter().any(|p| p.in_flight > 0) {
         return decision;
@@ -64,7 +64,7 @@ pub(super) fn unless_idle(view: &View<'_>, decision: Decision) -> Decision {
     }
 }
 
-/// The answer where what may be sent now belongs to paths that are full.
+/// The decision if all data that may be sent now is assigned to paths that are full.
 pub(super) fn belongs_to_others(view: &View<'_>) -> Decision {
     let waits = view.takeable() > 0 && view.open().next().is_some();
     let decision = if waits { Decision::blocked(Reason::QueuedElsewhere) } else { view.nobody() };

@@ -8,26 +8,26 @@ pub enum WeightSource {
     /// The configured weight. For links whose rates are known and steady.
     #[default]
     Configured,
-    /// The measured delivery rate; a path that has none yet counts as the mean of the others. Follows
-    /// the links, but a path that was given little can only prove little.
+    /// The measured delivery rate; a path without one counts as the mean of the others. The shares follow the
+    /// links, but a path that gets little data can show only a low rate.
     MeasuredRate,
 }
 
-/// The whole of all shares.
+/// The sum of all shares.
 const WHOLE: f64 = 65_536.0;
-/// A path that was full is owed at most this many bytes: an old debt must not become a burst.
+/// Most bytes that a full path is owed, so that an old deficit does not become a burst.
 const DEBT_LIMIT: i64 = 65_536 * 128 * 1024;
 
-/// One path's account.
+/// Account of one path.
 #[derive(Clone, Copy, Debug, Default)]
 struct Account {
-    /// What is owed to the path, in bytes / `WHOLE`. Negative when it got more than its share.
+    /// Bytes owed to the path, in units of 1 / `WHOLE` bytes. Negative if it got more than its share.
     deficit: i64,
     /// Its share of the whole, as of the last decision.
     share: i64,
 }
 
-/// Each chunk goes to the open path that is owed most.
+/// Sends each chunk on the open path with the largest deficit.
 #[derive(Clone, Debug, Default)]
 pub struct Weighted {
     source: WeightSource,
@@ -53,7 +53,7 @@ impl Weighted {
         let usable = || view.paths.iter().filter(|p| p.usable);
         let total: f64 = usable().map(|p| self.weight(p, unmeasured)).sum();
         for path in usable() {
-            // Shares that are all zero, or too large to add up, say nothing: then all are equal.
+            // If the weights are all zero, or too large to add up, all shares are equal.
             let part = if total > 0.0 && total.is_finite() {
                 self.weight(path, unmeasured) / total
             } else {
@@ -72,7 +72,7 @@ impl Weighted {
     }
 }
 
-/// Mean of the measured rates in bit/s; 1 if there are none, so that all count alike.
+/// Mean of the measured rates in bit/s; 1 if there are none, so that all paths are equal.
 fn mean_rate(view: &View<'_>) -> f64 {
     let measured = || view.paths.iter().filter(|p| p.usable).filter_map(|p| p.rate);
     let count = measured().count();
@@ -122,7 +122,7 @@ mod tests {
     use super::super::kit::{CHUNK, path_view, view};
     use super::*;
 
-    /// Chunks that each path gets of `chunks`, all paths always open.
+    /// Number of chunks that each path gets of `chunks` if all paths are always open.
     fn shares(scheduler: &mut Weighted, paths: &[PathView], chunks: u64) -> Vec<u64> {
         let mut count = vec![0; paths.len()];
         for _ in 0..chunks {

@@ -1,22 +1,22 @@
-//! Bandwidth of each path as TCP Westwood estimates it (Casetti et al., 2002): acknowledged bytes
-//! per interval, through a low-pass filter. Made from what every view shows.
+//! Bandwidth of each path as estimated by TCP Westwood (Casetti et al., 2002): acknowledged bytes per
+//! interval, through a low-pass filter. Computed from the views alone.
 
 use ropewalk_base::{Duration, PathId, Time};
 
 use super::waiting::{counts, known_round_trip};
 use super::{PathView, View};
 
-/// Part of a new sample in the estimate.
+/// Weight of a new sample.
 const GAIN: f64 = 1.0 / 8.0;
-/// An interval is a smoothed round trip, and at least this long: shorter ones count bursts.
+/// Least length of an interval, which is otherwise a smoothed round trip: shorter ones would count bursts.
 const SHORTEST: Duration = Duration::from_millis(20);
 
-/// One path.
+/// State of one path.
 #[derive(Clone, Copy, Debug, Default)]
 struct Filter {
     /// Bytes per nanosecond; none before the first whole interval.
     estimate: Option<f64>,
-    /// When the interval began, and what had been delivered by then; none before the first view.
+    /// Start of the interval, and the bytes delivered by then; none before the first view.
     began: Option<(Time, u64)>,
     /// Whether the window was full at some time in the interval.
     full: bool,
@@ -30,7 +30,7 @@ pub(super) struct Westwood {
 }
 
 impl Westwood {
-    /// Takes in what the view tells.
+    /// Updates the estimates from a view.
     pub fn observe(&mut self, view: &View<'_>) {
         for path in view.paths.iter().filter(|p| counts(p)) {
             let index = path.id.index();
@@ -68,7 +68,7 @@ impl Filter {
         let bytes = path.delivered.saturating_sub(delivered);
         let sample = bytes as f64 / took.as_nanos() as f64;
         self.estimate = match self.estimate {
-            // What was not filled may be faster than it showed, but not slower.
+            // A path that was not full may be faster than its sample, but not slower.
             Some(old) if self.full || sample > old => Some(old + GAIN * (sample - old)),
             None if self.full && bytes > 0 => Some(sample),
             unchanged => unchanged,
@@ -83,7 +83,7 @@ mod tests {
     use super::super::kit::{CHUNK, path_view, view};
     use super::*;
 
-    /// The estimate in bytes per millisecond after intervals in which so many chunks arrived.
+    /// The estimate in bytes per millisecond after intervals with these numbers of chunks delivered.
     fn after(chunks: &[u64], full: bool) -> f64 {
         let mut westwood = Westwood::default();
         let mut path = path_view(0);

@@ -1,16 +1,17 @@
-//! Limits on what each path has in flight, found anew while running from what is measured.
+//! Adaptive limits of the data in flight per path, computed from measurements during the transfer.
 //!
-//! Static limits cut congestion windows, and cost where they are wrong: a window that was cut must grow again, one
-//! packet per round trip, when the others need the room no more. Here windows are left to congestion control, and
-//! only what is in flight is limited, where that is known to pay:
+//! Static limits cut congestion windows. A wrong limit is expensive: a window that was cut grows back by only
+//! one packet per round trip when the other paths no longer need the space. Adaptive management leaves the
+//! windows to congestion control and limits only the data in flight, where that is known to pay:
 //!
-//! * A path that has been full holds what fills its pipe, and a queue as far as the others leave room and
-//!   the queue is worth more after its next loss than it costs the others ([`worthwhile_queue`]).
-//! * Where the buffer cannot hold all pipes, and the models say clearly who makes more of it, the others leave
-//!   room for that window to grow ([`room_left`]).
-//! * A path that is not worth its room by the models is left with one chunk, from which its losses are still seen.
+//! * A path that has been full keeps its BDP in flight, and a queue as far as the others leave space and the
+//!   queue gains more after the next loss on its path than it costs the others ([`worthwhile_queue`]).
+//! * If the buffer cannot hold the BDPs of all paths, and the models clearly favour some paths, the others
+//!   leave space for those windows to grow ([`room_left`]).
+//! * A path that does not pay for its buffer space by the models keeps one chunk in flight, which still
+//!   reveals its losses.
 //!
-//! Otherwise flow control shares the buffer: it gives the room of a halved window to another path at once.
+//! Otherwise flow control shares the buffer: it gives the space of a halved window to another path at once.
 
 use ropewalk_base::{Duration, PathId, Rate, Time};
 
@@ -20,43 +21,46 @@ use super::manager::{Budget, LimitAdvisor, ManagedPath};
 use super::max_rate::{MaxRateFilter, in_flight_most};
 use crate::scheduler::PathSet;
 
-/// What was measured of a path.
+/// Measurements of a path.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct MeasuredPath {
-    /// Delivery rate; of a path that was never full, what the whole buffer would make of it.
+    /// Delivery rate. For a path that was never full: the rate that the whole buffer would allow, if that is
+    /// higher.
     pub rate: Rate,
     /// Round trip without queueing.
     pub round_trip: Duration,
-    /// Share of the transmissions that were lost of late; above 0 also where none was.
+    /// Share of recent transmissions that were lost; above 0 even if none was.
     pub loss: f64,
 }
 
-/// What the models advise.
+/// Limits that the models advise.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Advice {
-    /// What each path is given of the buffer, bytes.
+    /// Buffer space of each path, bytes.
     pub limits: Vec<u64>,
-    /// What they promise to deliver, as a multiple of what equal shares of the buffer would.
+    /// Predicted delivery, as a multiple of the prediction for equal shares of the buffer.
     pub over_equal_shares: f64,
 }
 
-/// Losses and limits are looked at so often.
+/// Interval between two evaluations of losses and limits.
 const EVERY: Duration = Duration::from_millis(500);
 
-/// A path that is advised no more chunks than this is left out: too few to report a loss (RFC 9260, 7.2.4: three
-/// others must arrive), so that each one ends in a timeout, for which all others wait.
+/// Paths with an advised limit of at most this many chunks are left out. With so little data in flight a loss is
+/// seldom reported (RFC 9260, 7.2.4: three miss indications are needed), so each loss ends in a timeout, for which
+/// all other paths wait.
 const TOO_FEW: u64 = 4;
-/// If they are less than this part of its pipe: a short pipe is full with as few.
+/// A path is left out only if its limit is less than this part of its BDP: few chunks fill a path with a
+/// small BDP.
 const PART_OF_PIPE: u64 = 4;
 
-/// Adaptive management.
+/// Adaptive window management.
 #[derive(Clone, Debug)]
 pub struct Adaptive {
     advisor: Box<dyn LimitAdvisor>,
     advised: Option<Advice>,
-    /// Which paths are not worth their room by that.
+    /// Paths that do not pay for their buffer space, by that advice.
     left_out: PathSet,
-    /// What each path may have in flight, bytes.
+    /// Limit of the data in flight of each path, bytes.
     limits: Vec<u64>,
     memory: Vec<LossMemory>,
     ceilings: Vec<MaxRateFilter>,
@@ -65,7 +69,7 @@ pub struct Adaptive {
 }
 
 impl Adaptive {
-    /// No limits until enough is known to ask `advisor` for some.
+    /// Starts without limits, until enough is known to ask `advisor` for some.
     pub const fn new(advisor: Box<dyn LimitAdvisor>) -> Self {
         Self {
             advisor,
@@ -79,20 +83,20 @@ impl Adaptive {
         }
     }
 
-    /// The same beside the guard ([`super::Guard`]), whose first rule holds paths to their pipes already:
-    /// two such bounds on one path cost more than they bring.
+    /// The same beside the guard ([`super::Guard`]), whose first rule already limits paths to their BDPs. Two
+    /// such limits on one path would cost more than they gain.
     #[must_use]
     pub fn beside_guard(self, guarded: bool) -> Self {
         Self { guarded, ..self }
     }
 
-    /// What the path may have in flight, bytes.
+    /// Limit of the data in flight on `path`, bytes.
     #[inline]
     pub(super) fn in_flight_most(&self, path: PathId) -> u64 {
         self.limits.get(path.index()).copied().unwrap_or(u64::MAX)
     }
 
-    /// An acknowledgement came on `path`.
+    /// Updates the limits after an acknowledgement on `path`.
     pub(super) fn note(&mut self, now: Time, path: PathId, budget: &Budget, paths: &[ManagedPath]) {
         let i = path.index();
         self.ceilings.resize(paths.len(), MaxRateFilter::UNKNOWN);
@@ -116,7 +120,7 @@ impl Adaptive {
         self.pipe_and_queue(i, budget, paths).into_iter().chain(room).min()
     }
 
-    /// What path `i` may have in flight for the sake of its own queue, bytes.
+    /// Limit of the data in flight of path `i` that its own queue justifies, bytes.
     fn pipe_and_queue(&self, i: usize, budget: &Budget, paths: &[ManagedPath]) -> Option<u64> {
         let (rate, round_trip) = (self.ceilings[i].rate()?, paths[i].round_trip?);
         let queue = worthwhile_queue(i, rate, round_trip, budget.chunk, &self.memory);
@@ -129,7 +133,8 @@ impl Adaptive {
         let measured =
             |((path, memory), ceiling): ((&ManagedPath, &LossMemory), &MaxRateFilter)| {
                 let round_trip = path.round_trip?;
-                // What a window delivers says nothing of the pipe while that was never full.
+                // While a path was never full, the rate that its window delivers says nothing about the rate
+                // of the link.
                 let by_buffer = budget.buffer as f64 * 8.0 / round_trip.as_secs_f64().max(1e-9);
                 let seen = path.rate?.max(Rate::from_bps(by_buffer as u64));
                 let rate = ceiling.rate().unwrap_or(seen);
@@ -155,7 +160,7 @@ mod tests {
     use super::super::manager::tests::{CHUNK, budget, path};
     use super::*;
 
-    /// Would leave the second path out as soon as it loses more than one in a hundred.
+    /// Leaves the second path out as soon as it loses more than one packet in a hundred.
     #[derive(Clone)]
     struct Strict;
 
@@ -178,7 +183,7 @@ mod tests {
         }
     }
 
-    /// Chunks that each path may have in flight; none: as many as its window.
+    /// Limit of each path in chunks; none: limited only by its window.
     fn limits(adaptive: &Adaptive) -> [Option<u64>; 2] {
         [PathId(0), PathId(1)].map(|id| match adaptive.in_flight_most(id) {
             u64::MAX => None,
@@ -222,7 +227,7 @@ mod tests {
                 note_both(&mut adaptive, Time::from_millis(10 * at), &paths);
             }
             let [first, second] = limits(&adaptive);
-            // 10 Mbit/s for 40 ms are 50 chunks, and one that is being sent.
+            // 10 Mbit/s for 40 ms are 50 chunks, and one chunk is being sent.
             assert_eq!((first, second > Some(51)), (None, queue), "{other} chunks elsewhere");
             assert!(second >= Some(51), "{second:?}: never below the pipe");
         }

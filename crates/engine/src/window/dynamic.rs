@@ -7,7 +7,7 @@ use ropewalk_base::{Duration, PathId, Rate};
 
 use super::manager::{Budget, ManagedPath, excess, take};
 
-/// The larger the better; unknown paths rank last.
+/// Rank of a path: larger is better; unknown paths rank last.
 fn rank(path: &ManagedPath) -> (Option<Rate>, Reverse<Duration>) {
     (path.rate, Reverse(path.round_trip.unwrap_or(Duration::MAX)))
 }

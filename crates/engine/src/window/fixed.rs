@@ -1,6 +1,6 @@
-//! Static congestion window management (Wallace and Shami, 2014, 5.2): a limit per path, chosen to
-//! maximise the throughput of all together in the long run. A path may exceed its limit while the
-//! buffer has room and its pipe too, and is then the first to give way.
+//! Static congestion window management (Wallace and Shami, 2014, 5.2): a limit per path, chosen to maximise
+//! the total throughput in the long run. A path may exceed its limit while the buffer has space and its
+//! window is below its BDP. Such a path is the first to shrink when space is needed.
 
 use ropewalk_base::PathId;
 
@@ -10,18 +10,18 @@ use super::manager::{Budget, ManagedPath, excess, take};
 pub(super) fn fit(grown: PathId, budget: &Budget, limits: &[u64], paths: &mut [ManagedPath]) {
     let limit = |i: usize| limits.get(i).copied().unwrap_or(u64::MAX).max(budget.chunk);
     let i = grown.index();
-    // Beyond the limit there is nothing to win beyond the pipe.
+    // Beyond its limit, a window larger than the BDP gains nothing.
     let most = paths[i].pipe(budget.chunk).map_or(limit(i), |pipe| pipe.max(limit(i)));
     paths[i].window = paths[i].window.min(most);
     let mut excess = excess(budget, paths);
     while excess > 0 {
         let over = |j: usize, p: &ManagedPath| p.window.saturating_sub(limit(j));
-        // The one that grew gives way among equals.
+        // If several paths exceed their limits equally, the one that grew shrinks.
         let most = (0..paths.len()).max_by_key(|j| (over(*j, &paths[*j]), *j == i));
         let Some(j) = most.filter(|j| over(*j, &paths[*j]) > 0) else { break };
         excess = take(&mut paths[j], excess, limit(j));
     }
-    // Limits that together exceed the buffer: the one that grew takes it back.
+    // The limits together exceed the buffer: the path that grew gives its growth back.
     take(&mut paths[i], excess, budget.chunk);
 }
 

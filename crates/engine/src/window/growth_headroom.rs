@@ -1,27 +1,32 @@
-//! Room in a buffer that cannot hold all pipes, left for those paths that make more of it.
+//! Growth headroom: caps in-flight data per path so that the remaining paths can grow their windows to the
+//! limits that the models advise.
+//!
+//! The cap applies when the receive buffer is smaller than the sum of all bandwidth-delay products.
 
 use super::adaptive::Advice;
 use super::manager::{Budget, ManagedPath, others};
 
-/// The models must promise so much more than equal shares of the buffer would bring: below that, the losses
-/// that happen to be measured decide, and nothing is gained.
+/// Least predicted gain over equal shares of the buffer for which a cap applies. Below that, the random part
+/// of the measured losses would decide, and nothing is gained.
 const WORTH: f64 = 1.05;
-/// Round trips may differ by this part of the longer one. Where they differ more, packets of one path wait at the
-/// receiver for those of another, and what is in flight does not tell who holds the buffer.
+/// Largest difference of round trips, as a part of the longer one. With larger differences, packets of one
+/// path wait at the receiver for packets of another, and data in flight does not show which path occupies the
+/// buffer.
 const ALIKE: u64 = 4;
 
-/// The most that path `i` may have in flight, bytes, so that every other window can grow by a packet until it
-/// is as large as the models advise; none where that is not known to pay. What the others cannot use it may have.
+/// The cap for the data in flight on path `i`, bytes, so that every other window can grow by a packet until
+/// it reaches the advised size. None if a cap is not known to pay. Path `i` may use what the others cannot.
 ///
-/// A window does not grow while the receive buffer holds it back. So without this rule a path that seldom loses
-/// never gets room that one which often loses has once taken, and each loss there opens a wider gap.
+/// A congestion window does not grow while the receive window limits its path. Without this cap, a path with
+/// frequent losses keeps buffer space that a path with rare losses would use better, and each of its losses
+/// opens a wider gap.
 pub(super) fn room_left(
     i: usize,
     budget: &Budget,
     paths: &[ManagedPath],
     advice: &Advice,
 ) -> Option<u64> {
-    // A path that has just come is not in the advice yet.
+    // A new path is not part of the advice yet.
     if advice.over_equal_shares < WORTH || advice.limits.len() != paths.len() {
         return None;
     }

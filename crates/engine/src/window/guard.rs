@@ -1,15 +1,14 @@
 //! The receive-window guard: a bundle is never slower than its best single path.
 //!
-//! Three rules, all idle while the buffer is ample, and a fourth that believes only what was
-//! delivered ([`SinglePathProbe`]). A scheduler that shares the window itself ([`SharedWindow::shared`]) gets the
-//! fourth alone while order matters:
-//! 1. No path holds more of the shared window than fills its pipe: that is how the flow-control
-//!    bound is reached.
-//! 2. No path is given data that it would deliver too late: before it arrives, faster paths would
-//!    have run into the end of the window behind it. Such a path may take data from further back
-//!    in the queue, which is due when it arrives, or none.
-//! 3. No path is used whose losses cost the others more than it carries: each loss leaves a hole
-//!    for a while, and what the others bring meanwhile must fit into the buffer.
+//! The guard has three rules, all inactive while the buffer is ample, and a fourth that relies only on
+//! measured delivery ([`SinglePathProbe`]). If the scheduler shares the window itself
+//! ([`SharedWindow::shared`]), only the fourth rule applies to ordered data:
+//! 1. No path holds more of the shared window than its BDP. The flow-control bound is reached this way.
+//! 2. No path gets data that it would deliver too late: before that data arrives, faster paths would have
+//!    filled the window behind it. Such a path may take data from further back in the queue, which is due
+//!    when it arrives, or none.
+//! 3. No path is used if its losses cost the other paths more than it carries: each loss leaves a gap for a
+//!    while, and the data that the others deliver meanwhile must fit into the buffer.
 
 use ropewalk_base::{Duration, PathId, Rate, Time};
 
@@ -17,60 +16,61 @@ use super::share::{ShareRequest, share};
 use super::single_path_probe::{ExpectedRate, Progress, SinglePathProbe};
 use crate::scheduler::{PathSet, PathView};
 
-/// Share of a pipe that may be in flight, above 1 so that a rate that grows is noticed, and so many
-/// chunks more: acknowledgements come for every second one, and pipes may be tiny.
+/// Data in flight that a path may have, as a multiple of its BDP. A value above 1 reveals a growing rate.
 const PIPE_GAIN: f64 = 1.25;
-/// The same on a path that loses: each loss halves its window, and from a little above the pipe
-/// that would leave it half empty.
+/// The same for a path with link losses. Each loss halves the congestion window; from a window little above
+/// the BDP, that would leave the path half empty.
 const LOSSY_PIPE_GAIN: f64 = 2.5;
-/// More loss than this is not our own queueing.
+/// Loss rate above which losses are attributed to the link rather than to our own queueing.
 const LOSSY: f64 = 1e-3;
 const SLACK_CHUNKS: f64 = 2.0;
-/// Packets of the same path that must arrive before a loss shows (RFC 9260, 7.2.4).
+/// Later packets of the same path that must arrive before a loss is detected (RFC 9260, 7.2.4: three miss
+/// indications).
 const REPORTS: f64 = 3.0;
 
-/// A path is dropped when each chunk it carries costs the others more than this share of a chunk:
-/// well below 1, for the cost is underestimated (windows that stop growing, repairs that are lost).
+/// A path is dropped when each chunk it carries costs the others more than this share of a chunk. The value
+/// is well below 1 because the cost is underestimated: it leaves out windows that stop growing and lost
+/// retransmissions.
 const HARM_LIMIT: f64 = 0.25;
 
-/// The receive window as the guard needs it.
+/// State of the shared receive window.
 #[derive(Clone, Copy, Debug)]
 pub struct SharedWindow {
-    /// The peer's whole buffer, bytes.
+    /// The peer's whole receive buffer, bytes.
     pub buffer: u64,
     /// Size of a full chunk, bytes.
     pub chunk: u64,
     /// Bytes cumulatively acknowledged so far.
     pub acknowledged: u64,
-    /// Whether there is something to send.
+    /// Whether there is data to send.
     pub busy: bool,
-    /// The scheduler shares the window itself, and rules 1 to 3 are its business while order matters.
+    /// Whether the scheduler shares the window itself. Rules 1 to 3 then do not apply to ordered data.
     pub shared: bool,
-    /// What comes early waits in the buffer. Where nothing does, the window is still shared out, but
-    /// nothing comes too late, and no loss holds up what follows it: rules 2 and 3 have nothing to do.
+    /// Whether out-of-order data waits in the buffer. If it does not, the guard still shares the window, but
+    /// no data comes too late and no loss delays later data: rules 2 and 3 do not apply.
     pub in_order: bool,
 }
 
-/// What the guard knows of a path; times in nanoseconds, rates in bytes per nanosecond.
+/// Estimates for a path. Times are in nanoseconds, rates in bytes per nanosecond.
 #[derive(Clone, Copy, Debug)]
 struct Estimate {
     index: usize,
     rate: f64,
-    /// What it was seen to deliver, if it was.
+    /// Measured delivery rate; the potential rate if there is no measurement.
     seen: f64,
-    /// What its window would let it carry without queueing, if that is more.
+    /// Rate that the window would allow without queueing, if that is higher.
     most: f64,
-    /// When a packet that leaves now arrives, behind what is in flight.
+    /// Time until a packet that is sent now arrives, behind the data in flight.
     forward: f64,
     round_trip: f64,
     /// The round trip without queueing.
     pipe_time: f64,
-    /// The same with acknowledgements on the path itself, taken to be symmetric.
+    /// The same with acknowledgements on the same path, which is assumed to be symmetric.
     own_round_trip: f64,
     loss: f64,
 }
 
-/// What the guard decided for a path.
+/// Limits that the guard sets for a path.
 #[derive(Clone, Copy, Debug)]
 struct Verdict {
     window_most: u64,
@@ -81,16 +81,16 @@ impl Verdict {
     const FREE: Self = Self { window_most: u64::MAX, earliest_position: 0 };
 }
 
-/// How often verdicts are renewed, per shortest round trip: estimates move no faster.
+/// Evaluations per shortest round trip. Estimates do not change faster.
 const RENEWALS_PER_ROUND_TRIP: u64 = 16;
 
-/// The guard.
+/// The receive-window guard.
 #[derive(Clone, Debug)]
 pub struct Guard {
     on: bool,
     known: Vec<Estimate>,
     verdicts: Vec<Verdict>,
-    /// Paths that were dropped; they must do better than not to be dropped, to come back.
+    /// Dropped paths. To return, a path must stay below a lower cost limit than the one for dropping it.
     dropped: PathSet,
     trial: SinglePathProbe,
     valid_until: Time,
@@ -98,7 +98,7 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// A guard that is on or off.
+    /// A guard that is enabled or disabled.
     pub fn new(on: bool) -> Self {
         Self {
             on,
@@ -111,13 +111,13 @@ impl Guard {
         }
     }
 
-    /// Whether it is on.
+    /// Whether the guard is enabled.
     pub const fn is_on(&self) -> bool {
         self.on
     }
 
-    /// Sets `window` and `earliest_position` of each path. `epoch` counts losses and changes of
-    /// paths; verdicts do not outlive one.
+    /// Sets `window` and `earliest_position` of each path. `epoch` counts losses and changes of paths; a new
+    /// epoch invalidates the previous limits.
     #[inline]
     pub fn apply(&mut self, now: Time, epoch: u64, shared: SharedWindow, views: &mut [PathView]) {
         if !self.on || views.len() < 2 {
@@ -165,8 +165,8 @@ impl Guard {
         }
     }
 
-    /// Whether the buffer holds all that the paths can have outstanding over the longest round
-    /// trip and the repair of a loss: then order does not matter (Kuhn et al., 2014, Eq 3).
+    /// Whether the buffer holds all data that the paths can have outstanding over the longest round trip and
+    /// the repair of a loss. Order does not matter then (Kuhn et al., 2014, Eq 3).
     fn is_ample(&self, shared: SharedWindow) -> bool {
         let longest = self.known.iter().map(|p| p.round_trip).fold(0.0, f64::max);
         let rates: f64 = self.known.iter().map(|p| p.most).sum();
@@ -174,18 +174,18 @@ impl Guard {
         rates * longest * if lossy { 2.0 } else { 1.0 } <= shared.buffer as f64
     }
 
-    /// The way of an acknowledgement by the quickest path, which reports for all.
+    /// Return delay of an acknowledgement on the fastest path, which reports for all paths.
     fn way_back(&self) -> f64 {
         self.known.iter().map(|p| (p.round_trip - p.forward).max(0.0)).fold(f64::MAX, f64::min)
     }
 
-    /// What the buffer can spare beyond data that arrives in order on a path `forward` long.
+    /// Bytes of the buffer that remain beside data that arrives in order on a path with delay `forward`.
     fn spare(&self, shared: SharedWindow, forward: f64) -> f64 {
         let rates: f64 = self.known.iter().map(|p| p.rate).sum();
         (shared.buffer as f64 - rates * (forward + self.way_back())).max(0.0)
     }
 
-    /// Rule 4: whether one path is to carry everything for now.
+    /// Rule 4: whether a single path carries all data for now.
     fn on_trial(&mut self, now: Time, shared: SharedWindow) -> bool {
         let longest = self.known.iter().map(|p| p.round_trip).fold(0.0, f64::max);
         let at = Progress {
@@ -201,7 +201,7 @@ impl Guard {
         self.trial.step(&at, self.known.iter().map(promise));
         let Some(alone) = self.trial.alone() else { return false };
         if !self.known.iter().any(|path| path.index == alone.index()) {
-            // It has failed meanwhile: everybody else goes on.
+            // The probed path has failed: continue with all others.
             self.trial = SinglePathProbe::default();
             return false;
         }
@@ -211,12 +211,13 @@ impl Guard {
         true
     }
 
-    /// The longest forward delay of the paths that the window reaches: before data of any other path arrives,
-    /// quicker ones deliver more than the whole buffer, so that it gets none.
+    /// The longest forward delay of the paths within reach of the window. A path is out of reach, and gets no
+    /// data, if faster paths deliver more than the whole buffer before its data arrives.
     fn longest_in_reach(&self, shared: SharedWindow) -> f64 {
         let (mut rates, mut weighted, mut longest) = (0.0, 0.0, 0.0);
         for path in &self.known {
-            // What the paths before deliver until this one does: the sum of rate x (forward - theirs).
+            // Bytes that faster paths deliver before this path does: the sum of their rate x difference of
+            // forward delays.
             if rates * path.forward - weighted > shared.buffer as f64 {
                 break;
             }
@@ -227,7 +228,7 @@ impl Guard {
         longest
     }
 
-    /// Rule 3. The path that carries most is never dropped.
+    /// Rule 3. The path with the highest rate is never dropped.
     fn drop_harmful(&mut self, shared: SharedWindow) {
         let quickest = self.known.iter().map(|p| p.forward).fold(f64::MAX, f64::min);
         let most = self.known.iter().map(|p| p.rate).fold(0.0, f64::max);
@@ -252,7 +253,7 @@ impl Guard {
         });
     }
 
-    /// Rule 1: each path what fills its pipe, the quickest first, of what is left of the window.
+    /// Rule 1: each path gets its BDP from what is left of the window, the fastest path first.
     fn share_window(&mut self, shared: SharedWindow) {
         let mut left = shared.buffer as f64;
         for path in &self.known {
@@ -261,13 +262,13 @@ impl Guard {
             let gain = if lossy { LOSSY_PIPE_GAIN } else { PIPE_GAIN };
             let limit = gain * pipe + SLACK_CHUNKS * shared.chunk as f64;
             self.verdicts[path.index].window_most = limit.min(left) as u64;
-            // While a loss is repaired, what follows it waits in the buffer for a round trip more.
+            // While a loss is repaired, the data behind it waits in the buffer for one more round trip.
             let need = if lossy { 2.0 * path.rate * path.round_trip } else { pipe };
             left = (left - need).max(0.0);
         }
     }
 
-    /// Rule 2.
+    /// Rule 2: positions in the queue at which data is not too late.
     fn set_positions(&mut self, shared: SharedWindow) {
         for path in &self.known {
             let sooner = |other: &&Estimate| other.forward < path.forward;
@@ -296,7 +297,7 @@ impl Estimate {
         let round_trip = nanos(path.srtt?);
         let pipe_time = nanos(path.srtt?.saturating_sub(path.queueing)).max(1.0);
         let forward = nanos(path.forward_delay?);
-        // The estimate lags behind what has been sent since.
+        // The measured delay lags behind what has been sent since.
         let backlog = path.in_flight as f64 / rate.max(1e-12) - pipe_time;
         let unqueued = (forward - nanos(path.queueing)).max(0.0);
         Some(Self {
@@ -313,8 +314,8 @@ impl Estimate {
     }
 }
 
-/// The queueing that is our own doing while rule 1 holds, with two chunks to spare: more than that,
-/// and the path itself has become longer.
+/// The queueing delay that our own data explains while rule 1 holds, plus two chunks. A larger delay means
+/// that the path itself has become longer.
 pub fn explained_queueing(least: Duration, rate: Rate, chunk: u64) -> Duration {
     let chunks = rate.time_for((SLACK_CHUNKS as u64 + 2) * chunk);
     least.mul_f64(PIPE_GAIN * 1.1 - 1.0) + chunks

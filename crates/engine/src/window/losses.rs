@@ -1,17 +1,17 @@
-//! Losses of late, and what a queue is worth to a path that loses.
+//! Recent losses, and the value of a queue for a path with losses.
 
 use ropewalk_base::{Duration, Rate};
 
 use super::manager::ManagedPath;
 
-/// Share of the counts that is kept from one look to the next: at two looks a second the memory is ten
-/// seconds long.
+/// Share of the counts that is kept from one update to the next. At two updates per second, the time constant
+/// is ten seconds.
 const KEPT: f64 = 0.95;
-/// Transmissions before a path's loss is believed. A path that sends so little that fewer would be
-/// remembered is remembered for longer.
+/// Transmissions before a loss rate is used. A path that sends too slowly to keep this many in ten seconds is
+/// averaged over a longer time.
 const ENOUGH: f64 = 200.0;
 
-/// Losses among transmissions of late.
+/// Recent transmissions and losses of one path.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct LossMemory {
     sent_before: u64,
@@ -22,7 +22,7 @@ pub(super) struct LossMemory {
 }
 
 impl LossMemory {
-    /// Counts what happened on the path since the last look, `since` ago.
+    /// Adds the transmissions and losses since the last update, which was `since` ago.
     pub fn update(&mut self, path: &ManagedPath, since: Duration) {
         let new = |now: u64, before: u64| now.saturating_sub(before) as f64;
         let kept = if self.sent * KEPT > ENOUGH { KEPT } else { 1.0 };
@@ -32,26 +32,26 @@ impl LossMemory {
         (self.sent_before, self.lost_before) = (path.sent, path.lost);
     }
 
-    /// With half a loss more than were seen: where none was, there may be one soon.
+    /// The loss rate, with half a loss added: a path without losses may lose a packet soon.
     pub fn share(&self) -> Option<f64> {
         (self.sent >= ENOUGH).then(|| (self.lost + 0.5) / (self.sent + 1.0))
     }
 
-    /// Transmissions per second, and how many of them are lost.
+    /// Transmissions per second, and losses per second.
     fn per_second(&self) -> (f64, f64) {
         let sent = self.sent / self.seconds.max(1e-9);
         (sent, sent * self.share().unwrap_or(0.0))
     }
 }
 
-/// The queue that pays on path `i` of `rate`, as a share of its pipe, if there is room for it.
+/// The best queue for path `i` with rate `rate`, as a share of its BDP, if the buffer has space for it.
 ///
-/// A loss halves the window, and the fewer packets of its pipe are missing then, the better: a queue
-/// of q packets above a pipe of k saves (k² - (k - q)²) / 8 of them per loss. But it delays what is sent
-/// again on this path, for which all others wait: each loss anywhere then costs q / rate of the
-/// time of all. With loss shares p, and rates r in packets/s, the two are equal where
-/// q = k - 4 c · Σ p_j r_j · Σ r_j / (p_i r_i²); c is the share of the losses whose repair goes this way and
-/// finds the receive window shut. A quarter, half and half, agrees with simulations.
+/// A loss halves the window. The fewer packets are then missing to the BDP, the better: a queue of q packets
+/// above a BDP of k packets saves (k² - (k - q)²) / 8 packets per loss. But the queue delays retransmissions
+/// on this path, for which all other paths wait: each loss anywhere then costs all paths the time q / rate.
+/// With loss rates p, and rates r in packets/s, the gain equals the cost at q = k - 4 c · Σ p_j r_j · Σ r_j /
+/// (p_i r_i²). The factor c is the share of the losses whose retransmission uses this path and finds the
+/// receive window closed. c = 1/4, one half for each condition, agrees with simulations.
 pub(super) fn worthwhile_queue(
     i: usize,
     rate: Rate,
@@ -74,7 +74,7 @@ mod tests {
     use super::super::manager::tests::{CHUNK, path};
     use super::*;
 
-    /// What is remembered after 20 s of so many transmissions and losses per second.
+    /// The state after 20 s with `sent` transmissions and `lost` losses per second.
     fn remembered(sent: u64, lost: u64) -> LossMemory {
         let mut memory = LossMemory::default();
         for second in 1..=20 {

@@ -1,4 +1,4 @@
-//! Congestion window management: all windows together may not claim more than the receive buffer.
+//! Congestion window management: all windows together must fit into the receive buffer.
 
 use core::fmt;
 
@@ -7,37 +7,37 @@ use ropewalk_base::{Duration, PathId, Rate, Time};
 use super::adaptive::{Adaptive, Advice, MeasuredPath};
 use super::{dynamic, fixed};
 
-/// The receive buffer as a manager needs it.
+/// The receive buffer, as window managers see it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Budget {
-    /// The peer's whole buffer, bytes.
+    /// The peer's whole receive buffer, bytes.
     pub buffer: u64,
-    /// Size of a full chunk, bytes: no window is made smaller.
+    /// Size of a full chunk, bytes. No window is made smaller.
     pub chunk: u64,
 }
 
-/// One path as a manager sees it.
+/// One path, as window managers see it.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct ManagedPath {
-    /// Its congestion window, bytes; what the manager leaves here is the most that it may be.
+    /// Congestion window, bytes. The manager lowers it to the largest value that it permits.
     pub window: u64,
-    /// Available bandwidth: told, or else measured.
+    /// Available bandwidth: configured, or else measured.
     pub rate: Option<Rate>,
     /// Round trip without queueing.
     pub round_trip: Option<Duration>,
-    /// The smoothed round trip without queueing, with acknowledgements returning as they do now.
+    /// Smoothed round trip without queueing, with acknowledgements returning on the paths that they use now.
     pub empty_round_trip: Option<Duration>,
-    /// What of the delay of the packet acknowledged last was queueing.
+    /// Queueing delay of the packet that was acknowledged last.
     pub last_queueing: Option<Duration>,
-    /// Transmissions of the path so far, and how many of them were given up as lost.
+    /// Transmissions on the path so far.
     pub sent: u64,
-    /// See `sent`.
+    /// Transmissions that were counted as lost.
     pub lost: u64,
 }
 
 impl ManagedPath {
-    /// What the pipe holds and the one packet that is being sent (Wallace and Shami, 2014, Eq 60:
-    /// the bound on a limit), bytes; none while the path is not known.
+    /// BDP plus the one packet that is being sent, bytes (Wallace and Shami, 2014, Eq 60: the upper bound of
+    /// a limit). None while rate or round trip is unknown.
     pub(super) fn pipe(&self, chunk: u64) -> Option<u64> {
         Some(self.rate?.bytes_in(self.round_trip?) + chunk)
     }
@@ -46,31 +46,31 @@ impl ManagedPath {
 /// How the receive buffer is shared between the windows.
 #[derive(Clone, Debug, Default)]
 pub enum WindowManager {
-    /// It is not: whoever fills it first has it.
+    /// No management: the path that fills the buffer first uses it.
     #[default]
     None,
     /// Equal shares: no window is larger than its share of the buffer (buffer splitting, Adhari et
     /// al., 2011).
     Splitting,
-    /// Equal shares of what has left and is not yet cumulatively acknowledged: a path whose data
-    /// fills its share of the buffer waits, however large its window.
+    /// Equal shares of the outstanding data, counted to the cumulative acknowledgement: a path whose data
+    /// fills its share of the buffer waits, whatever its window.
     SplittingOutstanding,
-    /// The better path takes from the worse one (Wallace and Shami, 2014, 5.1).
+    /// A better path takes space from a worse one (Wallace and Shami, 2014, 5.1).
     Dynamic,
     /// A limit per path, bytes (Wallace and Shami, 2014, 5.2).
     Static(Vec<u64>),
-    /// Limits on what is in flight that follow what is measured.
+    /// Limits of the data in flight that follow measurements.
     Adaptive(Adaptive),
 }
 
 impl WindowManager {
-    /// Whether there is nothing to manage.
+    /// Whether windows are not managed.
     #[inline]
     pub const fn is_none(&self) -> bool {
         matches!(self, Self::None)
     }
 
-    /// The window of `grown` may have grown: makes all fit again.
+    /// Makes all windows fit into the buffer after the window of `grown` may have grown.
     pub fn manage(&mut self, now: Time, grown: PathId, budget: &Budget, paths: &mut [ManagedPath]) {
         match self {
             Self::None | Self::SplittingOutstanding => {}
@@ -84,8 +84,8 @@ impl WindowManager {
         }
     }
 
-    /// What `path` may have in flight while the peer holds `held` bytes of its data that wait for
-    /// others', bytes.
+    /// The limit of the data in flight on `path`, bytes. `held` is the number of bytes of its data that wait
+    /// at the peer for data of other paths.
     #[inline]
     pub fn in_flight_most(&self, path: PathId, budget: &Budget, paths: usize, held: u64) -> u64 {
         match self {
@@ -100,27 +100,27 @@ fn share(budget: &Budget, paths: usize) -> u64 {
     (budget.buffer / paths.max(1) as u64).max(budget.chunk)
 }
 
-/// All but the one of path `i`.
+/// All elements except element `i`.
 pub(super) fn others<T>(i: usize, all: &[T]) -> impl Iterator<Item = &T> {
     all.iter().enumerate().filter(move |(j, _)| *j != i).map(|(_, one)| one)
 }
 
-/// How far the windows together exceed the buffer, bytes.
+/// Number of bytes by which the windows together exceed the buffer.
 pub(super) fn excess(budget: &Budget, paths: &[ManagedPath]) -> u64 {
     paths.iter().map(|p| p.window).sum::<u64>().saturating_sub(budget.buffer)
 }
 
-/// Takes up to `excess` from a window, but leaves it `least`; tells what is still too much.
+/// Takes up to `excess` bytes from a window, but leaves at least `least`. Returns the remaining excess.
 pub(super) fn take(path: &mut ManagedPath, excess: u64, least: u64) -> u64 {
     let taken = path.window.saturating_sub(least).min(excess);
     path.window -= taken;
     excess - taken
 }
 
-/// Whoever knows which limits are best for paths with such properties.
+/// Computes the best limits for measured paths.
 pub trait LimitAdvisor: Send {
-    /// Advice that is clearly better than `current`; none: keep that. A `current` of `None` means
-    /// that there is no limit yet.
+    /// Advice that is clearly better than `current`, or none to keep `current`. If `current` is `None`, there
+    /// is no limit yet.
     fn advise(
         &mut self,
         budget: &Budget,
@@ -128,7 +128,7 @@ pub trait LimitAdvisor: Send {
         current: Option<&Advice>,
     ) -> Option<Advice>;
 
-    /// A copy that goes on alike.
+    /// A copy with the same state and behaviour.
     fn clone_box(&self) -> Box<dyn LimitAdvisor>;
 }
 

@@ -1,17 +1,17 @@
-//! How fast a path is, as far as it has shown: what it delivered while a queue stood on it.
+//! Highest delivery rate of a path, measured while the path has a standing queue.
 
 use ropewalk_base::{Duration, Rate, Time};
 
 use super::manager::{ManagedPath, others};
 
-/// A queue stands if even the quickest packet of a while waited for this share of the round trip, and
-/// for so many chunks: bursts queue behind themselves, but the first of each does not.
+/// A queue is standing if even the packet with the least queueing delay waited for this part of the round
+/// trip and for this many chunks. Bursts queue behind themselves, but the first packet of a burst does not.
 const STANDING: u64 = 16;
 const STANDING_CHUNKS: u64 = 2;
-/// That while, in round trips.
+/// Period over which the least queueing delay is taken, in round trips.
 const WHILE_ROUND_TRIPS: u64 = 2;
-/// The rate of a path that has been full. Below that a window and its round trip explain what is
-/// delivered, and a bound taken from it would hold the window where it is.
+/// Rate of a path that has been full. On a path that was never full, window and round trip determine the
+/// delivery rate, and a limit computed from that rate would keep the window at its current size.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MaxRateFilter {
     rate: Option<Rate>,
@@ -22,7 +22,7 @@ pub(super) struct MaxRateFilter {
 impl MaxRateFilter {
     pub const UNKNOWN: Self = Self { rate: None, since: Time::ZERO, quickest: Duration::MAX };
 
-    /// An acknowledgement came on the path.
+    /// Updates the rate after an acknowledgement on the path.
     pub fn note(&mut self, now: Time, path: &ManagedPath, chunk: u64) {
         let (Some(rate), Some(least), Some(last)) =
             (path.rate, path.round_trip, path.last_queueing)
@@ -42,29 +42,29 @@ impl MaxRateFilter {
         }
     }
 
-    /// The rate, once it is known.
+    /// The rate, once known.
     pub const fn rate(&self) -> Option<Rate> {
         self.rate
     }
 
-    /// What fills the pipe, bytes.
+    /// The BDP, bytes.
     fn pipe(&self, path: &ManagedPath, chunk: u64) -> Option<u64> {
         Some(self.rate?.bytes_in(pipe_time(path)?) + chunk)
     }
 }
 
-/// How long a packet is in flight on an empty path: the least round trip, unless acknowledgements take
-/// clearly longer to return by another path than they did then. Where they do not, the difference
-/// is noise, and a packet more in flight is one that another path has not.
+/// Round trip of an empty path: the least round trip, unless acknowledgements now take clearly longer because
+/// they return on another path. Small differences are noise, and each additional packet in flight takes space
+/// from another path.
 fn pipe_time(path: &ManagedPath) -> Option<Duration> {
     let (least, now) = (path.round_trip?, path.empty_round_trip?);
     Some(if now > least + least / STANDING { now } else { least })
 }
 
-/// The most that path `i` may have in flight, bytes; none while its rate is not known. Beyond its
-/// pipe it may have what the others leave of the buffer, up to the share `queue` of the pipe: then it is
-/// fuller after the next loss. But what queues there delays all, and what the others deliver
-/// meanwhile must fit in, too.
+/// Limit of the data in flight on path `i`, bytes; none while its rate is unknown. Beyond its BDP, a path may
+/// use space that the others leave, up to the share `queue` of the BDP: its window is then fuller after the
+/// next loss. The queue delays all data, so what the others deliver meanwhile must fit into the buffer as
+/// well.
 pub(super) fn in_flight_most(
     i: usize,
     buffer: u64,
@@ -91,7 +91,7 @@ mod tests {
     use super::super::manager::tests::{CHUNK, path};
     use super::*;
 
-    /// What is known after these milliseconds of queueing, again and again.
+    /// The filter after repeated periods with these queueing delays in ms.
     fn after(millis: &[u64]) -> MaxRateFilter {
         let mut ceiling = MaxRateFilter::UNKNOWN;
         for (at, queueing) in (0..200).zip(millis.iter().cycle()) {
@@ -123,8 +123,8 @@ mod tests {
     #[test]
     fn a_path_may_exceed_its_pipe_only_into_what_the_others_leave() {
         let full = after(&[10]);
-        // Pipe: 20 Mbit/s for 40 ms are 100 chunks, and one that is being sent. Of 29 chunks of room
-        // each brings 60 / 100 of a chunk of the other path.
+        // BDP: 20 Mbit/s for 40 ms are 100 chunks, plus one that is being sent. 29 chunks of space are free.
+        // Each queued chunk needs space for another 60 / 100 of a chunk of the other path.
         for (buffer, other, most) in
             [(150, 60, 101), (300, 60, 126), (300, 200, 126), (190, 60, 119)]
         {

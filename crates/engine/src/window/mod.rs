@@ -1,8 +1,8 @@
-//! Between congestion control and scheduler: what of each window may really be used, given that all
-//! paths share one receive buffer.
+//! Window management, between congestion control and scheduler: limits how much of each congestion window is
+//! used, because all paths share one receive buffer.
 //!
-//! The *guard* ([`Guard`]) is about who may use the shared buffer at this moment; a *manager*
-//! ([`WindowManager`]) about how far congestion windows may grow. Either works without the other.
+//! The *guard* ([`Guard`]) decides which path may use the shared buffer at this moment. A *manager*
+//! ([`WindowManager`]) decides how far congestion windows may grow. Either works without the other.
 
 mod adaptive;
 mod dynamic;

@@ -1,6 +1,6 @@
-//! A small exact model of a bundle, for the guard's promises: time goes in ticks of 1 ms, paths have constant
-//! rates and delays and lose nothing, and the receiver reads at once what is in order. The guard is the real
-//! one, and is told rates, delays and queues as they are.
+//! A small exact model of a bundle, to check what the guard promises. Time advances in ticks of 1 ms. Paths
+//! have constant rates and delays and no losses, and the receiver reads in-order data at once. The guard is
+//! the real one, and gets exact rates, delays and queueing delays.
 //!
 //! ```text
 //!   unsent --scheduler--> queue of a link --service--> propagation --> receiver
@@ -21,7 +21,7 @@ pub(super) const CHUNK: u64 = 1000;
 /// A path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Link {
-    /// Ticks that the link needs for a chunk.
+    /// Ticks that the link takes to send a chunk.
     pub service: u64,
     /// Ticks of propagation, each way.
     pub delay: u64,
@@ -34,42 +34,43 @@ pub(super) enum Order {
     QuickestFirst,
     /// Each in turn, the next chunk of the stream, as `round-robin` does.
     InTurn,
-    /// The longest round trip first, the next chunk of the stream: the choice that does most harm.
+    /// The longest round trip first, the next chunk of the stream: the most harmful choice.
     SlowestFirst,
-    /// The longest round trip first, the first chunk that it may take: as much of the slow paths as
+    /// The longest round trip first, the first chunk that the path may take: the slow paths carry as much as
     /// the guard allows.
     SlowestAhead,
 }
 
-/// Who limits the scheduler.
+/// What limits the scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Judge {
     /// The guard.
     Guard,
     /// The guard for each pair of the quickest path and another one.
     Pairwise,
-    /// Nobody.
+    /// No guard.
     Off,
 }
 
-/// Everything that a run depends on.
+/// All parameters of a run.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Case {
     /// The paths.
     pub links: Vec<Link>,
     /// Receive buffer, chunks.
     pub buffer: u64,
-    /// Congestion windows, in pipes; and three chunks more.
+    /// Congestion windows as a multiple of the BDP, to which three chunks are added.
     pub pipes: u64,
     /// The scheduler.
     pub order: Order,
-    /// What is used of the guard.
+    /// How the guard is used.
     pub judge: Judge,
-    /// Whether what comes early waits.
+    /// Whether out-of-order data waits in the receive buffer.
     pub in_order: bool,
-    /// Whether a path takes a chunk only when the link will soon need it, and not a window at once.
+    /// Whether a path takes a chunk only shortly before the link can send it, instead of a whole window at
+    /// once.
     pub paced: bool,
-    /// Whether rule 4 may try a path alone.
+    /// Whether rule 4 may probe single paths.
     pub trials: bool,
 }
 
@@ -77,11 +78,11 @@ pub(super) struct Case {
 struct Lane {
     /// When the link is idle again.
     free_at: u64,
-    /// Chunks on their way or not known to have arrived: when they arrive, and their numbers.
+    /// Chunks in flight or not yet reported: their arrival times and numbers.
     out: VecDeque<(u64, u64)>,
     /// How many of them have arrived.
     arrived: usize,
-    /// Chunks that it was given.
+    /// Chunks that the path was given.
     carried: u64,
 }
 
@@ -90,16 +91,17 @@ struct Bundle<'a> {
     lanes: Vec<Lane>,
     guards: Vec<Guard>,
     turn: usize,
-    /// Numbers that were sent, from `base` on.
+    /// For each number from `base` on, whether it was sent.
     sent: VecDeque<bool>,
     base: u64,
-    /// Numbers that have arrived, from `delivered` on.
+    /// For each number from `delivered` on, whether it has arrived.
     stored: VecDeque<bool>,
     delivered: u64,
     total_arrived: u64,
-    /// When reports come, what they say: arrivals up to this tick, and what was in order then.
+    /// Reports: when each reaches the sender, the tick up to which it covers arrivals, and the chunks in
+    /// order at that time.
     reports: Vec<(u64, u64, u64)>,
-    /// The latest of what they said.
+    /// The latest values that reports have brought.
     known_until: u64,
     acknowledged: u64,
 }
@@ -121,7 +123,7 @@ impl Case {
         bundle.lanes.iter().map(|lane| lane.carried).collect()
     }
 
-    /// Propagation of the quickest way back.
+    /// Propagation delay of the fastest return path.
     pub(super) fn way_back(&self) -> u64 {
         self.links.iter().map(|link| link.delay).min().unwrap_or(0)
     }
@@ -152,7 +154,7 @@ impl<'a> Bundle<'a> {
         }
     }
 
-    /// What the peer's user has.
+    /// Chunks that the receiving application has.
     fn received(&self) -> u64 {
         if self.case.in_order { self.delivered } else { self.total_arrived }
     }
@@ -174,7 +176,7 @@ impl<'a> Bundle<'a> {
                 self.stored[at] = true;
                 lane.arrived += 1;
                 self.total_arrived += 1;
-                // The report returns on the path of what caused it.
+                // The report returns on the path of the chunk that caused it.
                 self.reports.push((now + link.delay, now, 0));
             }
         }
@@ -236,14 +238,14 @@ impl<'a> Bundle<'a> {
         }
     }
 
-    /// The views with the guard's verdicts.
+    /// The views after the guard has been applied.
     fn judged(&mut self, now: u64) -> Vec<PathView> {
         let mut views: Vec<PathView> = (0..self.lanes.len()).map(|i| self.view(now, i)).collect();
         let shared = SharedWindow {
             buffer: self.case.buffer * CHUNK,
             chunk: CHUNK,
             acknowledged: self.acknowledged * CHUNK,
-            // Nothing is tried while the application is the limit.
+            // The guard does not probe single paths while the application limits the transfer.
             busy: self.case.trials,
             shared: false,
             in_order: self.case.in_order,
@@ -293,13 +295,13 @@ impl<'a> Bundle<'a> {
         }
     }
 
-    /// The number at this position of what is unsent, if the receive window reaches so far.
+    /// The number at this position of the unsent queue, if the receive window reaches that far.
     fn unsent(&self, position: u64) -> Option<u64> {
         let mut left = position;
         let outstanding: u64 = self.lanes.iter().map(|lane| lane.out.len() as u64).sum();
         let end = match self.case.in_order {
             true => self.acknowledged + self.case.buffer,
-            // Only what is on its way holds a place.
+            // Only chunks in flight occupy the window.
             false if outstanding >= self.case.buffer => return None,
             false => u64::MAX,
         };

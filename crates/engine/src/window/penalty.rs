@@ -1,11 +1,11 @@
-//! Penalisation (Raiciu et al., 2012, 4.2): a slow path that keeps the peer's window shut loses half
-//! of its congestion window.
+//! Penalisation (Raiciu et al., 2012, 4.2): the congestion window of a slow path whose data keeps the receive
+//! window closed is halved.
 
 use ropewalk_base::{Duration, PathId, Time};
 
 use crate::scheduler::PathView;
 
-/// When to penalise. The halving itself is [`CongestionControl::penalise`].
+/// Decides when to penalise. The halving itself is [`CongestionControl::penalise`].
 ///
 /// [`CongestionControl::penalise`]: crate::congestion::CongestionControl::penalise
 #[derive(Clone, Debug, Default)]
@@ -14,9 +14,9 @@ pub struct Penalty {
 }
 
 impl Penalty {
-    /// The peer's window is shut by data that is on its way on `holder`: whether to halve that
-    /// path's window now. Only a path that is slower than an open one is to blame, and at most once per
-    /// round trip of the fastest that is open.
+    /// Whether to halve the window of path `holder` now, whose outstanding data keeps the receive window
+    /// closed. A path is penalised only if it is slower than an open one, and at most once per round trip of
+    /// the fastest open path.
     pub fn due(&mut self, now: Time, paths: &[PathView], holder: PathId) -> bool {
         let srtt = |id| paths.iter().find(|p| p.id == id).and_then(|p| p.srtt);
         let open = paths.iter().filter(|p| p.is_open() && p.id != holder);

@@ -1,5 +1,5 @@
-//! What the guard promises for two, three and four paths, in every case of a grid of rates, delays and
-//! buffers, whichever path the scheduler prefers. `docs/decisions/guard.md` states the promises.
+//! What the guard promises for two, three and four paths: checked in every case of a grid of rates, delays
+//! and buffers, with every preference of the scheduler. `docs/decisions/guard.md` states the promises.
 
 use std::collections::BTreeMap;
 
@@ -8,13 +8,13 @@ use ropewalk_base::{Duration, PathId, Time};
 use super::model::{Case, Judge, Link, Order};
 use super::single_path_probe::{ExpectedRate, Progress, SinglePathProbe};
 
-/// Ticks before anything is counted, and ticks that count.
+/// Ticks before the measurement, and ticks of the measurement.
 const SETTLING: u64 = 700;
 const TICKS: u64 = 1000;
-/// The same where trials take their time: a period of measurement lasts 16 round trips.
+/// The same for runs with single-path probes, which take longer: a measurement period lasts 16 round trips.
 const LONG_SETTLING: u64 = 40_000;
 const LONG_TICKS: u64 = 20_000;
-/// No path costs the others more than this leaves: two chunks of 64 are 3 %.
+/// Least ratio with one path more: a path may cost the others at most this much. Two chunks of 64 are 3 %.
 const ENOUGH: f64 = 0.92;
 
 const SERVICES: [u64; 2] = [1, 4];
@@ -47,7 +47,7 @@ fn case(links: Vec<Link>, buffer: u64, order: Order, judge: Judge) -> Case {
     Case { links, buffer, pipes: 1, order, judge, in_order: true, paced: true, trials: false }
 }
 
-/// What was delivered in the cases that have been run.
+/// Results of the cases that have been run.
 #[derive(Default)]
 struct Runs(BTreeMap<Case, u64>);
 
@@ -61,8 +61,8 @@ impl Runs {
         chunks as f64
     }
 
-    /// What the bundle delivers over the most that one of these sets of its paths does; with trials where it
-    /// is less than `enough` without.
+    /// Delivery of the bundle over the best delivery of one of these sets of its paths. If the ratio is less
+    /// than `enough`, the case runs again with single-path probes.
     fn over_best(&mut self, case: &Case, sets: &[Vec<Link>], enough: f64) -> f64 {
         let most = sets.iter().map(|links| Case { links: links.clone(), ..case.clone() });
         let most = most.map(|fewer| self.delivered(&fewer)).fold(0.0, f64::max);
@@ -78,13 +78,13 @@ impl Runs {
         delivered(&case.links) / sets.iter().map(delivered).fold(0.0, f64::max)
     }
 
-    /// What the bundle delivers over what its best path delivers alone.
+    /// Delivery of the bundle over the delivery of its best path alone.
     fn over_best_path(&mut self, case: &Case, enough: f64) -> f64 {
         let single: Vec<Vec<Link>> = case.links.iter().map(|link| vec![*link]).collect();
         self.over_best(case, &single, enough)
     }
 
-    /// What the bundle delivers over what it would deliver without one of its paths, at the worst.
+    /// Delivery of the bundle over its delivery without one of its paths, in the worst case.
     fn over_fewer_paths(&mut self, case: &Case, enough: f64) -> f64 {
         let without = |path: usize| [&case.links[..path], &case.links[path + 1..]].concat();
         let fewer: Vec<Vec<Link>> = (0..case.links.len()).map(without).collect();
@@ -92,7 +92,7 @@ impl Runs {
     }
 }
 
-/// The case with the lowest ratio, and how many there were.
+/// The case with the lowest ratio, and the number of cases.
 struct Worst {
     ratio: f64,
     case: Option<Case>,
@@ -120,7 +120,7 @@ impl Worst {
     }
 }
 
-/// What is promised of the most: trials cost the rest.
+/// Promised share of the best single path. Probes cost the rest.
 const PROMISED: f64 = 0.955;
 
 #[test]
@@ -138,7 +138,7 @@ fn in_order_a_bundle_delivers_what_its_best_path_does() {
     assert_eq!(worst.cases, 4 * (21 + 56 + 126) * 4);
 }
 
-/// In how many cases with so many paths one of them costs the others more than is promised.
+/// Number of cases with this number of paths in which one path costs the others more than promised.
 fn costly(paths: usize, order: Order) -> usize {
     let mut runs = Runs::default();
     let cases = grid(paths).map(|(links, buffer)| case(links, buffer, order, Judge::Guard));
@@ -150,8 +150,8 @@ fn in_order_no_path_costs_a_scheduler_that_takes_from_anywhere() {
     assert_eq!([2, 3, 4].map(|paths| costly(paths, Order::SlowestAhead)), [0; 3]);
 }
 
-/// A path that may not take the head of the queue is shut out where nothing else is taken. With two paths
-/// rule 4 mends that; with more it is a known weakness, which must not grow.
+/// A path that may not take the head of the queue carries nothing if the scheduler takes only from the head.
+/// With two paths, rule 4 corrects that. With more it is a known weakness, which must not grow.
 #[test]
 fn in_order_paths_can_shut_out_others_of_a_scheduler_that_takes_the_head() {
     for order in [Order::QuickestFirst, Order::InTurn] {
@@ -168,7 +168,7 @@ fn a_path_that_the_window_does_not_reach_carries_nothing() {
         for order in ORDERS {
             let case = case(links.clone(), buffer, order, Judge::Guard);
             let forward = |link: &Link| link.service + link.delay;
-            // Before a chunk on this path arrives, a quicker one delivers more than the whole buffer.
+            // Before a chunk on this path arrives, a faster path delivers more than the whole buffer.
             let out_of_reach = |link: &Link| {
                 let later = |other: &Link| forward(link).saturating_sub(forward(other));
                 links.iter().any(|other| later(other) > other.service * buffer)
@@ -201,7 +201,7 @@ fn without_order_neither_do_paths_cost_more_than_a_rank_and_its_slack() {
     fewer.at_least(0.87);
 }
 
-/// The model tells the rules from none, and from rules that look at two paths at a time.
+/// The model distinguishes the rules from no rules, and from rules that consider two paths at a time.
 #[test]
 fn rules_for_two_paths_fail_with_three() {
     let mut runs = Runs::default();
@@ -216,8 +216,8 @@ fn rules_for_two_paths_fail_with_three() {
     assert!(pairwise[1] > 5 && off[0] > 20 && off[1] > 50, "{pairwise:?}, {off:?}");
 }
 
-/// What is delivered over what the better of the bundle and its best path delivers all the time, where
-/// each promises what it delivers; rates in kB/s.
+/// Delivery over the best constant choice among the bundle and the single paths, if each path promises what
+/// it delivers. Rates are in kB/s.
 fn with_trials(bundle: u64, alone: &[u64]) -> f64 {
     const STEP_MS: u64 = 10;
     const STEPS: u64 = 60_000;

@@ -1,25 +1,26 @@
-//! The shared receive window among paths where order does not matter: nothing waits at the peer for what
-//! lies before it, so a byte holds its place from its departure to its acknowledgement, and that is all.
+//! Sharing of the receive window among paths for unordered data. Unordered data does not wait at the receiver
+//! for earlier data, so a byte occupies the window only from its transmission to its acknowledgement.
 //!
-//! Then the flow-control bound is reached by filling pipes, the shortest first, and no queues: a byte that
-//! queues holds its place as long as one that travels, and brings nothing.
+//! The flow-control bound is then reached by filling the BDPs of the paths, the shortest round trip first,
+//! without queues: a queued byte occupies the window as long as a byte in transit, and adds no throughput.
 
-/// Growth of what is in flight per round while nothing queues.
+/// Growth factor of the data in flight per round while there is no queue.
 const GROWTH: f64 = 1.25;
-/// So many chunks above the pipe: acknowledgements come for every second one, and one is on its way out.
+/// Allowance above the BDP, in chunks: the receiver acknowledges every second packet, and one packet is being
+/// sent.
 const SLACK_CHUNKS: f64 = 3.0;
-/// Queueing by more than this share of the round trip shows that the pipe is full.
+/// Share of the round trip above which queueing shows that the BDP is reached.
 const QUEUED: f64 = 1.0 / 16.0;
-/// Paths whose round trips differ by no more than this are of one rank, and share what is left evenly:
-/// which of them comes first is noise.
+/// Paths whose round trips differ by at most this factor have equal rank and share evenly: smaller
+/// differences are noise.
 const ONE_RANK: f64 = 1.25;
 
-/// A path that wants a part of the window.
+/// Request of a path for a part of the window.
 #[derive(Clone, Copy, Debug)]
 pub struct ShareRequest {
     /// Index of the path.
     pub index: usize,
-    /// What it was seen to deliver, bytes per nanosecond.
+    /// Measured delivery rate, bytes per nanosecond.
     pub rate: f64,
     /// Round trip without queueing, nanoseconds.
     pub pipe_time: f64,
@@ -35,8 +36,8 @@ impl ShareRequest {
     }
 }
 
-/// Shares `buffer` bytes out and tells what each path may have in flight; `chunk` is the size of a full
-/// one.
+/// Shares `buffer` bytes, and calls `give` with the index of each path and the bytes that it may have in
+/// flight. `chunk` is the size of a full chunk.
 pub fn share(
     buffer: u64,
     chunk: u64,
@@ -79,7 +80,7 @@ mod tests {
 
     #[test]
     fn short_pipes_come_first_and_long_ones_get_what_is_left() {
-        // 20 kB and 200 kB of pipe.
+        // BDPs of 20 kB and 200 kB.
         let paths = |queued| vec![claim(0, 1.0, 200.0, 0.0), claim(1, 1.0, 20.0, queued)];
         for (buffer, queued, expected) in [
             (20_000, 0.0, [0, 20_000]),

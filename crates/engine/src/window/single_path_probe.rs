@@ -1,33 +1,34 @@
-//! The bundle must prove itself: where a single path promises more than the bundle was seen to
-//! deliver, that path is tried alone, and what delivered more goes on.
+//! Single-path probes: if one path alone is expected to deliver more than the bundle was measured to deliver,
+//! that path is tried alone, and the better of the two continues.
 //!
-//! Estimates of delay, rate and loss can all be a little wrong at once, and then the other rules
-//! let a bundle run below its best path. This one believes only what was delivered. A trial that
-//! fails is repeated after twice as long, so that on steady paths trials soon cost nothing.
+//! Estimates of delay, rate and loss can all be slightly wrong at once. The other rules of the guard then let
+//! a bundle run below its best path. This rule relies only on measured delivery. After a failed probe the
+//! time to the next one doubles, so probes soon cost almost nothing on steady paths.
 
 use ropewalk_base::{Duration, PathId, Time};
 
-/// A period of measurement lasts so many of the longest round trip,
+/// Length of a measurement period in round trips of the slowest path.
 const PERIOD_ROUND_TRIPS: u64 = 16;
-/// but not less than this,
+/// Least length of a measurement period.
 const PERIOD_MIN: Duration = Duration::from_millis(500);
-/// nor more than this.
+/// Greatest length of a measurement period.
 const PERIOD_MAX: Duration = Duration::from_secs(5);
-/// After a change, so many of the longest round trip are not measured.
+/// Round trips of the slowest path that are not measured after a change.
 const SETTLING_ROUND_TRIPS: u64 = 3;
-/// Each trial that ends as the one before doubles the wait for the next, so often.
+/// Each probe with the same result as the one before doubles the time to the next probe, at most this many
+/// times.
 const DOUBLINGS_MAX: u32 = 6;
 
-/// What one path promises alone.
+/// Rate that one path is expected to deliver alone.
 #[derive(Clone, Copy, Debug)]
 pub struct ExpectedRate {
-    /// Which.
+    /// The path.
     pub path: PathId,
     /// Bytes per nanosecond.
     pub rate: f64,
 }
 
-/// What is known at an instant.
+/// State of the transfer at an instant.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {
     /// The time.
@@ -36,7 +37,7 @@ pub struct Progress {
     pub acknowledged: u64,
     /// Longest round trip of the paths in use.
     pub longest: Duration,
-    /// Whether there was always something to send.
+    /// Whether there was always data to send.
     pub busy: bool,
 }
 
@@ -44,27 +45,27 @@ pub struct Progress {
 enum Mode {
     /// All paths.
     Bundle,
-    /// One path, to see what it delivers.
+    /// One path, to measure what it delivers.
     Trying(PathId),
-    /// One path, since it delivered more, until it is time to see whether that is still so.
+    /// One path, which delivered more than the bundle, until the given time of the next comparison.
     Alone(PathId, Time),
 }
 
-/// Tries a path alone where that promises more.
+/// Probes a path alone if it is expected to deliver more than the bundle.
 #[derive(Clone, Debug)]
 pub struct SinglePathProbe {
     mode: Mode,
-    /// When the current measurement began (after settling), with what had been acknowledged.
+    /// Start of the current measurement (after settling), and the bytes acknowledged by then.
     began: Option<(Time, u64)>,
     settled_at: Time,
-    /// What the bundle was last seen to deliver, bytes per nanosecond.
+    /// Last measured rate of the bundle, bytes per nanosecond.
     bundle: f64,
-    /// No trial before this.
+    /// No probe before this time.
     next: Time,
-    /// What each path promised since then, summed over time, bytes, by path identifier; and up to when.
+    /// Expected delivery of each path since the start of the measurement, bytes, by path identifier.
     promised: Vec<f64>,
     heard: Time,
-    /// How the last trial ended, and how often in a row it had ended so before.
+    /// Whether the last probe won, and how many times in a row probes had ended like that before.
     last_won: bool,
     repeats: u32,
 }
@@ -94,10 +95,10 @@ impl SinglePathProbe {
         }
     }
 
-    /// Takes note of progress, and of what each path promises alone.
+    /// Takes the current progress and the expected rate of each path alone.
     pub fn step(&mut self, at: &Progress, promises: impl Iterator<Item = ExpectedRate>) {
         if !at.busy {
-            // Nobody is measured by what the application did not send.
+            // A measurement while the application limits the transfer says nothing.
             self.began = None;
             return;
         }
@@ -145,8 +146,8 @@ impl SinglePathProbe {
         }
     }
 
-    /// The path that promised most in the mean over the time that was measured, for a rate that changes is
-    /// now above and now below what the bundle delivered meanwhile.
+    /// The path with the highest mean expected rate over the measurement. The mean matters because a varying
+    /// rate is sometimes above and sometimes below what the bundle delivered.
     fn best(&self, lasted: Duration) -> Option<ExpectedRate> {
         let (index, bytes) =
             self.promised.iter().copied().enumerate().max_by(|a, b| a.1.total_cmp(&b.1))?;
@@ -185,8 +186,8 @@ impl SinglePathProbe {
 mod tests {
     use super::*;
 
-    /// Shares of the time alone, and of what could have been delivered, over `seconds`, where the
-    /// bundle and the path alone deliver so many bytes a second.
+    /// Share of the time alone, and of the possible delivery, over `seconds`, if the bundle and the path
+    /// alone deliver these numbers of bytes per second.
     fn play(bundle: f64, alone: f64, promised: f64, seconds: u64) -> (f64, f64) {
         let mut trial = SinglePathProbe::default();
         let (mut acknowledged, mut time_alone) = (0.0, 0u64);
@@ -209,7 +210,7 @@ mod tests {
     fn whichever_delivers_more_soon_has_nearly_all_of_the_time() {
         for (bundle, alone, promised) in [(1e6, 1.5e6, 2e6), (1.5e6, 1e6, 2e6), (1e6, 1.1e6, 1.2e6)]
         {
-            // Long enough that finding out, once, does not count.
+            // Long enough that the cost of the first comparison does not matter.
             let (_, share) = play(bundle, alone, promised, 600);
             assert!(share > 0.98, "bundle {bundle}, alone {alone}: {share}");
         }
@@ -227,7 +228,7 @@ mod tests {
             let now = Time::from_millis(step * 10);
             let longest = Duration::from_millis(50);
             let at = Progress { now, acknowledged: step * 10_000, longest, busy: true };
-            // Above it for 0.3 s of each second.
+            // The rate is above that of the bundle for 0.3 s of each second.
             let rate = if step % 100 < 30 { 2e6 } else { 0.3e6 } / 1e9;
             trial.step(&at, [ExpectedRate { path: PathId(1), rate }].into_iter());
             assert_eq!(trial.alone(), None, "at {now:?}");

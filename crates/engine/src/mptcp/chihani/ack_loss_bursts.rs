@@ -1,13 +1,13 @@
-//! Bursts of acknowledgements that the sender throws away: the fault of the model's F-RTO.
+//! Bursts of acknowledgements that the sender discards: a defect of the model's F-RTO.
 
 use ropewalk_base::{PathId, Rng};
 
 use super::{AckBurstLoss, Quirks};
 
-/// Where each subflow is in a burst.
+/// Progress of the current burst of each subflow.
 #[derive(Clone, Debug)]
 pub struct AckLossBursts {
-    /// Chance of each subflow's acknowledgement to begin a burst.
+    /// Probability, per subflow, that an acknowledgement begins a burst.
     chances: Vec<f64>,
     /// Acknowledgements counted since the burst began; none outside of a burst.
     counted: Vec<Option<u64>>,
@@ -15,7 +15,7 @@ pub struct AckLossBursts {
 }
 
 impl AckLossBursts {
-    /// No burst yet.
+    /// Starts without a burst.
     pub fn new(quirks: Quirks, subflows: usize, mut rng: Rng) -> Self {
         let chances = match quirks.ack_burst_loss {
             AckBurstLoss::Fixed(chance) => vec![chance; subflows],
@@ -24,12 +24,12 @@ impl AckLossBursts {
         Self { chances, counted: vec![None; subflows], rng }
     }
 
-    /// Whether the acknowledgement that arrived on `path` is thrown away.
+    /// Whether the acknowledgement that arrived on `path` is discarded.
     ///
-    /// `window` is the congestion window in segments, with its fraction. The acknowledgement that begins
-    /// a burst is processed. Those after it are thrown away while their count is below the window. A
-    /// window of 10.5 has ten segments in flight, and the burst takes the acknowledgements of all ten:
-    /// no later one repairs the loss, and the timer expires. A window of exactly ten loses nine.
+    /// `window` is the congestion window in segments, with its fraction. The acknowledgement that begins a
+    /// burst is processed. The following ones are discarded while their count is below the window. A window
+    /// of 10.5 has ten segments in flight, and the burst takes the acknowledgements of all ten: no later one
+    /// repairs the loss, and the timer expires. A window of exactly ten loses nine.
     pub fn throws_away(&mut self, path: PathId, window: f64) -> bool {
         let chance = self.chances[path.index()];
         if chance <= 0.0 {

@@ -1,7 +1,7 @@
-//! What a sender makes of duplicate acknowledgements.
+//! How the sender reacts to duplicate acknowledgements.
 //!
-//! They are counted per segment and never reset: the third sends it again, once; after that only the
-//! timer does. The flavours of the recovery algorithms differ in what counts.
+//! They are counted per segment and never reset. The third one causes a single retransmission of the segment;
+//! after that only the timer does. The variants of the recovery algorithms differ in what they count.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use ropewalk_base::{PathId, RangeSet};
 use super::super::config::Reordering;
 use super::super::segment::Sacks;
 
-/// The oldest segment of a subflow that is not acknowledged.
+/// The oldest unacknowledged segment of a subflow.
 #[derive(Clone, Copy, Debug)]
 pub struct Front {
     /// Its number in the subflow's queue.
@@ -19,69 +19,68 @@ pub struct Front {
     pub dsn: u64,
 }
 
-/// What follows from a duplicate.
+/// Reaction to a duplicate acknowledgement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
     /// Nothing.
     None,
-    /// The window of that subflow is cut and its oldest segment sent again.
+    /// The window of that subflow is reduced, and its oldest segment retransmitted.
     Lost(PathId),
-    /// The last cut of that subflow is taken back.
+    /// The last reduction of that subflow is undone.
     Restore(PathId),
-    /// That subflow starts slowly back to the largest window it was cut from.
+    /// That subflow enters slow start, up to the largest window from which it was reduced.
     Regrow(PathId),
 }
 
-/// What is counted for one subflow.
+/// Counts for one subflow.
 #[derive(Clone, Copy, Debug, Default)]
 struct Lane {
-    /// Duplicates charged to which piece.
+    /// The piece to which duplicates are charged, and their number.
     charged: (u64, u32),
-    /// The piece that was sent again, and when first, ms.
+    /// The retransmitted piece, and the time of its first retransmission, ms.
     again: Option<(u64, u64)>,
-    /// The largest window it was cut from, segments, since it was last grown back to.
+    /// The largest window from which it was reduced, segments, since it last grew back to that.
     saved: f64,
-    /// It starts slowly up to there.
+    /// Whether the subflow is in slow start up to that window.
     regrows: bool,
 }
 
-/// What is counted for a session.
+/// Counts for a session.
 #[derive(Clone, Debug)]
 pub struct DupAckTracker {
     lanes: Vec<Lane>,
     /// Data that blocks have reported.
     reported: RangeSet,
-    /// Data sequence numbers that were sent again, and in how many acknowledgements they were
-    /// reported.
+    /// Retransmitted data sequence numbers, and the number of acknowledgements that reported each.
     again: BTreeMap<u64, u32>,
 }
 
-/// Duplicates that make a loss.
+/// Duplicate acknowledgements that count as a loss.
 const THRESHOLD: u32 = 3;
 
 impl DupAckTracker {
-    /// Nothing counted.
+    /// Starts with all counts at zero.
     pub fn new(subflows: usize) -> Self {
         let again = BTreeMap::new();
         Self { lanes: vec![Lane::default(); subflows], reported: RangeSet::new(), again }
     }
 
-    /// The window of `path`, `window` segments, is cut.
+    /// Records that the window of `path` is reduced from `window` segments.
     pub fn on_cut(&mut self, path: PathId, window: f64) {
         let lane = &mut self.lanes[path.index()];
         lane.saved = lane.saved.max(window);
         lane.regrows = false;
     }
 
-    /// `path` starts slowly up to the window that is returned, segments.
+    /// Puts `path` into slow start up to the returned window, segments.
     pub fn regrow(&mut self, path: PathId) -> f64 {
         let lane = &mut self.lanes[path.index()];
         lane.regrows = true;
         lane.saved
     }
 
-    /// The window of `path` is `window` segments now. One more would be the whole saved window: slow
-    /// start has ended.
+    /// Records that the window of `path` is now `window` segments. Slow start ends one segment below the
+    /// saved window.
     pub fn on_window(&mut self, path: PathId, window: f64) {
         let lane = &mut self.lanes[path.index()];
         if lane.regrows && window + 1.0 >= lane.saved {
@@ -89,18 +88,19 @@ impl DupAckTracker {
         }
     }
 
-    /// The oldest segment of `path` is sent again at `now_ms`.
+    /// Records that the oldest segment of `path` is retransmitted at `now_ms`.
     pub fn on_retransmission(&mut self, now_ms: u64, path: PathId, front: Front) {
         let lane = &mut self.lanes[path.index()];
         if lane.again.is_none_or(|(piece, _)| piece != front.piece) {
             lane.again = Some((front.piece, now_ms));
         }
-        // Reports count from the arrival of the first copy on.
+        // Reports count from the arrival of the first copy.
         let reported = u32::from(self.reported.contains(front.dsn));
         self.again.entry(front.dsn).or_insert(reported);
     }
 
-    /// Blocks came: the segment that caused the acknowledgement, and the lowest run that waits.
+    /// Takes the reported blocks: the segment that caused the acknowledgement, and the lowest out-of-order
+    /// run.
     pub fn on_blocks(&mut self, blocks: &Sacks) {
         for block in blocks.iter().filter(|block| block.0 < block.1) {
             self.reported.insert_range(block.0..block.1);
@@ -113,7 +113,7 @@ impl DupAckTracker {
         }
     }
 
-    /// All data before `dsn` was acknowledged.
+    /// All data before `dsn` is acknowledged.
     pub fn forget_below(&mut self, dsn: u64) {
         self.reported.remove_below(dsn);
         if self.again.first_key_value().is_some_and(|(first, _)| *first < dsn) {
@@ -121,8 +121,8 @@ impl DupAckTracker {
         }
     }
 
-    /// A duplicate came on `path`: `fronts` are the oldest segments of all subflows, `echo_ms` is the
-    /// timestamp that it echoes, `blocks` what it reports.
+    /// Processes a duplicate acknowledgement on `path`. `fronts` are the oldest segments of all subflows,
+    /// `echo_ms` is the echoed timestamp, `blocks` the reported blocks.
     pub fn on_duplicate(
         &mut self,
         rule: Reordering,
@@ -146,14 +146,15 @@ impl DupAckTracker {
         }
     }
 
-    /// Eifel's question: what caused this left before the oldest segment was sent again.
+    /// Eifel detection: whether the acknowledged segment was sent before the oldest segment was
+    /// retransmitted.
     fn is_older(&self, path: PathId, fronts: &[Option<Front>], echo_ms: Option<u64>) -> bool {
         let Some((front, echo)) = fronts[path.index()].zip(echo_ms) else { return false };
         let again = self.lanes[path.index()].again;
         again.is_some_and(|(piece, at)| piece == front.piece && at > echo)
     }
 
-    /// The subflow with the lowest data that nobody has reported.
+    /// The subflow with the lowest data that no block has reported.
     fn owner_of_hole(&self, fronts: &[Option<Front>]) -> Option<PathId> {
         let numbered = fronts.iter().enumerate().filter_map(|(i, front)| Some((i, (*front)?)));
         let missing = numbered.filter(|(_, front)| !self.reported.contains(front.dsn));

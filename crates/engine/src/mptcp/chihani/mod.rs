@@ -1,10 +1,10 @@
-//! The habits of a public ns-3 model of Multipath TCP (Chihani and Collange, 2011), for repeating what was
-//! measured with it. They are not those of RFC 8684; `docs/decisions/chihani2011.md` says what was read
-//! how.
+//! Quirks of a public ns-3 model of Multipath TCP (Chihani and Collange, 2011), to repeat measurements made
+//! with it. They differ from RFC 8684; `docs/decisions/chihani2011.md` explains how the model was
+//! interpreted.
 //!
-//! What makes the model: a subflow acknowledges only what is also in order at data level. A difference
-//! in delay alone then makes duplicate acknowledgements on the faster subflow, and every third of
-//! them halves its window.
+//! The main difference: a subflow acknowledges only data that is also in order at data level. A difference in
+//! delay alone then causes duplicate acknowledgements on the faster subflow, and every third of them halves
+//! its window.
 
 mod ack_loss_bursts;
 mod dup_ack_tracker;
@@ -16,24 +16,23 @@ pub(super) use ack_loss_bursts::AckLossBursts;
 pub(super) use dup_ack_tracker::{DupAckTracker, Front, Verdict};
 pub(super) use reorder_buffer::DataReorderBuffer;
 
-/// What of the model is a choice.
+/// Options of the model.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Quirks {
-    /// Whether acknowledgements begin bursts that the sender throws away (never). A fault put in on
-    /// purpose.
+    /// Whether acknowledgements begin bursts that the sender discards (never). A deliberate defect.
     pub ack_burst_loss: AckBurstLoss,
-    /// Data waits until all subflows are open (false). The programs that come with the model begin to
+    /// Whether data waits until all subflows are open (false). The programs that come with the model start to
     /// write one second after the connection is established.
     pub data_waits: bool,
 }
 
-/// Chance of an acknowledgement to begin a burst, of about a window, that the sender throws away.
+/// Probability that an acknowledgement begins a burst, of about a window, that the sender discards.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum AckBurstLoss {
     /// The same for all subflows; 0 is off.
     Fixed(f64),
-    /// Each subflow draws its own when the session begins, evenly from 0 to `max`. The model's F-RTO
-    /// draws up to 0.061.
+    /// Each subflow draws its probability when the session begins, uniformly from 0 to `max`. The model's
+    /// F-RTO draws up to 0.061.
     Drawn {
         /// Upper end.
         max: f64,
@@ -46,7 +45,7 @@ impl Default for AckBurstLoss {
     }
 }
 
-/// State of a session with these habits, beside that of its subflows.
+/// State of a session with these quirks, in addition to that of its subflows.
 #[derive(Clone, Debug)]
 pub(super) struct Model {
     pub doubts: DupAckTracker,
@@ -64,14 +63,14 @@ impl Model {
     }
 }
 
-/// What the model's F-RTO remembers of timeouts. It never finds one spurious: the test that would lets
-/// no acknowledgement pass. What remains is its last step, in which duplicate acknowledgements open the
-/// windows of all subflows as others do.
+/// Timeout state of the model's F-RTO. It never detects a spurious timeout, because the test that would lets
+/// no acknowledgement pass. Only its last step has an effect: duplicate acknowledgements open the windows of
+/// all subflows as other acknowledgements do.
 #[derive(Clone, Debug)]
 pub(super) struct Timeouts {
     /// Whether the timer of each subflow has ever expired.
     expired: Vec<bool>,
-    /// Duplicates open windows.
+    /// Whether duplicates open windows.
     opens: bool,
 }
 
@@ -80,13 +79,13 @@ impl Timeouts {
         Self { expired: vec![false; subflows], opens: false }
     }
 
-    /// The timer of `path` expired: duplicates open nothing until [`Timeouts::on_ack`].
+    /// Records that the timer of `path` expired: duplicates open no window until [`Timeouts::on_ack`].
     pub fn on_timeout(&mut self, path: PathId) {
         self.expired[path.index()] = true;
         self.opens = false;
     }
 
-    /// An acknowledgement arrived on `path` that leaves something unacknowledged.
+    /// Records an acknowledgement on `path` that leaves data unacknowledged.
     pub fn on_ack(&mut self, path: PathId) {
         self.opens |= self.expired[path.index()];
     }

@@ -1,19 +1,19 @@
-//! What waits at a receiver whose subflows acknowledge only what is in order at data level.
+//! Out-of-order data of a receiver whose subflows acknowledge only data that is in order at data level.
 
 use std::collections::BTreeMap;
 
 use ropewalk_base::{PathId, RangeSet};
 
-/// A segment that came before its turn at data level.
+/// A segment that is out of order at data level.
 #[derive(Clone, Copy, Debug)]
 struct Held {
     path: PathId,
-    /// The subflow's number behind its last byte.
+    /// End of its sequence numbers on the subflow (exclusive).
     seq_end: u64,
 }
 
-/// All of them. What is in order at data level is in order on its subflow too, for a subflow carries
-/// data in rising order; the gate asks for both all the same.
+/// All held segments. Data that is in order at data level is also in order on its subflow, because a subflow
+/// carries data in ascending order. The model checks both nevertheless.
 #[derive(Clone, Debug, Default)]
 pub struct DataReorderBuffer {
     held: BTreeMap<u64, Held>,
@@ -21,25 +21,25 @@ pub struct DataReorderBuffer {
 }
 
 impl DataReorderBuffer {
-    /// A segment with the data from `dsn` to before `dsn_end` waits; on `path` it ends before `seq_end`.
-    /// False if it is there already.
+    /// Holds a segment with the data from `dsn` to before `dsn_end`, which ends before `seq_end` on `path`.
+    /// Returns false if it is held already.
     pub fn hold(&mut self, dsn: u64, dsn_end: u64, path: PathId, seq_end: u64) -> bool {
         self.runs.insert_range(dsn..dsn_end);
         self.held.insert(dsn, Held { path, seq_end }).is_none()
     }
 
-    /// How many segments wait.
+    /// Number of held segments.
     pub fn len(&self) -> usize {
         self.held.len()
     }
 
-    /// Whether one that begins there waits.
+    /// Whether a segment that begins at `dsn` is held.
     pub fn has(&self, dsn: u64) -> bool {
         self.held.contains_key(&dsn)
     }
 
-    /// The next in data order that need not wait once all data before `next` is there: its subflow, and
-    /// up to where that is acknowledged now.
+    /// The next held segment that is in order once all data before `next` has arrived: its subflow, and the
+    /// end of the sequence numbers to acknowledge there.
     pub fn release(&mut self, next: u64) -> Option<(PathId, u64)> {
         let first = self.held.first_entry().filter(|first| *first.key() < next)?;
         let held = first.remove();
@@ -47,7 +47,7 @@ impl DataReorderBuffer {
         Some((held.path, held.seq_end))
     }
 
-    /// The lowest run of data that waits, first number and the one behind the last.
+    /// The lowest run of held data, as first number and end (exclusive).
     pub fn lowest_run(&self) -> Option<(u64, u64)> {
         self.runs.first_range().map(|run| (run.start, run.end))
     }

@@ -1,35 +1,37 @@
-//! Spurious retransmissions by duplicate reports (RFC 2883 reports, RFC 3708 response).
+//! Detection of spurious retransmissions by duplicate reports (reported as in RFC 2883, response as in RFC
+//! 3708).
 //!
-//! A receiver that gets something twice says so. When every retransmission since a reduction has been
-//! reported in that way nothing was lost, and the reduction is taken back. It takes a round trip
-//! from the retransmission to the verdict, and a path that loses the report hides it.
+//! A receiver reports data that arrives twice. If every retransmission since a reduction was reported as a
+//! duplicate, nothing was lost, and the reduction is undone. The decision comes a round trip after the
+//! retransmission, and a lost report prevents it.
 
 use std::collections::BTreeMap;
 
-/// What was sent again since the last reduction and has not been reported twice.
+/// Retransmissions since the last reduction that were not reported as duplicates.
 #[derive(Clone, Debug, Default)]
 pub struct DSack {
-    /// By its first sequence number: how many copies of it are not accounted for.
+    /// For each first sequence number, the copies that were not reported yet.
     copies: BTreeMap<u64, u32>,
     armed: bool,
 }
 
 impl DSack {
-    /// A window was reduced: the account of the one before is closed.
+    /// Records a reduction of the window. Discards the copies of the previous one.
     pub fn on_reduction(&mut self) {
         self.copies.clear();
         self.armed = true;
     }
 
-    /// What begins at `seq` leaves once more.
+    /// Records a retransmission of the data that begins at `seq`.
     pub fn on_retransmission(&mut self, seq: u64) {
         if self.armed {
             *self.copies.entry(seq).or_default() += 1;
         }
     }
 
-    /// The peer got the sequence numbers from `block.0` to before `block.1` twice; `pending` says that
-    /// more waits to be sent again. True if with that all retransmissions were needless (RFC 3708, 3).
+    /// Processes a duplicate report for the sequence numbers from `block.0` to before `block.1`; `pending`
+    /// tells whether more retransmissions are waiting. Returns true if all retransmissions were spurious (RFC
+    /// 3708, 3).
     pub fn on_duplicate(&mut self, block: (u64, u64), pending: bool) -> bool {
         if block.0 >= block.1 {
             return false;
@@ -40,7 +42,7 @@ impl DSack {
             *copies -= 1;
         }
         self.copies.retain(|_, copies| *copies > 0);
-        // A report of what was sent once is of a duplicate that the network made: it says nothing.
+        // A duplicate of data that was sent once was made by the network, and proves nothing.
         let all = found && self.copies.is_empty() && !pending;
         self.armed &= !all;
         all

@@ -1,18 +1,18 @@
 //! TCP-DOOR: detection of out-of-order, and response (Wang and Zhang, 2002).
 //!
-//! Data carries a number that grows with every transmission, retransmissions included, and an
-//! acknowledgement how often its number was acknowledged before. With these either end sees for certain
-//! that something overtook something else. Then (1) for T1 window and timeout stay as they are, and (2) if
-//! the window was reduced within the past T2 the reduction is taken back. The paper leaves T1
-//! and T2 to the user; both are one smoothed round trip here, the time after which what is
-//! acknowledged has left behind what was overtaken.
+//! Each data segment carries a number that grows with every transmission, including retransmissions, and each
+//! acknowledgement carries the number of earlier acknowledgements of the same data. Either end can thus
+//! detect reordering reliably. The sender then (1) keeps window and timeout unchanged for the time T1, and
+//! (2) undoes a reduction of the window made within the time T2 before. The paper leaves T1 and T2 to the
+//! user. Here both are one smoothed round trip, the time after which acknowledged data was sent after the
+//! reordered data.
 
 use ropewalk_base::{Duration, Time};
 
 /// State of one sender.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TcpDoor {
-    /// The newest acknowledgement: its number, and how often that had been acknowledged.
+    /// The newest acknowledgement: its number, and the earlier acknowledgements of that number.
     newest: (u64, u64),
     disordered_at: Option<Time>,
     reduced_at: Option<Time>,
@@ -20,13 +20,14 @@ pub struct TcpDoor {
 }
 
 impl TcpDoor {
-    /// The window was reduced.
+    /// Records a reduction of the window.
     pub const fn on_reduction(&mut self, now: Time) {
         self.reduced_at = Some(now);
     }
 
-    /// An acknowledgement of `ack` came, acknowledged `order` times before if it tells; `disordered` if
-    /// the peer saw data overtake data. True if a reduction is to be taken back.
+    /// Processes an acknowledgement of `ack`: its number and, if reported, the earlier acknowledgements of
+    /// that number. `disordered` tells whether the peer saw reordered data. Returns true if a reduction is to
+    /// be undone.
     pub fn on_ack(
         &mut self,
         now: Time,
@@ -48,7 +49,7 @@ impl TcpDoor {
         recent.is_some()
     }
 
-    /// Whether window and timeout stay as they are.
+    /// Whether window and timeout stay unchanged.
     pub fn keeps_window(&self, now: Time) -> bool {
         self.disordered_at.is_some_and(|at| now.since(at) <= self.span)
     }

@@ -1,19 +1,19 @@
-//! Spurious retransmissions by timestamps: the Eifel detection (RFC 3522).
+//! Detection of spurious retransmissions by timestamps: the Eifel detection (RFC 3522).
 //!
-//! The first acknowledgement that advances after a retransmission echoes the timestamp of the segment
-//! that caused it. If that is older than the retransmission the original had arrived. A round trip
-//! sooner than a duplicate report, and it works without the receiver's help beyond timestamps.
+//! The first acknowledgement that advances after a retransmission echoes the timestamp of the segment that
+//! caused it. If that timestamp is older than the retransmission, the original had arrived. This is known a
+//! round trip earlier than with a duplicate report, and needs only timestamps from the receiver.
 
 use ropewalk_base::Time;
 
-/// How far the question is.
+/// State of the detection.
 #[derive(Clone, Copy, Debug, Default)]
 enum Question {
     #[default]
     None,
-    /// The window was reduced; the retransmission has not left.
+    /// The window was reduced; the retransmission has not been sent yet.
     Asked,
-    /// It left, with this timestamp (RetransmitTS).
+    /// The retransmission was sent with this timestamp (RetransmitTS).
     Open { stamp: u64 },
 }
 
@@ -24,20 +24,20 @@ pub struct Eifel {
 }
 
 impl Eifel {
-    /// The window was reduced (RFC 3522, 3.2, step 1).
+    /// Records a reduction of the window (RFC 3522, 3.2, step 1).
     pub const fn on_reduction(&mut self) {
         self.question = Question::Asked;
     }
 
-    /// Something leaves once more (step 2); only the first after a reduction counts.
+    /// Records a retransmission (step 2); only the first one after a reduction counts.
     pub fn on_retransmission(&mut self, now: Time) {
         if matches!(self.question, Question::Asked) {
             self.question = Question::Open { stamp: now.as_nanos() };
         }
     }
 
-    /// The acknowledgement advanced, and echoes `echo`, a value of this end's clock (steps 3 to 5). True if
-    /// the retransmission was spurious.
+    /// Processes an acknowledgement that advanced and echoes `echo`, a value of this end's clock (steps 3 to
+    /// 5). Returns true if the retransmission was spurious.
     pub fn on_advance(&mut self, echo: Option<u64>) -> bool {
         let Question::Open { stamp } = self.question else { return false };
         self.question = Question::None;

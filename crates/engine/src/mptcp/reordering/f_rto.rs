@@ -1,19 +1,20 @@
-//! Spurious timeouts: F-RTO with selective acknowledgements (RFC 5682, 3.1).
+//! Detection of spurious timeouts: F-RTO with selective acknowledgements (RFC 5682, 3.1).
 //!
-//! After the timer has expired only the oldest goes again. If its acknowledgement advances, new data
-//! goes next instead of what was given up; if then something is acknowledged that was never sent again,
-//! it was on its way all the time and the timer was too quick. It finds nothing about fast retransmits.
+//! After a timeout only the oldest segment is retransmitted. If its acknowledgement advances, new data is
+//! sent next instead of the data given up. If then data is acknowledged that was not retransmitted, the
+//! original was in flight all the time and the timeout was spurious. F-RTO does not detect spurious fast
+//! retransmits.
 
-/// How far the test is.
+/// Step of the algorithm.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Step {
     #[default]
     Idle,
-    /// Step 1: the oldest is to go again.
+    /// Step 1: the oldest segment is to be retransmitted.
     Expired,
-    /// Step 2: it left, and its acknowledgement is awaited.
+    /// Step 2: it was sent, and its acknowledgement is awaited.
     Awaited,
-    /// Step 3: new data leaves.
+    /// Step 3: new data is sent.
     Probing,
 }
 
@@ -21,36 +22,36 @@ enum Step {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FRto {
     step: Step,
-    /// All below had been sent when the timer expired.
+    /// All data below this number had been sent when the timer expired.
     recover: u64,
 }
 
 impl FRto {
-    /// The timer expired: `una` is the oldest that is not acknowledged, `next` the first number not yet
-    /// sent. A second expiry within one recovery is no longer tested (RFC 5682, 3.1, step 1).
+    /// Records a timeout: `una` is the oldest unacknowledged number, `next` the first one not sent yet. A
+    /// second timeout within one recovery is not tested (RFC 5682, 3.1, step 1).
     pub fn on_timeout(&mut self, una: u64, next: u64) {
         self.step = if una < self.recover { Step::Idle } else { Step::Expired };
         self.recover = next;
     }
 
-    /// A window was reduced for another reason.
+    /// Records a reduction of the window for another reason.
     pub const fn on_reduction(&mut self) {
         self.step = Step::Idle;
     }
 
-    /// Something leaves once more.
+    /// Records a retransmission.
     pub const fn on_retransmission(&mut self) {
         self.step = match self.step {
             Step::Expired => Step::Awaited,
-            // New data could not be sent: the usual recovery goes on.
+            // New data could not be sent: continue with conventional recovery.
             Step::Probing => Step::Idle,
             other => other,
         };
     }
 
-    /// An acknowledgement came: whether it advanced, up to where everything is acknowledged now, and
-    /// whether it covers something given up that was not sent again. True if the timeout was
-    /// spurious.
+    /// Processes an acknowledgement: `advanced` tells whether it advanced, `una` is the new oldest
+    /// unacknowledged number, and `late` tells whether it covers data that was given up but not
+    /// retransmitted. Returns true if the timeout was spurious.
     pub fn on_ack(&mut self, advanced: bool, una: u64, late: bool) -> bool {
         match self.step {
             Step::Idle | Step::Expired => {}
@@ -66,12 +67,12 @@ impl FRto {
         false
     }
 
-    /// Whether what was given up is to wait.
+    /// Whether data that was given up must wait.
     pub const fn holds_back(&self) -> bool {
         matches!(self.step, Step::Awaited | Step::Probing)
     }
 
-    /// There is no new data to test with: the usual recovery goes on.
+    /// There is no new data for the test: continue with conventional recovery.
     pub const fn on_nothing_new(&mut self) {
         self.step = Step::Idle;
     }

@@ -1,4 +1,4 @@
-//! How a TCP sender finds out that it took reordering for loss, and takes a needless reduction back.
+//! How a TCP sender detects that it mistook reordering for loss, and undoes a needless reduction.
 
 mod d_sack;
 mod door;

@@ -1,29 +1,29 @@
-//! Which rule, if any, finds out that a window was reduced for nothing.
+//! Selects the rule that detects spurious retransmissions.
 
 use ropewalk_base::{Duration, Time};
 
 use super::{DSack, Eifel, FRto, TcpDoor};
 
-/// What an acknowledgement tells.
+/// The contents of an acknowledgement that the rules use.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Report {
-    /// It advanced.
+    /// Whether the cumulative acknowledgement advanced.
     pub advanced: bool,
-    /// The oldest number that is not acknowledged, with it.
+    /// The oldest unacknowledged number after this acknowledgement.
     pub una: u64,
-    /// The number it carries.
+    /// The acknowledgement number.
     pub ack: u64,
-    /// It covers something that had been given up and was not sent again.
+    /// Whether it covers data that was given up and not retransmitted.
     pub late: bool,
-    /// More waits to be sent again.
+    /// Whether more data waits for retransmission.
     pub pending: bool,
-    /// What it echoes of this end's clock.
+    /// The echoed value of this end's clock.
     pub echo: Option<u64>,
-    /// Sequence numbers that came twice (RFC 2883).
+    /// Sequence numbers reported as duplicates (RFC 2883).
     pub duplicate: Option<(u64, u64)>,
-    /// How often its number had been acknowledged before (TCP-DOOR).
+    /// Number of earlier acknowledgements with this number (TCP-DOOR).
     pub order: Option<u64>,
-    /// The peer saw data overtake data (TCP-DOOR).
+    /// Whether the peer saw reordered data (TCP-DOOR).
     pub disordered: bool,
     /// Smoothed round trip.
     pub srtt: Option<Duration>,
@@ -41,14 +41,14 @@ pub enum SpuriousDetector {
     Eifel(Eifel),
     /// Order of transmissions.
     TcpDoor(TcpDoor),
-    /// What is acknowledged after a timeout.
+    /// Acknowledgements after a timeout.
     FRto(FRto),
-    /// Duplicate reports and timestamps, whichever tells first: what stacks run beside loss by time.
+    /// Duplicate reports and timestamps, whichever comes first: common in stacks with loss detection by time.
     Usual(DSack, Eifel),
 }
 
 impl SpuriousDetector {
-    /// Reports that something was missing have reduced the window.
+    /// Records a reduction of the window because of miss indications.
     pub fn on_reduction(&mut self, now: Time) {
         match self {
             Self::None => {}
@@ -63,7 +63,7 @@ impl SpuriousDetector {
         }
     }
 
-    /// The timer has; `una` is the oldest number not acknowledged, `next` the first not yet sent.
+    /// Records a timeout; `una` is the oldest unacknowledged number, `next` the first one not sent yet.
     pub fn on_timeout(&mut self, now: Time, una: u64, next: u64) {
         match self {
             Self::FRto(rule) => rule.on_timeout(una, next),
@@ -71,7 +71,7 @@ impl SpuriousDetector {
         }
     }
 
-    /// What begins at `seq` leaves once more.
+    /// Records a retransmission of the data that begins at `seq`.
     pub fn on_retransmission(&mut self, now: Time, seq: u64) {
         match self {
             Self::None | Self::TcpDoor(_) => {}
@@ -85,7 +85,7 @@ impl SpuriousDetector {
         }
     }
 
-    /// An acknowledgement came. True if the last reduction is to be taken back.
+    /// Processes an acknowledgement. Returns true if the last reduction is to be undone.
     pub fn on_ack(&mut self, now: Time, report: &Report) -> bool {
         match self {
             Self::None => false,
@@ -102,7 +102,7 @@ impl SpuriousDetector {
                     report.duplicate.is_some_and(|b| reports.on_duplicate(b, report.pending));
                 let found = twice || (report.advanced && stamps.on_advance(report.echo));
                 if found {
-                    // What the other would say is known.
+                    // The other rule would report the same reduction.
                     (*reports, *stamps) = (DSack::default(), Eifel::default());
                 }
                 found
@@ -110,17 +110,17 @@ impl SpuriousDetector {
         }
     }
 
-    /// Whether window and timeout stay as they are, whatever seems lost.
+    /// Whether window and timeout stay unchanged despite apparent losses.
     pub fn keeps_window(&self, now: Time) -> bool {
         matches!(self, Self::TcpDoor(rule) if rule.keeps_window(now))
     }
 
-    /// Whether what was given up is to wait, and new data to go.
+    /// Whether data that was given up must wait, and new data is sent.
     pub const fn holds_back(&self) -> bool {
         matches!(self, Self::FRto(rule) if rule.holds_back())
     }
 
-    /// There is no new data to go instead.
+    /// There is no new data to send instead.
     pub const fn on_nothing_new(&mut self) {
         if let Self::FRto(rule) = self {
             rule.on_nothing_new();

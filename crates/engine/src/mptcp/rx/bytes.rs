@@ -11,10 +11,10 @@ use crate::meter::{self, Defect};
 use crate::payload::Payload;
 use crate::receive::{Arrival, ReceiveStats};
 
-/// Bookkeeping of early data that is free of charge, bytes.
+/// Bookkeeping of out-of-order data that is not charged, bytes.
 const FREE_BOOKKEEPING: u64 = 16 << 10;
-/// Payloads that wait to be read before short ones are joined, how long a short one is at most, and up to which
-/// length they are joined, bytes: each payload costs about 150 bytes beside its data.
+/// When more than `CROWDED` payloads wait to be read, payloads shorter than `SHORT` bytes are joined up to
+/// `JOINED` bytes: each payload costs about 150 bytes in addition to its data.
 const CROWDED: usize = 64;
 const SHORT: usize = 512;
 const JOINED: usize = 4096;
@@ -28,10 +28,10 @@ pub struct ByteBuffer {
     held: OutOfOrderSegments,
     held_bytes: u64,
     ready: VecDeque<Payload>,
-    /// Short payloads behind those of `ready`, joined.
+    /// Joined short payloads, which follow those of `ready`.
     short: Vec<u8>,
     ready_bytes: u64,
-    /// What is measured; a chunk is the payload of one segment.
+    /// Measurements. A chunk is the payload of one segment.
     pub stats: ReceiveStats,
 }
 
@@ -50,7 +50,7 @@ impl ByteBuffer {
         }
     }
 
-    /// The data-level acknowledgement: all below has arrived.
+    /// The data-level acknowledgement: all data before it has arrived.
     #[inline]
     pub const fn next(&self) -> u64 {
         self.next
@@ -62,14 +62,14 @@ impl ByteBuffer {
         self.held_bytes
     }
 
-    /// The window to offer, from [`Self::next`] on: early data lies within it, and only what the
-    /// application has not read makes it smaller.
+    /// The receive window to offer, counted from [`Self::next`]. Out-of-order data lies within the window;
+    /// only data that the application has not read reduces it.
     #[inline]
     pub const fn window(&self) -> u64 {
         self.capacity.saturating_sub(self.ready_bytes)
     }
 
-    /// Takes what begins at `dsn`; of what had come before only the new part is kept.
+    /// Takes data that begins at `dsn`. Only the new part is kept.
     pub fn insert(&mut self, now: Time, dsn: u64, payload: Payload, first_sent: Time) -> Arrival {
         let end = dsn + payload.len() as u64;
         if end <= self.next || payload.is_empty() {
@@ -81,7 +81,7 @@ impl ByteBuffer {
             return Arrival::Refused;
         }
         if dsn == self.next && self.held.is_empty() {
-            // The usual case costs no look at what is held.
+            // The usual case needs no access to the held data.
             self.stats.received += 1;
             self.release(now, now, first_sent, payload);
             return Arrival::InOrder;
@@ -107,8 +107,8 @@ impl ByteBuffer {
         Arrival::InOrder
     }
 
-    /// What of a segment lies in one piece between the data that is there already: the whole of it
-    /// for every peer that keeps to the boundaries of its segments.
+    /// The part of a segment that is new, in one piece. For a peer that keeps its segment boundaries, that is
+    /// the whole segment or nothing.
     fn new_part(&self, dsn: u64, payload: Payload) -> Option<(u64, Payload)> {
         let from = dsn.max(self.next);
         let start = from.max(self.held.end_before(from));
@@ -121,7 +121,7 @@ impl ByteBuffer {
             return Some((start, payload));
         }
         let mut part = payload.slice((start - dsn) as u32, (end - start) as u32);
-        // A few new bytes do not keep a long segment.
+        // A few new bytes must not keep a long segment alive.
         part.own();
         Some((start, part))
     }
@@ -145,7 +145,7 @@ impl ByteBuffer {
         }
     }
 
-    /// Makes one payload of the short ones that were joined.
+    /// Makes one payload of the joined short payloads.
     #[inline]
     fn finish_short(&mut self) {
         if !self.short.is_empty() {
@@ -154,8 +154,8 @@ impl ByteBuffer {
         }
     }
 
-    /// Whether what waits out of order takes too much beside its data to take more of it. Segments of several
-    /// hundred bytes never come so far.
+    /// Whether the bookkeeping of out-of-order data is too large to accept more. Segments of several hundred
+    /// bytes never reach this limit.
     #[inline]
     fn is_crowded(&self) -> bool {
         let most = FREE_BOOKKEEPING + self.capacity / 8 * 5;

@@ -1,4 +1,4 @@
-//! What came early on a byte stream, by where it begins.
+//! Out-of-order data of a byte stream, by its first byte.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -7,7 +7,7 @@ use ropewalk_base::Time;
 use crate::meter;
 use crate::payload::Payload;
 
-/// Bytes that came early.
+/// Out-of-order bytes.
 #[derive(Clone, Debug)]
 pub(super) struct Held {
     /// Data sequence number of the first.
@@ -18,31 +18,32 @@ pub(super) struct Held {
 }
 
 impl Held {
-    /// The data sequence number behind the last byte.
+    /// End of the data sequence numbers (exclusive).
     #[inline]
     fn end(&self) -> u64 {
         self.dsn + self.payload.len() as u64
     }
 }
 
-/// No slot is for fewer bytes than 2 to the power of this.
+/// Binary logarithm of the least slot size in bytes.
 const LEAST_SHIFT: u32 = 8;
-/// Most slots: with those of full packets that is a window of 64 MB.
+/// Most slots: with full packets they cover a window of 64 MB.
 const SLOTS_LIMIT: u64 = 1 << 16;
-/// Empty slots that are kept for the next early piece.
+/// Empty slots that are kept allocated for the next out-of-order piece.
 const KEPT_SLOTS: usize = 4096;
 
-/// Pieces of which none overlaps another. Segments are nearly all of one length, so that a ring of
-/// slots that are a little shorter has room for each of them, found without a search; what finds its
-/// slot taken, or none, goes into a tree.
+/// Pieces without overlaps. Nearly all segments have the same length, so a ring of slots that are slightly
+/// shorter has space for each of them without a search. Pieces whose slot is taken or does not exist go into
+/// a tree.
 #[derive(Clone, Debug, Default)]
 pub(super) struct OutOfOrderSegments {
-    /// What begins within `1 << shift` bytes; the first slot is for those from `base << shift` on.
+    /// Each slot holds a piece that begins within its `1 << shift` bytes; the first slot starts at
+    /// `base << shift`.
     slots: VecDeque<Option<Held>>,
     base: u64,
     shift: u32,
     crowded: BTreeMap<u64, Held>,
-    /// Pieces in all.
+    /// Number of pieces.
     count: usize,
     /// The longest piece so far, bytes.
     longest: u64,
@@ -54,25 +55,24 @@ impl OutOfOrderSegments {
         self.count == 0
     }
 
-    /// Bytes that the slots, the tree and the payloads take beside the data, at most.
+    /// Upper limit of the bytes that slots, tree and payload headers take in addition to the data.
     #[inline]
     pub fn cost(&self) -> u64 {
-        /// A counted reference, and the header of what it refers to.
+        /// A counted reference, and the header of the allocation.
         const PAYLOAD_COST: usize = 96;
         let slots = 2 * self.slots.len() * size_of::<Option<Held>>();
         let crowded = 2 * self.crowded.len() * (size_of::<Held>() + 16);
         (slots + crowded + self.count * PAYLOAD_COST) as u64
     }
 
-    /// The piece of a slot, if it has one.
+    /// The piece in a slot.
     #[inline]
     fn at(&self, slot: u64) -> Option<&Held> {
         meter::count(1);
         self.slots.get(slot.checked_sub(self.base)? as usize)?.as_ref()
     }
 
-    /// Keeps a piece that overlaps none of the others. `next` is the next byte in order, which lies
-    /// before it.
+    /// Stores a piece that overlaps no other one. `next` is the next byte in order, before the piece.
     pub fn insert(&mut self, next: u64, held: Held) {
         let length = held.payload.len();
         if self.count == 0 {
@@ -102,7 +102,7 @@ impl OutOfOrderSegments {
         }
     }
 
-    /// Takes out the piece that begins at `dsn`; all before that has been taken out.
+    /// Removes the piece that begins at `dsn`. All earlier ones have been removed.
     #[inline]
     pub fn take(&mut self, dsn: u64) -> Option<Held> {
         if self.count == 0 {
@@ -122,8 +122,7 @@ impl OutOfOrderSegments {
         Some(taken)
     }
 
-    /// Where the last piece that begins at `dsn` or before ends; 0 if none that could reach beyond
-    /// `dsn` does.
+    /// End of the last piece that begins at `dsn` or before; 0 if no such piece can reach beyond `dsn`.
     #[inline]
     pub fn end_before(&self, dsn: u64) -> u64 {
         let (least, most) = (dsn.saturating_sub(self.longest) >> self.shift, dsn >> self.shift);
@@ -135,7 +134,7 @@ impl OutOfOrderSegments {
         }
     }
 
-    /// Where the first piece within these bytes begins; their end if none does.
+    /// First byte of the first piece within this range; the end of the range if there is none.
     #[inline]
     pub fn start_within(&self, from: u64, until: u64) -> u64 {
         let slots = from >> self.shift..=until.saturating_sub(1) >> self.shift;

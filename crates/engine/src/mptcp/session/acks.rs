@@ -18,39 +18,40 @@ pub(super) struct SubflowAckd {
     pub bytes: u64,
     pub chunks: u32,
     in_flight_before: u64,
-    /// The cumulative acknowledgement moved.
+    /// Whether the cumulative acknowledgement advanced.
     pub advanced: bool,
-    /// The newest transmission acknowledged.
+    /// The newest acknowledged transmission.
     newest: Option<(u64, Flight)>,
-    /// That of the first segment acknowledged that was sent once.
+    /// The transmission of the first acknowledged segment that was sent once.
     oldest: Option<(u64, Flight)>,
-    /// The same, leaving out what was sent again so lately that its first transmission caused this.
+    /// The newest, without retransmissions so recent that their original transmission caused this
+    /// acknowledgement.
     witness: Option<(u64, Time)>,
     /// Lowest number of a first transmission that arrived.
     first_arrival: Option<u64>,
-    /// Something that had been given up arrived before it was sent again.
+    /// Whether data that had been given up arrived before it was retransmitted.
     pub late: bool,
-    /// Bytes and pieces that arrived though they had been given up.
+    /// Bytes and pieces that arrived although they had been given up.
     late_bytes: u64,
 }
 
 impl SubflowAckd {
-    /// Whether it covers anything new.
+    /// Whether it acknowledges anything new.
     const fn is_news(&self) -> bool {
         self.chunks > 0 || self.late
     }
 
-    /// Takes the round trip of the first segment that was sent once.
+    /// Selects the first segment that was sent once for the RTT sample.
     pub const fn measure_oldest(&mut self) {
         self.newest = self.oldest;
     }
 
-    /// When the newest left; none of what was sent twice (Karn; RFC 6298, 3).
+    /// When the newest transmission was sent; none for a retransmission (Karn; RFC 6298, 3).
     fn newest_left_at(&self) -> Option<Time> {
         self.newest.filter(|(_, flight)| !flight.again).map(|(_, flight)| flight.sent_at)
     }
 
-    /// Its round trip.
+    /// RTT sample of the newest transmission.
     fn round_trip(&self, now: Time) -> Option<Duration> {
         self.newest_left_at().map(|left_at| now.since(left_at))
     }
@@ -60,7 +61,7 @@ impl Session {
     pub(super) fn on_acks(&mut self, now: Time, path: PathId, segment: &Segment) {
         let subflow = &mut self.subflows[path.index()];
         if segment.ack > subflow.sent.next_seq() {
-            // RFC 9293, 3.10.7.4: it acknowledges what was never sent.
+            // RFC 9293, 3.10.7.4: an ACK of data that has not been sent is ignored.
             return;
         }
         self.heard_at = now;
@@ -88,7 +89,7 @@ impl Session {
         self.push_writable();
     }
 
-    /// Acknowledgement and window at data level.
+    /// Processes acknowledgement and window at data level.
     pub(super) fn take_data_ack(&mut self, segment: &Segment) {
         let ack = if self.multipath { segment.data_ack } else { segment.ack.checked_sub(1) };
         let Some(ack) = ack else { return };
@@ -104,7 +105,7 @@ impl Session {
         self.pop_acked(ack);
     }
 
-    /// Takes out what `ack` covers at data level.
+    /// Removes the units that `ack` covers at data level.
     pub(super) fn pop_acked(&mut self, ack: u64) {
         while let Some(unit) = self.outstanding.board.pop_acked(ack) {
             if let MappingState::Arrived { by } = unit.place {
@@ -114,7 +115,7 @@ impl Session {
         }
     }
 
-    /// There is room to write again.
+    /// Reports that the send buffer has space again.
     pub(super) fn push_writable(&mut self) {
         if self.was_full && self.send_room() > 0 {
             self.was_full = false;
@@ -122,14 +123,14 @@ impl Session {
         }
     }
 
-    /// The data sequence number behind the last one that the peer takes. It never moves back
-    /// (RFC 9293, 3.8.6): segments overtake each other.
+    /// Takes the end of the receive window as a data sequence number (exclusive). It never moves back (RFC
+    /// 9293, 3.8.6), because segments may be reordered.
     pub(super) fn take_window(&mut self, edge: u64) {
         if edge <= self.outstanding.edge {
             return;
         }
         self.outstanding.edge = edge;
-        // What probed the window while it was shut was not taken: it goes again at once.
+        // A probe of the closed window was refused, so it is retransmitted at once.
         if let Some((path, piece, end)) = self.shut_probe.filter(|(_, _, end)| *end <= edge) {
             debug_assert!(end > 0, "a probe has a byte");
             self.shut_probe = None;
@@ -140,7 +141,7 @@ impl Session {
         }
     }
 
-    /// The first block says that something came twice (RFC 2883).
+    /// The first block reports a duplicate (RFC 2883).
     fn on_duplicate_report(&mut self, path: PathId, segment: &Segment) {
         if segment.duplicate {
             let subflow = &mut self.subflows[path.index()];
@@ -166,7 +167,7 @@ impl Session {
         let returned = subflow.tx.state.on_success();
         let in_recovery = subflow.in_recovery();
         if ackd.advanced {
-            // RFC 6298, 5.3.
+            // RFC 6298, 5.3: restart the timer when new data is acknowledged.
             subflow.restart_timer(now, most);
             subflow.duplicates = 0;
         }
@@ -191,7 +192,7 @@ impl Session {
         }
     }
 
-    /// How losses are found after an acknowledgement that brought news.
+    /// Detects losses after an acknowledgement of new data.
     fn find_losses(&mut self, now: Time, path: PathId, ackd: &SubflowAckd, in_recovery: bool) {
         match self.config.reordering {
             Reordering::RackTlp => self.settle_by_time(now, path, ackd),
@@ -200,7 +201,7 @@ impl Session {
         }
     }
 
-    /// Loss by time (RFC 8985), after an acknowledgement.
+    /// Detects losses by time (RFC 8985) after an acknowledgement.
     fn settle_by_time(&mut self, now: Time, path: PathId, ackd: &SubflowAckd) {
         let subflow = &mut self.subflows[path.index()];
         subflow.tx.tail.on_activity(now);
@@ -221,7 +222,7 @@ impl Session {
     }
 }
 
-/// Round trip, delivery rate, and the floors under the delays.
+/// Measures round trip and delivery rate, and updates the least delays.
 fn measure(now: Time, subflow: &mut Subflow, ackd: &SubflowAckd) {
     let Some((_, flight)) = ackd.newest else { return };
     if let Some(round_trip) = ackd.round_trip(now) {
@@ -234,15 +235,16 @@ fn measure(now: Time, subflow: &mut Subflow, ackd: &SubflowAckd) {
     subflow.tx.forward.floor_mut().reconsider(now, explained);
 }
 
-/// Whether an acknowledgement left when something arrived. One that was held back by its timer covers a
-/// single segment.
+/// Whether the acknowledgement was sent when a segment arrived. One that the delayed acknowledgement timer
+/// held back covers a single segment.
 fn covers_several(subflow: &Subflow, segment: &Segment) -> bool {
     let covers_first = |(_, piece): (u64, &Mapped)| piece.end() < segment.ack;
     subflow.sent.front().is_some_and(covers_first) || !segment.sacks.is_empty()
 }
 
-/// Forward delay: the peer's clock when it acknowledged, less ours when the newest of what it acknowledges
-/// left. The echo is of the earliest (RFC 7323, 4.3), which may have waited for the next one to come.
+/// Forward delay: the peer's clock when it sent the acknowledgement, minus our clock when the newest
+/// acknowledged segment was sent. The echo cannot be used: it belongs to the earliest segment (RFC 7323,
+/// 4.3), which may have waited for the next one.
 fn take_stamps(subflow: &mut Subflow, stamps: Stamps, ackd: &SubflowAckd) {
     if let Some(left_at) = ackd.newest_left_at().filter(|_| stamps.echo != 0) {
         subflow.tx.forward.sample(left_at.as_nanos(), stamps.value);
@@ -263,7 +265,7 @@ pub(super) fn take_subflow_ack(
         take_piece(now, subflow, board, path, &piece, ackd);
     }
     if !segment.sacks.is_empty() {
-        // Lent out, for the rest of the subflow changes with each of its pieces.
+        // Moved out, because the rest of the subflow changes with each piece.
         let mut queue = core::mem::replace(&mut subflow.sent, SentQueue::new(0));
         for block in segment.sacks.iter().skip(usize::from(segment.duplicate)) {
             queue.take_block(*block, |piece| {
@@ -274,7 +276,7 @@ pub(super) fn take_subflow_ack(
     }
 }
 
-/// A piece is there, as the peer says for the first time or once more.
+/// Processes a piece that the peer reports as arrived, for the first time or again.
 fn take_piece(
     now: Time,
     subflow: &mut Subflow,
@@ -299,7 +301,7 @@ fn on_late(ackd: &mut SubflowAckd, bytes: u64) {
     ackd.late_bytes += bytes;
 }
 
-/// A transmission arrived.
+/// Processes the arrival of a transmission.
 fn end_flight(now: Time, subflow: &mut Subflow, number: u64, ackd: &mut SubflowAckd) {
     let Some(flight) = subflow.tx.flights.end(number) else { return };
     subflow.tx.rate.on_delivered(now, flight.bytes as u64);
@@ -308,8 +310,8 @@ fn end_flight(now: Time, subflow: &mut Subflow, number: u64, ackd: &mut SubflowA
     if !flight.again && ackd.first_arrival.is_none_or(|first| number < first) {
         ackd.first_arrival = Some(number);
     }
-    // What was sent again half a round trip ago or less did not cause this acknowledgement: an
-    // earlier transmission did, and nothing sent between the two is late.
+    // A retransmission sent half a round trip ago or less did not cause this acknowledgement. An earlier
+    // transmission did, and nothing sent between the two is late.
     let since = now.since(flight.sent_at);
     let caused = !flight.again || subflow.tx.rtt.srtt().is_none_or(|srtt| since > srtt / 2);
     if caused && ackd.witness.is_none_or(|(witness, _)| number > witness) {

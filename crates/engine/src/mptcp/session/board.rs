@@ -1,4 +1,4 @@
-//! The session's data from the data-level acknowledgement on, cut into units of a segment each.
+//! The session's data from the data-level acknowledgement on, divided into units of one segment each.
 
 use std::collections::VecDeque;
 
@@ -6,42 +6,42 @@ use ropewalk_base::{PathId, RangeSet, Time};
 
 use crate::payload::Payload;
 
-/// Where a unit stands.
+/// State of a unit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MappingState {
-    /// Has its numbers, but a scheduler passed over it: a hole before later data.
+    /// Numbered, but passed over by a scheduler: a gap before later data.
     Hole,
-    /// Given to a subflow, the last of several if there were.
+    /// Given to a subflow; the last of several, if there were more.
     Given {
-        /// Which.
+        /// The subflow.
         to: PathId,
-        /// Which piece of its queue.
+        /// The piece in its queue.
         piece: u64,
     },
-    /// A subflow's acknowledgement shows that it is there.
+    /// Acknowledged by a subflow.
     Arrived {
-        /// Which subflow's.
+        /// The subflow.
         by: PathId,
     },
 }
 
-/// What a segment carries.
+/// Data of one segment.
 #[derive(Clone, Debug)]
 pub struct Mapping {
     /// Data sequence number of its first byte.
     pub dsn: u64,
     /// The data.
     pub payload: Payload,
-    /// Where it stands.
+    /// State of the unit.
     pub place: MappingState,
-    /// To how many subflows it was given.
+    /// Number of subflows to which it was given.
     pub given: u32,
-    /// When it was first.
+    /// When it was first sent.
     pub first_sent: Time,
 }
 
 impl Mapping {
-    /// The data sequence number behind its last byte.
+    /// End of its data sequence numbers (exclusive).
     #[inline]
     pub fn end(&self) -> u64 {
         self.dsn + self.payload.len() as u64
@@ -66,13 +66,13 @@ impl DataBoard {
         self.una
     }
 
-    /// How many units were acknowledged at data level: the number of the first that was not.
+    /// Number of units acknowledged at data level, which is the number of the first unacknowledged one.
     #[inline]
     pub const fn acknowledged(&self) -> u64 {
         self.first
     }
 
-    /// The data sequence number that the next new byte gets.
+    /// The data sequence number of the next new byte.
     #[inline]
     pub const fn next(&self) -> u64 {
         self.next
@@ -90,13 +90,13 @@ impl DataBoard {
         &self.holes
     }
 
-    /// Units that another subflow is to carry as well.
+    /// Units to be given to another subflow as well.
     #[inline]
     pub const fn reinject(&self) -> &RangeSet {
         &self.reinject
     }
 
-    /// Whether everything numbered was acknowledged.
+    /// Whether all numbered units are acknowledged.
     pub fn is_empty(&self) -> bool {
         self.units.is_empty()
     }
@@ -107,7 +107,7 @@ impl DataBoard {
         self.units.front().map(|unit| (self.first, unit))
     }
 
-    /// A unit, if it is not acknowledged.
+    /// A unit, if it is unacknowledged.
     #[inline]
     pub fn get(&self, unit: u64) -> Option<&Mapping> {
         self.units.get(unit.checked_sub(self.first)? as usize)
@@ -118,7 +118,7 @@ impl DataBoard {
         self.units.get_mut(unit.checked_sub(self.first)? as usize)
     }
 
-    /// Numbers a unit that is passed over: a hole until it is given to a subflow.
+    /// Numbers a unit that is passed over. It is a gap until it is given to a subflow.
     pub fn pass_over(&mut self, payload: Payload) -> u64 {
         let number = self.push(payload);
         self.holes.insert(number);
@@ -136,7 +136,7 @@ impl DataBoard {
         number
     }
 
-    /// `unit` goes to `path`, as that piece of its queue.
+    /// Records that `unit` is given to `path`, as piece `piece` of its queue.
     pub fn on_given(&mut self, now: Time, unit: u64, to: PathId, piece: u64) {
         if !self.holes.is_empty() {
             self.holes.remove(unit);
@@ -152,14 +152,14 @@ impl DataBoard {
         record.place = MappingState::Given { to, piece };
     }
 
-    /// `unit` is to go to another subflow as well.
+    /// Requests that `unit` is given to another subflow as well.
     pub fn on_wanted(&mut self, unit: u64) {
         if self.get(unit).is_some_and(|record| matches!(record.place, MappingState::Given { .. })) {
             self.reinject.insert(unit);
         }
     }
 
-    /// A subflow's acknowledgement covers `unit`. True if that is news.
+    /// Records that a subflow's acknowledgement covers `unit`. Returns true if that is new.
     #[inline]
     pub fn on_arrived(&mut self, unit: u64, by: PathId) -> bool {
         let Some(record) = self.get_mut(unit) else { return false };
@@ -173,7 +173,7 @@ impl DataBoard {
         true
     }
 
-    /// Takes the oldest unit out if the data-level acknowledgement `ack` covers it.
+    /// Removes the oldest unit if the data-level acknowledgement `ack` covers it.
     #[inline]
     pub fn pop_acked(&mut self, ack: u64) -> Option<Mapping> {
         if self.units.front()?.end() > ack {
@@ -188,7 +188,7 @@ impl DataBoard {
         Some(unit)
     }
 
-    /// How many holes, from the first, end at most `room` bytes behind the acknowledgement.
+    /// Number of gaps, from the first, that end at most `room` bytes behind the acknowledgement.
     pub fn holes_within(&self, room: u64) -> u64 {
         let Some(last) = self.holes.last() else { return 0 };
         let edge = self.una + room;

@@ -1,4 +1,4 @@
-//! Closing: the end of the data at both ends (RFC 8684, 3.3.3), and giving up (3.5).
+//! Closing a session: the end of the data at both ends (RFC 8684, 3.3.3), and aborting (3.5).
 
 use ropewalk_base::{PathId, Time};
 
@@ -7,14 +7,14 @@ use super::super::subflow::{Phase, Subflow};
 use super::{CloseReason, Event, Session, State};
 
 impl Session {
-    /// Sends what is queued, then tells the peer that this was all.
+    /// Sends what is queued, then signals the end of the data.
     pub fn close(&mut self) {
         self.ending.wanted = true;
         self.outstanding.closing = true;
         self.sender.drained = false;
     }
 
-    /// Gives the session up and tells the peer.
+    /// Aborts the session and notifies the peer.
     pub fn abort(&mut self, now: Time) {
         if matches!(self.state, State::Ended(_)) {
             return;
@@ -39,7 +39,7 @@ impl Session {
         self.push_event(Event::Ended(reason));
     }
 
-    /// The subflow by which the end of the data goes: the quickest that is open.
+    /// The subflow for the end of the data: the fastest open one.
     pub(super) fn quickest(&self) -> Option<PathId> {
         let open = self.ids().filter(|path| self.subflows[path.index()].is_open());
         open.min_by_key(|path| {
@@ -48,7 +48,7 @@ impl Session {
         })
     }
 
-    /// Our DATA_FIN, if it is due: once everything before it has been acknowledged.
+    /// Our DATA_FIN, if it is due: once all data before it is acknowledged.
     pub(super) fn next_ending(&mut self, now: Time, segment: &mut Segment) -> Option<PathId> {
         let ending = self.ending;
         let again = match ending.sent {
@@ -71,9 +71,9 @@ impl Session {
         Some(path)
     }
 
-    /// The peer's DATA_FIN came.
+    /// Handles the peer's DATA_FIN.
     pub(super) fn on_data_fin(&mut self, path: PathId, dsn: u64) {
-        // What comes before it is missing yet: it will be sent again.
+        // Data before it is still missing. The peer will retransmit the DATA_FIN.
         if dsn != self.buffer.next() {
             return;
         }
@@ -84,12 +84,12 @@ impl Session {
         }
     }
 
-    /// Our DATA_FIN has been acknowledged.
+    /// Handles the acknowledgement of our DATA_FIN.
     pub(super) const fn on_ending_acknowledged(&mut self) {
         self.ending.acknowledged = true;
     }
 
-    /// Both ends have closed, and this end owes the peer nothing more.
+    /// Ends the session if both ends have closed and no acknowledgement is due.
     pub(super) fn end_if_done(&mut self) {
         let owes = self.subflows.iter().any(|s| s.is_open() && s.received.is_due());
         if self.ending.acknowledged && self.ending.by_peer && !owes {
@@ -97,7 +97,7 @@ impl Session {
         }
     }
 
-    /// The peer resets a subflow, or gives up the session.
+    /// The peer resets a subflow or aborts the session.
     pub(super) fn on_reset(&mut self, path: PathId, segment: &Segment) {
         if segment.option == MpOption::FastClose || !self.multipath {
             self.end(CloseReason::AbortedByPeer);

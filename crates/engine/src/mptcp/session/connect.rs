@@ -1,5 +1,5 @@
-//! Opening: the first subflow with MP_CAPABLE, the others with MP_JOIN (RFC 8684, 3.1, 3.2), and
-//! plain TCP where the peer does not speak it (3.7).
+//! Opening a session: the first subflow with MP_CAPABLE, the others with MP_JOIN (RFC 8684, 3.1, 3.2), and
+//! plain TCP if the peer does not support Multipath TCP (3.7).
 
 use ropewalk_base::{PathId, Time};
 
@@ -7,7 +7,7 @@ use super::super::segment::{MpOption, Segment};
 use super::super::subflow::{Opening, Phase};
 use super::{CloseReason, Event, Session, State};
 
-/// A SYN that stays unanswered so often is tried on the next path.
+/// Unanswered SYNs after which the next path is tried.
 const SYNS_PER_PATH: u32 = 2;
 
 impl Session {
@@ -17,7 +17,7 @@ impl Session {
         self.open_subflow(now, PathId(0), 0);
     }
 
-    /// The token that names our end's session.
+    /// The token that identifies this end's session.
     const fn token_of(key: u64) -> u64 {
         key >> 32
     }
@@ -46,7 +46,7 @@ impl Session {
         self.control.push_back((path, syn));
     }
 
-    /// The first subflow is up: the others join.
+    /// Opens the other subflows, after the first one is established.
     fn join_others(&mut self, now: Time) {
         if !(self.multipath && self.opens) {
             return;
@@ -58,7 +58,7 @@ impl Session {
         }
     }
 
-    /// A segment with SYN came.
+    /// Handles a segment with SYN.
     pub(super) fn on_syn(&mut self, now: Time, path: PathId, segment: &Segment) {
         let stamp = segment.stamps.map_or(0, |stamps| stamps.value);
         self.take_window(segment.data_ack.unwrap_or(0) + segment.window);
@@ -71,7 +71,7 @@ impl Session {
                 self.subflows[path.index()].received.on_syn(stamp);
                 self.answer_syn(now, path, segment);
             }
-            // The ACK that ended our part of the handshake was lost: it goes once more.
+            // The ACK that completed our part of the handshake was lost, so it is sent once more.
             Phase::Open | Phase::SynReceived(_) if segment.acks => self.confirm(now, path),
             _ => {}
         }
@@ -86,14 +86,14 @@ impl Session {
                 self.multipath = true;
                 MpOption::Capable { key: self.local_key }
             }
-            // By a quicker path it may come before the first subflow's third step does.
+            // On a faster path it may arrive before the third step of the first subflow.
             (MpOption::Join { token, .. }, State::Established | State::Opening)
                 if self.multipath && token == Self::token_of(self.local_key) =>
             {
                 MpOption::Join { token, backup: false }
             }
             (MpOption::Join { .. }, _) => {
-                // RFC 8684, 3.2: a token that nobody knows is answered with a reset.
+                // RFC 8684, 3.2: an unknown token is answered with a reset.
                 let reset = Segment { rst: true, ..self.plain_ack(now, path) };
                 self.control.push_back((path, reset));
                 return;
@@ -134,7 +134,7 @@ impl Session {
             self.subflows[path.index()].tx.rtt.sample(now, round_trip);
         }
         if joins {
-            // RFC 8684, 3.2: data only once the peer has acknowledged this end's last word.
+            // RFC 8684, 3.2: no data before the peer has acknowledged the third step.
             let opening = self.opening(now, 0);
             self.subflows[path.index()].phase = Phase::SynReceived(opening);
         } else {
@@ -143,7 +143,7 @@ impl Session {
         self.confirm(now, path);
     }
 
-    /// The third step.
+    /// Sends the third step of the handshake.
     fn confirm(&mut self, now: Time, path: PathId) {
         let option = match (self.multipath, self.subflows[path.index()].phase) {
             (false, _) => MpOption::None,
@@ -154,7 +154,7 @@ impl Session {
         self.control.push_back((path, ack));
     }
 
-    /// A segment with ACK and without SYN came while the subflow was being opened.
+    /// Handles a segment with ACK and without SYN while the subflow is being opened.
     pub(super) fn on_third_step(&mut self, now: Time, path: PathId, segment: &Segment) {
         let Phase::SynReceived(opening) = self.subflows[path.index()].phase else { return };
         if opening.again == 0 && !self.opens {
@@ -183,7 +183,7 @@ impl Session {
         self.join_others(now);
     }
 
-    /// A handshake's timer expired.
+    /// Handles the expiry of a handshake timer.
     pub(super) fn on_opening_timer(&mut self, now: Time, path: PathId) {
         let subflow = &mut self.subflows[path.index()];
         let opening = match subflow.phase {

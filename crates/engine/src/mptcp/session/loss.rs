@@ -1,4 +1,4 @@
-//! Loss: by count (RFC 6675, RFC 6582), by time (RFC 8985), by the timer (RFC 6298).
+//! Loss detection: by count (RFC 6675, RFC 6582), by time (RFC 8985), by the timer (RFC 6298).
 
 use ropewalk_base::{PathId, Time};
 
@@ -13,7 +13,7 @@ use crate::path::PathStatus;
 use crate::recovery::RoundTrips;
 
 impl Session {
-    /// What has enough reported beyond it is lost (RFC 6675, 5).
+    /// Counts pieces as lost with enough reported pieces beyond them (RFC 6675, 5).
     pub(super) fn count_losses(&mut self, now: Time, path: PathId) {
         let mut lost = core::mem::take(&mut self.lost);
         lost.clear();
@@ -23,7 +23,7 @@ impl Session {
         self.lost = lost;
     }
 
-    /// An acknowledgement that brings no news.
+    /// Handles an acknowledgement of nothing new.
     pub(super) fn on_duplicate_ack(
         &mut self,
         now: Time,
@@ -32,7 +32,8 @@ impl Session {
         window_moved: bool,
     ) {
         let counts = self.config.reordering != Reordering::RackTlp && !self.config.sack;
-        // RFC 5681, 2; RFC 8684, 3.3.2: nor is it one that moves the window or the session's data.
+        // RFC 5681, 2; RFC 8684, 3.3.2: an acknowledgement that changes the window or acknowledges session
+        // data is no duplicate.
         if !counts || window_moved || !segment.payload.is_empty() {
             return;
         }
@@ -51,7 +52,7 @@ impl Session {
         }
     }
 
-    /// In recovery an acknowledgement that does not end it shows the next hole (RFC 6582, 3.2, 5).
+    /// In recovery, a partial acknowledgement reveals the next gap (RFC 6582, 3.2, 5).
     pub(super) fn on_partial_ack(
         &mut self,
         now: Time,
@@ -73,7 +74,7 @@ impl Session {
         self.fast_retransmit(now, path, &[number]);
     }
 
-    /// Loss by time.
+    /// Detects losses by time.
     pub(super) fn find_lost_by_time(&mut self, now: Time, path: PathId) {
         let subflow = &mut self.subflows[path.index()];
         let in_recovery = subflow.in_recovery();
@@ -109,7 +110,7 @@ impl Session {
         }
     }
 
-    /// One reduction per window of data (RFC 5681, 3.2; RFC 6582, 3.2).
+    /// Reduces the window once per window of data (RFC 5681, 3.2; RFC 6582, 3.2).
     pub(super) fn reduce(&mut self, now: Time, path: PathId) {
         let subflow = &mut self.subflows[path.index()];
         if subflow.in_recovery() {
@@ -124,7 +125,7 @@ impl Session {
         self.sender.congestion.on_loss(path, now);
     }
 
-    /// One transmission is given up.
+    /// Gives up one transmission.
     fn give_up(&mut self, path: PathId, number: u64, elsewhere: bool) {
         let subflow = &mut self.subflows[path.index()];
         let Some(flight) = subflow.tx.flights.end(number) else { return };
@@ -135,7 +136,7 @@ impl Session {
         }
     }
 
-    /// Everything that waits for `path` goes to other subflows as well.
+    /// Gives all unacknowledged data of `path` to other subflows as well.
     pub(super) fn give_all_elsewhere(&mut self, path: PathId) {
         if self.config.reinjection == Reinjection::Never || self.subflows.len() < 2 {
             return;
@@ -147,7 +148,7 @@ impl Session {
         }
     }
 
-    /// When RACK wants to look again, or a probe of the tail is due (RFC 8985, 6.3 and 7.2).
+    /// Time of the next loss detection by RACK, or of a tail loss probe (RFC 8985, 6.3 and 7.2).
     #[inline]
     pub(super) fn loss_deadline(&self, subflow: &Subflow) -> Option<Time> {
         if self.config.reordering != Reordering::RackTlp || self.model.is_some() {
@@ -163,7 +164,7 @@ impl Session {
         })
     }
 
-    /// [`Session::loss_deadline`] has come.
+    /// Handles the expiry of [`Session::loss_deadline`].
     pub(super) fn on_loss_timer(&mut self, now: Time, path: PathId) {
         let most = self.timer_most(path);
         let subflow = &mut self.subflows[path.index()];
@@ -177,7 +178,7 @@ impl Session {
         subflow.restart_timer(now, most);
     }
 
-    /// The retransmission timer of `path` expired (RFC 6298, 5.4 to 5.7).
+    /// Handles the expiry of the retransmission timer of `path` (RFC 6298, 5.4 to 5.7).
     pub(super) fn on_timeout(&mut self, now: Time, path: PathId) {
         let subflow = &mut self.subflows[path.index()];
         subflow.tx.losses += 1;
@@ -187,7 +188,7 @@ impl Session {
         subflow.duplicates = 0;
         subflow.tx.inflation = 0;
         subflow.tx.counters.timeouts += 1;
-        // A peer that has shut its window and answers the probes is alive.
+        // A peer that has closed its window and answers the probes is alive.
         let heard = now.since(self.heard_at) <= subflow.tx.rtt.rto();
         let probing = heard && self.outstanding.board.next() > self.outstanding.edge;
         let kept = subflow.undo.keeps_window(now);
@@ -198,7 +199,9 @@ impl Session {
         subflow.tx.tail.on_timeout();
         subflow.tx.recovery_exit = None;
         if subflow.sent.front().is_some_and(|(_, piece)| piece.standing == SegmentState::Sacked) {
-            // RFC 2018, 8: what was reported and is not acknowledged has been dropped.
+            // RFC 2018, 8: the oldest data was reported and is still not acknowledged, so the peer has
+            // dropped reported data.
+            // acknowledged.
             subflow.sent.forget_sacked();
         }
         let lost: Vec<u64> = subflow.tx.flights.live().map(|(number, _)| number).collect();
@@ -233,7 +236,7 @@ impl Session {
         }
     }
 
-    /// `path` works again.
+    /// Handles the return of `path` from failure.
     pub(super) fn on_path_returned(&mut self, now: Time, path: PathId) {
         let subflow = &mut self.subflows[path.index()];
         let status = subflow.tx.state.status();

@@ -1,4 +1,4 @@
-//! What a session measured.
+//! Measurements of a session.
 
 use ropewalk_base::{PathId, Time};
 
@@ -9,7 +9,7 @@ use crate::record::DecisionRecord;
 use crate::scheduler::PathView;
 
 impl Session {
-    /// What the receiving side measured.
+    /// Measurements of the receiving side.
     pub const fn receive_stats(&self) -> &ReceiveStats {
         &self.buffer.stats
     }
@@ -19,7 +19,7 @@ impl Session {
         (self.buffer.held_bytes(), self.buffer.window())
     }
 
-    /// What the sending side measured.
+    /// Measurements of the sending side.
     pub const fn sender_stats(&self) -> &SenderStats {
         &self.sender.accounts.stats
     }
@@ -29,8 +29,8 @@ impl Session {
         self.subflows.iter().map(|subflow| &subflow.tx.counters)
     }
 
-    /// A path as schedulers see it, the guard apart. For series and reports: looking changes
-    /// nothing.
+    /// A path as schedulers see it, without the guard's limits. For time series and reports; has no side
+    /// effects.
     ///
     /// # Panics
     /// If there is no such path.
@@ -43,7 +43,7 @@ impl Session {
         core::mem::take(&mut self.sender.records)
     }
 
-    /// Starts all measurements afresh: the end of a warm-up.
+    /// Resets all measurements, at the end of a warm-up.
     pub fn reset_measurements(&mut self, now: Time) {
         self.sender.accounts.settle(now);
         self.sender.accounts.stats = SenderStats::default();
@@ -53,7 +53,7 @@ impl Session {
         }
     }
 
-    /// Brings time-weighted measurements up to now.
+    /// Brings time-weighted measurements up to date.
     pub fn settle_measurements(&mut self, now: Time) {
         self.sender.accounts.settle(now);
         self.buffer.stats.settle(now);

@@ -43,29 +43,29 @@ pub enum CloseReason {
     NoAnswer,
     /// The peer stopped answering.
     Unreachable,
-    /// This end gave it up.
+    /// This end aborted it.
     Aborted,
-    /// The peer did.
+    /// The peer aborted it.
     AbortedByPeer,
 }
 
-/// How far a session is.
+/// State of a session.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum State {
-    /// Nothing has happened.
+    /// Not started.
     Closed,
     /// The first subflow is being opened.
     Opening,
     /// Carries data.
     Established,
-    /// It is no more.
+    /// The session has ended.
     Ended(CloseReason),
 }
 
-/// What the user should know.
+/// Notifications for the user.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Event {
-    /// The session is up; whether with Multipath TCP, or as plain TCP since the peer speaks no other.
+    /// The session is established, with Multipath TCP or, if the peer does not support it, as plain TCP.
     Connected {
         /// Whether further subflows can join.
         multipath: bool,
@@ -76,18 +76,18 @@ pub enum Event {
     Readable,
     /// The send buffer has room again.
     Writable,
-    /// A path changed.
+    /// The status of a path changed.
     PathChanged(PathId, PathStatus),
-    /// The peer sends no more.
+    /// The peer has closed its direction: no more data follows.
     PeerClosed,
     /// The session has ended.
     Ended(CloseReason),
 }
 
-/// Why bytes were not taken.
+/// Why bytes were not accepted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SendError {
-    /// The send buffer is full; [`Event::Writable`] tells when it is not.
+    /// The send buffer is full; [`Event::Writable`] reports when it has space again.
     Full,
     /// The session is closing or has ended.
     Closing,
@@ -104,11 +104,11 @@ impl core::fmt::Display for SendError {
 
 impl core::error::Error for SendError {}
 
-/// The end of our data, and of the peer's (DATA_FIN; RFC 8684, 3.3.3).
+/// State of the end of our data, and of the peer's (DATA_FIN; RFC 8684, 3.3.3).
 #[derive(Clone, Copy, Debug, Default)]
 struct Ending {
     wanted: bool,
-    /// When ours is sent again, and how often it was.
+    /// When our DATA_FIN is retransmitted, and the number of retransmissions.
     sent: Option<(Time, u32)>,
     acknowledged: bool,
     by_peer: bool,
@@ -123,24 +123,24 @@ pub struct Session {
     multipath: bool,
     local_key: u64,
     peer_key: u64,
-    /// This end opens subflows.
+    /// Whether this end opens subflows.
     opens: bool,
     subflows: Vec<Subflow>,
     sender: Sender,
     outstanding: Mappings,
     buffer: ByteBuffer,
-    /// What probes a shut window: subflow, piece, and the data sequence number behind it.
+    /// The probe of a closed window: subflow, piece, and end of its data sequence numbers.
     shut_probe: Option<(PathId, u64, u64)>,
     ending: Ending,
-    /// What early data waits at, where acknowledgements wait for data level.
+    /// Out-of-order data, if acknowledgements wait for data level.
     gate: DataReorderBuffer,
-    /// With the habits of the model of Chihani and Collange.
+    /// State of the model of Chihani and Collange, if its quirks are configured.
     model: Option<Box<Model>>,
     control: VecDeque<(PathId, Segment)>,
     events: VecDeque<Event>,
-    /// When something last came.
+    /// When the last acknowledgement arrived.
     heard_at: Time,
-    /// Timeouts in a row over all subflows.
+    /// Consecutive timeouts over all subflows.
     errors: u32,
     /// Scratch: transmissions found lost.
     lost: Vec<u64>,
@@ -148,12 +148,12 @@ pub struct Session {
 }
 
 impl Session {
-    /// An end that waits for the peer.
+    /// A session that waits for the peer to open it.
     pub fn listen(config: Config, scheduler: Scheduler, seed: Seed) -> Self {
         Self::new(config, scheduler, seed, false)
     }
 
-    /// An end that opens the session once `at` has come.
+    /// A session that opens itself at time `at`.
     pub fn start_later(config: Config, scheduler: Scheduler, seed: Seed, at: Time) -> Self {
         let mut session = Self::new(config, scheduler, seed, true);
         session.sender.wait_until = Some(at);
@@ -172,7 +172,7 @@ impl Session {
             ack_delay: config.ack_delay,
             record_decisions: config.record_decisions,
         };
-        // Without flow control there is no edge, and no window to guard.
+        // Without flow control there is no window limit, and no window to guard.
         let edge = if config.quirks.is_some() { unbounded } else { 0 };
         let guard = config.guard && config.receive_buffer.is_some();
         let (congestion, manager) = (config.start_congestion(), config.window_manager.clone());
@@ -181,7 +181,7 @@ impl Session {
             sender: Sender::new(settings, scheduler, congestion, guard, manager),
             outstanding: Mappings::new(segment_limit, edge),
             multipath: config.multipath,
-            // A key is never 0: 0 says that none is known.
+            // 0 means that no key is known.
             local_key: rng.next_u64().max(1),
             peer_key: 0,
             opens,
@@ -209,7 +209,7 @@ impl Session {
         self.state
     }
 
-    /// The knobs.
+    /// The settings.
     pub const fn config(&self) -> &Config {
         &self.config
     }
@@ -217,7 +217,7 @@ impl Session {
     /// Queues bytes.
     ///
     /// # Errors
-    /// [`SendError`]; nothing is queued then.
+    /// [`SendError`] if the bytes were not queued.
     pub fn send(&mut self, payload: Payload) -> Result<(), SendError> {
         if self.ending.wanted || matches!(self.state, State::Ended(_)) {
             return Err(SendError::Closing);
@@ -231,19 +231,20 @@ impl Session {
         Ok(())
     }
 
-    /// Bytes that the send buffer still takes. The last piece may overrun it.
+    /// Free bytes of the send buffer. The last payload may exceed them.
     pub fn send_room(&self) -> u64 {
         self.config
             .send_buffer
             .saturating_sub(self.outstanding.queue.bytes() + self.outstanding.board.span())
     }
 
-    /// Nothing follows what was handed over: schedulers may take care of its tail.
+    /// Declares that no data follows what was passed to [`Session::send`], so that schedulers can treat the
+    /// tail.
     pub const fn end_of_data(&mut self) {
         self.outstanding.closing = true;
     }
 
-    /// Whether all that was given to [`Session::send`] has been acknowledged at data level.
+    /// Whether all data passed to [`Session::send`] has been acknowledged at data level.
     pub fn is_flushed(&self) -> bool {
         self.outstanding.queue.is_empty() && self.outstanding.board.is_empty()
     }
@@ -254,13 +255,13 @@ impl Session {
         let shut = self.buffer.window() < self.outstanding.segment_limit as u64;
         let payload = self.buffer.read()?;
         if shut && self.buffer.window() >= self.outstanding.segment_limit as u64 {
-            // RFC 9293, 3.8.6.2.2: a window that opens again is told.
+            // RFC 9293, 3.8.6.2.2: announce a window that has opened by a segment.
             self.subflows.iter_mut().for_each(|subflow| subflow.received.make_due());
         }
         Some(payload)
     }
 
-    /// The next thing that the user should know.
+    /// The next notification for the user.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
@@ -270,7 +271,7 @@ impl Session {
         &self.sender.scheduler
     }
 
-    /// Replaces the scheduler; data that is on its way is not touched.
+    /// Replaces the scheduler. Data in flight is not affected.
     pub fn set_scheduler(&mut self, scheduler: Scheduler) {
         self.sender.scheduler = scheduler;
         self.sender.epoch += 1;

@@ -1,4 +1,4 @@
-//! A session with the habits of the model of Chihani and Collange: see [`super::super::chihani`].
+//! A session with the quirks of the model of Chihani and Collange: see [`super::super::chihani`].
 
 use ropewalk_base::{PathId, Time};
 
@@ -23,7 +23,8 @@ impl Session {
             && self.subflows.iter().any(opening)
     }
 
-    /// Data came: it waits, or lets others pass. `length` bytes from `dsn` on, which are in the buffer.
+    /// Handles data that is in the buffer already, `length` bytes from `dsn` on. It is held, or releases held
+    /// data.
     pub(super) fn on_model_data(
         &mut self,
         now: Time,
@@ -39,9 +40,9 @@ impl Session {
             let early = segment.seq > self.subflows[path.index()].received.next();
             let fresh = self.gate.hold(dsn, dsn + length, path, seq_end);
             let told = match rule {
-                // Each is told of, with what caused it and the lowest that waits.
+                // Each is acknowledged with the segment that caused it and the lowest held run.
                 Reordering::DSack | Reordering::Eifel => true,
-                // The first that waits on its subflow is in order there, and nothing is said.
+                // The first held segment is in order on its subflow, so it causes no acknowledgement.
                 _ => early && fresh,
             };
             if told {
@@ -55,12 +56,12 @@ impl Session {
             self.subflows[path.index()].received.accept_to(end);
             self.acknowledge(now, path, &Segment::default(), Sacks::new());
         }
-        // Last, with all that it let pass on its own subflow: such an acknowledgement comes twice.
+        // The last acknowledgement covers all that was released on this subflow, so it is a duplicate.
         self.acknowledge(now, path, segment, Sacks::new());
         self.push_readable();
     }
 
-    /// D-SACK: the segment that came, and the lowest run that waits, both at data level.
+    /// Blocks of D-SACK: the segment that arrived, and the lowest held run, both at data level.
     fn model_blocks(&self, came: (u64, u64)) -> Sacks {
         let mut blocks = Sacks::new();
         if self.config.reordering == Reordering::DSack {
@@ -70,23 +71,23 @@ impl Session {
         blocks
     }
 
-    /// One acknowledgement on `path`, at once, which echoes `cause` if that has a timestamp.
+    /// Sends one acknowledgement on `path` at once, which echoes the timestamp of `cause` if there is one.
     fn acknowledge(&mut self, now: Time, path: PathId, cause: &Segment, sacks: Sacks) {
         let echo = cause.stamps.map_or(0, |stamps| stamps.value);
         let stamps = self.stamps(now, path).map(|own| Stamps { echo, ..own });
         let ack = self.plain_ack(now, path);
-        // The session's data is not acknowledged.
+        // The model does not acknowledge session data.
         let ack = Segment { data_ack: None, stamps, sacks, ..ack };
         self.control.push_back((path, ack));
     }
 
-    /// A segment with an acknowledgement came.
+    /// Handles a segment with an acknowledgement.
     pub(super) fn on_model_acks(&mut self, now: Time, path: PathId, segment: &Segment) {
         if !segment.payload.is_empty() {
             return;
         }
         if segment.data_ack.is_some() {
-            // Of the end of the data; the model closes otherwise.
+            // An acknowledgement of the end of the data, which the model signals in another way.
             self.take_data_ack(segment);
             return;
         }
@@ -119,7 +120,7 @@ impl Session {
         }
     }
 
-    /// What arrived in order at data level is known to have: nothing else would be acknowledged.
+    /// Data acknowledged by subflows is in order at data level: otherwise they would not acknowledge it.
     fn on_model_progress(&mut self, path: PathId) {
         let arrived = |place| matches!(place, MappingState::Arrived { .. });
         while let Some((_, unit)) =
@@ -173,7 +174,7 @@ impl Session {
         }
     }
 
-    /// The oldest of `path` goes again, and the timer doubles.
+    /// Retransmits the oldest segment of `path`, and doubles the timer.
     fn retransmit_and_cut(&mut self, now: Time, path: PathId) {
         let Some(front) = self.front_of(path) else { return };
         let window = self.window_in_segments(path);
@@ -189,7 +190,7 @@ impl Session {
         self.sender.epoch += 1;
     }
 
-    /// The timer of `path` expired: one segment goes again, whatever else is missing.
+    /// Handles a timeout of `path`: one segment is retransmitted, whatever else is missing.
     pub(super) fn on_model_timeout(&mut self, now: Time, path: PathId) {
         let subflow = &mut self.subflows[path.index()];
         subflow.timer = None;

@@ -1,5 +1,5 @@
-//! Outgoing segments: set-up first, then what is owed to the peer, then what subflows send again,
-//! then what goes to a second subflow, then new data.
+//! Outgoing segments in order of priority: setup, acknowledgements, retransmissions of subflows, reinjected
+//! data, new data.
 
 use ropewalk_base::{PathId, Time};
 
@@ -13,8 +13,8 @@ use crate::scheduler::{Decision, Reason};
 use crate::transmit_info::{PacketSize, TransmitInfo};
 
 impl Session {
-    /// The next segment to send, made in `segment`, whatever that held; none when all is sent that
-    /// may be sent now.
+    /// Writes the next segment to send to `segment`, and overwrites its previous contents. Returns none if
+    /// nothing more may be sent now.
     pub fn poll_transmit_into(&mut self, now: Time, segment: &mut Segment) -> Option<TransmitInfo> {
         if let Some((path, next)) = self.control.pop_front() {
             *segment = next;
@@ -48,10 +48,10 @@ impl Session {
     #[inline]
     pub(super) fn stamps(&self, now: Time, path: PathId) -> Option<Stamps> {
         let echo = self.subflows[path.index()].received.echo();
-        // The model's clock ticks in milliseconds.
+        // The model's clock has a granularity of one millisecond.
         let grain = if self.model.is_some() { 1_000_000 } else { 1 };
         let value = now.as_nanos() / grain * grain;
-        // 0 says that there is none.
+        // 0 means that there is no timestamp.
         self.config.timestamps.then(|| Stamps { value: value.max(1), echo })
     }
 
@@ -109,7 +109,7 @@ impl Session {
         None
     }
 
-    /// The end that only receives is asked after every segment, too.
+    /// A fast check, because a receiver is polled after every segment, too.
     #[inline]
     fn has_nothing_to_send(&self) -> bool {
         self.outstanding.queue.is_empty()
@@ -118,7 +118,7 @@ impl Session {
             && self.subflows.iter().all(|subflow| subflow.sent.front().is_none())
     }
 
-    /// What a subflow sends again: the probe of its tail, or the oldest that it lost.
+    /// The next retransmission of a subflow: its tail loss probe, or the oldest lost piece.
     fn next_again(&mut self, now: Time, segment: &mut Segment) -> Option<TransmitInfo> {
         for path in self.ids() {
             let subflow = &mut self.subflows[path.index()];
@@ -145,7 +145,7 @@ impl Session {
         None
     }
 
-    /// The oldest unit that another subflow is to carry as well, on the quickest that has room.
+    /// The oldest unit to be reinjected, on the fastest other path with space in its window.
     fn next_reinjected(&mut self, now: Time, segment: &mut Segment) -> Option<TransmitInfo> {
         let unit = self.outstanding.board.reinject().first()?;
         let MappingState::Given { to, .. } = self.outstanding.board.get(unit)?.place else {
@@ -158,7 +158,7 @@ impl Session {
         Some(self.send_unit(now, path, unit, segment))
     }
 
-    /// New data, as the scheduler says.
+    /// New data, as the scheduler decides.
     fn next_new(&mut self, now: Time, segment: &mut Segment) -> Option<TransmitInfo> {
         let (sender, outstanding) = (&mut self.sender, &mut self.outstanding);
         let Assignment::Send { path, position, decision } =
@@ -194,7 +194,7 @@ impl Session {
         self.launch(now, path, piece, false, segment)
     }
 
-    /// Sends a piece of a subflow's queue once more.
+    /// Retransmits a piece of a subflow's queue.
     fn send_piece(
         &mut self,
         now: Time,
@@ -213,7 +213,7 @@ impl Session {
         self.launch(now, path, piece, true, segment)
     }
 
-    /// Books a transmission and makes its segment.
+    /// Records a transmission and fills in its segment.
     fn launch(
         &mut self,
         now: Time,

@@ -1,4 +1,5 @@
-//! What the session has to send: queued bytes, mappings that are not acknowledged at data level, and the peer's window.
+//! The data that the session has to send: queued bytes, mappings without a data-level acknowledgement, and
+//! the peer's window.
 
 use ropewalk_base::Time;
 
@@ -16,16 +17,16 @@ use crate::window::{Budget, SharedWindow};
 pub(super) struct Mappings {
     pub board: DataBoard,
     pub queue: ByteQueue,
-    /// The data sequence number behind the last one that the peer takes.
+    /// End of the receive window as a data sequence number (exclusive).
     pub edge: u64,
     /// Largest payload of a segment, bytes.
     pub segment_limit: u32,
-    /// The application has said that nothing follows.
+    /// Whether the application has declared the end of the data.
     pub closing: bool,
 }
 
 impl Mappings {
-    /// Nothing is queued; the peer takes data up to `edge`.
+    /// An empty queue, with a receive window that ends at `edge`.
     pub fn new(segment_limit: u32, edge: u64) -> Self {
         Self {
             board: DataBoard::default(),
@@ -36,19 +37,19 @@ impl Mappings {
         }
     }
 
-    /// The peer's window, from the data-level acknowledgement on, bytes.
+    /// The peer's window, counted from the data-level acknowledgement, bytes.
     #[inline]
     pub const fn offered(&self) -> u64 {
         self.edge.saturating_sub(self.board.una())
     }
 
-    /// Whether nothing is queued, neither behind the last mapping nor among those that were passed over.
+    /// Whether nothing is queued, neither new bytes nor mappings that were passed over.
     #[inline]
     pub fn is_idle(&self) -> bool {
         self.board.holes().is_empty() && self.queue.is_empty()
     }
 
-    /// The unit at a position of the unassigned queue; numbers all before it.
+    /// The unit at a position of the unassigned queue. Numbers all units before it.
     pub fn unit_at(&mut self, position: u64) -> Option<u64> {
         let holes = self.board.holes().len();
         if position < holes {
@@ -70,7 +71,7 @@ impl Mappings {
 
 impl Outstanding for Mappings {
     type Path = Subflow;
-    /// A subflow sends what it lost by itself.
+    /// A subflow retransmits its own losses.
     const REPEATS_ON_SAME_PATH: bool = false;
 
     #[inline]
@@ -107,7 +108,7 @@ impl Outstanding for Mappings {
         let limit = self.segment_limit as u64;
         let fresh = match self.queue.bytes() {
             0 => 0,
-            // The last segment of what there is may be short.
+            // The last segment may be short.
             bytes if bytes <= beyond => bytes.div_ceil(limit),
             _ => beyond / limit,
         };
@@ -143,7 +144,7 @@ impl Outstanding for Mappings {
         Some(Oldest { unit, path: to, sent_at, transmissions: record.given })
     }
 
-    /// What a subflow lost is its own business.
+    /// Subflows handle their own losses.
     #[inline]
     fn has_lost(&self) -> bool {
         false

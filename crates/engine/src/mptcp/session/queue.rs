@@ -1,10 +1,10 @@
-//! Bytes that the application has handed over and that have no numbers yet.
+//! Bytes from the application that have no sequence numbers yet.
 
 use std::collections::VecDeque;
 
 use crate::payload::Payload;
 
-/// The unsent end of the stream.
+/// The unnumbered end of the stream.
 #[derive(Clone, Debug, Default)]
 pub struct ByteQueue {
     pieces: VecDeque<Payload>,
@@ -12,13 +12,13 @@ pub struct ByteQueue {
 }
 
 impl ByteQueue {
-    /// Bytes in it.
+    /// Number of bytes.
     #[inline]
     pub const fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Whether there are none.
+    /// Whether the queue is empty.
     #[inline]
     pub const fn is_empty(&self) -> bool {
         self.bytes == 0
@@ -30,7 +30,7 @@ impl ByteQueue {
         self.pieces.push_back(payload);
     }
 
-    /// Takes `most` bytes from the front, or what there is.
+    /// Takes up to `most` bytes from the front.
     pub fn take(&mut self, most: u32) -> Payload {
         let want = (most as u64).min(self.bytes) as u32;
         self.bytes -= want as u64;

@@ -7,10 +7,10 @@ use super::{Session, State};
 use crate::path::PathStatus;
 
 impl Session {
-    /// When [`Session::handle_timeout`] wants to be called at the latest.
+    /// The latest time for the next call of [`Session::handle_timeout`].
     pub fn next_deadline(&self) -> Option<Time> {
         let mut next = Time::FAR_FUTURE;
-        // Without a branch per timer: it is asked after every input.
+        // Without a branch per timer, because this runs after every input.
         let mut consider = |at: Option<Time>| next = next.min(at.unwrap_or(Time::FAR_FUTURE));
         consider(self.sender.wait_until);
         if self.ending.wanted && !self.ending.acknowledged {
@@ -32,7 +32,7 @@ impl Session {
         (next != Time::FAR_FUTURE).then_some(next)
     }
 
-    /// Time has passed.
+    /// Handles all timers that have expired.
     pub fn handle_timeout(&mut self, now: Time) {
         self.sender.drained = false;
         if self.sender.wait_until.is_some_and(|at| at <= now) {
@@ -67,8 +67,8 @@ impl Session {
         }
     }
 
-    /// The longest that `path`'s timer may wait: one that has failed is tried again soon enough to
-    /// notice its return.
+    /// The longest time that the timer of `path` may run. A failed path is tried again soon enough to notice
+    /// its return.
     #[inline]
     pub(super) fn timer_most(&self, path: PathId) -> Duration {
         match self.subflows[path.index()].tx.state.status() {

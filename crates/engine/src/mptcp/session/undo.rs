@@ -1,4 +1,4 @@
-//! Reductions that turn out to have been needless are taken back (RFC 4015).
+//! Undo of spurious reductions (RFC 4015).
 
 use ropewalk_base::{Duration, PathId, Time};
 
@@ -11,7 +11,8 @@ use crate::mptcp::reordering::{Report, SpuriousDetector};
 use crate::recovery::Flight;
 
 impl Session {
-    /// Asks the rule of `path` what a segment with acknowledgements says of the last reduction.
+    /// Checks by the rule of `path` whether a segment with acknowledgements shows that the last reduction was
+    /// spurious.
     pub(super) fn reconsider(
         &mut self,
         now: Time,
@@ -31,7 +32,7 @@ impl Session {
             pending: !subflow.sent.lost().is_empty(),
             echo: segment.stamps.map(|stamps| stamps.echo),
             duplicate: segment.sacks.first().copied().filter(|_| segment.duplicate),
-            // With data the number is that of the data.
+            // In data segments the number is that of the data.
             order: segment.order.filter(|_| segment.payload.is_empty()),
             disordered: segment.disordered,
             srtt: subflow.tx.rtt.srtt(),
@@ -41,14 +42,15 @@ impl Session {
         }
     }
 
-    /// The last reduction was needless.
+    /// Undoes the last reduction.
     fn take_back(&mut self, now: Time, path: PathId, echo: Option<u64>) {
         let subflow = &mut self.subflows[path.index()];
         subflow.tx.counters.undone += 1;
         subflow.tx.recovery_exit = None;
         subflow.tx.inflation = 0;
         if core::mem::take(&mut subflow.by_timer) {
-            // RFC 4015, 3.2, steps 6 and 8: what was given up is on its way; and the timer was too quick.
+            // RFC 4015, 3.2, steps 6 and 8: data that was given up is in flight again, and the timeout is
+            // adapted.
             refloat(now, subflow);
             if let Some(sent_at) = echo.filter(|echo| *echo != 0) {
                 let since = Duration::from_nanos(now.as_nanos().saturating_sub(sent_at));
@@ -59,8 +61,7 @@ impl Session {
         self.sender.congestion.on_spurious(path, now);
     }
 
-    /// No subflow has new data to find out with whether its timer was too quick: those that wait for
-    /// that go on. True if there was one.
+    /// Ends the F-RTO test of subflows without new data to send. Returns true if there was one.
     pub(super) fn end_tests(&mut self) -> bool {
         let mut any = false;
         for subflow in &mut self.subflows {
@@ -73,8 +74,8 @@ impl Session {
     }
 }
 
-/// All that was given up counts as on its way again. It has no part in measurements: when it really
-/// left is no longer known.
+/// Counts all data that was given up as in flight again. It gives no measurements, because its transmission
+/// time is no longer known.
 fn refloat(now: Time, subflow: &mut Subflow) {
     while let Some(piece) = subflow.sent.lost().first() {
         let Some(bytes) = subflow.sent.get(piece).map(|mapped| mapped.payload.len()) else {

@@ -8,7 +8,7 @@ use crate::multipath::fallback_path;
 use crate::path::PathStatus;
 
 impl Session {
-    /// Makes the views of all subflows, before anything is sent in answer to an input.
+    /// Updates the views of all subflows, before anything is sent in response to an input.
     pub(super) fn refresh_views(&mut self, now: Time) {
         let open = self.subflows.iter().enumerate().filter(|(_, subflow)| subflow.is_open());
         let fallback = fallback_path(open.map(|(i, subflow)| (PathId::from_index(i), &subflow.tx)));

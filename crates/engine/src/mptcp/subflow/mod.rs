@@ -12,29 +12,29 @@ use crate::mptcp::reordering::SpuriousDetector;
 use crate::multipath::TxPath;
 use crate::path::{PathConfig, PathState, RttEstimator};
 
-/// A SYN, or SYN ACK, that waits for its answer.
+/// A SYN or SYN ACK that has not been answered yet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Opening {
-    /// When it is sent again.
+    /// When it is retransmitted.
     pub due: Time,
-    /// How often it was.
+    /// Number of retransmissions.
     pub again: u32,
-    /// When it was sent first.
+    /// When it was first sent.
     pub since: Time,
 }
 
-/// How far a subflow is.
+/// State of a subflow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Phase {
     /// Nothing has been sent.
     Closed,
-    /// Our SYN waits for its answer.
+    /// Our SYN has not been answered yet.
     SynSent(Opening),
-    /// Our SYN ACK does.
+    /// Our SYN ACK has not been answered yet.
     SynReceived(Opening),
     /// Carries data.
     Open,
-    /// It is no more.
+    /// The subflow has ended.
     Ended,
 }
 
@@ -44,20 +44,20 @@ const FIRST_SEQ: u64 = 1;
 /// One subflow.
 #[derive(Clone, Debug)]
 pub(super) struct Subflow {
-    /// The sending side, as in every protocol.
+    /// The sending side, which all protocols share.
     pub tx: TxPath,
     pub phase: Phase,
     pub sent: SentQueue,
     pub received: Receiver,
-    /// Finds out that a reduction was needless.
+    /// Detects spurious reductions.
     pub undo: SpuriousDetector,
-    /// The last reduction came of the timer.
+    /// Whether the last reduction was caused by the timer.
     pub by_timer: bool,
     /// The retransmission timer.
     pub timer: Option<Time>,
-    /// Duplicate acknowledgements in a row, where there are no selective ones.
+    /// Consecutive duplicate acknowledgements, if selective ones are not used.
     pub duplicates: u32,
-    /// Piece to be sent once more as a probe of the tail.
+    /// Piece to be sent once more as a tail loss probe.
     pub probe: Option<u64>,
 }
 
@@ -92,13 +92,13 @@ impl Subflow {
         }
     }
 
-    /// Whether it carries data.
+    /// Whether the subflow carries data.
     #[inline]
     pub fn is_open(&self) -> bool {
         self.phase == Phase::Open
     }
 
-    /// Whether recovery lasts; ends it when its exit point is passed.
+    /// Whether the subflow is in recovery. Recovery ends here when its exit point has been acknowledged.
     pub fn in_recovery(&mut self) -> bool {
         self.tx.recovery_exit = self.tx.recovery_exit.filter(|exit| self.sent.una() < *exit);
         if self.tx.recovery_exit.is_none() {
@@ -107,13 +107,14 @@ impl Subflow {
         self.tx.recovery_exit.is_some()
     }
 
-    /// Starts the timer anew, or stops it when nothing is in flight (RFC 6298, 5.2, 5.3).
+    /// Restarts the timer, or stops it when nothing is in flight (RFC 6298, 5.2, 5.3).
     pub fn restart_timer(&mut self, now: Time, most: Duration) {
         let wait = self.tx.rtt.rto().min(most);
         self.timer = (!self.tx.flights.is_empty()).then(|| now + wait);
     }
 
-    /// What of `piece` is on its way no longer counts: it is sent once more. False if nothing was.
+    /// Ends the transmission of `piece` that is in flight, before it is sent once more. False if there was
+    /// none.
     pub fn end_transmission(&mut self, piece: u64) -> bool {
         match self.sent.get(piece).map(|p| p.standing) {
             Some(SegmentState::InFlight { number }) => self.tx.flights.end(number).is_some(),
@@ -121,7 +122,7 @@ impl Subflow {
         }
     }
 
-    /// It is no more.
+    /// Ends the subflow.
     pub fn end(&mut self) {
         self.phase = Phase::Ended;
         self.timer = None;

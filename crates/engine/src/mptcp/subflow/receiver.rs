@@ -1,5 +1,5 @@
-//! The receiving side of a subflow: what has arrived, and when to say so (RFC 9293, 3.8.6.3;
-//! RFC 5681, 4.2; RFC 2018; RFC 2883).
+//! The receiving side of a subflow: what has arrived, and when to acknowledge it (RFC 9293, 3.8.6.3; RFC
+//! 5681, 4.2; RFC 2018; RFC 2883).
 
 use ropewalk_base::{Duration, RangeSet, Time};
 use smallvec::SmallVec;
@@ -10,22 +10,22 @@ use crate::meter::{self, Defect};
 /// When acknowledgements are due.
 #[derive(Clone, Copy, Debug)]
 pub struct AckRule {
-    /// After so many segments,
+    /// After this number of segments,
     pub every: u32,
-    /// or so long.
+    /// or after this time.
     pub delay: Duration,
-    /// Most ranges that are noted out of order; what would be one more is not acknowledged.
+    /// Most out-of-order ranges that are tracked; a segment that would add another one is not acknowledged.
     pub ranges: usize,
 }
 
-/// Where an arriving segment lies on its subflow.
+/// Position of an arriving segment on its subflow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Position {
     /// Next in order.
     Next,
-    /// Beyond something that is missing.
+    /// Beyond missing data.
     Early,
-    /// Nothing of it is new.
+    /// Nothing in it is new.
     Old,
 }
 
@@ -34,7 +34,7 @@ pub enum Position {
 pub struct Receiver {
     next: u64,
     early: RangeSet,
-    /// One number in each of the blocks that were touched last, the latest first.
+    /// One number in each of the most recently changed blocks, the latest first.
     recent: SmallVec<[u64; 4]>,
     duplicate: Option<(u64, u64)>,
     unacknowledged: u32,
@@ -42,46 +42,46 @@ pub struct Receiver {
     due_now: bool,
     deadline: Option<Time>,
     echo: u64,
-    /// Highest number of a transmission that came, plus one (TCP-DOOR).
+    /// Highest number of a received transmission, plus one (TCP-DOOR).
     order: u64,
     disordered: bool,
-    /// How often the last acknowledgement was repeated.
+    /// Number of repetitions of the last acknowledgement.
     repeats: u64,
 }
 
 impl Receiver {
-    /// The peer's SYN came: it takes number 0.
+    /// Records the peer's SYN, which takes number 0.
     pub const fn on_syn(&mut self, stamp: u64) {
         self.next = 1;
         self.echo = stamp;
     }
 
-    /// RCV.NXT: all below has arrived.
+    /// RCV.NXT: all data below it has arrived.
     #[inline]
     pub const fn next(&self) -> u64 {
         self.next
     }
 
-    /// Whether an acknowledgement is to leave now.
+    /// Whether an acknowledgement is to be sent now.
     #[inline]
     pub const fn is_due(&self) -> bool {
         self.due_now
     }
 
-    /// When one is to leave at the latest.
+    /// The latest time for the next acknowledgement.
     #[inline]
     pub const fn deadline(&self) -> Option<Time> {
         self.deadline
     }
 
-    /// The timestamp to echo (RFC 7323, 4.3): of the segment that moved the acknowledgement, the
-    /// earliest where one acknowledgement covers several.
+    /// The timestamp to echo (RFC 7323, 4.3): of the segment that advanced the acknowledgement, the earliest
+    /// one if an acknowledgement covers several.
     #[inline]
     pub const fn echo(&self) -> u64 {
         self.echo
     }
 
-    /// Takes note of a segment with data.
+    /// Records a segment with data.
     pub fn on_data(
         &mut self,
         now: Time,
@@ -104,7 +104,7 @@ impl Receiver {
             self.note_early(seq, end, rule);
             return Position::Early;
         }
-        // What fills a hole, or part of one, is told at once.
+        // RFC 5681, 4.2: acknowledge at once when a segment fills a gap, or a part of it.
         self.due_now |= !self.early.is_empty();
         self.next = end;
         if let Some(run) = self.early.first_range().filter(|run| run.start <= self.next) {
@@ -115,8 +115,8 @@ impl Receiver {
         Position::Next
     }
 
-    /// Takes note of a segment where acknowledgements wait for data level; `in_turn` says that it need
-    /// not.
+    /// Records a segment if acknowledgements wait for data level; `in_turn` tells whether the segment may be
+    /// acknowledged.
     pub fn on_gated(
         &mut self,
         now: Time,
@@ -142,7 +142,7 @@ impl Receiver {
         Position::Next
     }
 
-    /// All before `end` is acknowledged from now on.
+    /// Acknowledges all data before `end` from now on.
     pub fn accept_to(&mut self, end: u64) {
         self.next = self.next.max(end);
         self.early.remove_below(self.next);
@@ -176,31 +176,31 @@ impl Receiver {
         self.recent.insert(0, seq);
     }
 
-    /// Takes note of the number of a transmission (TCP-DOOR; Wang and Zhang, 2002, 3.1).
+    /// Records the number of a transmission (TCP-DOOR; Wang and Zhang, 2002, 3.1).
     pub fn on_order(&mut self, order: u64) {
         self.disordered |= order < self.order;
         self.order = self.order.max(order + 1);
     }
 
-    /// How often `ack`, which leaves now, was acknowledged before, and whether data has overtaken data
-    /// since the last acknowledgement. To be asked before [`Self::on_acknowledged`].
+    /// Number of earlier acknowledgements of `ack`, which is sent now, and whether data was reordered since
+    /// the last acknowledgement. Call this before [`Self::on_acknowledged`].
     pub fn order_of(&mut self, ack: u64) -> (u64, bool) {
         self.repeats = if ack == self.acknowledged { self.repeats + 1 } else { 0 };
         (self.repeats, core::mem::take(&mut self.disordered))
     }
 
-    /// An acknowledgement is to leave though nothing asks for it here.
+    /// Makes an acknowledgement due for another reason.
     pub const fn make_due(&mut self) {
         self.due_now = true;
     }
 
-    /// Time has passed.
+    /// Handles the expiry of the delayed acknowledgement timer.
     pub fn on_timer(&mut self, now: Time) {
         self.due_now |= self.deadline.is_some_and(|at| at <= now);
     }
 
-    /// An acknowledgement of `ack` leaves: at most `room` blocks go with it. Tells whether the first
-    /// of them reports what came twice.
+    /// Records that an acknowledgement of `ack` is sent, and adds at most `room` blocks. Returns whether the
+    /// first of them reports a duplicate.
     pub fn on_acknowledged(&mut self, ack: u64, room: usize, blocks: &mut Sacks) -> bool {
         self.due_now = false;
         self.deadline = None;
@@ -215,7 +215,7 @@ impl Receiver {
         for i in 0..self.recent.len() {
             self.report(self.recent[i], room, blocks, duplicate.is_some());
         }
-        // Blocks touched longer ago find room too, where there is some.
+        // Blocks that changed longer ago follow if there is space.
         for range in self.early.ranges().rev().take(room) {
             self.report(range.start, room, blocks, duplicate.is_some());
         }

@@ -1,4 +1,4 @@
-//! What a subflow has sent and not yet seen acknowledged, in the order of its sequence numbers.
+//! Unacknowledged data of a subflow, in the order of its sequence numbers.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -7,23 +7,23 @@ use ropewalk_base::{RangeSet, Time};
 
 use crate::payload::Payload;
 
-/// Where a mapped piece of data stands on its subflow.
+/// State of a mapped piece of data on its subflow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SegmentState {
-    /// On its way.
+    /// In flight.
     InFlight {
         /// Number of the transmission.
         number: u64,
     },
-    /// Given up, to be sent again here: the numbers of a subflow have no holes.
+    /// Given up, to be retransmitted here: the sequence numbers of a subflow have no gaps.
     Lost,
-    /// Reported beyond the acknowledgement.
+    /// Reported by a selective acknowledgement.
     Sacked,
 }
 
-/// One piece of the session's data, mapped to the subflow. It keeps the data: the numbers of a subflow
-/// have no holes, so that it is sent here until it is acknowledged here, though it may long have
-/// arrived by another.
+/// One piece of the session's data, mapped to the subflow. It keeps the data: the sequence numbers of a
+/// subflow have no gaps, so the data is sent here until it is acknowledged here, even if it has arrived on
+/// another subflow.
 #[derive(Clone, Debug)]
 pub struct Mapped {
     /// First sequence number on the subflow.
@@ -32,18 +32,18 @@ pub struct Mapped {
     pub dsn: u64,
     /// The data.
     pub payload: Payload,
-    /// When it first left, on whatever subflow.
+    /// When the data was first sent, on any subflow.
     pub first_sent: Time,
-    /// Which unit of the session's data it is.
+    /// The unit of the session's data.
     pub unit: u64,
-    /// How often it was sent here.
+    /// Number of transmissions on this subflow.
     pub transmissions: u32,
-    /// Where it stands.
+    /// State of the piece.
     pub standing: SegmentState,
 }
 
 impl Mapped {
-    /// The sequence number behind its last byte.
+    /// End of its sequence numbers (exclusive).
     #[inline]
     pub fn end(&self) -> u64 {
         self.seq + self.payload.len() as u64
@@ -58,12 +58,12 @@ pub struct SentQueue {
     next_seq: u64,
     lost: RangeSet,
     sacked: RangeSet,
-    /// Pieces below were looked at when losses were counted.
+    /// Pieces below this number were already examined for losses.
     judged: u64,
 }
 
 impl SentQueue {
-    /// An empty queue; the first byte gets `first_seq`.
+    /// An empty queue whose first byte gets `first_seq`.
     pub fn new(first_seq: u64) -> Self {
         Self {
             first: 0,
@@ -75,31 +75,31 @@ impl SentQueue {
         }
     }
 
-    /// The oldest sequence number that is not acknowledged.
+    /// The oldest unacknowledged sequence number.
     #[inline]
     pub fn una(&self) -> u64 {
         self.pieces.front().map_or(self.next_seq, |piece| piece.seq)
     }
 
-    /// The sequence number that the next new byte gets.
+    /// The sequence number of the next new byte.
     #[inline]
     pub const fn next_seq(&self) -> u64 {
         self.next_seq
     }
 
-    /// Pieces that are to be sent again.
+    /// Pieces that are to be retransmitted.
     #[inline]
     pub const fn lost(&self) -> &RangeSet {
         &self.lost
     }
 
-    /// The number that the next new piece gets.
+    /// The number of the next new piece.
     #[inline]
     pub fn next_piece(&self) -> u64 {
         self.first + self.pieces.len() as u64
     }
 
-    /// Maps a unit, which leaves at once as transmission `number`; tells the piece's number.
+    /// Maps a unit, which is sent at once as transmission `number`. Returns the number of the piece.
     pub fn push(
         &mut self,
         unit: u64,
@@ -117,7 +117,7 @@ impl SentQueue {
         piece
     }
 
-    /// A piece, if it is not acknowledged.
+    /// A piece, if it is unacknowledged.
     #[inline]
     pub fn get(&self, piece: u64) -> Option<&Mapped> {
         self.pieces.get(piece.checked_sub(self.first)? as usize)
@@ -134,7 +134,7 @@ impl SentQueue {
         self.pieces.iter()
     }
 
-    /// `piece` leaves once more, as transmission `number`.
+    /// Records that `piece` is retransmitted as transmission `number`.
     pub fn on_sent_again(&mut self, piece: u64, number: u64) {
         let Some(at) = piece.checked_sub(self.first) else { return };
         let Some(mapped) = self.pieces.get_mut(at as usize) else { return };
@@ -145,7 +145,7 @@ impl SentQueue {
         }
     }
 
-    /// `piece` had been given up and is on its way all the same, as transmission `number`.
+    /// Records that `piece`, which was given up, is in flight after all, as transmission `number`.
     pub fn on_found(&mut self, piece: u64, number: u64) {
         let Some(at) = piece.checked_sub(self.first) else { return };
         if let Some(mapped) = self.pieces.get_mut(at as usize) {
@@ -154,7 +154,7 @@ impl SentQueue {
         }
     }
 
-    /// `piece` is to be sent again.
+    /// Marks `piece` for retransmission.
     pub fn on_lost(&mut self, piece: u64) {
         let Some(at) = piece.checked_sub(self.first) else { return };
         if let Some(mapped) = self.pieces.get_mut(at as usize) {
@@ -163,7 +163,7 @@ impl SentQueue {
         }
     }
 
-    /// Takes the oldest piece out if `ack` covers it.
+    /// Removes the oldest piece if `ack` covers it.
     #[inline]
     pub fn pop_acked(&mut self, ack: u64) -> Option<Mapped> {
         if self.pieces.front()?.end() > ack {
@@ -180,14 +180,14 @@ impl SentQueue {
         Some(piece)
     }
 
-    /// Numbers of the pieces that lie within a block of sequence numbers.
+    /// Numbers of the pieces within a block of sequence numbers.
     fn within(&self, block: (u64, u64)) -> Range<u64> {
         let from = self.pieces.partition_point(|piece| piece.seq < block.0) as u64;
         let to = self.pieces.partition_point(|piece| piece.end() <= block.1) as u64;
         self.first + from..self.first + to.max(from)
     }
 
-    /// Calls `fresh` with each piece of a block that was not reported before, as it stood.
+    /// Calls `fresh` with each piece of a block that was not reported before, in its previous state.
     pub fn take_block(&mut self, block: (u64, u64), mut fresh: impl FnMut(&Mapped)) {
         let Range { start: mut piece, end } = self.within(block);
         while piece < end {
@@ -206,8 +206,8 @@ impl SentQueue {
         }
     }
 
-    /// Pieces sent once, with at least `threshold` reported beyond them (RFC 6675, 4, IsLost); each
-    /// is found once.
+    /// Finds pieces sent once with at least `threshold` reported pieces beyond them (RFC 6675, 4, IsLost).
+    /// Each is found once.
     pub fn find_lost(&mut self, threshold: u32, mut found: impl FnMut(u64)) {
         let mut left = threshold as u64;
         let mut limit = None;
@@ -231,7 +231,8 @@ impl SentQueue {
         self.judged = self.judged.max(limit);
     }
 
-    /// The peer has dropped what it had reported (RFC 2018, 8): all of that is lost.
+    /// Handles reneging: the peer has dropped data that it had reported (RFC 2018, 8), so all of that counts
+    /// as lost.
     pub fn forget_sacked(&mut self) {
         let reported: Vec<Range<u64>> = self.sacked.ranges().collect();
         self.sacked.clear();
@@ -246,7 +247,7 @@ impl SentQueue {
 mod tests {
     use super::*;
 
-    /// Ten pieces of 100 B, the first with sequence number 1, all on their way.
+    /// Ten pieces of 100 B, the first with sequence number 1, all in flight.
     fn queue() -> SentQueue {
         let mut queue = SentQueue::new(1);
         for unit in 0..10 {

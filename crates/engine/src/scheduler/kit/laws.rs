@@ -1,4 +1,4 @@
-//! Laws that hold for every view, however odd: drawn at random.
+//! Properties that hold for every view, however unusual; views are drawn at random.
 
 use proptest::prelude::*;
 
@@ -37,7 +37,7 @@ fn some_path() -> impl Strategy<Value = PathView> {
     })
 }
 
-/// What is drawn of a view, and whether the engine obeys the decision made on it.
+/// The drawn properties of a view, and whether the engine carries out the decision made on it.
 #[derive(Clone, Debug)]
 struct Moment {
     paths: Vec<PathView>,
@@ -68,7 +68,7 @@ fn some_moment() -> impl Strategy<Value = Moment> {
     )
 }
 
-/// Shows the moments to the scheduler one after another; every decision must be legal.
+/// Shows the moments to the scheduler in turn. Every decision must be legal.
 fn live_through(scheduler: &mut Scheduler, moments: &[Moment]) -> Result<(), TestCaseError> {
     let mut now = Time::ZERO;
     for moment in moments {
@@ -111,7 +111,7 @@ proptest! {
         }
     }
 
-    /// With nothing in the way, an open path is never left idle: no guard, and no end of the queue.
+    /// An open path is never left idle if neither the guard nor the end of the queue prevents sending.
     #[test]
     fn whoever_takes_from_the_head_is_never_idle(moments in proptest::collection::vec(some_moment(), 1..40)) {
         for name in ["round-robin", "weighted", "redundant", "backup"] {

@@ -1,4 +1,4 @@
-//! What every scheduler does, whatever its idea: run by name.
+//! Tests that every registered scheduler runs by name.
 
 use super::super::{
     Capacity, Daps, DapsOptions, OtiasForm, PlanOptions, Schedule, Scheduler, SchedulerOptions,
@@ -47,7 +47,7 @@ fn everyone() -> Vec<(String, Scheduler)> {
     all
 }
 
-/// Runs to the end, and fails if it does not get there.
+/// Runs the transfer to its end, and fails if it does not get there.
 fn complete(name: &str, transfer: &Transfer, scheduler: &mut impl Schedule) -> Outcome {
     let outcome = run(transfer, scheduler);
     assert_eq!(outcome.delivered, transfer.chunks, "{name} stalls");
@@ -124,7 +124,7 @@ fn nobody_stalls_when_the_fast_path_dies() {
 #[test]
 fn nobody_stalls_on_estimates_that_are_wrong_or_missing() {
     let millis = |m| Some(Duration::from_millis(m));
-    // Told to be equal, reversed, absurdly small and large, or nothing at all on one or both.
+    // Estimates that are equal, reversed, absurdly small and large, or missing on one or both paths.
     let tellings = [
         [millis(50), millis(50)],
         [millis(100), millis(10)],
@@ -161,7 +161,7 @@ fn the_delay_aware_are_no_slower_than_the_best_path_when_a_delay_is_off_by_half(
 
 #[test]
 fn batches_per_round_trip_fill_both_paths_through_a_buffer_that_whole_windows_overrun() {
-    // A whole window per forward delay puts the slow path 40 chunks ahead: the end of the buffer.
+    // With a whole window per forward delay, the slow path sends 40 chunks ahead: the end of the buffer.
     let strands = [PathEstimate::new(4, 10), PathEstimate::new(20, 100)];
     let finished = |capacity| {
         let plan = PlanOptions { capacity, ..PlanOptions::default() };
@@ -192,7 +192,7 @@ fn a_clone_decides_alike() {
     }
 }
 
-/// Chunks per second, and the most that waited in the reorder buffer.
+/// Chunks per second, and the maximum in the reorder buffer.
 fn steady(strands: &[PathEstimate], buffer: u64, scheduler: &mut impl Schedule) -> (f64, usize) {
     let outcome = complete("steady", &transfer(strands, 5000, buffer), scheduler);
     (5000.0 / outcome.finished.as_secs_f64(), outcome.most_buffered)
@@ -200,8 +200,8 @@ fn steady(strands: &[PathEstimate], buffer: u64, scheduler: &mut impl Schedule) 
 
 #[test]
 fn batches_per_round_trip_come_near_the_bound_with_less_reordering_than_round_robin() {
-    // 1 Mbit/s and 20 ms beside the slow path (Kuhn et al., 2014), 1500-B packets, windows that
-    // together fill the receive buffer. A fast window of 5 stands in the path's queue.
+    // 1 Mbit/s and 20 ms beside the slow path (Kuhn et al., 2014), 1500-B packets, windows that together fill
+    // the receive buffer. A fast window of 5 includes a queue on the path.
     for (gap_us, millis, buffer, fast_window, slow_window) in [
         (6_000, 100, 30, 3, 27),
         (6_000, 100, 30, 5, 25),
@@ -226,7 +226,7 @@ fn batches_per_round_trip_come_near_the_bound_with_less_reordering_than_round_ro
     }
 }
 
-/// A scheduler that is shown something else than what is.
+/// A scheduler that sees a modified view.
 struct Shown<S, F>(S, F);
 
 impl<S: Schedule, F: FnMut(&View<'_>, &mut Vec<PathView>) -> View<'static>> Schedule
@@ -273,7 +273,7 @@ fn the_forms_of_otias_carry_the_same_data_in_different_places() {
     };
     let [ceil, floor] = [OtiasForm::Ceil, OtiasForm::Floor].map(outcome);
     let first = |o: &Outcome| o.carried(1)[0];
-    // 4 at once, then 4 per 20 ms: at 100 ms after 10, 30, ... 90 ms; by floor a round later.
+    // 4 at once, then 4 per 20 ms: at 100 ms after 10, 30, ... 90 ms; with `floor` a round later.
     assert_eq!((first(&ceil), first(&floor)), (20, 24));
 }
 
@@ -288,16 +288,16 @@ fn those_that_predict_arrivals_hold_less_than_round_robin_when_delays_are_one_to
     }
 }
 
-/// Round trips as a sender in trouble sees them.
+/// Errors of the round trips that a scheduler sees.
 #[derive(Clone, Copy, Debug)]
 enum Trouble {
-    /// Anything between a tenth and ten times, anew at each decision.
+    /// Between a tenth and ten times the true value, drawn for each decision.
     Noise,
-    /// As they were told a thousand decisions before, when they were the other way round.
+    /// The values of a thousand decisions before, when the paths were swapped.
     Stale,
     /// Those of the path with the next identifier.
     Swapped,
-    /// None at all on the second path.
+    /// No value for the second path.
     Missing,
 }
 
@@ -339,8 +339,8 @@ fn nobody_starves_on_round_trips_that_are_noisy_stale_swapped_or_missing() {
 
 #[test]
 fn with_an_ample_buffer_wrong_round_trips_never_cost_more_than_the_better_path() {
-    // 200 and 100 chunks/s. Those that give a chunk a path for good may have given all of them to
-    // the slow one while they were misled; they end no later than that path alone.
+    // 200 and 100 chunks/s. Schedulers that assign a chunk to a path for good may have assigned all of them
+    // to the slow one while the values were wrong. They then finish no later than that path alone.
     let strands = [PathEstimate::new(4, 10), PathEstimate::new(20, 100)];
     let alone = |name| Time::from_secs(if ["bas", "otias"].contains(&name) { 30 } else { 15 });
     for trouble in [Trouble::Noise, Trouble::Stale, Trouble::Swapped] {

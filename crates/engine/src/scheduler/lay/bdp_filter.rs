@@ -1,15 +1,15 @@
-//! How long the pipe of a path is.
+//! Filter of the round trip without queueing, which determines the bandwidth-delay product of a path.
 
 use ropewalk_base::Time;
 
 use super::nanos;
 
-/// The round trip without queueing that a path is filled for.
+/// Recent maximum of the round trip without queueing.
 ///
-/// What is measured swings within a round trip where acknowledgements return by several paths: round
-/// trip and queueing are means over different packets. Whoever follows each swing down leaves the pipe
-/// half empty, is shown the rate of that, and fills it no more. So the longest of about a round trip
-/// counts.
+/// Where acknowledgements return on several paths, the measured value varies within a round trip: the round
+/// trip and the queueing delay are means over different packets. A limit that follows each decrease leaves
+/// the path half empty. The measured rate then decreases as well, and the limit never recovers. The filter
+/// therefore returns the longest value of about one round trip.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct BdpFilter {
     longest: f64,
@@ -17,7 +17,7 @@ pub(super) struct BdpFilter {
 }
 
 impl BdpFilter {
-    /// Takes what is measured now beside a round trip with queueing, and gives what counts,
+    /// Takes the current measurement and the round trip with queueing. Returns the filtered value in
     /// nanoseconds.
     pub fn look(&mut self, now: Time, measured: f64, round_trip: f64) -> f64 {
         let part = (nanos(now.since(self.looked)) / round_trip).min(1.0);
@@ -37,9 +37,9 @@ mod tests {
         let mut at = |ms: u64, measured: f64| pipe.look(Time::from_millis(ms), measured, 20e6);
         assert_eq!(at(1_000, 16e6), 16e6);
         assert_eq!(at(1_001, 20e6), 20e6);
-        // A short swing down hardly counts,
+        // A short decrease hardly counts,
         assert!(at(1_003, 12e6) > 19e6);
-        // a lasting one does.
+        // a lasting decrease does.
         let later: Vec<f64> = (1_004..1_080).map(|ms| at(ms, 12e6)).collect();
         assert!(later.is_sorted_by(|a, b| a >= b));
         assert!((12e6..12.5e6).contains(&later[75]), "{}", later[75]);

@@ -1,8 +1,9 @@
-//! Which path holds up the head of the stream, and what it carries for that.
+//! Which path holds up the head of the stream, and how much data it carries.
 //!
-//! Data is delivered in order, so all that left after a late chunk waits for it. The share of the time in which
-//! a path holds the oldest unacknowledged chunk is about its share of the data if its chunks arrive when they
-//! are due. It is larger if they are late: because the path falls silent, loses, or queues.
+//! Data is delivered in order, so everything sent after a late chunk waits for it. If the chunks of a path
+//! arrive when they are due, the path holds the oldest unacknowledged chunk for about as large a share of the
+//! time as its share of the data. The share of the time is larger if the chunks are late, because the path
+//! falls silent, loses, or queues.
 
 use std::collections::VecDeque;
 
@@ -10,43 +11,43 @@ use ropewalk_base::{Duration, PathId, Time};
 
 use super::nanos;
 
-/// Both shares are means of about so long.
+/// Time constant of the means of both shares.
 const MEMORY: Duration = Duration::from_secs(10);
-/// A path that carries less than this share of the data can be done without.
+/// A path with less than this share of the data is dispensable.
 const SMALL_SHARE: f64 = 0.05;
-/// Excess of the share of the time over the share of the data from which on the 99th percentile of delays
-/// consists of the waits for this path.
+/// Excess of the share of the time over the share of the data above which waits for this path determine the
+/// 99th percentile of delays.
 const OFTEN: f64 = 0.01;
-/// Length of the first rest. Each further one is twice as long, up to [`LONGEST_REST`], unless the path was in
-/// use for longer than it had rested.
+/// Length of the first rest. Each further rest is twice as long, up to [`LONGEST_REST`], unless the path was
+/// in use for longer than it had rested.
 const FIRST_REST: Duration = Duration::from_secs(10);
 const LONGEST_REST: Duration = Duration::from_secs(80);
-/// Chunks whose path is remembered, at most.
+/// Most chunks whose path is remembered.
 const CHUNK_LIMIT: usize = 1 << 16;
 
-/// The chunk was not sent yet, or not reported.
+/// The chunk has not been sent or reported yet.
 const UNSENT: u8 = u8::MAX;
-/// The chunk left on several paths.
+/// The chunk was sent on several paths.
 const SEVERAL: u8 = u8::MAX - 1;
 
-/// The path on which each unacknowledged chunk first left.
+/// The path on which each unacknowledged chunk was first sent.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Holders {
     /// Number of the oldest unacknowledged chunk.
     base: u64,
-    /// From there on, by chunk: an identifier of a path, [`UNSENT`] or [`SEVERAL`].
+    /// For each chunk from `base` on: an identifier of a path, [`UNSENT`] or [`SEVERAL`].
     paths: VecDeque<u8>,
 }
 
 impl Holders {
-    /// The peer holds all chunks before number `acknowledged`.
+    /// The peer has received all chunks before number `acknowledged`.
     pub fn advance(&mut self, acknowledged: u64) {
         let known = acknowledged.saturating_sub(self.base).min(self.paths.len() as u64);
         self.paths.drain(..known as usize);
         self.base = self.base.max(acknowledged);
     }
 
-    /// Chunk number `sequence` left on `path`.
+    /// Chunk number `sequence` was sent on `path`.
     pub fn on_sent(&mut self, sequence: u64, path: PathId) {
         let at = sequence.checked_sub(self.base).map_or(CHUNK_LIMIT, |at| at as usize);
         if at >= CHUNK_LIMIT {
@@ -63,20 +64,20 @@ impl Holders {
         }
     }
 
-    /// The path that holds the oldest unacknowledged chunk, if it is one path.
+    /// The path that holds the oldest unacknowledged chunk, if it is a single path.
     pub fn oldest(&self) -> Option<PathId> {
         self.paths.front().filter(|holder| **holder < SEVERAL).map(|holder| PathId(*holder))
     }
 }
 
-/// What one path carries, and how long it holds the head.
+/// Data carried by one path, and time in which it holds the head of the stream.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Share {
-    /// Bytes carried, each forgotten with the time constant [`MEMORY`].
+    /// Bytes carried, decaying with time constant [`MEMORY`].
     carried: f64,
-    /// Share of the time in which it held the head, forgotten alike.
+    /// Share of the time in which the path held the head, with the same time constant.
     held: f64,
-    /// Bytes that it had delivered when last looked at.
+    /// Bytes delivered at the last update.
     delivered: u64,
     looked: Time,
     /// Length of the last rest.
@@ -85,8 +86,8 @@ pub(super) struct Share {
 }
 
 impl Share {
-    /// Takes the bytes that the path has delivered since it exists, and whether it held the head since the last
-    /// call.
+    /// Updates both shares: `delivered` is the total number of bytes that the path has delivered, `held`
+    /// whether it held the head since the last call.
     pub fn look(&mut self, now: Time, delivered: u64, held: bool) {
         let part = (nanos(now.since(self.looked)) / nanos(MEMORY)).min(1.0);
         self.looked = now;
@@ -95,12 +96,13 @@ impl Share {
         self.held += (f64::from(u8::from(held)) - self.held) * part;
     }
 
-    /// Bytes carried of late.
+    /// Bytes carried recently.
     pub const fn carried(&self) -> f64 {
         self.carried
     }
 
-    /// Whether the path holds the others up for little, where all paths together carried `all` bytes.
+    /// Whether the path delays the others and carries little of the `all` bytes that all paths together
+    /// carried.
     pub fn hinders(&self, all: f64) -> bool {
         let share = self.carried / all.max(1.0);
         share < SMALL_SHARE && self.held > share + OFTEN
@@ -145,7 +147,7 @@ mod tests {
         assert_eq!(holders(&[], 1 << 40), None);
     }
 
-    /// What a path carries of the data and of the time, both in thousandths, for 20 s; whether it hinders.
+    /// Whether a path hinders that for 20 s has these shares of the data and of the time, in thousandths.
     fn hinders(data: u64, time: u64) -> bool {
         let mut share = Share::default();
         for ms in 1..=20_000 {

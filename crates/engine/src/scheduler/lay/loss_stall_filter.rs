@@ -1,26 +1,26 @@
-//! How often a path stands still for the repair of a loss.
+//! How often a path stalls while a loss is repaired.
 
 use ropewalk_base::{Duration, Time};
 
 use super::nanos;
 
-/// Losses are remembered for about so long: one that comes every few seconds is forgotten in between
-/// otherwise, and it is the next one that counts.
+/// Time constant of the mean loss rate. With a shorter one, a path with a loss every few seconds would count
+/// as free of losses when the next loss comes.
 const MEMORY: Duration = Duration::from_secs(10);
-/// Where more than this share of the chunks waits for a repair, the 99th percentile of delays is made of them.
+/// Share of chunks that wait for a repair above which these waits determine the 99th percentile of delays.
 const OFTEN: f64 = 0.01;
 
-/// Losses of one path of late.
+/// Recent losses of one path.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct LossStallFilter {
-    /// Mean share of transmissions lost.
+    /// Mean share of lost transmissions.
     loss: f64,
     looked: Time,
 }
 
 impl LossStallFilter {
-    /// Takes the share that is lost now. Whether chunks often wait for a repair, where so many follow
-    /// each other in the round trip that it takes.
+    /// Updates the mean with the current loss rate. Returns whether chunks often wait for a repair, which
+    /// takes a round trip of `chunks_per_round_trip` chunks.
     pub fn look(&mut self, now: Time, loss: f64, chunks_per_round_trip: f64) -> bool {
         let part = nanos(now.since(self.looked)) / nanos(MEMORY);
         self.looked = now;
@@ -33,7 +33,7 @@ impl LossStallFilter {
 mod tests {
     use super::*;
 
-    /// Seconds in which it is said to stand still often: lost are so many of 1000 in the first ten seconds.
+    /// Seconds in which stalls count as frequent, with `lost` of 1000 packets lost in the first ten seconds.
     fn seconds_of_stalls(lost: f64) -> usize {
         let mut stalls = LossStallFilter::default();
         let at = |second: u64| Time::ZERO + Duration::from_secs(second);

@@ -1,79 +1,82 @@
-//! Whose queue is it that a path's packets stand in?
+//! Tells whether the queue on a path is our own or belongs to other flows.
 //!
-//! Delays do not tell: whoever holds so many packets at a bottleneck gets so much of its rate, and explains so
-//! much of its queue, be the rate all there is or what others leave of it. But a queue of our own goes within
-//! some round trips, since no more is in flight than fills the pipe; one that stays may be others'. A pause
-//! tells: nothing is sent until all but one packet has arrived; then a few go, and find the bottleneck empty or not.
-//! If it is empty, the path was misjudged. If not, others fill it as far as they can, and whoever keeps to his
-//! pipe beside them is left with next to nothing.
-//! (Copa, by Arun and Balakrishnan 2018, takes queues that are never empty for others'; those that `lay` leaves
-//! never are.)
+//! Delay measurements cannot distinguish the two. A sender gets the share of the bottleneck rate that
+//! corresponds to its share of the queued packets, so the data in flight explains the queue in both cases.
+//! But our own queue drains within some round trips, because data in flight is limited to the BDP. A queue
+//! that stays may belong to other flows. `lay` then runs an experiment: it stops sending until all but one
+//! packet has arrived, then sends a few packets and measures their delay. If the bottleneck is empty, the
+//! estimates of the path were wrong. If not, other flows fill the queue as far as they can, and a sender
+//! limited to its BDP would get almost no throughput. (Copa, by Arun and Balakrishnan 2018, attributes queues
+//! that never drain to others. With `lay`, queues drain completely only during a pause, so this criterion
+//! does not apply.)
 
 use ropewalk_base::{Duration, Time};
 
 use super::nanos;
 use crate::scheduler::{PathView, View};
 
-/// A queue is long if it exceeds what our own packets in excess of the pipe make of it by this share of the
-/// empty round trip.
+/// A queue is long if it exceeds the queue that our own data beyond the BDP explains by this share of the
+/// round trip without queueing.
 const LONG: f64 = 0.25;
-/// It may be others' if it is that long in the mean over so many round trips.
+/// Round trips over which the mean queue must be long before a pause.
 const ROUND_TRIPS: u64 = 10;
-/// A pause costs about a round trip, so it is made no more often than this, and than each so many round trips;
-/// twice as seldom each time that the queue is found to be our own, up to eight times.
+/// Shortest time between two pauses, which cost about a round trip each: one second and 40 round trips. The
+/// time doubles each time that the queue turns out to be our own, up to [`DOUBLED`] times.
 const SELDOM: Duration = Duration::from_secs(1);
 const ROUND_TRIPS_BETWEEN: u64 = 40;
 const DOUBLED: u32 = 3;
-/// More than this share of it is left after the pause if it is others': ours is gone by then, and theirs may
-/// just have been halved.
+/// Share of the queue that must be left after a pause to attribute it to other flows. Our own part has
+/// drained by then, and the other flows may have just halved theirs.
 const LEFT: f64 = 0.3;
-/// Chunks that are sent to ask: an acknowledgement may wait for the second one.
+/// Chunks sent after a pause to measure the delay. The receiver may delay the acknowledgement until the
+/// second one.
 const ASKED_WITH: u64 = 2;
-/// Others are taken to be there for so long before they are asked for again.
+/// How long a queue is attributed to other flows before the next pause.
 const HOLD: Duration = Duration::from_secs(40);
-/// After so many round trips, and so long at least, a question that was not answered is dropped: something was lost.
+/// Round trips, and least time, after which an experiment without a result ends: a packet was lost.
 const PATIENCE: u64 = 4;
 const LEAST_PATIENCE: Duration = Duration::from_millis(300);
 
-/// What is known of the queue of one path.
+/// State of the queue of one path.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Queue {
     phase: Phase,
-    /// Mean of what packets queued, nanoseconds.
+    /// Mean queueing delay, nanoseconds.
     mean: f64,
     looked: Time,
     asked: Time,
-    /// How often in a row it was our own, up to [`DOUBLED`].
+    /// How many times in a row the queue was our own, up to [`DOUBLED`].
     ours: u32,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 enum Phase {
-    /// Our own, as far as is known.
+    /// The queue is our own, as far as is known.
     #[default]
     Ours,
-    /// Nothing is sent until all but one packet has arrived. They queued for so long, nanoseconds.
+    /// Nothing is sent until all but one packet has arrived. `queueing` is the delay before the pause,
+    /// nanoseconds.
     Pausing { queueing: f64 },
-    /// A few packets are on their way, alone.
+    /// A few packets are in flight, and nothing else.
     Asking { queueing: f64, since: Time },
-    /// Others fill it.
+    /// Other flows fill the queue.
     Theirs { until: Time },
 }
 
-/// What may be in flight.
+/// Limit of the data in flight.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum Limit {
-    /// What fills the pipe.
+    /// The BDP with its margin.
     BdpFilter,
-    /// Less than this, bytes.
+    /// Less than this number of bytes.
     Bytes(u64),
     /// The congestion window.
     Window,
 }
 
 impl Queue {
-    /// Takes what is known now of a path of `rate`, bytes per nanosecond, and an empty round trip of
-    /// `pipe_time` nanoseconds, which is given up to `pipe` bytes.
+    /// Takes the current estimates of the path: its `rate` in bytes per nanosecond, its round trip without
+    /// queueing `pipe_time` in nanoseconds, and its limit `pipe` in bytes. Returns what may be in flight.
     pub fn look(
         &mut self,
         view: &View<'_>,
@@ -103,16 +106,16 @@ impl Queue {
                     self.settle(now, false)
                 }
             }
-            // The last one may wait for another to be acknowledged with.
+            // The acknowledgement of the last packet may be delayed until another packet arrives.
             Phase::Pausing { queueing } if path.in_flight <= view.chunk_bytes => {
                 self.phase = Phase::Asking { queueing, since: now };
             }
-            // What was measured left after the pause.
+            // This measurement began after the pause.
             Phase::Asking { queueing, since }
                 if path.rtt_age.saturating_add(last) <= now.since(since) =>
             {
                 let left = nanos(last) - pipe_time;
-                // What was sent to ask may queue behind itself.
+                // The packets of the measurement may queue behind each other.
                 let own = (ASKED_WITH * view.chunk_bytes) as f64 / rate;
                 self.settle(now, left > (LEFT * queueing).max(own));
             }
@@ -154,8 +157,8 @@ mod tests {
     const RATE: f64 = 1e-3;
     const PIPE_TIME: f64 = 20e6;
 
-    /// What a path may have in flight at a time, in ms, that has this queueing, last round trip, and so
-    /// many chunks in flight.
+    /// The limit at time `at` in ms for a path with a queueing delay and a last round trip of `millis`, and
+    /// `chunks` chunks in flight.
     fn look(queue: &mut Queue, at: u64, millis: (u64, u64), chunks: u64) -> Limit {
         let path = PathView {
             queueing: Duration::from_millis(millis.0),
@@ -167,19 +170,20 @@ mod tests {
         queue.look(&View { now, ..view(&[]) }, &path, (RATE, PIPE_TIME, 1.25 * RATE * PIPE_TIME))
     }
 
-    /// When a queue of so many ms makes a path pause that is looked at each 10 ms between two times, if ever.
+    /// The first time at which a queue of `queueing` ms causes a pause, if any. The path is checked every 10
+    /// ms.
     fn paused(queue: &mut Queue, between: (u64, u64), queueing: u64) -> Option<u64> {
         let mut times = (between.0..between.1).step_by(10);
         times.find(|at| look(queue, *at, (queueing, 40), 20) == Limit::Bytes(0))
     }
 
-    /// A queue of 20 ms that was asked after a while; the answer came in a round trip of so many ms.
+    /// The result for a queue of 20 ms whose measurement after the pause gives a round trip of `last_rtt` ms.
     fn asked(last_rtt: u64) -> (Queue, u64, Limit) {
         let mut queue = Queue::default();
         let at = paused(&mut queue, (0, 9_000), 20).expect("it stays");
         assert_eq!(look(&mut queue, at + 30, (20, 40), 2), Limit::Bytes(0));
         assert_eq!(look(&mut queue, at + 50, (20, 40), 1), Limit::Bytes(2 * CHUNK));
-        // That one left before the pause.
+        // This packet was sent before the pause.
         assert_eq!(look(&mut queue, at + 60, (20, 40), 2), Limit::Bytes(2 * CHUNK));
         let answer = look(&mut queue, at + 90, (20, last_rtt), 0);
         (queue, at + 90, answer)
