@@ -14,9 +14,9 @@ use super::state::Key;
 /// The SCTP ports of an association, as seen from this end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PortPair {
-    /// Of this end.
+    /// Port of this end.
     pub local: u16,
-    /// Of the peer.
+    /// Port of the peer.
     pub remote: u16,
 }
 

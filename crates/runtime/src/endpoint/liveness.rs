@@ -105,8 +105,8 @@ impl Peer {
 }
 
 impl EndpointState {
-    /// A limit refuses a handshake: associations of peers that have said nothing for long make room, as far
-    /// as their going helps. The handshake is not taken this time; its initiator begins again.
+    /// A limit refuses a handshake: drops long-silent associations of peers, if that frees a place. The current
+    /// handshake is still refused; its initiator tries again.
     pub(super) fn drop_silent(&mut self, now: Time, key: Option<PublicKey>, ip: IpAddr, by: Limit) {
         if !self.counts.may_search(now) {
             return;

@@ -1,4 +1,4 @@
-//! Packets in the clear that belong to no association (RFC 9260, 8.4), and the associations that begin with them.
+//! Unsealed packets that belong to no association (RFC 9260, 8.4), and the associations that begin with them.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -16,9 +16,10 @@ use super::socket::Socket;
 use super::state::EndpointState;
 use super::{OpenError, secret};
 
-/// What a cookie is bound to: the address and the UDP port it went to, and both SCTP ports.
+/// What a cookie is bound to: the peer's address and UDP port, and both SCTP ports.
 ///
-/// RFC 9260, 5.1.5, 3: a cookie whose ports are not those of its packet is discarded in silence.
+/// RFC 9260, 5.1.5 (3): a cookie whose ports differ from those of its packet is discarded silently.
+/// RFC 9260, 5.1.5 (3): a cookie whose ports differ from those of its packet is discarded silently.
 fn context(remote: SocketAddr, ports: Ports) -> Vec<u8> {
     let mut context = match remote.ip() {
         IpAddr::V4(ip) => ip.octets().to_vec(),
