@@ -262,7 +262,8 @@ impl EndpointState {
         }
     }
 
-    /// Wakes waiting readers whose associations have no SACK due. Returns whether there are any.
+    /// Wakes waiting readers, where a SACK sent before they read would report too small a window. Returns whether any
+    /// wait.
     pub(super) fn let_read(&self) -> bool {
         let mut any = false;
         for peer in self.dirty.iter().filter_map(|key| self.known(*key)) {
