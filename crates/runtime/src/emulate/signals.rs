@@ -18,11 +18,11 @@ const PASSED_ON: [Signal; 6] = [
 /// A signal that was received.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Notice {
-    /// A program has ended, or something else happened to one.
+    /// A child process has ended or changed its state.
     Child,
-    /// Somebody asked us alone to do something.
+    /// A signal sent to this process only.
     Asked(Signal),
-    /// A terminal asked all who sit at it, the command included.
+    /// A signal from the terminal to its foreground process group, which includes the command.
     AskedAll(Signal),
 }
 
