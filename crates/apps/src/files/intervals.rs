@@ -122,7 +122,7 @@ impl Recorder {
         self.intervals.push(Interval { streams, sum });
     }
 
-    /// All intervals.
+    /// All intervals so far.
     pub fn intervals(&self) -> &[Interval] {
         &self.intervals
     }
