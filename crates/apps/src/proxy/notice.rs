@@ -44,7 +44,7 @@ pub enum Notice {
 }
 
 impl Notice {
-    /// Whether it concerns one connection of many.
+    /// Whether it concerns a single connection.
     pub const fn is_detail(&self) -> bool {
         matches!(
             self,

@@ -21,7 +21,7 @@ enum Place {
     Network(IpAddr, u32),
     /// This name.
     Name(String),
-    /// Names that end so; with the dot before.
+    /// Names with this ending, which includes the leading dot.
     Below(String),
     /// Any destination in the open Internet.
     Anywhere,

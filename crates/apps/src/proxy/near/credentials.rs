@@ -29,7 +29,7 @@ impl Credentials {
     pub fn parse(text: &str) -> Result<Self, NotCredentials> {
         let line = text.trim_end_matches(['\r', '\n']);
         let (name, password) = line.split_once(':').ok_or(NotCredentials)?;
-        // Lengths as RFC 1929 has them.
+        // Length limits of RFC 1929.
         let fits = |part: &str| (1..=255).contains(&part.len());
         if line.contains('\n') || !fits(name) || !fits(password) {
             return Err(NotCredentials);
