@@ -89,14 +89,14 @@ pub fn transfer(room: &Room, sources: &[&str], plan: &[Option<u64>], overwrite: 
     transfer_with(room, sources, plan, Rules { overwrite, ..Rules::default() })
 }
 
-/// Like [`transfer`], with these rules.
+/// The same with these rules.
 pub fn transfer_with(room: &Room, sources: &[&str], plan: &[Option<u64>], rules: Rules) -> Outcome {
     let sources: Vec<PathBuf> = sources.iter().map(|name| room.path(name)).collect();
     let manifest = Manifest::of(&sources, rules.exact_modes).expect("sources");
     transfer_job(room, Arc::new(Job::new(manifest)), plan, rules)
 }
 
-/// Like [`transfer_with`], with an existing list.
+/// The same with an existing list.
 pub fn transfer_job(room: &Room, job: Arc<Job>, plan: &[Option<u64>], rules: Rules) -> Outcome {
     let store = Arc::new(Store::open(&room.path("to")).expect("a directory"));
     let admit = admit_all(&store, rules);

@@ -9,8 +9,8 @@
 //! ```
 //!
 //! `session` is the receiver's number; in the first datagram it is the sender's. A first datagram of kind 0x05 mixes
-//! a pre-shared key into the handshake (Noise IKpsk2), one of kind 0x01 does not (IK). All future versions keep the
-//! kinds, versions, sessions and MACs of these handshake rows, so that versions can be distinguished.
+//! a pre-shared key into the handshake (Noise IKpsk2), one of kind 0x01 does not (IK). The kinds, versions, sessions
+//! and MACs in these rows stay the same in all future versions, so that versions can be distinguished.
 
 /// The version of handshake and datagrams.
 pub const VERSION: u8 = 1;

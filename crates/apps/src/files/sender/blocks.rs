@@ -97,8 +97,8 @@ impl Blocks {
         result
     }
 
-    /// Reads at most this number of bytes of a file into a data frame, and passes them to `seen`. Returns zero if the
-    /// file has ended or cannot be read.
+    /// Reads at most `most` bytes of a file into a data frame, and passes them to `seen`. Returns their number, which
+    /// is zero at the end of the file, or why the file cannot be read.
     ///
     /// # Errors
     /// [`Closed`].

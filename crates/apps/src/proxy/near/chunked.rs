@@ -29,7 +29,7 @@ enum State {
     /// Before the CR, and before the LF, after a chunk's data.
     DataCr,
     DataLf,
-    /// In the trailer section; whether the current line has had a character.
+    /// In the trailer section; whether the current line is empty so far.
     Trailer {
         blank: bool,
     },
