@@ -1,6 +1,6 @@
-//! What people do with the sockets: files, proxies, measurements; and which peers may do it.
+//! Applications on the sockets: file transfer, proxies, measurements; and access control for them.
 //!
-//! A library: it neither prints nor reads arguments. The command and the Python package use it.
+//! A library, which neither prints nor parses arguments. The command and the Python package use it.
 
 pub mod access;
 pub mod files;

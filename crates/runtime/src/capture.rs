@@ -1,8 +1,8 @@
-//! Packets written to a file for Wireshark and tshark: pcapng, one interface per path.
+//! Packet captures for Wireshark and tshark: pcapng files with one interface per path.
 //!
-//! What is written is what the engine sends and takes: SCTP as it is inside the seal, right behind an IP header with the
-//! path's addresses. UDP's ports and the real sizes stand in the interface's description and in no packet. Format:
-//! draft-ietf-opsawg-pcapng, sections 4.1 to 4.3.
+//! Packets are written as the engine sends and receives them: SCTP as it is inside the seal, directly behind an IP
+//! header with the path's addresses. The interface's description contains the UDP ports; real packet sizes are not
+//! recorded. Format: draft-ietf-opsawg-pcapng, sections 4.1 to 4.3.
 
 #![allow(
     clippy::disallowed_methods,
@@ -21,25 +21,25 @@ use ropewalk_engine::sctp::wire;
 
 /// Packets that begin with an IPv4 or IPv6 header.
 const LINKTYPE_RAW: u16 = 101;
-/// Number of SCTP in IP headers.
+/// Protocol number of SCTP in IP headers.
 const SCTP: u8 = 132;
 const SECTION: u32 = 0x0a0d_0d0a;
 const INTERFACE: u32 = 1;
 const ENHANCED_PACKET: u32 = 6;
 
-/// Which way a packet went.
+/// Direction of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
-    /// To us.
+    /// Received by this endpoint.
     In = 1,
-    /// From us.
+    /// Sent by this endpoint.
     Out = 2,
 }
 
-/// Told once, when the file can be written no more.
+/// Called once, when writing the file has failed.
 type OnError = Box<dyn Fn(io::Error) + Send>;
 
-/// A file that packets are written to; clones write to the same one.
+/// A capture file. Clones write to the same file.
 #[derive(Clone)]
 pub struct Capture {
     inner: Arc<Mutex<Inner>>,
@@ -60,11 +60,11 @@ impl fmt::Debug for Capture {
 }
 
 impl Capture {
-    /// Makes the file, readable by its owner alone: what is in it was encrypted on the way. `on_error` is told if it can be
-    /// written no more; what is to be captured after that is left out.
+    /// Creates the file, readable by its owner only, because its packets were encrypted on the network. If writing
+    /// fails later, `on_error` is called and all further packets are dropped.
     ///
     /// # Errors
-    /// As the system says.
+    /// The error of the system.
     pub fn create(path: &Path, on_error: impl Fn(io::Error) + Send + 'static) -> io::Result<Self> {
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(true);
@@ -77,7 +77,7 @@ impl Capture {
         block(&mut header, SECTION, |out| {
             out.extend(0x1a2b_3c4d_u32.to_le_bytes());
             out.extend([1, 0, 0, 0]);
-            // The length of the section is not known.
+            // The length of the section is unknown.
             out.extend((-1_i64).to_le_bytes());
         });
         file.write_all(&header)?;
@@ -91,7 +91,7 @@ impl Capture {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One interface more, with its name and what it is; returns its number.
+    /// Adds an interface with its name and description. Returns its number.
     pub fn interface(&self, name: &str, description: &str) -> u32 {
         let mut inner = self.lock();
         let number = inner.interfaces;
@@ -99,18 +99,19 @@ impl Capture {
         inner.put(INTERFACE, |out| {
             out.extend(LINKTYPE_RAW.to_le_bytes());
             out.extend([0; 2]);
-            // No limit of what is kept of a packet.
+            // No limit on the captured length of packets.
             out.extend([0; 4]);
             option(out, 2, name.as_bytes());
             option(out, 3, description.as_bytes());
-            // Times in units of 10^-9 s.
+            // Timestamps are in units of 10^-9 s.
             option(out, 9, &[9]);
             out.extend([0; 4]);
         });
         number
     }
 
-    /// A packet that is sent or has come now: SCTP from its ports on. Its checksum is filled in; below a seal there is none.
+    /// Writes a packet that is sent or received now. `sctp` starts at the SCTP ports. The checksum is filled in,
+    /// because packets inside a seal have none.
     pub fn packet(&self, interface: u32, direction: Direction, way: (IpAddr, IpAddr), sctp: &[u8]) {
         let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let time = since.as_nanos() as u64;
@@ -134,7 +135,7 @@ impl Capture {
         });
     }
 
-    /// Hands all of it to the system.
+    /// Flushes the buffer to the system.
     pub fn flush(&self) {
         let mut inner = self.lock();
         let flushed = inner.file.as_mut().map_or(Ok(()), Write::flush);
@@ -142,12 +143,12 @@ impl Capture {
     }
 }
 
-/// A file that existed keeps its permissions when it is opened: others may read it no longer.
+/// An existing file keeps its permissions when it is opened: removes those of other users.
 #[cfg(unix)]
 fn make_private(file: &File) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt;
     let found = file.metadata()?;
-    // Devices and pipes, such as /dev/null, are not ours to change.
+    // Devices and pipes, such as /dev/null, are left unchanged.
     if !found.is_file() || found.permissions().mode() & 0o077 == 0 {
         return Ok(());
     }
@@ -170,7 +171,7 @@ impl Inner {
 
     fn check(&mut self, done: io::Result<()>) {
         if let Err(error) = done {
-            // What a dropped writer still holds it would try to write once more: taken apart, it does not.
+            // A dropped writer would try to write its buffer once more, so the writer is taken apart.
             if let Some(file) = self.file.take() {
                 drop(file.into_parts());
             }
@@ -179,7 +180,7 @@ impl Inner {
     }
 }
 
-/// Appends a block of this kind; `write` gives what is in it, a multiple of four bytes.
+/// Appends a block of type `kind`. `write` appends its content, a multiple of four bytes.
 fn block(out: &mut Vec<u8>, kind: u32, write: impl FnOnce(&mut Vec<u8>)) {
     out.extend(kind.to_le_bytes());
     out.extend([0; 4]);
@@ -189,7 +190,7 @@ fn block(out: &mut Vec<u8>, kind: u32, write: impl FnOnce(&mut Vec<u8>)) {
     out.extend(length);
 }
 
-/// Fills up to a multiple of four.
+/// Pads to a multiple of four bytes.
 fn pad(out: &mut Vec<u8>) {
     out.resize(out.len().next_multiple_of(4), 0);
 }
@@ -202,7 +203,7 @@ fn option(out: &mut Vec<u8>, code: u16, value: &[u8]) {
     pad(out);
 }
 
-/// The header of IP around so many bytes of SCTP (RFC 791, 3.1; RFC 8200, 3).
+/// Appends an IP header for a payload of so many bytes of SCTP (RFC 791, 3.1; RFC 8200, 3).
 fn ip_header(out: &mut Vec<u8>, (from, to): (IpAddr, IpAddr), payload: usize) {
     match (from, to) {
         (IpAddr::V4(from), IpAddr::V4(to)) => {
@@ -279,11 +280,11 @@ mod tests {
         assert_eq!(kinds, [SECTION, INTERFACE, ENHANCED_PACKET]);
         assert_eq!((word(last + 20), word(last + 24)), (length as u32, length as u32));
         let packet = &bytes[last + 28..last + 28 + length];
-        // A header with its own sum in it adds up to zero (RFC 1071).
+        // The words of a header with a correct checksum add up to zero (RFC 1071).
         let words = packet[..20].chunks(2).map(|w| u32::from(w[0]) << 8 | u32::from(w[1]));
         let sum = words.sum::<u32>();
         assert_eq!((sum & 0xffff) + (sum >> 16), 0xffff);
-        // The checksum is right now.
+        // The checksum is correct now.
         let (packet, mut read) = (Bytes::copy_from_slice(&packet[20..]), Packet::default());
         assert_eq!(wire::decode(&packet, Checksum::Crc32c, &mut read), Ok(ports));
         assert_eq!(read, sent);
@@ -297,7 +298,7 @@ mod tests {
         let capture = Capture::create(Path::new("/dev/full"), move |_| {
             *count.lock().expect("nobody panicked") += 1;
         });
-        // The head is written at once, so that a file that cannot be written is known at the start.
+        // The file header is written at once, so that an error shows at the start.
         assert!(capture.is_err());
         assert_eq!(*told.lock().expect("nobody panicked"), 0);
     }

@@ -1,4 +1,4 @@
-//! The one clock: nanoseconds since it was made, by the machine's monotonic time.
+//! The clock of an endpoint: nanoseconds since it was started, by the system's monotonic time.
 
 #![allow(
     clippy::disallowed_methods,
@@ -9,14 +9,14 @@ use std::time::Instant;
 
 use ropewalk_base::Time;
 
-/// A monotonic clock whose zero is the moment of its making.
+/// A monotonic clock that starts at zero.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     origin: Instant,
 }
 
 impl Clock {
-    /// A clock that begins at 0 now.
+    /// Starts a clock at 0.
     pub fn start() -> Self {
         Self { origin: Instant::now() }
     }
@@ -26,7 +26,7 @@ impl Clock {
         Time::from_nanos(self.origin.elapsed().as_nanos() as u64)
     }
 
-    /// The machine's instant of a time of this clock; what lies out of its reach is an hour away.
+    /// The system's instant of a time of this clock. If the system cannot represent it, an instant in an hour.
     pub fn instant(&self, time: Time) -> Instant {
         const HOUR: std::time::Duration = std::time::Duration::from_secs(3600);
         let far = Instant::now() + HOUR;

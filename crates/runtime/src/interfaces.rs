@@ -6,20 +6,20 @@ use std::net::{IpAddr, Ipv4Addr};
 /// An address of an interface of this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seen {
-    /// The interface.
+    /// The interface's name.
     pub name: String,
-    /// Its number: one that is made anew under the same name has another.
+    /// The interface's index. An interface that is recreated under the same name gets another one.
     pub index: Option<u32>,
     /// The address.
     pub ip: IpAddr,
-    /// The broadcast address of its network, if that has one.
+    /// The broadcast address of its network, if there is one.
     pub broadcast: Option<Ipv4Addr>,
-    /// Whether the interface says that it can carry anything.
+    /// Whether the interface is up and has a carrier.
     pub up: bool,
 }
 
 impl Seen {
-    /// Whether peers elsewhere may know it: neither this machine nor this link alone.
+    /// Whether the address may be reachable from other links: it is neither loopback nor link-local.
     pub const fn leads_out(&self) -> bool {
         match self.ip {
             IpAddr::V4(ip) => !(ip.is_loopback() || ip.is_link_local()),
@@ -28,7 +28,7 @@ impl Seen {
     }
 }
 
-/// All addresses of this machine as they are now.
+/// Lists all current addresses of this machine.
 ///
 /// # Errors
 /// As the system says.
@@ -39,7 +39,7 @@ pub fn look() -> io::Result<Vec<Seen>> {
         index: it.index,
         broadcast: match it.addr {
             if_addrs::IfAddr::V4(address) => {
-                // Where none is set the system tells the address itself.
+                // If none is set, the system returns the address itself.
                 let set = address.broadcast.filter(|broadcast| *broadcast != address.ip);
                 set.or_else(|| last_of(address.ip, address.prefixlen))
             }
@@ -50,8 +50,8 @@ pub fn look() -> io::Result<Vec<Seen>> {
     Ok(found.collect())
 }
 
-/// The last address of a network, which reaches all of its hosts whether or not its interface was told so (RFC 919); none
-/// where there are two hosts or one (RFC 3021).
+/// The last address of a network, which reaches all of its hosts whether or not it is configured (RFC 919). None for
+/// networks of one or two addresses (RFC 3021).
 fn last_of(ip: Ipv4Addr, prefix: u8) -> Option<Ipv4Addr> {
     let hosts = u32::MAX.checked_shr(u32::from(prefix)).filter(|hosts| *hosts > 1);
     hosts.map(|hosts| Ipv4Addr::from_bits(ip.to_bits() | hosts))

@@ -1,7 +1,7 @@
-//! The engine on real sockets: clock, sockets, sealing, and the emulator of links.
+//! The engine on real sockets: clock, sockets, sealing, and the link emulator.
 //!
-//! The only room that reads a clock or opens a socket. What it hands to the engine is what the
-//! simulator hands to it: the time, a path and typed packets.
+//! The only crate that reads a clock or opens a socket. It gives the engine the same inputs as the simulator does:
+//! the time, a path and typed packets.
 
 pub mod capture;
 pub mod clock;

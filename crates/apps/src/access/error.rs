@@ -1,22 +1,22 @@
-//! What is wrong with an access file.
+//! Errors in an access file.
 
 use std::fmt;
 use std::path::PathBuf;
 
-/// An access file that was not taken.
+/// Why an access file was rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccessError {
     /// The file.
     pub path: PathBuf,
-    /// The line that is wrong, counted from 1. None: the file could not be read.
+    /// The line with the error, counted from 1. None: the file could not be read.
     pub line: Option<usize>,
-    /// What is wrong, with the offending value.
+    /// The error, with the offending value.
     pub message: String,
-    /// What would be right.
+    /// Advice on how to correct it.
     pub help: String,
 }
 
-/// A problem at a place in the text.
+/// An error at a place in the text.
 #[derive(Debug)]
 pub(super) struct Problem {
     /// Offset of the first byte of the offending value.
@@ -31,7 +31,7 @@ impl Problem {
     }
 }
 
-/// The line in which a byte of the text stands, counted from 1.
+/// The line that contains a byte of the text, counted from 1.
 pub(super) fn line_of(text: &str, at: usize) -> usize {
     let before = &text.as_bytes()[..at.min(text.len())];
     1 + before.iter().filter(|byte| **byte == b'\n').count()
@@ -41,7 +41,7 @@ impl fmt::Display for AccessError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.line {
             Some(line) => write!(f, "{}:{line}: {}", self.path.display(), self.message),
-            // The message names the file.
+            // The message contains the name of the file.
             None => f.write_str(&self.message),
         }
     }

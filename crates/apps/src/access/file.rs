@@ -16,7 +16,7 @@ use super::policy::{ExitPolicy, FilePolicy, PeerPolicy};
 use super::size::{SIZE_HELP, parse_size};
 use crate::proxy::exit::Rule;
 
-/// Most characters of a peer's name.
+/// Maximum length of a peer's name, characters.
 const NAME_LIMIT: usize = 64;
 const NAME_HELP: &str = "give letters, digits and - _ . @ +, at most 64 characters";
 const KEY_HELP: &str = "give the public key that `ropewalk keygen FILE` or `ropewalk recv` prints";
@@ -59,8 +59,8 @@ struct RawExit {
     connections: Option<Spanned<i64>>,
 }
 
-/// Reads all entries, and the pre-shared keys that they name relative to this directory. No two have the same key
-/// or name.
+/// Parses all entries, and reads the pre-shared keys whose files they name relative to `directory`. No two entries
+/// may have the same key or name.
 pub(super) fn parse(text: &str, directory: &Path) -> Result<Vec<PeerPolicy>, Problem> {
     let raw: RawFile = toml::from_str(text).map_err(|error| {
         let at = error.span().map_or(0, |span| span.start);
@@ -143,7 +143,7 @@ fn size(raw: &Spanned<String>) -> Result<u64, Problem> {
     })
 }
 
-/// A path of plain names. What the receiver keeps for itself begins with a dot, so these names do not.
+/// Parses a path of plain names. Such names do not begin with a dot, as the receiver's own files do.
 fn directory(raw: &Spanned<String>) -> Result<PathBuf, Problem> {
     let path = Path::new(raw.get_ref());
     let plain = |part: Component<'_>| match part {

@@ -1,4 +1,4 @@
-//! The list that a server consults, and that can be replaced while it runs.
+//! The access list of a server, which can be replaced while the server runs.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,12 +15,12 @@ use super::error::{AccessError, line_of};
 use super::file::parse;
 use super::policy::PeerPolicy;
 
-/// Characters of a key that stand for its peer in logs where no name is given.
+/// Characters of a key that logs show if the peer has no name.
 const SHORT_KEY: usize = 8;
 /// Largest access file, bytes: about ten thousand entries.
 const FILE_MAX: u64 = 2 << 20;
 
-/// Which peers may use a server. Clones share one list: a reload is seen by all of them.
+/// The peers that may use a server. Clones share one list: a reload applies to all of them.
 #[derive(Clone)]
 pub struct AccessList {
     shared: Arc<Shared>,
@@ -28,22 +28,22 @@ pub struct AccessList {
 
 struct Shared {
     file: Option<PathBuf>,
-    /// Keys from the command line. They stay when the file is read again.
+    /// Keys from the command line, which a reload keeps.
     keys: Vec<PublicKey>,
     table: RwLock<Arc<Table>>,
 }
 
-/// None: everybody may use the server.
+/// None: every peer may use the server.
 type Table = Option<BTreeMap<PublicKey, Arc<PeerPolicy>>>;
 
-/// What a reload changed.
+/// Changes made by a reload.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Changes {
     /// Peers whose keys were not listed before.
     pub added: Vec<Arc<PeerPolicy>>,
-    /// Peers whose keys are not listed any more.
+    /// Peers whose keys are no longer listed.
     pub removed: Vec<Arc<PeerPolicy>>,
-    /// Peers whose entries differ from what they were; as they are now.
+    /// Peers whose entries have changed, with their new entries.
     pub changed: Vec<Arc<PeerPolicy>>,
 }
 
@@ -62,21 +62,21 @@ impl AccessList {
         Self::of(None, Vec::new(), None)
     }
 
-    /// Admits the peers of a file, and these keys without restrictions. Where a key is in both, the
-    /// restrictions of the file count.
+    /// Admits the peers of a file, and the peers with `keys` without restrictions. If a key is in both, the
+    /// restrictions of the file apply.
     ///
     /// # Errors
-    /// The file cannot be read, or has an error.
+    /// If the file cannot be read, or contains an error.
     pub fn open(keys: &[PublicKey], file: Option<&Path>) -> Result<Self, AccessError> {
         let peers = file.map(read).transpose()?.unwrap_or_default();
         let table = table(peers, keys);
         Ok(Self::of(file.map(Path::to_owned), keys.to_vec(), Some(table)))
     }
 
-    /// Admits the peers of a text in the syntax of the file. Errors call it `origin`.
+    /// Admits the peers of a text in the syntax of the file. Errors refer to it as `origin`.
     ///
     /// # Errors
-    /// The text has an error.
+    /// If the text contains an error.
     pub fn from_text(text: &str, origin: &Path) -> Result<Self, AccessError> {
         let table = table(parse_text(text, origin)?, &[]);
         Ok(Self::of(None, Vec::new(), Some(table)))
@@ -87,10 +87,10 @@ impl AccessList {
         Self { shared: Arc::new(Shared { file, keys, table }) }
     }
 
-    /// Reads the file again. Without one nothing changes.
+    /// Reads the file again. Does nothing if there is no file.
     ///
     /// # Errors
-    /// The file cannot be read, or has an error: the list stays as it was.
+    /// If the file cannot be read, or contains an error. The list is unchanged then.
     pub fn reload(&self) -> Result<Changes, AccessError> {
         let Some(file) = &self.shared.file else { return Ok(Changes::default()) };
         let table = Arc::new(Some(table(read(file)?, &self.shared.keys)));
@@ -110,8 +110,8 @@ impl AccessList {
         self.table().is_none()
     }
 
-    /// What the peer with this key may do. The entry is returned even if it has expired: an association
-    /// that began before goes on. [`AccessList::admit`] decides about new ones.
+    /// The permissions of the peer with this key. An expired entry is returned as well, because existing associations
+    /// continue. [`AccessList::admit`] decides about new ones.
     pub fn policy(&self, key: &PublicKey) -> Option<Arc<PeerPolicy>> {
         match self.table().as_ref() {
             None => Some(Arc::new(PeerPolicy::unrestricted(short(key), *key))),
@@ -119,7 +119,7 @@ impl AccessList {
         }
     }
 
-    /// What the peer with this key may do in an association that begins now.
+    /// The permissions of the peer with this key, for a new association.
     ///
     /// # Errors
     /// [`Refusal`], for the log.
@@ -128,8 +128,7 @@ impl AccessList {
         if policy.has_expired(now) { Err(Refusal::Expired(policy)) } else { Ok(policy) }
     }
 
-    /// The list as the endpoint wants it, which admits and refuses by it. After a reload the endpoint is to be given the
-    /// new one.
+    /// The list in the form that an endpoint uses. After a reload, pass the new one to the endpoint.
     pub fn allowed(&self) -> Allowed {
         let grant = |peer: &Arc<PeerPolicy>| {
             let since_1970 = |at: SystemTime| at.duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -145,12 +144,12 @@ impl AccessList {
         }
     }
 
-    /// What logs call the peer with this key: its name, or the beginning of the key.
+    /// The name of the peer with this key in logs: its name in the list, or the beginning of the key.
     pub fn name(&self, key: &PublicKey) -> String {
         self.policy(key).map_or_else(|| short(key), |policy| policy.name.clone())
     }
 
-    /// The name that the list gives to the peer with this key. None: the list does not name it.
+    /// The name of the peer with this key in the list. None if it is not listed.
     pub fn listed_name(&self, key: &PublicKey) -> Option<String> {
         if self.is_anyone() { None } else { self.policy(key).map(|policy| policy.name.clone()) }
     }
@@ -180,7 +179,7 @@ fn read(path: &Path) -> Result<Vec<PeerPolicy>, AccessError> {
 
 fn parse_text(text: &str, origin: &Path) -> Result<Vec<PeerPolicy>, AccessError> {
     let directory = origin.parent().unwrap_or(Path::new(""));
-    // A message contains values of the file, which may be long or contain escape sequences.
+    // The message contains values from the file, which may be long or contain escape sequences.
     parse(text, directory).map_err(|problem| AccessError {
         path: origin.to_owned(),
         line: Some(line_of(text, problem.at)),

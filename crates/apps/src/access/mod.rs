@@ -1,4 +1,4 @@
-//! Which peers may use a server, and what each of them may do: `peers.toml`.
+//! Access control: the peers that may use a server, and what each may do (`peers.toml`).
 //!
 //! ```toml
 //! [[peer]]
@@ -15,7 +15,7 @@
 //! targets = ["*.example.org:443", "192.0.2.0/24:22"]
 //! ```
 //!
-//! An entry restricts its peer further than the command's options do. It never permits what they refuse.
+//! An entry only restricts its peer further than the command's options. It never permits what they refuse.
 
 mod date;
 mod error;

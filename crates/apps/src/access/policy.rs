@@ -1,4 +1,4 @@
-//! What one peer may do.
+//! Permissions of one peer.
 
 use std::path::PathBuf;
 use std::time::SystemTime;
@@ -9,49 +9,49 @@ use crate::proxy::exit::Rule;
 
 /// One entry of the access list.
 ///
-/// New fields may be added: make one with [`PeerPolicy::unrestricted`] and change its fields.
+/// Not exhaustive: create one with [`PeerPolicy::unrestricted`] and change its fields.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PeerPolicy {
-    /// What logs call the peer. The operator chose it: letters, digits and `-_.@+`, at most 64 characters.
+    /// The peer's name in logs, chosen by the operator: letters, digits and `-_.@+`, at most 64 characters.
     pub name: String,
     /// The public key that the peer proves in the handshake.
     pub key: PublicKey,
-    /// The pre-shared key that its handshakes must use. None: that of the command, if it has one.
+    /// The pre-shared key that its handshakes must use. None: the command's key, if it has one.
     pub psk: Option<PresharedKey>,
-    /// From this moment on the peer gets no new association.
+    /// The moment from which the peer gets no new association.
     pub expires: Option<SystemTime>,
-    /// What it may send to `recv`.
+    /// Permissions for sending files to `recv`.
     pub files: FilePolicy,
-    /// Where it may connect to through an exit.
+    /// Permissions for connecting through an exit.
     pub exit: ExitPolicy,
 }
 
-/// What a peer may send.
+/// Permissions for sending files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FilePolicy {
-    /// Directory of this peer's files, relative to the inbox. It consists of plain names only, so it
-    /// never leads outside. None: the inbox itself.
+    /// Directory of this peer's files, relative to the inbox. It consists of plain names, so it is always inside.
+    /// None: the inbox itself.
     pub directory: Option<PathBuf>,
-    /// Most bytes that all files in the peer's directory together may have. None: no limit.
+    /// Most bytes in the peer's directory. None: no limit.
     pub quota_bytes: Option<u64>,
-    /// Most bytes of one file. None: no limit.
+    /// Largest file, bytes. None: no limit.
     pub max_file_bytes: Option<u64>,
-    /// Whether the peer may replace files where the command permits it (`--overwrite`).
+    /// Whether the peer may replace files if the command permits it (`--overwrite`).
     pub allow_overwrite: bool,
 }
 
-/// Where a peer may connect to.
+/// Permissions for connecting through an exit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExitPolicy {
-    /// Only there, if there are any rules. They have the syntax of the exit's `--allow-to`.
+    /// If not empty, the only permitted destinations, in the syntax of the exit's `--allow-to`.
     pub targets: Vec<Rule>,
-    /// Most connections of this peer at a time. None: the exit's own limit.
+    /// Most simultaneous connections of this peer. None: the exit's own limit.
     pub max_connections: Option<usize>,
 }
 
 impl PeerPolicy {
-    /// An entry without restrictions: all that the command's options permit.
+    /// An entry without restrictions: the command's options alone apply.
     pub fn unrestricted(name: impl Into<String>, key: PublicKey) -> Self {
         Self {
             name: name.into(),

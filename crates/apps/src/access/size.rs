@@ -1,6 +1,6 @@
 //! Sizes with a unit: `20 GB`.
 
-/// What a size looks like.
+/// Help text for a size.
 pub(super) const SIZE_HELP: &str =
     "give a number with a unit: B, kB, MB, GB, TB (powers of 1000) or KiB, MiB, GiB, TiB (of 1024)";
 
@@ -16,7 +16,7 @@ const UNITS: [(&str, u64); 9] = [
     ("TiB", 1 << 40),
 ];
 
-/// Bytes, if the text is a size of at least one byte.
+/// Parses a size of at least one byte. Returns bytes.
 pub(super) fn parse_size(text: &str) -> Option<u64> {
     let text = text.trim();
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;

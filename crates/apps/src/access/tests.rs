@@ -1,4 +1,4 @@
-//! What is read, what is refused, and what a reload changes.
+//! Valid and invalid access files, and changes by a reload.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -164,7 +164,7 @@ fn a_reload_replaces_the_list_for_all_clones_and_an_error_changes_nothing() {
     write(entry("ben", BEN, ""));
     let changes = list.reload().expect("a list");
     assert_eq!(changes.added.iter().map(|peer| &peer.name[..]).collect::<Vec<_>>(), ["ben"]);
-    // The key is on the command line as well: without an entry it has no restrictions.
+    // The key is also on the command line: without an entry it has no restrictions.
     assert!(changes.removed.is_empty());
     assert_eq!(clone.name(&key(BEN)), "ben");
     assert_eq!(clone.name(&key(ANNA)), "hSDwCYkw");

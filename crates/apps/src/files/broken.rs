@@ -1,4 +1,4 @@
-//! How one association's part of a transfer can end before its time.
+//! Reasons why one association's part of a transfer ends early.
 
 use std::fmt;
 
@@ -6,36 +6,36 @@ use ropewalk_base::PeerText;
 
 use super::wire::WireError;
 
-/// Why it ended.
+/// Why an association's part of a transfer ended early.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Broken {
-    /// The association is no more.
+    /// The association has ended.
     Gone(PeerText),
-    /// Nothing has been heard for this many seconds.
+    /// Nothing was received for this many seconds.
     Silent(u64),
-    /// The peer has kept the association alive for this many seconds without moving the transfer on.
+    /// The peer has kept the association alive for this many seconds without progress of the transfer.
     Stalled(u64),
-    /// The peer's bytes make no sense.
+    /// The peer sent invalid bytes.
     Wire(WireError),
-    /// The peer does what its part does not allow.
+    /// The peer violated the protocol.
     Violation(&'static str),
-    /// The peer has given up, and says why.
+    /// The peer gave up, for this reason.
     Peer(PeerText),
-    /// This end does not take transfers of this peer.
+    /// This end does not accept transfers of this peer.
     Refused(String),
-    /// This end cannot go on with this transfer; the next one may succeed.
+    /// This end cannot continue this transfer; another transfer may succeed.
     Transfer(String),
-    /// This end cannot go on with any transfer.
+    /// This end cannot continue any transfer.
     Own(String),
 }
 
 impl Broken {
-    /// Whether another association may get further.
+    /// Whether a new association may succeed.
     pub const fn may_pass(&self) -> bool {
         matches!(self, Self::Gone(_) | Self::Silent(_))
     }
 
-    /// Whether the peer can and should be told why. One that has lost its place may try again at once.
+    /// Whether the peer can and should be sent the reason. A peer that has stalled may try again at once.
     pub const fn can_be_told(&self) -> bool {
         !matches!(self, Self::Gone(_) | Self::Silent(_) | Self::Stalled(_) | Self::Peer(_))
     }

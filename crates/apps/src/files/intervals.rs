@@ -1,68 +1,68 @@
-//! What happened per interval and path, in the shape that iperf3's readers know.
+//! Statistics per interval and path, in the format of iperf3.
 
 use serde::Serialize;
 
 use super::link::PathFigures;
 use super::watch::Watch;
 
-/// A path, or all of them, over some time.
+/// Statistics of one path, or of all paths, over a period.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Stretch {
-    /// Which path, counted from 1 over all associations of the transfer; none: all of them.
+    /// Number of the path, counted from 1 over all associations of the transfer; none for the sum of all paths.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub socket: Option<u64>,
-    /// From where to where; none: all of them.
+    /// Local and remote address of the path; none for the sum.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// Whether it carried data at its end; none: all of them.
+    /// State of the path at the end of the period; none for the sum.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<&'static str>,
-    /// Seconds since the beginning.
+    /// Start of the period, in seconds since the beginning.
     pub start: f64,
-    /// Seconds since the beginning.
+    /// End of the period, in seconds since the beginning.
     pub end: f64,
-    /// Seconds.
+    /// Length of the period, seconds.
     pub seconds: f64,
-    /// User data that arrived; none where only the sender knows.
+    /// User data that arrived, bytes; none if only the sender knows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
-    /// The same per second.
+    /// User data per second that arrived, bits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bits_per_second: Option<f64>,
-    /// Chunks sent again.
+    /// Retransmitted chunks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retransmits: Option<u64>,
-    /// Congestion window at its end, bytes.
+    /// Congestion window at the end of the period, bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub snd_cwnd: Option<u64>,
-    /// Smoothed round trip at its end, microseconds.
+    /// Smoothed round-trip time at the end of the period, microseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rtt: Option<u64>,
-    /// Whether this end sent.
+    /// Whether this end was the sender.
     pub sender: bool,
 }
 
-/// All paths over an interval.
+/// Statistics of one interval.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Interval {
-    /// Per path.
+    /// Each path.
     pub streams: Vec<Stretch>,
-    /// Together.
+    /// All paths together.
     pub sum: Stretch,
 }
 
-/// Takes a sample at each end of an interval.
+/// Takes a sample at the end of each interval.
 #[derive(Debug)]
 pub struct Recorder {
     sender: bool,
-    /// All of the transfer's paths, those of associations that have ended included.
+    /// All paths of the transfer, including those of ended associations.
     paths: Vec<Seen>,
     last: f64,
     moved: u64,
     intervals: Vec<Interval>,
 }
 
-/// A path, and what was known of it at the last sample.
+/// A path, and its figures at the last sample.
 #[derive(Clone, Debug)]
 struct Seen {
     association: u64,
@@ -74,12 +74,12 @@ struct Seen {
 }
 
 impl Recorder {
-    /// Nothing has happened.
+    /// A recorder without samples.
     pub const fn new(sender: bool) -> Self {
         Self { sender, paths: Vec::new(), last: 0.0, moved: 0, intervals: Vec::new() }
     }
 
-    /// The interval that ends now, `seconds` after the beginning.
+    /// Ends an interval `seconds` after the beginning.
     pub fn sample(&mut self, seconds: f64, watch: &Watch) {
         let (association, paths) = watch.paths();
         let moved = watch.progress().moved;
@@ -112,7 +112,7 @@ impl Recorder {
         let numbered = self.paths.iter().zip(1..).filter(|(seen, _)| seen.now);
         let streams: Vec<_> = numbered.map(|(seen, number)| span.path(number, seen)).collect();
         let resent = streams.iter().filter_map(|stretch| stretch.retransmits).sum();
-        // A sender's disk may be far ahead of what has arrived; only its paths know.
+        // A sender's disk may be far ahead of what has arrived; only the paths' counters are correct.
         let bytes = match sender {
             true => streams.iter().filter_map(|stretch| stretch.bytes).sum(),
             false => moved.saturating_sub(self.moved),
@@ -122,12 +122,12 @@ impl Recorder {
         self.intervals.push(Interval { streams, sum });
     }
 
-    /// All intervals.
+    /// All intervals so far.
     pub fn intervals(&self) -> &[Interval] {
         &self.intervals
     }
 
-    /// Each path, and all of them, over the whole time.
+    /// Each path, and all paths together, over the whole time.
     pub fn whole(&self) -> (Vec<Stretch>, Stretch) {
         let span = Span { start: 0.0, end: self.last, sender: self.sender };
         let total = |seen: &Seen| Seen {
@@ -148,7 +148,7 @@ impl Recorder {
     }
 }
 
-/// Some time.
+/// A period.
 #[derive(Clone, Copy)]
 struct Span {
     start: f64,
@@ -209,7 +209,7 @@ mod tests {
         let mut recorder = Recorder::new(true);
         recorder.take(1.0, 1, &[path(1000, 1), path(500, 0)], 9);
         recorder.take(2.0, 1, &[path(3000, 1), path(500, 2)], 9);
-        // Another association: its counters begin anew.
+        // Another association, whose counters start at zero.
         recorder.take(4.0, 2, &[path(100, 0)], 9);
         let found: Vec<_> = recorder
             .intervals()

@@ -1,4 +1,4 @@
-//! For tests: a directory of its own, and a pair of links in memory that can be cut.
+//! Test helpers: a temporary directory, and a pair of links in memory that can be cut.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use tokio::sync::{Mutex, mpsc, watch};
 use super::link::{Figures, Gone, Link, PathFigures};
 use super::peer::Peer;
 
-/// A fresh directory; it goes away with this value.
+/// A temporary directory, which is removed when this is dropped.
 pub struct Room(PathBuf);
 
 impl Room {
@@ -67,7 +67,7 @@ pub fn tree(root: &Path) -> Vec<(PathBuf, Option<Vec<u8>>)> {
     found
 }
 
-/// One end of a pair.
+/// One end of a pair of links.
 pub struct MemoryLink {
     out: Lock<Option<mpsc::Sender<Bytes>>>,
     inbox: Mutex<mpsc::Receiver<Bytes>>,
@@ -77,7 +77,7 @@ pub struct MemoryLink {
     size: usize,
 }
 
-/// Two ends; the pair is cut after so many bytes.
+/// A pair of links that is cut after so many bytes.
 pub fn pair(size: usize, cut_after: Option<u64>) -> (MemoryLink, MemoryLink) {
     let (a_out, b_in) = mpsc::channel(64);
     let (b_out, a_in) = mpsc::channel(64);

@@ -1,4 +1,4 @@
-//! What files need of an association: messages in order, and figures of its paths.
+//! What file transfer needs of an association: ordered messages, and statistics of its paths.
 
 use std::fmt;
 use std::future::Future;
@@ -8,7 +8,7 @@ use ropewalk_base::PeerText;
 
 use super::peer::Peer;
 
-/// The association is no more.
+/// The association has ended.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Gone(pub PeerText);
 
@@ -20,54 +20,54 @@ impl fmt::Display for Gone {
 
 impl std::error::Error for Gone {}
 
-/// Figures of one path.
+/// Statistics of one path.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PathFigures {
-    /// From where, as `address:port`.
+    /// Local address, as `address:port`.
     pub local: String,
-    /// To where.
+    /// Remote address, as `address:port`.
     pub remote: String,
-    /// Whether it carries data: `active`, `unconfirmed`, `doubtful` or `down`.
+    /// State of the path: `active`, `unconfirmed`, `doubtful` or `down`.
     pub state: &'static str,
-    /// User data that went over it: acknowledged ones of a sender, arrived ones of a receiver, bytes.
+    /// User data of the path, bytes: acknowledged data at a sender, received data at a receiver.
     pub bytes: u64,
-    /// Chunks sent again.
+    /// Retransmitted chunks.
     pub retransmits: u64,
     /// Congestion window, bytes.
     pub cwnd: u64,
-    /// Smoothed round trip, microseconds.
+    /// Smoothed round-trip time, microseconds.
     pub rtt_us: Option<u64>,
 }
 
-/// What can be asked while a transfer runs.
+/// What is available while a transfer runs.
 pub trait Figures: Send + Sync {
-    /// Per path.
+    /// Statistics of each path.
     fn paths(&self) -> Vec<PathFigures>;
 
-    /// Ends it at once.
+    /// Ends the association at once.
     fn hang_up(&self);
 }
 
-/// An association, or what stands for it in a test.
+/// An association, or its substitute in a test.
 pub trait Link: Figures + 'static {
-    /// Sends messages in order; waits while there is no room.
+    /// Sends messages in order. Waits while there is no room.
     fn send_all(
         &self,
         messages: &mut (dyn Iterator<Item = Bytes> + Send),
     ) -> impl Future<Output = Result<(), Gone>> + Send;
 
-    /// Appends the messages that have come, at least one. None: it has ended.
+    /// Appends the messages that have arrived, at least one. Appends none if the association has ended.
     fn receive_all(&self, into: &mut Vec<Bytes>) -> impl Future<Output = ()> + Send;
 
-    /// Who is at the other end.
+    /// The peer at the other end.
     fn peer(&self) -> Peer;
 
-    /// Bytes of the largest message that travels in one packet.
+    /// Size of the largest message that fits into one packet, bytes.
     fn message_size(&self) -> usize;
 
-    /// Why it ended, for a person.
+    /// The reason why the association ended, as text for the user.
     fn why_ended(&self) -> impl Future<Output = PeerText> + Send;
 
-    /// Ends it when all that was sent has arrived.
+    /// Ends the association once everything sent has arrived.
     fn finish(&self) -> impl Future<Output = ()> + Send;
 }

@@ -1,4 +1,4 @@
-//! What there is to send.
+//! The list of files and folders to send.
 
 use std::collections::BTreeMap;
 use std::fs::{self, Metadata};
@@ -11,36 +11,37 @@ use super::wire::{EXACT, Entry, Kind, Stamp};
 
 /// Most entries of a transfer.
 pub const ENTRY_LIMIT: usize = 1 << 20;
-/// Memory for the list of a transfer at either end, bytes: names, and [`ENTRY_COST`] each.
+/// Memory limit for the list of a transfer at either end, bytes: the names, and [`ENTRY_COST`] for each entry.
 pub const LIST_LIMIT: usize = 192 << 20;
-/// What an entry takes besides its name, with its state and the answer that is on its way, bytes.
+/// Memory of an entry besides its name, including its state and a pending answer, bytes.
 pub const ENTRY_COST: usize = 160;
 
-/// What there is to send, in ascending order of names.
+/// The files and folders to send, in ascending order of names.
 #[derive(Debug, Default)]
 pub struct Manifest {
-    /// Each with where it lies.
+    /// The entries.
     pub entries: Vec<Entry>,
-    /// Where each entry lies.
+    /// The source path of each entry.
     pub places: Vec<PathBuf>,
-    /// What is left out, as nobody would expect it to be sent (links, sockets, devices).
+    /// Items that are left out because nobody would expect them to be sent (links, sockets, devices), with the
+    /// reason.
     pub left_out: Vec<(PathBuf, &'static str)>,
-    /// What should have been sent but cannot be.
+    /// Items that should have been sent but cannot be read, with the reason.
     pub unreadable: Vec<(PathBuf, String)>,
 }
 
-/// Why nothing can be sent.
+/// Why the list could not be made.
 #[derive(Debug)]
 pub enum ManifestError {
-    /// What was named cannot be looked at.
+    /// A source cannot be read.
     Source(PathBuf, io::Error),
-    /// What was named is neither a file nor a folder.
+    /// A source is neither a file nor a folder.
     Strange(PathBuf),
-    /// Two sources would get the same name.
+    /// Two sources would have the same name at the receiver.
     Twice(Name, PathBuf, PathBuf),
-    /// A source has a name that no receiver takes.
+    /// The name of a source is one that no receiver accepts.
     Name(PathBuf, BadName),
-    /// More entries than a transfer may have.
+    /// There are more entries than a transfer may have.
     TooMany,
 }
 
@@ -68,7 +69,7 @@ impl std::fmt::Display for ManifestError {
 impl std::error::Error for ManifestError {}
 
 impl ManifestError {
-    /// What to do about it.
+    /// Advice on how to solve the problem.
     pub const fn help(&self) -> &'static str {
         match self {
             Self::Source(..) => "give files and folders that exist and that you may read",
@@ -80,7 +81,7 @@ impl ManifestError {
     }
 }
 
-/// A file or folder to be looked at.
+/// A file or folder that has yet to be examined.
 struct Pending {
     name: Vec<u8>,
     place: PathBuf,
@@ -88,8 +89,8 @@ struct Pending {
 }
 
 impl Manifest {
-    /// Looks at the sources, and at everything in those that are folders. Each arrives under its last part.
-    /// With `exact_modes` the receiver is asked to keep their permissions.
+    /// Lists the sources and everything in those that are folders. Each source is named by the last part of its path.
+    /// With `exact_modes` the receiver is asked to keep the permissions.
     ///
     /// # Errors
     /// [`ManifestError`].
@@ -139,7 +140,7 @@ impl Manifest {
                 }
             };
             let place = item.path();
-            // Of the thing itself: a link is not followed.
+            // Metadata of the item itself: links are not followed.
             match item.metadata() {
                 Err(error) => self.unreadable.push((place, error.to_string())),
                 Ok(metadata) => match (ordinary(&metadata), names::wire_bytes(&item.file_name())) {
@@ -154,18 +155,18 @@ impl Manifest {
         }
     }
 
-    /// Bytes of all files.
+    /// Total size of all files, bytes.
     pub fn bytes(&self) -> u64 {
         self.entries.iter().map(Entry::size).sum()
     }
 
-    /// How many files.
+    /// Number of files.
     pub fn files(&self) -> usize {
         self.entries.iter().filter(|entry| matches!(entry.kind, Kind::File(_))).count()
     }
 }
 
-/// A source as it was named. A link that was named is followed.
+/// Examines a source as the user named it. A link that the user named is followed.
 fn top(source: &Path) -> Result<Pending, ManifestError> {
     let failed = |error| ManifestError::Source(source.to_owned(), error);
     let metadata = fs::metadata(source).map_err(failed)?;
@@ -211,7 +212,7 @@ fn mode(metadata: &Metadata) -> u16 {
     if metadata.permissions().readonly() { readable & 0o555 } else { readable }
 }
 
-/// When it was modified last; 1970 where the system does not say.
+/// Time of the last modification; 1970 if the system does not provide it.
 pub fn stamp(metadata: &Metadata) -> Stamp {
     let modified = metadata.modified().unwrap_or(UNIX_EPOCH);
     match modified.duration_since(UNIX_EPOCH) {

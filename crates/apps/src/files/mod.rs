@@ -1,13 +1,12 @@
 //! Files and folders over an association: verified with BLAKE3, resumed after a crash of either side.
 //!
-//! Frames ([`wire`]) travel as a stream of bytes, in numbered messages of which none waits for another in the
-//! association; where they begin and end means nothing. The sender lists what it has, the receiver answers per entry what it has of it
-//! already, in the same order and without waiting, and the sender sends what is missing. There is no
-//! round trip per file. Disks and hashing have threads of their own, so that the task which talks to the
-//! association never waits for either.
+//! Frames ([`wire`]) form a stream of bytes, which is sent in numbered, unordered messages; message boundaries have
+//! no meaning. The sender lists its entries. For each entry, in the same order and without waiting, the receiver
+//! answers what it already has, and the sender sends what is missing. There is no round trip per file. Disk access
+//! and hashing run in separate threads, so that the task of the association never waits for them.
 //!
-//! What the receiver holds of an unfinished file lies in a hidden folder of its directory. Nothing else
-//! has to survive a crash: both ends hash that beginning again and go on behind it if they agree.
+//! The receiver keeps unfinished files in a hidden folder of its directory. Nothing else has to survive a crash: both
+//! ends hash the part that exists and continue after it if the hashes agree.
 
 mod broken;
 mod intervals;

@@ -1,4 +1,4 @@
-//! Names of files as a peer gives them, and as a terminal may show them.
+//! Names of files: checking names from a peer, and showing names on a terminal.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -8,32 +8,32 @@ use std::path::{Component, Path, PathBuf};
 pub const NAME_LIMIT: usize = 4096;
 /// Longest part of a name, bytes (`NAME_MAX` of all common file systems).
 const PART_LIMIT: usize = 255;
-/// Where the receiver keeps what is unfinished. No entry may lie in it.
+/// Folder in which the receiver keeps unfinished files. No entry may be in it.
 pub const HIDDEN: &str = ".ropewalk";
 
-/// A path below the receiver's directory, its parts joined by `/`. It cannot lead out of it, though a link in
-/// the directory could: files are opened accordingly.
+/// A path below the receiver's directory, with its parts joined by `/`. The name itself cannot lead out of the
+/// directory. A link in the directory could, so files are opened accordingly.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Name(Box<[u8]>);
 
 /// Why a name is refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BadName {
-    /// It has no bytes.
+    /// The name is empty.
     Empty,
-    /// It, or a part of it, is too long.
+    /// The name, or a part of it, is too long.
     TooLong,
-    /// It begins at the root.
+    /// The name is an absolute path.
     Absolute,
     /// A part of it is `.` or `..`.
     Dots,
-    /// Two slashes in a row, or one at the end.
+    /// There are two slashes in a row, or one at the end.
     EmptyPart,
-    /// A zero byte.
+    /// The name contains a zero byte.
     Zero,
-    /// It lies where the receiver keeps what is unfinished.
+    /// The name is in the folder of unfinished files.
     Hidden,
-    /// This system cannot have such a name.
+    /// This system does not support such a name.
     Foreign,
 }
 
@@ -58,7 +58,7 @@ impl Name {
     /// Checks a name.
     ///
     /// # Errors
-    /// [`BadName`]: it could lead out of the directory, or into what is not for peers.
+    /// [`BadName`]: the name could lead out of the directory or into the folder of unfinished files.
     pub fn new(bytes: &[u8]) -> Result<Self, BadName> {
         match bytes {
             [] => return Err(BadName::Empty),
@@ -72,7 +72,7 @@ impl Name {
                 b"" => return Err(BadName::EmptyPart),
                 b"." | b".." => return Err(BadName::Dots),
                 _ if part.len() > PART_LIMIT => return Err(BadName::TooLong),
-                // Some file systems do not tell large letters from small ones.
+                // Some file systems do not distinguish upper and lower case.
                 _ if place == 0 && part.eq_ignore_ascii_case(HIDDEN.as_bytes()) => {
                     return Err(BadName::Hidden);
                 }
@@ -83,7 +83,7 @@ impl Name {
         if name.is_native() { Ok(name) } else { Err(BadName::Foreign) }
     }
 
-    /// Whether the system reads it as the same parts that we do.
+    /// Whether the system splits the name into the same parts.
     fn is_native(&self) -> bool {
         let Some(path) = native(&self.0) else { return false };
         let parts = self.0.split(|byte| *byte == b'/').count();
@@ -92,18 +92,18 @@ impl Name {
         !strange && normal == parts && path.components().count() == parts
     }
 
-    /// Its bytes.
+    /// The name's bytes.
     pub fn bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// As a path of this system, relative.
+    /// The name as a relative path of this system.
     pub fn path(&self) -> PathBuf {
-        // Checked when it was made.
+        // Cannot fail: checked by `new`.
         native(&self.0).unwrap_or_default()
     }
 
-    /// The last part.
+    /// The last part of the name.
     pub fn last_part(&self) -> &[u8] {
         self.0.rsplit(|byte| *byte == b'/').next().unwrap_or_default()
     }
@@ -121,7 +121,7 @@ impl fmt::Debug for Name {
     }
 }
 
-/// Bytes as a terminal may show them: what is no text, and what would steer the terminal, is escaped.
+/// Escapes bytes for a terminal: control characters and bytes that are not UTF-8.
 pub fn shown(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
@@ -138,7 +138,7 @@ pub fn shown(bytes: &[u8]) -> String {
     text
 }
 
-/// A path as a terminal may show it.
+/// Escapes a path for a terminal.
 pub fn shown_path(path: &Path) -> String {
     shown(path.as_os_str().as_encoded_bytes())
 }
@@ -154,14 +154,14 @@ fn native(bytes: &[u8]) -> Option<PathBuf> {
     std::str::from_utf8(bytes).ok().map(PathBuf::from)
 }
 
-/// The bytes that a part of a path has on the wire; none if they cannot be told to another system.
+/// The bytes of a part of a path on the wire; none if they cannot be represented for other systems.
 #[cfg(unix)]
 pub fn wire_bytes(part: &OsStr) -> Option<&[u8]> {
     use std::os::unix::ffi::OsStrExt;
     Some(part.as_bytes())
 }
 
-/// The bytes that a part of a path has on the wire; none if they cannot be told to another system.
+/// The bytes of a part of a path on the wire; none if they cannot be represented for other systems.
 #[cfg(not(unix))]
 pub fn wire_bytes(part: &OsStr) -> Option<&[u8]> {
     part.to_str().map(str::as_bytes)

@@ -1,39 +1,37 @@
-//! Messages in their order again.
+//! Puts unordered messages back into order.
 //!
-//! The association hands them over as they arrive, so that none waits in its receive buffer, which may
-//! then be small however unequal the paths are. What comes early waits here, where there is more room:
-//! files lie on disks.
+//! The association delivers messages as they arrive, so that none waits in its receive buffer, which may therefore be
+//! small even if the paths are very unequal. Early messages wait here instead, outside the receive buffer's limit.
 
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
-/// Most messages that may come before one that is missing: twice as many as an association has on its way.
+/// Most messages that may wait for a missing one: twice as many as an association has outstanding.
 const AHEAD_LIMIT: u32 = 1 << 16;
-/// Most bytes of them: what an association with the largest send buffer of ours has on its way.
+/// Most bytes of waiting messages: as many as an association with our largest send buffer has outstanding.
 const BYTES_LIMIT: usize = 64 << 20;
 
-/// What a message takes besides its bytes, bytes.
+/// Memory of a message besides its bytes, bytes.
 const MESSAGE_COST: usize = 128;
 /// Messages shorter than this are copied, bytes.
 const SMALL: usize = 512;
 
-/// A message that makes no sense: too far ahead, come twice, or too much before one that is missing.
+/// An invalid message: too far ahead, duplicated, or too many bytes waiting for a missing message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct OutOfOrder;
 
-/// What came early.
+/// The messages that wait for a missing one.
 #[derive(Debug, Default)]
 pub struct Order {
     next: u32,
     early: BTreeMap<u32, Bytes>,
-    /// Bytes in `early`.
+    /// Bytes of the messages in `early`.
     bytes: usize,
 }
 
 impl Order {
-    /// Takes message `number`, counted from 0 and round and round, and appends all that is in order
-    /// now.
+    /// Takes message `number`, which counts from 0 and wraps around. Appends all messages that are now in order.
     ///
     /// # Errors
     /// [`OutOfOrder`].
@@ -47,7 +45,7 @@ impl Order {
             self.bytes += MESSAGE_COST + message.len();
             let ahead = number.wrapping_sub(self.next);
             let fits = ahead < AHEAD_LIMIT && self.bytes <= BYTES_LIMIT;
-            // A small message would keep the whole datagram that it came in.
+            // Copied, because a small message would keep its whole datagram in memory.
             let small = message.len() < SMALL;
             let kept = if small { Bytes::copy_from_slice(&message) } else { message };
             let fresh = fits && self.early.insert(number, kept).is_none();

@@ -1,4 +1,4 @@
-//! Files over the associations of an endpoint.
+//! File transfer over the associations of an endpoint.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -18,12 +18,12 @@ use super::peer::Peer;
 use super::receiver::Accept;
 use super::sender::{Dial, DialError};
 
-/// The stream that carries everything, either way.
+/// The stream that carries all messages, in both directions.
 const STREAM: u16 = 0;
-/// What the first message is (payload protocol identifier): none that others have registered. Those of the
-/// next ones count up, for the messages are unordered.
+/// Payload protocol identifier of the first message, one that is not registered. Later messages increment it: it is
+/// the sequence number of the unordered messages.
 const PPID: u32 = 0x5257_4649;
-/// An association that has not come about in this time is tried anew.
+/// Time to establish an association before a new attempt starts.
 const PATIENCE: Duration = Duration::from_secs(4);
 
 /// An association that carries files.
@@ -31,9 +31,9 @@ const PATIENCE: Duration = Duration::from_secs(4);
 pub struct FileLink {
     association: Association,
     locals: Vec<SocketAddr>,
-    /// The peer has started anew, and does not know what was said.
+    /// The peer has restarted and lost the state of the transfer.
     restarted: AtomicBool,
-    /// The identifier of the next message.
+    /// Payload protocol identifier of the next message.
     next: AtomicU32,
     order: Mutex<Order>,
 }
@@ -50,7 +50,7 @@ impl FileLink {
         }
     }
 
-    /// Puts messages in order; those that are make up `into`.
+    /// Orders the received messages. Appends those that are in order to `into`.
     fn sort(&self, received: Vec<Received>, into: &mut Vec<Bytes>) -> Result<(), OutOfOrder> {
         let mut order = self.order.lock().unwrap_or_else(PoisonError::into_inner);
         received.into_iter().try_for_each(|message| {
@@ -76,7 +76,7 @@ impl FileLink {
         }
     }
 
-    /// Waits until the peer has started anew.
+    /// Waits until the peer restarts.
     async fn restarted(&self) {
         loop {
             match self.association.path_news().await {
@@ -149,7 +149,7 @@ impl Link for FileLink {
     }
 
     async fn finish(&self) {
-        // What the peer has not acknowledged by now it has read all the same, or will ask for again.
+        // The peer has read all unacknowledged data anyway, or will request it again.
         let _ = self.association.shutdown().await;
     }
 }
@@ -157,9 +157,9 @@ impl Link for FileLink {
 /// Opens associations to one peer.
 #[derive(Clone, Debug)]
 pub struct Reach {
-    /// From where.
+    /// The local endpoint.
     pub endpoint: Arc<Endpoint>,
-    /// To whom.
+    /// The peer.
     pub target: Target,
 }
 
@@ -180,10 +180,10 @@ impl Dial for Reach {
     }
 }
 
-/// Takes the associations that peers open.
+/// Accepts the associations that peers open.
 #[derive(Clone, Debug)]
 pub struct Gate {
-    /// Where.
+    /// The local endpoint.
     pub endpoint: Arc<Endpoint>,
 }
 

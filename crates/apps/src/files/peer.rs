@@ -1,15 +1,15 @@
-//! Who is at the other end of an association.
+//! The peer at the other end of an association.
 
 use std::fmt;
 
 use ropewalk_runtime::seal::PublicKey;
 
-/// The other end: its key, proved in the handshake, and the name that the access list gives it.
+/// A peer: its key, proved in the handshake, and its name in the access list.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Peer {
-    /// None in the clear: the peer has proved nothing.
+    /// None without sealing: the peer has proved nothing.
     pub key: Option<PublicKey>,
-    /// None where no access list names the key.
+    /// None if no access list contains the key.
     pub name: Option<String>,
 }
 
@@ -19,7 +19,7 @@ impl Peer {
         Self { key, name: None }
     }
 
-    /// Bytes that differ from key to key. All peers in the clear share one value.
+    /// Bytes that identify the key. All peers without sealing share one value.
     pub fn tag(&self) -> Vec<u8> {
         self.key.map(|key| key.to_string().into_bytes()).unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! What both ends do with an association.
+//! Operations that both ends use on an association.
 
 use std::time::Duration;
 
@@ -8,16 +8,16 @@ use tokio::time::timeout;
 use super::broken::Broken;
 use super::link::{Gone, Link};
 
-/// Who says nothing for so long is no more: both say something every second.
+/// Silence after which the peer counts as gone. Both ends send something every second.
 pub const SILENCE: Duration = Duration::from_secs(10);
 
-/// An association that ends in order takes no longer than this.
+/// Maximum time of an orderly shutdown.
 const FAREWELL: Duration = Duration::from_secs(5);
 
 /// Waits for messages.
 ///
 /// # Errors
-/// [`Broken`]: none came in time, or none will come.
+/// [`Broken`]: no message arrived in time, or the association has ended.
 pub async fn next_messages<L: Link>(link: &L, into: &mut Vec<Bytes>) -> Result<(), Broken> {
     match timeout(SILENCE, link.receive_all(into)).await {
         Err(_) => Err(Broken::Silent(SILENCE.as_secs())),
@@ -39,7 +39,7 @@ pub async fn send_block<L: Link>(link: &L, mut block: Bytes) -> Result<(), Gone>
     link.send_all(&mut messages).await
 }
 
-/// Ends it: in order, for which the peer has a few seconds, or at once.
+/// Ends the association: in an orderly way, for which the peer has a few seconds, or at once.
 pub async fn end<L: Link>(link: &L, in_order: bool) {
     if in_order && timeout(FAREWELL, link.finish()).await.is_ok() {
         return;

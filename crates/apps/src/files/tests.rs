@@ -1,4 +1,4 @@
-//! Whole transfers over links in memory: cut, resumed, refused, attacked.
+//! Complete transfers over links in memory: interrupted, resumed, refused and attacked.
 
 mod claims;
 mod hostile;
@@ -18,10 +18,10 @@ use super::kit::{MemoryLink, Room, pair};
 use super::receiver::{Admit, Inbox, Rules};
 use super::*;
 
-/// Bytes of a message: small, so that frames are cut often.
+/// Size of a message, bytes. Small, so that many frames are split.
 const MESSAGE: usize = 700;
 
-/// Both ends of associations that are cut after so many bytes, one after the other; then none.
+/// Both ends of successive associations, each cut after so many bytes; after the last one, none can be opened.
 pub struct Ends {
     plan: Mutex<VecDeque<Option<u64>>>,
     out: tokio::sync::mpsc::UnboundedSender<MemoryLink>,
@@ -58,7 +58,7 @@ impl Accept for Ends {
     }
 }
 
-/// What came of a transfer.
+/// Result of a transfer.
 pub struct Outcome {
     pub sent: Result<(), SendError>,
     pub received: Result<(), Broken>,
@@ -76,7 +76,7 @@ pub fn runtime() -> tokio::runtime::Runtime {
         .expect("a runtime")
 }
 
-/// Everybody gets the same directory and the same rules.
+/// Gives every peer the same directory and the same rules.
 pub fn admit_all(store: &Arc<Store>, rules: Rules) -> Arc<Admit> {
     let store = store.clone();
     Arc::new(move |peer: &Peer| {
@@ -84,7 +84,7 @@ pub fn admit_all(store: &Arc<Store>, rules: Rules) -> Arc<Admit> {
     })
 }
 
-/// Sends `sources` of the room to its directory `to`, over links with this plan.
+/// Sends `sources` of the directory `room` to its subdirectory `to`, over links with this plan.
 pub fn transfer(room: &Room, sources: &[&str], plan: &[Option<u64>], overwrite: bool) -> Outcome {
     transfer_with(room, sources, plan, Rules { overwrite, ..Rules::default() })
 }
@@ -96,7 +96,7 @@ pub fn transfer_with(room: &Room, sources: &[&str], plan: &[Option<u64>], rules:
     transfer_job(room, Arc::new(Job::new(manifest)), plan, rules)
 }
 
-/// The same with a list that was made before.
+/// The same with an existing list.
 pub fn transfer_job(room: &Room, job: Arc<Job>, plan: &[Option<u64>], rules: Rules) -> Outcome {
     let store = Arc::new(Store::open(&room.path("to")).expect("a directory"));
     let admit = admit_all(&store, rules);
@@ -115,7 +115,7 @@ pub fn transfer_job(room: &Room, job: Arc<Job>, plan: &[Option<u64>], rules: Rul
                 false
             };
             let receiving = receive(&ends, &admit, &there, finished);
-            // A sender that gives up brings nothing more.
+            // A sender that has given up sends nothing more.
             tokio::time::timeout(Duration::from_secs(60), receiving).await.unwrap_or(Ok(()))
         };
         let sending = send(&ends, &job, &here, Duration::from_secs(5));

@@ -1,4 +1,4 @@
-//! What can be seen of a transfer while it runs, from any thread.
+//! Observation of a running transfer from any thread.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,35 +12,35 @@ use tokio::time::Instant;
 use super::link::{Figures, PathFigures};
 use super::peer::Peer;
 
-/// Something that a person may want to know at once.
+/// An event that is reported to the user at once.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum News {
-    /// An association with this peer is up.
+    /// An association with this peer is established.
     Connected(Peer),
-    /// It has ended before the transfer did, for this reason.
+    /// The association has ended before the transfer did, for this reason.
     Lost(PeerText),
-    /// A file goes on behind the bytes that are there already.
+    /// A file is resumed after the bytes that already exist.
     Resumed(PeerText, u64),
-    /// A file is not sent or not taken, for this reason.
+    /// A file is not sent or not accepted, for this reason.
     Failed(PeerText, PeerText),
 }
 
-/// How far it is, in numbers.
+/// Progress of a transfer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Progress {
-    /// Files to be transferred.
+    /// Number of files to transfer.
     pub files: u64,
-    /// Of these: whole, on disk, under their names.
+    /// Number of files that are complete, on disk and have their names.
     pub files_done: u64,
-    /// Bytes of all files.
+    /// Total size of all files, bytes.
     pub bytes: u64,
-    /// Of these: in their place at the receiver, those included that were there before.
+    /// Bytes that are in their place at the receiver, including those that existed before.
     pub placed: u64,
-    /// Bytes of files that went through the association.
+    /// Bytes of files that were sent over the association.
     pub moved: u64,
 }
 
-/// What can be seen of a transfer.
+/// The observable state of a transfer.
 pub struct Watch {
     files: AtomicU64,
     files_done: AtomicU64,
@@ -53,15 +53,15 @@ pub struct Watch {
     listener: Box<dyn Fn(News) + Send + Sync>,
 }
 
-/// The association of now, if there is one.
+/// The current association, if there is one.
 #[derive(Default)]
 struct Current {
-    /// Its number, counted from 1.
+    /// Number of the association, counted from 1.
     number: u64,
     figures: Option<Arc<dyn Figures>>,
-    /// What its paths had come to when it ended.
+    /// Statistics of its paths when it ended.
     last: Vec<PathFigures>,
-    /// When the first one came up.
+    /// When the first association was established.
     began: Option<Instant>,
 }
 
@@ -72,7 +72,8 @@ impl fmt::Debug for Watch {
 }
 
 impl Watch {
-    /// Nothing has happened. The listener is called from any thread, and must not wait.
+    /// Creates the state of a transfer that has not started. The listener is called from any thread and must not
+    /// wait.
     pub fn new(listener: impl Fn(News) + Send + Sync + 'static) -> Self {
         Self {
             files: AtomicU64::new(0),
@@ -87,7 +88,7 @@ impl Watch {
         }
     }
 
-    /// How far it is.
+    /// The progress so far.
     pub fn progress(&self) -> Progress {
         let read = |number: &AtomicU64| number.load(Ordering::Relaxed);
         Progress {
@@ -99,26 +100,28 @@ impl Watch {
         }
     }
 
-    /// The paths of the association of now, or of the last one, and its number, counted from 1.
+    /// Number (from 1) and paths of the current association, or of the last one.
     pub fn paths(&self) -> (u64, Vec<PathFigures>) {
         let link = self.link();
         let paths = link.figures.as_ref().map(|figures| figures.paths());
         (link.number, paths.unwrap_or_else(|| link.last.clone()))
     }
 
-    /// For how long there has been an association, the pauses between several included. None: there was none yet.
+    /// Time since the first association was established, including pauses between associations. None if there was
+    /// none yet.
     pub fn elapsed(&self) -> Option<Duration> {
         self.link().began.map(|began| began.elapsed())
     }
 
-    /// Ends the receiver in order: files that are complete get their names, then [`receive`](super::receive) returns.
+    /// Stops the receiver in an orderly way: complete files get their names, then [`receive`](super::receive)
+    /// returns.
     pub fn stop(&self) {
         self.stopped.store(true, Ordering::SeqCst);
         self.stopping.notify_waiters();
         self.hang_up();
     }
 
-    /// Waits until it is to be stopped.
+    /// Waits until [`Watch::stop`] is called.
     pub(super) async fn stopped(&self) {
         loop {
             let stopping = self.stopping.notified();
@@ -131,7 +134,7 @@ impl Watch {
         }
     }
 
-    /// Ends the association of now at once, as when the user has had enough.
+    /// Ends the current association at once, when the user cancels.
     pub fn hang_up(&self) {
         if let Some(figures) = &self.link().figures {
             figures.hang_up();

@@ -12,32 +12,32 @@ use super::server::send;
 use super::words::{Direction, Figures, Plan};
 use super::{BULK, CONTROL, ECHO, OVERTIME};
 
-/// Between two questions.
+/// Interval of latency probes.
 const QUESTION_EVERY: Duration = Duration::from_millis(100);
-/// Most round trips that are kept: those of a day. A server that answers more often than it is asked is not believed.
+/// Most round-trip times that are kept: those of a day. A server that sends more answers than probes is not trusted.
 const LATENCY_LIMIT: usize = 1 << 20;
 
-/// What was measured.
+/// Results of a measurement.
 #[derive(Clone, Debug)]
 pub struct Measured {
-    /// By the receiver of bulk.
+    /// Figures of the receiver of bulk data.
     pub figures: Figures,
-    /// By this end, at the end.
+    /// Statistics of this end, at the end.
     pub stats: Option<Stats>,
-    /// Round trips of small messages beside the bulk, seconds, in the order in which they were answered.
+    /// Round-trip times of the latency probes during the bulk transfer, seconds, in the order of their answers.
     pub latencies_s: Vec<f64>,
 }
 
-/// Why nothing was measured.
+/// Why a measurement failed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Failed {
-    /// The server does not understand: it is of another version.
+    /// The server does not support this version.
     Version,
     /// The association ended.
     Ended(Option<CloseReason>),
-    /// It does not take what is sent.
+    /// The plan could not be sent.
     Send(SendError),
-    /// It told no result in time.
+    /// The server sent no result in time.
     Overdue,
 }
 
@@ -59,7 +59,7 @@ impl fmt::Display for Failed {
 
 impl std::error::Error for Failed {}
 
-/// Measures as planned, and ends the association.
+/// Performs the measurement, and ends the association.
 ///
 /// # Errors
 /// [`Failed`].
@@ -134,7 +134,7 @@ async fn download(
     }
 }
 
-/// Asks until the association has gone.
+/// Sends latency probes until the association has ended.
 async fn ask(association: &Association, clock: Clock) {
     loop {
         tokio::time::sleep(QUESTION_EVERY).await;

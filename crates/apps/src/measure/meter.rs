@@ -1,4 +1,4 @@
-//! The receiver's measurement of bulk.
+//! Measures received bulk data.
 
 use cpu_time::ProcessTime;
 use ropewalk_runtime::clock::Clock;
@@ -6,7 +6,7 @@ use ropewalk_runtime::endpoint::Association;
 
 use super::words::{Figures, Plan};
 
-/// Counts from the first byte on, without the warm-up.
+/// Counts bytes after the warm-up, which starts with the first byte.
 #[derive(Debug)]
 pub struct Meter {
     plan: Plan,
@@ -18,13 +18,13 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// Nothing has come yet.
+    /// A meter that has counted nothing yet.
     pub fn new(plan: Plan) -> Self {
         let (clock, cpu) = (Clock::start(), ProcessTime::now());
         Self { plan, clock, cpu, begin: None, last: 0.0, figures: Figures::default() }
     }
 
-    /// So many bytes came now. Whether it has measured for long enough.
+    /// Counts bytes that arrived now. Returns whether the measurement is complete.
     pub fn take(&mut self, bytes: u64) -> bool {
         let now = self.clock.now().as_secs_f64();
         let begin = *self.begin.get_or_insert(now) + self.plan.warmup_s;
@@ -41,7 +41,7 @@ impl Meter {
         self.figures.seconds >= self.plan.seconds
     }
 
-    /// What was found.
+    /// The results.
     pub fn figures(mut self, association: &Association) -> Figures {
         if let Some(stats) = association.stats() {
             self.figures.mean_held_bytes = stats.mean_held_bytes;

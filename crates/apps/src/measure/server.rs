@@ -1,4 +1,4 @@
-//! The server of measurements: does what the client asks for.
+//! The server of measurements, which performs the client's plan.
 
 use bytes::Bytes;
 use ropewalk_runtime::endpoint::{Association, Received};
@@ -7,11 +7,11 @@ use super::meter::Meter;
 use super::words::{Direction, Plan};
 use super::{BLOCK, BULK, CONTROL, ECHO, OVERTIME};
 
-/// Serves one client until it has gone. Returns what it asked for, if that made sense.
+/// Serves one client until the association ends. Returns the client's plan, if it was valid.
 pub async fn serve(association: &Association) -> Option<Plan> {
     let question = tokio::time::timeout(OVERTIME, asked(association)).await.ok().flatten();
     let Some(plan) = question.and_then(|question| Plan::decode(&question)) else {
-        // Of another version, or no client of ours: an answer that it can tell from figures.
+        // The client has another version or another protocol. Answer something that is no result.
         let _ = association.send(CONTROL, 0, Bytes::from_static(&[0])).await;
         association.abort();
         return None;
@@ -33,7 +33,7 @@ pub async fn serve(association: &Association) -> Option<Plan> {
     Some(plan)
 }
 
-/// What the client wants. If that was lost on its way, bulk and questions come before.
+/// Receives the client's plan. If it was lost and retransmitted, bulk data and probes arrive before it.
 async fn asked(association: &Association) -> Option<Bytes> {
     loop {
         let message = association.receive().await?;
@@ -43,7 +43,7 @@ async fn asked(association: &Association) -> Option<Bytes> {
     }
 }
 
-/// Counts what comes, answers questions, and tells what was found when it is time.
+/// Counts bulk data, echoes probes, and sends the results when the time is over.
 async fn receive(association: &Association, plan: Plan) {
     let (mut meter, mut messages) = (Some(Meter::new(plan)), Vec::new());
     loop {
@@ -80,7 +80,7 @@ async fn echo(association: &Association, question: Received) {
     let _ = association.send_unordered(ECHO, 0, question.bytes).await;
 }
 
-/// Sends until the association has gone.
+/// Sends bulk data until the association has ended.
 pub(super) async fn send(association: &Association, in_order: bool) {
     let message = Bytes::from(vec![0x5a; association.message_size()]);
     loop {

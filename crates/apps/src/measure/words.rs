@@ -1,13 +1,13 @@
-//! What the two ends of a measurement say to each other.
+//! Messages between the two ends of a measurement.
 
 use std::time::Duration;
 
 use bytes::{BufMut, Bytes, BytesMut};
 
-/// The version of these words; the first byte of each.
+/// Version of the messages; the first byte of each.
 const VERSION: u8 = 2;
 
-/// Who sends bulk.
+/// The sender of bulk data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Direction {
     /// The client.
@@ -16,44 +16,44 @@ pub enum Direction {
     Down,
 }
 
-/// What is to be measured.
+/// What to measure.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Plan {
-    /// Who sends.
+    /// Which end sends bulk data.
     pub direction: Direction,
-    /// Bulk is one stream of bytes that arrives in order, as TCP's; otherwise each message is handed over as it
-    /// comes.
+    /// Whether bulk data is delivered in order, like TCP's stream of bytes. Otherwise each message is delivered as it
+    /// arrives.
     pub in_order: bool,
-    /// Left out of every figure, seconds after the first byte.
+    /// Warm-up after the first byte, which all figures leave out, seconds.
     pub warmup_s: f64,
-    /// Measured for so long after it, seconds.
+    /// Duration of the measurement after the warm-up, seconds.
     pub seconds: f64,
 }
 
-/// What the receiver of bulk found.
+/// Results of the receiver of bulk data.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Figures {
-    /// User data handed over while it was measured, bytes.
+    /// User data delivered during the measurement, bytes.
     pub bytes: u64,
-    /// For how long, seconds.
+    /// Duration of the measurement, seconds.
     pub seconds: f64,
-    /// Longest time without a byte while it was measured, seconds.
+    /// Longest time without a byte during the measurement, seconds.
     pub gap_s: f64,
-    /// Bytes held out of order: time-weighted mean of the whole association.
+    /// Time-weighted mean of the bytes held out of order, over the whole association.
     pub mean_held_bytes: f64,
-    /// And most.
+    /// Maximum of the bytes held out of order.
     pub max_held_bytes: u64,
     /// CPU time of the receiver's process since the measurement began, seconds.
     pub cpu_s: f64,
 }
 
 impl Plan {
-    /// For how long bulk is sent.
+    /// How long bulk data is sent.
     pub fn time(&self) -> Duration {
         Duration::from_secs_f64(self.warmup_s + self.seconds)
     }
 
-    /// As bytes.
+    /// Encodes the plan.
     pub fn encode(&self) -> Bytes {
         let mut out = BytesMut::with_capacity(18);
         out.put_u8(VERSION);
@@ -63,7 +63,7 @@ impl Plan {
         out.freeze()
     }
 
-    /// From bytes; none if the version is another or a number makes no sense.
+    /// Decodes a plan. None if the version differs or a number is invalid.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let (head, numbers) = bytes.split_at_checked(2)?;
         let (direction, in_order) = match head {
@@ -74,14 +74,14 @@ impl Plan {
         };
         let (warmup_s, seconds) = (number(numbers, 0)?, number(numbers, 1)?);
         let plan = Self { direction, in_order, warmup_s, seconds };
-        // A day: nobody keeps a server longer.
+        // At most a day, so that no client occupies a server longer.
         let sane = |seconds: f64| (0.0..=86_400.0).contains(&seconds);
         (sane(plan.warmup_s) && sane(plan.seconds)).then_some(plan)
     }
 }
 
 impl Figures {
-    /// As bytes.
+    /// Encodes the results.
     pub fn encode(&self) -> Bytes {
         let mut out = BytesMut::with_capacity(49);
         out.put_u8(VERSION);
@@ -93,7 +93,7 @@ impl Figures {
         out.freeze()
     }
 
-    /// From bytes; none if the version is another.
+    /// Decodes results. None if the version differs.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let (version, numbers) = bytes.split_first()?;
         if *version != VERSION {

@@ -1,4 +1,4 @@
-//! An association of the runtime carries messages.
+//! Uses an association of the runtime to transport messages.
 
 use std::sync::Arc;
 
@@ -21,8 +21,8 @@ impl MessageTransport for Arc<Association> {
             let words = reason.map_or("it has ended".to_owned(), |reason| reason.to_string());
             return Err(CarrierEnded(words.into()));
         }
-        // A message longer than the receive buffer comes in parts; ours never are, and a part of one is
-        // taken for a whole that means nothing.
+        // A message longer than the receive buffer is delivered in parts. Our own messages are never that long. A
+        // part counts as a whole message, which is then invalid.
         let whole = |part: Part| matches!(part, Part::Whole);
         into.extend(received.into_iter().map(|m| Arrived {
             stream: m.stream,

@@ -1,13 +1,13 @@
-//! Bytes that wait for a reader, or for their turn.
+//! A buffer for bytes that wait for a reader or for transmission.
 
 use bytes::{Buf, Bytes, BytesMut};
 
-/// An emptied buffer larger than this is given back.
+/// A larger buffer is freed when it is empty.
 const KEPT: usize = 256 << 10;
 
 /// A queue of bytes.
 ///
-/// What arrives is copied into it: a peer that sends single bytes would otherwise have us keep a
+/// Received bytes are copied into the buffer: otherwise a peer that sends single bytes would make this end keep a
 /// datagram for each of them.
 #[derive(Debug, Default)]
 pub struct Buffer {
@@ -27,12 +27,12 @@ impl Buffer {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// The next `n` bytes as one piece, not copied.
+    /// The next `n` bytes, without copying.
     pub fn take(&mut self, n: usize) -> Bytes {
         self.bytes.split_to(n).freeze()
     }
 
-    /// Moves as many bytes into `out` as fit; how many.
+    /// Moves as many bytes into `out` as fit. Returns their number.
     pub fn read(&mut self, out: &mut [u8]) -> usize {
         let n = out.len().min(self.bytes.len());
         out[..n].copy_from_slice(&self.bytes[..n]);

@@ -1,4 +1,4 @@
-//! What carries messages: an association, or in tests a pair of queues.
+//! The transport of messages: an association, or in tests a pair of queues.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -8,10 +8,10 @@ use bytes::Bytes;
 use ropewalk_base::PeerText;
 use tokio::sync::Notify;
 
-/// A message that came.
+/// A received message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Arrived {
-    /// On which stream.
+    /// The stream it arrived on.
     pub stream: u16,
     /// Its payload protocol identifier.
     pub ppid: u32,
@@ -19,14 +19,14 @@ pub struct Arrived {
     pub bytes: Bytes,
 }
 
-/// The association has ended; why, in words.
+/// The association has ended, for this reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CarrierEnded(pub PeerText);
 
-/// Carries messages both ways, on numbered streams, in order on each.
+/// Transports messages in both directions, on numbered streams, in order on each stream.
 pub trait MessageTransport: Send + Sync + 'static {
-    /// Queues a message; waits while too much waits to leave. What is queued already is out of reach for
-    /// whoever comes next, so this queue is to be short: as long as the network needs it.
+    /// Queues a message. Waits while the queue is full. Queued messages cannot be overtaken by urgent ones, so the
+    /// queue should be no longer than the network needs.
     fn send(
         &self,
         stream: u16,
@@ -34,23 +34,23 @@ pub trait MessageTransport: Send + Sync + 'static {
         bytes: Bytes,
     ) -> impl Future<Output = Result<(), CarrierEnded>> + Send;
 
-    /// The next messages, at least one.
+    /// Waits for messages. Returns at least one.
     fn receive(
         &self,
         into: &mut Vec<Arrived>,
     ) -> impl Future<Output = Result<(), CarrierEnded>> + Send;
 
-    /// Streams on which one may send.
+    /// Number of outbound streams.
     fn streams(&self) -> u16;
 
-    /// Bytes of the largest message that travels in one packet.
+    /// Size of the largest message that fits into one packet, bytes.
     fn message_size(&self) -> usize;
 
-    /// Ends it at once, for both ends.
+    /// Ends the association at once, for both ends.
     fn abort(&self);
 }
 
-/// Two carriers that carry to each other through memory, each at most `queue` messages ahead.
+/// Two connected transports in memory, with queues of at most `queue` messages.
 pub fn pair(
     streams: u16,
     message_size: usize,
@@ -92,7 +92,7 @@ impl Way {
         self.inside.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until `attempt` has a result.
+    /// Waits until `attempt` returns a result.
     async fn until<T>(&self, mut attempt: impl FnMut(&mut Inside) -> Option<T>) -> T {
         loop {
             let changed = self.changed.notified();

@@ -1,4 +1,4 @@
-//! The machine over an association: one task takes what comes, one sends what is due.
+//! Runs the multiplexer over an association: one task receives messages, another one sends them.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -16,14 +16,14 @@ use super::machine::{Event, Key, Mux, Role, StreamError};
 use super::message::{Refusal, Violation};
 use super::stream::Stream;
 
-/// Why a connection has ended.
+/// Why a connection ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EndReason {
-    /// The association has.
+    /// The association ended.
     Association(PeerText),
-    /// The peer broke the rules, and we ended it.
+    /// The peer violated the protocol, and this end ended the connection.
     Violation(Violation),
-    /// We wanted it so.
+    /// This end closed the connection.
     Closed,
 }
 
@@ -37,16 +37,16 @@ impl fmt::Display for EndReason {
     }
 }
 
-/// Why no stream could be opened.
+/// Why a stream could not be opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OpenError {
-    /// The other end does not want it.
+    /// The other end refused it.
     Refused(Refusal),
     /// The connection has ended.
     Ended,
 }
 
-/// Whom to wake.
+/// Wakers of the tasks that wait for a stream.
 #[derive(Debug, Default)]
 pub struct Wakers {
     pub read: Option<Waker>,
@@ -62,11 +62,11 @@ pub struct State {
     ended: Option<EndReason>,
 }
 
-/// What the tasks and all streams hold.
+/// Shared by the tasks and all streams.
 #[derive(Debug)]
 pub struct Shared {
     state: Mutex<State>,
-    /// There is something to send.
+    /// Signalled when there is a message to send.
     outgoing: Notify,
     offered: Notify,
     room: Notify,
@@ -78,7 +78,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Works on the machine, then wakes whom it concerns.
+    /// Calls `work` on the state, then wakes the tasks that its events concern.
     pub fn with<T>(&self, work: impl FnOnce(&mut State) -> T) -> T {
         let mut state = self.lock();
         let result = work(&mut state);
@@ -114,7 +114,7 @@ impl Shared {
     }
 }
 
-/// An association whose streams are byte streams. Dropping it breaks them all off.
+/// An association whose streams are byte streams. Dropping it resets all of them.
 #[derive(Debug)]
 pub struct Connection {
     shared: Arc<Shared>,
@@ -122,10 +122,10 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Begins. The connection ends with the association.
+    /// Starts a connection, which ends with the association.
     ///
     /// # Panics
-    /// Outside a tokio runtime.
+    /// If called outside a tokio runtime.
     pub fn start(carrier: impl MessageTransport, role: Role, limits: Limits) -> Self {
         let carrier = Arc::new(carrier);
         let state = State {
@@ -147,8 +147,8 @@ impl Connection {
         Self { shared, tasks }
     }
 
-    /// Opens a stream to `target`; waits while all numbers are in use. Bytes may be written at once;
-    /// [`Stream::opened`] tells whether the other end takes it.
+    /// Opens a stream to `target`. Waits while all stream numbers are in use. Bytes may be written at once;
+    /// [`Stream::opened`] returns whether the other end accepts the stream.
     ///
     /// # Errors
     /// [`OpenError::Ended`].
@@ -170,7 +170,7 @@ impl Connection {
         }
     }
 
-    /// The next stream that the peer wants. None: the connection has ended.
+    /// Waits for the next stream that the peer opens. None if the connection has ended.
     pub async fn accept(&self) -> Option<Incoming> {
         loop {
             let offered = self.shared.offered.notified();
@@ -183,7 +183,7 @@ impl Connection {
             match next {
                 (Some((key, target)), _) => {
                     let stream = Stream::new(self.shared.clone(), key);
-                    // Given up meanwhile: `stream` is dropped here, and the machine forgets it.
+                    // The peer has cancelled it meanwhile: `stream` is dropped here and the multiplexer forgets it.
                     if let Some(target) = target {
                         return Some(Incoming { target, stream });
                     }
@@ -194,7 +194,7 @@ impl Connection {
         }
     }
 
-    /// Waits until it has ended.
+    /// Waits until the connection has ended.
     pub async fn ended(&self) -> EndReason {
         loop {
             let ended = self.shared.ended.notified();
@@ -207,12 +207,12 @@ impl Connection {
         }
     }
 
-    /// Streams that there are now.
+    /// Number of current streams.
     pub fn streams(&self) -> usize {
         self.shared.lock().mux.len()
     }
 
-    /// Memory that is reserved for what all streams may have unread, beyond what each has of its own.
+    /// Memory reserved for unread bytes of all streams, beyond the fixed part of each stream.
     pub fn reserved(&self) -> u64 {
         self.shared.lock().mux.reserved()
     }
@@ -225,7 +225,7 @@ impl Drop for Connection {
     }
 }
 
-/// Takes what comes, at once, whoever reads it and when.
+/// Receives messages at once, whether or not their streams are read.
 async fn take(carrier: Arc<impl MessageTransport>, shared: Arc<Shared>) {
     let mut arrived = Vec::new();
     let reason = loop {
@@ -244,7 +244,7 @@ async fn take(carrier: Arc<impl MessageTransport>, shared: Arc<Shared>) {
     shared.end(reason);
 }
 
-/// Sends one message after the other, each chosen only when the association takes it.
+/// Sends messages one by one. Each is chosen only when the association can take it.
 async fn send(carrier: Arc<impl MessageTransport>, shared: Arc<Shared>) {
     let most = carrier.message_size();
     loop {
@@ -263,26 +263,26 @@ async fn send(carrier: Arc<impl MessageTransport>, shared: Arc<Shared>) {
     }
 }
 
-/// A stream that the peer wants. Dropping it refuses.
+/// A stream that the peer wants to open. Dropping it refuses the stream.
 #[derive(Debug)]
 pub struct Incoming {
-    /// Where to, in the peer's words.
+    /// The target, as the peer encoded it.
     pub target: Bytes,
     stream: Stream,
 }
 
 impl Incoming {
-    /// Takes it. None: the peer has given it up.
+    /// Accepts the stream. None if the peer has cancelled it.
     pub fn accept(self) -> Option<Stream> {
         self.stream.accept().then_some(self.stream)
     }
 
-    /// Does not take it.
+    /// Refuses the stream.
     pub fn refuse(self, refusal: Refusal) {
         self.stream.refuse(refusal);
     }
 
-    /// Waits until the peer has given it up: what was begun for it is in vain.
+    /// Waits until the peer cancels the stream, so that work for it can be stopped.
     pub async fn given_up(&self) {
         let _: Result<(), StreamError> = self.stream.answered().await;
     }

@@ -1,8 +1,8 @@
-//! Credit: how far the peer may send, and what it costs us.
+//! Flow control: how far the peer may send, and the memory that this costs.
 
 use super::limits::{EARLY, Limits};
 
-/// Memory that the windows of all streams share, beyond the [`EARLY`] that each has of its own, bytes.
+/// Memory that the windows of all streams share, beyond the [`EARLY`] bytes of each stream, in bytes.
 #[derive(Debug)]
 pub struct Budget {
     free: u64,
@@ -14,15 +14,15 @@ impl Budget {
         Self { free: limits.shared, all: limits.shared }
     }
 
-    /// A window for a fresh stream: as wished, or less while memory is short.
+    /// The window for a new stream: as requested, or less while memory is short.
     pub fn first(&mut self, wished: u64) -> u64 {
-        // An eighth of what is left, so that a rush of streams shares it.
+        // An eighth of the free memory, so that many new streams can share it.
         let more = wished.saturating_sub(EARLY).min(self.free / 8);
         self.free -= more;
         EARLY + more
     }
 
-    /// Memory for a window that grows. False: there is too little for the others then.
+    /// Reserves memory for a growing window. Returns false if too little would be left for others.
     pub const fn grow(&mut self, bytes: u64) -> bool {
         if bytes > self.free / 8 {
             return false;
@@ -36,44 +36,44 @@ impl Budget {
         assert!(self.free <= self.all, "memory given back that was never taken");
     }
 
-    /// What is reserved now.
+    /// Reserved memory, bytes.
     pub const fn taken(&self) -> u64 {
         self.all - self.free
     }
 }
 
-/// How far the peer may send on one stream. Positions count bytes from the beginning of the stream.
+/// How far the peer may send on one stream. Positions count bytes from the start of the stream.
 #[derive(Debug)]
 pub struct Window {
-    /// Memory reserved, bytes: more is never unread.
+    /// Reserved memory, bytes: the most that can be unread.
     size: u64,
     /// The position up to which the peer may send.
     granted: u64,
     received: u64,
     consumed: u64,
-    /// All that was granted has come: the sender has had to wait.
+    /// Whether everything granted has arrived, so that the sender had to wait.
     ran_dry: bool,
-    /// A CREDIT is on its way out, and will tell the newest position.
+    /// Whether a CREDIT is queued, which will contain the newest position.
     told: bool,
 }
 
 impl Window {
-    /// A window of `size` bytes (at least [`EARLY`]), of which the peer knows `granted`.
+    /// A window of `size` bytes (at least [`EARLY`]), of which the peer knows the position `granted`.
     pub const fn new(size: u64, granted: u64) -> Self {
         Self { size, granted, received: 0, consumed: 0, ran_dry: false, told: false }
     }
 
-    /// What of it is of the shared memory.
+    /// The part of the window that is shared memory.
     pub const fn shared(&self) -> u64 {
         self.size - EARLY
     }
 
-    /// The position up to which the peer may send, as told next.
+    /// The position up to which the peer may send, as the next CREDIT will say.
     pub const fn granted(&self) -> u64 {
         self.granted
     }
 
-    /// Bytes came. False: more than was granted.
+    /// Records received bytes. Returns false if they exceed what was granted.
     pub const fn receive(&mut self, bytes: u64) -> bool {
         let up_to = self.received.saturating_add(bytes);
         if up_to > self.granted {
@@ -84,16 +84,16 @@ impl Window {
         true
     }
 
-    /// The stream is accepted: the whole window may be used.
+    /// The stream is accepted: grants the whole window.
     pub fn open(&mut self) {
         self.granted = self.granted.max(self.consumed + self.size);
         self.ran_dry = false;
     }
 
-    /// Bytes were read. True: a CREDIT is due that was not yet.
+    /// Records bytes that were read. Returns true if a CREDIT must be queued.
     ///
-    /// The peer hears of it when half a window is free. If it has had to wait although the reader took
-    /// all that came, the window is what limits the stream, and is doubled.
+    /// A CREDIT is due when half the window is free. If the sender had to wait although the reader read everything
+    /// that arrived, the window limits the stream and is doubled.
     pub fn consume(&mut self, bytes: u64, largest: u64, budget: &mut Budget) -> bool {
         self.consumed += bytes;
         let unread = self.received - self.consumed;
@@ -112,7 +112,7 @@ impl Window {
         !std::mem::replace(&mut self.told, true)
     }
 
-    /// The CREDIT leaves.
+    /// Returns the position for the CREDIT that is sent now.
     pub const fn tell(&mut self) -> u64 {
         self.told = false;
         self.granted
@@ -137,10 +137,10 @@ mod tests {
     #[test]
     fn a_window_doubles_only_for_a_reader_that_keeps_up_with_a_sender_that_had_to_wait() {
         for (received, consumed, times) in [
-            // All came and all was read: the window was in the way.
+            // Everything arrived and was read: the window limits the stream.
             (SIZE, SIZE, 2),
             (SIZE, SIZE - SIZE / 8, 2),
-            // The reader is what is slow.
+            // The reader is slow.
             (SIZE, SIZE / 2, 1),
             // The sender never had to wait.
             (SIZE - 1, SIZE - 1, 1),

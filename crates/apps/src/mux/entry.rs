@@ -1,4 +1,4 @@
-//! One byte stream, as the machine keeps it.
+//! The state of one byte stream.
 
 use bytes::Bytes;
 
@@ -7,60 +7,60 @@ use super::credit::{Budget, Window};
 use super::message::Refusal;
 use super::ring::Turn;
 
-/// How far the two ends have come.
+/// Progress of opening a stream.
 #[derive(Debug)]
 pub enum Phase {
-    /// We want it; the peer has not answered.
+    /// This end opened it; the peer has not answered.
     Opening,
-    /// The peer wants it; nobody here has answered. Where to.
+    /// The peer opened it, to this target; this end has not answered.
     Offered(Bytes),
-    /// Both want it.
+    /// Both ends have accepted it.
     Open,
-    /// One end did not want it.
+    /// One end refused it.
     Refused(Refusal),
-    /// One end broke it off.
+    /// One end reset it.
     Reset,
 }
 
-/// Our bytes to the peer.
+/// State of the bytes to the peer.
 #[derive(Debug)]
 pub enum Outbound {
-    /// More may come.
+    /// More bytes may follow.
     Open(Sending),
-    /// All were written; the end is still to be told.
+    /// All bytes were written; the end has yet to be sent.
     Finishing(Sending),
-    /// Told that nothing follows, by a RESET or REFUSED that waits to leave.
+    /// No more bytes follow; a RESET or REFUSED is queued to say so.
     Closing,
-    /// The peer was told that nothing follows.
+    /// The peer was told that no bytes follow.
     Ended,
 }
 
-/// Bytes that wait to leave.
+/// Bytes that wait to be sent.
 #[derive(Debug, Default)]
 pub struct Sending {
     pub queue: Buffer,
-    /// Bytes that have left, and how many may.
+    /// Bytes that were sent, and how many may be sent.
     pub sent: u64,
     pub credit: u64,
 }
 
 impl Sending {
-    /// Bytes that may leave now.
+    /// Number of bytes that may be sent now.
     pub fn ready(&self) -> u64 {
         (self.queue.len() as u64).min(self.credit.saturating_sub(self.sent))
     }
 }
 
-/// The peer's bytes to us.
+/// State of the bytes from the peer.
 #[derive(Debug)]
 pub enum Inbound {
-    /// More may come.
+    /// More bytes may follow.
     Open { buffer: Buffer, window: Window },
-    /// All came; some may be unread, and for it so much of the shared memory is reserved.
+    /// All bytes have arrived. Some may be unread, for which `shared` bytes of the shared memory are reserved.
     Finished { buffer: Buffer, shared: u64 },
-    /// Nobody reads any more; the peer has not ended it yet.
+    /// Received bytes are discarded because no reader exists; the peer has not ended the stream yet.
     Discarding,
-    /// Over.
+    /// The peer has ended the stream.
     Ended,
 }
 
@@ -68,9 +68,9 @@ pub enum Inbound {
 #[derive(Debug)]
 pub struct Entry {
     pub id: u16,
-    /// Whether we opened it.
+    /// Whether this end opened it.
     pub ours: bool,
-    /// Whether somebody holds it.
+    /// Whether a handle exists.
     pub held: bool,
     pub phase: Phase,
     pub outbound: Outbound,
@@ -79,13 +79,13 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Both ends have said, on this stream, that they are done.
+    /// Whether both ends have said on this stream that they have finished.
     pub const fn is_settled(&self) -> bool {
         matches!(self.outbound, Outbound::Ended)
             && matches!(self.inbound, Inbound::Finished { .. } | Inbound::Ended)
     }
 
-    /// Whether it has bytes, or an end, that may leave.
+    /// Whether it has bytes, or an end, that may be sent.
     pub fn has_turn(&self) -> bool {
         match &self.outbound {
             Outbound::Open(sending) => sending.ready() > 0,
@@ -94,7 +94,7 @@ impl Entry {
         }
     }
 
-    /// Nothing is read any more.
+    /// Stops reading, and releases the memory.
     pub fn stop_reading(&mut self, then: Inbound, budget: &mut Budget) {
         match std::mem::replace(&mut self.inbound, then) {
             Inbound::Open { window, .. } => budget.give(window.shared()),
@@ -103,7 +103,8 @@ impl Entry {
         }
     }
 
-    /// The peer sends no more; what came is kept for the reader. False: it had said so before.
+    /// The peer has ended the stream; received bytes are kept for the reader. Returns false if the peer had ended it
+    /// before.
     pub fn finish_reading(&mut self, budget: &mut Budget) -> bool {
         match std::mem::replace(&mut self.inbound, Inbound::Ended) {
             Inbound::Open { buffer, window } => {
@@ -120,7 +121,7 @@ impl Entry {
         }
     }
 
-    /// Nothing is sent any more, not even what waits. True: the peer is still to be told.
+    /// Stops sending, including queued bytes. Returns true if the peer must still be told.
     pub fn stop_writing(&mut self) -> bool {
         let open = matches!(self.outbound, Outbound::Open(_) | Outbound::Finishing(_));
         if open {

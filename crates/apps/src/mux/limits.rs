@@ -1,29 +1,28 @@
-//! How much memory byte streams may use.
+//! Memory limits of byte streams.
 
-/// Bytes that whoever opens a stream may send before the answer: known to both ends, so that a
-/// request travels with the wish to connect.
+/// Bytes that the opener of a stream may send before the answer. Both ends know this constant, so that a request can
+/// be sent together with the OPEN.
 pub const EARLY: u64 = 16 << 10;
 
-/// What a stream takes besides its bytes, bytes: its entry, its place in queues, an answer to it.
+/// Memory of a stream besides its bytes: its entry, its places in queues, an answer, in bytes.
 pub const ENTRY_COST: u64 = 1 << 10;
 
-/// Bounds of one connection's byte streams.
+/// Limits of the byte streams of one connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// What a fresh stream may have unread, bytes (256 KiB). Less while memory is short, never less
-    /// than 16 KiB, which every stream has of its own. It doubles whenever the sender has had to wait
-    /// although the reader kept up.
+    /// Initial receive window of a stream, bytes (256 KiB). It is smaller while memory is short, but never below the
+    /// 16 KiB that each stream has of its own. It doubles whenever the sender had to wait although the reader kept
+    /// up.
     pub first_window: u64,
-    /// Most that a stream may have unread, bytes (16 MiB: 1 Gbit/s over 128 ms).
+    /// Maximum receive window of a stream, bytes (16 MiB: 1 Gbit/s over 128 ms).
     pub largest_window: u64,
-    /// Most that all streams together may have unread beyond the 16 KiB that each has, bytes (128 MiB).
-    /// It bounds what a peer can make us keep. None gets more than an eighth of what is left.
+    /// Most unread bytes of all streams together, beyond the 16 KiB of each (128 MiB). It limits the memory that a
+    /// peer can make this end use. A single stream gets at most an eighth of what is free.
     pub shared: u64,
-    /// Most streams that the peer has opened and that are not forgotten at both ends (1024). Each may have 16 KiB unread
-    /// and costs `ENTRY_COST` besides; more are refused as [`BUSY`](super::Refusal::BUSY).
+    /// Most streams that the peer has opened and that either end still remembers (1024). Each may have 16 KiB unread
+    /// and costs `ENTRY_COST` in addition. More are refused as [`BUSY`](super::Refusal::BUSY).
     pub peer_streams: usize,
-    /// What a stream keeps of its writer's bytes before it makes it wait, bytes (64 KiB): enough to
-    /// bridge the moments until the writer is asked for more.
+    /// Bytes of a stream that are queued before its writer has to wait (64 KiB): enough until the writer continues.
     pub send_queue: usize,
 }
 
@@ -40,8 +39,8 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Most memory that a peer can make one connection take with what it sends, bytes, over so many numbers: what is
-    /// unread, in buffers that may be twice as large as what is in them, and what streams take besides.
+    /// Most memory that a peer can make one connection use, bytes, with this many stream numbers: unread bytes, in
+    /// buffers that may be twice as large as their contents, and the streams' own memory.
     pub const fn memory(&self, numbers: u16) -> u64 {
         let unread = self.shared + self.peer_streams as u64 * EARLY;
         let entries = self.peer_streams as u64 + numbers as u64;

@@ -1,5 +1,4 @@
-//! The machine: calls of the two users of it, those who read and write and the one who carries
-//! messages.
+//! The multiplexer: the interface for readers and writers of streams, and for the task that transports messages.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -13,17 +12,17 @@ use super::message::{LONGEST_TARGET, Refusal};
 use super::ring::{StreamScheduler, Turn};
 use super::transmit::Control;
 
-/// Which end this is: it decides who gives which numbers.
+/// The role of this end, which decides the stream numbers that it may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// The end that opened the association; its streams have even numbers.
     Connector,
-    /// The other one, with odd numbers.
+    /// The other end; its streams have odd numbers.
     Acceptor,
 }
 
 impl Role {
-    /// Whether streams of this number are this end's to open.
+    /// Whether this end may open streams of this number.
     pub const fn owns(self, id: u16) -> bool {
         let even = id.is_multiple_of(2);
         match self {
@@ -33,63 +32,63 @@ impl Role {
     }
 }
 
-/// A byte stream. Never used again, unlike its number.
+/// Identifies a byte stream. Unlike a stream number, it is never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Key(pub(super) u64);
 
-/// What the users should know.
+/// An event for the users of the streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// The peer wants a stream.
+    /// The peer opens a stream.
     Offered(Key),
-    /// It may be read, written, is open, or has ended.
+    /// A stream may have become readable, writable or open, or has ended.
     Changed(Key),
-    /// There may be a number for one more.
+    /// A stream number may be free.
     Room,
 }
 
-/// All numbers are in use, or the association has ended.
+/// All stream numbers are in use, or the association has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoRoom;
 
-/// What came of reading.
+/// Result of reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Read {
-    /// So many bytes.
+    /// This number of bytes was read.
     Bytes(usize),
-    /// None yet.
+    /// There are no bytes yet.
     Nothing,
-    /// All were read.
+    /// All bytes were read; the stream has ended.
     End,
 }
 
 /// Why a stream cannot be read or written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StreamError {
-    /// It was not opened.
+    /// One end refused it.
     Refused(Refusal),
-    /// It was broken off, or the connection has ended.
+    /// It was reset, or the connection has ended.
     Reset,
-    /// The writer has said that nothing follows.
+    /// The writer has already ended it.
     Finished,
 }
 
 /// The byte streams of one association, at one end.
 ///
-/// **One input, then drain**: after each call, [`Mux::poll_event`] until nothing, and
-/// [`Mux::poll_transmit`] while messages are taken.
+/// **One input, then drain**: after each call, call [`Mux::poll_event`] until it returns none, and
+/// [`Mux::poll_transmit`] as long as messages can be sent.
 #[derive(Debug)]
 pub struct Mux {
     pub(super) role: Role,
     pub(super) limits: Limits,
     pub(super) budget: Budget,
     pub(super) entries: BTreeMap<Key, Entry>,
-    /// Who uses a number.
+    /// The stream that uses each number.
     pub(super) by_id: Vec<Option<Key>>,
-    /// Our numbers that nobody uses.
+    /// Free numbers of this end.
     free: BTreeSet<u16>,
     next_key: u64,
-    /// Streams that the peer has opened.
+    /// Number of streams that the peer has opened.
     pub(super) peers: usize,
     pub(super) control: VecDeque<(Key, Control)>,
     pub(super) ring: StreamScheduler,
@@ -98,7 +97,7 @@ pub struct Mux {
 }
 
 impl Mux {
-    /// One end, over an association with so many streams each way.
+    /// A multiplexer for an association with `streams` streams in each direction.
     pub fn new(role: Role, limits: Limits, streams: u16) -> Self {
         Self {
             role,
@@ -116,10 +115,10 @@ impl Mux {
         }
     }
 
-    /// Opens a stream; bytes may be written at once.
+    /// Opens a stream. Bytes may be written at once.
     ///
     /// # Errors
-    /// [`NoRoom`]; [`Event::Room`] tells when to try again, unless it [has ended](Mux::has_ended).
+    /// [`NoRoom`]. Try again after [`Event::Room`], unless the association [has ended](Mux::has_ended).
     ///
     /// # Panics
     /// If the target has more than 512 bytes.
@@ -150,7 +149,7 @@ impl Mux {
         key
     }
 
-    /// Where to, while the stream is offered.
+    /// The target of an offered stream.
     pub fn target(&self, key: Key) -> Option<Bytes> {
         match &self.entries.get(&key)?.phase {
             Phase::Offered(target) => Some(target.clone()),
@@ -158,7 +157,7 @@ impl Mux {
         }
     }
 
-    /// Takes an offered stream. False: the peer has given it up.
+    /// Accepts an offered stream. Returns false if the peer has cancelled it.
     pub fn accept(&mut self, key: Key) -> bool {
         let Some(entry) = self.entries.get_mut(&key) else { return false };
         if !matches!(entry.phase, Phase::Offered(_)) {
@@ -172,7 +171,7 @@ impl Mux {
         true
     }
 
-    /// Refuses an offered stream, and lets go of it.
+    /// Refuses an offered stream and releases it.
     pub fn refuse(&mut self, key: Key, refusal: Refusal) {
         if let Some(entry) = self.entries.get_mut(&key) {
             if matches!(entry.phase, Phase::Offered(_)) {
@@ -186,7 +185,7 @@ impl Mux {
         self.settle(key);
     }
 
-    /// Whether the peer has accepted; an error if it has not and will not.
+    /// Whether the peer has accepted the stream. An error if it never will.
     ///
     /// # Errors
     /// [`StreamError`].
@@ -199,7 +198,7 @@ impl Mux {
         }
     }
 
-    /// Takes as many bytes as there is room for; how many. 0: wait for [`Event::Changed`].
+    /// Queues as many bytes as there is room for. Returns their number; if 0, wait for [`Event::Changed`].
     ///
     /// # Errors
     /// [`StreamError`].
@@ -217,10 +216,10 @@ impl Mux {
         Ok(n)
     }
 
-    /// Nothing follows what was written. What the peer sends may still be read.
+    /// Ends writing. The peer's bytes can still be read.
     ///
     /// # Errors
-    /// [`StreamError`], if what was written will not arrive.
+    /// [`StreamError`], if the written bytes will not arrive.
     pub fn finish(&mut self, key: Key) -> Result<(), StreamError> {
         let entry = self.entries.get_mut(&key).ok_or(StreamError::Reset)?;
         match std::mem::replace(&mut entry.outbound, Outbound::Ended) {
@@ -239,7 +238,7 @@ impl Mux {
         Ok(())
     }
 
-    /// Reads as many bytes as there are and fit.
+    /// Reads as many bytes as are available and fit.
     ///
     /// # Errors
     /// [`StreamError`], except for [`StreamError::Finished`].
@@ -266,8 +265,7 @@ impl Mux {
         }
     }
 
-    /// Nobody holds the stream any more. What was written and finished still arrives; anything else is
-    /// broken off.
+    /// Releases the handle of a stream. If it was finished, its written bytes still arrive; otherwise it is reset.
     pub fn release(&mut self, key: Key) {
         let Some(entry) = self.entries.get_mut(&key) else { return };
         if matches!(entry.phase, Phase::Offered(_)) {
@@ -281,7 +279,7 @@ impl Mux {
             entry.stop_reading(then, &mut self.budget);
         }
         let finishes = matches!(entry.outbound, Outbound::Finishing(_));
-        // After a FIN that has left, a RESET says that nobody reads; with one that has not, it follows.
+        // If the FIN was already sent, a RESET tells the peer that nobody reads. Otherwise the RESET follows the FIN.
         let told = if finishes { false } else { entry.stop_writing() || unread };
         if told {
             self.control.push_back((key, Control::Reset));
@@ -289,7 +287,7 @@ impl Mux {
         self.settle(key);
     }
 
-    /// The association has ended: so have all streams.
+    /// The association has ended, and with it all streams.
     pub fn end(&mut self) {
         self.ended = true;
         self.control.clear();
@@ -317,27 +315,27 @@ impl Mux {
         self.ended
     }
 
-    /// The next thing that the users should know.
+    /// The next event.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
 
-    /// Streams that there are, those included of which one end is done.
+    /// Number of streams, including those that one end has finished.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no streams.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Shared memory reserved for bytes that may come or are unread.
+    /// Shared memory reserved for bytes that may arrive or are unread, bytes.
     pub const fn reserved(&self) -> u64 {
         self.budget.taken()
     }
 
-    /// Gives the number back once both ends are done, and forgets the stream once nobody holds it.
+    /// Frees the number once both ends have finished, and removes the stream once no handle exists.
     pub(super) fn settle(&mut self, key: Key) {
         let Some(entry) = self.entries.get(&key) else { return };
         if !entry.is_settled() {

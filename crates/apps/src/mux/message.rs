@@ -1,14 +1,14 @@
-//! What the two ends say to each other, one SCTP message each.
+//! The protocol of the multiplexer: one SCTP message each.
 //!
-//! The payload protocol identifier tells the kind, so that data bears no header of ours at all. All
-//! messages about a stream travel on it, and hence in order.
+//! The payload protocol identifier contains the kind, so data has no header of its own. All messages about a stream
+//! are sent on that stream, and so in order.
 
 use std::fmt;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use ropewalk_base::PeerText;
 
-/// Kinds, as payload protocol identifiers ("RWM" and a number; none of them is assigned by IANA).
+/// Kinds of messages, as payload protocol identifiers ("RWM" and a number; IANA has assigned none of them).
 mod kind {
     const BASE: u32 = 0x5257_4d00;
     pub const OPEN: u32 = BASE + 1;
@@ -21,27 +21,27 @@ mod kind {
     pub const RESET: u32 = BASE + 8;
 }
 
-/// Most bytes of a target.
+/// Maximum length of a target, bytes.
 pub const LONGEST_TARGET: usize = 512;
-/// Most bytes of the words in a refusal.
+/// Maximum length of a refusal's text, bytes.
 pub const LONGEST_DETAIL: usize = 200;
 
-/// Why a stream was not opened. The machine itself uses the two codes that are named here.
+/// Why a stream was refused. The multiplexer itself uses only the two codes that are named here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// A number that programs understand.
+    /// Code for programs.
     pub code: u8,
-    /// Words for a person, at most 200 bytes.
+    /// Text for users, at most 200 bytes.
     pub detail: PeerText,
 }
 
 impl Refusal {
-    /// There is no memory for one more stream.
+    /// There is no memory for another stream.
     pub const BUSY: u8 = 0;
-    /// Whoever opened it has gone, or nobody took it.
+    /// The opener has cancelled it, or nobody accepted it.
     pub const CANCELLED: u8 = 1;
 
-    /// A refusal.
+    /// Creates a refusal.
     pub fn new(code: u8, detail: impl Into<PeerText>) -> Self {
         let detail: PeerText = detail.into();
         let text = detail.unescaped();
@@ -53,47 +53,47 @@ impl Refusal {
     }
 }
 
-/// What one end says to the other about one stream.
+/// A message about one stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Message {
-    /// Please open it, to this target. I take as many bytes as `credit`.
+    /// Request to open the stream.
     Open {
-        /// Position up to which the other end may send.
+        /// Position up to which the receiver of this message may send.
         credit: u64,
-        /// Where to; only whoever accepts it understands it.
+        /// The target; only the accepting application interprets it.
         target: Bytes,
     },
-    /// It is open.
+    /// The stream is open.
     Opened {
         /// Position up to which the opener may send.
         credit: u64,
     },
-    /// It is not opened. The number is free again.
+    /// The stream is refused. Its number is free again.
     Refused(Refusal),
     /// The next bytes.
     Data(Bytes),
-    /// The next bytes, which are the last ones.
+    /// The next and last bytes.
     Last(Bytes),
-    /// You may send up to this position.
+    /// The receiver of this message may send up to this position.
     Credit(u64),
     /// No bytes follow.
     Fin,
-    /// I neither send nor read any more. It may follow a FIN.
+    /// The sender of this message neither sends nor reads any more. May follow a FIN.
     Reset,
 }
 
-/// The peer does not keep to the rules: it is broken, or speaks something else.
+/// A violation of the protocol by the peer: it is faulty, or uses another protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Violation {
     /// An unknown kind of message.
     Kind(u32),
-    /// A message that is cut short or too long.
+    /// A message that is too short or too long.
     Malformed(u32),
-    /// More bytes than it may send.
+    /// More bytes than permitted, on this stream.
     Credit(u16),
-    /// A number that is in use, or not the peer's to give, or higher than there are.
+    /// A stream number that is in use, not the peer's to open, or too high.
     Number(u16),
-    /// Something that does not follow from what was said on this stream.
+    /// A message that is invalid in the state of this stream.
     Order(u16),
 }
 
@@ -116,7 +116,7 @@ impl fmt::Display for Violation {
 impl std::error::Error for Violation {}
 
 impl Message {
-    /// The payload protocol identifier and the bytes.
+    /// Encodes the message as payload protocol identifier and bytes.
     pub fn encode(self) -> (u32, Bytes) {
         match self {
             Self::Open { credit, target } => {
@@ -136,13 +136,13 @@ impl Message {
             Self::Data(bytes) => (kind::DATA, bytes),
             Self::Last(bytes) => (kind::LAST, bytes),
             Self::Credit(credit) => (kind::CREDIT, number(credit)),
-            // A message of SCTP has at least one byte.
+            // An SCTP message has at least one byte.
             Self::Fin => (kind::FIN, Bytes::from_static(&[0])),
             Self::Reset => (kind::RESET, Bytes::from_static(&[0])),
         }
     }
 
-    /// The message that these are.
+    /// Decodes a message.
     ///
     /// # Errors
     /// [`Violation::Kind`] or [`Violation::Malformed`].

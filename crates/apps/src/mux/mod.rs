@@ -1,15 +1,14 @@
 //! Byte streams over the streams of an association.
 //!
-//! Each byte stream has an SCTP stream of its own, with one number both ways, so that what is lost of
-//! one never holds up another. The machine ([`Mux`]) reads no clock and no socket; a
-//! [`Connection`] runs it over an association and hands out streams that read and write like any
-//! other.
+//! Each byte stream uses an SCTP stream of its own, with the same number in both directions, so that a loss on one
+//! stream never delays another. The multiplexer ([`Mux`]) uses no clock and no socket. A [`Connection`] runs it over
+//! an association and provides streams with the usual read and write interfaces.
 //!
-//! What keeps one byte stream from harming the rest:
-//! - the reader of the association takes whatever comes, at once; a slow reader of one byte stream
-//!   stops the peer by *credit*, never by the association's receive buffer, which all share;
-//! - the writer hands the association one packet's worth at a time, from each stream in turn;
-//! - a number is used again only after both ends have said, on that very stream, that they are done.
+//! How byte streams are isolated from each other:
+//! - every received message is read from the association at once; a slow reader of one byte stream
+//!   stops the peer by *flow control* of that stream, never by the association's shared receive buffer;
+//! - the sender passes one packet's worth at a time to the association, from each stream in turn;
+//! - a number is reused only after both ends have said on that stream that they have finished.
 
 mod association;
 mod buffer;

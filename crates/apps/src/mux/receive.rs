@@ -1,4 +1,4 @@
-//! What the peer says.
+//! Handles messages from the peer.
 
 use bytes::Bytes;
 
@@ -12,10 +12,10 @@ use super::ring::Turn;
 use super::transmit::Control;
 
 impl Mux {
-    /// Takes a message that came on the association's stream `id`.
+    /// Handles a message that arrived on the association's stream `id`.
     ///
     /// # Errors
-    /// [`Violation`]: nothing that follows can be relied upon, so end the association.
+    /// [`Violation`]: end the association, because further messages cannot be trusted.
     pub fn handle(&mut self, id: u16, ppid: u32, bytes: Bytes) -> Result<(), Violation> {
         let message = Message::decode(ppid, bytes)?;
         let Some(place) = self.by_id.get(usize::from(id)) else {
@@ -24,7 +24,7 @@ impl Mux {
         match (*place, message) {
             (None, Message::Open { credit, target }) => self.on_open(id, credit, target),
             (Some(_), Message::Open { .. }) => Err(Violation::Number(id)),
-            // About a stream that has ended here: the peer had not heard of it.
+            // A message about a stream that has ended here, which the peer did not know yet.
             (None, _) => Ok(()),
             (Some(key), message) => self.on_message(id, key, message),
         }
@@ -37,7 +37,7 @@ impl Mux {
             Message::Opened { credit } if opening => self.on_opened(key, credit),
             Message::Refused(refusal) if opening => self.on_refused(key, refusal),
             Message::Opened { .. } | Message::Refused(_) | Message::Open { .. } => false,
-            // Before the answer: of the stream that had the number before.
+            // Before the answer, it belongs to the previous stream with this number.
             _ if opening => true,
             Message::Data(bytes) => return self.on_data(id, key, &bytes),
             Message::Last(bytes) => {
@@ -55,7 +55,7 @@ impl Mux {
         if self.role.owns(id) {
             return Err(Violation::Number(id));
         }
-        // Numbers bound what is going on; this also bounds what was and still waits to be read.
+        // Numbers limit the open streams. This check also limits closed streams with unread bytes.
         if self.peers >= self.limits.peer_streams {
             self.refuse_at_once(id);
             return Ok(());
@@ -74,8 +74,8 @@ impl Mux {
         Ok(())
     }
 
-    /// The number counts as used until the refusal has left: a peer that asks and asks without
-    /// listening cannot fill our memory with answers.
+    /// The number remains in use until the refusal was sent. So a peer that opens many streams without reading cannot
+    /// fill the memory with answers.
     fn refuse_at_once(&mut self, id: u16) {
         let busy = Refusal::new(Refusal::BUSY, "too many connections");
         let key = self.insert(Entry {
@@ -121,7 +121,7 @@ impl Mux {
                 Ok(())
             }
             Inbound::Discarding => Ok(()),
-            // A stream that was refused, and the refusal has yet to leave.
+            // A refused stream whose refusal was not sent yet.
             Inbound::Ended if matches!(entry.outbound, Outbound::Closing) => Ok(()),
             Inbound::Finished { .. } | Inbound::Ended => Err(Violation::Order(id)),
         }
@@ -163,7 +163,7 @@ impl Mux {
                 entry.phase = Phase::Reset;
             }
         }
-        // What came before a FIN is whole, and stays; what is cut is not.
+        // Bytes before a FIN are complete and are kept; bytes of a reset stream are not.
         if !matches!(entry.inbound, Inbound::Finished { .. }) {
             entry.stop_reading(Inbound::Ended, &mut self.budget);
         }

@@ -1,20 +1,20 @@
-//! Whose turn it is: each stream that has something to send, one packet's worth at a time.
+//! Stream scheduler: streams with data take turns, one packet's worth at a time.
 //!
-//! Streams that were idle go first, once (as queues do in FQ-CoDel, RFC 8290, 4.1): the request
-//! that follows an answer need not wait for a round of all downloads. Such a stream then takes its
-//! place in the round before it may count as idle again, so that many of them starve nobody.
+//! Streams that were idle go first, once (like queues in FQ-CoDel, RFC 8290, 4.1), so a request that follows an
+//! answer need not wait for all downloads. Such a stream must then join the round before it counts as idle again, so
+//! that many of them cannot starve the others.
 
 use std::collections::VecDeque;
 
 use super::machine::Key;
 
-/// Where a stream is in the ring.
+/// Place of a stream in the scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Turn {
-    /// Nowhere.
+    /// It has nothing to send.
     #[default]
     Idle,
-    /// Among those that go first.
+    /// Among the streams that go first.
     Fresh,
     /// In the round.
     Round,
@@ -28,7 +28,7 @@ pub struct StreamScheduler {
 }
 
 impl StreamScheduler {
-    /// The stream has something to send.
+    /// Adds a stream that has something to send.
     pub fn enter(&mut self, key: Key, turn: &mut Turn) {
         if *turn == Turn::Idle {
             *turn = Turn::Fresh;
@@ -36,13 +36,13 @@ impl StreamScheduler {
         }
     }
 
-    /// Whose turn it is; it is out of the ring then.
+    /// Removes and returns the next stream.
     pub fn next(&mut self) -> Option<(Key, Turn)> {
         let fresh = self.fresh.pop_front().map(|key| (key, Turn::Fresh));
         fresh.or_else(|| self.round.pop_front().map(|key| (key, Turn::Round)))
     }
 
-    /// After its turn: back into the round, or out of the ring.
+    /// After a stream's turn, puts it back into the round or removes it.
     pub fn put_back(&mut self, key: Key, turn: &mut Turn, had: Turn, has_more: bool) {
         if has_more || had == Turn::Fresh {
             *turn = Turn::Round;

@@ -1,4 +1,4 @@
-//! A byte stream that reads and writes like any other.
+//! A byte stream with the usual read and write interfaces.
 
 use std::future::poll_fn;
 use std::io;
@@ -12,8 +12,8 @@ use super::connection::{Shared, State, Wakers};
 use super::machine::{Key, Read, StreamError};
 use super::message::Refusal;
 
-/// A byte stream. Shutting its writing half down tells the peer that nothing follows; dropping it
-/// without that breaks it off, and the peer's reader and writer fail.
+/// A byte stream. Shutting down its write half ends it in an orderly way. Dropping it without that resets it, and
+/// reading and writing fail at the peer.
 #[derive(Debug)]
 pub struct Stream {
     shared: Arc<Shared>,
@@ -29,7 +29,7 @@ impl Stream {
     /// Waits for the other end's answer.
     ///
     /// # Errors
-    /// [`Refusal`]; if the connection has ended, with the code [`Refusal::CANCELLED`].
+    /// [`Refusal`]. If the connection has ended, its code is [`Refusal::CANCELLED`].
     pub async fn opened(&self) -> Result<(), Refusal> {
         self.answered().await.map_err(|error| match error {
             StreamError::Refused(refusal) => refusal,
@@ -54,7 +54,7 @@ impl Stream {
         .await
     }
 
-    /// Why the other end did not take it, if it did not.
+    /// Why the other end refused it, if it did.
     pub fn refusal(&self) -> Option<Refusal> {
         match self.shared.with(|state| state.mux.is_open(self.key)) {
             Err(StreamError::Refused(refusal)) => Some(refusal),
@@ -70,7 +70,7 @@ impl Stream {
         self.shared.with(|state| state.mux.refuse(self.key, refusal));
     }
 
-    /// Tries, and is woken for the next try if there is nothing yet.
+    /// Calls `attempt`. If it has no result yet, the task is woken for the next try.
     fn poll<T>(
         &self,
         waker: &Waker,
@@ -127,7 +127,7 @@ impl AsyncWrite for Stream {
         )
     }
 
-    /// What was written leaves by itself: there is nothing to wait for.
+    /// Written bytes are sent without a flush.
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
     }

@@ -1,4 +1,4 @@
-//! What we say to the peer.
+//! Creates the messages to the peer.
 
 use bytes::Bytes;
 
@@ -6,7 +6,7 @@ use super::entry::{Inbound, Outbound, Phase};
 use super::machine::{Event, Key, Mux};
 use super::message::Message;
 
-/// What is to be said, beside bytes. What it says exactly is looked up when it leaves.
+/// Messages other than data. Their contents are determined when they are sent.
 #[derive(Debug)]
 pub enum Control {
     Open(Bytes),
@@ -17,8 +17,7 @@ pub enum Control {
 }
 
 impl Mux {
-    /// The next message, and the association's stream that it is for; data in pieces of at most `most`
-    /// bytes.
+    /// The next message, and the association's stream for it. Data is limited to `most` bytes per message.
     ///
     /// # Panics
     /// If `most` is 0.
@@ -43,18 +42,18 @@ impl Mux {
         None
     }
 
-    /// Whether there is something to say.
+    /// Whether there is a message to send.
     pub fn has_messages(&self) -> bool {
         !self.control.is_empty() || !self.ring.is_empty()
     }
 
-    /// The message, unless it has become pointless.
+    /// The message for `control`, unless it has become unnecessary.
     fn control_message(&mut self, key: Key, control: Control) -> Option<(u16, Message)> {
         let entry = self.entries.get_mut(&key)?;
         let id = entry.id;
         let message = match control {
             Control::Open(target) => {
-                // Nobody reads any more, and the peer will hear that next.
+                // With no reader, no credit is granted; the peer will receive a RESET next.
                 let mut credit = 0;
                 if let Inbound::Open { window, .. } = &entry.inbound {
                     credit = window.granted();
@@ -90,14 +89,14 @@ impl Mux {
         Some((id, message))
     }
 
-    /// Bytes have left, and with them perhaps the end.
+    /// Updates a stream after its bytes, and possibly its end, were sent.
     fn after_data(&mut self, key: Key) {
         self.events.push_back(Event::Changed(key));
         if let Some(entry) = self.entries.get(&key)
             && matches!(entry.outbound, Outbound::Ended)
             && matches!(entry.inbound, Inbound::Discarding)
         {
-            // Let go of before its end could be told: nobody reads what the peer may still send.
+            // The stream was released before its end was sent: nobody reads what the peer may still send.
             self.control.push_back((key, Control::Reset));
         }
         self.settle(key);
@@ -105,7 +104,7 @@ impl Mux {
 }
 
 impl Outbound {
-    /// The next bytes that may leave, or the end.
+    /// The next bytes that may be sent, or the end.
     fn cut(&mut self, most: usize) -> Option<Message> {
         let (sending, finishes) = match self {
             Self::Open(sending) => (sending, false),

@@ -1,7 +1,7 @@
-//! Open files: each connection is one.
+//! Limit of open files, of which each connection needs one.
 
-/// Lets the process have as many as its hard limit allows. Where that fails, connections beyond the limit
-/// wait or are refused.
+/// Raises the process's limit of open files to its hard limit. If that fails, connections beyond the limit wait or
+/// are refused.
 pub fn raise_file_limit() {
     #[cfg(unix)]
     {

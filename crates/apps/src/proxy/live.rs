@@ -1,4 +1,4 @@
-//! Both ends over real associations.
+//! Runs both ends of the proxy over real associations.
 
 use std::sync::Arc;
 
@@ -17,36 +17,36 @@ use super::near::{Connector, Reached};
 use super::notice::{Notice, NoticeSink};
 use crate::mux::{Arrived, CarrierEnded, Connection, Limits, MessageTransport, Role};
 
-/// Streams each way; half of them are the near end's to open.
+/// Streams in each direction; the client end may open half of them.
 const STREAMS: u16 = 4096;
 
-/// Least that may wait unsent in an association, bytes. All of it goes before a fresh request, whatever
-/// that is: at 10 Mbit/s, 50 ms.
+/// Minimum limit of unsent data in an association, bytes. A new request waits behind this data, whatever its kind: 50
+/// ms at 10 Mbit/s.
 const UNSENT: u64 = 64 << 10;
 
-/// A transport as a proxy wants it: many streams, of which none takes the send buffer for itself.
+/// Transport options for a proxy: many streams, none of which can occupy the send buffer.
 pub fn transport() -> Transport {
     Transport { streams: STREAMS, unsent_limit: Some(UNSENT), ..Transport::default() }
 }
 
-/// Connects to an exit, each time from fresh sockets: an exit that was started anew then meets a
-/// stranger, not an old friend who talks of things that it has forgotten.
+/// Connects to an exit, from new sockets each time. To a restarted exit it then is a new peer, and not one that
+/// refers to lost state.
 #[derive(Clone, Debug)]
 pub struct Live {
-    /// From where.
+    /// Options of the local endpoint.
     pub options: Options,
-    /// To whom.
+    /// The exit.
     pub target: Target,
-    /// How much memory its streams may use.
+    /// Memory limits of its streams.
     pub limits: Limits,
 }
 
-/// A [`Live`] connector, and whom it tells of its paths.
+/// A [`Live`] connector that reports changes of its paths.
 #[derive(Clone)]
 pub struct LiveConnector {
     /// How to connect.
     pub live: Live,
-    /// Whom to tell.
+    /// Where to report changes.
     pub tell: NoticeSink,
 }
 
@@ -62,10 +62,10 @@ impl Connector for LiveConnector {
     }
 }
 
-/// What the operator calls a key.
+/// Returns the operator's name of a key.
 pub type NameOf = Arc<dyn Fn(&PublicKey) -> Option<String> + Send + Sync>;
 
-/// Serves all near ends that connect to the endpoint, for ever.
+/// Serves all clients that connect to the endpoint. Never returns.
 pub async fn serve(
     endpoint: &Endpoint,
     exit: &Exit,
@@ -95,7 +95,7 @@ pub async fn serve(
     }
 }
 
-/// Who is at the other end of an association.
+/// The client at the other end of an association.
 fn client_of(association: &Association, name: &NameOf) -> Client {
     let key = association.peer_key();
     let paths = association.stats().map(|stats| stats.paths).unwrap_or_default();
@@ -103,7 +103,7 @@ fn client_of(association: &Association, name: &NameOf) -> Client {
     Client { key, name: key.and_then(|key| name(&key)), address }
 }
 
-/// The paths that there are.
+/// Describes the current paths.
 fn words(stats: Option<Stats>) -> String {
     let paths = stats.map(|stats| stats.paths).unwrap_or_default();
     let to: Vec<_> = paths.iter().filter_map(|path| path.remote).map(|a| a.to_string()).collect();
@@ -111,13 +111,13 @@ fn words(stats: Option<Stats>) -> String {
     format!("{} {noun}, to {}", to.len(), to.join(" and "))
 }
 
-/// An association that tells of its paths, and is gone at once when nobody holds it.
+/// An association that reports changes of its paths, and is aborted when it is dropped.
 struct Watched {
     association: Arc<Association>,
     watcher: JoinHandle<()>,
-    /// Whether no path is in use.
+    /// Whether no path is active.
     silent: watch::Receiver<bool>,
-    /// Its sockets, where they are its own.
+    /// The endpoint of its sockets, if they are its own.
     _endpoint: Option<Endpoint>,
 }
 
@@ -182,7 +182,7 @@ impl MessageTransport for Watched {
 impl Drop for Watched {
     fn drop(&mut self) {
         self.watcher.abort();
-        // All streams have ended: the peer need not find out by itself.
+        // All streams have ended: tells the peer at once.
         self.association.abort();
     }
 }

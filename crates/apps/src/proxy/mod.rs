@@ -1,8 +1,8 @@
-//! A proxy in two halves: programs talk to the near end, their connections leave at the far end, the
-//! exit, and between the two all paths carry them.
+//! A proxy in two parts: programs connect to the near end, their connections leave at the far end (the exit), and all
+//! paths between the two carry them.
 //!
-//! Each connection has a stream of the association to itself, so that what one loses holds up none of
-//! the others. Names are resolved at the exit.
+//! Each connection uses a stream of the association of its own, so that a loss on one does not delay the others.
+//! Names are resolved at the exit.
 
 pub mod exit;
 pub mod live;

@@ -1,4 +1,4 @@
-//! What happens at either end, for logs and terminals.
+//! Events at either end, for logs and terminals.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -11,23 +11,23 @@ use super::exit::{Client, Limit};
 use super::reason::Reason;
 use super::target::Target;
 
-/// Takes notices.
+/// Receives notices.
 pub type NoticeSink = Arc<dyn Fn(Notice) + Send + Sync>;
 
-/// Something that happened.
+/// An event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Notice {
-    /// The near end has connected to the exit: over which paths.
+    /// The near end has connected to the exit, over these paths.
     Connected(String),
     /// The near end has lost the exit; all its connections are reset.
     Lost(PeerText),
-    /// The near end could not connect to the exit, and tries again after that time.
+    /// The near end could not connect to the exit, and tries again after this time.
     NotConnected(PeerText, Duration),
-    /// A path changed its state; at an exit, of which near end.
+    /// A path changed its state; at an exit, a path of this near end.
     Path(Option<Client>, String),
     /// A near end has connected to the exit.
     Joined(Client),
-    /// A near end's association has ended: why.
+    /// A near end's association has ended, for this reason.
     Left(Client, PeerText),
     /// A near end's key has reached a limit of the exit.
     LimitReached(Client, Limit),
@@ -35,7 +35,7 @@ pub enum Notice {
     Opened(SocketAddr, Target),
     /// A connection for this program could not be opened.
     Failed(SocketAddr, Target, Reason),
-    /// A program's request was malformed, or was not complete in time.
+    /// A program's request was malformed or not complete in time.
     BadRequest(SocketAddr, PeerText),
     /// The exit connected to a target.
     TargetConnected(Client, Target),
@@ -44,7 +44,7 @@ pub enum Notice {
 }
 
 impl Notice {
-    /// Whether it concerns one connection of many.
+    /// Whether it concerns a single connection.
     pub const fn is_detail(&self) -> bool {
         matches!(
             self,

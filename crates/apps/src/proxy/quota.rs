@@ -1,4 +1,4 @@
-//! A resource that several users share fairly.
+//! Shares a resource fairly among several users.
 //!
 //! ```text
 //!   total
@@ -6,10 +6,10 @@
 //!   | user 1 | user 2 | user 3 | user 1's | user 3's |      free      |
 //! ```
 //!
-//! Half of the total is reserved in equal parts for the users that are expected, so nothing that others do
-//! can take a user's part. The rest is shared: each user may hold at most `weight` times what is still
-//! free of it (dynamic thresholds: Choudhury and Hahne, IEEE/ACM Transactions on Networking 6(2), 1998).
-//! When something is given back, it goes to the waiting user who holds least.
+//! Half of the total is reserved in equal parts for the expected users, so that other users cannot take a user's
+//! part. The rest is shared: each user may hold at most `weight` times the part of it that is still free (dynamic
+//! thresholds: Choudhury and Hahne, IEEE/ACM Transactions on Networking 6(2), 1998). When units are returned, they go
+//! to the waiting user who holds least.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -38,16 +38,16 @@ struct Shared<K: Ord + Clone> {
 #[derive(Debug)]
 struct State<K: Ord + Clone> {
     used: u64,
-    /// What each of `expected` users has reserved.
+    /// The part reserved for each of `expected` users.
     part: u64,
     expected: u64,
     /// How much of the reserved parts is in use.
     used_of_parts: u64,
-    /// Users who hold or want something.
+    /// Users who hold or request something.
     users: BTreeMap<K, Usage<K>>,
 }
 
-/// What one user holds and wants.
+/// What one user holds and requests.
 #[derive(Debug)]
 struct Usage<K: Ord + Clone> {
     used: u64,
@@ -60,7 +60,7 @@ impl<K: Ord + Clone> Default for Usage<K> {
     }
 }
 
-/// A part of the resource. Dropping it gives the part back.
+/// A part of the resource. Dropping it returns the part.
 #[derive(Debug)]
 pub struct Permit<K: Ord + Clone> {
     shared: Arc<Shared<K>>,
@@ -69,15 +69,15 @@ pub struct Permit<K: Ord + Clone> {
 }
 
 impl<K: Ord + Clone> Permit<K> {
-    /// How much it is.
+    /// The amount.
     pub fn amount(&self) -> u64 {
         self.amount
     }
 }
 
 impl<K: Ord + Clone> FairQuota<K> {
-    /// A resource of this total amount. Nothing is reserved yet, so one user may hold
-    /// `weight` / (`weight` + 1) of it.
+    /// A resource of this total amount. Nothing is reserved at first, so a single user may hold `weight` / (`weight`
+    /// + 1) of it.
     ///
     /// # Panics
     /// If the total or the weight is 0.
@@ -88,7 +88,7 @@ impl<K: Ord + Clone> FairQuota<K> {
         Self { shared: Arc::new(Shared { total, weight, state: Mutex::new(state) }) }
     }
 
-    /// Reserves half of the total, in equal parts, for so many users.
+    /// Reserves half of the total, in equal parts, for this number of users.
     pub fn expect_users(&self, expected: u64) {
         let mut state = self.shared.lock();
         state.expected = expected;
@@ -102,14 +102,14 @@ impl<K: Ord + Clone> FairQuota<K> {
         self.try_up_to(user, 1)
     }
 
-    /// As much as the user may have now, at most `wanted`. None: nothing.
+    /// As much as the user may have now, at most `wanted`. None if nothing.
     pub fn try_up_to(&self, user: &K, wanted: u64) -> Option<Permit<K>> {
         let mut state = self.shared.lock();
         let amount = wanted.min(self.shared.grantable(&state, user));
         (amount > 0).then(|| self.shared.grant(&mut state, user, amount))
     }
 
-    /// One unit, as soon as the user may have it. A user's requests are served in their order.
+    /// Waits until the user may have one unit. A user's requests are served in order.
     pub async fn one(&self, user: &K) -> Permit<K> {
         let granted = {
             let mut state = self.shared.lock();
@@ -122,26 +122,26 @@ impl<K: Ord + Clone> FairQuota<K> {
             granted
         };
         let _forget = Forget { shared: &self.shared, user };
-        // The sender is dropped only together with a grant, or by `Forget` of a closed request.
+        // The sender is dropped only after a grant, or by `Forget` for a closed request.
         match granted.await {
             Ok(permit) => permit,
             Err(_) => std::future::pending().await,
         }
     }
 
-    /// How much a user holds.
+    /// The amount that a user holds.
     pub fn used_by(&self, user: &K) -> u64 {
         self.shared.lock().users.get(user).map_or(0, |usage| usage.used)
     }
 
-    /// How much is in use.
+    /// The amount in use.
     #[cfg(test)]
     pub fn used(&self) -> u64 {
         self.shared.lock().used
     }
 }
 
-/// Takes requests that nobody waits for any more out of the queue.
+/// Removes abandoned requests from the queue.
 struct Forget<'a, K: Ord + Clone> {
     shared: &'a Arc<Shared<K>>,
     user: &'a K,
@@ -159,7 +159,7 @@ impl<K: Ord + Clone> Drop for Forget<'_, K> {
 }
 
 impl<K: Ord + Clone> State<K> {
-    /// Changes what a user holds, and the sums with it.
+    /// Changes the amount that a user holds, and the sums.
     fn change(&mut self, user: &K, change: impl FnOnce(u64) -> u64) {
         let usage = self.users.entry(user.clone()).or_default();
         let before = usage.used;
@@ -178,8 +178,8 @@ impl<K: Ord + Clone> Shared<K> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The rest of the user's own part, and the largest n of the shared rest with
-    /// `shared in use by the user` + n <= weight x (free - n).
+    /// The unused rest of the user's own part, plus the largest n of the shared rest with `shared in use by the user`
+    /// + n <= weight x (free - n).
     fn grantable(&self, state: &State<K>, user: &K) -> u64 {
         let own = state.users.get(user).map_or(0, |usage| usage.used);
         let free = self.total - state.used;
@@ -189,7 +189,7 @@ impl<K: Ord + Clone> Shared<K> {
         let beyond = own.saturating_sub(state.part);
         let shared =
             shared_free.saturating_mul(self.weight).saturating_sub(beyond) / (self.weight + 1);
-        // A user who has nothing gets one unit whenever there is one: the total may be small.
+        // A user who has nothing gets one unit whenever one is free, because the total may be small.
         let least = u64::from(own == 0);
         (own_part + shared).max(least).min(free)
     }
@@ -200,7 +200,7 @@ impl<K: Ord + Clone> Shared<K> {
         Permit { shared: self.clone(), user: user.clone(), amount }
     }
 
-    /// Grants one unit to the waiting user who holds least, if one may have it.
+    /// Grants one unit to the waiting user who holds least, if it may have one.
     fn grant_next(
         self: &Arc<Self>,
         state: &mut State<K>,
@@ -221,7 +221,7 @@ impl<K: Ord + Clone> Drop for Permit<K> {
             self.shared.grant_next(&mut state)
         };
         while let Some((sender, permit)) = next {
-            // A request that was given up hands its unit on when its permit is dropped.
+            // If the request was abandoned, dropping its permit passes the unit on.
             drop(sender.send(permit));
             next = self.shared.grant_next(&mut self.shared.lock());
         }

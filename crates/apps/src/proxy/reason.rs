@@ -1,4 +1,4 @@
-//! Why a connection did not come about, for programs and for people.
+//! Reasons why a connection could not be opened, for programs and users.
 
 use std::fmt;
 use std::io;
@@ -7,29 +7,29 @@ use ropewalk_base::PeerText;
 
 use crate::mux::Refusal;
 
-/// Why a connection did not come about.
+/// Why a connection could not be opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reason {
-    /// What kind of thing.
+    /// The kind of reason.
     pub kind: Kind,
-    /// In words; at the near end, those of the exit.
+    /// Text; at the near end, that of the exit.
     pub detail: PeerText,
 }
 
 /// Kinds of reasons.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// The exit does not lead there.
+    /// The exit's policy does not permit the target.
     NotAllowed,
-    /// No such name.
+    /// The name does not exist.
     NameUnknown,
-    /// No route, or nobody there.
+    /// There is no route, or the host is down.
     Unreachable,
-    /// The host is there, but nothing listens at the port.
+    /// The host is up, but nothing listens at the port.
     Refused,
     /// No answer in time.
     TimedOut,
-    /// The exit did not understand where to.
+    /// The exit did not understand the target.
     BadTarget,
     /// Too many connections.
     Busy,
@@ -39,8 +39,8 @@ pub enum Kind {
     Failed,
 }
 
-/// Each with its code between the two ends, the code that SOCKS has for it (RFC 1928, 6) and that of
-/// HTTP (RFC 9110, 15).
+/// Each kind with its code between the two ends, its code in SOCKS (RFC 1928, 6) and its status in HTTP (RFC 9110,
+/// 15).
 const CODES: [(Kind, u8, u8, u16); 9] = [
     (Kind::Busy, Refusal::BUSY, 1, 503),
     (Kind::NoExit, Refusal::CANCELLED, 3, 503),
@@ -59,24 +59,24 @@ impl Kind {
         row.unwrap_or(CODES[CODES.len() - 1])
     }
 
-    /// Reply of SOCKS 5.
+    /// The reply code in SOCKS 5.
     pub fn socks(self) -> u8 {
         self.row().2
     }
 
-    /// Status of HTTP.
+    /// The status code in HTTP.
     pub fn http(self) -> u16 {
         self.row().3
     }
 }
 
 impl Reason {
-    /// A reason.
+    /// Creates a reason.
     pub fn new(kind: Kind, detail: impl Into<PeerText>) -> Self {
         Self { kind, detail: detail.into() }
     }
 
-    /// Why a TCP connection failed.
+    /// The reason why a TCP connection failed.
     pub fn of_io(error: &io::Error) -> Self {
         let kind = match error.kind() {
             io::ErrorKind::ConnectionRefused => Kind::Refused,
@@ -90,7 +90,7 @@ impl Reason {
         Self::new(kind, error.to_string())
     }
 
-    /// As it travels.
+    /// The reason in the form that is sent to the near end.
     pub fn refusal(&self) -> Refusal {
         Refusal::new(self.kind.row().1, self.detail.unescaped())
     }

@@ -1,20 +1,20 @@
-//! Bytes both ways between a TCP connection and a stream, until both directions have ended.
+//! Relays bytes between a TCP connection and a stream, until both directions have ended.
 
 use std::io;
 
 use tokio::io::{AsyncRead, AsyncWrite, copy_bidirectional_with_sizes};
 use tokio::net::TcpStream;
 
-/// Bytes that are copied at a time, each way. A connection costs twice that.
+/// Bytes that are copied at a time in each direction. A connection needs two such buffers.
 const PIECE: usize = 16 << 10;
 
-/// How long a TCP connection may be silent before the system asks whether the other end lives: a
-/// program that vanished without a word shall not hold its stream for ever.
+/// Idle time of a TCP connection before keepalive probes start. A program that vanished must not occupy its stream
+/// forever.
 const SILENCE: std::time::Duration = std::time::Duration::from_secs(120);
 
-/// Something around a TCP connection.
+/// A wrapper of a TCP connection.
 pub trait Socket: AsyncRead + AsyncWrite + Unpin {
-    /// The connection.
+    /// The TCP connection.
     fn tcp(&self) -> &TcpStream;
 }
 
@@ -24,19 +24,19 @@ impl Socket for TcpStream {
     }
 }
 
-/// As interactive traffic wants it.
+/// Sets the socket options for interactive traffic.
 pub fn tune(socket: &TcpStream) {
-    // Neither is worth failing for.
+    // Both are optional, so errors are ignored.
     let _ = socket.set_nodelay(true);
     let keepalive = socket2::TcpKeepalive::new().with_time(SILENCE).with_interval(SILENCE / 8);
     let _ = socket2::SockRef::from(socket).set_tcp_keepalive(&keepalive);
 }
 
-/// Copies both ways. An end is passed on as an end, and a break as a break: what was cut must not
-/// look complete to whoever reads until the end.
+/// Copies in both directions. An orderly end is passed on as such, and a reset as a reset: truncated data must not
+/// look complete to its reader.
 ///
 /// # Errors
-/// What broke it.
+/// The error that ended the connection.
 pub async fn relay(
     mut socket: impl Socket,
     mut stream: impl AsyncRead + AsyncWrite + Unpin,

@@ -1,11 +1,11 @@
-//! Where a connection leads: a host and a port.
+//! The destination of a connection: a host and a port.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use bytes::{BufMut, Bytes, BytesMut};
 
-/// Most bytes of a name (RFC 1035, 2.3.4, as text).
+/// Maximum length of a name (RFC 1035, 2.3.4, as text), bytes.
 const LONGEST_NAME: usize = 253;
 
 /// Kinds of hosts on the wire; the numbers are those of SOCKS (RFC 1928, 5).
@@ -20,11 +20,11 @@ mod kind {
 pub enum Host {
     /// By address.
     Ip(IpAddr),
-    /// By name, in small letters.
+    /// By name, in lower case.
     Name(String),
 }
 
-/// Where a connection leads.
+/// The destination of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
     /// The host.
@@ -33,16 +33,16 @@ pub struct Target {
     pub port: u16,
 }
 
-/// What is no target.
+/// Why a text or message is not a target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TargetError {
-    /// Not a name or an address, in the words given.
+    /// Not a valid name or address; the text.
     Host(String),
-    /// Not a port from 1 to 65535, in the words given.
+    /// Not a port from 1 to 65535; the text.
     Port(String),
-    /// Not of the shape HOST:PORT.
+    /// Not in the form HOST:PORT.
     Shape(String),
-    /// Bytes of a peer that mean nothing.
+    /// Invalid bytes from a peer.
     Malformed,
 }
 
@@ -63,7 +63,7 @@ impl fmt::Display for TargetError {
 impl std::error::Error for TargetError {}
 
 impl Host {
-    /// A name, or an address as text (IPv6 without brackets).
+    /// Parses a name or an address (IPv6 without brackets).
     ///
     /// # Errors
     /// [`TargetError::Host`].
@@ -71,7 +71,7 @@ impl Host {
         if let Ok(ip) = text.parse::<IpAddr>() {
             return Ok(Self::Ip(ip));
         }
-        // A final dot says that the name is complete, which it is anyway.
+        // A final dot marks a complete name, which all names here are.
         let name = text.strip_suffix('.').unwrap_or(text);
         let fits = (1..=LONGEST_NAME).contains(&name.len());
         let label = |label: &str| (1..=63).contains(&label.len());
@@ -84,7 +84,7 @@ impl Host {
 }
 
 impl Target {
-    /// To this host and port.
+    /// Creates a target.
     ///
     /// # Errors
     /// [`TargetError::Port`] if it is 0.
@@ -95,7 +95,7 @@ impl Target {
         Ok(Self { host, port })
     }
 
-    /// `host:port`; IPv6 addresses in brackets. Without a port: `default`, if there is one.
+    /// Parses `host:port`, with IPv6 addresses in brackets. If there is no port, `default` is used.
     ///
     /// # Errors
     /// [`TargetError`].
@@ -124,7 +124,7 @@ impl Target {
         Self::new(host, port)
     }
 
-    /// As the near end tells it to the exit.
+    /// Encodes the target for the exit.
     pub fn encode(&self) -> Bytes {
         let mut out = BytesMut::with_capacity(3 + LONGEST_NAME);
         out.put_u16(self.port);
@@ -145,7 +145,7 @@ impl Target {
         out.freeze()
     }
 
-    /// What [`Target::encode`] wrote.
+    /// Decodes the output of [`Target::encode`].
     ///
     /// # Errors
     /// [`TargetError`].
@@ -155,7 +155,7 @@ impl Target {
     }
 }
 
-/// A host by the kind that SOCKS gives it.
+/// Decodes a host by its address type in SOCKS.
 ///
 /// # Errors
 /// [`TargetError`].

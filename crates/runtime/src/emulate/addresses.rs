@@ -1,4 +1,4 @@
-//! Which addresses and devices the ends of the paths have.
+//! Addresses and device names of the ends of the paths.
 
 use core::fmt;
 use std::collections::BTreeSet;
@@ -6,30 +6,30 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use super::links::Side;
 
-/// The longest name that Linux gives a device: IFNAMSIZ less the closing zero.
+/// The longest device name in Linux: IFNAMSIZ less the terminating zero.
 const NAME_LENGTH: usize = 15;
 
-/// One end of one path. Paths are counted from 1, as people do.
+/// One end of one path. Paths are numbered from 1.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Address {
     /// Number of the path, from 1.
     pub path: u8,
-    /// Which end.
+    /// The side of the end.
     pub side: Side,
 }
 
 impl Address {
-    /// 10.77.PATH.1 at the sender, 10.77.PATH.2 at the receiver, in a network of 24 bits.
+    /// 10.77.PATH.1 at the sender, 10.77.PATH.2 at the receiver, with a prefix of 24 bits.
     pub const fn v4(self) -> Ipv4Addr {
         Ipv4Addr::new(10, 77, self.path, self.host())
     }
 
-    /// fd77::PATH:1 and fd77::PATH:2, in a network of 112 bits.
+    /// fd77::PATH:1 and fd77::PATH:2, with a prefix of 112 bits.
     pub const fn v6(self) -> Ipv6Addr {
         Ipv6Addr::new(0xfd77, 0, 0, 0, 0, 0, self.path as u16, self.host() as u16)
     }
 
-    /// The routing table for what leaves from this address.
+    /// The routing table for packets from this address.
     pub const fn table(self) -> u32 {
         100 + self.path as u32
     }
@@ -48,17 +48,17 @@ impl fmt::Display for Address {
     }
 }
 
-/// What a program is told about the paths, from one side.
+/// Describes the paths to programs on one side.
 #[derive(Clone, Copy, Debug)]
 pub struct Addresses<'a> {
-    /// Whose view.
+    /// The side of the programs.
     pub side: Side,
     /// Device of each path.
     pub devices: &'a [String],
 }
 
 impl Addresses<'_> {
-    /// Number, own address and the peer's, of each path.
+    /// Number, local address and remote address of each path.
     pub fn pairs(&self) -> impl Iterator<Item = (u8, Address, Address)> + '_ {
         (1..=self.devices.len() as u8).map(|path| {
             let own = Address { path, side: self.side };
@@ -66,7 +66,7 @@ impl Addresses<'_> {
         })
     }
 
-    /// The environment of a program.
+    /// Environment variables for a program.
     pub fn environment(&self) -> Vec<(String, String)> {
         let mut all = vec![("ROPEWALK_PATHS".to_owned(), self.devices.len().to_string())];
         for ((path, own, peer), device) in self.pairs().zip(self.devices) {
@@ -79,8 +79,7 @@ impl Addresses<'_> {
         all
     }
 
-    /// A word of a command line, with `{local1}`, `{remote2}`, `{remote6_1}`, `{device1}` and the like
-    /// filled in.
+    /// Fills placeholders such as `{local1}`, `{remote2}`, `{remote6_1}` and `{device1}` in a word of a command line.
     pub fn fill(&self, word: &str) -> String {
         let mut word = word.to_owned();
         for ((path, own, peer), device) in self.pairs().zip(self.devices) {
@@ -98,7 +97,7 @@ impl Addresses<'_> {
     }
 }
 
-/// A device name for each path: the path's own where Linux takes it, else `path1`, `path2`...
+/// A device name for each path: the path's name if Linux accepts it, otherwise `path1`, `path2` and so on.
 pub fn device_names<'a>(paths: impl Iterator<Item = &'a str>) -> Vec<String> {
     let mut taken = BTreeSet::from(["lo".to_owned()]);
     let mut names = Vec::new();

@@ -10,32 +10,33 @@ use super::addresses::Address;
 use super::error::EmulateError;
 use super::links::Side;
 
-/// Packets that may wait for us. Longer than we are ever late: real queues are the links'.
+/// Packets that may wait for the emulator. More than it ever delays: real queues are in the links.
 const DEVICE_QUEUE: u32 = 10_000;
 
-/// Makes the devices of one side in the namespace that the calling thread is in.
+/// Creates the devices of one side in the namespace of the calling thread.
 ///
 /// # Errors
-/// If the system does not let us, or lacks `ip`.
+/// If the system does not permit it, or lacks `ip`.
 pub fn make_devices(
     side: Side,
     devices: &[(String, u32)],
 ) -> Result<Vec<SyncDevice>, EmulateError> {
     let made = devices.iter().map(|(name, _)| make(name)).collect::<Result<Vec<_>, _>>()?;
-    // Replies leave by the device that their address belongs to, whatever way the question came.
+    // Disables reverse path filtering: replies leave by the device of their source address, whatever way the request
+    // came.
     for name in devices.iter().map(|(name, _)| name.as_str()).chain(["all", "default"]) {
         let file = format!("/proc/sys/net/ipv4/conf/{name}/rp_filter");
         fs::write(&file, "0").map_err(|e| EmulateError::system(file, e))?;
     }
-    // No link-local address and nobody asked for a router: nothing travels that no program has sent.
+    // No link-local addresses and no router solicitations: only packets of programs are sent.
     for (name, _) in devices {
         for (key, value) in [("addr_gen_mode", "1"), ("accept_ra", "0")] {
-            // A system without IPv6 has none of these.
+            // Fails on a system without IPv6, which is harmless.
             let _ = fs::write(format!("/proc/sys/net/ipv6/conf/{name}/{key}"), value);
         }
     }
     ip(&["-batch", "-"], &commands(side, devices))?;
-    // A system without IPv6 has IPv4 all the same, and so has a path with an MTU below 1280.
+    // Errors are ignored: a system without IPv6, or a path with an MTU below 1280, uses IPv4 only.
     let _ = ip(&["-6", "-force", "-batch", "-"], &commands_v6(side, devices));
     Ok(made)
 }
@@ -53,12 +54,11 @@ fn make(name: &str) -> Result<SyncDevice, EmulateError> {
     Ok(device)
 }
 
-/// What `ip` is told about IPv4.
+/// The `ip` commands for IPv4.
 ///
-/// A packet takes the path that the *sender's* address belongs to. At the sender a rule sees to that, by
-/// source address; at the receiver the network of the destination does, without a rule. So any pair of
-/// addresses uses the same path in both directions, and a program that does not bind gets the path of the
-/// address that it calls.
+/// A packet takes the path that the *sender's* address belongs to. At the sender, a rule selects it by source
+/// address. At the receiver, the network of the destination selects it without a rule. So any pair of addresses uses
+/// the same path in both directions, and a program that does not bind gets the path of its destination address.
 fn commands(side: Side, devices: &[(String, u32)]) -> String {
     let mut text = "link set dev lo up\n".to_owned();
     for (path, (name, mtu)) in (1..).zip(devices) {
@@ -79,7 +79,7 @@ fn commands(side: Side, devices: &[(String, u32)]) -> String {
     text
 }
 
-/// The same for IPv6.
+/// The `ip` commands for IPv6.
 fn commands_v6(side: Side, devices: &[(String, u32)]) -> String {
     let mut text = String::new();
     for (path, (name, _)) in (1..).zip(devices) {

@@ -1,19 +1,19 @@
-//! The two bits of an IP header that a queue may look at and set (RFC 3168, 5).
+//! The ECN field of the IP header, which a queue may read and set (RFC 3168, 5).
 
-/// Congestion experienced; what is neither this nor 0 may become it.
+/// Congestion experienced. Any other value except 0 may be changed to it.
 const CE: u8 = 3;
 
-/// Whether the packet's sender understands marks.
+/// Whether the packet's sender supports ECN.
 pub(super) fn may_be_marked(packet: &[u8]) -> bool {
     match packet {
         [version, tos, ..] if version >> 4 == 4 => tos & CE != 0,
-        // The traffic class begins in the middle of the first byte.
+        // The traffic class starts in the middle of the first byte.
         [version, class, ..] if version >> 4 == 6 => class >> 4 & CE != 0,
         _ => false,
     }
 }
 
-/// Marks the packet, and brings the checksum of an IPv4 header up to date (RFC 1624).
+/// Marks the packet, and updates the checksum of an IPv4 header (RFC 1624).
 pub(super) fn mark(packet: &mut [u8]) {
     match packet {
         [version, tos, ..] if *version >> 4 == 4 => {
@@ -23,7 +23,7 @@ pub(super) fn mark(packet: &mut [u8]) {
             if let Some([high, low]) = packet.get_mut(10..12) {
                 let sum = !u16::from_be_bytes([*high, *low]);
                 let sum = u32::from(sum) + u32::from(!old) + u32::from(new);
-                // Two carries at most, since three numbers of 16 bits were added.
+                // At most two carries, because three 16-bit numbers were added.
                 let sum = (sum & 0xffff) + (sum >> 16);
                 let sum = (sum & 0xffff) + (sum >> 16);
                 [*high, *low] = (!(sum as u16)).to_be_bytes();
@@ -38,7 +38,7 @@ pub(super) fn mark(packet: &mut [u8]) {
 mod tests {
     use super::*;
 
-    /// The sum over a header, its checksum included: all ones if it is right.
+    /// Sum over a header, including its checksum: all ones if it is correct.
     fn sum(header: &[u8]) -> u16 {
         let mut sum: u32 =
             header.chunks(2).map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]]))).sum();
@@ -48,7 +48,7 @@ mod tests {
         sum as u16
     }
 
-    /// An IPv4 header with a right checksum.
+    /// An IPv4 header with a correct checksum.
     fn header(tos: u8, number: u16) -> Vec<u8> {
         let mut header = vec![0x45, tos, 5, 220, 0, 0, 0x40, 0, 64, 17, 0, 0];
         header.extend_from_slice(&[10, 0, 0, 1, 10, 0, 0, 2]);

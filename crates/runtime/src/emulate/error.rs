@@ -1,52 +1,52 @@
-//! Why an emulation cannot be.
+//! Errors of an emulation.
 
 use core::fmt;
 use std::io;
 
-/// Why an emulation cannot be, or broke.
+/// Why an emulation could not start, or failed.
 #[derive(Debug)]
 pub enum EmulateError {
-    /// Not allowed to make namespaces or devices.
+    /// Creating namespaces or devices is not permitted.
     NotPermitted {
-        /// What was refused.
+        /// The operation that was refused.
         what: &'static str,
     },
-    /// There is no `/dev/net/tun`.
+    /// `/dev/net/tun` does not exist.
     NoTun(io::Error),
-    /// A program of the system that is needed is not there.
+    /// A required system program is missing.
     Missing {
-        /// Its name.
+        /// The program's name.
         program: &'static str,
         /// Where to get it.
         hint: &'static str,
     },
     /// A program could not be started.
     Command {
-        /// As it was asked for.
+        /// The program as it was given.
         program: String,
-        /// What the system said.
+        /// The error of the system.
         error: io::Error,
     },
     /// A program of the far side ended before the command began.
     FarEnded {
-        /// As it was asked for.
+        /// The program as it was given.
         program: String,
-        /// How.
+        /// Its exit status.
         status: String,
     },
-    /// More paths than addresses.
+    /// There are more paths than addresses.
     Paths(usize),
-    /// Something that the system should do, and did not.
+    /// An operation of the system failed.
     System {
-        /// What it was.
+        /// The operation.
         what: String,
-        /// What the system said.
+        /// The error of the system.
         error: io::Error,
     },
 }
 
 impl EmulateError {
-    /// What can be done about it.
+    /// Advice on how to solve the problem.
     pub const fn hint(&self) -> Option<&'static str> {
         match self {
             Self::NotPermitted { .. } => Some(
@@ -65,7 +65,7 @@ impl EmulateError {
         }
     }
 
-    /// Whether what was asked for is wrong, rather than that it failed.
+    /// Whether the input is wrong, as opposed to a failure.
     pub const fn is_input(&self) -> bool {
         matches!(
             self,

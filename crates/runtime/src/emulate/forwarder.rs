@@ -1,4 +1,4 @@
-//! Moves packets between devices and links, on time.
+//! Forwards packets between devices and links, on time.
 
 use std::io::{self, PipeReader, PipeWriter};
 use std::os::fd::AsFd;
@@ -17,35 +17,35 @@ use super::lateness::Lateness;
 use super::links::{Arrival, Links, PathCarried, Side};
 use crate::clock::Clock;
 
-/// Packets that one device may hand over before the others, and the clock, are looked at.
+/// Packets that are read from one device before the other devices and the clock are checked.
 const BATCH: usize = 16;
-/// The longest sleep. Waking up says how late we wake up, even when nothing is due.
+/// The longest sleep. Waking up measures the lateness, even if nothing is due.
 const LONGEST_SLEEP: Duration = Duration::from_millis(10);
-/// Real-time priority: above anything that asked for none, low among those that did.
+/// Real-time priority: above programs without one, low among those with one.
 const PRIORITY: &str = "10";
 
-/// What happened in an emulation.
+/// Result of an emulation.
 #[derive(Clone, Debug)]
 pub struct Report {
     /// How long the links were up.
     pub elapsed: Duration,
-    /// CPU time that carrying the packets took.
+    /// CPU time of the forwarding thread.
     pub cpu: Duration,
-    /// Whether that was done with real-time priority.
+    /// Whether that thread had real-time priority.
     pub realtime: bool,
-    /// How late packets were handed out.
+    /// How late packets were delivered.
     pub deliveries: Lateness,
-    /// How late the emulator woke up, and packets may have waited for it to take them in.
+    /// How late the emulator woke up, which may have delayed packets that arrived.
     pub wakings: Lateness,
-    /// Packets that a device did not take.
+    /// Packets that a device refused.
     pub refused: u64,
-    /// Devices that broke, or were taken away by a program.
+    /// Devices that failed, or were removed by a program.
     pub broken: Vec<String>,
-    /// The paths.
+    /// Statistics of the paths.
     pub paths: Vec<PathCarried>,
 }
 
-/// A device and the end that it is.
+/// A device, and the end of a path that it represents.
 struct DeviceEnd {
     side: Side,
     path: usize,
@@ -53,19 +53,19 @@ struct DeviceEnd {
     broken: bool,
 }
 
-/// The thread that moves the packets.
+/// The thread that forwards the packets.
 #[derive(Debug)]
 pub struct Pump {
     thread: JoinHandle<Report>,
-    /// Closing it stops the thread.
+    /// Closing this pipe stops the thread.
     line: PipeWriter,
 }
 
 impl Pump {
-    /// Starts it; time is zero when this returns.
+    /// Starts the thread. The clock is zero when this returns.
     ///
     /// # Errors
-    /// If the system does not let us.
+    /// If the system refuses.
     pub fn start(
         links: Links,
         sender: Vec<SyncDevice>,
@@ -83,21 +83,21 @@ impl Pump {
         let thread = builder.spawn(move || {
             let realtime = prepare(realtime);
             let mut work = Loop::new(links, ears, realtime);
-            // Whoever waits for it is there for as long as we are.
+            // The receiver of this message waits for it.
             let _ = ready.send(());
             work.run(&stop);
             work.report()
         });
         let thread = thread.map_err(broken)?;
-        // An error means that the thread panicked, which `stop` tells.
+        // An error means that the thread panicked; `stop` reports that.
         let _ = started.recv();
         Ok(Self { thread, line })
     }
 
-    /// Stops it.
+    /// Stops the thread.
     ///
     /// # Panics
-    /// If the thread did.
+    /// If the thread panicked.
     pub fn stop(self) -> Report {
         drop(self.line);
         match self.thread.join() {
@@ -107,7 +107,7 @@ impl Pump {
     }
 }
 
-/// What the thread has.
+/// State of the thread.
 struct Loop {
     clock: Clock,
     /// CPU time of the thread when the clock was started.
@@ -156,7 +156,7 @@ impl Loop {
         }
     }
 
-    /// Hands out what has arrived.
+    /// Delivers packets that have arrived.
     fn deliver(&mut self) {
         while let Some(Arrival { at, side, path, bytes }) = self.links.take() {
             let ears = self.ears.iter();
@@ -170,7 +170,7 @@ impl Loop {
         }
     }
 
-    /// Takes packets in.
+    /// Reads packets from a device.
     fn hear(&mut self, number: usize) {
         for _ in 0..BATCH {
             let mut buffer = self.links.buffer();
@@ -183,7 +183,7 @@ impl Loop {
                 Err(error) => {
                     self.links.recycle(buffer);
                     use io::ErrorKind::{Interrupted, WouldBlock};
-                    // A device that is gone would wake us for ever.
+                    // A removed device would wake the thread forever.
                     ear.broken = !matches!(error.kind(), WouldBlock | Interrupted);
                     return;
                 }
@@ -210,14 +210,15 @@ impl Loop {
     }
 }
 
-/// Waits for packets, for `most`, or for the end: false means the end. Who has packets goes to `ready`.
+/// Waits for packets, for `most`, or for the stop signal. Returns false if stopped. Devices with packets are added to
+/// `ready`.
 fn wait(ears: &[DeviceEnd], stop: &PipeReader, most: Duration, ready: &mut Vec<usize>) -> bool {
     let mut files: Vec<PollFd<'_>> = Vec::with_capacity(ears.len() + 1);
     files.push(PollFd::new(stop.as_fd(), PollFlags::POLLIN));
     let whole = ears.iter().enumerate().filter(|(_, ear)| !ear.broken);
     files.extend(whole.clone().map(|(_, ear)| PollFd::new(ear.device.as_fd(), PollFlags::POLLIN)));
     let most = TimeSpec::from(std::time::Duration::from_nanos(most.as_nanos()));
-    // An interrupted wait is a short one.
+    // An interrupted wait counts as a short one.
     let _ = ppoll(&mut files, Some(most), None);
     let happened = |file: &PollFd<'_>| file.revents().is_some_and(|events| !events.is_empty());
     if happened(&files[0]) {
@@ -228,7 +229,7 @@ fn wait(ears: &[DeviceEnd], stop: &PipeReader, most: Duration, ready: &mut Vec<u
     true
 }
 
-/// CPU time that the calling thread has had.
+/// CPU time of the calling thread.
 fn cpu_time() -> Duration {
     let spent = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID);
     spent.map_or(Duration::ZERO, |spent| {
@@ -236,14 +237,14 @@ fn cpu_time() -> Duration {
     })
 }
 
-/// Makes the calling thread wake up on time; true if it has real-time priority.
+/// Prepares the calling thread to wake up on time. Returns whether it has real-time priority.
 fn prepare(realtime: bool) -> bool {
-    // Without it the kernel may wake us 50 us late, to wake others with us.
+    // Otherwise the kernel may delay wake-ups by 50 us to combine them.
     let _ = nix::sys::prctl::set_timerslack(1);
     realtime && ask_for_realtime()
 }
 
-/// Asks for real-time priority for the calling thread; false if it is not given.
+/// Requests real-time priority for the calling thread. Returns whether it was granted.
 fn ask_for_realtime() -> bool {
     let thread = nix::unistd::gettid().to_string();
     let chrt = Command::new("chrt")

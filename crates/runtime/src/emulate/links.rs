@@ -1,4 +1,4 @@
-//! The links of all paths in one simulated world, driven by whoever has the clock.
+//! The links of all paths in one simulated world, driven by the owner of the clock.
 
 use std::collections::VecDeque;
 
@@ -9,12 +9,12 @@ use ropewalk_netsim::{
 
 use super::ecn;
 
-/// What travels in the world.
+/// A packet in the simulated world.
 #[derive(Clone, Debug)]
 pub enum Frame {
-    /// An IP packet from outside.
+    /// An IP packet from a device.
     Packet(Vec<u8>),
-    /// Somebody else's, who lives in the world.
+    /// A packet of cross traffic, which exists only in the simulated world.
     Cross(u64),
 }
 
@@ -31,7 +31,7 @@ impl CrossPayload for Frame {
     }
 }
 
-/// Where packets leave the world: they wait here until they are taken.
+/// The end of the paths on one side. Packets wait here until they are taken.
 #[derive(Clone, Debug, Default)]
 pub struct End {
     arrived: VecDeque<(Time, Port, Vec<u8>)>,
@@ -54,17 +54,17 @@ impl Host<Frame> for End {
     }
 }
 
-/// An end of all paths.
+/// A side of all paths.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Side {
-    /// Where the command runs.
+    /// The side of the command.
     Sender,
-    /// Its peer.
+    /// The side of its peer.
     Receiver,
 }
 
 impl Side {
-    /// Both.
+    /// Both sides.
     pub const BOTH: [Self; 2] = [Self::Sender, Self::Receiver];
 
     /// The opposite side.
@@ -75,7 +75,7 @@ impl Side {
         }
     }
 
-    /// Its name.
+    /// The side's name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Sender => "sender",
@@ -84,48 +84,48 @@ impl Side {
     }
 }
 
-/// A path's way through the world.
+/// The routes of a path in the simulated world.
 #[derive(Clone, Debug)]
 pub struct PathWay {
     /// Its name in the scenario.
     pub name: String,
-    /// Largest packet that it takes, bytes.
+    /// The path's MTU, bytes.
     pub mtu: u32,
     /// From the sender to the receiver, and back.
     pub routes: (RouteId, RouteId),
-    /// The path's own link each way, for its counters.
+    /// The path's own link in each direction, for its counters.
     pub wires: (LinkId, LinkId),
 }
 
-/// A packet that has reached the other end.
+/// A packet that has reached the other side.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Arrival {
-    /// When it arrived, which may be a while ago if nobody looked.
+    /// When it arrived, which may be some time ago.
     pub at: Time,
-    /// At which end.
+    /// The side where it arrived.
     pub side: Side,
-    /// On which path.
+    /// Index of its path.
     pub path: usize,
-    /// The packet. Give it back with [`Links::recycle`].
+    /// The packet. Return the buffer with [`Links::recycle`].
     pub bytes: Vec<u8>,
 }
 
-/// What was carried in one direction.
+/// Traffic in one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Carried {
-    /// Packets taken in.
+    /// Packets offered.
     pub packets: u64,
-    /// Bytes taken in, IP headers included.
+    /// Bytes offered, IP headers included.
     pub bytes: u64,
-    /// Packets handed out, copies included.
+    /// Packets delivered, duplicates included.
     pub delivered_packets: u64,
-    /// Bytes handed out.
+    /// Bytes delivered.
     pub delivered_bytes: u64,
-    /// What the path's own link counted, other people's packets included.
+    /// Counters of the path's own link, including cross traffic.
     pub wire: LinkStats,
 }
 
-/// What was carried on one path.
+/// Traffic on one path.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PathCarried {
     /// The path's name.
@@ -136,10 +136,10 @@ pub struct PathCarried {
     pub down: Carried,
 }
 
-/// Most buffers that are kept to be used again.
+/// Most buffers that are kept for reuse.
 const SPARE: usize = 4096;
 
-/// The links, in virtual time. Times given to it must never go back.
+/// The links, in virtual time. The times passed to it must never decrease.
 #[derive(Debug)]
 pub struct Links {
     world: World<Frame, End>,
@@ -148,12 +148,12 @@ pub struct Links {
     ways: Vec<PathWay>,
     carried: Vec<PathCarried>,
     spare: Vec<Vec<u8>>,
-    /// Length of a fresh buffer.
+    /// Length of a new buffer.
     room: usize,
 }
 
 impl Links {
-    /// The links of `ways` in `world`, between two of its hosts.
+    /// Creates the links of `ways` in `world`, between two of its hosts.
     pub fn new(
         world: World<Frame, End>,
         sender: HostId,
@@ -171,20 +171,20 @@ impl Links {
         &self.ways
     }
 
-    /// Lets time pass until `now`.
+    /// Advances the time to `now`.
     pub fn advance(&mut self, now: Time) {
         self.world.run_until(now);
     }
 
-    /// When something may arrive next, if ever.
+    /// When a packet may arrive next, if any.
     pub fn next_wake(&self) -> Option<Time> {
         self.world.next_wake()
     }
 
-    /// Puts a packet on a path. Its size is that of the IP packet, as in a simulation.
+    /// Sends a packet on a path. As in a simulation, its size is that of the IP packet.
     ///
     /// # Panics
-    /// If there is no such path.
+    /// If the path does not exist.
     pub fn offer(&mut self, now: Time, from: Side, path: usize, bytes: Vec<u8>) {
         self.world.run_until(now);
         let way = &self.ways[path];
@@ -195,16 +195,16 @@ impl Links {
         };
         carried.packets += 1;
         carried.bytes += bytes.len() as u64;
-        // A packet from a device is never longer than its MTU.
+        // A device never provides packets longer than its MTU.
         let size = bytes.len() as u32;
-        // Whether the first link admits it is in the counters of that link.
+        // The counters of the first link show whether it admits the packet.
         let ect = ecn::may_be_marked(&bytes);
         let mut packet = Packet::new(size, 0, Frame::Packet(bytes));
         packet.ect = ect;
         let _ = self.world.inject(route, packet);
     }
 
-    /// Takes a packet that has arrived. Those of one end come in order; the sender's end is asked first.
+    /// Takes a packet that has arrived. Packets of one side are in order; the sender's side comes first.
     pub fn take(&mut self) -> Option<Arrival> {
         for side in Side::BOTH {
             let host = match side {
@@ -226,21 +226,21 @@ impl Links {
         None
     }
 
-    /// A buffer with room for the longest packet of any path.
+    /// A buffer large enough for the largest packet of any path.
     pub fn buffer(&mut self) -> Vec<u8> {
         let mut buffer = self.spare.pop().unwrap_or_default();
         buffer.resize(self.room, 0);
         buffer
     }
 
-    /// Takes a buffer back.
+    /// Returns a buffer for reuse.
     pub fn recycle(&mut self, buffer: Vec<u8>) {
         if self.spare.len() < SPARE {
             self.spare.push(buffer);
         }
     }
 
-    /// What was carried until the present.
+    /// Traffic of the paths so far.
     pub fn carried(&self) -> Vec<PathCarried> {
         let mut all = self.carried.clone();
         for (carried, way) in all.iter_mut().zip(&self.ways) {

@@ -1,13 +1,13 @@
-//! A scenario's links in real time between two network namespaces, for any program.
+//! Emulates a scenario's links in real time, between two network namespaces, for arbitrary programs.
 //!
-//! The links are the simulator's, in one world with whatever shares them: rates, queues, delays, losses,
-//! schedules, cross traffic, cells of stations. [`Links`] moves packets through that world and never reads
-//! a clock; [`run`] gives it the clock, two namespaces whose interfaces are the ends of the paths, and
-//! the programs that use them.
+//! The links are those of the simulator, in one world with everything that shares them: rates, queues, delays,
+//! losses, schedules, cross traffic, Wi-Fi cells. [`Links`] moves packets through that world and reads no clock.
+//! [`run`] provides the clock, two namespaces whose interfaces are the ends of the paths, and the programs that use
+//! them.
 //!
-//! Everything is bound to the process: namespaces and interfaces have no name outside it, and programs
-//! live in a PID namespace whose first process dies when the pipe to us closes. Nothing is left behind,
-//! not even by `kill -9`.
+//! Everything ends with this process: namespaces and interfaces have no names outside of it, and programs run in a
+//! PID namespace whose first process exits when a pipe from this process closes. Nothing remains, not even after
+//! `kill -9`.
 
 mod addresses;
 mod device;

@@ -1,4 +1,4 @@
-//! A network namespace without a name: it is there for as long as somebody holds it or lives in it.
+//! A network namespace without a name, which exists as long as a handle or a process in it does.
 
 use std::fs::File;
 use std::io;
@@ -18,10 +18,10 @@ pub struct Namespace {
 }
 
 impl Namespace {
-    /// Makes one, with nothing in it but a loopback device that is down.
+    /// Creates a namespace that contains only a loopback device, which is down.
     ///
     /// # Errors
-    /// If the system does not let us.
+    /// If the system does not permit it.
     pub fn new() -> Result<Self, EmulateError> {
         aside(|| {
             unshare(CloneFlags::CLONE_NEWNET)
@@ -32,18 +32,18 @@ impl Namespace {
         })
     }
 
-    /// Moves the calling thread in. What it spawns afterwards lives there too.
+    /// Moves the calling thread into the namespace, and with it the processes that it spawns later.
     ///
     /// # Errors
-    /// If the system does not let us.
+    /// If the system does not permit it.
     pub fn enter(&self) -> io::Result<()> {
         Ok(setns(&self.handle, CloneFlags::CLONE_NEWNET)?)
     }
 
-    /// Does something inside, on a thread of its own.
+    /// Calls `what` in the namespace, on a separate thread.
     ///
     /// # Errors
-    /// Those of `what`, and if the system does not let us in.
+    /// Those of `what`, and if the system does not permit entering the namespace.
     pub fn inside<T: Send>(
         &self,
         what: impl FnOnce() -> Result<T, EmulateError> + Send,
@@ -54,13 +54,13 @@ impl Namespace {
         })
     }
 
-    /// A file by which programs that may see our `/proc` find it.
+    /// A file by which programs with access to this `/proc` can enter the namespace.
     pub fn file(&self) -> PathBuf {
         PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), self.handle.as_raw_fd()))
     }
 }
 
-/// Runs `what` on a thread of its own: namespaces belong to threads, and this one's are gone with it.
+/// Runs `what` on a separate thread: a thread's namespaces end with it and do not affect others.
 pub fn aside<T: Send>(what: impl FnOnce() -> T + Send) -> T {
     thread::scope(|scope| match scope.spawn(what).join() {
         Ok(value) => value,
@@ -68,7 +68,7 @@ pub fn aside<T: Send>(what: impl FnOnce() -> T + Send) -> T {
     })
 }
 
-/// What an error of a system call means that needs privileges.
+/// Translates an error of a system call that needs privileges.
 pub fn refused(what: &'static str, error: Errno) -> EmulateError {
     match error {
         Errno::EPERM | Errno::EACCES => EmulateError::NotPermitted { what },

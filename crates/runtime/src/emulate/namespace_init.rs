@@ -1,7 +1,7 @@
-//! The first process of a PID namespace, whose end is the end of all programs in it.
+//! The first process of a PID namespace. When it exits, all programs in the namespace are killed.
 //!
-//! It waits for the end of a pipe that we hold. However we end, the pipe closes; it exits; and the kernel
-//! kills whatever else lives in the namespace, wherever it has forked itself to (pid_namespaces(7)).
+//! It waits for the end of a pipe that this process holds. However this process ends, the pipe closes and the first
+//! process exits. The kernel then kills all processes in the namespace, including forked ones (pid_namespaces(7)).
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
@@ -15,21 +15,21 @@ use nix::sys::signal::SigSet;
 use super::error::EmulateError;
 use super::namespace::{Namespace, aside, refused};
 
-/// Holds the two network namespaces open as files 3 and 4, so that programs find them under
-/// `/proc/1/fd`, and gives the namespace a `/proc` that shows it, where that is allowed.
+/// Opens the two network namespaces as files 3 and 4, so that programs find them under `/proc/1/fd`, and mounts a
+/// `/proc` of the PID namespace if that is permitted.
 const SCRIPT: &str = "exec 3<\"$1\" 4<\"$2\"; shift 2; \
      mount -t proc proc /proc 2>/dev/null; echo ready; exec cat >/dev/null";
 
-/// Where a program inside finds the sender's network namespace.
+/// Path of the sender's network namespace for programs in the PID namespace.
 pub const SENDER_FILE: &str = "/proc/1/fd/3";
-/// Where a program inside finds the receiver's network namespace.
+/// Path of the receiver's network namespace for programs in the PID namespace.
 pub const RECEIVER_FILE: &str = "/proc/1/fd/4";
 
-/// The first process, and the namespaces that programs are put into.
+/// The first process, and the namespaces that programs are started in.
 #[derive(Debug)]
 pub struct NamespaceInit {
     child: Child,
-    /// Closing it ends everything.
+    /// Closing this pipe ends all programs.
     line: Option<ChildStdin>,
     pids: File,
     mounts: File,
@@ -37,17 +37,17 @@ pub struct NamespaceInit {
 }
 
 impl NamespaceInit {
-    /// Starts it.
+    /// Starts the first process.
     ///
     /// # Errors
-    /// If the system does not let us.
+    /// If the system does not permit it.
     pub fn new(sender: &Namespace, receiver: &Namespace) -> Result<Self, EmulateError> {
         let directory = std::env::current_dir()
             .map_err(|e| EmulateError::system("the working directory", e))?;
         let mut child = aside(|| start(sender, receiver))?;
         let line = child.stdin.take();
         let stdout = child.stdout.take().expect("asked for");
-        // Looked up here, outside: the thread that started it has its `/proc`.
+        // Opened here, outside: the thread that started the process still has the outer `/proc`.
         let open = |kind: &str| {
             let file = format!("/proc/{}/ns/{kind}", child.id());
             File::open(&file).map_err(|e| EmulateError::system(file, e))
@@ -66,26 +66,26 @@ impl NamespaceInit {
         }
     }
 
-    /// Its process number, as we see it.
+    /// Its process number in the outer namespace.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// Starts a program in its namespaces and in the given network.
+    /// Starts a program in the namespaces, with the given network.
     ///
     /// # Errors
-    /// If it cannot be started.
+    /// If the program cannot be started.
     pub fn spawn(&self, network: &Namespace, command: &mut Command) -> io::Result<Child> {
         aside(|| {
-            // A thread that shares its working directory with others may not change its mounts.
+            // A thread that shares its working directory with others may not change its mount namespace.
             unshare(CloneFlags::CLONE_FS)?;
             setns(&self.mounts, CloneFlags::CLONE_NEWNS)?;
             setns(&self.pids, CloneFlags::CLONE_NEWPID)?;
             network.enter()?;
-            // A program inherits what its thread holds back, and must hear the signals that it is sent. One
-            // that comes to us in this very moment ends us, as if we had not begun.
+            // A program inherits the signal mask of its thread and must receive its signals. A signal to this process
+            // in this moment ends it, as if nothing had been started.
             SigSet::all().thread_unblock()?;
-            // Entering the mounts led to their root.
+            // Entering the mount namespace changed the directory to its root.
             command.current_dir(&self.directory).spawn()
         })
     }
@@ -94,7 +94,7 @@ impl NamespaceInit {
 impl Drop for NamespaceInit {
     fn drop(&mut self) {
         drop(self.line.take());
-        // It cannot be stopped from within, and ends with its input.
+        // It cannot be stopped from within the namespace, and exits at the end of its input.
         let _ = self.child.wait();
     }
 }
@@ -102,7 +102,7 @@ impl Drop for NamespaceInit {
 fn start(sender: &Namespace, receiver: &Namespace) -> Result<Child, EmulateError> {
     let flags = CloneFlags::CLONE_NEWPID | CloneFlags::CLONE_NEWNS;
     unshare(flags).map_err(|e| refused("make a PID namespace", e))?;
-    // What is mounted inside must not be seen outside.
+    // Mounts inside must not be visible outside.
     let none: Option<&Path> = None;
     mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none)
         .map_err(|e| refused("keep mounts to ourselves", e))?;

@@ -1,4 +1,4 @@
-//! Programs on either side.
+//! Programs that run on either side.
 
 use std::io;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -12,24 +12,24 @@ use super::error::EmulateError;
 use super::namespace::Namespace;
 use super::namespace_init::NamespaceInit;
 
-/// A program that runs, until this is dropped.
+/// A running program, which is killed when this is dropped.
 #[derive(Debug)]
 pub struct Program {
-    /// As it was asked for.
+    /// The program as it was given.
     pub name: String,
     child: Child,
-    /// It leads a process group of its own, which signals are for.
+    /// Whether it leads its own process group, which then receives the signals.
     leads: bool,
 }
 
 impl Program {
-    /// Starts `words` with our input and output.
+    /// Starts the program `words` with this process's input and output.
     ///
     /// # Errors
     /// If it cannot be started.
     ///
     /// # Panics
-    /// If there is no word.
+    /// If `words` is empty.
     pub fn command(
         keeper: &NamespaceInit,
         network: &Namespace,
@@ -45,8 +45,8 @@ impl Program {
         Ok(Self { name, child, leads: false })
     }
 
-    /// Lets a shell run `line`, in a process group of its own and without input; what it says goes to stderr, for stdout belongs to the
-    /// command.
+    /// Starts a shell that runs `line`, in its own process group and without input. Its output goes to stderr,
+    /// because stdout belongs to the command.
     ///
     /// # Errors
     /// If it cannot be started.
@@ -64,20 +64,20 @@ impl Program {
         Ok(Self { name: line, child, leads: true })
     }
 
-    /// Its process number, as we see it.
+    /// Its process number in the outer namespace.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// How it ended, if it has.
+    /// Its exit status, if it has ended.
     ///
     /// # Errors
-    /// If the system fails us.
+    /// If the system fails.
     pub fn ended(&mut self) -> Result<Option<ExitStatus>, EmulateError> {
         self.child.try_wait().map_err(|e| EmulateError::system("cannot wait for a program", e))
     }
 
-    /// Sends it, or its group, a signal; one that has ended hears nothing.
+    /// Sends a signal to the program, or to its group. Does nothing if it has ended.
     pub fn signal(&mut self, signal: Signal) {
         if matches!(self.child.try_wait(), Ok(None)) {
             let id = self.child.id() as i32;
@@ -88,8 +88,8 @@ impl Program {
 
 impl Drop for Program {
     fn drop(&mut self) {
-        // A PID namespace does not end before its dead are buried, and only we can bury this one. The
-        // program does not outlive us anyway.
+        // A PID namespace ends only after its processes have been waited for, and only this process can wait for this
+        // one. The program could not outlive this process anyway.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -108,7 +108,7 @@ fn start(
     started.map_err(|error| EmulateError::Command { program: name.to_owned(), error })
 }
 
-/// The status that a shell would give: that of the program, or 128 and the signal that ended it.
+/// The exit status as a shell reports it: that of the program, or 128 plus the signal that ended it.
 pub fn status_of(status: ExitStatus) -> u8 {
     let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
     code.and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX)

@@ -1,4 +1,4 @@
-//! An emulation from its beginning to its end.
+//! Runs an emulation from start to end.
 
 #![allow(
     clippy::disallowed_methods,
@@ -22,41 +22,41 @@ use super::process::{Program, status_of};
 use super::signals::{Notice, Signals};
 use crate::clock::Clock;
 
-/// How often is looked whether somebody listens.
+/// Poll interval for listening sockets of the far side.
 const LOOK_EVERY: std::time::Duration = std::time::Duration::from_millis(5);
-/// How long programs of the far side may take to end by themselves: the last packets of a goodbye are on their
-/// way when the command ends.
+/// How long programs of the far side may take to end by themselves. When the command ends, their last packets may
+/// still be in flight.
 const PARTING: Duration = Duration::from_millis(400);
-/// How long they may take when they are told to.
+/// How long they may take after a termination signal.
 const GRACE: Duration = Duration::from_secs(2);
-/// The most paths, as many as an association may have.
+/// Maximum number of paths, as in an association.
 const PATHS: usize = 64;
 
-/// What to run.
+/// The programs to run.
 #[derive(Clone, Debug)]
 pub struct Programs {
-    /// At the sender, in words; `{remote1}` and the like are filled in.
+    /// The command at the sender, in words. Placeholders such as `{remote1}` are filled in.
     pub command: Vec<String>,
-    /// At the receiver, lines for a shell; started first, ended last.
+    /// Shell command lines at the receiver, started first and ended last.
     pub far: Vec<String>,
-    /// The longest time that the command waits for the far side to listen.
+    /// How long the command waits for the far side to listen.
     pub far_ready: Duration,
-    /// What else programs find in their environment.
+    /// Additional environment variables of the programs.
     pub environment: Vec<(String, String)>,
-    /// Whether to ask for real-time priority.
+    /// Whether to request real-time priority.
     pub realtime: bool,
 }
 
-/// How it went.
+/// Result of the run.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// The command's status as a shell would give it.
+    /// The command's exit status as a shell reports it.
     pub status: u8,
-    /// What happened meanwhile.
+    /// Report of the emulation.
     pub report: Report,
 }
 
-/// The two ends and those who live there. Fields are dropped in this order: programs first.
+/// The two sides and their first process. Fields are dropped in this order: programs first.
 struct Room {
     keeper: NamespaceInit,
     sender: Namespace,
@@ -70,7 +70,7 @@ impl Room {
         Addresses { side, devices: &self.devices }
     }
 
-    /// What programs of one side find in their environment beside the addresses.
+    /// Environment variables of programs on one side, in addition to the addresses.
     fn environment(&self, side: Side) -> Vec<(String, String)> {
         let far = if side == Side::Sender { RECEIVER_FILE } else { SENDER_FILE };
         let mut all = self.environment.clone();
@@ -80,17 +80,16 @@ impl Room {
     }
 }
 
-/// Runs programs over the links until the command ends. `told` hears where the far side is to be entered,
-/// before the command begins.
+/// Runs programs over the links until the command ends. Before the command starts, `told` receives a text that
+/// explains how to enter the far side.
 ///
-/// Signals are held back in the calling thread meanwhile; no other thread should be there that would take
-/// them.
+/// The calling thread blocks signals meanwhile. The process should have no other thread that would receive them.
 ///
 /// # Errors
-/// [`EmulateError`]; a command that ends with a status other than 0 is no error.
+/// [`EmulateError`]. A command that ends with a status other than 0 is not an error.
 ///
 /// # Panics
-/// If there is no command.
+/// If the command is empty.
 pub fn run(
     links: Links,
     programs: &Programs,
@@ -123,13 +122,13 @@ pub fn run(
     let command =
         Program::command(&room.keeper, &room.sender, &programs.command, near, &environment);
     let status = command.and_then(|mut command| attend(&signals, &mut command));
-    // The links stay up while the far side says goodbye.
+    // The links stay up while the programs of the far side end.
     end_all(&mut far_programs)?;
     let report = pump.stop();
     Ok(Outcome { status: status?, report })
 }
 
-/// Starts the far side, and waits until as many sockets listen there as programs were started.
+/// Starts the far side's programs, and waits until as many sockets listen there as programs were started.
 fn start_far(room: &Room, programs: &Programs) -> Result<Vec<Program>, EmulateError> {
     let side = Side::Receiver;
     let environment = room.environment(side);
@@ -159,7 +158,7 @@ fn start_far(room: &Room, programs: &Programs) -> Result<Vec<Program>, EmulateEr
     Ok(started)
 }
 
-/// Waits for the command, and passes signals on to it.
+/// Waits for the command, and forwards signals to it.
 fn attend(signals: &Signals, command: &mut Program) -> Result<u8, EmulateError> {
     loop {
         if let Some(status) = command.ended()? {
@@ -167,21 +166,21 @@ fn attend(signals: &Signals, command: &mut Program) -> Result<u8, EmulateError> 
         }
         match signals.wait()? {
             Notice::Asked(signal) => command.signal(signal),
-            // It has heard that itself.
+            // The command has received this signal itself.
             Notice::AskedAll(_) | Notice::Child => {}
         }
     }
 }
 
-/// Lets the programs end, then tells them to. Those that still do not are killed with the rest of their
-/// namespace.
+/// Waits for the programs to end, then sends them a termination signal. Programs that still run are killed together
+/// with their namespace.
 fn end_all(programs: &mut [Program]) -> Result<(), EmulateError> {
     await_all(programs, PARTING)?;
     programs.iter_mut().for_each(|program| program.signal(Signal::SIGTERM));
     await_all(programs, GRACE)
 }
 
-/// Waits until all have ended, no longer than so.
+/// Waits until all programs have ended, but no longer than `patience`.
 fn await_all(programs: &mut [Program], patience: Duration) -> Result<(), EmulateError> {
     let clock = Clock::start();
     let until = Time::ZERO + patience;

@@ -1,11 +1,11 @@
-//! Signals as something to wait for.
+//! Receives signals synchronously.
 
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 
 use super::error::EmulateError;
 
-/// What is passed on to the command.
+/// Signals that are forwarded to the command.
 const PASSED_ON: [Signal; 6] = [
     Signal::SIGINT,
     Signal::SIGTERM,
@@ -15,19 +15,19 @@ const PASSED_ON: [Signal; 6] = [
     Signal::SIGUSR2,
 ];
 
-/// Something that was waited for.
+/// A signal that was received.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Notice {
-    /// A program has ended, or something else happened to one.
+    /// A child process has ended or changed its state.
     Child,
-    /// Somebody asked us alone to do something.
+    /// A signal sent to this process only.
     Asked(Signal),
-    /// A terminal asked all who sit at it, the command included.
+    /// A signal from the terminal to its foreground process group, which includes the command.
     AskedAll(Signal),
 }
 
-/// Takes the signals of the process. They are held back in the calling thread and in those that it makes
-/// from now on, and would be in programs that these start.
+/// Receives the signals of the process. They are blocked in the calling thread and in threads that it creates
+/// afterwards; programs that these start would inherit that.
 #[derive(Debug)]
 pub struct Signals {
     file: SignalFd,
@@ -35,10 +35,10 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Begins to hold signals back. To be called before other threads are made.
+    /// Starts to block signals. Call this before other threads are created.
     ///
     /// # Errors
-    /// If the system does not let us.
+    /// If the system refuses.
     pub fn hold() -> Result<Self, EmulateError> {
         let mut mask = SigSet::empty();
         PASSED_ON.iter().for_each(|signal| mask.add(*signal));
@@ -49,17 +49,17 @@ impl Signals {
         Ok(Self { file, mask })
     }
 
-    /// Waits for the next one.
+    /// Waits for the next signal.
     ///
     /// # Errors
-    /// If the system fails us.
+    /// If the system fails.
     pub fn wait(&self) -> Result<Notice, EmulateError> {
         loop {
             let info = self.file.read_signal();
             let info = info.map_err(|e| EmulateError::system("cannot wait for signals", e))?;
             let Some(info) = info else { continue };
             let Ok(signal) = Signal::try_from(info.ssi_signo as i32) else { continue };
-            // What the kernel sends, as a terminal's driver, has a positive code (sigaction(2)).
+            // Signals from the kernel, such as a terminal's driver, have a positive code (sigaction(2)).
             let from_a_process = info.ssi_code <= 0;
             return Ok(match signal {
                 Signal::SIGCHLD => Notice::Child,
@@ -72,7 +72,7 @@ impl Signals {
 
 impl Drop for Signals {
     fn drop(&mut self) {
-        // What is still held back takes its effect now.
+        // Signals that are still pending take effect now.
         let _ = self.mask.thread_unblock();
     }
 }

@@ -1,22 +1,22 @@
-//! Which of the addresses that a peer in the clear lists are asked whether it is there. Nobody shall have us send to
-//! ourselves, to a whole network, or to a service of this machine that trusts what comes from it.
+//! Filters the addresses that an unsealed peer lists, before HEARTBEATs are sent to them. A peer must not be able to
+//! make this endpoint send to itself, to a whole network, or to a service that trusts packets from this machine.
 
 use std::net::IpAddr;
 
 use crate::interfaces::Seen;
 
-/// Whether a peer that is at `peer` may be looked for at `ip`.
+/// Whether `ip` may be probed, given that the peer was seen at `peer` and this machine has the addresses `own`.
 pub(super) fn may_be_asked(ip: IpAddr, peer: IpAddr, own: &[Seen]) -> bool {
     let (ip, peer) = (ip.to_canonical(), peer.to_canonical());
     let here = |ip: IpAddr| ip.is_loopback() || own.iter().any(|one| one.ip == ip);
-    // Who is on this machine itself may have more of its addresses.
+    // A peer on this machine may have more of the machine's addresses.
     leads_to_one(ip, own) && (!here(ip) || here(peer))
 }
 
-/// Whether it is the address of one host, and not of many or of none.
+/// Whether `ip` is the address of exactly one host: neither unspecified nor multicast or broadcast.
 fn leads_to_one(ip: IpAddr, own: &[Seen]) -> bool {
     match ip {
-        // "This network" (RFC 1122, 3.2.1.3), and from 224.0.0.0 on multicast, what is reserved, and broadcast.
+        // "This network" (RFC 1122, 3.2.1.3); from 224.0.0.0 on multicast, reserved addresses and broadcast.
         IpAddr::V4(ip) => {
             let network = own.iter().any(|one| one.broadcast == Some(ip));
             !network && (1..224).contains(&ip.octets()[0])

@@ -1,4 +1,4 @@
-//! Who may have an association, changed while the endpoint runs.
+//! Changes the list of allowed peers while the endpoint runs.
 
 use std::sync::{Arc, Weak};
 
@@ -8,23 +8,23 @@ use super::responder::HandshakeResponder;
 use super::state::{EndpointState, Shared};
 use crate::seal::{Allowed, Refused};
 
-/// A handle on who may have associations. It does not keep the endpoint alive.
+/// A handle on the list of allowed peers. It does not keep the endpoint alive.
 #[derive(Clone, Debug)]
 pub struct Admission {
     shared: Weak<Shared>,
 }
 
 impl Endpoint {
-    /// A handle that changes who may have associations, and says who was refused.
+    /// Returns a handle that changes the list of allowed peers and reports refused ones.
     pub fn admission(&self) -> Admission {
         Admission { shared: Arc::downgrade(&self.shared) }
     }
 }
 
 impl Admission {
-    /// Replaces the list of peers. New associations are for those who are listed now; associations that peers have opened
-    /// who are not listed any more are aborted. All others go on. Returns how many were aborted. An endpoint in
-    /// the clear knows no keys: nothing happens there.
+    /// Replaces the list of allowed peers. It applies to new associations at once. Associations opened by peers that
+    /// are no longer listed are aborted; all others continue. Returns the number of aborted associations. An endpoint
+    /// without sealing has no keys: the call does nothing and returns 0.
     pub fn set_allowed(&self, allowed: Allowed) -> usize {
         let Some(shared) = self.shared.upgrade() else { return 0 };
         let mut core = shared.lock();
@@ -33,15 +33,14 @@ impl Admission {
         aborted
     }
 
-    /// Initiators that proved their keys and were refused since this was asked last. A few are kept; where there
-    /// are more, the first ones.
+    /// Initiators that proved their keys and were refused since the last call. Only the first few are kept.
     pub fn take_refused(&self) -> Vec<Refused> {
         let Some(shared) = self.shared.upgrade() else { return Vec::new() };
         let mut core = shared.lock();
         core.responder.as_mut().map(HandshakeResponder::take_refused).unwrap_or_default()
     }
 
-    /// Whether the endpoint has gone.
+    /// Whether the endpoint has been dropped.
     pub fn is_over(&self) -> bool {
         self.shared.strong_count() == 0
     }

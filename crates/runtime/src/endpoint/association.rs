@@ -1,4 +1,4 @@
-//! The user's hold of an association.
+//! The application's handle of an association.
 
 use std::sync::Arc;
 
@@ -16,8 +16,8 @@ use super::state::{Key, Shared};
 use super::stats::Stats;
 use crate::seal::PublicKey;
 
-/// An association that is up, or was. Dropping it shuts it down in the background: what was sent
-/// before still arrives.
+/// An established association, or one that has ended. Dropping the handle shuts the association down in the
+/// background: data sent before still arrives.
 #[derive(Debug)]
 pub struct Association {
     shared: Arc<Shared>,
@@ -25,27 +25,27 @@ pub struct Association {
     signals: Arc<Signals>,
 }
 
-/// A message that arrived, or a part of a very long one.
+/// A received message, or a part of one that is longer than the receive buffer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Received {
-    /// On which stream.
+    /// The stream it arrived on.
     pub stream: u16,
-    /// What the sender says that it is (payload protocol identifier).
+    /// Payload protocol identifier, as the sender set it.
     pub ppid: u32,
     /// Its bytes.
     pub bytes: Bytes,
-    /// Whether that is all of it: what is longer than the receive buffer comes in parts.
+    /// Whether this is the whole message. A message longer than the receive buffer is delivered in parts.
     pub part: Part,
     /// Whether it was sent unordered.
     pub unordered: bool,
 }
 
-/// Why a message was not taken.
+/// Why a message could not be queued.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SendError {
     /// The association has no such stream, or the message has no bytes.
     Misuse(Refusal),
-    /// The association is shutting down, or has ended for this reason.
+    /// The association is shutting down (none), or has ended for this reason.
     Closed(Option<CloseReason>),
 }
 
@@ -66,7 +66,7 @@ impl Association {
         Self { shared, key, signals }
     }
 
-    /// Works on the peer under the lock, then has the driver look at it. None: it is gone.
+    /// Calls `work` on the peer under the lock, then wakes the driver for it. None if the association is gone.
     pub(super) fn with<T>(
         &self,
         work: impl FnOnce(&mut Peer, ropewalk_base::Time) -> T,
@@ -85,8 +85,8 @@ impl Association {
         core.known(self.key).map(|peer| look(peer, now))
     }
 
-    /// The SCTP ports of this end and of the peer: which of several services an association is for. None of a
-    /// sealed association, and once it is gone.
+    /// The SCTP ports of this end and of the peer, which tell several services apart. None for a sealed association,
+    /// and once the association is gone.
     pub fn sctp_ports(&self) -> Option<(u16, u16)> {
         self.look(|peer, _| match &peer.cover {
             Encapsulation::Plain(ports) => Some((ports.source, ports.destination)),
@@ -94,20 +94,20 @@ impl Association {
         })?
     }
 
-    /// Queues a message; waits while the send buffer is full.
+    /// Queues a message. Waits while the send buffer is full.
     ///
     /// # Errors
-    /// [`SendError`]; nothing is queued then.
+    /// [`SendError`]; in that case nothing is queued.
     pub async fn send(&self, stream: u16, ppid: u32, bytes: Bytes) -> Result<(), SendError> {
         let mut one = Some(bytes);
         self.send_all(stream, ppid, &mut std::iter::from_fn(|| one.take())).await
     }
 
-    /// Queues messages as long as there are any; waits while the send buffer is full. One call for many
-    /// costs less than many calls.
+    /// Queues all messages of an iterator. Waits while the send buffer is full. One call for many messages costs less
+    /// than many calls.
     ///
     /// # Errors
-    /// [`SendError`]; what came before is queued.
+    /// [`SendError`]; messages before the failing one are queued.
     pub async fn send_all(
         &self,
         stream: u16,
@@ -117,10 +117,10 @@ impl Association {
         self.queue(stream, &mut messages.map(|bytes| (ppid, bytes)), false).await
     }
 
-    /// Queues a message that the peer has as soon as it arrives, whatever else is missing.
+    /// Queues a message for unordered delivery: the peer's application receives it as soon as it arrives.
     ///
     /// # Errors
-    /// [`SendError`]; nothing is queued then.
+    /// [`SendError`]; in that case nothing is queued.
     pub async fn send_unordered(
         &self,
         stream: u16,
@@ -131,13 +131,12 @@ impl Association {
         self.queue(stream, &mut std::iter::from_fn(|| one.take()), true).await
     }
 
-    /// As [`Association::send_all`], for messages that the peer has as soon as they arrive, each with a
-    /// payload protocol identifier of its own. None that fits into one packet
-    /// ([`Association::message_size`]) waits in the peer's receive buffer, so that it may be small however
-    /// unequal the paths are.
+    /// Like [`Association::send_all`], for unordered messages, each with its own payload protocol identifier. A
+    /// message that fits into one packet ([`Association::message_size`]) never waits in the peer's receive buffer,
+    /// which may therefore be small even if the paths are very unequal.
     ///
     /// # Errors
-    /// [`SendError`]; what came before is queued.
+    /// [`SendError`]; messages before the failing one are queued.
     pub async fn send_all_unordered(
         &self,
         stream: u16,
@@ -184,8 +183,8 @@ impl Association {
         }
     }
 
-    /// The next messages, at least one; waits for it. Empty: the association has ended, and all was
-    /// read.
+    /// Waits for messages and appends all that are available, at least one. Appends none if the association has ended
+    /// and everything was read.
     pub async fn receive_all(&self, into: &mut Vec<Received>) {
         loop {
             let readable = self.signals.readable.notified();
@@ -205,7 +204,7 @@ impl Association {
         }
     }
 
-    /// The next message; none: the association has ended, and all was read.
+    /// Waits for the next message. None if the association has ended and everything was read.
     pub async fn receive(&self) -> Option<Received> {
         loop {
             let readable = self.signals.readable.notified();
@@ -221,7 +220,7 @@ impl Association {
         }
     }
 
-    /// The next news of a path; none: the association has ended.
+    /// Waits for the next event of a path. None if the association has ended.
     pub async fn path_news(&self) -> Option<PathNews> {
         loop {
             let changed = self.signals.changed.notified();
@@ -237,10 +236,10 @@ impl Association {
         }
     }
 
-    /// Nothing follows what was sent: ends when it has all been acknowledged.
+    /// Starts the shutdown and waits until all sent data is acknowledged and the association has ended.
     ///
     /// # Errors
-    /// The reason, if it ended otherwise: then some of it may not have arrived.
+    /// The reason, if the association ended in another way. Some of the sent data may not have arrived then.
     pub async fn shutdown(&self) -> Result<(), CloseReason> {
         self.with(|peer, now| peer.machine.shutdown(now));
         match self.ended().await {
@@ -249,7 +248,7 @@ impl Association {
         }
     }
 
-    /// Waits until it is up.
+    /// Waits until the association is established.
     pub(super) async fn up(&self) -> Result<(), CloseReason> {
         loop {
             let changed = self.signals.changed.notified();
@@ -264,7 +263,7 @@ impl Association {
         }
     }
 
-    /// Waits until it has ended.
+    /// Waits until the association has ended.
     pub async fn ended(&self) -> Option<CloseReason> {
         loop {
             let changed = self.signals.changed.notified();
@@ -277,7 +276,7 @@ impl Association {
         }
     }
 
-    /// Waits until the peer has acknowledged all that was sent, or the association has ended.
+    /// Waits until the peer has acknowledged everything that was sent, or the association has ended.
     pub async fn flushed(&self) {
         loop {
             let flushed = self.signals.flushed.notified();
@@ -295,23 +294,23 @@ impl Association {
         }
     }
 
-    /// Ends it at once; what was not acknowledged is lost.
+    /// Ends the association at once. Unacknowledged data is lost.
     pub fn abort(&self) {
         self.with(|peer, _| peer.machine.abort());
     }
 
-    /// As [`Association::abort`], with a reason that the peer's user can read: its first 400 bytes.
+    /// Like [`Association::abort`], with a reason for the peer's application. Its first 400 bytes are sent.
     pub fn abort_because(&self, reason: &str) {
         self.with(|peer, _| peer.machine.abort_because(reason.as_bytes()));
     }
 
-    /// The reason that the peer's user gave for an abort.
+    /// The reason that the peer's application gave for an abort.
     pub fn abort_reason(&self) -> Option<PeerText> {
         self.look(|peer, _| peer.machine.peer_abort_reason().cloned()).flatten()
     }
 
-    /// Makes a path the primary path: where data goes by one path only, it goes there (RFC 9260, 6.4). Whether
-    /// there is such a path.
+    /// Makes `path` the primary path, which carries all data if only one path is used (RFC 9260, 6.4). Returns
+    /// whether the path exists.
     pub fn set_primary(&self, path: usize) -> bool {
         let set = self.with(|peer, _| {
             let known = path < peer.machine.path_count();
@@ -323,18 +322,18 @@ impl Association {
         set.unwrap_or(false)
     }
 
-    /// Nothing follows for now: the scheduler may take care of the tail.
+    /// Says that no data follows for now, so that the scheduler may optimize the tail of the transfer.
     pub fn end_of_data(&self) {
         self.with(|peer, _| peer.machine.end_of_data());
     }
 
-    /// Streams on which one may send.
+    /// Number of outbound streams.
     pub fn streams(&self) -> u16 {
         self.look(|peer, _| peer.machine.outbound_streams()).unwrap_or(0)
     }
 
-    /// Bytes of the largest message that travels in one packet. It changes with what is known of the paths; messages
-    /// of another size cost a little more, and no paths' capacity.
+    /// Size in bytes of the largest message that fits into one packet. It changes with the known path MTUs. Messages
+    /// of another size cost a little more processing, but no capacity of the paths.
     pub fn message_size(&self) -> usize {
         self.look(|peer, _| peer.machine.largest_payload() as usize).unwrap_or(1)
     }
@@ -348,7 +347,7 @@ impl Association {
         self.look(|peer, _| all(peer)).unwrap_or_default()
     }
 
-    /// The peer's public key, proved in the handshake; none in the clear, or where all is over.
+    /// The peer's public key, proved in the handshake. None without sealing, and once the association is gone.
     pub fn peer_key(&self) -> Option<PublicKey> {
         self.look(|peer, _| match &peer.cover {
             Encapsulation::Sealed(session) => Some(session.peer()),
@@ -356,7 +355,7 @@ impl Association {
         })?
     }
 
-    /// What is known about a handshake that no session came of; none if there is one, or nothing is sealed.
+    /// What is known about a handshake that has produced no session yet. None if there is a session or no sealing.
     pub(super) fn silence(&self) -> Option<Silence> {
         self.look(|peer, _| match &peer.cover {
             Encapsulation::HandshakeInProgress(shaking) => Some(shaking.silence()),
@@ -364,7 +363,7 @@ impl Association {
         })?
     }
 
-    /// What it has done so far.
+    /// Statistics since the association began. None once the association is gone.
     pub fn stats(&self) -> Option<Stats> {
         self.with(Stats::of)
     }

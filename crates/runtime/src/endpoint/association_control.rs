@@ -1,4 +1,4 @@
-//! What the user of an association may ask for and change (RFC 9260, 11.1.9 to 11.1.15).
+//! Requests and settings that the application of an association may make (RFC 9260, 11.1.9 to 11.1.15).
 
 use bytes::Bytes;
 use ropewalk_base::{Duration, PathId, Time};
@@ -7,20 +7,20 @@ use ropewalk_engine::sctp::association::{self, ParameterError, Parameters};
 use super::association::Association;
 use super::peer::Peer;
 
-/// A message of which the peer has not acknowledged the end, or what is left of it.
+/// A message whose end the peer has not acknowledged, or the rest of one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Undelivered {
-    /// On which stream it was sent.
+    /// The stream it was sent on.
     pub stream: u16,
-    /// What it was said to be (payload protocol identifier).
+    /// Payload protocol identifier, as set when it was sent.
     pub ppid: u32,
     /// Whether it was sent unordered.
     pub unordered: bool,
-    /// Its bytes, but for a beginning that the peer has acknowledged.
+    /// Its bytes, without the beginning that the peer has acknowledged.
     pub bytes: Bytes,
-    /// Whether `bytes` are all of it.
+    /// Whether `bytes` is the whole message.
     pub whole: bool,
-    /// How many of `bytes` the peer has reported all the same: they have arrived before others that did not.
+    /// How many of `bytes` the peer has reported in gap ack blocks: they arrived while earlier data is missing.
     pub reported: usize,
 }
 
@@ -38,7 +38,7 @@ impl From<association::Undelivered> for Undelivered {
 }
 
 impl Association {
-    /// Works on a path, if there is such a one.
+    /// Calls `work` on a path. None if the path does not exist.
     fn on_path<T>(
         &self,
         path: usize,
@@ -50,10 +50,10 @@ impl Association {
         })?
     }
 
-    /// Whether HEARTBEATs go out on a path while it is idle, and at what interval; none: the association's. Without them an
-    /// idle path is not found to have failed, nor one that has failed to have returned, and an association that is
-    /// idle on all its paths does not end when its peer goes. An address that has yet to prove itself, a path that
-    /// is doubted and one whose address changes are asked all the same. Whether there is such a path.
+    /// Enables or disables HEARTBEATs on an idle path and sets their interval; none: the association's interval.
+    /// Without HEARTBEATs an idle path is not detected as failed, a failed path is not detected as recovered, and an
+    /// association that is idle on all paths does not end when its peer disappears. Unconfirmed addresses, doubted
+    /// paths and paths whose address changes are probed in any case. Returns whether the path exists.
     pub fn set_heartbeats(&self, path: usize, enabled: bool, interval: Option<Duration>) -> bool {
         let set = self.on_path(path, |peer, now, path| {
             peer.machine.set_heartbeats(now, path, enabled, interval);
@@ -62,29 +62,29 @@ impl Association {
         set.is_some()
     }
 
-    /// Sends a HEARTBEAT on a path now. Its answer, or its want, shows in the path's round trip and status. Whether it
-    /// could be sent: the association is up and does not shut down, and the path has proved itself before.
+    /// Sends a HEARTBEAT on a path now. The path's round-trip time and status show whether it was answered. Returns
+    /// whether it could be sent: the association must be established and not shutting down, and the path confirmed.
     pub fn request_heartbeat(&self, path: usize) -> bool {
         let asked = self.on_path(path, |peer, now, path| peer.machine.request_heartbeat(now, path));
         asked.unwrap_or(false)
     }
 
-    /// How many errors in a row a path may have before it counts as failed (Path.Max.Retrans); none: as many as the
-    /// association's paths have. Whether there is such a path.
+    /// Sets how many consecutive errors a path may have before it counts as failed (Path.Max.Retrans); none: the
+    /// association's value. Returns whether the path exists.
     pub fn set_path_max_retrans(&self, path: usize, most: Option<u32>) -> bool {
         let set = self.on_path(path, |peer, _, path| peer.machine.set_path_max_retrans(path, most));
         set.is_some()
     }
 
-    /// The protocol parameters; none once it is gone.
+    /// The protocol parameters. None once the association is gone.
     pub fn parameters(&self) -> Option<Parameters> {
         self.look(|peer, _| peer.machine.parameters())
     }
 
-    /// Takes other protocol parameters from now on.
+    /// Changes the protocol parameters from now on.
     ///
     /// # Errors
-    /// [`ParameterError`]; nothing is changed then.
+    /// [`ParameterError`]; in that case nothing changes.
     pub fn set_parameters(&self, parameters: Parameters) -> Result<(), ParameterError> {
         let set = self.with(|peer, now| {
             peer.machine.set_parameters(now, parameters)?;
@@ -94,13 +94,13 @@ impl Association {
         set.unwrap_or(Ok(()))
     }
 
-    /// Messages of which nothing has ever left, oldest first: to be asked for once the association has ended.
+    /// Messages of which nothing was ever sent, oldest first. Meant for use after the association has ended.
     pub fn unsent(&self) -> Vec<Undelivered> {
         self.look(|peer, _| peer.machine.unsent().map(Into::into).collect()).unwrap_or_default()
     }
 
-    /// Messages that have left, as a whole or in part, and of which the peer has not acknowledged the end, oldest first:
-    /// to be asked for once the association has ended. The peer may or may not have got them.
+    /// Messages that were sent, wholly or in part, and whose end the peer has not acknowledged, oldest first. Meant
+    /// for use after the association has ended. The peer may or may not have received them.
     pub fn unacknowledged(&self) -> Vec<Undelivered> {
         let all = |peer: &Peer| peer.machine.unacknowledged().map(Into::into).collect();
         self.look(|peer, _| all(peer)).unwrap_or_default()

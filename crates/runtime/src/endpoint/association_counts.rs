@@ -1,4 +1,4 @@
-//! Which associations of peers are taken: counts by key and prefix, memory, and reports of limits.
+//! Admission of associations that peers open: counts by key and prefix, memory, and reports of limits.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -11,10 +11,10 @@ use super::peer::Peer;
 use super::state::{EndpointState, Key};
 use crate::seal::PublicKey;
 
-/// A limit is reported so often at most.
+/// Minimum interval between two reports of the same limit.
 const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 
-/// What an association of a peer is counted under.
+/// The key and the prefix under which an association of a peer is counted.
 #[derive(Clone, Copy, Debug)]
 pub struct Admitted {
     key: Option<PublicKey>,
@@ -22,7 +22,7 @@ pub struct Admitted {
 }
 
 impl Admitted {
-    /// Whether a place is free for that key and address once this association has gone.
+    /// Whether the end of this association would free a place under `limit` for that key and address.
     pub(super) fn counts_for(&self, limit: Limit, key: Option<PublicKey>, ip: IpAddr) -> bool {
         match limit {
             Limit::AssociationsPerKey => self.key == key,
@@ -32,14 +32,14 @@ impl Admitted {
     }
 }
 
-/// When a limit was reported last, and how often it was reached since.
+/// When a limit was last reported, and how often it was reached since.
 #[derive(Clone, Copy, Debug, Default)]
 struct Unreported {
     at: Option<Time>,
     times: u64,
 }
 
-/// Counts of what there is.
+/// Counts of the associations that peers have opened.
 #[derive(Debug, Default)]
 pub struct AssociationCounts {
     total: usize,
@@ -48,12 +48,12 @@ pub struct AssociationCounts {
     /// Bytes that all associations hold.
     memory: u64,
     reports: [Unreported; Limit::ALL.len()],
-    /// When silent associations were looked for last: that takes a look at all of them.
+    /// When silent associations were last searched for. The search visits all associations.
     searched_at: Option<Time>,
 }
 
 impl AssociationCounts {
-    /// The limit that one more association would break.
+    /// The limit that one more association would exceed.
     pub(super) fn refuses(
         &self,
         limits: &Limits,
@@ -72,7 +72,7 @@ impl AssociationCounts {
         .find_map(|(limit, reached)| reached.then_some(limit))
     }
 
-    /// Counts one more.
+    /// Counts one more association.
     pub(super) fn admit(&mut self, key: Option<PublicKey>, ip: IpAddr) -> Admitted {
         let prefix = Prefix::of(ip);
         self.total += 1;
@@ -83,7 +83,7 @@ impl AssociationCounts {
         Admitted { key, prefix }
     }
 
-    /// One of them is no more.
+    /// Counts one association less.
     pub(super) fn release(&mut self, admitted: Admitted) {
         self.total -= 1;
         decrease(&mut self.by_prefix, &admitted.prefix);
@@ -92,7 +92,7 @@ impl AssociationCounts {
         }
     }
 
-    /// Whether silent associations may be looked for now.
+    /// Whether silent associations may be searched for now.
     pub(super) fn may_search(&mut self, now: Time) -> bool {
         let due = self.searched_at.is_none_or(|at| now.since(at) >= REPORT_INTERVAL);
         if due {
@@ -101,7 +101,7 @@ impl AssociationCounts {
         due
     }
 
-    /// An association holds so many bytes, after so many before.
+    /// Updates the total when an association that held `before` bytes holds `now` bytes.
     pub(super) const fn recount(&mut self, before: u64, now: u64) {
         self.memory = self.memory - before + now;
     }
@@ -117,15 +117,15 @@ fn decrease<K: Ord>(counts: &mut BTreeMap<K, usize>, key: &K) {
 }
 
 impl Peer {
-    /// Bytes that it holds, as [`Limits::memory`] counts them.
+    /// Bytes that the association holds, as [`Limits::memory`] counts them.
     pub(super) fn memory(&self) -> u64 {
         Limits::BASE_COST + self.machine.receive_memory()
     }
 }
 
 impl EndpointState {
-    /// What becomes of a handshake, before anything is kept of it. What is refused for a limit is ignored: an
-    /// answer would cost more than the peer did.
+    /// Decides on a handshake before any state is kept for it. A handshake that exceeds a limit is ignored: an answer
+    /// would cost more than the peer's own datagram.
     pub(super) fn decide(
         &mut self,
         now: Time,
@@ -146,7 +146,7 @@ impl EndpointState {
         decision
     }
 
-    /// A limit was reached so many times.
+    /// Counts that a limit was reached `times` times.
     pub(super) fn reached(
         &mut self,
         now: Time,
@@ -168,7 +168,7 @@ impl EndpointState {
         }
     }
 
-    /// Notes what an association holds now.
+    /// Updates the total with the bytes that an association holds now.
     pub(super) fn recount(&mut self, peer: &mut Peer) {
         let holds = peer.memory();
         if holds != peer.counted_memory {
@@ -177,8 +177,8 @@ impl EndpointState {
         }
     }
 
-    /// Associations hold more than they may: the key (in the clear: the network) whose associations hold most loses
-    /// the largest of them, until the rest fits. Only what peers have opened is ended.
+    /// Applies [`Limits::memory`]: while associations hold more, aborts the largest association of the key (without
+    /// sealing: the network) that holds most. Only associations that peers have opened are aborted.
     pub(super) fn enforce_memory(&mut self, now: Time) {
         while self.counts.memory > self.options.limits.memory {
             let Some(at) = self.largest_of_largest_holder() else { return };
@@ -214,7 +214,7 @@ impl EndpointState {
         holders.into_values().max_by_key(|(total, ..)| *total).map(|(.., whose)| whose)
     }
 
-    /// An association is taken out: nothing of it is counted any longer.
+    /// Stops counting an association that is removed.
     pub(super) fn release(&mut self, peer: &Peer) {
         self.counts.recount(peer.counted_memory, 0);
         if let Some(admitted) = peer.admitted {

@@ -1,8 +1,8 @@
-//! To which association a packet in the clear belongs (RFC 9260, 5.1.2 and 8.5).
+//! Finds the association that an unsealed packet belongs to (RFC 9260, 5.1.2 and 8.5).
 //!
-//! An association is known by the SCTP ports of both ends and any address of the peer; packets that carry the tag of
-//! this end are found by the tag and the ports. UDP ports take no part in that: translators change them
-//! (RFC 6951, 5.4).
+//! An association is identified by the SCTP ports of both ends and any address of the peer. Packets with this end's
+//! verification tag are found by the tag and the ports. UDP ports are not part of the identity, because translators
+//! change them (RFC 6951, 5.4).
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -14,30 +14,30 @@ use super::state::Key;
 /// The SCTP ports of an association, as seen from this end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PortPair {
-    /// Of this end.
+    /// Port of this end.
     pub local: u16,
-    /// Of the peer.
+    /// Port of the peer.
     pub remote: u16,
 }
 
 impl PortPair {
-    /// Those of a packet that came.
+    /// The ports of a received packet.
     pub const fn of_arrival(ports: Ports) -> Self {
         Self { local: ports.destination, remote: ports.source }
     }
 
-    /// Those of packets that leave.
+    /// The ports of a sent packet.
     pub const fn of_departure(ports: Ports) -> Self {
         Self { local: ports.source, remote: ports.destination }
     }
 
-    /// As packets to the peer carry them.
+    /// The ports as packets to the peer carry them.
     pub const fn departure(self) -> Ports {
         Ports { source: self.local, destination: self.remote }
     }
 }
 
-/// What an association is known by.
+/// What identifies an association.
 #[derive(Debug)]
 struct Identity {
     ports: PortPair,
@@ -45,7 +45,7 @@ struct Identity {
     addresses: Vec<IpAddr>,
 }
 
-/// All associations in the clear. Packets find them here until they have ended.
+/// All unsealed associations that have not ended.
 #[derive(Debug, Default)]
 pub struct AssociationTable {
     by_tag: BTreeMap<(u32, PortPair), Key>,
@@ -54,8 +54,8 @@ pub struct AssociationTable {
 }
 
 impl AssociationTable {
-    /// Enters an association, or corrects what it is known by. An address that belongs to another association
-    /// with the same ports stays with that one.
+    /// Adds an association, or updates what identifies it. An address that another association with the same ports
+    /// uses stays with that association.
     pub fn set(
         &mut self,
         key: Key,
@@ -77,7 +77,7 @@ impl AssociationTable {
         self.known.insert(key, Identity { ports, tag, addresses: own });
     }
 
-    /// No packet finds it any more.
+    /// Removes an association: no packet finds it any more.
     pub fn remove(&mut self, key: Key) {
         let Some(Identity { ports, tag, addresses }) = self.known.remove(&key) else { return };
         if self.by_tag.get(&(tag, ports)) == Some(&key) {
@@ -88,7 +88,7 @@ impl AssociationTable {
         }
     }
 
-    /// The association whose packets to this end carry that tag and those ports.
+    /// The association whose received packets carry that tag and those ports.
     pub fn by_tag(&self, tag: u32, ports: PortPair) -> Option<Key> {
         self.by_tag.get(&(tag, ports)).copied()
     }
@@ -157,11 +157,11 @@ mod tests {
         let (one, other) = (ip("192.0.2.1"), ip("192.0.2.2"));
         let pair = ports(9899, 9899);
         table.set(key(1), pair, 11, [one]);
-        // A restart: another tag, and another address.
+        // A restart: another tag and another address.
         table.set(key(1), pair, 12, [other]);
         assert_eq!((table.by_tag(11, pair), table.by_tag(12, pair)), (None, Some(key(1))));
         assert_eq!(table.by_address(pair, [&one]), None);
-        // What is taken stays with its association, whichever goes first.
+        // A claimed address stays with its association, whichever association is removed first.
         table.set(key(2), pair, 21, [one, other]);
         assert_eq!(table.by_address(pair, [&other]), Some(key(1)));
         table.remove(key(2));

@@ -1,28 +1,27 @@
-//! Datagrams for one destination that leave with one system call.
+//! Datagrams to one destination that are sent with one system call.
 
 use std::net::{IpAddr, SocketAddr};
 
-/// Bytes in one call at most: what an IPv4 datagram can say of its own length, less headers.
+/// Most bytes in one call: the largest IPv4 datagram, less headers.
 const BYTES_LIMIT: usize = 65_000;
 
-/// Datagrams of one size, one after the other; the last may be shorter (generic segmentation
-/// offload asks for that).
+/// Datagrams of one size, one after the other. The last one may be shorter, as generic segmentation offload requires.
 #[derive(Debug)]
 pub struct Batch {
     destination: SocketAddr,
-    /// The own address that it leaves from; none: the system chooses.
+    /// The local address to send from; none: the system chooses.
     source: Option<IpAddr>,
     segment: usize,
     count: usize,
     bytes: Vec<u8>,
-    /// The network may cut it.
+    /// Whether the network may fragment the datagram.
     may_be_cut: bool,
-    /// The network may mark it.
+    /// Whether the network may mark the datagrams (ECN).
     ect: bool,
 }
 
 impl Batch {
-    /// An empty one.
+    /// An empty batch.
     pub const fn new(destination: SocketAddr) -> Self {
         Self {
             destination,
@@ -35,67 +34,67 @@ impl Batch {
         }
     }
 
-    /// Where it goes.
+    /// The destination.
     pub const fn destination(&self) -> SocketAddr {
         self.destination
     }
 
-    /// The own address that it leaves from; none: the system chooses.
+    /// The local address to send from; none: the system chooses.
     pub const fn source(&self) -> Option<IpAddr> {
         self.source
     }
 
-    /// It leaves from that own address.
+    /// Sets the local address to send from.
     pub const fn set_source(&mut self, source: Option<IpAddr>) {
         self.source = source;
     }
 
-    /// Bytes of each datagram but the last.
+    /// Size of each datagram but the last, bytes.
     pub const fn segment(&self) -> usize {
         self.segment
     }
 
-    /// All datagrams.
+    /// The bytes of all datagrams.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// The network may mark what is in it, or may not (ECT(0), RFC 3168).
+    /// Sets whether the network may mark the datagrams (ECT(0), RFC 3168).
     ///
     /// # Panics
-    /// If there is something in it that differs.
+    /// If the batch contains datagrams with another setting.
     pub fn set_ect(&mut self, ect: bool) {
         assert!(self.is_empty() || self.ect == ect, "one call, one code point");
         self.ect = ect;
     }
 
-    /// Whether the network may mark it.
+    /// Whether the network may mark the datagrams.
     pub const fn ect(&self) -> bool {
         self.ect
     }
 
-    /// What is in it is longer than its path carries, and cannot be cut smaller here.
+    /// Allows fragmentation by the network: the datagram is longer than its path carries and cannot be made smaller.
     pub const fn let_be_cut(&mut self) {
         self.may_be_cut = true;
     }
 
-    /// Whether the network may cut it.
+    /// Whether the network may fragment the datagram.
     pub const fn may_be_cut(&self) -> bool {
         self.may_be_cut
     }
 
-    /// Whether there is none.
+    /// Whether the batch has no datagrams.
     pub const fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// Whether one more datagram like the first has to wait for the next batch.
+    /// Whether another datagram of the same size has to wait for the next batch.
     pub const fn is_full(&self, segments: usize) -> bool {
         self.count >= segments || self.bytes.len() + self.segment > BYTES_LIMIT
     }
 
-    /// Adds the datagram that `write` appends to the buffer. If it is longer than those before, it
-    /// is taken out again and returned by its place: the batch has to leave first.
+    /// Adds the datagram that `write` appends to the buffer. If it is longer than the previous ones, the batch has to
+    /// be split and sent first: see [`Fit::Longer`].
     pub fn push(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> Fit {
         let before = self.bytes.len();
         write(&mut self.bytes);
@@ -112,8 +111,8 @@ impl Batch {
         if length < self.segment { Fit::Last } else { Fit::More }
     }
 
-    /// Splits off what [`Fit::Longer`] told of; it becomes the batch, and what was before it is
-    /// returned.
+    /// Splits the batch at the place that [`Fit::Longer`] gave. The longer datagram remains as the batch; the
+    /// datagrams before it are returned.
     #[must_use]
     pub fn split(&mut self, from: usize) -> Self {
         let longer = self.bytes.split_off(from);
@@ -125,14 +124,14 @@ impl Batch {
         before
     }
 
-    /// Takes all; an empty batch for the same destination stays.
+    /// Returns the batch and leaves an empty one for the same destination.
     #[must_use]
     pub fn take(&mut self) -> Self {
         let empty = Self { source: self.source, ..Self::new(self.destination) };
         std::mem::replace(self, empty)
     }
 
-    /// Forgets all; the memory stays.
+    /// Removes all datagrams and keeps the memory.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.count = 0;
@@ -140,28 +139,28 @@ impl Batch {
         self.may_be_cut = false;
     }
 
-    /// The next datagrams go elsewhere.
+    /// Changes the destination of the next datagrams.
     ///
     /// # Panics
-    /// If there is something in it.
+    /// If the batch is not empty.
     pub fn redirect(&mut self, destination: SocketAddr) {
         assert!(self.is_empty(), "a batch has one destination");
         self.destination = destination;
     }
 }
 
-/// How a datagram fits to those before it.
+/// How a datagram fits to the previous ones of its batch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fit {
-    /// More may follow.
+    /// Another datagram may follow.
     More,
     /// Nothing was written.
     Nothing,
-    /// It is shorter than the others: nothing may follow.
+    /// The datagram is shorter than the others: none may follow.
     Last,
-    /// It is longer: it stands at `from` and must be split off.
+    /// The datagram is longer than the others and must be split off.
     Longer {
-        /// Where it begins.
+        /// Where it begins in the buffer, bytes.
         from: usize,
     },
 }

@@ -1,4 +1,4 @@
-//! Challenges of path validation on their way: HEARTBEATs with a nonce that one address alone gets.
+//! Sends and receives the challenges of path validation: HEARTBEATs with a nonce that only one address receives.
 
 use ropewalk_base::{PathId, Time};
 use ropewalk_engine::path::PathStatus;
@@ -8,11 +8,11 @@ use super::path_validation::lower_headers;
 use super::peer::{Peer, Route};
 use super::state::EndpointState;
 
-/// A HEARTBEAT chunk with our information: chunk header, parameter header, nonce, time.
+/// Length of our HEARTBEAT chunk, bytes: chunk header, parameter header, nonce, time.
 const HEARTBEAT: u32 = 4 + 4 + 16;
 
 impl Peer {
-    /// The answers to challenges in a packet of the peer. The engine does not know their nonces.
+    /// Takes the answers to challenges out of a packet of the peer. The engine does not know their nonces.
     #[inline]
     pub fn take_answers(&mut self, now: Time, path: PathId, packet: &Packet) {
         if !self.validation.is_idle() {
@@ -22,7 +22,7 @@ impl Peer {
 
     #[cold]
     fn look_for_answers(&mut self, now: Time, path: PathId, packet: &Packet) {
-        // RFC 9260, 8.5: a packet without our tag is discarded.
+        // RFC 9260, 8.5: a packet with another verification tag than ours is discarded.
         if packet.tag != self.machine.tags().0 || path.index() >= self.machine.path_count() {
             return;
         }
@@ -36,7 +36,7 @@ impl Peer {
         }
     }
 
-    /// The engine's view of a path has changed.
+    /// Handles a change of the engine's status of a path.
     pub(super) fn note_status(&mut self, now: Time, path: PathId, status: PathStatus) {
         match status {
             PathStatus::Active => self.validation.on_confirmed(path.index()),
@@ -47,7 +47,7 @@ impl Peer {
         }
     }
 
-    /// Moves the routes whose new address has answered, and finds the challenges that are due.
+    /// Applies the moves of routes whose new address has answered, and collects the challenges that are due.
     #[inline]
     pub fn follow_routes(&mut self, now: Time) {
         if self.validation.is_idle() {
@@ -61,8 +61,8 @@ impl Peer {
         }
     }
 
-    /// Whether a packet may leave for an address that has not answered yet: charges it. RFC 9260, 5.4: no
-    /// DATA, no SACK; and no probe, nothing of an extension.
+    /// Whether a packet may be sent to an address that has not answered yet; charges the packet. RFC 9260, 5.4: no
+    /// DATA and no SACK are sent to an unconfirmed address. Nor are MTU probes and chunks of extensions.
     #[cold]
     pub fn may_send_unvalidated(&mut self, route: Route, path: usize, packet: &Packet) -> bool {
         let refused =
@@ -74,11 +74,11 @@ impl Peer {
 }
 
 impl EndpointState {
-    /// Sends the challenges that are due. They were charged when they became so.
+    /// Sends the challenges that are due. They were charged when they became due.
     #[inline]
     pub(super) fn send_challenges(&mut self, now: Time, peer: &mut Peer) {
         let (_, tag) = peer.machine.tags();
-        // RFC 9260, 3.1: only an INIT travels under tag 0. The peer's is known once its cookie has come.
+        // RFC 9260, 3.1: only an INIT has verification tag 0. The peer's tag is known once its cookie has come.
         while tag != 0
             && let Some(challenge) = peer.validation.poll_challenge()
         {
@@ -86,7 +86,7 @@ impl EndpointState {
             let packet = Packet::of(tag, Chunk::Heartbeat(info.to_bytes()));
             let mut datagram = Vec::new();
             let path = PathId::from_index(challenge.path);
-            // An error: the keys are used up, and nothing leaves until they change.
+            // An error means that the session's keys are used up: nothing is sent until they change.
             if peer.cover.write(path, &packet, &mut datagram).is_ok() {
                 self.send_alone(challenge.to, &datagram);
             }

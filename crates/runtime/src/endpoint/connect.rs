@@ -1,4 +1,4 @@
-//! Opening associations: ours, and those of others.
+//! Opens associations of this endpoint, and configures those that peers open.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -20,24 +20,23 @@ use super::state::{EndpointState, Key};
 use super::{Association, Endpoint, secret};
 use crate::seal::PublicKey;
 
-/// Whom to connect to.
+/// The peer to connect to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// The peer's addresses, the first one to be tried first.
+    /// The peer's addresses; the first one is tried first.
     pub addresses: Vec<SocketAddr>,
-    /// Its key, where the endpoint seals what it sends.
+    /// The peer's key, if the endpoint uses sealing.
     pub key: Option<PublicKey>,
 }
 
-/// The SCTP ports of an association that is opened in the clear. Sealed associations are told apart by their
-/// sessions and have none.
+/// The SCTP ports of an unsealed association. Sealed associations are identified by their sessions and have no ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SctpPorts {
-    /// Of this end. None: that of an endpoint that listens, so that two that open an association to
-    /// each other have one between them; else any that is free (49152 to 65535), so that there may be many
+    /// Local port. None: a listening endpoint uses its listening port, so that two endpoints that connect to each
+    /// other share one association. Any other endpoint uses a free port (49152 to 65535), so that there may be many
     /// associations between two hosts.
     pub local: Option<u16>,
-    /// Of the service at the peer (9899).
+    /// Port of the service at the peer (9899).
     pub remote: u16,
 }
 
@@ -47,31 +46,31 @@ impl Default for SctpPorts {
     }
 }
 
-/// Ports that clients use: the dynamic ones (RFC 6335, 6).
+/// Client ports: the dynamic range of RFC 6335, 6.
 const DYNAMIC: std::ops::RangeInclusive<u16> = 49_152..=65_535;
 
-/// Why an association did not come about.
+/// Why an association could not be opened.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ConnectError {
-    /// No local address can reach any of the peer's (IPv4 against IPv6).
+    /// No local address can reach any address of the peer (IPv4 against IPv6).
     NoPath,
-    /// A name is not known.
+    /// The name of a scheduler or congestion control is unknown.
     Unknown(UnknownName),
     /// The endpoint is closing.
     Closing,
-    /// The endpoint seals what it sends, and the peer's key was not given; or the other way round.
+    /// The endpoint uses sealing and the peer's key was not given, or the other way round.
     Key,
-    /// The system gives no random numbers.
+    /// The system provides no random numbers.
     Random,
-    /// The handshake that precedes a sealed association got no answer that counts.
+    /// The handshake before a sealed association got no valid answer.
     NoSession(Silence),
     /// There is no SCTP port 0.
     SctpPort,
-    /// There is an association with that peer between the same SCTP ports.
+    /// An association with that peer and the same SCTP ports exists.
     Exists(SocketAddr, SctpPorts),
-    /// All ports for clients are in use with that peer.
+    /// All client ports are in use with that peer.
     NoFreePort,
-    /// The peer did not answer, refused, or went away.
+    /// The peer did not answer, refused, or ended the association.
     Ended(CloseReason),
 }
 
@@ -110,7 +109,7 @@ impl fmt::Display for ConnectError {
 impl std::error::Error for ConnectError {}
 
 impl Endpoint {
-    /// Opens an association; waits until it is up.
+    /// Opens an association and waits until it is established.
     ///
     /// # Errors
     /// [`ConnectError`].
@@ -119,8 +118,7 @@ impl Endpoint {
         self.connect_with_ports(target, ports).await
     }
 
-    /// As [`Endpoint::connect`], to a service on another SCTP port, or from a certain one. For endpoints in the
-    /// clear.
+    /// Like [`Endpoint::connect`], with given SCTP ports. For endpoints without sealing.
     ///
     /// # Errors
     /// [`ConnectError`].
@@ -151,10 +149,10 @@ impl EndpointState {
             return Err(ConnectError::Closing);
         }
         let locals: Vec<_> = self.links.iter().map(Link::address).collect();
-        // Interfaces that nobody has named stand in no order.
+        // Automatically found interfaces have no meaningful order.
         let by_place = !self.options.automatic;
         let mut routes = pair(&locals, &target.addresses, by_place);
-        // The association is set up on the first ones: where an interface is away just now is no good place.
+        // The first routes carry the handshake, so routes over interfaces that are absent come last.
         routes.sort_by_key(|route| self.links[route.socket].is_gone());
         routes.truncate(Machine::PATHS_LIMIT);
         let Some(first) = routes.first() else { return Err(ConnectError::NoPath) };
@@ -187,7 +185,7 @@ impl EndpointState {
                     &handshake_payload,
                 )
                 .map_err(|_| ConnectError::Random)?;
-                // It begins when there is a session.
+                // The association starts once there is a session.
                 let machine = Machine::listen(config, scheduler, secret);
                 let cover = Encapsulation::HandshakeInProgress(Box::new(shaking));
                 Peer::new(now, machine, cover, Some(session), slots, false)
@@ -206,7 +204,7 @@ impl EndpointState {
         self.options.transport.config(remotes, carriage).map_err(ConnectError::Unknown)
     }
 
-    /// The SCTP ports of an association that is opened from here.
+    /// Chooses the SCTP ports of an association that this end opens.
     fn port_pair(&mut self, routes: &[Route], ports: SctpPorts) -> Result<PortPair, ConnectError> {
         let SctpPorts { local, remote } = ports;
         if remote == 0 || local == Some(0) {
@@ -229,8 +227,8 @@ impl EndpointState {
         Ok(pair)
     }
 
-    /// A local port that no association with this peer's port uses. RFC 6056, 3.3.1: the first one is drawn at
-    /// random, and the next free one is taken.
+    /// A local port that no association with this peer and `remote` uses. RFC 6056, 3.3.1: start at a random port and
+    /// take the next free one.
     fn free_port(&self, peer: &[IpAddr], remote: u16) -> Result<u16, ConnectError> {
         let drawn = getrandom::u32().map_err(|_| ConnectError::Random)?;
         let from = usize::from(*DYNAMIC.start()) + drawn as usize % DYNAMIC.len();
@@ -243,12 +241,12 @@ impl EndpointState {
         rest.chain(DYNAMIC).find(free).ok_or(ConnectError::NoFreePort)
     }
 
-    /// What carries an association in the clear with a peer that is there.
+    /// Carriage of an unsealed association with a peer at address `peer`.
     pub(super) fn in_the_clear(&mut self, now: Time, peer: IpAddr) -> Carriage {
         Carriage::Plain { ipv6: peer.is_ipv6(), addresses: self.listed_addresses(now, peer) }
     }
 
-    /// Addresses to be told to a peer that is there.
+    /// Own addresses to list to a peer at address `peer`.
     pub(super) fn listed_addresses(&mut self, now: Time, peer: IpAddr) -> Vec<IpAddr> {
         let all = self.own_addresses.get(now);
         let sockets = self.sockets.iter().zip(&self.links);

@@ -1,17 +1,17 @@
-//! The "don't fragment" bit: set on all that leaves, but for what is too long for its path and cannot be made
+//! The "don't fragment" bit. It is set on all packets except those that exceed the path MTU and cannot be made
 //! smaller any more (RFC 9260, 6.9).
 
 use tokio::net::UdpSocket;
 
-/// Until it is dropped, the network may cut what leaves. On Linux and over IPv4 only: elsewhere the bit stays, or
-/// there is none, and the sending host does not know to what size it would have to cut.
+/// Allows the network to fragment packets until it is dropped. Works on Linux and over IPv4 only: other systems keep
+/// the bit or have none, and with IPv6 only the sending host may fragment, which does not know to what size.
 pub struct Cuttable<'a> {
     #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "nothing is done there"))]
     socket: &'a UdpSocket,
 }
 
 impl<'a> Cuttable<'a> {
-    /// From now on.
+    /// Allows fragmentation from now on.
     pub fn new(socket: &'a UdpSocket) -> Self {
         set(socket, true);
         Self { socket }
@@ -28,9 +28,9 @@ impl Drop for Cuttable<'_> {
 fn set(socket: &UdpSocket, cut: bool) {
     use rustix::net::sockopt::{Ipv4PathMtuDiscovery, set_ip_mtu_discover};
 
-    // As quinn-udp sets it: the bit, and no limit but the interface's own, whatever ICMP says.
+    // As in quinn-udp: PROBE sets the bit and ignores ICMP, so that only the interface's MTU limits the size.
     let how = if cut { Ipv4PathMtuDiscovery::DONT } else { Ipv4PathMtuDiscovery::PROBE };
-    // What cannot be set leaves the packet to be lost, as it would be without.
+    // If the option cannot be set, the packet is lost, as it would be without this call.
     let _ = set_ip_mtu_discover(socket, how);
 }
 

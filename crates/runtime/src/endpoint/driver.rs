@@ -1,4 +1,4 @@
-//! The loop: what came, what is due, what may leave; then sleep.
+//! The driver task: receives, handles timers, sends, then sleeps.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -11,15 +11,15 @@ use tokio::time::{Instant, Sleep};
 use super::socket::RecvBatch;
 use super::state::{EndpointState, Shared};
 
-/// How often the interfaces are looked at.
+/// Interval between two polls of the interfaces.
 const LOOK: Duration = Duration::from_millis(500);
-/// How soon after the system refused to send.
+/// Delay of the next poll after the system refused to send.
 const SOON: Duration = Duration::from_millis(50);
 
-/// Longest wait for a reader who has been woken: a safety, they come in microseconds.
+/// Longest wait for a woken reader. A safety bound: readers usually run within microseconds.
 const READING: Duration = Duration::from_millis(1);
 
-/// Rounds before other tasks have their turn.
+/// Rounds of receiving and sending before the task yields.
 const ROUNDS: usize = 8;
 
 /// Drives an endpoint until it is closed and its last association has ended.
@@ -27,9 +27,9 @@ pub struct Driver {
     shared: Arc<Shared>,
     rows: RecvBatch,
     alarm: Pin<Box<Sleep>>,
-    /// When to look at the interfaces.
+    /// When to poll the interfaces next.
     watch: Pin<Box<Sleep>>,
-    /// Readers were woken, and nothing has left since.
+    /// Readers were woken, and nothing has been sent since.
     waits: bool,
 }
 
@@ -41,7 +41,7 @@ impl Driver {
     }
 }
 
-/// Looks at the interfaces when it is time to.
+/// Polls the interfaces when it is time to.
 fn look_around(core: &mut EndpointState, watch: &mut Pin<Box<Sleep>>, context: &mut Context<'_>) {
     if !core.is_watching() {
         return;
@@ -79,7 +79,7 @@ impl Future for Driver {
             }
             let now = core.clock.now();
             core.expire(now);
-            // They have us go on once they have read.
+            // Readers wake the driver once they have read.
             pausing |= !*waits && core.let_read();
             if !pausing {
                 core.drain(now, shared);
@@ -90,8 +90,8 @@ impl Future for Driver {
             }
         }
         *waits |= pausing;
-        // What a socket has not taken (a new one is not known to take anything yet) waits until it
-        // does: only a flush registers us for that.
+        // Flush every socket: only a flush registers this task to be woken when a full socket takes data again. A new
+        // socket has not been registered yet.
         for socket in &mut core.sockets {
             let _ = socket.flush(context);
         }
@@ -103,11 +103,11 @@ impl Future for Driver {
             return Poll::Ready(());
         }
         if core.suspicious {
-            // Sooner than what was asked for above.
+            // The poll is due earlier than the timer above.
             look_around(&mut core, watch, context);
         }
         let blocked = core.sockets.iter().any(super::socket::Socket::is_blocked);
-        // A socket that still had something has not been asked to wake us: it does so only when it has nothing.
+        // A socket that still has datagrams was not asked to wake this task: that happens only when it is empty.
         if busy || core.eager || !pausing && !core.dirty.is_empty() && !blocked {
             context.waker().wake_by_ref();
         }

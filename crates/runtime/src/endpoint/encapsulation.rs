@@ -1,4 +1,4 @@
-//! What is around an SCTP packet in a datagram.
+//! What surrounds an SCTP packet in a UDP datagram.
 
 use ropewalk_base::{PathId, Time};
 use ropewalk_engine::sctp::Packet;
@@ -7,17 +7,17 @@ use ropewalk_engine::sctp::wire::{self, Checksum, Ports};
 use super::handshake::HandshakeInProgress;
 use crate::seal::{OVERHEAD, SealError, Session};
 
-/// Around the packets of one association.
+/// Encapsulation of the packets of one association.
 pub enum Encapsulation {
     /// Nothing: SCTP in UDP (RFC 6951).
     Plain(Ports),
-    /// The handshake that leads to a session goes on.
+    /// The handshake that leads to a session is in progress.
     HandshakeInProgress(Box<HandshakeInProgress>),
     /// A session seals each packet.
     Sealed(Box<Session>),
 }
 
-/// SCTP's ports inside a seal: one association each, so they tell nothing.
+/// SCTP ports inside a seal. Each session carries one association, so the ports need not differ.
 const SEALED_PORTS: Ports = Ports { source: super::PORT, destination: super::PORT };
 
 impl std::fmt::Debug for Encapsulation {
@@ -31,7 +31,7 @@ impl std::fmt::Debug for Encapsulation {
 }
 
 impl Encapsulation {
-    /// SCTP's ports in it, from here to there.
+    /// SCTP ports of outgoing packets.
     pub const fn ports(&self) -> Ports {
         match self {
             Self::Plain(ports) => *ports,
@@ -39,7 +39,7 @@ impl Encapsulation {
         }
     }
 
-    /// Bytes that it adds to a packet.
+    /// Bytes that the encapsulation adds to a packet.
     pub const fn overhead(&self) -> u32 {
         match self {
             Self::Plain(_) => 0,
@@ -47,10 +47,10 @@ impl Encapsulation {
         }
     }
 
-    /// Appends the datagram with this packet.
+    /// Appends the datagram that contains `packet`.
     ///
     /// # Errors
-    /// If the session's keys are used up; nothing was appended.
+    /// If the session's keys are used up. In that case nothing is appended.
     #[inline]
     pub fn write(
         &mut self,
@@ -60,7 +60,7 @@ impl Encapsulation {
     ) -> Result<(), SealError> {
         match self {
             Self::Plain(ports) => wire::encode(packet, *ports, Checksum::Crc32c, out),
-            // The association begins when there is a session.
+            // The association starts once there is a session.
             Self::HandshakeInProgress(_) => {}
             Self::Sealed(session) => {
                 session.seal(path.0, out, |out| {
@@ -71,7 +71,7 @@ impl Encapsulation {
         Ok(())
     }
 
-    /// When [`Encapsulation::handle_timeout`] is to be called.
+    /// When [`Encapsulation::handle_timeout`] must be called.
     pub fn next_deadline(&self) -> Option<Time> {
         match self {
             Self::Plain(_) => None,
@@ -80,7 +80,7 @@ impl Encapsulation {
         }
     }
 
-    /// Time has passed.
+    /// Handles timers that are due.
     pub fn handle_timeout(&mut self, now: Time) {
         match self {
             Self::Plain(_) => {}

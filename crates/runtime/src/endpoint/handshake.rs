@@ -1,4 +1,4 @@
-//! The initiator's side of the handshake: first datagrams until one is answered.
+//! The initiator's side of the handshake: repeats its first datagram until it is answered.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -9,48 +9,48 @@ use crate::seal::{
     Finish, HandshakeError, Initiator, PresharedKey, PublicKey, SecretKey, Session, Timestamp,
 };
 
-/// First try again after so long, then twice as long each time, up to [`LONGEST`].
+/// First retransmission interval. It doubles with each try, up to [`LONGEST`].
 const FIRST_WAIT: Duration = Duration::from_millis(500);
 const LONGEST: Duration = Duration::from_secs(4);
-/// Tries before the peer counts as silent: half a minute in all.
+/// Tries before the peer counts as silent: about half a minute in all.
 const TRIES: u32 = 10;
 
-/// A handshake on its way.
+/// A handshake in progress.
 pub struct HandshakeInProgress {
     initiator: Initiator,
-    /// To be sent as soon as can be. Retries that arrive together, genuine or forged, are each obeyed; the
-    /// initiator bounds how many.
+    /// Datagrams to send as soon as possible. Each retry request is obeyed, genuine or forged; the initiator limits
+    /// their number.
     datagrams: VecDeque<Vec<u8>>,
     tries: u32,
     next: Time,
-    /// The versions that somebody said the peer speaks; not proved.
+    /// Versions that the peer supports, according to an unauthenticated answer.
     other_versions: Vec<u8>,
-    /// Whether a pre-shared key is used.
+    /// Whether this end uses a pre-shared key.
     has_psk: bool,
 }
 
-/// A handshake that no session came of.
+/// What is known about a handshake that produced no session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Silence {
-    /// The versions that somebody said the peer speaks; not proved.
+    /// Versions that the peer supports, according to an unauthenticated answer.
     pub other_versions: Vec<u8>,
     /// Whether this end used a pre-shared key.
     pub has_psk: bool,
 }
 
-/// How an answer was taken.
+/// Result of taking an answer.
 pub enum Progress {
-    /// Nothing has changed, or a datagram is to be sent.
+    /// No session yet; a datagram may have to be sent.
     Waiting,
-    /// There is a session.
+    /// The handshake is complete.
     Done(Box<Session>),
 }
 
 impl HandshakeInProgress {
-    /// Begins with `peer`, which is to address this end by `session`.
+    /// Starts a handshake. `peer` will address this end by the number `session`.
     ///
     /// # Errors
-    /// If the system gives no random numbers.
+    /// If the system provides no random numbers.
     pub fn begin(
         now: Time,
         secret: &SecretKey,
@@ -72,17 +72,17 @@ impl HandshakeInProgress {
         })
     }
 
-    /// What is known about a handshake that came to nothing.
+    /// What is known about the handshake, if it fails.
     pub fn silence(&self) -> Silence {
         Silence { other_versions: self.other_versions.clone(), has_psk: self.has_psk }
     }
 
-    /// The datagram that is to be sent, and the number of the try: each goes by the next path.
+    /// The datagram to send and the number of the try: each try uses the next path.
     pub fn take_datagram(&mut self) -> Option<(Vec<u8>, usize)> {
         self.datagrams.pop_front().map(|datagram| (datagram, self.tries as usize))
     }
 
-    /// An answer has come.
+    /// Handles an answer.
     pub fn take_answer(&mut self, now: Time, answer: &[u8]) -> Progress {
         match self.initiator.finish(now, answer) {
             Ok(Finish::Established(session)) => Progress::Done(session),
@@ -98,17 +98,17 @@ impl HandshakeInProgress {
         }
     }
 
-    /// Whether the peer has had its chances.
+    /// Whether all tries are used up.
     pub const fn is_hopeless(&self) -> bool {
         self.tries >= TRIES
     }
 
-    /// When to try again.
+    /// When [`HandshakeInProgress::handle_timeout`] must be called.
     pub fn next_deadline(&self) -> Option<Time> {
         (!self.is_hopeless()).then_some(self.next)
     }
 
-    /// Time has passed.
+    /// Starts the next try if it is due.
     pub fn handle_timeout(&mut self, now: Time) {
         if self.next > now || self.is_hopeless() {
             return;
@@ -116,8 +116,8 @@ impl HandshakeInProgress {
         self.tries += 1;
         self.next = now + (FIRST_WAIT * (1 << self.tries.min(8))).min(LONGEST);
         if !self.is_hopeless() {
-            // Answers to what the last attempt has not sent yet would no longer count. Without random numbers
-            // there is no datagram now; the next try may get some.
+            // Answers to datagrams of the previous attempt that are still queued would no longer count. If the system
+            // provides no random numbers now, the next try may get some.
             self.datagrams = self.initiator.again(Timestamp::now()).into_iter().collect();
         }
     }

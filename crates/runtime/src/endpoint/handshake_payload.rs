@@ -1,27 +1,27 @@
-//! What the initiator says beside its handshake, sealed.
+//! The data that the initiator sends sealed in its handshake.
 
 use ropewalk_engine::sctp::Association;
 
-/// The version of what travels inside the seal.
+/// Version of the protocol inside the seal.
 const VERSION: u8 = 1;
 
-/// Most paths that one may announce: as many as an association can have.
+/// Most paths that an initiator may announce: as many as an association can have.
 const PATHS_LIMIT: u8 = Association::PATHS_LIMIT as u8;
 
-/// Which paths there are going to be. More may come later.
+/// Announces the initiator's paths. More may be added later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hello {
-    /// How many.
+    /// Number of paths.
     pub paths: u8,
 }
 
 impl Hello {
-    /// As bytes: version, paths. What follows is for later versions.
+    /// Encodes the payload: version, paths. Later versions may append more.
     pub const fn encode(self) -> [u8; 2] {
         [VERSION, self.paths]
     }
 
-    /// From bytes; none if the version is another, or a number makes no sense.
+    /// Decodes the payload. None if the version differs or the number of paths is invalid.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         match bytes {
             [VERSION, paths, ..] if (1..=PATHS_LIMIT).contains(paths) => {

@@ -1,4 +1,4 @@
-//! From sockets to associations.
+//! Receive path: from sockets to associations.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::ops::Range;
@@ -16,7 +16,7 @@ use super::socket::{RecvBatch, Row};
 use super::state::{EndpointState, Key};
 use crate::seal;
 
-/// A datagram that was opened: whose it is, on which path it came, and where its packet is.
+/// An opened datagram: its association, its path, and the place of its packet.
 pub(super) struct Opened {
     pub key: Key,
     pub path: PathId,
@@ -24,8 +24,8 @@ pub(super) struct Opened {
 }
 
 impl EndpointState {
-    /// All that one call brought. Datagrams of a row are taken in before any is answered: they came at
-    /// one time, and one SACK answers them all.
+    /// Takes everything that one call of [`Socket::receive`](super::socket::Socket::receive) returned. All datagrams
+    /// of a row are processed before any is answered: they arrived together, and one SACK acknowledges them all.
     pub(super) fn take_rows(&mut self, now: Time, socket: usize, rows: &RecvBatch) {
         let mut packet = std::mem::take(&mut self.packet);
         for row in rows.iter().flat_map(parts) {
@@ -39,7 +39,7 @@ impl EndpointState {
         self.packet = packet;
     }
 
-    /// One copy for all datagrams of a row, which what is delivered shares.
+    /// Copies a row once. Delivered data shares the copy.
     fn take_plain_row(&mut self, now: Time, socket: usize, row: Row<'_>, packet: &mut Packet) {
         let Some(route) = self.route_of(now, socket, row) else { return };
         let bytes = Bytes::copy_from_slice(row.bytes);
@@ -83,8 +83,9 @@ impl EndpointState {
         }
     }
 
-    /// Where a row came from, and how it is answered: where the socket is bound to no address, from the one that the
-    /// row was sent to. None if that is the address of many (RFC 9260, 8.4, 1).
+    /// The route that a row came by, which is also the route of its answers. A socket that is bound to no address
+    /// answers from the address that the row was sent to. None if that address is a multicast or broadcast address:
+    /// RFC 9260, 8.4 (1), such packets are discarded.
     fn route_of(&mut self, now: Time, socket: usize, row: Row<'_>) -> Option<Route> {
         let route = Route::new(socket, row.from);
         if !self.sockets[socket].local().ip().is_unspecified() {
@@ -94,13 +95,13 @@ impl EndpointState {
         if self.own_addresses.has(now, to) {
             return Some(Route { source: Some(to), ..route });
         }
-        // An address that has just come is not in the list yet; the system chooses meanwhile.
+        // A new own address is not in the list yet; until then the system chooses the source.
         let many =
             self.own_addresses.get(now).iter().any(|one| one.broadcast.map(Into::into) == Some(to));
         (!many && !to.is_multicast() && to != IpAddr::V4(Ipv4Addr::BROADCAST)).then_some(route)
     }
 
-    /// For the capture, if there is one.
+    /// Writes a received packet to the capture, if there is one.
     fn note(&mut self, route: Route, packet: &[u8]) {
         if let Some(tap) = &mut self.tap {
             let port = self.sockets[route.socket].local().port();
@@ -108,7 +109,7 @@ impl EndpointState {
         }
     }
 
-    /// Opens a datagram in place; none if nothing is in it for an association.
+    /// Opens a datagram in place. None if it contains nothing for an association.
     fn open(&mut self, now: Time, route: Route, datagram: &mut [u8]) -> Option<Opened> {
         if seal::is_first(datagram) {
             self.on_initiation(now, route, datagram);
@@ -140,18 +141,18 @@ impl EndpointState {
     }
 }
 
-/// Datagrams that share an allocation at most. A chunk that waits keeps all of it, unless it is so short that
-/// [`wire::decode_within`] copies it: in a row of 64 KiB every chunk would be, while an allocation for each datagram
-/// would cost more than all fours together save.
+/// Most datagrams that share one allocation. A waiting chunk keeps the whole allocation alive, unless it is so short
+/// that [`wire::decode_within`] copies it. In one allocation of 64 KiB every chunk would be copied; one allocation
+/// per datagram would cost more than sharing saves.
 const SHARED: usize = 4;
 
-/// A row in parts of at most [`SHARED`] datagrams.
+/// Splits a row into parts of at most [`SHARED`] datagrams.
 fn parts(row: Row<'_>) -> impl Iterator<Item = Row<'_>> {
     let part = move |bytes| Row { bytes, ..row };
     row.bytes.chunks(SHARED * row.stride).map(part)
 }
 
-/// Where the datagrams of a row are.
+/// The byte ranges of the datagrams of a row.
 fn places(row: Row<'_>) -> impl Iterator<Item = Range<usize>> + use<> {
     let (length, stride) = (row.bytes.len(), row.stride);
     (0..length).step_by(stride).map(move |from| from..(from + stride).min(length))
@@ -172,7 +173,7 @@ mod tests {
         let datagrams: usize = found.iter().map(|part| places(*part).count()).sum();
         assert_eq!(datagrams, 46);
         assert_eq!(found.iter().map(|part| part.bytes.len()).sum::<usize>(), bytes.len());
-        // One datagram, as most rows are.
+        // One datagram, the usual case.
         assert_eq!(parts(Row { from, to: None, bytes: &[1, 2], stride: 2, ce: false }).count(), 1);
     }
 }

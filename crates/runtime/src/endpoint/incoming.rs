@@ -1,4 +1,4 @@
-//! The application's say in who gets in, and what it hears of limits.
+//! Callbacks of the application: decisions on incoming handshakes, and reports of limits.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -7,32 +7,33 @@ use std::sync::Arc;
 use super::limits::Limit;
 use crate::seal::PublicKey;
 
-/// A handshake that has come, before anything is kept of it.
+/// An incoming handshake, before any state is kept for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IncomingInfo {
-    /// Whose it is, proved up to replay; none in the clear.
+    /// The initiator's key, proved except for replay. None without sealing.
     pub key: Option<PublicKey>,
-    /// Where it came from. Not proved: anybody can write any address on a datagram.
+    /// Source address of the handshake. Not proved: senders can forge it.
     pub address: SocketAddr,
 }
 
-/// What becomes of a handshake.
+/// Decision on an incoming handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// It goes on.
+    /// The handshake continues.
     Accept,
-    /// The peer is told that it is not wanted (ABORT): it need not try again.
+    /// The peer receives an ABORT and need not try again.
     Refuse,
-    /// Nothing is answered. The peer tries for half a minute, and cannot tell this end from none.
+    /// Nothing is answered. The peer tries for half a minute and cannot distinguish this end from an absent one.
     Ignore,
 }
 
-/// Decides on each handshake, with the endpoint locked: it must neither wait nor call the endpoint.
+/// Decides on each handshake. The endpoint is locked during the call: the function must neither wait nor call the
+/// endpoint.
 #[derive(Clone)]
 pub struct IncomingFilter(Arc<dyn Fn(&IncomingInfo) -> Decision + Send + Sync>);
 
 impl IncomingFilter {
-    /// A filter of this function.
+    /// Creates a filter from a function.
     pub fn new(decide: impl Fn(&IncomingInfo) -> Decision + Send + Sync + 'static) -> Self {
         Self(Arc::new(decide))
     }
@@ -48,14 +49,14 @@ impl fmt::Debug for IncomingFilter {
     }
 }
 
-/// A limit was reached.
+/// Reports that a limit was reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LimitReport {
-    /// Which.
+    /// The limit.
     pub limit: Limit,
-    /// How often since the last report of it.
+    /// How often it was reached since its last report.
     pub times: u64,
-    /// Who reached it last, if known.
+    /// Address of the last peer that reached it, if known.
     pub address: Option<SocketAddr>,
 }
 
@@ -71,13 +72,13 @@ impl fmt::Display for LimitReport {
     }
 }
 
-/// Hears of limits that were reached, once a second at most for each of them, with the endpoint locked: it
-/// must neither wait nor call the endpoint.
+/// Receives reports of reached limits, at most one per second for each limit. The endpoint is locked during the call:
+/// the function must neither wait nor call the endpoint.
 #[derive(Clone)]
 pub struct OnLimit(Arc<dyn Fn(&LimitReport) + Send + Sync>);
 
 impl OnLimit {
-    /// A listener of this function.
+    /// Creates a listener from a function.
     pub fn new(listen: impl Fn(&LimitReport) + Send + Sync + 'static) -> Self {
         Self(Arc::new(listen))
     }

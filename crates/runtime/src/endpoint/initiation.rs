@@ -1,4 +1,4 @@
-//! Handshakes that peers begin: decided upon, answered, and turned into associations.
+//! Handshakes that peers initiate: decides on them, answers them and creates their associations.
 
 use ropewalk_base::Time;
 use ropewalk_engine::sctp::wire::{self, Checksum, Ports};
@@ -15,13 +15,13 @@ use super::secret;
 use super::state::EndpointState;
 
 impl EndpointState {
-    /// A first datagram of a sealed handshake: answered, and no more, until its sender has used the answer.
+    /// Handles an initiation. Only its reply is sent; there is no association until the initiator uses the session.
     pub(super) fn on_initiation(&mut self, now: Time, route: Route, datagram: &[u8]) {
         if !self.options.listen {
             return;
         }
         let id = self.free_session();
-        // Lifted, so that the decision can look at the rest.
+        // Taken out, so that the decision can use the rest of the endpoint.
         let Some(mut responder) = self.responder.take() else { return };
         let limits = self.options.limits.clone();
         let initiation =
@@ -39,7 +39,7 @@ impl EndpointState {
         }
     }
 
-    /// A sealed datagram of a session that nobody has used yet: now there is an association.
+    /// Handles the first datagram of a half-open session, which creates the association.
     pub(super) fn on_first_sealed(
         &mut self,
         now: Time,
@@ -52,7 +52,7 @@ impl EndpointState {
             self.refuse_sealed(half, path, &datagram[body]);
             return None;
         }
-        // Others may have come in since it was answered.
+        // Other associations may have been admitted since the reply.
         let ip = half.replied_to.remote.ip();
         let limits = &self.options.limits;
         if let Some(limit) = self.counts.refuses(limits, Some(half.key()), ip) {
@@ -82,7 +82,7 @@ impl EndpointState {
         Some(Opened { key, path, body })
     }
 
-    /// An ABORT in answer to the INIT in the session's first datagram; nothing is kept of it.
+    /// Answers the INIT in the session's first datagram with an ABORT and drops the session.
     fn refuse_sealed(&mut self, mut half: Box<HalfOpen>, path: u8, body: &[u8]) {
         let mut packet = Packet::default();
         let bytes = bytes::Bytes::copy_from_slice(body);
@@ -98,8 +98,7 @@ impl EndpointState {
         }
     }
 
-    /// Whether an INIT or a COOKIE ECHO in the clear is not taken: for a limit, or because the application
-    /// does not want it.
+    /// Whether an unsealed INIT or COOKIE ECHO is rejected, because of a limit or by the application's filter.
     pub(super) fn turned_away(
         &mut self,
         now: Time,

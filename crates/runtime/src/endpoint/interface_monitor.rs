@@ -1,4 +1,4 @@
-//! Interfaces come and go while associations stay: sockets and paths follow.
+//! Adapts sockets and paths when interfaces appear and disappear, while associations continue.
 
 use std::net::SocketAddr;
 
@@ -12,10 +12,10 @@ use super::socket::{BindAddress, Socket};
 use super::state::EndpointState;
 use crate::interfaces::{self, Seen};
 
-/// Most sockets that are opened by themselves: each interface of a new name is one more.
+/// Most sockets that are opened automatically. Each new interface name adds one.
 const SOCKETS_LIMIT: usize = 64;
 
-/// What becomes of the paths of a socket.
+/// What happens to the paths of a socket.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fate {
     Lost,
@@ -23,14 +23,14 @@ enum Fate {
 }
 
 impl EndpointState {
-    /// Whether anything can come or go.
+    /// Whether any interface or address can appear or disappear.
     pub(super) fn is_watching(&self) -> bool {
         self.options.automatic || self.links.iter().any(Link::is_watched)
     }
 
-    /// Looks at the interfaces and does what has become necessary.
+    /// Polls the interfaces and applies the changes.
     pub(super) fn look_around(&mut self, now: Time) {
-        // Who cannot say what there is says nothing of what has gone.
+        // Without a list of interfaces nothing can be said about missing ones.
         let Ok(all) = interfaces::look() else { return };
         for i in 0..self.sockets.len() {
             let change = self.links[i].update(&all);
@@ -52,7 +52,7 @@ impl EndpointState {
             Change::Up | Change::Moved => self.meet(now, i, Fate::Asked),
             Change::Back => match self.sockets[i].bind_again(&self.links[i].local) {
                 Ok(()) => self.meet(now, i, Fate::Asked),
-                // An IPv6 address is tried for doubles first, for a second or so.
+                // Binding to an IPv6 address fails for about a second, while the system checks for duplicates.
                 Err(_) => {
                     self.links[i].not_yet();
                     self.meet(now, i, Fate::Lost);
@@ -61,7 +61,7 @@ impl EndpointState {
         }
     }
 
-    /// All paths through a socket share its fate.
+    /// Applies `fate` to all paths through a socket.
     fn meet(&mut self, now: Time, socket: usize, fate: Fate) {
         for key in self.keys() {
             let Some(peer) = self.peer(key) else { continue };
@@ -79,8 +79,8 @@ impl EndpointState {
         }
     }
 
-    /// Interfaces on which there is no socket yet: each is one path more for every association that was opened
-    /// from here. Who opened it numbers the paths; the other end learns them from what comes.
+    /// Opens a socket on each new interface and adds a path through it to every association that this end opened. The
+    /// end that opened an association numbers its paths; the other end learns them from packets.
     fn take_new_interfaces(&mut self, now: Time, all: &[Seen]) {
         let mut remotes: Vec<SocketAddr> = Vec::new();
         for key in self.keys() {
@@ -105,7 +105,7 @@ impl EndpointState {
         }
     }
 
-    /// Whether there is a socket there, or one that waits for it to come back.
+    /// Whether a socket exists there, or one that waits for the interface to return.
     fn stands_on(&self, wanted: &BindAddress, all: &[Seen]) -> bool {
         let address = local_interfaces::by_address(wanted, all);
         let same = |link: &Link| link.local == *wanted || Some(&link.local) == address.as_ref();
@@ -131,7 +131,7 @@ impl EndpointState {
     }
 }
 
-/// A socket on an interface, or where one may not bind to it, on its address.
+/// Binds a socket to an interface, or to its address if binding to interfaces is not permitted.
 pub(super) fn bind_automatic(wanted: &BindAddress, all: &[Seen]) -> Option<(Socket, Link)> {
     let other = || local_interfaces::by_address(wanted, all);
     for local in std::iter::once(wanted.clone()).chain(other()) {
@@ -143,8 +143,8 @@ pub(super) fn bind_automatic(wanted: &BindAddress, all: &[Seen]) -> Option<(Sock
 }
 
 impl Peer {
-    /// The system refused for good what should leave on these paths (bits of their numbers): nothing can.
-    /// Returns whether that is news; until a heartbeat is answered it is none again.
+    /// The system permanently refused to send on these paths (a bit mask of their numbers): marks them as failed.
+    /// Returns whether any of them was not failed before.
     pub fn refused(&mut self, now: Time, paths: u32) -> bool {
         let mut news = false;
         for index in 0..self.machine.path_count().min(u32::BITS as usize) {
@@ -152,7 +152,7 @@ impl Peer {
             if paths & (1 << index) != 0
                 && let Some(Some(route)) = self.routes.get_mut(index)
             {
-                // The own address that it was sent from may have gone: the system knows another one.
+                // The source address may be gone; the system chooses another one.
                 route.source = None;
             }
             if paths & (1 << index) != 0 && self.machine.path_status(path) != PathStatus::Inactive {

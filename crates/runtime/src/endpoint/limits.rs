@@ -1,66 +1,67 @@
-//! What peers may make an endpoint hold: each limit has a name, a unit, a default and a reason.
+//! Limits on what peers may make an endpoint hold. Each has a name, a unit, a default and a reason.
 //!
-//! The defaults suit a machine with 512 MB that does something else as well. A limit that is reached costs
-//! only peers: what this end opens itself is never refused. Each time is counted
-//! ([`LimitCounters`](super::LimitCounters)) and told to [`Options::on_limit`](super::Options::on_limit).
+//! The defaults suit a machine with 512 MB of memory that has other work as well. Limits apply only to peers:
+//! associations that this end opens are never refused. Each time a limit is reached, it is counted
+//! ([`LimitCounters`](super::LimitCounters)) and reported to [`Options::on_limit`](super::Options::on_limit).
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ropewalk_base::Duration;
 
-/// Bits of an IPv4 prefix: the smallest network that is routed on its own, and what one provider gives to
-/// one customer at most without much paper.
+/// Bits of an IPv4 prefix: the smallest network that is routed on its own, and about the most that a provider gives
+/// to one customer without formalities.
 const IPV4_PREFIX: u32 = 24;
-/// Bits of an IPv6 prefix: what RFC 6177 has a site get. Each host in it has 2^72 addresses.
+/// Bits of an IPv6 prefix: what a site gets by RFC 6177. It contains 2^72 addresses.
 const IPV6_PREFIX: u32 = 56;
 
-/// What peers may make an endpoint hold.
+/// Limits on what peers may make an endpoint hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Associations that peers have opened, at a time (10 000: at 20 KiB each when idle, 200 MB). Raise it
-    /// with `memory`.
+    /// Most simultaneous associations that peers have opened (10 000: at 20 KiB each when idle, 200 MB). Raise it
+    /// together with `memory`.
     pub associations: usize,
-    /// The same of one key; sealed endpoints only (256: a person's machines share a key seldom, and each
-    /// program opens a few). A peer that is allowed must not keep out the others.
+    /// Most associations of one key; sealed endpoints only (256: machines of one person seldom share a key, and each
+    /// program opens a few). An allowed peer must not be able to exclude the others.
     pub associations_per_key: usize,
-    /// The same of one prefix, IPv4 /24 or IPv6 /56 (1024: a company behind one translator). Who has one
-    /// network must not keep out all others.
+    /// Most associations of one prefix, IPv4 /24 or IPv6 /56 (1024: a company behind one translator). A single
+    /// network must not be able to exclude all others.
     pub associations_per_prefix: usize,
-    /// Handshakes that were answered and whose initiator has not used its session yet (1024, 2 KiB each).
-    /// One more drops the oldest of the prefix that holds most.
+    /// Most half-open sessions: answered handshakes whose initiator has not used its session yet (1024, 2 KiB each).
+    /// One more drops the oldest session of the prefix that holds most.
     pub half_open: usize,
-    /// The same of one key (4: two endpoints may use one key, and each may begin again). One more drops its
-    /// oldest.
+    /// Most half-open sessions of one key (4: two endpoints may use one key, and each may start again). One more
+    /// drops the key's oldest session.
     pub half_open_per_key: usize,
-    /// The same of one prefix (64). One more drops its oldest.
+    /// Most half-open sessions of one prefix (64). One more drops the prefix's oldest session.
     pub half_open_per_prefix: usize,
-    /// How long an initiator may take to use its session (10 s: a round trip, and several lost datagrams).
+    /// Longest time until an initiator uses its session (10 s: one round trip and several lost datagrams).
     pub half_open_timeout: Duration,
-    /// Bytes that all associations hold together: what their receive buffers contain, and
-    /// [`Limits::BASE_COST`] each (256 MiB). While they hold more, no new one is taken, and the key (in the clear:
-    /// the prefix) that holds most loses its largest one.
+    /// Most bytes that all associations hold together: the contents of their receive buffers, and
+    /// [`Limits::BASE_COST`] each (256 MiB). Above it no new association is accepted, and the key (without sealing:
+    /// the prefix) that holds most loses its largest association.
     pub memory: u64,
-    /// Associations that are up and wait for [`Endpoint::accept`](super::Endpoint::accept) (256). One more is
+    /// Most established associations that wait for [`Endpoint::accept`](super::Endpoint::accept) (256). One more is
     /// aborted.
     pub accept_queue: usize,
-    /// How long one waits there before it is aborted (30 s: a program that takes longer is stuck).
+    /// Longest wait for [`Endpoint::accept`](super::Endpoint::accept); then the association is aborted (30 s: a
+    /// program that takes longer is stuck).
     pub accept_timeout: Duration,
-    /// How long an association that a peer opens may take to be up (20 s: SCTP's handshake sent again three
-    /// times).
+    /// Longest setup of an association that a peer opens (20 s: SCTP's handshake with three retransmissions).
     pub setup_timeout: Duration,
-    /// Once an association that a peer has opened has lived so long without a single message in either
-    /// direction, it is aborted if a limit would refuse another one (60 s). While there is room it stays.
+    /// Age from which an association that a peer opened counts as silent, if it has carried no message in either
+    /// direction. A silent association is aborted when a limit would otherwise refuse another one (60 s). While there
+    /// is room, it stays.
     pub silent_timeout: Duration,
-    /// How long nothing at all may come from a peer that has opened an association before it counts as gone,
-    /// if the association is idle (120 s: two or three HEARTBEATs, each every 30 to 46 s). SCTP's own
-    /// counters take up to 400 s. While data is outstanding, they alone judge. Where the application has no
-    /// HEARTBEATs sent, or less often than every 30 s, silence says nothing, and the limit does not hold.
+    /// Longest silence of a peer that opened an association, while the association is idle; then the peer counts as
+    /// gone (120 s: two or three HEARTBEATs, one every 30 to 46 s). SCTP's own counters take up to 400 s. While data
+    /// is outstanding, only those counters apply. The limit does not apply if the application disables HEARTBEATs or
+    /// sends them less often than every 30 s.
     pub vanished_timeout: Duration,
 }
 
 impl Limits {
-    /// What an association costs beside the content of its receive buffer, bytes; an idle one of one path.
+    /// Cost of an idle association with one path, without the contents of its receive buffer, bytes.
     pub const BASE_COST: u64 = 20 << 10;
 }
 
@@ -84,13 +85,13 @@ impl Default for Limits {
     }
 }
 
-/// The network that an address belongs to, as far as limits are concerned: IPv4 /24, IPv6 /56. One address is
-/// too little: who has an IPv6 network has 2^72 of them.
+/// The network of an address, for the purpose of limits: IPv4 /24, IPv6 /56. Single addresses are too fine: an IPv6
+/// site has 2^72 of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Prefix(IpAddr);
 
 impl Prefix {
-    /// Of an address. An IPv4 address inside IPv6 counts as itself.
+    /// The prefix of an address. An IPv4-mapped IPv6 address counts as IPv4.
     pub fn of(ip: IpAddr) -> Self {
         Self(match ip.to_canonical() {
             IpAddr::V4(ip) => Ipv4Addr::from_bits(ip.to_bits() & !(u32::MAX >> IPV4_PREFIX)).into(),
@@ -124,12 +125,12 @@ pub enum Limit {
     SilentTimeout,
     /// [`Limits::vanished_timeout`].
     VanishedTimeout,
-    /// The application's filter refused or ignored it.
+    /// The application's filter refused or ignored the handshake.
     Filter,
 }
 
 impl Limit {
-    /// All of them.
+    /// All limits.
     pub const ALL: [Self; 11] = [
         Self::Associations,
         Self::AssociationsPerKey,
@@ -144,7 +145,7 @@ impl Limit {
         Self::Filter,
     ];
 
-    /// Its name, as in [`Limits`].
+    /// The limit's name, as in [`Limits`].
     pub const fn name(self) -> &'static str {
         match self {
             Self::Associations => "associations",
@@ -173,12 +174,12 @@ impl fmt::Display for Limit {
 pub struct LimitCounters([u64; Limit::ALL.len()]);
 
 impl LimitCounters {
-    /// How often this one was.
+    /// How often `limit` was reached.
     pub const fn of(&self, limit: Limit) -> u64 {
         self.0[limit as usize]
     }
 
-    /// How often any was.
+    /// How often any limit was reached.
     pub fn total(&self) -> u64 {
         self.0.iter().sum()
     }

@@ -1,5 +1,5 @@
-//! Associations that nobody uses end: those that are not up in time, that the application does not take,
-//! whose peer is gone, and, when others need their places, those on which nothing was ever said.
+//! Ends unused associations: those that are not established in time, that the application does not accept, whose peer
+//! has vanished, and, when others need their places, those that never carried a message.
 
 use std::net::IpAddr;
 
@@ -11,75 +11,75 @@ use super::peer::Peer;
 use super::state::{EndpointState, Key};
 use crate::seal::PublicKey;
 
-/// A check that comes so much too late says that this process was stopped, and nothing of the peer.
+/// If a check is late by more than this, this process was suspended, and the peer's silence proves nothing.
 const LATE: Duration = Duration::from_secs(5);
 
 /// HB.interval for which [`Limits::vanished_timeout`] is meant (RFC 9260, 16).
 const USUAL_INTERVAL: Duration = Duration::from_secs(30);
 
-/// Silent associations that make room at a time.
+/// Most silent associations that are dropped at a time.
 const DROPPED_AT_ONCE: u64 = 16;
 
-/// When something last happened.
+/// When events that show life last happened.
 #[derive(Clone, Copy, Debug)]
 pub struct Liveness {
     began: Time,
-    /// A packet of the peer came.
+    /// When the last packet of the peer arrived.
     heard_at: Time,
-    /// It is up, and waits for the application since then.
+    /// Since when the established association has waited to be accepted.
     waits_since: Option<Time>,
-    /// The user has this end ask the peer less often than the limit is meant for, or not at all: silence says nothing.
+    /// The application has disabled HEARTBEATs, or made them rarer than the limit assumes: silence proves nothing.
     asks_seldom: bool,
-    /// When to look next. Not moved by what happens, so that packets cost nothing.
+    /// When to check next. Packets do not move it, so that they cost nothing.
     check_at: Time,
 }
 
 impl Liveness {
-    /// Of an association that begins now.
+    /// State of an association that begins now.
     pub const fn new(now: Time) -> Self {
         Self { began: now, heard_at: now, waits_since: None, asks_seldom: false, check_at: now }
     }
 
-    /// A packet of the peer came.
+    /// A packet of the peer arrived.
     #[inline]
     pub const fn hear(&mut self, now: Time) {
         self.heard_at = now;
     }
 
-    /// HEARTBEATs leave at other intervals, or not at all.
+    /// Adapts to other HEARTBEAT intervals, or to disabled HEARTBEATs.
     pub fn ask(&mut self, now: Time, machine: &Association) {
         let mut paths = (0..machine.path_count()).map(PathId::from_index);
         let often = |path| machine.heartbeats_of(path).is_some_and(|span| span <= USUAL_INTERVAL);
         self.asks_seldom = !paths.any(often);
-        // What was not said while nobody asked is nothing to count from.
+        // Silence before this moment does not count, as no HEARTBEATs asked for answers.
         self.heard_at = now;
     }
 
-    /// It waits for the application from now on.
+    /// The association waits to be accepted from now on.
     pub const fn wait(&mut self, now: Time) {
         self.waits_since = Some(now);
         self.check_at = now;
     }
 
-    /// The application has taken it.
+    /// The application has accepted the association.
     pub const fn take(&mut self) {
         self.waits_since = None;
     }
 
-    /// When to look next.
+    /// When to check next.
     pub const fn next_check(&self) -> Time {
         self.check_at
     }
 }
 
 impl Peer {
-    /// The limit that the association has outlived; else when to look again is noted.
+    /// Returns the limit that the association has exceeded. Otherwise sets when to check again.
     fn outlived(&mut self, now: Time, limits: &Limits) -> Option<Limit> {
         let live = &mut self.liveness;
         if now.since(live.check_at) > LATE {
             live.heard_at = now;
         }
-        // While data is outstanding, its timers judge the peer.
+        // While data is outstanding, SCTP's timers detect a vanished peer.
         let idle = self.connected && self.opened_by_peer && self.machine.is_flushed();
         let idle = idle && !live.asks_seldom;
         let vanished = live.heard_at + limits.vanished_timeout;
@@ -91,7 +91,7 @@ impl Peer {
             (Limit::AcceptTimeout, untaken),
         ];
         let next = ends.iter().filter_map(|(limit, at)| Some(((*at)?, *limit))).min();
-        // One that this end opens, or that has data outstanding, has timers of its own.
+        // Associations that this end opened or that have data outstanding have timers of their own.
         let Some((at, limit)) = next else {
             live.check_at = now + limits.setup_timeout.min(limits.vanished_timeout);
             return None;
@@ -105,8 +105,8 @@ impl Peer {
 }
 
 impl EndpointState {
-    /// A limit refuses a handshake: associations of peers that have said nothing for long make room, as far
-    /// as their going helps. The handshake is not taken this time; its initiator begins again.
+    /// A limit refuses a handshake: drops long-silent associations of peers, if that frees a place. The current
+    /// handshake is still refused; its initiator tries again.
     pub(super) fn drop_silent(&mut self, now: Time, key: Option<PublicKey>, ip: IpAddr, by: Limit) {
         if !self.counts.may_search(now) {
             return;
@@ -134,7 +134,7 @@ impl EndpointState {
         self.reached(now, Limit::SilentTimeout, None, dropped);
     }
 
-    /// Ends the association if it has outlived a limit.
+    /// Ends the association if it has exceeded a limit.
     pub(super) fn check_liveness(&mut self, now: Time, key: Key) {
         let limits = self.options.limits.clone();
         let Some(peer) = self.peer(key) else { return };
@@ -145,7 +145,7 @@ impl EndpointState {
         let address = peer.routes.iter().flatten().map(|route| route.remote).next();
         match limit {
             None => return,
-            // There is nobody to be told.
+            // The peer has vanished: an ABORT would reach nobody.
             Some(Limit::VanishedTimeout) => peer.machine.peer_is_gone(),
             Some(_) => {
                 peer.machine.abort();

@@ -1,47 +1,47 @@
-//! What the sockets stand on: interfaces and addresses, which come and go.
+//! The interfaces and addresses that sockets are bound to, and how they change.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
 use super::socket::BindAddress;
 use crate::interfaces::{Seen, look};
 
-/// Most interfaces that are used by themselves.
+/// Most interfaces that are used automatically.
 const AUTOMATIC_LIMIT: usize = 8;
 
-/// Whether peers elsewhere may be reached from it.
+/// Whether peers on other machines may be reachable through it.
 const fn is_usable(seen: &Seen) -> bool {
     seen.up && seen.leads_out()
 }
 
-/// How it is with the interface or address of a socket.
+/// State of a socket's interface or address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// Not asked: every interface will do, or it never was in the list.
+    /// Not watched: the socket may use every interface, or the address never was in the list.
     Unwatched,
     Here,
-    /// It is there, but can carry nothing (a cable pulled, a radio without a network).
+    /// Present, but without carrier (an unplugged cable, a radio without a network).
     Down,
     Gone,
 }
 
-/// What became of it since the last look.
+/// Change since the last poll.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
     /// Nothing that matters.
     Nothing,
-    /// It is no more: the socket is of no use.
+    /// It is gone: the socket is unusable.
     Gone,
-    /// It can carry nothing, but is still there.
+    /// It is present, but lost its carrier.
     Down,
-    /// It can carry again; the socket is as good as before.
+    /// Its carrier is back; the socket is still usable.
     Up,
-    /// It is there again, or another one in its place: the socket has to be bound anew.
+    /// It is back, or another one has taken its place: the socket must be bound again.
     Back,
     /// The interface has other addresses.
     Moved,
 }
 
-/// What a socket stands on.
+/// The interface or address that a socket is bound to.
 #[derive(Clone, Debug)]
 pub struct Link {
     /// Where the socket is bound.
@@ -52,7 +52,7 @@ pub struct Link {
 }
 
 impl Link {
-    /// What a socket bound to `local` stands on.
+    /// Finds the interface or address of a socket bound to `local`.
     pub fn new(local: BindAddress, all: &[Seen]) -> Self {
         let mut link = Self { local, state: State::Unwatched, index: None, addresses: Vec::new() };
         let found = link.found(all);
@@ -72,7 +72,7 @@ impl Link {
         self.addresses.sort_unstable();
     }
 
-    /// Those of `all` that are meant.
+    /// The entries of `all` that this link refers to.
     fn found<'a>(&self, all: &'a [Seen]) -> Vec<&'a Seen> {
         let ip = self.local.address.ip();
         let meant = |seen: &&Seen| {
@@ -84,7 +84,7 @@ impl Link {
         all.iter().filter(meant).collect()
     }
 
-    /// Whether it can come and go.
+    /// Whether it can appear and disappear.
     pub fn is_watched(&self) -> bool {
         self.state != State::Unwatched
     }
@@ -94,14 +94,14 @@ impl Link {
         self.state == State::Gone
     }
 
-    /// An address that stands for it: the nearness of the peer's is judged by it.
+    /// An address of the link, for comparison with the peer's addresses.
     pub fn address(&self) -> SocketAddr {
         let bound = self.local.address;
         let own = self.addresses.first().filter(|_| self.local.interface.is_some());
         own.map_or(bound, |ip| SocketAddr::new(*ip, bound.port()))
     }
 
-    /// Compares with what there is now.
+    /// Compares the state with the present interfaces.
     pub fn update(&mut self, all: &[Seen]) -> Change {
         if self.state == State::Unwatched {
             return Change::Nothing;
@@ -123,7 +123,7 @@ impl Link {
         }
     }
 
-    /// The socket could not be bound anew: the next look tries again.
+    /// The socket could not be bound again: the next poll retries.
     pub fn not_yet(&mut self) {
         self.state = State::Gone;
     }
@@ -137,14 +137,14 @@ fn state(found: &[&Seen]) -> State {
     }
 }
 
-/// Whether paths to these addresses lead through interfaces at all: not where the peer is on this machine.
+/// Whether paths to these addresses leave this machine.
 pub fn leads_out(remotes: &[SocketAddr], all: &[Seen]) -> bool {
     let own = |ip: IpAddr| ip.is_loopback() || all.iter().any(|seen| seen.ip == ip);
     !remotes.is_empty() && !remotes.iter().any(|remote| own(remote.ip()))
 }
 
-/// One socket for each usable interface and family of the peer's addresses. The interface that the system
-/// would choose comes first: what does not lead to the peer is then only a path that is never proved.
+/// One socket for each usable interface and address family of the peer. The interface that the system would choose
+/// comes first. Paths from interfaces that do not lead to the peer simply stay unconfirmed.
 pub fn automatic(remotes: &[SocketAddr], all: &[Seen]) -> Vec<BindAddress> {
     let mut locals: Vec<BindAddress> = Vec::new();
     for ipv6 in [false, true] {
@@ -165,12 +165,12 @@ pub fn automatic(remotes: &[SocketAddr], all: &[Seen]) -> Vec<BindAddress> {
     locals
 }
 
-/// Any address of an interface.
+/// Binds to an interface with any address.
 fn on(name: &str, ipv6: bool) -> BindAddress {
     BindAddress { address: anywhere(ipv6), interface: Some(name.to_owned()) }
 }
 
-/// The same by its address: for systems on which nobody, or not everybody, may bind to an interface.
+/// The same interface by its address, for systems that restrict binding to interfaces.
 pub fn by_address(local: &BindAddress, all: &[Seen]) -> Option<BindAddress> {
     let name = local.interface.as_ref()?;
     let like = |seen: &&Seen| {
@@ -186,7 +186,7 @@ pub fn anywhere(ipv6: bool) -> SocketAddr {
     SocketAddr::new(ip, 0)
 }
 
-/// The interface and the address from which a socket there sends to a peer, as far as can be told.
+/// The interface and address from which a socket sends to `remote`, as far as known.
 pub fn standing(link: &Link, remote: &SocketAddr) -> (String, SocketAddr) {
     let mut local = link.address();
     if local.ip().is_unspecified()
@@ -199,7 +199,7 @@ pub fn standing(link: &Link, remote: &SocketAddr) -> (String, SocketAddr) {
     (name.unwrap_or_else(|| local.ip().to_string()), local)
 }
 
-/// The local address from which the system would send there. Nothing is sent for that.
+/// The local address from which the system would send to `remote`. No packet is sent.
 fn chosen(remote: &SocketAddr) -> Option<IpAddr> {
     let socket = UdpSocket::bind(anywhere(remote.is_ipv6())).ok()?;
     socket.connect(remote).ok()?;
@@ -228,7 +228,7 @@ mod tests {
         let other = seen("wlan0", 3, "192.0.2.9", true);
         let both = [local("192.0.2.1", None), local("0.0.0.0", Some("wlan0"))];
         let only = std::slice::from_ref;
-        // What is seen, and what it means for a socket on the address and for one on the interface.
+        // The interfaces present, and the change for a socket on the address and for one on the interface.
         let looks: [(&[Seen], [Change; 2]); 9] = [
             (only(&wifi), [Change::Nothing; 2]),
             (&[], [Change::Gone; 2]),
@@ -253,7 +253,7 @@ mod tests {
         for (local, watched) in [
             (local("0.0.0.0", None), false),
             (local("127.0.0.1", None), false),
-            // Bound, though no interface has it: the system allows that where it is told to.
+            // Bound to an address that no interface has, as the system can allow.
             (local("192.0.2.77", None), false),
             (local("192.0.2.1", None), true),
             (local("0.0.0.0", Some("wlan0")), true),
@@ -277,7 +277,7 @@ mod tests {
             seen("usb0", 5, "169.254.1.1", true),
             seen("wwan0", 4, "2001:db8::4", true),
         ];
-        // A network for documentation: whatever way the system would choose is none of the above.
+        // Documentation addresses: the system's route to them uses none of the interfaces above.
         let four = "192.0.2.200:9899".parse().expect("an address");
         let six = "[2001:db8:1::1]:9899".parse().expect("an address");
         let shown = |remotes: &[SocketAddr]| {

@@ -1,7 +1,7 @@
-//! Sockets, and the associations that share them.
+//! Endpoints: sockets, and the associations that share them.
 //!
-//! An [`Endpoint`] owns its sockets and all associations behind one lock; a task drives it. Handles
-//! work on the engine under the lock and wake the driver, which alone talks to the sockets.
+//! An [`Endpoint`] owns its sockets and all associations behind one lock, and a task drives it. Handles modify the
+//! engine under the lock and wake the driver. Only the driver uses the sockets.
 
 mod address_filter;
 mod admission;
@@ -79,9 +79,9 @@ pub enum OpenError {
     Bind(BindAddress, io::Error),
     /// No address was given.
     NoAddress,
-    /// A name is not known.
+    /// The name of a scheduler or congestion control is unknown.
     Unknown(UnknownName),
-    /// The system gives no random numbers.
+    /// The system provides no random numbers.
     Random,
     /// There is no SCTP port 0.
     SctpPort,
@@ -101,14 +101,14 @@ impl fmt::Display for OpenError {
 
 impl std::error::Error for OpenError {}
 
-/// Random bytes of the system for one listener or association.
+/// Random bytes from the system for one listener or association.
 fn secret() -> Option<Secret> {
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes).ok()?;
     Some(Secret::new(bytes))
 }
 
-/// What to do about it.
+/// Advice for an error of binding.
 fn hint(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::AddrInUse => {
@@ -124,11 +124,11 @@ fn hint(error: &io::Error) -> &'static str {
     }
 }
 
-/// All sockets, or none.
+/// Binds all sockets, or none.
 fn bind(options: &Options, all: &[Seen]) -> Result<(Vec<Socket>, Vec<Link>), OpenError> {
     let mut bound = Vec::with_capacity(options.locals.len());
     if options.automatic {
-        // Nobody asked for these by name: what has gone meanwhile is left out, and may come back.
+        // Nobody named these interfaces: a missing one is left out and may appear later.
         bound.extend(
             options.locals.iter().filter_map(|local| interface_monitor::bind_automatic(local, all)),
         );
@@ -155,13 +155,13 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// Binds the sockets and starts the task that drives them.
+    /// Binds the sockets and starts the driver task.
     ///
     /// # Errors
-    /// [`OpenError`]; nothing stays bound then.
+    /// [`OpenError`]; in that case nothing stays bound.
     ///
     /// # Panics
-    /// Outside a tokio runtime.
+    /// If called outside a tokio runtime.
     pub fn open(options: Options) -> Result<Self, OpenError> {
         if options.locals.is_empty() {
             return Err(OpenError::NoAddress);
@@ -169,7 +169,7 @@ impl Endpoint {
         if options.sctp_ports.contains(&0) {
             return Err(OpenError::SctpPort);
         }
-        // Names are tried before anything is bound.
+        // Checks the names before anything is bound.
         options.transport.scheduler().map_err(OpenError::Unknown)?;
         let carriage = Carriage::Sealed { ipv6: false };
         options
@@ -199,7 +199,7 @@ impl Endpoint {
         &self.locals
     }
 
-    /// The next association that a peer has opened; waits for it.
+    /// Waits for the next association that a peer has opened.
     pub async fn accept(&self) -> Association {
         loop {
             let somebody = self.shared.accept.notified();
@@ -224,18 +224,18 @@ impl Endpoint {
         None
     }
 
-    /// How many associations there are, those included that are still being set up or shut down.
+    /// Number of associations, including those that are being set up or shut down.
     pub fn associations(&self) -> usize {
         self.shared.lock().count()
     }
 
-    /// What has been counted.
+    /// Counters since the endpoint was opened.
     pub fn counters(&self) -> Counters {
         self.shared.lock().counters
     }
 
-    /// Takes no more associations and waits until those that there are have ended: shut down those
-    /// that you hold. Those that nobody has accepted are aborted.
+    /// Accepts no more associations, and waits until all existing ones have ended. Shut down the associations that
+    /// you hold. Associations that nobody has accepted are aborted.
     pub async fn close(self) {
         {
             let mut core = self.shared.lock();

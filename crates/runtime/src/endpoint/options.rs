@@ -1,4 +1,4 @@
-//! How an endpoint and its associations are set up.
+//! Configuration of an endpoint and its associations.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -19,9 +19,10 @@ use crate::seal::{Allowed, OVERHEAD, PresharedKey, SecretKey};
 /// UDP port of SCTP in UDP (RFC 6951, 5.1), and the SCTP port of Ropewalk's own services.
 pub const PORT: u16 = 9899;
 
-/// What most links carry, IP packets in bytes.
+/// The MTU of most links, IP packets in bytes.
 const USUAL_MTU: u32 = 1500;
-/// What every link carries IPv6 in (RFC 8200, 5), and what every host takes over IPv4 (RFC 1122, 3.3.2), bytes.
+/// Smallest MTU of an IPv6 link (RFC 8200, 5), and the smallest IPv4 packet that every host accepts (RFC 1122,
+/// 3.3.2), bytes.
 const LEAST_IPV6: u32 = 1280;
 const LEAST_IPV4: u32 = 576;
 
@@ -31,27 +32,27 @@ const IPV6_HEADER: u32 = 40;
 /// Header of UDP, bytes.
 const UDP_HEADER: u32 = 8;
 
-/// The rules that associations follow where RFC 9260 leaves room, or where this project departs from it.
+/// The rules that associations follow where RFC 9260 leaves a choice, or where this project departs from it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Profile {
-    /// Concurrent multipath transfer to every peer, losses found by time (RFC 8985), pacing, and the timers and
-    /// windows of today's TCP. `docs/reference/rfc9260.md` lists where it departs from RFC 9260, and why.
+    /// Concurrent multipath transfer to every peer, loss detection by time (RFC 8985), pacing, and the timers and
+    /// windows of current TCP. `docs/reference/rfc9260.md` lists the departures from RFC 9260 and the reasons.
     #[default]
     Live,
     /// Every MUST and the recommended parameters of RFC 9260: Max.Burst 4, RTO.Min 1 s, the initial window of 7.2.1,
-    /// loss by three reports, and data by the primary path alone unless the peer announces CMT. Slower to
-    /// start, to repair and to notice a path that is back.
+    /// loss detection by three miss indications, and data on the primary path only, unless the peer announces CMT. It
+    /// starts, recovers and detects recovered paths more slowly.
     Rfc9260,
 }
 
 impl Profile {
-    /// The names of all.
+    /// The names of all profiles.
     pub const NAMES: [&'static str; 2] = ["live", "rfc9260"];
 
     /// The profile of that name.
     ///
     /// # Errors
-    /// If there is none.
+    /// If no profile has that name.
     pub fn from_name(name: &str) -> Result<Self, UnknownProfile> {
         match name {
             "live" => Ok(Self::Live),
@@ -68,7 +69,7 @@ impl Profile {
     }
 }
 
-/// There is no profile of that name.
+/// No profile has this name.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct UnknownProfile(pub String);
 
@@ -88,18 +89,18 @@ impl std::str::FromStr for Profile {
     }
 }
 
-/// How associations behave. Both ends need not agree on any of it.
+/// How associations behave. The two ends may be configured differently.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Transport {
     /// Rules and their parameters (`live`).
     pub profile: Profile,
-    /// Receive buffer, bytes. Small ones are what unequal paths suffer from; large ones cost memory
-    /// per association (16 MiB: enough for 1 Gbit/s over 100 ms).
+    /// Receive buffer, bytes. A small buffer causes blocking when paths are unequal; a large one costs memory per
+    /// association (16 MiB: enough for 1 Gbit/s over 100 ms).
     pub receive_buffer: u64,
     /// Most data that waits unsent or unacknowledged, bytes; none: four receive buffers.
     pub send_buffer: Option<u64>,
-    /// Most of it that may wait unsent, bytes, or as much as all congestion windows if that is more; none:
-    /// all of it. For senders of more than one thing, some of it urgent.
+    /// Most of that data that may wait unsent, bytes, or the sum of all congestion windows if that is larger; none:
+    /// no separate limit. For applications that send several things, some of them urgent.
     pub unsent_limit: Option<u64>,
     /// Scheduler by name (`lay`).
     pub scheduler: String,
@@ -107,13 +108,13 @@ pub struct Transport {
     pub congestion: String,
     /// Streams each way (1024).
     pub streams: u16,
-    /// Largest IP packet that is tried, bytes (9000). What a path carries is found out by probes
-    /// (RFC 8899); more than 1500 B is tried only if the peer's receive buffer has room for many of them.
+    /// Largest IP packet that is probed, bytes (9000). The path MTU is found by probes (RFC 8899). Sizes above 1500 B
+    /// are probed only if the peer's receive buffer holds many such packets.
     pub mtu: u32,
-    /// Off: no probes, and every path is taken to carry 1500 B, or `mtu` if that is less.
+    /// Whether the path MTU is probed. If not, every path is assumed to carry 1500 B, or `mtu` if that is less.
     pub discover_mtu: bool,
-    /// Marks of the network count as congestion, if the peer can do it too (ECN; on, but never with the profile
-    /// `rfc9260`).
+    /// Whether congestion marks of the network (ECN) are used, if the peer supports them (on; always off with the
+    /// profile `rfc9260`).
     pub ecn: bool,
 }
 
@@ -134,12 +135,12 @@ impl Default for Transport {
     }
 }
 
-/// A name that the engine does not know; the message shows the valid ones.
+/// A name that the engine does not know. The message lists the valid ones.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum UnknownName {
-    /// Of a scheduler.
+    /// The name of a scheduler.
     Scheduler(UnknownScheduler),
-    /// Of a congestion control.
+    /// The name of a congestion control.
     Congestion(UnknownCongestion),
 }
 
@@ -159,14 +160,14 @@ impl std::error::Error for UnknownName {}
 pub(super) enum Carriage {
     /// UDP alone.
     Plain {
-        /// Over IPv6.
+        /// Whether over IPv6.
         ipv6: bool,
-        /// Own addresses to be told to the peer.
+        /// Own addresses to list to the peer.
         addresses: Vec<IpAddr>,
     },
-    /// UDP and a seal.
+    /// UDP and sealing.
     Sealed {
-        /// Over IPv6.
+        /// Whether over IPv6.
         ipv6: bool,
     },
 }
@@ -188,8 +189,8 @@ impl Carriage {
         self.ip_header() + UDP_HEADER + seal
     }
 
-    /// Between which sizes packets are searched. An association over IPv4 may get paths over IPv6, whose
-    /// header is longer: with the base its packets fit there as well.
+    /// Range of packet sizes for path MTU discovery. An association over IPv4 may get paths over IPv6, which has a
+    /// longer header: packets of the base size fit on these as well.
     fn mtus(&self, most: u32) -> MtuRange {
         let longer = IPV6_HEADER - self.ip_header();
         let least = if longer == 0 { LEAST_IPV6 } else { LEAST_IPV4 };
@@ -198,13 +199,13 @@ impl Carriage {
 }
 
 impl Transport {
-    /// A path to that address, of which nothing is known.
+    /// Configuration of a new path to `remote`.
     pub(super) fn path(&self, remote: IpAddr) -> PathConfig {
         let ipv6 = remote.to_canonical().is_ipv6();
         PathConfig { mtu: self.mtu.min(USUAL_MTU), ipv6, ..PathConfig::default() }
     }
 
-    /// The engine's knobs for paths to these addresses.
+    /// The engine's configuration for paths to these addresses.
     ///
     /// # Errors
     /// If the engine does not know the congestion control.
@@ -216,18 +217,18 @@ impl Transport {
         let paths = remotes.iter().map(|remote| self.path(*remote)).collect();
         let mut config = Config::preset(self.profile.preset(), paths, self.receive_buffer);
         config.lower_header = carriage.header();
-        // RFC 9260 reserves the chunks of ECN and says nothing of their use.
+        // RFC 9260 reserves the chunks for ECN but does not define their use.
         config.ecn = self.ecn && self.profile == Profile::Live;
         config.mtu_discovery = self.discover_mtu.then(|| carriage.mtus(self.mtu));
         if let Carriage::Plain { addresses, .. } = carriage {
-            // What the peer can do is not known beforehand.
+            // The extensions of the peer are not known beforehand.
             config.addresses = Some(addresses.clone());
             config.offer = Offer::Listed(Extensions::OURS);
         } else {
-            // Paths are known by their numbers, whatever their addresses.
+            // Paths are identified by their numbers, whatever their addresses.
             config.addresses = Some(Vec::new());
         }
-        // A path more may come at any time.
+        // Another path may be added at any time.
         config.cmt.concurrent = true;
         config.streams = self.streams;
         config.unsent_limit = self.unsent_limit;
@@ -240,76 +241,76 @@ impl Transport {
         Ok(config)
     }
 
-    /// The scheduler.
+    /// Creates the scheduler.
     ///
     /// # Errors
-    /// If the engine does not know it.
+    /// If the engine does not know the scheduler.
     pub fn scheduler(&self) -> Result<Scheduler, UnknownName> {
         let options = SchedulerOptions::default();
         Scheduler::from_name(&self.scheduler, &options).map_err(UnknownName::Scheduler)
     }
 }
 
-/// Who this endpoint is, and who may talk to it.
+/// The keys of this endpoint, and its allowed peers.
 #[derive(Clone, Debug)]
 pub struct Sealing {
-    /// Its own key.
+    /// This endpoint's own key.
     pub secret: SecretKey,
-    /// Whose associations are taken.
+    /// The peers whose associations are accepted.
     pub allowed: Allowed,
-    /// A pre-shared key: used in each handshake that this end begins, and required of peers that have none of their
+    /// Pre-shared key: used in each handshake that this end initiates, and required of peers that have none of their
     /// own in `allowed`.
     pub psk: Option<PresharedKey>,
 }
 
-/// How an endpoint is set up.
+/// Configuration of an endpoint.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Keys; none: everything travels in the clear, as SCTP in UDP (RFC 6951), for others' stacks.
+    /// Keys; none: packets are sent unsealed, as SCTP in UDP (RFC 6951), for other SCTP implementations.
     pub sealing: Option<Sealing>,
-    /// Its sockets, one per local path.
+    /// Local sockets, one per local path.
     pub locals: Vec<BindAddress>,
-    /// Interfaces that come while it runs are paths more for the associations that it opens. For sealed
-    /// endpoints: in the clear the peer does not learn of paths by itself.
+    /// Whether interfaces that appear while the endpoint runs add paths to the associations that it opens. For sealed
+    /// endpoints: an unsealed peer does not learn of new paths.
     pub automatic: bool,
-    /// Whether associations of others are taken.
+    /// Whether associations of peers are accepted.
     pub listen: bool,
-    /// In the clear, the SCTP ports on which they are taken (9899 alone): one for each service. The first one is also
-    /// the local port of associations that an endpoint opens which listens.
+    /// Without sealing, the SCTP ports on which associations are accepted (only 9899), one for each service. The
+    /// first is also the local port of associations that a listening endpoint opens.
     pub sctp_ports: Vec<u16>,
-    /// In the clear, the SCTP ports of associations that [`Endpoint::connect`](super::Endpoint::connect) opens.
+    /// Without sealing, the SCTP ports of associations that [`Endpoint::connect`](super::Endpoint::connect) opens.
     pub connect_ports: SctpPorts,
     /// How associations behave.
     pub transport: Transport,
-    /// Several datagrams per system call where the system can; off: one, as through a network card
-    /// that cannot segment.
+    /// Whether several datagrams are sent per system call where the system supports it. If not: one, as with a
+    /// network card without segmentation offload.
     pub offload: bool,
-    /// What peers may make it hold.
+    /// Limits on what peers may make the endpoint hold.
     pub limits: Limits,
-    /// Who may have an association, beside keys and limits; none: everybody.
+    /// Filter of incoming associations, in addition to keys and limits; none: all are accepted.
     pub incoming: Option<IncomingFilter>,
-    /// Hears of limits that were reached.
+    /// Receives reports of reached limits.
     pub on_limit: Option<OnLimit>,
-    /// All packets, as they are inside the seal, are written there as well.
+    /// If set, all packets are also written to this capture, as they are inside the seal.
     pub capture: Option<Capture>,
 }
 
 impl Options {
-    /// The same, but associations are taken on these SCTP ports.
+    /// Sets the SCTP ports on which associations are accepted.
     #[must_use]
     pub fn on_sctp_ports(mut self, ports: &[u16]) -> Self {
         self.sctp_ports = ports.to_vec();
         self
     }
 
-    /// The same with keys: what it sends is sealed, and it talks to nobody else.
+    /// Enables sealing: the endpoint communicates with allowed peers only.
     #[must_use]
     pub fn sealed(mut self, secret: SecretKey, allowed: Allowed) -> Self {
         self.sealing = Some(Sealing { secret, allowed, psk: None });
         self
     }
 
-    /// The same with a pre-shared key, if it has keys.
+    /// Sets the pre-shared key, if sealing is enabled.
     #[must_use]
     pub fn with_psk(mut self, psk: Option<PresharedKey>) -> Self {
         if let Some(sealing) = &mut self.sealing {
@@ -318,8 +319,8 @@ impl Options {
         self
     }
 
-    /// The same, with one socket for each interface from which these addresses may be reached, and paths more
-    /// for interfaces that come. Where a peer is on this machine, nothing changes.
+    /// Uses one socket for each interface that may reach these addresses, and adds paths for interfaces that appear
+    /// later. Does nothing if a peer is on this machine.
     #[must_use]
     pub fn automatic(mut self, remotes: &[SocketAddr]) -> Self {
         let all = interfaces::look().unwrap_or_default();
@@ -330,12 +331,12 @@ impl Options {
         self
     }
 
-    /// An endpoint that listens at these addresses, in the clear.
+    /// An endpoint without sealing that listens at these addresses.
     pub fn listening(locals: &[SocketAddr]) -> Self {
         Self { listen: true, ..Self::connecting(locals) }
     }
 
-    /// An endpoint that connects from these addresses, in the clear.
+    /// An endpoint without sealing that connects from these addresses.
     pub fn connecting(locals: &[SocketAddr]) -> Self {
         let locals = locals.iter().copied().map(BindAddress::of).collect();
         Self {

@@ -1,4 +1,4 @@
-//! Packets in the clear that belong to no association (RFC 9260, 8.4), and the associations that begin with them.
+//! Unsealed packets that belong to no association (RFC 9260, 8.4), and the associations that begin with them.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -16,9 +16,9 @@ use super::socket::Socket;
 use super::state::EndpointState;
 use super::{OpenError, secret};
 
-/// What a cookie is bound to: the address and the UDP port it went to, and both SCTP ports.
+/// What a cookie is bound to: the peer's address and UDP port, and both SCTP ports.
 ///
-/// RFC 9260, 5.1.5, 3: a cookie whose ports are not those of its packet is discarded in silence.
+/// RFC 9260, 5.1.5 (3): a cookie whose ports differ from those of its packet is discarded silently.
 fn context(remote: SocketAddr, ports: Ports) -> Vec<u8> {
     let mut context = match remote.ip() {
         IpAddr::V4(ip) => ip.octets().to_vec(),
@@ -30,7 +30,7 @@ fn context(remote: SocketAddr, ports: Ports) -> Vec<u8> {
     context
 }
 
-/// An address as the socket writes it that `first` is reached by: one of IPv6 may carry IPv4 as well.
+/// The address in the form of the socket that reaches `first`: an IPv6 socket may carry IPv4 as well.
 fn as_seen_by(first: &SocketAddr, ip: IpAddr) -> IpAddr {
     match (first.ip(), ip) {
         (IpAddr::V6(v6), IpAddr::V4(v4)) if v6.to_ipv4_mapped().is_some() => {
@@ -41,7 +41,7 @@ fn as_seen_by(first: &SocketAddr, ip: IpAddr) -> IpAddr {
 }
 
 impl EndpointState {
-    /// Packets out of the blue are answered from now on.
+    /// Starts to answer packets that belong to no association.
     pub(super) fn listen_in_the_clear(&mut self) -> Result<(), OpenError> {
         let here = self.sockets[0].local().ip();
         let carriage = self.in_the_clear(Time::ZERO, here);
@@ -51,7 +51,7 @@ impl EndpointState {
         Ok(())
     }
 
-    /// A packet for nobody here: a peer that wants to open an association, or a mistake.
+    /// Handles a packet that belongs to no association: a peer opens one, or the packet is a mistake.
     pub(super) fn take_out_of_the_blue(
         &mut self,
         now: Time,
@@ -60,7 +60,8 @@ impl EndpointState {
         packet: &mut Packet,
     ) {
         self.counters.unknown += 1;
-        // 8.4, 1; and an end that sends to itself is answered with nothing.
+        // RFC 9260, 8.4 (1): a packet from a non-unicast address is discarded. So is a packet from this socket
+        // itself.
         let ip = route.remote.ip();
         if ip.is_multicast() || ip.is_unspecified() || self.is_own(now, route.remote, route.socket)
         {
@@ -91,7 +92,7 @@ impl EndpointState {
         }
     }
 
-    /// Whether that is this very socket.
+    /// Whether the address is that of this socket.
     fn is_own(&mut self, now: Time, remote: SocketAddr, socket: usize) -> bool {
         let local = self.sockets[socket].local();
         let here = local.ip() == remote.ip()
@@ -109,7 +110,7 @@ impl EndpointState {
     ) {
         let pair = PortPair::of_arrival(ports);
         let source = route.remote.ip();
-        // 5.2.4: a cookie that was made without the association that its addresses now identify is discarded.
+        // RFC 9260, 5.2.4: discard a cookie that was created before the existing association with its addresses.
         let taken = self.associations.by_address(pair, &accepted.peer().addresses);
         if taken.is_some_and(|key| self.still_there(key).is_some()) {
             return;
@@ -121,7 +122,7 @@ impl EndpointState {
         let bytes = u64::from(packet.wire_len()) + lower_headers(&route.remote);
         let mut machine = Machine::accepted(config, scheduler, secret, now, PathId(0), accepted);
         machine.set_peer_source(source.to_canonical());
-        // What came beside the cookie.
+        // The chunks that are bundled with the cookie.
         machine.handle_in_place(now, PathId(0), packet);
         let cover = Encapsulation::Plain(ports.swapped());
         let mut peer = Peer::new(now, machine, cover, None, vec![Some(route)], true);
@@ -130,8 +131,8 @@ impl EndpointState {
         self.insert(peer);
     }
 
-    /// The peer is known: each address that it listed beyond those in use is a path more. All have the
-    /// port of the first until they show another (RFC 6951, 5.4).
+    /// Adds a path for each address that the peer listed and that is not in use. All paths use the port of the first
+    /// one until packets show another port (RFC 6951, 5.4).
     pub(super) fn learn_addresses(&mut self, now: Time, peer: &mut Peer) {
         let Some(first) = peer.routes.iter().flatten().map(|route| route.remote).next() else {
             return;

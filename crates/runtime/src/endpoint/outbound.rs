@@ -1,4 +1,4 @@
-//! From associations to sockets: packets of one path leave together.
+//! Transmit path: from associations to sockets. Packets of one path are sent together.
 
 use ropewalk_base::Time;
 use ropewalk_engine::PacketSize;
@@ -11,11 +11,11 @@ use super::peer::{Peer, Route};
 use super::socket::{Socket, is_too_long, leads_nowhere};
 use super::state::{EndpointState, Key, Shared};
 
-/// Most packets that one association sends before another has its turn.
+/// Most packets that one association sends before the next one has its turn.
 const TURN: usize = 256;
 
 impl EndpointState {
-    /// Drains all that were touched, as far as the sockets take it.
+    /// Sends for all associations in the ready list, as much as the sockets take.
     pub(super) fn drain(&mut self, now: Time, shared: &Shared) {
         let mut dirty = std::mem::take(&mut self.dirty);
         self.eager = false;
@@ -32,21 +32,21 @@ impl EndpointState {
             }
         }
         self.enforce_memory(now);
-        // What was touched meanwhile stands in the new list; the old one's memory is used again.
+        // Associations marked meanwhile are in the new list. The old list's memory is reused if there are none.
         if self.dirty.is_empty() {
             self.dirty = dirty;
         }
     }
 
-    /// Whether no path takes anything: what is made now would only grow old. Where another one does, what is meant
-    /// for a blocked path waits in its socket's backlog, which the path's window bounds; a device that is
-    /// slow, or stuck, must not hold up those that are not.
+    /// Whether the sockets of all paths are full, so that a new packet would only wait. If only some are full, their
+    /// packets wait in the socket's backlog, which the path's congestion window bounds: a slow or stuck device must
+    /// not hold up the other paths.
     fn is_blocked(&self, peer: &Peer) -> bool {
         let mut sockets = peer.routes.iter().flatten().map(|route| &self.sockets[route.socket]);
         peer.routes.iter().any(Option::is_some) && sockets.all(|socket| socket.is_blocked())
     }
 
-    /// Whether something is left to send.
+    /// Sends for one association. Returns whether it has more to send.
     fn drain_one(&mut self, now: Time, peer: &mut Peer) -> bool {
         let lanes = &mut self.lanes;
         while lanes.len() < peer.routes.len() {
@@ -67,7 +67,7 @@ impl EndpointState {
         {
             sent += 1;
             let index = departure.path.index();
-            // Nothing is known of where that path leads (yet): lost, as on a path that is cut.
+            // The path's route is unknown (yet): the packet is lost, as on a failed path.
             let Some(route) = peer.routes.get(index).copied().flatten() else { continue };
             if peer.validation.is_limited(index) && !peer.may_send_unvalidated(route, index, packet)
             {
@@ -85,7 +85,7 @@ impl EndpointState {
             }
             tx_batch.set_ect(departure.ect);
             let fit = tx_batch.push(|out| {
-                // An error: the keys are used up, and the path is as good as cut until they change.
+                // An error means that the session's keys are used up: nothing is sent until they change.
                 let _ = peer.cover.write(departure.path, packet, out);
             });
             counters.sent += (fit != Fit::Nothing) as u64;
@@ -103,7 +103,7 @@ impl EndpointState {
             }
         }
         self.suspicious |= trouble.nowhere != 0;
-        // What was on its way there goes by other paths, and at once.
+        // The data in flight on a failed path is sent on other paths at once.
         let moved = trouble.nowhere != 0 && peer.refused(now, trouble.nowhere);
         for (path, datagram) in &trouble.too_long {
             peer.too_long(now, *path, *datagram);
@@ -111,19 +111,19 @@ impl EndpointState {
         sent == TURN || moved || !trouble.too_long.is_empty()
     }
 
-    /// The handshake's datagrams, if some are due: by another path for each attempt.
+    /// Sends the handshake's datagrams that are due. Each try uses another path.
     fn send_handshake(&mut self, peer: &mut Peer) {
         let Encapsulation::HandshakeInProgress(shaking) = &mut peer.cover else { return };
         let routes: Vec<_> = peer.routes.iter().flatten().collect();
         while let Some((datagram, attempt)) = shaking.take_datagram() {
             let first = attempt % routes.len().max(1);
-            // By the next one at once where nothing can leave.
+            // If the system refuses to send there, the next path is tried at once.
             let mut turns = routes[first..].iter().chain(&routes[..first]);
             let _ = turns.any(|route| !self.send_alone(**route, &datagram));
         }
     }
 
-    /// One datagram that belongs to no association yet. Returns whether the system refused it for good.
+    /// Sends one datagram outside an association's packets. Returns whether the system permanently refused it.
     pub(super) fn send_alone(&mut self, route: Route, datagram: &[u8]) -> bool {
         let mut batch = Batch::new(route.remote);
         batch.set_source(route.source);
@@ -132,7 +132,7 @@ impl EndpointState {
         send(&mut self.sockets[route.socket], &mut batch) == Sending::Nowhere
     }
 
-    /// Puts a drained peer back, or lets it go.
+    /// Puts a drained peer back, or removes it if it has ended and nobody holds it.
     fn settle(&mut self, key: Key, mut peer: Box<Peer>, shared: &Shared) {
         let now = self.clock.now();
         let outcome = peer.take_events(now);
@@ -155,7 +155,7 @@ impl EndpointState {
         self.lower(key, peer);
     }
 
-    /// An association that a peer has opened is up: the application may take it.
+    /// An association that a peer opened is established: queues it for acceptance, or aborts it if the queue is full.
     fn offer(&mut self, now: Time, key: Key, peer: &mut Peer) {
         if self.accepted.len() < self.options.limits.accept_queue {
             peer.incoming = false;
@@ -166,30 +166,30 @@ impl EndpointState {
         let address = peer.routes.iter().flatten().map(|route| route.remote).next();
         peer.machine.abort();
         self.reached(now, Limit::AcceptQueue, address, 1);
-        // The ABORT is yet to leave.
+        // The ABORT has not been sent yet.
         if !std::mem::replace(&mut peer.dirty, true) {
             self.dirty.push(key);
         }
     }
 }
 
-/// What became of a lane.
+/// Result of sending a batch.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Sending {
-    /// It left, as far as is known, or waits.
+    /// Sent as far as is known, or waiting in the backlog.
     Done,
-    /// Nothing can leave there.
+    /// The system permanently refuses to send to the destination.
     Nowhere,
-    /// The interface does not carry datagrams of so many bytes.
+    /// The interface does not carry datagrams of this size, bytes.
     TooLong(usize),
 }
 
-/// What the system refused of an association's packets.
+/// Refusals by the system while an association was sending.
 #[derive(Default)]
 struct Trouble {
-    /// Paths on which nothing can leave: bits of their numbers.
+    /// Paths whose packets were refused permanently: a bit mask of their numbers.
     nowhere: u32,
-    /// Paths by their place, and the lengths of datagrams that do not leave there.
+    /// Indices of paths, and the datagram sizes that were refused as too long, bytes.
     too_long: Vec<(usize, usize)>,
 }
 
@@ -203,7 +203,7 @@ impl Trouble {
     }
 }
 
-/// Sends a lane as soon as nothing more can join it. Returns what [`send`] does.
+/// Sends a batch if no datagram can be added to it. Returns the result of [`send`].
 fn put(socket: &mut Socket, tx_batch: &mut Batch, fit: Fit) -> Sending {
     match fit {
         Fit::Nothing => Sending::Done,
@@ -216,8 +216,8 @@ fn put(socket: &mut Socket, tx_batch: &mut Batch, fit: Fit) -> Sending {
     }
 }
 
-/// Sends a lane, if anything is in it. What the system refuses is lost like on any network, and found by the same
-/// means.
+/// Sends a batch if it is not empty. Datagrams that the system refuses are lost, as in any network, and are detected
+/// in the same way.
 fn send(socket: &mut Socket, tx_batch: &mut Batch) -> Sending {
     if tx_batch.is_empty() {
         return Sending::Done;

@@ -1,5 +1,5 @@
-//! Which own addresses a peer in the clear is told of (RFC 9260, 3.3.2.1; scopes as in
-//! draft-stewart-tsvwg-sctp-ipv4): those that it can reach from where it is, and no others.
+//! Selects the own addresses that are listed to an unsealed peer (RFC 9260, 3.3.2.1; scopes as in
+//! draft-stewart-tsvwg-sctp-ipv4): only those that the peer can reach from its location.
 
 use std::net::IpAddr;
 
@@ -8,14 +8,14 @@ use ropewalk_base::{Duration, Time};
 use super::socket::{BindAddress, Socket};
 use crate::interfaces::{self, Seen};
 
-/// Most addresses that are told: an INIT with more is longer than some links carry.
+/// Most addresses that are listed: an INIT with more would exceed the MTU of some links.
 const LISTED_LIMIT: usize = 16;
 
-/// How long a look at the interfaces is good for. One for each packet of an unauthenticated peer would cost more
-/// than the answer.
+/// How long a list of the interfaces is used. Reading a new one for each packet of an unauthenticated peer would cost
+/// more than the answer.
 const FRESH: Duration = Duration::from_secs(1);
 
-/// The addresses of this machine, as last seen.
+/// Cache of this machine's addresses.
 #[derive(Debug, Default)]
 pub struct OwnAddresses {
     all: Vec<Seen>,
@@ -23,7 +23,7 @@ pub struct OwnAddresses {
 }
 
 impl OwnAddresses {
-    /// All of them; none where the system does not tell.
+    /// All addresses; none if the system does not provide them.
     pub fn get(&mut self, now: Time) -> &[Seen] {
         if self.looked.is_none_or(|at| now.since(at) > FRESH) {
             self.all = interfaces::look().unwrap_or_default();
@@ -32,7 +32,7 @@ impl OwnAddresses {
         &self.all
     }
 
-    /// Whether it is one of them.
+    /// Whether `ip` is one of this machine's addresses.
     pub fn has(&mut self, now: Time, ip: IpAddr) -> bool {
         let ip = ip.to_canonical();
         self.get(now).iter().any(|seen| seen.ip == ip)
@@ -58,7 +58,7 @@ impl Scope {
             ip if ip.is_loopback() => Self::Loopback,
             IpAddr::V4(ip) if ip.is_link_local() => Self::Link,
             IpAddr::V4(ip) if ip.is_private() => Self::Private,
-            // Carrier-grade translation: not private by name, and not reachable from elsewhere either.
+            // RFC 6598, carrier-grade translation: not a private range, but not reachable from elsewhere either.
             IpAddr::V4(ip) if ip.octets()[0] == 100 && ip.octets()[1] & 0xc0 == 64 => Self::Private,
             IpAddr::V6(ip) if ip.is_unicast_link_local() => Self::Link,
             IpAddr::V6(ip) if ip.is_unique_local() => Self::Private,
@@ -66,9 +66,9 @@ impl Scope {
         }
     }
 
-    /// Whether a peer of this scope is told of an address of scope `own`. A peer on this machine needs only
-    /// what leads over the loopback, and a peer elsewhere must not be told of it. An IPv6 address of
-    /// one link means nothing without the name of the link.
+    /// Whether an address of scope `own` is listed to a peer of this scope. A peer on this machine needs only
+    /// loopback addresses, and no other peer may receive them. A link-local IPv6 address is meaningless without the
+    /// name of the link.
     fn is_told_of(self, own: Self, ip: IpAddr) -> bool {
         match (self, own) {
             (Self::Loopback, own) => own == Self::Loopback,
@@ -80,7 +80,7 @@ impl Scope {
     }
 }
 
-/// A socket's part in it: where it is bound, and to which interface.
+/// The address of a socket, and its interface if it is bound to one.
 pub(super) struct Bound<'a> {
     pub ip: IpAddr,
     pub interface: Option<&'a str>,
@@ -92,14 +92,14 @@ impl<'a> Bound<'a> {
     }
 }
 
-/// The addresses of these sockets that a peer at `peer` is to know; empty if there is nothing to add to the address
-/// that it sees. `all`: the addresses of this machine, which a socket that is bound to none stands for.
+/// The addresses of these sockets to list to a peer at `peer`. Empty if the peer already sees the only address. A
+/// socket bound to no address stands for `all` addresses of this machine.
 pub(super) fn listed(sockets: &[Bound<'_>], peer: IpAddr, all: &[Seen]) -> Vec<IpAddr> {
     let mut found: Vec<IpAddr> = Vec::new();
     let scope = Scope::of(peer);
     for socket in sockets {
         if !socket.ip.is_unspecified() {
-            // Who binds to an address by name means it, but nobody else reaches this machine's loopback.
+            // An address that the user named is listed, except that other machines cannot reach this one's loopback.
             if scope == Scope::Loopback || !socket.ip.is_loopback() {
                 found.push(socket.ip.to_canonical());
             }
@@ -119,11 +119,11 @@ pub(super) fn listed(sockets: &[Bound<'_>], peer: IpAddr, all: &[Seen]) -> Vec<I
         }
     }
     let mut found = unique;
-    // The family that the peer is known to use comes first: what is too much is cut from the end.
+    // The address family that the peer is known to use comes first: the end of the list is truncated.
     found.sort_by_key(|ip| ip.is_ipv4() != peer.to_canonical().is_ipv4());
     found.truncate(LISTED_LIMIT);
     match found[..] {
-        // One alone of the peer's family needs not be told: the peer sees it.
+        // A single address of the peer's family need not be listed: the peer sees it.
         [one] if one.is_ipv4() == peer.to_canonical().is_ipv4() => Vec::new(),
         _ => found,
     }
@@ -173,7 +173,7 @@ mod tests {
                 "10.9.9.9",
                 &["10.0.0.1", "192.0.2.1"],
             ),
-            // What was named is told, whatever its scope and wherever the peer is.
+            // Addresses that the user named are listed, whatever their scope and wherever the peer is.
             (&[("10.0.0.1", None), ("192.0.2.1", None)], "203.0.113.5", &["10.0.0.1", "192.0.2.1"]),
             (&[("192.0.2.1", None)], "203.0.113.5", &[]),
             (&[("2001:db8::1", None)], "203.0.113.5", &["2001:db8::1"]),

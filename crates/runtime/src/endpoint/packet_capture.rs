@@ -1,4 +1,4 @@
-//! Packets of all associations, as they are inside the seal, to a file.
+//! Captures the packets of all associations to a file, as they are inside the seal.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -10,24 +10,24 @@ use super::local_interfaces::{self, Link};
 use super::peer::Route;
 use crate::capture::{Capture, Direction};
 
-/// Most ways that are remembered: one that is forgotten gets a number anew.
+/// Most routes that are remembered. A forgotten route gets a new interface number in the capture.
 const WAYS_LIMIT: usize = 1024;
 
-/// Where packets of one path go.
+/// Where packets of one path go, as written to the capture.
 #[derive(Clone, Copy, Debug)]
 struct Way {
     interface: u32,
     local: IpAddr,
 }
 
-/// Our end of a path: what its socket stands on, and its port.
+/// This end of a path: its interface or address, and its port.
 #[derive(Clone, Copy)]
 pub struct Near<'a> {
     pub link: &'a Link,
     pub port: u16,
 }
 
-/// Writes what passes.
+/// Writes packets to a capture.
 #[derive(Debug)]
 pub struct PacketCapture {
     capture: Capture,
@@ -41,7 +41,7 @@ impl PacketCapture {
         Self { capture, ways: BTreeMap::new(), bytes: Vec::new(), used: false }
     }
 
-    /// A packet leaves.
+    /// Records a sent packet.
     pub fn leaves(&mut self, route: Route, near: Near<'_>, ports: Ports, packet: &Packet) {
         let way = self.way(route, near);
         self.bytes.clear();
@@ -51,7 +51,7 @@ impl PacketCapture {
         self.used = true;
     }
 
-    /// A packet has come.
+    /// Records a received packet.
     pub fn came(&mut self, route: Route, near: Near<'_>, packet: &[u8]) {
         let way = self.way(route, near);
         let ends = (route.remote.ip(), way.local);
@@ -59,7 +59,7 @@ impl PacketCapture {
         self.used = true;
     }
 
-    /// Nothing passes for now.
+    /// Flushes the capture while no packets pass.
     pub fn rest(&mut self) {
         if std::mem::take(&mut self.used) {
             self.capture.flush();

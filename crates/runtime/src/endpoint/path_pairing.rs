@@ -1,4 +1,4 @@
-//! Which local addresses and which of the peer's make paths.
+//! Pairs local addresses with addresses of the peer, which makes the paths.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -6,10 +6,10 @@ use super::peer::Route;
 
 /// Paths from sockets bound to `locals` to `remotes`, in the order of the locals.
 ///
-/// As many of one as of the other, and `by_place`: each with its like, by place. Else each local address with the remote one
-/// that is nearest to it (longest common prefix), and each remote address that nobody chose with the
-/// local one that is nearest. So one address of a server takes all paths of a client, one address of
-/// a client reaches all of a server, and links with subnets of their own find each other.
+/// With `by_place` and equally many addresses at both ends, addresses are paired by their place in the lists.
+/// Otherwise each local address is paired with the nearest remote one (longest common prefix), and each remaining
+/// remote address with the nearest local one. So one address of a server serves all paths of a client, one address of
+/// a client reaches all addresses of a server, and links with their own subnets are paired.
 pub(super) fn pair(locals: &[SocketAddr], remotes: &[SocketAddr], by_place: bool) -> Vec<Route> {
     let mut routes = Vec::new();
     let alike = |local: &SocketAddr, remote: &SocketAddr| local.is_ipv4() == remote.is_ipv4();
@@ -35,14 +35,14 @@ pub(super) fn pair(locals: &[SocketAddr], remotes: &[SocketAddr], by_place: bool
     routes
 }
 
-/// The local address that is nearest to a remote one.
+/// The local address nearest to `remote`.
 pub(super) fn nearest(locals: &[SocketAddr], remote: &SocketAddr) -> Option<usize> {
     let alike = |(_, local): &(usize, &SocketAddr)| local.is_ipv4() == remote.is_ipv4();
     let near = locals.iter().enumerate().filter(alike);
     near.max_by_key(|(_, local)| common(local.ip(), remote.ip())).map(|(socket, _)| socket)
 }
 
-/// Leading bits that two addresses have in common.
+/// Number of leading bits that two addresses have in common.
 fn common(one: IpAddr, other: IpAddr) -> u32 {
     match (one, other) {
         (IpAddr::V4(a), IpAddr::V4(b)) => (a.to_bits() ^ b.to_bits()).leading_zeros(),
@@ -68,7 +68,7 @@ mod tests {
                 &["10.0.1.2", "10.0.2.2"],
                 &[(0, "10.0.1.2"), (1, "10.0.2.2")],
             ),
-            // By place, whatever the prefixes say.
+            // By place, regardless of prefixes.
             (
                 &["10.0.1.1", "10.0.2.1"],
                 &["10.0.2.2", "10.0.1.2"],
@@ -81,7 +81,7 @@ mod tests {
                 &["10.0.3.2", "10.0.1.2"],
                 &[(0, "10.0.1.2"), (1, "10.0.3.2"), (2, "10.0.3.2")],
             ),
-            // An IPv6 path needs both ends to have it.
+            // An IPv6 path needs IPv6 at both ends.
             (&["10.0.1.1", "fd00::1"], &["10.0.1.2"], &[(0, "10.0.1.2")]),
         ];
         for (locals, remotes, expected) in cases {

@@ -1,8 +1,8 @@
-//! Path validation: which address of the peer a path leads to, and how much may be sent to an address
-//! that has not answered (RFC 9000, 8.2 and 9.3, with SCTP's HEARTBEATs as challenges).
+//! Path validation: verifies the peer's address of each path, and limits how much is sent to an address that has not
+//! answered (RFC 9000, 8.2 and 9.3, with SCTP's HEARTBEATs as challenges).
 //!
-//! A packet that is sealed (or has the right tag) proves who made it, and nothing about where it came
-//! from: somebody beside the way can send a copy from his own address, or from that of a victim.
+//! A packet that is sealed (or has the right verification tag) proves who made it, but not where it came from: an
+//! on-path attacker can send a copy from his own address, or from that of a victim.
 //!
 //! ```text
 //!                 packet from a new address
@@ -14,8 +14,8 @@
 //!   route: new  <--------------------------------------+  clearly longer than new took
 //! ```
 //!
-//! Until it has answered, an address gets at most three times the bytes that came from it. Sizes are
-//! those of IP packets.
+//! Until it has answered, an address receives at most three times the bytes that came from it. Sizes are those of IP
+//! packets.
 
 use std::net::SocketAddr;
 
@@ -23,23 +23,23 @@ use ropewalk_base::{Duration, Time};
 
 use super::peer::Route;
 
-/// Factor between what an unvalidated address sent and what it may get (RFC 9000, 8: three).
+/// Factor between the bytes from an unvalidated address and those that it may receive (RFC 9000, 8: three).
 const AMPLIFICATION_LIMIT: u64 = 3;
-/// Candidates per path at a time. With two, a third party that sends copies does not keep the real peer
-/// from moving.
+/// Most candidates per path at a time. With two, a third party that sends copies cannot keep the real peer from
+/// moving.
 const CANDIDATES_LIMIT: usize = 2;
-/// A candidate keeps its place for this long, even if other addresses send meanwhile.
+/// How long a candidate keeps its place, even if other addresses send meanwhile.
 const CANDIDATE_HOLD: Duration = Duration::from_millis(250);
-/// After the route has moved or has proved to be right, no candidate is taken for so long: it bounds the
-/// challenges that somebody who sends copies can cause.
+/// After the route has moved or was confirmed, no candidate is accepted for this time. This bounds the challenges
+/// that a third party can cause by sending copies.
 const CANDIDATE_INTERVAL: Duration = Duration::from_secs(1);
-/// A challenge is repeated after so long, then after twice as long each time.
+/// First interval of repeated challenges. It doubles each time.
 const CHALLENGE_INTERVAL: Duration = Duration::from_millis(250);
-/// Challenges per candidate; then it is forgotten.
+/// Challenges per candidate; then the candidate is dropped.
 const CHALLENGES: u32 = 4;
-/// The old route gets at least so much more time to answer than the candidate took.
+/// Minimum extra time that the old route gets to answer after the candidate did.
 const GRACE_MIN: Duration = Duration::from_millis(150);
-/// It never gets more than this, however slow the path was.
+/// Maximum of that extra time, however slow the path was.
 const GRACE_MAX: Duration = Duration::from_secs(3);
 
 /// Headers of IP and UDP in front of a datagram to or from this address, bytes.
@@ -47,7 +47,7 @@ pub(super) const fn lower_headers(remote: &SocketAddr) -> u64 {
     if remote.is_ipv4() { 28 } else { 48 }
 }
 
-/// Bytes from and to an address that has not answered a challenge.
+/// Bytes received from and sent to an address that has not answered a challenge.
 #[derive(Clone, Copy, Debug, Default)]
 struct Budget {
     received: u64,
@@ -55,7 +55,7 @@ struct Budget {
 }
 
 impl Budget {
-    /// Charges a packet; whether it may leave.
+    /// Charges a packet. Returns whether it may be sent.
     const fn charge(&mut self, bytes: u64) -> bool {
         let fits = self.sent + bytes <= AMPLIFICATION_LIMIT * self.received;
         if fits {
@@ -65,17 +65,16 @@ impl Budget {
     }
 }
 
-/// What is known of the address that a path leads to.
+/// State of the address that a path leads to.
 #[derive(Clone, Copy, Debug)]
 enum Standing {
-    /// It has answered, or this end's user has named it.
+    /// It has answered, or the application has named it.
     Validated,
-    /// It has answered, but as the address of another path: the first one that answers for this path
-    /// takes its place.
+    /// It was validated for another path. The first address that answers for this path replaces it.
     Borrowed,
-    /// A packet came from there, no more.
+    /// Packets came from it, but it has not answered.
     Unvalidated(Budget),
-    /// The peer has listed it, and nothing came from there. What it gets is paid for by what the
+    /// The peer has listed it, but no packet came from it. Packets to it are charged to the bytes that the
     /// association has received.
     Listed,
 }
@@ -84,47 +83,47 @@ enum Standing {
 #[derive(Debug)]
 struct Candidate {
     route: Route,
-    /// None: it has answered.
+    /// None once it has answered.
     budget: Option<Budget>,
-    /// Sent to the candidate, and nowhere else.
+    /// Nonce that is sent to the candidate only.
     nonce: u64,
-    /// Sent to the route as it is, and nowhere else.
+    /// Nonce that is sent to the current route only.
     old_nonce: u64,
     began: Time,
     challenges: u32,
     challenge_due: Time,
-    /// When the route moves here, if the old one stays silent: known once the candidate has answered.
+    /// When the route moves here if the old address stays silent. Set once the candidate has answered.
     moves_at: Option<Time>,
 }
 
-/// What is under examination on one path.
+/// Validation state of one path.
 #[derive(Debug)]
 struct Examined {
     path: usize,
     standing: Standing,
     candidates: Vec<Candidate>,
-    /// Where the path led before it moved: it is asked again if the path fails.
+    /// The route before the last move. It is challenged again if the path fails.
     previous: Option<Route>,
     no_candidate_before: Time,
 }
 
-/// The route of a path moves.
+/// A move of a path to another route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Move {
-    /// Which path.
+    /// The path.
     pub path: usize,
-    /// Where it leads now.
+    /// Its new route.
     pub to: Route,
 }
 
-/// A HEARTBEAT that is to leave for one address.
+/// A HEARTBEAT that must be sent to one address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Challenge {
-    /// On which path.
+    /// The path.
     pub path: usize,
-    /// To whom.
+    /// The route to send it on.
     pub to: Route,
-    /// What must come back.
+    /// The nonce that the answer must contain.
     pub nonce: u64,
 }
 
@@ -132,16 +131,16 @@ pub struct Challenge {
 #[derive(Debug, Default)]
 pub struct PathValidation {
     examined: Vec<Examined>,
-    /// Challenges that have to leave; each has been charged.
+    /// Challenges to send; each has been charged.
     queue: Vec<Challenge>,
     moves: Vec<Move>,
-    /// Bytes received in the association, and those sent to listed addresses that have not answered.
+    /// Bytes received in the association, and bytes sent to listed addresses that have not answered.
     received: u64,
     sent_to_listed: u64,
 }
 
 impl PathValidation {
-    /// A packet of the peer came `from` there on `path`, which leads to `current`.
+    /// Handles a packet of the peer that came `from` this route on `path`, whose route is `current`.
     pub fn on_packet(&mut self, now: Time, path: usize, from: Route, current: Route, bytes: u64) {
         self.received += bytes;
         if from.is_like(&current) {
@@ -164,23 +163,23 @@ impl PathValidation {
         }
     }
 
-    /// A path begins with a packet of so many bytes: its address is not validated.
+    /// Handles the first packet of a path, of `bytes`: the path's address is not validated.
     pub fn on_new_path(&mut self, path: usize, bytes: u64) {
         self.received += bytes;
         self.examine(path).standing = Standing::Unvalidated(Budget { received: bytes, sent: 0 });
     }
 
-    /// A path begins at an address that another path was validated for.
+    /// Starts a path at an address that was validated for another path.
     pub fn on_borrowed(&mut self, path: usize) {
         self.examine(path).standing = Standing::Borrowed;
     }
 
-    /// A path begins at an address that the peer has listed.
+    /// Starts a path at an address that the peer has listed.
     pub fn on_listed(&mut self, path: usize) {
         self.examine(path).standing = Standing::Listed;
     }
 
-    /// Paths whose place has no `kept` are gone; those that stay are renumbered, in their order.
+    /// Removes the paths whose entry in `kept` is false and renumbers the others in order.
     pub fn retain_paths(&mut self, kept: &[bool]) {
         let stays = |path: usize| kept.get(path) == Some(&true);
         self.examined.retain(|examined| stays(examined.path));
@@ -191,19 +190,19 @@ impl PathValidation {
         self.moves.clear();
     }
 
-    /// RFC 9260, 5.4: the address that the association was set up with is confirmed. Only who got the INIT ACK
-    /// there can have sent the COOKIE ECHO, and only who got the INIT its answer.
+    /// RFC 9260, 5.4: the address used to set up the association is confirmed. Only a peer that received the INIT ACK
+    /// there can have sent the COOKIE ECHO, and only one that received the INIT can have answered it.
     pub fn on_set_up(&mut self, path: usize) {
         self.examined.retain(|examined| examined.path != path);
     }
 
-    /// Whether the peer has listed the address of this path, and nothing came from there yet.
+    /// Whether the peer has listed the address of this path, and no packet has come from it yet.
     pub fn is_only_listed(&self, path: usize) -> bool {
         let only_listed = |examined: &Examined| matches!(examined.standing, Standing::Listed);
         self.examined.iter().any(|examined| examined.path == path && only_listed(examined))
     }
 
-    /// The engine's own HEARTBEAT on this path was answered. It goes only to the path's route.
+    /// Handles an answer to the engine's own HEARTBEAT, which is sent only on the path's route.
     pub fn on_confirmed(&mut self, path: usize) {
         if let Some(examined) = self.find(path)
             && matches!(examined.standing, Standing::Unvalidated(_) | Standing::Listed)
@@ -212,7 +211,7 @@ impl PathValidation {
         }
     }
 
-    /// The path does not answer: perhaps it has moved back.
+    /// Handles a failing path: its address may have moved back to the previous one.
     pub fn on_failing(&mut self, now: Time, path: usize) {
         if let Some(examined) = self.find(path)
             && let Some(previous) = examined.previous
@@ -222,12 +221,11 @@ impl PathValidation {
         }
     }
 
-    /// A HEARTBEAT ACK with this nonce has come, by whatever way. `round_trip` is what the path took of
-    /// late.
+    /// Handles a HEARTBEAT ACK with this nonce, on whatever path. `round_trip` is the path's recent round-trip time.
     pub fn on_answer(&mut self, now: Time, nonce: u64, round_trip: Option<Duration>) {
         for examined in &mut self.examined {
             if examined.candidates.iter().any(|candidate| candidate.old_nonce == nonce) {
-                // The old route is alive: nothing moves.
+                // The old route answers: the path does not move.
                 examined.candidates.clear();
                 examined.no_candidate_before = now + CANDIDATE_INTERVAL;
                 return;
@@ -240,7 +238,7 @@ impl PathValidation {
         }
     }
 
-    /// Whether what leaves on `path` is counted: then [`PathValidation::charge`] it.
+    /// Whether packets on `path` must be charged with [`PathValidation::charge`].
     #[inline]
     pub fn is_limited(&self, path: usize) -> bool {
         let limited = |examined: &&Examined| {
@@ -249,7 +247,7 @@ impl PathValidation {
         self.examined.iter().filter(limited).any(|examined| examined.path == path)
     }
 
-    /// Charges a packet to the address of `path`; whether it may leave.
+    /// Charges a packet to the address of `path`. Returns whether it may be sent.
     pub fn charge(&mut self, path: usize, bytes: u64) -> bool {
         let listed = AMPLIFICATION_LIMIT * self.received;
         let spent = self.sent_to_listed + bytes;
@@ -266,8 +264,8 @@ impl PathValidation {
         }
     }
 
-    /// Time has passed, or something was taken in: finds out what is due. The paths lead to `routes`, and
-    /// a challenge has `bytes`, without the headers of IP and UDP.
+    /// Finds the challenges and moves that are due. `routes` are the paths' routes, and `bytes` is the size of a
+    /// challenge without IP and UDP headers.
     pub fn update(&mut self, now: Time, routes: &[Option<Route>], bytes: u64) {
         for examined in &mut self.examined {
             let current = routes.get(examined.path).copied().flatten();
@@ -279,23 +277,23 @@ impl PathValidation {
         self.examined.retain(|examined| !examined.is_settled(now));
     }
 
-    /// Challenges that have to leave.
+    /// The next challenge to send.
     pub fn poll_challenge(&mut self) -> Option<Challenge> {
         self.queue.pop()
     }
 
-    /// Routes that have to move.
+    /// The next move to apply.
     pub fn poll_move(&mut self) -> Option<Move> {
         self.moves.pop()
     }
 
-    /// Whether nothing is under examination: then no HEARTBEAT ACK is meant for [`PathValidation::on_answer`].
+    /// Whether no path is under validation: then [`PathValidation::on_answer`] need not be called.
     #[inline]
     pub const fn is_idle(&self) -> bool {
         self.examined.is_empty()
     }
 
-    /// When [`PathValidation::update`] is to be called.
+    /// When [`PathValidation::update`] must be called.
     pub fn next_deadline(&self) -> Option<Time> {
         let candidates = self.examined.iter().flat_map(|examined| &examined.candidates);
         candidates.map(Candidate::deadline).min()
@@ -322,7 +320,7 @@ impl PathValidation {
 }
 
 impl Candidate {
-    /// Charges a challenge; whether it may leave.
+    /// Charges a challenge. Returns whether it may be sent.
     fn charge(&mut self, bytes: u64) -> bool {
         let bytes = bytes + lower_headers(&self.route.remote);
         self.budget.as_mut().is_none_or(|budget| budget.charge(bytes))
@@ -345,7 +343,7 @@ impl Examined {
             let Some(at) = self.candidates.iter().position(replaceable) else { return };
             self.candidates.remove(at);
         }
-        // Without random numbers nothing can be proved, and nothing moves.
+        // Without random numbers no address can be validated, and no path moves.
         let (Ok(nonce), Ok(old_nonce)) = (getrandom::u64(), getrandom::u64()) else { return };
         self.candidates.push(Candidate {
             route,
@@ -359,7 +357,7 @@ impl Examined {
         });
     }
 
-    /// Whether the route must be shown to be dead before it moves.
+    /// Whether the path moves only if its current address stays silent.
     const fn is_held(&self) -> bool {
         matches!(self.standing, Standing::Validated)
     }
@@ -375,11 +373,11 @@ impl Examined {
         let slow = round_trip.map_or(Duration::ZERO, |trip| trip * 2);
         let grace = (took * 2).max(slow).clamp(GRACE_MIN, GRACE_MAX);
         candidate.moves_at = Some(if held { now + grace } else { now });
-        // One more challenge for the old route: the first may have been lost.
+        // Challenge the old route once more: the first challenge may have been lost.
         candidate.challenge_due = now;
     }
 
-    /// The route to move to, if that is settled.
+    /// The route to move to, if that is decided.
     fn decide(&mut self, now: Time, current: Option<Route>) -> Option<Route> {
         let due = |candidate: &Candidate| candidate.moves_at.is_some_and(|at| at <= now);
         let at = self.candidates.iter().position(due)?;
@@ -392,7 +390,7 @@ impl Examined {
         Some(to)
     }
 
-    /// Queues the challenges that are due: to each candidate, and to the route as it is.
+    /// Queues the challenges that are due, to each candidate and to the current route.
     fn challenge(
         &mut self,
         now: Time,

@@ -1,4 +1,4 @@
-//! Path validation in virtual time: one path, a peer that may move, and others who send copies.
+//! Path validation in virtual time: one path, a peer that may move, and third parties that send copies.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use ropewalk_base::{Duration, Time};
 
 use super::*;
 
-/// Bytes of a challenge without the headers of IP and UDP: SCTP's header, a HEARTBEAT, the seal.
+/// Size of a challenge without IP and UDP headers, bytes: SCTP header, HEARTBEAT, seal.
 const CHALLENGE: u64 = 12 + 24 + 26;
 const STEP: Duration = Duration::from_millis(5);
 
@@ -15,7 +15,7 @@ fn at(host: u8) -> Route {
     Route::new(0, ([192, 0, 2, host], 9899).into())
 }
 
-/// What was sent to and received from an address.
+/// Bytes sent to and received from an address.
 #[derive(Default)]
 struct Book {
     received: u64,
@@ -29,9 +29,9 @@ struct World {
     validation: PathValidation,
     routes: Vec<Option<Route>>,
     books: BTreeMap<Route, Book>,
-    /// Who answers challenges, and how long that takes.
+    /// The addresses that answer challenges, and how long each takes.
     answers: BTreeMap<Route, Duration>,
-    /// Answers on their way: when they arrive, from whom, and the nonce.
+    /// Answers in flight: arrival time, address and nonce.
     underway: Vec<(Time, Route, u64)>,
     moves: usize,
 }
@@ -56,7 +56,7 @@ impl World {
         self.routes[0].expect("a route")
     }
 
-    /// A packet that the peer made comes from there.
+    /// A packet that the peer made arrives from host `from`.
     fn packet(&mut self, from: u8, bytes: u64) {
         self.books.entry(at(from)).or_default().received += bytes;
         self.validation.on_packet(self.now, 0, at(from), self.route(), bytes);
@@ -88,7 +88,7 @@ impl World {
         }
     }
 
-    /// What the engine wants to send on the path.
+    /// The engine sends a packet on the path, if it may.
     fn send(&mut self, bytes: u64) {
         let limited = self.validation.is_limited(0);
         if !limited || self.validation.charge(0, bytes) {
@@ -113,7 +113,7 @@ impl World {
         }
     }
 
-    /// The peer's packets come from there for so long, one each 20 ms.
+    /// The peer's packets arrive from host `from` during `span`, one every 20 ms.
     fn talk(&mut self, from: u8, span: Duration) {
         let until = self.now + span;
         while self.now < until {
@@ -140,7 +140,7 @@ fn a_peer_behind_a_translator_that_changes_its_address_is_followed_within_about_
 
 #[test]
 fn copies_from_beside_the_way_move_nothing_while_the_peer_answers() {
-    // Silent, and with the challenge passed on and answered, sooner or later than the peer does.
+    // The third party is silent, or relays the challenge and its answer, sooner or later than the peer answers.
     for relayed in [None, Some(ms(10)), Some(ms(45)), Some(ms(90))] {
         let mut world = World::new(ms(40));
         if let Some(trip) = relayed {
@@ -148,7 +148,7 @@ fn copies_from_beside_the_way_move_nothing_while_the_peer_answers() {
         }
         world.talk(66, ms(20_000));
         assert_eq!((world.route(), world.moves), (at(1), 0), "{relayed:?}");
-        // Both are asked once a second or so.
+        // Both are challenged about once a second.
         assert!(world.books[&at(1)].sent < 20_000 / 20 * 1500 + 40 * 200);
     }
 }
@@ -156,11 +156,11 @@ fn copies_from_beside_the_way_move_nothing_while_the_peer_answers() {
 #[test]
 fn a_path_that_was_drawn_away_finds_its_way_back() {
     let mut world = World::new(ms(20));
-    // The peer cannot be heard for a while, and somebody passes everything on.
+    // The peer is unreachable for a while, and a third party relays everything.
     world.answers = BTreeMap::from([(at(66), ms(20))]);
     world.talk(66, ms(1000));
     assert_eq!(world.route(), at(66));
-    // He stops. The path fails, and the peer's address is asked again.
+    // The third party stops. The path fails, and the peer's address is challenged again.
     world.answers = BTreeMap::from([(at(1), ms(20))]);
     world.run(ms(2000));
     let now = world.now;
@@ -214,8 +214,8 @@ fn listed_addresses_share_three_times_what_the_association_received() {
 }
 
 proptest! {
-    /// Packets come from the peer, from victims whose address is spoofed, and from others who answer, in any
-    /// order; then the peer alone is left.
+    /// Packets arrive in random order from the peer, from victims whose address is spoofed, and from third parties
+    /// that answer. Then only the peer remains.
     #[test]
     fn no_address_gets_more_than_three_times_what_it_sent_before_it_answers(
         trip in 1_u64..400,
@@ -223,7 +223,7 @@ proptest! {
         home in 1_u8..3,
     ) {
         let mut world = World::new(ms(trip));
-        // The others relay the challenge; from 5 on they are victims and never answer.
+        // Third parties relay the challenge. Hosts from 5 on are victims and never answer.
         world.answers.extend((3..5).map(|host| (at(host), ms(trip / 2 + 1))));
         if home == 2 {
             world.answers.insert(at(2), ms(trip));

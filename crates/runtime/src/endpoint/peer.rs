@@ -1,4 +1,4 @@
-//! An association with its paths' addresses, as the endpoint keeps it.
+//! An association with the routes of its paths, as the endpoint stores it.
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
@@ -18,64 +18,65 @@ use super::encapsulation::Encapsulation;
 use super::liveness::Liveness;
 use super::path_validation::{PathValidation, lower_headers};
 
-/// Most news of paths kept for a user who does not ask.
+/// Most path events that are kept for an application that does not read them.
 const NEWS_LIMIT: usize = 64;
 
-/// Where a path leads: through which socket, and to whom.
+/// Route of a path: the local socket and the peer's address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Route {
     /// Index of the socket.
     pub socket: usize,
-    /// The own address to send from, where the socket has several; none: the system chooses.
+    /// The local address to send from, if the socket has several; none: the system chooses.
     pub source: Option<IpAddr>,
-    /// The peer's address there.
+    /// The peer's address.
     pub remote: SocketAddr,
 }
 
 impl Route {
-    /// A route on which the system chooses the own address.
+    /// A route on which the system chooses the local address.
     pub const fn new(socket: usize, remote: SocketAddr) -> Self {
         Self { socket, source: None, remote }
     }
 
-    /// Whether both lead through one socket to one address of the peer.
+    /// Whether both use the same socket and the same address of the peer.
     pub fn is_like(&self, other: &Self) -> bool {
         (self.socket, self.remote) == (other.socket, other.remote)
     }
 }
 
-/// What became of a path.
+/// An event of a path or of the association.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathNews {
     /// Its status changed.
     Changed(PathId, PathStatus),
-    /// The peer has started anew: messages may be missing, streams start over.
+    /// The peer has restarted: messages may be missing, and stream sequence numbers start over.
     Restarted,
 }
 
-/// Who waits for what.
+/// Notifications for waiting tasks.
 #[derive(Debug, Default)]
 pub struct Signals {
     /// Messages can be read, or the association has ended.
     pub readable: Notify,
-    /// How many wait for that.
+    /// Number of tasks that wait to read.
     readers: AtomicUsize,
     /// The send buffer has room, or the association has ended.
     pub writable: Notify,
-    /// All that was sent has been acknowledged, or the association has ended; told where [`Peer::flushing`] asks for it.
+    /// Everything sent has been acknowledged, or the association has ended. Only signalled if [`Peer::flushing`] is
+    /// set.
     pub flushed: Notify,
-    /// It is up, a path changed, or it has ended.
+    /// The association is established, a path has changed, or the association has ended.
     pub changed: Notify,
 }
 
 impl Signals {
-    /// Waits until something can be read: `readable` is of [`Signals::readable`].
+    /// Waits until something can be read. `readable` must come from [`Signals::readable`].
     pub async fn until(&self, readable: Pin<&mut Notified<'_>>) {
         let _here = Here::new(&self.readers);
         readable.await;
     }
 
-    /// Wakes those who wait to read. Whether there are any.
+    /// Wakes the tasks that wait to read. Returns whether there are any.
     pub fn wake_reader(&self) -> bool {
         self.readable.notify_waiters();
         self.readers.load(Ordering::Relaxed) > 0
@@ -89,7 +90,7 @@ impl Signals {
     }
 }
 
-/// Somebody is counted as long as this lives.
+/// Counts a waiting task while it lives.
 struct Here<'a>(&'a AtomicUsize);
 
 impl<'a> Here<'a> {
@@ -110,58 +111,58 @@ impl Drop for Here<'_> {
 pub struct Peer {
     /// The engine.
     pub machine: Association,
-    /// What is around its packets.
+    /// What surrounds its packets.
     pub cover: Encapsulation,
-    /// The number by which sealed datagrams address it; none in the clear.
+    /// The number by which sealed datagrams address the association; none without sealing.
     pub session: Option<u32>,
-    /// Where its paths lead, as far as is known.
+    /// The routes of its paths, as far as known.
     pub routes: Vec<Option<Route>>,
-    /// Which of these addresses have answered, and where paths may have moved to.
+    /// Which of these addresses are validated, and where paths may have moved.
     pub validation: PathValidation,
-    /// Where the handshake's reply went. Only who received it can seal datagrams of the session, so the
-    /// first of these validates that address, wherever it comes from.
+    /// Where the handshake's reply was sent. Only its receiver can seal datagrams of the session, so the first such
+    /// datagram validates that address, wherever the datagram comes from.
     pub replied_to: Option<Route>,
-    /// When something last happened.
+    /// Times of the last signs of life.
     pub liveness: Liveness,
-    /// What it is counted under, if a peer has opened it.
+    /// The key and prefix that it is counted under, if a peer has opened it.
     pub admitted: Option<Admitted>,
-    /// Bytes for which it is counted.
+    /// Bytes that are counted for it.
     pub counted_memory: u64,
-    /// The peer's addresses as they were given, if it was opened from here: a path more may lead to them.
+    /// The peer's addresses as the application gave them, if this end opened it. New paths may lead to them.
     pub remotes: Vec<SocketAddr>,
-    /// When it is in the list of deadlines.
+    /// Its entry in the list of deadlines.
     pub deadline: Option<Time>,
-    /// Whether it is in the list of those to be drained.
+    /// Whether it is in the ready list.
     pub dirty: bool,
-    /// It has been up.
+    /// Whether it was ever established.
     pub connected: bool,
-    /// The peer opened it.
+    /// Whether the peer opened it.
     pub opened_by_peer: bool,
-    /// The peer opened it, and nobody has accepted it yet.
+    /// Whether the peer opened it and the application has not accepted it yet.
     pub incoming: bool,
-    /// Nobody holds it any more: it goes as soon as it has ended.
+    /// Whether no handle exists any more: it is removed as soon as it has ended.
     pub abandoned: bool,
-    /// Somebody waits until all has been acknowledged.
+    /// Whether a task waits until everything has been acknowledged.
     pub flushing: bool,
     /// Why it ended.
     pub ended: Option<CloseReason>,
-    /// News of paths, oldest first.
+    /// Events of paths, oldest first.
     pub news: VecDeque<PathNews>,
-    /// Who waits.
+    /// Notifications for waiting tasks.
     pub signals: Arc<Signals>,
 }
 
-/// What an endpoint has to do after a peer's events.
+/// What the endpoint must do after an association's events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Outcome {
-    /// It is up.
+    /// The association is established.
     pub connected: bool,
-    /// It is up, and the peer opened it.
+    /// The association is established, and the peer opened it.
     pub accepted: bool,
 }
 
 impl Peer {
-    /// A fresh one.
+    /// A new association.
     pub fn new(
         now: Time,
         machine: Association,
@@ -194,7 +195,7 @@ impl Peer {
         }
     }
 
-    /// Time has passed.
+    /// Handles the timers that are due.
     pub fn handle_timeout(&mut self, now: Time) {
         self.machine.handle_timeout(now);
         self.cover.handle_timeout(now);
@@ -204,14 +205,15 @@ impl Peer {
         }
     }
 
-    /// The peer has not answered.
+    /// Ends the association because the peer has not answered.
     fn give_up(&mut self) {
         self.ended = Some(CloseReason::NoAnswer);
         self.signals.all();
     }
 
-    /// A sealed datagram of so many bytes came from there on `path`, by the peer's word. Where it comes from
-    /// is no proof of where the peer is: see [`PathValidation`]. A path that is not known yet is `fresh`.
+    /// Handles a sealed datagram of `bytes` that arrived from `route`. The sender has authenticated the path number
+    /// `path`, but not its own address: see [`PathValidation`]. An unknown path is added with the configuration
+    /// `fresh`.
     pub fn on_authenticated_route(
         &mut self,
         now: Time,
@@ -228,8 +230,8 @@ impl Peer {
         self.liveness.hear(now);
         let bytes = bytes as u64 + lower_headers(&route.remote);
         match self.routes[id.index()] {
-            // Only the end that opened it moves: if each followed the other, one packet that strayed would
-            // bend a path for good.
+            // Only the address of the end that opened the association may move. If each end followed the other, one
+            // stray packet could redirect a path permanently.
             Some(current) if !self.opened_by_peer => {
                 self.validation.on_packet(now, id.index(), current, current, bytes);
             }
@@ -239,7 +241,7 @@ impl Peer {
         Some(id)
     }
 
-    /// The first packet of a path.
+    /// Handles the first packet of a path.
     fn begin_route(&mut self, now: Time, id: PathId, route: Route, bytes: u64) {
         let replied_to = self.replied_to.filter(|_| !self.connected);
         self.routes[id.index()] = Some(replied_to.unwrap_or(route));
@@ -247,10 +249,10 @@ impl Peer {
             Some(proved) if proved.is_like(&route) => {
                 self.validation.on_packet(now, id.index(), route, route, bytes);
             }
-            // Perhaps a copy from elsewhere came first, or the handshake went by another path: until this
-            // address has answered, the association is set up by way of the one that has.
+            // A copy from elsewhere may have arrived first, or the handshake used another path. Until this address
+            // has answered, the association is set up over the route that the reply went to.
             Some(proved) => {
-                // With one path, the one that has is of this path as well.
+                // With only one path, that route is this path's own.
                 if self.routes.len() > 1 {
                     self.validation.on_borrowed(id.index());
                 }
@@ -262,14 +264,14 @@ impl Peer {
         self.machine.prove(now, id);
     }
 
-    /// The system would not send a datagram of so many bytes on a path: its interface carries no such.
+    /// The system refused a datagram of this size, bytes: the path's interface does not carry it.
     pub fn too_long(&mut self, now: Time, path: usize, datagram: usize) {
         let headers = self.machine.config().lower_header - self.cover.overhead();
         let packet = u32::try_from(datagram).unwrap_or(u32::MAX).saturating_add(headers);
         self.machine.packet_too_long(now, PathId::from_index(path), packet);
     }
 
-    /// Takes the engine's events and wakes whom they concern.
+    /// Takes the engine's events and notifies the tasks that wait for them.
     pub fn take_events(&mut self, now: Time) -> Outcome {
         let mut outcome = Outcome::default();
         while let Some(event) = self.machine.poll_event() {
@@ -308,8 +310,8 @@ impl Peer {
         self.signals.changed.notify_waiters();
     }
 
-    /// The path to the same address with another port, which a translator has changed: it leads there once
-    /// that port has answered. The packet had the right tag (RFC 6951, 5.4).
+    /// The path to the same address with another UDP port, which a translator may have changed. The packet has the
+    /// right tag; the path moves once that port has answered (RFC 6951, 5.4).
     fn moved_to(&self, route: Route) -> Option<PathId> {
         let same = |known: &Option<Route>| {
             known.is_some_and(|k| k.socket == route.socket && k.remote.ip() == route.remote.ip())
@@ -317,7 +319,7 @@ impl Peer {
         self.routes.iter().position(same).map(PathId::from_index)
     }
 
-    /// The path of a packet in the clear, which had the right tag: by where it comes from.
+    /// The path of an unsealed packet with the right tag, found by its source.
     pub fn path_from(&mut self, now: Time, route: Route, packet: &Packet) -> Option<PathId> {
         if packet.tag == self.machine.tags().0 {
             self.liveness.hear(now);
@@ -338,8 +340,8 @@ impl Peer {
         Some(PathId::from_index(at))
     }
 
-    /// Whether the path leads to this address of the peer by a guess: the peer has listed the address, and
-    /// nothing came from there yet. RFC 6951, 5.4: the UDP port is learned from packets; the list has none.
+    /// Whether the path's port is a guess: the peer has listed this address, and no packet has come from it yet. RFC
+    /// 6951, 5.4: UDP ports are learned from packets; the list of addresses contains none.
     fn is_guessed(&self, path: PathId, route: Route) -> bool {
         let known = self.routes[path.index()];
         let other_way = known
@@ -347,7 +349,7 @@ impl Peer {
         other_way && self.validation.is_only_listed(path.index())
     }
 
-    /// The path that leads there, if it is known, from whatever own address.
+    /// The path with this socket and remote address, whatever its local address.
     pub fn path_to(&self, route: Route) -> Option<PathId> {
         let same = |known: &Option<Route>| {
             known.is_some_and(|k| (k.socket, k.remote) == (route.socket, route.remote))

@@ -1,5 +1,5 @@
-//! Packets in the clear: to which association they belong, by which path they came, and what a handshake tells of
-//! the peer's addresses (RFC 9260, 5.1.2, 5.2 and 8.5; RFC 6951, 5.4).
+//! Unsealed packets: finds their association and path, and learns the peer's addresses from the handshake (RFC 9260,
+//! 5.1.2, 5.2 and 8.5; RFC 6951, 5.4).
 
 use std::net::IpAddr;
 
@@ -15,16 +15,16 @@ use super::path_validation::lower_headers;
 use super::peer::{Peer, Route};
 use super::state::{EndpointState, Key};
 
-/// An association that a packet was found to belong to.
+/// The association that a packet belongs to.
 #[derive(Clone, Copy)]
 struct Found {
     key: Key,
-    /// The packet carries the tag of this end: who sent it has seen packets of the peer.
+    /// Whether the packet carries this end's verification tag: its sender has seen packets of the association.
     by_tag: bool,
 }
 
 impl EndpointState {
-    /// A packet in the clear.
+    /// Handles an unsealed packet.
     pub(super) fn take_plain(
         &mut self,
         now: Time,
@@ -42,8 +42,8 @@ impl EndpointState {
         }
     }
 
-    /// RFC 9260, 5.1.2: an INIT belongs to an existing association if its source or any address that it lists
-    /// identifies that one.
+    /// RFC 9260, 5.1.2: an INIT belongs to an existing association if its source address or any address that it lists
+    /// identifies that association.
     fn take_init(&mut self, now: Time, route: Route, ports: Ports, packet: &mut Packet) {
         let Some(Chunk::Init(init)) = packet.chunks.first() else { return };
         let source = route.remote.ip();
@@ -54,15 +54,15 @@ impl EndpointState {
             return;
         };
         let Some(peer) = self.known(key) else { return };
-        // 5.2.1: while the peer is only being asked, INIT ACKs go to addresses that the user named. In all
-        // other states the source is an address of the peer, or hears that it must not be one.
+        // RFC 9260, 5.2.1: in COOKIE-WAIT, the INIT ACK goes to an address that the application named. In all other
+        // states the source is an address of the peer, or the answer tells the peer that it may not be one.
         let waits = matches!(peer.machine.state(), State::CookieWait { .. });
         let to = match waits && !self.associations.has(key, source) {
             false => Some(route),
             true => peer.route_to_one_of(&init.addresses),
         };
         let Some(to) = to else { return };
-        // 5.4: the address that the INIT ACK goes to is the one that its cookie confirms.
+        // RFC 9260, 5.4: the cookie confirms the address that the INIT ACK is sent to.
         let path = peer.path_to_address(to.remote.ip()).unwrap_or(Machine::NO_PATH);
         let answer = peer.machine.answer_to_init(now, path, packet, Some(source.to_canonical()));
         if let Some(answer) = answer {
@@ -84,34 +84,35 @@ impl EndpointState {
         self.touch(key);
     }
 
-    /// The association that a packet other than INIT belongs to.
+    /// The association that a packet other than an INIT belongs to.
     fn find(&mut self, source: IpAddr, pair: PortPair, packet: &Packet) -> Option<Found> {
         let table = &self.associations;
         let by_tag = |key| Found { key, by_tag: true };
         let by_address = |key| Found { key, by_tag: false };
         let tagged = table.by_tag(packet.tag, pair);
         let found = match packet.chunks.first()? {
-            // Under the tag of the INIT ACK, which is a new one where the peer restarts (5.2.2).
+            // The tag is that of the INIT ACK, which is a new one if the peer restarts (RFC 9260, 5.2.2).
             Chunk::CookieEcho(_) => {
                 tagged.map(by_tag).or_else(|| table.by_address(pair, [&source]).map(by_address))
             }
-            // 8.5.1: with T they carry the tag of packets to the peer, which the association knows.
+            // RFC 9260, 8.5.1: with the T bit set, these chunks carry the tag of packets to the peer.
             Chunk::Abort { reflected: true, .. } | Chunk::ShutdownComplete { reflected: true } => {
                 table.by_address(pair, [&source]).map(by_address)
             }
-            // 5.1.2: from any address of the peer, if it lists one that was asked.
+            // RFC 9260, 5.1.2: an INIT ACK may come from any address of the peer, if it lists one that the INIT was
+            // sent to.
             Chunk::InitAck(both) => {
                 let lists = |key| both.0.addresses.iter().any(|ip| table.has(key, *ip));
                 tagged.filter(|key| table.has(*key, source) || lists(*key)).map(by_tag)
             }
-            // 8.4: what comes from an address that is none of the peer's is out of the blue.
+            // RFC 9260, 8.4: a packet from an address that is not the peer's is out of the blue.
             _ => tagged.filter(|key| table.has(*key, source)).map(by_tag),
         }?;
         self.still_there(found.key)?;
         Some(found)
     }
 
-    /// An association that has ended is no more, though a handle to it may be left: packets do not find it.
+    /// The association, unless it has ended. Packets do not find an ended association, even if a handle still exists.
     pub(super) fn still_there(&mut self, key: Key) -> Option<Key> {
         let peer = self.known(key)?;
         if matches!(peer.machine.state(), State::Ended(_)) {
@@ -121,7 +122,7 @@ impl EndpointState {
         Some(key)
     }
 
-    /// The path by which a packet came.
+    /// The path that a packet came on.
     fn path_of(&mut self, now: Time, found: Found, route: Route, packet: &Packet) -> PathId {
         let fresh = self.options.transport.path(route.remote.ip());
         let Some(peer) = self.peer(found.key) else { return PathId(0) };
@@ -129,8 +130,8 @@ impl EndpointState {
         if let Some(path) = known {
             peer.answer_from(path, route.source);
         }
-        // RFC 6951, 5.4: the UDP port of an address is learned from packets with the right tag. The path
-        // leads to another port once that has answered.
+        // RFC 6951, 5.4: the UDP port of an address is learned from packets with the right tag. The path moves to
+        // another port once that port has answered.
         if found.by_tag
             && let Some(path) = peer.path_from(now, route, packet)
         {
@@ -139,7 +140,7 @@ impl EndpointState {
         if let Some(path) = known.or_else(|| peer.path_to_address(route.remote.ip())) {
             return path;
         }
-        // An address of the peer that nothing has been sent to yet.
+        // An address of the peer that was not used before.
         if found.by_tag
             && let Some(path) = peer.machine.add_path(now, fresh)
         {
@@ -152,7 +153,7 @@ impl EndpointState {
         PathId(0)
     }
 
-    /// The peer's initiation has just been taken: now it is known which addresses the peer has.
+    /// The peer's INIT or INIT ACK was accepted: its addresses are known now.
     fn on_tags_changed(&mut self, key: Key, path: PathId, route: Route) {
         let Some(peer) = self.peer(key) else { return };
         let (tag, peer_tag) = peer.machine.tags();
@@ -165,7 +166,7 @@ impl EndpointState {
         self.associations.set(key, ports, tag, addresses);
     }
 
-    /// One packet that belongs to no association, or whose destination its association does not use yet.
+    /// Sends one packet that belongs to no association, or goes to an address that its association does not use yet.
     pub(super) fn send_packet(&mut self, route: Route, ports: Ports, packet: &Packet) {
         let mut datagram = Vec::new();
         if Encapsulation::Plain(ports).write(PathId(0), packet, &mut datagram).is_ok() {
@@ -175,15 +176,14 @@ impl EndpointState {
 }
 
 impl Peer {
-    /// The addresses that a peer in the clear is known by: those that it has listed, and those where it is
-    /// looked for.
+    /// The addresses that identify an unsealed peer: those that it has listed, and those of its paths.
     pub fn addresses(&self) -> Vec<IpAddr> {
         let used = self.routes.iter().flatten().map(|route| route.remote.ip());
         used.chain(self.machine.peer_addresses().iter().copied()).collect()
     }
 
-    /// Packets on a path came to that own address. Answers leave from there, and so does everything else until
-    /// the path fails: another address would be another path for networks that look at it.
+    /// Packets on a path arrived at this local address. Everything on the path is sent from it until the path fails:
+    /// for the network, another source address would be another path.
     fn answer_from(&mut self, path: PathId, source: Option<IpAddr>) {
         let active = self.machine.path_status(path) == PathStatus::Active;
         if let Some(Some(route)) = self.routes.get_mut(path.index())
@@ -193,26 +193,28 @@ impl Peer {
         }
     }
 
-    /// The path that leads to this address, through whatever port.
+    /// The path to this address, whatever its port.
     fn path_to_address(&self, ip: IpAddr) -> Option<PathId> {
         let same = |known: &Option<Route>| known.is_some_and(|known| known.remote.ip() == ip);
         self.routes.iter().position(same).map(PathId::from_index)
     }
 
-    /// A way to one of these addresses.
+    /// A route to one of these addresses.
     fn route_to_one_of(&self, addresses: &[IpAddr]) -> Option<Route> {
         let listed = |route: &&Route| addresses.contains(&route.remote.ip().to_canonical());
         self.routes.iter().flatten().find(listed).copied()
     }
 
-    /// The peer's INIT ACK, or the cookie of its INIT, came by that path from there. RFC 9260, 5.1.2: the source
-    /// and the addresses that it lists are the peer's, and other targets are not used any more.
+    /// Learns the peer's addresses from its INIT ACK, or from the cookie of its INIT, which came on `path` by
+    /// `route`. RFC 9260, 5.1.2: the source and the listed addresses are the peer's; other destinations are no longer
+    /// used.
     fn learn_initiation(&mut self, path: PathId, route: Route) {
         self.machine.set_peer_source(route.remote.ip().to_canonical());
         if let Some(known) = self.routes.get_mut(path.index()) {
             *known = Some(route);
         }
-        // 5.4: a cookie of an association confirms the address that its INIT ACK went to, wherever it came from itself.
+        // RFC 9260, 5.4: a cookie confirms the address that its INIT ACK was sent to, whatever the source of the
+        // COOKIE ECHO.
         let echoed = matches!(self.machine.state(), State::CookieEchoed { .. });
         let confirmed = |at: &usize| {
             let status = self.machine.path_status(PathId::from_index(*at));

@@ -1,5 +1,5 @@
-//! The responder's side of sealed handshakes: answers initiations, and holds the half-open sessions: those
-//! whose initiator has not used them yet.
+//! The responder's side of sealed handshakes: answers initiations and stores the half-open sessions, which their
+//! initiators have not used yet.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -11,21 +11,21 @@ use super::options::Sealing;
 use super::peer::Route;
 use crate::seal::{Allowed, Answer, Established, KeyError, PublicKey, Refused, Responder, Session};
 
-/// A session of which nothing has come yet.
+/// A session whose initiator has not used it yet.
 pub struct HalfOpen {
     /// Its keys.
     pub session: Session,
-    /// What the initiator said.
+    /// The payload of the initiation.
     pub handshake_payload: Hello,
-    /// Where the reply went.
+    /// The route of the reply.
     pub replied_to: Route,
-    /// The application refuses it: its first datagram is answered with an ABORT.
+    /// Whether the application refuses it: its first datagram is answered with an ABORT.
     pub refused: bool,
     since: Time,
 }
 
 impl HalfOpen {
-    /// Whose it is.
+    /// The initiator's key.
     pub const fn key(&self) -> PublicKey {
         self.session.peer()
     }
@@ -35,20 +35,20 @@ impl HalfOpen {
     }
 }
 
-/// What became of an initiation.
+/// Result of an initiation.
 #[derive(Default)]
 pub struct Initiation {
-    /// To be sent to where it came from.
+    /// The reply to send to the source of the initiation.
     pub reply: Option<Vec<u8>>,
-    /// Half-open sessions that were dropped for it, before their time.
+    /// Number of half-open sessions that were dropped early to make room.
     pub dropped: usize,
 }
 
-/// Answers initiations.
+/// Answers initiations and stores half-open sessions.
 pub struct HandshakeResponder {
     responder: Responder,
     sessions: BTreeMap<u32, Box<HalfOpen>>,
-    /// Their numbers, the oldest first. Sessions that have been used are still named here.
+    /// Numbers of the sessions, oldest first. Numbers of sessions that have been used may remain here.
     order: VecDeque<u32>,
 }
 
@@ -59,34 +59,34 @@ impl std::fmt::Debug for HandshakeResponder {
 }
 
 impl HandshakeResponder {
-    /// For initiators whom the options allow.
+    /// Creates a responder for the initiators that the options allow.
     ///
     /// # Errors
-    /// If the system gives no random numbers.
+    /// If the system provides no random numbers.
     pub fn new(sealing: &Sealing) -> Result<Self, KeyError> {
         let mut responder = Responder::new(sealing.secret.clone(), sealing.allowed.clone())?;
         responder.set_psk(sealing.psk.clone());
         Ok(Self { responder, sessions: BTreeMap::new(), order: VecDeque::new() })
     }
 
-    /// Replaces the list of peers. Half-open sessions of peers that are not listed any more are dropped.
+    /// Replaces the list of allowed peers. Half-open sessions of peers that are no longer listed are dropped.
     pub fn set_allowed(&mut self, allowed: Allowed) {
         self.sessions.retain(|_, half| allowed.lists(&half.key()));
         self.responder.set_allowed(allowed);
     }
 
-    /// Initiators that were refused since this was asked last.
+    /// Initiators that were refused since the last call.
     pub fn take_refused(&mut self) -> Vec<Refused> {
         self.responder.take_refused()
     }
 
-    /// Whether a half-open session has this number.
+    /// Whether there is a half-open session with this number.
     pub fn contains(&self, id: u32) -> bool {
         self.sessions.contains_key(&id)
     }
 
-    /// A first datagram. `decide` says of an authenticated key whether its session is taken (true), refused
-    /// (false) or ignored.
+    /// Handles an initiation. `decide` returns for an authenticated key whether its session is accepted (true),
+    /// refused (false) or ignored (none).
     pub fn on_initiation(
         &mut self,
         now: Time,
@@ -120,7 +120,7 @@ impl HandshakeResponder {
         limits: &Limits,
     ) -> Initiation {
         let Established { session, reply, peer, .. } = established;
-        // The same attempt, begun again because no reply came: the one before is of no use.
+        // The same attempt was repeated because no reply arrived: its previous session is useless.
         let attempt = (peer, session.peer_id());
         self.remove_oldest(|one| (one.key(), one.session.peer_id()) == attempt);
         let id = session.id();
@@ -132,8 +132,8 @@ impl HandshakeResponder {
         Initiation { reply: Some(reply), dropped }
     }
 
-    /// Drops what is too much with one more. Who has most makes room: first the same key, then the same
-    /// prefix, then the prefix that holds most of all places.
+    /// Drops sessions until one more fits within the limits: first of the same key, then of the same prefix, then of
+    /// the prefix that holds most.
     fn make_room(&mut self, fresh: &HalfOpen, limits: &Limits) -> usize {
         let mut dropped = 0;
         let count = |own: &Self, of: &dyn Fn(&HalfOpen) -> bool| {
@@ -157,7 +157,7 @@ impl HandshakeResponder {
         dropped
     }
 
-    /// Removes the oldest session of this kind; how many that were.
+    /// Removes the oldest matching session. Returns how many were removed.
     fn remove_oldest(&mut self, of: impl Fn(&HalfOpen) -> bool) -> usize {
         let kind = |id: &u32| self.sessions.get(id).is_some_and(|one| of(one));
         let Some(at) = self.order.iter().position(kind) else { return 0 };
@@ -179,7 +179,7 @@ impl HandshakeResponder {
         }
     }
 
-    /// The half-open session with that number, if its peer has sealed this datagram: it is opened in place.
+    /// Takes the half-open session with that number if its peer has sealed this datagram, which is opened in place.
     pub fn confirm(&mut self, now: Time, id: u32, datagram: &mut [u8]) -> Option<Confirmed> {
         let opened = self.sessions.get_mut(&id)?.session.open(now, datagram).ok()?;
         let half = self.sessions.remove(&id)?;
@@ -188,13 +188,13 @@ impl HandshakeResponder {
     }
 }
 
-/// The initiator has used its session.
+/// A session that its initiator has used.
 pub struct Confirmed {
     /// The session.
     pub half: Box<HalfOpen>,
     /// The path of its first datagram.
     pub path: u8,
-    /// Where the content of the datagram is.
+    /// Byte range of the datagram's content.
     pub body: std::ops::Range<usize>,
 }
 
@@ -205,7 +205,7 @@ mod tests {
     use super::*;
     use crate::seal::{Initiator, SecretKey, Timestamp};
 
-    /// Initiators from addresses of several networks, with keys of their own.
+    /// Initiators with different keys, at addresses of several networks.
     struct Crowd {
         responder: HandshakeResponder,
         server: PublicKey,
@@ -224,8 +224,8 @@ mod tests {
             Self { responder: responder.expect("random numbers"), server, keys, next: 0 }
         }
 
-        /// A handshake of a key from a network, as the attempt with this number. The session's number, and how
-        /// many others went.
+        /// Performs a handshake of a key from a network, as the attempt with this number. Returns the session's
+        /// number and how many other sessions were dropped.
         fn initiate(
             &mut self,
             key: usize,
@@ -238,7 +238,7 @@ mod tests {
             let (_, first) = Initiator::new(&self.keys[key], self.server, sent, attempt, &[1, 1])
                 .expect("a handshake");
             let from = Route::new(0, ([10, 0, network, 7], 9).into());
-            // Slowly enough for the allowance.
+            // Slowly enough for the rate limiter.
             let now = Time::from_millis(u64::from(self.next) * 20);
             let id = 1000 + self.next;
             let done = self.responder.on_initiation(now, from, &first, id, limits, |_| Some(true));
@@ -258,7 +258,7 @@ mod tests {
         let mut crowd = Crowd::new(20);
         let (slow, dropped) = crowd.initiate(0, 1, 1, &limits);
         assert_eq!(dropped, 0);
-        // One key again and again.
+        // The same key repeatedly.
         let dropped: usize = (0..10).map(|n| crowd.initiate(1, 2, n, &limits).1).sum();
         assert_eq!((dropped, crowd.responder.sessions.len()), (8, 3));
         // Many keys from one network.

@@ -1,4 +1,4 @@
-//! One UDP socket: many datagrams per system call, bound to one address or interface.
+//! A UDP socket, bound to one address or interface, that transfers many datagrams per system call.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -11,22 +11,22 @@ use tokio::io::Interest;
 use super::batch::Batch;
 use super::df_bit::Cuttable;
 
-/// Socket buffers asked for, bytes. The kernel gives no more than its own limit
-/// (`net.core.rmem_max`); a burst of a fast path that does not fit is lost.
+/// Requested size of the socket buffers, bytes. The kernel grants no more than its own limit (`net.core.rmem_max`). A
+/// burst that does not fit is lost.
 const SOCKET_BUFFER: usize = 4 << 20;
 
-/// Largest datagram, or row of datagrams that the kernel joined, bytes.
+/// Size of the largest datagram, or row of datagrams that the kernel joined, bytes.
 const ROW_LIMIT: usize = 65_535;
 
-/// Rows taken with one system call. Each needs a buffer of [`ROW_LIMIT`].
+/// Most rows per system call. Each needs a buffer of [`ROW_LIMIT`].
 pub const ROWS: usize = if BATCH_SIZE < 8 { BATCH_SIZE } else { 8 };
 
 /// Where a socket is bound.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BindAddress {
-    /// Address and port; port 0: any.
+    /// Address and port; port 0: any free port.
     pub address: SocketAddr,
-    /// Nothing leaves by another interface than this one (Linux).
+    /// Interface that the socket is restricted to (Linux).
     pub interface: Option<String>,
 }
 
@@ -40,13 +40,13 @@ impl std::fmt::Display for BindAddress {
 }
 
 impl BindAddress {
-    /// An address alone.
+    /// An address without an interface.
     pub const fn of(address: SocketAddr) -> Self {
         Self { address, interface: None }
     }
 }
 
-/// What the system holds of it.
+/// The system's socket.
 #[derive(Debug)]
 struct Open {
     io: tokio::net::UdpSocket,
@@ -56,18 +56,18 @@ struct Open {
 /// A bound socket.
 #[derive(Debug)]
 pub struct Socket {
-    /// None while what it stood on is gone.
+    /// None while its address or interface is gone.
     open: Option<Open>,
     local: SocketAddr,
-    /// IPv4 has a socket of its own beside this one of IPv6.
+    /// Whether IPv4 has a socket of its own beside this IPv6 socket.
     beside_ipv4: bool,
-    /// What the kernel would not take yet, in order.
+    /// Batches that the kernel could not take yet, in order.
     backlog: std::collections::VecDeque<Batch>,
-    /// Segments in one call at most.
+    /// Most datagrams per system call.
     segments: usize,
-    /// Whether more than one is wanted.
+    /// Whether more than one is permitted.
     offload: bool,
-    /// Datagrams that the kernel refused for good.
+    /// Number of datagrams that the kernel refused permanently.
     pub refused: u64,
 }
 
@@ -86,23 +86,23 @@ impl Default for RecvBatch {
     }
 }
 
-/// Datagrams of one sender that came in a row, all but the last of the same size.
+/// Datagrams that one sender sent in a row, all but the last of the same size.
 #[derive(Clone, Copy, Debug)]
 pub struct Row<'a> {
-    /// Who sent them.
+    /// The sender's address.
     pub from: SocketAddr,
-    /// To which own address, where the system tells.
+    /// The local address that they were sent to, if the system provides it.
     pub to: Option<IpAddr>,
-    /// The bytes, one datagram after the other.
+    /// The datagrams' bytes, one after the other.
     pub bytes: &'a [u8],
-    /// Bytes of each but the last.
+    /// Size of each datagram but the last, bytes.
     pub stride: usize,
-    /// Whether the network has marked them (CE).
+    /// Whether the network has marked them as having experienced congestion (CE).
     pub ce: bool,
 }
 
 impl RecvBatch {
-    /// What the last call brought.
+    /// The rows that the last call received.
     pub fn iter(&self) -> impl Iterator<Item = Row<'_>> {
         self.buffers.iter().zip(&self.metas).take(self.filled).map(|(buffer, meta)| Row {
             from: meta.addr,
@@ -115,19 +115,19 @@ impl RecvBatch {
 }
 
 impl Socket {
-    /// Binds it.
+    /// Binds a socket.
     ///
     /// # Errors
-    /// As the system says: address in use, no such address or interface, no permission.
+    /// The error of the system: address in use, no such address or interface, no permission.
     pub fn bind(local: &BindAddress) -> io::Result<Self> {
         Self::bind_as(local, false)
     }
 
-    /// As [`Socket::bind`], where there are sockets of IPv4 as well: one of IPv6 that is bound to no address
-    /// leaves IPv4 to them.
+    /// Like [`Socket::bind`], if IPv4 has sockets of its own: an IPv6 socket that is bound to no address then leaves
+    /// IPv4 to them.
     ///
     /// # Errors
-    /// As [`Socket::bind`].
+    /// Like [`Socket::bind`].
     pub fn bind_beside_ipv4(local: &BindAddress) -> io::Result<Self> {
         Self::bind_as(local, true)
     }
@@ -140,18 +140,19 @@ impl Socket {
         Ok(Self { open, local, beside_ipv4, backlog, segments, offload: true, refused: 0 })
     }
 
-    /// What it stood on is gone: it takes nothing and gives nothing until it is bound again.
+    /// Closes the socket because its address or interface is gone. It sends and receives nothing until it is bound
+    /// again.
     pub fn close(&mut self) {
         self.open = None;
         self.backlog.clear();
     }
 
-    /// Binds it anew, to the port that it had if that is still free.
+    /// Binds the socket again, to its previous port if that is still free.
     ///
     /// # Errors
-    /// As [`Socket::bind`]; it is closed then.
+    /// Like [`Socket::bind`]; the socket is closed then.
     pub fn bind_again(&mut self, local: &BindAddress) -> io::Result<()> {
-        // The port is free only without the old one.
+        // The old socket must release the port first.
         self.close();
         let address = SocketAddr::new(local.address.ip(), self.local.port());
         let same = BindAddress { address, ..local.clone() };
@@ -162,7 +163,7 @@ impl Socket {
         Ok(())
     }
 
-    /// The address that it is bound to.
+    /// The local address.
     pub const fn local(&self) -> SocketAddr {
         self.local
     }
@@ -172,17 +173,17 @@ impl Socket {
         self.open.as_ref().map(|open| &open.io)
     }
 
-    /// Datagrams that one call can send.
+    /// Most datagrams that one call can send.
     pub const fn segments(&self) -> usize {
         self.segments
     }
 
-    /// Sends each datagram with a call of its own, as a machine without segmentation offload does.
+    /// Sends each datagram with a call of its own, as on a machine without segmentation offload.
     pub const fn without_offload(&mut self) {
         (self.segments, self.offload) = (1, false);
     }
 
-    /// Takes what has come, as far as it fits into `rows`; pending if there is nothing.
+    /// Receives as many rows as fit into `rows`. Pending if there are none.
     pub fn receive(&self, context: &mut Context<'_>, rows: &mut RecvBatch) -> Poll<io::Result<()>> {
         rows.filled = 0;
         let Some(Open { io, state }) = &self.open else { return Poll::Pending };
@@ -199,18 +200,18 @@ impl Socket {
                     return Poll::Ready(Ok(()));
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                // An answer to something sent before, told by ICMP: it belongs to no datagram here.
+                // An ICMP error about an earlier datagram.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {}
                 Err(error) => return Poll::Ready(Err(error)),
             }
         }
     }
 
-    /// Sends a batch, or keeps it until the kernel takes more. What it refuses for good is lost, as
-    /// on any network; the error says why.
+    /// Sends a batch, or keeps it until the kernel takes more. Datagrams that the kernel refuses permanently are
+    /// lost, as in any network.
     ///
     /// # Errors
-    /// If the kernel refuses it: no route, interface gone, datagram too long.
+    /// If the kernel refuses the batch permanently: no route, interface gone, datagram too long.
     pub fn send(&mut self, batch: &mut Batch) -> io::Result<()> {
         if !self.backlog.is_empty() {
             self.backlog.push_back(batch.take());
@@ -235,7 +236,7 @@ impl Socket {
         let _cuttable = batch.may_be_cut().then(|| Cuttable::new(io));
         let mut rest = batch.bytes();
         while !rest.is_empty() {
-            // A machine may lose its offload while running: what was joined goes one by one then.
+            // A machine may lose its offload while running: joined datagrams are then sent one by one.
             let most = batch.segment() * self.segments.max(1);
             let (now, later) = rest.split_at(most.min(rest.len()));
             let transmit = Transmit {
@@ -263,18 +264,18 @@ impl Socket {
         Ok(())
     }
 
-    /// Whether the kernel has yet to take something: then nothing new should be made for it.
+    /// Whether datagrams wait for the kernel. No new ones should be made for this socket then.
     pub fn is_blocked(&self) -> bool {
         !self.backlog.is_empty()
     }
 
-    /// Sends what waits; ready when nothing does any more.
+    /// Sends the waiting batches. Ready once none is left.
     pub fn flush(&mut self, context: &mut Context<'_>) -> Poll<()> {
         while let Some(batch) = self.backlog.pop_front() {
             let blocked = |sent: &io::Result<()>| {
                 sent.as_ref().is_err_and(|e| e.kind() == io::ErrorKind::WouldBlock)
             };
-            // The call tells tokio that the socket is full, and only then it can be waited for.
+            // Only a failed call tells tokio that the socket is full, so that the task can wait for it.
             if blocked(&self.try_send(&batch)) {
                 self.backlog.push_front(batch);
                 let Some(Open { io, .. }) = &self.open else { continue };
@@ -300,7 +301,7 @@ fn bind_interface(_: &socket2::Socket, _: &str) -> io::Result<()> {
     ))
 }
 
-/// What the system gives, and the address that it is bound to.
+/// Opens a socket. Returns it and the address that it is bound to.
 fn open(local: &BindAddress, beside_ipv4: bool) -> io::Result<(Open, SocketAddr)> {
     let domain = Domain::for_address(local.address);
     let socket = socket2::Socket::new(domain, Type::DGRAM, Some(Protocol::UDP))?;
@@ -313,7 +314,7 @@ fn open(local: &BindAddress, beside_ipv4: bool) -> io::Result<(Open, SocketAddr)
     socket.bind(&SockAddr::from(local.address))?;
     let std = std::net::UdpSocket::from(socket);
     let state = UdpSocketState::new(UdpSockRef::from(&std))?;
-    // Best effort: the kernel has a limit of its own.
+    // Best effort: the kernel has its own limit.
     let _ = state.set_recv_buffer_size(UdpSockRef::from(&std), SOCKET_BUFFER);
     let _ = state.set_send_buffer_size(UdpSockRef::from(&std), SOCKET_BUFFER);
     std.set_nonblocking(true)?;
@@ -322,16 +323,16 @@ fn open(local: &BindAddress, beside_ipv4: bool) -> io::Result<(Open, SocketAddr)
     Ok((Open { io, state }, local))
 }
 
-/// Linux calls a source address that has gone an invalid argument.
+/// Linux reports a source address that is gone as an invalid argument.
 fn without_source(error: io::Error, batch: &Batch) -> io::Error {
     let gone = batch.source().is_some() && error.kind() == io::ErrorKind::InvalidInput;
     if gone { io::ErrorKind::AddrNotAvailable.into() } else { error }
 }
 
-/// Linux's number of "no such device": the interface that a socket is bound to has been removed.
+/// Linux's error number of "no such device": the interface of a socket has been removed.
 const NO_DEVICE: i32 = 19;
 
-/// Whether an error of sending says that the interface does not carry datagrams of that length (EMSGSIZE).
+/// Whether a send error means that the interface does not carry datagrams of that length (EMSGSIZE).
 pub fn is_too_long(error: &io::Error) -> bool {
     const TOO_LONG: i32 = if cfg!(windows) {
         10_040
@@ -343,7 +344,7 @@ pub fn is_too_long(error: &io::Error) -> bool {
     error.raw_os_error() == Some(TOO_LONG)
 }
 
-/// Whether an error of sending says that nothing can leave there for now, whatever it is.
+/// Whether a send error means that no datagram can be sent to that destination for now.
 pub fn leads_nowhere(error: &io::Error) -> bool {
     let no_device = cfg!(any(target_os = "linux", target_os = "android"))
         && error.raw_os_error() == Some(NO_DEVICE);

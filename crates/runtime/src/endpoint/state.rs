@@ -1,4 +1,4 @@
-//! All that an endpoint is, behind one lock: sockets, associations, and when each is due.
+//! The state of an endpoint behind its lock: sockets, associations and their deadlines.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,58 +21,58 @@ use super::responder::HandshakeResponder;
 use super::socket::Socket;
 use crate::clock::Clock;
 
-/// An association of an endpoint. Numbers are used again, `made` tells one from the next.
+/// Identifies an association of an endpoint. Slots are reused; `made` distinguishes successive associations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Key {
     pub(super) at: u32,
     pub(super) made: u32,
 }
 
-/// A place for a peer.
+/// A slot for an association.
 #[derive(Debug, Default)]
 struct Place {
     made: u32,
     peer: Option<Box<Peer>>,
 }
 
-/// What an endpoint has counted.
+/// Counters of an endpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Datagrams that came.
+    /// Received datagrams.
     pub received: u64,
-    /// Of these: not SCTP, with a wrong checksum, or for nobody here.
+    /// Received datagrams that were not SCTP, had a wrong checksum, or belonged to no association.
     pub unknown: u64,
-    /// Datagrams that left.
+    /// Sent datagrams.
     pub sent: u64,
     /// How often each limit was reached.
     pub limits: LimitCounters,
 }
 
-/// Everything behind the lock.
+/// Everything behind the endpoint's lock.
 #[derive(Debug)]
 pub struct EndpointState {
     pub(super) clock: Clock,
     pub(super) options: Options,
     pub(super) sockets: Vec<Socket>,
-    /// What each socket stands on.
+    /// The interface or address of each socket.
     pub(super) links: Vec<Link>,
-    /// The system refused to send something for good: something may have gone.
+    /// The system permanently refused to send something: an interface may be gone.
     pub(super) suspicious: bool,
-    /// Somebody has more to send, and a path that takes it.
+    /// An association has more to send, on a path that takes it.
     pub(super) eager: bool,
     pub(super) seed: Seed,
     pub(super) counters: Counters,
     places: Vec<Place>,
     vacant: Vec<u32>,
-    /// To whom packets in the clear belong.
+    /// Finds the associations of unsealed packets.
     pub(super) associations: AssociationTable,
-    /// By the number that sealed datagrams to us carry.
+    /// Associations by the session number that received sealed datagrams carry.
     pub(super) by_session: BTreeMap<u32, Key>,
-    /// Answers sealed handshakes; none in the clear.
+    /// Answers sealed handshakes; none without sealing.
     pub(super) responder: Option<HandshakeResponder>,
     /// Counts of what peers make this endpoint hold.
     pub(super) counts: AssociationCounts,
-    /// Who answers strangers in the clear; none where everything is sealed.
+    /// Answers unsealed packets that belong to no association; none with sealing.
     pub(super) listener: Option<Listener>,
     /// The addresses of this machine.
     pub(super) own_addresses: OwnAddresses,
@@ -80,24 +80,24 @@ pub struct EndpointState {
     pub(super) dirty: Vec<Key>,
     pub(super) accepted: VecDeque<Key>,
     made: u32,
-    /// The driver, if it sleeps.
+    /// Wakes the driver while it sleeps.
     pub(super) driver: Option<Waker>,
-    /// No more associations; the driver ends with the last one.
+    /// No new associations are accepted; the driver ends with the last one.
     pub(super) closing: bool,
-    /// Who writes down what passes.
+    /// Captures packets, if set.
     pub(super) tap: Option<PacketCapture>,
-    /// Used again for each packet.
+    /// Reused for each packet.
     pub(super) packet: Packet,
     pub(super) lanes: Vec<Batch>,
 }
 
-/// What the driver and all handles hold.
+/// Shared by the driver and all handles.
 #[derive(Debug)]
 pub struct Shared {
     core: Mutex<EndpointState>,
-    /// Somebody may be accepted.
+    /// Signalled when an association can be accepted.
     pub accept: Notify,
-    /// An association has gone.
+    /// Signalled when an association has been removed.
     pub gone: Notify,
 }
 
@@ -106,8 +106,8 @@ impl Shared {
         Arc::new(Self { core: Mutex::new(core), accept: Notify::new(), gone: Notify::new() })
     }
 
-    /// The one lock. A panic of somebody who held it leaves nothing half done that matters more than
-    /// the other associations.
+    /// Takes the lock. A poisoned lock is used anyway: a panic while it was held leaves no state half changed that
+    /// matters more than the other associations.
     pub(super) fn lock(&self) -> MutexGuard<'_, EndpointState> {
         self.core.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -152,7 +152,7 @@ impl EndpointState {
         }
     }
 
-    /// How many associations there are.
+    /// Number of associations.
     pub(super) fn count(&self) -> usize {
         self.places.len() - self.vacant.len()
     }
@@ -163,7 +163,7 @@ impl EndpointState {
         self.seed.child(&format!("association/{}", self.made))
     }
 
-    /// A number by which no session of this endpoint is addressed.
+    /// A session number that is not in use at this endpoint.
     pub(super) fn free_session(&mut self) -> u32 {
         loop {
             let number = self.next_seed().rng().next_u64() as u32;
@@ -174,7 +174,7 @@ impl EndpointState {
         }
     }
 
-    /// Takes a peer in.
+    /// Adds an association.
     pub(super) fn insert(&mut self, peer: Peer) -> Key {
         let at = self.vacant.pop().unwrap_or_else(|| {
             self.places.push(Place::default());
@@ -207,24 +207,24 @@ impl EndpointState {
         place.peer.as_deref()
     }
 
-    /// All associations.
+    /// The keys of all associations.
     pub(super) fn keys(&self) -> Vec<Key> {
         let taken = self.places.iter().enumerate().filter(|(_, place)| place.peer.is_some());
         taken.map(|(at, place)| Key { at: at as u32, made: place.made }).collect()
     }
 
-    /// Takes a peer out for a while, so that the rest can be used beside it.
+    /// Takes an association out for a while, so that the rest of the state can be used beside it.
     pub(super) fn lift(&mut self, key: Key) -> Option<Box<Peer>> {
         let place = self.places.get_mut(key.at as usize)?;
         if place.made == key.made { place.peer.take() } else { None }
     }
 
-    /// Puts it back.
+    /// Puts an association back.
     pub(super) fn lower(&mut self, key: Key, peer: Box<Peer>) {
         self.places[key.at as usize].peer = Some(peer);
     }
 
-    /// Removes what was lifted.
+    /// Removes an association that was taken out.
     pub(super) fn remove(&mut self, key: Key, peer: &Peer) {
         if let Some(deadline) = peer.deadline {
             self.deadlines.remove(&(deadline, key));
@@ -239,7 +239,7 @@ impl EndpointState {
         self.vacant.push(key.at);
     }
 
-    /// Nobody will take the associations that wait to be accepted.
+    /// Aborts the associations that still wait to be accepted.
     pub(super) fn abort_untaken(&mut self) {
         let waiting = std::mem::take(&mut self.accepted);
         for key in self.keys() {
@@ -252,7 +252,7 @@ impl EndpointState {
         }
     }
 
-    /// It is to be drained.
+    /// Puts an association into the ready list.
     pub(super) fn touch(&mut self, key: Key) {
         if let Some(peer) = self.peer(key)
             && !peer.dirty
@@ -262,7 +262,8 @@ impl EndpointState {
         }
     }
 
-    /// Has those read who wait for it, and whose SACK would be early. Whether there are any.
+    /// Wakes waiting readers, where a SACK sent before they read would report too small a window. Returns whether any
+    /// wait.
     pub(super) fn let_read(&self) -> bool {
         let mut any = false;
         for peer in self.dirty.iter().filter_map(|key| self.known(*key)) {
@@ -271,10 +272,10 @@ impl EndpointState {
         any
     }
 
-    /// Notes when a lifted peer is due.
+    /// Updates the deadline of an association that was taken out.
     pub(super) fn schedule(&mut self, key: Key, peer: &mut Peer) {
         let below = peer.cover.next_deadline().into_iter().chain(peer.validation.next_deadline());
-        // What has ended is not looked after any more.
+        // An association that has ended needs no further checks.
         let check = peer.ended.is_none().then(|| peer.liveness.next_check());
         let next = peer.machine.next_deadline().into_iter().chain(below).chain(check).min();
         if next == peer.deadline {
@@ -289,7 +290,7 @@ impl EndpointState {
         peer.deadline = next;
     }
 
-    /// Tells all that are due that time has passed.
+    /// Handles the timers of all associations that are due.
     pub(super) fn expire(&mut self, now: Time) {
         while let Some((_, key)) = self.deadlines.first().copied().filter(|(at, _)| *at <= now) {
             self.deadlines.pop_first();
@@ -302,12 +303,12 @@ impl EndpointState {
         }
     }
 
-    /// When the next is due.
+    /// The next deadline.
     pub(super) fn next_deadline(&self) -> Option<Time> {
         self.deadlines.first().map(|(at, _)| *at)
     }
 
-    /// Has the driver look again.
+    /// Wakes the driver.
     pub(super) fn wake(&mut self) {
         if let Some(driver) = self.driver.take() {
             driver.wake();

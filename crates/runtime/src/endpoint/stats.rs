@@ -1,4 +1,4 @@
-//! What an association has done.
+//! Statistics of an association.
 
 use std::net::SocketAddr;
 
@@ -8,16 +8,16 @@ use ropewalk_engine::sctp::association::{PathCounters, SenderStats};
 
 use super::peer::Peer;
 
-/// Figures of one path.
+/// Statistics of one path.
 #[derive(Clone, Copy, Debug)]
 pub struct PathStats {
     /// The peer's address, if known.
     pub remote: Option<SocketAddr>,
     /// Index of the local socket, if known.
     pub socket: Option<usize>,
-    /// Whether it may carry data.
+    /// Whether the path may carry data.
     pub status: PathStatus,
-    /// What was counted since the association began.
+    /// Counters since the association began.
     pub counters: PathCounters,
     /// Congestion window, bytes.
     pub cwnd_bytes: u64,
@@ -29,20 +29,20 @@ pub struct PathStats {
     pub srtt_s: Option<f64>,
 }
 
-/// Figures of an association, in the words of the results of a run.
+/// Statistics of an association. The names are those of the results of a run.
 #[derive(Clone, Debug)]
 pub struct Stats {
-    /// When they were taken, nanoseconds of the endpoint's clock.
+    /// When they were taken, in nanoseconds of the endpoint's clock.
     pub at: Time,
-    /// Per path.
+    /// Statistics of each path.
     pub paths: Vec<PathStats>,
-    /// As a sender.
+    /// Statistics of the sender.
     pub sender: SenderStats,
-    /// Bytes held out of order now.
+    /// Bytes that wait out of order in the receive buffer now.
     pub held_bytes: u64,
-    /// Time-weighted mean of these, bytes.
+    /// Time-weighted mean of the bytes that wait out of order.
     pub mean_held_bytes: f64,
-    /// Most of these, bytes.
+    /// Maximum of the bytes that wait out of order.
     pub max_held_bytes: u64,
 }
 

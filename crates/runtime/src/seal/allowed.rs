@@ -1,4 +1,4 @@
-//! Which initiators a responder admits.
+//! The initiators that a responder admits.
 
 use core::fmt;
 use core::net::SocketAddr;
@@ -8,35 +8,35 @@ use super::keys::PublicKey;
 use super::psk::PresharedKey;
 use super::timestamp::Timestamp;
 
-/// Who may have a session.
+/// The peers that may have a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Allowed {
-    /// Those with these keys.
+    /// Peers with these keys.
     Keys(BTreeSet<PublicKey>),
-    /// Those with these keys, each on its own terms.
+    /// Peers with these keys, each with its own conditions.
     Peers(BTreeMap<PublicKey, Grant>),
-    /// Everybody; who it is, is known nevertheless. Each proves its address first, which costs one
-    /// more round trip.
+    /// All peers. Their keys are known nevertheless. Each peer must first prove its address, which costs one more
+    /// round trip.
     Anyone,
 }
 
-/// On which terms a peer may have a session.
+/// Conditions under which a peer may have a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Grant {
-    /// The pre-shared key that it must use. None: the responder's own, if it has one.
+    /// The pre-shared key that the peer must use. None: the responder's own, if it has one.
     pub psk: Option<PresharedKey>,
-    /// From this date on it gets no new session.
+    /// From this date on, the peer gets no new session.
     pub expires: Option<Timestamp>,
 }
 
 /// An initiator that proved its key and got no session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refused {
-    /// Its key, proved up to replay of the first datagram.
+    /// Its key, proved except for replay of the first datagram.
     pub peer: PublicKey,
-    /// Where the first datagram came from.
+    /// Source address of the first datagram.
     pub from: SocketAddr,
-    /// Why.
+    /// The reason.
     pub why: Refusal,
 }
 
@@ -47,14 +47,14 @@ pub enum Refusal {
     NotListed,
     /// Its entry has expired.
     Expired,
-    /// It uses no pre-shared key, and has to.
+    /// It used no pre-shared key, but one is required.
     PskMissing,
-    /// It uses a pre-shared key, and there is none for it.
+    /// It used a pre-shared key, but the responder has none for it.
     PskUnexpected,
 }
 
 impl Allowed {
-    /// Whether a peer with this key is listed, expired or not.
+    /// Whether the key is listed, expired or not.
     pub fn lists(&self, peer: &PublicKey) -> bool {
         match self {
             Self::Keys(keys) => keys.contains(peer),
@@ -63,7 +63,7 @@ impl Allowed {
         }
     }
 
-    /// The peer's own pre-shared key, if it may have a session now. `date` is asked only where it matters.
+    /// The peer's own pre-shared key, if the peer may have a session now. `date` is called only if the entry expires.
     pub(super) fn admit(
         &self,
         peer: &PublicKey,

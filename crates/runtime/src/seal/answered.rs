@@ -1,8 +1,8 @@
-//! Replies to recent first datagrams, to be sent once more.
+//! Replies to recent first datagrams, kept to be sent again.
 //!
-//! A first message leads to one session. The datagram that carries it may arrive several times: the network
-//! doubles it, the initiator sends it again because of a forged Retry, or somebody who saw it sends a copy
-//! that overtakes it. Each arrival is answered, so that the Reply reaches the initiator whichever came first.
+//! A first message leads to one session, but its datagram may arrive several times: the network duplicates it, the
+//! initiator sends it again because of a forged Retry, or a third party sends a copy that overtakes it. Each arrival
+//! is answered, so that the Reply reaches the initiator whichever copy comes first.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -10,7 +10,7 @@ use ropewalk_base::{Duration, Time};
 
 use super::mac::Mac;
 
-/// Replies that are kept, at most; the oldest goes first.
+/// Most Replies that are kept; the oldest is dropped first.
 const LIMIT: usize = 256;
 /// How long a Reply is kept: as long as a session waits for its first datagram.
 const LIFETIME: Duration = Duration::from_secs(10);
@@ -23,7 +23,7 @@ pub(super) struct Answered {
 }
 
 impl Answered {
-    /// Keeps the Reply to a first message that was not answered before.
+    /// Stores the Reply to a first message that was not answered before.
     pub(super) fn insert(&mut self, now: Time, message: Mac, reply: Vec<u8>) {
         if self.order.len() == LIMIT
             && let Some(oldest) = self.order.pop_front()
@@ -34,13 +34,13 @@ impl Answered {
         self.replies.insert(message, (now, reply));
     }
 
-    /// The Reply to this first message.
+    /// The stored Reply to this first message.
     pub(super) fn get(&self, now: Time, message: &Mac) -> Option<&[u8]> {
         let (since, reply) = self.replies.get(message)?;
         (now.since(*since) <= LIFETIME).then_some(reply)
     }
 
-    /// Forgets all of them.
+    /// Removes all Replies.
     pub(super) fn clear(&mut self) {
         *self = Self::default();
     }

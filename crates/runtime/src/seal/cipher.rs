@@ -1,4 +1,4 @@
-//! Which AEAD seals the datagrams: the fastest that both machines do well.
+//! Selects the AEAD that seals the datagrams: the fastest one that both machines run well.
 
 use core::fmt;
 
@@ -6,25 +6,24 @@ use ring::aead::{AES_128_GCM, Algorithm, CHACHA20_POLY1305};
 
 /// The AEAD of a session.
 ///
-/// AES with 128 bits, because X25519 gives no more than that either, and 256 cost a tenth of the
-/// speed.
+/// AES uses 128 bits, because X25519 provides no more security than that, and 256 bits cost a tenth of the speed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cipher {
-    /// AES-128-GCM: the faster one where both machines have instructions for it.
+    /// AES-128-GCM: faster if both machines have instructions for it.
     Aes128Gcm,
-    /// ChaCha20-Poly1305: quick and of constant time on every machine.
+    /// ChaCha20-Poly1305: fast and constant-time on every machine.
     ChaCha20Poly1305,
 }
 
-/// A set of ciphers, as one byte on the wire. Bits of ciphers to come are ignored.
+/// A set of ciphers, one byte on the wire. Unknown bits are ignored, for future ciphers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Offer(u8);
 
 impl Cipher {
-    /// All of them, the preferred first.
+    /// All ciphers, in order of preference.
     const ALL: [Self; 2] = [Self::Aes128Gcm, Self::ChaCha20Poly1305];
 
-    /// Its number on the wire.
+    /// The cipher's number on the wire.
     pub(super) const fn number(self) -> u8 {
         match self {
             Self::Aes128Gcm => 1,
@@ -32,7 +31,7 @@ impl Cipher {
         }
     }
 
-    /// The cipher of a number, if it is in `offer`.
+    /// The cipher with that number, if it is in `offer`.
     pub(super) fn chosen(number: u8, offer: Offer) -> Option<Self> {
         let cipher = Self::ALL.into_iter().find(|cipher| cipher.number() == number)?;
         offer.contains(cipher).then_some(cipher)
@@ -56,7 +55,7 @@ impl fmt::Display for Cipher {
 }
 
 impl Offer {
-    /// What this machine does well.
+    /// The ciphers that this machine runs well.
     pub(super) fn of_this_machine() -> Self {
         let chacha = Cipher::ChaCha20Poly1305.number();
         Self(if has_aes() { chacha | Cipher::Aes128Gcm.number() } else { chacha })
@@ -70,7 +69,7 @@ impl Offer {
         self.0
     }
 
-    /// Only this one.
+    /// An offer of only this cipher.
     #[cfg(test)]
     pub(super) const fn only(cipher: Cipher) -> Self {
         Self(cipher.number())
@@ -80,7 +79,7 @@ impl Offer {
         self.0 & cipher.number() != 0
     }
 
-    /// The preferred cipher of both; `None` if they have none in common.
+    /// The preferred cipher in both sets; `None` if they have none in common.
     pub(super) fn common(self, other: Self) -> Option<Cipher> {
         Cipher::ALL.into_iter().find(|cipher| self.contains(*cipher) && other.contains(*cipher))
     }

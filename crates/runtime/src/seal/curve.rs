@@ -1,8 +1,7 @@
 //! X25519 for Noise, with low-order points refused.
 //!
-//! A Diffie-Hellman with a point of low order is zero whatever the secret is: a peer could take part in a
-//! handshake without having the secret of the key that it names, and both ends would agree on keys to
-//! which this end contributed nothing.
+//! With a point of low order, the result of a Diffie-Hellman is zero, whatever the secret. A peer could complete a
+//! handshake without the secret of the key that it names, with session keys to which this end contributed nothing.
 
 use snow::Error;
 use snow::params::{CipherChoice, DHChoice, HashChoice};
@@ -12,7 +11,7 @@ use subtle::ConstantTimeEq;
 
 use super::keys::KEY_LEN;
 
-/// The crate's own algorithms, but for a Diffie-Hellman that fails where its result is zero.
+/// The algorithms of the `snow` crate, except for a Diffie-Hellman that fails if its result is zero.
 pub(super) struct Contributory;
 
 /// RFC 7748, 6.1: "check, without leaking extra information about the value of K, whether K is the
@@ -74,7 +73,7 @@ impl Dh for Checked {
     }
 }
 
-/// An X25519 key pair; the secret is that of these bytes.
+/// The X25519 key pair of these secret bytes.
 pub(super) fn key_pair(secret: &[u8; KEY_LEN]) -> Box<dyn Dh> {
     let curve = Contributory.resolve_dh(&DHChoice::Curve25519);
     let mut curve = curve.expect("X25519 is compiled in");
@@ -82,8 +81,8 @@ pub(super) fn key_pair(secret: &[u8; KEY_LEN]) -> Box<dyn Dh> {
     curve
 }
 
-/// Whether every Diffie-Hellman with this public key is zero. X25519 multiplies by multiples of 8, which is the
-/// order of the small subgroup: so one secret shows it for all.
+/// Whether every Diffie-Hellman with this public key is zero. X25519 multiplies by multiples of 8, the order of the
+/// small subgroup, so one test with any secret suffices.
 pub(super) fn is_low_order(public: &[u8; KEY_LEN]) -> bool {
     let mut shared = [0; KEY_LEN];
     key_pair(&[1; KEY_LEN]).dh(public, &mut shared).is_err()

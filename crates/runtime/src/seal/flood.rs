@@ -1,17 +1,17 @@
-//! How many handshakes are worth a Diffie-Hellman: counters of a fixed size, whoever asks.
+//! Rate limiter of handshakes that cost a Diffie-Hellman. Its counters have a fixed size.
 
 use ropewalk_base::{Duration, Time};
 
 const SECOND: Duration = Duration::from_secs(1);
-/// Sources are counted in so many places; those that share one share its allowance.
+/// Number of counters for sources. Sources with the same counter share its allowance.
 const PLACES: usize = 1024;
-/// Handshakes per second of one source that has proved its address.
+/// Handshakes per second of a source that has proved its address.
 const PER_SOURCE: u8 = 20;
 
-/// Counters of the present second.
+/// Counters of the current second.
 pub(super) struct Flood {
     began: Time,
-    /// Handshakes per second that nobody has to prove an address for.
+    /// Handshakes per second that are accepted without a proved address.
     free: u32,
     unproved: u32,
     by_source: Box<[u8; PLACES]>,
@@ -22,7 +22,7 @@ impl Flood {
         Self { began: Time::ZERO, free, unproved: 0, by_source: Box::new([0; PLACES]) }
     }
 
-    /// Counts a handshake without a proof of its address, if there is room for one.
+    /// Counts a handshake without a proved address. Returns whether it is within the allowance.
     pub(super) fn admits_unproved(&mut self, now: Time) -> bool {
         self.roll(now);
         let room = self.unproved < self.free;
@@ -30,7 +30,7 @@ impl Flood {
         room
     }
 
-    /// Counts a handshake of a source that has proved its address, if there is room for one.
+    /// Counts a handshake with a proved address. Returns whether it is within the source's allowance.
     pub(super) fn admits_proved(&mut self, now: Time, bucket: u16) -> bool {
         self.roll(now);
         let count = &mut self.by_source[usize::from(bucket) % PLACES];

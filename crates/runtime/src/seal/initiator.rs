@@ -1,9 +1,8 @@
-//! The initiator: it knows the responder's public key and sends the first datagram.
+//! The initiator of a handshake: it knows the responder's public key and sends the first datagram.
 //!
-//! An attacker that sees a first datagram can forge Retry and Versions, because nothing secret is needed to make
-//! them. So neither ends an attempt or changes what it accepts: each forged Retry makes the initiator send
-//! one more datagram, and a Reply to any datagram of the attempt completes the handshake. The Reply itself
-//! is authenticated by Noise.
+//! An attacker that sees a first datagram can forge Retry and Versions, which need no secret. Therefore neither ends
+//! an attempt nor changes what the initiator accepts. A forged Retry only causes one more datagram, and a Reply to
+//! any datagram of the attempt completes the handshake. Noise authenticates the Reply.
 
 use core::fmt;
 use std::collections::VecDeque;
@@ -23,12 +22,12 @@ use super::wire::{
     REPLY_LEN, RETRY_LEN, TOKEN_LEN, VERSION, bytes_at, prefix,
 };
 
-/// Retries that are obeyed in one attempt. One is enough without an attacker. With one, the genuine Retry
-/// must be among the first so many: 4096 in a round trip of 20 ms are 200 000 a second.
+/// Most Retries that are obeyed in one attempt. Without an attacker one is enough. With one, the genuine Retry must
+/// be among the first 4096; within a round trip of 20 ms, more means over 200 000 forged Retries per second.
 const RETRIES_LIMIT: u32 = 4096;
 /// Datagrams with a token that an attempt remembers.
 const RECENT_LIMIT: usize = 16;
-/// Versions of a peer that are shown.
+/// Most versions of the peer that are reported.
 const VERSIONS_SHOWN: usize = 8;
 
 /// A handshake that waits for its answer.
@@ -47,11 +46,11 @@ pub struct Initiator {
 /// One Noise message, and the datagrams in which it was sent: one without a token, and one for each Retry.
 struct Attempt {
     state: HandshakeState,
-    /// The Noise message, sent again with each token that is asked for.
+    /// The Noise message, sent again with each requested token.
     message: Vec<u8>,
-    /// MAC of the datagram without a token. Retry and Versions answer that one.
+    /// MAC of the datagram without a token, which Retry and Versions answer.
     mac: Mac,
-    /// The latest datagrams with a token, the oldest first.
+    /// The latest datagrams with a token, oldest first.
     recent: VecDeque<WithToken>,
     retries: u32,
 }
@@ -62,42 +61,41 @@ struct WithToken {
     mac: Mac,
 }
 
-/// What an answer was.
+/// Result of an accepted answer.
 #[derive(Debug)]
 pub enum Finish {
-    /// The peer is who it should be.
+    /// The handshake is complete and the peer authenticated.
     Established(Box<Session>),
-    /// The peer is busy and wants to know whether it can reach us: send this datagram to it.
+    /// The peer asks for a proof of our address: send it this datagram.
     Again(Vec<u8>),
 }
 
 /// Why there is no session, or not yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HandshakeError {
-    /// The payload does not fit into a first datagram; its bytes.
+    /// The payload does not fit into a first datagram; its size in bytes.
     PayloadTooLong(usize),
-    /// The machine gives no random numbers.
+    /// The system provides no random numbers.
     NoRandomness,
-    /// It is no answer to this handshake; wait for another.
+    /// The datagram does not answer this handshake. Continue to wait.
     NotOurs,
-    /// It is not from the peer, or it was changed; wait for another.
+    /// The datagram is not from the peer, or was modified. Continue to wait.
     Forged,
-    /// A token that was sent back already.
+    /// A token that was already sent back.
     KnownToken,
-    /// More Retries than an attempt obeys; another attempt obeys as many.
+    /// The attempt has obeyed its maximum of Retries. A new attempt may obey as many again.
     TooManyRetries,
-    /// Somebody who saw the first datagram says that the peer speaks these versions only. That is
-    /// not proved: wait for a better answer as long as for any.
+    /// An unauthenticated answer says that the peer supports only these versions. Continue to wait for another
+    /// answer.
     OtherVersion(Vec<u8>),
-    /// The peer chose a cipher that was not offered; its number.
+    /// The peer chose a cipher that was not offered; the cipher's number.
     Cipher(u8),
 }
 
 impl Initiator {
-    /// Begins a handshake with the responder that is known by `peer`; gives the datagram to send to
-    /// it. `now` must be later than in all handshakes with this secret before, `session_id` is the
-    /// number by which the peer will address the session, and the responder gets `payload`, sealed,
-    /// of at most [`PAYLOAD_MAX`] bytes.
+    /// Starts a handshake with the responder whose public key is `peer`. Returns the first datagram. `now` must be
+    /// later than in all previous handshakes with this secret. The peer will address the session by `session_id`. The
+    /// responder receives `payload`, sealed, of at most [`PAYLOAD_MAX`] bytes.
     ///
     /// # Errors
     /// [`HandshakeError::PayloadTooLong`] or [`HandshakeError::NoRandomness`].
@@ -111,10 +109,11 @@ impl Initiator {
         Self::with_psk(secret, peer, None, now, session_id, payload)
     }
 
-    /// The same with a key that both ends have. The responder must have it too, and require it of us.
+    /// Like [`Initiator::new`], with a pre-shared key. The responder must have the same key and require it of this
+    /// peer.
     ///
     /// # Errors
-    /// As [`Initiator::new`].
+    /// Like [`Initiator::new`].
     pub fn with_psk(
         secret: &SecretKey,
         peer: PublicKey,
@@ -141,8 +140,8 @@ impl Initiator {
         Ok((initiator, first))
     }
 
-    /// Another first datagram, if no answer came; an answer to an earlier one no longer counts.
-    /// (The same datagram again would be refused as a replay, if only its reply was lost.)
+    /// Starts a new attempt after no answer arrived, and returns its first datagram. Answers to earlier attempts no
+    /// longer count. (If only the reply was lost, the responder would refuse the same datagram as a replay.)
     ///
     /// # Errors
     /// [`HandshakeError::NoRandomness`].
@@ -165,7 +164,7 @@ impl Initiator {
         Ok(datagram)
     }
 
-    /// What the first Noise message carries, filled up with zeros.
+    /// The content of the first Noise message, padded with zeros.
     fn content(&self, now: Timestamp) -> Vec<u8> {
         let mut content = now.as_unix_nanos().to_be_bytes().to_vec();
         content.push(self.offer.byte());
@@ -191,11 +190,10 @@ impl Initiator {
         (datagram, mac)
     }
 
-    /// Takes a datagram that may be the answer. No datagram but the peer's own Reply changes what is accepted
-    /// afterwards.
+    /// Handles a datagram that may be the answer. Only the peer's genuine Reply changes what is accepted afterwards.
     ///
     /// # Errors
-    /// [`HandshakeError`]; the handshake goes on waiting.
+    /// [`HandshakeError`]; the handshake continues to wait.
     pub fn finish(&mut self, now: Time, datagram: &[u8]) -> Result<Finish, HandshakeError> {
         let kind = Kind::of(datagram).filter(|kind| !kind.is_first());
         let (Some(kind), Some(attempt)) = (kind, &self.attempt) else {
@@ -214,7 +212,7 @@ impl Initiator {
         let body = &datagram[PREFIX_LEN..datagram.len() - MAC_LEN];
         match kind {
             Kind::Versions => Err(HandshakeError::other_version(body)),
-            // A responder of another version answers with Versions.
+            // A responder of another version would answer with Versions.
             _ if datagram[1] != VERSION => Err(HandshakeError::Forged),
             Kind::Retry if datagram.len() == RETRY_LEN => self.retry(body).map(Finish::Again),
             Kind::Reply => self.establish(now, body),
@@ -222,7 +220,7 @@ impl Initiator {
         }
     }
 
-    /// The same Noise message again, with the token that the Retry carries.
+    /// Sends the same Noise message again, with the token from the Retry.
     fn retry(&mut self, token: &[u8]) -> Result<Vec<u8>, HandshakeError> {
         let token = token.try_into().map_err(|_| HandshakeError::Forged)?;
         let attempt = self.attempt.as_ref().ok_or(HandshakeError::NotOurs)?;
@@ -245,7 +243,7 @@ impl Initiator {
     fn establish(&mut self, now: Time, message: &[u8]) -> Result<Finish, HandshakeError> {
         let mut attempt = self.attempt.take().ok_or(HandshakeError::NotOurs)?;
         let Some(choice) = noise::read(&mut attempt.state, message) else {
-            // A message that cannot be read leaves the state as it was.
+            // A message that cannot be read does not change the handshake state.
             self.attempt = Some(attempt);
             return Err(HandshakeError::Forged);
         };
@@ -263,7 +261,7 @@ impl Initiator {
         Ok(Finish::Established(Box::new(Session::new(ends, cipher, &agreed, now))))
     }
 
-    /// As on a machine that does only these ciphers well. Counts from the next attempt on.
+    /// Simulates a machine with only these ciphers, from the next attempt on.
     #[cfg(test)]
     pub(super) const fn set_offer(&mut self, offer: Offer) {
         self.offer = offer;
@@ -271,9 +269,9 @@ impl Initiator {
 }
 
 impl Attempt {
-    /// Whether a Reply may answer a datagram of this attempt. Its MAC keeps those who saw none of them from
-    /// causing a Diffie-Hellman. Once so many Retries came that some MACs are forgotten, Noise alone decides:
-    /// the genuine Reply may be one to a forgotten datagram.
+    /// Whether a Reply may answer a datagram of this attempt. Checking its MAC prevents third parties that saw no
+    /// datagram from causing a Diffie-Hellman. After so many Retries that some MACs were forgotten, only Noise
+    /// decides, because the genuine Reply may answer a forgotten datagram.
     fn accepts(&self, key: &MacKey, reply: &[u8]) -> bool {
         let forgotten = self.retries as usize > self.recent.len();
         let macs = self.recent.iter().map(|sent| &sent.mac);
@@ -284,9 +282,9 @@ impl Attempt {
 }
 
 impl HandshakeError {
-    /// Somebody says that the peer speaks these versions.
+    /// The error for an unauthenticated list of the peer's versions.
     fn other_version(versions: &[u8]) -> Self {
-        // A responder that speaks this version does not answer so.
+        // A genuine responder with this version does not send Versions.
         let nonsense = versions.is_empty() || versions.contains(&VERSION);
         let shown = &versions[..versions.len().min(VERSIONS_SHOWN)];
         if nonsense { Self::Forged } else { Self::OtherVersion(shown.to_vec()) }

@@ -1,4 +1,4 @@
-//! Secret keys in files: readable by their owner alone, and never overwritten.
+//! Secret keys in files: readable by their owner only, and never overwritten.
 
 use core::fmt;
 use std::fs::{self, OpenOptions};
@@ -11,7 +11,7 @@ use super::keys::{KeyError, SecretKey};
 use super::psk::PresharedKey;
 use super::trusted_file::{self, Secrecy};
 
-/// No key needs more; a wrong file is not read to its end.
+/// Upper limit of a key file, bytes; a wrong file is not read to its end.
 const FILE_MAX: u64 = 4096;
 
 /// Why a key cannot be read from a file or written to one.
@@ -19,38 +19,38 @@ const FILE_MAX: u64 = 4096;
 pub struct KeyFileError {
     /// The file.
     pub path: PathBuf,
-    /// What is wrong with it.
+    /// The problem.
     pub problem: KeyFileProblem,
 }
 
-/// What is wrong with a key file.
+/// A problem with a key file.
 #[derive(Debug)]
 pub enum KeyFileProblem {
-    /// There is one already, and it may be the only copy of somebody's key.
+    /// The file exists, and may be the only copy of a key.
     Exists,
-    /// It is no regular file, but this.
+    /// It is not a regular file, but this.
     NotAFile(&'static str),
-    /// It belongs to somebody else.
+    /// It belongs to another user.
     Owner {
-        /// The user whose file it is.
+        /// The file's owner.
         owner: u32,
         /// The user who reads it.
         user: u32,
     },
-    /// Others than its owner may write it, or read it although it is secret.
+    /// Users other than the owner may write it, or read it although it is secret.
     Open {
-        /// Its mode.
+        /// The file's mode.
         mode: u32,
-        /// Whether it is secret.
+        /// Whether the file is secret.
         secrecy: Secrecy,
     },
-    /// What it contains is no key.
+    /// It does not contain a key.
     Key(KeyError),
-    /// It is larger than such a file can be: than so many bytes.
+    /// It is larger than this limit, bytes.
     TooLarge(u64),
     /// It is not UTF-8.
     NotText,
-    /// The system says no.
+    /// A system error.
     Io(io::Error),
 }
 
@@ -58,33 +58,34 @@ impl SecretKey {
     /// Reads a key from a file that only its owner, this user or root, may read.
     ///
     /// # Errors
-    /// [`KeyFileError`]: no such file, no regular file, an owner or a mode that lets others in, or no key in it.
+    /// [`KeyFileError`]: the file is missing or not regular, its owner or mode gives others access, or it contains no
+    /// key.
     pub fn read_file(path: &Path) -> Result<Self, KeyFileError> {
         read(path)
     }
 
-    /// Writes the key to a new file with mode 0600. Others see all of it or nothing.
+    /// Writes the key to a new file with mode 0600. The file appears complete or not at all.
     ///
     /// # Errors
-    /// [`KeyFileError`]: the file exists, or cannot be written.
+    /// [`KeyFileError`]: the file exists or cannot be written.
     pub fn write_new_file(&self, path: &Path) -> Result<(), KeyFileError> {
         write(&self.text(), path)
     }
 }
 
 impl PresharedKey {
-    /// As [`SecretKey::read_file`].
+    /// Like [`SecretKey::read_file`].
     ///
     /// # Errors
-    /// The same.
+    /// Like [`SecretKey::read_file`].
     pub fn read_file(path: &Path) -> Result<Self, KeyFileError> {
         read(path)
     }
 
-    /// As [`SecretKey::write_new_file`].
+    /// Like [`SecretKey::write_new_file`].
     ///
     /// # Errors
-    /// The same.
+    /// Like [`SecretKey::write_new_file`].
     pub fn write_new_file(&self, path: &Path) -> Result<(), KeyFileError> {
         write(&self.text(), path)
     }
@@ -107,10 +108,10 @@ fn write_once(text: &str, path: &Path) -> Result<(), KeyFileProblem> {
     }
     let draft = draft_of(path);
     let written = write_draft(text, &draft).and_then(|()| {
-        // Gives the file its name only if nothing has that name, which renaming would not.
+        // A hard link fails if the name exists; a rename would replace the file.
         fs::hard_link(&draft, path)
     });
-    // Either it never came to be, or it has its real name too.
+    // The draft was never created, or also has its real name now.
     let _ = fs::remove_file(&draft);
     written.map_err(|error| match error.kind() {
         ErrorKind::AlreadyExists => KeyFileProblem::Exists,
@@ -125,7 +126,7 @@ fn write_draft(text: &str, draft: &Path) -> io::Result<()> {
     file.sync_all()
 }
 
-/// A name in the same directory, so that both are on one file system.
+/// A name in the same directory, and so on the same file system.
 fn draft_of(path: &Path) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     path.with_file_name(format!(".{name}.{}.new", std::process::id()))
@@ -174,7 +175,7 @@ impl fmt::Display for KeyFileError {
 }
 
 impl KeyFileError {
-    /// What to do about it.
+    /// Advice on how to solve the problem.
     pub fn help(&self) -> String {
         let path = self.path.display();
         match &self.problem {
@@ -322,7 +323,7 @@ mod tests {
         let directory = Directory::new("owner");
         let path = directory.0.join("me.key");
         SecretKey::generate().expect("random numbers").write_new_file(&path).expect("written");
-        // Only root can give files away.
+        // Only root can change a file's owner.
         if std::os::unix::fs::chown(&path, Some(12_345), None).is_err() {
             return;
         }

@@ -10,39 +10,39 @@ use zeroize::Zeroizing;
 
 use super::curve::{is_low_order, key_pair};
 
-/// Bytes of a key.
+/// Size of a key, bytes.
 pub(super) const KEY_LEN: usize = 32;
 /// Characters of a key: base64 of 32 bytes, with one `=` at the end.
 const TEXT_LEN: usize = 44;
 
-/// Whom a peer is known by. Not secret.
+/// A peer's public key, which identifies it. Not secret.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PublicKey([u8; KEY_LEN]);
 
-/// What proves who one is. Erased when dropped, and never shown.
+/// A secret key, which proves an identity. Erased when dropped, and never printed.
 #[derive(Clone)]
 pub struct SecretKey {
     bytes: Zeroizing<[u8; KEY_LEN]>,
     public: PublicKey,
 }
 
-/// Why a text is no key, or why there is no new one.
+/// Why a text is not a key, or why no key could be generated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyError {
-    /// It does not have 44 characters.
+    /// The text does not have 44 characters; its length.
     Length(usize),
-    /// It has 44 characters, but they are not base64 of 32 bytes.
+    /// The text has 44 characters, but is not base64 of 32 bytes.
     NotBase64,
-    /// All bytes of a pre-shared key are zero: it is no secret.
+    /// All bytes of a pre-shared key are zero, so it is not secret.
     Zero,
-    /// A public key of low order: no secret belongs to it, and a handshake with it proves nothing.
+    /// A public key of low order: it has no secret, and a handshake with it proves nothing.
     LowOrder,
-    /// The machine gives no random numbers.
+    /// The system provides no random numbers.
     NoRandomness,
 }
 
 impl SecretKey {
-    /// A new key from the machine's random numbers.
+    /// Generates a key from the system's random numbers.
     ///
     /// # Errors
     /// [`KeyError::NoRandomness`].
@@ -55,17 +55,17 @@ impl SecretKey {
     fn from_bytes(bytes: Zeroizing<[u8; KEY_LEN]>) -> Self {
         let mut curve = key_pair(&bytes);
         let public = curve.pubkey().try_into().expect("32 bytes");
-        // What the crate keeps of the secret is overwritten with something that is none.
+        // Overwrites the crate's copy of the secret.
         curve.set(&[0; KEY_LEN]);
         Self { bytes, public: PublicKey(public) }
     }
 
-    /// The key that others know this one by.
+    /// The public key.
     pub const fn public(&self) -> PublicKey {
         self.public
     }
 
-    /// The secret itself, for Noise.
+    /// The secret bytes, for Noise.
     pub(super) fn bytes(&self) -> &[u8; KEY_LEN] {
         &self.bytes
     }
@@ -77,7 +77,7 @@ impl SecretKey {
 }
 
 impl PublicKey {
-    /// A key from its bytes.
+    /// Creates a key from its bytes.
     ///
     /// # Errors
     /// [`KeyError::LowOrder`].
@@ -85,12 +85,12 @@ impl PublicKey {
         if is_low_order(&bytes) { Err(KeyError::LowOrder) } else { Ok(Self(bytes)) }
     }
 
-    /// A key with which a handshake has done its Diffie-Hellman: so it is not of low order.
+    /// Creates a key from a completed handshake, whose Diffie-Hellman has excluded low order.
     pub(super) const fn of_handshake(bytes: [u8; KEY_LEN]) -> Self {
         Self(bytes)
     }
 
-    /// Its bytes.
+    /// The key's bytes.
     pub const fn as_bytes(&self) -> &[u8; KEY_LEN] {
         &self.0
     }
@@ -112,7 +112,7 @@ impl FromStr for PublicKey {
     }
 }
 
-/// The bytes of a text; blanks around it do not count.
+/// Decodes a key. Surrounding white space is ignored.
 pub(super) fn decode(text: &str) -> Result<Zeroizing<[u8; KEY_LEN]>, KeyError> {
     let text = text.trim();
     let length = text.chars().count();
@@ -124,7 +124,7 @@ pub(super) fn decode(text: &str) -> Result<Zeroizing<[u8; KEY_LEN]>, KeyError> {
     Ok(Zeroizing::new(bytes))
 }
 
-/// The text of a secret, erased when dropped.
+/// Encodes a secret as text, erased when dropped.
 pub(super) fn encode(bytes: &[u8; KEY_LEN]) -> Zeroizing<String> {
     Zeroizing::new(STANDARD.encode(bytes))
 }
@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn the_public_key_is_that_of_rfc_7748_section_6_1() {
-        // Alice's key pair there, in base64.
+        // Alice's key pair in that section, in base64.
         let secret = "dwdtCnMYpX08FsFyUbJmRd9ML4frwJkqsXf7pR25LCo=";
         let public = "hSDwCYkwp1R0i33ctD73Wg2/Og0mOBr066SpjqqbTmo=";
         let secret: SecretKey = secret.parse().expect("a key");
@@ -206,7 +206,7 @@ mod tests {
             ("*".repeat(44), KeyError::NotBase64),
             ("é".repeat(44), KeyError::NotBase64),
             ("A".repeat(44), KeyError::NotBase64),
-            // The last character stands for bits that are not there.
+            // The last character encodes bits beyond the key.
             (format!("{}B=", "A".repeat(42)), KeyError::NotBase64),
             (format!("{}=", "A".repeat(43)), KeyError::LowOrder),
         ] {

@@ -1,4 +1,4 @@
-//! The MACs of the handshake's datagrams: cheap to check before anything costly is done.
+//! The MACs of the handshake's datagrams, which are cheap to check before anything costly is done.
 
 use ring::digest::{SHA256, digest};
 use ring::hmac::{Context, HMAC_SHA256, Key};
@@ -7,47 +7,48 @@ use subtle::ConstantTimeEq;
 use super::keys::PublicKey;
 use super::wire::MAC_LEN;
 
-/// What a MAC is made of: the first half of HMAC-SHA-256.
+/// A MAC: the first half of HMAC-SHA-256.
 pub(super) type Mac = [u8; MAC_LEN];
 
-/// A key for the datagrams of one responder. Whoever knows its public key can make it: it keeps out
-/// those who do not, and proves nothing else.
+/// The MAC key of one responder. It is derived from the responder's public key, so a MAC only shows that its author
+/// knows that key.
 #[derive(Clone)]
 pub(super) struct MacKey(Key);
 
 impl MacKey {
-    /// The key of the responder that is known by `public`.
+    /// The MAC key of the responder whose public key is `public`.
     pub(super) fn of(public: &PublicKey) -> Self {
         let mut input = b"ropewalk 1 first".to_vec();
         input.extend(public.as_bytes());
         Self(Key::new(HMAC_SHA256, digest(&SHA256, &input).as_ref()))
     }
 
-    /// Appends the MAC of a first datagram to it, and returns it.
+    /// Appends the MAC of a first datagram to it. Returns the MAC.
     pub(super) fn sign_first(&self, datagram: &mut Vec<u8>) -> Mac {
         let mac = half(&self.0, &[datagram]);
         datagram.extend(mac);
         mac
     }
 
-    /// The MAC of a first datagram, if it is right.
+    /// The MAC of a first datagram, if it is valid.
     pub(super) fn check_first(&self, datagram: &[u8]) -> Option<Mac> {
         self.check(&[], datagram)
     }
 
-    /// A name for a first message: who sends the same one with another token sends the same session's.
+    /// Identifies a first message. The same message with another token has the same name and leads to the same
+    /// session.
     pub(super) fn name(&self, prefix: &[u8], message: &[u8]) -> Mac {
         half(&self.0, &[b"message", prefix, message])
     }
 
-    /// Appends the MAC of an answer to the first datagram that had the MAC `first`: nobody can make
-    /// it who has not seen that.
+    /// Appends the MAC of an answer to the first datagram with the MAC `first`. Only a sender that has seen that
+    /// datagram can create it.
     pub(super) fn sign_answer(&self, first: &Mac, answer: &mut Vec<u8>) {
         let mac = half(&self.0, &[first, answer]);
         answer.extend(mac);
     }
 
-    /// Whether an answer is one to the first datagram that had the MAC `first`.
+    /// Whether an answer belongs to the first datagram with the MAC `first`.
     pub(super) fn check_answer(&self, first: &Mac, answer: &[u8]) -> bool {
         self.check(first, answer).is_some()
     }
@@ -59,7 +60,7 @@ impl MacKey {
     }
 }
 
-/// HMAC-SHA-256 of the parts one after another, its first half.
+/// The first half of HMAC-SHA-256 over the concatenated parts.
 pub(super) fn half(key: &Key, parts: &[&[u8]]) -> Mac {
     let mut context = Context::with_key(key);
     for part in parts {
@@ -68,7 +69,7 @@ pub(super) fn half(key: &Key, parts: &[&[u8]]) -> Mac {
     *context.sign().as_ref().first_chunk().expect("32 bytes")
 }
 
-/// Whether two MACs are the same, in a time that does not tell where they differ.
+/// Compares two MACs in constant time.
 pub(super) fn same(a: &Mac, b: &Mac) -> bool {
     a.ct_eq(b).into()
 }

@@ -1,11 +1,10 @@
-//! Sealed datagrams: who the peer is, and that nobody else reads or changes what is sent.
+//! Sealing of datagrams: authenticates the peer, encrypts, and protects against modification.
 //!
-//! A handshake of one round trip (Noise IK: both ends prove a static key) gives a [`Session`], which
-//! seals and opens datagrams in place. A session belongs to the association and knows no
-//! addresses: paths come and go, and each has its own counter and its own replay window. Nothing
-//! here reads a socket or the monotonic clock: the time is an argument.
+//! A handshake of one round trip (Noise IK: both ends prove a static key) creates a [`Session`], which seals and
+//! opens datagrams in place. A session belongs to an association and does not depend on addresses. Each path has its
+//! own counter and its own replay window. This module uses no sockets and no monotonic clock: time is an argument.
 //!
-//! Byte by byte, with the threat model: `docs/reference/sealing.md`.
+//! The format in bytes, and the threat model: `docs/reference/sealing.md`.
 
 mod allowed;
 mod answered;

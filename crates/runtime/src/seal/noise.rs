@@ -1,10 +1,10 @@
 //! Noise_IK_25519_ChaChaPoly_SHA256: both ends prove their static keys in one round trip. With a pre-shared key it is
 //! Noise_IKpsk2_25519_ChaChaPoly_SHA256.
 //!
-//! IK, because the initiator knows whom it wants to reach and hides who it is. ChaChaPoly, because it
-//! is of constant time without help by the machine, and seals two messages per session: its speed does not
-//! matter. SHA-256, because the MACs and the ratchet use it too: one hash to trust. psk2, because the responder
-//! learns from the first message which peer's pre-shared key it needs, and uses it in the second.
+//! IK, because the initiator knows the responder's key and hides its own identity. ChaChaPoly, because it is
+//! constant-time without hardware support; it seals only two messages per session, so its speed does not matter.
+//! SHA-256, because the MACs and the ratchet use it too. psk2, because the responder learns from the first message
+//! which peer's pre-shared key it needs, and uses it in the second.
 
 use snow::params::NoiseParams;
 use snow::{Builder, HandshakeState};
@@ -17,20 +17,20 @@ use super::wire::PREFIX_LEN;
 
 const PATTERN: &str = "Noise_IK_25519_ChaChaPoly_SHA256";
 const PATTERN_WITH_PSK: &str = "Noise_IKpsk2_25519_ChaChaPoly_SHA256";
-/// Where psk2 mixes the key in: at the end of the second message.
+/// Position of the pre-shared key in psk2: at the end of the second message.
 const PSK_POSITION: u8 = 2;
 
-/// What both ends have in common after the handshake.
+/// What both ends share after the handshake.
 pub(super) struct Agreed {
-    /// Root of what the initiator sends.
+    /// Root key of the initiator's datagrams.
     pub(super) from_initiator: Zeroizing<[u8; 32]>,
-    /// Root of what the responder sends.
+    /// Root key of the responder's datagrams.
     pub(super) from_responder: Zeroizing<[u8; 32]>,
-    /// Hash of all that was said.
+    /// Hash of the handshake.
     pub(super) transcript: [u8; 32],
 }
 
-/// The initiator's end. `prefix` is the beginning of the first datagram: it is authenticated too.
+/// The initiator's handshake state. `prefix`, the beginning of the first datagram, is authenticated too.
 pub(super) fn initiator(
     secret: &SecretKey,
     peer: &PublicKey,
@@ -45,7 +45,7 @@ pub(super) fn initiator(
     builder.build_initiator()
 }
 
-/// The responder's end. With a pre-shared key, [`mix_in`] says which one after the first message.
+/// The responder's handshake state. With a pre-shared key, [`mix_in`] provides the key after the first message.
 pub(super) fn responder(
     secret: &SecretKey,
     with_psk: bool,
@@ -54,7 +54,7 @@ pub(super) fn responder(
     builder(with_psk).prologue(prefix)?.local_private_key(secret.bytes())?.build_responder()
 }
 
-/// The responder's pre-shared key with this initiator.
+/// Sets the pre-shared key that the responder has with this initiator.
 pub(super) fn mix_in(state: &mut HandshakeState, psk: &PresharedKey) -> Result<(), snow::Error> {
     state.set_psk(usize::from(PSK_POSITION), psk.bytes())
 }
@@ -65,7 +65,7 @@ fn builder<'a>(with_psk: bool) -> Builder<'a> {
     Builder::with_resolver(pattern, Box::new(Contributory))
 }
 
-/// Writes the next message with `payload` at the end of `out`.
+/// Appends the next message, with `payload`, to `out`.
 pub(super) fn write(
     state: &mut HandshakeState,
     payload: &[u8],
@@ -79,7 +79,7 @@ pub(super) fn write(
     Ok(())
 }
 
-/// The payload of the peer's next message. A message that is not the peer's changes nothing.
+/// The payload of the peer's next message. An invalid message changes nothing.
 pub(super) fn read(state: &mut HandshakeState, message: &[u8]) -> Option<Vec<u8>> {
     let mut payload = vec![0; message.len()];
     let length = state.read_message(message, &mut payload).ok()?;
@@ -87,7 +87,7 @@ pub(super) fn read(state: &mut HandshakeState, message: &[u8]) -> Option<Vec<u8>
     Some(payload)
 }
 
-/// The outcome, after the second message.
+/// The result, after the second message.
 pub(super) fn agreed(mut state: HandshakeState) -> Agreed {
     let (from_initiator, from_responder) = state.dangerously_get_raw_split();
     let transcript = state.get_handshake_hash().try_into().expect("32 bytes of SHA-256");

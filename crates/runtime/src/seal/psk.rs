@@ -9,12 +9,12 @@ use zeroize::Zeroizing;
 
 use super::keys::{KEY_LEN, KeyError, decode, encode};
 
-/// A secret that two peers share. Erased when dropped, and never shown.
+/// A secret that two peers share. Erased when dropped, and never printed.
 #[derive(Clone)]
 pub struct PresharedKey(Zeroizing<[u8; KEY_LEN]>);
 
 impl PresharedKey {
-    /// A new one from the machine's random numbers.
+    /// Generates a key from the system's random numbers.
     ///
     /// # Errors
     /// [`KeyError::NoRandomness`].
@@ -24,7 +24,7 @@ impl PresharedKey {
         Ok(Self(bytes))
     }
 
-    /// The secret itself, for Noise.
+    /// The secret bytes, for Noise.
     pub(super) fn bytes(&self) -> &[u8; KEY_LEN] {
         &self.0
     }
@@ -40,7 +40,7 @@ impl FromStr for PresharedKey {
 
     fn from_str(text: &str) -> Result<Self, KeyError> {
         let bytes = decode(text)?;
-        // Noise calls 32 zeros the pre-shared key of those who have none.
+        // In Noise, 32 zero bytes stand for the absence of a pre-shared key.
         if *bytes == [0; KEY_LEN] { Err(KeyError::Zero) } else { Ok(Self(bytes)) }
     }
 }

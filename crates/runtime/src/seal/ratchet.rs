@@ -1,4 +1,4 @@
-//! The keys of one direction, epoch by epoch: each follows from the one before, never the other way.
+//! The keys of one direction, by epoch. Each key is derived from the previous one and does not reveal it.
 
 use ring::aead::{Aad, Algorithm, LessSafeKey, NONCE_LEN, Nonce, Tag, UnboundKey};
 use ring::error::Unspecified;
@@ -7,7 +7,7 @@ use zeroize::Zeroizing;
 
 use super::cipher::Cipher;
 
-/// Gives the key of each epoch in turn. What it holds cannot be turned back.
+/// Derives the key of each epoch in turn. Its state does not reveal earlier keys.
 pub(super) struct Ratchet {
     cipher: Cipher,
     secret: Zeroizing<[u8; 32]>,
@@ -28,7 +28,7 @@ impl KeyType for IvLen {
 }
 
 impl Ratchet {
-    /// The first epoch follows from what Noise gave for this direction and from all that was said.
+    /// Derives the first epoch from the Noise root key of this direction and the hash of the handshake.
     pub(super) fn new(cipher: Cipher, root: &[u8; 32], transcript: &[u8; 32]) -> Self {
         let prk = Salt::new(HKDF_SHA256, transcript).extract(root);
         let number = [cipher.number()];
@@ -36,7 +36,7 @@ impl Ratchet {
         Self { cipher, secret }
     }
 
-    /// The key of the next epoch, the first time that of epoch 0.
+    /// Returns the key of the next epoch; the first call returns that of epoch 0.
     pub(super) fn turn(&mut self) -> DatagramKey {
         let prk = Prk::new_less_safe(HKDF_SHA256, &*self.secret);
         let algorithm = self.cipher.algorithm();
@@ -60,14 +60,14 @@ fn expanded(prk: &Prk, info: &[&[u8]]) -> Zeroizing<[u8; 32]> {
 }
 
 impl DatagramKey {
-    /// A key that is none, to overwrite one with.
+    /// A placeholder that overwrites another key.
     pub(super) fn blank(algorithm: &'static Algorithm) -> Self {
         let zeros = [0; 32];
         let key = UnboundKey::new(algorithm, &zeros[..algorithm.key_len()]);
         Self { key: LessSafeKey::new(key.expect("of the right length")), iv: [0; NONCE_LEN] }
     }
 
-    /// Path and counter, hidden by the epoch's own bytes as in RFC 8446, section 5.3.
+    /// The nonce: path and counter, XORed with the epoch's IV as in RFC 8446, section 5.3.
     #[inline]
     fn nonce(&self, path: u8, counter: u64) -> Nonce {
         let mut nonce = self.iv;
@@ -89,7 +89,7 @@ impl DatagramKey {
     /// Decrypts `body` in place; its last bytes are the tag.
     ///
     /// # Errors
-    /// It was not sealed with this key, path, counter and header.
+    /// If it was not sealed with this key, path, counter and header.
     #[inline]
     pub(super) fn open(
         &self,

@@ -1,4 +1,4 @@
-//! One end's receiving half: the keys of three epochs, and a replay window for each path.
+//! The receiving half of a session: the keys of three epochs, and a replay window for each path.
 
 use core::fmt;
 use core::mem::replace;
@@ -8,46 +8,45 @@ use super::ratchet::{DatagramKey, Ratchet};
 use super::replay::{ReplayWindow, Verdict, whole_counter};
 use super::wire::{HEADER_LEN, Header, epoch_bits};
 
-/// Why a datagram was not opened. None of them is worth more than a counter: anybody can send
-/// anything.
+/// Why a datagram was not opened. Callers should only count these errors, because any sender can cause them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpenError {
-    /// It is no sealed datagram.
+    /// It is not a sealed datagram.
     NotSealed,
     /// It is for another session.
     OtherSession(u32),
-    /// Its epoch is none that there is a key for.
+    /// There is no key for its epoch.
     UnknownEpoch,
-    /// It was opened before.
+    /// It was already opened.
     Replayed,
-    /// It is so old that nobody knows whether it was opened before.
+    /// It is too old to know whether it was already opened.
     TooOld,
-    /// The peer did not seal it, or it was changed on its way.
+    /// The peer did not seal it, or it was modified.
     Forged,
 }
 
-/// Opens what arrives.
+/// Opens received datagrams.
 pub(super) struct Receiver {
     session: u32,
     cipher: Cipher,
     ratchet: Ratchet,
-    /// The number of `current`'s epoch.
+    /// Number of the epoch of `current`.
     epoch: u64,
-    /// The epoch before, while late datagrams may still come; else a blank key.
+    /// Key of the previous epoch while late datagrams may still arrive; otherwise a placeholder.
     previous: DatagramKey,
     has_previous: bool,
     current: DatagramKey,
-    /// Made beforehand, so that forged datagrams of the next epoch cost no more than others.
+    /// Key of the next epoch. Derived in advance, so that forged datagrams of that epoch cost no more than others.
     next: DatagramKey,
     opened_in_epoch: u64,
-    /// By path. Made when the first datagram of a path was opened, never for a forged one.
+    /// By path. Created when the first datagram of a path is opened, never for a forged one.
     windows: Vec<Option<ReplayWindow>>,
 }
 
-/// What an opened datagram says beside its content.
+/// Properties of an opened datagram.
 pub(super) struct Accepted {
     pub(super) path: u8,
-    /// It is the first one of the next epoch.
+    /// Whether it is the first datagram of the next epoch.
     pub(super) new_epoch: bool,
 }
 
@@ -76,13 +75,13 @@ impl Receiver {
         self.opened_in_epoch
     }
 
-    /// Overwrites the key of the epoch before.
+    /// Overwrites the key of the previous epoch.
     pub(super) fn forget_previous(&mut self) {
         self.previous = DatagramKey::blank(self.cipher.algorithm());
         self.has_previous = false;
     }
 
-    /// Decrypts a datagram in place, its content from [`HEADER_LEN`] to the tag.
+    /// Decrypts a datagram in place. Its content is from [`HEADER_LEN`] to the tag.
     #[inline]
     pub(super) fn open(&mut self, datagram: &mut [u8]) -> Result<Accepted, OpenError> {
         let header = Header::parse(datagram).ok_or(OpenError::NotSealed)?;
@@ -109,12 +108,12 @@ impl Receiver {
         Ok(Accepted { path: header.path, new_epoch })
     }
 
-    /// The window of a path of which something was opened.
+    /// The replay window of a path, created if necessary.
     #[inline]
     fn window(&mut self, path: u8) -> &mut ReplayWindow {
         let path = usize::from(path);
         if path >= self.windows.len() {
-            // Exactly: most sessions have a path or two.
+            // Exactly, because most sessions have one or two paths.
             self.windows.reserve_exact(path + 1 - self.windows.len());
             self.windows.resize_with(path + 1, || None);
         }
@@ -135,7 +134,7 @@ impl Receiver {
         }
     }
 
-    /// The peer has gone on to the next epoch. Each key is overwritten by the one after it.
+    /// Advances to the next epoch, as the peer did. Each key is overwritten by the next one.
     fn turn(&mut self) {
         let next = replace(&mut self.next, self.ratchet.turn());
         self.previous = replace(&mut self.current, next);
@@ -144,13 +143,13 @@ impl Receiver {
         self.opened_in_epoch = 0;
     }
 
-    /// Paths of which something was opened.
+    /// Number of paths with an opened datagram.
     #[cfg(test)]
     pub(super) fn windows(&self) -> usize {
         self.windows.iter().flatten().count()
     }
 
-    /// As if so many datagrams of this epoch had been opened.
+    /// Simulates that so many datagrams of this epoch were opened.
     #[cfg(test)]
     pub(super) fn pretend_opened(&mut self, datagrams: u64) {
         self.opened_in_epoch = datagrams;

@@ -1,19 +1,18 @@
-//! One path's replay window: which counters were opened already.
+//! The replay window of a path: the counters that were already opened.
 //!
-//! A ring of bits in the manner of RFC 6479: nothing is shifted, old words are cleared as the
-//! window moves on.
+//! A ring of bits as in RFC 6479: nothing is shifted, and old words are cleared as the window advances.
 
-/// Counters that a window remembers, at least. At 1 Gbit/s in packets of 1400 bytes this is 90 ms of
-/// reordering within one path; what is older is refused, since it cannot be told from a replay.
+/// Minimum number of counters that a window covers. At 1 Gbit/s with packets of 1400 bytes this is 90 ms of
+/// reordering within one path. Older datagrams are refused, since they cannot be distinguished from replays.
 pub(super) const WINDOW: u64 = 8192;
 
 const WORD: u64 = 64;
-/// One word more than the window has, so that a part of a word is never forgotten too early.
+/// One word more than the window, so that no part of the window is cleared too early.
 const WORDS: usize = (WINDOW / WORD) as usize + 1;
 
-/// The counters of one path.
+/// The replay window of one path.
 pub(super) struct ReplayWindow {
-    /// One more than the largest counter that was opened.
+    /// Largest opened counter plus one.
     next: u64,
     bits: Box<[u64; WORDS]>,
 }
@@ -31,7 +30,7 @@ impl ReplayWindow {
         Self { next: 0, bits: Box::new([0; WORDS]) }
     }
 
-    /// One more than the largest counter that was opened.
+    /// Largest opened counter plus one.
     #[inline]
     pub(super) const fn next(&self) -> u64 {
         self.next
@@ -50,7 +49,7 @@ impl ReplayWindow {
         }
     }
 
-    /// Remembers a counter that [`Self::check`] called new and that was opened.
+    /// Records a counter that [`Self::check`] called new, after its datagram was opened.
     #[inline]
     pub(super) fn mark(&mut self, counter: u64) {
         if counter >= self.next {
@@ -59,9 +58,9 @@ impl ReplayWindow {
         self.bits[word(counter)] |= bit(counter);
     }
 
-    /// Clears the words between the largest counter so far and `counter`, that one's included.
+    /// Clears the words from after the largest opened counter up to and including that of `counter`.
     fn advance(&mut self, counter: u64) {
-        // The word of the largest counter so far holds bits that count; before any, none does.
+        // The word of the largest opened counter contains valid bits; before the first datagram, none does.
         let first = self.next.div_ceil(WORD);
         let last = counter / WORD;
         let fresh = (last + 1).saturating_sub(first).min(WORDS as u64);
@@ -82,8 +81,8 @@ const fn bit(counter: u64) -> u64 {
     1 << (counter % WORD)
 }
 
-/// The whole counter of which a datagram shows the last 32 bits: the one closest to the counter that
-/// is expected next (RFC 9000, appendix A.3).
+/// Reconstructs a counter from its last 32 bits: the value closest to the counter that is expected next (RFC 9000,
+/// appendix A.3).
 #[inline]
 pub(super) fn whole_counter(shown: u32, expected: u64) -> u64 {
     const SPAN: u64 = 1 << 32;

@@ -1,4 +1,4 @@
-//! The responder: it answers first datagrams of peers that are allowed, and keeps no state for others.
+//! The responder of a handshake: it answers first datagrams of allowed peers and keeps no state for others.
 
 use core::fmt;
 use core::net::SocketAddr;
@@ -24,11 +24,10 @@ use super::wire::{
     VERSION, bytes_at, prefix,
 };
 
-/// Handshakes per second that are done without a proof of the address: at 0.3 ms each, a thirtieth of
-/// one core.
+/// Handshakes per second without a proved address. At 0.3 ms each, they use three percent of one core.
 const FREE_PER_SECOND: u32 = 100;
 
-/// Refused initiators that are kept until they are asked for. Above that they are dropped.
+/// Refused initiators that are kept until they are read. Any more are dropped.
 const REFUSED_LIMIT: usize = 16;
 
 /// Answers first datagrams.
@@ -36,7 +35,7 @@ pub struct Responder {
     secret: SecretKey,
     mac_key: MacKey,
     allowed: Allowed,
-    /// For peers that have none of their own.
+    /// The pre-shared key for peers that have none of their own.
     psk: Option<PresharedKey>,
     offer: Offer,
     tokens: Tokens,
@@ -44,37 +43,37 @@ pub struct Responder {
     seen: Seen,
     answered: Answered,
     refused: VecDeque<Refused>,
-    /// Whether entries have expired is a question of the date, not of the monotonic time.
+    /// Date for the expiry of entries, which the monotonic clock does not provide.
     date: fn() -> Timestamp,
 }
 
 /// What to do about a first datagram.
 #[derive(Debug)]
 pub enum Answer {
-    /// Nothing: it is not worth an answer.
+    /// Nothing: it deserves no answer.
     Drop,
-    /// Send this to where it came from, and forget it: a Retry, Versions, or once more the Reply to a first
+    /// Send this to the source of the datagram, and keep no state: a Retry, Versions, or again the Reply to a first
     /// message that has led to a session.
     Reply(Vec<u8>),
-    /// There is a session.
+    /// A session was created.
     Established(Box<Established>),
 }
 
-/// A session that a first datagram led to.
+/// A session that was created for a first datagram.
 #[derive(Debug)]
 pub struct Established {
     /// The session; [not confirmed](Session::is_confirmed) yet.
     pub session: Session,
-    /// To be sent to where the first datagram came from. If it is lost, the initiator begins
-    /// again, with the same number for its session, and this session is of no use any more.
+    /// Reply to send to the source of the first datagram. If it is lost, the initiator starts a new attempt with the
+    /// same session number, and this session becomes useless.
     pub reply: Vec<u8>,
-    /// Who it is.
+    /// The initiator's key.
     pub peer: PublicKey,
-    /// What the initiator said besides.
+    /// The initiator's payload.
     pub payload: Vec<u8>,
 }
 
-/// A first datagram whose MAC is right.
+/// A first datagram with a valid MAC.
 struct First<'a> {
     prefix: [u8; PREFIX_LEN],
     token: [u8; TOKEN_LEN],
@@ -82,7 +81,7 @@ struct First<'a> {
     mac: Mac,
 }
 
-/// What the first Noise message says.
+/// Content of the first Noise message.
 struct Said {
     sent: Timestamp,
     offer: Offer,
@@ -90,7 +89,7 @@ struct Said {
 }
 
 impl Responder {
-    /// A responder with this key.
+    /// Creates a responder with this secret key.
     ///
     /// # Errors
     /// [`KeyError::NoRandomness`].
@@ -111,13 +110,13 @@ impl Responder {
         })
     }
 
-    /// Requires this pre-shared key of all peers that have none of their own; none: of nobody else.
+    /// Sets the pre-shared key that is required of peers with none of their own; none: such peers need no key.
     pub fn set_psk(&mut self, psk: Option<PresharedKey>) {
         self.psk = psk;
     }
 
-    /// Replaces the list of peers. Sessions that there are stay; what is remembered against replays of peers
-    /// that stay listed stays as well.
+    /// Replaces the list of allowed peers. Existing sessions stay, and so does the replay protection of peers that
+    /// remain listed.
     pub fn set_allowed(&mut self, allowed: Allowed) {
         let anyone = |allowed: &Allowed| matches!(allowed, Allowed::Anyone);
         if anyone(&allowed) != anyone(&self.allowed) {
@@ -128,18 +127,17 @@ impl Responder {
         self.allowed = allowed;
     }
 
-    /// Who may have a session.
+    /// The peers that may have a session.
     pub const fn allowed(&self) -> &Allowed {
         &self.allowed
     }
 
-    /// Initiators that were refused since this was asked last: the first ones, if there were many.
+    /// Initiators that were refused since the last call. If there were many, only the first ones.
     pub fn take_refused(&mut self) -> Vec<Refused> {
         self.refused.drain(..).collect()
     }
 
-    /// Answers a first datagram. If it leads to a session, the peer will address that by
-    /// `session_id`.
+    /// Answers a first datagram. If it leads to a session, the peer will address that session by `session_id`.
     pub fn handle(
         &mut self,
         now: Time,
@@ -172,13 +170,13 @@ impl Responder {
         Answer::Established(Box::new(established))
     }
 
-    /// Keys whose newest first datagram is remembered: all that handshakes leave behind here. Never
-    /// more than are allowed, and no more than 16384 if all are.
+    /// Number of keys whose newest first datagram is remembered, the only state that handshakes leave here. At most
+    /// the number of allowed keys, or 16384 if all are allowed.
     pub fn remembered(&self) -> usize {
         self.seen.len()
     }
 
-    /// Everything that can be known without a Diffie-Hellman.
+    /// All checks that need no Diffie-Hellman.
     fn first<'a>(&self, datagram: &'a [u8]) -> Option<First<'a>> {
         let fits = (FIRST_MIN..=FIRST_MAX).contains(&datagram.len());
         if !fits || !Kind::of(datagram).is_some_and(Kind::is_first) {
@@ -208,7 +206,7 @@ impl Responder {
         answer
     }
 
-    /// A session, if the initiator may have one.
+    /// Creates a session, if the initiator may have one.
     fn establish(
         &mut self,
         now: Time,
@@ -237,7 +235,7 @@ impl Responder {
         Some(Established { session, reply, peer, payload: said.payload })
     }
 
-    /// The pre-shared key of this handshake. Both ends must have one, or neither.
+    /// The pre-shared key of this handshake. Either both ends use one, or neither.
     fn admit(&self, peer: &PublicKey, has_psk: bool) -> Result<Option<&PresharedKey>, Refusal> {
         let own = self.allowed.admit(peer, self.date)?;
         match (own.or(self.psk.as_ref()), has_psk) {
@@ -270,20 +268,20 @@ impl Responder {
         Some(reply)
     }
 
-    /// As on this date.
+    /// Sets the date, for tests.
     #[cfg(test)]
     pub(super) const fn set_date(&mut self, date: fn() -> Timestamp) {
         self.date = date;
     }
 
-    /// As on a machine that does only these ciphers well.
+    /// Simulates a machine with only these ciphers.
     #[cfg(test)]
     pub(super) const fn set_offer(&mut self, offer: Offer) {
         self.offer = offer;
     }
 }
 
-/// What holds off floods and replays, for those that are allowed.
+/// The protection against floods and replays that suits the list of allowed peers.
 fn limits(allowed: &Allowed) -> (Flood, Seen) {
     match allowed {
         Allowed::Keys(_) | Allowed::Peers(_) => (Flood::new(FREE_PER_SECOND), Seen::of_listed()),
@@ -292,7 +290,7 @@ fn limits(allowed: &Allowed) -> (Flood, Seen) {
 }
 
 impl First<'_> {
-    /// Whether the handshake mixes a pre-shared key in.
+    /// Whether the handshake uses a pre-shared key.
     fn has_psk(&self) -> bool {
         self.prefix[0] == Kind::FirstWithPsk as u8
     }

@@ -1,4 +1,4 @@
-//! The newest first message of each key: an older one, or the same, is a replay.
+//! The newest first message of each key. An older or equal message is a replay.
 
 use std::collections::BTreeMap;
 
@@ -8,31 +8,30 @@ use super::keys::PublicKey;
 use super::timestamp::Timestamp;
 use super::token::TOKEN_LIFETIME;
 
-/// Strangers that are remembered at a time.
+/// Most unlisted keys that are remembered at a time.
 pub(super) const STRANGERS_MAX: usize = 16_384;
-/// How often a full memory is searched for what may be forgotten.
+/// How often a full memory is searched for entries that may be removed.
 const SEARCH: Duration = Duration::from_secs(1);
 
-/// What is remembered of handshakes.
+/// The first messages that are remembered.
 pub(super) struct Seen {
     newest: BTreeMap<PublicKey, (Timestamp, Time)>,
-    /// The most keys, and when to look again for some to forget; none where only keys that are
-    /// listed come so far.
+    /// Maximum number of keys, and when to search again for entries to remove. None if only listed keys are admitted.
     bound: Option<(usize, Time)>,
 }
 
 impl Seen {
-    /// For keys that are listed: as many as there are, and for ever.
+    /// For listed keys: their number is limited, and entries stay forever.
     pub(super) const fn of_listed() -> Self {
         Self { newest: BTreeMap::new(), bound: None }
     }
 
-    /// For anyone: at most `max` keys, each until the token that it came with counts no more.
+    /// For any key: at most `max` keys, each until its token has expired.
     pub(super) const fn of_strangers(max: usize) -> Self {
         Self { newest: BTreeMap::new(), bound: Some((max, Time::ZERO)) }
     }
 
-    /// Remembers a first message, if it is newer than all of its key and there is room.
+    /// Records a first message, if it is newer than all others of its key and there is room.
     pub(super) fn admits(&mut self, now: Time, key: PublicKey, sent: Timestamp) -> bool {
         if let Some((newest, _)) = self.newest.get(&key) {
             if sent <= *newest {
@@ -54,7 +53,7 @@ impl Seen {
         self.newest.len() < *max
     }
 
-    /// Forgets the keys that are not to be kept.
+    /// Removes the keys for which `keep` is false.
     pub(super) fn retain(&mut self, keep: impl Fn(&PublicKey) -> bool) {
         self.newest.retain(|key, _| keep(key));
     }
@@ -92,7 +91,7 @@ mod tests {
             (101, 2, true),
             (102, 3, true),
             (102, 4, false),
-            // The first is forgotten by now.
+            // The first entry has been removed by now.
             (111, 4, true),
             (111, 5, false),
             (130, 5, true),

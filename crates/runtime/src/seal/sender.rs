@@ -1,4 +1,4 @@
-//! One end's sending half: a counter for each path, and the key of the epoch.
+//! The sending half of a session: a counter for each path, and the key of the epoch.
 
 use core::fmt;
 use core::ops::Range;
@@ -6,18 +6,18 @@ use core::ops::Range;
 use super::ratchet::{DatagramKey, Ratchet};
 use super::wire::{HEADER_LEN, Header, epoch_bits};
 
-/// Datagrams that one key may seal: AES-GCM's limit in RFC 9001, section 6.6.
+/// Most datagrams that one key may seal: the limit for AES-GCM in RFC 9001, section 6.6.
 pub(super) const KEY_LIMIT: u64 = 1 << 23;
 
-/// Why a datagram was not sealed.
+/// Why a datagram could not be sealed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SealError {
-    /// The key has sealed 2^23 datagrams, and the peer has not followed to the next one: it is gone,
-    /// or hears nothing. A datagram of the next epoch mends it.
+    /// The key has sealed 2^23 datagrams, and the peer has not followed to the next epoch: it is gone or receives
+    /// nothing. Changing to the next epoch solves this.
     KeyWornOut,
 }
 
-/// Seals what is sent.
+/// Seals datagrams.
 pub(super) struct Sender {
     /// The session's number at the peer.
     peer_session: u32,
@@ -25,8 +25,8 @@ pub(super) struct Sender {
     key: DatagramKey,
     epoch: u64,
     sealed_in_epoch: u64,
-    /// The next counter of each path, up to the highest one used. Goes on over epochs and over the path's
-    /// absence.
+    /// The next counter of each path, up to the highest path used. Counters continue over epochs and while a path is
+    /// absent.
     counters: Vec<u64>,
 }
 
@@ -44,14 +44,14 @@ impl Sender {
         self.sealed_in_epoch
     }
 
-    /// Goes on to the next epoch; the old key is overwritten.
+    /// Advances to the next epoch; the old key is overwritten.
     pub(super) fn turn(&mut self) {
         self.key = self.ratchet.turn();
         self.epoch += 1;
         self.sealed_in_epoch = 0;
     }
 
-    /// Appends a sealed datagram with what `write` appends; says where it is.
+    /// Appends a sealed datagram with the content that `write` appends. Returns its byte range.
     #[inline]
     pub(super) fn seal(
         &mut self,
@@ -64,7 +64,7 @@ impl Sender {
         }
         let next = self.counter(path);
         let counter = *next;
-        // 2^64 datagrams take longer than the machine lasts.
+        // 2^64 datagrams cannot be reached.
         *next += 1;
         self.sealed_in_epoch += 1;
         let header = Header {
@@ -94,13 +94,13 @@ impl Sender {
         &mut self.counters[path]
     }
 
-    /// As if the key had sealed so many datagrams.
+    /// Simulates that the key has sealed so many datagrams.
     #[cfg(test)]
     pub(super) fn pretend_sealed(&mut self, datagrams: u64) {
         self.sealed_in_epoch = datagrams;
     }
 
-    /// As if so many datagrams had been sealed on a path.
+    /// Simulates that so many datagrams were sealed on a path.
     #[cfg(test)]
     pub(super) fn pretend_counter(&mut self, path: u8, counter: u64) {
         *self.counter(path) = counter;

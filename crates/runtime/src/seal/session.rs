@@ -1,4 +1,4 @@
-//! What two ends have after the handshake: datagrams are sealed and opened in place.
+//! The result of a handshake: seals and opens datagrams in place.
 
 use core::fmt;
 use core::ops::Range;
@@ -16,14 +16,13 @@ use super::wire::{HEADER_LEN, TAG_LEN};
 /// When keys are changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Datagrams of one direction and epoch after which the initiator goes on to the next epoch. At
-    /// most 2^23 (RFC 9001, section 6.6); half of it, so that the peer has time to follow.
+    /// Number of datagrams of one direction and epoch after which the initiator advances to the next epoch. The
+    /// maximum is 2^23 (RFC 9001, section 6.6); the default is half of it, so that the peer has time to follow.
     pub rekey_packets: u64,
-    /// Time after which it does so. Who takes the keys from a machine's memory reads nothing that
-    /// is older than this and `keep_old` together, as long as both ends send.
+    /// Time after which the initiator advances. An attacker who takes the keys from a machine's memory cannot read
+    /// anything older than this plus `keep_old`, as long as both ends send.
     pub rekey_after: Duration,
-    /// How long the previous epoch's datagrams are still opened: longer than the slowest path's
-    /// delay.
+    /// How long datagrams of the previous epoch are still opened. Must exceed the delay of the slowest path.
     pub keep_old: Duration,
 }
 
@@ -40,36 +39,36 @@ impl Default for Limits {
 /// An opened datagram.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Opened {
-    /// The path on which the peer sent it, by the peer's word.
+    /// The path on which the peer sent it, according to the peer.
     pub path: u8,
-    /// Where its content stands in the buffer that it was opened in.
+    /// Byte range of its content in the buffer that was opened.
     pub body: Range<usize>,
 }
 
-/// What became of the datagrams.
+/// Counters of sealed, opened and refused datagrams.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Datagrams that were sealed.
+    /// Sealed datagrams.
     pub sealed: u64,
-    /// Datagrams that were opened.
+    /// Opened datagrams.
     pub opened: u64,
-    /// Refused: opened before.
+    /// Refused: already opened before.
     pub replayed: u64,
-    /// Refused: from behind the replay window, or of an epoch whose key is gone.
+    /// Refused: older than the replay window, or of an epoch whose key is gone.
     pub too_old: u64,
     /// Refused: not sealed by the peer.
     pub forged: u64,
 }
 
-/// Which end of the handshake this was. The initiator alone decides when keys change: so the two
-/// ends are never more than one epoch apart, whatever is lost.
+/// The role of this end. Only the initiator decides when keys change, so the two ends are never more than one epoch
+/// apart, whatever is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     Initiator,
     Responder,
 }
 
-/// The two ends of a session, as one of them sees it.
+/// The two ends of a session, as seen from one of them.
 pub(super) struct Ends {
     pub(super) role: Role,
     pub(super) id: u32,
@@ -84,7 +83,7 @@ pub struct Session {
     limits: Limits,
     sender: Sender,
     receiver: Receiver,
-    /// The peer has sealed something with the keys of this session.
+    /// Whether the peer has sealed a datagram with the keys of this session.
     confirmed: bool,
     epoch_since: Time,
     forget_at: Option<Time>,
@@ -119,23 +118,23 @@ impl Session {
         }
     }
 
-    /// Changes when keys are changed.
+    /// Sets when keys are changed.
     ///
     /// # Panics
-    /// If a key were to seal more than 2^23 datagrams, or none.
+    /// If a key would seal more than 2^23 datagrams, or none.
     pub fn set_limits(&mut self, limits: Limits) {
         assert!((1..=KEY_LIMIT).contains(&limits.rekey_packets), "{limits:?}");
         self.limits = limits;
     }
 
-    /// Appends a sealed datagram to `out`: its header, what `write` appends, and the tag. Says where
-    /// it stands in `out`. Several may be sealed one after another into one buffer.
+    /// Appends a sealed datagram to `out`: its header, the content that `write` appends, and the tag. Returns its
+    /// byte range in `out`. Several datagrams may be sealed into one buffer, one after the other.
     ///
     /// # Errors
-    /// [`SealError`]; nothing was appended.
+    /// [`SealError`]; in that case nothing is appended.
     ///
     /// # Panics
-    /// If `write` takes away what was in the buffer.
+    /// If `write` removes bytes that were in the buffer.
     #[inline]
     pub fn seal(
         &mut self,
@@ -148,10 +147,10 @@ impl Session {
         Ok(sealed)
     }
 
-    /// Decrypts a datagram in place. Where it is refused, the buffer's content is lost.
+    /// Decrypts a datagram in place. If it is refused, the buffer's content is undefined.
     ///
     /// # Errors
-    /// [`OpenError`]; the session is as it was before, but for the tally.
+    /// [`OpenError`]; the session is unchanged except for its counters.
     #[inline]
     pub fn open(&mut self, now: Time, datagram: &mut [u8]) -> Result<Opened, OpenError> {
         let accepted = self.receiver.open(datagram).inspect_err(|error| self.count(*error))?;
@@ -164,7 +163,7 @@ impl Session {
         Ok(Opened { path: accepted.path, body: HEADER_LEN..datagram.len() - TAG_LEN })
     }
 
-    /// Changes keys and forgets old ones, where it is time.
+    /// Changes keys and erases old ones when it is time.
     pub fn handle_timeout(&mut self, now: Time) {
         if self.forget_at.is_some_and(|at| at <= now) {
             self.receiver.forget_previous();
@@ -173,7 +172,7 @@ impl Session {
         self.turn_if_due(now);
     }
 
-    /// When [`Self::handle_timeout`] is to be called next.
+    /// When [`Self::handle_timeout`] must be called next.
     pub fn next_deadline(&self) -> Option<Time> {
         let turn =
             self.may_turn().then(|| self.epoch_since.saturating_add(self.limits.rekey_after));
@@ -190,28 +189,28 @@ impl Session {
         self.ends.peer_id
     }
 
-    /// Who the peer is.
+    /// The peer's public key.
     pub const fn peer(&self) -> PublicKey {
         self.ends.peer
     }
 
-    /// Whether the peer has shown that it has the session's keys. Until then a responder must not
-    /// send more than three times the bytes it got to an address, and may drop the session.
+    /// Whether the peer has proved that it has the session's keys. Before that, a responder must not send more than
+    /// three times the bytes that it received from an address, and may drop the session.
     pub const fn is_confirmed(&self) -> bool {
         self.confirmed
     }
 
-    /// The AEAD that both agreed on.
+    /// The AEAD that both ends agreed on.
     pub const fn cipher(&self) -> Cipher {
         self.cipher
     }
 
-    /// How often the keys of what this end sends were changed.
+    /// Number of key changes for outgoing datagrams.
     pub const fn epoch(&self) -> u64 {
         self.sender.epoch()
     }
 
-    /// What became of the datagrams.
+    /// Counters of sealed, opened and refused datagrams.
     pub const fn tally(&self) -> Tally {
         self.tally
     }
@@ -225,7 +224,7 @@ impl Session {
         }
     }
 
-    /// The peer seals with the next epoch's keys: so does this end from now on.
+    /// The peer uses the next epoch's keys, so this end does too.
     fn follow(&mut self, now: Time) {
         if self.sender.epoch() < self.receiver.epoch() {
             self.sender.turn();
@@ -235,7 +234,7 @@ impl Session {
         self.forget_at = Some(now.saturating_add(self.limits.keep_old));
     }
 
-    /// Only after the peer has followed: then it has the key of the next epoch ready.
+    /// Keys may change only after the peer has followed, because it has the next key ready then.
     fn may_turn(&self) -> bool {
         self.ends.role == Role::Initiator && self.sender.epoch() == self.receiver.epoch()
     }

@@ -1,4 +1,4 @@
-//! The time of a first message, by which its replay is known.
+//! The time in a first message, which identifies replays.
 
 #![allow(
     clippy::disallowed_methods,
@@ -7,13 +7,13 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Nanoseconds since 1970 by the initiator's clock. Compared only with others of the same key, so
-/// the clocks of two machines need not agree; one machine's clock must not go back.
+/// Nanoseconds since 1970 by the initiator's clock. Timestamps are only compared with others of the same key, so the
+/// clocks of two machines need not agree. The clock of one machine must not go backwards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Timestamp(u64);
 
 impl Timestamp {
-    /// The machine's date; 1970 where its clock says something earlier.
+    /// The system's date; 1970 if its clock is set to an earlier date.
     pub fn now() -> Self {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Self(since.as_nanos() as u64)

@@ -1,7 +1,7 @@
-//! Tokens: what an initiator shows to prove that it can be reached at its address.
+//! Tokens, with which an initiator proves that it receives datagrams at its address.
 //!
-//! The responder keeps nothing of them but one key: a token holds its own time, and its MAC binds it
-//! to address, port and session.
+//! The responder stores only one key. A token contains its own time, and its MAC binds it to address, port and
+//! session.
 
 use core::net::{IpAddr, SocketAddr};
 
@@ -13,7 +13,7 @@ use super::keys::KeyError;
 use super::mac::{half, same};
 use super::wire::{TOKEN_LEN, bytes_at};
 
-/// How long a token counts: a few round trips of the slowest path.
+/// Lifetime of a token: a few round trips of the slowest path.
 pub(super) const TOKEN_LIFETIME: Duration = Duration::from_secs(10);
 
 /// Issues and checks tokens.
@@ -25,7 +25,7 @@ impl Tokens {
         key.map(Self).map_err(|_| KeyError::NoRandomness)
     }
 
-    /// A token for the initiator's session at an address.
+    /// Creates a token for the initiator's session at an address.
     pub(super) fn issue(&self, now: Time, to: SocketAddr, session: u32) -> [u8; TOKEN_LEN] {
         let mut token = [0; TOKEN_LEN];
         let issued = now.as_nanos().to_be_bytes();
@@ -34,7 +34,7 @@ impl Tokens {
         token
     }
 
-    /// Whether a token was issued for this address and session, not long ago.
+    /// Whether a token was issued for this address and session, and has not expired.
     pub(super) fn is_good(
         &self,
         now: Time,
@@ -56,11 +56,11 @@ impl Tokens {
         half(&self.0, &[b"token", &issued, &ip, &port, &session.to_be_bytes()])
     }
 
-    /// A number of an address that nobody else can foresee.
+    /// The rate-limiter counter of an address. Third parties cannot predict it.
     pub(super) fn bucket(&self, ip: IpAddr) -> u16 {
         let mut ip = octets(ip);
         if ip[..12] != octets(IpAddr::from([0, 0, 0, 0]))[..12] {
-            // One subscriber of IPv6 has 2^64 addresses.
+            // One IPv6 subscriber has 2^64 addresses.
             ip[8..].fill(0);
         }
         let mac = half(&self.0, &[b"bucket", &ip]);
@@ -68,7 +68,7 @@ impl Tokens {
     }
 }
 
-/// An address as one of IPv6, so that a socket for both kinds sees the same.
+/// An address as an IPv6 address, so that it does not depend on the socket's address family.
 fn octets(ip: IpAddr) -> [u8; 16] {
     match ip {
         IpAddr::V4(ip) => ip.to_ipv6_mapped().octets(),

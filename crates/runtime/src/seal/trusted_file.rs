@@ -1,7 +1,7 @@
-//! Files that decide who may do what: keys, pre-shared keys, access lists.
+//! Files that decide about access: keys, pre-shared keys, access lists.
 //!
-//! Opening never blocks, only regular files are read, and the file must belong to somebody who could do
-//! everything that it permits anyway: this user, or root.
+//! Opening never blocks, and only regular files are read. The file must belong to this user or to root, who could do
+//! everything that the file permits anyway.
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Read};
@@ -11,17 +11,17 @@ use zeroize::Zeroizing;
 
 use super::key_file::{KeyFileError, KeyFileProblem};
 
-/// Who may read a file besides its owner.
+/// Who may read a file, besides its owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Secrecy {
-    /// Nobody: it holds a secret.
+    /// Nobody: it contains a secret.
     Secret,
-    /// Everybody, but only the owner may write it: it says who is trusted.
+    /// Everybody, but only the owner may write it: it defines who is trusted.
     Public,
 }
 
 impl Secrecy {
-    /// The bits of the mode that must be clear.
+    /// The mode bits that must be clear.
     const fn forbidden(self) -> u32 {
         match self {
             Self::Secret => 0o077,
@@ -33,8 +33,8 @@ impl Secrecy {
 /// Reads a regular file of at most `limit` bytes that belongs to this user or to root.
 ///
 /// # Errors
-/// [`KeyFileError`]: there is no such file, it is something else than a file, others may write it (or read it,
-/// if it is secret), it belongs to somebody else, is too large, or is not text.
+/// [`KeyFileError`]: the file does not exist, is not a regular file, is writable by others (or readable, if it is
+/// secret), belongs to another user, is too large, or is not text.
 pub fn read_trusted(
     path: &Path,
     secrecy: Secrecy,
@@ -48,10 +48,10 @@ pub(super) fn read(
     secrecy: Secrecy,
     limit: u64,
 ) -> Result<Zeroizing<String>, KeyFileProblem> {
-    // Before it is opened: opening a device may do something.
+    // Before opening, because opening a device may have an effect.
     check_kind(&fs::metadata(path)?)?;
     let file = without_waiting(OpenOptions::new().read(true)).open(path)?;
-    // Of the opened file, not of the name: it may be exchanged in between.
+    // Of the opened file, because the name may have been replaced in between.
     let metadata = file.metadata()?;
     check_kind(&metadata)?;
     check_owner(&metadata)?;
@@ -60,7 +60,7 @@ pub(super) fn read(
 }
 
 fn text(file: File, limit: u64) -> Result<Zeroizing<String>, KeyFileProblem> {
-    // Large enough from the start: growing would leave copies behind.
+    // Allocated in full: a growing string would leave copies of the secret in memory.
     let room = usize::try_from(limit).unwrap_or(usize::MAX).saturating_add(1);
     let mut text = Zeroizing::new(String::with_capacity(room));
     file.take(limit + 1).read_to_string(&mut text).map_err(|error| match error.kind() {
@@ -95,7 +95,7 @@ fn kind(metadata: &Metadata) -> &'static str {
     "something else than a file"
 }
 
-/// A FIFO that takes the file's place in between does not block us.
+/// Prevents blocking if a FIFO replaces the file in between.
 #[cfg(unix)]
 fn without_waiting(options: &mut OpenOptions) -> &mut OpenOptions {
     use std::os::unix::fs::OpenOptionsExt;

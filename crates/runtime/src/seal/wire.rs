@@ -1,4 +1,4 @@
-//! Where each field stands. All numbers are big-endian.
+//! Layout of the datagrams. All numbers are big-endian.
 //!
 //! ```text
 //! sealed   kind 0x80 | epoch mod 4 (1)  path (1)     session (4)  counter (4)   ciphertext  tag (16)
@@ -8,19 +8,19 @@
 //! versions kind 0x04 (1)                version (1)  session (4)  versions (n)              MAC (16)
 //! ```
 //!
-//! `session` is the receiver's number, in the first datagram the sender's. A first datagram of kind 0x05
-//! mixes a pre-shared key into the handshake (Noise IKpsk2), one of kind 0x01 does not (IK). These rows keep their
-//! kinds, versions, sessions and MACs in every version to come: so versions can be told apart.
+//! `session` is the receiver's number; in the first datagram it is the sender's. A first datagram of kind 0x05 mixes
+//! a pre-shared key into the handshake (Noise IKpsk2), one of kind 0x01 does not (IK). The kinds, versions, sessions
+//! and MACs in these rows stay the same in all future versions, so that versions can be distinguished.
 
 /// The version of handshake and datagrams.
 pub const VERSION: u8 = 1;
 /// Bytes that sealing adds to a datagram.
 pub const OVERHEAD: usize = HEADER_LEN + TAG_LEN;
-/// The first datagram is filled up to so many bytes, so that no answer is larger than it.
+/// Minimum size of the first datagram, bytes. It is padded, so that no answer is larger than it.
 pub const FIRST_MIN: usize = 256;
-/// The largest first datagram: it shall pass every path as it is.
+/// Maximum size of the first datagram, bytes, so that every path carries it unfragmented.
 pub const FIRST_MAX: usize = 1200;
-/// The largest payload of a first datagram.
+/// Maximum payload of a first datagram, bytes.
 pub const PAYLOAD_MAX: usize = FIRST_MAX - FIRST_LEAST;
 
 /// Header of a sealed datagram.
@@ -31,7 +31,7 @@ pub(super) const TAG_LEN: usize = 16;
 pub(super) const PREFIX_LEN: usize = 6;
 /// The MAC at the end of every handshake datagram.
 pub(super) const MAC_LEN: usize = 16;
-/// A token: when it was issued, and its MAC.
+/// A token: the time of issue, and its MAC.
 pub(super) const TOKEN_LEN: usize = 8 + MAC_LEN;
 /// What the first Noise message carries before the caller's payload: timestamp, ciphers, length.
 pub(super) const OFFER_LEN: usize = 8 + 1 + 2;
@@ -42,26 +42,26 @@ pub(super) const NOISE_FIRST_LEN: usize = 32 + (32 + TAG_LEN) + TAG_LEN;
 /// Noise IK, second message: ephemeral key, tag of the payload.
 pub(super) const NOISE_REPLY_LEN: usize = 32 + TAG_LEN;
 
-/// A first datagram without payload and filling.
+/// A first datagram without payload and padding.
 const FIRST_LEAST: usize = PREFIX_LEN + TOKEN_LEN + NOISE_FIRST_LEN + OFFER_LEN + MAC_LEN;
-/// The reply.
+/// Size of a Reply.
 pub(super) const REPLY_LEN: usize = PREFIX_LEN + NOISE_REPLY_LEN + CHOICE_LEN + MAC_LEN;
-/// The demand of a token.
+/// Size of a Retry, which requests a token.
 pub(super) const RETRY_LEN: usize = PREFIX_LEN + TOKEN_LEN + MAC_LEN;
-/// The answer to another version: ours is the only one.
+/// Size of the answer to another version, which lists only ours.
 pub(super) const VERSIONS_LEN: usize = PREFIX_LEN + 1 + MAC_LEN;
 
-// No answer to an address that is not proved may be larger than three times the question.
+// An answer to an unproved address may be at most three times as large as the first datagram.
 const _: () = assert!(REPLY_LEN <= 3 * FIRST_MIN);
 const _: () = assert!(RETRY_LEN <= 3 * FIRST_MIN && VERSIONS_LEN <= 3 * FIRST_MIN);
 const _: () = assert!(FIRST_LEAST <= FIRST_MIN && FIRST_MIN < FIRST_MAX);
 
-/// Set in the first byte of a sealed datagram, and in no other.
+/// Set in the first byte of sealed datagrams only.
 const SEALED: u8 = 0x80;
-/// The bits of the epoch that a sealed datagram shows.
+/// The bits of the epoch that a sealed datagram contains.
 const EPOCH_MASK: u8 = 0x03;
 
-/// What a handshake datagram is.
+/// Kinds of handshake datagrams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     First = 1,
@@ -86,8 +86,8 @@ impl Kind {
     }
 }
 
-/// The receiver's session that a datagram says it is for; `None` if it is a first datagram, which
-/// belongs to no session yet, or none of ours. Nothing about it is proved.
+/// The receiver's session number in a datagram; `None` for a first datagram, which belongs to no session yet, and for
+/// unknown formats. The number is not authenticated.
 #[inline]
 pub fn session_id(datagram: &[u8]) -> Option<u32> {
     let sealed = datagram.first()? & !EPOCH_MASK == SEALED && datagram.len() >= OVERHEAD;
@@ -95,25 +95,25 @@ pub fn session_id(datagram: &[u8]) -> Option<u32> {
     if sealed || answer { Some(u32::from_be_bytes(bytes_at(datagram, 2)?)) } else { None }
 }
 
-/// Whether a datagram says that it is a first one, for the responder.
+/// Whether a datagram is marked as a first datagram, for the responder.
 #[inline]
 pub fn is_first(datagram: &[u8]) -> bool {
     Kind::of(datagram).is_some_and(Kind::is_first)
 }
 
-/// The beginning of a handshake datagram.
+/// The first bytes of a handshake datagram.
 pub(super) fn prefix(kind: Kind, session: u32) -> [u8; PREFIX_LEN] {
     let [a, b, c, d] = session.to_be_bytes();
     [kind as u8, VERSION, a, b, c, d]
 }
 
-/// `N` bytes from position `at`, if there are so many.
+/// `N` bytes from position `at`, if the datagram is long enough.
 #[inline]
 pub(super) fn bytes_at<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
     bytes.get(at..)?.first_chunk().copied()
 }
 
-/// What stands before the ciphertext of a sealed datagram; authenticated with it.
+/// The header of a sealed datagram, which is authenticated with the ciphertext.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Header {
     /// The epoch's last two bits.
@@ -135,7 +135,7 @@ impl Header {
         bytes
     }
 
-    /// The header of what may be a sealed datagram.
+    /// Parses the header of a possibly sealed datagram.
     #[inline]
     pub(super) fn parse(datagram: &[u8]) -> Option<Self> {
         let header: [u8; HEADER_LEN] = bytes_at(datagram, 0)?;
@@ -151,7 +151,7 @@ impl Header {
     }
 }
 
-/// The bits of an epoch that a header shows.
+/// The bits of an epoch that a header contains.
 #[inline]
 pub(super) const fn epoch_bits(epoch: u64) -> u8 {
     epoch as u8 & EPOCH_MASK

@@ -1,4 +1,4 @@
-//! Which directory and which rules each sender gets.
+//! Selects the directory and the rules of each sender.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,14 +12,14 @@ use crate::files::peer::Peer;
 
 /// Applies an access list to senders.
 ///
-/// A peer's directory lies below the inbox, and is made when the peer comes for the first time. Its rules narrow
-/// those of the command: it overwrites only where both permit it.
+/// A peer's directory is below the inbox and is created when the peer connects for the first time. Its rules narrow
+/// those of the command: it may overwrite only if both permit it.
 #[derive(Debug)]
 pub struct Admission {
     inbox: Arc<Store>,
     access: AccessList,
     rules: Rules,
-    /// Directories of peers that are in use: each is locked once, however many peers share it.
+    /// Directories of peers in use: each is locked once, however many peers share it.
     directories: Mutex<BTreeMap<PathBuf, Arc<Store>>>,
 }
 
@@ -33,10 +33,10 @@ impl Admission {
         Ok(Self { inbox, access, rules, directories: Mutex::default() })
     }
 
-    /// What this peer may do, and where.
+    /// The inbox of this peer, with its directory and its rules.
     ///
     /// # Errors
-    /// Why it may do nothing, in words for both ends.
+    /// Why the peer may not send, as text for both ends.
     pub fn admit(&self, peer: &Peer) -> Result<Inbox, String> {
         let Some(key) = &peer.key else { return self.inbox(&self.inbox, peer, self.rules) };
         let Some(policy) = self.access.policy(key) else {
@@ -67,7 +67,7 @@ impl Admission {
         if let Some(store) = directories.get(name) {
             return Ok(store.clone());
         }
-        // Names of an access list are plain: they never lead outside.
+        // Names in an access list are plain: they never lead outside of the inbox.
         let path = self.inbox.path().join(name);
         let made = path.parent().map_or(Ok(()), fs::create_dir_all);
         made.map_err(|error| format!("its directory cannot be made: {error}"))?;
@@ -127,7 +127,7 @@ mod tests {
             assert!(matches!(inbox.look(&entry(name, 290_000)), Found::Nothing));
         }
         obstacle(inbox.look(&entry("d", 290_000)), "quota of 1000000");
-        // What was reserved and did not come is free for the next transfer; what is on disk is not.
+        // A reservation that was not used is free for the next transfer; space on disk is not.
         fs::write(room.path("in/team/anna/a"), vec![0; 600_000]).expect("a file");
         let inbox = admission.admit(&Peer::new(Some(anna))).expect("admitted");
         assert!(matches!(inbox.look(&entry("e", 290_000)), Found::Nothing));

@@ -1,4 +1,4 @@
-//! What one association does for a transfer, at the receiver's end.
+//! The receiver's part of a transfer over one association.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,24 +17,24 @@ use crate::files::stream::{SILENCE, next_messages, send_block};
 use crate::files::watch::Watch;
 use crate::files::wire::{Frame, encode, greeting};
 
-/// Batches between the association and the disk.
+/// Most batches between the association and the disk.
 const QUEUE: usize = 64;
-/// Bytes in them, in units of [`UNIT`]: what a disk may be behind before the sender has to wait.
+/// Most bytes in them, in units of [`UNIT`]: how far the disk may lag before the sender has to wait.
 const BUDGET: usize = 32 << 10;
 const UNIT: usize = 1 << 10;
-/// The sender hears how far it is at least so often.
+/// Maximum interval between progress reports to the sender.
 const ALIVE: Duration = Duration::from_millis(250);
-/// Frames that go together.
+/// Frames that are sent together.
 const TOGETHER: usize = 256;
-/// Frames that wait for a sender to take them. Beyond that, a task that has more to send waits.
+/// Most frames that wait for the sender to take them. Tasks with further frames wait.
 const OUTSTANDING_FRAMES: usize = 1024;
-/// What a message takes besides its bytes, bytes.
+/// Memory of a message besides its bytes, bytes.
 const MESSAGE_COST: usize = 128;
 
-/// Receives what one sender sends.
+/// Receives the files of one sender.
 ///
 /// # Errors
-/// [`Broken`]: it ended before. The sender has been told, if it can hear.
+/// [`Broken`]: the association ended early. The sender has been informed if possible.
 pub async fn attempt<L: Link>(
     link: &Arc<L>,
     inbox: Inbox,
@@ -57,7 +57,7 @@ pub async fn attempt<L: Link>(
         let result = tokio::select! {
             result = &mut thread => joined(result),
             broken = listen(&**link, batches_in, progress) => match joined(thread.await) {
-                // The thread knows only that there is nothing more.
+                // The thread only knows that no more data arrives.
                 Err(Broken::Gone(_)) => Err(broken),
                 result => result,
             }
@@ -81,7 +81,7 @@ fn joined<T>(result: Result<Result<T, Broken>, tokio::task::JoinError>) -> Resul
     })
 }
 
-/// Passes on what comes until nothing more comes.
+/// Passes received messages on until the association ends.
 async fn listen<L: Link>(link: &L, batches: mpsc::Sender<Batch>, progress: &Progress) -> Broken {
     let budget = Arc::new(Semaphore::new(BUDGET));
     loop {
@@ -95,7 +95,7 @@ async fn listen<L: Link>(link: &L, batches: mpsc::Sender<Batch>, progress: &Prog
             broken = progress.ended() => return broken,
         }
         progress.beat(true);
-        // What a message takes besides its bytes is charged as well.
+        // The memory of a message besides its bytes is charged as well.
         let bytes: usize = messages.iter().map(|message| MESSAGE_COST + message.len()).sum();
         let share = bytes.div_ceil(UNIT).clamp(1, BUDGET) as u32;
         let pass_on = async {
@@ -104,7 +104,7 @@ async fn listen<L: Link>(link: &L, batches: mpsc::Sender<Batch>, progress: &Prog
         };
         tokio::select! {
             passed = pass_on => if passed.is_none() {
-                // The thread has ended, and its result says why.
+                // The thread has ended; its result contains the reason.
                 return Broken::Gone(link.why_ended().await);
             },
             broken = progress.ended() => return broken,
@@ -113,7 +113,7 @@ async fn listen<L: Link>(link: &L, batches: mpsc::Sender<Batch>, progress: &Prog
     }
 }
 
-/// Tells the sender everything that is to be told, and how far it is; ends when nothing more can come.
+/// Sends queued frames and progress to the sender. Ends when no more frames can come.
 async fn speak<L: Link>(
     link: &L,
     mut frames: mpsc::Receiver<Frame>,
@@ -125,7 +125,7 @@ async fn speak<L: Link>(
     loop {
         let sent = timeout(SILENCE, send_block(link, std::mem::take(&mut block).into())).await;
         if !matches!(sent, Ok(Ok(()))) {
-            // Nobody hears it. Everything else still has to come to its end.
+            // The sender receives nothing any more. The other tasks still have to end.
             if sent.is_err() {
                 progress.end(Broken::Silent(SILENCE.as_secs()));
             }

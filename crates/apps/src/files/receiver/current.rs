@@ -1,26 +1,27 @@
-//! The file that is being written.
+//! The file that is currently being written.
 
 use std::io::{self, ErrorKind, Write};
 
 use super::part::Part;
 use crate::files::wire::Hash;
 
-/// Bytes that are hashed and written at once: enough for disks, small enough for a core's cache.
+/// Bytes that are hashed and written at once: enough for disks, and they fit into a core's cache.
 const CHUNK: usize = 256 << 10;
 
-/// An open file and what is on its way into it.
+/// An open file, with the data that is not written yet.
 pub struct OpenFile {
-    /// The place of its entry.
+    /// Index of its entry.
     pub place: u32,
     part: Part,
     hasher: blake3::Hasher,
     buffer: Vec<u8>,
-    /// Bytes that are still to come.
+    /// Bytes that have yet to arrive.
     left: u64,
 }
 
 impl OpenFile {
-    /// A file from an offset on, `left` bytes before its end; the hasher has seen what is before. The buffer is an old one.
+    /// A file whose last `left` bytes have yet to arrive. The hasher has processed the part before. The buffer is
+    /// reused.
     pub fn new(
         place: u32,
         part: Part,
@@ -32,12 +33,12 @@ impl OpenFile {
         Self { place, part, hasher, buffer, left }
     }
 
-    /// Bytes that are still to come.
+    /// Bytes that have yet to arrive.
     pub const fn left(&self) -> u64 {
         self.left
     }
 
-    /// Takes bytes; no more than are still to come.
+    /// Appends bytes, at most as many as have yet to arrive.
     ///
     /// # Errors
     /// If they cannot be written.
@@ -54,10 +55,10 @@ impl OpenFile {
         Ok(())
     }
 
-    /// Hashes and writes what there is.
+    /// Hashes and writes the buffered bytes.
     ///
     /// # Errors
-    /// If it cannot be written; as much of it as fits is in the file.
+    /// If they cannot be written. The file contains as many of them as fit.
     pub fn flush(&mut self) -> io::Result<()> {
         self.hasher.update(&self.buffer);
         let result = self.part.write_all(&self.buffer);
@@ -65,7 +66,7 @@ impl OpenFile {
         result
     }
 
-    /// The whole file, if its hash is this one, and the buffer.
+    /// Writes the rest. Returns the complete file, if it has this hash, and the buffer.
     ///
     /// # Errors
     /// If the rest cannot be written.
@@ -75,13 +76,13 @@ impl OpenFile {
         Ok((good.then_some(self.part), self.buffer))
     }
 
-    /// The buffer.
+    /// The buffer, for reuse.
     pub fn into_buffer(self) -> Vec<u8> {
         self.buffer
     }
 }
 
-/// Whether there is no room: every other file of the sender would meet the same, and what has come is worth keeping.
+/// Whether the disk is full. All other files would fail as well, and the data that has arrived is worth keeping.
 pub fn is_full(error: &io::Error) -> bool {
     [ErrorKind::StorageFull, ErrorKind::QuotaExceeded].contains(&error.kind())
 }

@@ -1,5 +1,5 @@
-//! Threads that bring complete files to disk and compare existing ones. Waiting for the disk is most of what a small
-//! file costs, and file systems take many such waits at once.
+//! Threads that sync complete files to disk and compare existing ones. Small files mostly wait for the disk, and file
+//! systems handle many such waits at once.
 
 use std::collections::BTreeSet;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -15,18 +15,18 @@ use super::progress::{ENTRY_UNITS, Owed};
 use super::writer::Tools;
 use crate::files::wire::{Entry, Frame, Hash};
 
-/// How many.
+/// Number of threads.
 const THREADS: usize = 8;
-/// Pieces of work that wait for one.
+/// Most tasks that wait for a thread.
 const QUEUE: usize = 64;
 const DIFFERS: &str = "a file with other contents is there";
 
-/// A piece of work for one entry.
+/// A task for one entry.
 #[derive(Debug)]
 enum Work {
-    /// All of it has arrived.
+    /// Finish the file: all of it has arrived.
     Finish(Part),
-    /// The sender's file has this hash; does the one that exists?
+    /// Compare the existing file with this hash of the sender's file.
     Compare(Hash),
 }
 
@@ -38,7 +38,7 @@ struct Shared {
     written: Mutex<BTreeSet<u32>>,
 }
 
-/// The threads.
+/// Pool of finishing threads.
 pub struct Finishers {
     queue: SyncSender<(u32, Work, Owed)>,
     threads: Vec<JoinHandle<()>>,
@@ -46,10 +46,10 @@ pub struct Finishers {
 }
 
 impl Finishers {
-    /// Starts them.
+    /// Starts the threads.
     ///
     /// # Errors
-    /// If the system gives no thread.
+    /// If the system cannot create a thread.
     pub fn start(tools: Tools, entries: Arc<[Entry]>) -> std::io::Result<Self> {
         let (queue, waiting) = sync_channel(QUEUE);
         let (queue_out, written) = (Mutex::new(waiting), Mutex::default());
@@ -62,22 +62,22 @@ impl Finishers {
         Ok(Self { queue, threads, shared })
     }
 
-    /// Has a file finished; waits while many are.
+    /// Queues a file to be finished. Waits while the queue is full.
     pub fn finish(&self, place: u32, part: Part) {
         self.add(place, Work::Finish(part));
     }
 
-    /// Has an existing file compared; waits while many are.
+    /// Queues an existing file to be compared. Waits while the queue is full.
     pub fn compare(&self, place: u32, hash: Hash) {
         self.add(place, Work::Compare(hash));
     }
 
     fn add(&self, place: u32, work: Work) {
-        // The threads live as long as the queue does.
+        // Cannot fail: the threads live as long as the queue.
         let _ = self.queue.send((place, work, self.shared.tools.progress.owe()));
     }
 
-    /// Waits for all of them. Which entries have got their names.
+    /// Waits for all tasks. Returns the entries that have got their names.
     pub fn wait(self) -> BTreeSet<u32> {
         drop(self.queue);
         for thread in self.threads {

@@ -1,8 +1,8 @@
-//! What one sender may see and change in a [`Store`].
+//! The part of a [`Store`] that one sender may see and change.
 //!
 //! A sender learns about an existing file only that its name is taken. Contents are compared only if the sender may
-//! replace the file anyway, or if the file has the size and the time of modification that the sender lists, as files
-//! have that came from it. Unfinished files belong to the key that sent them.
+//! replace the file anyway, or if the file has the size and modification time that the sender lists, as files from
+//! this sender have. Unfinished files belong to the key that sent them.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -22,39 +22,39 @@ use crate::files::peer::Peer;
 use crate::files::sender::reader::hash_beginning;
 use crate::files::wire::{Entry, Hash, Kind, Stamp};
 
-/// Characters of a file's own name in that of its unfinished part.
+/// Characters of a file's own name in the name of its unfinished file.
 const OWN_NAME: usize = 150;
 const TAKEN: &str = "this name is taken (the receiver replaces files with --overwrite)";
 
-/// One sender's view of a store.
+/// A sender's access to a store.
 #[derive(Debug)]
 pub struct Inbox {
     store: Arc<Store>,
     peer: Peer,
     rules: Rules,
-    /// Bytes of entries that may come and have not begun.
+    /// Bytes of planned entries that have not begun.
     planned: Mutex<u64>,
-    /// The last folder that was looked into, and whether we may write to it.
+    /// The last folder that was examined, and whether the receiver may write to it.
     writable: Mutex<Option<(PathBuf, bool)>>,
 }
 
-/// What is there of an entry.
+/// What exists of an entry.
 #[derive(Debug)]
 pub enum Found {
     /// Nothing.
     Nothing,
-    /// A folder, which needs nothing.
+    /// A folder, which needs no data.
     Ready,
-    /// So many bytes of its beginning, which the hasher has seen.
+    /// The first so many bytes, which the hasher has processed.
     Part(u64, Box<blake3::Hasher>),
-    /// A file that may be the same.
+    /// A file that may be identical.
     Exists,
-    /// Something that is in the way, or a rule.
+    /// An obstacle, or a rule that forbids the entry.
     Obstacle(String),
 }
 
 impl Inbox {
-    /// What this peer may do in the store, by these rules.
+    /// Access of this peer to the store, by these rules.
     ///
     /// # Errors
     /// If the directory cannot be measured.
@@ -65,7 +65,7 @@ impl Inbox {
         Ok(Self { store, peer, rules, planned: Mutex::default(), writable: Mutex::default() })
     }
 
-    /// Whose it is.
+    /// The sender.
     pub const fn peer(&self) -> &Peer {
         &self.peer
     }
@@ -75,7 +75,7 @@ impl Inbox {
         &self.store
     }
 
-    /// Looks what is there of an entry; makes it if it is a folder.
+    /// Examines what exists of an entry. Creates it if it is a folder.
     pub fn look(&self, entry: &Entry) -> Found {
         let result = match entry.kind {
             Kind::Folder => self.look_folder(entry),
@@ -131,14 +131,15 @@ impl Inbox {
         Ok(if seen == len { Found::Part(len, Box::new(hasher)) } else { Found::Nothing })
     }
 
-    /// Whether the sender may hear that what is there has the hash that it tells.
+    /// Whether the sender may learn that the existing file has the hash that it sent.
     fn may_compare(&self, entry: &Entry, there: &Metadata) -> bool {
         there.is_file()
             && there.len() == entry.size()
             && (self.rules.overwrite || has_time(there, entry.modified))
     }
 
-    /// Whether we may make files where this one is to be. A folder that does not exist will be ours.
+    /// Whether files can be created in the folder of `path`. A folder that does not exist will be created by the
+    /// receiver.
     fn may_write_beside(&self, path: &Path) -> io::Result<bool> {
         let parent = path.parent().unwrap_or(Path::new(""));
         let mut known = self.writable.lock().unwrap_or_else(PoisonError::into_inner);
@@ -151,7 +152,7 @@ impl Inbox {
         let writable = match self.store.root.open_dir(folder) {
             Ok(dir) => is_writable_at(&dir, Path::new(".")),
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(true),
-            // It cannot be read; perhaps it can be written to.
+            // The folder cannot be read, but may be writable.
             Err(error) if error.kind() == ErrorKind::PermissionDenied => {
                 is_writable_at(&self.store.root, folder)
             }
@@ -161,10 +162,10 @@ impl Inbox {
         Ok(writable)
     }
 
-    /// Notes that a file of this size may come.
+    /// Plans a file of this size.
     ///
     /// # Errors
-    /// If it would not fit beside all that was planned before.
+    /// If the file does not fit beside everything planned before.
     pub fn plan(&self, name: &Name, size: u64) -> io::Result<()> {
         let Some(limit) = self.rules.quota_bytes else { return Ok(()) };
         let growth = self.growth(name, size);
@@ -189,10 +190,10 @@ impl Inbox {
         entry.exact_mode().filter(|_| self.rules.exact_modes)
     }
 
-    /// Whether the file that is there has this hash.
+    /// Whether the existing file has this hash.
     ///
     /// # Errors
-    /// As the system says.
+    /// The error of the system.
     pub fn compare(&self, entry: &Entry, hash: &Hash, read: impl Fn(u64)) -> io::Result<bool> {
         let path = entry.name.path();
         let file = open_regular(&self.store.root, &path, OpenOptions::new().read(true))?;
@@ -204,15 +205,15 @@ impl Inbox {
         Ok(seen == size && hasher.finalize() == *hash)
     }
 
-    /// Whether a file that differs is replaced.
+    /// Whether files that differ are replaced.
     pub const fn replaces(&self) -> bool {
         self.rules.overwrite
     }
 
-    /// Opens the unfinished file of an entry, to be written from an offset on.
+    /// Opens the unfinished file of an entry for writing at an offset.
     ///
     /// # Errors
-    /// As the system says, or if the quota has too little room.
+    /// The error of the system, or that the quota is exceeded.
     pub fn begin(&self, entry: &Entry, offset: u64) -> io::Result<Part> {
         let (name, size, limit) = (&entry.name, entry.size(), self.rules.quota_bytes);
         if limit.is_some() {
@@ -223,10 +224,10 @@ impl Inbox {
             .ok_or_else(|| self.over_quota())
     }
 
-    /// Gives a complete file its permissions, its time and, when it is on disk, its name.
+    /// Sets the permissions and the time of a complete file, syncs it to disk, and then gives it its name.
     ///
     /// # Errors
-    /// As the system says; the file stays where it is.
+    /// The error of the system. The file stays unfinished.
     pub fn finish(&self, entry: &Entry, part: Part) -> io::Result<()> {
         let path = entry.name.path();
         set_permissions(part.file(), self.mode_of(entry, &path))?;
@@ -238,7 +239,7 @@ impl Inbox {
         part.publish(entry.size(), |part| self.rename(part, &path))
     }
 
-    /// Gives an unfinished file its name. The size of the file that it replaces, if there is one.
+    /// Renames an unfinished file. Returns the size of the file that it replaces, if there is one.
     fn rename(&self, part: &str, path: &Path) -> io::Result<Option<u64>> {
         let parts = self.store.work.dir()?;
         if self.rules.overwrite {
@@ -246,7 +247,7 @@ impl Inbox {
             parts.rename(part, &self.store.root, path)?;
             return Ok(before.map(|before| if before.is_file() { before.len() } else { 0 }));
         }
-        // A second name, which fails if somebody else has taken it in the meantime.
+        // A hard link fails if another process has created the name in the meantime.
         match parts.hard_link(part, &self.store.root, path) {
             Ok(()) => parts.remove_file(part),
             Err(error) if error.kind() == ErrorKind::NotFound => Err(io::Error::new(
@@ -254,7 +255,7 @@ impl Inbox {
                 "its unfinished part was deleted from the receiver's directory `.ropewalk`",
             )),
             Err(error) if error.kind() == ErrorKind::AlreadyExists => Err(error),
-            // Some file systems have no second names.
+            // Some file systems have no hard links.
             Err(_) if self.store.root.symlink_metadata(path).is_ok() => {
                 Err(ErrorKind::AlreadyExists.into())
             }
@@ -263,7 +264,8 @@ impl Inbox {
         .map(|()| None)
     }
 
-    /// The sender's permissions if both ends ask for that; those of the file that is replaced; else what the umask leaves.
+    /// The sender's permissions if both ends request that, or those of the replaced file, or those that the umask
+    /// leaves.
     fn mode_of(&self, entry: &Entry, path: &Path) -> u32 {
         if let Some(mode) = self.exact_mode(entry) {
             return mode;
@@ -290,7 +292,7 @@ impl Inbox {
                 Err(_) => {}
             }
             match self.make_folder(folder, &DirBuilder::new()) {
-                // Another sender may have made it meanwhile.
+                // Another sender may have created it meanwhile.
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
                 result => result?,
             }
@@ -310,16 +312,16 @@ impl Inbox {
         made
     }
 
-    /// Forgets what there is of an unfinished file.
+    /// Removes an unfinished file.
     pub fn forget(&self, name: &Name) {
         self.store.usage.discard(&self.store.work, &self.part_name(name));
     }
 
-    /// Has the names of these files on disk, and gives the folders that this transfer made their times and, if asked
-    /// for, their permissions. What failed, with the place of its entry.
+    /// Syncs the names of these files to disk. Sets the times and, if requested, the permissions of folders that this
+    /// transfer created. Returns the failures, with the index of the entry.
     pub fn settle(&self, entries: &[Entry], written: &BTreeSet<u32>) -> Vec<(u32, String)> {
         let mut failed = self.sync_names(entries, written);
-        // The innermost first: what is done to it changes nothing in those around it.
+        // Innermost folders first, because changes in them affect the times of the folders around them.
         for (place, entry) in entries.iter().enumerate().rev() {
             if entry.kind == Kind::Folder
                 && let Err(error) = self.settle_folder(entry)
@@ -330,7 +332,7 @@ impl Inbox {
         failed
     }
 
-    /// Has the names of these files on disk. What failed, with the place of an entry.
+    /// Syncs the names of these files to disk. Returns the failures, with the index of an entry.
     pub fn sync_names(&self, entries: &[Entry], written: &BTreeSet<u32>) -> Vec<(u32, String)> {
         let mut failed = Vec::new();
         let mut synced = BTreeSet::new();
@@ -349,8 +351,8 @@ impl Inbox {
     fn sync(&self, folder: &Path) -> io::Result<()> {
         match self.open_folder(folder) {
             Ok(folder) => folder.sync_all(),
-            // Some systems cannot open a folder as a file. One that may be written but not read cannot be
-            // synchronised either; the file system does it in its own time.
+            // Some systems cannot open a folder as a file. A folder that is writable but not readable cannot be
+            // synced either. The file system syncs them in its own time.
             Err(_) if !cfg!(unix) => Ok(()),
             Err(error) if error.kind() == ErrorKind::PermissionDenied => Ok(()),
             Err(error) => Err(error),
@@ -364,7 +366,7 @@ impl Inbox {
         }
         let folder = match self.open_folder(&entry.name.path()) {
             Ok(folder) => folder,
-            // It could not be made, which has been said.
+            // It could not be created, which was already reported.
             Err(_) if !made => return Ok(()),
             Err(error) => return Err(error),
         };
@@ -377,13 +379,14 @@ impl Inbox {
         }
     }
 
-    /// A folder as a file, which has a time and permissions and can be synchronised.
+    /// Opens a folder as a file, to set its time and permissions and to sync it.
     fn open_folder(&self, path: &Path) -> io::Result<File> {
         let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
         open_folder(&self.store.root, path)
     }
 
-    /// The name of an unfinished file: for people the beginning of its own, then a hash of the sender's key and the name.
+    /// The name of an unfinished file: the beginning of its own name for users, then a hash of the sender's key and
+    /// the name.
     fn part_name(&self, name: &Name) -> String {
         let own: String = shown(name.last_part()).chars().take(OWN_NAME).collect();
         let own = own.replace(|c: char| !(c.is_ascii_alphanumeric() || "-_.".contains(c)), "_");
@@ -393,7 +396,7 @@ impl Inbox {
     }
 }
 
-/// The directory would hold more than so many bytes.
+/// The directory would exceed this number of bytes.
 #[derive(Debug)]
 struct OverQuota(u64);
 
@@ -405,7 +408,7 @@ impl fmt::Display for OverQuota {
 
 impl std::error::Error for OverQuota {}
 
-/// A reader that tells how much was read.
+/// A reader that reports how much was read.
 struct Counted<F> {
     file: File,
     read: F,
@@ -419,7 +422,7 @@ impl<F: Fn(u64)> io::Read for Counted<F> {
     }
 }
 
-/// What the sender hears of a failure. It knows the name of the entry.
+/// The text about a failure for the sender, which knows the name of the entry.
 pub fn describe(error: &io::Error) -> String {
     match error.kind() {
         ErrorKind::AlreadyExists => {
@@ -430,7 +433,7 @@ pub fn describe(error: &io::Error) -> String {
     }
 }
 
-/// Whether a file was modified last when the sender's was. File systems without nanoseconds keep the seconds.
+/// Whether a file has the sender's modification time. File systems without nanoseconds are compared by seconds.
 fn has_time(there: &Metadata, stamp: Stamp) -> bool {
     let Ok(modified) = there.modified() else { return false };
     let Some(wanted) = time_of(stamp) else { return false };

@@ -1,4 +1,4 @@
-//! Files as they arrive: each entry in the state that its ledger allows.
+//! Handles arriving files, in the order of states that the ledger allows.
 
 use std::io;
 use std::sync::{Arc, PoisonError};
@@ -16,10 +16,10 @@ use crate::files::names::{Name, shown_path};
 use crate::files::watch::News;
 use crate::files::wire::{Entry, Frame, Hash, Kind};
 
-/// What arrived with the bytes.
+/// The failure of a file whose hash differs.
 const MISMATCH: &str = "arrived with another hash than it was sent with";
 
-/// Files come.
+/// State of the transfer after the list.
 pub struct Files {
     tools: Tools,
     entries: Arc<[Entry]>,
@@ -33,15 +33,15 @@ pub struct Files {
 enum Current {
     None,
     Open(Box<OpenFile>),
-    /// It has failed here; so many bytes that are on their way are dropped.
+    /// The file has failed here; so many bytes of it that are in transit are dropped.
     Dropped(u32, u64),
 }
 
 impl Files {
-    /// The list is complete.
+    /// Starts after the list is complete.
     ///
     /// # Errors
-    /// [`Broken::Transfer`]: the system gives no threads.
+    /// [`Broken::Transfer`]: the system cannot create threads.
     pub fn start(tools: Tools, entries: Vec<Entry>) -> Result<Self, Broken> {
         let files = entries.iter().filter(|entry| entry.kind != Kind::Folder).count();
         tools.watch.set_total(files as u64, entries.iter().map(Entry::size).sum());
@@ -74,7 +74,7 @@ impl Files {
         &self.entries[place as usize].name
     }
 
-    /// Moves a file on, between two files.
+    /// Changes the state of a file, between two files.
     fn turn(&self, place: u32, from: &[State], to: State) -> Result<State, Broken> {
         if !matches!(self.current, Current::None) {
             return Err(Broken::Violation("a file within another"));
@@ -83,7 +83,7 @@ impl Files {
         if self.tools.ledger.advance(place, from, to) { Ok(before) } else { Err(OUT_OF_TURN) }
     }
 
-    /// The bytes of a file follow, from an offset on.
+    /// Starts a file at an offset.
     ///
     /// # Errors
     /// [`Broken`].
@@ -115,7 +115,7 @@ impl Files {
         }
     }
 
-    /// Bytes of the file of now.
+    /// Handles bytes of the current file.
     ///
     /// # Errors
     /// [`Broken`].
@@ -145,7 +145,7 @@ impl Files {
         }
     }
 
-    /// The file of now is complete, and has this hash at the sender.
+    /// Ends the current file, which has this hash at the sender.
     ///
     /// # Errors
     /// [`Broken`].
@@ -176,7 +176,7 @@ impl Files {
         }
     }
 
-    /// The file cannot be written: others may be, unless the disk is full.
+    /// Handles a file that cannot be written. Other files may continue, unless the disk is full.
     fn fail(&mut self, place: u32, left: u64, error: &io::Error) -> Result<(), Broken> {
         let store = self.tools.inbox.store();
         if store.is_deleted() {
@@ -199,7 +199,7 @@ impl Files {
         }
     }
 
-    /// The sender has the file that exists here, if its hash is this one.
+    /// Compares the existing file with the sender's hash.
     ///
     /// # Errors
     /// [`Broken`].
@@ -209,7 +209,7 @@ impl Files {
         Ok(())
     }
 
-    /// The file does not come, or not to its end.
+    /// Handles a file that the sender does not send, or not completely.
     ///
     /// # Errors
     /// [`Broken`].
@@ -224,7 +224,7 @@ impl Files {
                 }
                 entry.size()
             }
-            // What has come is kept: if it is the same next time, it goes on there.
+            // The bytes that have arrived are kept, and the next transfer may continue after them.
             Current::Open(mut file) if file.place == place => {
                 let _ = file.flush();
                 let left = file.left();
@@ -239,18 +239,18 @@ impl Files {
         Ok(())
     }
 
-    /// The association ends within this. What has come of the file of now is kept.
+    /// Handles an association that ends during the transfer. Received bytes of the current file are kept.
     pub fn interrupted(mut self) {
         if let Current::Open(file) = &mut self.current {
-            // What does not fit is missing at the end, where it is found out next time.
+            // Bytes that do not fit are missing at the end; the next transfer detects that.
             let _ = file.flush();
         }
-        // Files that are complete get their names.
+        // Complete files get their names.
         let written = self.finishers.wait();
         let _ = self.tools.inbox.sync_names(&self.entries, &written);
     }
 
-    /// Nothing follows.
+    /// Handles the end of the transfer.
     ///
     /// # Errors
     /// [`Broken::Violation`].
@@ -259,7 +259,7 @@ impl Files {
             return Err(Broken::Violation("the end within a file"));
         }
         let Tools { inbox, ledger, .. } = &self.tools;
-        // They may be waiting for a sender that takes no answers; the speaker gives up on such a one in time.
+        // They may wait for a sender that takes no frames; the sending task gives up on it in time.
         let _ = self.survey.join();
         let written = self.finishers.wait();
         for (place, why) in inbox.settle(&self.entries, &written) {

@@ -1,4 +1,4 @@
-//! What has become of each listed entry. Several threads change it.
+//! The state of each listed entry. Several threads change it.
 //!
 //! ```text
 //!              +-> Made                                  (folders)
@@ -10,8 +10,8 @@
 //!   and whatever is not final when the sender says Over: NotSent
 //! ```
 //!
-//! A change is made only from a state that allows it, so that no order of messages makes a file count twice, or
-//! count without having been written.
+//! A change is only made from a state that allows it. So no order of messages makes a file count twice, or count
+//! without having been written.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -21,36 +21,36 @@ use crate::files::names::Name;
 use crate::files::watch::{News, Watch};
 use crate::files::wire::Entry;
 
-/// Most failures that are remembered by name; all are counted.
+/// Most failures that are stored with their names; all are counted.
 const NAMED_FAILURES: usize = 10_000;
 const NOT_MENTIONED: &str = "the sender ended without sending it";
 
-/// Where an entry stands.
+/// State of an entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum State {
     /// The sender has listed it.
     Listed,
-    /// Offered: nothing is here.
+    /// Answered: nothing exists here.
     Fresh,
-    /// Offered: a beginning is here.
+    /// Answered: the beginning exists here.
     Partial,
-    /// Offered: a file is here that may be the same.
+    /// Answered: a file exists here that may be identical.
     Exists,
-    /// The sender has told its hash, and what exists is being read.
+    /// The sender has sent its hash, and the existing file is being read.
     Comparing,
-    /// Its bytes arrive.
+    /// Its bytes are arriving.
     Incoming,
-    /// All bytes have arrived, with the right hash.
+    /// All bytes have arrived and have the right hash.
     Complete,
-    /// Final: it is on disk under its name.
+    /// Final: the file is on disk under its name.
     Received,
-    /// Final: what existed is the same file.
+    /// Final: the existing file is identical.
     Same,
-    /// Final: a folder that is there.
+    /// Final: the folder exists.
     Made,
-    /// Final: this end could not or would not take it.
+    /// Final: this end could not or would not accept it.
     Failed,
-    /// Final: the sender did not send it, or not to its end.
+    /// Final: the sender did not send it, or not completely.
     NotSent,
 }
 
@@ -60,16 +60,16 @@ impl State {
     }
 }
 
-/// How many entries ended in which way.
+/// Number of entries by their final state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counts {
     /// Files that arrived.
     pub received: u32,
-    /// Files that were there before.
+    /// Files that existed before.
     pub same: u32,
-    /// Entries that could not be taken.
+    /// Entries that could not be accepted.
     pub failed: u32,
-    /// Entries that did not come.
+    /// Entries that were not sent.
     pub not_sent: u32,
 }
 
@@ -84,7 +84,7 @@ pub struct Ledger {
 struct Inside {
     states: Vec<State>,
     counts: Counts,
-    /// Bytes in their place, or of entries that will never be.
+    /// Bytes in their place, including those of entries that failed.
     placed: u64,
     /// Bytes of existing files that were read.
     read: u64,
@@ -92,7 +92,7 @@ struct Inside {
 }
 
 impl Ledger {
-    /// Nothing is listed.
+    /// A ledger without entries.
     pub fn new(watch: Arc<Watch>) -> Self {
         Self { watch, inside: Mutex::default() }
     }
@@ -101,17 +101,17 @@ impl Ledger {
         self.inside.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The list is complete and has so many entries.
+    /// Enters a complete list of so many entries.
     pub fn list(&self, entries: usize) {
         self.lock().states = vec![State::Listed; entries];
     }
 
-    /// Where an entry stands; none if there is no such entry.
+    /// The state of an entry; none if it does not exist.
     pub fn state(&self, place: u32) -> Option<State> {
         self.lock().states.get(place as usize).copied()
     }
 
-    /// Moves an entry on, if it is in one of these states.
+    /// Changes the state of an entry, if it is in one of the states `from`. Returns whether it was.
     pub fn advance(&self, place: u32, from: &[State], to: State) -> bool {
         let mut inside = self.lock();
         let Some(state) = inside.states.get_mut(place as usize) else { return false };
@@ -129,12 +129,12 @@ impl Ledger {
         true
     }
 
-    /// This end cannot take the entry, or cannot vouch for it any more. False: that was known.
+    /// The entry has failed at this end. Returns false if that was known.
     pub fn fail(&self, place: u32, name: &Name, why: &PeerText) -> bool {
         self.end(place, name, why, State::Failed)
     }
 
-    /// The entry does not come, or not to its end. False: its fate was known.
+    /// The sender does not send the entry, or not completely. Returns false if its state was final.
     pub fn not_sent(&self, place: u32, name: &Name, why: &PeerText) -> bool {
         let is_final = self.state(place).is_none_or(State::is_final);
         !is_final && self.end(place, name, why, State::NotSent)
@@ -157,7 +157,7 @@ impl Ledger {
             _ => inside.counts.failed += 1,
         }
         let name = PeerText::new(name.to_string());
-        // A sender can list a million entries that cannot be taken: they are counted, but do not fill the log.
+        // A sender can list a million entries that fail: they are counted, but must not fill the log.
         if inside.failures.len() < NAMED_FAILURES {
             inside.failures.push((name.clone(), why.clone()));
             drop(inside);
@@ -166,21 +166,21 @@ impl Ledger {
         true
     }
 
-    /// The sender says that nothing follows: what has no fate yet was not sent.
+    /// Handles the sender's end of the transfer: entries without a final state were not sent.
     pub fn close(&self, entries: &[Entry]) {
         for (place, entry) in entries.iter().enumerate() {
             self.not_sent(place as u32, &entry.name, &NOT_MENTIONED.into());
         }
     }
 
-    /// So many bytes more are in their place, or will never be.
+    /// Counts bytes that are in their place, or belong to failed entries.
     pub fn add_placed(&self, bytes: u64) {
         let mut inside = self.lock();
         inside.placed = inside.placed.saturating_add(bytes);
         self.watch.add_placed(bytes);
     }
 
-    /// So many bytes more of existing files were read.
+    /// Counts bytes of existing files that were read.
     pub fn add_read(&self, bytes: u64) {
         let mut inside = self.lock();
         inside.read = inside.read.saturating_add(bytes);
@@ -192,12 +192,12 @@ impl Ledger {
         (inside.placed, inside.read)
     }
 
-    /// How many entries ended in which way.
+    /// Number of entries by their final state.
     pub fn counts(&self) -> Counts {
         self.lock().counts
     }
 
-    /// What failed, and why.
+    /// The failed entries and the reasons.
     pub fn take_failures(&self) -> Vec<(PeerText, PeerText)> {
         std::mem::take(&mut self.lock().failures)
     }

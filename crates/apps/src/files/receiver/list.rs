@@ -1,23 +1,23 @@
-//! The sender's list, as it comes. A hostile one cannot fill the memory.
+//! Receives the sender's list. A hostile sender cannot fill the memory.
 
 use crate::files::broken::Broken;
 use crate::files::manifest::{ENTRY_COST, ENTRY_LIMIT, LIST_LIMIT};
 use crate::files::wire::Entry;
 
-/// What has come of it.
+/// The list so far.
 #[derive(Debug, Default)]
 pub struct List {
     entries: Vec<Entry>,
-    /// What the entries take, bytes.
+    /// Memory of the entries, bytes.
     memory: usize,
     bytes: u64,
 }
 
 impl List {
-    /// Takes more of it.
+    /// Adds entries.
     ///
     /// # Errors
-    /// [`Broken::Violation`]: too much, or not in the order of names.
+    /// [`Broken::Violation`]: the list is too long, or not in the order of names.
     pub fn add(&mut self, entries: Vec<Entry>) -> Result<(), Broken> {
         for entry in entries {
             if self.entries.last().is_some_and(|last| last.name >= entry.name) {
@@ -34,10 +34,10 @@ impl List {
         Ok(())
     }
 
-    /// All of it.
+    /// Returns the complete list.
     ///
     /// # Errors
-    /// [`Broken::Violation`]: that is not what the sender has counted.
+    /// [`Broken::Violation`]: the list does not match the sender's count or sum.
     pub fn complete(self, count: u32, bytes: u64) -> Result<Vec<Entry>, Broken> {
         if self.entries.len() != count as usize || self.bytes != bytes {
             return Err(Broken::Violation("its list is not as long as it says"));

@@ -1,4 +1,4 @@
-//! The end that gets the files.
+//! The receiving end of a transfer.
 
 mod admission;
 mod attempt;
@@ -39,57 +39,58 @@ use super::stream::{SILENCE, end, send_block};
 use super::watch::{News, Watch};
 use super::wire::{Frame, encode, greeting};
 
-/// How often it is looked whether a sender keeps others waiting.
+/// Poll interval for a sender that keeps others waiting.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// Says what a sender may do and where, or why it may do nothing.
+/// Returns the inbox of a sender, or why it may not send.
 pub type Admit = dyn Fn(&Peer) -> Result<Inbox, String> + Send + Sync;
 
-/// Takes associations of senders.
+/// Accepts associations of senders.
 pub trait Accept {
-    /// What it takes.
+    /// The type of an association.
     type Link: Link;
 
-    /// The next one; none: there will be no more.
+    /// The next association; none if no more will come.
     fn accept(&self) -> impl Future<Output = Option<Self::Link>> + Send;
 }
 
-/// What a sender has brought. Each listed entry counts once; folders count only if they failed.
+/// Result of one sender's transfer. Each listed entry counts once; folders count only if they failed.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Summary {
-    /// Who it was.
+    /// The sender.
     pub peer: Peer,
     /// Files that arrived, and are on disk under their names.
     pub received: u32,
-    /// Files that were there before, compared by their hash.
+    /// Files that existed before, as compared by their hash.
     pub same: u32,
-    /// Entries that could not be taken.
+    /// Entries that could not be accepted.
     pub failed: u32,
-    /// Entries that were listed and did not come.
+    /// Entries that were listed and not sent.
     pub not_sent: u32,
-    /// Bytes in their place, or of entries that will never be.
+    /// Bytes in their place, including those of entries that failed.
     pub bytes: u64,
-    /// What failed, and why.
+    /// The failed entries and the reasons.
     pub failures: Vec<(PeerText, PeerText)>,
 }
 
 impl Summary {
-    /// Files that are here now.
+    /// Files that exist here now.
     pub const fn done(&self) -> u32 {
         self.received + self.same
     }
 
-    /// Entries that are not.
+    /// Entries that failed or were not sent.
     pub const fn missing(&self) -> u32 {
         self.failed + self.not_sent
     }
 }
 
-/// Receives from one sender after the other. `finished` hears what each has brought that came to its end, or why this
-/// end could not take it (a full disk), and says whether to go on. [`Watch::stop`] ends it in order.
+/// Receives from one sender after the other. `finished` is called with the result of each transfer that was completed
+/// or that this end could not accept (a full disk), and returns whether to continue. [`Watch::stop`] ends the
+/// receiver in an orderly way.
 ///
 /// # Errors
-/// [`Broken::Own`]: nothing more can be received, as when the directory was deleted.
+/// [`Broken::Own`]: no more files can be received, for example because the directory was deleted.
 pub async fn receive<A: Accept>(
     accept: &A,
     admit: &Arc<Admit>,
@@ -131,7 +132,7 @@ pub async fn receive<A: Accept>(
     }
 }
 
-/// Serves one sender until it is done, keeps others waiting, or this end is to stop.
+/// Serves one sender until it has finished, keeps others waiting for too long, or this end is stopped.
 async fn serve<A: Accept>(
     accept: &A,
     link: &Arc<A::Link>,
@@ -167,7 +168,7 @@ async fn refuse<L: Link>(link: &L, why: String) -> Result<Summary, Broken> {
     Err(Broken::Refused(why))
 }
 
-/// Waits for another sender, then until the one of now has lost its place.
+/// Waits for another sender, then until the current one has lost its place.
 async fn newcomer<A: Accept>(
     accept: &A,
     waiting: &mut Option<A::Link>,

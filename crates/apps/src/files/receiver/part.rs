@@ -1,4 +1,4 @@
-//! An unfinished file that is open, with the room that is reserved for it.
+//! An open unfinished file, and the quota reserved for it.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::store::Store;
 
-/// An unfinished file. The rest of its reservation is given back with this value.
+/// An open unfinished file. Dropping it releases the rest of its reservation.
 #[derive(Debug)]
 pub struct Part {
     file: Option<File>,
@@ -15,11 +15,11 @@ pub struct Part {
 }
 
 impl Part {
-    /// Opens the unfinished file of this name, to be written from an offset to a size; none if the quota has too little
-    /// room.
+    /// Opens the unfinished file of this name for writing from an offset up to a size. None if the quota does not
+    /// suffice.
     ///
     /// # Errors
-    /// As the system says.
+    /// The error of the system.
     pub fn open(
         store: &Arc<Store>,
         name: String,
@@ -35,13 +35,13 @@ impl Part {
         Ok(Some(part))
     }
 
-    /// The file itself.
+    /// The open file.
     pub fn file(&self) -> &File {
         self.file.as_ref().expect("it is open until it is published")
     }
 
-    /// Closes the file and gives it its name by `rename`, which gets the name of the unfinished file and tells the size of
-    /// the file that was replaced.
+    /// Closes the file and gives it its name by calling `rename`, which gets the name of the unfinished file and
+    /// returns the size of the replaced file.
     ///
     /// # Errors
     /// Those of `rename`; the file stays unfinished.
@@ -69,7 +69,7 @@ impl Write for Part {
 
 impl Drop for Part {
     fn drop(&mut self) {
-        // Without a name it has been published.
+        // An empty name means that the file was published.
         if !self.name.is_empty() {
             self.file = None;
             self.store.usage.close(&self.store.work, &self.name);

@@ -1,7 +1,7 @@
-//! Whether a sender makes progress, or only keeps its place.
+//! Detects whether a sender makes progress, or only keeps its place.
 //!
-//! A receiver serves one sender at a time. While another one waits, the sender of now has to move the transfer on:
-//! [`PROGRESS_UNITS`] within each [`PROGRESS_TIME`], not counting the time in which this end has work to do for it.
+//! A receiver serves one sender at a time. While another one waits, the current sender must make progress:
+//! [`PROGRESS_UNITS`] within each [`PROGRESS_TIME`], not counting the time in which this end works for it.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,32 +15,33 @@ use tokio::time::Instant;
 use crate::files::broken::Broken;
 use crate::files::wire::Frame;
 
-/// A sender that has been silent for so long makes room for one that waits, which may be the same one, started again.
+/// A sender that was silent for this time loses its place to a waiting one, which may be the same one after a
+/// restart.
 pub const SILENCE_LIMIT: Duration = Duration::from_secs(3);
-/// A sender that makes too little progress in so long makes room for one that waits.
+/// A sender that makes too little progress in this time loses its place to a waiting one.
 pub const PROGRESS_TIME: Duration = Duration::from_secs(if cfg!(test) { 2 } else { 30 });
-/// How much progress is enough: 16 KiB in 30 s, which a link of 5 kbit/s carries.
+/// Required progress: 16 KiB in 30 s, which a link of 5 kbit/s can carry.
 pub const PROGRESS_UNITS: u64 = 16 << 10;
-/// What an entry counts for besides its bytes.
+/// Progress for one entry, besides its bytes.
 pub const ENTRY_UNITS: u64 = 256;
 
-/// Progress of one association, written by the threads that serve it.
+/// Progress of one association, updated by the threads that serve it.
 #[derive(Debug)]
 pub struct Progress {
     heard: Mutex<Instant>,
-    /// The disk is waited for; the sender may be as silent as it wants.
+    /// Whether this end waits for its disk. Meanwhile the sender may be silent.
     disk: AtomicBool,
     units: AtomicU64,
-    /// Pieces of work that this end does for the sender now.
+    /// Number of tasks that this end currently performs for the sender.
     owed: AtomicU64,
-    /// Threads that wait because the sender takes no answers.
+    /// Number of threads that wait because the sender takes no frames.
     blocked: AtomicU64,
-    /// Why the attempt is to end before its time.
+    /// Why the attempt must end early.
     end: Mutex<Option<Broken>>,
     ending: Notify,
 }
 
-/// A piece of work that this end does for the sender; over when this is dropped.
+/// A task that this end performs for the sender. It ends when this is dropped.
 #[derive(Debug)]
 pub struct Owed(Arc<Progress>);
 
@@ -51,7 +52,7 @@ impl Drop for Owed {
 }
 
 impl Progress {
-    /// Heard just now.
+    /// Progress of an association that starts now.
     pub fn new() -> Self {
         Self {
             heard: Mutex::new(Instant::now()),
@@ -64,7 +65,7 @@ impl Progress {
         }
     }
 
-    /// For how long nothing has been heard, though somebody listened.
+    /// How long nothing was received, although this end was ready to receive.
     pub fn silent(&self) -> Duration {
         if self.disk.load(Ordering::Relaxed) {
             return Duration::ZERO;
@@ -72,24 +73,24 @@ impl Progress {
         self.heard.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
     }
 
-    /// Something was heard; whether it now waits for the disk.
+    /// Records that something was received, and whether this end now waits for its disk.
     pub fn beat(&self, disk: bool) {
         self.disk.store(disk, Ordering::Relaxed);
         *self.heard.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
 
-    /// The transfer has moved on by so many bytes or [`ENTRY_UNITS`].
+    /// Records progress in bytes or [`ENTRY_UNITS`].
     pub fn add(&self, units: u64) {
         self.units.fetch_add(units, Ordering::Relaxed);
     }
 
-    /// This end works for the sender until the result is dropped.
+    /// Starts a task for the sender, which ends when the result is dropped.
     pub fn owe(self: &Arc<Self>) -> Owed {
         self.owed.fetch_add(1, Ordering::Relaxed);
         Owed(self.clone())
     }
 
-    /// Tells the sender something. While it takes no answers, waiting for it is no work of ours.
+    /// Sends a frame. While the sender takes no frames, waiting for it does not count as work of this end.
     pub fn tell(&self, out: &Sender<Frame>, frame: Frame) -> bool {
         match out.try_send(frame) {
             Ok(()) => true,
@@ -108,13 +109,13 @@ impl Progress {
         self.owed.load(Ordering::Relaxed) > 0 && self.blocked.load(Ordering::Relaxed) == 0
     }
 
-    /// Ends the attempt, for the first reason that is given.
+    /// Ends the attempt. The first reason counts.
     pub fn end(&self, why: Broken) {
         self.end.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(why);
         self.ending.notify_one();
     }
 
-    /// Waits until the attempt is to end.
+    /// Waits until the attempt must end.
     pub async fn ended(&self) -> Broken {
         loop {
             let ending = self.ending.notified();
@@ -126,7 +127,7 @@ impl Progress {
     }
 }
 
-/// Watches progress from the moment on in which somebody waits.
+/// Checks progress from the moment when another sender waits.
 #[derive(Debug)]
 pub struct StallClock {
     since: Instant,
@@ -134,7 +135,7 @@ pub struct StallClock {
 }
 
 impl StallClock {
-    /// Begins now.
+    /// Starts the clock now.
     pub fn start(progress: &Progress) -> Self {
         Self { since: Instant::now(), units: progress.units.load(Ordering::Relaxed) }
     }

@@ -1,4 +1,4 @@
-//! How much senders may put on disk.
+//! Limits how much senders may store on disk.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -8,35 +8,36 @@ use cap_std::fs::Dir;
 
 use super::workdir::WorkDir;
 
-/// What the file system is taken to keep per entry besides its content, and the unit that content is rounded to, bytes.
+/// Assumed cost of an entry in the file system besides its content, and the unit that content is rounded up to,
+/// bytes.
 pub const ENTRY_COST: u64 = 4096;
-/// Deepest directory that is measured: as deep as a name can be.
+/// Deepest directory that is measured: the maximum depth of a name.
 const DEPTH: usize = 2048;
 
-/// Bytes on disk that a file of this size is charged.
+/// Bytes that a file of this size is charged.
 pub const fn cost(size: u64) -> u64 {
     size.saturating_add(ENTRY_COST - 1) / ENTRY_COST * ENTRY_COST + ENTRY_COST
 }
 
-/// Bytes that a directory holds, and those that files which are being written may still add.
+/// Bytes that a directory holds, plus those that open files may still add.
 ///
-/// All senders into one directory share it. Nothing is written without a reservation, so that senders at the same time
-/// cannot spend the same room twice.
+/// All senders to a directory share it. Nothing is written without a reservation, so that simultaneous senders cannot
+/// use the same space twice.
 #[derive(Debug, Default)]
 pub struct Usage(Mutex<Inside>);
 
 #[derive(Debug, Default)]
 struct Inside {
-    /// What is on disk, and the rest of what is reserved.
+    /// Bytes on disk, plus the rest of all reservations.
     used: u64,
-    /// Unfinished files that are open, by name.
+    /// Open unfinished files, by name.
     open: BTreeMap<String, Reservation>,
 }
 
 #[derive(Debug)]
 struct Reservation {
     bytes: u64,
-    /// A sender that comes again may write to a file before its earlier association has ended.
+    /// A sender that connects again may write to a file before its earlier association has ended.
     holders: u32,
 }
 
@@ -51,11 +52,11 @@ impl Inside {
     }
 
     fn remove(&mut self, bytes: u64) {
-        // What somebody else deleted was taken to be there.
+        // Saturating, because other programs may have deleted charged files.
         self.used = self.used.saturating_sub(bytes);
     }
 
-    /// What an unfinished file costs now or is reserved for it, bytes.
+    /// Bytes that an unfinished file is charged: its reservation or its size on disk.
     fn charged(&self, work: &WorkDir, part: &str) -> u64 {
         self.open.get(part).map_or_else(|| on_disk(work, part), |open| open.bytes)
     }
@@ -66,7 +67,7 @@ impl Usage {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Measures everything in the directory, including what other programs put there.
+    /// Measures everything in the directory, including files of other programs.
     ///
     /// # Errors
     /// If it cannot be read.
@@ -80,27 +81,27 @@ impl Usage {
         Ok(())
     }
 
-    /// What an unfinished file would add if it became as large as this, bytes.
+    /// Additional charge if an unfinished file grew to this size, bytes.
     pub fn growth(&self, work: &WorkDir, part: &str, size: u64) -> u64 {
         cost(size).saturating_sub(self.lock().charged(work, part))
     }
 
-    /// Whether so many bytes would fit.
+    /// Whether so many more bytes fit within the limit.
     pub fn has_room(&self, bytes: u64, limit: u64) -> bool {
         bytes == 0 || self.lock().used.saturating_add(bytes) <= limit
     }
 
-    /// Charges a directory that is to be made. False: there is too little room.
+    /// Charges a directory that will be created. Returns false if it exceeds the limit.
     pub fn add_folder(&self, limit: Option<u64>) -> bool {
         self.lock().add(cost(0), limit)
     }
 
-    /// A directory was not made after all.
+    /// Reverses the charge of a directory that was not created.
     pub fn remove_folder(&self) {
         self.lock().remove(cost(0));
     }
 
-    /// Reserves what an unfinished file may take until it has this size. False: there is too little room.
+    /// Reserves the space that an unfinished file of this final size may need. Returns false if it exceeds the limit.
     pub fn open(&self, work: &WorkDir, part: &str, size: u64, limit: Option<u64>) -> bool {
         let mut inside = self.lock();
         let before = inside.charged(work, part);
@@ -115,7 +116,7 @@ impl Usage {
         true
     }
 
-    /// Nobody writes to an unfinished file for this reservation any more; what is on disk stays charged.
+    /// Ends a reservation of an unfinished file. Its bytes on disk remain charged.
     pub fn close(&self, work: &WorkDir, part: &str) {
         let mut inside = self.lock();
         if let Some(bytes) = inside.release(part) {
@@ -124,7 +125,7 @@ impl Usage {
         }
     }
 
-    /// Removes an unfinished file to which nobody writes any more.
+    /// Removes an unfinished file that is not open.
     pub fn discard(&self, work: &WorkDir, part: &str) {
         let mut inside = self.lock();
         let before = if inside.open.contains_key(part) { 0 } else { on_disk(work, part) };
@@ -133,8 +134,8 @@ impl Usage {
         inside.remove(before - after);
     }
 
-    /// Gives an unfinished file its name by `rename`, which tells the size of the file that it replaced. The reservation ends
-    /// if that succeeds.
+    /// Gives an unfinished file its name by calling `rename`, which returns the size of the replaced file. The
+    /// reservation ends if that succeeds.
     ///
     /// # Errors
     /// Those of `rename`.
@@ -154,7 +155,7 @@ impl Usage {
 }
 
 impl Inside {
-    /// Ends one reservation; what was reserved, if it was the last one of this file.
+    /// Ends one reservation. Returns the reserved bytes if it was the last one of this file.
     fn release(&mut self, part: &str) -> Option<u64> {
         let open = self.open.get_mut(part)?;
         open.holders -= 1;

@@ -1,4 +1,4 @@
-//! The directory that files arrive in. Whatever a peer calls them, and wherever links in it point to,
+//! The directory that receives files. Whatever names a peer sends, and wherever links in the directory point to,
 //! nothing outside of it is opened: the system resolves every name below the opened directory.
 
 use std::collections::BTreeSet;
@@ -15,25 +15,25 @@ use super::quota::Usage;
 use super::workdir::{WorkDir, WorkDirError};
 use crate::files::names::{Name, shown_path};
 
-/// Memory for the names of folders that unfinished transfers have made, bytes. Folders beyond it keep their times.
+/// Memory for the names of folders that unfinished transfers have created, bytes. Further folders keep their times.
 const MADE_LIMIT: usize = 32 << 20;
-/// What such a name takes besides its own bytes.
+/// Memory of such a name besides its own bytes.
 const MADE_COST: usize = 64;
 
-/// What senders may do in a directory.
+/// Rules for senders to a directory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Rules {
-    /// Files that exist and differ are replaced, and listed folders that exist get the sender's times.
+    /// Whether existing files that differ are replaced, and existing folders in the list get the sender's times.
     pub overwrite: bool,
-    /// Permissions are those of the sender, if it asks for that as well. Otherwise the umask decides.
+    /// Whether the sender's permissions are used, if it requests that as well. Otherwise the umask decides.
     pub exact_modes: bool,
-    /// Most bytes in the directory, counted in blocks and with bookkeeping.
+    /// Most bytes in the directory, counted in blocks and including a cost for each entry; none: no limit.
     pub quota_bytes: Option<u64>,
-    /// Largest file.
+    /// Largest file, bytes; none: no limit.
     pub max_file_bytes: Option<u64>,
 }
 
-/// The directory that files arrive in, locked.
+/// The directory that receives files, locked.
 #[derive(Debug)]
 pub struct Store {
     pub(super) root: Dir,
@@ -42,7 +42,7 @@ pub struct Store {
     /// Permissions that the umask leaves.
     pub(super) granted: u32,
     path: PathBuf,
-    /// Folders that transfers have made which have not come to their end.
+    /// Folders created by transfers that have not finished.
     made: Mutex<Made>,
 }
 
@@ -57,7 +57,7 @@ struct Made {
 pub enum StoreError {
     /// Another process uses it.
     Locked(PathBuf),
-    /// The system says no.
+    /// A system error.
     Io(PathBuf, io::Error),
 }
 
@@ -77,7 +77,7 @@ impl fmt::Display for StoreError {
 impl std::error::Error for StoreError {}
 
 impl StoreError {
-    /// What to do about it.
+    /// Advice on how to solve the problem.
     pub fn help(&self) -> &'static str {
         match self {
             Self::Locked(_) => "use another directory, or stop the other one",
@@ -90,7 +90,7 @@ impl StoreError {
 }
 
 impl Store {
-    /// Opens a directory, or makes it in one that exists.
+    /// Opens a directory. Creates it if its parent exists.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -116,17 +116,17 @@ impl Store {
         })
     }
 
-    /// Its name.
+    /// The directory's path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether the directory itself is gone, so that nothing can be received any more.
+    /// Whether the directory itself was deleted, so that no more files can be received.
     pub fn is_deleted(&self) -> bool {
         matches!(fs::metadata(&self.path), Err(error) if error.kind() == ErrorKind::NotFound)
     }
 
-    /// A transfer has made this folder.
+    /// Records that a transfer has created this folder.
     pub(super) fn add_made(&self, name: &Name) {
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         let cost = MADE_COST + name.bytes().len();
@@ -135,7 +135,7 @@ impl Store {
         }
     }
 
-    /// Whether a transfer has made this folder, and has not settled it yet. It is settled now.
+    /// Whether a transfer has created this folder and not settled it yet. Marks it as settled.
     pub(super) fn take_made(&self, name: &Name) -> bool {
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         let was_ours = made.names.remove(name);

@@ -1,4 +1,4 @@
-//! The thread that looks what is there already, and answers.
+//! The thread that examines what exists already, and answers the sender's list.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,40 +11,40 @@ use super::ledger::{Ledger, State};
 use super::progress::Progress;
 use crate::files::wire::{Entry, Frame};
 
-/// Entries for which one answer is enough, at most.
+/// Most entries that one answer covers.
 const RUN: u32 = 256;
-/// Most unfinished files that go on behind what is there. A crash leaves one or a few; a hasher takes 2 kB.
+/// Most unfinished files that are continued. A crash leaves one or a few of them, and a hasher needs 2 kB.
 const PARTS: usize = 64;
 
-/// A beginning that is there, which the hasher has seen.
+/// The existing beginning of a file.
 #[derive(Debug)]
 pub struct Beginning {
-    /// Bytes of it.
+    /// Its length, bytes.
     pub len: u64,
-    /// What it has made of them.
+    /// The hasher, which has processed it.
     pub hasher: Box<blake3::Hasher>,
 }
 
-/// Beginnings by the place of their entry.
+/// Beginnings by the index of their entry.
 pub type Beginnings = Mutex<BTreeMap<u32, Beginning>>;
 
-/// What the thread works with.
+/// Inputs and outputs of the thread.
 #[derive(Debug)]
 pub struct Survey {
-    /// Where it looks.
+    /// The directory to examine.
     pub inbox: Arc<Inbox>,
-    /// What it looks for.
+    /// The sender's list.
     pub entries: Arc<[Entry]>,
-    /// Where beginnings go.
+    /// Receives the beginnings.
     pub beginnings: Arc<Beginnings>,
-    /// Where answers are noted.
+    /// Records the answers.
     pub ledger: Arc<Ledger>,
-    /// This thread's work is ours, not the sender's.
+    /// Records that this thread works for the sender.
     pub progress: Arc<Progress>,
 }
 
 impl Survey {
-    /// Answers for all entries in order; waits while the sender takes no answers. Ends early if nobody does.
+    /// Answers all entries in order. Waits while the sender takes no answers. Returns early if the sender has gone.
     pub fn run(self, out: &Sender<Frame>) {
         let mut runs = Runs { out, fresh: 0, made: 0 };
         for (place, entry) in (0..).zip(self.entries.iter()) {
@@ -105,7 +105,7 @@ enum Answer {
     Other(Frame),
 }
 
-/// Joins like answers.
+/// Joins equal answers.
 struct Runs<'a> {
     out: &'a Sender<Frame>,
     fresh: u32,
@@ -129,7 +129,7 @@ impl Runs<'_> {
         self.flush() && self.out.blocking_send(frame).is_ok()
     }
 
-    /// False: nobody takes answers any more.
+    /// Returns false if the sender has gone.
     fn flush(&mut self) -> bool {
         let (fresh, made) = (std::mem::take(&mut self.fresh), std::mem::take(&mut self.made));
         (fresh == 0 || self.out.blocking_send(Frame::Fresh(fresh)).is_ok())

@@ -1,8 +1,8 @@
-//! The hidden directory of unfinished files, inside the directory that files arrive in.
+//! The hidden directory of unfinished files, inside the directory that receives files.
 //!
-//! It is private (0700, its files 0600) from the moment it is made. Nothing in it is followed or waited for: a
-//! symbolic link, FIFO, socket or device in place of an unfinished file is removed or refused. If the directory is
-//! deleted while the receiver runs, it is made again for the next file.
+//! It is private (mode 0700, its files 0600) from its creation. Nothing in it is followed or waited for: a symbolic
+//! link, FIFO, socket or device in place of an unfinished file is removed or refused. If the directory is deleted
+//! while the receiver runs, it is created again for the next file.
 
 use std::fs::{File, TryLockError};
 use std::io::{self, ErrorKind, Seek, SeekFrom};
@@ -13,9 +13,9 @@ use cap_std::fs::{Dir, DirBuilder, OpenOptions};
 
 use crate::files::names::HIDDEN;
 
-/// Its owner holds this file locked: one process uses a directory at a time.
+/// The owner keeps this file locked: only one process uses a directory at a time.
 const LOCK: &str = "lock";
-/// Made for a moment to read the umask.
+/// Created temporarily to determine the umask.
 const PROBE: &str = "umask";
 
 /// The hidden directory, locked.
@@ -31,12 +31,12 @@ struct Open {
     _lock: File,
 }
 
-/// Why it cannot be used.
+/// Why the hidden directory cannot be used.
 #[derive(Debug)]
 pub enum WorkDirError {
     /// Another process uses it.
     Locked,
-    /// As the system says.
+    /// A system error.
     Io(io::Error),
 }
 
@@ -58,7 +58,7 @@ impl From<WorkDirError> for io::Error {
 }
 
 impl WorkDir {
-    /// Opens it, or makes it.
+    /// Opens or creates the hidden directory.
     ///
     /// # Errors
     /// [`WorkDirError`].
@@ -68,10 +68,10 @@ impl WorkDir {
         Ok(Self { root, open })
     }
 
-    /// The directory, which is made again if it was deleted.
+    /// The directory, which is created again if it was deleted.
     ///
     /// # Errors
-    /// As the system says.
+    /// The error of the system.
     pub fn dir(&self) -> io::Result<Dir> {
         let mut now = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if !is_at(&self.root, HIDDEN, &now.dir)? {
@@ -80,15 +80,15 @@ impl WorkDir {
         now.dir.try_clone()
     }
 
-    /// An unfinished file, to be read; none if there is none.
+    /// Opens an unfinished file for reading; none if it does not exist.
     ///
     /// # Errors
-    /// As the system says.
+    /// The error of the system.
     pub fn read(&self, name: &str) -> io::Result<Option<File>> {
         match open_regular(&self.dir()?, Path::new(name), OpenOptions::new().read(true)) {
             Ok(file) => Ok(Some(file)),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-            // What is no regular file is removed before the next one is written.
+            // Anything but a regular file is removed before the next file is written.
             Err(_) if !self.is_regular(name) => Ok(None),
             Err(error) => Err(error),
         }
@@ -98,10 +98,10 @@ impl WorkDir {
         self.dir().and_then(|dir| dir.symlink_metadata(name)).is_ok_and(|found| found.is_file())
     }
 
-    /// An unfinished file, to be written from an offset on; a new one from offset 0.
+    /// Opens an unfinished file for writing at an offset. At offset 0 a new file is created.
     ///
     /// # Errors
-    /// As the system says.
+    /// The error of the system.
     pub fn write(&self, name: &str, offset: u64) -> io::Result<File> {
         let dir = self.dir()?;
         if offset == 0 {
@@ -122,11 +122,11 @@ impl WorkDir {
 
     /// Removes an unfinished file.
     pub fn remove(&self, name: &str) {
-        // It may not even exist.
+        // The file may not exist.
         let _ = self.dir().and_then(|dir| dir.remove_file(name));
     }
 
-    /// The permissions that a new file gets which asks for all: what the umask, and an ACL of the directory, leave.
+    /// The permissions of a new file that requests all: those that the umask and an ACL of the directory leave.
     pub fn granted(&self) -> u32 {
         let probe = || {
             let dir = self.dir()?;
@@ -141,7 +141,7 @@ impl WorkDir {
         probe().unwrap_or(0o700)
     }
 
-    /// Removes the directory if nothing unfinished is in it.
+    /// Removes the directory if it contains no unfinished files.
     pub fn tidy(&self) {
         let now = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let inside = now.dir.entries().map(|entries| entries.take(2).count());
@@ -171,7 +171,7 @@ fn open(root: &Dir) -> Result<Open, WorkDirError> {
     }
 }
 
-/// A directory of ours, private even if an older version made it readable.
+/// Opens the hidden directory. Makes it private, in case an older version made it readable.
 fn open_hidden(root: &Dir) -> io::Result<Dir> {
     if !root.symlink_metadata(HIDDEN)?.is_dir() {
         return Err(ErrorKind::NotADirectory.into());
@@ -181,10 +181,10 @@ fn open_hidden(root: &Dir) -> io::Result<Dir> {
     Ok(Dir::from_std_file(folder))
 }
 
-/// A folder as a file, which has a time and permissions and can be synchronised.
+/// Opens a folder as a file, to set its time and permissions and to sync it.
 ///
 /// # Errors
-/// As the system says.
+/// The error of the system.
 pub fn open_folder(root: &Dir, path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true);
@@ -193,7 +193,7 @@ pub fn open_folder(root: &Dir, path: &Path) -> io::Result<File> {
     Ok(root.open_with(path, &options)?.into_std())
 }
 
-/// A new private file. Whatever has its name is removed first.
+/// Creates a private file. Anything with its name is removed first.
 fn create(dir: &Dir, name: &str) -> io::Result<File> {
     match dir.remove_file(name) {
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
@@ -205,10 +205,10 @@ fn create(dir: &Dir, name: &str) -> io::Result<File> {
     Ok(dir.open_with(name, &options)?.into_std())
 }
 
-/// Opens a regular file. A link is not followed, and nothing that would make us wait is opened.
+/// Opens a regular file. Links are not followed, and the call never blocks.
 ///
 /// # Errors
-/// As the system says; [`ErrorKind::InvalidInput`] if it is something else.
+/// The error of the system; [`ErrorKind::InvalidInput`] if it is not a regular file.
 pub fn open_regular(dir: &Dir, path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     #[cfg(unix)]
     special(options, rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK);
@@ -234,7 +234,7 @@ fn is_at(root: &Dir, name: &str, dir: &Dir) -> io::Result<bool> {
 
 #[cfg(not(unix))]
 fn is_at(_: &Dir, _: &str, _: &Dir) -> io::Result<bool> {
-    // An open directory cannot be deleted there.
+    // An open directory cannot be deleted on such systems.
     Ok(true)
 }
 
@@ -259,44 +259,44 @@ fn dir_mode(builder: &mut DirBuilder, mode: u32) {
 #[cfg(not(unix))]
 fn dir_mode(_: &mut DirBuilder, _: u32) {}
 
-/// Takes everybody else's permissions away.
+/// Removes the permissions of other users.
 fn set_private(file: &File, mode: u32) -> io::Result<()> {
     if permissions(file)? & 0o077 == 0 { Ok(()) } else { set_permissions(file, mode) }
 }
 
-/// The lower nine bits.
+/// The lower nine bits of the mode.
 ///
 /// # Errors
-/// As the system says.
+/// The error of the system.
 #[cfg(unix)]
 pub fn permissions(file: &File) -> io::Result<u32> {
     use std::os::unix::fs::PermissionsExt;
     Ok(file.metadata()?.permissions().mode() & 0o777)
 }
 
-/// The lower nine bits.
+/// The lower nine bits of the mode.
 ///
 /// # Errors
-/// Never here.
+/// Never on this system.
 #[cfg(not(unix))]
 pub fn permissions(_: &File) -> io::Result<u32> {
     Ok(0o700)
 }
 
-/// Gives a file or directory these permissions.
+/// Sets the permissions of a file or directory.
 ///
 /// # Errors
-/// As the system says.
+/// The error of the system.
 #[cfg(unix)]
 pub fn set_permissions(file: &File, mode: u32) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt;
     file.set_permissions(std::fs::Permissions::from_mode(mode))
 }
 
-/// Gives a file or directory these permissions.
+/// Sets the permissions of a file or directory.
 ///
 /// # Errors
-/// Never here.
+/// Never on this system.
 #[cfg(not(unix))]
 pub fn set_permissions(_: &File, _: u32) -> io::Result<()> {
     Ok(())

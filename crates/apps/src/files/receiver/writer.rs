@@ -1,4 +1,4 @@
-//! The thread that writes: what the sender says in, files out.
+//! The thread that decodes the sender's messages and writes the files.
 
 use std::sync::Arc;
 
@@ -15,37 +15,37 @@ use crate::files::broken::Broken;
 use crate::files::watch::Watch;
 use crate::files::wire::{Decoder, Frame, Piece};
 
-/// Messages, and the right to keep so many bytes.
+/// Messages, and the permit for their bytes.
 pub struct Batch {
-    /// In order.
+    /// The messages, in order.
     pub messages: Vec<Bytes>,
-    /// Given back when they are written.
+    /// Released when the messages are written.
     pub permit: OwnedSemaphorePermit,
 }
 
-/// What every part of it needs.
+/// State that all parts of the receiver share.
 #[derive(Clone, Debug)]
 pub struct Tools {
-    /// Where files go.
+    /// The directory of the files.
     pub inbox: Arc<Inbox>,
-    /// Who looks.
+    /// Observation by the user.
     pub watch: Arc<Watch>,
-    /// What has become of each entry.
+    /// State of each entry.
     pub ledger: Arc<Ledger>,
-    /// How far it moves on.
+    /// Progress of the association.
     pub progress: Arc<Progress>,
-    /// What the sender is told. A sender that does not listen makes those wait that tell.
+    /// Frames to the sender. Threads wait here if the sender does not read.
     pub out: Sender<Frame>,
 }
 
 impl Tools {
-    /// Tells the sender something; waits while it takes no answers. If nobody hears it, it is found out next time.
+    /// Sends a frame to the sender. Waits while it takes none. If the sender has gone, that is detected elsewhere.
     pub fn tell(&self, frame: Frame) {
         self.progress.tell(&self.out, frame);
     }
 }
 
-/// Writes what one association brings.
+/// Writes the files of one association.
 pub struct Writer {
     tools: Tools,
     decoder: Decoder,
@@ -59,15 +59,15 @@ enum Phase {
 }
 
 impl Writer {
-    /// Nothing has come.
+    /// A writer that has received nothing.
     pub fn new(tools: Tools) -> Self {
         Self { tools, decoder: Decoder::default(), phase: Phase::Listing(List::default()) }
     }
 
-    /// Writes until all is done.
+    /// Writes until the transfer has finished.
     ///
     /// # Errors
-    /// [`Broken`]; what had come of the file is in its unfinished part.
+    /// [`Broken`]; the received part of the current file is in its unfinished file.
     pub fn run(mut self, mut batches: Receiver<Batch>) -> Result<(), Broken> {
         let result = self.take_all(&mut batches);
         if let (Err(_), Phase::Files(files)) = (&result, self.phase) {
@@ -91,7 +91,7 @@ impl Writer {
         Err(Broken::Gone("the sender has gone".into()))
     }
 
-    /// Whether that was the last thing.
+    /// Returns whether that was the last piece.
     fn take(&mut self, piece: Piece) -> Result<bool, Broken> {
         match (piece, &mut self.phase) {
             (Piece::Greeted | Piece::Frame(Frame::Alive(..)), _) => Ok(false),

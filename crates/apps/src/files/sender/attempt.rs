@@ -1,4 +1,4 @@
-//! What one association does for a transfer, at the sender's end.
+//! The sender's part of a transfer over one association.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -19,17 +19,17 @@ use crate::files::stream::{SILENCE, next_messages, send_block};
 use crate::files::watch::{News, Watch};
 use crate::files::wire::{Decoder, Frame, Kind, Piece, encode, greeting};
 
-/// Blocks between the disk and the association.
+/// Most blocks between the disk and the association.
 const QUEUE: usize = 4;
-/// The receiver hears something at least so often.
+/// Maximum interval between messages to the receiver.
 const ALIVE: Duration = Duration::from_secs(1);
-/// A receiver that is alive and moves nothing on for so long is given up.
+/// How long a receiver may keep the association alive without progress before the sender gives up.
 pub const STALL_LIMIT: Duration = Duration::from_secs(if cfg!(test) { 3 } else { 120 });
-/// Fewer bytes than these are no sign of progress.
+/// Fewer bytes than these do not count as progress.
 const LEAST_STEP: u64 = 16 << 10;
 
-/// Sends what the job still has to send. With it goes whether the receiver was heard at all: one that is
-/// busy takes an association and says nothing.
+/// Sends everything that the job has yet to send. Also returns whether the receiver sent anything: a busy receiver
+/// accepts an association and stays silent.
 pub async fn attempt<L: Link>(
     link: &Arc<L>,
     job: &Arc<Job>,
@@ -71,21 +71,21 @@ pub async fn attempt<L: Link>(
         Ok(()) = reading => Err(Broken::Gone(link.why_ended().await)),
     };
     let heard = ear.heard;
-    // With the ends of its channels gone, the thread stops at the next block.
+    // Its channels are closed now, so the thread stops at the next block.
     drop(ear);
     let _ = thread.await;
     (result, heard)
 }
 
-/// Speaks until the association ends; ends when nothing more can be heard either.
+/// Sends until the association ends. Returns when nothing more can be received either.
 async fn speak<L: Link>(link: &L, blocks: mpsc::Receiver<Block>, job: &Job, signs: &AtomicU64) {
     let Err(Gone(_)) = say(link, blocks, job, signs).await;
-    // What the peer said last may still be read.
+    // The peer's last messages may still be read.
     tokio::time::sleep(SILENCE).await;
 }
 
-/// Sends the greeting, then blocks. The greeting does not wait for the first block, which may take longer than
-/// [`ALIVE`]: nothing else may come before it.
+/// Sends the greeting, then blocks. The greeting must be first and does not wait for the first block, which may take
+/// longer than [`ALIVE`].
 async fn say<L: Link>(
     link: &L,
     mut blocks: mpsc::Receiver<Block>,
@@ -106,7 +106,7 @@ async fn say<L: Link>(
         };
         match timeout(ALIVE, next).await {
             Ok(Some(block)) => {
-                // The answer may come before the last message is handed over.
+                // The answer may arrive before the last message is queued.
                 for mark in &block.marks {
                     match *mark {
                         Mark::Sent(index) => job.sent(index),
@@ -122,8 +122,8 @@ async fn say<L: Link>(
     }
 }
 
-/// Waits until the receiver has kept the association alive for [`STALL_LIMIT`] without a sign of progress, while this
-/// end waited for it.
+/// Waits until the receiver has kept the association alive for [`STALL_LIMIT`] without progress, while this end
+/// waited for it.
 async fn stalled(signs: &AtomicU64, busy: &AtomicBool) {
     let (mut last, mut since) = (signs.load(Ordering::Relaxed), Instant::now());
     while since.elapsed() < STALL_LIMIT {
@@ -135,19 +135,19 @@ async fn stalled(signs: &AtomicU64, busy: &AtomicBool) {
     }
 }
 
-/// Hears what the receiver says.
+/// Handles the receiver's frames.
 struct ReceiverReports<'a> {
     job: &'a Job,
     list: &'a [u32],
     watch: &'a Watch,
-    /// Bytes of the entries that are not on the list any more.
+    /// Bytes of the entries that are no longer on the list.
     base: u64,
     answers: mpsc::UnboundedSender<Answer>,
-    /// Entries of the list that the receiver has answered for.
+    /// Entries of the list that the receiver has answered.
     answered: usize,
-    /// What the receiver said last that it has placed and read.
+    /// The placed and read bytes that the receiver reported last.
     claimed: (u64, u64),
-    /// Signs of progress.
+    /// Counts signs of progress.
     signs: &'a AtomicU64,
     heard: bool,
 }
@@ -169,7 +169,7 @@ impl ReceiverReports<'_> {
         }
     }
 
-    /// Whether that was the last thing.
+    /// Returns whether that was the last frame.
     fn take(&mut self, piece: Piece) -> Result<bool, Broken> {
         let frame = match piece {
             Piece::Frame(frame) => frame,
@@ -213,7 +213,7 @@ impl ReceiverReports<'_> {
         index.ok_or(Broken::Violation("an entry that is not on the list"))
     }
 
-    /// The receiver has all of a file. It can know that only of one that was sent or compared.
+    /// The receiver reports a complete file. That is possible only for a file that was sent or compared.
     fn done(&mut self, place: u32) -> Result<(), Broken> {
         let index = self.index(place)?;
         let was_checked = self.job.is_checked(index);
@@ -244,7 +244,7 @@ impl ReceiverReports<'_> {
         Ok(())
     }
 
-    /// How far the receiver says that it is: never beyond what there is, and progress only if it rises.
+    /// The receiver reports its progress. It counts up to the size of the transfer, and only if it increases.
     fn alive(&mut self, placed: u64, read: u64) {
         let all = self.job.manifest.bytes();
         let now = (placed.min(all), read.min(all));
@@ -256,7 +256,7 @@ impl ReceiverReports<'_> {
         self.watch.set_placed(self.base.saturating_add(placed).min(all));
     }
 
-    /// Passes an answer on; there are no more than entries, however many the receiver sends.
+    /// Passes an answer on. There are at most as many as entries, however many the receiver sends.
     fn answer(&mut self, answer: Answer, count: u32) -> Result<(), Broken> {
         let count = count as usize;
         let end = self.answered.saturating_add(count);
@@ -282,7 +282,7 @@ impl ReceiverReports<'_> {
     }
 
     fn pass(&self, answer: Answer) {
-        // If the thread has stopped, its end is noticed elsewhere.
+        // If the thread has stopped, that is detected elsewhere.
         let _ = self.answers.send(answer);
     }
 }

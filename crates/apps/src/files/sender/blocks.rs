@@ -1,5 +1,5 @@
-//! Blocks of frames on their way from the disk to the association. Their memory is used again when
-//! the association has let go of it, so that the system need not clear pages for every byte sent.
+//! Blocks of frames between the disk and the association. Their memory is reused once the association has released
+//! it, so that the system need not clear a page for all data sent.
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read};
@@ -9,51 +9,51 @@ use tokio::sync::mpsc;
 
 use crate::files::wire::{DATA_LIMIT, Frame, HEADER, encode, frame_header};
 
-/// About how large a block is, bytes: large enough for disks, small enough for a core's cache.
+/// Approximate size of a block, bytes: large enough for disks, and it fits into a core's cache.
 const BLOCK: usize = 256 << 10;
-/// A rest smaller than this is not worth a frame of data, bytes.
+/// Minimum space for a data frame at the end of a block, bytes.
 const LEAST_DATA: usize = 1 << 10;
-/// Most blocks that are kept to be used again: 64 MiB.
+/// Most blocks that are kept for reuse: 64 MiB.
 const KEPT: usize = 256;
 
-/// Frames of whole messages, and what the receiver can know once it has them.
+/// Complete frames, and what the receiver can know after them.
 #[derive(Debug)]
 pub struct Block {
     /// The frames.
     pub bytes: Bytes,
-    /// Files whose end or whose hash is among them.
+    /// Files whose end or hash is among the frames.
     pub marks: Vec<Mark>,
 }
 
-/// What has been sent of a file when a block has.
+/// What has been sent of a file once a block was sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mark {
-    /// All of it, by its index in the manifest.
+    /// All of the file, by its index in the manifest.
     Sent(u32),
     /// Its hash.
     Checked(u32),
 }
 
-/// Nobody takes blocks any more.
+/// The association takes no more blocks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Closed;
 
-/// Fills blocks and hands them over.
+/// Fills blocks and sends them.
 #[derive(Debug)]
 pub struct Blocks {
     out: mpsc::Sender<Block>,
-    /// All of it is initialised; the first `used` bytes have a meaning.
+    /// Fully initialized; only the first `used` bytes are meaningful.
     block: BytesMut,
     used: usize,
     marks: Vec<Mark>,
     size: usize,
-    /// Handed over, oldest first.
+    /// Blocks that were sent, oldest first.
     lent: VecDeque<Bytes>,
     scratch: Vec<u8>,
 }
 
 impl Blocks {
-    /// For messages of this size: a block holds a whole number of them.
+    /// Creates blocks that hold a whole number of messages of this size.
     pub fn new(message: usize, out: mpsc::Sender<Block>) -> Self {
         let size = BLOCK.div_ceil(message).max(1) * message;
         let block = BytesMut::zeroed(size);
@@ -61,7 +61,7 @@ impl Blocks {
         Self { out, block, used: 0, marks, size, lent, scratch }
     }
 
-    /// Appends bytes, all in one block: between two blocks, something else may be said.
+    /// Appends bytes to a single block: other frames may be sent between two blocks.
     fn append(&mut self, bytes: &[u8], mark: Option<Mark>) -> Result<(), Closed> {
         if bytes.len() > self.room() {
             self.flush()?;
@@ -80,7 +80,7 @@ impl Blocks {
         self.marked_frame(frame, None)
     }
 
-    /// Appends a frame that ends a file or tells its hash.
+    /// Appends a frame that ends a file or contains its hash.
     ///
     /// # Errors
     /// [`Closed`].
@@ -97,8 +97,8 @@ impl Blocks {
         result
     }
 
-    /// Reads at most so many bytes of a file into a frame of data, and shows them to the caller.
-    /// Zero: the file has ended, or cannot be read on.
+    /// Reads at most `most` bytes of a file into a data frame, and passes them to `seen`. Returns their number, which
+    /// is zero at the end of the file, or why the file cannot be read.
     ///
     /// # Errors
     /// [`Closed`].
@@ -127,7 +127,7 @@ impl Blocks {
         Ok(Ok(got))
     }
 
-    /// Hands over what there is.
+    /// Sends the current block.
     ///
     /// # Errors
     /// [`Closed`].
@@ -151,7 +151,7 @@ impl Blocks {
         self.size - self.used
     }
 
-    /// The oldest block if nobody holds it any more, else a new one.
+    /// Reuses the oldest block if it was released, otherwise allocates a new one.
     fn fresh(&mut self) -> BytesMut {
         if self.lent.front().is_some_and(Bytes::is_unique)
             && let Some(Ok(block)) = self.lent.pop_front().map(Bytes::try_into_mut)
@@ -163,7 +163,7 @@ impl Blocks {
     }
 }
 
-/// Reads until the space is full or the file ends.
+/// Reads until `space` is full or the file ends.
 fn fill(file: &mut impl Read, space: &mut [u8]) -> io::Result<usize> {
     let mut got = 0;
     while got < space.len() {
@@ -197,7 +197,7 @@ mod tests {
         writer.flush().expect("open");
         let (mut decoder, mut frames) = (Decoder::default(), 0);
         while let Ok(block) = blocks.try_recv() {
-            // What the sender says while the disk is slow comes between blocks.
+            // Frames that are sent while the disk is slow come between blocks.
             let mut alive = Vec::new();
             encode(&Frame::Alive(0, 0), &mut alive);
             let mut ends = 0;

@@ -1,4 +1,4 @@
-//! What is to be sent, and what has become of it so far, over all associations.
+//! The files to send and their state, over all associations.
 //!
 //! ```text
 //!   Pending --sent whole--> Sent ------Done-----> Done
@@ -7,7 +7,7 @@
 //!      +------------------Failed <------------------+
 //! ```
 //!
-//! The receiver's word counts only for what it can know: a file that was never sent and never compared cannot be done.
+//! The receiver is believed only if it can know: a file that was never sent or compared cannot be done.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -24,13 +24,13 @@ const CHECKED: u8 = 2;
 const DONE: u8 = 3;
 const FAILED: u8 = 4;
 
-/// Most failures that are remembered by name; all are counted.
+/// Most failures that are stored with their names; all are counted.
 const NAMED_FAILURES: usize = 10_000;
 
-/// What is to be sent.
+/// The files to send, with their state.
 #[derive(Debug)]
 pub struct Job {
-    /// What there is.
+    /// The list of entries.
     pub manifest: Manifest,
     fates: Vec<AtomicU8>,
     failures: Mutex<Failures>,
@@ -43,7 +43,7 @@ struct Failures {
     named: Vec<(PeerText, PeerText)>,
 }
 
-/// The last long beginning that was hashed: a sender that lost its place while it hashed goes on at once next time.
+/// The last long beginning that was hashed. A sender that lost its place while hashing continues at once next time.
 #[derive(Debug)]
 struct Hashed {
     index: u32,
@@ -52,7 +52,7 @@ struct Hashed {
 }
 
 impl Job {
-    /// Nothing has been sent.
+    /// A job of which nothing was sent.
     pub fn new(manifest: Manifest) -> Self {
         let fates = manifest.entries.iter().map(|_| AtomicU8::new(PENDING)).collect();
         let unreadable = manifest.unreadable.iter();
@@ -63,8 +63,8 @@ impl Job {
         Self { manifest, fates, failures, hashed: Mutex::default() }
     }
 
-    /// The entries that still concern the receiver: files that have no fate yet, and all folders. A new association
-    /// begins: what was sent over the last one without an answer is pending again.
+    /// The entries for a new association: files without a final state, and all folders. Files that were sent over the
+    /// last association without an answer are pending again.
     pub fn rest(&self) -> Vec<u32> {
         for fate in &self.fates {
             for sent in [SENT, CHECKED] {
@@ -82,37 +82,37 @@ impl Job {
         self.fates[index].load(Ordering::SeqCst)
     }
 
-    /// All of the file is on its way.
+    /// All of the file was sent.
     pub fn sent(&self, index: u32) {
         self.change(index, &[PENDING], SENT);
     }
 
-    /// The hash of the file is on its way.
+    /// The hash of the file was sent.
     pub fn checked(&self, index: u32) {
         self.change(index, &[PENDING], CHECKED);
     }
 
-    /// What exists differs, and the file is to be sent. False: nobody had asked.
+    /// The existing file differs, so this file must be sent. Returns false if it was not being compared.
     pub fn differs(&self, index: u32) -> bool {
         self.change(index, &[CHECKED], PENDING)
     }
 
-    /// The entry is whole at the receiver. False: it cannot be.
+    /// The entry is complete at the receiver. Returns false if that is impossible.
     pub fn done(&self, index: u32) -> bool {
         self.change(index, &[SENT, CHECKED], DONE)
     }
 
-    /// Whether its hash is on its way and no answer has come.
+    /// Whether its hash was sent and not answered yet.
     pub fn is_checked(&self, index: u32) -> bool {
         self.fate(index as usize) == CHECKED
     }
 
-    /// Whether it will not be whole at the receiver.
+    /// Whether the entry has failed.
     pub fn has_failed(&self, index: u32) -> bool {
         self.fate(index as usize) == FAILED
     }
 
-    /// The entry will not be whole at the receiver. Whether that is new.
+    /// The entry has failed. Returns whether that is new.
     pub fn fail(&self, index: u32, why: &PeerText) -> bool {
         if !self.change(index, &[PENDING, SENT, CHECKED, DONE], FAILED) {
             return false;
@@ -133,17 +133,17 @@ impl Job {
         })
     }
 
-    /// Files that are whole at the receiver.
+    /// Number of files that are complete at the receiver.
     pub fn files_done(&self) -> u64 {
         self.count(&[DONE], |_| 1)
     }
 
-    /// Bytes of the files that have a fate.
+    /// Bytes of the files with a final state.
     pub fn bytes_settled(&self) -> u64 {
         self.count(&[DONE, FAILED], Entry::size)
     }
 
-    /// Files without a fate.
+    /// Number of files without a final state.
     pub fn files_pending(&self) -> u64 {
         self.count(&[PENDING, SENT, CHECKED], |_| 1)
     }
@@ -156,24 +156,24 @@ impl Job {
         entries.filter(of).map(|(_, entry)| worth(entry)).sum()
     }
 
-    /// How many entries were not sent.
+    /// Number of failed entries.
     pub fn failed(&self) -> u64 {
         self.failures.lock().unwrap_or_else(PoisonError::into_inner).count
     }
 
-    /// What was not sent, and why: the first ten thousand.
+    /// Failed entries and the reasons: the first ten thousand.
     pub fn failures(&self) -> Vec<(PeerText, PeerText)> {
         self.failures.lock().unwrap_or_else(PoisonError::into_inner).named.clone()
     }
 
-    /// Remembers a hasher that has seen the first bytes of a file.
+    /// Stores a hasher that has processed the first `len` bytes of a file.
     pub fn remember(&self, index: u32, len: u64, hasher: &blake3::Hasher) {
         let hasher = hasher.clone();
         *self.hashed.lock().unwrap_or_else(PoisonError::into_inner) =
             Some(Hashed { index, len, hasher });
     }
 
-    /// A hasher that has seen the first bytes of this file, if it is the one that was remembered last.
+    /// The stored hasher, if it has processed the first `len` bytes of this file.
     pub fn recall(&self, index: u32, len: u64) -> Option<blake3::Hasher> {
         let hashed = self.hashed.lock().unwrap_or_else(PoisonError::into_inner);
         let fits = |hashed: &&Hashed| hashed.index == index && hashed.len == len;

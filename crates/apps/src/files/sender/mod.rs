@@ -1,4 +1,4 @@
-//! The end that has the files.
+//! The sending end of a transfer.
 
 mod attempt;
 mod blocks;
@@ -20,38 +20,38 @@ use super::link::Link;
 use super::stream::end;
 use super::watch::{News, Watch};
 
-/// Between two attempts to reach the receiver.
+/// Pause between two attempts to connect to the receiver.
 const PAUSE: Duration = Duration::from_millis(300);
-/// What it means if an association comes about and nobody speaks.
+/// The probable reason if an association is established and the receiver stays silent.
 const BUSY: &str = "the receiver takes the association but says nothing: it may be busy with another \
                     transfer, or may not be `ropewalk recv`";
 
-/// Why the receiver was not reached.
+/// Why the receiver could not be reached.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DialError {
-    /// Why.
+    /// The reason.
     pub why: PeerText,
-    /// Whether it will be the same next time.
+    /// Whether further attempts would fail as well.
     pub lasting: bool,
 }
 
 /// Opens associations to the receiver.
 pub trait Dial {
-    /// What it opens.
+    /// The type of an association.
     type Link: Link;
 
-    /// Opens one; gives up after a few seconds.
+    /// Opens an association, or gives up after a few seconds.
     fn dial(&self) -> impl Future<Output = Result<Self::Link, DialError>> + Send;
 }
 
 /// Why not everything was sent.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum SendError {
-    /// The receiver was not reached.
+    /// The receiver could not be reached.
     Unreachable(PeerText),
-    /// It was reached, and went away for longer than we try.
+    /// The receiver was lost, and could not be reached again in time.
     Lost(PeerText),
-    /// One of both has given up.
+    /// One end has given up.
     Broken(Broken),
 }
 
@@ -67,10 +67,10 @@ impl fmt::Display for SendError {
 
 impl std::error::Error for SendError {}
 
-/// Sends everything; tries again as long as the last sign of the receiver is no older than `retry`.
+/// Sends everything. Retries as long as the receiver's last sign of life is not older than `retry`.
 ///
 /// # Errors
-/// [`SendError`]. Files that alone failed are no error: ask the job for them.
+/// [`SendError`]. Failures of single files are not an error: the job lists them.
 pub async fn send<D: Dial>(
     dial: &D,
     job: &Arc<Job>,

@@ -1,4 +1,4 @@
-//! The thread that reads and hashes: answers in, blocks out.
+//! The thread that reads and hashes files, controlled by the receiver's answers.
 
 use std::fs::{File, Metadata};
 use std::io::{self, Read, Seek, SeekFrom};
@@ -15,56 +15,56 @@ use crate::files::manifest::stamp;
 use crate::files::watch::{News, Watch};
 use crate::files::wire::{Entry, Frame, Hash, Kind};
 
-/// Bytes of entries in one frame at most, so that it stays below the limit of a frame.
+/// Most bytes of entries in one frame, below the limit of a frame.
 const ENTRIES: usize = 32 << 10;
-/// What an entry takes besides its name.
+/// Size of an entry besides its name, bytes.
 const ENTRY: usize = 25;
-/// Bytes that are hashed at once where nothing is sent.
+/// Bytes that are hashed at once while nothing is sent.
 const SCRATCH: usize = 256 << 10;
 
-/// A file that changes while it is sent would arrive as something that never was.
+/// A file that changes during the transfer would arrive in a state that never existed.
 const CHANGED: &str = "changed while it was being sent";
 
-/// What the receiver says of the next entries, or has decided about an earlier one.
+/// The receiver's answer for the next entries, or its decision about an earlier one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Answer {
-    /// Nothing is there of the next so many files.
+    /// Nothing exists of the next so many files.
     Fresh(u32),
-    /// The next so many folders are there.
+    /// The next so many folders exist.
     Made(u32),
-    /// The first so many bytes of the next file are there, with this hash.
+    /// The first so many bytes of the next file exist, with this hash.
     Partial(u64, Hash),
-    /// A file is there that may be the same.
+    /// A file exists that may be identical.
     Exists,
-    /// The next entry is not taken.
+    /// The next entry is refused.
     Refused,
-    /// The file that was checked is to be sent.
+    /// The file that was compared differs and must be sent.
     Differs(u32),
-    /// The file that was checked has a fate.
+    /// The file that was compared has a final state.
     Decided,
 }
 
-/// Reads what one association still has to carry.
+/// Reads the files that one association has yet to send.
 pub struct Reader<'a> {
-    /// What is to be sent.
+    /// The files and their state.
     pub job: &'a Job,
-    /// Which entries of it.
+    /// The entries to send.
     pub list: &'a [u32],
-    /// What the receiver has of each, in this order.
+    /// The receiver's answers for the entries, in this order.
     pub answers: UnboundedReceiver<Answer>,
-    /// Where blocks go.
+    /// Receives the blocks.
     pub out: Blocks,
-    /// Who looks.
+    /// Observation by the user.
     pub watch: &'a Watch,
-    /// This end hashes a beginning, which can take long: the receiver waits.
+    /// Whether this end hashes the beginning of a file, which can take long while the receiver waits.
     pub busy: &'a AtomicBool,
 }
 
 impl Reader<'_> {
-    /// Says what there is, then sends what the receiver lacks. The greeting is no part of it.
+    /// Sends the list, then what the receiver lacks. The greeting is sent elsewhere.
     ///
     /// # Errors
-    /// [`Closed`]: the association is no more.
+    /// [`Closed`]: the association has ended.
     pub fn run(mut self) -> Result<(), Closed> {
         self.announce()?;
         self.out.flush()?;
@@ -113,7 +113,7 @@ impl Reader<'_> {
         self.out.frame(&Frame::Listed(self.list.len() as u32, bytes))
     }
 
-    /// What the receiver has of the next entries. What is ready to be sent does not wait for it.
+    /// The receiver's next answer. Frames that are ready are sent before waiting for it.
     fn next_answer(&mut self) -> Result<Answer, Closed> {
         match self.answers.try_recv() {
             Ok(answer) => Ok(answer),
@@ -129,7 +129,7 @@ impl Reader<'_> {
         &self.job.manifest.entries[self.list[place] as usize]
     }
 
-    /// The entry does not come.
+    /// Tells the receiver that an entry is not sent.
     fn skip(&mut self, place: usize, why: &str) -> Result<(), Closed> {
         let why = PeerText::from(why);
         if self.job.fail(self.list[place], &why) {
@@ -139,7 +139,7 @@ impl Reader<'_> {
         self.out.frame(&Frame::Skip(place as u32, why))
     }
 
-    /// The file as it was when the list was made.
+    /// Opens the file, if it is unchanged since the list was made.
     fn open(&self, place: usize) -> Result<File, String> {
         let path = &self.job.manifest.places[self.list[place] as usize];
         let file = open_source(path).map_err(|error| error.to_string())?;
@@ -147,7 +147,7 @@ impl Reader<'_> {
         if is_as_listed(self.entry(place), &metadata) { Ok(file) } else { Err(CHANGED.into()) }
     }
 
-    /// Sends a file from an offset on; the hasher has seen what is before it.
+    /// Sends a file from an offset on. The hasher has processed the part before.
     fn send(&mut self, place: usize, offset: u64, hasher: blake3::Hasher) -> Result<(), Closed> {
         let opened = self.open(place).and_then(|mut file| {
             let found = file.seek(SeekFrom::Start(offset)).map_err(|error| error.to_string());
@@ -192,7 +192,7 @@ impl Reader<'_> {
         self.out.last_frame(&end, Mark::Sent(self.list[place]))
     }
 
-    /// The receiver has the beginning: if it is that of our file, what follows is enough.
+    /// Continues a file whose beginning the receiver has, if the hashes agree.
     fn go_on(&mut self, place: usize, len: u64, theirs: Hash) -> Result<(), Closed> {
         if len > self.entry(place).size() {
             return self.send(place, 0, blake3::Hasher::new());
@@ -209,7 +209,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The receiver has a file that may be the same: it compares. False: the file cannot be read.
+    /// Sends the hash of a file, for comparison at the receiver. Returns false if the file cannot be read.
     fn check(&mut self, place: usize) -> Result<bool, Closed> {
         self.out.flush()?;
         let size = self.entry(place).size();
@@ -223,7 +223,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A hasher that has seen the first bytes of a file.
+    /// A hasher that has processed the first `len` bytes of a file.
     fn hash_of(&self, place: usize, len: u64) -> Result<blake3::Hasher, String> {
         let file = self.open(place)?;
         if let Some(hasher) = self.job.recall(self.list[place], len) {
@@ -243,7 +243,7 @@ impl Reader<'_> {
     }
 }
 
-/// Opens a file to be sent. A FIFO that has taken its place is not waited for.
+/// Opens a file to be sent. Does not block if a FIFO has replaced it.
 #[cfg(unix)]
 fn open_source(path: &Path) -> io::Result<File> {
     use std::os::unix::fs::OpenOptionsExt;
@@ -260,7 +260,7 @@ fn is_as_listed(entry: &Entry, now: &Metadata) -> bool {
     now.is_file() && entry.kind == Kind::File(now.len()) && entry.modified == stamp(now)
 }
 
-/// Hashes at most so many bytes; with how many there were.
+/// Hashes at most `len` bytes. Returns the hasher and the number of bytes.
 pub fn hash_beginning(file: impl Read, len: u64) -> io::Result<(blake3::Hasher, u64)> {
     let mut hasher = blake3::Hasher::new();
     let mut scratch = vec![0; SCRATCH.min(len.max(1) as usize)];

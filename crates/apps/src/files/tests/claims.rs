@@ -1,4 +1,4 @@
-//! Neither end claims more than what is true, whatever the other one says.
+//! Neither end reports more than is true, whatever the other one sends.
 
 use std::fs;
 
@@ -28,7 +28,7 @@ fn list() -> Vec<Entry> {
     ]
 }
 
-/// A room in which the last file of the list exists as the sender lists it.
+/// A directory in which the last file of the list exists as the sender lists it.
 fn room_with_one() -> Room {
     let room = Room::new("claims");
     room.write("to/d", &CONTENT);
@@ -86,7 +86,7 @@ fn nothing_is_told_of_a_file_that_did_not_come_from_the_sender_but_that_its_name
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// Messages in any order, numbers in a small range so that they often fit.
+    /// Messages in any order, with numbers from a small range so that they often match.
     #[test]
     fn no_order_of_messages_makes_the_receiver_claim_what_is_not_on_disk(
         script in prop::collection::vec((0u8..11, 0u32..5, 0u64..12), 0..20),
@@ -140,8 +140,8 @@ proptest! {
     }
 }
 
-/// A sender of a tree with two files, and a receiver that says these bytes after the list has come and then only that it
-/// is alive. What the sender makes of it, and which places it has sent or checked.
+/// Runs a sender of two files against a receiver that sends these bytes after the list and then only `Alive`. Returns
+/// the sender's result, and the places that it has sent or checked.
 fn sender_hears(room: &Room, bytes: &[u8]) -> (Result<(), SendError>, Arc<Job>, Vec<u32>) {
     room.write("from/a", &CONTENT);
     room.write("from/b", b"");
@@ -218,7 +218,7 @@ fn what_a_receiver_says_is_shown_escaped_and_with_its_origin() {
 #[test]
 fn a_receiver_that_is_alive_and_moves_nothing_is_given_up() {
     let room = Room::new("idle-receiver");
-    // Growing numbers are no progress beyond what there is to move.
+    // Growing numbers do not count as progress beyond the size of the transfer.
     let alive: Vec<_> = (0..50).map(|n| Frame::Alive(n << 40, n << 40)).collect();
     let (sent, _, _) = sender_hears(&room, &frames(&alive));
     assert!(matches!(sent, Err(SendError::Broken(Broken::Stalled(_)))), "{sent:?}");

@@ -24,7 +24,7 @@ pub fn listed(entries: Vec<Entry>) -> Vec<Frame> {
     vec![Frame::Entries(entries), Frame::Listed(count, bytes)]
 }
 
-/// Entries that the receiver has answered for.
+/// Number of entries that the receiver has answered.
 pub fn answered(heard: &[Frame]) -> usize {
     let count = |frame: &Frame| match frame {
         Frame::Fresh(count) | Frame::Made(count) => *count as usize,
@@ -34,21 +34,21 @@ pub fn answered(heard: &[Frame]) -> usize {
     heard.iter().map(count).sum()
 }
 
-/// Whether it has said something final, or nothing but that it is alive.
+/// Whether the receiver has sent something final, or only `Alive` for a while.
 fn enough(heard: &[Frame]) -> bool {
     let alive = heard.iter().filter(|frame| matches!(frame, Frame::Alive(..))).count();
     alive >= 2 || matches!(heard.last(), Some(Frame::Trouble(_) | Frame::Finished(..)))
 }
 
-/// Lists these entries to a receiver, waits for its answers, says these bytes and then nothing more; what the receiver
-/// says, and what it tells its user.
+/// Lists these entries to a receiver, waits for its answers and sends these bytes. Returns the receiver's frames and
+/// events.
 fn say(room: &Room, entries: &[Entry], bytes: &[u8]) -> (Vec<Frame>, Vec<News>) {
     let list = bytes_of(&listed(entries.to_vec()));
     say_stages(room, &[&list, bytes], entries.len(), Rules { overwrite: true, ..Rules::default() })
         .0
 }
 
-/// Says the first bytes, and after so many answers the others. With what the receiver says and tells comes its summary.
+/// Sends the first bytes, and the others after so many answers. Returns the receiver's frames, events and summary.
 pub fn say_stages(
     room: &Room,
     stages: &[&[u8]],
@@ -213,7 +213,7 @@ fn links_in_the_directory_lead_nowhere_outside() {
     let inside: Vec<_> = fs::read_dir(room.path("outside")).expect("a directory").collect();
     assert_eq!(inside.len(), 1, "{inside:?}");
     assert_eq!(room.read("outside/secret"), b"precious");
-    // With `--overwrite` the link itself was replaced, not what it pointed to.
+    // With `--overwrite` the link itself was replaced, not its target.
     assert_eq!(room.read("to/alias"), b"evil");
     assert!(fs::symlink_metadata(room.path("to/alias")).expect("a file").is_file());
 }

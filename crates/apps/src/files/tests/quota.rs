@@ -1,4 +1,4 @@
-//! What several senders may put into one directory at the same time.
+//! The quota of several senders that use one directory at the same time.
 
 use std::fs;
 use std::io::Write as _;
@@ -13,30 +13,30 @@ use super::*;
 use crate::files::receiver::{Found, Part};
 use crate::files::wire::{Entry, Kind};
 
-/// Blocks of 4 KiB, one more for each entry.
+/// The quota counts blocks of 4 KiB, plus one for each entry.
 const BLOCK: u64 = 4096;
 const QUOTA: u64 = 30 * BLOCK;
 const NAMES: [&str; 4] = ["one", "two", "new/three", "new/deep/four"];
 const SENDERS: usize = 3;
 
-/// What one sender does next.
+/// The next step of one sender.
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// It comes again; what it had open stays unfinished.
+    /// Connects again; its open file stays unfinished.
     Connect,
-    /// It lists a file of so many blocks.
+    /// Lists a file of so many blocks.
     List(usize, u64),
-    /// It begins a file, from where it was left or from the beginning.
+    /// Begins a file, from where it was left or from the beginning.
     Begin(bool),
-    /// It sends so many blocks of the file.
+    /// Sends so many blocks of the file.
     Send(u64),
-    /// It leaves the file unfinished.
+    /// Leaves the file unfinished.
     Skip,
-    /// It has sent the file, which gets its name if it is complete.
+    /// Ends the file, which gets its name if it is complete.
     End,
-    /// What it sent has another hash.
+    /// Ends the file with a wrong hash.
     Mismatch,
-    /// It lists a directory.
+    /// Lists a folder.
     Folder(u8),
 }
 
@@ -60,7 +60,7 @@ struct Sender {
     part: Option<(Entry, Part, u64)>,
 }
 
-/// Bytes on disk as the quota counts them.
+/// Bytes on disk, as the quota counts them.
 fn on_disk(folder: &Path) -> u64 {
     let items = fs::read_dir(folder).expect("a directory").map(|item| item.expect("an item"));
     items
@@ -82,7 +82,7 @@ fn list(sender: &mut Sender, name: usize, blocks: u64) {
     sender.listed = match sender.inbox.look(&file) {
         Found::Nothing => Some((file, 0)),
         Found::Part(len, _) => Some((file, len)),
-        // It exists, and the sender's has another hash.
+        // The file exists, and the sender's file has another hash.
         Found::Exists if sender.inbox.replaces() => {
             sender.inbox.plan(&file.name, file.size()).is_ok().then_some((file, 0))
         }
@@ -151,7 +151,7 @@ proptest! {
             let bytes = on_disk(&room.path("to"));
             prop_assert!(bytes <= QUOTA, "{bytes} B after {step:?} of {number}");
         }
-        // What nobody writes any more is free: a sender that comes alone may use all that is left.
+        // Space that no sender uses is free: a single sender may use all the rest.
         drop(senders);
         let left = QUOTA.checked_sub(on_disk(&room.path("to")) + BLOCK);
         let mut last = connect(&store, SecretKey::generate().expect("a key").public(), false);

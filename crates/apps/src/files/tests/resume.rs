@@ -7,7 +7,7 @@ use super::transfer::noise;
 use super::*;
 use crate::files::kit::tree;
 
-/// What was on its way when the link was cut, bytes: blocks of the sender, batches of the receiver.
+/// Data in transit when the link was cut, bytes: blocks of the sender and batches of the receiver.
 const ON_ITS_WAY: u64 = 3 << 20;
 
 #[test]

@@ -1,4 +1,4 @@
-//! What a hostile sender, or somebody else on the receiver's machine, cannot do to the receiver's files.
+//! A hostile sender, or another user of the receiver's machine, cannot harm the receiver's files.
 
 #![cfg(unix)]
 
@@ -21,10 +21,10 @@ fn set_mode(path: &Path, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("a mode");
 }
 
-/// What the umask leaves of these permissions.
+/// The permissions that the umask leaves.
 fn granted(room: &Room, mode_wanted: u32) -> u32 {
     room.write("probe", b"");
-    // The standard library asks for 0666.
+    // The standard library requests 0666.
     let shown = mode(&room.path("probe"));
     mode_wanted & if mode_wanted & 0o111 == 0 { shown } else { shown | shown >> 2 & 0o111 }
 }
@@ -45,7 +45,7 @@ fn unfinished_files_are_private_from_the_beginning() {
         let path = item.expect("a part").path();
         assert_eq!(mode(&path), 0o600, "{path:?}");
     }
-    // What an older version left readable is private before anything is added.
+    // Files that an older version left readable are made private before anything is added.
     set_mode(&room.path("to/.ropewalk"), 0o755);
     set_mode(&part(&room), 0o644);
     assert!(transfer(&room, &["large"], &[Some(1 << 20)], false).sent.is_err());
@@ -111,7 +111,7 @@ fn a_private_file_that_is_replaced_stays_private() {
     assert_eq!(mode(&room.path("to/from/secret")), 0o600);
 }
 
-/// Puts something else in the place of a file.
+/// Replaces a file by something else.
 fn put(kind: &str, place: &Path, victim: &Path) {
     let _ = fs::remove_file(place);
     match kind {

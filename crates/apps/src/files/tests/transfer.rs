@@ -5,7 +5,7 @@ use super::*;
 use crate::files::kit::tree;
 use crate::files::wire::{Decoder, Piece};
 
-/// Bytes that differ from place to place.
+/// Pseudo-random bytes.
 pub fn noise(len: usize, seed: u64) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     let step = |_| {
@@ -167,7 +167,7 @@ fn the_greeting_comes_first_however_late_the_reading_thread_starts() {
     let job = Arc::new(Job::new(Manifest::of(&[room.path("file")], false).expect("sources")));
     let (ends, watch) = (Ends::new(&[None]), Arc::new(Watch::new(|_| ())));
     let mut builder = tokio::runtime::Builder::new_current_thread();
-    // Another task has the only thread for blocking work.
+    // Another task occupies the only thread for blocking work.
     let runtime = builder.enable_time().start_paused(true).max_blocking_threads(1).build();
     let pieces = runtime.expect("a runtime").block_on(async {
         let (release, released) = std::sync::mpsc::channel::<()>();

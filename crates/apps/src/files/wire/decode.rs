@@ -1,4 +1,4 @@
-//! Bytes of a peer as frames. Whatever comes, it holds at most one frame of [`FRAME_LIMIT`] bytes.
+//! Decodes the bytes of a peer. The decoder never holds more than one frame of [`FRAME_LIMIT`] bytes.
 
 use bytes::{Buf, Bytes};
 use ropewalk_base::PeerText;
@@ -8,14 +8,14 @@ use super::{
     SIZE_LIMIT, Stamp, TEXT_LIMIT, VERSION, WORD, WireError, kind,
 };
 
-/// Permissions that travel.
+/// The mode bits that are accepted.
 const MODE: u16 = 0o777 | super::EXACT;
 
-/// Takes the bytes of a peer apart, however they were cut.
+/// Decodes the bytes of a peer, however they are split.
 #[derive(Debug, Default)]
 pub struct Decoder {
     state: State,
-    /// The beginning of what is not complete yet.
+    /// The beginning of an incomplete frame.
     kept: Vec<u8>,
 }
 
@@ -34,10 +34,10 @@ enum State {
 }
 
 impl Decoder {
-    /// The next piece of the input; none: the input is used up, and nothing more is complete.
+    /// The next piece of the input. None if the input is consumed and contains no further complete frame.
     ///
     /// # Errors
-    /// [`WireError`]; nothing that follows can be understood then.
+    /// [`WireError`]; the rest of the input cannot be decoded then.
     pub fn next(&mut self, input: &mut Bytes) -> Result<Option<Piece>, WireError> {
         loop {
             match self.state {
@@ -69,7 +69,7 @@ impl Decoder {
         }
     }
 
-    /// So many bytes, without a copy if they are all in the input.
+    /// Takes `len` bytes, without a copy if the input contains them all.
     fn collect(&mut self, len: usize, input: &mut Bytes) -> Option<Bytes> {
         if self.kept.is_empty() && input.len() >= len {
             return Some(input.split_to(len));
@@ -105,7 +105,7 @@ fn frame(kind: u8, content: Bytes) -> Result<Frame, WireError> {
     if fields.rest.is_empty() { Ok(frame) } else { Err(WireError::Malformed(kind)) }
 }
 
-/// The content of a frame, field by field.
+/// The fields of a frame's content.
 struct Fields {
     kind: u8,
     rest: Bytes,
@@ -164,7 +164,7 @@ impl Fields {
         self.array()
     }
 
-    /// All that is left, as text; what is none is shown as such.
+    /// The rest as text. Bytes that are not UTF-8 are escaped.
     fn text(&mut self) -> Result<PeerText, WireError> {
         if self.rest.len() > TEXT_LIMIT {
             return Err(self.malformed());

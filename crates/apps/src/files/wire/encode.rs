@@ -1,10 +1,10 @@
-//! Frames as bytes.
+//! Encodes frames.
 
 use ropewalk_base::PeerText;
 
 use super::{Entry, FOLDER, Frame, GREETING, HEADER, Kind, TEXT_LIMIT, VERSION, WORD, kind};
 
-/// What each end begins with.
+/// The greeting that each end starts with.
 pub fn greeting() -> [u8; GREETING] {
     let mut bytes = [0; GREETING];
     bytes[..WORD.len()].copy_from_slice(&WORD);
@@ -12,7 +12,7 @@ pub fn greeting() -> [u8; GREETING] {
     bytes
 }
 
-/// What stands in front of so many bytes of data.
+/// The header of a frame with `data` bytes of data.
 pub fn frame_header(data: usize) -> [u8; HEADER] {
     header(kind::DATA, data)
 }
@@ -80,7 +80,7 @@ fn numbers(kind: u8, short: u32, long: u64, out: &mut Vec<u8>) -> u8 {
     raw(kind, &long.to_le_bytes(), out)
 }
 
-/// Text, cut where it is too long.
+/// Appends text, truncated if it is too long.
 fn text(kind: u8, text: &PeerText, out: &mut Vec<u8>) -> u8 {
     let text = text.unescaped();
     let ends = (0..=TEXT_LIMIT.min(text.len())).rev();

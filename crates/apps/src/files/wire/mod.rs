@@ -1,7 +1,7 @@
-//! What sender and receiver say to each other.
+//! The protocol between sender and receiver.
 //!
-//! Each end begins with a greeting of twelve bytes: a word and the version. Frames follow: one byte
-//! says what it is, three bytes how long it is (little endian, as all numbers here), then its content.
+//! Each end starts with a greeting of twelve bytes: a fixed word and the version. Frames follow. A frame has one byte
+//! for its kind, three bytes for its length (little endian, as all numbers here), and its content.
 //!
 //! | frame | from | says |
 //! | --- | --- | --- |
@@ -15,8 +15,8 @@
 //! | `Over`, `Finished` | both | nothing follows; all is done |
 //! | `Alive`, `Trouble` | both | still there; the end, and why |
 //!
-//! The receiver never tells the hash, the size or the time of a complete file: the sender tells its own hash and
-//! hears "same" or "different", under the rule in `docs/decisions/file-transfer.md`.
+//! The receiver never discloses the hash, the size or the time of a complete file. The sender sends its own hash and
+//! receives "same" or "different", under the rule in `docs/decisions/file-transfer.md`.
 
 mod decode;
 mod encode;
@@ -31,27 +31,27 @@ use super::names::{BadName, Name};
 pub use self::decode::Decoder;
 pub use self::encode::{encode, frame_header, greeting};
 
-/// The version of all of this.
+/// Version of the protocol.
 pub const VERSION: u32 = 3;
-/// The word that each end begins with.
+/// The word that each end starts with.
 const WORD: [u8; 8] = *b"ropefile";
-/// Bytes of the greeting.
+/// Size of the greeting, bytes.
 pub const GREETING: usize = WORD.len() + 4;
-/// Bytes in front of a frame.
+/// Size of a frame's header, bytes.
 pub const HEADER: usize = 4;
 /// Most data in a frame, bytes.
 pub const DATA_LIMIT: usize = 1 << 20;
-/// Longest frame but those of data, bytes.
+/// Longest frame other than data, bytes.
 pub const FRAME_LIMIT: usize = 64 << 10;
 /// Longest text in a frame, bytes.
 pub const TEXT_LIMIT: usize = 1000;
-/// Largest file, bytes: what a file system's signed offsets can say.
+/// Largest file, bytes: the maximum of a file system's signed offsets.
 pub const SIZE_LIMIT: u64 = i64::MAX as u64;
 
 /// A BLAKE3 hash.
 pub type Hash = [u8; 32];
 
-/// What an entry is.
+/// Kind of an entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// A file of so many bytes.
@@ -60,33 +60,33 @@ pub enum Kind {
     Folder,
 }
 
-/// When a file was modified last.
+/// Time of a file's last modification.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Stamp {
     /// Seconds since 1970.
     pub seconds: i64,
-    /// Nanoseconds besides, below 10⁹.
+    /// Additional nanoseconds, below 10⁹.
     pub nanoseconds: u32,
 }
 
-/// In an entry's mode: the sender asks for exactly these permissions. Without it, the receiver's umask decides.
+/// Bit in an entry's mode: the sender requests exactly these permissions. Without it, the receiver's umask decides.
 pub const EXACT: u16 = 0o1000;
 
 /// A file or folder.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Entry {
-    /// Where.
+    /// Its name.
     pub name: Name,
-    /// What.
+    /// File or folder.
     pub kind: Kind,
-    /// Permissions, the lower nine bits of Unix, and [`EXACT`] if the sender asks for exactly these.
+    /// Permissions: the lower nine bits of Unix, and [`EXACT`] if the sender requests exactly these.
     pub mode: u16,
-    /// Last modification.
+    /// Time of the last modification.
     pub modified: Stamp,
 }
 
 impl Entry {
-    /// Bytes of its content.
+    /// Size of its content, bytes.
     pub const fn size(&self) -> u64 {
         match self.kind {
             Kind::File(size) => size,
@@ -94,7 +94,7 @@ impl Entry {
         }
     }
 
-    /// The permissions that the sender asks for, if it asks.
+    /// The permissions that the sender requests, if it does.
     pub const fn exact_mode(&self) -> Option<u32> {
         if self.mode & EXACT == 0 { None } else { Some((self.mode & 0o777) as u32) }
     }
@@ -105,72 +105,72 @@ impl Entry {
     }
 }
 
-/// Everything but data.
+/// All frames except data.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Frame {
-    /// What there is.
+    /// Entries of the list.
     Entries(Vec<Entry>),
-    /// That was all: so many entries, so many bytes.
+    /// End of the list: number of entries, and their bytes.
     Listed(u32, u64),
-    /// The data of this entry follow, from this offset on.
+    /// The data of this entry follows, from this offset on.
     Begin(u32, u64),
-    /// The file's data are complete; the hash of the whole file.
+    /// The file's data is complete; the hash of the whole file.
     End(Hash),
-    /// The hash of this entry's file, to be compared with what exists.
+    /// The hash of this entry's file, for comparison with the existing one.
     Check(u32, Hash),
-    /// The entry does not come, or not to its end.
+    /// The entry is not sent, or not completely.
     Skip(u32, PeerText),
     /// Nothing follows.
     Over,
-    /// Nothing is there of the next so many entries.
+    /// Of the next so many entries, nothing exists.
     Fresh(u32),
     /// The next so many entries need nothing.
     Made(u32),
-    /// The first so many bytes of the next entry are there, with this hash.
+    /// The first so many bytes of the next entry exist, with this hash.
     Partial(u64, Hash),
-    /// A file is there that may be the same as the next entry.
+    /// A file exists that may be identical to the next entry.
     Exists,
-    /// The next entry cannot be taken.
+    /// The next entry cannot be accepted.
     Refused(PeerText),
-    /// The entry is whole, on disk, and has its name.
+    /// The entry is complete, on disk, and has its name.
     Done(u32),
     /// The entry could not be finished.
     Failed(u32, PeerText),
-    /// What exists differs from the file that was checked, and may be replaced.
+    /// The existing file differs from the checked one, and may be replaced.
     Differs(u32),
-    /// Everything is done: so many entries whole, so many not.
+    /// All entries are finished: number of complete and of failed ones.
     Finished(u32, u32),
-    /// Still there; so many bytes are in their place, and so many bytes of existing files were read.
+    /// Still alive; bytes that are in their place, and bytes of existing files that were read.
     Alive(u64, u64),
-    /// The end, and why.
+    /// The transfer ends, for this reason.
     Trouble(PeerText),
 }
 
-/// What comes out of the bytes of a peer.
+/// A decoded piece of a peer's bytes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Piece {
-    /// The peer has greeted, with our version.
+    /// The peer's greeting, with our version.
     Greeted,
     /// A frame.
     Frame(Frame),
-    /// Some of the data of a file.
+    /// A part of a file's data.
     Data(Bytes),
 }
 
-/// Why the bytes of a peer make no sense.
+/// Why the bytes of a peer are invalid.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum WireError {
-    /// It speaks of something else.
+    /// The peer uses another protocol.
     OtherProtocol,
-    /// It speaks another version.
+    /// The peer uses another version.
     Version(u32),
-    /// No such kind of frame.
+    /// The kind of frame is unknown.
     UnknownFrame(u8),
-    /// A frame longer than any may be.
+    /// A frame exceeds the limit; its kind and length.
     TooLong(u8, usize),
-    /// A frame whose content does not fit its kind.
+    /// The content of a frame does not fit its kind.
     Malformed(u8),
-    /// A name that nobody may send.
+    /// A name is not permitted.
     Name(BadName),
 }
 
@@ -200,7 +200,7 @@ impl fmt::Display for WireError {
 
 impl std::error::Error for WireError {}
 
-/// The numbers of the frames.
+/// The numbers of the frame kinds.
 mod kind {
     pub const ENTRIES: u8 = 1;
     pub const LISTED: u8 = 2;
@@ -223,7 +223,7 @@ mod kind {
     pub const TROUBLE: u8 = 33;
 }
 
-/// Entries are files or folders.
+/// Numbers of the entry kinds.
 const FILE: u8 = 0;
 const FOLDER: u8 = 1;
 

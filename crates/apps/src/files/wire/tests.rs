@@ -37,7 +37,7 @@ fn bytes_of(frame: &Frame) -> Vec<u8> {
     bytes
 }
 
-/// Everything that comes out when these bytes go in, cut into pieces of this length.
+/// All pieces that result from these bytes, split into parts of length `cut`.
 fn decoded(bytes: &[u8], cut: usize) -> Result<Vec<Piece>, WireError> {
     let mut decoder = Decoder::default();
     let mut pieces = Vec::new();
@@ -104,7 +104,7 @@ fn what_no_honest_peer_sends_is_refused() {
         edit(&mut bytes);
         bytes
     };
-    // Within the frame: header 4, kind 1, mode 2, seconds 8, nanoseconds 4, size 8, length 2, name.
+    // Offsets in the frame: header 4, kind 1, mode 2, seconds 8, nanoseconds 4, size 8, length 2, name.
     for (bytes, expected) in [
         (vec![99, 0, 0, 0], WireError::UnknownFrame(99)),
         (vec![kind::OVER, 1, 0, 0, 0], WireError::Malformed(kind::OVER)),
@@ -161,7 +161,7 @@ proptest! {
         let at = at.index(bytes.len());
         bytes[at] = to;
         let all = [&greeting()[..], &bytes].concat();
-        // Whatever it has become: a frame, an error, or the beginning of something longer.
+        // The result may be a frame, an error, or the beginning of a longer frame.
         if let Ok(pieces) = decoded(&all, 9) {
             let own = decoded(&all, all.len()).expect("understood before");
             prop_assert_eq!(pieces.len() >= own.len(), true);

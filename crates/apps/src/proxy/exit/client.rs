@@ -1,4 +1,4 @@
-//! Who uses an exit, and what each key may do.
+//! The clients of an exit, and their permissions.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -8,17 +8,17 @@ use ropewalk_runtime::seal::PublicKey;
 
 use crate::access::ExitPolicy;
 
-/// Characters of a key that stand for it in logs.
+/// Length of the part of a key that logs show, characters.
 const SHORT_KEY: usize = 8;
 
 /// A near end that has connected.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Client {
-    /// The key that it proved. None: the association is not sealed.
+    /// The key that it proved. None without sealing.
     pub key: Option<PublicKey>,
-    /// What the operator calls the key.
+    /// The operator's name of the key.
     pub name: Option<String>,
-    /// From where it connected first.
+    /// The address from which it connected first.
     pub address: Option<SocketAddr>,
 }
 
@@ -34,10 +34,10 @@ impl fmt::Display for Client {
     }
 }
 
-/// The beginning of a key, as logs show it.
+/// The beginning of a key, for logs.
 pub fn short_key(key: &PublicKey) -> String {
     key.to_string().chars().take(SHORT_KEY).collect()
 }
 
-/// Looks up what a key may do now. None: it may not use the exit any more.
+/// Returns the current permissions of a key. None: it may no longer use the exit.
 pub type PermissionsOf = Arc<dyn Fn(&PublicKey) -> Option<ExitPolicy> + Send + Sync>;

@@ -1,4 +1,4 @@
-//! From a target to a TCP connection: resolve, choose, connect.
+//! Connects to a target: resolves its name, filters the addresses and opens a TCP connection.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -14,17 +14,17 @@ use super::rule::Rule;
 use crate::proxy::reason::{Kind, Reason};
 use crate::proxy::target::{Host, Target};
 
-/// Time for all of it.
+/// Time limit for all steps.
 const DIAL_TIMEOUT: Duration = Duration::from_secs(12);
-/// The next address is tried although the one before has not answered (RFC 8305, 8).
+/// Delay before the next address is tried while the previous one has not answered (RFC 8305, 8).
 const STAGGER: Duration = Duration::from_millis(250);
 /// Most addresses of one name that are tried.
 const ADDRESS_LIMIT: usize = 8;
 
-/// What a dial needs.
+/// Parameters of a dial.
 pub struct Dialler<'a> {
     pub policy: &'a Policy,
-    /// The only destinations of this key, if there are any rules.
+    /// If not empty, the only destinations that this key may use.
     pub targets: &'a [Rule],
     pub resolver: &'a Resolver,
     pub quotas: &'a Quotas,
@@ -32,10 +32,10 @@ pub struct Dialler<'a> {
 }
 
 impl Dialler<'_> {
-    /// Connects to the target, if the policy lets it.
+    /// Connects to the target, if the policy permits it.
     ///
     /// # Errors
-    /// Why not.
+    /// Why the connection failed.
     pub async fn dial(&self, target: &Target) -> Result<TcpStream, Reason> {
         let until = Instant::now() + DIAL_TIMEOUT;
         let busy = |_| Reason::new(Kind::Busy, "too many connections are being opened");
@@ -49,8 +49,8 @@ impl Dialler<'_> {
         timeout_at(until, all).await.map_err(late)?
     }
 
-    /// Addresses to try. The connection goes to an address that was checked here: the name is not looked up
-    /// again, so a second answer cannot lead elsewhere (DNS rebinding).
+    /// The addresses to try. The connection uses an address that was checked here. The name is not resolved again, so
+    /// a second answer cannot lead elsewhere (DNS rebinding).
     async fn resolve(&self, target: &Target) -> Result<Vec<SocketAddr>, Reason> {
         match &target.host {
             Host::Ip(ip) => self.permitted(target, None, vec![*ip]),
@@ -64,7 +64,7 @@ impl Dialler<'_> {
         }
     }
 
-    /// Those of the addresses that the policy permits.
+    /// The addresses that the policy permits.
     fn permitted(
         &self,
         target: &Target,
@@ -91,7 +91,7 @@ impl Dialler<'_> {
     }
 }
 
-/// One family after the other in turn, beginning with the first one's (RFC 8305, 4).
+/// Alternates between address families, starting with that of the first address (RFC 8305, 4).
 fn alternate(addresses: Vec<SocketAddr>) -> Vec<SocketAddr> {
     let first_is_v4 = addresses.first().is_some_and(|a| matches!(a.ip(), IpAddr::V4(_)));
     let (mut one, mut other): (Vec<_>, Vec<_>) =
@@ -107,7 +107,7 @@ fn alternate(addresses: Vec<SocketAddr>) -> Vec<SocketAddr> {
     order
 }
 
-/// The first connection that comes about.
+/// Returns the first connection that succeeds.
 async fn connect(addresses: Vec<SocketAddr>) -> Result<TcpStream, Reason> {
     let mut attempts = JoinSet::new();
     let mut failure = Reason::new(Kind::Unreachable, "no address to connect to");

@@ -1,7 +1,7 @@
 //! IPv4 addresses inside IPv6 addresses.
 //!
-//! A router or a translator may turn an IPv6 destination into an IPv4 one. The policy of the exit judges
-//! the address at which the packet arrives, so it has to know every form that carries an IPv4 address.
+//! A router or a translator may turn an IPv6 destination into an IPv4 one. The exit's policy applies to the address
+//! where the packet arrives, so it must know every form that embeds an IPv4 address.
 //!
 //! ```text
 //!  prefix             form                              bytes of the IPv4 address
@@ -18,7 +18,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-/// The one address that an address of one of the unambiguous forms stands for; any other as it is.
+/// The address that an unambiguous form embeds; any other address unchanged.
 pub fn innermost(ip: IpAddr) -> IpAddr {
     match destinations(ip)[..] {
         [one] => one,
@@ -26,15 +26,15 @@ pub fn innermost(ip: IpAddr) -> IpAddr {
     }
 }
 
-/// All addresses at which a packet to `ip` may arrive. There are several where the form does not tell:
-/// the local-use NAT64 prefix leaves the length of the translator's own prefix open (RFC 8215, 5).
+/// All addresses at which a packet to `ip` may arrive. An ambiguous form has several: with the local-use NAT64
+/// prefix, the length of the translator's own prefix is unknown (RFC 8215, 5).
 pub fn destinations(ip: IpAddr) -> Vec<IpAddr> {
     let IpAddr::V6(v6) = ip else { return vec![ip] };
     let octets = v6.octets();
     let at = |places: [usize; 4]| Ipv4Addr::from(places.map(|place| octets[place]));
     let last = at([12, 13, 14, 15]);
     match v6.segments() {
-        // `::` and `::1` are addresses of their own.
+        // `::` and `::1` are ordinary addresses.
         [0, 0, 0, 0, 0, 0, high, low] if high != 0 || low > 1 => vec![last.into()],
         [0, 0, 0, 0, 0, 0xffff, ..]
         | [0, 0, 0, 0, 0xffff, 0, ..]
@@ -50,8 +50,8 @@ pub fn destinations(ip: IpAddr) -> Vec<IpAddr> {
     }
 }
 
-/// Readings of an ambiguous form. Zeros around an embedded address read as 0.0.0.0/8, which no packet
-/// can go to; such a reading counts only if there is no other.
+/// Filters the readings of an ambiguous form. Zeros around an embedded address read as 0.0.0.0/8, to which no packet
+/// can be sent. Such a reading counts only if there is no other.
 fn plausible(readings: Vec<Ipv4Addr>) -> Vec<IpAddr> {
     let (zeros, others): (Vec<_>, Vec<_>) =
         readings.into_iter().partition(|ip| ip.octets()[0] == 0);

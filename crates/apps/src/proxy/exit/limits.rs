@@ -1,24 +1,23 @@
-//! What an exit's near ends share, in fair parts.
+//! Resources of an exit that its near ends share fairly.
 
 use ropewalk_runtime::seal::PublicKey;
 
 use super::client::Client;
 use crate::proxy::quota::{FairQuota, Permit};
 
-/// Totals of an exit, for all near ends together. Half of each is reserved in equal parts for the keys that
-/// may use the exit; one key may use half of what is free of the other half.
+/// Limits of an exit for all near ends together. Half of each is reserved in equal parts for the keys that may use
+/// the exit. Of the other half, one key may use half of what is free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExitLimits {
-    /// Connections (4096). Each is a file of the process, two copy buffers of 16 KiB, and at most 80 KiB in
-    /// the queues of its stream.
+    /// Connections (4096). Each needs an open file, two copy buffers of 16 KiB, and at most 80 KiB in the queues of
+    /// its stream.
     pub connections: u64,
-    /// Connections that are being opened: names are looked up, addresses are tried (512). Each may have
-    /// several sockets.
+    /// Connections that are being opened, including name resolution (512). Each may use several sockets.
     pub dials: u64,
-    /// Names that are being looked up (256).
+    /// Names that are being resolved (256).
     pub lookups: u64,
-    /// Bytes that near ends have sent and destinations have not taken, beyond 16 KiB for each connection
-    /// (256 MiB).
+    /// Bytes that near ends have sent and destinations have not accepted, beyond 16 KiB for each connection (256
+    /// MiB).
     pub buffered_bytes: u64,
 }
 
@@ -31,7 +30,7 @@ impl Default for ExitLimits {
 /// A limit that was reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
-    /// Connections at a time.
+    /// Open connections.
     Connections,
     /// Connections that are being opened.
     Dials,
@@ -49,10 +48,10 @@ impl std::fmt::Display for Limit {
     }
 }
 
-/// Whose part a resource is taken from. Near ends without a key share one part.
+/// The owner of a part of the resources. Near ends without a key share one part.
 pub type QuotaUser = Option<PublicKey>;
 
-/// The resources.
+/// The shared resources.
 #[derive(Clone, Debug)]
 pub struct Quotas {
     pub connections: FairQuota<QuotaUser>,
@@ -61,7 +60,7 @@ pub struct Quotas {
     pub buffered_bytes: FairQuota<QuotaUser>,
 }
 
-/// What a connection holds.
+/// The permit of an open connection.
 pub type ConnectionPermit = Permit<QuotaUser>;
 
 impl Quotas {
@@ -75,14 +74,14 @@ impl Quotas {
         }
     }
 
-    /// Reserves a part of each resource for each of so many keys.
+    /// Reserves a part of each resource for each of this number of keys.
     pub fn expect_keys(&self, keys: u64) {
         for quota in [&self.connections, &self.dials, &self.lookups, &self.buffered_bytes] {
             quota.expect_users(keys);
         }
     }
 
-    /// A place for one connection of this near end.
+    /// A permit for one connection of this near end.
     pub fn connection(&self, client: &Client, most: Option<usize>) -> Option<ConnectionPermit> {
         let used = self.connections.used_by(&client.key);
         let within = most.is_none_or(|most| used < most as u64);

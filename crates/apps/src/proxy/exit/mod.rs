@@ -28,10 +28,10 @@ use super::target::Target;
 use crate::access::ExitPolicy;
 use crate::mux::{Connection, EndReason, Incoming, Limits};
 
-/// Least memory with which an association is served, bytes.
+/// Minimum memory for serving an association, bytes.
 const LEAST_BUFFER: u64 = 256 << 10;
 
-/// What all near ends of an exit share.
+/// State that all near ends of an exit share.
 #[derive(Clone)]
 pub struct Exit {
     policy: Arc<Policy>,
@@ -41,14 +41,14 @@ pub struct Exit {
     tell: NoticeSink,
 }
 
-/// What serving one near end needs.
+/// State of serving one near end.
 struct Session {
     exit: Exit,
     client: Client,
 }
 
 impl Exit {
-    /// An exit that connects where the policy permits it, for every key.
+    /// An exit that connects to destinations that the policy permits, for every key.
     pub fn new(policy: Policy, limits: ExitLimits, resolver: Resolver, tell: NoticeSink) -> Self {
         Self {
             policy: Arc::new(policy),
@@ -59,19 +59,19 @@ impl Exit {
         }
     }
 
-    /// Restricts keys further.
+    /// Sets additional restrictions for keys.
     #[must_use]
     pub fn with_permissions(self, permissions: PermissionsOf) -> Self {
         Self { permissions, ..self }
     }
 
-    /// Reserves a part of all resources for each of so many keys.
+    /// Reserves a part of all resources for each of this number of keys.
     pub fn expect_keys(&self, keys: u64) {
         self.quotas.expect_keys(keys);
     }
 
-    /// The limits of an association of this near end, as long as the permit is held. None: the near
-    /// end's key has used up its memory.
+    /// The limits of an association of this near end, valid while the permit is held. None if the near end's key has
+    /// used up its memory.
     pub(super) fn buffers(
         &self,
         client: &Client,
@@ -82,7 +82,7 @@ impl Exit {
         (shared >= LEAST_BUFFER.min(limits.shared)).then_some((Limits { shared, ..limits }, permit))
     }
 
-    /// Serves one near end until its connection ends; returns why it did. All its streams end with it.
+    /// Serves one near end until its connection ends. Returns why it ended. All its streams end with it.
     pub async fn serve(&self, client: Client, connection: Connection) -> EndReason {
         let session = Arc::new(Session { exit: self.clone(), client });
         let mut tasks = JoinSet::new();
@@ -131,7 +131,7 @@ impl Session {
                 tune(&socket);
                 let Some(stream) = incoming.accept() else { return };
                 self.tell(Notice::TargetConnected(self.client.clone(), target));
-                // The end that broke the connection knows why; the other one sees that it was broken.
+                // The end that reset the connection knows the reason; the other end sees the reset.
                 let _ = relay(socket, stream).await;
             }
         }

@@ -1,8 +1,8 @@
-//! Where an exit connects to.
+//! Destinations that an exit may connect to.
 //!
-//! A near end that uses an exit has the exit's place in the network. So unless its operator says
-//! otherwise, an exit connects to the open Internet only: not to services that trust the machine
-//! (loopback, its own addresses), and not to its neighbours (private and link-local networks).
+//! A near end that uses an exit gets the exit's place in the network. So by default an exit connects only to the open
+//! Internet: not to services that trust its machine (loopback, its own addresses), and not to its neighbours (private
+//! and link-local networks).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
@@ -12,19 +12,19 @@ use super::embedded::destinations;
 use super::rule::Rule;
 use crate::proxy::reason::{Kind, Reason};
 
-/// Where an exit connects to.
+/// Destinations that an exit may connect to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Policy {
-    /// Permitted destinations; if there are none, the open Internet. A destination that a rule names by
-    /// address or by name may be private.
+    /// Permitted destinations; if empty, the open Internet. A destination that a rule gives by address or by name may
+    /// be private.
     pub rules: Vec<Rule>,
-    /// Whether loopback, link-local and private addresses are permitted too.
+    /// Whether loopback, link-local and private addresses are permitted as well.
     pub allow_private: bool,
 }
 
 impl Policy {
-    /// Whether a connection may go to `address`, for which `name` was asked. An address of which the form
-    /// does not tell where a packet arrives is judged by each place where it may arrive.
+    /// Checks a connection to `address`, an address of the requested `name`. If a form of address is ambiguous, every
+    /// place where a packet may arrive must be permitted.
     ///
     /// # Errors
     /// `Kind::NotAllowed`, with the reason.
@@ -35,7 +35,7 @@ impl Policy {
                 return refuse(&why);
             }
         }
-        // The address as it is written may be one of the exit's own, whatever it contains.
+        // The address in its original form may be one of the exit's own, whatever address it embeds.
         if !self.allow_private && !self.names(name, address) && is_own(address.ip()) {
             return refuse(&private_help(OWN));
         }
@@ -68,8 +68,8 @@ impl Policy {
     }
 }
 
-/// Whether a connection of a key with these rules may go to `address`. Unlike the exit's own rules they only
-/// restrict: what the exit does not permit stays refused.
+/// Checks a connection of a key with these rules to `address`. Unlike the exit's own rules, they only restrict: what
+/// the exit does not permit stays refused.
 ///
 /// # Errors
 /// `Kind::NotAllowed`.
@@ -96,10 +96,10 @@ fn private_help(what: &str) -> String {
     format!("is {what} at the exit, which connects there only with --allow-private or --allow-to")
 }
 
-/// What an address of the exit's machine is called.
+/// The description of an address of the exit's machine.
 const OWN: &str = "the exit's own address";
 
-/// Addresses that no connection can go to: unspecified, broadcast, multicast, or reserved.
+/// Addresses that cannot be connected to: unspecified, broadcast, multicast or reserved.
 fn is_unusable(ip: IpAddr) -> bool {
     match ip {
         IpAddr::V4(ip) => ip.octets()[0] == 0 || ip.octets()[0] >= 224,
@@ -107,7 +107,7 @@ fn is_unusable(ip: IpAddr) -> bool {
     }
 }
 
-/// What is special about an address (IANA's registries of special-purpose addresses, RFC 6890).
+/// The kind of a special-purpose address (IANA's registries of special-purpose addresses, RFC 6890).
 fn special(ip: IpAddr) -> Option<&'static str> {
     let known = match ip {
         IpAddr::V4(ip) => special_v4(ip),
@@ -122,7 +122,7 @@ fn special_v4(ip: Ipv4Addr) -> Option<&'static str> {
         (127, ..) => "loopback",
         (169, 254, _) => "link-local",
         (10, ..) | (172, 16..=31, _) | (192, 168, _) => "private",
-        // Carriers' NAT (RFC 6598), networks for benchmarks (RFC 2544) and protocols (RFC 6890).
+        // Carrier-grade NAT (RFC 6598), benchmarking (RFC 2544) and IETF protocol assignments (RFC 6890).
         (100, 64..=127, _) | (198, 18..=19, _) | (192, 0, 0) => "private",
         _ => return None,
     })
@@ -133,31 +133,31 @@ fn special_v6(ip: Ipv6Addr) -> Option<&'static str> {
     Some(match first {
         0 if ip.is_loopback() => "loopback",
         0xfe80..=0xfebf => "link-local",
-        // Unique local (RFC 4193), and the site-local ones that they replaced (RFC 3879).
+        // Unique local (RFC 4193), and the site-local addresses that they replaced (RFC 3879).
         0xfc00..=0xfdff | 0xfec0..=0xfeff => "private",
         _ => return None,
     })
 }
 
-/// Whether this machine has the address. What listens there on all addresses is often kept from the
-/// outside by a filter, and from the machine itself by none.
+/// Whether the address belongs to this machine. A service that listens on all addresses is often protected from the
+/// outside by a filter, but not from the machine itself.
 ///
-/// The interfaces do not list everything that the system delivers to itself: a route of type `local` makes
-/// a whole network its own (AnyIP). For such a destination the system chooses the destination itself as
-/// the source, which a connected UDP socket shows without sending anything.
+/// The interfaces do not list every local address: a route of type `local` makes a whole network local (AnyIP). For
+/// such a destination the system uses the destination itself as the source address, which a connected UDP socket
+/// shows without sending anything.
 fn is_own(ip: IpAddr) -> bool {
     let listed = interfaces::look().is_ok_and(|all| all.iter().any(|it| it.ip == ip));
     listed || source_towards(ip) == Some(ip)
 }
 
-/// The source address that the system chooses towards `ip`. None: there is no route.
+/// The source address that the system chooses for `ip`. None if there is no route.
 fn source_towards(ip: IpAddr) -> Option<IpAddr> {
     let any: IpAddr = match ip {
         IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
         IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
     };
     let socket = UdpSocket::bind((any, 0)).ok()?;
-    // Any port does: no datagram is sent.
+    // Any port: no datagram is sent.
     socket.connect((ip, 9)).ok()?;
     socket.local_addr().ok().map(|address| address.ip())
 }
@@ -186,7 +186,7 @@ mod tests {
             ("[::1]:80", false, true),
             ("[fe80::1]:80", false, true),
             ("[fd00::1]:80", false, true),
-            // IPv4 in IPv6.
+            // IPv4 addresses in IPv6 addresses.
             ("[::ffff:127.0.0.1]:80", false, true),
             ("[::ffff:93.184.216.34]:80", true, true),
             ("[64:ff9b::7f00:1]:80", false, true),
@@ -244,7 +244,7 @@ mod tests {
             (Some("corp.example"), "192.168.0.1:443", false),
             (Some("acorp.example"), "192.168.0.1:443", false),
             (Some("other.example"), "93.184.216.34:8443", true),
-            // Anywhere is anywhere in the open Internet.
+            // A rule for any destination only covers the open Internet.
             (Some("other.example"), "192.168.0.1:8443", false),
         ] {
             assert_eq!(check(&policy, name, address), allowed, "{name:?} {address}");

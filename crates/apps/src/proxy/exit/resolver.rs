@@ -1,7 +1,7 @@
-//! Names to addresses, without a thread for each: a lookup that nobody waits for any more ends at once.
+//! Asynchronous name resolution without a thread per name: an abandoned lookup ends at once.
 //!
-//! The configuration is the system's: its hosts file, name servers and search domains. Both files are
-//! read once, when the exit starts, so that a confined exit needs no files afterwards.
+//! Uses the configuration of the system: its hosts file, name servers and search domains. Both files are read once,
+//! when the exit starts, so that a confined exit needs no files afterwards.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -12,23 +12,23 @@ use hickory_resolver::{ResolverBuilder, TokioResolver};
 
 use crate::proxy::reason::{Kind, Reason};
 
-/// Answers that are kept until their time to live has passed.
+/// Most answers in the cache, where they stay until their time to live has passed.
 const CACHE_ENTRIES: u64 = 4096;
-/// Longest time for which an answer is kept, however long its time to live is.
+/// Longest time that an answer is cached, whatever its time to live.
 const CACHE_TIME: Duration = Duration::from_secs(3600);
 
-/// Resolves names as the system is configured to.
+/// Resolves names by the system's configuration.
 #[derive(Clone)]
 pub struct Resolver {
     inner: TokioResolver,
 }
 
 impl Resolver {
-    /// By the configuration of the system. Without name servers only the hosts file is consulted; the text
-    /// says why.
+    /// Uses the system's configuration. Without name servers only the hosts file is used, and the returned text says
+    /// why.
     ///
     /// # Errors
-    /// The configuration makes no sense at all.
+    /// If the configuration is invalid.
     pub fn system() -> Result<(Self, Option<String>), String> {
         let provider = TokioRuntimeProvider::default;
         let (builder, problem) = match TokioResolver::builder(provider()) {
@@ -44,10 +44,10 @@ impl Resolver {
         Ok((Self { inner: build(builder)? }, problem))
     }
 
-    /// By the hosts file and these name servers.
+    /// Uses the hosts file and these name servers.
     ///
     /// # Errors
-    /// The configuration makes no sense.
+    /// If the configuration is invalid.
     pub fn with_name_servers(servers: &[SocketAddr]) -> Result<Self, String> {
         let server = |at: &SocketAddr| {
             let mut server = NameServerConfig::udp_and_tcp(at.ip());

@@ -1,4 +1,4 @@
-//! One thing that an exit may lead to: a network, a host, a port.
+//! A rule for permitted destinations: a network, a host, a port.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -8,7 +8,7 @@ use std::str::FromStr;
 use super::embedded::innermost;
 use crate::proxy::target::Host;
 
-/// What may be reached.
+/// A permitted destination.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
     place: Place,
@@ -17,17 +17,17 @@ pub struct Rule {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Place {
-    /// Addresses that begin with so many bits of this one.
+    /// Addresses that share this number of leading bits.
     Network(IpAddr, u32),
     /// This name.
     Name(String),
-    /// Names that end so; with the dot before.
+    /// Names with this ending, which includes the leading dot.
     Below(String),
-    /// Any in the open Internet.
+    /// Any destination in the open Internet.
     Anywhere,
 }
 
-/// What is no rule.
+/// The text is not a valid rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RuleError(String);
 
@@ -45,7 +45,7 @@ impl fmt::Display for RuleError {
 impl std::error::Error for RuleError {}
 
 impl Rule {
-    /// Whether the rule names this place itself.
+    /// Whether the rule gives this destination by address or name.
     pub fn names(&self, name: Option<&str>, address: SocketAddr) -> bool {
         let place = match &self.place {
             Place::Network(network, bits) => contains(*network, *bits, address.ip()),
@@ -56,7 +56,7 @@ impl Rule {
         place && self.ports.contains(&address.port())
     }
 
-    /// Whether it means any place in the open Internet, at this port.
+    /// Whether the rule permits any destination in the open Internet at this port.
     pub fn is_anywhere(&self, port: u16) -> bool {
         self.place == Place::Anywhere && self.ports.contains(&port)
     }
@@ -75,7 +75,7 @@ impl FromStr for Rule {
 
     fn from_str(text: &str) -> Result<Self, RuleError> {
         let error = || RuleError(text.chars().take(80).collect());
-        // IPv6 without brackets has colons of its own, and hence no port.
+        // IPv6 without brackets contains colons, so it has no port.
         let bare = text.split('/').next().is_some_and(|ip| ip.parse::<Ipv6Addr>().is_ok());
         let (place, ports) = match text.rsplit_once(':') {
             Some((place, ports)) if !bare && !ports.contains(']') => {
@@ -94,7 +94,7 @@ fn parse_ports(text: &str) -> Option<RangeInclusive<u16>> {
     (first > 0 && first <= last).then_some(first..=last)
 }
 
-/// A number without a sign: `str::parse` accepts a leading `+`.
+/// Parses a number without a sign: `str::parse` accepts a leading `+`.
 fn parse_digits<T: FromStr>(text: &str) -> Option<T> {
     if text.bytes().all(|c| c.is_ascii_digit()) { text.parse().ok() } else { None }
 }
@@ -116,7 +116,7 @@ fn parse_place(text: &str) -> Option<Place> {
         (Host::Name(name), None) => Some(Place::Name(name)),
         (Host::Name(_), Some(_)) => None,
         (Host::Ip(ip), bits) => {
-            // A whole address is meant as the one it really is; a network as it is written.
+            // A single address stands for the embedded address; a network is taken literally.
             let ip = if bits.is_none() { innermost(ip) } else { ip };
             let most = if ip.is_ipv4() { 32 } else { 128 };
             let bits = bits.unwrap_or(most);

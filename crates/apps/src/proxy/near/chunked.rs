@@ -1,39 +1,39 @@
-//! Where a chunked body ends (RFC 9112, 7.1).
+//! Finds the end of a chunked body (RFC 9112, 7.1).
 //!
-//! The bytes pass unchanged. Only the end is of interest: what a program sends behind it is another
-//! request, perhaps for another server, with credentials that the first server must not see.
+//! The bytes pass unchanged. Only the end matters: bytes after it are another request, perhaps for another server,
+//! with credentials that the first server must not see.
 
 /// Longest line of a chunk size with its extensions, and longest trailer section, bytes.
 const LINE_LIMIT: u32 = 8 << 10;
 
-/// The framing is wrong.
+/// The framing is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed;
 
-/// Follows a chunked body.
+/// State of a chunked body.
 #[derive(Clone, Debug)]
 pub struct ChunkedBody {
     state: State,
-    /// Bytes of the current line, or of the trailer section.
+    /// Bytes of the current line or trailer section so far.
     line: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// In the hexadecimal digits of a chunk size. None: before the first one.
+    /// In the hexadecimal digits of a chunk size. None before the first digit.
     Size(Option<u64>),
-    /// In what follows the digits of a chunk of this size, up to the line feed.
+    /// After the digits of a chunk size, up to the line feed.
     Extension(u64),
-    /// So many bytes of the chunk are to come.
+    /// In the data of a chunk, with this number of bytes left.
     Data(u64),
-    /// Before the CR, then before the LF behind a chunk's data.
+    /// Before the CR, and before the LF, after a chunk's data.
     DataCr,
     DataLf,
-    /// In the trailer section; whether the current line has had a character.
+    /// In the trailer section; whether the current line is empty so far.
     Trailer {
         blank: bool,
     },
-    /// Behind the blank line that ends the body.
+    /// After the blank line that ends the body.
     Done,
 }
 
@@ -47,7 +47,7 @@ impl ChunkedBody {
         self.state == State::Done
     }
 
-    /// Follows these bytes; how many of them belong to the body.
+    /// Processes bytes. Returns how many of them belong to the body.
     ///
     /// # Errors
     /// [`Malformed`].
@@ -70,7 +70,7 @@ impl ChunkedBody {
         Ok(at)
     }
 
-    /// The state behind one byte of framing.
+    /// The state after one byte of framing.
     fn next(&mut self, byte: u8) -> Result<State, Malformed> {
         match (self.state, byte) {
             (State::Size(value), digit) if digit.is_ascii_hexdigit() => {

@@ -1,5 +1,5 @@
-//! A client's connection to the near end: first its request, bounded in size, time and work, then bytes
-//! for the server.
+//! A client's connection to the near end: first its request, limited in size, time and work, then bytes for the
+//! server.
 
 use std::io;
 use std::pin::Pin;
@@ -14,13 +14,13 @@ use tokio::time::{Instant, timeout_at};
 use super::chunked::ChunkedBody;
 use crate::proxy::relay::Socket;
 
-/// A client has to complete its request within this time.
+/// Time limit for a client's request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// Why there is no request.
+/// Why there is no valid request.
 #[derive(Debug)]
 pub enum RequestError<E> {
-    /// It is malformed, or is refused.
+    /// It is malformed or refused.
     Malformed(E),
     /// It is longer than permitted.
     TooLong,
@@ -28,17 +28,17 @@ pub enum RequestError<E> {
     TimedOut,
     /// The client closed the connection.
     Closed,
-    /// A newer client needed the place.
+    /// A newer client needed its place.
     Displaced,
 }
 
-/// How much of a request has to be there before it is parsed again.
+/// When the parser is called again for an incomplete request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
-    /// Short binary messages: with each byte.
+    /// Short binary messages: after each byte.
     Binary,
-    /// Lines that end with a blank one. Parsing begins again at the start each time, so it is tried only
-    /// when the blank line is there, or the text has doubled: the work stays linear in the length.
+    /// Lines that end with a blank line. The parser starts from the beginning each time, so it is called only when
+    /// the blank line has arrived or the text has doubled: the work stays linear in the length.
     BlankLine,
 }
 
@@ -58,25 +58,25 @@ impl<E: std::fmt::Display> std::fmt::Display for RequestError<E> {
     }
 }
 
-/// A client's connection, of which some bytes may have been read already.
+/// A client's connection, with bytes that were already read.
 #[derive(Debug)]
 pub struct ClientConnection {
     socket: TcpStream,
-    /// Read, and not yet parsed or passed on.
+    /// Bytes that were read and not yet parsed or passed on.
     ahead: BytesMut,
     until: Instant,
-    /// What of the client's bytes goes to the server.
+    /// Which of the client's bytes go to the server.
     body: Body,
 }
 
-/// What follows a request.
+/// The bytes that follow a request.
 #[derive(Clone, Debug)]
 pub enum Body {
-    /// Everything, until the client ends.
+    /// All bytes until the client closes.
     Everything,
-    /// So many bytes; what follows goes nowhere.
+    /// This number of bytes; later ones are discarded.
     Length(u64),
-    /// A chunked body; what follows goes nowhere.
+    /// A chunked body; later bytes are discarded.
     Chunked(ChunkedBody),
 }
 
@@ -86,7 +86,7 @@ impl ClientConnection {
         Self { socket, ahead: BytesMut::new(), until, body: Body::Everything }
     }
 
-    /// Reads until `parse` finds a message, which it returns with its length; at most `limit` bytes.
+    /// Reads until `parse` returns a message and its length, or `limit` bytes were read.
     ///
     /// # Errors
     /// [`RequestError`].
@@ -122,19 +122,19 @@ impl ClientConnection {
         }
     }
 
-    /// Sends something to the client.
+    /// Sends bytes to the client.
     ///
     /// # Errors
-    /// If it has closed the connection, or does not read.
+    /// If the client has closed the connection, or does not read.
     pub async fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         let late = |_| io::Error::from(io::ErrorKind::TimedOut);
-        // The answer may come long after the request. A client that reads at all takes it within a second.
+        // The answer may be sent long after the request. A client that reads accepts it within a second.
         let until = self.until.max(Instant::now() + Duration::from_secs(1));
         timeout_at(until, self.socket.write_all(bytes)).await.map_err(late)?
     }
 
-    /// Sends the last answer, and gives the client time to read it: closing a connection with bytes unread would
-    /// reset it, and the answer with it (RFC 9112, 9.6).
+    /// Sends the last answer and gives the client time to read it. Closing a connection with unread bytes would reset
+    /// it and lose the answer (RFC 9112, 9.6).
     pub async fn send_and_close(&mut self, bytes: &[u8]) {
         if self.send(bytes).await.is_ok() && self.socket.shutdown().await.is_ok() {
             let mut sink = [0; 1024];
@@ -143,7 +143,7 @@ impl ClientConnection {
         }
     }
 
-    /// Sets what of the following bytes goes to the server.
+    /// Sets which of the following bytes go to the server.
     pub fn set_body(&mut self, body: Body) {
         self.body = body;
     }
@@ -163,7 +163,7 @@ impl ClientConnection {
 }
 
 impl ClientConnection {
-    /// Reads what belongs to the body.
+    /// Reads bytes that belong to the body.
     fn poll_body(
         &mut self,
         context: &mut Context<'_>,
@@ -193,8 +193,8 @@ impl ClientConnection {
         Poll::Ready(Ok(()))
     }
 
-    /// Discards what comes: another request on this connection would go to the wrong server. Only the end
-    /// of the client's bytes counts.
+    /// Discards bytes, because another request on this connection would go to the wrong server. Only the end of the
+    /// client's bytes matters.
     fn poll_discard(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         loop {
             let mut sink = [0; 1024];
@@ -218,8 +218,8 @@ impl Body {
 }
 
 impl Framing {
-    /// Whether a parser may find more in `bytes` than in the first `parsed` of them; those behind `before`
-    /// are new.
+    /// Whether the parser may succeed with `bytes`, after it failed with the first `parsed` of them. Bytes after
+    /// `before` are new.
     fn is_due(self, bytes: &[u8], before: usize, parsed: usize) -> bool {
         let blank_line = || {
             let new = &bytes[before.saturating_sub(3)..];

@@ -1,4 +1,4 @@
-//! Who may use the near end: a name and a password, where they are asked for.
+//! Optional authentication of the near end's clients, by name and password.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ pub struct Credentials {
     password: String,
 }
 
-/// A line that is no name and password.
+/// A line that is not a name and a password.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotCredentials;
 
@@ -22,14 +22,14 @@ impl fmt::Display for NotCredentials {
 impl std::error::Error for NotCredentials {}
 
 impl Credentials {
-    /// From one line `name:password`.
+    /// Parses a line `name:password`.
     ///
     /// # Errors
     /// [`NotCredentials`].
     pub fn parse(text: &str) -> Result<Self, NotCredentials> {
         let line = text.trim_end_matches(['\r', '\n']);
         let (name, password) = line.split_once(':').ok_or(NotCredentials)?;
-        // Lengths as RFC 1929 has them.
+        // Length limits of RFC 1929.
         let fits = |part: &str| (1..=255).contains(&part.len());
         if line.contains('\n') || !fits(name) || !fits(password) {
             return Err(NotCredentials);
@@ -37,7 +37,7 @@ impl Credentials {
         Ok(Self { name: name.to_owned(), password: password.to_owned() })
     }
 
-    /// Whether these are they; in a time that does not tell where they differ.
+    /// Compares name and password in constant time.
     pub fn are(&self, name: &[u8], password: &[u8]) -> bool {
         same(self.name.as_bytes(), name) & same(self.password.as_bytes(), password)
     }

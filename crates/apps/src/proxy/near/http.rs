@@ -8,12 +8,12 @@ use base64::engine::general_purpose::STANDARD;
 use super::credentials::Credentials;
 use crate::proxy::target::{Target, TargetError};
 
-/// Most bytes of a request before its body.
+/// Maximum length of a request's head, bytes.
 pub const HEAD_LIMIT: usize = 64 << 10;
 /// Most header fields.
 const FIELD_LIMIT: usize = 128;
 
-/// Fields that concern this connection alone (RFC 9110, 7.6.1), or the proxy.
+/// Fields that apply to this connection only (RFC 9110, 7.6.1), or to the proxy.
 const HOP_BY_HOP: [&str; 8] = [
     "connection",
     "keep-alive",
@@ -25,25 +25,25 @@ const HOP_BY_HOP: [&str; 8] = [
     "host",
 ];
 
-/// What a program wants.
+/// A program's request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// Where to.
+    /// The target.
     pub target: Target,
-    /// How.
+    /// How to handle it.
     pub way: Way,
 }
 
-/// How to go on.
+/// How to handle a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Way {
-    /// Whatever follows, both ways.
+    /// Relay all further bytes in both directions.
     Tunnel,
-    /// First this, then its body.
+    /// Send the head, then the body.
     Plain {
-        /// The request as the server gets it.
+        /// The request's head for the server.
         head: Vec<u8>,
-        /// What of the following bytes belongs to it.
+        /// The length of the body.
         body: Length,
     },
 }
@@ -53,31 +53,31 @@ pub enum Way {
 pub enum Length {
     /// So many bytes.
     Bytes(u64),
-    /// As the chunks say.
+    /// Given by the chunks.
     Chunked,
 }
 
-/// What is wrong with a request.
+/// Why a request is invalid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HttpError {
-    /// Not a request.
+    /// Not an HTTP request.
     Syntax(httparse::Error),
-    /// A path alone: it takes the proxy for a server.
+    /// A path without a host, as sent to a server instead of a proxy.
     NoProxyRequest,
-    /// Something else than `http://`.
+    /// A scheme other than `http://`.
     Scheme(String),
-    /// Not a host and port.
+    /// Not a valid host and port.
     Target(TargetError),
-    /// It cannot be told where the body ends.
+    /// The end of the body is ambiguous.
     Body,
     /// More than one Host field.
     Host,
-    /// No name and password, or wrong ones.
+    /// Missing or wrong name and password.
     Password,
 }
 
 impl HttpError {
-    /// The status.
+    /// The status code of the answer.
     pub const fn status(&self) -> u16 {
         match self {
             Self::Password => 407,
@@ -106,7 +106,7 @@ impl fmt::Display for HttpError {
     }
 }
 
-/// The request in `bytes`, with the length of its head; none: too little.
+/// Parses the request in `bytes`. Returns it with the length of its head; none if the head is incomplete.
 ///
 /// # Errors
 /// `HttpError`.
@@ -131,7 +131,7 @@ pub fn parse(
         return Err(HttpError::Host);
     }
     let request = if method == "CONNECT" {
-        // RFC 9110, 9.3.6: a CONNECT request has no content. Its framing could be read in two ways.
+        // RFC 9110, 9.3.6: a CONNECT request has no content. Its framing would be ambiguous.
         if body_of(request.headers, version)? != Length::Bytes(0) {
             return Err(HttpError::Body);
         }
@@ -142,7 +142,7 @@ pub fn parse(
     Ok(Some((request, length)))
 }
 
-/// A request with an absolute URI, for the server that it names.
+/// Parses a request with an absolute URI and rewrites it for the server.
 fn plain(
     method: &str,
     uri: &str,
@@ -171,7 +171,7 @@ fn plain(
     for field in fields.iter().filter(|field| !is_hop_by_hop(field.name, fields)) {
         head.extend([field.name.as_bytes(), b": ", field.value, b"\r\n"].concat());
     }
-    // The next request of the program may be for another server: it comes on a connection of its own.
+    // The program's next request may be for another server, so it needs a new connection.
     head.extend(b"Connection: close\r\n\r\n");
     Ok(Request { target, way: Way::Plain { head, body } })
 }
@@ -187,21 +187,20 @@ fn values<'a>(
         .map(|field| field.value)
 }
 
-/// Fields of one hop, those included that the request itself names so.
+/// Whether a field applies to one hop only, including the fields that the Connection field lists.
 fn is_hop_by_hop(name: &str, fields: &[httparse::Header<'_>]) -> bool {
     let named = |value: &[u8]| {
         let text = String::from_utf8_lossy(value);
         text.split(',').any(|token| token.trim().eq_ignore_ascii_case(name))
     };
-    // Nobody may have us drop what tells the length.
+    // The fields that give the length are never dropped.
     let framing = ["content-length", "transfer-encoding"];
     HOP_BY_HOP.iter().any(|own| name.eq_ignore_ascii_case(own))
         || (!framing.iter().any(|own| name.eq_ignore_ascii_case(own))
             && values(fields, "connection").any(named))
 }
 
-/// How long the body is (RFC 9112, 6.3). What could be read in two ways is refused: it would let one
-/// request hide in another.
+/// The length of the body (RFC 9112, 6.3). Ambiguous requests are refused, because one request could hide in another.
 fn body_of(fields: &[httparse::Header<'_>], version: u8) -> Result<Length, HttpError> {
     let mut lengths = values(fields, "content-length");
     let length = lengths.next();
@@ -225,7 +224,7 @@ fn body_of(fields: &[httparse::Header<'_>], version: u8) -> Result<Length, HttpE
     }
 }
 
-/// Whether the right name and password come with it (RFC 7617, 2).
+/// Whether the request has the right name and password (RFC 7617, 2).
 fn authorized(fields: &[httparse::Header<'_>], credentials: &Credentials) -> bool {
     let given = values(fields, "proxy-authorization").next();
     let basic = given.and_then(|value| {
@@ -242,7 +241,7 @@ fn authorized(fields: &[httparse::Header<'_>], credentials: &Credentials) -> boo
 /// The answer to CONNECT.
 pub const CONNECTED: &[u8] = b"HTTP/1.1 200 Connected\r\n\r\n";
 
-/// An answer that says why not.
+/// An answer with an error status and the reason.
 pub fn refusal(status: u16, why: &str) -> Vec<u8> {
     let words = match status {
         400 => "Bad Request",

@@ -1,4 +1,4 @@
-//! The near end: hears from programs where they want to, and has the exit lead them there.
+//! The near end: accepts connections of programs and forwards them through the exit.
 
 mod chunked;
 mod client_connection;
@@ -11,7 +11,7 @@ mod uplink;
 
 use std::net::SocketAddr;
 
-/// What is heard from programs, by itself: for the fuzz targets, and no part of the interface.
+/// The parsers for programs' requests, for the fuzz targets only: no part of the public interface.
 #[doc(hidden)]
 pub mod parsers {
     pub use super::http::{Request, Way, parse as http};
@@ -23,25 +23,25 @@ pub use self::serve::{Near, Service};
 pub use self::uplink::{Connector, ExitConnection, Patience, Reached};
 use super::target::{Host, Target, TargetError};
 
-/// What is listened to, and what is spoken there.
+/// The protocol of a listening port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ListenProtocol {
     /// SOCKS 5.
     Socks,
     /// HTTP.
     Http,
-    /// Nothing: each connection leads to this target.
+    /// No protocol: each connection is forwarded to this target.
     Forward(Target),
 }
 
-/// Where to listen: `1080`, `127.0.0.1:1080`, `[::1]:1080`; without an address on loopback.
+/// Parses an address to listen on: `1080`, `127.0.0.1:1080`, `[::1]:1080`. Without an address, loopback is used.
 ///
 /// # Errors
 /// [`TargetError`].
 pub fn parse_listen(text: &str) -> Result<SocketAddr, TargetError> {
     let port_alone = text.bytes().all(|c| c.is_ascii_digit());
     let whole = if port_alone { format!("127.0.0.1:{text}") } else { text.to_owned() };
-    // Port 0 lets the system choose.
+    // With port 0 the system chooses a port.
     if let Ok(address) = whole.parse() {
         return Ok(address);
     }
@@ -52,7 +52,7 @@ pub fn parse_listen(text: &str) -> Result<SocketAddr, TargetError> {
     }
 }
 
-/// A port that is led on: `[ADDR:]PORT=HOST:PORT`, for example `8080=example.org:80`.
+/// Parses a forwarded port: `[ADDR:]PORT=HOST:PORT`, for example `8080=example.org:80`.
 ///
 /// # Errors
 /// [`TargetError`].

@@ -1,9 +1,9 @@
-//! Clients whose request is not complete yet.
+//! Clients whose request is incomplete.
 //!
-//! A client that says nothing, or one byte at a time, must not keep others out. Requests therefore wait in
-//! a table of their own, and only a complete request takes one of the places for connections. When
-//! the table is full, the oldest client of the source address with the most entries is disconnected
-//! (compare OpenSSH's MaxStartups). An honest request takes milliseconds, so it is among the newest.
+//! A client that sends nothing, or one byte at a time, must not exclude others. Incomplete requests therefore have a
+//! table of their own, and only a complete request gets one of the places for connections. When the table is full,
+//! the oldest client of the source address with the most entries is disconnected (compare OpenSSH's MaxStartups). A
+//! normal request takes milliseconds, so it is among the newest entries.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-/// Most clients whose request is not complete. Each costs a socket and at most one request's head.
+/// Most clients with incomplete requests. Each needs a socket and at most one request's head.
 pub const PENDING_LIMIT: usize = 512;
 
 /// The table.
@@ -28,7 +28,7 @@ struct Table {
     len: usize,
 }
 
-/// An entry of the table, until it is dropped.
+/// An entry of the table, which is removed when this is dropped.
 #[derive(Debug)]
 pub struct PendingClient {
     table: Arc<Mutex<Table>>,
@@ -38,7 +38,7 @@ pub struct PendingClient {
 }
 
 impl Pending {
-    /// Enters a client; if the table is full, another one is displaced.
+    /// Adds a client. If the table is full, another client is displaced.
     pub fn enter(&self, source: IpAddr) -> PendingClient {
         let displaced = Arc::new(Notify::new());
         let mut table = lock(&self.table);
@@ -53,7 +53,7 @@ impl Pending {
         PendingClient { table: self.table.clone(), source, number, displaced }
     }
 
-    /// How many clients are in the table.
+    /// Number of clients in the table.
     #[cfg(test)]
     fn len(&self) -> usize {
         lock(&self.table).len

@@ -23,43 +23,43 @@ use crate::proxy::reason::{Kind, Reason};
 use crate::proxy::relay::{relay, tune};
 use crate::proxy::target::Target;
 
-/// Time for which a connection waits for a place among those that are open.
+/// How long a connection waits for a free place.
 const PLACE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Pause after the system could not accept a connection, usually because too many files are open.
+/// Pause after a failed accept, usually because too many files are open.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// A port that is listened to.
+/// A listening port.
 #[derive(Debug)]
 pub struct Service {
-    /// Where.
+    /// The listening socket.
     pub listener: TcpListener,
-    /// What is spoken there.
+    /// The protocol.
     pub speaks: ListenProtocol,
 }
 
-/// One source address may hold 8/9 of the places: most near ends serve a single machine.
+/// One source address may hold 8/9 of the places, because most near ends serve a single machine.
 const SOURCE_WEIGHT: u64 = 8;
 
-/// What all connections of a near end share.
+/// State that all connections of a near end share.
 #[derive(Clone)]
 pub struct Near {
     uplink: ExitConnection,
     credentials: Option<Arc<Credentials>>,
     pending: Pending,
-    /// By source address.
+    /// Places for connections, by source address.
     places: FairQuota<IpAddr>,
     tell: NoticeSink,
 }
 
-/// A client whose request is complete, and that has a place.
+/// A client with a complete request and a place.
 struct Admitted {
     request: Request,
     _place: Permit<IpAddr>,
 }
 
 impl Near {
-    /// A near end with at most so many open connections. Further ones wait a while, then are refused.
+    /// A near end with at most this number of open connections. Further ones wait for a while and are then refused.
     pub fn new(
         uplink: ExitConnection,
         credentials: Option<Credentials>,
@@ -71,7 +71,7 @@ impl Near {
         Self { uplink, credentials, pending: Pending::default(), places, tell }
     }
 
-    /// Serves these ports for ever.
+    /// Serves these ports. Never returns.
     pub async fn serve(&self, services: Vec<Service>) {
         let mut tasks = JoinSet::new();
         for service in services {
@@ -80,7 +80,7 @@ impl Near {
         while tasks.join_next().await.is_some() {}
     }
 
-    /// Accepts every connection at once: the table of pending clients bounds their number.
+    /// Accepts every connection at once: the table of pending clients limits their number.
     async fn listen(self, Service { listener, speaks }: Service) {
         let speaks = Arc::new(speaks);
         let mut tasks = JoinSet::new();
@@ -103,14 +103,14 @@ impl Near {
                 };
                 drop(pending);
                 if let Some(admitted) = admitted {
-                    // The end that broke the connection knows why.
+                    // The end that reset the connection knows the reason.
                     let _ = near.carry(client, who, &speaks, admitted).await;
                 }
             });
         }
     }
 
-    /// Reads the request of a client and waits for a place. None: it has been told why there is none.
+    /// Reads the request of a client and waits for a place. None: the client was refused.
     async fn admit(
         &self,
         client: &mut ClientConnection,
@@ -150,7 +150,7 @@ impl Near {
         }
     }
 
-    /// Opens a stream to the target, and carries bytes both ways until both directions have ended.
+    /// Opens a stream to the target, and relays bytes until both directions have ended.
     async fn carry(
         &self,
         mut client: ClientConnection,
@@ -198,7 +198,7 @@ impl Near {
         opened
     }
 
-    /// Carries bytes at once; the exit's answer comes meanwhile.
+    /// Relays bytes at once, while the exit's answer is still pending.
     async fn forward(
         &self,
         client: ClientConnection,
@@ -226,8 +226,8 @@ impl Near {
     }
 }
 
-/// Tells a client in its protocol why there is no connection. A client of a forwarded port sees only that
-/// its connection ends.
+/// Sends a client the reason for a failure in its protocol. A client of a forwarded port only sees that its
+/// connection closes.
 async fn refuse(client: &mut ClientConnection, speaks: &ListenProtocol, reason: &Reason) {
     match speaks {
         ListenProtocol::Socks => socks5::fail(client, reason.kind.socks()).await,
@@ -239,7 +239,7 @@ async fn refuse(client: &mut ClientConnection, speaks: &ListenProtocol, reason: 
     }
 }
 
-/// The status for a request that was not taken. None: the client gets no answer.
+/// The status for an invalid request. None: the client gets no answer.
 fn status_of(error: &RequestError<HttpError>) -> Option<u16> {
     match error {
         RequestError::Malformed(error) => Some(error.status()),
@@ -249,7 +249,7 @@ fn status_of(error: &RequestError<HttpError>) -> Option<u16> {
     }
 }
 
-/// The source as quotas count it: an IPv6 host has a network of 64 bits to itself.
+/// The source address as quotas count it: an IPv6 host has a whole /64 network.
 fn source(ip: IpAddr) -> IpAddr {
     match ip.to_canonical() {
         IpAddr::V6(ip) => Ipv6Addr::from_bits(ip.to_bits() & (u128::MAX << 64)).into(),

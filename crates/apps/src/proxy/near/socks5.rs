@@ -1,6 +1,6 @@
-//! SOCKS 5: what a program says (RFC 1928, RFC 1929), and what it is told.
+//! SOCKS 5 messages of programs, and the answers (RFC 1928, RFC 1929).
 //!
-//! Of the commands there is CONNECT; BIND and UDP ASSOCIATE are refused.
+//! Only the command CONNECT is supported; BIND and UDP ASSOCIATE are refused.
 
 use std::fmt;
 
@@ -22,21 +22,21 @@ const FAILED: u8 = 1;
 const COMMAND_NOT_SUPPORTED: u8 = 7;
 const ADDRESS_NOT_SUPPORTED: u8 = 8;
 
-/// No message of SOCKS 5 is longer: a name and a password of 255 bytes each.
+/// Maximum length of a SOCKS 5 message, bytes: a name and a password of 255 bytes each.
 const MESSAGE_LIMIT: usize = 3 + 2 * 255;
 
-/// What a program said wrong.
+/// Why a program's message is invalid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SocksError {
-    /// Another version.
+    /// Another version of SOCKS.
     Version(u8),
-    /// It offers no method that is taken here.
+    /// The program offers no acceptable method.
     Method,
-    /// Not this name and password.
+    /// Wrong name or password.
     Password,
-    /// Another command than CONNECT.
+    /// A command other than CONNECT.
     Command(u8),
-    /// An address that means nothing.
+    /// An invalid address.
     Target(TargetError),
 }
 
@@ -60,10 +60,10 @@ impl fmt::Display for SocksError {
     }
 }
 
-/// What of a message is there; none: too little.
+/// A parsed message and its length; none if it is incomplete.
 pub type Parsed<T> = Result<Option<(T, usize)>, SocksError>;
 
-/// The methods that a program offers.
+/// Parses the methods that a program offers.
 ///
 /// # Errors
 /// `SocksError`.
@@ -78,7 +78,7 @@ pub fn greeting(bytes: &[u8]) -> Parsed<Vec<u8>> {
     }
 }
 
-/// A name and a password (RFC 1929, 2).
+/// Parses a name and a password (RFC 1929, 2).
 ///
 /// # Errors
 /// `SocksError`.
@@ -96,7 +96,7 @@ pub fn password(bytes: &[u8]) -> Parsed<(Vec<u8>, Vec<u8>)> {
     Ok(field(end).map(|(password, end)| ((name, password), end)))
 }
 
-/// Where to (RFC 1928, 4).
+/// Parses a request for a target (RFC 1928, 4).
 ///
 /// # Errors
 /// `SocksError`.
@@ -124,15 +124,15 @@ pub fn request(bytes: &[u8]) -> Parsed<Target> {
     Ok(Some((target, 4 + skip + length + 2)))
 }
 
-/// A reply. The address that the exit's connection has is nobody's business.
+/// A reply. It does not disclose the address of the exit's connection.
 fn reply(code: u8) -> [u8; 10] {
     [VERSION, code, 0, 1, 0, 0, 0, 0, 0, 0]
 }
 
-/// Reads where a client wants to connect.
+/// Reads a client's request for a target.
 ///
 /// # Errors
-/// [`RequestError`]; the program has been told then.
+/// [`RequestError`]; the program has received an answer then.
 pub async fn read_request(
     client: &mut ClientConnection,
     credentials: Option<&Credentials>,
@@ -167,15 +167,15 @@ pub async fn read_request(
     }
 }
 
-/// Tells the program that its connection is there.
+/// Tells the program that its connection is open.
 ///
 /// # Errors
-/// If it has gone.
+/// If the program has closed its connection.
 pub async fn succeed(client: &mut ClientConnection) -> std::io::Result<()> {
     client.send(&reply(SUCCEEDED)).await
 }
 
-/// Tells the program why there is none.
+/// Tells the program why its connection failed.
 pub async fn fail(client: &mut ClientConnection, code: u8) {
     client.send_and_close(&reply(code)).await;
 }

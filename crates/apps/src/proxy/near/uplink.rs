@@ -1,4 +1,4 @@
-//! The way to the exit: one connection, made anew whenever it is lost.
+//! The connection to the exit, which is re-established whenever it is lost.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -13,40 +13,39 @@ use crate::proxy::notice::{Notice, NoticeSink};
 use crate::proxy::reason::{Kind, Reason};
 use crate::proxy::target::Target;
 
-/// A connection to the exit.
+/// An established connection to the exit.
 #[derive(Debug)]
 pub struct Reached {
-    /// It.
+    /// The connection.
     pub connection: Connection,
-    /// How it goes there, in words.
+    /// Description of its paths.
     pub how: String,
-    /// Whether the exit has fallen silent: on no path has it answered lately.
+    /// Whether the exit is silent: it has recently answered on no path.
     pub silent: watch::Receiver<bool>,
 }
 
-/// Makes connections to the exit.
+/// Opens connections to the exit.
 pub trait Connector: Send + 'static {
-    /// One more; or why there is none.
+    /// Opens a connection, or returns why that failed.
     fn connect(&mut self) -> impl Future<Output = Result<Reached, String>> + Send;
 }
 
-/// How long things may take.
+/// Time limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Patience {
-    /// Before the second attempt to reach the exit (0.5 s); it doubles with each.
+    /// Pause before the second attempt to connect to the exit (0.5 s); it doubles with each attempt.
     pub first_pause: Duration,
-    /// At most (15 s).
+    /// Longest pause between attempts (15 s).
     pub longest_pause: Duration,
-    /// An attempt that has not succeeded by then is given up (20 s).
+    /// Time limit of an attempt (20 s).
     pub attempt: Duration,
-    /// A program's connection waits so long for a way to the exit (10 s).
+    /// How long a program's connection waits for a connection to the exit (10 s).
     pub wait: Duration,
-    /// And so long for the exit's answer (20 s).
+    /// How long it then waits for the exit's answer (20 s).
     pub answer: Duration,
-    /// An exit that has been silent for so long is asked, by a second connection, whether it has
-    /// forgotten us (1 s).
+    /// Silence of the exit after which a second connection tests whether the exit has lost its state (1 s).
     pub doubt: Duration,
-    /// If it answers that one, the first one has so long to come back (3 s).
+    /// If the second connection succeeds, the time that the first one has to recover (3 s).
     pub grace: Duration,
 }
 
@@ -64,7 +63,7 @@ impl Default for Patience {
     }
 }
 
-/// The way to the exit, as those see it who need it.
+/// A handle of the connection to the exit.
 #[derive(Clone, Debug)]
 pub struct ExitConnection {
     current: watch::Receiver<Option<Arc<Connection>>>,
@@ -72,14 +71,14 @@ pub struct ExitConnection {
 }
 
 impl ExitConnection {
-    /// Keeps a connection to the exit in a task, as long as somebody holds the uplink.
+    /// Maintains a connection to the exit in a task, as long as a handle exists.
     pub fn keep(connector: impl Connector, patience: Patience, tell: NoticeSink) -> Self {
         let (set, current) = watch::channel(None);
         tokio::spawn(keep(connector, patience, tell, set));
         Self { current, patience }
     }
 
-    /// A stream to the target, not yet answered: bytes may be written to it at once.
+    /// Opens a stream to the target without waiting for the answer: bytes may be written at once.
     ///
     /// # Errors
     /// `Kind::NoExit`, or `Kind::Busy` if there are too many connections.
@@ -98,7 +97,7 @@ impl ExitConnection {
                 Err(_) => return Err(Reason::new(Kind::Busy, "too many connections are open")),
                 Ok(Ok(stream)) => return Ok(stream),
                 Ok(Err(OpenError::Refused(refusal))) => return Err(refusal.into()),
-                // Lost just now.
+                // The connection was lost just now.
                 Ok(Err(OpenError::Ended)) => {
                     let changed = timeout_at(until, current.changed()).await;
                     if !matches!(changed, Ok(Ok(()))) {
@@ -109,17 +108,17 @@ impl ExitConnection {
         }
     }
 
-    /// A stream to the target that the exit has opened; with its first bytes, which travel with the
-    /// wish.
+    /// Opens a stream to the target and waits until the exit has connected. The bytes `first` are sent together with
+    /// the request.
     ///
     /// # Errors
-    /// Why it leads nowhere.
+    /// Why the connection failed.
     pub async fn reach(&self, target: &Target, first: &[u8]) -> Result<Stream, Reason> {
         let late = |_| Reason::new(Kind::TimedOut, "the exit does not answer");
         let attempts = async {
             loop {
                 let reached = self.try_to_reach(target, first).await;
-                // Lost on the way: another exit may be had, and nobody has said anything yet.
+                // The connection was lost meanwhile. A new one may be tried, because no bytes were sent yet.
                 let lost = matches!(&reached, Err(reason) if reason.kind == Kind::NoExit);
                 if !lost || !first.is_empty() || self.current.borrow().is_none() {
                     return reached;
@@ -131,7 +130,7 @@ impl ExitConnection {
 
     async fn try_to_reach(&self, target: &Target, first: &[u8]) -> Result<Stream, Reason> {
         let mut stream = self.open(target).await?;
-        // It fails only if the stream does, and then the answer tells why.
+        // Writing fails only if the stream fails, and then the answer contains the reason.
         let written = stream.write_all(first).await;
         stream.opened().await?;
         written.map_err(|error| Reason::of_io(&error))?;
@@ -166,7 +165,7 @@ async fn keep(connector: impl Connector, patience: Patience, tell: NoticeSink, s
             Fate::Ended(why) => {
                 set.send_replace(None);
                 (keeper.tell)(Notice::Lost(why.into()));
-                // An exit that takes us and throws us out at once is not to be pestered.
+                // An exit that accepts and closes connections at once must not be contacted too often.
                 if since.elapsed() > patience.longest_pause {
                     keeper.pause = patience.first_pause;
                 } else {
@@ -183,11 +182,11 @@ async fn keep(connector: impl Connector, patience: Patience, tell: NoticeSink, s
 
 type Setter = watch::Sender<Option<Arc<Connection>>>;
 
-/// What became of a connection.
+/// What happened to a connection.
 enum Fate {
-    /// It has ended.
+    /// It has ended, for this reason.
     Ended(String),
-    /// The exit knows nothing of it any more, but has taken this one.
+    /// The exit has lost its state, but has accepted this new connection.
     Forgotten(Reached),
 }
 
@@ -199,7 +198,7 @@ struct Keeper<C> {
 }
 
 impl<C: Connector> Keeper<C> {
-    /// Tries until the exit is reached.
+    /// Tries until a connection to the exit is established.
     async fn reach(&mut self) -> Reached {
         loop {
             match self.attempt().await {
@@ -216,14 +215,14 @@ impl<C: Connector> Keeper<C> {
         timeout(most, self.connector.connect()).await.map_err(late)?
     }
 
-    /// Pauses longer each time.
+    /// Pauses, longer each time.
     async fn rest(&mut self) {
         let pause = self.pause;
         self.pause = (pause * 2).min(self.patience.longest_pause);
         sleep(pause).await;
     }
 
-    /// Until the connection has ended, or the exit has forgotten it.
+    /// Waits until the connection has ended, or the exit has lost its state.
     async fn hold(&mut self, connection: &Connection, silent: watch::Receiver<bool>) -> Fate {
         tokio::select! {
             why = connection.ended() => Fate::Ended(why.to_string()),
@@ -231,9 +230,9 @@ impl<C: Connector> Keeper<C> {
         }
     }
 
-    /// Waits until a silent exit takes a second connection while the first one stays silent. An
-    /// association outlives long gaps of all its paths, and so do the connections in it. But an exit that
-    /// was killed and started again has no idea what we are talking of, and says nothing at all.
+    /// Waits until a silent exit accepts a second connection while the first one stays silent. An association
+    /// survives long outages of all its paths, and so do the connections in it. But an exit that was killed and
+    /// restarted does not know the association and never answers on it.
     async fn forgotten(&mut self, mut silent: watch::Receiver<bool>) -> Reached {
         loop {
             if silent.wait_for(|silent| *silent).await.is_err() {

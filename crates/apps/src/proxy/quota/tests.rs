@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Takes single units until there are no more.
+/// Takes single units until none is granted.
 fn take_all(quota: &FairQuota<u8>, user: u8) -> Vec<Permit<u8>> {
     std::iter::from_fn(|| quota.try_one(&user)).collect()
 }
@@ -15,7 +15,7 @@ fn what_greedy_users_hold_never_includes_the_part_of_another_one() {
     let held: Vec<_> = (1..=3).map(|user| take_all(&quota, user)).collect();
     assert_eq!(held.iter().map(Vec::len).collect::<Vec<_>>(), [1536, 1024, 768]);
     assert_eq!(take_all(&quota, 4).len(), 512 + 128);
-    // What is given back does not go to those who hold more than others may.
+    // Returned units do not go to users who hold more than their share.
     let [first, second, third] = held.try_into().unwrap();
     drop(third);
     assert!(quota.try_one(&1).is_none(), "user 1 already holds more than what is free");

@@ -1,4 +1,4 @@
-//! Many who ask: constant state, small answers, and those who mean it get in.
+//! Floods of handshakes: the state is constant, answers are small, and genuine initiators succeed.
 
 use core::net::{IpAddr, SocketAddr};
 
@@ -19,7 +19,7 @@ fn a_flood_of_strangers_costs_no_state_and_no_diffie_hellman_above_the_allowance
     let friend = pair.client.clone();
     let (mut retries, mut drops) = (0, 0);
     for number in 0..500 {
-        // Each knows the public key, has one of its own, and says that it is somewhere else.
+        // Each knows the public key, has a key of its own, and claims another address.
         pair.client = secret();
         let (_, first) = pair.first(b"");
         match pair.answer(NOW, somewhere(number), &first) {
@@ -34,7 +34,7 @@ fn a_flood_of_strangers_costs_no_state_and_no_diffie_hellman_above_the_allowance
     assert_eq!((drops, retries), (100, 400), "those within the allowance, and the others");
     assert_eq!(pair.server.remembered(), 0);
 
-    // In the midst of it a friend shows that it can be reached, and gets in.
+    // Meanwhile an allowed initiator proves its address and gets a session.
     pair.client = friend;
     let (mut initiator, first) = pair.first(b"");
     let retry = reply(pair.answer(NOW, home(), &first));
@@ -91,7 +91,7 @@ fn a_source_that_proved_itself_is_still_limited() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Whatever arrives, no answer is larger than it, and nothing is kept.
+    /// For arbitrary datagrams, no answer is larger than the datagram, and no state is kept.
     #[test]
     fn no_answer_is_larger_than_its_question(
         mut noise in prop::collection::vec(any::<u8>(), 0..1400),

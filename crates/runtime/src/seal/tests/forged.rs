@@ -1,5 +1,5 @@
-//! Somebody sees all that the initiator sends, forges answers that need no secret, and doubles and reorders
-//! datagrams. Whenever a genuine Reply to the present attempt arrives, there is a session.
+//! An attacker sees everything that the initiator sends, forges answers that need no secret, and duplicates and
+//! reorders datagrams. A genuine Reply to the current attempt must always lead to a session.
 
 use proptest::prelude::*;
 use ropewalk_base::{Duration, Time};
@@ -9,12 +9,12 @@ use crate::seal::initiator::HandshakeError;
 use crate::seal::mac::MacKey;
 
 const NOW: Time = Time::from_secs(1000);
-/// As the page on the format has them.
+/// As in the documentation of the format.
 const RETRY: u8 = 3;
 const VERSIONS: u8 = 4;
 const REPLY: u8 = 2;
 
-/// An answer to a first datagram that anybody can make who saw it.
+/// An answer to a first datagram that any observer of the datagram can make.
 fn forge(pair: &Pair, first: &[u8], kind: u8, version: u8, body: &[u8]) -> Vec<u8> {
     let mut answer = vec![kind, version];
     answer.extend(CLIENT.to_be_bytes());
@@ -44,7 +44,7 @@ fn a_forged_retry_costs_one_datagram_and_the_genuine_reply_still_counts() {
     let forged = forged_retry(&pair, &first, 7);
     let resent = again(initiator.finish(NOW, &forged));
     assert_eq!(initiator.finish(NOW, &forged).expect_err("twice"), HandshakeError::KnownToken);
-    // What the resend brings about is the same session; a Retry to it is not obeyed.
+    // The resent datagram leads to the same session. A Retry that answers it is not obeyed.
     let reply = reply(pair.answer(NOW, home(), &resent));
     let second = forged_retry(&pair, &resent, 8);
     assert_eq!(initiator.finish(NOW, &second).expect_err("refused"), HandshakeError::Forged);
@@ -69,7 +69,7 @@ fn the_reply_to_a_resend_counts_where_the_first_one_was_lost() {
 fn a_copy_that_overtakes_the_first_datagram_takes_nothing_away() {
     let mut pair = Pair::new();
     let (mut initiator, first) = pair.first(b"");
-    // Its Reply goes to somebody else.
+    // Its Reply goes to another address.
     let mut made = established(pair.answer(NOW, address("198.51.100.1:9"), &first));
     let reply = reply(pair.answer(NOW, home(), &first));
     assert!(reply.len() <= first.len());
@@ -116,8 +116,8 @@ fn an_attempt_obeys_a_bounded_number_of_retries_and_the_next_one_as_many() {
     session(initiator.finish(NOW, &genuine));
 }
 
-/// One way, 10 ms of virtual time; the attacker is 1 ms from the initiator and answers every datagram that it
-/// sends with so many forged Retries. Returns when there is a session.
+/// The genuine path has a delay of 10 ms of virtual time. The attacker is 1 ms from the initiator and answers each of
+/// its datagrams with so many forged Retries. Returns the time until there is a session.
 fn time_under_a_flood(allowed: fn(&SecretKey) -> Allowed, forged_per_datagram: u32) -> Duration {
     const NEAR: Duration = Duration::from_millis(1);
     const FAR: Duration = Duration::from_millis(10);
@@ -125,7 +125,7 @@ fn time_under_a_flood(allowed: fn(&SecretKey) -> Allowed, forged_per_datagram: u
     let allowed = allowed(&client);
     let mut pair = Pair::with(client, allowed);
     let (mut initiator, first) = pair.first(b"");
-    // What arrives, by its time: at the server, or at the client.
+    // Datagrams in flight, by arrival time: to the server and to the client.
     let (mut up, mut down) = (vec![(NOW + FAR, first.clone())], Vec::new());
     let forge_all = |pair: &Pair, now: Time, first: &[u8], down: &mut Vec<(Time, Vec<u8>)>| {
         for number in 0..forged_per_datagram {
@@ -175,15 +175,15 @@ fn a_handshake_succeeds_within_two_seconds_under_a_flood_of_forged_retries() {
     }
 }
 
-/// What happens next, in the order that proptest draws.
+/// The next event, drawn by proptest.
 #[derive(Clone, Debug)]
 enum Step {
-    /// One of the initiator's datagrams reaches the responder; it may do so again.
+    /// A datagram of the initiator arrives at the responder; it may arrive again.
     Up {
         which: usize,
         elsewhere: bool,
     },
-    /// One of the responder's answers reaches the initiator; it may do so again.
+    /// An answer of the responder arrives at the initiator; it may arrive again.
     Down {
         which: usize,
     },
@@ -193,7 +193,7 @@ enum Step {
         kind: u8,
         body: Vec<u8>,
     },
-    /// No answer came in time.
+    /// No answer arrived in time.
     Again,
     Wait {
         milliseconds: u64,
@@ -220,7 +220,7 @@ type Given = (Vec<u8>, bool, usize);
 struct World {
     pair: Pair,
     initiator: Initiator,
-    /// With the attempt that each belongs to.
+    /// Each with the attempt that it belongs to.
     sent: Vec<(usize, Vec<u8>)>,
     answers: Vec<Given>,
     attempt: usize,
@@ -228,11 +228,11 @@ struct World {
 }
 
 impl World {
-    /// Returns whether there is a session, and whether there has to be one.
+    /// Returns whether there is a session, and whether there must be one.
     fn take(&mut self, step: Step) -> (bool, bool) {
         match step {
             Step::Up { which, elsewhere } => {
-                // Late ones are as likely as early ones.
+                // Late datagrams are as likely as early ones.
                 let at = self.sent.len().saturating_sub(1 + which);
                 let (attempt, datagram) = self.sent[at].clone();
                 let from = if elsewhere { address("198.51.100.1:9") } else { home() };
@@ -309,13 +309,13 @@ proptest! {
             }
         }
         if !done {
-            // Then the network heals, and the attacker goes on.
+            // Then the network recovers, while the attacker continues.
             let (_, has_to_be) = world.take(Step::Again);
             prop_assert!(!has_to_be);
             let mut rounds = 0;
             while !done && rounds < 3 {
                 rounds += 1;
-                // Far from the allowance of a source and second.
+                // Far below the allowance per source and second.
                 world.take(Step::Wait { milliseconds: 1001 });
                 world.take(Step::Forged { to: 0, kind: RETRY, body: vec![rounds; 24] });
                 let fresh: Vec<_> = world.sent.iter().filter(|(attempt, _)| *attempt == world.attempt).cloned().collect();

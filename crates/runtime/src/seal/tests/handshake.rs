@@ -1,4 +1,4 @@
-//! Who gets a session, and who does not.
+//! Which initiators get a session, and which do not.
 
 use ropewalk_base::{Duration, Time};
 
@@ -70,7 +70,7 @@ fn a_responder_with_another_secret_cannot_answer() {
     let (mut initiator, first) = pair.first(b"");
     let mut other = Pair::with(pair.client.clone(), Allowed::Anyone);
     assert!(is_drop(&other.answer(NOW, home(), &first)));
-    // A genuine reply to another handshake is none to this one.
+    // A genuine reply to another handshake does not answer this one.
     let (_, second) = pair.first(b"");
     let reply = established(pair.answer(NOW, home(), &second)).reply;
     assert_eq!(initiator.finish(NOW, &reply).expect_err("refused"), HandshakeError::Forged);
@@ -110,7 +110,7 @@ fn a_first_datagram_leads_to_one_session_and_an_older_one_to_none() {
     let (_, old) = pair.first(b"");
     let (mut initiator, new) = pair.first(b"");
     let made = established(pair.answer(NOW, home(), &new));
-    // For a while the same Reply goes to wherever the datagram comes from.
+    // For a while, every source of the datagram gets the same Reply.
     for from in [home(), address("198.51.100.1:9")] {
         assert_eq!(reply(pair.answer(NOW, from, &new)), made.reply);
         assert!(is_drop(&pair.answer(NOW, from, &old)));
@@ -128,7 +128,7 @@ fn a_lost_reply_is_made_good_by_another_first_datagram() {
     let mut pair = Pair::new();
     let (mut initiator, first) = pair.first(b"hello");
     let lost = established(pair.answer(NOW, home(), &first)).reply;
-    // The clock stands still, and the next is later nevertheless.
+    // Although the clock stands still, the next timestamp is later.
     let again = initiator.again(Timestamp::from_unix_nanos(pair.date)).expect("a datagram");
     let mut made = established(pair.answer(NOW, home(), &again));
     assert_eq!(made.payload, b"hello");
@@ -149,7 +149,7 @@ fn anyone_proves_the_address_first_and_is_known_by_its_key() {
     let made = established(pair.answer(NOW, home(), &second));
     assert_eq!((made.peer, &made.payload[..]), (pair.client.public(), &b"hello"[..]));
     session(initiator.finish(NOW, &made.reply));
-    // A replay brings the same Reply, and no other session.
+    // A replay gets the same Reply and creates no other session.
     assert_eq!(reply(pair.answer(NOW, home(), &second)), made.reply);
 }
 
@@ -159,7 +159,7 @@ fn a_peer_of_another_version_is_told_which_one_is_spoken() {
     let key = crate::seal::mac::MacKey::of(&pair.server_key);
     let (_, mut first) = pair.first(b"");
     for version in [0, 2, 255] {
-        // As an initiator of that version would send it: only the first bytes and the MAC are ours.
+        // As an initiator of that version would send it: only the first bytes and the MAC are in our format.
         first[1] = version;
         first.truncate(first.len() - 16);
         let mac = key.sign_first(&mut first);

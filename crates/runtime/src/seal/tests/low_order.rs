@@ -1,4 +1,4 @@
-//! Points of low order: a Diffie-Hellman with one of them is zero whatever the secret is.
+//! Points of low order: a Diffie-Hellman with one of them is zero, whatever the secret.
 
 use ropewalk_base::Time;
 use snow::params::{CipherChoice, DHChoice, HashChoice};
@@ -35,10 +35,10 @@ fn low_order_points() -> Vec<[u8; 32]> {
     bytes.into_iter().chain(with_high_bit).collect()
 }
 
-/// The Noise of a peer that puts a point of low order in place of a key, and knows what follows from it.
+/// Noise of a hostile peer that uses a point of low order as its key and knows the result.
 struct Hostile {
     point: [u8; 32],
-    /// In place of every key, or of ephemeral ones only.
+    /// Whether the point replaces every key, or only ephemeral ones.
     everywhere: bool,
 }
 
@@ -46,7 +46,7 @@ struct Hostile {
 struct HostileDh {
     point: [u8; 32],
     genuine: Box<dyn Dh>,
-    /// It uses the point and not the key pair.
+    /// Whether it uses the point instead of the key pair.
     hostile: bool,
 }
 
@@ -86,7 +86,7 @@ impl Dh for HostileDh {
         self.genuine.set(privkey);
     }
 
-    /// Only an ephemeral key is generated.
+    /// Only ephemeral keys are generated.
     fn generate(&mut self, _: &mut dyn Random) -> Result<(), Error> {
         self.hostile = true;
         Ok(())
@@ -102,7 +102,7 @@ impl Dh for HostileDh {
 
     fn dh(&self, pubkey: &[u8], out: &mut [u8]) -> Result<(), Error> {
         if self.hostile {
-            // What the other end computes with the point.
+            // The result that the other end computes with the point.
             out[..32].fill(0);
             return Ok(());
         }
@@ -182,7 +182,7 @@ fn a_responder_that_contributes_nothing_gets_no_session() {
 fn a_public_key_of_low_order_is_refused_where_it_is_configured() {
     for point in low_order_points() {
         assert_eq!(PublicKey::from_bytes(point), Err(KeyError::LowOrder), "{point:02x?}");
-        // Its neighbour is as good as any.
+        // A neighbouring value is an ordinary key.
         let mut other = point;
         other[15] ^= 1;
         PublicKey::from_bytes(other).expect("a key");

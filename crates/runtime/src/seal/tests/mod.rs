@@ -1,4 +1,4 @@
-//! Both ends together.
+//! Tests with both ends of a handshake and session.
 
 mod flood;
 mod forged;
@@ -21,9 +21,9 @@ use super::responder::{Answer, Established, Responder};
 use super::session::Session;
 use super::timestamp::Timestamp;
 
-/// What the initiator calls its session.
+/// Number of the initiator's session.
 pub const CLIENT: u32 = 0x1111_2222;
-/// What the responder calls its session.
+/// Number of the responder's session.
 pub const SERVER: u32 = 0x3333_4444;
 
 pub fn secret() -> SecretKey {
@@ -38,12 +38,12 @@ pub fn home() -> SocketAddr {
     address("192.0.2.1:5000")
 }
 
-/// A responder, and one whom it allows.
+/// A responder, and an initiator that it allows.
 pub struct Pair {
     pub client: SecretKey,
     pub server: Responder,
     pub server_key: PublicKey,
-    /// The client's date; each handshake is later than the one before.
+    /// The client's date, which increases with each handshake.
     pub date: u64,
 }
 
@@ -113,7 +113,7 @@ pub fn sealed(session: &mut Session, path: u8, content: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Hands a datagram from one to the other: path and content, or why not.
+/// Opens a datagram. Returns path and content, or the error.
 pub fn opened(
     session: &mut Session,
     now: Time,

@@ -1,4 +1,4 @@
-//! Handshakes with a pre-shared key, and who gets none.
+//! Handshakes with a pre-shared key, and which of them fail.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ fn first_with(pair: &mut Pair, psk: Option<&PresharedKey>) -> (Initiator, Vec<u8
         .expect("a datagram")
 }
 
-/// A responder that has these pre-shared keys: the peer's own, and the one for all others.
+/// A responder with these pre-shared keys: the peer's own, and that for all others.
 fn pair_with(own: Option<&PresharedKey>, of_all: Option<&PresharedKey>) -> Pair {
     let client = secret();
     let grant = Grant { psk: own.cloned(), expires: None };
@@ -39,7 +39,7 @@ fn there_is_a_session_where_both_have_the_same_psk_or_neither_has_one() {
         (None, None, None, None),
         (Some(&a), Some(&a), None, None),
         (Some(&a), None, Some(&a), None),
-        // The peer's own goes before that of all.
+        // The peer's own key takes precedence.
         (Some(&a), Some(&a), Some(&b), None),
         (None, Some(&a), None, Some(Refusal::PskMissing)),
         (None, None, Some(&a), Some(Refusal::PskMissing)),
@@ -86,7 +86,7 @@ fn the_kind_of_a_first_datagram_cannot_be_changed_on_its_way() {
         first.truncate(first.len() - 16);
         crate::seal::mac::MacKey::of(&pair.server_key).sign_first(&mut first);
         assert!(is_drop(&pair.answer(NOW, home(), &first)));
-        // The responder could not read it, so it does not know whose it was.
+        // The responder could not decrypt it, so it does not know the initiator.
         assert!(pair.server.take_refused().is_empty());
     }
 }
@@ -155,7 +155,7 @@ fn the_list_can_be_replaced_and_what_was_seen_of_those_who_stay_is_kept() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
-    /// Without the key nobody completes the handshake, whatever they put in place of the Reply.
+    /// Without the key no handshake completes, however the Reply is modified.
     #[test]
     fn no_session_comes_of_a_changed_reply(at in 6_usize..59, by in 1_u8..) {
         let key = psk();

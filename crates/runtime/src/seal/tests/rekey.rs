@@ -1,4 +1,4 @@
-//! Keys change, and nothing gets lost by it.
+//! Key changes lose no datagrams.
 
 use proptest::prelude::*;
 use ropewalk_base::{Duration, Time};
@@ -13,7 +13,7 @@ fn later(seconds: u64) -> Time {
     NOW.saturating_add(Duration::from_secs(seconds))
 }
 
-/// A pair that changes keys every ten datagrams.
+/// A pair of sessions that change keys every ten datagrams.
 fn hasty() -> (Session, Session) {
     let (mut client, mut server) = Pair::new().sessions();
     let limits = Limits { rekey_packets: 10, ..Limits::default() };
@@ -61,14 +61,14 @@ fn time_changes_keys_too_and_old_ones_are_forgotten() {
 #[test]
 fn the_initiator_waits_until_the_peer_has_followed() {
     let (mut client, mut server) = hasty();
-    // A hundred datagrams are lost, on all paths and over the whole of the next epoch.
+    // A hundred datagrams are lost, on all paths and over the whole next epoch.
     for _ in 0..100 {
         sealed(&mut client, 0, b"lost");
         client.handle_timeout(later(1));
     }
     client.handle_timeout(later(1_000_000));
     assert_eq!(client.epoch(), 1);
-    // The peer, still in the old epoch, is heard; and it understands the first that arrives.
+    // The peer is still in the old epoch. Its datagrams are opened, and it opens the first one that arrives.
     let down = sealed(&mut server, 0, b"down");
     assert!(opened(&mut client, later(2), &down).is_ok());
     let up = sealed(&mut client, 0, b"up");
@@ -87,7 +87,7 @@ fn a_key_that_has_sealed_its_number_of_datagrams_seals_no_more() {
     let mut out = b"before".to_vec();
     let error = server.seal(0, &mut out, |out| out.push(1));
     assert_eq!((error, &out[..]), (Err(SealError::KeyWornOut), &b"before"[..]));
-    // The next epoch mends it.
+    // Changing to the next epoch solves this.
     client.handle_timeout(later(120));
     let datagram = sealed(&mut client, 0, b"x");
     assert!(opened(&mut server, later(120), &datagram).is_ok());
@@ -131,7 +131,7 @@ fn a_limit_above_that_of_the_cipher_is_a_mistake() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Any losses, in both directions, and any waits: the two never lose each other.
+    /// With any losses in both directions and any pauses, the two ends stay synchronized.
     #[test]
     fn two_ends_never_lose_each_other(
         steps in prop::collection::vec((any::<bool>(), any::<bool>(), 0_u64..70), 1..300),

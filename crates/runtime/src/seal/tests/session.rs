@@ -1,4 +1,4 @@
-//! Datagrams of a session: order, repetition, paths.
+//! Datagrams of a session: order, repetition and paths.
 
 use proptest::prelude::*;
 use ropewalk_base::Time;
@@ -81,7 +81,7 @@ fn what_is_behind_the_window_is_refused() {
 #[test]
 fn a_path_knows_nothing_of_the_others() {
     let (mut client, mut server) = Pair::new().sessions();
-    // The slow path's datagrams come when the quick path is a hundred thousand ahead.
+    // The slow path's datagrams arrive when the fast path is a hundred thousand ahead.
     let slow: Vec<Vec<u8>> = (0..20).map(|n| sealed(&mut client, 1, &[n])).collect();
     client.halves().0.pretend_counter(0, 100_000);
     let quick = sealed(&mut client, 0, b"quick");
@@ -89,7 +89,7 @@ fn a_path_knows_nothing_of_the_others() {
     for (n, datagram) in slow.iter().enumerate() {
         assert_eq!(opened(&mut server, NOW, datagram), Ok((1, vec![n as u8])));
     }
-    // A datagram of one path is none of another.
+    // A datagram of one path is not accepted for another.
     let mut moved = sealed(&mut client, 1, b"x");
     moved[1] = 2;
     assert_eq!(opened(&mut server, NOW, &moved), Err(OpenError::Forged));
@@ -116,11 +116,11 @@ fn sessions_of_other_handshakes_open_nothing() {
     let (mut client, mut server) = pair.sessions();
     let (mut other_client, mut other_server) = pair.sessions();
     let datagram = sealed(&mut client, 0, b"x");
-    // Both have the same number: only the keys differ.
+    // Both sessions have the same number: only the keys differ.
     assert_eq!(opened(&mut other_server, NOW, &datagram), Err(OpenError::Forged));
     assert_eq!(opened(&mut client, NOW, &datagram), Err(OpenError::OtherSession(SERVER)));
     assert!(opened(&mut server, NOW, &datagram).is_ok());
-    // What an end has sealed is not opened by that end, even with the number changed.
+    // An end does not open its own datagrams, even with the session number changed.
     let mut reflected = sealed(&mut other_client, 0, b"x");
     reflected[2..6].copy_from_slice(&CLIENT.to_be_bytes());
     assert_eq!(opened(&mut other_client, NOW, &reflected), Err(OpenError::Forged));

@@ -1,4 +1,4 @@
-//! Every byte of every datagram counts.
+//! A change of any byte of any datagram is detected.
 
 use proptest::prelude::*;
 use ropewalk_base::Time;
@@ -8,7 +8,7 @@ use crate::seal::initiator::HandshakeError;
 
 const NOW: Time = Time::from_secs(1000);
 
-/// All datagrams that differ from this one in one bit, and all that are shorter or longer.
+/// All datagrams that differ from this one in one bit, all truncated ones, and several longer ones.
 fn changed(datagram: &[u8]) -> Vec<Vec<u8>> {
     let flipped = (0..datagram.len() * 8).map(|bit| {
         let mut changed = datagram.to_vec();
@@ -37,15 +37,15 @@ fn a_first_datagram_changed_by_one_who_can_make_the_mac_leads_to_no_session() {
     let (_, first) = pair.first(b"hello");
     let key = crate::seal::mac::MacKey::of(&pair.server_key);
     let body = &first[..first.len() - 16];
-    // The token, from 6 to 30, is not part of what Noise authenticates: a wrong one counts as none.
+    // The token, bytes 6 to 30, is not authenticated by Noise. A wrong token counts as no token.
     for at in (0..6).chain(30..body.len()) {
         let mut changed = body.to_vec();
         changed[at] ^= 1;
         key.sign_first(&mut changed);
-        // Far enough apart for the allowance of each second.
+        // Spaced so far apart that the rate limiter admits all.
         let now = Time::from_secs(1000 + at as u64);
         let answer = pair.answer(now, home(), &changed);
-        // Another version is answered with ours.
+        // Another version is answered with Versions.
         let right = if at == 1 { matches!(answer, Answer::Reply(_)) } else { is_drop(&answer) };
         assert!(right, "byte {at}: {answer:?}");
     }
@@ -106,7 +106,7 @@ fn a_changed_datagram_of_a_session_is_refused_and_the_genuine_one_still_counts()
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Even from one who saw the first datagram and can make the MAC.
+    /// Even by an attacker that saw the first datagram and can make the MAC.
     #[test]
     fn noise_is_never_taken_for_a_reply(
         mut noise in prop::collection::vec(any::<u8>(), 0..200),

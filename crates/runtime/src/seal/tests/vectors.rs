@@ -1,5 +1,5 @@
-//! The format as docs/reference/sealing.md has it, against bytes that were made from that page with
-//! Python's `hmac` and `cryptography`.
+//! Compares the format with test vectors that were made from docs/reference/sealing.md with Python's `hmac` and
+//! `cryptography`.
 
 use crate::seal::cipher::Cipher;
 use crate::seal::keys::PublicKey;
