@@ -120,7 +120,7 @@ impl HandshakeResponder {
         limits: &Limits,
     ) -> Initiation {
         let Established { session, reply, peer, .. } = established;
-        // The same attempt was repeated because no reply arrived: its earlier session is useless.
+        // The same attempt was repeated because no reply arrived: the session made for it before is useless.
         let attempt = (peer, session.peer_id());
         self.remove_oldest(|one| (one.key(), one.session.peer_id()) == attempt);
         let id = session.id();
