@@ -4,7 +4,7 @@ use ropewalk_base::{PathId, Time};
 
 use super::TxPath;
 use crate::scheduler::{DecisionKind, View};
-use crate::window::{Budget, SharedWindow};
+use crate::window::Budget;
 
 /// Data of a connection that is unassigned or unacknowledged, and the receive window for it.
 ///
@@ -35,8 +35,14 @@ pub(crate) trait Outstanding {
     /// 6.1 A; RFC 9293, 3.8.6.1).
     fn may_probe_window(&self) -> bool;
 
-    /// Input of the guard; `shared` is not set.
-    fn shared_window(&self) -> SharedWindow;
+    /// Whether nothing is queued, neither new data nor units that were passed over.
+    fn is_idle(&self) -> bool;
+
+    /// Bytes cumulatively acknowledged so far.
+    fn acknowledged_bytes(&self) -> u64;
+
+    /// Whether data that arrives out of order waits at the peer.
+    fn is_ordered(&self) -> bool;
 
     /// The oldest unacknowledged unit, if it is in flight.
     fn oldest(&self, paths: &[Self::Path]) -> Option<Oldest>;

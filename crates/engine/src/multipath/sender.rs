@@ -125,12 +125,10 @@ impl Sender {
                 Some(path) => Assignment::Send { path, position, decision },
                 None => Assignment::Nothing,
             },
-            Action::Wait { until } => {
-                self.wait_until = Some(until);
-                self.record(now, outstanding, decision, None);
-                Assignment::Nothing
-            }
-            Action::Blocked => {
+            Action::Wait { .. } | Action::Blocked => {
+                if let Action::Wait { until } = decision.action {
+                    self.wait_until = Some(until);
+                }
                 self.record(now, outstanding, decision, None);
                 Assignment::Nothing
             }
@@ -208,7 +206,7 @@ impl Sender {
                 && !idle
                 && let Some(at) = path.pacer.ready_at(full)
             {
-                self.wait_until = Some(self.wait_until.map_or(at, |known| known.min(at)));
+                self.wait_until = Some(earlier(self.wait_until, at));
             }
         }
         self.accounts.set_blocked(now, shut && open);
@@ -282,6 +280,11 @@ impl Sender {
             self.congestion.limit(PathId::from_index(i), path.window);
         }
     }
+}
+
+/// The earlier of two times, one of which may not be set.
+pub(super) fn earlier(known: Option<Time>, at: Time) -> Time {
+    known.map_or(at, |known| known.min(at))
 }
 
 /// Whether nothing is in flight on any path.

@@ -3,6 +3,7 @@
 
 use ropewalk_base::{PathId, Time};
 
+use super::sender::earlier;
 use super::{Oldest, Outstanding, Sender};
 use crate::congestion::CongestionControl;
 use crate::scheduler::{Decision, PathView, Reason, resend_on};
@@ -97,8 +98,7 @@ impl Sender {
         };
         let quickest = self.views.iter().filter(is_sooner).min_by_key(|view| view.forward_delay);
         if quickest.is_none() && !overdue {
-            let ask = sent_at + patience;
-            self.wait_until = Some(self.wait_until.map_or(ask, |at| at.min(ask)));
+            self.wait_until = Some(earlier(self.wait_until, sent_at + patience));
         }
         quickest.map(|view| view.id)
     }

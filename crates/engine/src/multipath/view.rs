@@ -7,7 +7,7 @@ use super::{Outstanding, Sender, TxPath};
 use crate::congestion::CongestionControl;
 use crate::path::{PathStatus, Shape, clock_offset};
 use crate::scheduler::{DelaySource, PathView};
-use crate::window::SharedWindow;
+use crate::window::{Budget, SharedWindow};
 
 impl Sender {
     /// Creates the views of all paths. `is_usable` tells which of them may carry data now.
@@ -33,8 +33,15 @@ impl Sender {
         }
         self.views = views;
         self.sendable_left = self.sendable(outstanding, paths);
-        let shared =
-            SharedWindow { shared: self.scheduler.shares_window(), ..outstanding.shared_window() };
+        let Budget { buffer, chunk } = outstanding.budget();
+        let shared = SharedWindow {
+            buffer,
+            chunk,
+            acknowledged: outstanding.acknowledged_bytes(),
+            busy: !outstanding.is_idle(),
+            shared: self.scheduler.shares_window(),
+            in_order: outstanding.is_ordered(),
+        };
         self.guard.apply(now, self.epoch, shared, &mut self.views);
         if nothing_in_flight(paths) {
             PathView::let_one_go(&mut self.views);

@@ -160,8 +160,7 @@ impl Session {
             subflow.tx.acked_to = subflow.tx.acked_to.max(number + 1);
         }
         if subflow.tx.acked_to > subflow.tx.round_ends {
-            subflow.tx.round += 1;
-            subflow.tx.round_ends = subflow.tx.flights.next_number();
+            subflow.tx.begin_round();
         }
         measure(now, subflow, ackd);
         let returned = subflow.tx.state.on_success();

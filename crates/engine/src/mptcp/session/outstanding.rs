@@ -10,7 +10,7 @@ use super::queue::ByteQueue;
 use crate::multipath::{Oldest, Outstanding};
 use crate::payload::Payload;
 use crate::scheduler::{DecisionKind, View};
-use crate::window::{Budget, SharedWindow};
+use crate::window::Budget;
 
 /// Mappings that are queued or not acknowledged at data level.
 #[derive(Clone, Debug)]
@@ -41,12 +41,6 @@ impl Mappings {
     #[inline]
     pub const fn offered(&self) -> u64 {
         self.edge.saturating_sub(self.board.una())
-    }
-
-    /// Whether nothing is queued, neither new bytes nor mappings that were passed over.
-    #[inline]
-    pub fn is_idle(&self) -> bool {
-        self.board.holes().is_empty() && self.queue.is_empty()
     }
 
     /// The unit at a position of the unassigned queue. Numbers all units before it.
@@ -122,15 +116,18 @@ impl Outstanding for Mappings {
     }
 
     #[inline]
-    fn shared_window(&self) -> SharedWindow {
-        SharedWindow {
-            buffer: self.offered(),
-            chunk: self.segment_limit as u64,
-            acknowledged: self.board.una(),
-            busy: !self.is_idle(),
-            shared: false,
-            in_order: true,
-        }
+    fn is_idle(&self) -> bool {
+        self.board.holes().is_empty() && self.queue.is_empty()
+    }
+
+    #[inline]
+    fn acknowledged_bytes(&self) -> u64 {
+        self.board.una()
+    }
+
+    #[inline]
+    fn is_ordered(&self) -> bool {
+        true
     }
 
     fn oldest(&self, subflows: &[Subflow]) -> Option<Oldest> {

@@ -10,7 +10,7 @@ use super::zero_window::WindowProbe;
 use crate::multipath::{Oldest, Outstanding};
 use crate::scheduler::{DecisionKind, View};
 use crate::sctp::tx::{RecordState, Scoreboard};
-use crate::window::{Budget, SharedWindow};
+use crate::window::Budget;
 
 /// Chunks that are queued or not acknowledged.
 #[derive(Clone, Debug)]
@@ -72,12 +72,6 @@ impl Chunks {
     /// Whether a TSN has been assigned.
     pub fn has_sent(&self) -> bool {
         self.board.next_tsn() > self.first
-    }
-
-    /// Whether no chunk waits for its first transmission, neither in the queue nor among the holes.
-    #[inline]
-    pub fn is_idle(&self) -> bool {
-        self.board.holes().is_empty() && self.queue.is_empty()
     }
 
     /// Size of a full chunk, bytes.
@@ -196,15 +190,18 @@ impl Outstanding for Chunks {
     }
 
     #[inline]
-    fn shared_window(&self) -> SharedWindow {
-        SharedWindow {
-            buffer: self.peer_rwnd,
-            chunk: self.full_chunk(),
-            acknowledged: self.board.user_bytes(),
-            busy: !self.is_idle(),
-            shared: false,
-            in_order: !self.is_unordered_unfragmented(),
-        }
+    fn is_idle(&self) -> bool {
+        self.board.holes().is_empty() && self.queue.is_empty()
+    }
+
+    #[inline]
+    fn acknowledged_bytes(&self) -> u64 {
+        self.board.user_bytes()
+    }
+
+    #[inline]
+    fn is_ordered(&self) -> bool {
+        !self.is_unordered_unfragmented()
     }
 
     fn oldest(&self, paths: &[Path]) -> Option<Oldest> {
