@@ -321,7 +321,8 @@ impl Inbox {
     /// transfer created. Returns the failures, with the index of the entry.
     pub fn settle(&self, entries: &[Entry], written: &BTreeSet<u32>) -> Vec<(u32, String)> {
         let mut failed = self.sync_names(entries, written);
-        // Innermost folders first, because changes in them affect the times of the folders around them.
+        // Innermost folders first: this changes nothing in those around them, but the permissions of an outer folder
+        // can make an inner one unreachable.
         for (place, entry) in entries.iter().enumerate().rev() {
             if entry.kind == Kind::Folder
                 && let Err(error) = self.settle_folder(entry)

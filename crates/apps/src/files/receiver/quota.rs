@@ -10,12 +10,12 @@ use super::workdir::WorkDir;
 
 /// Assumed cost of an entry in the file system besides its content, and the unit that content is rounded up to,
 /// bytes.
-pub const ENTRY_COST: u64 = 4096;
+const ENTRY_COST: u64 = 4096;
 /// Deepest directory that is measured: the maximum depth of a name.
 const DEPTH: usize = 2048;
 
 /// Bytes that a file of this size is charged.
-pub const fn cost(size: u64) -> u64 {
+const fn cost(size: u64) -> u64 {
     size.saturating_add(ENTRY_COST - 1) / ENTRY_COST * ENTRY_COST + ENTRY_COST
 }
 
@@ -59,6 +59,16 @@ impl Inside {
     /// Bytes that an unfinished file is charged: its reservation or its size on disk.
     fn charged(&self, work: &WorkDir, part: &str) -> u64 {
         self.open.get(part).map_or_else(|| on_disk(work, part), |open| open.bytes)
+    }
+
+    /// Ends one reservation. Returns the reserved bytes if it was the last one of this file.
+    fn release(&mut self, part: &str) -> Option<u64> {
+        let open = self.open.get_mut(part)?;
+        open.holders -= 1;
+        if open.holders > 0 {
+            return None;
+        }
+        self.open.remove(part).map(|open| open.bytes)
     }
 }
 
@@ -125,13 +135,14 @@ impl Usage {
         }
     }
 
-    /// Removes an unfinished file that is not open.
+    /// Removes an unfinished file. An open one stays charged until it is closed.
     pub fn discard(&self, work: &WorkDir, part: &str) {
         let mut inside = self.lock();
-        let before = if inside.open.contains_key(part) { 0 } else { on_disk(work, part) };
+        let before = on_disk(work, part);
         work.remove(part);
-        let after = if before == 0 { 0 } else { on_disk(work, part) };
-        inside.remove(before - after);
+        if !inside.open.contains_key(part) {
+            inside.remove(before.saturating_sub(on_disk(work, part)));
+        }
     }
 
     /// Gives an unfinished file its name by calling `rename`, which returns the size of the replaced file. The
@@ -151,18 +162,6 @@ impl Usage {
         inside.remove(reserved.saturating_add(replaced.map_or(0, cost)));
         inside.add(cost(size), None);
         Ok(())
-    }
-}
-
-impl Inside {
-    /// Ends one reservation. Returns the reserved bytes if it was the last one of this file.
-    fn release(&mut self, part: &str) -> Option<u64> {
-        let open = self.open.get_mut(part)?;
-        open.holders -= 1;
-        if open.holders > 0 {
-            return None;
-        }
-        self.open.remove(part).map(|open| open.bytes)
     }
 }
 
