@@ -67,7 +67,7 @@ fn oracle_delay(scenario: &file::Scenario, path: &file::Path) -> Duration {
 
 /// The configuration of one path.
 pub fn path(scenario: &file::Scenario, path: &file::Path) -> PathConfig {
-    // The window managers of the paper rank paths by a bandwidth that is known beforehand.
+    // The window managers of the paper rank paths by a bandwidth that is known in advance.
     let manager = scenario.transfer.window_manager;
     let known = matches!(manager, file::WindowManager::Dynamic | file::WindowManager::Static);
     PathConfig {

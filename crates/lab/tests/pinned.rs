@@ -8,10 +8,12 @@
 // Logarithms and powers of other systems' libraries may differ in the last bit.
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
+mod ready;
+
+use std::path::Path;
 
 use ropewalk_engine::scheduler::Scheduler;
+use ropewalk_lab::compare::map_in_parallel;
 use ropewalk_lab::draw::{Draw, DrawSet};
 use ropewalk_lab::{EngineFigures, RunOptions, RunResult, run};
 use ropewalk_scenario::{Override, Scenario};
@@ -65,26 +67,10 @@ fn line(name: &str, outcomes: &[Outcome]) -> String {
     format!("{name} {:.0} {}", sum / outcomes.len() as f64, hash(outcomes))
 }
 
-/// The lines of all cases, on all cores.
-fn lines(cases: usize, line_of: impl Fn(usize) -> String + Sync) -> Vec<String> {
-    let next = AtomicUsize::new(0);
-    let work = || {
-        let mut own = Vec::new();
-        loop {
-            let case = next.fetch_add(1, Ordering::Relaxed);
-            if case >= cases {
-                return own;
-            }
-            own.push((case, line_of(case)));
-        }
-    };
+/// The lines of all cases, computed on all cores.
+fn lines<T: Sync>(cases: &[T], line_of: impl Fn(&T) -> String + Sync) -> Vec<String> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let mut all: Vec<_> = std::thread::scope(|scope| {
-        let running: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-        running.into_iter().flat_map(|one| one.join().expect("no run panics")).collect()
-    });
-    all.sort();
-    all.into_iter().map(|(_, line)| line).collect()
+    map_in_parallel(cases, threads, line_of)
 }
 
 /// Compares with the lines of a file that begin as these do, or writes the file.
@@ -107,25 +93,15 @@ fn compare(file: &str, lines: &[String]) {
     assert!(differing.is_empty(), "{count} of {all} differ:\n{}", differing.join("\n"));
 }
 
-fn ready() -> Vec<PathBuf> {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios");
-    let entries = std::fs::read_dir(folder).expect("the folder of ready scenarios");
-    let files = entries.map(|e| e.expect("an entry").path());
-    let mut files: Vec<_> = files.filter(|p| p.extension().is_some_and(|e| e == "toml")).collect();
-    files.sort();
-    files
-}
-
 #[test]
 fn ready_scenarios_give_the_pinned_results() {
     let mut cases = Vec::new();
-    for file in ready() {
+    for file in ready::files() {
         for protocol in PROTOCOLS {
             cases.extend(Scheduler::NAMES.map(|name| (file.clone(), protocol, name)));
         }
     }
-    let found = lines(cases.len(), |case| {
-        let (file, protocol, scheduler) = &cases[case];
+    let found = lines(&cases, |(file, protocol, scheduler)| {
         let mut changes = changes(protocol, scheduler);
         let many = Scenario::load(file).is_ok_and(|s| s.world.associations > 4);
         changes.extend(many.then(|| "world.associations=4".to_owned()));
@@ -147,8 +123,7 @@ fn draws(count: u64) -> Vec<String> {
     drawn.sort_by_key(|draw| (draw.number, draw.paths));
     let cases: Vec<_> =
         drawn.iter().flat_map(|draw| PROTOCOLS.map(|protocol| (*draw, protocol))).collect();
-    lines(cases.len(), |case| {
-        let (draw, protocol) = cases[case];
+    lines(&cases, |(draw, protocol)| {
         let outcomes: Vec<_> = Scheduler::NAMES
             .iter()
             .map(|scheduler| {

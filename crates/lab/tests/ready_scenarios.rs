@@ -1,23 +1,14 @@
 //! The ready scenarios run with every scheduler.
 
-use std::path::PathBuf;
+mod ready;
 
 use ropewalk_engine::scheduler::Scheduler;
 use ropewalk_lab::{RunOptions, run};
 use ropewalk_scenario::Scenario;
 
-fn ready() -> Vec<PathBuf> {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios");
-    let entries = std::fs::read_dir(folder).expect("the folder of ready scenarios");
-    let files = entries.map(|e| e.expect("an entry").path());
-    let mut files: Vec<_> = files.filter(|p| p.extension().is_some_and(|e| e == "toml")).collect();
-    files.sort();
-    files
-}
-
 #[test]
 fn every_ready_scenario_runs_three_seconds_with_every_scheduler() {
-    let files = ready();
+    let files = ready::files();
     assert!(files.len() >= 5, "{files:?}");
     for file in files {
         for name in Scheduler::NAMES {

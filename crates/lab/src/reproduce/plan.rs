@@ -1,13 +1,13 @@
 //! Collects the required simulations without duplicates and runs them on all cores.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ropewalk_base::Duration;
 use ropewalk_scenario::Scenario;
 
 use super::data;
+use crate::compare::map_in_parallel;
 use crate::{Run, RunOptions, run};
 
 /// One simulation: a scenario file of a folder, with changes.
@@ -84,35 +84,20 @@ impl Runs {
     /// Runs each of `keys` once, on `threads` threads. The results do not depend on the number of threads.
     pub fn execute(keys: BTreeSet<RunKey>, threads: usize, progress: Progress<'_>) -> Self {
         let keys: Vec<RunKey> = keys.into_iter().collect();
-        let (next, ended) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        let results: Vec<Mutex<Option<Result<Run, String>>>> =
-            keys.iter().map(|_| Mutex::new(None)).collect();
-        let work = || {
-            loop {
-                let index = next.fetch_add(1, Ordering::Relaxed);
-                let Some(key) = keys.get(index) else { return };
-                let result = key.execute().map_err(|e| format!("{}: {e}", key.label()));
-                *results[index].lock().unwrap_or_else(|p| p.into_inner()) = Some(result);
-                progress(ended.fetch_add(1, Ordering::Relaxed) + 1, keys.len(), &key.label());
-            }
-        };
-        std::thread::scope(|scope| {
-            for _ in 0..threads.clamp(1, keys.len().max(1)) {
-                scope.spawn(work);
-            }
+        let ended = AtomicUsize::new(0);
+        let results = map_in_parallel(&keys, threads, |key| {
+            let result = key.execute().map_err(|e| format!("{}: {e}", key.label()));
+            progress(ended.fetch_add(1, Ordering::Relaxed) + 1, keys.len(), &key.label());
+            result
         });
-        let results = results.into_iter().map(|slot| {
-            let result = slot.into_inner().unwrap_or_else(|p| p.into_inner());
-            result.unwrap_or_else(|| Err("the run was never started".to_owned()))
-        });
-        let done = keys.iter().cloned().zip(results).collect();
+        let done = keys.into_iter().zip(results).collect();
         Self { done }
     }
 
     /// The run of this key.
     ///
     /// # Errors
-    /// A message if the run failed, or if it was not requested beforehand, which is a defect of the item.
+    /// A message if the run failed, or if it was not requested, which is a defect of the item.
     pub fn get(&self, key: &RunKey) -> Result<&Run, String> {
         match self.done.get(key) {
             Some(Ok(run)) => Ok(run),
@@ -134,6 +119,8 @@ impl Runs {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+
     use super::*;
 
     fn keys() -> BTreeSet<RunKey> {
