@@ -7,8 +7,8 @@
 //! number of smaller tickets on all lists. A full path keeps its tickets, and the chunks that others take
 //! meanwhile come from behind them.
 //!
-//! Chunks leave their list unsent only where keeping them would stop the transfer. All chunks are assigned
-//! anew when a path fails or loses its window, and after a loss. A chunk that the guard no longer permits on
+//! Chunks leave their list unsent only where keeping them would stop the transfer. All chunks are
+//! reassigned when a path fails or loses its window, and after a loss. A chunk that the guard no longer permits on
 //! its path is moved to the nearest path that may carry it.
 
 use std::collections::VecDeque;

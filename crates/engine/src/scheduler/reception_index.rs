@@ -6,7 +6,7 @@ use super::{Decision, PathView, Schedule, View};
 
 /// Assigns each chunk to the path with the least index: its own bytes, plus those outstanding or queued on
 /// the path before it, over the Westwood estimate of the path's bandwidth. Delays do not matter. The index is
-/// computed anew whenever a path may send.
+/// computed again whenever a path may send.
 #[derive(Clone, Debug, Default)]
 pub struct ReceptionIndex {
     westwood: Westwood,

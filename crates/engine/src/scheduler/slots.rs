@@ -8,7 +8,7 @@
 //! it.
 //!
 //! No state is kept between decisions. That implements the rule "when an acknowledgement changes something,
-//! assign all queued and unsent data anew", with two passes over the paths instead of a pass over the queue.
+//! reassign all queued and unsent data", with two passes over the paths instead of a pass over the queue.
 
 use super::daps::oldest_first;
 use super::waiting::{belongs_to_others, counts};

@@ -10,7 +10,7 @@ const ROUNDS: u64 = 1 << 20;
 /// Assigns each chunk to the path that delivers it soonest behind all data queued there, including the growth
 /// of the window: it doubles up to the slow-start threshold and then grows by one chunk per round. A full
 /// round takes the last measured round trip, the round in which the chunk itself arrives half of it. Queued
-/// and unsent data is assigned anew at every acknowledgement.
+/// and unsent data is reassigned at every acknowledgement.
 #[derive(Clone, Debug, Default)]
 pub struct Sttf;
 

@@ -221,7 +221,7 @@ impl Transport {
         config.ecn = self.ecn && self.profile == Profile::Live;
         config.mtu_discovery = self.discover_mtu.then(|| carriage.mtus(self.mtu));
         if let Carriage::Plain { addresses, .. } = carriage {
-            // The extensions of the peer are not known beforehand.
+            // The extensions of the peer are not known before the handshake.
             config.addresses = Some(addresses.clone());
             config.offer = Offer::Listed(Extensions::OURS);
         } else {

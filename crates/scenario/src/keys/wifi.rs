@@ -8,7 +8,7 @@ use super::{
 use crate::quantity::Dimension;
 use crate::types::{End, Named, Preamble, Side};
 
-/// A queue limit without the unit BDP: the round-trip time over a contended channel is not known beforehand.
+/// A queue limit without the unit BDP: the round-trip time over a contended channel is not known in advance.
 const QUEUE: Kind = Kind::OneOf(&[
     Kind::Quantity {
         dimension: Dimension::Size,

@@ -74,7 +74,7 @@ impl PathAck {
     }
 }
 
-/// One [`PathAck`] per path. Built anew for each SACK: with thousands of associations, a stored list would
+/// One [`PathAck`] per path. Built for each SACK: with thousands of associations, a stored list would
 /// have to be fetched from memory.
 type PathAcks = SmallVec<[PathAck; 2]>;
 
