@@ -28,15 +28,19 @@ pub(crate) struct SenderConfig {
     pub record_decisions: bool,
 }
 
-/// Assigns data to paths: scheduler, congestion control, window management and guard of one connection.
+/// The sending side of a connection: its data, its paths, and what assigns the data to the paths (scheduler,
+/// congestion control, window management and guard).
 #[derive(Clone, Debug)]
-pub(crate) struct Sender {
+pub(crate) struct Sender<O: Outstanding> {
     /// Whether the views are up to date for the current input.
     pub drained: bool,
     /// When a waiting scheduler is asked again.
     pub wait_until: Option<Time>,
     /// Units of the unassigned queue that the span rule still permits, updated while draining.
     pub sendable_left: u64,
+    /// Data that is unassigned or unacknowledged.
+    pub outstanding: O,
+    pub paths: Vec<O::Path>,
     /// The paths as the scheduler sees them.
     pub views: Vec<PathView>,
     /// Further copies requested by the scheduler: path and unit.
@@ -64,10 +68,12 @@ pub(crate) enum Assignment {
     Nothing,
 }
 
-impl Sender {
+impl<O: Outstanding> Sender<O> {
     /// A sender that has not sent anything.
     pub fn new(
         config: SenderConfig,
+        outstanding: O,
+        paths: Vec<O::Path>,
         scheduler: Scheduler,
         congestion: Congestion,
         guard: bool,
@@ -77,6 +83,8 @@ impl Sender {
             drained: false,
             wait_until: None,
             sendable_left: 0,
+            outstanding,
+            paths,
             views: Vec::new(),
             copies: Vec::new(),
             scheduler,
@@ -103,21 +111,17 @@ impl Sender {
 
     /// Asks the scheduler for the next unit of the unassigned queue. None if the decision is still pending.
     #[inline]
-    pub fn assign<O: Outstanding>(
-        &mut self,
-        now: Time,
-        outstanding: &O,
-        paths: &[O::Path],
-    ) -> Option<Assignment> {
+    pub fn assign(&mut self, now: Time) -> Option<Assignment> {
         let occasion = DecisionKind::NewData;
-        let seen = outstanding.view(paths, now, occasion, self.sendable_left, self.epoch);
+        let seen = self.seen(now, occasion);
         let view = View { paths: &self.views, ..seen };
         let mut decision = self.scheduler.decide(&view);
         if self.scheduler.is_thinking() || !self.scheduler.may(&view, &decision) {
             return None;
         }
-        if decision.action == Action::Blocked && nothing_in_flight(paths) {
-            decision = Self::assign_when_stalled(&view, outstanding.has_lost()).unwrap_or(decision);
+        if decision.action == Action::Blocked && nothing_in_flight(&self.paths) {
+            decision =
+                Self::assign_when_stalled(&view, self.outstanding.has_lost()).unwrap_or(decision);
         }
         Some(match decision.action {
             Action::Send { path, position } => Assignment::Send { path, position, decision },
@@ -129,7 +133,7 @@ impl Sender {
                 if let Action::Wait { until } = decision.action {
                     self.wait_until = Some(until);
                 }
-                self.record(now, outstanding, decision, None);
+                self.record(now, decision, None);
                 Assignment::Nothing
             }
         })
@@ -147,15 +151,14 @@ impl Sender {
 
     /// Records that `unit` of the given size is sent as assigned.
     #[inline]
-    pub fn on_assigned<O: Outstanding>(
+    pub fn on_assigned(
         &mut self,
         now: Time,
-        outstanding: &O,
         (path, position, decision): (PathId, u64, &Decision),
         (unit, bytes): (u64, u64),
     ) {
-        self.record(now, outstanding, *decision, Some(unit));
-        let sequence = outstanding.sequence(unit);
+        self.record(now, *decision, Some(unit));
+        let sequence = self.outstanding.sequence(unit);
         let report = SentReport { path, position, sequence, bytes };
         if let Action::Copies { paths, .. } = decision.action {
             self.note_copies(paths, unit, report);
@@ -172,9 +175,16 @@ impl Sender {
         }
     }
 
+    /// What the scheduler sees beside the paths.
+    #[inline]
+    pub fn seen(&self, now: Time, occasion: DecisionKind) -> View<'static> {
+        self.outstanding.view(&self.paths, now, occasion, self.sendable_left, self.epoch)
+    }
+
     /// Updates the view of a path after a data packet was sent on it.
     #[inline(always)]
-    pub fn on_packet_sent(&mut self, now: Time, id: PathId, path: &TxPath, full: u64) {
+    pub fn on_packet_sent(&mut self, now: Time, id: PathId, full: u64) {
+        let path = self.paths[id.index()].as_ref();
         if let Some(view) = self.views.get_mut(id.index()) {
             view.in_flight = path.in_flight();
             view.burst_room = path.burst_room(now, full);
@@ -185,17 +195,11 @@ impl Sender {
     }
 
     /// Ends a drain. Records which paths had space, and whether the receive window held them back.
-    pub fn finish_drain<O: Outstanding>(
-        &mut self,
-        now: Time,
-        outstanding: &O,
-        paths: &mut [O::Path],
-        idle: bool,
-    ) {
+    pub fn finish_drain(&mut self, now: Time, idle: bool) {
         let shut = !idle && self.sendable_left == 0;
-        let full = outstanding.budget().chunk;
+        let full = self.outstanding.budget().chunk;
         let mut open = false;
-        for (view, path) in self.views.iter().zip(paths) {
+        for (view, path) in self.views.iter().zip(&mut self.paths) {
             let path = path.as_mut();
             let has_room = view.usable && view.in_flight < view.window;
             let held_back = has_room && self.config.pacing.is_some() && view.burst_room == 0;
@@ -214,15 +218,9 @@ impl Sender {
 
     /// Records a decision, if configured.
     #[inline]
-    pub fn record<O: Outstanding>(
-        &mut self,
-        now: Time,
-        outstanding: &O,
-        decision: Decision,
-        unit: Option<u64>,
-    ) {
+    pub fn record(&mut self, now: Time, decision: Decision, unit: Option<u64>) {
         if self.config.record_decisions {
-            self.keep_record(now, decision, unit.map(|unit| outstanding.sequence(unit)));
+            self.keep_record(now, decision, unit.map(|unit| self.outstanding.sequence(unit)));
         }
     }
 
@@ -240,29 +238,17 @@ impl Sender {
 
     /// Updates window management after an acknowledgement, which may have opened the window of `grown`.
     #[inline]
-    pub fn manage_windows<O: Outstanding>(
-        &mut self,
-        now: Time,
-        outstanding: &O,
-        paths: &[O::Path],
-        grown: PathId,
-    ) {
+    pub fn manage_windows(&mut self, now: Time, grown: PathId) {
         if !self.manager.is_none() {
-            self.fit_windows(now, outstanding, paths, grown);
+            self.fit_windows(now, grown);
         }
     }
 
     #[inline(never)]
-    fn fit_windows<O: Outstanding>(
-        &mut self,
-        now: Time,
-        outstanding: &O,
-        paths: &[O::Path],
-        grown: PathId,
-    ) {
+    fn fit_windows(&mut self, now: Time, grown: PathId) {
         let (source, congestion) = (self.config.delay_source, &self.congestion);
         self.managed.clear();
-        self.managed.extend(paths.iter().enumerate().map(|(i, path)| {
+        self.managed.extend(self.paths.iter().enumerate().map(|(i, path)| {
             let path = path.as_ref();
             let estimates = path.estimates(source);
             ManagedPath {
@@ -275,7 +261,7 @@ impl Sender {
                 lost: path.losses,
             }
         }));
-        self.manager.manage(now, grown, &outstanding.budget(), &mut self.managed);
+        self.manager.manage(now, grown, &self.outstanding.budget(), &mut self.managed);
         for (i, path) in self.managed.iter().enumerate() {
             self.congestion.limit(PathId::from_index(i), path.window);
         }

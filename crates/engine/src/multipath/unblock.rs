@@ -8,60 +8,43 @@ use super::{Oldest, Outstanding, Sender};
 use crate::congestion::CongestionControl;
 use crate::scheduler::{Decision, PathView, Reason, resend_on};
 
-impl Sender {
+impl<O: Outstanding> Sender<O> {
     /// The path on which the oldest unit is to be sent again now, and the unit.
     #[inline]
-    pub fn unblock<O: Outstanding>(
-        &mut self,
-        now: Time,
-        outstanding: &O,
-        paths: &[O::Path],
-    ) -> Option<(PathId, u64)> {
-        if self.sendable_left > 0 || !outstanding.is_blocked_by_oldest() {
+    pub fn unblock(&mut self, now: Time) -> Option<(PathId, u64)> {
+        if self.sendable_left > 0 || !self.outstanding.is_blocked_by_oldest() {
             return None;
         }
         let repeats = self.guard.is_on() || self.scheduler.resends_when_blocked();
         if !repeats && !self.config.mitigation.any() {
             return None;
         }
-        self.repeat_oldest(now, outstanding, paths, repeats)
+        self.repeat_oldest(now, repeats)
     }
 
     #[inline(never)]
-    fn repeat_oldest<O: Outstanding>(
-        &mut self,
-        now: Time,
-        outstanding: &O,
-        paths: &[O::Path],
-        repeats: bool,
-    ) -> Option<(PathId, u64)> {
-        let oldest = outstanding.oldest(paths)?;
+    fn repeat_oldest(&mut self, now: Time, repeats: bool) -> Option<(PathId, u64)> {
+        let oldest = self.outstanding.oldest(&self.paths)?;
         let mut path = None;
         if self.config.mitigation.any() {
-            path = self.mitigate(now, outstanding, paths, &oldest);
+            path = self.mitigate(now, &oldest);
         }
         if path.is_none() && repeats && oldest.transmissions == 1 {
-            path = self.sooner_path::<O>(now, paths, &oldest);
+            path = self.sooner_path(now, &oldest);
         }
         let path = path?;
         self.accounts.stats.unblocked += 1;
         let decision = Decision::send(path, 0, Reason::Unblock);
-        self.record(now, outstanding, decision, Some(oldest.unit));
+        self.record(now, decision, Some(oldest.unit));
         Some((path, oldest.unit))
     }
 
     /// Halves the congestion window of the path that carries the oldest unit, and returns the path for its
     /// retransmission, as far as either is configured and its conditions hold.
-    fn mitigate<O: Outstanding>(
-        &mut self,
-        now: Time,
-        outstanding: &O,
-        paths: &[O::Path],
-        oldest: &Oldest,
-    ) -> Option<PathId> {
+    fn mitigate(&mut self, now: Time, oldest: &Oldest) -> Option<PathId> {
         let holder = oldest.path;
         // The window of a path in recovery was already halved for its loss.
-        let repairs = paths[holder.index()].as_ref().recovery_exit.is_some();
+        let repairs = self.paths[holder.index()].as_ref().recovery_exit.is_some();
         let penalise = self.config.mitigation.penalise && !repairs;
         if penalise && self.penalty.due(now, &self.views, holder) {
             self.congestion.penalise(holder);
@@ -74,19 +57,14 @@ impl Sender {
         if !self.config.mitigation.opportunistic || oldest.transmissions > 1 {
             return None;
         }
-        resend_on(&self.views, holder, outstanding.budget().chunk)
+        resend_on(&self.views, holder, self.outstanding.budget().chunk)
     }
 
     /// The open path that delivers the oldest unit soonest, if that is sooner than its current path, or if
     /// the unit is overdue there. Otherwise the scheduler is asked again when the unit will be overdue.
-    fn sooner_path<O: Outstanding>(
-        &mut self,
-        now: Time,
-        paths: &[O::Path],
-        oldest: &Oldest,
-    ) -> Option<PathId> {
+    fn sooner_path(&mut self, now: Time, oldest: &Oldest) -> Option<PathId> {
         let sent_at = oldest.sent_at?;
-        let rtt = &paths[oldest.path.index()].as_ref().rtt;
+        let rtt = &self.paths[oldest.path.index()].as_ref().rtt;
         let patience = rtt.srtt()? + rtt.rttvar() * 4 + self.config.ack_delay;
         let overdue = now >= sent_at + patience;
         let due = sent_at + self.views[oldest.path.index()].forward_delay?;

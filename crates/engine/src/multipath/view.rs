@@ -9,57 +9,48 @@ use crate::path::{PathStatus, Shape, clock_offset};
 use crate::scheduler::{DelaySource, PathView};
 use crate::window::{Budget, SharedWindow};
 
-impl Sender {
+impl<O: Outstanding> Sender<O> {
     /// Creates the views of all paths. `is_usable` tells which of them may carry data now.
-    pub fn refresh_views<O: Outstanding>(
-        &mut self,
-        now: Time,
-        outstanding: &O,
-        paths: &mut [O::Path],
-        is_usable: impl Fn(PathId, &O::Path) -> bool,
-    ) {
+    pub fn refresh_views(&mut self, now: Time, is_usable: impl Fn(PathId, &O::Path) -> bool) {
         let mut views = std::mem::take(&mut self.views);
-        if views.len() != paths.len() {
+        if views.len() != self.paths.len() {
             let blank = |(i, path): (usize, &O::Path)| {
                 self.blank_view(PathId::from_index(i), path.as_ref())
             };
-            views = paths.iter().enumerate().map(blank).collect();
+            views = self.paths.iter().enumerate().map(blank).collect();
         }
-        self.set_pace(now, outstanding, paths);
-        let offset = self.clock_offset(paths);
+        self.set_pace(now);
+        let offset = self.clock_offset();
         for view in &mut views {
-            view.usable = is_usable(view.id, &paths[view.id.index()]);
-            self.bring_up_to_date(now, outstanding, paths, view, offset);
+            view.usable = is_usable(view.id, &self.paths[view.id.index()]);
+            self.bring_up_to_date(now, view, offset);
         }
         self.views = views;
-        self.sendable_left = self.sendable(outstanding, paths);
-        let Budget { buffer, chunk } = outstanding.budget();
+        self.sendable_left = self.sendable();
+        let Budget { buffer, chunk } = self.outstanding.budget();
         let shared = SharedWindow {
             buffer,
             chunk,
-            acknowledged: outstanding.acknowledged_bytes(),
-            busy: !outstanding.is_idle(),
+            acknowledged: self.outstanding.acknowledged_bytes(),
+            busy: !self.outstanding.is_idle(),
             shared: self.scheduler.shares_window(),
-            in_order: outstanding.is_ordered(),
+            in_order: self.outstanding.is_ordered(),
         };
         self.guard.apply(now, self.epoch, shared, &mut self.views);
-        if nothing_in_flight(paths) {
+        if nothing_in_flight(&self.paths) {
             PathView::let_one_go(&mut self.views);
         }
     }
 
     /// A path as schedulers see it, without the guard's limits. Has no side effects.
-    pub fn path_view<O: Outstanding>(
-        &self,
-        now: Time,
-        outstanding: &O,
-        paths: &[O::Path],
-        id: PathId,
-    ) -> PathView {
-        let path = paths[id.index()].as_ref();
+    ///
+    /// # Panics
+    /// If there is no such path.
+    pub fn path_view(&self, now: Time, id: PathId) -> PathView {
+        let path = self.paths[id.index()].as_ref();
         let usable = path.state.status() == PathStatus::Active;
         let mut view = PathView { usable, ..self.blank_view(id, path) };
-        self.bring_up_to_date(now, outstanding, paths, &mut view, self.clock_offset(paths));
+        self.bring_up_to_date(now, &mut view, self.clock_offset());
         view
     }
 
@@ -70,16 +61,9 @@ impl Sender {
 
     /// Updates all other parts of a view, except whether the path is usable.
     #[inline]
-    fn bring_up_to_date<O: Outstanding>(
-        &self,
-        now: Time,
-        outstanding: &O,
-        paths: &[O::Path],
-        view: &mut PathView,
-        clock_offset: Option<i64>,
-    ) {
-        let path = paths[view.id.index()].as_ref();
-        let budget = outstanding.budget();
+    fn bring_up_to_date(&self, now: Time, view: &mut PathView, clock_offset: Option<i64>) {
+        let path = self.paths[view.id.index()].as_ref();
+        let budget = self.outstanding.budget();
         let estimates = path.estimates(self.config.delay_source);
         let drained = estimates.drained(now);
         view.srtt = path.rtt.srtt();
@@ -90,7 +74,7 @@ impl Sender {
         view.forward_delay = estimates.forward_delay(clock_offset, drained);
         view.cwnd = self.congestion.window(view.id);
         view.ssthresh = self.congestion.ssthresh(view.id);
-        let most = self.manager.in_flight_most(view.id, &budget, paths.len(), path.held);
+        let most = self.manager.in_flight_most(view.id, &budget, self.paths.len(), path.held);
         view.window = path.within_one_packet(view.cwnd.min(most));
         view.in_flight = path.in_flight();
         view.delivered = path.rate.delivered();
@@ -102,30 +86,30 @@ impl Sender {
     }
 
     /// Offset of the peer's clock, if timestamps were measured.
-    pub fn clock_offset<P: AsRef<TxPath>>(&self, paths: &[P]) -> Option<i64> {
+    pub fn clock_offset(&self) -> Option<i64> {
         let source = self.config.delay_source;
         if source != DelaySource::Timestamp {
             return None;
         }
-        clock_offset(paths.iter().map(|path| path.as_ref().estimates(source)))
+        clock_offset(self.paths.iter().map(|path| path.as_ref().estimates(source)))
     }
 
     /// Number of unassigned units that may be sent: those that the span rule permits, or one as a zero-window
     /// probe.
     #[inline]
-    pub fn sendable<O: Outstanding>(&self, outstanding: &O, paths: &[O::Path]) -> u64 {
-        let sendable = outstanding.within_window(paths);
-        if sendable == 0 && outstanding.may_probe_window() && nothing_in_flight(paths) {
+    pub fn sendable(&self) -> u64 {
+        let sendable = self.outstanding.within_window(&self.paths);
+        if sendable == 0 && self.outstanding.may_probe_window() && nothing_in_flight(&self.paths) {
             return 1;
         }
         sendable
     }
 
     /// Sets the pacing rate of all paths whose round trip is known.
-    fn set_pace<O: Outstanding>(&self, now: Time, outstanding: &O, paths: &mut [O::Path]) {
+    fn set_pace(&mut self, now: Time) {
         let Some(pacing) = self.config.pacing else { return };
-        let full = outstanding.budget().chunk;
-        for (i, path) in paths.iter_mut().enumerate() {
+        let full = self.outstanding.budget().chunk;
+        for (i, path) in self.paths.iter_mut().enumerate() {
             let (id, path) = (PathId::from_index(i), path.as_mut());
             let (window, threshold) = (self.congestion.window(id), self.congestion.ssthresh(id));
             if let Some(srtt) = path.rtt.srtt() {

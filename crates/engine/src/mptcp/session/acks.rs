@@ -59,7 +59,7 @@ impl SubflowAckd {
 
 impl Session {
     pub(super) fn on_acks(&mut self, now: Time, path: PathId, segment: &Segment) {
-        let subflow = &mut self.subflows[path.index()];
+        let subflow = &mut self.sender.paths[path.index()];
         if segment.ack > subflow.sent.next_seq() {
             // RFC 9293, 3.10.7.4: an ACK of data that has not been sent is ignored.
             return;
@@ -69,12 +69,19 @@ impl Session {
             self.on_model_acks(now, path, segment);
             return;
         }
-        let before = (self.outstanding.board.una(), self.outstanding.edge);
+        let before = (self.sender.outstanding.board.una(), self.sender.outstanding.edge);
         self.take_data_ack(segment);
-        let subflow = &mut self.subflows[path.index()];
+        let subflow = &mut self.sender.paths[path.index()];
         let several = covers_several(subflow, segment);
         let mut ackd = SubflowAckd::default();
-        take_subflow_ack(now, subflow, &mut self.outstanding.board, path, segment, &mut ackd);
+        take_subflow_ack(
+            now,
+            subflow,
+            &mut self.sender.outstanding.board,
+            path,
+            segment,
+            &mut ackd,
+        );
         if let Some(stamps) = segment.stamps.filter(|_| several) {
             take_stamps(subflow, stamps, &ackd);
         }
@@ -83,7 +90,8 @@ impl Session {
         if ackd.is_news() {
             self.settle(now, path, &ackd);
         } else {
-            let moved = before != (self.outstanding.board.una(), self.outstanding.edge);
+            let moved =
+                before != (self.sender.outstanding.board.una(), self.sender.outstanding.edge);
             self.on_duplicate_ack(now, path, segment, moved);
         }
         self.push_writable();
@@ -93,8 +101,8 @@ impl Session {
     pub(super) fn take_data_ack(&mut self, segment: &Segment) {
         let ack = if self.multipath { segment.data_ack } else { segment.ack.checked_sub(1) };
         let Some(ack) = ack else { return };
-        if ack > self.outstanding.board.next() {
-            if ack == self.outstanding.board.next() + 1 && self.ending.sent.is_some() {
+        if ack > self.sender.outstanding.board.next() {
+            if ack == self.sender.outstanding.board.next() + 1 && self.ending.sent.is_some() {
                 self.on_ending_acknowledged();
             } else {
                 return;
@@ -107,9 +115,9 @@ impl Session {
 
     /// Removes the units that `ack` covers at data level.
     pub(super) fn pop_acked(&mut self, ack: u64) {
-        while let Some(unit) = self.outstanding.board.pop_acked(ack) {
+        while let Some(unit) = self.sender.outstanding.board.pop_acked(ack) {
             if let MappingState::Arrived { by } = unit.place {
-                let subflow = &mut self.subflows[by.index()];
+                let subflow = &mut self.sender.paths[by.index()];
                 subflow.tx.held = subflow.tx.held.saturating_sub(unit.payload.len() as u64);
             }
         }
@@ -126,15 +134,15 @@ impl Session {
     /// Takes the end of the receive window as a data sequence number (exclusive). It never moves back (RFC
     /// 9293, 3.8.6), because segments may be reordered.
     pub(super) fn take_window(&mut self, edge: u64) {
-        if edge <= self.outstanding.edge {
+        if edge <= self.sender.outstanding.edge {
             return;
         }
-        self.outstanding.edge = edge;
+        self.sender.outstanding.edge = edge;
         // A probe of the closed window was refused, so it is retransmitted at once.
         if let Some((path, piece, end)) = self.shut_probe.filter(|(_, _, end)| *end <= edge) {
             debug_assert!(end > 0, "a probe has a byte");
             self.shut_probe = None;
-            let subflow = &mut self.subflows[path.index()];
+            let subflow = &mut self.sender.paths[path.index()];
             if subflow.end_transmission(piece) {
                 subflow.sent.on_lost(piece);
             }
@@ -144,7 +152,7 @@ impl Session {
     /// The first block reports a duplicate (RFC 2883).
     fn on_duplicate_report(&mut self, path: PathId, segment: &Segment) {
         if segment.duplicate {
-            let subflow = &mut self.subflows[path.index()];
+            let subflow = &mut self.sender.paths[path.index()];
             subflow.tx.tail.on_duplicate();
             subflow.tx.rack.on_needless(subflow.tx.round);
         }
@@ -153,7 +161,7 @@ impl Session {
     pub(super) fn settle(&mut self, now: Time, path: PathId, ackd: &SubflowAckd) {
         self.errors = 0;
         let most = self.timer_most(path);
-        let subflow = &mut self.subflows[path.index()];
+        let subflow = &mut self.sender.paths[path.index()];
         subflow.tx.counters.delivered_bytes += ackd.bytes + ackd.late_bytes;
         subflow.tx.loss.note_arrivals(ackd.chunks.min(64));
         if let Some((number, _)) = ackd.witness {
@@ -185,7 +193,7 @@ impl Session {
             self.on_path_returned(now, path);
         }
         self.sender.congestion.on_ack(path, now, &sample);
-        self.sender.manage_windows(now, &self.outstanding, &self.subflows, path);
+        self.sender.manage_windows(now, path);
         if self.model.is_none() {
             self.find_losses(now, path, ackd, in_recovery);
         }
@@ -202,7 +210,7 @@ impl Session {
 
     /// Detects losses by time (RFC 8985) after an acknowledgement.
     fn settle_by_time(&mut self, now: Time, path: PathId, ackd: &SubflowAckd) {
-        let subflow = &mut self.subflows[path.index()];
+        let subflow = &mut self.sender.paths[path.index()];
         subflow.tx.tail.on_activity(now);
         let repaired = subflow.tx.tail.on_acked(subflow.tx.acked_to);
         if ackd.late {

@@ -10,7 +10,7 @@ impl Session {
     /// Sends what is queued, then signals the end of the data.
     pub fn close(&mut self) {
         self.ending.wanted = true;
-        self.outstanding.closing = true;
+        self.sender.outstanding.closing = true;
         self.sender.drained = false;
     }
 
@@ -20,7 +20,7 @@ impl Session {
             return;
         }
         for path in self.ids() {
-            if self.subflows[path.index()].is_open() {
+            if self.sender.paths[path.index()].is_open() {
                 let option = if self.multipath { MpOption::FastClose } else { MpOption::None };
                 let reset = Segment { rst: true, option, ..self.plain_ack(now, path) };
                 self.control.push_back((path, reset));
@@ -34,16 +34,16 @@ impl Session {
             return;
         }
         self.state = State::Ended(reason);
-        self.subflows.iter_mut().for_each(Subflow::end);
+        self.sender.paths.iter_mut().for_each(Subflow::end);
         self.sender.wait_until = None;
         self.push_event(Event::Ended(reason));
     }
 
     /// The subflow for the end of the data: the fastest open one.
     pub(super) fn quickest(&self) -> Option<PathId> {
-        let open = self.ids().filter(|path| self.subflows[path.index()].is_open());
+        let open = self.ids().filter(|path| self.sender.paths[path.index()].is_open());
         open.min_by_key(|path| {
-            let subflow = &self.subflows[path.index()];
+            let subflow = &self.sender.paths[path.index()];
             (subflow.tx.state.errors(), subflow.tx.rtt.srtt())
         })
     }
@@ -64,10 +64,10 @@ impl Session {
             return None;
         }
         let path = self.quickest()?;
-        let wait = self.subflows[path.index()].tx.rtt.rto().saturating_mul(1 << again.min(6));
+        let wait = self.sender.paths[path.index()].tx.rtt.rto().saturating_mul(1 << again.min(6));
         self.ending.sent = Some((now + wait, again));
         *segment = self.plain_ack(now, path);
-        (segment.data_fin, segment.dsn) = (true, self.outstanding.board.next());
+        (segment.data_fin, segment.dsn) = (true, self.sender.outstanding.board.next());
         Some(path)
     }
 
@@ -77,7 +77,7 @@ impl Session {
         if dsn != self.buffer.next() {
             return;
         }
-        self.subflows[path.index()].received.make_due();
+        self.sender.paths[path.index()].received.make_due();
         if !self.ending.by_peer {
             self.ending.by_peer = true;
             self.push_event(Event::PeerClosed);
@@ -91,7 +91,7 @@ impl Session {
 
     /// Ends the session if both ends have closed and no acknowledgement is due.
     pub(super) fn end_if_done(&mut self) {
-        let owes = self.subflows.iter().any(|s| s.is_open() && s.received.is_due());
+        let owes = self.sender.paths.iter().any(|s| s.is_open() && s.received.is_due());
         if self.ending.acknowledged && self.ending.by_peer && !owes {
             self.end(CloseReason::Closed);
         }
@@ -104,10 +104,10 @@ impl Session {
             return;
         }
         self.give_all_elsewhere(path);
-        self.subflows[path.index()].end();
+        self.sender.paths[path.index()].end();
         self.sender.epoch += 1;
         let left = |s: &Subflow| s.phase != Phase::Ended;
-        if !self.subflows.iter().any(left) {
+        if !self.sender.paths.iter().any(left) {
             self.end(CloseReason::AbortedByPeer);
         }
     }

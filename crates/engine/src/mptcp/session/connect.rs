@@ -32,7 +32,7 @@ impl Session {
             (false, _) => MpOption::None,
             (true, State::Established) => MpOption::Join {
                 token: Self::token_of(self.peer_key),
-                backup: self.subflows[path.index()].tx.config.cost > 1,
+                backup: self.sender.paths[path.index()].tx.config.cost > 1,
             },
             (true, _) => MpOption::Capable { key: self.local_key },
         }
@@ -41,7 +41,7 @@ impl Session {
     fn open_subflow(&mut self, now: Time, path: PathId, again: u32) {
         let option = self.syn_option(path);
         let opening = self.opening(now, again);
-        self.subflows[path.index()].phase = Phase::SynSent(opening);
+        self.sender.paths[path.index()].phase = Phase::SynSent(opening);
         let syn = Segment { syn: true, acks: false, option, ..self.plain_ack(now, path) };
         self.control.push_back((path, syn));
     }
@@ -52,7 +52,7 @@ impl Session {
             return;
         }
         for path in self.ids() {
-            if self.subflows[path.index()].phase == Phase::Closed {
+            if self.sender.paths[path.index()].phase == Phase::Closed {
                 self.open_subflow(now, path, 0);
             }
         }
@@ -62,13 +62,13 @@ impl Session {
     pub(super) fn on_syn(&mut self, now: Time, path: PathId, segment: &Segment) {
         let stamp = segment.stamps.map_or(0, |stamps| stamps.value);
         self.take_window(segment.data_ack.unwrap_or(0) + segment.window);
-        match self.subflows[path.index()].phase {
+        match self.sender.paths[path.index()].phase {
             Phase::SynSent(opening) if segment.acks => {
-                self.subflows[path.index()].received.on_syn(stamp);
+                self.sender.paths[path.index()].received.on_syn(stamp);
                 self.on_syn_ack(now, path, segment, opening);
             }
             Phase::Closed | Phase::SynReceived(_) if !segment.acks && !self.opens => {
-                self.subflows[path.index()].received.on_syn(stamp);
+                self.sender.paths[path.index()].received.on_syn(stamp);
                 self.answer_syn(now, path, segment);
             }
             // The ACK that completed our part of the handshake was lost, so it is sent once more.
@@ -108,7 +108,7 @@ impl Session {
             self.state = State::Opening;
         }
         let opening = self.opening(now, 0);
-        self.subflows[path.index()].phase = Phase::SynReceived(opening);
+        self.sender.paths[path.index()].phase = Phase::SynReceived(opening);
         self.send_syn_ack(now, path, option);
     }
 
@@ -124,19 +124,19 @@ impl Session {
             MpOption::Join { .. } if joins => {}
             // RFC 8684, 3.2: without the option a subflow cannot join.
             _ if joins => {
-                self.subflows[path.index()].end();
+                self.sender.paths[path.index()].end();
                 return;
             }
             _ => self.multipath = false,
         }
         if opening.again == 0 {
             let round_trip = now.since(opening.since);
-            self.subflows[path.index()].tx.rtt.sample(now, round_trip);
+            self.sender.paths[path.index()].tx.rtt.sample(now, round_trip);
         }
         if joins {
             // RFC 8684, 3.2: no data before the peer has acknowledged the third step.
             let opening = self.opening(now, 0);
-            self.subflows[path.index()].phase = Phase::SynReceived(opening);
+            self.sender.paths[path.index()].phase = Phase::SynReceived(opening);
         } else {
             self.on_open(now, path);
         }
@@ -145,7 +145,7 @@ impl Session {
 
     /// Sends the third step of the handshake.
     fn confirm(&mut self, now: Time, path: PathId) {
-        let option = match (self.multipath, self.subflows[path.index()].phase) {
+        let option = match (self.multipath, self.sender.paths[path.index()].phase) {
             (false, _) => MpOption::None,
             (true, Phase::Open) => MpOption::Capable { key: self.local_key },
             (true, _) => MpOption::Join { token: Self::token_of(self.peer_key), backup: false },
@@ -156,20 +156,20 @@ impl Session {
 
     /// Handles a segment with ACK and without SYN while the subflow is being opened.
     pub(super) fn on_third_step(&mut self, now: Time, path: PathId, segment: &Segment) {
-        let Phase::SynReceived(opening) = self.subflows[path.index()].phase else { return };
+        let Phase::SynReceived(opening) = self.sender.paths[path.index()].phase else { return };
         if opening.again == 0 && !self.opens {
             let round_trip = now.since(opening.since);
-            self.subflows[path.index()].tx.rtt.sample(now, round_trip);
+            self.sender.paths[path.index()].tx.rtt.sample(now, round_trip);
         }
         self.on_open(now, path);
         if matches!(segment.option, MpOption::Join { .. }) {
             // The fourth step.
-            self.subflows[path.index()].received.make_due();
+            self.sender.paths[path.index()].received.make_due();
         }
     }
 
     fn on_open(&mut self, now: Time, path: PathId) {
-        let subflow = &mut self.subflows[path.index()];
+        let subflow = &mut self.sender.paths[path.index()];
         subflow.phase = Phase::Open;
         subflow.tx.state.on_confirmed();
         subflow.tx.last_sent_at = now;
@@ -185,7 +185,7 @@ impl Session {
 
     /// Handles the expiry of a handshake timer.
     pub(super) fn on_opening_timer(&mut self, now: Time, path: PathId) {
-        let subflow = &mut self.subflows[path.index()];
+        let subflow = &mut self.sender.paths[path.index()];
         let opening = match subflow.phase {
             Phase::SynSent(opening) | Phase::SynReceived(opening) => opening,
             _ => return,
@@ -204,14 +204,14 @@ impl Session {
                 if !joins && self.multipath && again.is_multiple_of(SYNS_PER_PATH) =>
             {
                 subflow.phase = Phase::Closed;
-                let next = PathId::from_index((path.index() + 1) % self.subflows.len());
+                let next = PathId::from_index((path.index() + 1) % self.sender.paths.len());
                 self.open_subflow(now, next, again);
             }
             Phase::SynSent(_) => self.open_subflow(now, path, again),
             _ => {
                 let since = opening.since;
                 let next = Opening { since, ..self.opening(now, again) };
-                self.subflows[path.index()].phase = Phase::SynReceived(next);
+                self.sender.paths[path.index()].phase = Phase::SynReceived(next);
                 if self.opens {
                     self.confirm(now, path);
                 } else if joins {

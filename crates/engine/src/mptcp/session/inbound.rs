@@ -22,7 +22,7 @@ const NOTES_LEAST: usize = 64;
 impl Session {
     /// Handles a segment that arrived on `path`. Its contents are taken out; the segment can be reused.
     pub fn handle_in_place(&mut self, now: Time, path: PathId, segment: &mut Segment) {
-        if path.index() >= self.subflows.len() || matches!(self.state, State::Ended(_)) {
+        if path.index() >= self.sender.paths.len() || matches!(self.state, State::Ended(_)) {
             return;
         }
         self.sender.drained = false;
@@ -34,7 +34,7 @@ impl Session {
             self.on_syn(now, path, segment);
             return;
         }
-        match self.subflows[path.index()].phase {
+        match self.sender.paths[path.index()].phase {
             // Ignore segments before the handshake.
             Phase::Closed | Phase::SynSent(_) | Phase::Ended => return,
             Phase::SynReceived(_) if !segment.acks => return,
@@ -68,9 +68,9 @@ impl Session {
         let rule = AckRule {
             every: self.config.ack_every,
             delay: self.config.ack_delay,
-            ranges: self.notes_limit(128, self.subflows.len()),
+            ranges: self.notes_limit(128, self.sender.paths.len()),
         };
-        let received = &mut self.subflows[path.index()].received;
+        let received = &mut self.sender.paths[path.index()].received;
         if arrival == Arrival::Refused {
             // RFC 9293, 3.10.7.4: data beyond the window is not accepted, and an acknowledgement repeats the
             // window.
@@ -83,7 +83,7 @@ impl Session {
         } else {
             received.on_data(now, segment.seq, length, stamp, rule);
         }
-        let received = &mut self.subflows[path.index()].received;
+        let received = &mut self.sender.paths[path.index()].received;
         if let Some(order) = segment.order {
             received.on_order(order);
         }
@@ -108,10 +108,11 @@ impl Session {
     /// acknowledgements is small, and more acknowledgements would only take capacity that the data needs.
     fn on_hole_filled(&mut self) {
         let Some(buffer) = self.config.receive_buffer else { return };
-        let open = self.subflows.iter().filter(|subflow| subflow.is_open()).count() as u64;
-        let waits = open * self.config.ack_every as u64 * self.outstanding.segment_limit as u64;
+        let open = self.sender.paths.iter().filter(|subflow| subflow.is_open()).count() as u64;
+        let waits =
+            open * self.config.ack_every as u64 * self.sender.outstanding.segment_limit as u64;
         if waits > buffer / MUCH {
-            let open = self.subflows.iter_mut().filter(|subflow| subflow.is_open());
+            let open = self.sender.paths.iter_mut().filter(|subflow| subflow.is_open());
             open.for_each(|subflow| subflow.received.make_due());
         }
     }
@@ -126,7 +127,7 @@ impl Session {
     ) {
         let next = self.buffer.next();
         let in_turn = dsn < next;
-        let received = &mut self.subflows[path.index()].received;
+        let received = &mut self.sender.paths[path.index()].received;
         received.on_gated(now, seq, length, in_turn, rule);
         if !in_turn {
             let length = length as u64;
@@ -136,7 +137,7 @@ impl Session {
             }
         }
         while let Some((path, end)) = self.gate.release(next) {
-            let received = &mut self.subflows[path.index()].received;
+            let received = &mut self.sender.paths[path.index()].received;
             received.accept_to(end);
             received.make_due();
         }
@@ -163,7 +164,7 @@ impl Session {
     /// Sets acknowledgement, window and timestamps of a segment on `path`.
     #[inline]
     pub(super) fn fill_ack(&self, now: Time, path: PathId, segment: &mut Segment) {
-        let subflow = &self.subflows[path.index()];
+        let subflow = &self.sender.paths[path.index()];
         segment.acks = true;
         segment.seq = subflow.sent.next_seq();
         segment.ack = subflow.received.next();

@@ -18,7 +18,7 @@ impl Session {
         let mut lost = core::mem::take(&mut self.lost);
         lost.clear();
         let threshold = self.config.duplicate_threshold;
-        self.subflows[path.index()].sent.find_lost(threshold, |number| lost.push(number));
+        self.sender.paths[path.index()].sent.find_lost(threshold, |number| lost.push(number));
         self.fast_retransmit(now, path, &lost);
         self.lost = lost;
     }
@@ -37,8 +37,8 @@ impl Session {
         if !counts || window_moved || !segment.payload.is_empty() {
             return;
         }
-        let segment_limit = self.outstanding.segment_limit as u64;
-        let subflow = &mut self.subflows[path.index()];
+        let segment_limit = self.sender.outstanding.segment_limit as u64;
+        let subflow = &mut self.sender.paths[path.index()];
         if subflow.tx.flights.is_empty() || segment.ack != subflow.sent.una() {
             return;
         }
@@ -48,7 +48,7 @@ impl Session {
         } else if subflow.duplicates == self.config.duplicate_threshold {
             self.retransmit_front(now, path);
             let most = self.config.duplicate_threshold as u64 - 1;
-            self.subflows[path.index()].tx.inflation = most * segment_limit;
+            self.sender.paths[path.index()].tx.inflation = most * segment_limit;
         }
     }
 
@@ -61,14 +61,14 @@ impl Session {
         in_recovery: bool,
     ) {
         if in_recovery && ackd.advanced {
-            let subflow = &mut self.subflows[path.index()];
+            let subflow = &mut self.sender.paths[path.index()];
             subflow.tx.inflation = subflow.tx.inflation.saturating_sub(ackd.bytes);
             self.retransmit_front(now, path);
         }
     }
 
     fn retransmit_front(&mut self, now: Time, path: PathId) {
-        let subflow = &self.subflows[path.index()];
+        let subflow = &self.sender.paths[path.index()];
         let Some((_, piece)) = subflow.sent.front() else { return };
         let SegmentState::InFlight { number } = piece.standing else { return };
         self.fast_retransmit(now, path, &[number]);
@@ -76,7 +76,7 @@ impl Session {
 
     /// Detects losses by time.
     pub(super) fn find_lost_by_time(&mut self, now: Time, path: PathId) {
-        let subflow = &mut self.subflows[path.index()];
+        let subflow = &mut self.sender.paths[path.index()];
         let in_recovery = subflow.in_recovery();
         let (Some(smoothed), Some(least)) = (subflow.tx.rtt.srtt(), subflow.tx.rtt.base()) else {
             return;
@@ -99,7 +99,7 @@ impl Session {
         }
         self.sender.epoch += 1;
         let most = self.timer_most(path);
-        let subflow = &mut self.subflows[path.index()];
+        let subflow = &mut self.sender.paths[path.index()];
         subflow.tx.losses += lost.len() as u64;
         subflow.restart_timer(now, most);
         if !subflow.in_recovery() {
@@ -112,7 +112,7 @@ impl Session {
 
     /// Reduces the window once per window of data (RFC 5681, 3.2; RFC 6582, 3.2).
     pub(super) fn reduce(&mut self, now: Time, path: PathId) {
-        let subflow = &mut self.subflows[path.index()];
+        let subflow = &mut self.sender.paths[path.index()];
         if subflow.in_recovery() {
             return;
         }
@@ -127,23 +127,23 @@ impl Session {
 
     /// Gives up one transmission.
     fn give_up(&mut self, path: PathId, number: u64, elsewhere: bool) {
-        let subflow = &mut self.subflows[path.index()];
+        let subflow = &mut self.sender.paths[path.index()];
         let Some(flight) = subflow.tx.flights.end(number) else { return };
         subflow.tx.counters.lost += 1;
         subflow.sent.on_lost(flight.tsn);
         if let Some(piece) = subflow.sent.get(flight.tsn).filter(|_| elsewhere) {
-            self.outstanding.board.on_wanted(piece.unit);
+            self.sender.outstanding.board.on_wanted(piece.unit);
         }
     }
 
     /// Gives all unacknowledged data of `path` to other subflows as well.
     pub(super) fn give_all_elsewhere(&mut self, path: PathId) {
-        if self.config.reinjection == Reinjection::Never || self.subflows.len() < 2 {
+        if self.config.reinjection == Reinjection::Never || self.sender.paths.len() < 2 {
             return;
         }
-        for piece in self.subflows[path.index()].sent.iter() {
+        for piece in self.sender.paths[path.index()].sent.iter() {
             if piece.standing != SegmentState::Sacked {
-                self.outstanding.board.on_wanted(piece.unit);
+                self.sender.outstanding.board.on_wanted(piece.unit);
             }
         }
     }
@@ -167,7 +167,7 @@ impl Session {
     /// Handles the expiry of [`Session::loss_deadline`].
     pub(super) fn on_loss_timer(&mut self, now: Time, path: PathId) {
         let most = self.timer_most(path);
-        let subflow = &mut self.subflows[path.index()];
+        let subflow = &mut self.sender.paths[path.index()];
         if subflow.tx.rack.deadline().is_some() {
             self.find_lost_by_time(now, path);
             return;
@@ -180,7 +180,7 @@ impl Session {
 
     /// Handles the expiry of the retransmission timer of `path` (RFC 6298, 5.4 to 5.7).
     pub(super) fn on_timeout(&mut self, now: Time, path: PathId) {
-        let subflow = &mut self.subflows[path.index()];
+        let subflow = &mut self.sender.paths[path.index()];
         subflow.tx.losses += 1;
         subflow.tx.loss.note_loss();
         subflow.timer = None;
@@ -190,7 +190,7 @@ impl Session {
         subflow.tx.counters.timeouts += 1;
         // A peer that has closed its window and answers the probes is alive.
         let heard = now.since(self.heard_at) <= subflow.tx.rtt.rto();
-        let probing = heard && self.outstanding.board.next() > self.outstanding.edge;
+        let probing = heard && self.sender.outstanding.board.next() > self.sender.outstanding.edge;
         let kept = subflow.undo.keeps_window(now);
         if !kept {
             subflow.tx.rtt.back_off();
@@ -213,7 +213,7 @@ impl Session {
             return;
         }
         if !kept {
-            let subflow = &mut self.subflows[path.index()];
+            let subflow = &mut self.sender.paths[path.index()];
             subflow.by_timer = true;
             let (una, next) = (subflow.sent.una(), subflow.sent.next_seq());
             subflow.undo.on_timeout(now, una, next);
@@ -224,7 +224,7 @@ impl Session {
     }
 
     fn note_path_error(&mut self, path: PathId) {
-        let subflow = &mut self.subflows[path.index()];
+        let subflow = &mut self.sender.paths[path.index()];
         if subflow.tx.state.on_error() {
             let status = subflow.tx.state.status();
             self.sender.epoch += 1;
@@ -238,7 +238,7 @@ impl Session {
 
     /// Handles the return of `path` from failure.
     pub(super) fn on_path_returned(&mut self, now: Time, path: PathId) {
-        let subflow = &mut self.subflows[path.index()];
+        let subflow = &mut self.sender.paths[path.index()];
         let status = subflow.tx.state.status();
         subflow.tx.rtt.forget();
         subflow.tx.rate.forget();

@@ -26,7 +26,7 @@ impl Session {
 
     /// Counters of each path.
     pub fn path_counters(&self) -> impl ExactSizeIterator<Item = &PathCounters> {
-        self.subflows.iter().map(|subflow| &subflow.tx.counters)
+        self.sender.paths.iter().map(|subflow| &subflow.tx.counters)
     }
 
     /// A path as schedulers see it, without the guard's limits. For time series and reports; has no side
@@ -35,7 +35,7 @@ impl Session {
     /// # Panics
     /// If there is no such path.
     pub fn path_view(&self, now: Time, path: PathId) -> PathView {
-        self.sender.path_view(now, &self.outstanding, &self.subflows, path)
+        self.sender.path_view(now, path)
     }
 
     /// Takes the decisions recorded since the last call.
@@ -48,7 +48,7 @@ impl Session {
         self.sender.accounts.settle(now);
         self.sender.accounts.stats = SenderStats::default();
         self.buffer.stats.reset(now);
-        for subflow in &mut self.subflows {
+        for subflow in &mut self.sender.paths {
             subflow.tx.counters = PathCounters::default();
         }
     }

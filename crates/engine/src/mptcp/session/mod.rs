@@ -125,9 +125,7 @@ pub struct Session {
     peer_key: u64,
     /// Whether this end opens subflows.
     opens: bool,
-    subflows: Vec<Subflow>,
-    sender: Sender,
-    outstanding: Mappings,
+    sender: Sender<Mappings>,
     buffer: ByteBuffer,
     /// The probe of a closed window: subflow, piece, and end of its data sequence numbers.
     shut_probe: Option<(PathId, u64, u64)>,
@@ -176,10 +174,18 @@ impl Session {
         let edge = if config.quirks.is_some() { unbounded } else { 0 };
         let guard = config.guard && config.receive_buffer.is_some();
         let (congestion, manager) = (config.start_congestion(), config.window_manager.clone());
+        let outstanding = Mappings::new(segment_limit, edge);
         Self {
             state: State::Closed,
-            sender: Sender::new(settings, scheduler, congestion, guard, manager),
-            outstanding: Mappings::new(segment_limit, edge),
+            sender: Sender::new(
+                settings,
+                outstanding,
+                subflows,
+                scheduler,
+                congestion,
+                guard,
+                manager,
+            ),
             multipath: config.multipath,
             // 0 means that no key is known.
             local_key: rng.next_u64().max(1),
@@ -199,7 +205,6 @@ impl Session {
             errors: 0,
             lost: Vec::new(),
             was_full: false,
-            subflows,
             config,
         }
     }
@@ -226,37 +231,37 @@ impl Session {
             self.was_full = true;
             return Err(SendError::Full);
         }
-        self.outstanding.queue.push(payload);
+        self.sender.outstanding.queue.push(payload);
         self.sender.drained = false;
         Ok(())
     }
 
     /// Free bytes of the send buffer. The last payload may exceed them.
     pub fn send_room(&self) -> u64 {
-        self.config
-            .send_buffer
-            .saturating_sub(self.outstanding.queue.bytes() + self.outstanding.board.span())
+        self.config.send_buffer.saturating_sub(
+            self.sender.outstanding.queue.bytes() + self.sender.outstanding.board.span(),
+        )
     }
 
     /// Declares that no data follows what was passed to [`Session::send`], so that schedulers can treat the
     /// tail.
     pub const fn end_of_data(&mut self) {
-        self.outstanding.closing = true;
+        self.sender.outstanding.closing = true;
     }
 
     /// Whether all data passed to [`Session::send`] has been acknowledged at data level.
     pub fn is_flushed(&self) -> bool {
-        self.outstanding.queue.is_empty() && self.outstanding.board.is_empty()
+        self.sender.outstanding.queue.is_empty() && self.sender.outstanding.board.is_empty()
     }
 
     /// The next bytes for the user.
     #[inline]
     pub fn read(&mut self) -> Option<Payload> {
-        let shut = self.buffer.window() < self.outstanding.segment_limit as u64;
+        let shut = self.buffer.window() < self.sender.outstanding.segment_limit as u64;
         let payload = self.buffer.read()?;
-        if shut && self.buffer.window() >= self.outstanding.segment_limit as u64 {
+        if shut && self.buffer.window() >= self.sender.outstanding.segment_limit as u64 {
             // RFC 9293, 3.8.6.2.2: announce a window that has opened by a segment.
-            self.subflows.iter_mut().for_each(|subflow| subflow.received.make_due());
+            self.sender.paths.iter_mut().for_each(|subflow| subflow.received.make_due());
         }
         Some(payload)
     }
@@ -282,6 +287,6 @@ impl Session {
     }
 
     fn ids(&self) -> impl Iterator<Item = PathId> + use<> {
-        (0..self.subflows.len()).map(PathId::from_index)
+        (0..self.sender.paths.len()).map(PathId::from_index)
     }
 }

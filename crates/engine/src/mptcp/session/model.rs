@@ -20,7 +20,7 @@ impl Session {
             |subflow: &Subflow| matches!(subflow.phase, Phase::SynSent(_) | Phase::SynReceived(_));
         self.config.quirks.is_some_and(|quirks| quirks.data_waits)
             && self.opens
-            && self.subflows.iter().any(opening)
+            && self.sender.paths.iter().any(opening)
     }
 
     /// Handles data that is in the buffer already, `length` bytes from `dsn` on. It is held, or releases held
@@ -37,7 +37,7 @@ impl Session {
         let (next, seq_end) = (self.buffer.next(), segment.seq + length);
         let rule = self.config.reordering;
         if dsn >= next {
-            let early = segment.seq > self.subflows[path.index()].received.next();
+            let early = segment.seq > self.sender.paths[path.index()].received.next();
             let fresh = self.gate.hold(dsn, dsn + length, path, seq_end);
             let told = match rule {
                 // Each is acknowledged with the segment that caused it and the lowest held run.
@@ -51,9 +51,9 @@ impl Session {
             }
             return;
         }
-        self.subflows[path.index()].received.accept_to(seq_end);
+        self.sender.paths[path.index()].received.accept_to(seq_end);
         while let Some((path, end)) = self.gate.release(next) {
-            self.subflows[path.index()].received.accept_to(end);
+            self.sender.paths[path.index()].received.accept_to(end);
             self.acknowledge(now, path, &Segment::default(), Sacks::new());
         }
         // The last acknowledgement covers all that was released on this subflow, so it is a duplicate.
@@ -97,14 +97,21 @@ impl Session {
             return;
         }
         model.doubts.on_blocks(&segment.sacks);
-        let subflow = &mut self.subflows[path.index()];
+        let subflow = &mut self.sender.paths[path.index()];
         if segment.ack < subflow.sent.next_seq() {
             model.timeouts.on_ack(path);
         }
         let una = subflow.sent.una();
         if segment.ack > una {
             let mut ackd = SubflowAckd::default();
-            take_subflow_ack(now, subflow, &mut self.outstanding.board, path, segment, &mut ackd);
+            take_subflow_ack(
+                now,
+                subflow,
+                &mut self.sender.outstanding.board,
+                path,
+                segment,
+                &mut ackd,
+            );
             ackd.measure_oldest();
             self.settle(now, path, &ackd);
             self.on_model_progress(path);
@@ -116,7 +123,7 @@ impl Session {
     fn window_in_segments(&self, path: PathId) -> f64 {
         match &self.sender.congestion {
             Congestion::Chihani2011(windows) => windows.segments(path),
-            other => other.window(path) as f64 / self.outstanding.segment_limit as f64,
+            other => other.window(path) as f64 / self.sender.outstanding.segment_limit as f64,
         }
     }
 
@@ -124,20 +131,20 @@ impl Session {
     fn on_model_progress(&mut self, path: PathId) {
         let arrived = |place| matches!(place, MappingState::Arrived { .. });
         while let Some((_, unit)) =
-            self.outstanding.board.front().filter(|(_, unit)| arrived(unit.place))
+            self.sender.outstanding.board.front().filter(|(_, unit)| arrived(unit.place))
         {
             self.pop_acked(unit.end());
         }
         let window = self.window_in_segments(path);
         if let Some(model) = &mut self.model {
-            model.doubts.forget_below(self.outstanding.board.una());
+            model.doubts.forget_below(self.sender.outstanding.board.una());
             model.doubts.on_window(path, window);
         }
         self.push_writable();
     }
 
     fn front_of(&self, path: PathId) -> Option<Front> {
-        let (piece, mapped) = self.subflows[path.index()].sent.front()?;
+        let (piece, mapped) = self.sender.paths[path.index()].sent.front()?;
         Some(Front { piece, dsn: mapped.dsn })
     }
 
@@ -156,16 +163,16 @@ impl Session {
         match model.doubts.on_duplicate(rule, path, &fronts, echo_ms, &segment.sacks) {
             Verdict::None => {}
             Verdict::Lost(path) => {
-                self.subflows[path.index()].tx.counters.fast_retransmits += 1;
+                self.sender.paths[path.index()].tx.counters.fast_retransmits += 1;
                 self.retransmit_and_cut(now, path);
                 self.sender.congestion.on_loss(path, now);
             }
             Verdict::Restore(path) => {
-                self.subflows[path.index()].tx.counters.undone += 1;
+                self.sender.paths[path.index()].tx.counters.undone += 1;
                 self.sender.congestion.on_spurious(path, now);
             }
             Verdict::Regrow(path) => {
-                self.subflows[path.index()].tx.counters.undone += 1;
+                self.sender.paths[path.index()].tx.counters.undone += 1;
                 let segments = model.doubts.regrow(path);
                 if let Congestion::Chihani2011(windows) = &mut self.sender.congestion {
                     windows.slow_start_to(path, segments);
@@ -182,7 +189,7 @@ impl Session {
             model.doubts.on_cut(path, window);
             model.doubts.on_retransmission(now.as_nanos() / NS_PER_MS, path, front);
         }
-        let subflow = &mut self.subflows[path.index()];
+        let subflow = &mut self.sender.paths[path.index()];
         subflow.tx.counters.lost += 1;
         subflow.tx.losses += 1;
         subflow.tx.rtt.back_off();
@@ -192,7 +199,7 @@ impl Session {
 
     /// Handles a timeout of `path`: one segment is retransmitted, whatever else is missing.
     pub(super) fn on_model_timeout(&mut self, now: Time, path: PathId) {
-        let subflow = &mut self.subflows[path.index()];
+        let subflow = &mut self.sender.paths[path.index()];
         subflow.timer = None;
         subflow.tx.counters.timeouts += 1;
         if let Some(model) = &mut self.model {

@@ -41,13 +41,13 @@ impl Session {
 
     #[inline]
     fn transmit_info(&self, path: PathId) -> TransmitInfo {
-        let round = self.subflows[path.index()].tx.round;
+        let round = self.sender.paths[path.index()].tx.round;
         TransmitInfo { path, round, size: PacketSize::Usual, ect: false }
     }
 
     #[inline]
     pub(super) fn stamps(&self, now: Time, path: PathId) -> Option<Stamps> {
-        let echo = self.subflows[path.index()].received.echo();
+        let echo = self.sender.paths[path.index()].received.echo();
         // The model's clock has a granularity of one millisecond.
         let grain = if self.model.is_some() { 1_000_000 } else { 1 };
         let value = now.as_nanos() / grain * grain;
@@ -58,13 +58,13 @@ impl Session {
     #[inline]
     fn next_ack(&mut self, now: Time, segment: &mut Segment) -> Option<TransmitInfo> {
         let due = |subflow: &super::Subflow| subflow.is_open() && subflow.received.is_due();
-        let path = PathId::from_index(self.subflows.iter().position(due)?);
+        let path = PathId::from_index(self.sender.paths.iter().position(due)?);
         segment.clear();
         self.fill_ack(now, path, segment);
         let numbered = self.config.numbers();
         let room = Segment::sack_room(self.config.timestamps, self.multipath, numbered);
         let room = if self.config.sack { room } else { 0 };
-        let received = &mut self.subflows[path.index()].received;
+        let received = &mut self.sender.paths[path.index()].received;
         if numbered {
             let (order, disordered) = received.order_of(segment.ack);
             (segment.order, segment.disordered) = (Some(order), disordered);
@@ -87,6 +87,7 @@ impl Session {
         }
         if let Some((path, unit)) = self.sender.copies.pop()
             && self
+                .sender
                 .outstanding
                 .board
                 .get(unit)
@@ -94,7 +95,7 @@ impl Session {
         {
             return Some(self.send_unit(now, path, unit, segment));
         }
-        let idle = self.outstanding.is_idle();
+        let idle = self.sender.outstanding.is_idle();
         let mut sent = self.next_reinjected(now, segment);
         if sent.is_none() && !idle {
             sent = self.next_new(now, segment);
@@ -105,28 +106,28 @@ impl Session {
         if self.end_tests() {
             return self.next_again(now, segment);
         }
-        self.sender.finish_drain(now, &self.outstanding, &mut self.subflows, idle);
+        self.sender.finish_drain(now, idle);
         None
     }
 
     /// A fast check, because a receiver is polled after every segment, too.
     #[inline]
     fn has_nothing_to_send(&self) -> bool {
-        self.outstanding.queue.is_empty()
-            && self.outstanding.board.is_empty()
+        self.sender.outstanding.queue.is_empty()
+            && self.sender.outstanding.board.is_empty()
             && self.sender.copies.is_empty()
-            && self.subflows.iter().all(|subflow| subflow.sent.front().is_none())
+            && self.sender.paths.iter().all(|subflow| subflow.sent.front().is_none())
     }
 
     /// The next retransmission of a subflow: its tail loss probe, or the oldest lost piece.
     fn next_again(&mut self, now: Time, segment: &mut Segment) -> Option<TransmitInfo> {
         for path in self.ids() {
-            let subflow = &mut self.subflows[path.index()];
+            let subflow = &mut self.sender.paths[path.index()];
             if subflow.probe.is_none() && subflow.sent.lost().is_empty() || !subflow.is_open() {
                 continue;
             }
             let cwnd = self.sender.congestion.window(path);
-            let subflow = &mut self.subflows[path.index()];
+            let subflow = &mut self.sender.paths[path.index()];
             if let Some(piece) = subflow.probe.take()
                 && subflow.sent.get(piece).is_some()
             {
@@ -147,29 +148,27 @@ impl Session {
 
     /// The oldest unit to be reinjected, on the fastest other path with space in its window.
     fn next_reinjected(&mut self, now: Time, segment: &mut Segment) -> Option<TransmitInfo> {
-        let unit = self.outstanding.board.reinject().first()?;
-        let MappingState::Given { to, .. } = self.outstanding.board.get(unit)?.place else {
+        let unit = self.sender.outstanding.board.reinject().first()?;
+        let MappingState::Given { to, .. } = self.sender.outstanding.board.get(unit)?.place else {
             return None;
         };
         let other = self.sender.views.iter().filter(|v| v.is_open() && v.id != to);
         let path = other.min_by_key(|v| v.forward_delay)?.id;
         let decision = Decision::send(path, 0, Reason::RetransmissionPolicy);
-        self.sender.record(now, &self.outstanding, decision, Some(unit));
+        self.sender.record(now, decision, Some(unit));
         Some(self.send_unit(now, path, unit, segment))
     }
 
     /// New data, as the scheduler decides.
     fn next_new(&mut self, now: Time, segment: &mut Segment) -> Option<TransmitInfo> {
-        let (sender, outstanding) = (&mut self.sender, &mut self.outstanding);
-        let Assignment::Send { path, position, decision } =
-            sender.assign(now, outstanding, &self.subflows)?
-        else {
-            let (path, unit) = sender.unblock(now, outstanding, &self.subflows)?;
+        let sender = &mut self.sender;
+        let Assignment::Send { path, position, decision } = sender.assign(now)? else {
+            let (path, unit) = sender.unblock(now)?;
             return Some(self.send_unit(now, path, unit, segment));
         };
-        let unit = outstanding.unit_at(position)?;
-        let bytes = outstanding.board.get(unit)?.payload.len() as u64;
-        sender.on_assigned(now, outstanding, (path, position, &decision), (unit, bytes));
+        let unit = sender.outstanding.unit_at(position)?;
+        let bytes = sender.outstanding.board.get(unit)?.payload.len() as u64;
+        sender.on_assigned(now, (path, position, &decision), (unit, bytes));
         sender.sendable_left = sender.sendable_left.saturating_sub(1);
         Some(self.send_unit(now, path, unit, segment))
     }
@@ -182,11 +181,11 @@ impl Session {
         unit: u64,
         segment: &mut Segment,
     ) -> TransmitInfo {
-        let subflow = &mut self.subflows[path.index()];
+        let subflow = &mut self.sender.paths[path.index()];
         let number = subflow.tx.flights.next_number();
         let piece = subflow.sent.next_piece();
-        self.outstanding.board.on_given(now, unit, path, piece);
-        if let Some(record) = self.outstanding.board.get(unit) {
+        self.sender.outstanding.board.on_given(now, unit, path, piece);
+        if let Some(record) = self.sender.outstanding.board.get(unit) {
             let (dsn, payload) = (record.dsn, record.payload.clone());
             subflow.tx.counters.retransmitted += u64::from(record.given > 1);
             subflow.sent.push(unit, dsn, payload, record.first_sent, number);
@@ -202,7 +201,7 @@ impl Session {
         piece: u64,
         segment: &mut Segment,
     ) -> TransmitInfo {
-        let subflow = &mut self.subflows[path.index()];
+        let subflow = &mut self.sender.paths[path.index()];
         let number = subflow.tx.flights.next_number();
         subflow.end_transmission(piece);
         subflow.sent.on_sent_again(piece, number);
@@ -225,7 +224,7 @@ impl Session {
         segment.clear();
         self.fill_ack(now, path, segment);
         let most = self.timer_most(path);
-        let subflow = &mut self.subflows[path.index()];
+        let subflow = &mut self.sender.paths[path.index()];
         if let Some(mapped) = subflow.sent.get(piece) {
             segment.seq = mapped.seq;
             segment.dsn = mapped.dsn;
@@ -237,7 +236,7 @@ impl Session {
         }
         let bytes = segment.payload.len();
         let end = segment.dsn + bytes as u64;
-        if end > self.outstanding.edge {
+        if end > self.sender.outstanding.edge {
             self.shut_probe = Some((path, piece, end));
         }
         let idle = subflow.tx.flights.is_empty();
@@ -250,8 +249,8 @@ impl Session {
         if subflow.timer.is_none() {
             subflow.restart_timer(now, most);
         }
-        let full = self.outstanding.segment_limit as u64;
-        self.sender.on_packet_sent(now, path, &subflow.tx, full);
+        let full = self.sender.outstanding.segment_limit as u64;
+        self.sender.on_packet_sent(now, path, full);
         self.transmit_info(path)
     }
 }

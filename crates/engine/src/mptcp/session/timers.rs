@@ -16,7 +16,7 @@ impl Session {
         if self.ending.wanted && !self.ending.acknowledged {
             consider(self.ending.sent.map(|(at, _)| at));
         }
-        for subflow in &self.subflows {
+        for subflow in &self.sender.paths {
             match subflow.phase {
                 Phase::Open => {
                     consider(subflow.timer);
@@ -42,7 +42,7 @@ impl Session {
             }
         }
         for path in self.ids() {
-            match self.subflows[path.index()].phase {
+            match self.sender.paths[path.index()].phase {
                 Phase::Open => self.on_subflow_timers(now, path),
                 Phase::SynSent(opening) | Phase::SynReceived(opening) if opening.due <= now => {
                     self.on_opening_timer(now, path);
@@ -53,7 +53,7 @@ impl Session {
     }
 
     fn on_subflow_timers(&mut self, now: Time, path: PathId) {
-        let subflow = &mut self.subflows[path.index()];
+        let subflow = &mut self.sender.paths[path.index()];
         subflow.received.on_timer(now);
         if subflow.timer.is_some_and(|at| at <= now) {
             match self.model {
@@ -61,7 +61,7 @@ impl Session {
                 Some(_) => self.on_model_timeout(now, path),
             }
         }
-        let deadline = self.loss_deadline(&self.subflows[path.index()]);
+        let deadline = self.loss_deadline(&self.sender.paths[path.index()]);
         if deadline.is_some_and(|at| at <= now) {
             self.on_loss_timer(now, path);
         }
@@ -71,7 +71,7 @@ impl Session {
     /// its return.
     #[inline]
     pub(super) fn timer_most(&self, path: PathId) -> Duration {
-        match self.subflows[path.index()].tx.state.status() {
+        match self.sender.paths[path.index()].tx.state.status() {
             PathStatus::Active | PathStatus::Unconfirmed => Duration::MAX,
             PathStatus::PotentiallyFailed | PathStatus::Inactive => self.config.probe_interval,
         }

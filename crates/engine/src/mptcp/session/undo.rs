@@ -20,7 +20,7 @@ impl Session {
         segment: &Segment,
         ackd: &SubflowAckd,
     ) {
-        let subflow = &mut self.subflows[path.index()];
+        let subflow = &mut self.sender.paths[path.index()];
         if matches!(subflow.undo, SpuriousDetector::None) {
             return;
         }
@@ -44,7 +44,7 @@ impl Session {
 
     /// Undoes the last reduction.
     fn take_back(&mut self, now: Time, path: PathId, echo: Option<u64>) {
-        let subflow = &mut self.subflows[path.index()];
+        let subflow = &mut self.sender.paths[path.index()];
         subflow.tx.counters.undone += 1;
         subflow.tx.recovery_exit = None;
         subflow.tx.inflation = 0;
@@ -64,7 +64,7 @@ impl Session {
     /// Ends the F-RTO test of subflows without new data to send. Returns true if there was one.
     pub(super) fn end_tests(&mut self) -> bool {
         let mut any = false;
-        for subflow in &mut self.subflows {
+        for subflow in &mut self.sender.paths {
             if subflow.undo.holds_back() && subflow.tx.flights.is_empty() {
                 subflow.undo.on_nothing_new();
                 any = true;

@@ -10,7 +10,7 @@ use crate::path::PathStatus;
 impl Session {
     /// Updates the views of all subflows, before anything is sent in response to an input.
     pub(super) fn refresh_views(&mut self, now: Time) {
-        let open = self.subflows.iter().enumerate().filter(|(_, subflow)| subflow.is_open());
+        let open = self.sender.paths.iter().enumerate().filter(|(_, subflow)| subflow.is_open());
         let fallback = fallback_path(open.map(|(i, subflow)| (PathId::from_index(i), &subflow.tx)));
         let is_usable = |id: PathId, subflow: &Subflow| {
             let active = match fallback {
@@ -19,6 +19,6 @@ impl Session {
             };
             active && subflow.is_open()
         };
-        self.sender.refresh_views(now, &self.outstanding, &mut self.subflows, is_usable);
+        self.sender.refresh_views(now, is_usable);
     }
 }

@@ -56,10 +56,10 @@ impl Association {
     pub(super) fn close(&mut self, reason: CloseReason) {
         if !matches!(self.state, State::Ended(_)) {
             self.state = State::Ended(reason);
-            self.paths.iter_mut().for_each(Path::stop);
+            self.sender.paths.iter_mut().for_each(Path::stop);
             self.timers_moved = true;
             self.sender.wait_until = None;
-            self.outstanding.window_probe = WindowProbe::Idle;
+            self.sender.outstanding.window_probe = WindowProbe::Idle;
             self.inbound.stop();
             self.push_event(Event::Closed(reason));
         }

@@ -10,7 +10,7 @@ impl super::Association {
         self.sender.accounts.settle(now);
         self.sender.accounts.stats = SenderStats::default();
         self.inbound.buffer.stats.reset(now);
-        for path in &mut self.paths {
+        for path in &mut self.sender.paths {
             path.tx.counters = PathCounters::default();
         }
     }
@@ -28,6 +28,6 @@ impl super::Association {
 
     /// Counters of each path.
     pub fn path_counters(&self) -> impl ExactSizeIterator<Item = &PathCounters> {
-        self.paths.iter().map(|p| &p.tx.counters)
+        self.sender.paths.iter().map(|p| &p.tx.counters)
     }
 }

@@ -20,10 +20,10 @@ impl Association {
         room: &mut u32,
         chunks: &mut SmallVec<[Chunk; 1]>,
     ) {
-        while let Some(tsn) = self.outstanding.board.lost().first() {
-            let record = self.outstanding.board.record(tsn);
+        while let Some(tsn) = self.sender.outstanding.board.lost().first() {
+            let record = self.sender.outstanding.board.record(tsn);
             let same = matches!(record.state, RecordState::Lost { on: other, .. } if other == on);
-            let open = self.paths[path.index()].tx.flights.bytes() < self.cwnd(path);
+            let open = self.sender.paths[path.index()].tx.flights.bytes() < self.cwnd(path);
             if !same || !open || record.bytes > *room {
                 return;
             }
@@ -44,22 +44,23 @@ impl Association {
     ) {
         const LEAST: u32 = Data::HEADER + 4;
         while *room >= LEAST
-            && self.outstanding.board.holes().is_empty()
-            && self.outstanding.board.lost().is_empty()
+            && self.sender.outstanding.board.holes().is_empty()
+            && self.sender.outstanding.board.lost().is_empty()
         {
-            let Some(next) = self.outstanding.queue.next_bytes() else { return };
+            let Some(next) = self.sender.outstanding.queue.next_bytes() else { return };
             let cut = next > *room;
-            if cut && (!self.may_fill(*room) || self.outstanding.queue.next_is_passing()) {
+            if cut && (!self.may_fill(*room) || self.sender.outstanding.queue.next_is_passing()) {
                 return;
             }
             let next = next.min(*room);
             let open = self.sender.views.get(path.index()).is_some_and(|v| {
                 v.usable
                     && v.earliest_position == 0
-                    && self.paths[path.index()].tx.flights.bytes() < v.window
+                    && self.sender.paths[path.index()].tx.flights.bytes() < v.window
             });
-            let fits = self.outstanding.board.span() + next as u64 <= self.outstanding.peer_rwnd;
-            if !open || !fits || self.outstanding.board.tsns_left() == 0 {
+            let fits = self.sender.outstanding.board.span() + next as u64
+                <= self.sender.outstanding.peer_rwnd;
+            if !open || !fits || self.sender.outstanding.board.tsns_left() == 0 {
                 return;
             }
             if cut {
@@ -91,13 +92,14 @@ impl Association {
     /// The next chunk of the queue, cut to fill `room` bytes.
     #[cold]
     pub(super) fn filling_chunk(&mut self, room: u32) -> Option<u64> {
-        if self.outstanding.queue.is_empty() {
+        if self.sender.outstanding.queue.is_empty() {
             return None;
         }
         Some(
-            self.outstanding
+            self.sender
+                .outstanding
                 .board
-                .assign(|chunk| self.outstanding.queue.next_chunk_within(room, chunk)),
+                .assign(|chunk| self.sender.outstanding.queue.next_chunk_within(room, chunk)),
         )
     }
 }

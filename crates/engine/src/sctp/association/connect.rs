@@ -40,7 +40,7 @@ impl Association {
         let Accepted { content, seal } = accepted;
         end.local_tag = content.local_tag;
         end.local_tsn = content.local_tsn.0;
-        end.outstanding.begin_at(content.local_tsn.0);
+        end.sender.outstanding.begin_at(content.local_tsn.0);
         end.accepted_by = Some(Box::new(seal));
         end.adopt_peer(&content.peer);
         end.control.push_back((path, end.peer_tag, Chunk::CookieAck));
@@ -187,7 +187,7 @@ impl Association {
     fn push_cookie(&mut self, now: Time, path: PathId, cookie: Bytes, report: Option<Chunk>) {
         let echo = Chunk::CookieEcho(cookie);
         let mut room = self.packet_room(path).saturating_sub(echo.wire_len());
-        let learned = self.paths[path.index()].learned;
+        let learned = self.sender.paths[path.index()].learned;
         let unconfirmed = learned && self.path_status(path) == PathStatus::Unconfirmed;
         let heartbeat = unconfirmed.then(|| self.new_heartbeat(now, path));
         if heartbeat.as_ref().is_some_and(|heartbeat| heartbeat.wire_len() > room) {
@@ -235,7 +235,7 @@ impl Association {
         self.peer = Peer::of(init, &self.config);
         self.settle_ecn();
         self.settle_multipath();
-        self.outstanding.peer_rwnd = init.window as u64;
+        self.sender.outstanding.peer_rwnd = init.window as u64;
         self.outbound_streams = self.config.streams.min(init.inbound_streams);
         self.start_congestion(init.window as u64);
         self.inbound.expect(&self.config, init.initial_tsn);
@@ -264,7 +264,7 @@ impl Association {
         // RFC 9260, 5.4: the address that the INIT ACK was sent to or came from is confirmed. Others must
         // answer a HEARTBEAT.
         if let Some(home) = home {
-            let path = &mut self.paths[home.index()];
+            let path = &mut self.sender.paths[home.index()];
             path.handshake_trip = asked.map(|asked| now.since(asked));
             path.tx.state.on_confirmed();
         }
@@ -293,7 +293,7 @@ impl Association {
         }
         let doubled = self.config.rto.initial.saturating_mul(1 << count.min(20));
         t1.at = now + doubled.min(self.config.rto.max);
-        let path = PathId::from_index(count as usize % self.paths.len());
+        let path = PathId::from_index(count as usize % self.sender.paths.len());
         let real = self.config.offer != Offer::Assumed;
         match &mut self.state {
             State::CookieEchoed { cookie, sent, path: home, .. } => {

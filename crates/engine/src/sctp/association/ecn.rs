@@ -76,7 +76,7 @@ impl Association {
     /// Enables or disables ECN on all paths, as negotiated.
     pub(super) fn settle_ecn(&mut self) {
         let fresh = self.fresh_ecn();
-        self.paths.iter_mut().for_each(|path| path.ecn.clone_from(&fresh));
+        self.sender.paths.iter_mut().for_each(|path| path.ecn.clone_from(&fresh));
         self.marked = false;
     }
 
@@ -94,7 +94,7 @@ impl Association {
             _ => None,
         };
         let (Some(ecn), Some(lowest)) =
-            (&mut self.paths[path.index()].ecn, packet.chunks.iter().filter_map(tsn).min())
+            (&mut self.sender.paths[path.index()].ecn, packet.chunks.iter().filter_map(tsn).min())
         else {
             return;
         };
@@ -107,14 +107,14 @@ impl Association {
         if !self.marked {
             return 0;
         }
-        let echoes = self.paths.iter().filter_map(|path| path.ecn.as_ref()?.echo);
+        let echoes = self.sender.paths.iter().filter_map(|path| path.ecn.as_ref()?.echo);
         ECNE * echoes.count() as u32
     }
 
     /// Puts ECNE chunks before the SACK, which would otherwise acknowledge their TSNs first.
     #[cold]
     pub(super) fn echo_marks(&self, packet: &mut Packet) {
-        let echoes = self.paths.iter().filter_map(|path| path.ecn.as_ref()?.echo);
+        let echoes = self.sender.paths.iter().filter_map(|path| path.ecn.as_ref()?.echo);
         for tsn in echoes {
             let ecne = Chunk::Extension(Box::new(ExtensionChunk::Ecne(Serial32::wrap(tsn))));
             packet.chunks.insert(0, ecne);
@@ -126,11 +126,11 @@ impl Association {
     /// longer known.
     #[cold]
     pub(super) fn on_ecne(&mut self, now: Time, from: PathId, wire_tsn: Serial32) {
-        let tsn = wire_tsn.unwrap_near(self.outstanding.board.cumulative());
-        if tsn >= self.outstanding.board.next_tsn() {
+        let tsn = wire_tsn.unwrap_near(self.sender.outstanding.board.cumulative());
+        if tsn >= self.sender.outstanding.board.next_tsn() {
             return;
         }
-        let on = match self.outstanding.board.get(tsn).map(|record| record.state) {
+        let on = match self.sender.outstanding.board.get(tsn).map(|record| record.state) {
             Some(RecordState::Unsent) => return,
             Some(RecordState::InFlight { path, .. }) => Some(path),
             Some(RecordState::Acked { by }) => Some(by),
@@ -140,8 +140,8 @@ impl Association {
         if let Some(on) = on {
             self.reduce_for_mark(now, on, tsn);
         }
-        let srtt = self.paths[from.index()].tx.rtt.srtt().unwrap_or(AGAIN);
-        let Some(ecn) = &mut self.paths[from.index()].ecn else { return };
+        let srtt = self.sender.paths[from.index()].tx.rtt.srtt().unwrap_or(AGAIN);
+        let Some(ecn) = &mut self.sender.paths[from.index()].ecn else { return };
         let fresh = |(tsn, at): (Serial32, Time)| tsn != wire_tsn || now.since(at) >= srtt;
         if ecn.answered.is_none_or(fresh) {
             ecn.answered = Some((wire_tsn, now));
@@ -153,8 +153,8 @@ impl Association {
     /// Reduces the window of a path once per window of data. A loss in the same window has reduced it
     /// already.
     fn reduce_for_mark(&mut self, now: Time, on: PathId, tsn: u64) {
-        let next = self.outstanding.board.next_tsn();
-        let path = &mut self.paths[on.index()];
+        let next = self.sender.outstanding.board.next_tsn();
+        let path = &mut self.sender.paths[on.index()];
         let recovers = path.in_recovery();
         let Some(ecn) = &mut path.ecn else { return };
         if recovers || tsn < ecn.reduced_to {
@@ -169,12 +169,12 @@ impl Association {
     #[cold]
     pub(super) fn on_cwr(&mut self, tsn: Serial32) {
         let tsn = tsn.unwrap_near(self.inbound.buffer.cumulative());
-        for path in &mut self.paths {
+        for path in &mut self.sender.paths {
             if let Some(ecn) = &mut path.ecn {
                 ecn.echo = ecn.echo.filter(|echo| *echo > tsn);
             }
         }
         let echoes = |path: &super::Path| path.ecn.as_ref().is_some_and(|ecn| ecn.echo.is_some());
-        self.marked = self.paths.iter().any(echoes);
+        self.marked = self.sender.paths.iter().any(echoes);
     }
 }

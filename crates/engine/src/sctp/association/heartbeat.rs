@@ -20,16 +20,16 @@ pub(super) struct Verification {
 impl Association {
     /// The association is established: unconfirmed paths get a HEARTBEAT at once, others when they are idle.
     pub(super) fn start_heartbeats(&mut self, now: Time) {
-        for i in 0..self.paths.len() {
-            let unproved = self.paths[i].tx.state.status() == PathStatus::Unconfirmed;
+        for i in 0..self.sender.paths.len() {
+            let unproved = self.sender.paths[i].tx.state.status() == PathStatus::Unconfirmed;
             let due = if unproved { now } else { self.next_heartbeat(now, PathId::from_index(i)) };
-            self.paths[i].heartbeat.due = Some(due);
+            self.sender.paths[i].heartbeat.due = Some(due);
         }
     }
 
     /// HB.interval of a path.
     pub(super) fn heartbeat_interval(&self, id: PathId) -> Duration {
-        let own = self.paths[id.index()].tx.config.heartbeat_interval;
+        let own = self.sender.paths[id.index()].tx.config.heartbeat_interval;
         own.unwrap_or(self.config.heartbeat_interval)
     }
 
@@ -37,7 +37,7 @@ impl Association {
     /// jitter of half an RTO either way.
     pub(super) fn next_heartbeat(&mut self, now: Time, id: PathId) -> Time {
         let jitter = 0.5 + self.rng.unit();
-        let path = &self.paths[id.index()];
+        let path = &self.sender.paths[id.index()];
         let rto = path.tx.rtt.rto().mul_f64(jitter);
         let idle = rto + self.heartbeat_interval(id);
         match path.tx.state.status() {
@@ -55,7 +55,7 @@ impl Association {
     /// How long to wait for the answer to a HEARTBEAT. The RTO of a failed path has been doubled many times,
     /// so the wait is shorter there: its recovery should be noticed earlier.
     fn patience(&self, id: PathId) -> Duration {
-        let path = &self.paths[id.index()];
+        let path = &self.sender.paths[id.index()];
         let rto = path.tx.rtt.rto();
         match path.tx.state.status() {
             PathStatus::PotentiallyFailed | PathStatus::Inactive => {
@@ -68,10 +68,10 @@ impl Association {
 
     pub(super) fn on_heartbeat_timer(&mut self, now: Time, id: PathId) {
         if !self.state.sends_heartbeats() {
-            self.paths[id.index()].stop();
+            self.sender.paths[id.index()].stop();
             return;
         }
-        if let Some((_, deadline)) = self.paths[id.index()].heartbeat.pending
+        if let Some((_, deadline)) = self.sender.paths[id.index()].heartbeat.pending
             && deadline <= now
         {
             self.on_unanswered(now, id);
@@ -79,7 +79,7 @@ impl Association {
                 return;
             }
         }
-        if self.paths[id.index()].heartbeat.due.is_some_and(|d| d <= now) {
+        if self.sender.paths[id.index()].heartbeat.due.is_some_and(|d| d <= now) {
             self.heartbeat_due(now, id);
         }
     }
@@ -87,7 +87,7 @@ impl Association {
     /// Handles an unanswered HEARTBEAT: an error of an idle path (RFC 9260, 8.2). While data is in flight on
     /// the path, T3 detects the same silence. Each silence counts as one error and doubles the RTO once.
     fn on_unanswered(&mut self, now: Time, id: PathId) {
-        let path = &mut self.paths[id.index()];
+        let path = &mut self.sender.paths[id.index()];
         path.heartbeat.pending = None;
         let forced = std::mem::take(&mut path.heartbeat.forced);
         if path.heartbeat.counted || !(forced || path.tx.flights.is_empty()) {
@@ -106,17 +106,17 @@ impl Association {
         if !self.config.cmt.concurrent {
             return id == self.single_path();
         }
-        let mut others = (0..self.paths.len()).filter(|i| *i != id.index());
-        !others.any(|i| self.paths[i].tx.state.status() == PathStatus::Active)
+        let mut others = (0..self.sender.paths.len()).filter(|i| *i != id.index());
+        !others.any(|i| self.sender.paths[i].tx.state.status() == PathStatus::Active)
     }
 
     pub(super) fn heartbeat_due(&mut self, now: Time, id: PathId) {
         if let Some(later) = self.postponed(now, id) {
-            self.paths[id.index()].heartbeat.due = Some(later);
+            self.sender.paths[id.index()].heartbeat.due = Some(later);
             return;
         }
         let interval = self.heartbeat_interval(id);
-        let path = &self.paths[id.index()];
+        let path = &self.sender.paths[id.index()];
         let busy = path.tx.state.status() == PathStatus::Active
             && !path.heartbeat.forced
             && !path.tx.flights.is_empty() | (path.tx.idle(now) < interval);
@@ -128,7 +128,7 @@ impl Association {
         if idle_timeout && self.config.idle_decay == IdleDecay::Heartbeat {
             self.sender.congestion.on_idle(id, now);
         }
-        self.paths[id.index()].heartbeat.due = Some(self.next_heartbeat(now, id));
+        self.sender.paths[id.index()].heartbeat.due = Some(self.next_heartbeat(now, id));
     }
 
     /// When a HEARTBEAT that is due on `id` may be sent, if not now. At most HB.Max.Burst per RTO go to
@@ -139,13 +139,13 @@ impl Association {
             let due = path.heartbeat.due.is_some_and(|due| due <= now);
             due && path.tx.state.status() == PathStatus::Unconfirmed && !path.heartbeat.forced
         };
-        if most == 0 || !asks(&self.paths[id.index()]) {
+        if most == 0 || !asks(&self.sender.paths[id.index()]) {
             return None;
         }
-        let waiting = (0..self.paths.len()).filter(|i| asks(&self.paths[*i]));
-        let first = waiting.min_by_key(|i| self.paths[*i].heartbeat.asked_at)?;
+        let waiting = (0..self.sender.paths.len()).filter(|i| asks(&self.sender.paths[*i]));
+        let first = waiting.min_by_key(|i| self.sender.paths[*i].heartbeat.asked_at)?;
         if now >= self.verification.until {
-            let until = now + self.paths[first].tx.rtt.rto();
+            let until = now + self.sender.paths[first].tx.rtt.rto();
             self.verification = Verification { until, sent: 0 };
         }
         let Verification { until, sent } = &mut self.verification;
@@ -160,7 +160,7 @@ impl Association {
     pub(super) fn new_heartbeat(&mut self, now: Time, id: PathId) -> Chunk {
         let nonce = self.nonce();
         let deadline = now + self.patience(id);
-        let heartbeat = &mut self.paths[id.index()].heartbeat;
+        let heartbeat = &mut self.sender.paths[id.index()].heartbeat;
         heartbeat.pending = Some((nonce, deadline));
         heartbeat.earlier.rotate_right(1);
         heartbeat.earlier[0] = nonce;
@@ -192,7 +192,7 @@ impl Association {
             return;
         }
         let Some(id) = self.take_nonce(info.nonce) else { return };
-        let path = &mut self.paths[id.index()];
+        let path = &mut self.sender.paths[id.index()];
         path.tx.rtt.sample(now, now.since(info.sent));
         self.errors = 0;
         let was = path.tx.state.status();
@@ -203,7 +203,7 @@ impl Association {
             } else {
                 self.on_path_returned(now, id);
             }
-            self.paths[id.index()].heartbeat.due = Some(self.next_heartbeat(now, id));
+            self.sender.paths[id.index()].heartbeat.due = Some(self.next_heartbeat(now, id));
         } else if was == PathStatus::Active {
             // After a change of address, probes wait for this answer.
             self.search_mtu(now, id);
@@ -216,7 +216,7 @@ impl Association {
         if nonce == 0 {
             return None;
         }
-        for (index, path) in self.paths.iter_mut().enumerate() {
+        for (index, path) in self.sender.paths.iter_mut().enumerate() {
             let heartbeat = &mut path.heartbeat;
             if let Some(at) = heartbeat.earlier.iter().position(|known| *known == nonce) {
                 // A HEARTBEAT sent after the answered one stays pending. The newest nonce comes first.

@@ -381,7 +381,7 @@ impl Association {
     #[cold]
     fn keep_sack(&mut self) {
         let path = self.sack_destination();
-        self.inbound.keep_sack(path, self.sack_room(path), self.outstanding.chunk_limit);
+        self.inbound.keep_sack(path, self.sack_room(path), self.sender.outstanding.chunk_limit);
     }
 
     /// RFC 9260, 6.5: DATA with an invalid stream identifier is acknowledged, reported at once with an ERROR,

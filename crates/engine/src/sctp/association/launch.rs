@@ -44,8 +44,8 @@ impl Association {
         tsn: u64,
         chunks: &mut SmallVec<[Chunk; 1]>,
     ) -> Launched {
-        let number = self.paths[path.index()].tx.flights.next_number();
-        let (data, launched) = self.outstanding.board.on_sent(now, tsn, path, number);
+        let number = self.sender.paths[path.index()].tx.flights.next_number();
+        let (data, launched) = self.sender.outstanding.board.on_sent(now, tsn, path, number);
         push_copy(chunks, data);
         self.book(now, path, SentChunk { tsn, bytes: launched.bytes, again: launched.again });
         if self.wants_sack_at_once(path, launched.again) {
@@ -63,13 +63,13 @@ impl Association {
         path: PathId,
         chunks: &mut SmallVec<[Chunk; 1]>,
     ) -> Option<u32> {
-        if self.outstanding.queue.is_empty() {
+        if self.sender.outstanding.queue.is_empty() {
             return None;
         }
-        let tsn = self.outstanding.board.next_tsn();
-        let number = self.paths[path.index()].tx.flights.next_number();
-        let cut = |chunk: &mut Data| self.outstanding.queue.next_chunk(chunk);
-        let (data, bytes) = self.outstanding.board.assign_sent(now, path, number, cut);
+        let tsn = self.sender.outstanding.board.next_tsn();
+        let number = self.sender.paths[path.index()].tx.flights.next_number();
+        let cut = |chunk: &mut Data| self.sender.outstanding.queue.next_chunk(chunk);
+        let (data, bytes) = self.sender.outstanding.board.assign_sent(now, path, number, cut);
         push_copy(chunks, data);
         self.book(now, path, SentChunk { tsn, bytes, again: false });
         if self.wants_sack_at_once(path, false) {
@@ -84,7 +84,7 @@ impl Association {
         if self.counts_by_tsn() {
             self.settle_t3_at_launch(now, path, tsn);
         }
-        let state = &mut self.paths[path.index()];
+        let state = &mut self.sender.paths[path.index()];
         if !again {
             self.sender.sendable_left = self.sender.sendable_left.saturating_sub(1);
         }
@@ -106,15 +106,15 @@ impl Association {
         if self.config.recovery != LossDetection::RackTlp {
             return false;
         }
-        let full = self.outstanding.full_chunk();
-        let state = &self.paths[path.index()];
+        let full = self.sender.outstanding.full_chunk();
+        let state = &self.sender.paths[path.index()];
         let window = self.sender.views.get(path.index()).map_or(0, |v| v.window);
         let fills = state.tx.flights.bytes() + full > window;
-        let small = self.is_small(self.outstanding.peer_rwnd);
+        let small = self.is_small(self.sender.outstanding.peer_rwnd);
         again
             || small
-                && self.outstanding.is_unordered_unfragmented()
-                && self.outstanding.board.span() + full > self.outstanding.peer_rwnd
+                && self.sender.outstanding.is_unordered_unfragmented()
+                && self.sender.outstanding.board.span() + full > self.sender.outstanding.peer_rwnd
             || fills
                 && (state.tx.recovery_exit.is_some()
                     || state.tx.losses > 0 && window <= SMALL_WINDOW * full)

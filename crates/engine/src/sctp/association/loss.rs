@@ -23,9 +23,9 @@ impl Association {
     #[inline]
     pub(super) fn recovers(&mut self, id: PathId) -> bool {
         if !self.counts_by_tsn() {
-            return self.paths[id.index()].in_recovery();
+            return self.sender.paths[id.index()].in_recovery();
         }
-        let known = self.outstanding.board.cumulative();
+        let known = self.sender.outstanding.board.cumulative();
         self.recovery_exit = self.recovery_exit.filter(|exit| known < *exit);
         self.recovery_exit.is_some()
     }
@@ -37,16 +37,16 @@ impl Association {
         if self.counts_by_tsn() {
             self.settle_t3_by_tsn(now, id);
         } else if moved && heard {
-            self.paths[id.index()].restart_t3(now);
+            self.sender.paths[id.index()].restart_t3(now);
         } else if moved {
-            self.paths[id.index()].restart_t3_as_sent(now);
+            self.sender.paths[id.index()].restart_t3_as_sent(now);
         }
     }
 
     fn settle_t3_by_tsn(&mut self, now: Time, id: PathId) {
-        let path = &mut self.paths[id.index()];
+        let path = &mut self.sender.paths[id.index()];
         let tsn = path.t3_tsn;
-        let flies = self.outstanding.board.get(tsn).is_some_and(
+        let flies = self.sender.outstanding.board.get(tsn).is_some_and(
             |record| matches!(record.state, RecordState::InFlight { path, .. } if path == id),
         );
         if !flies || path.tx.flights.is_empty() {
@@ -59,7 +59,7 @@ impl Association {
     /// outstanding TSN of the path.
     #[inline]
     pub(super) fn settle_t3_at_launch(&mut self, now: Time, id: PathId, tsn: u64) {
-        let path = &mut self.paths[id.index()];
+        let path = &mut self.sender.paths[id.index()];
         if path.tx.flights.is_empty() {
             path.t3_tsn = tsn;
         } else if tsn <= path.t3_tsn {
@@ -72,14 +72,14 @@ impl Association {
     pub(super) fn count_split_misses(&mut self, now: Time, id: PathId, newest: u64, twice: u64) {
         let mut lost = std::mem::take(&mut self.scratch.lost);
         lost.clear();
-        self.misses.count(&mut self.paths[id.index()].tx.flights, newest, twice, &mut lost);
+        self.misses.count(&mut self.sender.paths[id.index()].tx.flights, newest, twice, &mut lost);
         self.fast_retransmit(now, id, &lost);
         self.scratch.lost = lost;
     }
 
     /// Time-based loss detection (RFC 8985) on path `id`.
     pub(super) fn find_lost_by_time(&mut self, now: Time, id: PathId) {
-        let path = &mut self.paths[id.index()];
+        let path = &mut self.sender.paths[id.index()];
         let in_recovery = path.in_recovery();
         let (Some(smoothed), Some(least)) = (path.tx.rtt.srtt(), path.tx.rtt.base()) else {
             return;
@@ -96,7 +96,7 @@ impl Association {
     /// Requests a HEARTBEAT if all data in flight on the path was lost. T3 runs only while data is in flight,
     /// and data that is retransmitted on other paths never lets it expire here.
     fn doubt_silent(&mut self, now: Time, id: PathId) {
-        let path = &mut self.paths[id.index()];
+        let path = &mut self.sender.paths[id.index()];
         let silent = path.tx.flights.is_empty() && path.tx.state.status() == PathStatus::Active;
         if silent && path.heartbeat.pending.is_none() && !self.scratch.lost.is_empty() {
             path.heartbeat.forced = true;
@@ -109,7 +109,7 @@ impl Association {
     #[inline]
     pub(super) fn loss_deadline(&self, path: &Path) -> Option<Time> {
         if self.config.recovery != LossDetection::RackTlp
-            || !self.outstanding.window_probe.is_idle()
+            || !self.sender.outstanding.window_probe.is_idle()
         {
             return None;
         }
@@ -125,7 +125,7 @@ impl Association {
 
     /// Handles the expiry of [`Association::loss_deadline`].
     pub(super) fn on_loss_timer(&mut self, now: Time, id: PathId) {
-        let path = &mut self.paths[id.index()];
+        let path = &mut self.sender.paths[id.index()];
         if path.tx.rack.deadline().is_some() {
             self.find_lost_by_time(now, id);
             return;
@@ -141,7 +141,7 @@ impl Association {
     /// The tail loss probe repaired a loss that no other acknowledgement shows (RFC 8985, 7.4.2): reduce the
     /// window.
     pub(super) fn on_tail_lost(&mut self, now: Time, id: PathId) {
-        let path = &mut self.paths[id.index()];
+        let path = &mut self.sender.paths[id.index()];
         if path.in_recovery() {
             return;
         }
@@ -158,15 +158,15 @@ impl Association {
             return;
         }
         let recovers = self.recovers(PathId(0));
-        let highest = match self.outstanding.board.acked().last() {
+        let highest = match self.sender.outstanding.board.acked().last() {
             Some(last) if recovers && cumulative_moved => last,
             _ => self.scratch.highest,
         };
         let mut lost = std::mem::take(&mut self.scratch.lost);
-        let exit = self.outstanding.board.next_tsn() - 1;
-        for i in 0..self.paths.len() {
+        let exit = self.sender.outstanding.board.next_tsn() - 1;
+        for i in 0..self.sender.paths.len() {
             lost.clear();
-            self.misses.count_by_tsn(&mut self.paths[i].tx.flights, highest, &mut lost);
+            self.misses.count_by_tsn(&mut self.sender.paths[i].tx.flights, highest, &mut lost);
             if !lost.is_empty() {
                 let id = PathId::from_index(i);
                 self.give_up_by_tsn(now, id, &lost, !recovers);
@@ -181,7 +181,7 @@ impl Association {
     #[cold]
     fn give_up_by_tsn(&mut self, now: Time, id: PathId, lost: &[u64], begins: bool) {
         self.give_up_reported(now, id, lost);
-        let path = &mut self.paths[id.index()];
+        let path = &mut self.sender.paths[id.index()];
         if path.tx.flights.is_empty() {
             path.t3 = None;
         }
@@ -201,7 +201,7 @@ impl Association {
     #[cold]
     fn give_up_all(&mut self, now: Time, id: PathId, lost: &[u64]) {
         self.give_up_reported(now, id, lost);
-        let path = &mut self.paths[id.index()];
+        let path = &mut self.sender.paths[id.index()];
         path.restart_t3(now);
         if !path.in_recovery() {
             // RFC 9260, 7.2.4 (2) and (6): one reduction per window of data.
@@ -220,7 +220,7 @@ impl Association {
     /// Begins fast recovery after a loss on `id`: reduces its window. One retransmission may exceed the
     /// window.
     fn begin_recovery(&mut self, now: Time, id: PathId) {
-        let path = &mut self.paths[id.index()];
+        let path = &mut self.sender.paths[id.index()];
         path.tx.loss.note_loss();
         path.tx.fast_credit = true;
         path.tx.counters.fast_retransmits += 1;
@@ -229,11 +229,11 @@ impl Association {
 
     /// Marks one transmission as lost. Returns its bytes.
     fn give_up(&mut self, id: PathId, number: u64, by_timer: bool) -> u32 {
-        let path = &mut self.paths[id.index()];
+        let path = &mut self.sender.paths[id.index()];
         let Some(flight) = path.tx.flights.end(number) else { return 0 };
         path.tx.counters.lost += 1;
         path.tx.losses += !by_timer as u64;
-        self.outstanding.board.on_lost(flight.tsn, id, number, by_timer);
+        self.sender.outstanding.board.on_lost(flight.tsn, id, number, by_timer);
         flight.bytes
     }
 
@@ -241,7 +241,7 @@ impl Association {
     pub(super) fn give_up_flights(&mut self, id: PathId) {
         let mut lost = std::mem::take(&mut self.scratch.lost);
         lost.clear();
-        lost.extend(self.paths[id.index()].tx.flights.live().map(|(number, _)| number));
+        lost.extend(self.sender.paths[id.index()].tx.flights.live().map(|(number, _)| number));
         for number in &lost {
             self.give_up(id, *number, true);
         }
@@ -254,7 +254,7 @@ impl Association {
         if self.on_probe_unanswered(now, id) {
             return;
         }
-        let path = &mut self.paths[id.index()];
+        let path = &mut self.sender.paths[id.index()];
         path.tx.losses += 1;
         path.tx.loss.note_loss();
         path.t3 = None;
@@ -263,23 +263,24 @@ impl Association {
         path.tx.fast_credit = false;
         // RFC 9260, 6.1 A: a peer that has closed its window and answers the probes is reachable.
         let heard = now.since(self.heard_at) <= path.tx.rtt.rto();
-        let probing = heard && self.outstanding.board.span() > self.outstanding.peer_rwnd;
+        let probing =
+            heard && self.sender.outstanding.board.span() > self.sender.outstanding.peer_rwnd;
         path.tx.counters.timeouts += 1;
         path.tx.rtt.back_off();
         path.tx.rack.on_timeout();
         path.tx.tail.on_timeout();
         path.tx.recovery_exit = None;
         self.recovery_exit = None;
-        let path = &mut self.paths[id.index()];
+        let path = &mut self.sender.paths[id.index()];
         // The next transmissions belong to a new round. Otherwise a simulated network that loses packets by
         // rounds would lose all of them for ever.
         path.tx.begin_round();
         self.give_up_flights(id);
-        if let Some(ecn) = &mut self.paths[id.index()].ecn {
+        if let Some(ecn) = &mut self.sender.paths[id.index()].ecn {
             ecn.on_timeout();
         }
         // Small chunks may have been bundled into large packets, and all of them are lost.
-        self.on_suspected_black_hole(now, id, self.paths[id.index()].tx.config.mtu);
+        self.on_suspected_black_hole(now, id, self.sender.paths[id.index()].tx.config.mtu);
         self.sender.congestion.on_timeout(id, now);
         if !probing {
             self.note_path_error(now, id, true);
@@ -288,7 +289,7 @@ impl Association {
 
     /// Counts a timeout or an unanswered HEARTBEAT on `id`. `counts`: it counts against the association, too.
     pub(super) fn note_path_error(&mut self, now: Time, id: PathId, counts: bool) {
-        let path = &mut self.paths[id.index()];
+        let path = &mut self.sender.paths[id.index()];
         if path.tx.state.on_error() {
             let status = path.tx.state.status();
             if status == PathStatus::PotentiallyFailed {
@@ -300,7 +301,8 @@ impl Association {
         }
         if counts {
             self.errors += 1;
-            let paths = if self.config.max_retrans_per_path { self.paths.len() as u32 } else { 1 };
+            let paths =
+                if self.config.max_retrans_per_path { self.sender.paths.len() as u32 } else { 1 };
             if self.errors > self.config.association_max_retrans.saturating_mul(paths) {
                 self.close(CloseReason::Unreachable);
             }
@@ -310,7 +312,7 @@ impl Association {
     /// Path `id` works again: old estimates are dropped.
     #[cold]
     pub(super) fn on_path_returned(&mut self, now: Time, id: PathId) {
-        let path = &mut self.paths[id.index()];
+        let path = &mut self.sender.paths[id.index()];
         let status = path.tx.state.status();
         path.tx.rtt.forget();
         path.tx.rate.forget();

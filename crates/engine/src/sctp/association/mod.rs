@@ -148,8 +148,7 @@ pub struct Association {
     /// The earliest timer of any path; [`Time::FAR_FUTURE`] if none runs.
     paths_due: Time,
     state: State,
-    sender: Sender,
-    paths: Vec<Path>,
+    sender: Sender<Chunks>,
     control: VecDeque<(PathId, u32, Chunk)>,
     answers: Answers,
     verification: Verification,
@@ -158,7 +157,6 @@ pub struct Association {
     config: Config,
     /// CMT as configured; `config` holds the part of it that the peer agreed to.
     own_cmt: CmtOptions,
-    outstanding: Chunks,
     /// The path that SCTP without CMT sends to (RFC 9260, 6.4).
     primary: PathId,
     /// Number of chunks that the gap ack blocks of the newest SACK cover. It tells an old SACK from a new
@@ -243,10 +241,18 @@ impl Association {
             record_decisions: config.record_decisions,
         };
         let (congestion, manager) = (config.start_congestion(0), config.window_manager.clone());
+        let outstanding = Chunks::new(local_tsn, config.streams, chunk_limit, config.window_check);
         Self {
             state: State::Closed,
-            sender: Sender::new(settings, scheduler, congestion, config.guard, manager),
-            outstanding: Chunks::new(local_tsn, config.streams, chunk_limit, config.window_check),
+            sender: Sender::new(
+                settings,
+                outstanding,
+                paths,
+                scheduler,
+                congestion,
+                config.guard,
+                manager,
+            ),
             local_tag,
             peer_tag: 0,
             local_tsn,
@@ -268,7 +274,6 @@ impl Association {
             scratch: AckScratch::new(),
             stale_cookies: 0,
             preserve_millis: 0,
-            paths,
             rng,
             nonces,
             bursts_spent: true,
@@ -322,7 +327,7 @@ impl Association {
             self.was_full = true;
             return Err(SendError::Full);
         }
-        self.outstanding.queue.push(stream, ppid, payload, unordered, 0);
+        self.sender.outstanding.queue.push(stream, ppid, payload, unordered, 0);
         // RFC 9260, 6.1 D: Max.Burst limits each opportunity to send, and a call of `send` is one.
         self.refill_bursts();
         Ok(())
@@ -346,7 +351,7 @@ impl Association {
             return Ok(0);
         }
         let count = room.div_ceil(u64::from(payload.len())).min(u64::from(most)) as u32;
-        self.outstanding.queue.push(stream, 0, payload, unordered, count - 1);
+        self.sender.outstanding.queue.push(stream, 0, payload, unordered, count - 1);
         self.refill_bursts();
         Ok(count)
     }
@@ -369,10 +374,12 @@ impl Association {
     /// Room in the send buffer, bytes of user data. The last message may exceed it, so that a message longer
     /// than the whole buffer can be sent.
     pub fn send_room(&self) -> u64 {
-        let unsent = self.outstanding.queue.bytes();
-        let room = self.config.send_buffer.saturating_sub(unsent + self.outstanding.board.extent());
+        let unsent = self.sender.outstanding.queue.bytes();
+        let room =
+            self.config.send_buffer.saturating_sub(unsent + self.sender.outstanding.board.extent());
         let Some(least) = self.config.unsent_limit else { return room };
-        let windows = (0..self.paths.len()).map(|i| self.cwnd(PathId::from_index(i))).sum::<u64>();
+        let windows =
+            (0..self.sender.paths.len()).map(|i| self.cwnd(PathId::from_index(i))).sum::<u64>();
         room.min(least.max(windows).saturating_sub(unsent))
     }
 
@@ -386,12 +393,12 @@ impl Association {
 
     /// Declares that no further message follows, so that schedulers can plan the tail of the transfer.
     pub const fn end_of_data(&mut self) {
-        self.outstanding.closing = true;
+        self.sender.outstanding.closing = true;
     }
 
     /// Whether everything passed to [`Association::send`] has been acknowledged.
     pub fn is_flushed(&self) -> bool {
-        self.outstanding.queue.is_empty() && self.outstanding.board.is_empty()
+        self.sender.outstanding.queue.is_empty() && self.sender.outstanding.board.is_empty()
     }
 
     /// Takes the next received message.
@@ -399,7 +406,7 @@ impl Association {
     pub fn read(&mut self, now: Time) -> Option<Message> {
         let message = self.inbound.buffer.read();
         if message.is_some() {
-            self.inbound.on_read(now, self.outstanding.chunk_limit);
+            self.inbound.on_read(now, self.sender.outstanding.chunk_limit);
         }
         message
     }
@@ -410,7 +417,7 @@ impl Association {
     pub fn skip(&mut self, now: Time) -> Option<u32> {
         let length = self.inbound.buffer.skip();
         if length.is_some() {
-            self.inbound.on_read(now, self.outstanding.chunk_limit);
+            self.inbound.on_read(now, self.sender.outstanding.chunk_limit);
         }
         length
     }
@@ -466,7 +473,7 @@ impl Association {
     /// # Panics
     /// If there is no such path.
     pub fn path_view(&self, now: Time, path: PathId) -> PathView {
-        self.sender.path_view(now, &self.outstanding, &self.paths, path)
+        self.sender.path_view(now, path)
     }
 
     /// Takes the decisions recorded since the last call.
@@ -494,7 +501,7 @@ impl Association {
     /// # Panics
     /// If there is no such path.
     pub fn set_primary(&mut self, path: PathId) {
-        assert!(path.index() < self.paths.len(), "there is no {path:?}");
+        assert!(path.index() < self.sender.paths.len(), "there is no {path:?}");
         self.primary = path;
         self.sender.views.clear();
         self.sender.drained = false;
@@ -516,14 +523,15 @@ impl Association {
             PathStatus::Unconfirmed => 3,
         };
         let other = |i: usize| i != self.primary.index();
-        let best = (0..self.paths.len()).min_by_key(|i| (rank(&self.paths[*i]), other(*i)));
+        let best =
+            (0..self.sender.paths.len()).min_by_key(|i| (rank(&self.sender.paths[*i]), other(*i)));
         PathId::from_index(best.unwrap_or(0))
     }
 
     /// Starts congestion control; the peer's receive window is known now.
     fn start_congestion(&mut self, peer_window: u64) {
         self.sender.congestion = self.config.start_congestion(peer_window);
-        self.sender.congestion.set_unit(u64::from(self.outstanding.chunk_limit));
+        self.sender.congestion.set_unit(u64::from(self.sender.outstanding.chunk_limit));
     }
 
     #[inline]

@@ -34,7 +34,7 @@ impl Association {
     fn follow_status(&mut self, now: Time, id: PathId, status: PathStatus) {
         if status == PathStatus::Active {
             self.search_mtu(now, id);
-        } else if let Some(search) = &mut self.paths[id.index()].mtu {
+        } else if let Some(search) = &mut self.sender.paths[id.index()].mtu {
             search.pause();
         }
         self.settle_sizes();
@@ -42,8 +42,8 @@ impl Association {
 
     /// Starts or resumes the MTU search on a path.
     pub(super) fn search_mtu(&mut self, now: Time, id: PathId) {
-        let most = u64::from(COMMON).max(self.outstanding.peer_rwnd / CHUNKS_IN_BUFFER);
-        let Some(search) = &mut self.paths[id.index()].mtu else { return };
+        let most = u64::from(COMMON).max(self.sender.outstanding.peer_rwnd / CHUNKS_IN_BUFFER);
+        let Some(search) = &mut self.sender.paths[id.index()].mtu else { return };
         if !search.has_begun() {
             search.limit(most.min(u64::from(u32::MAX)) as u32);
         }
@@ -54,7 +54,7 @@ impl Association {
     /// The path leads to another address now. Probes are the largest packets that this end sends unrequested,
     /// so the new address gets none before it has answered a HEARTBEAT.
     pub(super) fn forget_mtu(&mut self, now: Time, id: PathId) {
-        let Some(search) = &mut self.paths[id.index()].mtu else { return };
+        let Some(search) = &mut self.sender.paths[id.index()].mtu else { return };
         if search.has_begun() {
             search.restart(now);
             search.pause();
@@ -64,8 +64,8 @@ impl Association {
 
     /// Sends the probes that are due.
     pub(super) fn probe_if_due(&mut self, now: Time, id: PathId) {
-        let patience = self.paths[id.index()].tx.rtt.rto().max(PATIENCE);
-        let Some(search) = &mut self.paths[id.index()].mtu else { return };
+        let patience = self.sender.paths[id.index()].tx.rtt.rto().max(PATIENCE);
+        let Some(search) = &mut self.sender.paths[id.index()].mtu else { return };
         if search.deadline().is_none_or(|at| at > now) {
             return;
         }
@@ -90,7 +90,7 @@ impl Association {
         let pad = Chunk::Extension(Box::new(ExtensionChunk::Pad(padding as u16)));
         let tag = self.peer_tag;
         self.control.extend([heartbeat, pad].map(|chunk| (id, tag, chunk)));
-        if let Some(search) = &mut self.paths[id.index()].mtu {
+        if let Some(search) = &mut self.sender.paths[id.index()].mtu {
             search.on_asked(nonce, size);
         }
     }
@@ -104,7 +104,7 @@ impl Association {
     /// Processes a HEARTBEAT ACK that answers a probe. The nonce identifies the probed path; the size of the
     /// probe is stored here.
     pub(super) fn on_probe_answer(&mut self, now: Time, nonce: u64) {
-        let mut paths = self.paths.iter_mut();
+        let mut paths = self.sender.paths.iter_mut();
         let answers = |path: &mut super::Path| {
             path.mtu.as_mut().is_some_and(|search| search.on_answer(now, nonce).is_some())
         };
@@ -118,7 +118,7 @@ impl Association {
     pub(super) fn on_mtu_timer(&mut self, now: Time, id: PathId) {
         if self.state.sends_heartbeats() {
             self.probe_if_due(now, id);
-        } else if let Some(search) = &mut self.paths[id.index()].mtu {
+        } else if let Some(search) = &mut self.sender.paths[id.index()].mtu {
             search.pause();
         }
     }
@@ -126,7 +126,7 @@ impl Association {
     /// Chunks of up to `largest` bytes were lost on `id`: the path MTU may have become smaller.
     pub(super) fn on_suspected_black_hole(&mut self, now: Time, id: PathId, largest: u32) {
         let below = self.config.lower_header + Packet::HEADER;
-        let Some(search) = &mut self.paths[id.index()].mtu else { return };
+        let Some(search) = &mut self.sender.paths[id.index()].mtu else { return };
         if largest + below > search.resort() {
             search.on_lost(now);
         }
@@ -137,7 +137,7 @@ impl Association {
     pub(super) fn confirm_mtu(&mut self, now: Time, id: PathId, chunk: u32) {
         if self.config.mtu_discovery.is_some() {
             let below = self.config.lower_header + Packet::HEADER;
-            let Some(search) = &mut self.paths[id.index()].mtu else { return };
+            let Some(search) = &mut self.sender.paths[id.index()].mtu else { return };
             if search.on_through(now, chunk + below) {
                 self.probe_if_due(now, id);
                 self.settle_sizes();
@@ -152,7 +152,7 @@ impl Association {
     /// # Panics
     /// If there is no such path.
     pub fn packet_too_long(&mut self, now: Time, path: PathId, size: u32) {
-        let Some(search) = &mut self.paths[path.index()].mtu else { return };
+        let Some(search) = &mut self.sender.paths[path.index()].mtu else { return };
         search.on_too_long(now, size);
         self.probe_if_due(now, path);
         self.settle_sizes();
@@ -164,7 +164,7 @@ impl Association {
     /// # Panics
     /// If there is no such path.
     pub fn path_mtu(&self, path: PathId) -> u32 {
-        self.paths[path.index()].tx.config.mtu
+        self.sender.paths[path.index()].tx.config.mtu
     }
 
     /// Applies the results of the searches. New chunks must fit on every path that may carry data (RFC 9260,
@@ -173,15 +173,16 @@ impl Association {
     fn settle_sizes(&mut self) {
         let active = |path: &super::Path| path.tx.state.status() == PathStatus::Active;
         let proven = |path: &super::Path| path.mtu.as_ref().is_none_or(|search| search.is_proven());
-        let some_proven = self.paths.iter().any(|path| active(path) && proven(path));
-        for path in &mut self.paths {
+        let some_proven = self.sender.paths.iter().any(|path| active(path) && proven(path));
+        for path in &mut self.sender.paths {
             path.narrow = some_proven && !proven(path);
             if let Some(search) = &path.mtu {
                 path.tx.config.mtu = search.current();
             }
         }
         let carries = |path: &&super::Path| active(path) && !path.narrow;
-        let smallest = self.paths.iter().filter(carries).map(|path| path.tx.config.mtu).min();
+        let smallest =
+            self.sender.paths.iter().filter(carries).map(|path| path.tx.config.mtu).min();
         self.sender.views.clear();
         self.sender.drained = false;
         if let Some(mtu) = smallest {
@@ -191,15 +192,18 @@ impl Association {
 
     /// Whether the path MTU of any path has been confirmed.
     pub(super) fn any_proven(&self) -> bool {
-        self.paths.iter().any(|path| path.mtu.as_ref().is_some_and(|search| search.is_proven()))
+        self.sender
+            .paths
+            .iter()
+            .any(|path| path.mtu.as_ref().is_some_and(|search| search.is_proven()))
     }
 
     fn cut_for(&mut self, chunk_limit: u32) {
-        if chunk_limit == self.outstanding.chunk_limit {
+        if chunk_limit == self.sender.outstanding.chunk_limit {
             return;
         }
-        self.outstanding.chunk_limit = chunk_limit;
-        self.outstanding.queue.cut_for(chunk_limit);
+        self.sender.outstanding.chunk_limit = chunk_limit;
+        self.sender.outstanding.queue.cut_for(chunk_limit);
         self.sender.congestion.set_unit(u64::from(chunk_limit));
         // Positions in the queue refer to other chunks now.
         self.sender.epoch += 1;

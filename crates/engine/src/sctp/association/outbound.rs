@@ -72,8 +72,8 @@ impl Association {
     /// Whether there is neither new data nor data to retransmit.
     #[inline]
     fn has_no_data(&self) -> bool {
-        let idle = self.outstanding.is_idle();
-        idle && self.outstanding.board.lost().is_empty() && self.sender.copies.is_empty()
+        let idle = self.sender.outstanding.is_idle();
+        idle && self.sender.outstanding.board.lost().is_empty() && self.sender.copies.is_empty()
     }
 
     /// Bundles control chunks for one path into a packet. RFC 9260, 6.10: INIT, INIT ACK and SHUTDOWN
@@ -116,7 +116,7 @@ impl Association {
     /// round, so each such packet begins a new one. Otherwise a simulated network that loses packets by
     /// rounds could lose all of them.
     pub(super) fn lone_departure(&mut self, path: PathId) -> TransmitInfo {
-        let of = &mut self.paths[path.index()];
+        let of = &mut self.sender.paths[path.index()];
         if of.tx.flights.is_empty() {
             of.tx.begin_round();
         }
@@ -125,20 +125,21 @@ impl Association {
 
     #[inline]
     fn transmit_info(&self, path: PathId) -> TransmitInfo {
-        let round = self.paths[path.index()].tx.round;
+        let round = self.sender.paths[path.index()].tx.round;
         TransmitInfo { path, round, size: PacketSize::Usual, ect: false }
     }
 
     /// Room for chunks in a packet on `path`, bytes.
     #[inline]
     pub(super) fn packet_room(&self, path: PathId) -> u32 {
-        self.paths[path.index()].tx.config.mtu - self.config.lower_header - Packet::HEADER
+        self.sender.paths[path.index()].tx.config.mtu - self.config.lower_header - Packet::HEADER
     }
 
     #[inline]
     pub(super) fn next_data(&mut self, now: Time, packet: &mut Packet) -> Option<TransmitInfo> {
-        let idle = self.outstanding.is_idle();
-        if idle && self.outstanding.board.lost().is_empty() && self.sender.copies.is_empty() {
+        let idle = self.sender.outstanding.is_idle();
+        if idle && self.sender.outstanding.board.lost().is_empty() && self.sender.copies.is_empty()
+        {
             self.sender.accounts.set_blocked(now, false);
             return None;
         }
@@ -151,7 +152,7 @@ impl Association {
             if let Some(sent) = self.next_copy(now, packet) {
                 return Some(sent);
             }
-            if idle && self.outstanding.board.lost().is_empty() {
+            if idle && self.sender.outstanding.board.lost().is_empty() {
                 self.sender.accounts.set_blocked(now, false);
                 return None;
             }
@@ -162,13 +163,13 @@ impl Association {
         }
         // While a custom scheduler is still deciding, lost data has been handled already.
         let looked =
-            self.outstanding.board.lost().is_empty() || self.sender.scheduler.is_thinking();
+            self.sender.outstanding.board.lost().is_empty() || self.sender.scheduler.is_thinking();
         let mut sent = if looked { None } else { self.next_lost(now, packet) };
         if sent.is_none() && !idle {
             sent = self.next_new(now, packet);
         }
         if sent.is_none() && !self.sender.scheduler.is_thinking() {
-            self.sender.finish_drain(now, &self.outstanding, &mut self.paths, idle);
+            self.sender.finish_drain(now, idle);
         }
         sent
     }
@@ -178,7 +179,7 @@ impl Association {
     fn next_copy(&mut self, now: Time, packet: &mut Packet) -> Option<TransmitInfo> {
         let (path, tsn) = self.sender.copies.pop()?;
         // The chunk may have been acknowledged, or lost and retransmitted, in the meantime.
-        let record = self.outstanding.board.get(tsn)?;
+        let record = self.sender.outstanding.board.get(tsn)?;
         let flies = matches!(record.state, RecordState::InFlight { .. });
         flies.then(|| self.send_chunk(now, path, tsn, packet))
     }
@@ -186,21 +187,16 @@ impl Association {
     /// Sends the oldest lost chunk on the path that the retransmission policy chooses.
     #[cold]
     fn next_lost(&mut self, now: Time, packet: &mut Packet) -> Option<TransmitInfo> {
-        let lost = self.outstanding.board.lost().first()?;
-        let RecordState::Lost { on, by_timer } = self.outstanding.board.record(lost).state else {
+        let lost = self.sender.outstanding.board.lost().first()?;
+        let RecordState::Lost { on, by_timer } = self.sender.outstanding.board.record(lost).state
+        else {
             return None;
         };
         let tsn = self.hole_before(lost).filter(|_| by_timer).unwrap_or(lost);
         let occasion = DecisionKind::Retransmission { lost_on: on };
-        let seen = self.outstanding.view(
-            &self.paths,
-            now,
-            occasion,
-            self.sender.sendable_left,
-            self.sender.epoch,
-        );
+        let seen = self.sender.seen(now, occasion);
         let view = View { paths: &self.sender.views, ..seen };
-        let credit = self.paths[on.index()].tx.fast_credit;
+        let credit = self.sender.paths[on.index()].tx.fast_credit;
         // `same` would wait for ever if the guard leaves the path no window.
         let policy = match self.config.retransmission {
             RetransmissionPolicy::Same if self.sender.views[on.index()].window == 0 => {
@@ -209,20 +205,20 @@ impl Association {
             policy => policy,
         };
         // With nothing in flight, no acknowledgement would ever open a window.
-        let idle = nothing_in_flight(&self.paths);
+        let idle = nothing_in_flight(&self.sender.paths);
         let choice = if credit || idle {
             policy.choose(&view, &mut self.rng)
         } else {
             policy.choose_open(&view, &mut self.rng)
         };
         let path = self.elsewhere(on, by_timer).or(choice)?;
-        let path = self.path_for_size(path, self.outstanding.board.record(tsn).bytes);
-        self.paths[on.index()].tx.fast_credit = false;
+        let path = self.path_for_size(path, self.sender.outstanding.board.record(tsn).bytes);
+        self.sender.paths[on.index()].tx.fast_credit = false;
         let decision = Decision::send(path, 0, Reason::RetransmissionPolicy);
-        self.sender.record(now, &self.outstanding, decision, Some(tsn));
+        self.sender.record(now, decision, Some(tsn));
         let sent = self.send_chunk(now, path, tsn, packet);
         // A zero-window probe may be sent only while nothing else is in flight.
-        self.sender.sendable_left = self.sender.sendable(&self.outstanding, &self.paths);
+        self.sender.sendable_left = self.sender.sendable();
         Some(sent)
     }
 
@@ -231,10 +227,10 @@ impl Association {
     /// their retransmissions would leave no window for the chunks that fill the gaps.
     fn hole_before(&mut self, lost: u64) -> Option<u64> {
         let room = self.peer_sack_room().saturating_sub(DelayEcho::WIRE_LEN);
-        if self.outstanding.board.acked().range_count() < blocks_within(room) {
+        if self.sender.outstanding.board.acked().range_count() < blocks_within(room) {
             return None;
         }
-        let hole = self.outstanding.board.holes().first().filter(|hole| *hole < lost)?;
+        let hole = self.sender.outstanding.board.holes().first().filter(|hole| *hole < lost)?;
         // Queue positions have changed: schedulers have to recount.
         self.sender.epoch += 1;
         Some(hole)
@@ -246,32 +242,30 @@ impl Association {
             return None;
         }
         let other = |i: &usize| {
-            let path = &self.paths[*i];
+            let path = &self.sender.paths[*i];
             let id = PathId::from_index(*i);
             id != on
                 && path.tx.state.status() == PathStatus::Active
                 && path.tx.flights.bytes() < path.tx.within_one_packet(self.cwnd(id))
         };
-        (0..self.paths.len()).find(other).map(PathId::from_index)
+        (0..self.sender.paths.len()).find(other).map(PathId::from_index)
     }
 
     /// Sends new data on the path that the scheduler chooses.
     #[inline]
     fn next_new(&mut self, now: Time, packet: &mut Packet) -> Option<TransmitInfo> {
-        let (sender, outstanding) = (&mut self.sender, &mut self.outstanding);
+        let sender = &mut self.sender;
         if sender.sendable_left == 0 {
             // Chunks may have been smaller than full ones and left more room than was counted.
-            sender.sendable_left = sender.sendable(outstanding, &self.paths);
+            sender.sendable_left = sender.sendable();
         }
-        let Assignment::Send { path, position, decision } =
-            sender.assign(now, outstanding, &self.paths)?
-        else {
-            let (path, tsn) = sender.unblock(now, outstanding, &self.paths)?;
+        let Assignment::Send { path, position, decision } = sender.assign(now)? else {
+            let (path, tsn) = sender.unblock(now)?;
             return Some(self.send_chunk(now, path, tsn, packet));
         };
-        let (tsn, bytes) = outstanding.chunk_at(position)?;
-        sender.on_assigned(now, outstanding, (path, position, &decision), (tsn, bytes));
-        if tsn < outstanding.board.next_tsn() {
+        let (tsn, bytes) = sender.outstanding.chunk_at(position)?;
+        sender.on_assigned(now, (path, position, &decision), (tsn, bytes));
+        if tsn < sender.outstanding.board.next_tsn() {
             return Some(self.send_chunk(now, path, tsn, packet));
         }
         self.send_fresh(now, path, packet)
@@ -286,10 +280,12 @@ impl Association {
         tsn: u64,
         packet: &mut Packet,
     ) -> TransmitInfo {
-        if self.outstanding.board.record(tsn).bytes + self.stamp_len() > self.packet_room(path) {
+        if self.sender.outstanding.board.record(tsn).bytes + self.stamp_len()
+            > self.packet_room(path)
+        {
             return self.send_too_long(now, path, tsn, packet);
         }
-        let first = self.outstanding.board.record(tsn).bytes;
+        let first = self.sender.outstanding.board.record(tsn).bytes;
         let mut room = self.begin_packet(now, path, first, packet);
         let launched = self.launch(now, path, tsn, &mut packet.chunks);
         room -= launched.bytes;
@@ -302,11 +298,14 @@ impl Association {
     /// As [`Association::send_chunk`], for the next chunk of the queue, which has no record yet.
     #[inline]
     fn send_fresh(&mut self, now: Time, path: PathId, packet: &mut Packet) -> Option<TransmitInfo> {
-        let first = self.outstanding.queue.next_bytes()?;
+        let first = self.sender.outstanding.queue.next_bytes()?;
         if first + self.stamp_len() > self.packet_room(path) {
             // Sending in pieces requires a record.
-            let tsn =
-                self.outstanding.board.assign(|chunk| self.outstanding.queue.next_chunk(chunk));
+            let tsn = self
+                .sender
+                .outstanding
+                .board
+                .assign(|chunk| self.sender.outstanding.queue.next_chunk(chunk));
             return Some(self.send_too_long(now, path, tsn, packet));
         }
         let room = self.begin_packet(now, path, first, packet);
@@ -342,8 +341,8 @@ impl Association {
     /// Records a packet with `sent` bytes of chunks as sent.
     #[inline(always)]
     pub(super) fn after_sending(&mut self, now: Time, path: PathId, sent: u32) -> TransmitInfo {
-        let full = self.outstanding.full_chunk();
-        let state = &mut self.paths[path.index()];
+        let full = self.sender.outstanding.full_chunk();
+        let state = &mut self.sender.paths[path.index()];
         state.tx.counters.sent_packets += 1;
         state.tx.last_sent_at = now;
         state.tx.tail.on_activity(now);
@@ -357,8 +356,8 @@ impl Association {
             TransmitInfo { path, round: state.tx.round, size: PacketSize::Usual, ect };
         self.bursts_spent = true;
         self.timers_moved = true;
-        self.sender.on_packet_sent(now, path, &state.tx, full);
-        if let WindowProbe::Due { interval } = self.outstanding.window_probe {
+        self.sender.on_packet_sent(now, path, full);
+        if let WindowProbe::Due { interval } = self.sender.outstanding.window_probe {
             self.note_window_probe(now, path, interval);
         }
         transmit_info

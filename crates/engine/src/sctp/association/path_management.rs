@@ -27,14 +27,14 @@ impl Association {
     pub fn largest_payload(&self) -> u32 {
         let chunk = match &self.config.mtu_discovery {
             Some(range) if !self.any_proven() => self.config.chunk_within(range.most.min(1500)),
-            _ => self.outstanding.chunk_limit,
+            _ => self.sender.outstanding.chunk_limit,
         };
         chunk - Data::HEADER
     }
 
     /// Number of paths.
     pub const fn path_count(&self) -> usize {
-        self.paths.len()
+        self.sender.paths.len()
     }
 
     /// Status of a path.
@@ -42,7 +42,7 @@ impl Association {
     /// # Panics
     /// If there is no such path.
     pub fn path_status(&self, path: PathId) -> PathStatus {
-        self.paths[path.index()].tx.state.status()
+        self.sender.paths[path.index()].tx.state.status()
     }
 
     /// Whether a SACK sent now would advertise clearly less room than there will be once the user has read
@@ -66,16 +66,16 @@ impl Association {
     /// Whether any address of the peer is confirmed. Before that, its data is not acknowledged.
     #[inline]
     pub(super) fn has_confirmed_path(&self) -> bool {
-        self.paths.iter().any(|path| path.tx.state.status() != PathStatus::Unconfirmed)
+        self.sender.paths.iter().any(|path| path.tx.state.status() != PathStatus::Unconfirmed)
     }
 
     /// Whether any data has been sent or received, or is queued.
     pub fn has_carried_data(&self) -> bool {
-        let sent = self.outstanding.has_sent();
+        let sent = self.sender.outstanding.has_sent();
         let buffer = &self.inbound.buffer;
         let next = buffer.cumulative().wrapping_add(1) as u32;
         let received = self.inbound.first.is_some_and(|first| first.0 != next);
-        sent || received || !self.outstanding.queue.is_empty() || !buffer.beyond().is_empty()
+        sent || received || !self.sender.outstanding.queue.is_empty() || !buffer.beyond().is_empty()
     }
 
     /// Ends the association without sending anything: the driver knows that the peer is gone.
@@ -99,22 +99,22 @@ impl Association {
     /// Without path MTU discovery, if its packets are smaller than those of the existing paths: chunks have
     /// been cut for these.
     pub fn add_path(&mut self, now: Time, path: PathConfig) -> Option<PathId> {
-        if self.paths.len() >= Self::PATHS_LIMIT {
+        if self.sender.paths.len() >= Self::PATHS_LIMIT {
             return None;
         }
-        let id = PathId::from_index(self.paths.len());
+        let id = PathId::from_index(self.sender.paths.len());
         self.config.paths.push(path);
         assert!(
             self.config.mtu_discovery.is_some()
-                || self.config.chunk_limit() == self.outstanding.chunk_limit,
+                || self.config.chunk_limit() == self.sender.outstanding.chunk_limit,
             "chunks are cut for larger packets"
         );
-        self.paths.push(Path::new(&path, &self.config));
-        let fresh = self.config.start_congestion(self.outstanding.peer_rwnd);
+        self.sender.paths.push(Path::new(&path, &self.config));
+        let fresh = self.config.start_congestion(self.sender.outstanding.peer_rwnd);
         self.sender.congestion.grow(fresh);
-        self.sender.congestion.set_unit(u64::from(self.outstanding.chunk_limit));
-        self.paths[id.index()].learned = true;
-        self.paths[id.index()].ecn = self.fresh_ecn();
+        self.sender.congestion.set_unit(u64::from(self.sender.outstanding.chunk_limit));
+        self.sender.paths[id.index()].learned = true;
+        self.sender.paths[id.index()].ecn = self.fresh_ecn();
         self.inbound.add_path();
         self.sender.views.clear();
         self.sender.drained = false;
@@ -137,7 +137,7 @@ impl Association {
     /// Changes the configuration of a path, at once and for when it starts over.
     pub(super) fn configure_path(&mut self, path: PathId, change: impl Fn(&mut PathConfig)) {
         change(&mut self.config.paths[path.index()]);
-        change(&mut self.paths[path.index()].tx.config);
+        change(&mut self.sender.paths[path.index()].tx.config);
     }
 
     /// Sends a HEARTBEAT on this path at once, because its address changed or packets arrive from it again.
@@ -146,7 +146,7 @@ impl Association {
     /// If there is no such path.
     pub fn prove(&mut self, now: Time, path: PathId) {
         if self.state.sends_heartbeats() {
-            let heartbeat = &mut self.paths[path.index()].heartbeat;
+            let heartbeat = &mut self.sender.paths[path.index()].heartbeat;
             // At once, and not by the timer: until then, SACKs may arrive for data sent to the old address,
             // and so may the answer to a HEARTBEAT in flight there.
             (heartbeat.pending, heartbeat.forced) = (None, true);
@@ -154,7 +154,7 @@ impl Association {
             self.heartbeat_due(now, path);
             self.renew_congestion(path);
             // A due time of now makes the driver poll even if no packet causes it to.
-            self.paths[path.index()].heartbeat.due = Some(now);
+            self.sender.paths[path.index()].heartbeat.due = Some(now);
             self.timers_moved = true;
         }
     }
@@ -162,9 +162,9 @@ impl Association {
     /// RFC 9260, 7.2.5.2: if the route to an address has changed, its congestion control parameters MUST be
     /// reset.
     fn renew_congestion(&mut self, path: PathId) {
-        let fresh = self.config.start_congestion(self.outstanding.peer_rwnd);
+        let fresh = self.config.start_congestion(self.sender.outstanding.peer_rwnd);
         self.sender.congestion.renew(path, fresh);
-        self.sender.congestion.set_unit(u64::from(self.outstanding.chunk_limit));
+        self.sender.congestion.set_unit(u64::from(self.sender.outstanding.chunk_limit));
         self.sender.views.clear();
         self.sender.drained = false;
     }
@@ -178,12 +178,12 @@ impl Association {
         if !self.state.is_up() || self.path_status(path) == PathStatus::Inactive {
             return;
         }
-        if !self.paths[path.index()].tx.flights.is_empty() {
+        if !self.sender.paths[path.index()].tx.flights.is_empty() {
             self.on_t3(now, path);
         }
-        self.paths[path.index()].tx.state.fail();
+        self.sender.paths[path.index()].tx.state.fail();
         let due = now + self.config.probe_interval;
-        self.paths[path.index()].heartbeat.due = Some(due);
+        self.sender.paths[path.index()].heartbeat.due = Some(due);
         self.timers_moved = true;
         self.sender.drained = false;
         self.sender.epoch += 1;

@@ -96,10 +96,11 @@ impl super::Association {
     ///
     /// Does nothing while data is outstanding or if no path would be left.
     pub fn retain_paths(&mut self, keep: impl Fn(PathId) -> bool) {
-        let kept: Vec<bool> = (0..self.paths.len()).map(|i| keep(PathId::from_index(i))).collect();
+        let kept: Vec<bool> =
+            (0..self.sender.paths.len()).map(|i| keep(PathId::from_index(i))).collect();
         if kept.iter().all(|kept| *kept)
             || !kept.contains(&true)
-            || !self.outstanding.board.is_empty()
+            || !self.sender.outstanding.board.is_empty()
         {
             return;
         }
@@ -111,7 +112,7 @@ impl super::Association {
             let mut kept = kept.iter();
             list.retain(|_| kept.next().is_some_and(|kept| *kept));
         }
-        retain(&mut self.paths, &kept);
+        retain(&mut self.sender.paths, &kept);
         retain(&mut self.config.paths, &kept);
         self.inbound.retain_paths(&kept);
         self.inbound.path = renumbered(self.inbound.path).unwrap_or(PathId(0));
@@ -124,7 +125,7 @@ impl super::Association {
         self.primary = renumbered(self.primary).unwrap_or(PathId(0));
         self.settle_multipath();
         self.sender.forget_paths();
-        self.start_congestion(self.outstanding.peer_rwnd);
+        self.start_congestion(self.sender.outstanding.peer_rwnd);
         self.timers_moved = true;
     }
 }

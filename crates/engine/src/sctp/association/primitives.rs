@@ -123,8 +123,8 @@ impl Association {
         self.config.sack.every_packets = parameters.sack_every_packets;
         self.config.cookie_life = parameters.cookie_life;
         self.inbound.set_pace(parameters.sack_delay, parameters.sack_every_packets);
-        for index in 0..self.paths.len() {
-            let path = &mut self.paths[index];
+        for index in 0..self.sender.paths.len() {
+            let path = &mut self.sender.paths[index];
             path.tx.rtt.set_limits(rto);
             path.tx.state.set_limits(path.tx.config.failure(failure));
             if other_interval && path.tx.config.heartbeat_interval.is_none() {
@@ -160,16 +160,16 @@ impl Association {
     /// # Panics
     /// If there is no such path.
     pub fn heartbeats_of(&self, path: PathId) -> Option<Duration> {
-        let config = &self.paths[path.index()].tx.config;
+        let config = &self.sender.paths[path.index()].tx.config;
         config.heartbeats.then(|| self.heartbeat_interval(path))
     }
 
     /// Restarts the interval to the next HEARTBEAT of an idle path.
     fn put_off_heartbeat(&mut self, now: Time, id: PathId) {
-        let path = &self.paths[id.index()];
+        let path = &self.sender.paths[id.index()];
         if path.is_asked_at_interval() && path.heartbeat.due.is_some() {
             let due = self.next_heartbeat(now, id);
-            self.paths[id.index()].heartbeat.due = Some(due);
+            self.sender.paths[id.index()].heartbeat.due = Some(due);
             self.timers_moved = true;
         }
     }
@@ -185,11 +185,11 @@ impl Association {
         if !self.state.sends_heartbeats() || self.path_status(path) == PathStatus::Unconfirmed {
             return false;
         }
-        let awaited = self.paths[path.index()].heartbeat.pending;
+        let awaited = self.sender.paths[path.index()].heartbeat.pending;
         let chunk = self.new_heartbeat(now, path);
         // An earlier unanswered HEARTBEAT keeps its deadline, so that repeated requests do not postpone the
         // detection of a failure.
-        let heartbeat = &mut self.paths[path.index()].heartbeat;
+        let heartbeat = &mut self.sender.paths[path.index()].heartbeat;
         heartbeat.pending = awaited.or(heartbeat.pending);
         self.control.push_back((path, self.peer_tag, chunk));
         self.timers_moved = true;
@@ -202,7 +202,7 @@ impl Association {
     /// If there is no such path.
     pub fn set_path_max_retrans(&mut self, path: PathId, most: Option<u32>) {
         self.configure_path(path, |config| config.max_retrans = most);
-        let TxPath { config, state, .. } = &mut self.paths[path.index()].tx;
+        let TxPath { config, state, .. } = &mut self.sender.paths[path.index()].tx;
         state.set_limits(config.failure(self.config.failure));
     }
 }

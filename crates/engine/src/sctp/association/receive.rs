@@ -28,7 +28,7 @@ impl Association {
 
     /// As [`Association::handle_datagram`], but takes the chunks out of `packet`, which can then be reused.
     pub fn handle_in_place(&mut self, now: Time, path: PathId, packet: &mut Packet) {
-        if path.index() >= self.paths.len() {
+        if path.index() >= self.sender.paths.len() {
             return;
         }
         if packet.tag == self.local_tag {
@@ -204,7 +204,7 @@ impl Association {
         reports: &mut Reports,
     ) -> bool {
         let Chunk::Extension(rare) = chunk else { unreachable!("looked at by the caller") };
-        let ecn = self.paths[path.index()].ecn.is_some();
+        let ecn = self.sender.paths[path.index()].ecn.is_some();
         match &**rare {
             ExtensionChunk::Piece(piece) => self.on_piece(now, piece, summary, reports),
             ExtensionChunk::Ecne(tsn) if ecn => self.on_ecne(now, path, *tsn),

@@ -91,7 +91,7 @@ impl Association {
     /// it was sent to.
     fn open_cookie(&self, cookie: &[u8], path: PathId) -> Option<(CookieContent, Option<PathId>)> {
         if let Ok(content) = self.key.open(cookie, &[]) {
-            let home = Some(content.path).filter(|home| home.index() < self.paths.len());
+            let home = Some(content.path).filter(|home| home.index() < self.sender.paths.len());
             return Some((content, home));
         }
         Some((self.accepted_by.as_ref()?.open(cookie)?, Some(path)))
@@ -103,10 +103,10 @@ impl Association {
     fn restart(&mut self, now: Time, home: Option<PathId>, cookie: &CookieContent) {
         self.local_tag = cookie.local_tag;
         self.local_tsn = cookie.local_tsn.0;
-        self.outstanding.restart(self.local_tsn, self.config.streams);
+        self.sender.outstanding.restart(self.local_tsn, self.config.streams);
         self.scratch = AckScratch::new();
         self.sender.guard = Guard::new(self.config.guard);
-        for path in &mut self.paths {
+        for path in &mut self.sender.paths {
             let (counters, learned) = (path.tx.counters, path.learned);
             *path = Path { learned, ..Path::new(&path.tx.config, &self.config) };
             path.tx.counters = counters;

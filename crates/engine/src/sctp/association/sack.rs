@@ -129,13 +129,13 @@ impl Association {
         if !self.state.receives_sacks() {
             return;
         }
-        let before = self.outstanding.board.cumulative();
+        let before = self.sender.outstanding.board.cumulative();
         let cumulative = sack.cumulative.unwrap_near(before);
         if cumulative < before {
             // RFC 9260, 6.2.1 D (i): a SACK with a lower cumulative TSN than known is out of date; drop it.
             return;
         }
-        if cumulative >= self.outstanding.board.next_tsn() {
+        if cumulative >= self.sender.outstanding.board.next_tsn() {
             self.abort_with(ErrorCause::VIOLATION);
             return;
         }
@@ -145,7 +145,7 @@ impl Association {
         self.begin_acks(&mut acks);
         self.scratch.duplicates = !sack.duplicates.is_empty();
         if self.scratch.duplicates {
-            self.paths.iter_mut().for_each(|path| path.tx.tail.on_duplicate());
+            self.sender.paths.iter_mut().for_each(|path| path.tx.tail.on_duplicate());
         }
         if !self.take_cumulative(now, cumulative, &mut acks) {
             return;
@@ -162,7 +162,7 @@ impl Association {
     #[inline]
     fn begin_acks(&mut self, acks: &mut PathAcks) {
         self.scratch.highest = 0;
-        for path in &mut self.paths {
+        for path in &mut self.sender.paths {
             let oldest = path.tx.flights.oldest().map(|(_, flight)| flight.tsn);
             path.pseudo_cumack = path.pseudo_cumack.or(oldest);
             acks.push(PathAck::nothing(path));
@@ -172,8 +172,8 @@ impl Association {
     /// Processes the cumulative TSN. Returns false if it covers a TSN that was never sent.
     #[inline]
     fn take_cumulative(&mut self, now: Time, cumulative: u64, acks: &mut PathAcks) -> bool {
-        while self.outstanding.board.cumulative() < cumulative {
-            let Some(popped) = self.outstanding.board.pop_cumulative() else { break };
+        while self.sender.outstanding.board.cumulative() < cumulative {
+            let Some(popped) = self.sender.outstanding.board.pop_cumulative() else { break };
             let tsn = popped.tsn;
             match popped.state {
                 RecordState::Unsent => {
@@ -181,15 +181,15 @@ impl Association {
                     return false;
                 }
                 RecordState::InFlight { path, number } => {
-                    let sure = self.outstanding.board.is_only_on(tsn, path);
+                    let sure = self.sender.outstanding.board.is_only_on(tsn, path);
                     let ack = &mut acks[path.index()];
                     self.end_flight(now, path, number, popped.payload, sure, ack);
-                    self.paths[path.index()].pseudo_cumack = None;
+                    self.sender.paths[path.index()].pseudo_cumack = None;
                     ack.pseudo_moved = true;
                 }
                 RecordState::Lost { on, .. } => self.on_late_arrival(on, popped.payload),
                 RecordState::Acked { by } => {
-                    self.paths[by.index()].tx.held -= popped.bytes as u64;
+                    self.sender.paths[by.index()].tx.held -= popped.bytes as u64;
                 }
             }
             self.end_copies(now, tsn, acks);
@@ -212,8 +212,8 @@ impl Association {
         }
         let mut fresh = std::mem::take(&mut self.scratch.fresh);
         fresh.clear();
-        let end = self.outstanding.board.next_tsn();
-        let known = self.outstanding.board.acked();
+        let end = self.sender.outstanding.board.next_tsn();
+        let known = self.sender.outstanding.board.acked();
         let found = self.scratch.memory.find_fresh(cumulative, gaps, end, known, &mut fresh);
         let mut unsent = found.unsent;
         for tsn in fresh.iter().cloned().flatten() {
@@ -231,16 +231,16 @@ impl Association {
     #[inline]
     fn take_gap_ack(&mut self, now: Time, tsn: u64, acks: &mut PathAcks) -> bool {
         meter::count(1);
-        let record = self.outstanding.board.record(tsn);
+        let record = self.sender.outstanding.board.record(tsn);
         let (payload, bytes) = (record.data.payload.len(), record.bytes as u64);
-        match self.outstanding.board.on_gap_acked(tsn) {
+        match self.sender.outstanding.board.on_gap_acked(tsn) {
             RecordState::InFlight { path, number } => {
-                self.paths[path.index()].tx.held += bytes;
-                let sure = self.outstanding.board.is_only_on(tsn, path);
+                self.sender.paths[path.index()].tx.held += bytes;
+                let sure = self.sender.outstanding.board.is_only_on(tsn, path);
                 self.end_flight(now, path, number, payload, sure, &mut acks[path.index()]);
             }
             RecordState::Lost { on, .. } => {
-                self.paths[on.index()].tx.held += bytes;
+                self.sender.paths[on.index()].tx.held += bytes;
                 self.on_late_arrival(on, payload);
             }
             RecordState::Acked { .. } => {}
@@ -252,7 +252,7 @@ impl Association {
 
     /// A chunk that counted as lost on path `on` has arrived before it was retransmitted.
     fn on_late_arrival(&mut self, on: PathId, payload: u32) {
-        let path = &mut self.paths[on.index()];
+        let path = &mut self.sender.paths[on.index()];
         path.tx.counters.delivered_bytes += payload as u64;
         path.tx.rack.on_late_arrival();
         // RFC 9260, 8.1: the acknowledgement of a DATA chunk resets the association's error counter.
@@ -262,14 +262,14 @@ impl Association {
     /// Ends all copies of an acknowledged chunk. Which of them arrived is unknown.
     #[inline(always)]
     fn end_copies(&mut self, now: Time, tsn: u64, acks: &mut PathAcks) {
-        if self.outstanding.board.has_copies() {
+        if self.sender.outstanding.board.has_copies() {
             self.end_copies_of(now, tsn, acks);
         }
     }
 
     #[cold]
     fn end_copies_of(&mut self, now: Time, tsn: u64, acks: &mut PathAcks) {
-        for (path, number) in self.outstanding.board.take_copies(tsn) {
+        for (path, number) in self.sender.outstanding.board.take_copies(tsn) {
             self.end_flight(now, path, number, 0, false, &mut acks[path.index()]);
         }
     }
@@ -286,7 +286,7 @@ impl Association {
         sure: bool,
         ack: &mut PathAck,
     ) {
-        let state = &mut self.paths[path.index()];
+        let state = &mut self.sender.paths[path.index()];
         let Some(flight) = state.tx.flights.end_in_place(number) else { return };
         state.tx.rate.on_delivered(now, flight.bytes as u64);
         ack.heard |= sure;
@@ -326,17 +326,17 @@ impl Association {
     /// SACK that arrives late, because its path is slower, cannot cause this.
     #[inline]
     fn check_reneging(&mut self) {
-        let next = self.outstanding.board.cumulative() + 1;
+        let next = self.sender.outstanding.board.cumulative() + 1;
         // `acked` holds no TSN below `next`.
-        if self.outstanding.board.acked().first() == Some(next) {
+        if self.sender.outstanding.board.acked().first() == Some(next) {
             self.on_reneged();
         }
     }
 
     #[cold]
     fn on_reneged(&mut self) {
-        self.outstanding.board.on_reneged(PathId(0));
-        self.paths.iter_mut().for_each(|p| p.tx.held = 0);
+        self.sender.outstanding.board.on_reneged(PathId(0));
+        self.sender.paths.iter_mut().for_each(|p| p.tx.held = 0);
         self.scratch.memory.clear();
     }
 
@@ -350,7 +350,8 @@ impl Association {
         self.offered_gaps = covered;
         // The advertised window excludes all chunks that the peer holds beyond the hole, also those for which
         // the SACK had no room.
-        self.outstanding.peer_rwnd = window as u64 + self.outstanding.board.held_bytes();
+        self.sender.outstanding.peer_rwnd =
+            window as u64 + self.sender.outstanding.board.held_bytes();
     }
 
     fn settle_acks(
@@ -383,7 +384,7 @@ impl Association {
         several: bool,
     ) {
         let Some(flight) = &ack.newest_flight else { return };
-        let path = &mut self.paths[id.index()];
+        let path = &mut self.sender.paths[id.index()];
         path.tx.one_packet = false;
         path.tx.counters.delivered_bytes += ack.payload;
         path.tx.loss.note_arrivals(ack.chunks.min(64));
@@ -404,7 +405,7 @@ impl Association {
         };
         let in_recovery = self.recovers(id);
         self.settle_t3(now, id, own_advance, ack.heard);
-        let path = &mut self.paths[id.index()];
+        let path = &mut self.sender.paths[id.index()];
         let sample = AckSample {
             acked_bytes: ack.bytes,
             in_flight_before: ack.in_flight_before,
@@ -421,17 +422,17 @@ impl Association {
         }
         if ack.heard {
             self.confirm_mtu(now, id, flight.bytes);
-            if let Some(ecn) = &mut self.paths[id.index()].ecn {
+            if let Some(ecn) = &mut self.sender.paths[id.index()].ecn {
                 ecn.on_arrival();
             }
         }
         self.sender.congestion.on_ack(id, now, &sample);
-        self.sender.manage_windows(now, &self.outstanding, &self.paths, id);
+        self.sender.manage_windows(now, id);
         if self.config.recovery == LossDetection::RackTlp {
             self.settle_by_time(now, id, ack);
         } else if self.config.cmt.split_fast_retransmit {
             let newest = if in_recovery && own_advance {
-                self.paths[id.index()].tx.acked_to.saturating_sub(1)
+                self.sender.paths[id.index()].tx.acked_to.saturating_sub(1)
             } else {
                 ack.witness_end.saturating_sub(1)
             };
@@ -443,7 +444,7 @@ impl Association {
     /// Time-based loss detection (RFC 8985), after an acknowledgement.
     fn settle_by_time(&mut self, now: Time, id: PathId, ack: &PathAck) {
         let duplicates = self.scratch.duplicates;
-        let path = &mut self.paths[id.index()];
+        let path = &mut self.sender.paths[id.index()];
         path.tx.tail.on_activity(now);
         let repaired = path.tx.tail.on_acked(path.tx.acked_to);
         if duplicates {
@@ -464,7 +465,7 @@ impl Association {
     /// Samples the forward delay from a timestamp echo. It also shows that the path works when SACKs cannot,
     /// as on a path that carries only copies of chunks in flight elsewhere.
     pub(super) fn on_delay_echo(&mut self, now: Time, echo: &DelayEcho) {
-        let Some(path) = self.paths.get_mut(echo.path as usize) else { return };
+        let Some(path) = self.sender.paths.get_mut(echo.path as usize) else { return };
         path.tx.forward.sample(echo.sent, echo.received);
         // The peer chooses the number, so it is limited to the past.
         let took = now.since(Time::from_nanos(echo.sent.min(now.as_nanos())));
@@ -480,6 +481,6 @@ impl Association {
     #[inline]
     pub(super) const fn is_small(&self, buffer: u64) -> bool {
         const CHUNKS: u64 = 64;
-        buffer <= CHUNKS * self.outstanding.full_chunk()
+        buffer <= CHUNKS * self.sender.outstanding.full_chunk()
     }
 }

@@ -35,7 +35,7 @@ impl Association {
         let path = self.sack_destination();
         let echo = if self.peer.takes_stamps { DelayEcho::WIRE_LEN } else { 0 };
         let room = self.sack_room(path) - self.echo_room();
-        let chunk = self.outstanding.chunk_limit;
+        let chunk = self.sender.outstanding.chunk_limit;
         let sack = self.inbound.take_sack(room.saturating_sub(echo), chunk);
         packet.chunks.push(Chunk::Sack(sack));
         if self.marked {
@@ -48,7 +48,7 @@ impl Association {
     /// Sends the oldest SACK that waits.
     #[cold]
     fn waiting_sack_packet(&mut self, packet: &mut Packet) -> Option<TransmitInfo> {
-        let (path, sack, echo) = self.inbound.take_waiting(self.outstanding.chunk_limit)?;
+        let (path, sack, echo) = self.inbound.take_waiting(self.sender.outstanding.chunk_limit)?;
         packet.begin(self.peer_tag);
         packet.chunks.push(Chunk::Sack(sack));
         packet.echo = echo;
@@ -82,7 +82,7 @@ impl Association {
         if needed > room {
             return 0;
         }
-        let sack = self.inbound.take_sack(needed, self.outstanding.chunk_limit);
+        let sack = self.inbound.take_sack(needed, self.sender.outstanding.chunk_limit);
         packet.chunks.push(Chunk::Sack(sack));
         packet.echo = self.inbound.take_echo();
         let taken = packet.wire_len() - Packet::HEADER;
@@ -106,15 +106,16 @@ impl Association {
     #[inline(always)]
     fn sack_path(&self) -> PathId {
         let last = self.inbound.path;
-        if self.config.sack.to_last || self.paths.len() == 1 || self.inbound.has_duplicates() {
+        if self.config.sack.to_last || self.sender.paths.len() == 1 || self.inbound.has_duplicates()
+        {
             return last;
         }
-        let trip = |path: PathId| self.paths[path.index()].known_trip();
+        let trip = |path: PathId| self.sender.paths[path.index()].known_trip();
         let Some(own) = trip(last) else { return last };
         let (mut quickest, mut least) = (last, own / 2);
-        for i in 0..self.paths.len() {
+        for i in 0..self.sender.paths.len() {
             let path = PathId::from_index(i);
-            let active = self.paths[i].tx.state.status() == PathStatus::Active;
+            let active = self.sender.paths[i].tx.state.status() == PathStatus::Active;
             if let Some(other) = trip(path).filter(|_| active && self.inbound.is_owed_to(path))
                 && other < least
             {

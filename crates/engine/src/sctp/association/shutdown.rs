@@ -41,7 +41,7 @@ impl Association {
 
     fn t2(&self, now: Time, count: u32) -> Retry {
         let path = self.shutdown_path(count);
-        Retry { at: now + self.paths[path.index()].tx.rtt.rto(), count }
+        Retry { at: now + self.sender.paths[path.index()].tx.rtt.rto(), count }
     }
 
     /// The path for transmission number `count` of SHUTDOWN or SHUTDOWN ACK. The first answers on the path on
@@ -54,8 +54,8 @@ impl Association {
             }
             _ => self.control_path(),
         };
-        let active = |i: &usize| self.paths[*i].tx.state.status() == PathStatus::Active;
-        let others = (0..self.paths.len()).filter(|i| *i != first.index()).filter(active);
+        let active = |i: &usize| self.sender.paths[*i].tx.state.status() == PathStatus::Active;
+        let others = (0..self.sender.paths.len()).filter(|i| *i != first.index()).filter(active);
         let all: SmallVec<[usize; 4]> = std::iter::once(first.index()).chain(others).collect();
         PathId::from_index(all[count as usize % all.len()])
     }
@@ -119,9 +119,9 @@ impl Association {
             }
             _ => return,
         }
-        let known = self.outstanding.board.cumulative();
+        let known = self.sender.outstanding.board.cumulative();
         let told = cumulative.unwrap_near(known);
-        if told > known && told < self.outstanding.board.next_tsn() {
+        if told > known && told < self.sender.outstanding.board.next_tsn() {
             self.on_shutdown_cumulative(now, cumulative, told);
         }
         self.after_flush(now);
@@ -129,7 +129,11 @@ impl Association {
 
     fn on_shutdown_cumulative(&mut self, now: Time, cumulative: Serial32, told: u64) {
         // A SHUTDOWN carries no window: the right edge of the last one stays.
-        let left = self.outstanding.peer_rwnd.saturating_sub(self.outstanding.board.span_of(told));
+        let left = self
+            .sender
+            .outstanding
+            .peer_rwnd
+            .saturating_sub(self.sender.outstanding.board.span_of(told));
         let window = left.min(u32::MAX as u64) as u32;
         let sack = super::super::chunk::Sack {
             cumulative,
@@ -190,7 +194,7 @@ impl Association {
             _ => return,
         };
         let path = self.shutdown_path(count - 1);
-        self.paths[path.index()].tx.rtt.back_off();
+        self.sender.paths[path.index()].tx.rtt.back_off();
         self.note_path_error(now, path, true);
         let again = self.t2(now, count);
         match &mut self.state {

@@ -28,9 +28,9 @@ impl Association {
 
     /// The earliest timer of any path or of the zero-window probe; [`Time::FAR_FUTURE`] if none runs.
     fn paths_deadline(&self) -> Time {
-        let mut next = self.outstanding.window_probe.deadline().unwrap_or(Time::FAR_FUTURE);
+        let mut next = self.sender.outstanding.window_probe.deadline().unwrap_or(Time::FAR_FUTURE);
         let mut consider = |at: Option<Time>| next = next.min(at.unwrap_or(Time::FAR_FUTURE));
-        for path in &self.paths {
+        for path in &self.sender.paths {
             consider(path.t3);
             consider(self.loss_deadline(path));
             consider(path.heartbeat.due);
@@ -62,20 +62,20 @@ impl Association {
         }
         self.on_sack_timer(now);
         self.on_window_timer(now);
-        for i in 0..self.paths.len() {
+        for i in 0..self.sender.paths.len() {
             let id = PathId::from_index(i);
-            if self.paths[i].t3.is_some_and(|at| at <= now) {
+            if self.sender.paths[i].t3.is_some_and(|at| at <= now) {
                 self.on_t3(now, id);
             }
-            if self.loss_deadline(&self.paths[i]).is_some_and(|at| at <= now) {
+            if self.loss_deadline(&self.sender.paths[i]).is_some_and(|at| at <= now) {
                 self.on_loss_timer(now, id);
             }
-            let heartbeat = &self.paths[i].heartbeat;
+            let heartbeat = &self.sender.paths[i].heartbeat;
             let pending = heartbeat.pending.is_some_and(|(_, at)| at <= now);
             if pending || heartbeat.due.is_some_and(|at| at <= now) {
                 self.on_heartbeat_timer(now, id);
             }
-            if self.paths[i].mtu.is_some() {
+            if self.sender.paths[i].mtu.is_some() {
                 self.on_mtu_timer(now, id);
             }
         }
@@ -92,7 +92,7 @@ impl Association {
         }
         self.bursts_spent = false;
         let burst = if self.config.max_burst == 0 { u32::MAX } else { self.config.max_burst };
-        for path in &mut self.paths {
+        for path in &mut self.sender.paths {
             path.tx.burst_left = burst;
         }
     }

@@ -123,8 +123,8 @@ impl Association {
 
     fn undelivered(&self) -> impl Iterator<Item = Undelivered> {
         Messages {
-            records: self.outstanding.board.records(),
-            queue: self.outstanding.queue.rests(),
+            records: self.sender.outstanding.board.records(),
+            queue: self.sender.outstanding.queue.rests(),
         }
     }
 }

@@ -21,29 +21,29 @@ impl Association {
             };
             active && !held_back && only.is_none_or(|only| only == id)
         };
-        self.sender.refresh_views(now, &self.outstanding, &mut self.paths, is_usable);
+        self.sender.refresh_views(now, is_usable);
         self.watch_window(now);
     }
 
     fn all_confirmed(&self) -> bool {
-        self.paths.iter().all(|p| p.tx.state.status() != PathStatus::Unconfirmed)
+        self.sender.paths.iter().all(|p| p.tx.state.status() != PathStatus::Unconfirmed)
     }
 
     /// The confirmed path to use while no path is active.
     fn fallback_path(&self) -> Option<PathId> {
         let confirmed =
             |(_, path): &(PathId, &TxPath)| path.state.status() != PathStatus::Unconfirmed;
-        let all = self.paths.iter().enumerate();
+        let all = self.sender.paths.iter().enumerate();
         fallback_path(all.map(|(i, path)| (PathId::from_index(i), &path.tx)).filter(confirmed))
     }
 
     /// The path of SCTP without CMT: the primary path, or another one while that has failed.
     pub(super) fn single_path(&self) -> PathId {
         let active = |p: &Path| p.tx.state.status() == PathStatus::Active;
-        if active(&self.paths[self.primary.index()]) {
+        if active(&self.sender.paths[self.primary.index()]) {
             return self.primary;
         }
-        let first = self.paths.iter().position(active);
+        let first = self.sender.paths.iter().position(active);
         PathId::from_index(first.unwrap_or_else(|| self.fallback_path().map_or(0, |p| p.index())))
     }
 
@@ -56,8 +56,8 @@ impl Association {
         if self.config.idle_decay != IdleDecay::Timeout {
             return;
         }
-        for i in 0..self.paths.len() {
-            let path = &mut self.paths[i];
+        for i in 0..self.sender.paths.len() {
+            let path = &mut self.sender.paths[i];
             let since = path.tx.last_sent_at.max(path.decayed_at);
             if !path.tx.flights.is_empty() || path.tx.last_sent_at == Time::ZERO {
                 continue;

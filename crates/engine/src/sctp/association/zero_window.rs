@@ -48,11 +48,11 @@ impl Association {
     /// Checks, before anything is sent, whether the window is closed with nothing in flight.
     #[inline]
     pub(super) fn watch_window(&mut self, now: Time) {
-        let probing = !self.outstanding.window_probe.is_idle();
-        if (probing || self.sender.sendable_left == 0) && nothing_in_flight(&self.paths) {
+        let probing = !self.sender.outstanding.window_probe.is_idle();
+        if (probing || self.sender.sendable_left == 0) && nothing_in_flight(&self.sender.paths) {
             self.settle_window_probe(now);
-        } else if matches!(self.outstanding.window_probe, WindowProbe::Waiting { .. }) {
-            self.outstanding.window_probe = WindowProbe::Idle;
+        } else if matches!(self.sender.outstanding.window_probe, WindowProbe::Waiting { .. }) {
+            self.sender.outstanding.window_probe = WindowProbe::Idle;
             self.timers_moved = true;
         }
     }
@@ -61,22 +61,22 @@ impl Association {
     fn settle_window_probe(&mut self, now: Time) {
         // RACK and tail loss probe timers do not run while the window is probed.
         self.timers_moved = true;
-        let waits =
-            !(self.outstanding.queue.is_empty() && self.outstanding.board.holes().is_empty());
-        let again = !self.outstanding.board.lost().is_empty();
+        let waits = !(self.sender.outstanding.queue.is_empty()
+            && self.sender.outstanding.board.holes().is_empty());
+        let again = !self.sender.outstanding.board.lost().is_empty();
         let shut = if again {
-            self.outstanding.board.span() > self.outstanding.peer_rwnd
+            self.sender.outstanding.board.span() > self.sender.outstanding.peer_rwnd
         } else {
-            waits && self.outstanding.within_window(&self.paths) == 0
+            waits && self.sender.outstanding.within_window(&self.sender.paths) == 0
         };
-        match self.outstanding.window_probe {
+        match self.sender.outstanding.window_probe {
             // RFC 9260, 6.1 A: the first probe SHOULD be sent after 1 RTO.
             WindowProbe::Idle | WindowProbe::Sent { .. } if shut && !again => {
-                let interval = self.paths[self.control_path().index()].tx.rtt.rto();
-                self.outstanding.window_probe =
+                let interval = self.sender.paths[self.control_path().index()].tx.rtt.rto();
+                self.sender.outstanding.window_probe =
                     WindowProbe::Waiting { at: now + interval, interval };
             }
-            _ if !shut => self.outstanding.window_probe = WindowProbe::Idle,
+            _ if !shut => self.sender.outstanding.window_probe = WindowProbe::Idle,
             _ => {}
         }
     }
@@ -84,10 +84,10 @@ impl Association {
     /// Handles the timer of the first probe.
     #[inline]
     pub(super) fn on_window_timer(&mut self, now: Time) {
-        if let WindowProbe::Waiting { at, interval } = self.outstanding.window_probe
+        if let WindowProbe::Waiting { at, interval } = self.sender.outstanding.window_probe
             && at <= now
         {
-            self.outstanding.window_probe = WindowProbe::Due { interval };
+            self.sender.outstanding.window_probe = WindowProbe::Due { interval };
         }
     }
 
@@ -97,20 +97,20 @@ impl Association {
     #[cold]
     pub(super) fn note_window_probe(&mut self, now: Time, path: PathId, interval: Duration) {
         let interval = (interval * 2).min(self.config.rto.max);
-        self.outstanding.window_probe = WindowProbe::Sent { at: now, path, interval };
-        self.paths[path.index()].t3 = Some(now + interval);
+        self.sender.outstanding.window_probe = WindowProbe::Sent { at: now, path, interval };
+        self.sender.paths[path.index()].t3 = Some(now + interval);
     }
 
     /// Ends the probing after a SACK if the window has opened or the probe was acknowledged.
     #[inline]
     pub(super) fn update_window_probe(&mut self, now: Time) {
-        let WindowProbe::Sent { path, .. } = self.outstanding.window_probe else { return };
-        if nothing_in_flight(&self.paths) {
-            self.outstanding.window_probe = WindowProbe::Idle;
-        } else if self.outstanding.board.span() <= self.outstanding.peer_rwnd {
+        let WindowProbe::Sent { path, .. } = self.sender.outstanding.window_probe else { return };
+        if nothing_in_flight(&self.sender.paths) {
+            self.sender.outstanding.window_probe = WindowProbe::Idle;
+        } else if self.sender.outstanding.board.span() <= self.sender.outstanding.peer_rwnd {
             // The peer may have dropped the probe before it opened the window. It is ordinary data now.
-            self.outstanding.window_probe = WindowProbe::Idle;
-            self.paths[path.index()].restart_t3(now);
+            self.sender.outstanding.window_probe = WindowProbe::Idle;
+            self.sender.paths[path.index()].restart_t3(now);
         }
     }
 
@@ -118,17 +118,17 @@ impl Association {
     /// whether it did. RFC 9260, 6.1 A: while SACKs arrive, unacknowledged probes SHOULD NOT count as errors
     /// of the association or an address; and probing does not affect the congestion window.
     pub(super) fn on_probe_unanswered(&mut self, now: Time, id: PathId) -> bool {
-        let WindowProbe::Sent { at, path, interval } = self.outstanding.window_probe else {
+        let WindowProbe::Sent { at, path, interval } = self.sender.outstanding.window_probe else {
             return false;
         };
         if path != id {
             return false;
         }
-        self.paths[id.index()].t3 = None;
+        self.sender.paths[id.index()].t3 = None;
         self.give_up_flights(id);
-        self.outstanding.window_probe = WindowProbe::Due { interval };
+        self.sender.outstanding.window_probe = WindowProbe::Due { interval };
         if self.heard_at < at {
-            self.paths[id.index()].heartbeat.counted = true;
+            self.sender.paths[id.index()].heartbeat.counted = true;
             self.note_path_error(now, id, true);
         }
         true
