@@ -11,7 +11,7 @@ use crate::window::{Budget, SharedWindow};
 
 impl<O: Outstanding> Sender<O> {
     /// Creates the views of all paths. `is_usable` tells which of them may carry data now.
-    pub fn refresh_views(&mut self, now: Time, is_usable: impl Fn(PathId, &O::Path) -> bool) {
+    pub fn update_views(&mut self, now: Time, is_usable: impl Fn(PathId, &O::Path) -> bool) {
         let mut views = std::mem::take(&mut self.views);
         if views.len() != self.paths.len() {
             let blank = |(i, path): (usize, &O::Path)| {

@@ -4,6 +4,7 @@ use core::net::{IpAddr, Ipv4Addr};
 
 use ropewalk_base::{Duration, PathId};
 
+use super::chunk::DelayStamp;
 use super::extensions::Extensions;
 use super::init::Init;
 use super::preset::Preset;
@@ -356,10 +357,19 @@ impl Config {
     }
 
     /// Largest DATA chunk in a packet of `mtu` bytes.
-    pub(super) fn chunk_within(&self, mtu: u32) -> u32 {
-        let stamp = if self.delay_source == DelaySource::Timestamp { 12 } else { 0 };
-        let room = mtu - self.lower_header - super::Packet::HEADER - stamp;
-        room / 4 * 4
+    pub(super) const fn chunk_within(&self, mtu: u32) -> u32 {
+        (mtu - self.reserved()) / 4 * 4
+    }
+
+    /// Bytes of a packet before its first chunk.
+    pub(super) const fn headers(&self) -> u32 {
+        self.lower_header + super::Packet::HEADER
+    }
+
+    /// Bytes of a packet that no DATA chunk may use.
+    pub(super) const fn reserved(&self) -> u32 {
+        let stamped = matches!(self.delay_source, DelaySource::Timestamp);
+        self.headers() + if stamped { DelayStamp::WIRE_LEN } else { 0 }
     }
 
     /// Capacity of the receive buffer in the configured unit, bytes of chunks.

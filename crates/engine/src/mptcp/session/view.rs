@@ -19,6 +19,6 @@ impl Session {
             };
             active && subflow.is_open()
         };
-        self.sender.refresh_views(now, is_usable);
+        self.sender.update_views(now, is_usable);
     }
 }

@@ -6,8 +6,7 @@ use ropewalk_base::{PeerText, Time};
 
 use super::super::cause::{AbortCause, ErrorCause};
 use super::super::chunk::Chunk;
-use super::zero_window::WindowProbe;
-use super::{Association, CloseReason, Event, Path, State};
+use super::{Association, CloseReason, Event, State};
 
 impl Association {
     /// Ends the association at once and tells the peer (RFC 9260, 9.1).
@@ -26,8 +25,7 @@ impl Association {
     /// messages that could be read.
     pub fn abort_out_of_resource(&mut self, now: Time) {
         self.abort_with(ErrorCause::OutOfResource);
-        self.inbound.buffer.discard(now);
-        self.pieces = None;
+        self.receiver.discard(now);
     }
 
     /// Longest reason of a user-initiated abort, bytes: it fits into one packet on any path.
@@ -35,7 +33,7 @@ impl Association {
 
     /// The reason that the peer gave for aborting the association, if any.
     pub fn peer_abort_reason(&self) -> Option<&PeerText> {
-        self.peer.abort_reason.as_ref()
+        self.handshake.peer.abort_reason.as_ref()
     }
 
     #[cold]
@@ -44,10 +42,10 @@ impl Association {
             return;
         }
         let told = AbortCause::from(&cause);
-        if self.peer_tag != 0 {
-            self.control.clear();
-            let path = self.control_path();
-            self.control.push_back((path, self.peer_tag, Chunk::abort(cause)));
+        if self.handshake.peer_tag != 0 {
+            self.control.queue.clear();
+            let path = self.sender.best_path();
+            self.control.queue.push(path, self.handshake.peer_tag, Chunk::abort(cause));
         }
         self.close(CloseReason::Aborted(told));
     }
@@ -56,11 +54,9 @@ impl Association {
     pub(super) fn close(&mut self, reason: CloseReason) {
         if !matches!(self.state, State::Ended(_)) {
             self.state = State::Ended(reason);
-            self.sender.paths.iter_mut().for_each(Path::stop);
-            self.timers_moved = true;
-            self.sender.wait_until = None;
-            self.sender.outstanding.window_probe = WindowProbe::Idle;
-            self.inbound.stop();
+            self.sender.stop();
+            self.receiver.stop();
+            self.control.heartbeats.stop();
             self.push_event(Event::Closed(reason));
         }
     }

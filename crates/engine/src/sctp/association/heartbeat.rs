@@ -1,231 +1,319 @@
 //! Heartbeats: they confirm addresses and test idle and failed paths (RFC 9260, 5.4, 8.3; RFC 7829).
 
-use bytes::Bytes;
-use ropewalk_base::{Duration, PathId, Time};
+use ropewalk_base::{Duration, PathId, Rng, Time};
 
-use super::super::chunk::{Chunk, HeartbeatInfo};
-use super::path::Path;
-use super::{Association, State};
-use crate::congestion::{CongestionControl, IdleDecay};
+use crate::multipath::TxPath;
 use crate::path::PathStatus;
+use crate::scheduler::PathSet;
+use crate::sctp::chunk::{Chunk, HeartbeatInfo};
+use crate::sctp::config::Config;
+use crate::sctp::tx::Path;
 
-/// Counts HEARTBEATs to unconfirmed addresses per RTO, to enforce HB.Max.Burst (RFC 9260, 5.4).
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Verification {
-    /// End of the current RTO, and the HEARTBEATs sent in it.
+/// The heartbeats of all paths.
+#[derive(Clone, Debug)]
+pub(super) struct Heartbeats {
+    paths: Vec<Heartbeat>,
+    /// HB.interval (RFC 9260, 16).
+    pub interval: Duration,
+    /// HB.Max.Burst; 0: no limit.
+    pub burst: u32,
+    /// Longest time between HEARTBEATs to a failed path.
+    probe_interval: Duration,
+    /// End of the current RTO, and the HEARTBEATs to unconfirmed addresses sent in it, to enforce HB.Max.Burst
+    /// (RFC 9260, 5.4).
     until: Time,
     sent: u32,
+    /// The earliest timer, and whether it may have changed since.
+    earliest: Time,
+    moved: bool,
+    /// Whether any [`Heartbeat::forced`] may be set.
+    any_forced: bool,
 }
 
-impl Association {
+/// The heartbeats of one path.
+#[derive(Clone, Copy, Debug, Default)]
+struct Heartbeat {
+    /// The nonce of the pending HEARTBEAT, and when it counts as unanswered.
+    pending: Option<(u64, Time)>,
+    /// The newest nonces: a path that has become longer than the wait answers late.
+    earlier: [u64; 8],
+    /// Send HEARTBEATs even with data in flight, because all data in flight was lost or the path's address
+    /// changed. Lasts until something is acknowledged on this path.
+    forced: bool,
+    /// T3 has expired while the HEARTBEAT was pending, so the silence has been counted.
+    counted: bool,
+    /// When the next one is due.
+    due: Option<Time>,
+    /// When the last one left.
+    sent_at: Time,
+}
+
+impl Heartbeat {
+    /// Whether the next HEARTBEAT is one that tests an idle path at the user's interval.
+    fn is_periodic(&self, tx: &TxPath) -> bool {
+        matches!(tx.state.status(), PathStatus::Active | PathStatus::Inactive) && !self.forced
+    }
+}
+
+impl Heartbeats {
+    pub fn new(config: &Config) -> Self {
+        Self {
+            paths: vec![Heartbeat::default(); config.paths.len()],
+            interval: config.heartbeat_interval,
+            burst: config.heartbeat_burst,
+            probe_interval: config.probe_interval,
+            until: Time::ZERO,
+            sent: 0,
+            earliest: Time::FAR_FUTURE,
+            moved: false,
+            any_forced: false,
+        }
+    }
+
+    /// Adds a path.
+    pub fn add_path(&mut self) {
+        self.paths.push(Heartbeat::default());
+    }
+
+    /// Keeps only these paths and renumbers them.
+    pub fn retain_paths(&mut self, kept: &[bool]) {
+        let mut kept = kept.iter();
+        self.paths.retain(|_| kept.next().is_some_and(|kept| *kept));
+        self.moved = true;
+    }
+
+    /// Stops all heartbeats.
+    pub fn stop(&mut self) {
+        self.paths.fill(Heartbeat::default());
+        self.moved = true;
+    }
+
+    /// Stops the heartbeats of a path.
+    pub fn stop_path(&mut self, id: PathId) {
+        self.paths[id.index()] = Heartbeat::default();
+        self.moved = true;
+    }
+
+    /// The earliest timer; [`Time::FAR_FUTURE`] if none runs.
+    #[inline]
+    pub fn deadline(&self) -> Time {
+        debug_assert!(self.moved || self.earliest == self.earliest_timer());
+        if self.moved { self.earliest_timer() } else { self.earliest }
+    }
+
+    fn earliest_timer(&self) -> Time {
+        let timers = |of: &Heartbeat| {
+            let pending = of.pending.map_or(Time::FAR_FUTURE, |(_, at)| at);
+            pending.min(of.due.unwrap_or(Time::FAR_FUTURE))
+        };
+        self.paths.iter().map(timers).min().unwrap_or(Time::FAR_FUTURE)
+    }
+
+    /// Stores the earliest timer once an input has been drained.
+    #[inline]
+    pub fn settle_timers(&mut self) {
+        if self.moved {
+            self.earliest = self.earliest_timer();
+            self.moved = false;
+        }
+    }
+
+    /// Whether a timer of the path has expired.
+    pub fn has_expired(&self, now: Time, id: PathId) -> bool {
+        let heartbeat = &self.paths[id.index()];
+        let pending = heartbeat.pending.is_some_and(|(_, at)| at <= now);
+        pending || heartbeat.due.is_some_and(|at| at <= now)
+    }
+
+    /// Whether the next HEARTBEAT to a path is due.
+    pub fn is_due(&self, now: Time, id: PathId) -> bool {
+        self.paths[id.index()].due.is_some_and(|at| at <= now)
+    }
+
+    /// Sets when the next HEARTBEAT to a path is due.
+    pub fn set_due(&mut self, id: PathId, at: Time) {
+        self.paths[id.index()].due = Some(at);
+        self.moved = true;
+    }
+
     /// The association is established: unconfirmed paths get a HEARTBEAT at once, others when they are idle.
-    pub(super) fn start_heartbeats(&mut self, now: Time) {
-        for i in 0..self.sender.paths.len() {
-            let unproved = self.sender.paths[i].tx.state.status() == PathStatus::Unconfirmed;
-            let due = if unproved { now } else { self.next_heartbeat(now, PathId::from_index(i)) };
-            self.sender.paths[i].heartbeat.due = Some(due);
+    pub fn start(&mut self, now: Time, paths: &[Path], rng: &mut Rng) {
+        for (i, path) in paths.iter().enumerate() {
+            let unproved = path.tx.state.status() == PathStatus::Unconfirmed;
+            let due = if unproved { now } else { self.next(now, &path.tx, rng) };
+            self.set_due(PathId::from_index(i), due);
+        }
+    }
+
+    /// Sets when the next HEARTBEAT is due after one was sent or answered.
+    pub fn schedule(&mut self, now: Time, id: PathId, paths: &[Path], rng: &mut Rng) {
+        let due = self.next(now, &paths[id.index()].tx, rng);
+        self.set_due(id, due);
+    }
+
+    /// Restarts the interval to the next HEARTBEAT of an idle path.
+    pub fn restart_interval(&mut self, now: Time, id: PathId, paths: &[Path], rng: &mut Rng) {
+        let heartbeat = &self.paths[id.index()];
+        if heartbeat.is_periodic(&paths[id.index()].tx) && heartbeat.due.is_some() {
+            self.schedule(now, id, paths, rng);
         }
     }
 
     /// HB.interval of a path.
-    pub(super) fn heartbeat_interval(&self, id: PathId) -> Duration {
-        let own = self.sender.paths[id.index()].tx.config.heartbeat_interval;
-        own.unwrap_or(self.config.heartbeat_interval)
+    pub fn interval_of(&self, tx: &TxPath) -> Duration {
+        tx.config.heartbeat_interval.unwrap_or(self.interval)
     }
 
     /// When the next HEARTBEAT is due. For an idle path, RFC 9260, 8.3: after RTO plus HB.interval, with
     /// jitter of half an RTO either way.
-    pub(super) fn next_heartbeat(&mut self, now: Time, id: PathId) -> Time {
-        let jitter = 0.5 + self.rng.unit();
-        let path = &self.sender.paths[id.index()];
-        let rto = path.tx.rtt.rto().mul_f64(jitter);
-        let idle = rto + self.heartbeat_interval(id);
-        match path.tx.state.status() {
+    fn next(&self, now: Time, tx: &TxPath, rng: &mut Rng) -> Time {
+        let jitter = 0.5 + rng.unit();
+        let rto = tx.rtt.rto().mul_f64(jitter);
+        let idle = rto + self.interval_of(tx);
+        match tx.state.status() {
             PathStatus::Active => now + idle,
-            PathStatus::Inactive => now + idle.min(self.config.probe_interval),
+            PathStatus::Inactive => now + idle.min(self.probe_interval),
             // RFC 9260, 5.4: after Path.Max.Retrans failures an unconfirmed address is probed as seldom as an
             // idle path.
-            PathStatus::Unconfirmed if path.tx.state.has_failed() => now + idle,
+            PathStatus::Unconfirmed if tx.state.has_failed() => now + idle,
             // At most one per RTO to an unconfirmed or potentially failed path.
-            PathStatus::Unconfirmed => now + path.tx.rtt.rto(),
-            PathStatus::PotentiallyFailed => now + self.patience(id),
+            PathStatus::Unconfirmed => now + tx.rtt.rto(),
+            PathStatus::PotentiallyFailed => now + self.patience(tx),
         }
     }
 
     /// How long to wait for the answer to a HEARTBEAT. The RTO of a failed path has been doubled many times,
     /// so the wait is shorter there: its recovery should be noticed earlier.
-    fn patience(&self, id: PathId) -> Duration {
-        let path = &self.sender.paths[id.index()];
-        let rto = path.tx.rtt.rto();
-        match path.tx.state.status() {
+    fn patience(&self, tx: &TxPath) -> Duration {
+        let rto = tx.rtt.rto();
+        match tx.state.status() {
             PathStatus::PotentiallyFailed | PathStatus::Inactive => {
-                let trip = path.tx.rtt.srtt().map_or(rto, |srtt| srtt * 2);
-                rto.min(self.config.probe_interval.max(trip))
+                let trip = tx.rtt.srtt().map_or(rto, |srtt| srtt * 2);
+                rto.min(self.probe_interval.max(trip))
             }
             PathStatus::Active | PathStatus::Unconfirmed => rto,
         }
     }
 
-    pub(super) fn on_heartbeat_timer(&mut self, now: Time, id: PathId) {
-        if !self.state.sends_heartbeats() {
-            self.sender.paths[id.index()].stop();
-            return;
+    /// Ends the wait for an answer that has not come in time. Returns whether that is an error of an idle path
+    /// (RFC 9260, 8.2). While data is in flight on the path, T3 detects the same silence. Each silence counts
+    /// as one error.
+    pub fn take_unanswered(&mut self, now: Time, id: PathId, tx: &TxPath) -> bool {
+        let heartbeat = &mut self.paths[id.index()];
+        if heartbeat.pending.is_none_or(|(_, deadline)| deadline > now) {
+            return false;
         }
-        if let Some((_, deadline)) = self.sender.paths[id.index()].heartbeat.pending
-            && deadline <= now
-        {
-            self.on_unanswered(now, id);
-            if !self.state.is_up() {
-                return;
-            }
-        }
-        if self.sender.paths[id.index()].heartbeat.due.is_some_and(|d| d <= now) {
-            self.heartbeat_due(now, id);
-        }
+        heartbeat.pending = None;
+        self.moved = true;
+        let forced = std::mem::take(&mut heartbeat.forced);
+        !heartbeat.counted && (forced || tx.flights.is_empty())
     }
 
-    /// Handles an unanswered HEARTBEAT: an error of an idle path (RFC 9260, 8.2). While data is in flight on
-    /// the path, T3 detects the same silence. Each silence counts as one error and doubles the RTO once.
-    fn on_unanswered(&mut self, now: Time, id: PathId) {
-        let path = &mut self.sender.paths[id.index()];
-        path.heartbeat.pending = None;
-        let forced = std::mem::take(&mut path.heartbeat.forced);
-        if path.heartbeat.counted || !(forced || path.tx.flights.is_empty()) {
-            return;
-        }
-        path.tx.rtt.back_off();
-        // RFC 9260, 5.4: HEARTBEATs to an unconfirmed address do not count against the association.
-        let confirmed = path.tx.state.status() != PathStatus::Unconfirmed;
-        let counts = confirmed && self.alone_carries_data(id);
-        self.note_path_error(now, id, counts);
-    }
-
-    /// Whether this path carries data and no other path works. Unanswered HEARTBEATs then count against the
-    /// association (RFC 9260, 8.1), those of other paths do not.
-    fn alone_carries_data(&self, id: PathId) -> bool {
-        if !self.config.cmt.concurrent {
-            return id == self.single_path();
-        }
-        let mut others = (0..self.sender.paths.len()).filter(|i| *i != id.index());
-        !others.any(|i| self.sender.paths[i].tx.state.status() == PathStatus::Active)
-    }
-
-    pub(super) fn heartbeat_due(&mut self, now: Time, id: PathId) {
-        if let Some(later) = self.postponed(now, id) {
-            self.sender.paths[id.index()].heartbeat.due = Some(later);
-            return;
-        }
-        let interval = self.heartbeat_interval(id);
-        let path = &self.sender.paths[id.index()];
-        let busy = path.tx.state.status() == PathStatus::Active
-            && !path.heartbeat.forced
-            && !path.tx.flights.is_empty() | (path.tx.idle(now) < interval);
-        let idle_timeout = path.tx.flights.is_empty() && path.tx.idle(now) >= path.tx.rtt.rto();
-        if !busy && !path.is_left_alone() && path.heartbeat.pending.is_none() {
-            let chunk = self.new_heartbeat(now, id);
-            self.control.push_back((id, self.peer_tag, chunk));
-        }
-        if idle_timeout && self.config.idle_decay == IdleDecay::Heartbeat {
-            self.sender.congestion.on_idle(id, now);
-        }
-        self.sender.paths[id.index()].heartbeat.due = Some(self.next_heartbeat(now, id));
+    /// Whether to send the HEARTBEAT that is due: the path is idle, or it has to be tested.
+    pub fn is_wanted(&self, now: Time, id: PathId, tx: &TxPath) -> bool {
+        let heartbeat = &self.paths[id.index()];
+        let in_use = !tx.flights.is_empty() || tx.idle(now) < self.interval_of(tx);
+        let busy = tx.state.status() == PathStatus::Active && !heartbeat.forced && in_use;
+        // The user may have disabled the HEARTBEATs that test idle paths.
+        let disabled = heartbeat.is_periodic(tx) && !tx.config.heartbeats;
+        !busy && !disabled && heartbeat.pending.is_none()
     }
 
     /// When a HEARTBEAT that is due on `id` may be sent, if not now. At most HB.Max.Burst per RTO go to
     /// unconfirmed addresses (RFC 9260, 5.4). The address whose last HEARTBEAT is the oldest comes first.
-    fn postponed(&mut self, now: Time, id: PathId) -> Option<Time> {
-        let most = self.config.heartbeat_burst;
-        let asks = |path: &Path| {
-            let due = path.heartbeat.due.is_some_and(|due| due <= now);
-            due && path.tx.state.status() == PathStatus::Unconfirmed && !path.heartbeat.forced
+    pub fn postponed(&mut self, now: Time, id: PathId, paths: &[Path]) -> Option<Time> {
+        let confirms = |i: usize| {
+            let heartbeat = &self.paths[i];
+            let due = heartbeat.due.is_some_and(|due| due <= now);
+            due && paths[i].tx.state.status() == PathStatus::Unconfirmed && !heartbeat.forced
         };
-        if most == 0 || !asks(&self.sender.paths[id.index()]) {
+        if self.burst == 0 || !confirms(id.index()) {
             return None;
         }
-        let waiting = (0..self.sender.paths.len()).filter(|i| asks(&self.sender.paths[*i]));
-        let first = waiting.min_by_key(|i| self.sender.paths[*i].heartbeat.asked_at)?;
-        if now >= self.verification.until {
-            let until = now + self.sender.paths[first].tx.rtt.rto();
-            self.verification = Verification { until, sent: 0 };
+        let waiting = (0..paths.len()).filter(|i| confirms(*i));
+        let first = waiting.min_by_key(|i| self.paths[*i].sent_at)?;
+        if now >= self.until {
+            (self.until, self.sent) = (now + paths[first].tx.rtt.rto(), 0);
         }
-        let Verification { until, sent } = &mut self.verification;
-        if *sent >= most || first != id.index() {
-            return Some(*until);
+        if self.sent >= self.burst || first != id.index() {
+            return Some(self.until);
         }
-        *sent += 1;
+        self.sent += 1;
         None
     }
 
     /// Builds a HEARTBEAT with a fresh nonce for `id`; its answer is pending from now on.
-    pub(super) fn new_heartbeat(&mut self, now: Time, id: PathId) -> Chunk {
-        let nonce = self.nonce();
-        let deadline = now + self.patience(id);
-        let heartbeat = &mut self.sender.paths[id.index()].heartbeat;
+    pub fn build(&mut self, now: Time, id: PathId, tx: &TxPath, nonce: u64) -> Chunk {
+        let deadline = now + self.patience(tx);
+        let heartbeat = &mut self.paths[id.index()];
         heartbeat.pending = Some((nonce, deadline));
         heartbeat.earlier.rotate_right(1);
         heartbeat.earlier[0] = nonce;
         heartbeat.counted = false;
-        heartbeat.asked_at = now;
+        heartbeat.sent_at = now;
+        self.moved = true;
         Chunk::Heartbeat(HeartbeatInfo { nonce, sent: now, probe: None }.to_bytes())
     }
 
-    /// Processes a HEARTBEAT. RFC 9260, 8.3: it is returned unchanged to the address that it came from, here
-    /// only if it fits into a packet of that path. A responder probes all paths as soon as it is established,
-    /// so on a fast path its HEARTBEAT may arrive before its COOKIE ACK.
-    pub(super) fn on_heartbeat(&mut self, path: PathId, info: Bytes) {
-        let known = self.state.is_up() || matches!(self.state, State::CookieEchoed { .. });
-        if known && self.fits_answer(path, &info) {
-            // Copied, so that a few queued bytes do not keep the whole datagram in memory.
-            let info = Bytes::copy_from_slice(&info);
-            self.reply(path, self.peer_tag, Chunk::HeartbeatAck(info));
-        }
-    }
-
-    /// Processes a HEARTBEAT ACK. RFC 9260, 5.4: the address that the HEARTBEAT was sent to is confirmed, and
-    /// it is "the address found in the Heartbeat Information". A multihomed peer with one default route
-    /// answers all HEARTBEATs by the same route, so the path on which the answer arrives proves nothing: the
-    /// nonce names the path.
-    pub(super) fn on_heartbeat_ack(&mut self, now: Time, info: &[u8]) {
-        let Some(info) = HeartbeatInfo::parse(info) else { return };
-        if info.probe.is_some() {
-            self.on_probe_answer(now, info.nonce);
-            return;
-        }
-        let Some(id) = self.take_nonce(info.nonce) else { return };
-        let path = &mut self.sender.paths[id.index()];
-        path.tx.rtt.sample(now, now.since(info.sent));
-        self.errors = 0;
-        let was = path.tx.state.status();
-        if path.tx.state.on_confirmed() {
-            if was == PathStatus::Unconfirmed {
-                self.sender.epoch += 1;
-                self.path_changed(now, id, PathStatus::Active);
-            } else {
-                self.on_path_returned(now, id);
-            }
-            self.sender.paths[id.index()].heartbeat.due = Some(self.next_heartbeat(now, id));
-        } else if was == PathStatus::Active {
-            // After a change of address, probes wait for this answer.
-            self.search_mtu(now, id);
-        }
-        self.confirm_mtu(now, id, 0);
+    /// As [`Heartbeats::build`], but an earlier HEARTBEAT without an answer keeps its deadline, so that repeated
+    /// requests of the user do not postpone the detection of a failure.
+    pub fn build_beside(&mut self, now: Time, id: PathId, tx: &TxPath, nonce: u64) -> Chunk {
+        let awaited = self.paths[id.index()].pending;
+        let chunk = self.build(now, id, tx, nonce);
+        let heartbeat = &mut self.paths[id.index()];
+        heartbeat.pending = awaited.or(heartbeat.pending);
+        chunk
     }
 
     /// The path on which the HEARTBEAT with this nonce was sent, if it has not been answered yet.
-    fn take_nonce(&mut self, nonce: u64) -> Option<PathId> {
+    pub fn take_nonce(&mut self, nonce: u64) -> Option<PathId> {
         if nonce == 0 {
             return None;
         }
-        for (index, path) in self.sender.paths.iter_mut().enumerate() {
-            let heartbeat = &mut path.heartbeat;
+        for (index, heartbeat) in self.paths.iter_mut().enumerate() {
             if let Some(at) = heartbeat.earlier.iter().position(|known| *known == nonce) {
                 // A HEARTBEAT sent after the answered one stays pending. The newest nonce comes first.
                 let later = |awaited: u64| heartbeat.earlier[..at].contains(&awaited);
                 heartbeat.pending = heartbeat.pending.filter(|(awaited, _)| later(*awaited));
                 heartbeat.earlier[at] = 0;
+                self.moved = true;
                 return Some(PathId::from_index(index));
             }
         }
         None
+    }
+
+    /// The path's address changed: a HEARTBEAT has to be answered from there, whatever is in flight.
+    pub fn force(&mut self, id: PathId) {
+        let heartbeat = &mut self.paths[id.index()];
+        (heartbeat.pending, heartbeat.forced) = (None, true);
+        self.any_forced = true;
+        self.moved = true;
+    }
+
+    /// Acknowledgements show that these paths work.
+    #[inline]
+    pub fn on_heard(&mut self, heard: PathSet) {
+        if self.any_forced {
+            for (i, heartbeat) in self.paths.iter_mut().enumerate() {
+                heartbeat.forced &= !heard.contains(PathId::from_index(i));
+            }
+            self.any_forced = self.paths.iter().any(|heartbeat| heartbeat.forced);
+        }
+    }
+
+    /// All data in flight on the path was lost.
+    pub fn on_silent(&mut self, now: Time, id: PathId) {
+        let heartbeat = &mut self.paths[id.index()];
+        if heartbeat.pending.is_none() {
+            heartbeat.forced = true;
+            self.any_forced = true;
+            self.set_due(id, now);
+        }
+    }
+
+    /// T3 has expired and counts the silence of the path.
+    pub fn on_timeout(&mut self, id: PathId) {
+        self.paths[id.index()].counted = true;
     }
 }

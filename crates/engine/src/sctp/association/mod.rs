@@ -5,34 +5,21 @@
 //! [`Association::poll_event`] until nothing, then [`Association::next_deadline`].
 
 mod abort;
-mod accounts;
-mod answers;
-mod bundling;
-mod connect;
-mod ecn;
+mod control;
+mod data;
+mod handshake;
 mod heartbeat;
-mod inbound;
-mod launch;
-mod loss;
-mod mtu;
-mod outbound;
-mod outstanding;
-mod path;
 mod path_management;
 mod peer;
-mod pieces;
 mod primitives;
-mod queue;
+mod probes;
 mod receive;
 mod restart;
-mod sack;
-mod sack_out;
 mod shutdown;
 mod state;
+mod stats;
 mod timers;
-mod undelivered;
-mod view;
-mod zero_window;
+mod transmit;
 
 use std::collections::VecDeque;
 
@@ -40,33 +27,25 @@ use ropewalk_base::{Duration, PathId, Rng, Serial16, Serial32, StreamId, Time};
 
 pub use primitives::{ParameterError, Parameters};
 pub use state::{CloseReason, State};
-pub use undelivered::Undelivered;
 
-use self::answers::Answers;
-use self::heartbeat::Verification;
-use self::inbound::Inbound;
-use self::outstanding::Chunks;
-use self::path::Path;
-use self::peer::Peer;
-use self::pieces::Pieces;
-use self::sack::AckScratch;
+pub use super::tx::Undelivered;
 
-use super::chunk::Chunk;
-use super::config::{CmtOptions, Config};
-use super::cookie::CookieKey;
-use super::listener::CookieSeal;
+use self::control::ControlQueue;
+use self::handshake::Handshake;
+use self::heartbeat::Heartbeats;
+use super::config::Config;
 use super::packet::Packet;
 use super::randomness::{Generator, Randomness};
+use super::rx::{Message, Receiver};
+use super::tx::{Chunks, Path, Sender, TxConfig};
 pub use crate::accounts::{PathCounters, SenderStats};
 use crate::congestion::CongestionControl;
-use crate::multipath::{Sender, SenderConfig};
+use crate::multipath::SenderConfig;
 use crate::path::PathStatus;
 use crate::payload::Payload;
 use crate::receive::ReceiveStats;
 use crate::record::DecisionRecord;
 use crate::scheduler::{PathView, Scheduler};
-use crate::sctp::rx::Message;
-use crate::sctp::tx::MissIndications;
 pub use crate::transmit_info::{PacketSize, TransmitInfo};
 
 /// A packet to send.
@@ -132,65 +111,57 @@ impl core::error::Error for SendError {}
 
 /// One endpoint of an association.
 ///
-/// `repr(C)` keeps the fields in this order: first those that every input reads, then those of the receiver.
-/// With thousands of associations, most of the time goes into fetching cache lines from memory.
+/// ```text
+///              Handshake   tags, cookies, what the peer announced
+///   packet --> Receiver    buffer, reassembly, SACKs to send        --> read()
+///   send() --> Sender      queue, chunks in flight, paths, windows  --> packet
+///              Control     control chunks to send, heartbeats, events
+/// ```
+///
+/// Each part owns its data. The methods of the association connect the parts, and depend on its state.
+///
+/// `repr(C)` keeps the fields in this order: first those that every input reads.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub struct Association {
-    /// Verification tags of received packets and of sent packets.
-    local_tag: u32,
-    peer_tag: u32,
-    /// Whether any path has used a part of its burst allowance.
-    bursts_spent: bool,
-    /// Whether the timer of a path may have changed since `paths_due` was computed.
-    timers_moved: bool,
-    was_full: bool,
-    /// The earliest timer of any path; [`Time::FAR_FUTURE`] if none runs.
-    paths_due: Time,
     state: State,
-    sender: Sender<Chunks>,
-    control: VecDeque<(PathId, u32, Chunk)>,
-    answers: Answers,
-    verification: Verification,
-    events: VecDeque<Event>,
-    inbound: Inbound,
+    sender: Sender,
+    receiver: Receiver,
+    control: Control,
+    handshake: Handshake,
+    random: Random,
     config: Config,
-    /// CMT as configured; `config` holds the part of it that the peer agreed to.
-    own_cmt: CmtOptions,
-    /// The path that SCTP without CMT sends to (RFC 9260, 6.4).
-    primary: PathId,
-    /// Number of chunks that the gap ack blocks of the newest SACK cover. It tells an old SACK from a new
-    /// one.
-    offered_gaps: u64,
-    misses: MissIndications,
-    /// Number of outbound streams: the smaller of what is configured and what the peer allows (RFC 9260,
-    /// 5.1.1).
-    outbound_streams: u16,
-    /// When the last SACK arrived.
-    heard_at: Time,
+}
+
+/// What the association sends beside data, and what it tells the user.
+#[derive(Clone, Debug)]
+struct Control {
+    queue: ControlQueue,
+    heartbeats: Heartbeats,
+    events: VecDeque<Event>,
     /// Consecutive errors over all paths.
     errors: u32,
-    /// Without CMT and RACK, fast recovery lasts until this TSN is acknowledged cumulatively (RFC 9260, 7.2.4
-    /// (6)).
-    recovery_exit: Option<u64>,
-    scratch: AckScratch,
-    /// Randomness for jitter and for ties.
+}
+
+/// Random numbers.
+#[derive(Clone, Debug)]
+struct Random {
+    /// For jitter and for ties.
     rng: Rng,
     /// Source of nonces; none if all random numbers are drawn from one seed in the order of their use.
     nonces: Option<Box<Generator>>,
-    local_tsn: u32,
-    key: CookieKey,
-    peer: Peer,
-    /// What the cookie of this association was sealed with, if a listener made it.
-    accepted_by: Option<Box<CookieSeal>>,
-    /// How often the peer has reported our cookie as stale, and the Suggested Cookie Life-Span Increment of
-    /// the next INIT in ms.
-    stale_cookies: u32,
-    preserve_millis: u32,
-    /// The network has marked packets, and the peer has not been told yet (ECNE).
-    marked: bool,
-    /// Pieces of DATA chunks; none before the first piece arrives.
-    pieces: Option<Box<Pieces>>,
+}
+
+impl Random {
+    /// A nonce for a HEARTBEAT that nobody can know without receiving it (RFC 9260, 5.4). Never 0, which
+    /// means "none".
+    fn nonce(&mut self) -> u64 {
+        let number = match &mut self.nonces {
+            Some(generator) => generator.next_u64(),
+            None => self.rng.next_u64(),
+        };
+        number.max(1)
+    }
 }
 
 impl Association {
@@ -225,14 +196,9 @@ impl Association {
 
     fn new(config: Config, scheduler: Scheduler, randomness: Randomness) -> Self {
         let mut generator = Generator::new(randomness, "association");
-        let key = generator.key();
-        // RFC 9260, 3.3.2: the Initiate Tag MUST NOT be 0.
-        let local_tag = (generator.next_u64() as u32).max(1);
-        let local_tsn = generator.next_u64() as u32;
+        let handshake = Handshake::new(&mut generator, config.cmt);
         let rng = generator.public();
         let nonces = matches!(generator, Generator::Keyed { .. }).then(|| Box::new(generator));
-        let chunk_limit = config.first_chunk_limit();
-        let paths: Vec<_> = config.paths.iter().map(|p| Path::new(p, &config)).collect();
         let settings = SenderConfig {
             delay_source: config.delay_source,
             mitigation: config.mitigation,
@@ -240,50 +206,24 @@ impl Association {
             ack_delay: Duration::ZERO,
             record_decisions: config.record_decisions,
         };
+        let limit = config.first_chunk_limit();
+        let chunks = Chunks::new(handshake.local_tsn, config.streams, limit, TxConfig::of(&config));
+        let paths = config.paths.iter().map(|p| Path::new(p, &config)).collect();
         let (congestion, manager) = (config.start_congestion(0), config.window_manager.clone());
-        let outstanding = Chunks::new(local_tsn, config.streams, chunk_limit, config.window_check);
+        let guard = config.guard;
         Self {
             state: State::Closed,
-            sender: Sender::new(
-                settings,
-                outstanding,
-                paths,
-                scheduler,
-                congestion,
-                config.guard,
-                manager,
-            ),
-            local_tag,
-            peer_tag: 0,
-            local_tsn,
-            key: CookieKey::new(key),
-            peer: Peer::default(),
-            accepted_by: None,
-            primary: PathId(0),
-            offered_gaps: 0,
-            inbound: Inbound::new(&config),
-            misses: MissIndications { threshold: config.fast_retransmit_threshold },
-            control: VecDeque::new(),
-            answers: Answers::default(),
-            verification: Verification::default(),
-            events: VecDeque::new(),
-            outbound_streams: config.streams,
-            heard_at: Time::ZERO,
-            errors: 0,
-            recovery_exit: None,
-            scratch: AckScratch::new(),
-            stale_cookies: 0,
-            preserve_millis: 0,
-            rng,
-            nonces,
-            bursts_spent: true,
-            timers_moved: true,
-            paths_due: Time::FAR_FUTURE,
-            own_cmt: config.cmt,
+            sender: Sender::new(settings, chunks, paths, scheduler, congestion, guard, manager),
+            receiver: Receiver::new(&config),
+            control: Control {
+                queue: ControlQueue::default(),
+                heartbeats: Heartbeats::new(&config),
+                events: VecDeque::new(),
+                errors: 0,
+            },
+            handshake,
+            random: Random { rng, nonces },
             config,
-            was_full: false,
-            marked: false,
-            pieces: None,
         }
     }
 
@@ -324,12 +264,12 @@ impl Association {
     ) -> Result<(), SendError> {
         self.may_send(stream, &payload)?;
         if self.send_room() == 0 {
-            self.was_full = true;
+            self.sender.outstanding.was_full = true;
             return Err(SendError::Full);
         }
         self.sender.outstanding.queue.push(stream, ppid, payload, unordered, 0);
         // RFC 9260, 6.1 D: Max.Burst limits each opportunity to send, and a call of `send` is one.
-        self.refill_bursts();
+        self.sender.refill_bursts();
         Ok(())
     }
 
@@ -352,7 +292,7 @@ impl Association {
         }
         let count = room.div_ceil(u64::from(payload.len())).min(u64::from(most)) as u32;
         self.sender.outstanding.queue.push(stream, 0, payload, unordered, count - 1);
-        self.refill_bursts();
+        self.sender.refill_bursts();
         Ok(count)
     }
 
@@ -362,7 +302,7 @@ impl Association {
         if payload.is_empty() {
             return Err(SendError::Empty);
         }
-        if stream.0 >= self.outbound_streams {
+        if stream.0 >= self.sender.outstanding.streams {
             return Err(SendError::NoSuchStream);
         }
         if !self.state.takes_data() {
@@ -374,19 +314,13 @@ impl Association {
     /// Room in the send buffer, bytes of user data. The last message may exceed it, so that a message longer
     /// than the whole buffer can be sent.
     pub fn send_room(&self) -> u64 {
-        let unsent = self.sender.outstanding.queue.bytes();
-        let room =
-            self.config.send_buffer.saturating_sub(unsent + self.sender.outstanding.board.extent());
-        let Some(least) = self.config.unsent_limit else { return room };
-        let windows =
-            (0..self.sender.paths.len()).map(|i| self.cwnd(PathId::from_index(i))).sum::<u64>();
-        room.min(least.max(windows).saturating_sub(unsent))
+        self.sender.buffer_room()
     }
 
     /// Emits [`Event::Writable`] if the send buffer was full and has room again.
     pub(super) fn tell_of_room(&mut self) {
-        if self.was_full && self.send_room() > 0 {
-            self.was_full = false;
+        if self.sender.outstanding.was_full && self.send_room() > 0 {
+            self.sender.outstanding.was_full = false;
             self.push_event(Event::Writable);
         }
     }
@@ -404,9 +338,9 @@ impl Association {
     /// Takes the next received message.
     #[inline]
     pub fn read(&mut self, now: Time) -> Option<Message> {
-        let message = self.inbound.buffer.read();
+        let message = self.receiver.buffer.read();
         if message.is_some() {
-            self.inbound.on_read(now, self.sender.outstanding.chunk_limit);
+            self.receiver.on_read(now, self.sender.outstanding.chunk_limit);
         }
         message
     }
@@ -415,16 +349,16 @@ impl Association {
     /// need the data, as in a simulation.
     #[inline]
     pub fn skip(&mut self, now: Time) -> Option<u32> {
-        let length = self.inbound.buffer.skip();
+        let length = self.receiver.buffer.skip();
         if length.is_some() {
-            self.inbound.on_read(now, self.sender.outstanding.chunk_limit);
+            self.receiver.on_read(now, self.sender.outstanding.chunk_limit);
         }
         length
     }
 
     /// Takes the next event.
     pub fn poll_event(&mut self) -> Option<Event> {
-        self.events.pop_front()
+        self.control.events.pop_front()
     }
 
     /// The scheduler.
@@ -440,30 +374,30 @@ impl Association {
 
     /// Statistics of the receiving side.
     pub const fn receive_stats(&self) -> &ReceiveStats {
-        &self.inbound.buffer.stats
+        &self.receiver.buffer.stats
     }
 
     /// Bytes of out-of-order data, and the free bytes of the receive buffer.
     pub fn receive_occupancy(&self) -> (u64, u64) {
-        (self.inbound.buffer.held_bytes(), self.inbound.buffer.free())
+        (self.receiver.buffer.held_bytes(), self.receiver.buffer.free())
     }
 
     /// Upper bound of the memory that received data occupies until the user reads it, bytes, bookkeeping
     /// included.
     pub fn receive_memory(&self) -> u64 {
-        self.inbound.buffer.occupied()
+        self.receiver.buffer.occupied()
     }
 
     /// The peer's initial TSN, once known.
     pub const fn peer_initial_tsn(&self) -> Option<Serial32> {
-        self.inbound.first
+        self.receiver.first
     }
 
     /// The next expected TSN, unwrapped, and the next expected SSN of a stream. For tests that forge valid
     /// DATA.
     #[doc(hidden)]
     pub fn expected(&self, stream: StreamId) -> (u64, Serial16) {
-        let buffer = &self.inbound.buffer;
+        let buffer = &self.receiver.buffer;
         (buffer.cumulative() + 1, buffer.next_on(stream))
     }
 
@@ -481,18 +415,8 @@ impl Association {
         std::mem::take(&mut self.sender.records)
     }
 
-    /// A nonce for a HEARTBEAT that nobody can know without receiving it (RFC 9260, 5.4). Never 0, which
-    /// means "none".
-    fn nonce(&mut self) -> u64 {
-        let number = match &mut self.nonces {
-            Some(generator) => generator.next_u64(),
-            None => self.rng.next_u64(),
-        };
-        number.max(1)
-    }
-
     fn push_event(&mut self, event: Event) {
-        self.events.push_back(event);
+        self.control.events.push_back(event);
     }
 
     /// Makes `path` the primary path (RFC 9260, 6.4 and 11.1.6). Without CMT, data goes there while the path
@@ -502,7 +426,7 @@ impl Association {
     /// If there is no such path.
     pub fn set_primary(&mut self, path: PathId) {
         assert!(path.index() < self.sender.paths.len(), "there is no {path:?}");
-        self.primary = path;
+        self.sender.outstanding.primary = path;
         self.sender.views.clear();
         self.sender.drained = false;
         self.sender.epoch += 1;
@@ -510,22 +434,7 @@ impl Association {
 
     /// The primary path: the first path unless [`Association::set_primary`] chose another.
     pub const fn primary(&self) -> PathId {
-        self.primary
-    }
-
-    /// The path for control chunks: of the paths in the best state, the primary path, else the first.
-    fn control_path(&self) -> PathId {
-        let rank = |p: &Path| match p.tx.state.status() {
-            PathStatus::Active => 0,
-            PathStatus::PotentiallyFailed => 1,
-            // RFC 9260, 5.4: only HEARTBEATs go to an UNCONFIRMED address. It is the last resort.
-            PathStatus::Inactive => 2,
-            PathStatus::Unconfirmed => 3,
-        };
-        let other = |i: usize| i != self.primary.index();
-        let best =
-            (0..self.sender.paths.len()).min_by_key(|i| (rank(&self.sender.paths[*i]), other(*i)));
-        PathId::from_index(best.unwrap_or(0))
+        self.sender.outstanding.primary
     }
 
     /// Starts congestion control; the peer's receive window is known now.
@@ -534,8 +443,16 @@ impl Association {
         self.sender.congestion.set_unit(u64::from(self.sender.outstanding.chunk_limit));
     }
 
-    #[inline]
-    fn cwnd(&self, path: PathId) -> u64 {
-        self.sender.congestion.window(path)
+    /// Messages of which nothing has been sent, oldest first (RFC 9260, 11.1.14). Also available after the
+    /// end of the association.
+    pub fn unsent(&self) -> impl Iterator<Item = Undelivered> {
+        self.sender.outstanding.undelivered().filter(Undelivered::never_left)
+    }
+
+    /// Messages that have been sent, in whole or in part, and whose end the peer has not acknowledged, oldest
+    /// first (RFC 9260, 11.1.15). The peer may or may not have received them. Also available after the end of
+    /// the association.
+    pub fn unacknowledged(&self) -> impl Iterator<Item = Undelivered> {
+        self.sender.outstanding.undelivered().filter(|message| !message.never_left())
     }
 }

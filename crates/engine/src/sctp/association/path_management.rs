@@ -5,7 +5,7 @@ use ropewalk_base::{PathId, Time};
 
 use super::super::chunk::Data;
 use super::super::config::PathConfig;
-use super::path::Path;
+use super::super::tx::Path;
 use super::{Association, CloseReason, State};
 use crate::congestion::CongestionControl;
 use crate::path::PathStatus;
@@ -19,14 +19,16 @@ impl Association {
 
     /// Number of streams on which messages may be sent: the smaller of both ends' limits.
     pub const fn outbound_streams(&self) -> u16 {
-        self.outbound_streams
+        self.sender.outstanding.streams
     }
 
     /// Length of the largest message that fits into one packet, bytes. Before the first path MTU is
     /// confirmed, the estimate assumes an MTU of 1500 bytes, which nearly all paths turn out to carry.
     pub fn largest_payload(&self) -> u32 {
         let chunk = match &self.config.mtu_discovery {
-            Some(range) if !self.any_proven() => self.config.chunk_within(range.most.min(1500)),
+            Some(range) if !self.sender.any_proven() => {
+                self.config.chunk_within(range.most.min(1500))
+            }
             _ => self.sender.outstanding.chunk_limit,
         };
         chunk - Data::HEADER
@@ -48,33 +50,18 @@ impl Association {
     /// Whether a SACK sent now would advertise clearly less room than there will be once the user has read
     /// the newest data: it is due, and the receive buffer is small.
     pub const fn sack_is_early(&self) -> bool {
-        let buffer = &self.inbound.buffer;
-        self.is_small(buffer.capacity()) && buffer.ready_bytes() > 0 && self.inbound.is_due()
-    }
-
-    /// Where to send a SACK or an ERROR that answers a packet of `path`. RFC 9260, 5.4: an endpoint MUST NOT
-    /// send chunks other than HEARTBEAT, HEARTBEAT ACK and those of the handshake to an UNCONFIRMED address.
-    /// On an inactive path the answer would be lost.
-    #[inline]
-    pub(super) fn reply_path(&self, path: PathId) -> PathId {
-        match self.path_status(path) {
-            PathStatus::Active | PathStatus::PotentiallyFailed => path,
-            PathStatus::Unconfirmed | PathStatus::Inactive => self.control_path(),
-        }
-    }
-
-    /// Whether any address of the peer is confirmed. Before that, its data is not acknowledged.
-    #[inline]
-    pub(super) fn has_confirmed_path(&self) -> bool {
-        self.sender.paths.iter().any(|path| path.tx.state.status() != PathStatus::Unconfirmed)
+        let buffer = &self.receiver.buffer;
+        self.sender.is_small(buffer.capacity())
+            && buffer.ready_bytes() > 0
+            && self.receiver.is_due()
     }
 
     /// Whether any data has been sent or received, or is queued.
     pub fn has_carried_data(&self) -> bool {
         let sent = self.sender.outstanding.has_sent();
-        let buffer = &self.inbound.buffer;
+        let buffer = &self.receiver.buffer;
         let next = buffer.cumulative().wrapping_add(1) as u32;
-        let received = self.inbound.first.is_some_and(|first| first.0 != next);
+        let received = self.receiver.first.is_some_and(|first| first.0 != next);
         sent || received || !self.sender.outstanding.queue.is_empty() || !buffer.beyond().is_empty()
     }
 
@@ -114,8 +101,9 @@ impl Association {
         self.sender.congestion.grow(fresh);
         self.sender.congestion.set_unit(u64::from(self.sender.outstanding.chunk_limit));
         self.sender.paths[id.index()].learned = true;
-        self.sender.paths[id.index()].ecn = self.fresh_ecn();
-        self.inbound.add_path();
+        self.sender.paths[id.index()].ecn = self.handshake.new_ecn();
+        self.receiver.add_path();
+        self.control.heartbeats.add_path();
         self.sender.views.clear();
         self.sender.drained = false;
         self.sender.epoch += 1;
@@ -146,16 +134,14 @@ impl Association {
     /// If there is no such path.
     pub fn prove(&mut self, now: Time, path: PathId) {
         if self.state.sends_heartbeats() {
-            let heartbeat = &mut self.sender.paths[path.index()].heartbeat;
             // At once, and not by the timer: until then, SACKs may arrive for data sent to the old address,
             // and so may the answer to a HEARTBEAT in flight there.
-            (heartbeat.pending, heartbeat.forced) = (None, true);
-            self.forget_mtu(now, path);
+            self.control.heartbeats.force(path);
+            self.sender.forget_mtu(now, path);
             self.heartbeat_due(now, path);
             self.renew_congestion(path);
             // A due time of now makes the driver poll even if no packet causes it to.
-            self.sender.paths[path.index()].heartbeat.due = Some(now);
-            self.timers_moved = true;
+            self.control.heartbeats.set_due(path, now);
         }
     }
 
@@ -183,10 +169,10 @@ impl Association {
         }
         self.sender.paths[path.index()].tx.state.fail();
         let due = now + self.config.probe_interval;
-        self.sender.paths[path.index()].heartbeat.due = Some(due);
-        self.timers_moved = true;
+        self.control.heartbeats.set_due(path, due);
+        self.sender.outstanding.timers_moved = true;
         self.sender.drained = false;
         self.sender.epoch += 1;
-        self.path_changed(now, path, PathStatus::Inactive);
+        self.path_changed(now, path);
     }
 }

@@ -7,7 +7,9 @@ use ropewalk_base::{Duration, PathId, PeerText};
 use super::super::config::Config;
 use super::super::extensions::Extensions;
 use super::super::init::Init;
+use super::super::tx::TxConfig;
 use super::State;
+use crate::scheduler::DelaySource;
 use crate::window::Guard;
 
 /// The peer of an association.
@@ -54,38 +56,52 @@ impl Peer {
 impl super::Association {
     /// Enables CMT or falls back to RFC 9260, depending on what the peer announced.
     pub(super) fn settle_multipath(&mut self) {
-        self.config.cmt = self.own_cmt.towards(self.peer.agreed);
-        self.sender.config.ack_delay = self.peer.sack_delay;
+        self.config.cmt = self.handshake.own_cmt.towards(self.handshake.peer.agreed);
+        self.sender.config.ack_delay = self.handshake.peer.sack_delay;
+        self.apply_config();
         // Without CMT, only T3 or the third miss indication cause retransmissions.
-        let plain = self.own_cmt.if_agreed && !self.config.cmt.concurrent;
+        let plain = self.handshake.own_cmt.if_agreed && !self.config.cmt.concurrent;
         self.sender.guard = Guard::new(self.config.guard && !plain);
+    }
+
+    /// Passes configuration that has changed to the parts.
+    pub(super) fn apply_config(&mut self) {
+        let peer = &self.handshake.peer;
+        self.sender.outstanding.config = TxConfig {
+            stamps: self.config.delay_source == DelaySource::Timestamp && peer.takes_stamps,
+            pieces: peer.agreed.has(Extensions::PIECE),
+            ..TxConfig::of(&self.config)
+        };
+        self.sender.outstanding.bursts_spent = true;
+        self.control.heartbeats.interval = self.config.heartbeat_interval;
+        self.control.heartbeats.burst = self.config.heartbeat_burst;
     }
 
     /// The addresses that the peer listed in the handshake. Empty before it, and if the peer uses only its
     /// source address.
     pub fn peer_addresses(&self) -> &[IpAddr] {
-        &self.peer.addresses
+        &self.handshake.peer.addresses
     }
 
     /// Sets the source of the INIT, INIT ACK or COOKIE ECHO that was just processed. It is an address of the
     /// peer, whether listed or not (RFC 9260, 5.1.2).
     pub const fn set_peer_source(&mut self, source: IpAddr) {
-        self.peer.source = Some(source);
+        self.handshake.peer.source = Some(source);
     }
 
     /// Whether this is an address of the peer: listed, or the source of its INIT, INIT ACK or COOKIE ECHO.
     pub fn peer_has(&self, address: IpAddr) -> bool {
-        self.peer.has(&address)
+        self.handshake.peer.has(&address)
     }
 
     /// Extensions of RFC 9260 that both ends support.
     pub const fn agreed_extensions(&self) -> Extensions {
-        self.peer.agreed
+        self.handshake.peer.agreed
     }
 
     /// The verification tags of received packets and of sent packets (0: not known yet).
     pub const fn tags(&self) -> (u32, u32) {
-        (self.local_tag, self.peer_tag)
+        (self.handshake.local_tag, self.handshake.peer_tag)
     }
 
     /// Drops the paths that lead to no address of the peer, once its addresses are known. The other paths are
@@ -114,18 +130,18 @@ impl super::Association {
         }
         retain(&mut self.sender.paths, &kept);
         retain(&mut self.config.paths, &kept);
-        self.inbound.retain_paths(&kept);
-        self.inbound.path = renumbered(self.inbound.path).unwrap_or(PathId(0));
-        let queued = std::mem::take(&mut self.control).into_iter();
-        let staying = queued.filter_map(|(path, tag, chunk)| Some((renumbered(path)?, tag, chunk)));
-        self.control = staying.collect();
+        self.receiver.retain_paths(&kept);
+        self.receiver.path = renumbered(self.receiver.path).unwrap_or(PathId(0));
+        self.control.heartbeats.retain_paths(&kept);
+        self.control.queue.renumber(renumbered);
         if let State::CookieEchoed { path, .. } = &mut self.state {
             *path = renumbered(*path).unwrap_or(PathId(0));
         }
-        self.primary = renumbered(self.primary).unwrap_or(PathId(0));
+        self.sender.outstanding.primary =
+            renumbered(self.sender.outstanding.primary).unwrap_or(PathId(0));
         self.settle_multipath();
         self.sender.forget_paths();
         self.start_congestion(self.sender.outstanding.peer_rwnd);
-        self.timers_moved = true;
+        self.sender.outstanding.timers_moved = true;
     }
 }

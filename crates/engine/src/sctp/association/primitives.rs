@@ -2,8 +2,8 @@
 
 use ropewalk_base::{Duration, PathId, Time};
 
+use super::super::rx::SACK_DELAY_LIMIT;
 use super::Association;
-use super::inbound::SACK_DELAY_LIMIT;
 use crate::multipath::TxPath;
 use crate::path::{FailureLimits, PathStatus, RtoLimits};
 
@@ -122,7 +122,8 @@ impl Association {
         self.config.sack.delay = parameters.sack_delay;
         self.config.sack.every_packets = parameters.sack_every_packets;
         self.config.cookie_life = parameters.cookie_life;
-        self.inbound.set_pace(parameters.sack_delay, parameters.sack_every_packets);
+        self.apply_config();
+        self.receiver.set_pace(parameters.sack_delay, parameters.sack_every_packets);
         for index in 0..self.sender.paths.len() {
             let path = &mut self.sender.paths[index];
             path.tx.rtt.set_limits(rto);
@@ -131,7 +132,6 @@ impl Association {
                 self.put_off_heartbeat(now, PathId::from_index(index));
             }
         }
-        self.bursts_spent = true;
         Ok(())
     }
 
@@ -161,17 +161,15 @@ impl Association {
     /// If there is no such path.
     pub fn heartbeats_of(&self, path: PathId) -> Option<Duration> {
         let config = &self.sender.paths[path.index()].tx.config;
-        config.heartbeats.then(|| self.heartbeat_interval(path))
+        config
+            .heartbeats
+            .then(|| self.control.heartbeats.interval_of(&self.sender.paths[path.index()].tx))
     }
 
     /// Restarts the interval to the next HEARTBEAT of an idle path.
     fn put_off_heartbeat(&mut self, now: Time, id: PathId) {
-        let path = &self.sender.paths[id.index()];
-        if path.is_asked_at_interval() && path.heartbeat.due.is_some() {
-            let due = self.next_heartbeat(now, id);
-            self.sender.paths[id.index()].heartbeat.due = Some(due);
-            self.timers_moved = true;
-        }
+        let Self { sender, control, random, .. } = self;
+        control.heartbeats.restart_interval(now, id, &sender.paths, &mut random.rng);
     }
 
     /// Sends a HEARTBEAT on this path now (RFC 9260, 11.1.10), whether or not it is idle. The answer, or its
@@ -185,14 +183,10 @@ impl Association {
         if !self.state.sends_heartbeats() || self.path_status(path) == PathStatus::Unconfirmed {
             return false;
         }
-        let awaited = self.sender.paths[path.index()].heartbeat.pending;
-        let chunk = self.new_heartbeat(now, path);
-        // An earlier unanswered HEARTBEAT keeps its deadline, so that repeated requests do not postpone the
-        // detection of a failure.
-        let heartbeat = &mut self.sender.paths[path.index()].heartbeat;
-        heartbeat.pending = awaited.or(heartbeat.pending);
-        self.control.push_back((path, self.peer_tag, chunk));
-        self.timers_moved = true;
+        let nonce = self.random.nonce();
+        let tx = &self.sender.paths[path.index()].tx;
+        let chunk = self.control.heartbeats.build_beside(now, path, tx, nonce);
+        self.control.queue.push(path, self.handshake.peer_tag, chunk);
         true
     }
 

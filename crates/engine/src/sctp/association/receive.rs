@@ -1,15 +1,16 @@
 //! Processing of received packets: verification tags, chunks that must come first, and the dispatch of each
 //! chunk.
 
-use bytes::Bytes;
-use ropewalk_base::{PathId, PeerText, Time};
+use ropewalk_base::{PathId, PeerText, Serial32, Time};
 
 use super::super::cause::{AbortCause, ErrorCause, REPORT_LIMIT};
-use super::super::chunk::Chunk;
+use super::super::chunk::{Chunk, Sack};
 use super::super::extension_chunk::ExtensionChunk;
 use super::super::packet::Packet;
+use super::super::rx::DataSummary;
+use super::super::tx::NeverSent;
 use super::super::wire;
-use super::inbound::{DataSummary, Reports};
+use super::data::Reports;
 use super::{Association, CloseReason, State};
 
 /// The ABORT chunk of a packet: its T bit and its causes.
@@ -31,12 +32,12 @@ impl Association {
         if path.index() >= self.sender.paths.len() {
             return;
         }
-        if packet.tag == self.local_tag {
+        if packet.tag == self.handshake.local_tag {
             self.on_sign_of_life(now);
         } else if !self.takes_other_tag(packet) {
             return;
         }
-        self.begin_answers(path);
+        self.control.queue.begin_answers(path);
         // Packets that begin with DATA or SACK contain no chunk that needs special treatment before the
         // others.
         let plain = matches!(packet.chunks.first(), Some(Chunk::Data(_) | Chunk::Sack(_)));
@@ -46,7 +47,7 @@ impl Association {
             return;
         }
         if let Some(echo) = &packet.echo {
-            self.on_delay_echo(now, echo);
+            self.sender.on_delay_echo(now, echo);
         }
         if packet.ce {
             self.on_marked(path, packet);
@@ -74,11 +75,25 @@ impl Association {
         self.after_data(now, path, stamp, summary);
     }
 
+    /// Adds a reply to the packet that is being processed.
+    pub(super) fn reply(&mut self, path: PathId, tag: u32, chunk: Chunk) {
+        self.control.queue.reply(path, tag, chunk, self.sender.packet_room(path));
+    }
+
+    /// Processes a packet that the network has marked.
+    #[cold]
+    fn on_marked(&mut self, path: PathId, packet: &Packet) {
+        let cumulative = self.receiver.buffer.cumulative();
+        if let Some(marks) = &mut self.receiver.marks {
+            marks.on_marked(path, cumulative, packet);
+        }
+    }
+
     /// Every input lets the scheduler decide again. It ends a wait of the scheduler, but not the wait of an
     /// association that has not started.
     #[inline]
     fn begin_input(&mut self) {
-        self.refill_bursts();
+        self.sender.refill_bursts();
         if !matches!(self.state, State::Closed) {
             self.sender.wait_until = None;
         }
@@ -89,7 +104,7 @@ impl Association {
     fn takes_beginning(&mut self, now: Time, path: PathId, packet: &mut Packet) -> bool {
         // RFC 9260, 9.1: nothing in a packet with an ABORT is answered.
         if let Some((reflected, causes)) = abort_in(packet) {
-            if packet.tag == self.local_tag && !reflected {
+            if packet.tag == self.handshake.local_tag && !reflected {
                 self.take_abort(causes);
             }
             return false;
@@ -111,7 +126,7 @@ impl Association {
                 if let (Some(Chunk::InitAck(both)), None) =
                     (packet.chunks.pop(), packet.chunks.pop())
                 {
-                    self.timers_moved = true;
+                    self.sender.outstanding.timers_moved = true;
                     self.on_init_ack(now, path, &both.0, &both.1);
                 }
                 false
@@ -125,7 +140,7 @@ impl Association {
     /// That tag must be known: otherwise 0 would match. No other chunk of such a packet is processed.
     #[cold]
     fn takes_other_tag(&mut self, packet: &Packet) -> bool {
-        let known = packet.tag == self.peer_tag && self.peer_tag != 0;
+        let known = packet.tag == self.handshake.peer_tag && self.handshake.peer_tag != 0;
         match packet.chunks.first() {
             Some(Chunk::Init(_)) => packet.tag == 0,
             Some(Chunk::CookieEcho(_)) => true,
@@ -155,10 +170,10 @@ impl Association {
         match chunk {
             Chunk::Data(data) => self.on_data(now, data, summary, reports),
             Chunk::Sack(sack) => {
-                self.timers_moved = true;
+                self.sender.outstanding.timers_moved = true;
                 self.on_sack(now, sack);
             }
-            Chunk::Extension(_) => return self.on_rare(now, path, &chunk, summary, reports),
+            Chunk::Extension(_) => return self.on_extension(now, path, &chunk, summary, reports),
             Chunk::Unknown(_) => return self.on_foreign(&chunk, reports),
             // RFC 9260, 12.3: an INIT that is not alone is discarded, together with all further chunks.
             Chunk::Init(_) => return false,
@@ -170,7 +185,7 @@ impl Association {
     /// Processes any control chunk but SACK.
     #[cold]
     fn on_control(&mut self, now: Time, path: PathId, chunk: Chunk) {
-        self.timers_moved = true;
+        self.sender.outstanding.timers_moved = true;
         match chunk {
             Chunk::Data(_) | Chunk::Sack(_) | Chunk::Unknown(_) | Chunk::Extension(_) => {
                 unreachable!("handled before")
@@ -195,7 +210,7 @@ impl Association {
 
     /// Processes a chunk of an extension. Returns whether to continue with the next one.
     #[cold]
-    fn on_rare(
+    fn on_extension(
         &mut self,
         now: Time,
         path: PathId,
@@ -203,14 +218,14 @@ impl Association {
         summary: &mut DataSummary,
         reports: &mut Reports,
     ) -> bool {
-        let Chunk::Extension(rare) = chunk else { unreachable!("looked at by the caller") };
+        let Chunk::Extension(extension) = chunk else { unreachable!("looked at by the caller") };
         let ecn = self.sender.paths[path.index()].ecn.is_some();
-        match &**rare {
+        match &**extension {
             ExtensionChunk::Piece(piece) => self.on_piece(now, piece, summary, reports),
             ExtensionChunk::Ecne(tsn) if ecn => self.on_ecne(now, path, *tsn),
             ExtensionChunk::Cwr(tsn) if ecn => self.on_cwr(*tsn),
             ExtensionChunk::Heartbeat { answer, parameters } => {
-                self.timers_moved = true;
+                self.sender.outstanding.timers_moved = true;
                 self.on_long_heartbeat(now, path, *answer, parameters);
             }
             _ => return self.on_foreign(chunk, reports),
@@ -218,20 +233,36 @@ impl Association {
         true
     }
 
-    /// Processes a HEARTBEAT or HEARTBEAT ACK with further parameters. RFC 9260, 8.3: the answer returns the
-    /// Heartbeat Info, together with any other parameters, unchanged.
-    fn on_long_heartbeat(&mut self, now: Time, path: PathId, answer: bool, parameters: &Bytes) {
-        if answer {
-            if let Some(info) = wire::heartbeat_info(parameters) {
-                self.on_heartbeat_ack(now, &info);
-            }
+    /// Processes an ECNE, and confirms it.
+    #[cold]
+    fn on_ecne(&mut self, now: Time, path: PathId, tsn: Serial32) {
+        if self.sender.on_ecne(now, path, tsn) {
+            let cwr = Chunk::Extension(Box::new(ExtensionChunk::Cwr(tsn)));
+            self.reply(path, self.handshake.peer_tag, cwr);
+        }
+    }
+
+    #[cold]
+    fn on_cwr(&mut self, tsn: Serial32) {
+        let tsn = tsn.unwrap_near(self.receiver.buffer.cumulative());
+        if let Some(marks) = &mut self.receiver.marks {
+            marks.on_cwr(tsn);
+        }
+    }
+
+    /// Processes a SACK.
+    pub(super) fn on_sack(&mut self, now: Time, sack: Sack) {
+        if !self.state.receives_sacks() {
             return;
         }
-        let known = self.state.is_up() || matches!(self.state, State::CookieEchoed { .. });
-        let answer = ExtensionChunk::Heartbeat { answer: true, parameters: parameters.clone() };
-        let answer = Chunk::Extension(Box::new(answer));
-        if known && answer.wire_len() <= self.packet_room(path) {
-            self.reply(path, self.peer_tag, answer);
+        match self.sender.on_sack(now, sack) {
+            Ok(false) => {}
+            Ok(true) => {
+                self.follow_reports(now);
+                self.tell_of_room();
+                self.after_flush(now);
+            }
+            Err(NeverSent) => self.abort_with(ErrorCause::VIOLATION),
         }
     }
 
@@ -249,7 +280,11 @@ impl Association {
             let mut whole = wire::chunk_bytes(chunk);
             whole.truncate(REPORT_LIMIT);
             let error = Chunk::error(ErrorCause::UnrecognisedChunk(whole));
-            self.reply(self.answer_path(), self.peer_tag, error);
+            self.reply(
+                self.sender.reply_path(self.control.queue.answers_to),
+                self.handshake.peer_tag,
+                error,
+            );
         }
         wire::goes_on(kind)
     }
@@ -274,7 +309,7 @@ impl Association {
             && !reason.is_empty()
         {
             let shown = &reason[..reason.len().min(Self::ABORT_REASON_LIMIT)];
-            self.peer.abort_reason = Some(PeerText::from_bytes(shown));
+            self.handshake.peer.abort_reason = Some(PeerText::from_bytes(shown));
         }
     }
 
@@ -282,7 +317,7 @@ impl Association {
         if !matches!(self.state, State::Closed | State::Ended(_)) {
             self.close(CloseReason::AbortedByPeer(cause));
             // RFC 9260, 9.1: no packet is sent in response to an ABORT.
-            self.control.clear();
+            self.control.queue.clear();
         }
     }
 }

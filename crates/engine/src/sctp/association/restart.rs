@@ -7,9 +7,9 @@ use ropewalk_base::{Duration, PathId, Time};
 use super::super::cause::ErrorCause;
 use super::super::chunk::Chunk;
 use super::super::cookie::CookieContent;
-use super::path::Path;
+use super::super::tx::Path;
 use super::state::Retry;
-use super::{AckScratch, Association, CloseReason, Event, State};
+use super::{Association, CloseReason, Event, State};
 use crate::path::PathStatus;
 use crate::window::Guard;
 
@@ -22,28 +22,32 @@ impl Association {
         tag: u32,
         cookie: &Bytes,
     ) -> bool {
-        let Some((cookie, home)) = self.open_cookie(cookie, path) else { return false };
+        let Some((cookie, home)) =
+            self.handshake.open_cookie(cookie, path, self.sender.paths.len())
+        else {
+            return false;
+        };
         let cookie = &cookie;
         // RFC 9260, 5.1.5 (3): if the verification tag differs from the cookie's, the packet is silently
         // discarded. This precedes the check of the cookie's age.
         if tag != cookie.local_tag {
             return false;
         }
-        let ours = cookie.local_tag == self.local_tag;
-        let theirs = cookie.peer.tag == self.peer_tag;
+        let ours = cookie.local_tag == self.handshake.local_tag;
+        let theirs = cookie.peer.tag == self.handshake.peer_tag;
         let life = self.config.cookie_life_for(&cookie.peer);
         match cookie.staleness(now, life) {
             // RFC 9260, 5.2.4 (3): a stale cookie is still valid if both of its tags match the association.
             Some(_) if ours && theirs => {}
             Some(by) => {
                 let error = Chunk::error(ErrorCause::stale(by));
-                let path = if self.state.is_up() { self.reply_path(path) } else { path };
+                let path = if self.state.is_up() { self.sender.reply_path(path) } else { path };
                 self.reply(path, cookie.peer.tag, error);
                 return false;
             }
             None => {}
         }
-        let known = cookie.tie_tags == self.tie_tags() && self.peer_tag != 0;
+        let known = cookie.tie_tags == self.handshake.tie_tags() && self.handshake.peer_tag != 0;
         match (&self.state, ours, theirs) {
             (State::Ended(_), ..) => return false,
             (State::Closed, ..) => {
@@ -58,13 +62,13 @@ impl Association {
             // Action D: the COOKIE ACK was lost.
             (_, true, true) => {}
             // Action B: the peer's first answer had established this end.
-            (_, true, false) => self.peer_tag = cookie.peer.tag,
+            (_, true, false) => self.handshake.peer_tag = cookie.peer.tag,
             // Action A in SHUTDOWN-ACK-SENT.
             (State::ShutdownAckSent { .. }, false, false) if known => {
-                let path = self.reply_path(path);
+                let path = self.sender.reply_path(path);
                 let error = Chunk::error(ErrorCause::CookieInShutdown);
                 for chunk in [Chunk::ShutdownAck, error] {
-                    self.control.push_back((path, cookie.peer.tag, chunk));
+                    self.control.queue.push(path, cookie.peer.tag, chunk);
                 }
                 return false;
             }
@@ -81,30 +85,18 @@ impl Association {
     fn acknowledge_cookie(&mut self, now: Time, path: PathId) {
         if self.path_status(path) == PathStatus::Unconfirmed {
             let heartbeat = self.new_heartbeat(now, path);
-            self.control.push_front((path, self.peer_tag, heartbeat));
+            self.control.queue.push_front(path, self.handshake.peer_tag, heartbeat);
         }
-        self.control.push_front((path, self.peer_tag, Chunk::CookieAck));
-    }
-
-    /// Opens a cookie that this end or its listener made and that arrived on `path`. Also returns the path on
-    /// which its INIT ACK was sent, if known. A cookie sealed by a listener opens only for the address that
-    /// it was sent to.
-    fn open_cookie(&self, cookie: &[u8], path: PathId) -> Option<(CookieContent, Option<PathId>)> {
-        if let Ok(content) = self.key.open(cookie, &[]) {
-            let home = Some(content.path).filter(|home| home.index() < self.sender.paths.len());
-            return Some((content, home));
-        }
-        Some((self.accepted_by.as_ref()?.open(cookie)?, Some(path)))
+        self.control.queue.push_front(path, self.handshake.peer_tag, Chunk::CookieAck);
     }
 
     /// Action A: the peer has restarted, so this end does as well. Received data that the user has not read
     /// stays. Unacknowledged data is not sent to the restarted peer, because the old one may have received
     /// it.
     fn restart(&mut self, now: Time, home: Option<PathId>, cookie: &CookieContent) {
-        self.local_tag = cookie.local_tag;
-        self.local_tsn = cookie.local_tsn.0;
-        self.sender.outstanding.restart(self.local_tsn, self.config.streams);
-        self.scratch = AckScratch::new();
+        self.handshake.local_tag = cookie.local_tag;
+        self.handshake.local_tsn = cookie.local_tsn.0;
+        self.sender.outstanding.restart(self.handshake.local_tsn, self.config.streams);
         self.sender.guard = Guard::new(self.config.guard);
         for path in &mut self.sender.paths {
             let (counters, learned) = (path.tx.counters, path.learned);
@@ -112,15 +104,12 @@ impl Association {
             path.tx.counters = counters;
         }
         self.sender.views.clear();
-        self.control.clear();
+        self.control.queue.clear();
         self.sender.copies.clear();
-        self.offered_gaps = 0;
         self.sender.wait_until = None;
-        self.was_full = false;
-        self.pieces = None;
-        self.recovery_exit = None;
         self.sender.epoch += 1;
-        self.inbound.forget(now);
+        self.receiver.forget(now);
+        self.control.heartbeats.stop();
         self.adopt_peer(&cookie.peer);
         self.establish(now, home, Some(cookie.created), Event::Restarted);
     }
@@ -129,15 +118,16 @@ impl Association {
     /// 5.2.6). The number of attempts is limited.
     pub(super) fn on_stale_cookie(&mut self, now: Time, path: PathId) {
         let State::CookieEchoed { sent, .. } = &self.state else { return };
-        self.stale_cookies += 1;
-        if self.stale_cookies > self.config.max_init_retransmits {
+        self.handshake.stale_cookies += 1;
+        if self.handshake.stale_cookies > self.config.max_init_retransmits {
             self.close(CloseReason::StaleCookie);
             return;
         }
         // RFC 9260, 5.2.6: the measured round trip plus no more than one second.
         let longer = now.since(*sent) + Duration::from_secs(1);
-        self.preserve_millis = (longer.as_nanos() / 1_000_000).min(u32::MAX as u64) as u32;
-        self.peer_tag = 0;
+        self.handshake.preserve_millis =
+            (longer.as_nanos() / 1_000_000).min(u32::MAX as u64) as u32;
+        self.handshake.peer_tag = 0;
         let t1 = Retry { at: now + self.config.rto.initial, count: 0 };
         self.state = State::CookieWait { t1 };
         self.push_init(path);

@@ -50,9 +50,9 @@ impl Association {
     fn shutdown_path(&self, count: u32) -> PathId {
         let first = match self.state {
             State::ShutdownReceived { path } | State::ShutdownAckSent { path, .. } => {
-                self.reply_path(path)
+                self.sender.reply_path(path)
             }
-            _ => self.control_path(),
+            _ => self.sender.best_path(),
         };
         let active = |i: &usize| self.sender.paths[*i].tx.state.status() == PathStatus::Active;
         let others = (0..self.sender.paths.len()).filter(|i| *i != first.index()).filter(active);
@@ -61,13 +61,13 @@ impl Association {
     }
 
     fn push_shutdown(&mut self, path: PathId) {
-        let cumulative = Serial32::wrap(self.inbound.buffer.cumulative());
-        self.control.push_back((path, self.peer_tag, Chunk::Shutdown(cumulative)));
+        let cumulative = Serial32::wrap(self.receiver.buffer.cumulative());
+        self.control.queue.push(path, self.handshake.peer_tag, Chunk::Shutdown(cumulative));
     }
 
     /// RFC 9260, 9.2: DATA received in SHUTDOWN-SENT is answered with a SHUTDOWN beside the SACK.
     pub(super) fn answer_with_shutdown(&mut self) {
-        self.push_shutdown(self.reply_path(self.inbound.path));
+        self.push_shutdown(self.sender.reply_path(self.receiver.path));
     }
 
     /// Processes the arrival of any packet of the peer. RFC 9260, 9.2: in SHUTDOWN-SENT the reception of any
@@ -83,7 +83,7 @@ impl Association {
     #[cold]
     fn restart_t2(&mut self, now: Time) {
         let fresh = self.t2(now, 0);
-        self.errors = 0;
+        self.control.errors = 0;
         if let State::ShutdownSent { t2, .. } = &mut self.state {
             *t2 = fresh;
         }
@@ -97,7 +97,7 @@ impl Association {
             *t2 = fresh;
         }
         let path = self.shutdown_path(count);
-        self.control.push_back((path, self.peer_tag, Chunk::ShutdownAck));
+        self.control.queue.push(path, self.handshake.peer_tag, Chunk::ShutdownAck);
     }
 
     /// Processes a SHUTDOWN. Its cumulative TSN acknowledges data like that of a SACK.
@@ -113,8 +113,8 @@ impl Association {
             }
             // The SHUTDOWN ACK was lost: send it again, on the path of the repeated SHUTDOWN.
             State::ShutdownAckSent { .. } => {
-                let path = self.reply_path(path);
-                self.answer_once(path, self.peer_tag, Chunk::ShutdownAck);
+                let path = self.sender.reply_path(path);
+                self.control.queue.push_once(path, self.handshake.peer_tag, Chunk::ShutdownAck);
                 return;
             }
             _ => return,
@@ -150,27 +150,23 @@ impl Association {
             State::ShutdownSent { .. } | State::ShutdownAckSent { .. } => {
                 // RFC 9260, 6.10: a SHUTDOWN COMPLETE is alone in its packet. Nothing else is sent to a peer
                 // that has finished (12.4).
-                self.control.clear();
-                self.control.push_back((path, self.peer_tag, Chunk::SHUTDOWN_COMPLETE));
+                self.control.queue.clear();
+                self.control.queue.push(path, self.handshake.peer_tag, Chunk::SHUTDOWN_COMPLETE);
                 self.close(CloseReason::Shutdown);
             }
             // RFC 9260, 8.4 (5): our SHUTDOWN COMPLETE was lost; the peer must not wait for it for ever.
-            State::Ended(_) => self.answer_once(path, self.peer_tag, Chunk::SHUTDOWN_COMPLETE),
+            State::Ended(_) => self.control.queue.push_once(
+                path,
+                self.handshake.peer_tag,
+                Chunk::SHUTDOWN_COMPLETE,
+            ),
             // RFC 9260, 8.5.1 E: before the association is established, a SHUTDOWN ACK is treated as out of
             // the blue (8.4 (5)).
             State::CookieWait { .. } | State::CookieEchoed { .. } => {
                 let complete = Chunk::ShutdownComplete { reflected: true };
-                self.answer_once(path, self.local_tag, complete);
+                self.control.queue.push_once(path, self.handshake.local_tag, complete);
             }
             _ => {}
-        }
-    }
-
-    /// Queues an answer unless an equal one is queued: a packet may repeat a chunk many times.
-    fn answer_once(&mut self, path: PathId, tag: u32, chunk: Chunk) {
-        let answer = (path, tag, chunk);
-        if !self.control.contains(&answer) {
-            self.control.push_back(answer);
         }
     }
 

@@ -99,6 +99,16 @@ pub enum State {
 }
 
 impl State {
+    /// When the timer of the state expires.
+    pub(super) fn deadline(&self) -> Option<Time> {
+        match self {
+            Self::CookieWait { t1 } | Self::CookieEchoed { t1, .. } => Some(t1.at),
+            Self::ShutdownSent { t2, guard } => Some(t2.at.min(*guard)),
+            Self::ShutdownAckSent { t2, .. } => Some(t2.at),
+            _ => None,
+        }
+    }
+
     /// Whether the user may queue data.
     pub const fn takes_data(&self) -> bool {
         matches!(

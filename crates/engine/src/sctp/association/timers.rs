@@ -1,99 +1,159 @@
-//! Timers and deadlines.
+//! Timers and deadlines, and what the sender reports after an input.
 
 use ropewalk_base::{PathId, Time};
 
-use super::{Association, State};
+use super::{Association, CloseReason, Event, State};
+use crate::congestion::{CongestionControl, IdleDecay};
+use crate::path::PathStatus;
+use crate::sctp::tx::{PathReports, T3Expiry};
 
 impl Association {
     /// When [`Association::handle_timeout`] must be called at the latest.
     #[inline]
     pub fn next_deadline(&self) -> Option<Time> {
-        debug_assert!(self.timers_moved || self.paths_due == self.paths_deadline());
-        let mut next = if self.timers_moved { self.paths_deadline() } else { self.paths_due };
+        let mut next = self.sender.deadline().min(self.control.heartbeats.deadline());
         // Without a branch per timer, because it is called after every input.
         let mut consider = |at: Option<Time>| next = next.min(at.unwrap_or(Time::FAR_FUTURE));
-        consider(self.inbound.deadline);
+        consider(self.receiver.deadline);
         consider(self.sender.wait_until);
-        if matches!(self.state, State::Established) {
-            return (next != Time::FAR_FUTURE).then_some(next);
-        }
-        match &self.state {
-            State::CookieWait { t1 } | State::CookieEchoed { t1, .. } => consider(Some(t1.at)),
-            State::ShutdownSent { t2, guard } => consider(Some(t2.at.min(*guard))),
-            State::ShutdownAckSent { t2, .. } => consider(Some(t2.at)),
-            _ => {}
+        if !matches!(self.state, State::Established) {
+            consider(self.state.deadline());
         }
         (next != Time::FAR_FUTURE).then_some(next)
     }
 
-    /// The earliest timer of any path or of the zero-window probe; [`Time::FAR_FUTURE`] if none runs.
-    fn paths_deadline(&self) -> Time {
-        let mut next = self.sender.outstanding.window_probe.deadline().unwrap_or(Time::FAR_FUTURE);
-        let mut consider = |at: Option<Time>| next = next.min(at.unwrap_or(Time::FAR_FUTURE));
-        for path in &self.sender.paths {
-            consider(path.t3);
-            consider(self.loss_deadline(path));
-            consider(path.heartbeat.due);
-            consider(path.heartbeat.pending.map(|(_, at)| at));
-            consider(path.mtu.as_ref().and_then(|search| search.deadline()));
-        }
-        next
-    }
-
-    /// Stores the earliest timer of all paths once an input has been drained. DATA changes none of these
-    /// timers, so an association that only receives need not visit its paths.
-    #[inline]
-    pub(super) fn settle_timers(&mut self) {
-        if self.timers_moved {
-            self.paths_due = self.paths_deadline();
-            self.timers_moved = false;
-        }
-    }
-
     /// Handles all timers that have expired by `now`.
     pub fn handle_timeout(&mut self, now: Time) {
-        self.timers_moved = true;
-        self.refill_bursts();
+        self.sender.outstanding.timers_moved = true;
+        self.sender.refill_bursts();
         if self.sender.wait_until.is_some_and(|at| at <= now) {
             self.sender.wait_until = None;
             if matches!(self.state, State::Closed) {
                 self.begin(now);
             }
         }
-        self.on_sack_timer(now);
-        self.on_window_timer(now);
+        self.receiver.on_timer(now);
+        self.sender.on_window_timer(now);
         for i in 0..self.sender.paths.len() {
-            let id = PathId::from_index(i);
-            if self.sender.paths[i].t3.is_some_and(|at| at <= now) {
-                self.on_t3(now, id);
-            }
-            if self.loss_deadline(&self.sender.paths[i]).is_some_and(|at| at <= now) {
-                self.on_loss_timer(now, id);
-            }
-            let heartbeat = &self.sender.paths[i].heartbeat;
-            let pending = heartbeat.pending.is_some_and(|(_, at)| at <= now);
-            if pending || heartbeat.due.is_some_and(|at| at <= now) {
-                self.on_heartbeat_timer(now, id);
-            }
-            if self.sender.paths[i].mtu.is_some() {
-                self.on_mtu_timer(now, id);
-            }
+            self.on_path_timers(now, PathId::from_index(i));
         }
         self.on_t1(now);
         self.on_t2(now);
     }
 
-    /// A new input: refills the burst allowance of each path and invalidates the scheduler's views.
-    #[inline]
-    pub(super) fn refill_bursts(&mut self) {
-        self.sender.drained = false;
-        if !self.bursts_spent {
+    fn on_path_timers(&mut self, now: Time, id: PathId) {
+        if self.sender.paths[id.index()].t3.is_some_and(|at| at <= now) {
+            self.on_t3(now, id);
+        }
+        if self.sender.is_loss_timer_due(now, id) {
+            self.sender.on_loss_timer(now, id);
+            self.follow_reports(now);
+        }
+        if self.control.heartbeats.has_expired(now, id) {
+            self.on_heartbeat_timer(now, id);
+        }
+        if self.sender.paths[id.index()].mtu.is_some() {
+            self.on_mtu_timer(now, id);
+        }
+    }
+
+    /// Handles the expiry of T3 of `id`.
+    pub(super) fn on_t3(&mut self, now: Time, id: PathId) {
+        let expiry = self.sender.on_t3(now, id);
+        if expiry != T3Expiry::Ignored {
+            self.control.heartbeats.on_timeout(id);
+        }
+        if expiry == T3Expiry::Error {
+            self.note_path_error(now, id, true);
+        }
+        self.follow_reports(now);
+    }
+
+    fn on_heartbeat_timer(&mut self, now: Time, id: PathId) {
+        if !self.state.sends_heartbeats() {
+            self.sender.stop_path(id);
+            self.control.heartbeats.stop_path(id);
             return;
         }
-        self.bursts_spent = false;
-        let burst = if self.config.max_burst == 0 { u32::MAX } else { self.config.max_burst };
-        for path in &mut self.sender.paths {
-            path.tx.burst_left = burst;
+        let path = &mut self.sender.paths[id.index()];
+        if self.control.heartbeats.take_unanswered(now, id, &path.tx) {
+            path.tx.rtt.back_off();
+            // RFC 9260, 5.4: HEARTBEATs to an unconfirmed address do not count against the association.
+            let confirmed = path.tx.state.status() != PathStatus::Unconfirmed;
+            let counts = confirmed && self.sender.alone_carries_data(id);
+            self.note_path_error(now, id, counts);
         }
+        if self.state.is_up() && self.control.heartbeats.is_due(now, id) {
+            self.heartbeat_due(now, id);
+        }
+    }
+
+    /// Handles the HEARTBEAT that is due on `id`.
+    pub(super) fn heartbeat_due(&mut self, now: Time, id: PathId) {
+        let heartbeats = &mut self.control.heartbeats;
+        if let Some(later) = heartbeats.postponed(now, id, &self.sender.paths) {
+            heartbeats.set_due(id, later);
+            return;
+        }
+        let tx = &self.sender.paths[id.index()].tx;
+        let idle_timeout = tx.flights.is_empty() && tx.idle(now) >= tx.rtt.rto();
+        if heartbeats.is_wanted(now, id, tx) {
+            let chunk = heartbeats.build(now, id, tx, self.random.nonce());
+            self.control.queue.push(id, self.handshake.peer_tag, chunk);
+        }
+        if idle_timeout && self.config.idle_decay == IdleDecay::Heartbeat {
+            self.sender.congestion.on_idle(id, now);
+        }
+        let paths = &self.sender.paths;
+        self.control.heartbeats.schedule(now, id, paths, &mut self.random.rng);
+    }
+
+    /// Counts a timeout or an unanswered HEARTBEAT on `id`. `counts`: it counts against the association, too.
+    pub(super) fn note_path_error(&mut self, now: Time, id: PathId, counts: bool) {
+        if self.sender.on_path_error(id) {
+            if self.path_status(id) == PathStatus::PotentiallyFailed {
+                // RFC 7829, 3, rule 4: probe a potentially failed path with a HEARTBEAT at once.
+                self.control.heartbeats.set_due(id, now);
+            }
+            self.path_changed(now, id);
+        }
+        if counts {
+            self.control.errors += 1;
+            let per_path = self.config.max_retrans_per_path;
+            let paths = if per_path { self.sender.paths.len() as u32 } else { 1 };
+            let most = self.config.association_max_retrans.saturating_mul(paths);
+            if self.control.errors > most {
+                self.close(CloseReason::Unreachable);
+            }
+        }
+    }
+
+    /// Reports a path's new status, and starts, resumes or pauses its MTU search.
+    pub(super) fn path_changed(&mut self, now: Time, id: PathId) {
+        self.sender.follow_status(now, id);
+        self.send_probes(now, id);
+        self.push_event(Event::PathChanged(id, self.path_status(id)));
+    }
+
+    /// Acts on what the sender has found out about the paths.
+    #[inline]
+    pub(super) fn follow_reports(&mut self, now: Time) {
+        let reports = self.sender.take_reports();
+        if reports.acknowledged {
+            self.control.errors = 0;
+        }
+        if reports.needs_action() {
+            self.follow_path_reports(now, reports);
+        } else {
+            self.control.heartbeats.on_heard(reports.heard);
+        }
+    }
+
+    #[cold]
+    fn follow_path_reports(&mut self, now: Time, reports: PathReports) {
+        reports.changed.iter().for_each(|id| self.path_changed(now, id));
+        reports.mtu.iter().for_each(|id| self.send_probes(now, id));
+        self.control.heartbeats.on_heard(reports.heard);
+        reports.silent.iter().for_each(|id| self.control.heartbeats.on_silent(now, id));
     }
 }

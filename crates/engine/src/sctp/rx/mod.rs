@@ -1,7 +1,12 @@
-//! The receiving side of an association: one bounded buffer, reassembly, and delivery in order.
+//! The receiving half of an association: one bounded buffer, reassembly, delivery in order, and SACKs.
 
 mod buffer;
 mod gaps;
+mod marks;
+mod pieces;
+mod receiver;
 mod stream;
 
 pub use buffer::{Message, Part, ReceiveBuffer};
+pub use marks::MarkEchoes;
+pub use receiver::{DataSummary, Receiver, SACK_DELAY_LIMIT, Taken};

@@ -1,10 +1,43 @@
-//! What an association stores about sent chunks: their states, the gap ack blocks already known, and miss
-//! indications.
+//! The sending half of an association: messages become chunks, chunks get paths, SACKs and timers say what
+//! arrived.
+//!
+//! ```text
+//!   send() -> SendQueue -> Scoreboard -> packets        chunks.rs, choose.rs, transmit.rs, bundling.rs
+//!                              ^
+//!               SACK ----------+  sack.rs               acknowledged, or reported missing
+//!               timers --------+  loss.rs               lost, to be sent again
+//! ```
 
+mod bundling;
+mod choose;
+mod chunks;
+mod config;
+mod ecn;
 mod gap_diff;
+mod loss;
 mod miss_indications;
+mod path;
+mod path_mtu;
+mod queue;
+mod sack;
 mod scoreboard;
+mod timers;
+mod transmit;
+mod undelivered;
+mod view;
+mod zero_window;
 
+pub use choose::Next;
+pub use chunks::{Chunks, PathReports};
+pub use config::TxConfig;
+pub use ecn::Ecn;
 pub use gap_diff::GapDiff;
+pub use loss::T3Expiry;
 pub use miss_indications::MissIndications;
-pub use scoreboard::{Launched, Record, RecordState, Scoreboard};
+pub use path::Path;
+pub use sack::NeverSent;
+pub use scoreboard::{RecordState, Scoreboard, SentRecord};
+pub use undelivered::Undelivered;
+
+/// The sender of an association.
+pub type Sender = crate::multipath::Sender<Chunks>;

@@ -76,7 +76,7 @@ impl Record {
 
 /// What is known of a chunk when it is sent.
 #[derive(Clone, Copy, Debug)]
-pub struct Launched {
+pub struct SentRecord {
     /// Size on the wire, bytes.
     pub bytes: u32,
     /// Whether this is a retransmission.
@@ -312,7 +312,13 @@ impl Scoreboard {
     /// Records that `tsn` is sent on `path` as transmission `number`. Returns the chunk and its previous
     /// state.
     #[inline]
-    pub fn on_sent(&mut self, now: Time, tsn: u64, path: PathId, number: u64) -> (&Data, Launched) {
+    pub fn on_sent(
+        &mut self,
+        now: Time,
+        tsn: u64,
+        path: PathId,
+        number: u64,
+    ) -> (&Data, SentRecord) {
         let record = self.record_mut(tsn);
         let again = record.transmissions > 0;
         record.transmissions += 1;
@@ -320,7 +326,7 @@ impl Scoreboard {
         if before == RecordState::Unsent {
             record.data.first_sent = now;
         }
-        let launched = Launched { bytes: record.bytes, again, before };
+        let sent = SentRecord { bytes: record.bytes, again, before };
         // A chunk that has just got its TSN was never a hole.
         if before != RecordState::Unsent {
             self.leave(tsn, before);
@@ -328,7 +334,7 @@ impl Scoreboard {
             let passing = self.record(tsn).passing_bytes();
             self.uncount_hole(passing);
         }
-        (&self.record(tsn).data, launched)
+        (&self.record(tsn).data, sent)
     }
 
     /// Ends the previous state of a chunk that is sent again.

@@ -3,50 +3,61 @@
 
 use ropewalk_base::{PathId, Time};
 
-use super::{Association, CloseReason, Path};
+use super::{Path, RecordState, Sender};
 use crate::congestion::CongestionControl;
 use crate::path::PathStatus;
 use crate::recovery::{LossDetection, RoundTrips};
-use crate::sctp::tx::RecordState;
 
-impl Association {
+/// What the expiry of T3 says about the path (RFC 9260, 8.2).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum T3Expiry {
+    /// Nothing: a zero-window probe was not acknowledged, and SACKs arrive.
+    Ignored,
+    /// The path is silent, but the peer answers on another one.
+    Silence,
+    /// It is an error of the path.
+    Error,
+}
+
+impl Sender {
     /// Whether misses and T3 are counted by TSN over all paths, as RFC 9260, 6.3.2 and 7.2.4, has it for one
     /// path at a time. CMT and RACK count the transmissions of each path instead.
     #[inline]
-    pub(super) fn counts_by_tsn(&self) -> bool {
-        self.config.recovery == LossDetection::MissingReports
-            && !self.config.cmt.split_fast_retransmit
+    pub fn counts_by_tsn(&self) -> bool {
+        self.outstanding.config.recovery == LossDetection::MissingReports
+            && !self.outstanding.config.cmt.split_fast_retransmit
     }
 
     /// Whether `id` is in fast recovery. RFC 9260, 7.2.4 (6): fast recovery lasts until all TSNs that were
     /// outstanding at its beginning are acknowledged. Counting by TSN, it applies to all paths.
     #[inline]
-    pub(super) fn recovers(&mut self, id: PathId) -> bool {
+    pub fn recovers(&mut self, id: PathId) -> bool {
         if !self.counts_by_tsn() {
-            return self.sender.paths[id.index()].in_recovery();
+            return self.paths[id.index()].in_recovery();
         }
-        let known = self.sender.outstanding.board.cumulative();
-        self.recovery_exit = self.recovery_exit.filter(|exit| known < *exit);
-        self.recovery_exit.is_some()
+        let known = self.outstanding.board.cumulative();
+        self.outstanding.recovery_exit =
+            self.outstanding.recovery_exit.filter(|exit| known < *exit);
+        self.outstanding.recovery_exit.is_some()
     }
 
     /// Restarts or stops T3 of `id` after an acknowledgement. RFC 9260, 6.3.2 R3: T3 restarts when the
     /// earliest outstanding TSN of the path is acknowledged; R2: it stops when none is outstanding. `moved`:
     /// the earliest transmission was acknowledged. `heard`: the acknowledgement shows that the path works.
-    pub(super) fn settle_t3(&mut self, now: Time, id: PathId, moved: bool, heard: bool) {
+    pub fn settle_t3(&mut self, now: Time, id: PathId, moved: bool, heard: bool) {
         if self.counts_by_tsn() {
             self.settle_t3_by_tsn(now, id);
         } else if moved && heard {
-            self.sender.paths[id.index()].restart_t3(now);
+            self.paths[id.index()].restart_t3(now);
         } else if moved {
-            self.sender.paths[id.index()].restart_t3_as_sent(now);
+            self.paths[id.index()].restart_t3_as_sent(now);
         }
     }
 
     fn settle_t3_by_tsn(&mut self, now: Time, id: PathId) {
-        let path = &mut self.sender.paths[id.index()];
+        let path = &mut self.paths[id.index()];
         let tsn = path.t3_tsn;
-        let flies = self.sender.outstanding.board.get(tsn).is_some_and(
+        let flies = self.outstanding.board.get(tsn).is_some_and(
             |record| matches!(record.state, RecordState::InFlight { path, .. } if path == id),
         );
         if !flies || path.tx.flights.is_empty() {
@@ -58,8 +69,8 @@ impl Association {
     /// A chunk is sent on `id`. RFC 9260, 6.1: T3 restarts if the chunk is a retransmission of the lowest
     /// outstanding TSN of the path.
     #[inline]
-    pub(super) fn settle_t3_at_launch(&mut self, now: Time, id: PathId, tsn: u64) {
-        let path = &mut self.sender.paths[id.index()];
+    pub fn settle_t3_at_transmission(&mut self, now: Time, id: PathId, tsn: u64) {
+        let path = &mut self.paths[id.index()];
         if path.tx.flights.is_empty() {
             path.t3_tsn = tsn;
         } else if tsn <= path.t3_tsn {
@@ -69,63 +80,72 @@ impl Association {
     }
 
     /// Split fast retransmit (SFR): counts acknowledgements of later transmissions on the same path.
-    pub(super) fn count_split_misses(&mut self, now: Time, id: PathId, newest: u64, twice: u64) {
-        let mut lost = std::mem::take(&mut self.scratch.lost);
+    pub fn count_split_misses(&mut self, now: Time, id: PathId, newest: u64, twice: u64) {
+        let mut lost = std::mem::take(&mut self.outstanding.scratch.lost);
         lost.clear();
-        self.misses.count(&mut self.sender.paths[id.index()].tx.flights, newest, twice, &mut lost);
+        self.outstanding.misses.count(
+            &mut self.paths[id.index()].tx.flights,
+            newest,
+            twice,
+            &mut lost,
+        );
         self.fast_retransmit(now, id, &lost);
-        self.scratch.lost = lost;
+        self.outstanding.scratch.lost = lost;
     }
 
     /// Time-based loss detection (RFC 8985) on path `id`.
-    pub(super) fn find_lost_by_time(&mut self, now: Time, id: PathId) {
-        let path = &mut self.sender.paths[id.index()];
+    pub fn find_lost_by_time(&mut self, now: Time, id: PathId) {
+        let path = &mut self.paths[id.index()];
         let in_recovery = path.in_recovery();
         let (Some(smoothed), Some(least)) = (path.tx.rtt.srtt(), path.tx.rtt.base()) else {
             return;
         };
         let trips = RoundTrips { smoothed, least };
-        let mut lost = std::mem::take(&mut self.scratch.lost);
+        let mut lost = std::mem::take(&mut self.outstanding.scratch.lost);
         lost.clear();
         path.tx.rack.find_lost(now, trips, in_recovery, &mut path.tx.flights, &mut lost);
         self.fast_retransmit(now, id, &lost);
-        self.scratch.lost = lost;
-        self.doubt_silent(now, id);
+        self.outstanding.scratch.lost = lost;
+        self.report_silent(id);
     }
 
-    /// Requests a HEARTBEAT if all data in flight on the path was lost. T3 runs only while data is in flight,
-    /// and data that is retransmitted on other paths never lets it expire here.
-    fn doubt_silent(&mut self, now: Time, id: PathId) {
-        let path = &mut self.sender.paths[id.index()];
+    /// Reports that all data in flight on the path was lost. T3 runs only while data is in flight, and data
+    /// that is retransmitted on other paths never lets it expire here.
+    fn report_silent(&mut self, id: PathId) {
+        let path = &self.paths[id.index()];
         let silent = path.tx.flights.is_empty() && path.tx.state.status() == PathStatus::Active;
-        if silent && path.heartbeat.pending.is_none() && !self.scratch.lost.is_empty() {
-            path.heartbeat.forced = true;
-            path.heartbeat.due = Some(now);
-            self.timers_moved = true;
+        if silent && !self.outstanding.scratch.lost.is_empty() {
+            let reports = &mut self.outstanding.reports;
+            reports.silent = reports.silent.with(id);
         }
     }
 
     /// The RACK reordering timer, or else the tail loss probe timer, of a path (RFC 8985, 6.3 and 7.2).
     #[inline]
-    pub(super) fn loss_deadline(&self, path: &Path) -> Option<Time> {
-        if self.config.recovery != LossDetection::RackTlp
-            || !self.sender.outstanding.window_probe.is_idle()
+    pub fn loss_deadline(&self, path: &Path) -> Option<Time> {
+        if self.outstanding.config.recovery != LossDetection::RackTlp
+            || !self.outstanding.window_probe.is_idle()
         {
             return None;
         }
         let probes =
             path.tx.recovery_exit.is_none() && path.tx.state.status() == PathStatus::Active;
         path.tx.rack.deadline().or_else(|| {
-            let delay = self.peer.sack_delay;
+            let delay = self.config.ack_delay;
             probes.then(|| {
                 path.tx.tail.deadline(path.tx.rtt.srtt(), path.tx.flights.count(), delay)
             })?
         })
     }
 
-    /// Handles the expiry of [`Association::loss_deadline`].
-    pub(super) fn on_loss_timer(&mut self, now: Time, id: PathId) {
-        let path = &mut self.sender.paths[id.index()];
+    /// Whether the timer of [`Sender::loss_deadline`] has expired.
+    pub fn is_loss_timer_due(&self, now: Time, id: PathId) -> bool {
+        self.loss_deadline(&self.paths[id.index()]).is_some_and(|at| at <= now)
+    }
+
+    /// Handles the expiry of [`Sender::loss_deadline`].
+    pub fn on_loss_timer(&mut self, now: Time, id: PathId) {
+        let path = &mut self.paths[id.index()];
         if path.tx.rack.deadline().is_some() {
             self.find_lost_by_time(now, id);
             return;
@@ -135,45 +155,45 @@ impl Association {
         path.tx.tail.on_probe(path.tx.flights.next_number());
         path.tx.begin_round();
         path.restart_t3(now);
-        self.sender.copies.push((id, tsn));
+        self.copies.push((id, tsn));
     }
 
     /// The tail loss probe repaired a loss that no other acknowledgement shows (RFC 8985, 7.4.2): reduce the
     /// window.
-    pub(super) fn on_tail_lost(&mut self, now: Time, id: PathId) {
-        let path = &mut self.sender.paths[id.index()];
+    pub fn on_tail_lost(&mut self, now: Time, id: PathId) {
+        let path = &mut self.paths[id.index()];
         if path.in_recovery() {
             return;
         }
         path.tx.recovery_exit = Some(path.tx.flights.next_number());
-        self.sender.congestion.on_loss(id, now);
+        self.congestion.on_loss(id, now);
     }
 
     /// Counts miss indications in TSN order over all paths, up to the highest newly acknowledged TSN (RFC
     /// 9260, 7.2.4). In fast recovery, if the cumulative TSN advanced, it counts up to the highest
     /// acknowledged TSN of all.
-    pub(super) fn count_unsplit_misses(&mut self, now: Time, cumulative_moved: bool) {
-        let by_time = self.config.recovery == LossDetection::RackTlp;
-        if by_time || self.config.cmt.split_fast_retransmit {
+    pub fn count_unsplit_misses(&mut self, now: Time, cumulative_moved: bool) {
+        let by_time = self.outstanding.config.recovery == LossDetection::RackTlp;
+        if by_time || self.outstanding.config.cmt.split_fast_retransmit {
             return;
         }
         let recovers = self.recovers(PathId(0));
-        let highest = match self.sender.outstanding.board.acked().last() {
+        let highest = match self.outstanding.board.acked().last() {
             Some(last) if recovers && cumulative_moved => last,
-            _ => self.scratch.highest,
+            _ => self.outstanding.scratch.highest,
         };
-        let mut lost = std::mem::take(&mut self.scratch.lost);
-        let exit = self.sender.outstanding.board.next_tsn() - 1;
-        for i in 0..self.sender.paths.len() {
+        let mut lost = std::mem::take(&mut self.outstanding.scratch.lost);
+        let exit = self.outstanding.board.next_tsn() - 1;
+        for i in 0..self.paths.len() {
             lost.clear();
-            self.misses.count_by_tsn(&mut self.sender.paths[i].tx.flights, highest, &mut lost);
+            self.outstanding.misses.count_by_tsn(&mut self.paths[i].tx.flights, highest, &mut lost);
             if !lost.is_empty() {
                 let id = PathId::from_index(i);
                 self.give_up_by_tsn(now, id, &lost, !recovers);
-                self.recovery_exit = self.recovery_exit.or(Some(exit));
+                self.outstanding.recovery_exit = self.outstanding.recovery_exit.or(Some(exit));
             }
         }
-        self.scratch.lost = lost;
+        self.outstanding.scratch.lost = lost;
     }
 
     /// Fast retransmit after the third miss indication of chunks on `id` (RFC 9260, 7.2.4). `begins`: fast
@@ -181,7 +201,7 @@ impl Association {
     #[cold]
     fn give_up_by_tsn(&mut self, now: Time, id: PathId, lost: &[u64], begins: bool) {
         self.give_up_reported(now, id, lost);
-        let path = &mut self.sender.paths[id.index()];
+        let path = &mut self.paths[id.index()];
         if path.tx.flights.is_empty() {
             path.t3 = None;
         }
@@ -201,7 +221,7 @@ impl Association {
     #[cold]
     fn give_up_all(&mut self, now: Time, id: PathId, lost: &[u64]) {
         self.give_up_reported(now, id, lost);
-        let path = &mut self.sender.paths[id.index()];
+        let path = &mut self.paths[id.index()];
         path.restart_t3(now);
         if !path.in_recovery() {
             // RFC 9260, 7.2.4 (2) and (6): one reduction per window of data.
@@ -214,113 +234,93 @@ impl Association {
     fn give_up_reported(&mut self, now: Time, id: PathId, lost: &[u64]) {
         let largest = lost.iter().map(|number| self.give_up(id, *number, false)).max();
         self.on_suspected_black_hole(now, id, largest.unwrap_or(0));
-        self.sender.epoch += 1;
+        self.epoch += 1;
     }
 
     /// Begins fast recovery after a loss on `id`: reduces its window. One retransmission may exceed the
     /// window.
     fn begin_recovery(&mut self, now: Time, id: PathId) {
-        let path = &mut self.sender.paths[id.index()];
+        let path = &mut self.paths[id.index()];
         path.tx.loss.note_loss();
         path.tx.fast_credit = true;
         path.tx.counters.fast_retransmits += 1;
-        self.sender.congestion.on_loss(id, now);
+        self.congestion.on_loss(id, now);
     }
 
     /// Marks one transmission as lost. Returns its bytes.
     fn give_up(&mut self, id: PathId, number: u64, by_timer: bool) -> u32 {
-        let path = &mut self.sender.paths[id.index()];
+        let path = &mut self.paths[id.index()];
         let Some(flight) = path.tx.flights.end(number) else { return 0 };
         path.tx.counters.lost += 1;
         path.tx.losses += !by_timer as u64;
-        self.sender.outstanding.board.on_lost(flight.tsn, id, number, by_timer);
+        self.outstanding.board.on_lost(flight.tsn, id, number, by_timer);
         flight.bytes
     }
 
     /// Marks everything in flight on `id` as lost by timeout.
-    pub(super) fn give_up_flights(&mut self, id: PathId) {
-        let mut lost = std::mem::take(&mut self.scratch.lost);
+    pub fn give_up_flights(&mut self, id: PathId) {
+        let mut lost = std::mem::take(&mut self.outstanding.scratch.lost);
         lost.clear();
-        lost.extend(self.sender.paths[id.index()].tx.flights.live().map(|(number, _)| number));
+        lost.extend(self.paths[id.index()].tx.flights.live().map(|(number, _)| number));
         for number in &lost {
             self.give_up(id, *number, true);
         }
-        self.scratch.lost = lost;
-        self.sender.epoch += 1;
+        self.outstanding.scratch.lost = lost;
+        self.epoch += 1;
     }
 
     /// Handles the expiry of T3 of `id` (RFC 9260, 6.3.3).
-    pub(super) fn on_t3(&mut self, now: Time, id: PathId) {
-        if self.on_probe_unanswered(now, id) {
-            return;
+    pub fn on_t3(&mut self, now: Time, id: PathId) -> T3Expiry {
+        if let Some(is_error) = self.on_probe_unanswered(id) {
+            return if is_error { T3Expiry::Error } else { T3Expiry::Ignored };
         }
-        let path = &mut self.sender.paths[id.index()];
+        let path = &mut self.paths[id.index()];
         path.tx.losses += 1;
         path.tx.loss.note_loss();
         path.t3 = None;
-        path.heartbeat.counted = true;
         path.tx.one_packet = true;
         path.tx.fast_credit = false;
         // RFC 9260, 6.1 A: a peer that has closed its window and answers the probes is reachable.
-        let heard = now.since(self.heard_at) <= path.tx.rtt.rto();
-        let probing =
-            heard && self.sender.outstanding.board.span() > self.sender.outstanding.peer_rwnd;
+        let heard = now.since(self.outstanding.heard_at) <= path.tx.rtt.rto();
+        let probing = heard && self.outstanding.board.span() > self.outstanding.peer_rwnd;
         path.tx.counters.timeouts += 1;
         path.tx.rtt.back_off();
         path.tx.rack.on_timeout();
         path.tx.tail.on_timeout();
         path.tx.recovery_exit = None;
-        self.recovery_exit = None;
-        let path = &mut self.sender.paths[id.index()];
+        self.outstanding.recovery_exit = None;
+        let path = &mut self.paths[id.index()];
         // The next transmissions belong to a new round. Otherwise a simulated network that loses packets by
         // rounds would lose all of them for ever.
         path.tx.begin_round();
         self.give_up_flights(id);
-        if let Some(ecn) = &mut self.sender.paths[id.index()].ecn {
+        if let Some(ecn) = &mut self.paths[id.index()].ecn {
             ecn.on_timeout();
         }
         // Small chunks may have been bundled into large packets, and all of them are lost.
-        self.on_suspected_black_hole(now, id, self.sender.paths[id.index()].tx.config.mtu);
-        self.sender.congestion.on_timeout(id, now);
-        if !probing {
-            self.note_path_error(now, id, true);
-        }
+        self.on_suspected_black_hole(now, id, self.paths[id.index()].tx.config.mtu);
+        self.congestion.on_timeout(id, now);
+        if probing { T3Expiry::Silence } else { T3Expiry::Error }
     }
 
-    /// Counts a timeout or an unanswered HEARTBEAT on `id`. `counts`: it counts against the association, too.
-    pub(super) fn note_path_error(&mut self, now: Time, id: PathId, counts: bool) {
-        let path = &mut self.sender.paths[id.index()];
-        if path.tx.state.on_error() {
-            let status = path.tx.state.status();
-            if status == PathStatus::PotentiallyFailed {
-                // RFC 7829, 3, rule 4: probe a potentially failed path with a HEARTBEAT at once.
-                path.heartbeat.due = Some(now);
-            }
-            self.sender.epoch += 1;
-            self.path_changed(now, id, status);
-        }
-        if counts {
-            self.errors += 1;
-            let paths =
-                if self.config.max_retrans_per_path { self.sender.paths.len() as u32 } else { 1 };
-            if self.errors > self.config.association_max_retrans.saturating_mul(paths) {
-                self.close(CloseReason::Unreachable);
-            }
-        }
+    /// Counts an error of path `id`, and returns whether its status changed.
+    pub fn on_path_error(&mut self, id: PathId) -> bool {
+        let changed = self.paths[id.index()].tx.state.on_error();
+        self.epoch += u64::from(changed);
+        changed
     }
 
     /// Path `id` works again: old estimates are dropped.
     #[cold]
-    pub(super) fn on_path_returned(&mut self, now: Time, id: PathId) {
-        let path = &mut self.sender.paths[id.index()];
-        let status = path.tx.state.status();
+    pub fn on_path_returned(&mut self, now: Time, id: PathId) {
+        let path = &mut self.paths[id.index()];
         path.tx.rtt.forget();
         path.tx.rate.forget();
         path.tx.loss.forget();
-        self.sender.epoch += 1;
-        if self.config.cmt.concurrent {
-            self.sender.congestion.on_return(id, now);
+        self.epoch += 1;
+        if self.outstanding.config.cmt.concurrent {
+            self.congestion.on_return(id, now);
         }
-        self.path_changed(now, id, status);
+        self.outstanding.reports.changed = self.outstanding.reports.changed.with(id);
     }
 }

@@ -1,20 +1,29 @@
 //! What the association has to send: queued messages, chunks that are not acknowledged, and the peer's receive window.
 
-use ropewalk_base::Time;
+use ropewalk_base::{PathId, Time};
 
-use super::super::chunk::Data;
-use super::super::config::WindowCheck;
 use super::path::Path;
 use super::queue::SendQueue;
+use super::sack::AckScratch;
 use super::zero_window::WindowProbe;
+use super::{MissIndications, RecordState, Scoreboard, TxConfig};
 use crate::multipath::{Oldest, Outstanding};
-use crate::scheduler::{DecisionKind, View};
-use crate::sctp::tx::{RecordState, Scoreboard};
+use crate::scheduler::{DecisionKind, PathSet, View};
+use crate::sctp::chunk::Data;
+use crate::sctp::config::WindowCheck;
 use crate::window::Budget;
 
-/// Chunks that are queued or not acknowledged.
+/// Chunks that are queued or not acknowledged, and what SCTP keeps to send them.
 #[derive(Clone, Debug)]
-pub(super) struct Chunks {
+pub struct Chunks {
+    /// Whether any path has used a part of its burst allowance.
+    pub bursts_spent: bool,
+    /// Whether the timer of a path may have changed since `timers_due` was computed.
+    pub timers_moved: bool,
+    /// Whether the send buffer was full when the user last queued a message.
+    pub was_full: bool,
+    /// The earliest timer of any path; [`Time::FAR_FUTURE`] if none runs.
+    pub(super) timers_due: Time,
     pub board: Scoreboard,
     pub queue: SendQueue,
     /// The peer's whole receive buffer according to the last SACK, bytes.
@@ -27,7 +36,46 @@ pub(super) struct Chunks {
     pub closing: bool,
     /// The first TSN, unwrapped.
     first: u64,
-    window_check: WindowCheck,
+    pub config: TxConfig,
+    /// The path that SCTP without CMT sends to (RFC 9260, 6.4).
+    pub primary: PathId,
+    /// Number of outbound streams: the smaller of what is configured and what the peer allows (RFC 9260,
+    /// 5.1.1).
+    pub streams: u16,
+    /// Number of chunks that the gap ack blocks of the newest SACK cover. It tells an old SACK from a new
+    /// one.
+    pub(super) offered_gaps: u64,
+    pub(super) misses: MissIndications,
+    /// When the last SACK arrived.
+    pub(super) heard_at: Time,
+    /// Without CMT and RACK, fast recovery lasts until this TSN is acknowledged cumulatively (RFC 9260, 7.2.4
+    /// (6)).
+    pub(super) recovery_exit: Option<u64>,
+    pub(super) scratch: AckScratch,
+    pub(super) reports: PathReports,
+}
+
+impl PathReports {
+    /// Whether more is reported than that paths work.
+    #[inline]
+    pub const fn needs_action(&self) -> bool {
+        !self.silent.is_empty() || !self.changed.is_empty() || !self.mtu.is_empty()
+    }
+}
+
+/// What an input has shown about the peer and its paths, for those who manage them.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct PathReports {
+    /// The peer has acknowledged data (RFC 9260, 8.1).
+    pub acknowledged: bool,
+    /// An acknowledgement shows that the path works.
+    pub heard: PathSet,
+    /// All data in flight on the path was lost.
+    pub silent: PathSet,
+    /// The path works again, or has failed.
+    pub changed: PathSet,
+    /// The search for the path MTU has a result, or a probe to send.
+    pub mtu: PathSet,
 }
 
 /// The first TSN, unwrapped. The offset keeps numbers before it above 0.
@@ -37,12 +85,7 @@ const fn unwrapped(initial_tsn: u32) -> u64 {
 
 impl Chunks {
     /// Creates an empty queue and scoreboard; the first chunk gets `initial_tsn`.
-    pub fn new(
-        initial_tsn: u32,
-        streams: u16,
-        chunk_limit: u32,
-        window_check: WindowCheck,
-    ) -> Self {
+    pub fn new(initial_tsn: u32, streams: u16, chunk_limit: u32, config: TxConfig) -> Self {
         let first = unwrapped(initial_tsn);
         Self {
             board: Scoreboard::new(first),
@@ -52,7 +95,19 @@ impl Chunks {
             chunk_limit,
             closing: false,
             first,
-            window_check,
+            bursts_spent: true,
+            timers_moved: true,
+            was_full: false,
+            timers_due: Time::FAR_FUTURE,
+            primary: PathId(0),
+            streams,
+            offered_gaps: 0,
+            misses: MissIndications { threshold: config.fast_retransmit_threshold },
+            heard_at: Time::ZERO,
+            recovery_exit: None,
+            scratch: AckScratch::new(),
+            reports: PathReports::default(),
+            config,
         }
     }
 
@@ -67,6 +122,10 @@ impl Chunks {
         self.begin_at(initial_tsn);
         self.queue = SendQueue::new(streams, self.chunk_limit);
         self.window_probe = WindowProbe::Idle;
+        self.scratch = AckScratch::new();
+        self.offered_gaps = 0;
+        self.was_full = false;
+        self.recovery_exit = None;
     }
 
     /// Whether a TSN has been assigned.
@@ -92,7 +151,7 @@ impl Chunks {
     /// ([`WindowCheck::Unacknowledged`]). With a closed window, only the first may, as a probe.
     #[inline]
     fn takes_any(&self) -> bool {
-        self.window_check == WindowCheck::Unacknowledged
+        self.config.window_check == WindowCheck::Unacknowledged
     }
 
     /// How many unassigned chunks fit into the peer's buffer beside data in flight and data that the peer

@@ -13,12 +13,12 @@
 
 use ropewalk_base::{Duration, PathId, Time};
 
-use super::Association;
+use super::Sender;
 use crate::multipath::{Outstanding, nothing_in_flight};
 
 /// State of the probing of a closed window.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) enum WindowProbe {
+pub enum WindowProbe {
     /// The window is open, or data in flight will cause a SACK.
     #[default]
     Idle,
@@ -44,50 +44,50 @@ impl WindowProbe {
     }
 }
 
-impl Association {
+impl Sender {
     /// Checks, before anything is sent, whether the window is closed with nothing in flight.
     #[inline]
-    pub(super) fn watch_window(&mut self, now: Time) {
-        let probing = !self.sender.outstanding.window_probe.is_idle();
-        if (probing || self.sender.sendable_left == 0) && nothing_in_flight(&self.sender.paths) {
+    pub fn watch_window(&mut self, now: Time) {
+        let probing = !self.outstanding.window_probe.is_idle();
+        if (probing || self.sendable_left == 0) && nothing_in_flight(&self.paths) {
             self.settle_window_probe(now);
-        } else if matches!(self.sender.outstanding.window_probe, WindowProbe::Waiting { .. }) {
-            self.sender.outstanding.window_probe = WindowProbe::Idle;
-            self.timers_moved = true;
+        } else if matches!(self.outstanding.window_probe, WindowProbe::Waiting { .. }) {
+            self.outstanding.window_probe = WindowProbe::Idle;
+            self.outstanding.timers_moved = true;
         }
     }
 
     #[cold]
     fn settle_window_probe(&mut self, now: Time) {
         // RACK and tail loss probe timers do not run while the window is probed.
-        self.timers_moved = true;
-        let waits = !(self.sender.outstanding.queue.is_empty()
-            && self.sender.outstanding.board.holes().is_empty());
-        let again = !self.sender.outstanding.board.lost().is_empty();
+        self.outstanding.timers_moved = true;
+        let waits =
+            !(self.outstanding.queue.is_empty() && self.outstanding.board.holes().is_empty());
+        let again = !self.outstanding.board.lost().is_empty();
         let shut = if again {
-            self.sender.outstanding.board.span() > self.sender.outstanding.peer_rwnd
+            self.outstanding.board.span() > self.outstanding.peer_rwnd
         } else {
-            waits && self.sender.outstanding.within_window(&self.sender.paths) == 0
+            waits && self.outstanding.within_window(&self.paths) == 0
         };
-        match self.sender.outstanding.window_probe {
+        match self.outstanding.window_probe {
             // RFC 9260, 6.1 A: the first probe SHOULD be sent after 1 RTO.
             WindowProbe::Idle | WindowProbe::Sent { .. } if shut && !again => {
-                let interval = self.sender.paths[self.control_path().index()].tx.rtt.rto();
-                self.sender.outstanding.window_probe =
+                let interval = self.paths[self.best_path().index()].tx.rtt.rto();
+                self.outstanding.window_probe =
                     WindowProbe::Waiting { at: now + interval, interval };
             }
-            _ if !shut => self.sender.outstanding.window_probe = WindowProbe::Idle,
+            _ if !shut => self.outstanding.window_probe = WindowProbe::Idle,
             _ => {}
         }
     }
 
     /// Handles the timer of the first probe.
     #[inline]
-    pub(super) fn on_window_timer(&mut self, now: Time) {
-        if let WindowProbe::Waiting { at, interval } = self.sender.outstanding.window_probe
+    pub fn on_window_timer(&mut self, now: Time) {
+        if let WindowProbe::Waiting { at, interval } = self.outstanding.window_probe
             && at <= now
         {
-            self.sender.outstanding.window_probe = WindowProbe::Due { interval };
+            self.outstanding.window_probe = WindowProbe::Due { interval };
         }
     }
 
@@ -95,42 +95,38 @@ impl Association {
     /// previous one. T3 measures the interval to the next one. RFC 9260, 6.1 A: it SHOULD increase
     /// exponentially.
     #[cold]
-    pub(super) fn note_window_probe(&mut self, now: Time, path: PathId, interval: Duration) {
-        let interval = (interval * 2).min(self.config.rto.max);
-        self.sender.outstanding.window_probe = WindowProbe::Sent { at: now, path, interval };
-        self.sender.paths[path.index()].t3 = Some(now + interval);
+    pub fn note_window_probe(&mut self, now: Time, path: PathId, interval: Duration) {
+        let interval = (interval * 2).min(self.outstanding.config.rto_max);
+        self.outstanding.window_probe = WindowProbe::Sent { at: now, path, interval };
+        self.paths[path.index()].t3 = Some(now + interval);
     }
 
     /// Ends the probing after a SACK if the window has opened or the probe was acknowledged.
     #[inline]
-    pub(super) fn update_window_probe(&mut self, now: Time) {
-        let WindowProbe::Sent { path, .. } = self.sender.outstanding.window_probe else { return };
-        if nothing_in_flight(&self.sender.paths) {
-            self.sender.outstanding.window_probe = WindowProbe::Idle;
-        } else if self.sender.outstanding.board.span() <= self.sender.outstanding.peer_rwnd {
+    pub fn update_window_probe(&mut self, now: Time) {
+        let WindowProbe::Sent { path, .. } = self.outstanding.window_probe else { return };
+        if nothing_in_flight(&self.paths) {
+            self.outstanding.window_probe = WindowProbe::Idle;
+        } else if self.outstanding.board.span() <= self.outstanding.peer_rwnd {
             // The peer may have dropped the probe before it opened the window. It is ordinary data now.
-            self.sender.outstanding.window_probe = WindowProbe::Idle;
-            self.sender.paths[path.index()].restart_t3(now);
+            self.outstanding.window_probe = WindowProbe::Idle;
+            self.paths[path.index()].restart_t3(now);
         }
     }
 
     /// Handles the expiry of T3 of `id` if it timed a probe, which is all that was in flight there; returns
-    /// whether it did. RFC 9260, 6.1 A: while SACKs arrive, unacknowledged probes SHOULD NOT count as errors
+    /// whether that is an error of the path. RFC 9260, 6.1 A: while SACKs arrive, unacknowledged probes SHOULD NOT count as errors
     /// of the association or an address; and probing does not affect the congestion window.
-    pub(super) fn on_probe_unanswered(&mut self, now: Time, id: PathId) -> bool {
-        let WindowProbe::Sent { at, path, interval } = self.sender.outstanding.window_probe else {
-            return false;
+    pub(super) fn on_probe_unanswered(&mut self, id: PathId) -> Option<bool> {
+        let WindowProbe::Sent { at, path, interval } = self.outstanding.window_probe else {
+            return None;
         };
         if path != id {
-            return false;
+            return None;
         }
-        self.sender.paths[id.index()].t3 = None;
+        self.paths[id.index()].t3 = None;
         self.give_up_flights(id);
-        self.sender.outstanding.window_probe = WindowProbe::Due { interval };
-        if self.heard_at < at {
-            self.sender.paths[id.index()].heartbeat.counted = true;
-            self.note_path_error(now, id, true);
-        }
-        true
+        self.outstanding.window_probe = WindowProbe::Due { interval };
+        Some(self.outstanding.heard_at < at)
     }
 }

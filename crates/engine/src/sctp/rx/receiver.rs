@@ -1,20 +1,21 @@
-//! Processing of received DATA, and the timing of SACKs (RFC 9260, 6.2; delayed acknowledgement for CMT).
+//! The receiver of an association: its buffer, and when and how its content is acknowledged (RFC 9260, 6.2;
+//! delayed acknowledgement for CMT).
 
 use std::collections::VecDeque;
 
-use ropewalk_base::{Duration, PathId, Serial32, Time};
+use ropewalk_base::{Duration, PathId, Serial32, StreamId, Time};
 use smallvec::SmallVec;
 
-use super::super::cause::ErrorCause;
-use super::super::chunk::{Chunk, Data, DataFlags, DelayEcho, DelayStamp, Sack};
-use super::super::config::{Config, SackOptions};
-use super::super::gaps::GapList;
-use super::{Association, Event};
+use super::pieces::Pieces;
+use super::{MarkEchoes, ReceiveBuffer};
 use crate::receive::Arrival;
-use crate::sctp::rx::ReceiveBuffer;
+use crate::sctp::chunk::{Data, DataFlags, DelayEcho, DelayStamp, Sack};
+use crate::sctp::config::{Config, SackOptions};
+use crate::sctp::extension_chunk::Piece;
+use crate::sctp::gaps::{GapList, blocks_within};
 
 /// Upper limit of SACK.Delay (RFC 9260, 6.2: MUST NOT be more than 500 ms).
-pub(super) const SACK_DELAY_LIMIT: Duration = Duration::from_millis(500);
+pub const SACK_DELAY_LIMIT: Duration = Duration::from_millis(500);
 
 /// Most duplicate TSNs that one SACK lists.
 const DUPLICATES_LIMIT: usize = 16;
@@ -33,9 +34,9 @@ struct WaitingSack {
     echo: Option<DelayEcho>,
 }
 
-/// Receive buffer of an association, and the state of acknowledging its content.
+/// The receiving half of an association.
 #[derive(Clone, Debug)]
-pub(super) struct Inbound {
+pub struct Receiver {
     pub buffer: ReceiveBuffer,
     /// The peer's initial TSN, once known.
     pub first: Option<Serial32>,
@@ -64,9 +65,15 @@ pub(super) struct Inbound {
     /// The window as last advertised, and the bytes of chunks accepted since.
     advertised: u64,
     taken: u64,
+    /// Number of inbound streams.
+    streams: u16,
+    /// Marks of the network that the peer must be told of; none: ECN is not in use.
+    pub marks: Option<Box<MarkEchoes>>,
+    /// Chunks with missing pieces; none before the first piece arrives.
+    pieces: Option<Box<Pieces>>,
 }
 
-impl Inbound {
+impl Receiver {
     pub fn new(config: &Config) -> Self {
         Self {
             buffer: ReceiveBuffer::new(config.receive_capacity(), 1),
@@ -87,6 +94,9 @@ impl Inbound {
             next_echo: 0,
             advertised: 0,
             taken: 0,
+            streams: config.streams,
+            marks: None,
+            pieces: None,
         }
     }
 
@@ -99,6 +109,9 @@ impl Inbound {
     pub fn add_path(&mut self) {
         self.packets_on.push(0);
         self.echoes.push(None);
+        if let Some(marks) = &mut self.marks {
+            marks.add_path();
+        }
     }
 
     /// Keeps only these paths and renumbers them.
@@ -108,6 +121,9 @@ impl Inbound {
         let mut of_echoes = kept.iter();
         self.echoes.retain(|_| of_echoes.next().is_some_and(|kept| *kept));
         self.next_echo = 0;
+        if let Some(marks) = &mut self.marks {
+            marks.retain_paths(kept);
+        }
     }
 
     /// Starts with the peer's initial TSN.
@@ -127,6 +143,7 @@ impl Inbound {
         self.packets_on.fill(0);
         self.duplicates.clear();
         self.echoes.fill(None);
+        self.pieces = None;
         self.stop();
     }
 
@@ -172,9 +189,71 @@ impl Inbound {
         }
     }
 
-    /// Accounts for one packet with DATA after its last chunk.
+    /// Processes a DATA chunk, which is not empty.
     #[inline]
-    fn after_packet(&mut self, now: Time, path: PathId, urgent: bool) {
+    pub fn on_data(&mut self, now: Time, data: Data, summary: &mut DataSummary) -> Taken {
+        summary.any = true;
+        if data.stream.0 >= self.streams {
+            summary.urgent = true;
+            // RFC 9260, 6.5: DATA with an invalid stream identifier is acknowledged and not delivered.
+            let tsn = data.tsn.unwrap_near(self.buffer.cumulative());
+            self.buffer.on_unwanted(now, tsn);
+            return Taken::InvalidStream(data.stream);
+        }
+        let wire_tsn = data.tsn;
+        let tsn = wire_tsn.unwrap_near(self.buffer.cumulative());
+        summary.urgent |= data.flags.has(DataFlags::IMMEDIATE);
+        let gaps_matter = self.gap_is_urgent();
+        let had_gap = gaps_matter && !self.buffer.beyond().is_empty();
+        let charge = Data::wire_len_of(data.payload.len());
+        match self.buffer.on_data(now, tsn, data) {
+            Arrival::Duplicate => {
+                summary.urgent = true;
+                if self.duplicates.len() < DUPLICATES_LIMIT {
+                    self.duplicates.push(wire_tsn);
+                }
+            }
+            Arrival::Refused => summary.urgent = true,
+            Arrival::Violation => return Taken::Violation,
+            Arrival::InOrder | Arrival::OutOfOrder => {
+                self.taken += u64::from(charge);
+                if gaps_matter {
+                    summary.urgent |= had_gap || !self.buffer.beyond().is_empty();
+                }
+            }
+        }
+        Taken::Processed
+    }
+
+    /// Adds a piece of a DATA chunk. Returns the chunk once it is complete.
+    #[cold]
+    pub fn on_piece(&mut self, piece: &Piece) -> Option<Data> {
+        let cumulative = self.buffer.cumulative();
+        let tsn = piece.part.tsn.unwrap_near(cumulative);
+        let pieces = self.pieces.get_or_insert_default();
+        pieces.forget_up_to(cumulative);
+        // The receive buffer reports duplicates and refuses TSNs out of range.
+        let payload = pieces.take(tsn, piece, self.buffer.free(), self.buffer.capacity());
+        self.buffer.reserve(pieces.bytes());
+        Some(Data { payload: payload?, ..piece.part.clone() })
+    }
+
+    /// Drops all received data, including messages that could be read.
+    pub fn discard(&mut self, now: Time) {
+        self.buffer.discard(now);
+        self.pieces = None;
+    }
+
+    /// Stores the timestamp of a packet from `path`, to be echoed.
+    #[inline]
+    pub fn on_stamp(&mut self, now: Time, path: PathId, DelayStamp { sent }: DelayStamp) {
+        self.echoes[path.index()] =
+            Some(DelayEcho { path: path.0, sent, received: now.as_nanos() });
+    }
+
+    /// Completes the processing of a packet from `path`. `urgent`: it must be acknowledged at once.
+    #[inline]
+    pub fn after_packet(&mut self, now: Time, path: PathId, urgent: bool) {
         self.path = path;
         self.packets += 1;
         self.packets_on[path.index()] += 1;
@@ -186,6 +265,15 @@ impl Inbound {
             self.due_now = true;
         } else if self.deadline.is_none() {
             self.deadline = Some(now + self.options.delay);
+        }
+    }
+
+    /// Handles the SACK timer (RFC 9260, 6.2: usually 200 ms).
+    #[inline]
+    pub fn on_timer(&mut self, now: Time) {
+        if self.deadline.is_some_and(|at| at <= now) {
+            self.due_now = true;
+            self.deadline = None;
         }
     }
 
@@ -217,6 +305,12 @@ impl Inbound {
         self.due_now || self.packets > 0
     }
 
+    /// Whether a SACK is to be sent now.
+    #[inline]
+    pub fn has_sack_to_send(&self) -> bool {
+        self.due_now || self.has_waiting()
+    }
+
     /// Whether a SACK waits that fell due before the newest packets.
     #[inline]
     pub fn has_waiting(&self) -> bool {
@@ -241,7 +335,7 @@ impl Inbound {
     }
 
     /// Builds the SACK that is due, of at most `room` bytes, and keeps it until it is sent on `path`.
-    fn keep_sack(&mut self, path: PathId, room: u32, chunk: u32) {
+    pub fn keep_sack(&mut self, path: PathId, room: u32, chunk: u32) {
         let (sack, echo) = (self.take_sack(room, chunk), self.take_echo());
         self.waiting_blocks += sack.gaps.len() + sack.duplicates.len();
         self.waiting.push_back(WaitingSack { path, sack, echo });
@@ -300,135 +394,20 @@ impl Inbound {
     }
 }
 
-/// How many gap ack blocks fit into a SACK of at most `room` bytes.
-pub(super) const fn blocks_within(room: u32) -> usize {
-    (room.saturating_sub(16) / 4) as usize
-}
-
 /// What the DATA chunks of one packet require: a SACK, and whether at once.
 #[derive(Clone, Copy, Default)]
-pub(super) struct DataSummary {
-    any: bool,
-    urgent: bool,
+pub struct DataSummary {
+    pub any: bool,
+    pub urgent: bool,
 }
 
-/// Number of ERROR chunks that one packet has caused.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Reports(u8);
-
-/// Most ERROR chunks in response to one packet.
-const REPORTS_LIMIT: u8 = 4;
-
-impl Reports {
-    /// Whether one more ERROR may answer the packet; counts it if so.
-    pub const fn may_report(&mut self) -> bool {
-        let may = self.0 < REPORTS_LIMIT;
-        self.0 += may as u8;
-        may
-    }
-}
-
-impl Association {
-    #[inline]
-    pub(super) fn on_data(
-        &mut self,
-        now: Time,
-        data: Data,
-        summary: &mut DataSummary,
-        reports: &mut Reports,
-    ) {
-        if !self.state.receives_data() {
-            return;
-        }
-        if data.payload.is_empty() {
-            self.abort_with(ErrorCause::NoUserData(data.tsn));
-            return;
-        }
-        if !summary.any && self.inbound.must_keep_sack() {
-            self.keep_sack();
-        }
-        summary.any = true;
-        if data.stream.0 >= self.config.streams {
-            summary.urgent = true;
-            self.on_wrong_stream(now, &data, reports);
-            return;
-        }
-        let wire_tsn = data.tsn;
-        let tsn = wire_tsn.unwrap_near(self.inbound.buffer.cumulative());
-        summary.urgent |= data.flags.has(DataFlags::IMMEDIATE);
-        let gaps_matter = self.inbound.gap_is_urgent();
-        let had_gap = gaps_matter && !self.inbound.buffer.beyond().is_empty();
-        let charge = Data::wire_len_of(data.payload.len());
-        match self.inbound.buffer.on_data(now, tsn, data) {
-            Arrival::Duplicate => {
-                summary.urgent = true;
-                if self.inbound.duplicates.len() < DUPLICATES_LIMIT {
-                    self.inbound.duplicates.push(wire_tsn);
-                }
-            }
-            Arrival::Refused => summary.urgent = true,
-            Arrival::Violation => self.abort_with(ErrorCause::VIOLATION),
-            Arrival::InOrder | Arrival::OutOfOrder => {
-                self.inbound.taken += u64::from(charge);
-                if gaps_matter {
-                    summary.urgent |= had_gap || !self.inbound.buffer.beyond().is_empty();
-                }
-            }
-        }
-    }
-
-    /// Builds the SACK that is due before more DATA is processed.
-    #[cold]
-    fn keep_sack(&mut self) {
-        let path = self.sack_destination();
-        self.inbound.keep_sack(path, self.sack_room(path), self.sender.outstanding.chunk_limit);
-    }
-
-    /// RFC 9260, 6.5: DATA with an invalid stream identifier is acknowledged, reported at once with an ERROR,
-    /// and not delivered.
-    #[cold]
-    fn on_wrong_stream(&mut self, now: Time, data: &Data, reports: &mut Reports) {
-        let tsn = data.tsn.unwrap_near(self.inbound.buffer.cumulative());
-        self.inbound.buffer.on_unwanted(now, tsn);
-        if reports.may_report() {
-            let error = Chunk::error(ErrorCause::InvalidStream(data.stream));
-            self.reply(self.answer_path(), self.peer_tag, error);
-        }
-    }
-
-    /// Completes the processing of a packet.
-    #[inline]
-    pub(super) fn after_data(
-        &mut self,
-        now: Time,
-        path: PathId,
-        stamp: Option<DelayStamp>,
-        summary: DataSummary,
-    ) {
-        if !summary.any {
-            return;
-        }
-        if let Some(DelayStamp { sent }) = stamp.filter(|_| self.peer.takes_stamps) {
-            let received = now.as_nanos();
-            let echo = DelayEcho { path: path.0, sent, received };
-            self.inbound.echoes[path.index()] = Some(echo);
-        }
-        // RFC 9260, 9.2: in SHUTDOWN-SENT every packet with DATA is acknowledged at once.
-        let shutting = matches!(self.state, super::State::ShutdownSent { .. });
-        self.inbound.after_packet(now, path, summary.urgent || shutting);
-        if shutting {
-            self.answer_with_shutdown();
-        }
-        if self.events.back() != Some(&Event::Readable) {
-            self.push_event(Event::Readable);
-        }
-    }
-
-    /// Handles the SACK timer (RFC 9260, 6.2: usually 200 ms).
-    pub(super) fn on_sack_timer(&mut self, now: Time) {
-        if self.inbound.deadline.is_some_and(|d| d <= now) {
-            self.inbound.due_now = true;
-            self.inbound.deadline = None;
-        }
-    }
+/// What became of a DATA chunk.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Taken {
+    /// It was accepted, or dropped as a duplicate or for lack of room.
+    Processed,
+    /// There is no such stream.
+    InvalidStream(StreamId),
+    /// It contradicts what arrived before.
+    Violation,
 }

@@ -1,35 +1,17 @@
-//! State of one path of an association.
+//! What an association keeps to send data on one path.
 
 use ropewalk_base::{Duration, Time};
 
-use super::super::config::{Config, PathConfig};
 use super::ecn::Ecn;
 use crate::multipath::TxPath;
-use crate::path::{MtuSearch, PathState, PathStatus, RttEstimator};
-
-/// Heartbeats of a path (RFC 9260, 8.3).
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Heartbeat {
-    /// The nonce of the pending HEARTBEAT, and when it counts as unanswered.
-    pub pending: Option<(u64, Time)>,
-    /// The newest nonces: a path that has become longer than the wait answers late.
-    pub earlier: [u64; 8],
-    /// Send HEARTBEATs even with data in flight, because all data in flight was lost or the path's address
-    /// changed. Lasts until something is acknowledged on this path.
-    pub forced: bool,
-    /// T3 has expired while the HEARTBEAT was pending, so the silence has been counted.
-    pub counted: bool,
-    /// When the next one is due.
-    pub due: Option<Time>,
-    /// When the last one left.
-    pub asked_at: Time,
-}
+use crate::path::{MtuSearch, PathState, RttEstimator};
+use crate::sctp::config::{Config, PathConfig};
 
 /// One path. `repr(C)` keeps the fields in this order: first those that every DATA packet and every SACK
 /// reads, last those seldom needed.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
-pub(super) struct Path {
+pub struct Path {
     /// T3-rtx.
     pub t3: Option<Time>,
     /// Counting by TSN: the lowest TSN in flight here when T3 was started.
@@ -50,10 +32,9 @@ pub(super) struct Path {
     /// The search for the path MTU; none: `config.mtu` is taken for granted.
     pub mtu: Option<Box<MtuSearch>>,
     /// The path MTU is unknown, so no data is sent here.
-    pub narrow: bool,
+    pub mtu_unknown: bool,
     /// The path was added during or after the handshake: the user did not name its address.
     pub learned: bool,
-    pub heartbeat: Heartbeat,
 }
 
 impl AsRef<TxPath> for Path {
@@ -86,36 +67,15 @@ impl Path {
             ecn: None,
             handshake_trip: None,
             mtu: config.mtu_discovery.map(|range| Box::new(MtuSearch::new(range))),
-            narrow: false,
+            mtu_unknown: false,
             learned: false,
-            heartbeat: Heartbeat::default(),
         }
-    }
-
-    /// Whether the next HEARTBEAT is one that tests an idle path at the user's interval.
-    pub fn is_asked_at_interval(&self) -> bool {
-        let idle = matches!(self.tx.state.status(), PathStatus::Active | PathStatus::Inactive);
-        idle && !self.heartbeat.forced
-    }
-
-    /// Whether the user has disabled the HEARTBEATs that are due on this path.
-    pub fn is_left_alone(&self) -> bool {
-        self.is_asked_at_interval() && !self.tx.config.heartbeats
     }
 
     /// The smoothed RTT, else that of the handshake.
     #[inline]
     pub fn known_trip(&self) -> Option<Duration> {
         self.tx.rtt.srtt().or(self.handshake_trip)
-    }
-
-    /// Stops all timers.
-    pub fn stop(&mut self) {
-        self.t3 = None;
-        self.heartbeat = Heartbeat::default();
-        if let Some(search) = &mut self.mtu {
-            search.pause();
-        }
     }
 
     /// Whether fast recovery lasts; ends it when its exit point is passed (RFC 9260, 7.2.4 (6)).

@@ -7,12 +7,15 @@ use ropewalk_base::{PathId, Serial32, Time};
 
 use super::super::cause::{AbortCause, ErrorCause};
 use super::super::chunk::Chunk;
-use super::super::config::{Config, Offer};
-use super::super::cookie::CookieContent;
+use super::super::config::{CmtOptions, Config, Offer};
+use super::super::cookie::{CookieContent, CookieKey};
+use super::super::extensions::Extensions;
 use super::super::init::{Init, InitOptions};
-use super::super::listener::{Accepted, within_measure};
+use super::super::listener::{Accepted, CookieSeal, within_measure};
 use super::super::packet::Packet;
-use super::super::randomness::Randomness;
+use super::super::randomness::{Generator, Randomness};
+use super::super::rx::MarkEchoes;
+use super::super::tx::Ecn;
 use super::super::wire::{self, address_parameters};
 use super::peer::Peer;
 use super::state::Retry;
@@ -23,6 +26,74 @@ use crate::scheduler::Scheduler;
 /// Longest cookie that is echoed, bytes. IP fragments a COOKIE ECHO that exceeds a packet (RFC 9260, 5.1.4:
 /// it MUST be sent). Cookies of other stacks have some hundreds of bytes and a few per address.
 const LONGEST_COOKIE: usize = 32 << 10;
+
+/// What the handshake is made of, and what it has found out.
+#[derive(Clone, Debug)]
+pub(super) struct Handshake {
+    /// Verification tags of received packets and of sent packets; 0: not known yet.
+    pub local_tag: u32,
+    pub peer_tag: u32,
+    /// Initial TSN of this end.
+    pub local_tsn: u32,
+    pub peer: Peer,
+    key: CookieKey,
+    /// What the cookie of this association was sealed with, if a listener made it.
+    accepted_by: Option<Box<CookieSeal>>,
+    /// CMT as configured; [`Config::cmt`] holds the part of it that the peer agreed to.
+    pub own_cmt: CmtOptions,
+    /// How often the peer has reported our cookie as stale, and the Suggested Cookie Life-Span Increment of
+    /// the next INIT in ms.
+    pub stale_cookies: u32,
+    pub preserve_millis: u32,
+}
+
+impl Handshake {
+    /// Draws tag, TSN and key.
+    pub fn new(generator: &mut Generator, own_cmt: CmtOptions) -> Self {
+        let key = generator.key();
+        Self {
+            // RFC 9260, 3.3.2: the Initiate Tag MUST NOT be 0.
+            local_tag: (generator.next_u64() as u32).max(1),
+            local_tsn: generator.next_u64() as u32,
+            peer_tag: 0,
+            peer: Peer::default(),
+            key: CookieKey::new(key),
+            accepted_by: None,
+            own_cmt,
+            stale_cookies: 0,
+            preserve_millis: 0,
+        }
+    }
+
+    /// The tie-tags of this association; 0 until the peer's tag is known (RFC 9260, 5.2.2).
+    pub fn tie_tags(&self) -> (u32, u32) {
+        match self.peer_tag {
+            0 => (0, 0),
+            peer => self.key.tie_tags(self.local_tag, peer),
+        }
+    }
+
+    /// Opens a cookie that this end or its listener made and that arrived on `path`. Also returns the path on
+    /// which its INIT ACK was sent, if known and one of `paths` paths. A cookie sealed by a listener opens
+    /// only for the address that it was sent to.
+    pub fn open_cookie(
+        &self,
+        cookie: &[u8],
+        path: PathId,
+        paths: usize,
+    ) -> Option<(CookieContent, Option<PathId>)> {
+        if let Ok(content) = self.key.open(cookie, &[]) {
+            let home = Some(content.path).filter(|home| home.index() < paths);
+            return Some((content, home));
+        }
+        Some((self.accepted_by.as_ref()?.open(cookie)?, Some(path)))
+    }
+
+    /// ECN state of a new path; none if not negotiated.
+    pub fn new_ecn(&self) -> Option<Box<Ecn>> {
+        self.peer.agreed.has(Extensions::ECN).then(|| Box::new(Ecn::new()))
+    }
+}
 
 impl Association {
     /// Creates the association for a peer that a [`Listener`](crate::sctp::Listener) has accepted, whose
@@ -38,12 +109,12 @@ impl Association {
     ) -> Self {
         let mut end = Self::new(config, scheduler, randomness.into());
         let Accepted { content, seal } = accepted;
-        end.local_tag = content.local_tag;
-        end.local_tsn = content.local_tsn.0;
+        end.handshake.local_tag = content.local_tag;
+        end.handshake.local_tsn = content.local_tsn.0;
         end.sender.outstanding.begin_at(content.local_tsn.0);
-        end.accepted_by = Some(Box::new(seal));
+        end.handshake.accepted_by = Some(Box::new(seal));
         end.adopt_peer(&content.peer);
-        end.control.push_back((path, end.peer_tag, Chunk::CookieAck));
+        end.control.queue.push(path, end.handshake.peer_tag, Chunk::CookieAck);
         end.establish(now, Some(path), Some(content.created), Event::Connected);
         end
     }
@@ -59,13 +130,13 @@ impl Association {
 
     fn own_init(&self) -> Init {
         Init {
-            tag: self.local_tag,
-            window: self.inbound.buffer.free().clamp(1500, u32::MAX as u64) as u32,
+            tag: self.handshake.local_tag,
+            window: self.receiver.buffer.free().clamp(1500, u32::MAX as u64) as u32,
             outbound_streams: self.config.streams,
             inbound_streams: self.config.streams,
-            initial_tsn: Serial32(self.local_tsn),
+            initial_tsn: Serial32(self.handshake.local_tsn),
             addresses: self.config.listed_addresses(),
-            preserve_millis: self.preserve_millis,
+            preserve_millis: self.handshake.preserve_millis,
             options: InitOptions {
                 extensions: self.config.listed_extensions(),
                 ecn: self.config.lists_ecn(),
@@ -76,7 +147,7 @@ impl Association {
 
     pub(super) fn push_init(&mut self, path: PathId) {
         let init = Chunk::Init(Box::new(self.own_init()));
-        self.control.push_back((path, 0, init));
+        self.control.queue.push(path, 0, init);
     }
 
     /// Processes an INIT (RFC 9260, 5.1 B). A driver that knows addresses calls
@@ -111,7 +182,7 @@ impl Association {
         }
         if matches!(self.state, State::ShutdownAckSent { .. }) {
             // RFC 9260, 9.2: in SHUTDOWN-ACK-SENT an INIT is answered with the SHUTDOWN ACK again.
-            return Some(Packet::of(self.peer_tag, Chunk::ShutdownAck));
+            return Some(Packet::of(self.handshake.peer_tag, Chunk::ShutdownAck));
         }
         if let Some(cause) = self.new_addresses(init, source) {
             return Some(Packet::of(init.tag, Chunk::abort(cause)));
@@ -123,27 +194,20 @@ impl Association {
         own.outbound_streams = own.outbound_streams.min(init.inbound_streams);
         own.options.reported = init.options.unknown_padded();
         if self.state.is_up() {
-            (own.tag, own.initial_tsn) = self.key.fresh(init, now, self.local_tag, &[]);
+            (own.tag, own.initial_tsn) =
+                self.handshake.key.fresh(init, now, self.handshake.local_tag, &[]);
         }
         let content = CookieContent {
             local_tag: own.tag,
             local_tsn: own.initial_tsn,
             peer: Init::clone(init),
             created: now,
-            tie_tags: self.tie_tags(),
+            tie_tags: self.handshake.tie_tags(),
             path,
         };
-        let cookie = self.key.seal(&content, &[]);
+        let cookie = self.handshake.key.seal(&content, &[]);
         let answer = Packet::of(init.tag, Chunk::InitAck(Box::new((own, cookie))));
         Some(within_measure(&self.config, packet, answer))
-    }
-
-    /// The tie-tags of this association; 0 until the peer's tag is known (RFC 9260, 5.2.2).
-    pub(super) fn tie_tags(&self) -> (u32, u32) {
-        match self.peer_tag {
-            0 => (0, 0),
-            peer => self.key.tie_tags(self.local_tag, peer),
-        }
     }
 
     /// The error cause for an INIT that would add addresses to the association (RFC 9260, 5.2.1 in
@@ -154,7 +218,7 @@ impl Association {
         }
         let unlisted = source.iter().filter(|source| !init.addresses.contains(source));
         let all = init.addresses.iter().chain(unlisted);
-        let new: Vec<_> = all.filter(|address| !self.peer.has(address)).collect();
+        let new: Vec<_> = all.filter(|address| !self.handshake.peer.has(address)).collect();
         (!new.is_empty()).then(|| ErrorCause::NewAddresses(address_parameters(new)))
     }
 
@@ -186,18 +250,18 @@ impl Association {
     /// a HEARTBEAT. It is not sent if both do not fit.
     fn push_cookie(&mut self, now: Time, path: PathId, cookie: Bytes, report: Option<Chunk>) {
         let echo = Chunk::CookieEcho(cookie);
-        let mut room = self.packet_room(path).saturating_sub(echo.wire_len());
+        let mut room = self.sender.packet_room(path).saturating_sub(echo.wire_len());
         let learned = self.sender.paths[path.index()].learned;
         let unconfirmed = learned && self.path_status(path) == PathStatus::Unconfirmed;
         let heartbeat = unconfirmed.then(|| self.new_heartbeat(now, path));
         if heartbeat.as_ref().is_some_and(|heartbeat| heartbeat.wire_len() > room) {
             return;
         }
-        self.control.push_back((path, self.peer_tag, echo));
+        self.control.queue.push(path, self.handshake.peer_tag, echo);
         for chunk in heartbeat.into_iter().chain(report) {
             if chunk.wire_len() <= room {
                 room -= chunk.wire_len();
-                self.control.push_back((path, self.peer_tag, chunk));
+                self.control.queue.push(path, self.handshake.peer_tag, chunk);
             }
         }
     }
@@ -208,12 +272,12 @@ impl Association {
         let options = &init.options;
         let cause = if init.tag == 0 {
             let abort = Chunk::Abort { reflected: true, causes: Vec::new() };
-            self.control.push_back((path, self.local_tag, abort));
+            self.control.queue.push(path, self.handshake.local_tag, abort);
             self.close(CloseReason::Aborted(AbortCause::ProtocolViolation));
             return true;
         } else if init.window < 1500 {
             let abort = Chunk::abort(ErrorCause::InvalidParameter);
-            self.control.push_back((path, init.tag, abort));
+            self.control.queue.push(path, init.tag, abort);
             return true;
         } else if let Some(name) = &options.host_name {
             ErrorCause::unresolvable(name)
@@ -224,21 +288,29 @@ impl Association {
         } else {
             return cookie.len() > LONGEST_COOKIE;
         };
-        self.peer_tag = init.tag;
+        self.handshake.peer_tag = init.tag;
         self.abort_with(cause);
         true
     }
 
+    /// Enables or disables ECN on all paths, as negotiated.
+    fn settle_ecn(&mut self) {
+        let fresh = self.handshake.new_ecn();
+        self.receiver.marks =
+            fresh.as_ref().map(|_| Box::new(MarkEchoes::new(self.sender.paths.len())));
+        self.sender.paths.iter_mut().for_each(|path| path.ecn.clone_from(&fresh));
+    }
+
     /// Adopts what the peer's INIT or INIT ACK says.
     pub(super) fn adopt_peer(&mut self, init: &Init) {
-        self.peer_tag = init.tag;
-        self.peer = Peer::of(init, &self.config);
+        self.handshake.peer_tag = init.tag;
+        self.handshake.peer = Peer::of(init, &self.config);
         self.settle_ecn();
         self.settle_multipath();
         self.sender.outstanding.peer_rwnd = init.window as u64;
-        self.outbound_streams = self.config.streams.min(init.inbound_streams);
+        self.sender.outstanding.streams = self.config.streams.min(init.inbound_streams);
         self.start_congestion(init.window as u64);
-        self.inbound.expect(&self.config, init.initial_tsn);
+        self.receiver.expect(&self.config, init.initial_tsn);
     }
 
     /// Processes a COOKIE ACK (RFC 9260, 5.1 E).
@@ -260,7 +332,7 @@ impl Association {
         event: Event,
     ) {
         self.state = State::Established;
-        self.errors = 0;
+        self.control.errors = 0;
         // RFC 9260, 5.4: the address that the INIT ACK was sent to or came from is confirmed. Others must
         // answer a HEARTBEAT.
         if let Some(home) = home {
@@ -268,7 +340,7 @@ impl Association {
             path.handshake_trip = asked.map(|asked| now.since(asked));
             path.tx.state.on_confirmed();
         }
-        self.start_heartbeats(now);
+        self.control.heartbeats.start(now, &self.sender.paths, &mut self.random.rng);
         if let Some(home) = home {
             self.search_mtu(now, home);
         }

@@ -2,10 +2,10 @@
 
 use ropewalk_base::{Serial16, StreamId};
 
-use super::super::chunk::{Data, DataFlags};
-use super::Association;
+use super::scoreboard::Record;
+use super::{Chunks, RecordState};
 use crate::payload::Payload;
-use crate::sctp::tx::{Record, RecordState};
+use crate::sctp::chunk::{Data, DataFlags};
 
 /// A message whose end the peer has not acknowledged, or the rest of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,7 +37,7 @@ impl Undelivered {
 }
 
 /// A queued message, or the rest of it.
-pub(super) struct Rest {
+pub struct Rest {
     pub stream: StreamId,
     pub ssn: Serial16,
     pub ppid: u32,
@@ -107,24 +107,9 @@ fn of_rest(rest: Rest) -> Undelivered {
     }
 }
 
-impl Association {
-    /// Messages of which nothing has been sent, oldest first (RFC 9260, 11.1.14). Also available after the
-    /// end of the association.
-    pub fn unsent(&self) -> impl Iterator<Item = Undelivered> {
-        self.undelivered().filter(Undelivered::never_left)
-    }
-
-    /// Messages that have been sent, in whole or in part, and whose end the peer has not acknowledged, oldest
-    /// first (RFC 9260, 11.1.15). The peer may or may not have received them. Also available after the end of
-    /// the association.
-    pub fn unacknowledged(&self) -> impl Iterator<Item = Undelivered> {
-        self.undelivered().filter(|message| !message.never_left())
-    }
-
-    fn undelivered(&self) -> impl Iterator<Item = Undelivered> {
-        Messages {
-            records: self.sender.outstanding.board.records(),
-            queue: self.sender.outstanding.queue.rests(),
-        }
+impl Chunks {
+    /// Messages whose end the peer has not acknowledged, oldest first.
+    pub fn undelivered(&self) -> impl Iterator<Item = Undelivered> {
+        Messages { records: self.board.records(), queue: self.queue.rests() }
     }
 }

@@ -9,7 +9,7 @@ impl super::Association {
     pub fn reset_measurements(&mut self, now: Time) {
         self.sender.accounts.settle(now);
         self.sender.accounts.stats = SenderStats::default();
-        self.inbound.buffer.stats.reset(now);
+        self.receiver.buffer.stats.reset(now);
         for path in &mut self.sender.paths {
             path.tx.counters = PathCounters::default();
         }
@@ -18,7 +18,7 @@ impl super::Association {
     /// Updates time-weighted measurements to `now`.
     pub fn settle_measurements(&mut self, now: Time) {
         self.sender.accounts.settle(now);
-        self.inbound.buffer.stats.settle(now);
+        self.receiver.buffer.stats.settle(now);
     }
 
     /// Statistics of the sending side.

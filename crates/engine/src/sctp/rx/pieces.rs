@@ -8,31 +8,24 @@
 
 use std::collections::BTreeMap;
 
-use ropewalk_base::{PathId, Time};
-
-use super::super::chunk::{Chunk, Data};
-use super::super::extension_chunk::{ExtensionChunk, Piece};
-use super::super::extensions::Extensions;
-use super::super::packet::Packet;
-use super::inbound::{DataSummary, Reports};
-use super::{Association, PacketSize, TransmitInfo};
 use crate::meter::{self, Defect};
 use crate::payload::Payload;
+use crate::sctp::extension_chunk::Piece;
 
 /// Memory limit for chunks with missing pieces, bytes. A chunk that does not fit has to be sent again.
-const HELD_LIMIT: u64 = 256 << 10;
-/// Part of [`HELD_LIMIT`] that is available however full the receive buffer is: this many bytes, or 1/32 of
+const WAITING_LIMIT: u64 = 256 << 10;
+/// Part of [`WAITING_LIMIT`] that is available however full the receive buffer is: this many bytes, or 1/32 of
 /// the buffer if that is more. All other chunks may wait for one that arrives in pieces.
-const HELD_LEAST: u64 = 12 << 10;
-const HELD_LEAST_PART: u64 = 32;
+const WAITING_LEAST: u64 = 12 << 10;
+const WAITING_LEAST_PART: u64 = 32;
 /// Bookkeeping of a chunk beside its user data and the bitmap of received bytes, bytes.
 const CHUNK_COST: u64 = 256;
 
 /// Chunks with missing pieces, by TSN.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Pieces {
+pub struct Pieces {
     waiting: BTreeMap<u64, Partial>,
-    held: u64,
+    bytes: u64,
 }
 
 /// A chunk with missing pieces. A sender that cuts a chunk twice may cut it at other offsets. So each piece
@@ -96,24 +89,25 @@ impl Partial {
 
 impl Pieces {
     /// Memory of all waiting chunks, bytes.
-    pub const fn held(&self) -> u64 {
-        self.held
+    pub const fn bytes(&self) -> u64 {
+        self.bytes
     }
 
-    /// Adds a piece; `room` is the room in the receive buffer. Returns the user data of the whole chunk once
-    /// it is complete.
-    fn take(&mut self, tsn: u64, piece: &Piece, room: u64) -> Option<Payload> {
+    /// Adds a piece; `free` and `capacity` are those of the receive buffer. Returns the user data of the whole
+    /// chunk once it is complete.
+    pub fn take(&mut self, tsn: u64, piece: &Piece, free: u64, capacity: u64) -> Option<Payload> {
+        let room = free.max(capacity / WAITING_LEAST_PART);
         let (offset, total) = (u32::from(piece.offset), u32::from(piece.total));
         let payload = &piece.part.payload;
         if payload.is_empty() || offset + payload.len() > total {
             return None;
         }
         if !self.waiting.contains_key(&tsn) {
-            let most = room.clamp(HELD_LEAST, HELD_LIMIT);
-            if self.held + cost_of(total) > most {
+            let most = room.clamp(WAITING_LEAST, WAITING_LIMIT);
+            if self.bytes + cost_of(total) > most {
                 return None;
             }
-            self.held += cost_of(total);
+            self.bytes += cost_of(total);
             self.waiting.insert(tsn, Partial::new(total));
         }
         let chunk = self.waiting.get_mut(&tsn).filter(|chunk| chunk.total == total)?;
@@ -126,90 +120,14 @@ impl Pieces {
 
     fn forget(&mut self, tsn: u64) -> Option<Partial> {
         let chunk = self.waiting.remove(&tsn)?;
-        self.held -= cost_of(chunk.total);
+        self.bytes -= cost_of(chunk.total);
         Some(chunk)
     }
 
     /// Drops the chunks up to `cumulative`, which have arrived otherwise.
-    fn forget_up_to(&mut self, cumulative: u64) {
+    pub fn forget_up_to(&mut self, cumulative: u64) {
         while let Some(tsn) = self.waiting.keys().next().copied().filter(|tsn| *tsn <= cumulative) {
             self.forget(tsn);
-        }
-    }
-}
-
-impl Association {
-    /// `path`, or if `bytes` exceed its packets, another open path that carries them whole, if there is one.
-    pub(super) fn path_for_size(&self, path: PathId, bytes: u32) -> PathId {
-        let bytes = bytes + self.stamp_len();
-        if bytes <= self.packet_room(path) {
-            return path;
-        }
-        let open =
-            self.sender.views.iter().filter(|view| view.usable && view.in_flight < view.window);
-        let wide = open.filter(|view| bytes <= self.packet_room(view.id));
-        wide.min_by_key(|view| view.forward_delay).map_or(path, |view| view.id)
-    }
-
-    /// Sends a chunk that exceeds the packets of `path`: in pieces if the peer supports them, else whole, for
-    /// IP to fragment.
-    #[cold]
-    pub(super) fn send_too_long(
-        &mut self,
-        now: Time,
-        path: PathId,
-        tsn: u64,
-        packet: &mut Packet,
-    ) -> TransmitInfo {
-        packet.begin(self.peer_tag);
-        let bytes = self.launch(now, path, tsn, &mut packet.chunks).bytes;
-        if !self.peer.agreed.has(Extensions::PIECE) {
-            let transmit_info = self.after_sending(now, path, bytes);
-            return TransmitInfo { size: PacketSize::TooLong, ..transmit_info };
-        }
-        let Some(Chunk::Data(data)) = packet.chunks.pop() else {
-            unreachable!("what is launched is DATA")
-        };
-        let most = (self.packet_room(path) - Piece::HEADER) / 4 * 4;
-        let (total, mut at) = (data.payload.len(), 0);
-        while at < total {
-            let size = most.min(total - at);
-            let piece = Chunk::Extension(Box::new(ExtensionChunk::Piece(Piece::of(
-                &data, at as u16, size,
-            ))));
-            // Control chunks are sent before everything else.
-            match at {
-                0 => packet.chunks.push(piece),
-                _ => self.control.push_back((path, self.peer_tag, piece)),
-            }
-            at += size;
-        }
-        self.after_sending(now, path, bytes)
-    }
-
-    /// Processes a piece of a DATA chunk.
-    #[cold]
-    pub(super) fn on_piece(
-        &mut self,
-        now: Time,
-        piece: &Piece,
-        summary: &mut DataSummary,
-        reports: &mut Reports,
-    ) {
-        if !self.state.receives_data() {
-            return;
-        }
-        let cumulative = self.inbound.buffer.cumulative();
-        let tsn = piece.part.tsn.unwrap_near(cumulative);
-        let buffer = &self.inbound.buffer;
-        let room = buffer.free().max(buffer.capacity() / HELD_LEAST_PART);
-        let pieces = self.pieces.get_or_insert_default();
-        pieces.forget_up_to(cumulative);
-        // The receive buffer reports duplicates and refuses TSNs out of range.
-        let whole = pieces.take(tsn, piece, room);
-        self.inbound.buffer.reserve(pieces.held());
-        if let Some(payload) = whole {
-            self.on_data(now, Data { payload, ..piece.part.clone() }, summary, reports);
         }
     }
 }
@@ -220,6 +138,7 @@ mod tests {
     use ropewalk_base::Seed;
 
     use super::*;
+    use crate::sctp::chunk::Data;
 
     fn piece(offset: usize, whole: &Bytes, size: usize) -> Piece {
         let payload = Payload::from(whole.slice(offset..offset + size));
@@ -238,13 +157,13 @@ mod tests {
                 let offset = rng.below(total as u64) as usize;
                 let size = 1 + rng.below((total - offset) as u64) as usize;
                 come[offset..offset + size].fill(true);
-                let made = pieces.take(7, &piece(offset, &whole, size), 1 << 16);
+                let made = pieces.take(7, &piece(offset, &whole, size), 1 << 16, 1 << 16);
                 assert_eq!(made.is_some(), come.iter().all(|there| *there), "case {case}");
                 if let Some(made) = made {
                     break made;
                 }
             };
-            assert_eq!((made, pieces.held()), (Payload::from(whole), 0), "case {case}");
+            assert_eq!((made, pieces.bytes()), (Payload::from(whole), 0), "case {case}");
         }
     }
 
@@ -253,11 +172,11 @@ mod tests {
         let whole = Bytes::from(vec![7; 60_000]);
         let mut pieces = Pieces::default();
         for at in 0..4_000 {
-            pieces.take(7, &piece(2 * at, &whole, 1), 1 << 20);
+            pieces.take(7, &piece(2 * at, &whole, 1), 1 << 20, 1 << 20);
         }
         meter::take();
         for at in [1, 4_000, 59_999, 0, 0, 0] {
-            assert_eq!(pieces.take(7, &piece(at, &whole, 1), 1 << 20), None);
+            assert_eq!(pieces.take(7, &piece(at, &whole, 1), 1 << 20, 1 << 20), None);
         }
         assert!(meter::take() <= 6);
     }
@@ -267,18 +186,18 @@ mod tests {
         let whole = Bytes::from(vec![7; 9_000]);
         let mut pieces = Pieces::default();
         // The first chunk is kept in a full buffer, because others may wait for it.
-        pieces.take(1, &piece(0, &whole, 1_000), 0);
-        let held = pieces.held();
+        pieces.take(1, &piece(0, &whole, 1_000), 0, 0);
+        let held = pieces.bytes();
         assert!(held > 9_000);
         for tsn in 2..100 {
-            pieces.take(tsn, &piece(0, &whole, 1_000), 0);
+            pieces.take(tsn, &piece(0, &whole, 1_000), 0, 0);
         }
-        assert_eq!(pieces.held(), held);
+        assert_eq!(pieces.bytes(), held);
         for tsn in 2..100 {
-            pieces.take(tsn, &piece(0, &whole, 1_000), u64::MAX);
+            pieces.take(tsn, &piece(0, &whole, 1_000), u64::MAX, u64::MAX);
         }
-        assert!(pieces.held() <= HELD_LIMIT);
+        assert!(pieces.bytes() <= WAITING_LIMIT);
         pieces.forget_up_to(99);
-        assert_eq!(pieces.held(), 0);
+        assert_eq!(pieces.bytes(), 0);
     }
 }

@@ -5,15 +5,13 @@ use std::ops::Range;
 use ropewalk_base::{Duration, PathId, Time};
 use smallvec::SmallVec;
 
-use super::super::cause::ErrorCause;
-use super::super::chunk::{DelayEcho, Sack};
-use super::super::config::CwndUpdate;
-use super::super::gaps::GapList;
-use super::{Association, Path};
+use super::{GapDiff, Path, RecordState, Sender};
 use crate::congestion::{AckSample, CongestionControl};
 use crate::meter;
 use crate::recovery::{Flight, LossDetection};
-use crate::sctp::tx::{GapDiff, RecordState};
+use crate::sctp::chunk::{DelayEcho, Sack};
+use crate::sctp::config::CwndUpdate;
+use crate::sctp::gaps::GapList;
 use crate::window::explained_queueing;
 
 /// Age of the last RTT sample after which timestamps supply the next one.
@@ -23,8 +21,8 @@ const UNTIMED: Duration = Duration::from_secs(1);
 ///
 /// Fields named `*_end` hold the highest transmission number of their kind plus 1, or 0 if there is none.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct PathAck {
-    pub bytes: u64,
+struct PathAck {
+    bytes: u64,
     in_flight_before: u64,
     oldest_before: Option<u64>,
     /// Among all newly acknowledged transmissions.
@@ -73,6 +71,10 @@ impl PathAck {
         }
     }
 }
+
+/// A SACK acknowledges a TSN that was never sent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NeverSent;
 
 /// One [`PathAck`] per path. Built for each SACK: with thousands of associations, a stored list would
 /// have to be fetched from memory.
@@ -124,123 +126,118 @@ impl Path {
     }
 }
 
-impl Association {
-    pub(super) fn on_sack(&mut self, now: Time, sack: Sack) {
-        if !self.state.receives_sacks() {
-            return;
-        }
-        let before = self.sender.outstanding.board.cumulative();
+impl Sender {
+    /// Processes a SACK. Returns whether it is newer than all before it.
+    ///
+    /// # Errors
+    /// [`NeverSent`]. RFC 9260, 12.4: such a SACK MUST end the association.
+    pub fn on_sack(&mut self, now: Time, sack: Sack) -> Result<bool, NeverSent> {
+        let before = self.outstanding.board.cumulative();
         let cumulative = sack.cumulative.unwrap_near(before);
         if cumulative < before {
             // RFC 9260, 6.2.1 D (i): a SACK with a lower cumulative TSN than known is out of date; drop it.
-            return;
+            return Ok(false);
         }
-        if cumulative >= self.sender.outstanding.board.next_tsn() {
-            self.abort_with(ErrorCause::VIOLATION);
-            return;
+        if cumulative >= self.outstanding.board.next_tsn() {
+            return Err(NeverSent);
         }
-        self.sender.accounts.stats.sacks += 1;
-        self.heard_at = now;
+        self.accounts.stats.sacks += 1;
+        self.outstanding.heard_at = now;
         let mut acks = PathAcks::new();
         self.begin_acks(&mut acks);
-        self.scratch.duplicates = !sack.duplicates.is_empty();
-        if self.scratch.duplicates {
-            self.sender.paths.iter_mut().for_each(|path| path.tx.tail.on_duplicate());
+        self.outstanding.scratch.duplicates = !sack.duplicates.is_empty();
+        if self.outstanding.scratch.duplicates {
+            self.paths.iter_mut().for_each(|path| path.tx.tail.on_duplicate());
         }
-        if !self.take_cumulative(now, cumulative, &mut acks) {
-            return;
-        }
-        let Some(covered) = self.take_gaps(now, cumulative, sack.gaps, &mut acks) else { return };
+        self.take_cumulative(now, cumulative, &mut acks)?;
+        let covered = self.take_gaps(now, cumulative, sack.gaps, &mut acks)?;
         self.take_window(cumulative > before, sack.window, covered);
         self.check_reneging();
         self.settle_acks(now, cumulative > before, sack.data_packets, &acks);
         self.update_window_probe(now);
-        self.tell_of_room();
-        self.after_flush(now);
+        Ok(true)
     }
 
     #[inline]
     fn begin_acks(&mut self, acks: &mut PathAcks) {
-        self.scratch.highest = 0;
-        for path in &mut self.sender.paths {
+        self.outstanding.scratch.highest = 0;
+        for path in &mut self.paths {
             let oldest = path.tx.flights.oldest().map(|(_, flight)| flight.tsn);
             path.pseudo_cumack = path.pseudo_cumack.or(oldest);
             acks.push(PathAck::nothing(path));
         }
     }
 
-    /// Processes the cumulative TSN. Returns false if it covers a TSN that was never sent.
+    /// Processes the cumulative TSN.
     #[inline]
-    fn take_cumulative(&mut self, now: Time, cumulative: u64, acks: &mut PathAcks) -> bool {
-        while self.sender.outstanding.board.cumulative() < cumulative {
-            let Some(popped) = self.sender.outstanding.board.pop_cumulative() else { break };
+    fn take_cumulative(
+        &mut self,
+        now: Time,
+        cumulative: u64,
+        acks: &mut PathAcks,
+    ) -> Result<(), NeverSent> {
+        while self.outstanding.board.cumulative() < cumulative {
+            let Some(popped) = self.outstanding.board.pop_cumulative() else { break };
             let tsn = popped.tsn;
             match popped.state {
-                RecordState::Unsent => {
-                    self.abort_with(ErrorCause::VIOLATION);
-                    return false;
-                }
+                RecordState::Unsent => return Err(NeverSent),
                 RecordState::InFlight { path, number } => {
-                    let sure = self.sender.outstanding.board.is_only_on(tsn, path);
+                    let sure = self.outstanding.board.is_only_on(tsn, path);
                     let ack = &mut acks[path.index()];
                     self.end_flight(now, path, number, popped.payload, sure, ack);
-                    self.sender.paths[path.index()].pseudo_cumack = None;
+                    self.paths[path.index()].pseudo_cumack = None;
                     ack.pseudo_moved = true;
                 }
                 RecordState::Lost { on, .. } => self.on_late_arrival(on, popped.payload),
                 RecordState::Acked { by } => {
-                    self.sender.paths[by.index()].tx.held -= popped.bytes as u64;
+                    self.paths[by.index()].tx.held -= popped.bytes as u64;
                 }
             }
             self.end_copies(now, tsn, acks);
         }
-        true
+        Ok(())
     }
 
-    /// Processes the gap ack blocks and returns how many chunks they cover. Returns none if a block reports a
-    /// TSN that was never sent: RFC 9260, 12.4, such a SACK MUST end the association.
+    /// Processes the gap ack blocks and returns how many chunks they cover.
     fn take_gaps(
         &mut self,
         now: Time,
         cumulative: u64,
         gaps: GapList,
         acks: &mut PathAcks,
-    ) -> Option<u64> {
+    ) -> Result<u64, NeverSent> {
         if gaps.is_empty() {
-            self.scratch.memory.forget_below(cumulative);
-            return Some(0);
+            self.outstanding.scratch.memory.forget_below(cumulative);
+            return Ok(0);
         }
-        let mut fresh = std::mem::take(&mut self.scratch.fresh);
+        let mut fresh = std::mem::take(&mut self.outstanding.scratch.fresh);
         fresh.clear();
-        let end = self.sender.outstanding.board.next_tsn();
-        let known = self.sender.outstanding.board.acked();
-        let found = self.scratch.memory.find_fresh(cumulative, gaps, end, known, &mut fresh);
+        let end = self.outstanding.board.next_tsn();
+        let known = self.outstanding.board.acked();
+        let found =
+            self.outstanding.scratch.memory.find_fresh(cumulative, gaps, end, known, &mut fresh);
         let mut unsent = found.unsent;
         for tsn in fresh.iter().cloned().flatten() {
             unsent |= !self.take_gap_ack(now, tsn, acks);
         }
-        self.scratch.fresh = fresh;
-        if unsent {
-            self.abort_with(ErrorCause::VIOLATION);
-            return None;
-        }
-        Some(found.covered)
+        self.outstanding.scratch.fresh = fresh;
+        if unsent { Err(NeverSent) } else { Ok(found.covered) }
     }
 
     /// Processes one TSN of a gap ack block. Returns false if it was never sent.
     #[inline]
     fn take_gap_ack(&mut self, now: Time, tsn: u64, acks: &mut PathAcks) -> bool {
         meter::count(1);
-        let record = self.sender.outstanding.board.record(tsn);
+        let record = self.outstanding.board.record(tsn);
         let (payload, bytes) = (record.data.payload.len(), record.bytes as u64);
-        match self.sender.outstanding.board.on_gap_acked(tsn) {
+        match self.outstanding.board.on_gap_acked(tsn) {
             RecordState::InFlight { path, number } => {
-                self.sender.paths[path.index()].tx.held += bytes;
-                let sure = self.sender.outstanding.board.is_only_on(tsn, path);
+                self.paths[path.index()].tx.held += bytes;
+                let sure = self.outstanding.board.is_only_on(tsn, path);
                 self.end_flight(now, path, number, payload, sure, &mut acks[path.index()]);
             }
             RecordState::Lost { on, .. } => {
-                self.sender.paths[on.index()].tx.held += bytes;
+                self.paths[on.index()].tx.held += bytes;
                 self.on_late_arrival(on, payload);
             }
             RecordState::Acked { .. } => {}
@@ -252,24 +249,24 @@ impl Association {
 
     /// A chunk that counted as lost on path `on` has arrived before it was retransmitted.
     fn on_late_arrival(&mut self, on: PathId, payload: u32) {
-        let path = &mut self.sender.paths[on.index()];
+        let path = &mut self.paths[on.index()];
         path.tx.counters.delivered_bytes += payload as u64;
         path.tx.rack.on_late_arrival();
         // RFC 9260, 8.1: the acknowledgement of a DATA chunk resets the association's error counter.
-        self.errors = 0;
+        self.outstanding.reports.acknowledged = true;
     }
 
     /// Ends all copies of an acknowledged chunk. Which of them arrived is unknown.
     #[inline(always)]
     fn end_copies(&mut self, now: Time, tsn: u64, acks: &mut PathAcks) {
-        if self.sender.outstanding.board.has_copies() {
+        if self.outstanding.board.has_copies() {
             self.end_copies_of(now, tsn, acks);
         }
     }
 
     #[cold]
     fn end_copies_of(&mut self, now: Time, tsn: u64, acks: &mut PathAcks) {
-        for (path, number) in self.sender.outstanding.board.take_copies(tsn) {
+        for (path, number) in self.outstanding.board.take_copies(tsn) {
             self.end_flight(now, path, number, 0, false, &mut acks[path.index()]);
         }
     }
@@ -286,7 +283,7 @@ impl Association {
         sure: bool,
         ack: &mut PathAck,
     ) {
-        let state = &mut self.sender.paths[path.index()];
+        let state = &mut self.paths[path.index()];
         let Some(flight) = state.tx.flights.end_in_place(number) else { return };
         state.tx.rate.on_delivered(now, flight.bytes as u64);
         ack.heard |= sure;
@@ -298,7 +295,7 @@ impl Association {
             ack.pseudo_moved = true;
         }
         ack.lowest = ack.lowest.min(number);
-        self.scratch.highest = self.scratch.highest.max(flight.tsn);
+        self.outstanding.scratch.highest = self.outstanding.scratch.highest.max(flight.tsn);
         // A retransmission sent less than half an RTT ago did not cause this acknowledgement; an earlier
         // transmission did. So nothing sent between the two is late.
         let since = now.since(flight.sent_at);
@@ -326,32 +323,31 @@ impl Association {
     /// SACK that arrives late, because its path is slower, cannot cause this.
     #[inline]
     fn check_reneging(&mut self) {
-        let next = self.sender.outstanding.board.cumulative() + 1;
+        let next = self.outstanding.board.cumulative() + 1;
         // `acked` holds no TSN below `next`.
-        if self.sender.outstanding.board.acked().first() == Some(next) {
+        if self.outstanding.board.acked().first() == Some(next) {
             self.on_reneged();
         }
     }
 
     #[cold]
     fn on_reneged(&mut self) {
-        self.sender.outstanding.board.on_reneged(PathId(0));
-        self.sender.paths.iter_mut().for_each(|p| p.tx.held = 0);
-        self.scratch.memory.clear();
+        self.outstanding.board.on_reneged(PathId(0));
+        self.paths.iter_mut().for_each(|p| p.tx.held = 0);
+        self.outstanding.scratch.memory.clear();
     }
 
     /// Updates the peer's receive window, unless the SACK is older than one already processed: SACKs on
     /// different paths overtake each other. With the cumulative TSN unchanged, the SACK that covers fewer
     /// chunks beyond it is the older one.
     fn take_window(&mut self, moved: bool, window: u32, covered: u64) {
-        if !moved && covered < self.offered_gaps {
+        if !moved && covered < self.outstanding.offered_gaps {
             return;
         }
-        self.offered_gaps = covered;
+        self.outstanding.offered_gaps = covered;
         // The advertised window excludes all chunks that the peer holds beyond the hole, also those for which
         // the SACK had no room.
-        self.sender.outstanding.peer_rwnd =
-            window as u64 + self.sender.outstanding.board.held_bytes();
+        self.outstanding.peer_rwnd = window as u64 + self.outstanding.board.held_bytes();
     }
 
     fn settle_acks(
@@ -364,13 +360,13 @@ impl Association {
         let acked_paths = acks.iter().filter(|a| a.newest_end > 0).count();
         // DAC: a SACK that acknowledges several packets counts twice for transmissions sent before all of
         // them. RFC 9260, 3.3.4: without CMT the chunk flags are ignored.
-        let told = self.config.cmt.delayed_ack && data_packets > 1;
+        let told = self.outstanding.config.cmt.delayed_ack && data_packets > 1;
         let several = acked_paths == 1 && told;
         for (i, ack) in acks.iter().enumerate().filter(|(_, ack)| ack.newest_end > 0) {
             self.settle_path(now, PathId::from_index(i), ack, cumulative_moved, several);
         }
         if acked_paths > 0 {
-            self.errors = 0;
+            self.outstanding.reports.acknowledged = true;
             self.count_unsplit_misses(now, cumulative_moved);
         }
     }
@@ -384,7 +380,7 @@ impl Association {
         several: bool,
     ) {
         let Some(flight) = &ack.newest_flight else { return };
-        let path = &mut self.sender.paths[id.index()];
+        let path = &mut self.paths[id.index()];
         path.tx.one_packet = false;
         path.tx.counters.delivered_bytes += ack.payload;
         path.tx.loss.note_arrivals(ack.chunks.min(64));
@@ -395,17 +391,16 @@ impl Association {
         let timed = path.measure(now, ack, flight);
         // A copy that another path delivered does not show that this path works.
         let returned = ack.heard && path.tx.state.on_success();
-        path.heartbeat.forced &= !ack.heard;
         let own_advance = ack.oldest_before
             != path.tx.flights.oldest().map(|(n, _)| n).or(Some(path.tx.flights.next_number()));
-        let advanced = match self.config.cmt.cwnd_update {
+        let advanced = match self.outstanding.config.cmt.cwnd_update {
             CwndUpdate::Off => cumulative_moved,
             CwndUpdate::Cuc => ack.pseudo_moved,
             CwndUpdate::CucV2 => own_advance || cumulative_moved,
         };
         let in_recovery = self.recovers(id);
         self.settle_t3(now, id, own_advance, ack.heard);
-        let path = &mut self.sender.paths[id.index()];
+        let path = &mut self.paths[id.index()];
         let sample = AckSample {
             acked_bytes: ack.bytes,
             in_flight_before: ack.in_flight_before,
@@ -421,18 +416,20 @@ impl Association {
             self.on_path_returned(now, id);
         }
         if ack.heard {
+            let reports = &mut self.outstanding.reports;
+            reports.heard = reports.heard.with(id);
             self.confirm_mtu(now, id, flight.bytes);
-            if let Some(ecn) = &mut self.sender.paths[id.index()].ecn {
+            if let Some(ecn) = &mut self.paths[id.index()].ecn {
                 ecn.on_arrival();
             }
         }
-        self.sender.congestion.on_ack(id, now, &sample);
-        self.sender.manage_windows(now, id);
-        if self.config.recovery == LossDetection::RackTlp {
+        self.congestion.on_ack(id, now, &sample);
+        self.manage_windows(now, id);
+        if self.outstanding.config.recovery == LossDetection::RackTlp {
             self.settle_by_time(now, id, ack);
-        } else if self.config.cmt.split_fast_retransmit {
+        } else if self.outstanding.config.cmt.split_fast_retransmit {
             let newest = if in_recovery && own_advance {
-                self.sender.paths[id.index()].tx.acked_to.saturating_sub(1)
+                self.paths[id.index()].tx.acked_to.saturating_sub(1)
             } else {
                 ack.witness_end.saturating_sub(1)
             };
@@ -443,8 +440,8 @@ impl Association {
 
     /// Time-based loss detection (RFC 8985), after an acknowledgement.
     fn settle_by_time(&mut self, now: Time, id: PathId, ack: &PathAck) {
-        let duplicates = self.scratch.duplicates;
-        let path = &mut self.sender.paths[id.index()];
+        let duplicates = self.outstanding.scratch.duplicates;
+        let path = &mut self.paths[id.index()];
         path.tx.tail.on_activity(now);
         let repaired = path.tx.tail.on_acked(path.tx.acked_to);
         if duplicates {
@@ -464,23 +461,23 @@ impl Association {
 
     /// Samples the forward delay from a timestamp echo. It also shows that the path works when SACKs cannot,
     /// as on a path that carries only copies of chunks in flight elsewhere.
-    pub(super) fn on_delay_echo(&mut self, now: Time, echo: &DelayEcho) {
-        let Some(path) = self.sender.paths.get_mut(echo.path as usize) else { return };
+    pub fn on_delay_echo(&mut self, now: Time, echo: &DelayEcho) {
+        let Some(path) = self.paths.get_mut(echo.path as usize) else { return };
         path.tx.forward.sample(echo.sent, echo.received);
         // The peer chooses the number, so it is limited to the past.
         let took = now.since(Time::from_nanos(echo.sent.min(now.as_nanos())));
         if now.since(path.tx.rtt.sampled_at()) >= UNTIMED && took < UNTIMED {
             path.tx.rtt.sample(now, took);
             // The tail loss probe depends on the RTT.
-            self.timers_moved = true;
+            self.outstanding.timers_moved = true;
         }
     }
 
     /// Whether a buffer is so small that one full chunk is a considerable part of it and a delayed SACK costs
     /// a good part of a round trip.
     #[inline]
-    pub(super) const fn is_small(&self, buffer: u64) -> bool {
+    pub const fn is_small(&self, buffer: u64) -> bool {
         const CHUNKS: u64 = 64;
-        buffer <= CHUNKS * self.sender.outstanding.full_chunk()
+        buffer <= CHUNKS * self.outstanding.full_chunk()
     }
 }

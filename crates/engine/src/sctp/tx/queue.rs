@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 
 use ropewalk_base::{Serial16, StreamId};
 
-use super::super::chunk::{Data, DataFlags};
 use super::undelivered::Rest;
 use crate::payload::Payload;
+use crate::sctp::chunk::{Data, DataFlags};
 
 #[derive(Clone, Debug)]
 struct Waiting {
@@ -39,7 +39,7 @@ impl Waiting {
 
 /// Messages in the order of submission. Each stream numbers its own.
 #[derive(Clone, Debug)]
-pub(super) struct SendQueue {
+pub struct SendQueue {
     messages: VecDeque<Waiting>,
     next_ssn: Vec<Serial16>,
     bytes: u64,

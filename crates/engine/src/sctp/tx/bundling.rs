@@ -3,16 +3,15 @@
 use ropewalk_base::{PathId, Time};
 use smallvec::SmallVec;
 
-use super::super::chunk::{Chunk, Data, DelayStamp};
-use super::Association;
-use crate::scheduler::DelaySource;
-use crate::sctp::tx::RecordState;
+use super::{RecordState, Sender};
+use crate::congestion::CongestionControl;
+use crate::sctp::chunk::{Chunk, Data, DelayStamp};
 
-impl Association {
+impl Sender {
     /// Adds the next lost chunks while they fit (RFC 9260, 6.3.3 E3), if they were lost on the same path and
     /// thus go to the same path.
     #[cold]
-    pub(super) fn bundle_lost(
+    pub fn bundle_lost(
         &mut self,
         now: Time,
         path: PathId,
@@ -20,22 +19,22 @@ impl Association {
         room: &mut u32,
         chunks: &mut SmallVec<[Chunk; 1]>,
     ) {
-        while let Some(tsn) = self.sender.outstanding.board.lost().first() {
-            let record = self.sender.outstanding.board.record(tsn);
+        while let Some(tsn) = self.outstanding.board.lost().first() {
+            let record = self.outstanding.board.record(tsn);
             let same = matches!(record.state, RecordState::Lost { on: other, .. } if other == on);
-            let open = self.sender.paths[path.index()].tx.flights.bytes() < self.cwnd(path);
+            let open = self.paths[path.index()].tx.flights.bytes() < self.congestion.window(path);
             if !same || !open || record.bytes > *room {
                 return;
             }
             *room -= record.bytes;
-            self.launch(now, path, tsn, chunks);
+            self.transmit_chunk(now, path, tsn, chunks);
         }
     }
 
     /// Adds chunks from the head of the queue while they fit (RFC 9260, 6.10), if the scheduler lets the path
     /// take them.
     #[inline]
-    pub(super) fn bundle(
+    pub fn bundle(
         &mut self,
         now: Time,
         path: PathId,
@@ -44,30 +43,29 @@ impl Association {
     ) {
         const LEAST: u32 = Data::HEADER + 4;
         while *room >= LEAST
-            && self.sender.outstanding.board.holes().is_empty()
-            && self.sender.outstanding.board.lost().is_empty()
+            && self.outstanding.board.holes().is_empty()
+            && self.outstanding.board.lost().is_empty()
         {
-            let Some(next) = self.sender.outstanding.queue.next_bytes() else { return };
+            let Some(next) = self.outstanding.queue.next_bytes() else { return };
             let cut = next > *room;
-            if cut && (!self.may_fill(*room) || self.sender.outstanding.queue.next_is_passing()) {
+            if cut && (!self.may_fill(*room) || self.outstanding.queue.next_is_passing()) {
                 return;
             }
             let next = next.min(*room);
-            let open = self.sender.views.get(path.index()).is_some_and(|v| {
+            let open = self.views.get(path.index()).is_some_and(|v| {
                 v.usable
                     && v.earliest_position == 0
-                    && self.sender.paths[path.index()].tx.flights.bytes() < v.window
+                    && self.paths[path.index()].tx.flights.bytes() < v.window
             });
-            let fits = self.sender.outstanding.board.span() + next as u64
-                <= self.sender.outstanding.peer_rwnd;
-            if !open || !fits || self.sender.outstanding.board.tsns_left() == 0 {
+            let fits = self.outstanding.board.span() + next as u64 <= self.outstanding.peer_rwnd;
+            if !open || !fits || self.outstanding.board.tsns_left() == 0 {
                 return;
             }
             if cut {
                 let Some(tsn) = self.filling_chunk(next) else { return };
-                *room -= self.launch(now, path, tsn, chunks).bytes;
+                *room -= self.transmit_chunk(now, path, tsn, chunks).bytes;
             } else {
-                let Some(bytes) = self.launch_fresh(now, path, chunks) else { return };
+                let Some(bytes) = self.transmit_fresh(now, path, chunks) else { return };
                 *room -= bytes;
             }
         }
@@ -75,31 +73,29 @@ impl Association {
 
     /// Length of the timestamp in a packet with data, bytes.
     #[inline]
-    pub(super) fn stamp_len(&self) -> u32 {
-        let stamped = self.config.delay_source == DelaySource::Timestamp && self.peer.takes_stamps;
-        if stamped { DelayStamp::WIRE_LEN } else { 0 }
+    pub fn stamp_len(&self) -> u32 {
+        if self.outstanding.config.stamps { DelayStamp::WIRE_LEN } else { 0 }
     }
 
     /// Whether a chunk may be cut to fill the rest of a packet. Messages made to fill packets of another size
     /// would otherwise leave a good part of each packet empty.
     #[inline]
-    pub(super) const fn may_fill(&self, room: u32) -> bool {
+    pub const fn may_fill(&self, room: u32) -> bool {
         /// Shortest chunk that is worth a header of its own, bytes.
         const LEAST_FILL: u32 = 8 * Data::HEADER;
-        self.config.mtu_discovery.is_some() && room >= LEAST_FILL
+        self.outstanding.config.discovers_mtu() && room >= LEAST_FILL
     }
 
     /// The next chunk of the queue, cut to fill `room` bytes.
     #[cold]
-    pub(super) fn filling_chunk(&mut self, room: u32) -> Option<u64> {
-        if self.sender.outstanding.queue.is_empty() {
+    pub fn filling_chunk(&mut self, room: u32) -> Option<u64> {
+        if self.outstanding.queue.is_empty() {
             return None;
         }
         Some(
-            self.sender
-                .outstanding
+            self.outstanding
                 .board
-                .assign(|chunk| self.sender.outstanding.queue.next_chunk_within(room, chunk)),
+                .assign(|chunk| self.outstanding.queue.next_chunk_within(room, chunk)),
         )
     }
 }

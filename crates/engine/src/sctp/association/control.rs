@@ -1,0 +1,146 @@
+//! Control chunks that wait to be sent.
+
+use std::collections::VecDeque;
+
+use ropewalk_base::PathId;
+
+use crate::meter::{self, Defect};
+use crate::sctp::chunk::Chunk;
+use crate::sctp::extension_chunk::ExtensionChunk;
+use crate::sctp::packet::Packet;
+use crate::transmit_info::PacketSize;
+
+/// Limits of the queue when a reply is added: chunks, and their bytes on the wire.
+const REPLIES_LIMIT: usize = 64;
+const REPLY_BYTES_LIMIT: u32 = 16 << 10;
+/// Room reserved beside replies for a SHUTDOWN or a COOKIE ACK, bytes.
+const RESERVED: u32 = 16;
+
+/// A control chunk, its path, and the verification tag of its packet.
+type Entry = (PathId, u32, Chunk);
+
+/// The queue of control chunks.
+///
+/// RFC 9260, 12.4: one packet is answered by one packet at most, not counting DATA and SACKs. So no packet can
+/// cause a burst of replies.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ControlQueue {
+    queue: VecDeque<Entry>,
+    /// The path of the packet that is being processed.
+    pub answers_to: PathId,
+    /// The path of the first reply to that packet and the room left beside it; none: no reply yet.
+    begun: Option<(PathId, u32)>,
+}
+
+impl ControlQueue {
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+
+    /// Adds a chunk at the end.
+    pub fn push(&mut self, path: PathId, tag: u32, chunk: Chunk) {
+        self.queue.push_back((path, tag, chunk));
+    }
+
+    /// Adds a chunk before all others.
+    pub fn push_front(&mut self, path: PathId, tag: u32, chunk: Chunk) {
+        self.queue.push_front((path, tag, chunk));
+    }
+
+    /// Adds a chunk at the end unless an equal one is queued: a packet may repeat a chunk many times.
+    pub fn push_once(&mut self, path: PathId, tag: u32, chunk: Chunk) {
+        let entry = (path, tag, chunk);
+        if !self.queue.contains(&entry) {
+            self.queue.push_back(entry);
+        }
+    }
+
+    /// Drops all chunks.
+    pub fn clear(&mut self) {
+        self.queue.clear();
+    }
+
+    /// Renumbers the paths. Chunks for paths that no longer exist are dropped.
+    pub fn renumber(&mut self, renumbered: impl Fn(PathId) -> Option<PathId>) {
+        let queued = std::mem::take(&mut self.queue).into_iter();
+        let staying = queued.filter_map(|(path, tag, chunk)| Some((renumbered(path)?, tag, chunk)));
+        self.queue = staying.collect();
+    }
+
+    /// Starts the processing of a packet that arrived on `path`.
+    #[inline]
+    pub const fn begin_answers(&mut self, path: PathId) {
+        (self.answers_to, self.begun) = (path, None);
+    }
+
+    /// Adds a reply to a chunk of the packet that is being processed, to a packet with room for `room` bytes.
+    /// A reply that does not fit beside the others, or for which the queue is too full, is dropped, as if the
+    /// network had lost it.
+    pub fn reply(&mut self, path: PathId, tag: u32, chunk: Chunk, room: u32) {
+        let queued: u32 = self.queue.iter().take(REPLIES_LIMIT).map(|(.., c)| c.wire_len()).sum();
+        let size = chunk.wire_len();
+        let full = self.queue.len() >= REPLIES_LIMIT
+            || !self.queue.is_empty() && queued + size > REPLY_BYTES_LIMIT;
+        let left = match self.begun {
+            None => Some(room.saturating_sub(size)),
+            Some((to, room)) if to == path && size + RESERVED <= room => Some(room - size),
+            Some(_) => None,
+        };
+        meter::count(1);
+        let Some(left) = left.filter(|_| !full) else {
+            if meter::has(Defect::UnboundedControl) {
+                self.push(path, tag, chunk);
+            }
+            return;
+        };
+        self.begun = Some((path, left));
+        self.push(path, tag, chunk);
+    }
+
+    /// Bundles the next chunks for one path into a packet. `room` is what a packet on a path holds. RFC 9260,
+    /// 6.10: INIT, INIT ACK and SHUTDOWN COMPLETE MUST NOT be bundled with other chunks.
+    #[cold]
+    pub fn fill(
+        &mut self,
+        room: impl Fn(PathId) -> u32,
+        packet: &mut Packet,
+    ) -> Option<(PathId, PacketSize)> {
+        let is_probe = self.probe_is_next();
+        let (path, tag, first) = self.queue.pop_front()?;
+        let whole = room(path);
+        let too_long = first.wire_len() > whole;
+        let mut room = whole.saturating_sub(first.wire_len());
+        packet.begin(tag);
+        packet.chunks.push(first);
+        if is_probe {
+            packet.chunks.extend(self.queue.pop_front().map(|(_, _, padding)| padding));
+            return Some((path, PacketSize::Probe));
+        }
+        if !is_alone(&packet.chunks[0]) {
+            while let Some((next_path, next_tag, chunk)) = self.queue.front() {
+                let size = chunk.wire_len();
+                let other = *next_path != path || *next_tag != tag;
+                // RFC 9260, 3.2.2: a COOKIE ECHO is the first chunk of its packet.
+                let begins = is_alone(chunk) || matches!(chunk, Chunk::CookieEcho(_));
+                if other || begins || size > room || self.probe_is_next() {
+                    break;
+                }
+                room -= size;
+                packet.chunks.extend(self.queue.pop_front().map(|(_, _, chunk)| chunk));
+            }
+        }
+        // RFC 9260, 5.1.4: a cookie cannot be fragmented by SCTP, so IP has to.
+        Some((path, if too_long { PacketSize::TooLong } else { PacketSize::Usual }))
+    }
+
+    /// Whether the next control chunk is a probe: a HEARTBEAT followed by padding.
+    fn probe_is_next(&self) -> bool {
+        let Some((.., Chunk::Extension(chunk))) = self.queue.get(1) else { return false };
+        matches!(**chunk, ExtensionChunk::Pad(_))
+    }
+}
+
+const fn is_alone(chunk: &Chunk) -> bool {
+    matches!(chunk, Chunk::Init(_) | Chunk::InitAck(_) | Chunk::ShutdownComplete { .. })
+}

@@ -1,0 +1,112 @@
+//! Received DATA: what the association does beside storing it.
+
+use ropewalk_base::{PathId, StreamId, Time};
+
+use super::{Association, Event, State};
+use crate::sctp::cause::ErrorCause;
+use crate::sctp::chunk::{Chunk, Data, DelayStamp};
+use crate::sctp::extension_chunk::Piece;
+use crate::sctp::rx::{DataSummary, Taken};
+
+/// Number of ERROR chunks that one packet has caused.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Reports(u8);
+
+/// Most ERROR chunks in response to one packet.
+const REPORTS_LIMIT: u8 = 4;
+
+impl Reports {
+    /// Whether one more ERROR may answer the packet; counts it if so.
+    pub const fn may_report(&mut self) -> bool {
+        let may = self.0 < REPORTS_LIMIT;
+        self.0 += may as u8;
+        may
+    }
+}
+
+impl Association {
+    #[inline]
+    pub(super) fn on_data(
+        &mut self,
+        now: Time,
+        data: Data,
+        summary: &mut DataSummary,
+        reports: &mut Reports,
+    ) {
+        if !self.state.receives_data() {
+            return;
+        }
+        if data.payload.is_empty() {
+            self.abort_with(ErrorCause::NoUserData(data.tsn));
+            return;
+        }
+        if !summary.any && self.receiver.must_keep_sack() {
+            self.keep_sack();
+        }
+        match self.receiver.on_data(now, data, summary) {
+            Taken::Processed => {}
+            Taken::InvalidStream(stream) => self.report_stream(stream, reports),
+            Taken::Violation => self.abort_with(ErrorCause::VIOLATION),
+        }
+    }
+
+    /// Processes a piece of a DATA chunk.
+    #[cold]
+    pub(super) fn on_piece(
+        &mut self,
+        now: Time,
+        piece: &Piece,
+        summary: &mut DataSummary,
+        reports: &mut Reports,
+    ) {
+        if self.state.receives_data()
+            && let Some(whole) = self.receiver.on_piece(piece)
+        {
+            self.on_data(now, whole, summary, reports);
+        }
+    }
+
+    /// Builds the SACK that is due before more DATA is processed.
+    #[cold]
+    fn keep_sack(&mut self) {
+        let path = self.sack_destination();
+        let room = self.sack_room(path);
+        self.receiver.keep_sack(path, room, self.sender.outstanding.chunk_limit);
+    }
+
+    /// RFC 9260, 6.5: DATA with an invalid stream identifier is reported at once with an ERROR.
+    #[cold]
+    fn report_stream(&mut self, stream: StreamId, reports: &mut Reports) {
+        if reports.may_report() {
+            let error = Chunk::error(ErrorCause::InvalidStream(stream));
+            let path = self.sender.reply_path(self.control.queue.answers_to);
+            self.reply(path, self.handshake.peer_tag, error);
+        }
+    }
+
+    /// Completes the processing of a packet.
+    #[inline]
+    pub(super) fn after_data(
+        &mut self,
+        now: Time,
+        path: PathId,
+        stamp: Option<DelayStamp>,
+        summary: DataSummary,
+    ) {
+        if !summary.any {
+            return;
+        }
+        if let Some(stamp) = stamp.filter(|_| self.handshake.peer.takes_stamps) {
+            self.receiver.on_stamp(now, path, stamp);
+        }
+        // RFC 9260, 9.2: in SHUTDOWN-SENT every packet with DATA is acknowledged at once.
+        let shutting = matches!(self.state, State::ShutdownSent { .. });
+        self.receiver.after_packet(now, path, summary.urgent || shutting);
+        if shutting {
+            self.answer_with_shutdown();
+        }
+        if self.control.events.back() != Some(&Event::Readable) {
+            self.push_event(Event::Readable);
+        }
+    }
+}

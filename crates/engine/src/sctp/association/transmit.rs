@@ -1,0 +1,265 @@
+//! Builds outgoing packets: first control chunks, then SACKs, then DATA (RFC 9260, 6.1 and 6.10).
+
+use ropewalk_base::{PathId, Time};
+
+use super::{Association, PacketSize, Transmit, TransmitInfo};
+use crate::path::PathStatus;
+use crate::sctp::chunk::{Chunk, DelayEcho, DelayStamp};
+use crate::sctp::extension_chunk::{ExtensionChunk, Piece};
+use crate::sctp::packet::Packet;
+use crate::sctp::tx::{Next, Path};
+
+impl Association {
+    /// The next packet to send; none if nothing may be sent now.
+    pub fn poll_transmit(&mut self, now: Time) -> Option<Transmit> {
+        if self.is_silent() {
+            // The most frequent case: return before a packet is allocated.
+            if self.state.sends_data() {
+                self.sender.accounts.set_blocked(now, false);
+            }
+            self.finish_poll();
+            return None;
+        }
+        let mut packet = Packet::default();
+        let TransmitInfo { path, round, size, ect } = self.poll_transmit_into(now, &mut packet)?;
+        Some(Transmit { path, packet, round, size, ect })
+    }
+
+    /// As [`Association::poll_transmit`], but writes the packet into `packet`, whose content is replaced. A
+    /// driver that reuses its packets saves an allocation and several copies per packet.
+    #[inline]
+    pub fn poll_transmit_into(&mut self, now: Time, packet: &mut Packet) -> Option<TransmitInfo> {
+        // Called at least once after every input, mostly with nothing to send. So the decision is inlined
+        // here, and each kind of packet is built in a function of its own.
+        let transmit_info = if !self.control.queue.is_empty() {
+            self.next_control(packet)
+        } else if self.receiver.has_sack_to_send()
+            && self.state.is_up()
+            && self.has_confirmed_path()
+        {
+            Some(self.next_sack(now, packet))
+        } else if self.state.sends_data() {
+            self.next_data(now, packet)
+        } else {
+            None
+        };
+        if transmit_info.is_none() {
+            self.finish_poll();
+        }
+        transmit_info
+    }
+
+    /// Whether there is nothing to send at all.
+    #[inline]
+    fn is_silent(&self) -> bool {
+        let answers = self.receiver.has_sack_to_send();
+        self.control.queue.is_empty() && !answers && self.sender.has_no_data()
+    }
+
+    /// Completes a round of `poll_transmit`: nothing more is sent until the next input.
+    #[inline]
+    fn finish_poll(&mut self) {
+        self.sender.settle_timers();
+        self.control.heartbeats.settle_timers();
+        if self.sender.outstanding.was_full && self.config.unsent_limit.is_some() {
+            self.tell_of_room();
+        }
+    }
+
+    #[cold]
+    fn next_control(&mut self, packet: &mut Packet) -> Option<TransmitInfo> {
+        let sender = &mut self.sender;
+        let (path, size) = self.control.queue.fill(|path| sender.packet_room(path), packet)?;
+        Some(TransmitInfo { size, ..sender.after_control_packet(path) })
+    }
+
+    #[inline]
+    fn next_data(&mut self, now: Time, packet: &mut Packet) -> Option<TransmitInfo> {
+        let next = self.sender.choose(now, &mut self.random.rng)?;
+        Some(self.data_packet(now, next, packet))
+    }
+
+    /// Builds a packet that begins with the chosen chunk. A SACK that is owed comes before it, and further
+    /// chunks that fit behind it.
+    #[inline]
+    fn data_packet(&mut self, now: Time, next: Next, packet: &mut Packet) -> TransmitInfo {
+        let (path, first, stamp) =
+            (next.path(), self.sender.size_of(next), self.sender.stamp_len());
+        let whole = self.sender.packet_room(path);
+        if first + stamp > whole {
+            return self.send_too_long(now, next, packet);
+        }
+        packet.begin(self.handshake.peer_tag);
+        if stamp > 0 {
+            packet.stamp = Some(DelayStamp { sent: now.as_nanos() });
+        }
+        let room = whole - stamp;
+        let room = room - self.bundle_sack(path, first, room, packet);
+        self.sender.fill(now, next, room, packet)
+    }
+
+    /// Sends a chunk that exceeds the packets of its path: in pieces if the peer supports them, else whole, for
+    /// IP to fragment.
+    #[cold]
+    fn send_too_long(&mut self, now: Time, next: Next, packet: &mut Packet) -> TransmitInfo {
+        let path = next.path();
+        packet.begin(self.handshake.peer_tag);
+        let transmit_info = self.sender.transmit_alone(now, next, &mut packet.chunks);
+        if !self.sender.outstanding.config.pieces {
+            return TransmitInfo { size: PacketSize::TooLong, ..transmit_info };
+        }
+        let Some(Chunk::Data(data)) = packet.chunks.pop() else {
+            unreachable!("what was sent is DATA")
+        };
+        let most = (self.sender.packet_room(path) - Piece::HEADER) / 4 * 4;
+        let (total, mut at) = (data.payload.len(), 0);
+        while at < total {
+            let size = most.min(total - at);
+            let piece = Chunk::Extension(Box::new(ExtensionChunk::Piece(Piece::of(
+                &data, at as u16, size,
+            ))));
+            // Control chunks are sent before everything else.
+            match at {
+                0 => packet.chunks.push(piece),
+                _ => self.control.queue.push(path, self.handshake.peer_tag, piece),
+            }
+            at += size;
+        }
+        transmit_info
+    }
+
+    /// Sends the SACK that is due: bundled with DATA that may be sent to the same address now (RFC 9260,
+    /// 6.1), else alone.
+    #[inline(never)]
+    pub(super) fn next_sack(&mut self, now: Time, packet: &mut Packet) -> TransmitInfo {
+        let rides = self.config.sack.with_data && self.state.sends_data();
+        let first = !self.receiver.stays_behind && !self.receiver.has_waiting();
+        if rides
+            && first
+            && let Some(transmit_info) = self.next_data(now, packet)
+        {
+            // If the SACK did not fit, it is sent next, before further DATA.
+            self.receiver.stays_behind = self.receiver.due_now;
+            return transmit_info;
+        }
+        self.sack_packet(packet)
+    }
+
+    fn sack_packet(&mut self, packet: &mut Packet) -> TransmitInfo {
+        if self.receiver.has_waiting()
+            && let Some(transmit_info) = self.waiting_sack_packet(packet)
+        {
+            return transmit_info;
+        }
+        packet.begin(self.handshake.peer_tag);
+        let path = self.sack_destination();
+        let echo = if self.handshake.peer.takes_stamps { DelayEcho::WIRE_LEN } else { 0 };
+        let marks = self.receiver.marks.as_ref().map_or(0, |marks| marks.wire_len());
+        let room = self.sack_room(path) - marks;
+        let chunk = self.sender.outstanding.chunk_limit;
+        let sack = self.receiver.take_sack(room.saturating_sub(echo), chunk);
+        packet.chunks.push(Chunk::Sack(sack));
+        if let Some(marks) = &self.receiver.marks {
+            marks.add_to(packet);
+        }
+        packet.echo = self.receiver.take_echo();
+        self.sender.after_control_packet(path)
+    }
+
+    /// Sends the oldest SACK that waits.
+    #[cold]
+    fn waiting_sack_packet(&mut self, packet: &mut Packet) -> Option<TransmitInfo> {
+        let (path, sack, echo) = self.receiver.take_waiting(self.sender.outstanding.chunk_limit)?;
+        packet.begin(self.handshake.peer_tag);
+        packet.chunks.push(Chunk::Sack(sack));
+        packet.echo = echo;
+        Some(self.sender.after_control_packet(path))
+    }
+
+    /// Adds a SACK to a packet on `path` whose first DATA chunk takes `first` bytes, if both fit. Returns the
+    /// bytes added.
+    #[inline]
+    pub(super) fn bundle_sack(
+        &mut self,
+        path: PathId,
+        first: u32,
+        room: u32,
+        packet: &mut Packet,
+    ) -> u32 {
+        if !self.config.sack.with_data || !self.receiver.owes_sack() {
+            return 0;
+        }
+        self.bundle_owed_sack(path, room.saturating_sub(first), packet)
+    }
+
+    #[cold]
+    fn bundle_owed_sack(&mut self, path: PathId, room: u32, packet: &mut Packet) -> u32 {
+        // ECNE chunks go with a SACK in a packet without DATA.
+        let marked = self.receiver.marks.as_ref().is_some_and(|marks| marks.any());
+        if marked || self.receiver.has_waiting() || self.sack_destination() != path {
+            return 0;
+        }
+        let echo = if self.handshake.peer.takes_stamps { DelayEcho::WIRE_LEN } else { 0 };
+        let needed = self.receiver.sack_len() + echo;
+        if needed > room {
+            return 0;
+        }
+        let sack = self.receiver.take_sack(needed, self.sender.outstanding.chunk_limit);
+        packet.chunks.push(Chunk::Sack(sack));
+        packet.echo = self.receiver.take_echo();
+        let taken = packet.wire_len() - Packet::HEADER;
+        taken - packet.stamp.map_or(0, |_| DelayStamp::WIRE_LEN)
+    }
+
+    /// The path for a SACK sent now.
+    #[inline(always)]
+    pub(super) fn sack_destination(&self) -> PathId {
+        self.sender.reply_path(self.sack_path())
+    }
+
+    /// Chooses among the paths whose DATA the SACK acknowledges (RFC 9260, 6.4).
+    ///
+    /// The fastest of them, according to handshake and heartbeats, opens the window soonest. If SACKs always
+    /// took the path of the last packet, counting packets over all paths could fall in step with the paths
+    /// and send every SACK on the slowest. The path of the last packet is kept if its RTT is less than twice
+    /// that of the fastest: spreading SACKs costs less than sending all on one path, and RTT estimates are
+    /// old. If duplicates have arrived, the last SACKs may have been lost on the chosen path, so the path of
+    /// the last packet is used.
+    #[inline(always)]
+    fn sack_path(&self) -> PathId {
+        let last = self.receiver.path;
+        if self.config.sack.to_last
+            || self.sender.paths.len() == 1
+            || self.receiver.has_duplicates()
+        {
+            return last;
+        }
+        let trip = |path: PathId| self.sender.paths[path.index()].known_trip();
+        let Some(own) = trip(last) else { return last };
+        let (mut quickest, mut least) = (last, own / 2);
+        for i in 0..self.sender.paths.len() {
+            let path = PathId::from_index(i);
+            let active = self.sender.paths[i].tx.state.status() == PathStatus::Active;
+            if let Some(other) = trip(path).filter(|_| active && self.receiver.is_owed_to(path))
+                && other < least
+            {
+                (quickest, least) = (path, other);
+            }
+        }
+        quickest
+    }
+
+    /// Room for a SACK on `path`, bytes: a whole packet, or with `sack.within_base` no more than the base
+    /// MTU.
+    pub(super) fn sack_room(&self, path: PathId) -> u32 {
+        let room = self.sender.packet_room(path);
+        if self.config.sack.within_base { self.sender.within_base(room) } else { room }
+    }
+
+    /// Whether any address of the peer is confirmed. Before that, its data is not acknowledged.
+    #[inline]
+    fn has_confirmed_path(&self) -> bool {
+        let confirmed = |path: &Path| path.tx.state.status() != PathStatus::Unconfirmed;
+        self.sender.paths.iter().any(confirmed)
+    }
+}

@@ -1,0 +1,69 @@
+//! Configuration of a sender.
+
+use ropewalk_base::Duration;
+
+use crate::congestion::IdleDecay;
+use crate::path::MtuRange;
+use crate::recovery::LossDetection;
+use crate::scheduler::RetransmissionPolicy;
+use crate::sctp::config::{CmtOptions, Config, WindowCheck};
+
+/// The part of an association's configuration that its sender needs. It changes when the peer's abilities
+/// become known, and when the user changes parameters.
+#[derive(Clone, Copy, Debug)]
+pub struct TxConfig {
+    pub cmt: CmtOptions,
+    pub recovery: LossDetection,
+    pub retransmission: RetransmissionPolicy,
+    pub idle_decay: IdleDecay,
+    pub window_check: WindowCheck,
+    pub fast_retransmit_threshold: u32,
+    pub max_burst: u32,
+    pub rto_max: Duration,
+    pub send_buffer: u64,
+    pub unsent_limit: Option<u64>,
+    /// Path MTU discovery; none: the configured MTU is taken for granted.
+    pub mtu_discovery: Option<MtuRange>,
+    /// Bytes of a packet before its first chunk, headers of lower layers included.
+    pub headers: u32,
+    /// Bytes of a packet that no chunk may use: headers, and a timestamp if one is configured.
+    pub reserved: u32,
+    /// Whether packets with DATA carry a timestamp.
+    pub stamps: bool,
+    /// Whether a chunk that is too long for a path is sent in pieces.
+    pub pieces: bool,
+}
+
+impl TxConfig {
+    /// The configuration before the peer is known.
+    pub const fn of(config: &Config) -> Self {
+        Self {
+            cmt: config.cmt,
+            recovery: config.recovery,
+            retransmission: config.retransmission,
+            idle_decay: config.idle_decay,
+            window_check: config.window_check,
+            fast_retransmit_threshold: config.fast_retransmit_threshold,
+            max_burst: config.max_burst,
+            rto_max: config.rto.max,
+            send_buffer: config.send_buffer,
+            unsent_limit: config.unsent_limit,
+            mtu_discovery: config.mtu_discovery,
+            headers: config.headers(),
+            reserved: config.reserved(),
+            stamps: false,
+            pieces: false,
+        }
+    }
+
+    /// Whether the path MTU is searched for.
+    #[inline]
+    pub const fn discovers_mtu(&self) -> bool {
+        self.mtu_discovery.is_some()
+    }
+
+    /// Largest DATA chunk in a packet of `mtu` bytes.
+    pub const fn chunk_within(&self, mtu: u32) -> u32 {
+        (mtu - self.reserved) / 4 * 4
+    }
+}

@@ -1,0 +1,188 @@
+//! Path MTU discovery (RFC 8899): which sizes to probe, and how its results change the size of chunks.
+//!
+//! A probe carries no data, and its loss only shows that it was too long. So it affects neither the error
+//! counter nor the window nor the RTT of its path. Only answers count.
+
+use ropewalk_base::{Duration, PathId, Time};
+use smallvec::SmallVec;
+
+use super::{Path, Sender};
+use crate::congestion::CongestionControl;
+use crate::path::PathStatus;
+
+/// Minimum time to wait for the answer to a probe (RFC 8899, 5.1.1: PROBE_TIMER).
+const PATIENCE: Duration = Duration::from_secs(1);
+/// Packets longer than 1500 B are worthwhile only if the peer's buffer holds so many of them. Otherwise one
+/// late chunk occupies a considerable part of the window.
+const CHUNKS_IN_BUFFER: u64 = 64;
+/// MTU of most links, bytes.
+const COMMON: u32 = 1500;
+
+impl Sender {
+    /// Resumes or pauses the search after the path's status has changed.
+    pub fn follow_status(&mut self, now: Time, id: PathId) {
+        if !self.outstanding.config.discovers_mtu() {
+            return;
+        }
+        if self.paths[id.index()].tx.state.status() == PathStatus::Active {
+            self.search_mtu(now, id);
+        } else {
+            self.pause_mtu_search(id);
+        }
+        self.settle_sizes();
+    }
+
+    /// Pauses the search on a path that has failed, or at the end of the association.
+    pub fn pause_mtu_search(&mut self, id: PathId) {
+        if let Some(search) = &mut self.paths[id.index()].mtu {
+            search.pause();
+            self.outstanding.timers_moved = true;
+        }
+    }
+
+    /// Starts or resumes the search on a path. [`Sender::sizes_to_probe`] says what to send.
+    pub fn search_mtu(&mut self, now: Time, id: PathId) {
+        let most = u64::from(COMMON).max(self.outstanding.peer_rwnd / CHUNKS_IN_BUFFER);
+        let Some(search) = &mut self.paths[id.index()].mtu else { return };
+        if !search.has_begun() {
+            search.limit(most.min(u64::from(u32::MAX)) as u32);
+        }
+        search.resume(now);
+        self.outstanding.timers_moved = true;
+    }
+
+    /// The path leads to another address now. Probes are the largest packets that this end sends unrequested,
+    /// so the new address gets none before it has answered a HEARTBEAT.
+    pub fn forget_mtu(&mut self, now: Time, id: PathId) {
+        let Some(search) = &mut self.paths[id.index()].mtu else { return };
+        if search.has_begun() {
+            search.restart(now);
+            search.pause();
+            self.outstanding.timers_moved = true;
+            self.settle_sizes();
+        }
+    }
+
+    /// Sizes of the probes that are due, bytes, headers included. [`Sender::on_probe_sent`] follows for each.
+    pub fn sizes_to_probe(&mut self, now: Time, id: PathId) -> SmallVec<[u32; 3]> {
+        let patience = self.paths[id.index()].tx.rtt.rto().max(PATIENCE);
+        let Some(search) = &mut self.paths[id.index()].mtu else { return SmallVec::new() };
+        if search.deadline().is_none_or(|at| at > now) {
+            return SmallVec::new();
+        }
+        let before = search.current();
+        let sizes = search.sizes_due(now, patience);
+        let changed = search.current() != before;
+        self.outstanding.timers_moved = true;
+        if changed {
+            self.settle_sizes();
+        }
+        sizes
+    }
+
+    /// A probe of `size` bytes with this nonce leaves.
+    pub fn on_probe_sent(&mut self, id: PathId, nonce: u64, size: u32) {
+        if let Some(search) = &mut self.paths[id.index()].mtu {
+            search.on_asked(nonce, size);
+        }
+    }
+
+    /// Processes the answer to a probe, and returns the path that was probed. The nonce identifies it; the
+    /// size of the probe is stored here.
+    pub fn on_probe_answer(&mut self, now: Time, nonce: u64) -> Option<PathId> {
+        let answers = |path: &mut Path| {
+            path.mtu.as_mut().is_some_and(|search| search.on_answer(now, nonce).is_some())
+        };
+        let index = self.paths.iter_mut().position(answers)?;
+        self.settle_sizes();
+        self.outstanding.timers_moved = true;
+        Some(PathId::from_index(index))
+    }
+
+    /// Chunks of up to `largest` bytes were lost on `id`: the path MTU may have become smaller.
+    pub(super) fn on_suspected_black_hole(&mut self, now: Time, id: PathId, largest: u32) {
+        let below = self.outstanding.config.headers;
+        let Some(search) = &mut self.paths[id.index()].mtu else { return };
+        if largest + below > search.resort() {
+            search.on_lost(now);
+        }
+    }
+
+    /// A packet with a chunk of `chunk` bytes was delivered on `id`; 0: a HEARTBEAT.
+    #[inline]
+    pub fn confirm_mtu(&mut self, now: Time, id: PathId, chunk: u32) {
+        if self.outstanding.config.discovers_mtu() {
+            let below = self.outstanding.config.headers;
+            let Some(search) = &mut self.paths[id.index()].mtu else { return };
+            if search.on_through(now, chunk + below) {
+                self.settle_sizes();
+                self.outstanding.reports.mtu = self.outstanding.reports.mtu.with(id);
+            }
+        }
+    }
+
+    /// The system refused to send a packet of `size` bytes, headers included, on `id` (EMSGSIZE).
+    pub fn on_too_long(&mut self, now: Time, id: PathId, size: u32) {
+        let Some(search) = &mut self.paths[id.index()].mtu else { return };
+        search.on_too_long(now, size);
+        self.settle_sizes();
+        self.outstanding.timers_moved = true;
+        self.outstanding.reports.mtu = self.outstanding.reports.mtu.with(id);
+    }
+
+    /// Applies the results of the searches. New chunks must fit on every path that may carry data (RFC 9260,
+    /// 7.3). A path without results waits for the first answer to a probe if another path can carry data
+    /// meanwhile. Otherwise all paths would have to send small chunks for a round trip.
+    fn settle_sizes(&mut self) {
+        let active = |path: &Path| path.tx.state.status() == PathStatus::Active;
+        let proven = |path: &Path| path.mtu.as_ref().is_none_or(|search| search.is_proven());
+        let some_proven = self.paths.iter().any(|path| active(path) && proven(path));
+        for path in &mut self.paths {
+            path.mtu_unknown = some_proven && !proven(path);
+            if let Some(search) = &path.mtu {
+                path.tx.config.mtu = search.current();
+            }
+        }
+        let carries = |path: &&Path| active(path) && !path.mtu_unknown;
+        let smallest = self.paths.iter().filter(carries).map(|path| path.tx.config.mtu).min();
+        self.views.clear();
+        self.drained = false;
+        if let Some(mtu) = smallest {
+            self.cut_for(self.outstanding.config.chunk_within(mtu));
+        }
+    }
+
+    /// Whether the path MTU of any path has been confirmed.
+    pub fn any_proven(&self) -> bool {
+        self.paths.iter().any(|path| path.mtu.as_ref().is_some_and(|search| search.is_proven()))
+    }
+
+    fn cut_for(&mut self, chunk_limit: u32) {
+        if chunk_limit == self.outstanding.chunk_limit {
+            return;
+        }
+        self.outstanding.chunk_limit = chunk_limit;
+        self.outstanding.queue.cut_for(chunk_limit);
+        self.congestion.set_unit(u64::from(chunk_limit));
+        // Positions in the queue refer to other chunks now.
+        self.epoch += 1;
+    }
+
+    /// Room for chunks in a packet on `path`, bytes.
+    #[inline]
+    pub fn packet_room(&self, path: PathId) -> u32 {
+        self.paths[path.index()].tx.config.mtu - self.outstanding.config.headers
+    }
+
+    /// Room that the peer has for a SACK, bytes: at least the base MTU. Its own path MTU estimates are
+    /// unknown.
+    pub(super) fn peer_sack_room(&self) -> u32 {
+        self.within_base(self.packet_room(PathId(0)))
+    }
+
+    /// `room`, but no more than in a packet of the base MTU.
+    pub fn within_base(&self, room: u32) -> u32 {
+        let Some(range) = &self.outstanding.config.mtu_discovery else { return room };
+        room.min(range.base - self.outstanding.config.headers)
+    }
+}

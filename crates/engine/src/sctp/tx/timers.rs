@@ -1,0 +1,76 @@
+//! Deadlines and burst allowances of a sender.
+
+use ropewalk_base::{PathId, Time};
+
+use super::zero_window::WindowProbe;
+use super::{PathReports, Sender};
+
+impl Sender {
+    /// The earliest timer of any path or of the zero-window probe; [`Time::FAR_FUTURE`] if none runs.
+    #[inline]
+    pub fn deadline(&self) -> Time {
+        let chunks = &self.outstanding;
+        debug_assert!(chunks.timers_moved || chunks.timers_due == self.earliest_timer());
+        if chunks.timers_moved { self.earliest_timer() } else { chunks.timers_due }
+    }
+
+    fn earliest_timer(&self) -> Time {
+        let mut next = self.outstanding.window_probe.deadline().unwrap_or(Time::FAR_FUTURE);
+        // Without a branch per timer, because it is called after every input.
+        let mut consider = |at: Option<Time>| next = next.min(at.unwrap_or(Time::FAR_FUTURE));
+        for path in &self.paths {
+            consider(path.t3);
+            consider(self.loss_deadline(path));
+            consider(path.mtu.as_ref().and_then(|search| search.deadline()));
+        }
+        next
+    }
+
+    /// Stores the earliest timer once an input has been drained. DATA changes no timer of the sender, so an
+    /// association that only receives need not visit its paths.
+    #[inline]
+    pub fn settle_timers(&mut self) {
+        if self.outstanding.timers_moved {
+            self.outstanding.timers_due = self.earliest_timer();
+            self.outstanding.timers_moved = false;
+        }
+    }
+
+    /// A new input: refills the burst allowance of each path and invalidates the scheduler's views.
+    #[inline]
+    pub fn refill_bursts(&mut self) {
+        self.drained = false;
+        if !self.outstanding.bursts_spent {
+            return;
+        }
+        self.outstanding.bursts_spent = false;
+        let most = self.outstanding.config.max_burst;
+        let burst = if most == 0 { u32::MAX } else { most };
+        for path in &mut self.paths {
+            path.tx.burst_left = burst;
+        }
+    }
+
+    /// What the last inputs have shown about the paths.
+    #[inline]
+    pub fn take_reports(&mut self) -> PathReports {
+        std::mem::take(&mut self.outstanding.reports)
+    }
+
+    /// Stops the timers of a path.
+    pub fn stop_path(&mut self, id: PathId) {
+        let path = &mut self.paths[id.index()];
+        path.t3 = None;
+        if let Some(search) = &mut path.mtu {
+            search.pause();
+        }
+        self.outstanding.timers_moved = true;
+    }
+
+    /// Stops all timers.
+    pub fn stop(&mut self) {
+        (0..self.paths.len()).for_each(|i| self.stop_path(PathId::from_index(i)));
+        self.wait_until = None;
+        self.outstanding.window_probe = WindowProbe::Idle;
+    }
+}
