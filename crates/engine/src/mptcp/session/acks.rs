@@ -64,7 +64,7 @@ impl Session {
             // RFC 9293, 3.10.7.4: an ACK of data that has not been sent is ignored.
             return;
         }
-        self.heard_at = now;
+        self.sender.outstanding.heard_at = now;
         if self.model.is_some() {
             self.on_model_acks(now, path, segment);
             return;
@@ -92,17 +92,19 @@ impl Session {
         } else {
             let moved =
                 before != (self.sender.outstanding.board.una(), self.sender.outstanding.edge);
-            self.on_duplicate_ack(now, path, segment, moved);
+            self.sender.on_duplicate_ack(now, path, segment, moved);
         }
         self.push_writable();
     }
 
     /// Processes acknowledgement and window at data level.
     pub(super) fn take_data_ack(&mut self, segment: &Segment) {
-        let ack = if self.multipath { segment.data_ack } else { segment.ack.checked_sub(1) };
+        let ack =
+            if self.handshake.multipath { segment.data_ack } else { segment.ack.checked_sub(1) };
         let Some(ack) = ack else { return };
         if ack > self.sender.outstanding.board.next() {
-            if ack == self.sender.outstanding.board.next() + 1 && self.ending.sent.is_some() {
+            if ack == self.sender.outstanding.board.next() + 1 && self.control.ending.sent.is_some()
+            {
                 self.on_ending_acknowledged();
             } else {
                 return;
@@ -125,8 +127,8 @@ impl Session {
 
     /// Reports that the send buffer has space again.
     pub(super) fn push_writable(&mut self) {
-        if self.was_full && self.send_room() > 0 {
-            self.was_full = false;
+        if self.sender.outstanding.was_full && self.send_room() > 0 {
+            self.sender.outstanding.was_full = false;
             self.push_event(Event::Writable);
         }
     }
@@ -139,9 +141,11 @@ impl Session {
         }
         self.sender.outstanding.edge = edge;
         // A probe of the closed window was refused, so it is retransmitted at once.
-        if let Some((path, piece, end)) = self.shut_probe.filter(|(_, _, end)| *end <= edge) {
+        if let Some((path, piece, end)) =
+            self.sender.outstanding.shut_probe.filter(|(_, _, end)| *end <= edge)
+        {
             debug_assert!(end > 0, "a probe has a byte");
-            self.shut_probe = None;
+            self.sender.outstanding.shut_probe = None;
             let subflow = &mut self.sender.paths[path.index()];
             if subflow.end_transmission(piece) {
                 subflow.sent.on_lost(piece);
@@ -159,8 +163,8 @@ impl Session {
     }
 
     pub(super) fn settle(&mut self, now: Time, path: PathId, ackd: &SubflowAckd) {
-        self.errors = 0;
-        let most = self.timer_most(path);
+        self.control.errors = 0;
+        let most = self.sender.timer_most(path);
         let subflow = &mut self.sender.paths[path.index()];
         subflow.tx.counters.delivered_bytes += ackd.bytes + ackd.late_bytes;
         subflow.tx.loss.note_arrivals(ackd.chunks.min(64));
@@ -203,8 +207,8 @@ impl Session {
     fn find_losses(&mut self, now: Time, path: PathId, ackd: &SubflowAckd, in_recovery: bool) {
         match self.config.reordering {
             Reordering::RackTlp => self.settle_by_time(now, path, ackd),
-            _ if self.config.sack => self.count_losses(now, path),
-            _ => self.on_partial_ack(now, path, ackd, in_recovery),
+            _ if self.config.sack => self.sender.count_losses(now, path),
+            _ => self.sender.on_partial_ack(now, path, ackd, in_recovery),
         }
     }
 
@@ -222,9 +226,9 @@ impl Session {
         if let Some((number, sent_at)) = ackd.witness {
             subflow.tx.rack.on_arrival(number, now.since(sent_at));
         }
-        self.find_lost_by_time(now, path);
+        self.sender.find_lost_by_time(now, path);
         if repaired {
-            self.reduce(now, path);
+            self.sender.reduce(now, path);
         }
     }
 }

@@ -9,7 +9,7 @@ use super::{CloseReason, Event, Session, State};
 impl Session {
     /// Sends what is queued, then signals the end of the data.
     pub fn close(&mut self) {
-        self.ending.wanted = true;
+        self.control.ending.wanted = true;
         self.sender.outstanding.closing = true;
         self.sender.drained = false;
     }
@@ -21,9 +21,10 @@ impl Session {
         }
         for path in self.ids() {
             if self.sender.paths[path.index()].is_open() {
-                let option = if self.multipath { MpOption::FastClose } else { MpOption::None };
+                let option =
+                    if self.handshake.multipath { MpOption::FastClose } else { MpOption::None };
                 let reset = Segment { rst: true, option, ..self.plain_ack(now, path) };
-                self.control.push_back((path, reset));
+                self.control.queue.push_back((path, reset));
             }
         }
         self.end(CloseReason::Aborted);
@@ -50,7 +51,7 @@ impl Session {
 
     /// Our DATA_FIN, if it is due: once all data before it is acknowledged.
     pub(super) fn next_ending(&mut self, now: Time, segment: &mut Segment) -> Option<PathId> {
-        let ending = self.ending;
+        let ending = self.control.ending;
         let again = match ending.sent {
             None => 0,
             Some((due, again)) if due <= now => again + 1,
@@ -65,7 +66,7 @@ impl Session {
         }
         let path = self.quickest()?;
         let wait = self.sender.paths[path.index()].tx.rtt.rto().saturating_mul(1 << again.min(6));
-        self.ending.sent = Some((now + wait, again));
+        self.control.ending.sent = Some((now + wait, again));
         *segment = self.plain_ack(now, path);
         (segment.data_fin, segment.dsn) = (true, self.sender.outstanding.board.next());
         Some(path)
@@ -74,36 +75,36 @@ impl Session {
     /// Handles the peer's DATA_FIN.
     pub(super) fn on_data_fin(&mut self, path: PathId, dsn: u64) {
         // Data before it is still missing. The peer will retransmit the DATA_FIN.
-        if dsn != self.buffer.next() {
+        if dsn != self.receiver.buffer.next() {
             return;
         }
         self.sender.paths[path.index()].received.make_due();
-        if !self.ending.by_peer {
-            self.ending.by_peer = true;
+        if !self.control.ending.by_peer {
+            self.control.ending.by_peer = true;
             self.push_event(Event::PeerClosed);
         }
     }
 
     /// Handles the acknowledgement of our DATA_FIN.
     pub(super) const fn on_ending_acknowledged(&mut self) {
-        self.ending.acknowledged = true;
+        self.control.ending.acknowledged = true;
     }
 
     /// Ends the session if both ends have closed and no acknowledgement is due.
     pub(super) fn end_if_done(&mut self) {
         let owes = self.sender.paths.iter().any(|s| s.is_open() && s.received.is_due());
-        if self.ending.acknowledged && self.ending.by_peer && !owes {
+        if self.control.ending.acknowledged && self.control.ending.by_peer && !owes {
             self.end(CloseReason::Closed);
         }
     }
 
     /// The peer resets a subflow or aborts the session.
     pub(super) fn on_reset(&mut self, path: PathId, segment: &Segment) {
-        if segment.option == MpOption::FastClose || !self.multipath {
+        if segment.option == MpOption::FastClose || !self.handshake.multipath {
             self.end(CloseReason::AbortedByPeer);
             return;
         }
-        self.give_all_elsewhere(path);
+        self.sender.give_all_elsewhere(path);
         self.sender.paths[path.index()].end();
         self.sender.epoch += 1;
         let left = |s: &Subflow| s.phase != Phase::Ended;

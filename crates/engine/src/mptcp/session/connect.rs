@@ -28,13 +28,13 @@ impl Session {
     }
 
     fn syn_option(&self, path: PathId) -> MpOption {
-        match (self.multipath, self.state) {
+        match (self.handshake.multipath, self.state) {
             (false, _) => MpOption::None,
             (true, State::Established) => MpOption::Join {
-                token: Self::token_of(self.peer_key),
+                token: Self::token_of(self.handshake.peer_key),
                 backup: self.sender.paths[path.index()].tx.config.cost > 1,
             },
-            (true, _) => MpOption::Capable { key: self.local_key },
+            (true, _) => MpOption::Capable { key: self.handshake.local_key },
         }
     }
 
@@ -43,12 +43,12 @@ impl Session {
         let opening = self.opening(now, again);
         self.sender.paths[path.index()].phase = Phase::SynSent(opening);
         let syn = Segment { syn: true, acks: false, option, ..self.plain_ack(now, path) };
-        self.control.push_back((path, syn));
+        self.control.queue.push_back((path, syn));
     }
 
     /// Opens the other subflows, after the first one is established.
     fn join_others(&mut self, now: Time) {
-        if !(self.multipath && self.opens) {
+        if !(self.handshake.multipath && self.handshake.opens) {
             return;
         }
         for path in self.ids() {
@@ -67,7 +67,7 @@ impl Session {
                 self.sender.paths[path.index()].received.on_syn(stamp);
                 self.on_syn_ack(now, path, segment, opening);
             }
-            Phase::Closed | Phase::SynReceived(_) if !segment.acks && !self.opens => {
+            Phase::Closed | Phase::SynReceived(_) if !segment.acks && !self.handshake.opens => {
                 self.sender.paths[path.index()].received.on_syn(stamp);
                 self.answer_syn(now, path, segment);
             }
@@ -82,24 +82,25 @@ impl Session {
             (MpOption::Capable { key }, State::Closed | State::Opening)
                 if self.config.multipath =>
             {
-                self.peer_key = key;
-                self.multipath = true;
-                MpOption::Capable { key: self.local_key }
+                self.handshake.peer_key = key;
+                self.handshake.multipath = true;
+                MpOption::Capable { key: self.handshake.local_key }
             }
             // On a faster path it may arrive before the third step of the first subflow.
             (MpOption::Join { token, .. }, State::Established | State::Opening)
-                if self.multipath && token == Self::token_of(self.local_key) =>
+                if self.handshake.multipath
+                    && token == Self::token_of(self.handshake.local_key) =>
             {
                 MpOption::Join { token, backup: false }
             }
             (MpOption::Join { .. }, _) => {
                 // RFC 8684, 3.2: an unknown token is answered with a reset.
                 let reset = Segment { rst: true, ..self.plain_ack(now, path) };
-                self.control.push_back((path, reset));
+                self.control.queue.push_back((path, reset));
                 return;
             }
             (_, State::Closed | State::Opening) => {
-                self.multipath = false;
+                self.handshake.multipath = false;
                 MpOption::None
             }
             _ => return,
@@ -114,20 +115,20 @@ impl Session {
 
     fn send_syn_ack(&mut self, now: Time, path: PathId, option: MpOption) {
         let answer = Segment { syn: true, option, ..self.plain_ack(now, path) };
-        self.control.push_back((path, answer));
+        self.control.queue.push_back((path, answer));
     }
 
     fn on_syn_ack(&mut self, now: Time, path: PathId, segment: &Segment, opening: Opening) {
         let joins = self.state == State::Established;
         match segment.option {
-            MpOption::Capable { key } if !joins => self.peer_key = key,
+            MpOption::Capable { key } if !joins => self.handshake.peer_key = key,
             MpOption::Join { .. } if joins => {}
             // RFC 8684, 3.2: without the option a subflow cannot join.
             _ if joins => {
                 self.sender.paths[path.index()].end();
                 return;
             }
-            _ => self.multipath = false,
+            _ => self.handshake.multipath = false,
         }
         if opening.again == 0 {
             let round_trip = now.since(opening.since);
@@ -145,19 +146,21 @@ impl Session {
 
     /// Sends the third step of the handshake.
     fn confirm(&mut self, now: Time, path: PathId) {
-        let option = match (self.multipath, self.sender.paths[path.index()].phase) {
+        let option = match (self.handshake.multipath, self.sender.paths[path.index()].phase) {
             (false, _) => MpOption::None,
-            (true, Phase::Open) => MpOption::Capable { key: self.local_key },
-            (true, _) => MpOption::Join { token: Self::token_of(self.peer_key), backup: false },
+            (true, Phase::Open) => MpOption::Capable { key: self.handshake.local_key },
+            (true, _) => {
+                MpOption::Join { token: Self::token_of(self.handshake.peer_key), backup: false }
+            }
         };
         let ack = Segment { option, ..self.plain_ack(now, path) };
-        self.control.push_back((path, ack));
+        self.control.queue.push_back((path, ack));
     }
 
     /// Handles a segment with ACK and without SYN while the subflow is being opened.
     pub(super) fn on_third_step(&mut self, now: Time, path: PathId, segment: &Segment) {
         let Phase::SynReceived(opening) = self.sender.paths[path.index()].phase else { return };
-        if opening.again == 0 && !self.opens {
+        if opening.again == 0 && !self.handshake.opens {
             let round_trip = now.since(opening.since);
             self.sender.paths[path.index()].tx.rtt.sample(now, round_trip);
         }
@@ -179,7 +182,7 @@ impl Session {
             return;
         }
         self.state = State::Established;
-        self.push_event(Event::Connected { multipath: self.multipath });
+        self.push_event(Event::Connected { multipath: self.handshake.multipath });
         self.join_others(now);
     }
 
@@ -201,7 +204,7 @@ impl Session {
         }
         match subflow.phase {
             Phase::SynSent(_)
-                if !joins && self.multipath && again.is_multiple_of(SYNS_PER_PATH) =>
+                if !joins && self.handshake.multipath && again.is_multiple_of(SYNS_PER_PATH) =>
             {
                 subflow.phase = Phase::Closed;
                 let next = PathId::from_index((path.index() + 1) % self.sender.paths.len());
@@ -212,14 +215,14 @@ impl Session {
                 let since = opening.since;
                 let next = Opening { since, ..self.opening(now, again) };
                 self.sender.paths[path.index()].phase = Phase::SynReceived(next);
-                if self.opens {
+                if self.handshake.opens {
                     self.confirm(now, path);
                 } else if joins {
-                    let token = Self::token_of(self.local_key);
+                    let token = Self::token_of(self.handshake.local_key);
                     self.send_syn_ack(now, path, MpOption::Join { token, backup: false });
                 } else {
-                    let capable = MpOption::Capable { key: self.local_key };
-                    let option = if self.multipath { capable } else { MpOption::None };
+                    let capable = MpOption::Capable { key: self.handshake.local_key };
+                    let option = if self.handshake.multipath { capable } else { MpOption::None };
                     self.send_syn_ack(now, path, option);
                 }
             }

@@ -58,9 +58,10 @@ impl Session {
         let payload = core::mem::replace(&mut segment.payload, Payload::Length(0));
         let length = payload.len();
         // In plain TCP, data sequence numbers are those of the only subflow.
-        let dsn = if self.multipath { segment.dsn } else { segment.seq.saturating_sub(1) };
-        let before = self.buffer.next();
-        let arrival = self.buffer.insert(now, dsn, payload, segment.first_sent);
+        let dsn =
+            if self.handshake.multipath { segment.dsn } else { segment.seq.saturating_sub(1) };
+        let before = self.receiver.buffer.next();
+        let arrival = self.receiver.buffer.insert(now, dsn, payload, segment.first_sent);
         if self.model.is_some() {
             self.on_model_data(now, path, segment, dsn, length);
             return;
@@ -87,11 +88,11 @@ impl Session {
         if let Some(order) = segment.order {
             received.on_order(order);
         }
-        let released = self.buffer.next() - before;
+        let released = self.receiver.buffer.next() - before;
         if released > 0 {
             self.push_readable();
         }
-        if released > length as u64 && self.multipath {
+        if released > length as u64 && self.handshake.multipath {
             self.on_hole_filled();
         }
     }
@@ -125,18 +126,18 @@ impl Session {
         (seq, dsn, length): (u64, u64, u32),
         rule: AckRule,
     ) {
-        let next = self.buffer.next();
+        let next = self.receiver.buffer.next();
         let in_turn = dsn < next;
         let received = &mut self.sender.paths[path.index()].received;
         received.on_gated(now, seq, length, in_turn, rule);
         if !in_turn {
             let length = length as u64;
             // A segment beyond the limit stays unacknowledged on its subflow, and is retransmitted.
-            if self.gate.len() < self.notes_limit(512, 1) || self.gate.has(dsn) {
-                self.gate.hold(dsn, dsn + length, path, seq + length);
+            if self.receiver.gate.len() < self.notes_limit(512, 1) || self.receiver.gate.has(dsn) {
+                self.receiver.gate.hold(dsn, dsn + length, path, seq + length);
             }
         }
-        while let Some((path, end)) = self.gate.release(next) {
+        while let Some((path, end)) = self.receiver.gate.release(next) {
             let received = &mut self.sender.paths[path.index()].received;
             received.accept_to(end);
             received.make_due();
@@ -144,14 +145,14 @@ impl Session {
     }
 
     pub(super) fn push_readable(&mut self) {
-        if self.events.back() != Some(&Event::Readable) {
+        if self.control.events.back() != Some(&Event::Readable) {
             self.push_event(Event::Readable);
         }
     }
 
     /// The data-level acknowledgement; the end of the peer's data takes a number.
     pub(super) const fn data_ack(&self) -> u64 {
-        self.buffer.next() + self.ending.by_peer as u64
+        self.receiver.buffer.next() + self.control.ending.by_peer as u64
     }
 
     /// A segment without data that acknowledges what arrived on `path`.
@@ -169,7 +170,7 @@ impl Session {
         segment.seq = subflow.sent.next_seq();
         segment.ack = subflow.received.next();
         segment.window = self.offered_window();
-        segment.data_ack = self.multipath.then_some(self.data_ack());
+        segment.data_ack = self.handshake.multipath.then_some(self.data_ack());
         segment.stamps = self.stamps(now, path);
     }
 
@@ -178,6 +179,6 @@ impl Session {
     fn offered_window(&self) -> u64 {
         let whole = self.config.receive_buffer.unwrap_or(u64::MAX / 4);
         let shift = (64 - (whole >> 16).leading_zeros()).min(14);
-        self.buffer.window() >> shift << shift
+        self.receiver.buffer.window() >> shift << shift
     }
 }

@@ -1,26 +1,26 @@
 //! Loss detection: by count (RFC 6675, RFC 6582), by time (RFC 8985), by the timer (RFC 6298).
 
-use ropewalk_base::{PathId, Time};
+use ropewalk_base::{Duration, PathId, Time};
 
 use super::super::config::{Reinjection, Reordering};
 use super::super::segment::Segment;
 use super::super::subflow::Subflow;
 use super::super::subflow::sent::SegmentState;
 use super::acks::SubflowAckd;
-use super::{CloseReason, Event, Session};
+use super::{CloseReason, DataSender, Event, Session};
 use crate::congestion::CongestionControl;
 use crate::path::PathStatus;
 use crate::recovery::RoundTrips;
 
-impl Session {
+impl DataSender {
     /// Counts pieces as lost with enough reported pieces beyond them (RFC 6675, 5).
     pub(super) fn count_losses(&mut self, now: Time, path: PathId) {
-        let mut lost = core::mem::take(&mut self.lost);
+        let mut lost = core::mem::take(&mut self.outstanding.lost);
         lost.clear();
-        let threshold = self.config.duplicate_threshold;
-        self.sender.paths[path.index()].sent.find_lost(threshold, |number| lost.push(number));
+        let threshold = self.outstanding.config.duplicate_threshold;
+        self.paths[path.index()].sent.find_lost(threshold, |number| lost.push(number));
         self.fast_retransmit(now, path, &lost);
-        self.lost = lost;
+        self.outstanding.lost = lost;
     }
 
     /// Handles an acknowledgement of nothing new.
@@ -31,24 +31,25 @@ impl Session {
         segment: &Segment,
         window_moved: bool,
     ) {
-        let counts = self.config.reordering != Reordering::RackTlp && !self.config.sack;
+        let counts = self.outstanding.config.reordering != Reordering::RackTlp
+            && !self.outstanding.config.sack;
         // RFC 5681, 2; RFC 8684, 3.3.2: an acknowledgement that changes the window or acknowledges session
         // data is no duplicate.
         if !counts || window_moved || !segment.payload.is_empty() {
             return;
         }
-        let segment_limit = self.sender.outstanding.segment_limit as u64;
-        let subflow = &mut self.sender.paths[path.index()];
+        let segment_limit = self.outstanding.segment_limit as u64;
+        let subflow = &mut self.paths[path.index()];
         if subflow.tx.flights.is_empty() || segment.ack != subflow.sent.una() {
             return;
         }
         subflow.duplicates += 1;
         if subflow.in_recovery() {
             subflow.tx.inflation += segment_limit;
-        } else if subflow.duplicates == self.config.duplicate_threshold {
+        } else if subflow.duplicates == self.outstanding.config.duplicate_threshold {
             self.retransmit_front(now, path);
-            let most = self.config.duplicate_threshold as u64 - 1;
-            self.sender.paths[path.index()].tx.inflation = most * segment_limit;
+            let most = self.outstanding.config.duplicate_threshold as u64 - 1;
+            self.paths[path.index()].tx.inflation = most * segment_limit;
         }
     }
 
@@ -61,14 +62,14 @@ impl Session {
         in_recovery: bool,
     ) {
         if in_recovery && ackd.advanced {
-            let subflow = &mut self.sender.paths[path.index()];
+            let subflow = &mut self.paths[path.index()];
             subflow.tx.inflation = subflow.tx.inflation.saturating_sub(ackd.bytes);
             self.retransmit_front(now, path);
         }
     }
 
     fn retransmit_front(&mut self, now: Time, path: PathId) {
-        let subflow = &self.sender.paths[path.index()];
+        let subflow = &self.paths[path.index()];
         let Some((_, piece)) = subflow.sent.front() else { return };
         let SegmentState::InFlight { number } = piece.standing else { return };
         self.fast_retransmit(now, path, &[number]);
@@ -76,30 +77,30 @@ impl Session {
 
     /// Detects losses by time.
     pub(super) fn find_lost_by_time(&mut self, now: Time, path: PathId) {
-        let subflow = &mut self.sender.paths[path.index()];
+        let subflow = &mut self.paths[path.index()];
         let in_recovery = subflow.in_recovery();
         let (Some(smoothed), Some(least)) = (subflow.tx.rtt.srtt(), subflow.tx.rtt.base()) else {
             return;
         };
         let trips = RoundTrips { smoothed, least };
-        let mut lost = core::mem::take(&mut self.lost);
+        let mut lost = core::mem::take(&mut self.outstanding.lost);
         lost.clear();
         subflow.tx.rack.find_lost(now, trips, in_recovery, &mut subflow.tx.flights, &mut lost);
         self.fast_retransmit(now, path, &lost);
-        self.lost = lost;
+        self.outstanding.lost = lost;
     }
 
     fn fast_retransmit(&mut self, now: Time, path: PathId, lost: &[u64]) {
         if lost.is_empty() {
             return;
         }
-        let elsewhere = self.config.reinjection == Reinjection::OnLoss;
+        let elsewhere = self.outstanding.config.reinjection == Reinjection::OnLoss;
         for number in lost {
             self.give_up(path, *number, elsewhere);
         }
-        self.sender.epoch += 1;
+        self.epoch += 1;
         let most = self.timer_most(path);
-        let subflow = &mut self.sender.paths[path.index()];
+        let subflow = &mut self.paths[path.index()];
         subflow.tx.losses += lost.len() as u64;
         subflow.restart_timer(now, most);
         if !subflow.in_recovery() {
@@ -112,7 +113,7 @@ impl Session {
 
     /// Reduces the window once per window of data (RFC 5681, 3.2; RFC 6582, 3.2).
     pub(super) fn reduce(&mut self, now: Time, path: PathId) {
-        let subflow = &mut self.sender.paths[path.index()];
+        let subflow = &mut self.paths[path.index()];
         if subflow.in_recovery() {
             return;
         }
@@ -122,28 +123,28 @@ impl Session {
         }
         subflow.by_timer = false;
         subflow.undo.on_reduction(now);
-        self.sender.congestion.on_loss(path, now);
+        self.congestion.on_loss(path, now);
     }
 
     /// Gives up one transmission.
     fn give_up(&mut self, path: PathId, number: u64, elsewhere: bool) {
-        let subflow = &mut self.sender.paths[path.index()];
+        let subflow = &mut self.paths[path.index()];
         let Some(flight) = subflow.tx.flights.end(number) else { return };
         subflow.tx.counters.lost += 1;
         subflow.sent.on_lost(flight.tsn);
         if let Some(piece) = subflow.sent.get(flight.tsn).filter(|_| elsewhere) {
-            self.sender.outstanding.board.on_wanted(piece.unit);
+            self.outstanding.board.on_wanted(piece.unit);
         }
     }
 
     /// Gives all unacknowledged data of `path` to other subflows as well.
     pub(super) fn give_all_elsewhere(&mut self, path: PathId) {
-        if self.config.reinjection == Reinjection::Never || self.sender.paths.len() < 2 {
+        if self.outstanding.config.reinjection == Reinjection::Never || self.paths.len() < 2 {
             return;
         }
-        for piece in self.sender.paths[path.index()].sent.iter() {
+        for piece in self.paths[path.index()].sent.iter() {
             if piece.standing != SegmentState::Sacked {
-                self.sender.outstanding.board.on_wanted(piece.unit);
+                self.outstanding.board.on_wanted(piece.unit);
             }
         }
     }
@@ -151,7 +152,9 @@ impl Session {
     /// Time of the next loss detection by RACK, or of a tail loss probe (RFC 8985, 6.3 and 7.2).
     #[inline]
     pub(super) fn loss_deadline(&self, subflow: &Subflow) -> Option<Time> {
-        if self.config.reordering != Reordering::RackTlp || self.model.is_some() {
+        if self.outstanding.config.reordering != Reordering::RackTlp
+            || self.outstanding.config.modelled
+        {
             return None;
         }
         let probes =
@@ -167,7 +170,7 @@ impl Session {
     /// Handles the expiry of [`Session::loss_deadline`].
     pub(super) fn on_loss_timer(&mut self, now: Time, path: PathId) {
         let most = self.timer_most(path);
-        let subflow = &mut self.sender.paths[path.index()];
+        let subflow = &mut self.paths[path.index()];
         if subflow.tx.rack.deadline().is_some() {
             self.find_lost_by_time(now, path);
             return;
@@ -179,8 +182,8 @@ impl Session {
     }
 
     /// Handles the expiry of the retransmission timer of `path` (RFC 6298, 5.4 to 5.7).
-    pub(super) fn on_timeout(&mut self, now: Time, path: PathId) {
-        let subflow = &mut self.sender.paths[path.index()];
+    pub(super) fn on_timeout(&mut self, now: Time, path: PathId) -> bool {
+        let subflow = &mut self.paths[path.index()];
         subflow.tx.losses += 1;
         subflow.tx.loss.note_loss();
         subflow.timer = None;
@@ -189,8 +192,8 @@ impl Session {
         subflow.tx.inflation = 0;
         subflow.tx.counters.timeouts += 1;
         // A peer that has closed its window and answers the probes is alive.
-        let heard = now.since(self.heard_at) <= subflow.tx.rtt.rto();
-        let probing = heard && self.sender.outstanding.board.next() > self.sender.outstanding.edge;
+        let heard = now.since(self.outstanding.heard_at) <= subflow.tx.rtt.rto();
+        let probing = heard && self.outstanding.board.next() > self.outstanding.edge;
         let kept = subflow.undo.keeps_window(now);
         if !kept {
             subflow.tx.rtt.back_off();
@@ -208,19 +211,40 @@ impl Session {
         for number in lost {
             self.give_up(path, number, false);
         }
-        self.sender.epoch += 1;
+        self.epoch += 1;
         if probing {
-            return;
+            return false;
         }
         if !kept {
-            let subflow = &mut self.sender.paths[path.index()];
+            let subflow = &mut self.paths[path.index()];
             subflow.by_timer = true;
             let (una, next) = (subflow.sent.una(), subflow.sent.next_seq());
             subflow.undo.on_timeout(now, una, next);
-            self.sender.congestion.on_timeout(path, now);
+            self.congestion.on_timeout(path, now);
         }
         self.give_all_elsewhere(path);
-        self.note_path_error(path);
+        true
+    }
+
+    /// The longest time that the timer of `path` may run. A failed path is tried again soon enough to notice
+    /// its return.
+    #[inline]
+    pub(super) fn timer_most(&self, path: PathId) -> Duration {
+        match self.paths[path.index()].tx.state.status() {
+            PathStatus::Active | PathStatus::Unconfirmed => Duration::MAX,
+            PathStatus::PotentiallyFailed | PathStatus::Inactive => {
+                self.outstanding.config.probe_interval
+            }
+        }
+    }
+}
+
+impl Session {
+    /// Handles the expiry of the retransmission timer.
+    pub(super) fn on_timeout(&mut self, now: Time, path: PathId) {
+        if self.sender.on_timeout(now, path) {
+            self.note_path_error(path);
+        }
     }
 
     fn note_path_error(&mut self, path: PathId) {
@@ -230,8 +254,8 @@ impl Session {
             self.sender.epoch += 1;
             self.push_event(Event::PathChanged(path, status));
         }
-        self.errors += 1;
-        if self.errors > self.config.max_retransmissions {
+        self.control.errors += 1;
+        if self.control.errors > self.config.max_retransmissions {
             self.end(CloseReason::Unreachable);
         }
     }

@@ -11,12 +11,12 @@ use crate::scheduler::PathView;
 impl Session {
     /// Measurements of the receiving side.
     pub const fn receive_stats(&self) -> &ReceiveStats {
-        &self.buffer.stats
+        &self.receiver.buffer.stats
     }
 
     /// Bytes held out of order now, and the window advertised now.
     pub const fn receive_occupancy(&self) -> (u64, u64) {
-        (self.buffer.held_bytes(), self.buffer.window())
+        (self.receiver.buffer.held_bytes(), self.receiver.buffer.window())
     }
 
     /// Measurements of the sending side.
@@ -47,7 +47,7 @@ impl Session {
     pub fn reset_measurements(&mut self, now: Time) {
         self.sender.accounts.settle(now);
         self.sender.accounts.stats = SenderStats::default();
-        self.buffer.stats.reset(now);
+        self.receiver.buffer.stats.reset(now);
         for subflow in &mut self.sender.paths {
             subflow.tx.counters = PathCounters::default();
         }
@@ -56,6 +56,6 @@ impl Session {
     /// Brings time-weighted measurements up to date.
     pub fn settle_measurements(&mut self, now: Time) {
         self.sender.accounts.settle(now);
-        self.buffer.stats.settle(now);
+        self.receiver.buffer.stats.settle(now);
     }
 }

@@ -23,7 +23,7 @@ use std::collections::VecDeque;
 
 use ropewalk_base::{PathId, Rng, Seed, Time};
 
-use self::outstanding::Mappings;
+use self::outstanding::{Mappings, TxConfig};
 use super::chihani::{DataReorderBuffer, Model};
 use super::config::Config;
 use super::segment::Segment;
@@ -114,35 +114,50 @@ struct Ending {
     by_peer: bool,
 }
 
-/// One end of a session.
+/// One end of a session. Each part owns its data; the methods of the session connect the parts.
 #[derive(Clone, Debug)]
 pub struct Session {
     config: Config,
     state: State,
+    sender: DataSender,
+    receiver: Receiver,
+    handshake: Handshake,
+    control: Control,
+    /// State of the model of Chihani and Collange, if its quirks are configured.
+    model: Option<Box<Model>>,
+}
+
+/// The sender of a session.
+type DataSender = Sender<Mappings>;
+
+/// Received data.
+#[derive(Clone, Debug)]
+struct Receiver {
+    buffer: ByteBuffer,
+    /// Out-of-order data, if acknowledgements wait for data level.
+    gate: DataReorderBuffer,
+}
+
+/// What the handshake has found out.
+#[derive(Clone, Copy, Debug)]
+struct Handshake {
     /// Whether both ends speak Multipath TCP.
     multipath: bool,
+    /// Keys of both ends (RFC 8684, 3.1); 0: not known yet.
     local_key: u64,
     peer_key: u64,
     /// Whether this end opens subflows.
     opens: bool,
-    sender: Sender<Mappings>,
-    buffer: ByteBuffer,
-    /// The probe of a closed window: subflow, piece, and end of its data sequence numbers.
-    shut_probe: Option<(PathId, u64, u64)>,
+}
+
+/// What the session sends beside data, and what it tells the user.
+#[derive(Clone, Debug)]
+struct Control {
+    queue: VecDeque<(PathId, Segment)>,
     ending: Ending,
-    /// Out-of-order data, if acknowledgements wait for data level.
-    gate: DataReorderBuffer,
-    /// State of the model of Chihani and Collange, if its quirks are configured.
-    model: Option<Box<Model>>,
-    control: VecDeque<(PathId, Segment)>,
     events: VecDeque<Event>,
-    /// When the last acknowledgement arrived.
-    heard_at: Time,
     /// Consecutive timeouts over all subflows.
     errors: u32,
-    /// Scratch: transmissions found lost.
-    lost: Vec<u64>,
-    was_full: bool,
 }
 
 impl Session {
@@ -174,7 +189,7 @@ impl Session {
         let edge = if config.quirks.is_some() { unbounded } else { 0 };
         let guard = config.guard && config.receive_buffer.is_some();
         let (congestion, manager) = (config.start_congestion(), config.window_manager.clone());
-        let outstanding = Mappings::new(segment_limit, edge);
+        let outstanding = Mappings::new(segment_limit, edge, TxConfig::of(&config));
         Self {
             state: State::Closed,
             sender: Sender::new(
@@ -186,25 +201,26 @@ impl Session {
                 guard,
                 manager,
             ),
-            multipath: config.multipath,
-            // 0 means that no key is known.
-            local_key: rng.next_u64().max(1),
-            peer_key: 0,
-            opens,
-            buffer: ByteBuffer::new(config.receive_buffer.unwrap_or(unbounded)),
-            shut_probe: None,
-            ending: Ending::default(),
-            gate: DataReorderBuffer::default(),
+            receiver: Receiver {
+                buffer: ByteBuffer::new(config.receive_buffer.unwrap_or(unbounded)),
+                gate: DataReorderBuffer::default(),
+            },
+            handshake: Handshake {
+                multipath: config.multipath,
+                local_key: rng.next_u64().max(1),
+                peer_key: 0,
+                opens,
+            },
+            control: Control {
+                queue: VecDeque::new(),
+                ending: Ending::default(),
+                events: VecDeque::new(),
+                errors: 0,
+            },
             model: config.quirks.map(|quirks| {
                 let rng = seed.child("ack-bursts").rng();
                 Box::new(Model::new(quirks, config.paths.len(), rng))
             }),
-            control: VecDeque::new(),
-            events: VecDeque::new(),
-            heard_at: Time::ZERO,
-            errors: 0,
-            lost: Vec::new(),
-            was_full: false,
             config,
         }
     }
@@ -224,11 +240,11 @@ impl Session {
     /// # Errors
     /// [`SendError`] if the bytes were not queued.
     pub fn send(&mut self, payload: Payload) -> Result<(), SendError> {
-        if self.ending.wanted || matches!(self.state, State::Ended(_)) {
+        if self.control.ending.wanted || matches!(self.state, State::Ended(_)) {
             return Err(SendError::Closing);
         }
         if self.send_room() == 0 {
-            self.was_full = true;
+            self.sender.outstanding.was_full = true;
             return Err(SendError::Full);
         }
         self.sender.outstanding.queue.push(payload);
@@ -257,9 +273,9 @@ impl Session {
     /// The next bytes for the user.
     #[inline]
     pub fn read(&mut self) -> Option<Payload> {
-        let shut = self.buffer.window() < self.sender.outstanding.segment_limit as u64;
-        let payload = self.buffer.read()?;
-        if shut && self.buffer.window() >= self.sender.outstanding.segment_limit as u64 {
+        let shut = self.receiver.buffer.window() < self.sender.outstanding.segment_limit as u64;
+        let payload = self.receiver.buffer.read()?;
+        if shut && self.receiver.buffer.window() >= self.sender.outstanding.segment_limit as u64 {
             // RFC 9293, 3.8.6.2.2: announce a window that has opened by a segment.
             self.sender.paths.iter_mut().for_each(|subflow| subflow.received.make_due());
         }
@@ -268,7 +284,7 @@ impl Session {
 
     /// The next notification for the user.
     pub fn poll_event(&mut self) -> Option<Event> {
-        self.events.pop_front()
+        self.control.events.pop_front()
     }
 
     /// The scheduler.
@@ -283,7 +299,7 @@ impl Session {
     }
 
     fn push_event(&mut self, event: Event) {
-        self.events.push_back(event);
+        self.control.events.push_back(event);
     }
 
     fn ids(&self) -> impl Iterator<Item = PathId> + use<> {

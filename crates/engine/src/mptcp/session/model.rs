@@ -19,7 +19,7 @@ impl Session {
         let opening =
             |subflow: &Subflow| matches!(subflow.phase, Phase::SynSent(_) | Phase::SynReceived(_));
         self.config.quirks.is_some_and(|quirks| quirks.data_waits)
-            && self.opens
+            && self.handshake.opens
             && self.sender.paths.iter().any(opening)
     }
 
@@ -34,11 +34,11 @@ impl Session {
         length: u32,
     ) {
         let length = length as u64;
-        let (next, seq_end) = (self.buffer.next(), segment.seq + length);
+        let (next, seq_end) = (self.receiver.buffer.next(), segment.seq + length);
         let rule = self.config.reordering;
         if dsn >= next {
             let early = segment.seq > self.sender.paths[path.index()].received.next();
-            let fresh = self.gate.hold(dsn, dsn + length, path, seq_end);
+            let fresh = self.receiver.gate.hold(dsn, dsn + length, path, seq_end);
             let told = match rule {
                 // Each is acknowledged with the segment that caused it and the lowest held run.
                 Reordering::DSack | Reordering::Eifel => true,
@@ -52,7 +52,7 @@ impl Session {
             return;
         }
         self.sender.paths[path.index()].received.accept_to(seq_end);
-        while let Some((path, end)) = self.gate.release(next) {
+        while let Some((path, end)) = self.receiver.gate.release(next) {
             self.sender.paths[path.index()].received.accept_to(end);
             self.acknowledge(now, path, &Segment::default(), Sacks::new());
         }
@@ -66,7 +66,7 @@ impl Session {
         let mut blocks = Sacks::new();
         if self.config.reordering == Reordering::DSack {
             blocks.push(came);
-            blocks.extend(self.gate.lowest_run());
+            blocks.extend(self.receiver.gate.lowest_run());
         }
         blocks
     }
@@ -78,7 +78,7 @@ impl Session {
         let ack = self.plain_ack(now, path);
         // The model does not acknowledge session data.
         let ack = Segment { data_ack: None, stamps, sacks, ..ack };
-        self.control.push_back((path, ack));
+        self.control.queue.push_back((path, ack));
     }
 
     /// Handles a segment with an acknowledgement.

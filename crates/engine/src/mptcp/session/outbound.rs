@@ -16,7 +16,7 @@ impl Session {
     /// Writes the next segment to send to `segment`, and overwrites its previous contents. Returns none if
     /// nothing more may be sent now.
     pub fn poll_transmit_into(&mut self, now: Time, segment: &mut Segment) -> Option<TransmitInfo> {
-        if let Some((path, next)) = self.control.pop_front() {
+        if let Some((path, next)) = self.control.queue.pop_front() {
             *segment = next;
             return Some(self.transmit_info(path));
         }
@@ -62,7 +62,7 @@ impl Session {
         segment.clear();
         self.fill_ack(now, path, segment);
         let numbered = self.config.numbers();
-        let room = Segment::sack_room(self.config.timestamps, self.multipath, numbered);
+        let room = Segment::sack_room(self.config.timestamps, self.handshake.multipath, numbered);
         let room = if self.config.sack { room } else { 0 };
         let received = &mut self.sender.paths[path.index()].received;
         if numbered {
@@ -79,7 +79,7 @@ impl Session {
             return None;
         }
         if !self.sender.drained {
-            self.refresh_views(now);
+            self.sender.refresh_views(now);
             self.sender.drained = true;
         }
         if let Some(transmit_info) = self.next_again(now, segment) {
@@ -223,7 +223,7 @@ impl Session {
     ) -> TransmitInfo {
         segment.clear();
         self.fill_ack(now, path, segment);
-        let most = self.timer_most(path);
+        let most = self.sender.timer_most(path);
         let subflow = &mut self.sender.paths[path.index()];
         if let Some(mapped) = subflow.sent.get(piece) {
             segment.seq = mapped.seq;
@@ -237,7 +237,7 @@ impl Session {
         let bytes = segment.payload.len();
         let end = segment.dsn + bytes as u64;
         if end > self.sender.outstanding.edge {
-            self.shut_probe = Some((path, piece, end));
+            self.sender.outstanding.shut_probe = Some((path, piece, end));
         }
         let idle = subflow.tx.flights.is_empty();
         let snapshot = subflow.tx.rate.on_sent(now, idle, subflow.tx.limited);

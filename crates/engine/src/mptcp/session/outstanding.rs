@@ -1,8 +1,9 @@
 //! The data that the session has to send: queued bytes, mappings without a data-level acknowledgement, and
 //! the peer's window.
 
-use ropewalk_base::Time;
+use ropewalk_base::{Duration, PathId, Time};
 
+use super::super::config::{Config, Reinjection, Reordering};
 use super::super::subflow::Subflow;
 use super::super::subflow::sent::SegmentState;
 use super::board::{DataBoard, MappingState};
@@ -11,6 +12,31 @@ use crate::multipath::{Oldest, Outstanding};
 use crate::payload::Payload;
 use crate::scheduler::{DecisionKind, View};
 use crate::window::Budget;
+
+/// The part of a session's configuration that its sender needs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TxConfig {
+    pub sack: bool,
+    pub duplicate_threshold: u32,
+    pub reordering: Reordering,
+    pub reinjection: Reinjection,
+    pub probe_interval: Duration,
+    /// Whether the session follows the model of Chihani and Collange.
+    pub modelled: bool,
+}
+
+impl TxConfig {
+    pub const fn of(config: &Config) -> Self {
+        Self {
+            sack: config.sack,
+            duplicate_threshold: config.duplicate_threshold,
+            reordering: config.reordering,
+            reinjection: config.reinjection,
+            probe_interval: config.probe_interval,
+            modelled: config.quirks.is_some(),
+        }
+    }
+}
 
 /// Mappings that are queued or not acknowledged at data level.
 #[derive(Clone, Debug)]
@@ -23,17 +49,31 @@ pub(super) struct Mappings {
     pub segment_limit: u32,
     /// Whether the application has declared the end of the data.
     pub closing: bool,
+    /// The probe of a closed window: subflow, piece, and end of its data sequence numbers.
+    pub shut_probe: Option<(PathId, u64, u64)>,
+    pub config: TxConfig,
+    /// When the last acknowledgement arrived.
+    pub heard_at: Time,
+    /// Whether the send buffer was full when the user last queued bytes.
+    pub was_full: bool,
+    /// Scratch: transmissions found lost.
+    pub lost: Vec<u64>,
 }
 
 impl Mappings {
     /// An empty queue, with a receive window that ends at `edge`.
-    pub fn new(segment_limit: u32, edge: u64) -> Self {
+    pub fn new(segment_limit: u32, edge: u64, config: TxConfig) -> Self {
         Self {
             board: DataBoard::default(),
             queue: ByteQueue::default(),
             edge,
             segment_limit,
             closing: false,
+            shut_probe: None,
+            config,
+            heard_at: Time::ZERO,
+            was_full: false,
+            lost: Vec::new(),
         }
     }
 

@@ -1,10 +1,9 @@
 //! Deadlines.
 
-use ropewalk_base::{Duration, PathId, Time};
+use ropewalk_base::{PathId, Time};
 
 use super::super::subflow::Phase;
 use super::{Session, State};
-use crate::path::PathStatus;
 
 impl Session {
     /// The latest time for the next call of [`Session::handle_timeout`].
@@ -13,15 +12,15 @@ impl Session {
         // Without a branch per timer, because this runs after every input.
         let mut consider = |at: Option<Time>| next = next.min(at.unwrap_or(Time::FAR_FUTURE));
         consider(self.sender.wait_until);
-        if self.ending.wanted && !self.ending.acknowledged {
-            consider(self.ending.sent.map(|(at, _)| at));
+        if self.control.ending.wanted && !self.control.ending.acknowledged {
+            consider(self.control.ending.sent.map(|(at, _)| at));
         }
         for subflow in &self.sender.paths {
             match subflow.phase {
                 Phase::Open => {
                     consider(subflow.timer);
                     consider(subflow.received.deadline());
-                    consider(self.loss_deadline(subflow));
+                    consider(self.sender.loss_deadline(subflow));
                 }
                 Phase::SynSent(opening) | Phase::SynReceived(opening) => {
                     consider(Some(opening.due))
@@ -37,7 +36,7 @@ impl Session {
         self.sender.drained = false;
         if self.sender.wait_until.is_some_and(|at| at <= now) {
             self.sender.wait_until = None;
-            if self.state == State::Closed && self.opens {
+            if self.state == State::Closed && self.handshake.opens {
                 self.begin(now);
             }
         }
@@ -61,19 +60,9 @@ impl Session {
                 Some(_) => self.on_model_timeout(now, path),
             }
         }
-        let deadline = self.loss_deadline(&self.sender.paths[path.index()]);
+        let deadline = self.sender.loss_deadline(&self.sender.paths[path.index()]);
         if deadline.is_some_and(|at| at <= now) {
-            self.on_loss_timer(now, path);
-        }
-    }
-
-    /// The longest time that the timer of `path` may run. A failed path is tried again soon enough to notice
-    /// its return.
-    #[inline]
-    pub(super) fn timer_most(&self, path: PathId) -> Duration {
-        match self.sender.paths[path.index()].tx.state.status() {
-            PathStatus::Active | PathStatus::Unconfirmed => Duration::MAX,
-            PathStatus::PotentiallyFailed | PathStatus::Inactive => self.config.probe_interval,
+            self.sender.on_loss_timer(now, path);
         }
     }
 }
