@@ -1,8 +1,8 @@
 //! Sans-I/O multipath transport engines: they never read a clock, a socket, a file or a global
 //! random number. Time comes in as an argument; datagrams, events and deadlines come out.
 
-mod accounts;
 pub mod congestion;
+mod measurements;
 #[doc(hidden)]
 pub mod meter;
 pub mod mptcp;
@@ -17,7 +17,7 @@ pub mod sctp;
 mod transmit_info;
 pub mod window;
 
-pub use accounts::{PathCounters, SenderStats};
+pub use measurements::{PathCounters, SenderStats};
 pub use payload::Payload;
 pub use transmit_info::{PacketSize, TransmitInfo};
 

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use ropewalk_engine::Payload;
-use ropewalk_engine::sctp::{Chunk, DataFlags, ExtensionChunk, Packet, Piece};
+use ropewalk_engine::sctp::{Chunk, DataFlags, DataFragment, ExtensionChunk, Packet};
 use ropewalk_runtime::seal::SecretKey;
 use serde_json::Value;
 
@@ -82,7 +82,11 @@ fn piece(client: &Client, offset: u16) -> Chunk {
     let part = client.data(client.tsn, 0, 0, DataFlags::WHOLE, b"");
     let part =
         ropewalk_engine::sctp::Data { payload: Payload::from(Bytes::from_static(b"x")), ..part };
-    Chunk::Extension(Box::new(ExtensionChunk::Piece(Piece { part, offset, total: TOTAL })))
+    Chunk::Extension(Box::new(ExtensionChunk::DataFragment(DataFragment {
+        part,
+        offset,
+        total: TOTAL,
+    })))
 }
 
 /// Sends the repetitions until it is enough.

@@ -9,7 +9,8 @@ use ropewalk_engine::scheduler::{DelaySource, Scheduler, SchedulerOptions};
 use ropewalk_engine::sctp::{
     Answer, Association, Auth, Chunk, Config, Data, DataFlags, DelayEcho, DelayStamp, ErrorCause,
     ExtensionChunk, Extensions, Families, ForwardTsn, GapBlock, GapList, IData, IForwardTsn, Init,
-    InitOptions, Listener, NrSack, Offer, Packet, PathConfig, Preset, RawParameter, Sack, Skipped,
+    InitOptions, Listener, Negotiation, NrSack, Packet, PathConfig, Preset, RawParameter, Sack,
+    Skipped,
 };
 
 /// What each is, and the packet.
@@ -194,7 +195,7 @@ impl Pair {
 
 fn config() -> Config {
     let mut config = Config::preset(Preset::Rfc9260, vec![PathConfig::default(); 2], 1 << 17);
-    config.offer = Offer::Listed(Extensions::DELAY);
+    config.negotiation = Negotiation::Listed(Extensions::DELAY);
     config.delay_source = DelaySource::Timestamp;
     config
 }

@@ -2,7 +2,7 @@
 
 use ropewalk_base::{Duration, Time};
 
-use crate::accounts::PathCounters;
+use crate::measurements::PathCounters;
 use crate::path::{
     DeliveryRate, Estimates, ForwardDelay, LossEstimate, Pacer, PathConfig, PathState, RttEstimator,
 };

@@ -3,8 +3,8 @@
 use ropewalk_base::{Duration, PathId, Time};
 
 use super::{Outstanding, TxPath};
-use crate::accounts::Accounts;
 use crate::congestion::{Congestion, CongestionControl};
+use crate::measurements::Measurements;
 use crate::path::Pacing;
 use crate::record::DecisionRecord;
 use crate::scheduler::{
@@ -50,7 +50,7 @@ pub(crate) struct Sender<O: Outstanding> {
     pub guard: Guard,
     /// Losses, failures and returns so far. A scheduler's plan is valid for one epoch.
     pub epoch: u64,
-    pub accounts: Accounts,
+    pub measurements: Measurements,
     pub records: Vec<DecisionRecord>,
     pub config: SenderConfig,
     pub(super) penalty: Penalty,
@@ -91,7 +91,7 @@ impl<O: Outstanding> Sender<O> {
             congestion,
             guard: Guard::new(guard),
             epoch: 0,
-            accounts: Accounts::default(),
+            measurements: Measurements::default(),
             records: Vec::new(),
             config,
             penalty: Penalty::default(),
@@ -196,7 +196,7 @@ impl<O: Outstanding> Sender<O> {
 
     /// Ends a drain. Records which paths had space, and whether the receive window held them back.
     pub fn finish_drain(&mut self, now: Time, idle: bool) {
-        let shut = !idle && self.sendable_left == 0;
+        let closed = !idle && self.sendable_left == 0;
         let full = self.outstanding.budget().chunk;
         let mut open = false;
         for (view, path) in self.views.iter().zip(&mut self.paths) {
@@ -206,14 +206,14 @@ impl<O: Outstanding> Sender<O> {
             path.limited = has_room && !held_back;
             open |= has_room;
             if held_back
-                && !shut
+                && !closed
                 && !idle
                 && let Some(at) = path.pacer.ready_at(full)
             {
                 self.wait_until = Some(earlier(self.wait_until, at));
             }
         }
-        self.accounts.set_blocked(now, shut && open);
+        self.measurements.set_blocked(now, closed && open);
     }
 
     /// Records a decision, if configured.

@@ -33,7 +33,7 @@ impl<O: Outstanding> Sender<O> {
             path = self.sooner_path(now, &oldest);
         }
         let path = path?;
-        self.accounts.stats.unblocked += 1;
+        self.measurements.stats.unblocked += 1;
         let decision = Decision::send(path, 0, Reason::Unblock);
         self.record(now, decision, Some(oldest.unit));
         Some((path, oldest.unit))
@@ -48,7 +48,7 @@ impl<O: Outstanding> Sender<O> {
         let penalise = self.config.mitigation.penalise && !repairs;
         if penalise && self.penalty.due(now, &self.views, holder) {
             self.congestion.penalise(holder);
-            self.accounts.stats.penalised += 1;
+            self.measurements.stats.penalised += 1;
             let cwnd = self.congestion.window(holder);
             let view = &mut self.views[holder.index()];
             view.cwnd = cwnd;

@@ -38,7 +38,7 @@ impl<O: Outstanding> Sender<O> {
         };
         self.guard.apply(now, self.epoch, shared, &mut self.views);
         if nothing_in_flight(&self.paths) {
-            PathView::let_one_go(&mut self.views);
+            PathView::allow_one_chunk(&mut self.views);
         }
     }
 

@@ -68,16 +68,16 @@ pub struct MtuSearch {
     /// The least size known not to get through.
     refused: u32,
     /// Probes that may still be answered: nonce and size, the newest first.
-    asked: [(u64, u32); 4],
+    probes: [(u64, u32); 4],
     due: Option<Time>,
     /// The path has failed, so losses reveal nothing about sizes.
     paused: bool,
-    doubt: Doubt,
+    suspicion: BlackHoleSuspicion,
 }
 
 /// Losses of large packets.
 #[derive(Clone, Copy, Default, Debug)]
-struct Doubt {
+struct BlackHoleSuspicion {
     /// Time of the last loss, and whether no packet has been acknowledged since.
     at: Time,
     open: bool,
@@ -97,10 +97,10 @@ impl MtuSearch {
             phase: Phase::Disabled,
             current: range.base,
             refused: range.most + 1,
-            asked: [(0, 0); 4],
+            probes: [(0, 0); 4],
             due: None,
             paused: false,
-            doubt: Doubt::default(),
+            suspicion: BlackHoleSuspicion::default(),
         }
     }
 
@@ -110,7 +110,7 @@ impl MtuSearch {
     }
 
     /// Whether a probe of any size was answered.
-    pub const fn is_proven(&self) -> bool {
+    pub const fn is_confirmed(&self) -> bool {
         matches!(self.phase, Phase::Searching { .. } | Phase::Complete { .. })
     }
 
@@ -156,8 +156,8 @@ impl MtuSearch {
         self.current = self.range.base;
         self.refused = self.range.most + 1;
         self.phase = Phase::Base { tries: 0 };
-        self.asked = [(0, 0); 4];
-        self.doubt = Doubt { at: Time::ZERO, open: false, count: 0 };
+        self.probes = [(0, 0); 4];
+        self.suspicion = BlackHoleSuspicion { at: Time::ZERO, open: false, count: 0 };
         self.due = Some(now);
     }
 
@@ -166,7 +166,7 @@ impl MtuSearch {
         !matches!(self.phase, Phase::Disabled)
     }
 
-    /// Sizes to be probed once the deadline has passed. Report each probe to [`MtuSearch::on_asked`].
+    /// Sizes to be probed once the deadline has passed. Report each probe to [`MtuSearch::on_probe_sent`].
     /// `patience` is the longest time for an answer (5.1.1: PROBE_TIMER).
     ///
     /// The first time, several sizes are probed at once, the largest first. The result is then known after
@@ -216,17 +216,17 @@ impl MtuSearch {
     }
 
     /// Records that a probe was sent.
-    pub fn on_asked(&mut self, nonce: u64, size: u32) {
-        self.asked.rotate_right(1);
-        self.asked[0] = (nonce, size);
+    pub fn on_probe_sent(&mut self, nonce: u64, size: u32) {
+        self.probes.rotate_right(1);
+        self.probes[0] = (nonce, size);
     }
 
     /// Records the answer to a probe. Returns its size if the probe was outstanding.
     pub fn on_answer(&mut self, now: Time, nonce: u64) -> Option<u32> {
-        let at = self.asked.iter().position(|(one, size)| *one == nonce && *size > 0)?;
-        let (_, size) = std::mem::take(&mut self.asked[at]);
+        let at = self.probes.iter().position(|(one, size)| *one == nonce && *size > 0)?;
+        let (_, size) = std::mem::take(&mut self.probes[at]);
         self.on_through(now, size);
-        if size < self.current && self.is_proven() {
+        if size < self.current && self.is_confirmed() {
             return Some(size);
         }
         self.current = size.max(self.range.least);
@@ -244,7 +244,7 @@ impl MtuSearch {
     /// Records that the system refused a packet of this size. Returns whether packets must become smaller.
     pub fn on_too_long(&mut self, now: Time, size: u32) -> bool {
         self.refused = self.refused.min(size.max(self.range.least + 1));
-        self.asked.iter_mut().filter(|(_, asked)| *asked >= size).for_each(|one| *one = (0, 0));
+        self.probes.iter_mut().filter(|(_, probes)| *probes >= size).for_each(|one| *one = (0, 0));
         if self.current >= size {
             self.fall(now);
             return true;
@@ -278,37 +278,37 @@ impl MtuSearch {
             return;
         };
         // The first probes may have included this size already.
-        let asked = self.asked.iter().any(|(_, asked)| *asked == size);
-        self.phase = Phase::Searching { size, tries: asked as u32 };
-        if !asked {
+        let probes = self.probes.iter().any(|(_, probes)| *probes == size);
+        self.phase = Phase::Searching { size, tries: probes as u32 };
+        if !probes {
             self.due = Some(now);
         }
     }
 
     /// The next smaller safe size. Packets up to this size cannot reveal a black hole.
-    pub const fn resort(&self) -> u32 {
+    pub const fn fallback_size(&self) -> u32 {
         if self.current > self.range.base { self.range.base } else { self.range.least }
     }
 
-    /// Records the loss of packets larger than [`MtuSearch::resort`].
+    /// Records the loss of packets larger than [`MtuSearch::fallback_size`].
     pub fn on_lost(&mut self, now: Time) {
-        if self.current > self.resort() {
-            if now.since(self.doubt.at) > MEMORY {
-                self.doubt.count = 0;
+        if self.current > self.fallback_size() {
+            if now.since(self.suspicion.at) > MEMORY {
+                self.suspicion.count = 0;
             }
-            (self.doubt.at, self.doubt.open) = (now, true);
+            (self.suspicion.at, self.suspicion.open) = (now, true);
         }
     }
 
     /// Records that a packet of this size got through. Returns whether packets must become smaller: this
     /// packet was small, and the large ones before it were lost repeatedly (4.3).
     pub fn on_through(&mut self, now: Time, size: u32) -> bool {
-        if size > self.resort() {
-            self.doubt = Doubt::default();
-        } else if std::mem::take(&mut self.doubt.open) {
-            self.doubt.count += 1;
+        if size > self.fallback_size() {
+            self.suspicion = BlackHoleSuspicion::default();
+        } else if std::mem::take(&mut self.suspicion.open) {
+            self.suspicion.count += 1;
         }
-        let hole = self.doubt.count >= DOUBTS;
+        let hole = self.suspicion.count >= DOUBTS;
         if hole {
             self.refused = self.refused.min(self.current);
             self.fall(now);
@@ -318,7 +318,7 @@ impl MtuSearch {
 
     /// Falls back to a safe size, and searches again from there.
     fn fall(&mut self, now: Time) {
-        self.doubt = Doubt::default();
+        self.suspicion = BlackHoleSuspicion::default();
         self.due = Some(now);
         if self.refused > self.range.base && self.current > self.range.base {
             self.current = self.range.base;

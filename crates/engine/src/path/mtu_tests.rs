@@ -15,15 +15,15 @@ struct Wire {
     now: Time,
     nonce: u64,
     answers: Vec<(Time, u64)>,
-    asked: Vec<u32>,
+    probes: Vec<u32>,
 }
 
 impl Wire {
     fn new(mtu: u32) -> Self {
         let mut search = MtuSearch::new(RANGE);
         search.resume(Time::ZERO);
-        let (answers, asked) = (Vec::new(), Vec::new());
-        Self { mtu, interface: u32::MAX, search, now: Time::ZERO, nonce: 0, answers, asked }
+        let (answers, probes) = (Vec::new(), Vec::new());
+        Self { mtu, interface: u32::MAX, search, now: Time::ZERO, nonce: 0, answers, probes }
     }
 
     /// Sends the probes that are due.
@@ -31,8 +31,8 @@ impl Wire {
         while self.search.deadline().is_some_and(|at| at <= self.now) {
             for size in self.search.sizes_due(self.now, PATIENCE) {
                 self.nonce += 1;
-                self.asked.push(size);
-                self.search.on_asked(self.nonce, size);
+                self.probes.push(size);
+                self.search.on_probe_sent(self.nonce, size);
                 if size > self.interface {
                     self.search.on_too_long(self.now, size);
                 } else if size <= self.mtu {
@@ -78,7 +78,7 @@ fn a_search_finds_what_the_path_carries_and_never_takes_more() {
         let found = wire.search.current();
         assert!(wire.search.is_complete(), "{mtu}: {:?}", wire.search);
         assert!(found <= mtu && found >= least_found, "{mtu}: found {found}");
-        assert!(wire.asked.len() <= 40, "{mtu}: {:?}", wire.asked);
+        assert!(wire.probes.len() <= 40, "{mtu}: {:?}", wire.probes);
     }
 }
 
@@ -87,7 +87,7 @@ fn what_most_paths_carry_is_known_after_one_round_trip() {
     let mut wire = Wire::new(1500);
     wire.run_until(Time::ZERO + TRIP);
     assert_eq!(wire.search.current(), 1500);
-    assert_eq!(wire.asked, [9000, 1500, 1280]);
+    assert_eq!(wire.probes, [9000, 1500, 1280]);
 }
 
 #[test]
@@ -107,12 +107,12 @@ fn what_the_interface_refuses_is_no_wait() {
 #[test]
 fn a_path_that_does_not_carry_the_base_gets_the_least_until_it_does() {
     let mut wire = Wire::new(1000);
-    assert!(!wire.search.is_proven());
+    assert!(!wire.search.is_confirmed());
     wire.run_until(Time::from_secs(10));
-    assert_eq!((wire.search.current(), wire.search.is_proven()), (576, false));
-    let probes = wire.asked.len();
+    assert_eq!((wire.search.current(), wire.search.is_confirmed()), (576, false));
+    let probes = wire.probes.len();
     wire.run_until(Time::from_secs(60));
-    assert!(wire.asked.len() - probes <= 10, "rarely asked: {:?}", wire.asked);
+    assert!(wire.probes.len() - probes <= 10, "rarely asked: {:?}", wire.probes);
     wire.mtu = 1400;
     wire.run_until(Time::from_secs(90));
     assert!((1385..=1400).contains(&wire.search.current()), "{:?}", wire.search);
@@ -143,10 +143,10 @@ fn large_packets_that_vanish_again_and_again_beside_small_ones_are_a_black_hole(
     }
     assert_eq!(wire.search.current(), 1280);
     wire.mtu = 1400;
-    wire.asked.clear();
+    wire.probes.clear();
     wire.run_until(Time::from_secs(80));
     assert!((1385..=1400).contains(&wire.search.current()), "{:?}", wire.search);
-    assert!(wire.asked.iter().all(|size| *size < 1500), "{:?}", wire.asked);
+    assert!(wire.probes.iter().all(|size| *size < 1500), "{:?}", wire.probes);
 }
 
 #[test]
@@ -178,7 +178,7 @@ fn a_path_that_leads_elsewhere_starts_over_and_a_failed_one_waits() {
     wire.search.resume(wire.now);
     assert_eq!(wire.search.current(), 1500, "the same path as before");
     wire.search.restart(wire.now);
-    assert_eq!((wire.search.current(), wire.search.is_proven()), (1280, false));
+    assert_eq!((wire.search.current(), wire.search.is_confirmed()), (1280, false));
 }
 
 #[test]
@@ -186,7 +186,7 @@ fn answers_that_nobody_awaits_change_nothing() {
     let mut search = MtuSearch::new(RANGE);
     search.resume(Time::ZERO);
     for size in search.sizes_due(Time::ZERO, PATIENCE) {
-        search.on_asked(u64::from(size), size);
+        search.on_probe_sent(u64::from(size), size);
     }
     for wrong in [0, 1, 1281, u64::MAX] {
         assert_eq!(search.on_answer(Time::ZERO, wrong), None);

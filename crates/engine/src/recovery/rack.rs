@@ -72,7 +72,7 @@ impl Rack {
 
     /// Records that the peer reported a duplicate in this round of the path. On a path with reordering, the
     /// reordering window was too small. It grows by a quarter of a round trip, at most once per round.
-    pub fn on_needless(&mut self, round: u64) {
+    pub fn on_spurious(&mut self, round: u64) {
         if self.reordering && self.widened_in != Some(round) {
             self.quarters = (self.quarters + 1).min(WINDOW_DIVISOR * 4);
             self.widened_in = Some(round);
@@ -193,10 +193,10 @@ mod tests {
         after(&mut rack, &mut flights, &[1, 0], false);
         assert_eq!(after(&mut rack, &mut flights, &[3, 4, 5, 6], false), []);
         assert_eq!(rack.deadline(), Some(Time::from_millis(2 + 100 + 20)));
-        (0..5).for_each(|_| rack.on_needless(1));
+        (0..5).for_each(|_| rack.on_spurious(1));
         after(&mut rack, &mut flights, &[7], false);
         assert_eq!(rack.deadline(), Some(Time::from_millis(2 + 100 + 40)), "once a round");
-        (2..100).for_each(|round| rack.on_needless(round));
+        (2..100).for_each(|round| rack.on_spurious(round));
         after(&mut rack, &mut flights, &[8], false);
         assert_eq!(rack.deadline(), Some(Time::from_millis(2 + 100 + 100)), "a round trip at most");
     }

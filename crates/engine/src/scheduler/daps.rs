@@ -215,7 +215,7 @@ mod tests {
         [path(0, 2, 10), path(1, 5, 100)]
     }
 
-    fn shut(path: &mut PathView) {
+    fn closed(path: &mut PathView) {
         path.in_flight = path.window;
     }
 
@@ -235,12 +235,12 @@ mod tests {
         let several = obey(&mut daps, &view(&paths));
         assert_eq!(several, Decision::send(FAST, 0, Reason::OnSchedule), "one plan per instant");
 
-        shut(&mut paths[0]);
+        closed(&mut paths[0]);
         let slow_only = obey(&mut daps, &view(&paths));
         assert_eq!(slow_only, Decision::send(SLOW, 18, Reason::OnSchedule), "the last plan");
 
         paths[0].in_flight = 0;
-        shut(&mut paths[1]);
+        closed(&mut paths[1]);
         let later = View { now: Time::from_millis(20), ..view(&paths) };
         let fast_only = obey(&mut daps, &later);
         assert_eq!(fast_only, Decision::send(FAST, 0, Reason::FastFromHead));
@@ -256,7 +256,7 @@ mod tests {
         for _ in 0..2 {
             obey(&mut daps, &view(&paths));
         }
-        shut(&mut paths[0]);
+        closed(&mut paths[0]);
         let after_loss = View { epoch: 1, ..view(&paths) };
         let expected = Decision::send(SLOW, 20, Reason::NewSchedule);
         assert_eq!(obey(&mut daps, &after_loss), expected, "the first two are unsent again");
@@ -268,7 +268,7 @@ mod tests {
     #[test]
     fn a_slow_path_stays_within_the_span_and_behind_the_guard() {
         let mut paths = table();
-        shut(&mut paths[0]);
+        closed(&mut paths[0]);
         let decide = |guard, sendable, backlog_chunks| {
             let mut paths = paths;
             paths[1].earliest_position = guard;
@@ -294,7 +294,7 @@ mod tests {
         let occasion = DecisionKind::Retransmission { lost_on: SLOW };
         let lost = View { occasion, sendable: 0, ..view(&paths) };
         assert_eq!(obey(&mut daps, &lost), Decision::send(FAST, 0, Reason::FastFromHead));
-        shut(&mut paths[0]);
+        closed(&mut paths[0]);
         let slow = obey(&mut daps, &view(&paths));
         assert_eq!(slow, Decision::send(SLOW, 18, Reason::OnSchedule));
     }
@@ -304,7 +304,7 @@ mod tests {
         let (mut daps, mut paths) = (Daps::new(DapsOptions::default()), table());
         paths[1].forward_delay = None;
         assert_eq!(daps.decide(&view(&paths)), Decision::send(FAST, 0, Reason::FastFromHead));
-        shut(&mut paths[0]);
+        closed(&mut paths[0]);
         assert_eq!(daps.decide(&view(&paths)), Decision::send(SLOW, 0, Reason::NoEstimate));
     }
 
@@ -312,7 +312,7 @@ mod tests {
     fn slow_start_can_be_left_out() {
         let options = DapsOptions { in_slow_start: false, ..DapsOptions::default() };
         let (mut daps, mut paths) = (Daps::new(options), table());
-        shut(&mut paths[0]);
+        closed(&mut paths[0]);
         paths[0].ssthresh = u64::MAX;
         assert_eq!(daps.decide(&view(&paths)), Decision::send(SLOW, 0, Reason::LeastRtt));
         paths[0].ssthresh = 0;
@@ -327,7 +327,7 @@ mod tests {
             (Daps::new(DapsOptions { plan, ..DapsOptions::default() }), table());
         daps.decide(&view(&paths));
         paths[0].window = 10 * CHUNK;
-        shut(&mut paths[0]);
+        closed(&mut paths[0]);
         // (7 x 2 + 10) / 8 = 3 chunks per batch, ten batches.
         let next = View { epoch: 1, ..view(&paths) };
         assert_eq!(daps.decide(&next), Decision::send(SLOW, 30, Reason::NewSchedule));

@@ -100,7 +100,7 @@ impl PathView {
 
     /// Opens all paths if none is open for the head. With nothing in flight no acknowledgement would change
     /// the guard's limits, so some path must be able to send, if only a zero-window probe.
-    pub(crate) fn let_one_go(views: &mut [Self]) {
+    pub(crate) fn allow_one_chunk(views: &mut [Self]) {
         if !views.iter().any(|v| v.is_open() && v.earliest_position == 0) {
             for view in views {
                 (view.window, view.earliest_position) = (view.cwnd, 0);

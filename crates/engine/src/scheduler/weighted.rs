@@ -170,10 +170,10 @@ mod tests {
     #[test]
     fn a_path_that_was_full_makes_good_its_share_but_not_without_end() {
         let paths = weighing(&[1.0, 1.0]);
-        let mut shut = paths.clone();
-        shut[0].in_flight = shut[0].window;
+        let mut closed = paths.clone();
+        closed[0].in_flight = closed[0].window;
         let mut scheduler = Weighted::default();
-        assert_eq!(shares(&mut scheduler, &shut, 10_000), [0, 10_000], "nobody waits");
+        assert_eq!(shares(&mut scheduler, &closed, 10_000), [0, 10_000], "nobody waits");
         // 128 KiB are owed at most, and the other path owes as much.
         let got = shares(&mut scheduler, &paths, 1000);
         assert!((620..640).contains(&got[0]), "{got:?}");

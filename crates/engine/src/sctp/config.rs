@@ -123,7 +123,7 @@ impl CmtOptions {
 
 /// Which extensions of RFC 9260 an endpoint announces.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Offer {
+pub enum Negotiation {
     /// No negotiation: both ends are assumed to support the same extensions and to have the same options, as
     /// in a simulation.
     #[default]
@@ -142,7 +142,7 @@ pub struct Config {
     /// no addresses. Empty: the peer uses only the source address.
     pub addresses: Option<Vec<IpAddr>>,
     /// The extensions of RFC 9260 to announce.
-    pub offer: Offer,
+    pub negotiation: Negotiation,
     /// Range of path MTU discovery (RFC 8899); none: every path carries packets of its configured MTU. Costs
     /// a few packets per path, and chunks of the smallest path's size.
     pub mtu_discovery: Option<MtuRange>,
@@ -320,17 +320,17 @@ impl Config {
 
     /// The extensions to list.
     pub(super) const fn listed_extensions(&self) -> Extensions {
-        match self.offer {
-            Offer::Assumed => Extensions::NONE,
-            Offer::Listed(extensions) => extensions,
+        match self.negotiation {
+            Negotiation::Assumed => Extensions::NONE,
+            Negotiation::Listed(extensions) => extensions,
         }
     }
 
     /// The extensions that may be used with a peer that lists `theirs`.
     pub(super) const fn agreed(&self, theirs: Extensions) -> Extensions {
-        match self.offer {
-            Offer::Assumed => Extensions::OURS.and(self.own_ecn()),
-            Offer::Listed(ours) => ours.and(self.own_ecn()).common(theirs),
+        match self.negotiation {
+            Negotiation::Assumed => Extensions::OURS.and(self.own_ecn()),
+            Negotiation::Listed(ours) => ours.and(self.own_ecn()).common(theirs),
         }
     }
 
@@ -340,7 +340,7 @@ impl Config {
 
     /// Whether ECN is offered to the peer.
     pub(super) const fn lists_ecn(&self) -> bool {
-        self.ecn && matches!(self.offer, Offer::Listed(_))
+        self.ecn && matches!(self.negotiation, Negotiation::Listed(_))
     }
 
     /// Largest DATA chunk that fits into a packet on every path, bytes with its header.

@@ -42,8 +42,8 @@ pub enum ExtensionChunk {
         /// All parameters as on the wire, without the padding of the last one.
         parameters: Bytes,
     },
-    /// PIECE, an extension of this project: a part of a DATA chunk that exceeds the packets of its path.
-    Piece(Piece),
+    /// DATA FRAGMENT, an extension of this project: a part of a DATA chunk that exceeds the packets of its path.
+    DataFragment(DataFragment),
 }
 
 /// SACK that distinguishes gap ack blocks on which the receiver will not renege
@@ -130,7 +130,7 @@ pub struct RawParameter {
 
 /// A part of a DATA chunk and its position in the chunk's user data.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Piece {
+pub struct DataFragment {
     /// The DATA chunk, with the part as its user data.
     pub part: Data,
     /// Offset of the part, bytes.
@@ -139,7 +139,7 @@ pub struct Piece {
     pub total: u16,
 }
 
-impl Piece {
+impl DataFragment {
     /// Length of everything before the user data, bytes: a DATA header, offset and total length.
     pub const HEADER: u32 = Data::HEADER + 4;
 
@@ -172,7 +172,9 @@ impl ExtensionChunk {
             Self::Pad(bytes) => (*bytes as u32).next_multiple_of(4),
             Self::Ecne(_) | Self::Cwr(_) => 4,
             Self::Heartbeat { parameters, .. } => (parameters.len() as u32).next_multiple_of(4),
-            Self::Piece(piece) => Piece::HEADER - 4 + piece.part.payload.len().next_multiple_of(4),
+            Self::DataFragment(piece) => {
+                DataFragment::HEADER - 4 + piece.part.payload.len().next_multiple_of(4)
+            }
         }
     }
 }

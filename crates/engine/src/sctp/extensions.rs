@@ -17,7 +17,7 @@ const TYPES: [(Extensions, u8); 14] = [
     (Extensions::PAD, kind::PAD),
     (Extensions::DELAY_STAMP, kind::DELAY_STAMP),
     (Extensions::DELAY_ECHO, kind::DELAY_ECHO),
-    (Extensions::PIECE, kind::PIECE),
+    (Extensions::DATA_FRAGMENT, kind::DATA_FRAGMENT),
     (Extensions::CMT, kind::CMT),
     (Extensions::FORWARD_TSN, kind::FORWARD_TSN),
     (Extensions::ASCONF, kind::ASCONF),
@@ -52,7 +52,7 @@ impl Extensions {
     /// Partial reliability of interleaved DATA (RFC 8260).
     pub const I_FORWARD_TSN: Self = Self(1 << 11);
     /// DATA in pieces on a path that became too narrow for it. Defined by this project.
-    pub const PIECE: Self = Self(1 << 12);
+    pub const DATA_FRAGMENT: Self = Self(1 << 12);
     /// Concurrent multipath transfer: the peer expects DATA on all paths at once, delays SACKs in spite of
     /// gaps, and counts packets in the flags of SACKs (DAC). Only announced: no chunk has this type. Defined
     /// by this project.
@@ -63,7 +63,7 @@ impl Extensions {
     /// Explicit congestion notification, announced by a parameter of its own (RFC 4960, Appendix A).
     pub const ECN: Self = Self(1 << 15);
     /// All extensions defined by this project.
-    pub const OURS: Self = Self::DELAY.and(Self::PIECE).and(Self::CMT);
+    pub const OURS: Self = Self::DELAY.and(Self::DATA_FRAGMENT).and(Self::CMT);
 
     /// Union of both sets.
     #[must_use]

@@ -22,11 +22,12 @@ pub use association::{Association, Event, Transmit, TransmitInfo};
 pub use cause::{AbortCause, ErrorCause};
 pub use chunk::{Chunk, Data, DataFlags, DelayEcho, DelayStamp, HeartbeatInfo, Sack};
 pub use config::{
-    CmtOptions, Config, CwndUpdate, Offer, PathConfig, SackOptions, WindowCheck, WindowUnit,
+    CmtOptions, Config, CwndUpdate, Negotiation, PathConfig, SackOptions, WindowCheck, WindowUnit,
 };
 pub use cookie::{CookieContent, CookieKey, ForgedCookie};
 pub use extension_chunk::{
-    Auth, ExtensionChunk, ForwardTsn, IData, IForwardTsn, NrSack, Piece, RawParameter, Skipped,
+    Auth, DataFragment, ExtensionChunk, ForwardTsn, IData, IForwardTsn, NrSack, RawParameter,
+    Skipped,
 };
 pub use extensions::Extensions;
 pub use gaps::{GapBlock, GapList};

@@ -3,7 +3,7 @@
 use ropewalk_base::Duration;
 
 use super::config::{
-    CmtOptions, Config, CwndUpdate, Offer, PathConfig, SackOptions, WindowCheck, WindowUnit,
+    CmtOptions, Config, CwndUpdate, Negotiation, PathConfig, SackOptions, WindowCheck, WindowUnit,
 };
 use crate::congestion::{CongestionFlavour, CongestionOptions, IdleDecay, WindowRounding};
 use crate::path::{FailureLimits, MtuRange, Pacing, RtoLimits};
@@ -49,7 +49,7 @@ impl Preset {
         Config {
             paths,
             addresses: None,
-            offer: Offer::Assumed,
+            negotiation: Negotiation::Assumed,
             mtu_discovery: None,
             ecn: false,
             lower_header: 20,

@@ -263,7 +263,7 @@ impl<'a> Bundle<'a> {
             self.guards[0].apply(at, 0, shared, &mut views);
         }
         if self.lanes.iter().all(|lane| lane.out.is_empty()) {
-            PathView::let_one_go(&mut views);
+            PathView::allow_one_chunk(&mut views);
         }
         views
     }

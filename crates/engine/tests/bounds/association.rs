@@ -7,7 +7,7 @@ use ropewalk_engine::scheduler::{Scheduler, SchedulerOptions};
 use ropewalk_engine::sctp::association::State;
 use ropewalk_engine::sctp::wire::{Checksum, Ports, decode, encode};
 use ropewalk_engine::sctp::{
-    Association, Chunk, Config, Data, DataFlags, ExtensionChunk, Packet, Piece, Preset,
+    Association, Chunk, Config, Data, DataFlags, DataFragment, ExtensionChunk, Packet, Preset,
 };
 use ropewalk_engine::{Payload, meter};
 
@@ -37,8 +37,8 @@ pub enum Op {
     Data(Burst),
     /// The next DATA chunks in sequence, each a whole message that is next on its stream.
     InSequence { count: u16, stream: u16, size: u16 },
-    /// PIECEs of one chunk.
-    Pieces { ahead: u32, total: u16, offset: u16, step: u16, size: u16, count: u16 },
+    /// DATA FRAGMENTs of one chunk.
+    PartialChunks { ahead: u32, total: u16, offset: u16, step: u16, size: u16, count: u16 },
     /// A SACK with so many blocks.
     Sack { ahead: u32, first: u16, step: u16, blocks: u16 },
     /// So many chunks of a type with a body of so many bytes.
@@ -194,14 +194,14 @@ impl Victim {
         match op {
             Op::Data(burst) => self.data(burst),
             Op::InSequence { count, stream, size } => self.in_sequence(*count, *stream, *size),
-            Op::Pieces { ahead, total, offset, step, size, count } => {
+            Op::PartialChunks { ahead, total, offset, step, size, count } => {
                 let mut out = Vec::new();
                 for i in 0..*count {
                     let at = offset.wrapping_add(i.wrapping_mul(*step));
                     let mut body = self.header(*ahead, 0, 0);
                     body.extend([at.to_be_bytes(), total.to_be_bytes()].concat());
                     body.resize(body.len() + usize::from(*size), 7);
-                    // The codec's own number of PIECE: it is ours, and in no RFC.
+                    // The codec's own number of DATA FRAGMENT: it is ours, and in no RFC.
                     chunk(&mut out, piece_kind(), WHOLE, &body);
                     self.flush(&mut out, DATAGRAM);
                 }
@@ -331,7 +331,7 @@ impl Victim {
     }
 }
 
-/// The type of PIECE chunks.
+/// The type of DATA FRAGMENT chunks.
 fn piece_kind() -> u8 {
     let data = Data {
         tsn: Serial32(0),
@@ -342,8 +342,10 @@ fn piece_kind() -> u8 {
         payload: Payload::Length(4),
         first_sent: Time::ZERO,
     };
-    let packet =
-        Packet::of(1, Chunk::Extension(Box::new(ExtensionChunk::Piece(Piece::of(&data, 0, 4)))));
+    let packet = Packet::of(
+        1,
+        Chunk::Extension(Box::new(ExtensionChunk::DataFragment(DataFragment::of(&data, 0, 4)))),
+    );
     let mut out = Vec::new();
     encode(&packet, Ports { source: 1, destination: 1 }, Checksum::None, &mut out);
     out[12]

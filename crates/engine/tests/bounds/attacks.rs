@@ -46,7 +46,7 @@ fn far_chunk() -> Vec<Op> {
 /// Pieces of one byte, and then one of them again and again.
 fn repeated_pieces() -> Vec<Op> {
     let pieces =
-        |step, count| Op::Pieces { ahead: 5, total: 9_000, offset: 0, step, size: 1, count };
+        |step, count| Op::PartialChunks { ahead: 5, total: 9_000, offset: 0, step, size: 1, count };
     vec![pieces(2, 3900), pieces(0, 20_000)]
 }
 
@@ -224,7 +224,7 @@ fn any_op() -> impl Strategy<Value = Op> {
             .prop_map(|(count, stream, size)| Op::InSequence { count, stream, size }),
         1 => (0..200u32, 1..10_000u16, any::<u16>(), 0..4u16, 1..50u16, 1..2000u16).prop_map(
             |(ahead, total, offset, step, size, count)| {
-                Op::Pieces { ahead, total, offset: offset % total, step, size, count }
+                Op::PartialChunks { ahead, total, offset: offset % total, step, size, count }
             }
         ),
         1 => (0..50u32, 0..60u16, 0..4u16, 0..3000u16)

@@ -81,8 +81,8 @@ fn a_tsn_from_far_away_is_not_kept_and_one_from_behind_is_a_duplicate() {
 #[test]
 fn fragments_that_make_no_message_end_the_association_and_deliver_nothing() {
     // TSN after the first, stream, number, flags.
-    type Piece = (u32, u16, u16, u8);
-    let table: [&[Piece]; 8] = [
+    type DataFragment = (u32, u16, u16, u8);
+    let table: [&[DataFragment]; 8] = [
         &[(0, 0, 0, BEGIN), (1, 0, 0, BEGIN)],
         &[(0, 0, 0, BEGIN), (1, 0, 1, WHOLE)],
         &[(0, 0, 0, END)],

@@ -7,8 +7,8 @@ use ropewalk_base::{PathId, Seed, Time};
 use ropewalk_engine::path::PathStatus;
 use ropewalk_engine::sctp::association::State;
 use ropewalk_engine::sctp::{
-    Answer, Association, Chunk, Config, ErrorCause, Extensions, Init, Listener, Offer, Packet,
-    Randomness, Secret,
+    Answer, Association, Chunk, Config, ErrorCause, Extensions, Init, Listener, Negotiation,
+    Packet, Randomness, Secret,
 };
 
 use crate::driver::{config, in_turn, name, numbered};
@@ -26,7 +26,7 @@ fn list(texts: &[&str]) -> Vec<IpAddr> {
 /// An end on a real network, which lists these addresses.
 fn live(paths: usize, addresses: &[&str]) -> Config {
     let mut settings = config(paths, 1 << 17);
-    settings.offer = Offer::Listed(Extensions::NONE);
+    settings.negotiation = Negotiation::Listed(Extensions::NONE);
     settings.addresses = Some(list(addresses));
     settings
 }

@@ -13,8 +13,8 @@ use ropewalk_engine::sctp::Message;
 use ropewalk_engine::sctp::association::{CloseReason, PacketSize, PathCounters, State};
 use ropewalk_engine::sctp::wire::{Checksum, Ports, decode, encode};
 use ropewalk_engine::sctp::{
-    Association, Chunk, Config, Data, Event, Extensions, Offer, Packet, PathConfig, Preset, Sack,
-    Transmit,
+    Association, Chunk, Config, Data, Event, Extensions, Negotiation, Packet, PathConfig, Preset,
+    Sack, Transmit,
 };
 
 use crate::ledger::Ledger;
@@ -170,7 +170,7 @@ pub fn preset_config(preset: Preset, paths: usize, receive_buffer: u64) -> Confi
         return settings;
     }
     Config {
-        offer: Offer::Listed(Extensions::NONE),
+        negotiation: Negotiation::Listed(Extensions::NONE),
         mtu_discovery: None,
         ecn: false,
         lower_header: 20,

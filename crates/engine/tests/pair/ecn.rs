@@ -1,7 +1,7 @@
 //! Explicit congestion notification (RFC 3168; RFC 4960, Appendix A).
 
 use ropewalk_base::Serial32;
-use ropewalk_engine::sctp::{Chunk, Config, ExtensionChunk, Extensions, Offer, Packet};
+use ropewalk_engine::sctp::{Chunk, Config, ExtensionChunk, Extensions, Negotiation, Packet};
 
 use crate::driver::{Fate, LEFT, Pair, RIGHT, Sent, config, ms};
 
@@ -41,7 +41,11 @@ fn bulk(pair: &mut Pair, millis: u64) {
 #[test]
 fn only_packets_with_data_may_be_marked_and_only_where_both_ends_agree() {
     let off = config(1, 1 << 20);
-    let listed = |ecn: bool| Config { ecn, offer: Offer::Listed(Extensions::NONE), ..off.clone() };
+    let listed = |ecn: bool| Config {
+        ecn,
+        negotiation: Negotiation::Listed(Extensions::NONE),
+        ..off.clone()
+    };
     for (left, right, agreed) in [
         (ecn(1), ecn(1), true),
         (off.clone(), off.clone(), false),

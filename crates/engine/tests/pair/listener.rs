@@ -7,8 +7,8 @@ use bytes::Bytes;
 use ropewalk_base::{Duration, PathId, Seed, Serial32, Time};
 use ropewalk_engine::sctp::association::{CloseReason, State};
 use ropewalk_engine::sctp::{
-    AbortCause, Answer, Association, Chunk, Config, ErrorCause, Extensions, Init, Listener, Offer,
-    Packet,
+    AbortCause, Answer, Association, Chunk, Config, ErrorCause, Extensions, Init, Listener,
+    Negotiation, Packet,
 };
 
 use crate::driver::{Fate, LEFT, Pair, RIGHT, config, in_turn, ms, name, numbered};
@@ -63,7 +63,7 @@ fn accepted(config: &Config) -> (Association, Association, Packet) {
 /// A whole life: data both ways over two paths, one of which loses every seventh packet, then the end.
 fn life(through_bytes: bool) -> Pair {
     let mut settings = config(2, 1 << 17);
-    settings.offer = Offer::Listed(Extensions::DELAY);
+    settings.negotiation = Negotiation::Listed(Extensions::DELAY);
     settings.delay_source = ropewalk_engine::scheduler::DelaySource::Timestamp;
     let (client, server, _) = accepted(&settings);
     let mut pair = Pair::of(client, server, &[10, 35]);
@@ -107,21 +107,21 @@ fn one_engine_tells_the_same_in_bytes_as_in_typed_packets() {
 
 #[test]
 fn timestamps_go_only_to_a_peer_that_lists_them() {
-    for (offer, expected) in [
-        (Offer::Assumed, true),
-        (Offer::Listed(Extensions::DELAY), true),
-        (Offer::Listed(Extensions::DELAY_STAMP), false),
-        (Offer::Listed(Extensions::NONE), false),
+    for (negotiation, expected) in [
+        (Negotiation::Assumed, true),
+        (Negotiation::Listed(Extensions::DELAY), true),
+        (Negotiation::Listed(Extensions::DELAY_STAMP), false),
+        (Negotiation::Listed(Extensions::NONE), false),
     ] {
         let mut settings = config(1, 1 << 17);
-        settings.offer = offer;
+        settings.negotiation = negotiation;
         settings.delay_source = ropewalk_engine::scheduler::DelaySource::Timestamp;
         let mut pair = Pair::up(&settings, &[10]);
         pair.send_full(LEFT, 3);
         pair.run_for(ms(500));
         let stamped = pair.log.iter().filter(|s| s.packet.stamp.is_some()).count();
         let echoed = pair.log.iter().filter(|s| s.packet.echo.is_some()).count();
-        assert_eq!((stamped > 0, echoed > 0), (expected, expected), "{offer:?}");
+        assert_eq!((stamped > 0, echoed > 0), (expected, expected), "{negotiation:?}");
     }
 }
 
@@ -273,19 +273,19 @@ fn a_cookie_is_good_from_where_it_was_asked_for_and_under_its_tag_and_unchanged(
 
 #[test]
 fn a_lost_cookie_echo_goes_again_first_from_where_the_cookie_is_good() {
-    for (offer, expected) in [
-        (Offer::Listed(Extensions::NONE), [0, 0, 2, 0]),
+    for (negotiation, expected) in [
+        (Negotiation::Listed(Extensions::NONE), [0, 0, 2, 0]),
         // As the RFC has it, in a simulation: the addresses in turn.
-        (Offer::Assumed, [0, 1, 2, 0]),
+        (Negotiation::Assumed, [0, 1, 2, 0]),
     ] {
         let mut settings = config(3, 1 << 16);
-        settings.offer = offer;
+        settings.negotiation = negotiation;
         let mut pair = Pair::new(&settings, &[10, 10, 10]);
         pair.script(|sent| if sent.names() == ["COOKIE ECHO"] { Fate::Drop } else { Fate::Arrive });
         pair.run_until(Time::from_secs(10));
         let echoes = pair.log.iter().filter(|sent| sent.names() == ["COOKIE ECHO"]);
         let paths: Vec<_> = echoes.map(|sent| sent.path).collect();
-        assert_eq!(paths, expected, "{offer:?}");
+        assert_eq!(paths, expected, "{negotiation:?}");
     }
 }
 

@@ -8,8 +8,8 @@ use ropewalk_engine::Payload;
 use ropewalk_engine::path::{MtuRange, PathStatus};
 use ropewalk_engine::sctp::association::PacketSize;
 use ropewalk_engine::sctp::{
-    Chunk, Config, Data, DataFlags, Event, ExtensionChunk, Extensions, Offer, Packet, PathConfig,
-    Piece, Preset,
+    Chunk, Config, Data, DataFlags, DataFragment, Event, ExtensionChunk, Extensions, Negotiation,
+    Packet, PathConfig, Preset,
 };
 
 use crate::driver::{Fate, LEFT, Pair, RIGHT, Sent, at_ms, config, in_turn, ms, numbered};
@@ -189,7 +189,7 @@ fn a_path_that_carries_less_of_a_sudden_is_found_out_and_what_was_cut_for_more_g
         let sent: Vec<_> = (0..40).map(|salt| numbered(30_000, salt)).collect();
         let read: Vec<_> = pair.read[RIGHT].iter().map(|one| one.payload.clone()).collect();
         assert!(read == sent, "{before} to {after}");
-        let piece = |chunk: &Chunk| matches!(chunk, Chunk::Extension(rare) if matches!(**rare, ExtensionChunk::Piece(_)));
+        let piece = |chunk: &Chunk| matches!(chunk, Chunk::Extension(rare) if matches!(**rare, ExtensionChunk::DataFragment(_)));
         let pieces = pair.log.iter().filter(|sent| sent.packet.chunks.iter().any(piece));
         assert!(pieces.count() > 1, "{before} to {after}");
         assert_eq!(pair.closed(LEFT), None);
@@ -199,7 +199,7 @@ fn a_path_that_carries_less_of_a_sudden_is_found_out_and_what_was_cut_for_more_g
 #[test]
 fn for_a_peer_that_knows_no_pieces_ip_has_to_cut() {
     let mut settings = live(1);
-    settings.offer = Offer::Listed(Extensions::DELAY);
+    settings.negotiation = Negotiation::Listed(Extensions::DELAY);
     let wires = Wires { cuts: true, ..Wires::new(&[1500]) };
     let mut pair = pair(&settings, &[10], &wires);
     pair.run_for(ms(500));
@@ -306,8 +306,8 @@ fn piece(after: u32, offset: u16, size: u32, total: u16) -> impl FnOnce(Serial32
             payload: Payload::Length(size),
             first_sent: Time::ZERO,
         };
-        let piece = Piece { part, offset, total };
-        Packet::of(0, Chunk::Extension(Box::new(ExtensionChunk::Piece(piece))))
+        let piece = DataFragment { part, offset, total };
+        Packet::of(0, Chunk::Extension(Box::new(ExtensionChunk::DataFragment(piece))))
     }
 }
 

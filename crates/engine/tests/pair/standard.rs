@@ -6,8 +6,8 @@ use ropewalk_engine::Payload;
 use ropewalk_engine::path::PathStatus;
 use ropewalk_engine::sctp::association::{CloseReason, State};
 use ropewalk_engine::sctp::{
-    AbortCause, Chunk, Config, Data, DataFlags, ErrorCause, ExtensionChunk, Extensions, Offer,
-    Packet, PathConfig, Preset, Sack,
+    AbortCause, Chunk, Config, Data, DataFlags, ErrorCause, ExtensionChunk, Extensions,
+    Negotiation, Packet, PathConfig, Preset, Sack,
 };
 
 use crate::driver::{Fate, LEFT, Pair, RIGHT, in_turn, ms};
@@ -18,7 +18,7 @@ const SOCKETS: [Preset; 2] = [Preset::Live, Preset::LiveRfc9260];
 /// A socket's end that may get several paths.
 fn socket(preset: Preset, paths: usize) -> Config {
     let mut settings = Config::preset(preset, vec![PathConfig::default(); paths], 1 << 20);
-    settings.offer = Offer::Listed(Extensions::OURS);
+    settings.negotiation = Negotiation::Listed(Extensions::OURS);
     settings.cmt.concurrent = true;
     settings.mtu_discovery = None;
     settings.ecn = false;
@@ -28,7 +28,7 @@ fn socket(preset: Preset, paths: usize) -> Config {
 /// An end of RFC 9260 and no more.
 fn standard(paths: usize) -> Config {
     let mut settings = socket(Preset::LiveRfc9260, paths);
-    settings.offer = Offer::Listed(Extensions::NONE);
+    settings.negotiation = Negotiation::Listed(Extensions::NONE);
     settings
 }
 

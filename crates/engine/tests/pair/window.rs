@@ -69,7 +69,7 @@ fn ordered_and_unordered_messages_share_a_small_window_and_all_arrive() {
 }
 
 /// A pair whose reader sleeps, until the window is shut.
-fn shut(settings: &Config, delays: &[u64]) -> Pair {
+fn closed(settings: &Config, delays: &[u64]) -> Pair {
     let mut pair = Pair::up(settings, delays);
     pair.reads[RIGHT] = false;
     fill(&mut pair);
@@ -83,7 +83,7 @@ fn shut(settings: &Config, delays: &[u64]) -> Pair {
 pub fn a_reader_that_wakes_up_reopens_the_window_even_if_the_update_is_lost() {
     for lose_update in [false, true] {
         for paths in [1, 2] {
-            let mut pair = shut(&config(paths, 20_000), &[10, 40][..paths]);
+            let mut pair = closed(&config(paths, 20_000), &[10, 40][..paths]);
             pair.log.clear();
             if lose_update {
                 let mut first = true;
@@ -107,7 +107,7 @@ pub fn a_shut_window_is_probed_with_one_chunk_at_a_time_for_as_long_as_it_takes(
     for preset in [Preset::Rfc9260, Preset::Paper2013] {
         for paths in [1, 2] {
             let settings = Config::preset(preset, vec![PathConfig::default(); paths], 20_000);
-            let mut pair = shut(&settings, &[10, 40][..paths]);
+            let mut pair = closed(&settings, &[10, 40][..paths]);
             pair.log.clear();
             let before = pair.read[RIGHT].len();
             pair.run_for(Duration::from_secs(1200));
@@ -130,7 +130,7 @@ fn shut_socket(preset: Preset, delays: &[u64]) -> Pair {
     let mut settings = Config::preset(preset, vec![PathConfig::default(); delays.len()], 20_000);
     settings.mtu_discovery = None;
     settings.ecn = false;
-    shut(&settings, delays)
+    closed(&settings, delays)
 }
 
 #[test]

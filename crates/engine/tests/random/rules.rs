@@ -121,6 +121,6 @@ fn by_state(end: &Association, transmit: &Transmit) -> Option<&'static str> {
         Chunk::CookieAck => chunks[1..].iter().all(proves) && chunks.iter().any(heartbeat),
         _ => chunks.iter().all(proves) || chunks.iter().all(answers),
     };
-    let shut = matches!(state, State::ShutdownSent { .. } | State::ShutdownAckSent { .. });
-    (!may && !shut).then_some("5.4: an address that is not confirmed gets HEARTBEATs")
+    let closed = matches!(state, State::ShutdownSent { .. } | State::ShutdownAckSent { .. });
+    (!may && !closed).then_some("5.4: an address that is not confirmed gets HEARTBEATs")
 }

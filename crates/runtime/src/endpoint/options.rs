@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use ropewalk_engine::congestion::{CongestionFlavour, UnknownCongestion};
 use ropewalk_engine::path::MtuRange;
 use ropewalk_engine::scheduler::{Scheduler, SchedulerOptions, UnknownScheduler};
-use ropewalk_engine::sctp::{Config, Extensions, Offer, PathConfig, Preset};
+use ropewalk_engine::sctp::{Config, Extensions, Negotiation, PathConfig, Preset};
 
 use super::connect::SctpPorts;
 use super::incoming::{IncomingFilter, OnLimit};
@@ -223,7 +223,7 @@ impl Transport {
         if let Carriage::Plain { addresses, .. } = carriage {
             // The extensions of the peer are not known before the handshake.
             config.addresses = Some(addresses.clone());
-            config.offer = Offer::Listed(Extensions::OURS);
+            config.negotiation = Negotiation::Listed(Extensions::OURS);
         } else {
             // Paths are identified by their numbers, whatever their addresses.
             config.addresses = Some(Vec::new());

@@ -142,7 +142,7 @@ impl EndpointState {
             peer.dirty = true;
         }
         if outcome.accepted {
-            self.offer(now, key, &mut peer);
+            self.negotiation(now, key, &mut peer);
             shared.accept.notify_waiters();
         }
         if peer.ended.is_some() && (peer.abandoned || peer.incoming) {
@@ -156,7 +156,7 @@ impl EndpointState {
     }
 
     /// An association that a peer opened is established: queues it for acceptance, or aborts it if the queue is full.
-    fn offer(&mut self, now: Time, key: Key, peer: &mut Peer) {
+    fn negotiation(&mut self, now: Time, key: Key, peer: &mut Peer) {
         if self.accepted.len() < self.options.limits.accept_queue {
             peer.incoming = false;
             peer.liveness.wait(now);

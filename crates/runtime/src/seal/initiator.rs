@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use ropewalk_base::Time;
 use snow::HandshakeState;
 
-use super::cipher::{Cipher, Offer};
+use super::cipher::{Cipher, Negotiation};
 use super::keys::{PublicKey, SecretKey};
 use super::mac::{Mac, MacKey};
 use super::noise;
@@ -37,7 +37,7 @@ pub struct Initiator {
     psk: Option<PresharedKey>,
     mac_key: MacKey,
     session_id: u32,
-    offer: Offer,
+    negotiation: Negotiation,
     payload: Vec<u8>,
     newest: Timestamp,
     attempt: Option<Attempt>,
@@ -131,7 +131,7 @@ impl Initiator {
             psk,
             mac_key: MacKey::of(&peer),
             session_id,
-            offer: Offer::of_this_machine(),
+            negotiation: Negotiation::of_this_machine(),
             payload: payload.to_vec(),
             newest: now,
             attempt: None,
@@ -167,7 +167,7 @@ impl Initiator {
     /// The content of the first Noise message, padded with zeros.
     fn content(&self, now: Timestamp) -> Vec<u8> {
         let mut content = now.as_unix_nanos().to_be_bytes().to_vec();
-        content.push(self.offer.byte());
+        content.push(self.negotiation.byte());
         let length = u16::try_from(self.payload.len()).expect("checked before");
         content.extend(length.to_be_bytes());
         content.extend(&self.payload);
@@ -250,7 +250,8 @@ impl Initiator {
         let choice: [u8; CHOICE_LEN] =
             choice.as_slice().try_into().map_err(|_| HandshakeError::Forged)?;
         let [a, b, c, d, number] = choice;
-        let cipher = Cipher::chosen(number, self.offer).ok_or(HandshakeError::Cipher(number))?;
+        let cipher =
+            Cipher::chosen(number, self.negotiation).ok_or(HandshakeError::Cipher(number))?;
         let ends = Ends {
             role: Role::Initiator,
             id: self.session_id,
@@ -263,8 +264,8 @@ impl Initiator {
 
     /// Simulates a machine with only these ciphers, from the next attempt on.
     #[cfg(test)]
-    pub(super) const fn set_offer(&mut self, offer: Offer) {
-        self.offer = offer;
+    pub(super) const fn set_offer(&mut self, negotiation: Negotiation) {
+        self.negotiation = negotiation;
     }
 }
 

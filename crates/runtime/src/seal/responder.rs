@@ -9,7 +9,7 @@ use snow::HandshakeState;
 
 use super::allowed::{Allowed, Refusal, Refused};
 use super::answered::Answered;
-use super::cipher::{Cipher, Offer};
+use super::cipher::{Cipher, Negotiation};
 use super::flood::Flood;
 use super::keys::{KeyError, PublicKey, SecretKey};
 use super::mac::{Mac, MacKey};
@@ -37,7 +37,7 @@ pub struct Responder {
     allowed: Allowed,
     /// The pre-shared key for peers that have none of their own.
     psk: Option<PresharedKey>,
-    offer: Offer,
+    negotiation: Negotiation,
     tokens: Tokens,
     flood: Flood,
     seen: Seen,
@@ -84,7 +84,7 @@ struct First<'a> {
 /// Content of the first Noise message.
 struct Said {
     sent: Timestamp,
-    offer: Offer,
+    negotiation: Negotiation,
     payload: Vec<u8>,
 }
 
@@ -100,7 +100,7 @@ impl Responder {
             secret,
             allowed,
             psk: None,
-            offer: Offer::of_this_machine(),
+            negotiation: Negotiation::of_this_machine(),
             tokens: Tokens::new()?,
             flood,
             seen,
@@ -225,7 +225,7 @@ impl Responder {
                 return None;
             }
         }
-        let cipher = self.offer.common(said.offer)?;
+        let cipher = self.negotiation.common(said.negotiation)?;
         if !self.seen.admits(now, peer, said.sent) {
             return None;
         }
@@ -276,8 +276,8 @@ impl Responder {
 
     /// Simulates a machine with only these ciphers.
     #[cfg(test)]
-    pub(super) const fn set_offer(&mut self, offer: Offer) {
-        self.offer = offer;
+    pub(super) const fn set_offer(&mut self, negotiation: Negotiation) {
+        self.negotiation = negotiation;
     }
 }
 
@@ -307,7 +307,7 @@ impl Said {
         let length = usize::from(u16::from_be_bytes(bytes_at(content, 9)?));
         Some(Self {
             sent: Timestamp::from_unix_nanos(u64::from_be_bytes(bytes_at(content, 0)?)),
-            offer: Offer::of_byte(*content.get(8)?),
+            negotiation: Negotiation::of_byte(*content.get(8)?),
             payload: content.get(OFFER_LEN..)?.get(..length)?.to_vec(),
         })
     }

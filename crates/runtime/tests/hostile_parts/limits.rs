@@ -66,13 +66,13 @@ async fn a_key_that_has_all_its_associations_gets_no_more_and_others_do() {
     assert!(counted > 0 && counted == server.counters().limits.total());
     assert!(reports.load(Ordering::Relaxed) > 0);
     // One ends, and there is room again.
-    let shut = async {
+    let closed = async {
         let far = server.accept().await;
         let both = tokio::join!(first.shutdown(), far.ended());
         drop(far);
         both
     };
-    timeout(PATIENCE, shut).await.expect("it ends").0.expect("in order");
+    timeout(PATIENCE, closed).await.expect("it ends").0.expect("in order");
     reach(&greedy, &target).await;
 }
 

@@ -8,7 +8,8 @@ use ropewalk_base::{Duration, PathId, Seed, Time};
 use ropewalk_engine::scheduler::{Scheduler, SchedulerOptions};
 use ropewalk_engine::sctp::wire::{self, Checksum, Ports};
 use ropewalk_engine::sctp::{
-    Answer, Association, Config, Event, Extensions, Listener, Offer, Packet, PathConfig, Preset,
+    Answer, Association, Config, Event, Extensions, Listener, Negotiation, Packet, PathConfig,
+    Preset,
 };
 
 /// One way.
@@ -40,7 +41,7 @@ pub struct Lane {
 pub fn config() -> Config {
     let mut config = Config::preset(Preset::Live, vec![PathConfig::default()], 1 << 20);
     config.addresses = Some(Vec::new());
-    config.offer = Offer::Listed(Extensions::DELAY);
+    config.negotiation = Negotiation::Listed(Extensions::DELAY);
     config.streams = 1024;
     // What dcsctp lets a packet have is less than 1500 bytes, but it takes what comes.
     config.lower_header = 28;

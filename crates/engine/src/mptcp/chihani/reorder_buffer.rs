@@ -59,16 +59,16 @@ mod tests {
 
     #[test]
     fn what_waits_is_released_in_data_order_on_the_subflow_it_came_by() {
-        let mut gate = DataReorderBuffer::default();
-        assert!(gate.hold(300, 400, PathId(1), 201));
-        assert!(gate.hold(100, 200, PathId(0), 101));
-        assert!(gate.hold(200, 300, PathId(0), 201));
-        assert!(!gate.hold(200, 300, PathId(0), 201), "it came twice");
-        assert!(gate.hold(500, 600, PathId(0), 301));
-        assert_eq!(gate.lowest_run(), Some((100, 400)));
-        assert_eq!(gate.release(100), None);
-        let released: Vec<_> = core::iter::from_fn(|| gate.release(400)).collect();
+        let mut reorder_buffer = DataReorderBuffer::default();
+        assert!(reorder_buffer.hold(300, 400, PathId(1), 201));
+        assert!(reorder_buffer.hold(100, 200, PathId(0), 101));
+        assert!(reorder_buffer.hold(200, 300, PathId(0), 201));
+        assert!(!reorder_buffer.hold(200, 300, PathId(0), 201), "it came twice");
+        assert!(reorder_buffer.hold(500, 600, PathId(0), 301));
+        assert_eq!(reorder_buffer.lowest_run(), Some((100, 400)));
+        assert_eq!(reorder_buffer.release(100), None);
+        let released: Vec<_> = core::iter::from_fn(|| reorder_buffer.release(400)).collect();
         assert_eq!(released, [(PathId(0), 101), (PathId(0), 201), (PathId(1), 201)]);
-        assert_eq!(gate.lowest_run(), Some((500, 600)));
+        assert_eq!(reorder_buffer.lowest_run(), Some((500, 600)));
     }
 }

@@ -5,7 +5,7 @@ use ropewalk_base::{Duration, PathId, Time};
 use super::super::config::Reordering;
 use super::super::segment::{Segment, Stamps};
 use super::super::subflow::Subflow;
-use super::super::subflow::sent::{Mapped, SegmentState, SentQueue};
+use super::super::subflow::sent::{SegmentState, SentQueue, SentSegment};
 use super::board::{DataBoard, MappingState};
 use super::{Event, Session};
 use crate::congestion::{AckSample, CongestionControl};
@@ -64,7 +64,7 @@ impl Session {
             // RFC 9293, 3.10.7.4: an ACK of data that has not been sent is ignored.
             return;
         }
-        self.sender.outstanding.heard_at = now;
+        self.sender.outstanding.last_ack_at = now;
         if self.model.is_some() {
             self.on_model_acks(now, path, segment);
             return;
@@ -110,7 +110,7 @@ impl Session {
                 return;
             }
         }
-        self.sender.accounts.stats.sacks += 1;
+        self.sender.measurements.stats.sacks += 1;
         self.take_window(ack + segment.window);
         self.pop_acked(ack);
     }
@@ -118,7 +118,7 @@ impl Session {
     /// Removes the units that `ack` covers at data level.
     pub(super) fn pop_acked(&mut self, ack: u64) {
         while let Some(unit) = self.sender.outstanding.board.pop_acked(ack) {
-            if let MappingState::Arrived { by } = unit.place {
+            if let MappingState::Arrived { by } = unit.state {
                 let subflow = &mut self.sender.paths[by.index()];
                 subflow.tx.held = subflow.tx.held.saturating_sub(unit.payload.len() as u64);
             }
@@ -142,10 +142,10 @@ impl Session {
         self.sender.outstanding.edge = edge;
         // A probe of the closed window was refused, so it is retransmitted at once.
         if let Some((path, piece, end)) =
-            self.sender.outstanding.shut_probe.filter(|(_, _, end)| *end <= edge)
+            self.sender.outstanding.window_probe.filter(|(_, _, end)| *end <= edge)
         {
             debug_assert!(end > 0, "a probe has a byte");
-            self.sender.outstanding.shut_probe = None;
+            self.sender.outstanding.window_probe = None;
             let subflow = &mut self.sender.paths[path.index()];
             if subflow.end_transmission(piece) {
                 subflow.sent.on_lost(piece);
@@ -158,7 +158,7 @@ impl Session {
         if segment.duplicate {
             let subflow = &mut self.sender.paths[path.index()];
             subflow.tx.tail.on_duplicate();
-            subflow.tx.rack.on_needless(subflow.tx.round);
+            subflow.tx.rack.on_spurious(subflow.tx.round);
         }
     }
 
@@ -249,7 +249,7 @@ fn measure(now: Time, subflow: &mut Subflow, ackd: &SubflowAckd) {
 /// Whether the acknowledgement was sent when a segment arrived. One that the delayed acknowledgement timer
 /// held back covers a single segment.
 fn covers_several(subflow: &Subflow, segment: &Segment) -> bool {
-    let covers_first = |(_, piece): (u64, &Mapped)| piece.end() < segment.ack;
+    let covers_first = |(_, piece): (u64, &SentSegment)| piece.end() < segment.ack;
     subflow.sent.front().is_some_and(covers_first) || !segment.sacks.is_empty()
 }
 
@@ -293,11 +293,11 @@ fn take_piece(
     subflow: &mut Subflow,
     board: &mut DataBoard,
     path: PathId,
-    piece: &Mapped,
+    piece: &SentSegment,
     ackd: &mut SubflowAckd,
 ) {
     let bytes = piece.payload.len() as u64;
-    match piece.standing {
+    match piece.state {
         SegmentState::InFlight { number } => end_flight(now, subflow, number, ackd),
         SegmentState::Lost => on_late(ackd, bytes),
         SegmentState::Sacked => return,

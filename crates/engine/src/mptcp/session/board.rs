@@ -33,7 +33,7 @@ pub struct Mapping {
     /// The data.
     pub payload: Payload,
     /// State of the unit.
-    pub place: MappingState,
+    pub state: MappingState,
     /// Number of subflows to which it was given.
     pub given: u32,
     /// When it was first sent.
@@ -131,13 +131,13 @@ impl DataBoard {
         let number = self.first + self.units.len() as u64;
         let dsn = self.next;
         self.next += payload.len() as u64;
-        let (place, first_sent) = (MappingState::Hole, Time::ZERO);
-        self.units.push_back(Mapping { dsn, payload, place, given: 0, first_sent });
+        let (state, first_sent) = (MappingState::Hole, Time::ZERO);
+        self.units.push_back(Mapping { dsn, payload, state, given: 0, first_sent });
         number
     }
 
     /// Records that `unit` is given to `path`, as piece `piece` of its queue.
-    pub fn on_given(&mut self, now: Time, unit: u64, to: PathId, piece: u64) {
+    pub fn on_assigned_to(&mut self, now: Time, unit: u64, to: PathId, piece: u64) {
         if !self.holes.is_empty() {
             self.holes.remove(unit);
         }
@@ -149,12 +149,12 @@ impl DataBoard {
             record.first_sent = now;
         }
         record.given += 1;
-        record.place = MappingState::Given { to, piece };
+        record.state = MappingState::Given { to, piece };
     }
 
     /// Requests that `unit` is given to another subflow as well.
-    pub fn on_wanted(&mut self, unit: u64) {
-        if self.get(unit).is_some_and(|record| matches!(record.place, MappingState::Given { .. })) {
+    pub fn on_reinjection_requested(&mut self, unit: u64) {
+        if self.get(unit).is_some_and(|record| matches!(record.state, MappingState::Given { .. })) {
             self.reinject.insert(unit);
         }
     }
@@ -163,10 +163,10 @@ impl DataBoard {
     #[inline]
     pub fn on_arrived(&mut self, unit: u64, by: PathId) -> bool {
         let Some(record) = self.get_mut(unit) else { return false };
-        if matches!(record.place, MappingState::Arrived { .. }) {
+        if matches!(record.state, MappingState::Arrived { .. }) {
             return false;
         }
-        record.place = MappingState::Arrived { by };
+        record.state = MappingState::Arrived { by };
         if !self.reinject.is_empty() {
             self.reinject.remove(unit);
         }
@@ -210,12 +210,12 @@ mod tests {
         (0..4).for_each(|_| {
             board.pass_over(Payload::Length(100));
         });
-        board.on_given(Time::ZERO, 2, PathId(1), 0);
+        board.on_assigned_to(Time::ZERO, 2, PathId(1), 0);
         assert_eq!(board.holes().ranges().collect::<Vec<_>>(), [0..2, 3..4]);
         for (room, holes) in [(0, 0), (99, 0), (100, 1), (399, 2), (400, 3)] {
             assert_eq!(board.holes_within(room), holes, "{room} B");
         }
-        board.on_given(Time::ZERO, 0, PathId(0), 0);
+        board.on_assigned_to(Time::ZERO, 0, PathId(0), 0);
         assert!(board.pop_acked(99).is_none());
         assert_eq!(board.pop_acked(100).map(|unit| unit.dsn), Some(0));
         assert_eq!((board.una(), board.span()), (100, 300));
@@ -225,10 +225,10 @@ mod tests {
     fn what_arrived_is_not_given_again() {
         let mut board = DataBoard::default();
         let unit = board.push(Payload::Length(100));
-        board.on_wanted(unit);
+        board.on_reinjection_requested(unit);
         assert!(board.reinject().is_empty(), "it has not been sent yet");
-        board.on_given(Time::ZERO, unit, PathId(0), 0);
-        board.on_wanted(unit);
+        board.on_assigned_to(Time::ZERO, unit, PathId(0), 0);
+        board.on_reinjection_requested(unit);
         assert_eq!(board.reinject().first(), Some(unit));
         assert!(board.on_arrived(unit, PathId(0)));
         assert!(!board.on_arrived(unit, PathId(0)) && board.reinject().is_empty());

@@ -104,7 +104,7 @@ impl Session {
             self.end(CloseReason::AbortedByPeer);
             return;
         }
-        self.sender.give_all_elsewhere(path);
+        self.sender.reinject_all(path);
         self.sender.paths[path.index()].end();
         self.sender.epoch += 1;
         let left = |s: &Subflow| s.phase != Phase::Ended;

@@ -133,11 +133,13 @@ impl Session {
         if !in_turn {
             let length = length as u64;
             // A segment beyond the limit stays unacknowledged on its subflow, and is retransmitted.
-            if self.receiver.gate.len() < self.notes_limit(512, 1) || self.receiver.gate.has(dsn) {
-                self.receiver.gate.hold(dsn, dsn + length, path, seq + length);
+            if self.receiver.reorder_buffer.len() < self.notes_limit(512, 1)
+                || self.receiver.reorder_buffer.has(dsn)
+            {
+                self.receiver.reorder_buffer.hold(dsn, dsn + length, path, seq + length);
             }
         }
-        while let Some((path, end)) = self.receiver.gate.release(next) {
+        while let Some((path, end)) = self.receiver.reorder_buffer.release(next) {
             let received = &mut self.sender.paths[path.index()].received;
             received.accept_to(end);
             received.make_due();

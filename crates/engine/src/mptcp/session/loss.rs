@@ -71,7 +71,7 @@ impl DataSender {
     fn retransmit_front(&mut self, now: Time, path: PathId) {
         let subflow = &self.paths[path.index()];
         let Some((_, piece)) = subflow.sent.front() else { return };
-        let SegmentState::InFlight { number } = piece.standing else { return };
+        let SegmentState::InFlight { number } = piece.state else { return };
         self.fast_retransmit(now, path, &[number]);
     }
 
@@ -96,7 +96,7 @@ impl DataSender {
         }
         let elsewhere = self.outstanding.config.reinjection == Reinjection::OnLoss;
         for number in lost {
-            self.give_up(path, *number, elsewhere);
+            self.mark_lost(path, *number, elsewhere);
         }
         self.epoch += 1;
         let most = self.timer_most(path);
@@ -127,24 +127,24 @@ impl DataSender {
     }
 
     /// Gives up one transmission.
-    fn give_up(&mut self, path: PathId, number: u64, elsewhere: bool) {
+    fn mark_lost(&mut self, path: PathId, number: u64, elsewhere: bool) {
         let subflow = &mut self.paths[path.index()];
         let Some(flight) = subflow.tx.flights.end(number) else { return };
         subflow.tx.counters.lost += 1;
         subflow.sent.on_lost(flight.tsn);
         if let Some(piece) = subflow.sent.get(flight.tsn).filter(|_| elsewhere) {
-            self.outstanding.board.on_wanted(piece.unit);
+            self.outstanding.board.on_reinjection_requested(piece.unit);
         }
     }
 
     /// Gives all unacknowledged data of `path` to other subflows as well.
-    pub(super) fn give_all_elsewhere(&mut self, path: PathId) {
+    pub(super) fn reinject_all(&mut self, path: PathId) {
         if self.outstanding.config.reinjection == Reinjection::Never || self.paths.len() < 2 {
             return;
         }
         for piece in self.paths[path.index()].sent.iter() {
-            if piece.standing != SegmentState::Sacked {
-                self.outstanding.board.on_wanted(piece.unit);
+            if piece.state != SegmentState::Sacked {
+                self.outstanding.board.on_reinjection_requested(piece.unit);
             }
         }
     }
@@ -192,7 +192,7 @@ impl DataSender {
         subflow.tx.inflation = 0;
         subflow.tx.counters.timeouts += 1;
         // A peer that has closed its window and answers the probes is alive.
-        let heard = now.since(self.outstanding.heard_at) <= subflow.tx.rtt.rto();
+        let heard = now.since(self.outstanding.last_ack_at) <= subflow.tx.rtt.rto();
         let probing = heard && self.outstanding.board.next() > self.outstanding.edge;
         let kept = subflow.undo.keeps_window(now);
         if !kept {
@@ -201,7 +201,7 @@ impl DataSender {
         subflow.tx.rack.on_timeout();
         subflow.tx.tail.on_timeout();
         subflow.tx.recovery_exit = None;
-        if subflow.sent.front().is_some_and(|(_, piece)| piece.standing == SegmentState::Sacked) {
+        if subflow.sent.front().is_some_and(|(_, piece)| piece.state == SegmentState::Sacked) {
             // RFC 2018, 8: the oldest data was reported and is still not acknowledged, so the peer has
             // dropped reported data.
             // acknowledged.
@@ -209,7 +209,7 @@ impl DataSender {
         }
         let lost: Vec<u64> = subflow.tx.flights.live().map(|(number, _)| number).collect();
         for number in lost {
-            self.give_up(path, number, false);
+            self.mark_lost(path, number, false);
         }
         self.epoch += 1;
         if probing {
@@ -222,7 +222,7 @@ impl DataSender {
             subflow.undo.on_timeout(now, una, next);
             self.congestion.on_timeout(path, now);
         }
-        self.give_all_elsewhere(path);
+        self.reinject_all(path);
         true
     }
 

@@ -3,7 +3,7 @@
 use ropewalk_base::{PathId, Time};
 
 use super::Session;
-use crate::accounts::{PathCounters, SenderStats};
+use crate::measurements::{PathCounters, SenderStats};
 use crate::receive::ReceiveStats;
 use crate::record::DecisionRecord;
 use crate::scheduler::PathView;
@@ -21,7 +21,7 @@ impl Session {
 
     /// Measurements of the sending side.
     pub const fn sender_stats(&self) -> &SenderStats {
-        &self.sender.accounts.stats
+        &self.sender.measurements.stats
     }
 
     /// Counters of each path.
@@ -45,8 +45,8 @@ impl Session {
 
     /// Resets all measurements, at the end of a warm-up.
     pub fn reset_measurements(&mut self, now: Time) {
-        self.sender.accounts.settle(now);
-        self.sender.accounts.stats = SenderStats::default();
+        self.sender.measurements.settle(now);
+        self.sender.measurements.stats = SenderStats::default();
         self.receiver.buffer.stats.reset(now);
         for subflow in &mut self.sender.paths {
             subflow.tx.counters = PathCounters::default();
@@ -55,7 +55,7 @@ impl Session {
 
     /// Brings time-weighted measurements up to date.
     pub fn settle_measurements(&mut self, now: Time) {
-        self.sender.accounts.settle(now);
+        self.sender.measurements.settle(now);
         self.receiver.buffer.stats.settle(now);
     }
 }

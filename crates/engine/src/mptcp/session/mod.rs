@@ -135,7 +135,7 @@ type DataSender = Sender<Mappings>;
 struct Receiver {
     buffer: ByteBuffer,
     /// Out-of-order data, if acknowledgements wait for data level.
-    gate: DataReorderBuffer,
+    reorder_buffer: DataReorderBuffer,
 }
 
 /// What the handshake has found out.
@@ -203,7 +203,7 @@ impl Session {
             ),
             receiver: Receiver {
                 buffer: ByteBuffer::new(config.receive_buffer.unwrap_or(unbounded)),
-                gate: DataReorderBuffer::default(),
+                reorder_buffer: DataReorderBuffer::default(),
             },
             handshake: Handshake {
                 multipath: config.multipath,
@@ -273,9 +273,9 @@ impl Session {
     /// The next bytes for the user.
     #[inline]
     pub fn read(&mut self) -> Option<Payload> {
-        let shut = self.receiver.buffer.window() < self.sender.outstanding.segment_limit as u64;
+        let closed = self.receiver.buffer.window() < self.sender.outstanding.segment_limit as u64;
         let payload = self.receiver.buffer.read()?;
-        if shut && self.receiver.buffer.window() >= self.sender.outstanding.segment_limit as u64 {
+        if closed && self.receiver.buffer.window() >= self.sender.outstanding.segment_limit as u64 {
             // RFC 9293, 3.8.6.2.2: announce a window that has opened by a segment.
             self.sender.paths.iter_mut().for_each(|subflow| subflow.received.make_due());
         }

@@ -38,7 +38,7 @@ impl Session {
         let rule = self.config.reordering;
         if dsn >= next {
             let early = segment.seq > self.sender.paths[path.index()].received.next();
-            let fresh = self.receiver.gate.hold(dsn, dsn + length, path, seq_end);
+            let fresh = self.receiver.reorder_buffer.hold(dsn, dsn + length, path, seq_end);
             let told = match rule {
                 // Each is acknowledged with the segment that caused it and the lowest held run.
                 Reordering::DSack | Reordering::Eifel => true,
@@ -52,7 +52,7 @@ impl Session {
             return;
         }
         self.sender.paths[path.index()].received.accept_to(seq_end);
-        while let Some((path, end)) = self.receiver.gate.release(next) {
+        while let Some((path, end)) = self.receiver.reorder_buffer.release(next) {
             self.sender.paths[path.index()].received.accept_to(end);
             self.acknowledge(now, path, &Segment::default(), Sacks::new());
         }
@@ -66,7 +66,7 @@ impl Session {
         let mut blocks = Sacks::new();
         if self.config.reordering == Reordering::DSack {
             blocks.push(came);
-            blocks.extend(self.receiver.gate.lowest_run());
+            blocks.extend(self.receiver.reorder_buffer.lowest_run());
         }
         blocks
     }
@@ -129,9 +129,9 @@ impl Session {
 
     /// Data acknowledged by subflows is in order at data level: otherwise they would not acknowledge it.
     fn on_model_progress(&mut self, path: PathId) {
-        let arrived = |place| matches!(place, MappingState::Arrived { .. });
+        let arrived = |state| matches!(state, MappingState::Arrived { .. });
         while let Some((_, unit)) =
-            self.sender.outstanding.board.front().filter(|(_, unit)| arrived(unit.place))
+            self.sender.outstanding.board.front().filter(|(_, unit)| arrived(unit.state))
         {
             self.pop_acked(unit.end());
         }

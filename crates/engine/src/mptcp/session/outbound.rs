@@ -75,7 +75,7 @@ impl Session {
 
     fn next_data(&mut self, now: Time, segment: &mut Segment) -> Option<TransmitInfo> {
         if self.has_nothing_to_send() {
-            self.sender.accounts.set_blocked(now, false);
+            self.sender.measurements.set_blocked(now, false);
             return None;
         }
         if !self.sender.drained {
@@ -91,7 +91,7 @@ impl Session {
                 .outstanding
                 .board
                 .get(unit)
-                .is_some_and(|u| matches!(u.place, MappingState::Given { .. }))
+                .is_some_and(|u| matches!(u.state, MappingState::Given { .. }))
         {
             return Some(self.send_unit(now, path, unit, segment));
         }
@@ -149,7 +149,7 @@ impl Session {
     /// The oldest unit to be reinjected, on the fastest other path with space in its window.
     fn next_reinjected(&mut self, now: Time, segment: &mut Segment) -> Option<TransmitInfo> {
         let unit = self.sender.outstanding.board.reinject().first()?;
-        let MappingState::Given { to, .. } = self.sender.outstanding.board.get(unit)?.place else {
+        let MappingState::Given { to, .. } = self.sender.outstanding.board.get(unit)?.state else {
             return None;
         };
         let other = self.sender.views.iter().filter(|v| v.is_open() && v.id != to);
@@ -184,7 +184,7 @@ impl Session {
         let subflow = &mut self.sender.paths[path.index()];
         let number = subflow.tx.flights.next_number();
         let piece = subflow.sent.next_piece();
-        self.sender.outstanding.board.on_given(now, unit, path, piece);
+        self.sender.outstanding.board.on_assigned_to(now, unit, path, piece);
         if let Some(record) = self.sender.outstanding.board.get(unit) {
             let (dsn, payload) = (record.dsn, record.payload.clone());
             subflow.tx.counters.retransmitted += u64::from(record.given > 1);
@@ -237,7 +237,7 @@ impl Session {
         let bytes = segment.payload.len();
         let end = segment.dsn + bytes as u64;
         if end > self.sender.outstanding.edge {
-            self.sender.outstanding.shut_probe = Some((path, piece, end));
+            self.sender.outstanding.window_probe = Some((path, piece, end));
         }
         let idle = subflow.tx.flights.is_empty();
         let snapshot = subflow.tx.rate.on_sent(now, idle, subflow.tx.limited);

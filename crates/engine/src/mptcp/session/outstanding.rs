@@ -50,10 +50,10 @@ pub(super) struct Mappings {
     /// Whether the application has declared the end of the data.
     pub closing: bool,
     /// The probe of a closed window: subflow, piece, and end of its data sequence numbers.
-    pub shut_probe: Option<(PathId, u64, u64)>,
+    pub window_probe: Option<(PathId, u64, u64)>,
     pub config: TxConfig,
     /// When the last acknowledgement arrived.
-    pub heard_at: Time,
+    pub last_ack_at: Time,
     /// Whether the send buffer was full when the user last queued bytes.
     pub was_full: bool,
     /// Scratch: transmissions found lost.
@@ -69,9 +69,9 @@ impl Mappings {
             edge,
             segment_limit,
             closing: false,
-            shut_probe: None,
+            window_probe: None,
             config,
-            heard_at: Time::ZERO,
+            last_ack_at: Time::ZERO,
             was_full: false,
             lost: Vec::new(),
         }
@@ -172,9 +172,9 @@ impl Outstanding for Mappings {
 
     fn oldest(&self, subflows: &[Subflow]) -> Option<Oldest> {
         let (unit, record) = self.board.front()?;
-        let MappingState::Given { to, piece } = record.place else { return None };
+        let MappingState::Given { to, piece } = record.state else { return None };
         let subflow = &subflows[to.index()];
-        let sent_at = match subflow.sent.get(piece).map(|piece| piece.standing) {
+        let sent_at = match subflow.sent.get(piece).map(|piece| piece.state) {
             Some(SegmentState::InFlight { number }) => subflow.tx.flights.sent_at(number),
             _ => None,
         };

@@ -116,7 +116,7 @@ impl Subflow {
     /// Ends the transmission of `piece` that is in flight, before it is sent once more. False if there was
     /// none.
     pub fn end_transmission(&mut self, piece: u64) -> bool {
-        match self.sent.get(piece).map(|p| p.standing) {
+        match self.sent.get(piece).map(|p| p.state) {
             Some(SegmentState::InFlight { number }) => self.tx.flights.end(number).is_some(),
             _ => false,
         }

@@ -25,7 +25,7 @@ pub enum SegmentState {
 /// subflow have no gaps, so the data is sent here until it is acknowledged here, even if it has arrived on
 /// another subflow.
 #[derive(Clone, Debug)]
-pub struct Mapped {
+pub struct SentSegment {
     /// First sequence number on the subflow.
     pub seq: u64,
     /// Data sequence number of its first byte.
@@ -39,10 +39,10 @@ pub struct Mapped {
     /// Number of transmissions on this subflow.
     pub transmissions: u32,
     /// State of the piece.
-    pub standing: SegmentState,
+    pub state: SegmentState,
 }
 
-impl Mapped {
+impl SentSegment {
     /// End of its sequence numbers (exclusive).
     #[inline]
     pub fn end(&self) -> u64 {
@@ -54,7 +54,7 @@ impl Mapped {
 #[derive(Clone, Debug)]
 pub struct SentQueue {
     first: u64,
-    pieces: VecDeque<Mapped>,
+    pieces: VecDeque<SentSegment>,
     next_seq: u64,
     lost: RangeSet,
     sacked: RangeSet,
@@ -109,28 +109,28 @@ impl SentQueue {
         number: u64,
     ) -> u64 {
         let piece = self.next_piece();
-        let (seq, standing) = (self.next_seq, SegmentState::InFlight { number });
+        let (seq, state) = (self.next_seq, SegmentState::InFlight { number });
         self.next_seq += payload.len() as u64;
         let transmissions = 1;
-        let mapped = Mapped { seq, dsn, payload, first_sent, unit, transmissions, standing };
+        let mapped = SentSegment { seq, dsn, payload, first_sent, unit, transmissions, state };
         self.pieces.push_back(mapped);
         piece
     }
 
     /// A piece, if it is unacknowledged.
     #[inline]
-    pub fn get(&self, piece: u64) -> Option<&Mapped> {
+    pub fn get(&self, piece: u64) -> Option<&SentSegment> {
         self.pieces.get(piece.checked_sub(self.first)? as usize)
     }
 
     /// The oldest piece.
     #[inline]
-    pub fn front(&self) -> Option<(u64, &Mapped)> {
+    pub fn front(&self) -> Option<(u64, &SentSegment)> {
         self.pieces.front().map(|piece| (self.first, piece))
     }
 
     /// All pieces, oldest first.
-    pub fn iter(&self) -> impl Iterator<Item = &Mapped> {
+    pub fn iter(&self) -> impl Iterator<Item = &SentSegment> {
         self.pieces.iter()
     }
 
@@ -139,7 +139,7 @@ impl SentQueue {
         let Some(at) = piece.checked_sub(self.first) else { return };
         let Some(mapped) = self.pieces.get_mut(at as usize) else { return };
         mapped.transmissions += 1;
-        let before = core::mem::replace(&mut mapped.standing, SegmentState::InFlight { number });
+        let before = core::mem::replace(&mut mapped.state, SegmentState::InFlight { number });
         if before == SegmentState::Lost {
             self.lost.remove(piece);
         }
@@ -149,7 +149,7 @@ impl SentQueue {
     pub fn on_found(&mut self, piece: u64, number: u64) {
         let Some(at) = piece.checked_sub(self.first) else { return };
         if let Some(mapped) = self.pieces.get_mut(at as usize) {
-            mapped.standing = SegmentState::InFlight { number };
+            mapped.state = SegmentState::InFlight { number };
             self.lost.remove(piece);
         }
     }
@@ -158,23 +158,23 @@ impl SentQueue {
     pub fn on_lost(&mut self, piece: u64) {
         let Some(at) = piece.checked_sub(self.first) else { return };
         if let Some(mapped) = self.pieces.get_mut(at as usize) {
-            mapped.standing = SegmentState::Lost;
+            mapped.state = SegmentState::Lost;
             self.lost.insert(piece);
         }
     }
 
     /// Removes the oldest piece if `ack` covers it.
     #[inline]
-    pub fn pop_acked(&mut self, ack: u64) -> Option<Mapped> {
+    pub fn pop_acked(&mut self, ack: u64) -> Option<SentSegment> {
         if self.pieces.front()?.end() > ack {
             return None;
         }
         let piece = self.pieces.pop_front()?;
-        if piece.standing == SegmentState::Lost {
+        if piece.state == SegmentState::Lost {
             self.lost.remove(self.first);
         }
         self.first += 1;
-        if piece.standing == SegmentState::Sacked {
+        if piece.state == SegmentState::Sacked {
             self.sacked.remove_below(self.first);
         }
         Some(piece)
@@ -188,7 +188,7 @@ impl SentQueue {
     }
 
     /// Calls `fresh` with each piece of a block that was not reported before, in its previous state.
-    pub fn take_block(&mut self, block: (u64, u64), mut fresh: impl FnMut(&Mapped)) {
+    pub fn take_block(&mut self, block: (u64, u64), mut fresh: impl FnMut(&SentSegment)) {
         let Range { start: mut piece, end } = self.within(block);
         while piece < end {
             if let Some(known) = self.sacked.range_of(piece) {
@@ -197,7 +197,7 @@ impl SentQueue {
             }
             let mapped = &mut self.pieces[(piece - self.first) as usize];
             fresh(mapped);
-            let before = core::mem::replace(&mut mapped.standing, SegmentState::Sacked);
+            let before = core::mem::replace(&mut mapped.state, SegmentState::Sacked);
             if before == SegmentState::Lost {
                 self.lost.remove(piece);
             }
@@ -222,7 +222,7 @@ impl SentQueue {
         let Some(limit) = limit else { return };
         for piece in self.judged.max(self.first)..limit {
             let mapped = &self.pieces[(piece - self.first) as usize];
-            if let SegmentState::InFlight { number } = mapped.standing
+            if let SegmentState::InFlight { number } = mapped.state
                 && mapped.transmissions == 1
             {
                 found(number);

@@ -5,8 +5,8 @@ use ropewalk_base::{PathId, StreamId, Time};
 use super::{Association, Event, State};
 use crate::sctp::cause::ErrorCause;
 use crate::sctp::chunk::{Chunk, Data, DelayStamp};
-use crate::sctp::extension_chunk::Piece;
-use crate::sctp::rx::{DataSummary, Taken};
+use crate::sctp::extension_chunk::DataFragment;
+use crate::sctp::rx::{DataOutcome, DataSummary};
 
 /// Number of ERROR chunks that one packet has caused.
 #[derive(Clone, Copy, Default)]
@@ -41,26 +41,26 @@ impl Association {
             return;
         }
         if !summary.any && self.receiver.must_keep_sack() {
-            self.keep_sack();
+            self.queue_sack();
         }
         match self.receiver.on_data(now, data, summary) {
-            Taken::Processed => {}
-            Taken::InvalidStream(stream) => self.report_stream(stream, reports),
-            Taken::Violation => self.abort_with(ErrorCause::VIOLATION),
+            DataOutcome::Processed => {}
+            DataOutcome::InvalidStream(stream) => self.report_stream(stream, reports),
+            DataOutcome::Violation => self.abort_with(ErrorCause::VIOLATION),
         }
     }
 
     /// Processes a piece of a DATA chunk.
     #[cold]
-    pub(super) fn on_piece(
+    pub(super) fn on_fragment(
         &mut self,
         now: Time,
-        piece: &Piece,
+        piece: &DataFragment,
         summary: &mut DataSummary,
         reports: &mut Reports,
     ) {
         if self.state.receives_data()
-            && let Some(whole) = self.receiver.on_piece(piece)
+            && let Some(whole) = self.receiver.on_fragment(piece)
         {
             self.on_data(now, whole, summary, reports);
         }
@@ -68,10 +68,10 @@ impl Association {
 
     /// Builds the SACK that is due before more DATA is processed.
     #[cold]
-    fn keep_sack(&mut self) {
+    fn queue_sack(&mut self) {
         let path = self.sack_destination();
         let room = self.sack_room(path);
-        self.receiver.keep_sack(path, room, self.sender.outstanding.chunk_limit);
+        self.receiver.queue_sack(path, room, self.sender.outstanding.chunk_limit);
     }
 
     /// RFC 9260, 6.5: DATA with an invalid stream identifier is reported at once with an ERROR.

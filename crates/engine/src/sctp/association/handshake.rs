@@ -7,7 +7,7 @@ use ropewalk_base::{PathId, Serial32, Time};
 
 use super::super::cause::{AbortCause, ErrorCause};
 use super::super::chunk::Chunk;
-use super::super::config::{CmtOptions, Config, Offer};
+use super::super::config::{CmtOptions, Config, Negotiation};
 use super::super::cookie::{CookieContent, CookieKey};
 use super::super::extensions::Extensions;
 use super::super::init::{Init, InitOptions};
@@ -234,9 +234,9 @@ impl Association {
             let whole = ErrorCause::UnrecognisedParameters(unknown.into());
             Chunk::error(whole)
         });
-        self.push_cookie(now, path, cookie.clone(), report);
+        self.queue_cookie_echo(now, path, cookie.clone(), report);
         self.state = State::CookieEchoed { t1: self.first_retry(now), cookie, sent: now, path };
-        if self.config.offer == Offer::Assumed {
+        if self.config.negotiation == Negotiation::Assumed {
             // The probes follow the cookie, so that their answers arrive with the COOKIE ACK. Other
             // implementations might treat them as out of the blue if the cookie is lost.
             self.search_mtu(now, path);
@@ -248,7 +248,7 @@ impl Association {
     ///
     /// RFC 9260, 5.4: to an unconfirmed address that the user has not named, the cookie MUST be bundled with
     /// a HEARTBEAT. It is not sent if both do not fit.
-    fn push_cookie(&mut self, now: Time, path: PathId, cookie: Bytes, report: Option<Chunk>) {
+    fn queue_cookie_echo(&mut self, now: Time, path: PathId, cookie: Bytes, report: Option<Chunk>) {
         let echo = Chunk::CookieEcho(cookie);
         let mut room = self.sender.packet_room(path).saturating_sub(echo.wire_len());
         let learned = self.sender.paths[path.index()].learned;
@@ -366,13 +366,13 @@ impl Association {
         let doubled = self.config.rto.initial.saturating_mul(1 << count.min(20));
         t1.at = now + doubled.min(self.config.rto.max);
         let path = PathId::from_index(count as usize % self.sender.paths.len());
-        let real = self.config.offer != Offer::Assumed;
+        let real = self.config.negotiation != Negotiation::Assumed;
         match &mut self.state {
             State::CookieEchoed { cookie, sent, path: home, .. } => {
                 *sent = now;
                 let path = if real && count % 2 == 1 { *home } else { path };
                 let cookie = cookie.clone();
-                self.push_cookie(now, path, cookie, None);
+                self.queue_cookie_echo(now, path, cookie, None);
             }
             _ => self.push_init(path),
         }

@@ -38,8 +38,8 @@ use super::packet::Packet;
 use super::randomness::{Generator, Randomness};
 use super::rx::{Message, Receiver};
 use super::tx::{Chunks, Path, Sender, TxConfig};
-pub use crate::accounts::{PathCounters, SenderStats};
 use crate::congestion::CongestionControl;
+pub use crate::measurements::{PathCounters, SenderStats};
 use crate::multipath::SenderConfig;
 use crate::path::PathStatus;
 use crate::payload::Payload;
@@ -318,7 +318,7 @@ impl Association {
     }
 
     /// Emits [`Event::Writable`] if the send buffer was full and has room again.
-    pub(super) fn tell_of_room(&mut self) {
+    pub(super) fn report_writable(&mut self) {
         if self.sender.outstanding.was_full && self.send_room() > 0 {
             self.sender.outstanding.was_full = false;
             self.push_event(Event::Writable);

@@ -26,7 +26,7 @@ impl Association {
     /// confirmed, the estimate assumes an MTU of 1500 bytes, which nearly all paths turn out to carry.
     pub fn largest_payload(&self) -> u32 {
         let chunk = match &self.config.mtu_discovery {
-            Some(range) if !self.sender.any_proven() => {
+            Some(range) if !self.sender.any_mtu_confirmed() => {
                 self.config.chunk_within(range.most.min(1500))
             }
             _ => self.sender.outstanding.chunk_limit,

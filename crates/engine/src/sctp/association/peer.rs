@@ -69,7 +69,7 @@ impl super::Association {
         let peer = &self.handshake.peer;
         self.sender.outstanding.config = TxConfig {
             stamps: self.config.delay_source == DelaySource::Timestamp && peer.takes_stamps,
-            pieces: peer.agreed.has(Extensions::PIECE),
+            pieces: peer.agreed.has(Extensions::DATA_FRAGMENT),
             ..TxConfig::of(&self.config)
         };
         self.sender.outstanding.bursts_spent = true;

@@ -33,8 +33,8 @@ impl Association {
             return;
         }
         if packet.tag == self.handshake.local_tag {
-            self.on_sign_of_life(now);
-        } else if !self.takes_other_tag(packet) {
+            self.on_packet_from_peer(now);
+        } else if !self.process_foreign_tag(packet) {
             return;
         }
         self.control.queue.begin_answers(path);
@@ -43,7 +43,7 @@ impl Association {
         let plain = matches!(packet.chunks.first(), Some(Chunk::Data(_) | Chunk::Sack(_)));
         if plain {
             self.begin_input();
-        } else if !self.takes_beginning(now, path, packet) {
+        } else if !self.process_first_chunk(now, path, packet) {
             return;
         }
         if let Some(echo) = &packet.echo {
@@ -101,7 +101,7 @@ impl Association {
 
     /// Processes the chunks that only occur first in a packet. Returns whether to process the rest.
     #[cold]
-    fn takes_beginning(&mut self, now: Time, path: PathId, packet: &mut Packet) -> bool {
+    fn process_first_chunk(&mut self, now: Time, path: PathId, packet: &mut Packet) -> bool {
         // RFC 9260, 9.1: nothing in a packet with an ABORT is answered.
         if let Some((reflected, causes)) = abort_in(packet) {
             if packet.tag == self.handshake.local_tag && !reflected {
@@ -139,7 +139,7 @@ impl Association {
     /// ECHO is checked together with its cookie. An ABORT or SHUTDOWN COMPLETE with T carries the peer's tag.
     /// That tag must be known: otherwise 0 would match. No other chunk of such a packet is processed.
     #[cold]
-    fn takes_other_tag(&mut self, packet: &Packet) -> bool {
+    fn process_foreign_tag(&mut self, packet: &Packet) -> bool {
         let known = packet.tag == self.handshake.peer_tag && self.handshake.peer_tag != 0;
         match packet.chunks.first() {
             Some(Chunk::Init(_)) => packet.tag == 0,
@@ -221,7 +221,7 @@ impl Association {
         let Chunk::Extension(extension) = chunk else { unreachable!("looked at by the caller") };
         let ecn = self.sender.paths[path.index()].ecn.is_some();
         match &**extension {
-            ExtensionChunk::Piece(piece) => self.on_piece(now, piece, summary, reports),
+            ExtensionChunk::DataFragment(piece) => self.on_fragment(now, piece, summary, reports),
             ExtensionChunk::Ecne(tsn) if ecn => self.on_ecne(now, path, *tsn),
             ExtensionChunk::Cwr(tsn) if ecn => self.on_cwr(*tsn),
             ExtensionChunk::Heartbeat { answer, parameters } => {
@@ -259,7 +259,7 @@ impl Association {
             Ok(false) => {}
             Ok(true) => {
                 self.follow_reports(now);
-                self.tell_of_room();
+                self.report_writable();
                 self.after_flush(now);
             }
             Err(NeverSent) => self.abort_with(ErrorCause::VIOLATION),

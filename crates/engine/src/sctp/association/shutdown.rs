@@ -74,7 +74,7 @@ impl Association {
     /// packet SHOULD clear the retransmission count and restart T2, so that the peer has time for all that it
     /// has queued.
     #[inline]
-    pub(super) fn on_sign_of_life(&mut self, now: Time) {
+    pub(super) fn on_packet_from_peer(&mut self, now: Time) {
         if matches!(self.state, State::ShutdownSent { .. }) {
             self.restart_t2(now);
         }

@@ -2,13 +2,13 @@
 
 use ropewalk_base::Time;
 
-use crate::accounts::{PathCounters, SenderStats};
+use crate::measurements::{PathCounters, SenderStats};
 
 impl super::Association {
     /// Resets all measurements, at the end of a warm-up.
     pub fn reset_measurements(&mut self, now: Time) {
-        self.sender.accounts.settle(now);
-        self.sender.accounts.stats = SenderStats::default();
+        self.sender.measurements.settle(now);
+        self.sender.measurements.stats = SenderStats::default();
         self.receiver.buffer.stats.reset(now);
         for path in &mut self.sender.paths {
             path.tx.counters = PathCounters::default();
@@ -17,13 +17,13 @@ impl super::Association {
 
     /// Updates time-weighted measurements to `now`.
     pub fn settle_measurements(&mut self, now: Time) {
-        self.sender.accounts.settle(now);
+        self.sender.measurements.settle(now);
         self.receiver.buffer.stats.settle(now);
     }
 
     /// Statistics of the sending side.
     pub const fn sender_stats(&self) -> &SenderStats {
-        &self.sender.accounts.stats
+        &self.sender.measurements.stats
     }
 
     /// Counters of each path.

@@ -5,7 +5,7 @@ use ropewalk_base::{PathId, Time};
 use super::{Association, PacketSize, Transmit, TransmitInfo};
 use crate::path::PathStatus;
 use crate::sctp::chunk::{Chunk, DelayEcho, DelayStamp};
-use crate::sctp::extension_chunk::{ExtensionChunk, Piece};
+use crate::sctp::extension_chunk::{DataFragment, ExtensionChunk};
 use crate::sctp::packet::Packet;
 use crate::sctp::tx::{Next, Path};
 
@@ -15,7 +15,7 @@ impl Association {
         if self.is_silent() {
             // The most frequent case: return before a packet is allocated.
             if self.state.sends_data() {
-                self.sender.accounts.set_blocked(now, false);
+                self.sender.measurements.set_blocked(now, false);
             }
             self.finish_poll();
             return None;
@@ -62,7 +62,7 @@ impl Association {
         self.sender.settle_timers();
         self.control.heartbeats.settle_timers();
         if self.sender.outstanding.was_full && self.config.unsent_limit.is_some() {
-            self.tell_of_room();
+            self.report_writable();
         }
     }
 
@@ -111,11 +111,11 @@ impl Association {
         let Some(Chunk::Data(data)) = packet.chunks.pop() else {
             unreachable!("what was sent is DATA")
         };
-        let most = (self.sender.packet_room(path) - Piece::HEADER) / 4 * 4;
+        let most = (self.sender.packet_room(path) - DataFragment::HEADER) / 4 * 4;
         let (total, mut at) = (data.payload.len(), 0);
         while at < total {
             let size = most.min(total - at);
-            let piece = Chunk::Extension(Box::new(ExtensionChunk::Piece(Piece::of(
+            let piece = Chunk::Extension(Box::new(ExtensionChunk::DataFragment(DataFragment::of(
                 &data, at as u16, size,
             ))));
             // Control chunks are sent before everything else.
@@ -133,13 +133,13 @@ impl Association {
     #[inline(never)]
     pub(super) fn next_sack(&mut self, now: Time, packet: &mut Packet) -> TransmitInfo {
         let rides = self.config.sack.with_data && self.state.sends_data();
-        let first = !self.receiver.stays_behind && !self.receiver.has_waiting();
+        let first = !self.receiver.sack_deferred && !self.receiver.has_waiting();
         if rides
             && first
             && let Some(transmit_info) = self.next_data(now, packet)
         {
             // If the SACK did not fit, it is sent next, before further DATA.
-            self.receiver.stays_behind = self.receiver.due_now;
+            self.receiver.sack_deferred = self.receiver.due_now;
             return transmit_info;
         }
         self.sack_packet(packet)
@@ -169,7 +169,8 @@ impl Association {
     /// Sends the oldest SACK that waits.
     #[cold]
     fn waiting_sack_packet(&mut self, packet: &mut Packet) -> Option<TransmitInfo> {
-        let (path, sack, echo) = self.receiver.take_waiting(self.sender.outstanding.chunk_limit)?;
+        let (path, sack, echo) =
+            self.receiver.take_queued_sack(self.sender.outstanding.chunk_limit)?;
         packet.begin(self.handshake.peer_tag);
         packet.chunks.push(Chunk::Sack(sack));
         packet.echo = echo;

@@ -3,10 +3,10 @@
 mod buffer;
 mod gaps;
 mod marks;
-mod pieces;
+mod partial_chunks;
 mod receiver;
 mod stream;
 
 pub use buffer::{Message, Part, ReceiveBuffer};
 pub use marks::MarkEchoes;
-pub use receiver::{DataSummary, Receiver, SACK_DELAY_LIMIT, Taken};
+pub use receiver::{DataOutcome, DataSummary, Receiver, SACK_DELAY_LIMIT};

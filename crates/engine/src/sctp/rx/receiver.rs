@@ -6,12 +6,12 @@ use std::collections::VecDeque;
 use ropewalk_base::{Duration, PathId, Serial32, StreamId, Time};
 use smallvec::SmallVec;
 
-use super::pieces::Pieces;
+use super::partial_chunks::PartialChunks;
 use super::{MarkEchoes, ReceiveBuffer};
 use crate::receive::Arrival;
 use crate::sctp::chunk::{Data, DataFlags, DelayEcho, DelayStamp, Sack};
 use crate::sctp::config::{Config, SackOptions};
-use crate::sctp::extension_chunk::Piece;
+use crate::sctp::extension_chunk::DataFragment;
 use crate::sctp::gaps::{GapList, blocks_within};
 
 /// Upper limit of SACK.Delay (RFC 9260, 6.2: MUST NOT be more than 500 ms).
@@ -43,7 +43,7 @@ pub struct Receiver {
     options: SackOptions,
     delayed_ack_for_cmt: bool,
     /// Whether no DATA has arrived yet.
-    nothing_yet: bool,
+    awaiting_first_data: bool,
     /// Packets with DATA since the last SACK, for the association and per path.
     packets: u32,
     packets_on: SmallVec<[u32; 4]>,
@@ -54,7 +54,7 @@ pub struct Receiver {
     waiting: VecDeque<WaitingSack>,
     waiting_blocks: usize,
     /// The last packet with DATA had no room for the SACK that is due, or went to another path.
-    pub stays_behind: bool,
+    pub sack_deferred: bool,
     pub deadline: Option<Time>,
     /// The path on which the newest DATA arrived: SACKs go there (RFC 9260, 6.4).
     pub path: PathId,
@@ -70,7 +70,7 @@ pub struct Receiver {
     /// Marks of the network that the peer must be told of; none: ECN is not in use.
     pub marks: Option<Box<MarkEchoes>>,
     /// Chunks with missing pieces; none before the first piece arrives.
-    pieces: Option<Box<Pieces>>,
+    pieces: Option<Box<PartialChunks>>,
 }
 
 impl Receiver {
@@ -79,7 +79,7 @@ impl Receiver {
             buffer: ReceiveBuffer::new(config.receive_capacity(), 1),
             first: None,
             options: SackOptions { delay: config.sack.delay.min(SACK_DELAY_LIMIT), ..config.sack },
-            nothing_yet: true,
+            awaiting_first_data: true,
             delayed_ack_for_cmt: config.cmt.concurrent && config.cmt.delayed_ack,
             packets: 0,
             packets_on: SmallVec::from_elem(0, config.paths.len()),
@@ -87,7 +87,7 @@ impl Receiver {
             due_now: false,
             waiting: VecDeque::new(),
             waiting_blocks: 0,
-            stays_behind: false,
+            sack_deferred: false,
             deadline: None,
             path: PathId(0),
             echoes: SmallVec::from_elem(None, config.paths.len()),
@@ -131,7 +131,7 @@ impl Receiver {
         self.delayed_ack_for_cmt = config.cmt.concurrent && config.cmt.delayed_ack;
         let unwrapped = (1u64 << 32) + first.0 as u64;
         self.first = Some(first);
-        self.nothing_yet = true;
+        self.awaiting_first_data = true;
         self.buffer.start_over(unwrapped);
         (self.advertised, self.taken) = (self.buffer.free(), 0);
     }
@@ -151,7 +151,7 @@ impl Receiver {
     pub fn stop(&mut self) {
         self.deadline = None;
         self.due_now = false;
-        self.stays_behind = false;
+        self.sack_deferred = false;
         self.waiting.clear();
         self.waiting_blocks = 0;
     }
@@ -191,14 +191,14 @@ impl Receiver {
 
     /// Processes a DATA chunk, which is not empty.
     #[inline]
-    pub fn on_data(&mut self, now: Time, data: Data, summary: &mut DataSummary) -> Taken {
+    pub fn on_data(&mut self, now: Time, data: Data, summary: &mut DataSummary) -> DataOutcome {
         summary.any = true;
         if data.stream.0 >= self.streams {
             summary.urgent = true;
             // RFC 9260, 6.5: DATA with an invalid stream identifier is acknowledged and not delivered.
             let tsn = data.tsn.unwrap_near(self.buffer.cumulative());
             self.buffer.on_unwanted(now, tsn);
-            return Taken::InvalidStream(data.stream);
+            return DataOutcome::InvalidStream(data.stream);
         }
         let wire_tsn = data.tsn;
         let tsn = wire_tsn.unwrap_near(self.buffer.cumulative());
@@ -214,7 +214,7 @@ impl Receiver {
                 }
             }
             Arrival::Refused => summary.urgent = true,
-            Arrival::Violation => return Taken::Violation,
+            Arrival::Violation => return DataOutcome::Violation,
             Arrival::InOrder | Arrival::OutOfOrder => {
                 self.taken += u64::from(charge);
                 if gaps_matter {
@@ -222,12 +222,12 @@ impl Receiver {
                 }
             }
         }
-        Taken::Processed
+        DataOutcome::Processed
     }
 
     /// Adds a piece of a DATA chunk. Returns the chunk once it is complete.
     #[cold]
-    pub fn on_piece(&mut self, piece: &Piece) -> Option<Data> {
+    pub fn on_fragment(&mut self, piece: &DataFragment) -> Option<Data> {
         let cumulative = self.buffer.cumulative();
         let tsn = piece.part.tsn.unwrap_near(cumulative);
         let pieces = self.pieces.get_or_insert_default();
@@ -260,7 +260,7 @@ impl Receiver {
         let count =
             if self.options.count_per_path { self.packets_on[path.index()] } else { self.packets };
         // RFC 9260, 5.1: the first DATA chunk MUST be acknowledged at once.
-        let begins = std::mem::take(&mut self.nothing_yet) && self.options.first_at_once;
+        let begins = std::mem::take(&mut self.awaiting_first_data) && self.options.first_at_once;
         if urgent || begins || count >= self.options.every_packets {
             self.due_now = true;
         } else if self.deadline.is_none() {
@@ -335,7 +335,7 @@ impl Receiver {
     }
 
     /// Builds the SACK that is due, of at most `room` bytes, and keeps it until it is sent on `path`.
-    pub fn keep_sack(&mut self, path: PathId, room: u32, chunk: u32) {
+    pub fn queue_sack(&mut self, path: PathId, room: u32, chunk: u32) {
         let (sack, echo) = (self.take_sack(room, chunk), self.take_echo());
         self.waiting_blocks += sack.gaps.len() + sack.duplicates.len();
         self.waiting.push_back(WaitingSack { path, sack, echo });
@@ -343,7 +343,7 @@ impl Receiver {
 
     /// Takes the oldest SACK that waits and its path. Its window is updated to the current one.
     #[cold]
-    pub fn take_waiting(&mut self, chunk: u32) -> Option<(PathId, Sack, Option<DelayEcho>)> {
+    pub fn take_queued_sack(&mut self, chunk: u32) -> Option<(PathId, Sack, Option<DelayEcho>)> {
         let WaitingSack { path, mut sack, echo } = self.waiting.pop_front()?;
         self.waiting_blocks -= sack.gaps.len() + sack.duplicates.len();
         sack.window = self.advertise(chunk);
@@ -375,7 +375,7 @@ impl Receiver {
         self.packets = 0;
         self.packets_on.fill(0);
         self.due_now = false;
-        self.stays_behind = false;
+        self.sack_deferred = false;
         self.deadline = None;
         sack
     }
@@ -403,7 +403,7 @@ pub struct DataSummary {
 
 /// What became of a DATA chunk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Taken {
+pub enum DataOutcome {
     /// It was accepted, or dropped as a duplicate or for lack of room.
     Processed,
     /// There is no such stream.

@@ -48,7 +48,10 @@ impl Sender {
         {
             let Some(next) = self.outstanding.queue.next_bytes() else { return };
             let cut = next > *room;
-            if cut && (!self.may_fill(*room) || self.outstanding.queue.next_is_passing()) {
+            if cut
+                && (!self.may_fill(*room)
+                    || self.outstanding.queue.next_is_unordered_unfragmented())
+            {
                 return;
             }
             let next = next.min(*room);

@@ -42,7 +42,7 @@ impl Sender {
     pub fn choose(&mut self, now: Time, rng: &mut Rng) -> Option<Next> {
         let idle = self.outstanding.is_idle();
         if idle && self.outstanding.board.lost().is_empty() && self.copies.is_empty() {
-            self.accounts.set_blocked(now, false);
+            self.measurements.set_blocked(now, false);
             return None;
         }
         self.choose_data(now, idle, rng)
@@ -55,7 +55,7 @@ impl Sender {
                 return Some(next);
             }
             if idle && self.outstanding.board.lost().is_empty() {
-                self.accounts.set_blocked(now, false);
+                self.measurements.set_blocked(now, false);
                 return None;
             }
         }

@@ -47,7 +47,7 @@ pub struct Chunks {
     pub(super) offered_gaps: u64,
     pub(super) misses: MissIndications,
     /// When the last SACK arrived.
-    pub(super) heard_at: Time,
+    pub(super) last_sack_at: Time,
     /// Without CMT and RACK, fast recovery lasts until this TSN is acknowledged cumulatively (RFC 9260, 7.2.4
     /// (6)).
     pub(super) recovery_exit: Option<u64>,
@@ -103,7 +103,7 @@ impl Chunks {
             streams,
             offered_gaps: 0,
             misses: MissIndications { threshold: config.fast_retransmit_threshold },
-            heard_at: Time::ZERO,
+            last_sack_at: Time::ZERO,
             recovery_exit: None,
             scratch: AckScratch::new(),
             reports: PathReports::default(),
@@ -144,7 +144,7 @@ impl Chunks {
     /// arrives, so ordering cannot close the window.
     #[inline]
     pub fn is_unordered_unfragmented(&self) -> bool {
-        self.queue.is_all_passing() && self.board.has_only_passing_holes()
+        self.queue.is_all_unordered_unfragmented() && self.board.has_only_unordered_holes()
     }
 
     /// Whether any unassigned chunk may be sent while there is room for one
@@ -233,7 +233,7 @@ impl Outstanding for Chunks {
             return (beyond / full).min(self.board.holes().len() + unassigned);
         }
         let holes = self.board.holes_within(self.peer_rwnd);
-        let beyond = beyond.saturating_sub(self.board.passing_holes());
+        let beyond = beyond.saturating_sub(self.board.unordered_holes());
         let fresh = match self.queue.next_bytes() {
             Some(next) if next as u64 <= beyond => {
                 (beyond / full).max(1).min(self.board.tsns_left())

@@ -189,7 +189,7 @@ impl Sender {
             self.outstanding.misses.count_by_tsn(&mut self.paths[i].tx.flights, highest, &mut lost);
             if !lost.is_empty() {
                 let id = PathId::from_index(i);
-                self.give_up_by_tsn(now, id, &lost, !recovers);
+                self.mark_lost_by_tsn(now, id, &lost, !recovers);
                 self.outstanding.recovery_exit = self.outstanding.recovery_exit.or(Some(exit));
             }
         }
@@ -199,8 +199,8 @@ impl Sender {
     /// Fast retransmit after the third miss indication of chunks on `id` (RFC 9260, 7.2.4). `begins`: fast
     /// recovery begins now.
     #[cold]
-    fn give_up_by_tsn(&mut self, now: Time, id: PathId, lost: &[u64], begins: bool) {
-        self.give_up_reported(now, id, lost);
+    fn mark_lost_by_tsn(&mut self, now: Time, id: PathId, lost: &[u64], begins: bool) {
+        self.mark_reported_lost(now, id, lost);
         let path = &mut self.paths[id.index()];
         if path.tx.flights.is_empty() {
             path.t3 = None;
@@ -214,13 +214,13 @@ impl Sender {
     #[inline]
     fn fast_retransmit(&mut self, now: Time, id: PathId, lost: &[u64]) {
         if !lost.is_empty() {
-            self.give_up_all(now, id, lost);
+            self.fast_retransmit_on(now, id, lost);
         }
     }
 
     #[cold]
-    fn give_up_all(&mut self, now: Time, id: PathId, lost: &[u64]) {
-        self.give_up_reported(now, id, lost);
+    fn fast_retransmit_on(&mut self, now: Time, id: PathId, lost: &[u64]) {
+        self.mark_reported_lost(now, id, lost);
         let path = &mut self.paths[id.index()];
         path.restart_t3(now);
         if !path.in_recovery() {
@@ -231,8 +231,8 @@ impl Sender {
     }
 
     /// Marks transmissions on `id` as lost, without a timeout.
-    fn give_up_reported(&mut self, now: Time, id: PathId, lost: &[u64]) {
-        let largest = lost.iter().map(|number| self.give_up(id, *number, false)).max();
+    fn mark_reported_lost(&mut self, now: Time, id: PathId, lost: &[u64]) {
+        let largest = lost.iter().map(|number| self.mark_lost(id, *number, false)).max();
         self.on_suspected_black_hole(now, id, largest.unwrap_or(0));
         self.epoch += 1;
     }
@@ -248,7 +248,7 @@ impl Sender {
     }
 
     /// Marks one transmission as lost. Returns its bytes.
-    fn give_up(&mut self, id: PathId, number: u64, by_timer: bool) -> u32 {
+    fn mark_lost(&mut self, id: PathId, number: u64, by_timer: bool) -> u32 {
         let path = &mut self.paths[id.index()];
         let Some(flight) = path.tx.flights.end(number) else { return 0 };
         path.tx.counters.lost += 1;
@@ -258,12 +258,12 @@ impl Sender {
     }
 
     /// Marks everything in flight on `id` as lost by timeout.
-    pub fn give_up_flights(&mut self, id: PathId) {
+    pub fn mark_all_lost(&mut self, id: PathId) {
         let mut lost = std::mem::take(&mut self.outstanding.scratch.lost);
         lost.clear();
         lost.extend(self.paths[id.index()].tx.flights.live().map(|(number, _)| number));
         for number in &lost {
-            self.give_up(id, *number, true);
+            self.mark_lost(id, *number, true);
         }
         self.outstanding.scratch.lost = lost;
         self.epoch += 1;
@@ -281,7 +281,7 @@ impl Sender {
         path.tx.one_packet = true;
         path.tx.fast_credit = false;
         // RFC 9260, 6.1 A: a peer that has closed its window and answers the probes is reachable.
-        let heard = now.since(self.outstanding.heard_at) <= path.tx.rtt.rto();
+        let heard = now.since(self.outstanding.last_sack_at) <= path.tx.rtt.rto();
         let probing = heard && self.outstanding.board.span() > self.outstanding.peer_rwnd;
         path.tx.counters.timeouts += 1;
         path.tx.rtt.back_off();
@@ -293,7 +293,7 @@ impl Sender {
         // The next transmissions belong to a new round. Otherwise a simulated network that loses packets by
         // rounds would lose all of them for ever.
         path.tx.begin_round();
-        self.give_up_flights(id);
+        self.mark_all_lost(id);
         if let Some(ecn) = &mut self.paths[id.index()].ecn {
             ecn.on_timeout();
         }

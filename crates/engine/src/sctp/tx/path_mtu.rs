@@ -29,7 +29,7 @@ impl Sender {
         } else {
             self.pause_mtu_search(id);
         }
-        self.settle_sizes();
+        self.apply_mtu_results();
     }
 
     /// Pauses the search on a path that has failed, or at the end of the association.
@@ -59,7 +59,7 @@ impl Sender {
             search.restart(now);
             search.pause();
             self.outstanding.timers_moved = true;
-            self.settle_sizes();
+            self.apply_mtu_results();
         }
     }
 
@@ -75,7 +75,7 @@ impl Sender {
         let changed = search.current() != before;
         self.outstanding.timers_moved = true;
         if changed {
-            self.settle_sizes();
+            self.apply_mtu_results();
         }
         sizes
     }
@@ -83,7 +83,7 @@ impl Sender {
     /// A probe of `size` bytes with this nonce leaves.
     pub fn on_probe_sent(&mut self, id: PathId, nonce: u64, size: u32) {
         if let Some(search) = &mut self.paths[id.index()].mtu {
-            search.on_asked(nonce, size);
+            search.on_probe_sent(nonce, size);
         }
     }
 
@@ -94,7 +94,7 @@ impl Sender {
             path.mtu.as_mut().is_some_and(|search| search.on_answer(now, nonce).is_some())
         };
         let index = self.paths.iter_mut().position(answers)?;
-        self.settle_sizes();
+        self.apply_mtu_results();
         self.outstanding.timers_moved = true;
         Some(PathId::from_index(index))
     }
@@ -103,7 +103,7 @@ impl Sender {
     pub(super) fn on_suspected_black_hole(&mut self, now: Time, id: PathId, largest: u32) {
         let below = self.outstanding.config.headers;
         let Some(search) = &mut self.paths[id.index()].mtu else { return };
-        if largest + below > search.resort() {
+        if largest + below > search.fallback_size() {
             search.on_lost(now);
         }
     }
@@ -115,7 +115,7 @@ impl Sender {
             let below = self.outstanding.config.headers;
             let Some(search) = &mut self.paths[id.index()].mtu else { return };
             if search.on_through(now, chunk + below) {
-                self.settle_sizes();
+                self.apply_mtu_results();
                 self.outstanding.reports.mtu = self.outstanding.reports.mtu.with(id);
             }
         }
@@ -125,7 +125,7 @@ impl Sender {
     pub fn on_too_long(&mut self, now: Time, id: PathId, size: u32) {
         let Some(search) = &mut self.paths[id.index()].mtu else { return };
         search.on_too_long(now, size);
-        self.settle_sizes();
+        self.apply_mtu_results();
         self.outstanding.timers_moved = true;
         self.outstanding.reports.mtu = self.outstanding.reports.mtu.with(id);
     }
@@ -133,9 +133,9 @@ impl Sender {
     /// Applies the results of the searches. New chunks must fit on every path that may carry data (RFC 9260,
     /// 7.3). A path without results waits for the first answer to a probe if another path can carry data
     /// meanwhile. Otherwise all paths would have to send small chunks for a round trip.
-    fn settle_sizes(&mut self) {
+    fn apply_mtu_results(&mut self) {
         let active = |path: &Path| path.tx.state.status() == PathStatus::Active;
-        let proven = |path: &Path| path.mtu.as_ref().is_none_or(|search| search.is_proven());
+        let proven = |path: &Path| path.mtu.as_ref().is_none_or(|search| search.is_confirmed());
         let some_proven = self.paths.iter().any(|path| active(path) && proven(path));
         for path in &mut self.paths {
             path.mtu_unknown = some_proven && !proven(path);
@@ -153,8 +153,8 @@ impl Sender {
     }
 
     /// Whether the path MTU of any path has been confirmed.
-    pub fn any_proven(&self) -> bool {
-        self.paths.iter().any(|path| path.mtu.as_ref().is_some_and(|search| search.is_proven()))
+    pub fn any_mtu_confirmed(&self) -> bool {
+        self.paths.iter().any(|path| path.mtu.as_ref().is_some_and(|search| search.is_confirmed()))
     }
 
     fn cut_for(&mut self, chunk_limit: u32) {

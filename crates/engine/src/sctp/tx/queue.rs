@@ -94,7 +94,7 @@ impl SendQueue {
     }
 
     /// Whether the next chunk is an unordered unfragmented message.
-    pub fn next_is_passing(&self) -> bool {
+    pub fn next_is_unordered_unfragmented(&self) -> bool {
         self.messages.front().is_some_and(|message| {
             let whole = message.taken == 0 && message.payload.len() <= self.chunk_payload;
             whole && message.unordered
@@ -104,7 +104,7 @@ impl SendQueue {
     /// Whether the queue contains only unordered unfragmented messages, which the peer delivers as they
     /// arrive.
     #[inline]
-    pub const fn is_all_passing(&self) -> bool {
+    pub const fn is_all_unordered_unfragmented(&self) -> bool {
         self.waiting == 0
     }
 
@@ -167,7 +167,7 @@ impl SendQueue {
     }
 
     /// Cuts the next chunk to fill `room` bytes, less than its full size. Must not be used if
-    /// [`SendQueue::next_is_passing`]: fragments of such a message would have to wait for each other at the
+    /// [`SendQueue::next_is_unordered_unfragmented`]: fragments of such a message would have to wait for each other at the
     /// peer.
     pub fn next_chunk_within(&mut self, room: u32, chunk: &mut Data) {
         let Some(message) = self.messages.front() else { return };
@@ -264,7 +264,7 @@ mod tests {
                 0 => queue.cut_for([616, 1_216, 1_436, 8_936][step as usize / 7 % 4]),
                 1 | 2 => {
                     let next = queue.next_bytes().expect("there is something");
-                    if next > 160 && !queue.next_is_passing() {
+                    if next > 160 && !queue.next_is_unordered_unfragmented() {
                         let mut chunk = Data::BLANK;
                         queue.next_chunk_within(next - 8 - step % 100, &mut chunk);
                     }

@@ -141,8 +141,8 @@ impl Sender {
         if cumulative >= self.outstanding.board.next_tsn() {
             return Err(NeverSent);
         }
-        self.accounts.stats.sacks += 1;
-        self.outstanding.heard_at = now;
+        self.measurements.stats.sacks += 1;
+        self.outstanding.last_sack_at = now;
         let mut acks = PathAcks::new();
         self.begin_acks(&mut acks);
         self.outstanding.scratch.duplicates = !sack.duplicates.is_empty();
@@ -445,7 +445,7 @@ impl Sender {
         path.tx.tail.on_activity(now);
         let repaired = path.tx.tail.on_acked(path.tx.acked_to);
         if duplicates {
-            path.tx.rack.on_needless(path.tx.round);
+            path.tx.rack.on_spurious(path.tx.round);
         }
         if ack.first_arrival < u64::MAX {
             path.tx.rack.on_first_arrival(ack.first_arrival);

@@ -102,7 +102,7 @@ pub struct Scoreboard {
     /// Bytes of `acked_bytes` that have been delivered to the peer's user.
     delivered_bytes: u64,
     /// Bytes of the unordered unfragmented messages in `holes`: they will not occupy the peer's buffer.
-    passing_holes: u64,
+    unordered_holes: u64,
     /// Number of the other holes.
     waiting_holes: u64,
     /// Further transmissions of chunks that are in flight in several copies.
@@ -126,7 +126,7 @@ impl Scoreboard {
             acked: RangeSet::new(),
             acked_bytes: 0,
             delivered_bytes: 0,
-            passing_holes: 0,
+            unordered_holes: 0,
             waiting_holes: 0,
             copies: BTreeMap::new(),
         }
@@ -183,13 +183,13 @@ impl Scoreboard {
     /// that have been delivered to the peer's user or will be regardless of holes before them.
     #[inline]
     pub fn span(&self) -> u64 {
-        self.extent() - self.delivered_bytes - self.passing_holes
+        self.extent() - self.delivered_bytes - self.unordered_holes
     }
 
     /// Bytes of the holes that occupy the peer's buffer only in transit.
     #[inline]
-    pub const fn passing_holes(&self) -> u64 {
-        self.passing_holes
+    pub const fn unordered_holes(&self) -> u64 {
+        self.unordered_holes
     }
 
     /// Bytes of all chunks known to be delivered to the peer's user since the association began.
@@ -200,7 +200,7 @@ impl Scoreboard {
 
     /// Whether all holes are unordered unfragmented messages, so that no later chunk has to wait for them.
     #[inline]
-    pub const fn has_only_passing_holes(&self) -> bool {
+    pub const fn has_only_unordered_holes(&self) -> bool {
         self.waiting_holes == 0
     }
 
@@ -254,14 +254,14 @@ impl Scoreboard {
 
     fn count_hole(&mut self, passing: bool, tsn: u64) {
         if passing {
-            self.passing_holes += self.record(tsn).bytes as u64;
+            self.unordered_holes += self.record(tsn).bytes as u64;
         } else {
             self.waiting_holes += 1;
         }
     }
 
     fn uncount_hole(&mut self, passing_bytes: u64) {
-        self.passing_holes -= passing_bytes;
+        self.unordered_holes -= passing_bytes;
         self.waiting_holes -= (passing_bytes == 0) as u64;
     }
 
@@ -464,7 +464,7 @@ impl Scoreboard {
     /// those that end within `limit` of the cumulative TSN and fit into the remaining room.
     pub fn holes_within(&self, limit: u64) -> u64 {
         if let Some(room) = limit.checked_sub(self.span()) {
-            return if self.passing_holes <= room {
+            return if self.unordered_holes <= room {
                 self.holes.len()
             } else {
                 self.holes_that_fit(room)
@@ -515,23 +515,23 @@ mod tests {
             board.pass_over(|data| *data = message(unordered));
         }
         // Holes: 2 ordered ones have their place, whatever comes first.
-        assert_eq!((board.extent(), board.span(), board.passing_holes()), (500, 200, 300));
-        assert!(!board.has_only_passing_holes());
+        assert_eq!((board.extent(), board.span(), board.unordered_holes()), (500, 200, 300));
+        assert!(!board.has_only_unordered_holes());
         board.on_sent(Time::ZERO, 3, PathId(0), 0);
-        assert_eq!((board.span(), board.passing_holes()), (300, 200));
+        assert_eq!((board.span(), board.unordered_holes()), (300, 200));
         board.on_gap_acked(3);
         assert_eq!((board.span(), board.held_bytes(), board.user_bytes()), (200, 0, 100));
         board.on_sent(Time::ZERO, 4, PathId(0), 1);
         board.on_gap_acked(4);
         assert_eq!((board.span(), board.held_bytes()), (200, 100));
         board.on_sent(Time::ZERO, 1, PathId(0), 2);
-        assert!(board.has_only_passing_holes());
+        assert!(board.has_only_unordered_holes());
         board.on_sent(Time::ZERO, 2, PathId(0), 3);
         for _ in 0..4 {
             board.pop_cumulative();
         }
         assert_eq!((board.extent(), board.span(), board.user_bytes()), (100, 0, 400));
-        assert_eq!((board.held_bytes(), board.passing_holes()), (0, 100));
+        assert_eq!((board.held_bytes(), board.unordered_holes()), (0, 100));
     }
 
     #[test]

@@ -64,19 +64,19 @@ impl Sender {
         let waits =
             !(self.outstanding.queue.is_empty() && self.outstanding.board.holes().is_empty());
         let again = !self.outstanding.board.lost().is_empty();
-        let shut = if again {
+        let closed = if again {
             self.outstanding.board.span() > self.outstanding.peer_rwnd
         } else {
             waits && self.outstanding.within_window(&self.paths) == 0
         };
         match self.outstanding.window_probe {
             // RFC 9260, 6.1 A: the first probe SHOULD be sent after 1 RTO.
-            WindowProbe::Idle | WindowProbe::Sent { .. } if shut && !again => {
+            WindowProbe::Idle | WindowProbe::Sent { .. } if closed && !again => {
                 let interval = self.paths[self.best_path().index()].tx.rtt.rto();
                 self.outstanding.window_probe =
                     WindowProbe::Waiting { at: now + interval, interval };
             }
-            _ if !shut => self.outstanding.window_probe = WindowProbe::Idle,
+            _ if !closed => self.outstanding.window_probe = WindowProbe::Idle,
             _ => {}
         }
     }
@@ -125,8 +125,8 @@ impl Sender {
             return None;
         }
         self.paths[id.index()].t3 = None;
-        self.give_up_flights(id);
+        self.mark_all_lost(id);
         self.outstanding.window_probe = WindowProbe::Due { interval };
-        Some(self.outstanding.heard_at < at)
+        Some(self.outstanding.last_sack_at < at)
     }
 }

@@ -2,7 +2,9 @@
 
 use ropewalk_base::Serial32;
 
-use super::{Frame, RawChunk, extensions, forward, interleaved, kind, nr_sack, parameter, piece};
+use super::{
+    Frame, RawChunk, data_fragment, extensions, forward, interleaved, kind, nr_sack, parameter,
+};
 use crate::sctp::extension_chunk::{Auth, ExtensionChunk};
 
 pub(super) fn put(rare: &ExtensionChunk, out: &mut Vec<u8>) {
@@ -32,7 +34,7 @@ pub(super) fn put(rare: &ExtensionChunk, out: &mut Vec<u8>) {
             out.extend_from_slice(parameters);
             frame.end(out);
         }
-        ExtensionChunk::Piece(part) => piece::put(part, out),
+        ExtensionChunk::DataFragment(part) => data_fragment::put(part, out),
     }
 }
 
@@ -65,7 +67,7 @@ pub(super) const fn is_known(kind: u8) -> bool {
             | kind::PAD
             | kind::ECNE
             | kind::CWR
-            | kind::PIECE
+            | kind::DATA_FRAGMENT
     )
 }
 
@@ -94,7 +96,7 @@ pub(super) fn read(raw: &RawChunk<'_>) -> Option<ExtensionChunk> {
         kind::PAD => ExtensionChunk::Pad(raw.body().len() as u16),
         kind::ECNE => ExtensionChunk::Ecne(tsn()?),
         kind::CWR => ExtensionChunk::Cwr(tsn()?),
-        kind::PIECE => ExtensionChunk::Piece(piece::read(raw)?),
+        kind::DATA_FRAGMENT => ExtensionChunk::DataFragment(data_fragment::read(raw)?),
         _ => return None,
     })
 }

@@ -31,7 +31,7 @@ pub const DELAY_STAMP: u8 = 0xb0;
 /// Both timestamps.
 pub const DELAY_ECHO: u8 = 0xb1;
 /// A part of a DATA chunk.
-pub const PIECE: u8 = 0xb2;
+pub const DATA_FRAGMENT: u8 = 0xb2;
 /// Announces concurrent multipath transfer in the list of extensions; never sent as a chunk.
 pub const CMT: u8 = 0xb3;
 

@@ -6,6 +6,7 @@
 mod causes;
 mod control;
 mod data;
+mod data_fragment;
 mod delay;
 mod extension_chunk;
 mod extensions;
@@ -15,7 +16,6 @@ mod interleaved;
 pub(super) mod kind;
 mod nr_sack;
 mod parameter;
-mod piece;
 mod sack;
 #[cfg(test)]
 mod tests;

@@ -7,9 +7,9 @@ use ropewalk_base::{Serial16, Serial32, StreamId, Time};
 use super::*;
 use crate::payload::Payload;
 use crate::sctp::{
-    Auth, Data, DataFlags, DelayEcho, DelayStamp, ErrorCause, ExtensionChunk, Extensions, Families,
-    ForwardTsn, GapBlock, GapList, HeartbeatInfo, IData, IForwardTsn, Init, InitOptions, NrSack,
-    Piece, RawParameter, Sack, Skipped,
+    Auth, Data, DataFlags, DataFragment, DelayEcho, DelayStamp, ErrorCause, ExtensionChunk,
+    Extensions, Families, ForwardTsn, GapBlock, GapList, HeartbeatInfo, IData, IForwardTsn, Init,
+    InitOptions, NrSack, RawParameter, Sack, Skipped,
 };
 
 const PORTS: Ports = Ports { source: 5001, destination: 9899 };
@@ -203,7 +203,7 @@ prop_compose! {
         let (stream, ssn) = (StreamId(stream), Serial16(ssn));
         let (flags, payload) = (DataFlags::from_bits(flags), Payload::from(payload));
         let part = Data { tsn, stream, ssn, ppid, flags, payload, first_sent: Time::ZERO };
-        ExtensionChunk::Piece(Piece { part, offset, total })
+        ExtensionChunk::DataFragment(DataFragment { part, offset, total })
     }
 }
 

@@ -3,7 +3,7 @@
 use ropewalk_base::{Duration, Time};
 
 use super::*;
-use crate::seal::cipher::{Cipher, Offer};
+use crate::seal::cipher::{Cipher, Negotiation};
 use crate::seal::initiator::HandshakeError;
 use crate::seal::wire::{FIRST_MAX, FIRST_MIN, PAYLOAD_MAX, session_id};
 
@@ -79,12 +79,12 @@ fn a_responder_with_another_secret_cannot_answer() {
 #[test]
 fn the_cipher_is_the_best_that_both_have() {
     let (aes, chacha) = (Cipher::Aes128Gcm, Cipher::ChaCha20Poly1305);
-    let all = Offer::of_byte(0xff);
+    let all = Negotiation::of_byte(0xff);
     for (client, server, cipher) in [
         (all, all, Some(aes)),
-        (all, Offer::only(chacha), Some(chacha)),
-        (Offer::only(chacha), all, Some(chacha)),
-        (Offer::only(aes), Offer::only(chacha), None),
+        (all, Negotiation::only(chacha), Some(chacha)),
+        (Negotiation::only(chacha), all, Some(chacha)),
+        (Negotiation::only(aes), Negotiation::only(chacha), None),
     ] {
         let mut pair = Pair::new();
         pair.server.set_offer(server);

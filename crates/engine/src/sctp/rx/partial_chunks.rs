@@ -3,14 +3,14 @@
 //! A chunk is cut when it gets its TSN, and never again. If no path carries it any longer, RFC 9260, 6.9,
 //! leaves it to IP to fragment it. But a network that silently drops large packets may drop fragments as
 //! well, and over IPv6 only the sending host may fragment, without knowing the right size. Two ends that
-//! support PIECE, a chunk type of this project, avoid both: the pieces are sent together and count as one
+//! support DATA FRAGMENT, a chunk type of this project, avoid both: the pieces are sent together and count as one
 //! transmission.
 
 use std::collections::BTreeMap;
 
 use crate::meter::{self, Defect};
 use crate::payload::Payload;
-use crate::sctp::extension_chunk::Piece;
+use crate::sctp::extension_chunk::DataFragment;
 
 /// Memory limit for chunks with missing pieces, bytes. A chunk that does not fit has to be sent again.
 const WAITING_LIMIT: u64 = 256 << 10;
@@ -23,15 +23,15 @@ const CHUNK_COST: u64 = 256;
 
 /// Chunks with missing pieces, by TSN.
 #[derive(Clone, Debug, Default)]
-pub struct Pieces {
-    waiting: BTreeMap<u64, Partial>,
+pub struct PartialChunks {
+    waiting: BTreeMap<u64, PartialChunk>,
     bytes: u64,
 }
 
 /// A chunk with missing pieces. A sender that cuts a chunk twice may cut it at other offsets. So each piece
 /// carries its offset, and received bytes are noted one by one.
 #[derive(Clone, Debug)]
-struct Partial {
+struct PartialChunk {
     /// The user data; none if the pieces have lengths only.
     bytes: Option<Vec<u8>>,
     /// One bit per received byte.
@@ -45,7 +45,7 @@ const fn cost_of(total: u32) -> u64 {
     total as u64 + total as u64 / 8 + CHUNK_COST
 }
 
-impl Partial {
+impl PartialChunk {
     fn new(total: u32) -> Self {
         let words = total.div_ceil(64) as usize;
         meter::count(meter::moved(words * 8) + 1);
@@ -87,7 +87,7 @@ impl Partial {
     }
 }
 
-impl Pieces {
+impl PartialChunks {
     /// Memory of all waiting chunks, bytes.
     pub const fn bytes(&self) -> u64 {
         self.bytes
@@ -95,7 +95,13 @@ impl Pieces {
 
     /// Adds a piece; `free` and `capacity` are those of the receive buffer. Returns the user data of the whole
     /// chunk once it is complete.
-    pub fn take(&mut self, tsn: u64, piece: &Piece, free: u64, capacity: u64) -> Option<Payload> {
+    pub fn take(
+        &mut self,
+        tsn: u64,
+        piece: &DataFragment,
+        free: u64,
+        capacity: u64,
+    ) -> Option<Payload> {
         let room = free.max(capacity / WAITING_LEAST_PART);
         let (offset, total) = (u32::from(piece.offset), u32::from(piece.total));
         let payload = &piece.part.payload;
@@ -108,17 +114,17 @@ impl Pieces {
                 return None;
             }
             self.bytes += cost_of(total);
-            self.waiting.insert(tsn, Partial::new(total));
+            self.waiting.insert(tsn, PartialChunk::new(total));
         }
         let chunk = self.waiting.get_mut(&tsn).filter(|chunk| chunk.total == total)?;
         chunk.take(offset, payload);
         if chunk.missing > 0 {
             return None;
         }
-        self.forget(tsn).map(Partial::into_payload)
+        self.forget(tsn).map(PartialChunk::into_payload)
     }
 
-    fn forget(&mut self, tsn: u64) -> Option<Partial> {
+    fn forget(&mut self, tsn: u64) -> Option<PartialChunk> {
         let chunk = self.waiting.remove(&tsn)?;
         self.bytes -= cost_of(chunk.total);
         Some(chunk)
@@ -140,10 +146,10 @@ mod tests {
     use super::*;
     use crate::sctp::chunk::Data;
 
-    fn piece(offset: usize, whole: &Bytes, size: usize) -> Piece {
+    fn piece(offset: usize, whole: &Bytes, size: usize) -> DataFragment {
         let payload = Payload::from(whole.slice(offset..offset + size));
         let part = Data { payload, ..Data::BLANK };
-        Piece { part, offset: offset as u16, total: whole.len() as u16 }
+        DataFragment { part, offset: offset as u16, total: whole.len() as u16 }
     }
 
     #[test]
@@ -152,7 +158,7 @@ mod tests {
             let mut rng = Seed::root(case).child("pieces").rng();
             let total = 1 + rng.below(300) as usize;
             let whole: Bytes = (0..total).map(|_| rng.below(256) as u8).collect();
-            let (mut pieces, mut come) = (Pieces::default(), vec![false; total]);
+            let (mut pieces, mut come) = (PartialChunks::default(), vec![false; total]);
             let made = loop {
                 let offset = rng.below(total as u64) as usize;
                 let size = 1 + rng.below((total - offset) as u64) as usize;
@@ -170,7 +176,7 @@ mod tests {
     #[test]
     fn a_piece_costs_as_much_work_as_it_has_bytes_whatever_came_before() {
         let whole = Bytes::from(vec![7; 60_000]);
-        let mut pieces = Pieces::default();
+        let mut pieces = PartialChunks::default();
         for at in 0..4_000 {
             pieces.take(7, &piece(2 * at, &whole, 1), 1 << 20, 1 << 20);
         }
@@ -184,7 +190,7 @@ mod tests {
     #[test]
     fn a_chunk_that_finds_no_room_is_not_kept() {
         let whole = Bytes::from(vec![7; 9_000]);
-        let mut pieces = Pieces::default();
+        let mut pieces = PartialChunks::default();
         // The first chunk is kept in a full buffer, because others may wait for it.
         pieces.take(1, &piece(0, &whole, 1_000), 0, 0);
         let held = pieces.bytes();

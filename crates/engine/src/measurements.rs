@@ -40,12 +40,12 @@ pub struct SenderStats {
 
 /// Accumulates [`SenderStats`].
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Accounts {
+pub(crate) struct Measurements {
     pub stats: SenderStats,
     blocked_since: Option<Time>,
 }
 
-impl Accounts {
+impl Measurements {
     /// Records whether the receive window is closed from now on.
     #[inline]
     pub fn set_blocked(&mut self, now: Time, blocked: bool) {
