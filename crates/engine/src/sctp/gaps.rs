@@ -1,7 +1,5 @@
 //! Gap-acknowledgement blocks (RFC 9260, 3.3.4).
 
-use std::cell::RefCell;
-
 use ropewalk_base::Serial32;
 
 /// One gap ack block as on the wire: offsets from the cumulative TSN, both inclusive.
@@ -51,46 +49,13 @@ pub struct GapList {
     pub(crate) words: Vec<Word>,
 }
 
-/// Most lists that are kept for reuse.
-const SPARE_LISTS: usize = 64;
-/// Most blocks of a list kept for reuse, far more than a packet holds. Longer lists come from datagrams of
-/// other senders, and one of each size would be kept for ever.
-const SPARE_BLOCKS: usize = 512;
-
-thread_local! {
-    /// Each SACK needs a list, and allocating it would cost more than filling it. Previous content does not
-    /// matter, so nothing depends on the thread.
-    static SPARE: RefCell<Vec<Vec<Word>>> = const { RefCell::new(Vec::new()) };
-}
-
-impl Drop for GapList {
-    #[inline]
-    fn drop(&mut self) {
-        if (1..=SPARE_BLOCKS).contains(&self.words.capacity()) {
-            give_back(std::mem::take(&mut self.words));
-        }
-    }
-}
-
-fn give_back(words: Vec<Word>) {
-    SPARE.with_borrow_mut(|spare| {
-        if spare.len() < SPARE_LISTS {
-            spare.push(words);
-        }
-    });
-}
-
 impl GapList {
-    /// Creates a list of these blocks.
+    /// Creates a list of these blocks in the memory of `spare`.
     #[inline(always)]
-    pub(crate) fn copy_of(words: &[Word]) -> Self {
-        if words.is_empty() {
-            return Self::default();
-        }
-        let mut list = SPARE.with_borrow_mut(Vec::pop).unwrap_or_default();
-        list.clear();
-        list.extend_from_slice(words);
-        Self { words: list }
+    pub(crate) fn copy_of(words: &[Word], mut spare: Vec<Word>) -> Self {
+        spare.clear();
+        spare.extend_from_slice(words);
+        Self { words: spare }
     }
 
     /// Exchanges the lists: `kept` gets the first `count` blocks of this list.
@@ -113,6 +78,12 @@ impl GapList {
             let (start, end) = distances(*word, cumulative.0);
             GapBlock { start: start as u16, end: end as u16 }
         })
+    }
+
+    /// Number of blocks for which memory is allocated.
+    #[inline]
+    pub(crate) const fn capacity(&self) -> usize {
+        self.words.capacity()
     }
 
     /// Number of blocks.

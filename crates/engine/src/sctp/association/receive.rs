@@ -73,6 +73,7 @@ impl Association {
             }
         }
         self.after_data(now, path, stamp, summary);
+        packet.keep_spare(&mut self.sender.outstanding.spare_gaps);
     }
 
     /// Adds a reply to the packet that is being processed.

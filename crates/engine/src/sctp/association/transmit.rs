@@ -157,7 +157,7 @@ impl Association {
         let marks = self.receiver.marks.as_ref().map_or(0, |marks| marks.wire_len());
         let room = self.sack_room(path) - marks;
         let chunk = self.sender.outstanding.chunk_limit;
-        let sack = self.receiver.take_sack(room.saturating_sub(echo), chunk);
+        let sack = self.receiver.take_sack(room.saturating_sub(echo), chunk, packet.take_spare());
         packet.chunks.push(Chunk::Sack(sack));
         if let Some(marks) = &self.receiver.marks {
             marks.add_to(packet);
@@ -205,7 +205,11 @@ impl Association {
         if needed > room {
             return 0;
         }
-        let sack = self.receiver.take_sack(needed, self.sender.outstanding.chunk_limit);
+        let sack = self.receiver.take_sack(
+            needed,
+            self.sender.outstanding.chunk_limit,
+            packet.take_spare(),
+        );
         packet.chunks.push(Chunk::Sack(sack));
         packet.echo = self.receiver.take_echo();
         let taken = packet.wire_len() - Packet::HEADER;

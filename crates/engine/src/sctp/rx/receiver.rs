@@ -336,7 +336,7 @@ impl Receiver {
 
     /// Builds the SACK that is due, of at most `room` bytes, and keeps it until it is sent on `path`.
     pub fn queue_sack(&mut self, path: PathId, room: u32, chunk: u32) {
-        let (sack, echo) = (self.take_sack(room, chunk), self.take_echo());
+        let (sack, echo) = (self.take_sack(room, chunk, GapList::default()), self.take_echo());
         self.waiting_blocks += sack.gaps.len() + sack.duplicates.len();
         self.waiting.push_back(WaitingSack { path, sack, echo });
     }
@@ -350,15 +350,16 @@ impl Receiver {
         Some((path, sack, echo))
     }
 
-    /// Builds the next SACK, of at most `room` bytes, for a sender whose full chunks have `chunk` bytes. The
+    /// Builds the next SACK, of at most `room` bytes, for a sender whose full chunks have `chunk` bytes. It
+    /// uses the memory of `spare`. The
     /// echo of [`Self::take_echo`] belongs to it.
     #[inline(always)]
-    pub fn take_sack(&mut self, room: u32, chunk: u32) -> Sack {
+    pub fn take_sack(&mut self, room: u32, chunk: u32, spare: GapList) -> Sack {
         let cumulative = self.buffer.cumulative();
         let most = blocks_within(room);
         let beyond = self.buffer.beyond().words();
         // 16-bit offsets reach every TSN in the buffer: see `ReceiveBuffer`.
-        let gaps = GapList::copy_of(&beyond[..beyond.len().min(most)]);
+        let gaps = GapList::copy_of(&beyond[..beyond.len().min(most)], spare.words);
         let window = self.advertise(chunk);
         let mut duplicates = Vec::new();
         if !self.duplicates.is_empty() {

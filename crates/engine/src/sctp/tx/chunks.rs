@@ -11,6 +11,7 @@ use crate::multipath::{Oldest, Outstanding};
 use crate::scheduler::{DecisionKind, PathSet, View};
 use crate::sctp::chunk::Data;
 use crate::sctp::config::WindowCheck;
+use crate::sctp::gaps::GapList;
 use crate::window::Budget;
 
 /// Chunks that are queued or not acknowledged, and what SCTP keeps to send them.
@@ -53,6 +54,8 @@ pub struct Chunks {
     pub(super) recovery_exit: Option<u64>,
     pub(super) scratch: AckScratch,
     pub(super) reports: PathReports,
+    /// The list of the last SACK, whose memory can be used again.
+    pub spare_gaps: GapList,
 }
 
 impl PathReports {
@@ -107,6 +110,7 @@ impl Chunks {
             recovery_exit: None,
             scratch: AckScratch::new(),
             reports: PathReports::default(),
+            spare_gaps: GapList::default(),
             config,
         }
     }

@@ -31,11 +31,11 @@ pub struct GapDiff {
 impl GapDiff {
     /// Adds the ranges that `gaps` reports beyond `cumulative` and `known` does not contain to `fresh`.
     /// Blocks must be ascending, disjoint and below `end`; the first that is not, and all after it, are
-    /// ignored. `known` contains no TSN up to `cumulative`.
+    /// ignored. `known` contains no TSN up to `cumulative`. The memory of `gaps` may be exchanged.
     pub fn find_fresh(
         &mut self,
         cumulative: u64,
-        mut gaps: GapList,
+        gaps: &mut GapList,
         end: u64,
         known: &RangeSet,
         fresh: &mut Vec<Range<u64>>,
@@ -198,8 +198,8 @@ mod tests {
                     });
                 }
                 let mut fresh = Vec::new();
-                let gaps = list_of(&reported, cumulative);
-                let found = memory.find_fresh(cumulative, gaps, 1 << 40, &known, &mut fresh);
+                let mut gaps = list_of(&reported, cumulative);
+                let found = memory.find_fresh(cumulative, &mut gaps, 1 << 40, &known, &mut fresh);
                 let expected = Reported { covered: reported.len(), unsent: false };
                 assert_eq!(found, expected, "case {case}");
                 for tsn in fresh.into_iter().flatten() {
@@ -223,9 +223,9 @@ mod tests {
             (vec![block(0, 4)], 0, false),
         ] {
             let mut fresh = Vec::new();
-            let gaps = GapList::from_offsets(Serial32(10), blocks.clone());
+            let mut gaps = GapList::from_offsets(Serial32(10), blocks.clone());
             let known = RangeSet::new();
-            let found = GapDiff::default().find_fresh(10, gaps, 100, &known, &mut fresh);
+            let found = GapDiff::default().find_fresh(10, &mut gaps, 100, &known, &mut fresh);
             assert_eq!(fresh.into_iter().flatten().count(), believed, "{blocks:?}");
             assert_eq!(found, Reported { covered: believed as u64, unsent }, "{blocks:?}");
         }

@@ -131,7 +131,7 @@ impl Sender {
     ///
     /// # Errors
     /// [`NeverSent`]. RFC 9260, 12.4: such a SACK MUST end the association.
-    pub fn on_sack(&mut self, now: Time, sack: Sack) -> Result<bool, NeverSent> {
+    pub fn on_sack(&mut self, now: Time, mut sack: Sack) -> Result<bool, NeverSent> {
         let before = self.outstanding.board.cumulative();
         let cumulative = sack.cumulative.unwrap_near(before);
         if cumulative < before {
@@ -150,7 +150,8 @@ impl Sender {
             self.paths.iter_mut().for_each(|path| path.tx.tail.on_duplicate());
         }
         self.take_cumulative(now, cumulative, &mut acks)?;
-        let covered = self.take_gaps(now, cumulative, sack.gaps, &mut acks)?;
+        let covered = self.take_gaps(now, cumulative, &mut sack.gaps, &mut acks)?;
+        self.outstanding.spare_gaps = sack.gaps;
         self.take_window(cumulative > before, sack.window, covered);
         self.check_reneging();
         self.settle_acks(now, cumulative > before, sack.data_packets, &acks);
@@ -203,7 +204,7 @@ impl Sender {
         &mut self,
         now: Time,
         cumulative: u64,
-        gaps: GapList,
+        gaps: &mut GapList,
         acks: &mut PathAcks,
     ) -> Result<u64, NeverSent> {
         if gaps.is_empty() {

@@ -279,6 +279,7 @@ prop_compose! {
             stamp: stamp.map(|sent| DelayStamp { sent }),
             echo: echo.map(|(path, sent, received)| DelayEcho { path, sent, received }),
             chunks: chunks.into(),
+            ..Packet::default()
         }
     }
 }
