@@ -158,7 +158,7 @@ fn a_confined_exit_serves_and_its_log_says_which_key_did_what() {
     let at = event(&exit.text(), "listening")["object"].as_str().expect("addresses").to_owned();
     let words = ["--to", &at, "--peer", &exit_key, "--key", "near.key", "--socks", "0"];
     let mut near = End::start(&room, "near.log", &words, false);
-    let proxy = near.address_after("SOCKS 5 at ");
+    let proxy = near.address_after("SOCKS 5 on ");
     let (mut socket, code) = socks_connect(proxy, target_at);
     assert_eq!(code, 0, "{}", exit.text());
     let (mut served, _) = target.accept().expect("the exit's connection");

@@ -74,7 +74,7 @@ fn an_error_in_the_file_shows_its_line() {
 fn a_file_that_exists_is_not_overwritten_by_new() {
     let room = Room::new("new");
     fs::write(room.file("mine.toml"), "precious").expect("a file");
-    room.ropewalk(&["new", "mine.toml"]).refused(&["mine.toml", "exists already"]);
+    room.ropewalk(&["new", "mine.toml"]).refused(&["mine.toml", "already exists"]);
     assert_eq!(fs::read_to_string(room.file("mine.toml")).expect("the file"), "precious");
 }
 

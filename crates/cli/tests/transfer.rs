@@ -343,7 +343,7 @@ fn an_interrupted_sender_says_how_to_go_on() {
     failed(
         &output,
         1,
-        &["error: stopped", "0 of 1 files", "to go on where it stopped: ropewalk send large"],
+        &["error: stopped", "0 of 1 files", "to resume where it stopped: ropewalk send large"],
     );
 }
 
@@ -420,7 +420,7 @@ fn a_full_disk_loses_nothing_and_goes_on_when_there_is_room() {
         let mut receiver = home.receiver(&[&["in"], &HERE[..]].concat());
         let sent = home.send(&receiver, &["large"], &[]);
         let hints =
-            ["receiver could not write `large`", "No space left", "to go on where it stopped"];
+            ["receiver could not write `large`", "No space left", "to resume where it stopped"];
         failed(&sent, 1, &hints);
         assert!(receiver.child.try_wait().expect("recv").is_none(), "it has ended");
         drop(receiver);

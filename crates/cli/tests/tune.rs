@@ -104,11 +104,11 @@ fn what_cannot_be_tuned_or_written_is_refused_and_leaves_nothing_behind() {
             &["two.toml", "--set", "transfer.receive_buffer=1 packets"],
             &["too small", "receive_buffer"],
         ),
-        (&["two.toml", "--reach", "95"], &["`95` is no share", "95%"]),
+        (&["two.toml", "--reach", "95"], &["`95` is not a share", "95%"]),
         (&["two.toml", "--write", "no/such/place.toml"], &["no directory `no/such`"]),
         (
             &["scenarios/trace-driven.toml", "--write", "moved.toml"],
-            &["would not work there", "scenarios/"],
+            &["would not load from there", "scenarios/"],
         ),
     ];
     for (words, hints) in cases {
