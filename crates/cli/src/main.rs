@@ -1,8 +1,7 @@
 //! The `ropewalk` command.
 //!
 //! Data goes to stdout, everything else to stderr. The exit status is 0 on success, 1 when the run failed, and
-//! 2 when
-//! the input was wrong and nothing was run or written.
+//! 2 when the input was wrong and nothing was run or written.
 
 mod args;
 mod commands;

@@ -23,8 +23,7 @@ impl Table {
     /// The table as text, each row a line of at most `width` characters.
     ///
     /// If it does not fit, headings that are wider than their cells take several lines; then columns move
-    /// closer;
-    /// remaining columns go into a further block below, which repeats the first column.
+    /// closer; remaining columns go into a further block below, which repeats the first column.
     pub fn text(&self, width: usize) -> String {
         let columns = |wrap: bool| -> Vec<Column> {
             (0..self.headings.len()).map(|i| self.column(i, wrap)).collect()

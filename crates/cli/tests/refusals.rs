@@ -1,4 +1,4 @@
-//! Wrong input: status 2, a message that helps, and nothing written. Failed runs: status 1.
+//! Wrong input: status 2, a helpful message, and nothing written. Failed runs: status 1.
 
 mod support;
 

@@ -1,4 +1,4 @@
-//! `tune` from the outside.
+//! `tune` as a command.
 
 mod support;
 
@@ -86,7 +86,7 @@ fn the_written_scenario_keeps_its_comments_and_runs_with_the_limits() {
         assert!(text.contains(&format!("window_limit = \"{limit} packets\"")), "{text}");
     }
     room.ropewalk(&["run", "tuned.toml", "--set", "transfer.duration=2 s"]).good();
-    // What the command line changes is in no text that could be kept.
+    // With changes on the command line, no existing text can be kept.
     let words = ["tune", "two.toml", "--set", "path.lossy.loss=0", "--write", "set.toml"];
     room.ropewalk(&words).good();
     let text = fs::read_to_string(room.file("set.toml")).expect("what was written");

@@ -161,8 +161,7 @@ fn brought(summary: &Summary) -> String {
 }
 
 /// Exit status at the end. A receiver that serves one sender after another succeeds when it is stopped. One
-/// that
-/// waits for a single sender (`--once`) has failed unless everything listed has arrived.
+/// that waits for a single sender (`--once`) has failed unless everything listed has arrived.
 fn conclude(
     args: &RecvArgs,
     last: Result<Summary, String>,

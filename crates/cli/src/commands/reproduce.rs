@@ -29,8 +29,8 @@ mod sensitivity;
     A number that differs or a claim that fails is a result, not an error: the exit status stays 0\n\
     unless a run failed. With --strict it is 1 if one of them has no reason, too.")]
 pub struct ReproduceArgs {
-    /// Items to reproduce: paper/item, or a paper for all of its items; a prefix that fits only one
-    /// item is enough. All items by default
+    /// Items to reproduce: paper/item, or a paper for all of its items; a prefix that fits only one item is
+    /// enough. All items by default
     #[arg(value_name = "ITEM", conflicts_with = "all")]
     items: Vec<String>,
     /// Reproduce everything

@@ -68,8 +68,7 @@ impl Access {
     }
 
     /// Reloads the file on SIGHUP and reports refused peers, until the endpoint has ended. Calls `reloaded`
-    /// with each
-    /// new list.
+    /// with each new list.
     ///
     /// # Panics
     /// Outside a tokio runtime.

@@ -62,8 +62,7 @@ pub enum LogLevel {
 
 impl LogArgs {
     /// Starts the log, at this level unless the options name one. Returns the console for notes to a person,
-    /// which is
-    /// silent if programs read the log.
+    /// which is silent if programs read the log.
     pub fn start(&self, console: Console, default: LogLevel) -> Console {
         let level = match self.log_level.unwrap_or(default) {
             _ if console.is_quiet() => LevelFilter::ERROR,
@@ -238,8 +237,7 @@ impl<'a> Event<'a> {
 }
 
 /// Logs an event. Events that a peer can cause often are logged at a limited rate; the next line of the kind
-/// says how
-/// many were omitted.
+/// says how many were omitted.
 pub fn log(peer: Peer<'_>, event: Event<'_>) {
     static RATE: OnceLock<RateLimit> = OnceLock::new();
     let message = event.message();

@@ -29,8 +29,8 @@ pub struct PredictArgs {
     #[arg(long, value_enum, value_name = "MODEL", default_value = "closed-forms")]
     model: Model,
     /// Use the formulas as the papers print them: acknowledgements take no time, and the receive
-    /// buffer holds floor(B / L) packets. Without this option the figures are comparable with those of
-    /// a run; they differ by less than 1 %
+    /// buffer holds floor(B / L) packets. Without this option the figures are comparable with those of a run;
+    /// they differ by less than 1 %
     #[arg(long)]
     paper: bool,
     /// What the planner of the slot model keeps constant where a path has a `delay_error`: its packets per

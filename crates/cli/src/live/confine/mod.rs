@@ -61,8 +61,7 @@ impl Files {
 
 impl ConfineArgs {
     /// Restricts the files of this thread and of the threads that it will start. Must be called before the
-    /// server
-    /// starts its threads. Returns the log message.
+    /// server starts its threads. Returns the log message.
     ///
     /// # Errors
     /// The kernel supports the restriction but refused it.
@@ -80,8 +79,7 @@ impl ConfineArgs {
     }
 
     /// Restricts system calls and core dumps of all threads. Must be called when everything is open. Returns
-    /// the
-    /// log message.
+    /// the log message.
     ///
     /// # Errors
     /// The kernel refused the restriction.
