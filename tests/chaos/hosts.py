@@ -52,7 +52,7 @@ class Host:
         self.name = name
 
         def make() -> int:
-            check(LIBC.unshare(CLONE_NEWNET), "cannot make a network namespace")
+            check(LIBC.unshare(CLONE_NEWNET), "cannot create a network namespace")
             return os.open("/proc/thread-self/ns/net", os.O_RDONLY)
 
         self.handle = aside(make)

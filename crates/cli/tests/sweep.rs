@@ -199,7 +199,7 @@ fn wrong_input_is_refused_with_what_would_be_right_before_anything_runs() {
         (&["sweep", FILE, "--vary", "path.lt.rtt=1ms"], &["path.lt", "path[1] (lte)"]),
         (&["sweep", FILE, "--vary", "transfer.scheduler=daps,dasp"], &["did you mean `daps`?"]),
         (&["sweep", FILE, "--vary", "transfer.seed=1,2"], &["--seeds N"]),
-        (&["sweep", FILE, "--vary", rtt, "--vary", rtt], &["the key is there twice"]),
+        (&["sweep", FILE, "--vary", rtt, "--vary", rtt], &["the key is given twice"]),
         (&["sweep", FILE, "--vary", rtt, "--seeds", "0"], &["--seeds", "from 1 to 10000"]),
         (&["sweep", FILE, "--vary", rtt, "--seeds", "9..8"], &["--seeds", "`9..8` is empty"]),
         (&["sweep", FILE, "--vary", rtt, "--seeds", "1..3,2"], &["--seeds", "seed 2", "twice"]),

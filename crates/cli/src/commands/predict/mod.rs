@@ -202,7 +202,7 @@ fn validity(prediction: &Prediction) -> String {
     }
     let lossy = |path: &PathPrediction| path.throughput.validity.is_some_and(|w| !lossless(&w));
     if prediction.paths.len() > 1 && prediction.paths.iter().any(lossy) {
-        let split = "the best split of the receive buffer by each model; renewal and PFTK promise more \
+        let split = "the best split of the receive buffer by each model; renewal and PFTK predict more \
                      with a window that just fills a path than with a larger one";
         text += &wrapped(&format!("{:<13}", "bundle"), split, width());
     }
