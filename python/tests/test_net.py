@@ -1,4 +1,4 @@
-"""Sockets over loopback addresses: in the clear and sealed, what goes wrong, threads."""
+"""Sockets over loopback addresses: unencrypted and sealed, errors, threads."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LOOPBACK = "127.0.0.1:0"
 def pair(
     *, plain: bool = False, paths: int = 1, **options: Any
 ) -> Iterator[tuple[net.Association, net.Association]]:
-    # In the clear a path is known by its addresses, so each has its own.
+    # Without encryption a path is identified by its addresses, so each path has its own.
     places = [f"127.0.0.{1 + path}:0" for path in range(paths)]
     with net.listen(places, plain=plain, **options) as listener:
         near = net.connect(

@@ -77,7 +77,7 @@ class Host:
             raise OSError(f"host {self.name}: `ip {' '.join(words)}`: {done.stderr.strip()}")
 
     def tun(self, device: str, address: str) -> int:
-        """Makes a TUN device with an address (with its prefix length); returns the file to read packets from."""
+        """Creates a TUN device with an address (with its prefix length); returns the file to read packets from."""
 
         def make() -> int:
             check(LIBC.setns(self.handle, CLONE_NEWNET), "cannot enter a network namespace")
