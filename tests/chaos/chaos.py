@@ -102,7 +102,7 @@ class Run:
         return time.time()
 
     def recover(self, until: float) -> list[str]:
-        """Waits until each workload has made progress, then lets all of them finish. Returns those that did not."""
+        """Waits until each workload has made progress, then lets all of them finish. Returns the problems."""
         self.doing = "recovering"
         before = {"files": self.episode.files.done, "connections": self.connections(), "messages": self.messages()}
         late = set(before)

@@ -130,7 +130,7 @@ mod tests {
             ("=1,2", "a key"),
             ("path.lte.rtt=", "value 1 is empty"),
             ("path.lte.rtt=1ms,,2ms", "value 2 is empty"),
-            ("path.lte.rtt=1ms,0.001s", "`1 ms` is there twice"),
+            ("path.lte.rtt=1ms,0.001s", "`1 ms` is given twice"),
             ("path.lte.rtt=1ms..2ms", "`1ms..2ms`: the range does not say"),
             ("transfer.seed=1,2", "--seeds N"),
         ] {
