@@ -15,7 +15,7 @@ use crate::output;
 #[command(
     after_help = "Examples:\n  ropewalk keygen me.key\n  ropewalk keygen --public me.key\n  ropewalk keygen --psk shared.psk\n\n\
     The file holds the secret: keep it on this machine. Give the printed public key to the peer.\n\
-    A pre-shared key is secret too, and both ends need the same file: copy it by a way that nobody else can read."
+    A pre-shared key is secret too, and both ends need the same file: copy it over a channel that nobody else can read."
 )]
 pub struct KeygenArgs {
     /// File for the new key, readable by you alone; an existing file is not overwritten

@@ -81,7 +81,8 @@ fn run(end: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
     // Each connection is an open file at both ends, and the usual limit of 1024 is soon reached.
     ropewalk_apps::proxy::raise_file_limit();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| Failure::Run(format!("no threads: {error}")))?;
+    let runtime =
+        runtime.map_err(|error| Failure::Run(format!("cannot start threads: {error}")))?;
     runtime.block_on(async {
         // Installed before the end reports that it listens: a signal may follow immediately.
         let mut interrupt = Interrupt::install();

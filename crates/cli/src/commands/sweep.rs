@@ -33,10 +33,10 @@ const SHOWN: usize = 100;
     ropewalk sweep scenarios/wifi-lte.toml --vary 'transfer.receive_buffer=16kB..256kB/3 log' --json\n\n\
     VALUES is a list whose items are values or ranges: a..b/n has n values from a to b, both\n\
     included; a..b/n log spaces them by equal factors. Every --vary adds a dimension to the grid.\n\n\
-    On several machines, each does a shard (--shard 1/8 --out 1.parquet), and then\n\
+    On several machines, each runs a shard (--shard 1/8 --out 1.parquet), and then\n\
     `ropewalk sweep --merge 1.parquet 2.parquet ... --out all.parquet` joins them.\n\n\
-    FILE has one row per run. What is interrupted goes on where it was when the same command is\n\
-    given again: finished runs are in FILE.journal. Other --seeds are added to those that FILE has;\n\
+    FILE has one row per run. The same command resumes an interrupted sweep:\n\
+    finished runs are in FILE.journal. Other --seeds are added to those that FILE has;\n\
     means are then over all of them.")]
 pub struct SweepArgs {
     #[command(flatten)]
@@ -151,13 +151,13 @@ fn tell_what_is_there(sweep: &Sweep, left: u64, args: &SweepArgs, console: Conso
     let all = sweep.runs();
     if left == 0 {
         let out = out.display();
-        console.note(format_args!("{out} has all {all} runs; --fresh does them again"));
+        console.note(format_args!("{out} has all {all} runs; --fresh runs them again"));
     } else if left < all {
         console.note(format_args!("resumed: {} of {all} runs are finished", all - left));
     }
     if *sweep.seeds() != args.seeds && left < all {
         let (asked, all) = (&args.seeds, sweep.seeds());
-        console.note(format_args!("seeds {asked} are asked for; with those there, {all}"));
+        console.note(format_args!("seeds {asked} requested; with those in the file, {all}"));
     }
 }
 

@@ -22,7 +22,7 @@ use crate::live::{
 /// Arguments of `proxy exit`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Without --allow-to it leads to the open Internet, and not to this machine or its private networks.\n\n\
+    after_help = "Without --allow-to the exit connects to the public Internet, but not to this machine or private networks.\n\n\
     Examples:\n  \
     ropewalk proxy exit --allow PUBKEY\n  \
     ropewalk proxy exit --listen 192.0.2.7 --listen 198.51.100.7:443 --allow PUBKEY --allow PUBKEY\n  \

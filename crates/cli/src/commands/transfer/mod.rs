@@ -39,7 +39,7 @@ pub struct Record {
 /// The system cannot create an event queue.
 pub fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
     let built = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    built.map_err(|error| Failure::Run(format!("the system gives no event queue: {error}")))
+    built.map_err(|error| Failure::Run(format!("cannot create an event queue: {error}")))
 }
 
 /// Does the work, and takes a sample at the end of each interval. Returns no result if it was interrupted.
